@@ -1,0 +1,205 @@
+// Package store keeps versions of events under one rising revision.
+//
+// Every effective write gets a revision of its own, which is the
+// resourceVersion that clients see. Old versions stay readable until history
+// is trimmed, so that pages of one list show one moment and a watch resumes
+// from any revision that is still held.
+//
+// A stored value is opaque here: package codec makes it. What selectors may
+// ask about travels beside it as [Attributes], so that no value is decoded to
+// find out whether it matches.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Key names one event. Namespace and name hold no NUL byte and no slash.
+type Key struct{ Namespace, Name string }
+
+// String returns "namespace/name".
+func (k Key) String() string { return k.Namespace + "/" + k.Name }
+
+// Draft is a version that is to be stored: everything but its revision.
+type Draft struct {
+	Attributes Attributes
+	Value      []byte
+}
+
+// Record is one stored version of an event. Its bytes are shared and must not
+// be changed; they stay valid after the store is closed.
+type Record struct {
+	Key
+	Revision   uint64    // revision of the write that made this version
+	Time       time.Time // when that write happened; retention counts from here
+	Attributes Attributes
+	Value      []byte
+}
+
+// Query says which events a list is about.
+type Query struct {
+	Namespace string    // empty: all namespaces
+	Name      string    // empty: all names
+	Revision  uint64    // state as of this revision; 0: the newest
+	After     Key       // only keys behind this one; zero: from the first
+	Limit     int       // at most so many records; 0: no limit but MaxBytes
+	MaxBytes  int       // stop after so many bytes of values; 0: the engine's own bound
+	Selector  *Selector // nil: all
+	Count     bool      // fill Page.Remaining
+}
+
+// Page is a part of a list, in the order of namespace and name, byte by byte.
+// A caller who wants everything asks again with Revision and After taken from
+// the page before: the pages of one revision show one moment.
+type Page struct {
+	Records   []Record
+	Revision  uint64 // the state that the page shows
+	Last      Key    // the last key that was looked at: the After of the next page
+	More      bool   // there are keys behind Last
+	Remaining int64  // keys in the range behind the page, whether they match or not; with Query.Count
+}
+
+// Op is what a decision does to an event.
+type Op uint8
+
+// The operations of a [Decision].
+const (
+	Keep   Op = iota // change nothing, use no revision
+	Put              // store Draft as the newest version
+	Delete           // remove the event
+)
+
+// Decision is the outcome of the closure given to [Store.Update].
+type Decision struct {
+	Op    Op
+	Draft Draft // for Put
+}
+
+// Decide looks at the newest version of an event, nil if there is none, and
+// says what is to become of it. It may be called again with a newer version
+// when another write came between, so it must not have effects of its own. An
+// error ends the update and is returned as it is.
+type Decide func(current *Record) (Decision, error)
+
+// Result is the outcome of a write.
+type Result struct {
+	// Record is the version after the write. For Delete it is the last
+	// version with the revision of the deletion; for Keep the unchanged
+	// version, zero if there is none.
+	Record Record
+	Op     Op
+	// Created is set when there was no version before.
+	Created bool
+}
+
+// Store is what the API needs of an engine. Every method is safe for
+// concurrent use. A write has reached the disk when its method returns without
+// an error; after a context error it may or may not have happened.
+type Store interface {
+	// Create stores a new event. The error is ErrExists if there is one.
+	Create(ctx context.Context, key Key, draft Draft) (Record, error)
+	// Get returns the newest version, or ErrNotFound.
+	Get(ctx context.Context, key Key) (Record, error)
+	// List reads one page. A revision that is no longer held is an
+	// *ExpiredError, one that is yet to come a *FutureError.
+	List(ctx context.Context, q Query) (Page, error)
+	// Update changes one event by compare and swap. Delete is a decision.
+	Update(ctx context.Context, key Key, decide Decide) (Result, error)
+	// Watch delivers every change after a revision. A revision that is no
+	// longer held is an *ExpiredError; one to come is waited for.
+	Watch(ctx context.Context, q WatchQuery) (Watcher, error)
+	// Revision returns the revision of the newest published write, never 0.
+	Revision() uint64
+}
+
+// WatchQuery says which changes a watch delivers.
+type WatchQuery struct {
+	Namespace string // empty: all namespaces
+	Name      string // empty: all names
+	After     uint64 // deliver changes with greater revisions; 0: from now on
+	Selector  *Selector
+}
+
+// Watcher is one reader of the change log. It is used by one goroutine.
+type Watcher interface {
+	// Next waits until there is something new and returns all of it, oldest
+	// first and bounded in size. It returns the context's error when ctx
+	// ends (a deadline is the caller's bookmark timer: the watcher stays
+	// usable), an *ExpiredError when the watcher fell behind what is held,
+	// and ErrClosed when the store is closing.
+	Next(ctx context.Context) (Batch, error)
+	// Close frees the watcher.
+	Close()
+}
+
+// Batch is a run of changes.
+type Batch struct {
+	// Changes are those the watch asked for. May be empty when Revision
+	// moved on past changes that it did not ask for.
+	Changes []Delivery
+	// Revision: every change up to it has been delivered. A watch resumes
+	// after it.
+	Revision uint64
+}
+
+// Delivery is a change as one watcher sees it: its selector decides whether a
+// change enters its view, leaves it or stays inside.
+type Delivery struct {
+	Type EventType
+	// Object is the version to show: the new one, or for a Removed one the
+	// last that was in view. Shared by all watchers.
+	Object *Version
+	// Revision of the change. For Removed it is newer than Object.Revision.
+	Revision uint64
+}
+
+// EventType is the kind of a delivery.
+type EventType uint8
+
+// The kinds of change that a watcher sees.
+const (
+	Added EventType = iota
+	Modified
+	Removed
+)
+
+// Errors that engines return, to be tested with errors.Is.
+var (
+	ErrNotFound = errors.New("store: no such event")
+	ErrExists   = errors.New("store: event exists already")
+	// ErrBusy: the queue of writes is full. Nothing was written; try again.
+	ErrBusy = errors.New("store: too many writes are waiting")
+	// ErrFull: there is no room on the disk. Nothing was written.
+	ErrFull = errors.New("store: no space left for writes")
+	// ErrClosed: the store is closing or closed.
+	ErrClosed = errors.New("store: closed")
+)
+
+// ExpiredError: the revision asked for is no longer held.
+type ExpiredError struct{ Revision, Oldest uint64 }
+
+func (e *ExpiredError) Error() string {
+	return fmt.Sprintf("store: revision %d is no longer held, the oldest is %d", e.Revision, e.Oldest)
+}
+
+// FutureError: the revision asked for has not been written yet.
+type FutureError struct{ Revision, Current uint64 }
+
+func (e *FutureError) Error() string {
+	return fmt.Sprintf("store: revision %d is yet to come, the newest is %d", e.Revision, e.Current)
+}
+
+// CorruptError: a stored version failed its checksum or cannot be read. It is
+// never served.
+type CorruptError struct {
+	Key      Key
+	Revision uint64
+	Reason   string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("store: version %d of %s is damaged: %s", e.Revision, e.Key, e.Reason)
+}
