@@ -10,9 +10,6 @@ package event
 import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"tidings.example/eventsvc/internal/store"
 )
 
 // View is one of the two faces of the stored event.
@@ -24,16 +21,56 @@ const (
 	CoreV1
 )
 
-// Rules are what a deployment may set about validation. The zero value is the
-// original's.
-type Rules struct {
-	// Types are the accepted values of type on events/v1; nil: Normal, Warning.
-	Types []string
+// Kind is the kind of the resource in both views.
+const Kind = "Event"
+
+// ToCore returns the core/v1 form of an event. Nothing is derived and nothing
+// is lost. The result shares maps, slices and pointers with its argument.
+func ToCore(ev *eventsv1.Event) *corev1.Event {
+	out := &corev1.Event{
+		TypeMeta:            ev.TypeMeta,
+		ObjectMeta:          ev.ObjectMeta,
+		InvolvedObject:      ev.Regarding,
+		Reason:              ev.Reason,
+		Message:             ev.Note,
+		Source:              ev.DeprecatedSource,
+		FirstTimestamp:      ev.DeprecatedFirstTimestamp,
+		LastTimestamp:       ev.DeprecatedLastTimestamp,
+		Count:               ev.DeprecatedCount,
+		Type:                ev.Type,
+		EventTime:           ev.EventTime,
+		Action:              ev.Action,
+		Related:             ev.Related,
+		ReportingController: ev.ReportingController,
+		ReportingInstance:   ev.ReportingInstance,
+	}
+	if ev.Series != nil {
+		out.Series = &corev1.EventSeries{Count: ev.Series.Count, LastObservedTime: ev.Series.LastObservedTime}
+	}
+	return out
 }
 
-var (
-	_ = corev1.Event{}
-	_ = eventsv1.Event{}
-	_ field.ErrorList
-	_ store.Attributes
-)
+// FromCore is the inverse of [ToCore].
+func FromCore(ev *corev1.Event) *eventsv1.Event {
+	out := &eventsv1.Event{
+		TypeMeta:                 ev.TypeMeta,
+		ObjectMeta:               ev.ObjectMeta,
+		EventTime:                ev.EventTime,
+		ReportingController:      ev.ReportingController,
+		ReportingInstance:        ev.ReportingInstance,
+		Action:                   ev.Action,
+		Reason:                   ev.Reason,
+		Regarding:                ev.InvolvedObject,
+		Related:                  ev.Related,
+		Note:                     ev.Message,
+		Type:                     ev.Type,
+		DeprecatedSource:         ev.Source,
+		DeprecatedFirstTimestamp: ev.FirstTimestamp,
+		DeprecatedLastTimestamp:  ev.LastTimestamp,
+		DeprecatedCount:          ev.Count,
+	}
+	if ev.Series != nil {
+		out.Series = &eventsv1.EventSeries{Count: ev.Series.Count, LastObservedTime: ev.Series.LastObservedTime}
+	}
+	return out
+}
