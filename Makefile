@@ -1,0 +1,72 @@
+# One to three lines a target; the logic is in Go, in docker-compose.yml and in
+# .ci/run. Needs Go and make; image, up and down need Docker as well.
+
+GO       ?= go
+SERVICES := tokensvc eventsvc
+MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod eventsvc/go.mod eventsvc/conformance/go.mod deploy/*/go.mod))
+CODE     := $(filter-out deploy/tools,$(MODULES))
+UNIT     := $(filter-out deploy/e2e,$(CODE))
+LINTER   := bin/golangci-lint
+BUILD    := $(GO) build -trimpath -ldflags "-s -w"
+
+# Each module stands on its own; go.work is for people and their editors.
+export GOWORK := off
+
+# each: runs $(2) in every module of $(1), stops at the first failure.
+each = @set -e; for m in $(1); do echo "--- $$m"; (cd $$m && $(2)); done
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test race lint cover fuzz bench e2e conformance image up down tidy verify
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+run: build ## build and start both services here, with demo clients
+	@cd deploy/local && $(BUILD) -o ../../bin/local .
+	@exec bin/local
+
+build: ## static binaries: bin/tokensvc and bin/eventsvc
+	@set -e; for s in $(SERVICES); do (cd $$s && CGO_ENABLED=0 $(BUILD) -o ../bin/$$s .); done
+
+test: ## all tests that need nothing but this machine
+	$(call each,$(CODE),$(GO) test ./...)
+
+race: ## the unit tests under the race detector (needs a C compiler)
+	$(call each,$(UNIT),$(GO) test -race ./...)
+
+lint: $(LINTER) ## go vet and golangci-lint with the import rules
+	$(call each,$(CODE),$(GO) vet ./... && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yml ./...)
+
+$(LINTER): deploy/tools/go.mod
+	cd deploy/tools && $(GO) build -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+cover: ## statement coverage of the services, per package
+	$(call each,shared $(SERVICES),$(GO) test -cover ./...)
+
+fuzz: ## every fuzz target for FUZZTIME (10s) each
+	$(call each,shared $(SERVICES),for f in $$(grep -rlE "^func Fuzz" --include="*_test.go" .); do for t in $$(sed -n "s/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p" $$f); do $(GO) test -run "^$$" -fuzz "^$$t$$" -fuzztime $(or $(FUZZTIME),10s) $$(dirname $$f); done; done)
+
+bench: build ## speed of a running service beside this machine's floors
+	@cd deploy/bench && $(GO) run . -bin ../../bin $(BENCH_FLAGS)
+
+e2e: ## end to end: with binaries started here, then with docker compose
+	@cd deploy/e2e && E2E_COMPOSE=1 $(GO) test -count=1 -timeout 20m -v ./...
+
+conformance: ## stock Kubernetes clients against a running eventsvc
+	$(call each,$(wildcard eventsvc/conformance),$(GO) test -count=1 ./...)
+
+image: ## container images tidings/tokensvc and tidings/eventsvc
+	@set -e; for s in $(SERVICES); do docker build -t tidings/$$s -f $$s/Dockerfile .; done
+
+up: ## PostgreSQL, tokensvc and eventsvc in containers
+	docker compose up --build --wait
+
+down: ## stop the containers; the events stay
+	docker compose down
+
+tidy: ## go mod tidy in every module
+	$(call each,$(MODULES),$(GO) mod tidy)
+
+verify: ## go.mod files tidy, formatted, go.work in step
+	$(call each,$(MODULES),$(GO) mod tidy -diff && $(GO) mod verify)
+	@test -z "$$(gofmt -l $(CODE))" || { gofmt -l $(CODE); echo "make verify: run gofmt -w on these files"; exit 1; }
