@@ -2,9 +2,12 @@ package event
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -54,19 +57,49 @@ func GenerateName(base string) string {
 }
 
 // PrepareForUpdate restores from the stored event what an update may leave out
-// or has no say in: the uid if it is empty, creation and deletion times, and
-// fields that Events do not use.
+// or has no say in. Whether the writer's resourceVersion and uid are those of
+// the stored event has been checked before.
 func PrepareForUpdate(next, live *eventsv1.Event) {
+	next.ResourceVersion = live.ResourceVersion
+	next.Generation = live.Generation
+	next.SelfLink = ""
 	if next.UID == "" {
 		next.UID = live.UID
 	}
-	next.CreationTimestamp = live.CreationTimestamp
-	next.Generation = live.Generation
-	next.SelfLink = ""
-	if next.DeletionTimestamp == nil {
+	if !live.CreationTimestamp.IsZero() {
+		next.CreationTimestamp = live.CreationTimestamp
+	}
+	if live.DeletionTimestamp != nil {
 		next.DeletionTimestamp = live.DeletionTimestamp
 	}
 	if next.DeletionGracePeriodSeconds == nil {
 		next.DeletionGracePeriodSeconds = live.DeletionGracePeriodSeconds
 	}
+}
+
+// DropDuplicateOwners removes owner references that repeat an earlier one and
+// returns the warning for the client, empty if there were none. The text is the
+// original's for a create or replace, with patched the one for a patch.
+func DropDuplicateOwners(ev *eventsv1.Event, patched bool) string {
+	var kept []metav1.OwnerReference
+	var dropped []string
+	for _, ref := range ev.OwnerReferences {
+		same := func(r metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(r, ref) }
+		if slices.ContainsFunc(kept, same) {
+			dropped = append(dropped, string(ref.UID))
+			continue
+		}
+		kept = append(kept, ref)
+	}
+	if len(dropped) == 0 {
+		return ""
+	}
+	ev.OwnerReferences = kept
+	when := ""
+	if patched {
+		when = " after mutating admission happens"
+	}
+	return ".metadata.ownerReferences contains duplicate entries" + when +
+		"; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24;" +
+		" please fix your requests; duplicate UID(s) observed: " + strings.Join(dropped, ", ")
 }

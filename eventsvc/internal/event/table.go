@@ -1,14 +1,71 @@
 package event
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// TableColumns are the columns that kubectl shows for events.
-func TableColumns() []metav1.TableColumnDefinition { return nil }
+// TableColumns are the columns that kubectl shows for events, the same in both
+// views. Their descriptions are those of the core/v1 fields.
+func TableColumns() []metav1.TableColumnDefinition {
+	doc := corev1.Event{}.SwaggerDoc()
+	column := func(name string, priority int32, description string) metav1.TableColumnDefinition {
+		return metav1.TableColumnDefinition{Name: name, Type: "string", Priority: priority, Description: description}
+	}
+	name := column("Name", 1, metav1.ObjectMeta{}.SwaggerDoc()["name"])
+	name.Format = "name"
+	return []metav1.TableColumnDefinition{
+		column("Last Seen", 0, doc["lastTimestamp"]),
+		column("Type", 0, doc["type"]),
+		column("Reason", 0, doc["reason"]),
+		column("Object", 0, doc["involvedObject"]),
+		column("Subobject", 1, corev1.ObjectReference{}.SwaggerDoc()["fieldPath"]),
+		column("Source", 1, doc["source"]),
+		column("Message", 0, doc["message"]),
+		column("First Seen", 1, doc["firstTimestamp"]),
+		column("Count", 1, doc["count"]),
+		name,
+	}
+}
 
-// TableCells are one event's cells, one for each of [TableColumns].
-func TableCells(ev *eventsv1.Event, now time.Time) []any { return nil }
+// TableCells are one event's cells, one for each of [TableColumns]; now is what
+// ages count from.
+func TableCells(ev *eventsv1.Event, now time.Time) []any {
+	first := age(ev.DeprecatedFirstTimestamp.Time, now)
+	if ev.DeprecatedFirstTimestamp.IsZero() {
+		first = age(ev.EventTime.Time, now)
+	}
+	last, count := first, cmp.Or(ev.DeprecatedCount, 1)
+	if !ev.DeprecatedLastTimestamp.IsZero() {
+		last = age(ev.DeprecatedLastTimestamp.Time, now)
+	}
+	if ev.Series != nil {
+		last, count = age(ev.Series.LastObservedTime.Time, now), ev.Series.Count
+	}
+	object := strings.ToLower(ev.Regarding.Kind)
+	if ev.Regarding.Name != "" {
+		object += "/" + ev.Regarding.Name
+	}
+	source := cmp.Or(ev.DeprecatedSource.Component, ev.ReportingController)
+	if host := cmp.Or(ev.DeprecatedSource.Host, ev.ReportingInstance); host != "" {
+		source += ", " + host
+	}
+	return []any{
+		last, ev.Type, ev.Reason, object, ev.Regarding.FieldPath, source,
+		strings.TrimSpace(ev.Note), first, count, ev.Name,
+	}
+}
+
+// age is how long ago something was, as kubectl prints it.
+func age(t, now time.Time) string {
+	if t.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(now.Sub(t))
+}

@@ -1,9 +1,20 @@
 package event
 
 import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -14,15 +25,207 @@ type Rules struct {
 	Types []string
 }
 
-// ValidateCreate checks a new event by the rules of the view that it came
-// through.
-func ValidateCreate(v View, ev *eventsv1.Event, r Rules) field.ErrorList { return nil }
+func (r Rules) acceptsType(t string) bool {
+	if r.Types == nil {
+		return t == corev1.EventTypeNormal || t == corev1.EventTypeWarning
+	}
+	return slices.Contains(r.Types, t)
+}
 
-// ValidateUpdate checks what a write would make of a stored event.
-func ValidateUpdate(v View, next, live *eventsv1.Event, r Rules) field.ErrorList { return nil }
+// Lengths are counted in bytes, as the original does.
+const (
+	maxShort = 128  // reportingInstance, action, reason
+	maxNote  = 1024 // note
+)
 
 // Invalid is the answer to an event that broke rules: 422, with every broken
 // rule as a cause. Kind Event has no group here, in either view.
 func Invalid(_ View, name string, errs field.ErrorList) *apierrors.StatusError {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: Kind}, name, errs)
+}
+
+// ValidateCreate checks a new event by the rules of the view that it came
+// through. The order of the errors is the original's, because clients show them
+// in it. That the name is fit for a URL is only checked when nothing else is
+// wrong.
+func ValidateCreate(v View, ev *eventsv1.Event, r Rules) field.ErrorList {
+	errs := validateBasics(v, ev)
+	if v == EventsV1 {
+		errs = append(errs, validateStrict(ev, r)...)
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	return metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, path.ValidatePathSegmentName, field.NewPath("metadata"))
+}
+
+// ValidateUpdate checks what a write would make of a stored event. Through
+// events/v1 only series and metadata may change. Rules are not used today: the
+// type cannot change there, and core/v1 takes any.
+func ValidateUpdate(v View, next, live *eventsv1.Event, _ Rules) field.ErrorList {
+	var errs field.ErrorList
+	metadata := field.NewPath("metadata")
+	for _, msg := range path.IsValidPathSegmentName(next.Name) {
+		errs = append(errs, field.Invalid(metadata.Child("name"), next.Name, msg))
+	}
+	errs = append(errs, metavalidation.ValidateObjectMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, metadata)...)
+	errs = append(errs, validateBasics(v, next)...)
+	if v == CoreV1 {
+		return errs
+	}
+	// Once more: the original checks metadata for every resource and again for
+	// this one, so a broken rule shows as two causes.
+	errs = append(errs, metavalidation.ValidateObjectMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, metadata)...)
+	if !equality.Semantic.DeepEqual(next.Series, live.Series) {
+		errs = append(errs, validateSeries(next.Series)...)
+	}
+	return append(errs, validateImmutable(next, live)...)
+}
+
+// validateBasics are the rules of both views. An event without eventTime is of
+// the old style, to which few rules apply.
+func validateBasics(v View, ev *eventsv1.Event) field.ErrorList {
+	var errs field.ErrorList
+	if ev.EventTime.IsZero() {
+		errs = validateOldStyle(ev)
+	} else {
+		errs = validateNewStyle(v, ev)
+	}
+	for _, msg := range validation.IsDNS1123Subdomain(ev.Namespace) {
+		errs = append(errs, field.Invalid(field.NewPath("namespace"), ev.Namespace, msg))
+	}
+	return errs
+}
+
+func namespaceMismatch(ev *eventsv1.Event) *field.Error {
+	return field.Invalid(field.NewPath("involvedObject", "namespace"), ev.Regarding.Namespace, "does not match event.namespace")
+}
+
+func validateOldStyle(ev *eventsv1.Event) field.ErrorList {
+	about := ev.Regarding.Namespace
+	clusterScoped := about == "" && (ev.Namespace == "" || ev.Namespace == metav1.NamespaceDefault)
+	if clusterScoped || about != "" && about == ev.Namespace {
+		return nil
+	}
+	return field.ErrorList{namespaceMismatch(ev)}
+}
+
+func validateNewStyle(v View, ev *eventsv1.Event) field.ErrorList {
+	var errs field.ErrorList
+	if ev.Regarding.Namespace == "" && ev.Namespace != metav1.NamespaceDefault && ev.Namespace != metav1.NamespaceSystem {
+		errs = append(errs, namespaceMismatch(ev))
+	}
+	controller := field.NewPath("reportingController")
+	if v == CoreV1 {
+		controller = field.NewPath("reportingComponent")
+	}
+	if ev.ReportingController == "" {
+		errs = append(errs, field.Required(controller, ""))
+	}
+	for _, msg := range validation.IsQualifiedName(ev.ReportingController) {
+		errs = append(errs, field.Invalid(controller, ev.ReportingController, msg))
+	}
+	for _, f := range []struct{ name, value string }{
+		{"reportingInstance", ev.ReportingInstance}, {"action", ev.Action}, {"reason", ev.Reason},
+	} {
+		if f.value == "" {
+			errs = append(errs, field.Required(field.NewPath(f.name), ""))
+		}
+		errs = append(errs, validateLength(f.name, f.value, maxShort)...)
+	}
+	return append(errs, validateLength("message", ev.Note, maxNote)...)
+}
+
+func validateLength(name, value string, limit int) field.ErrorList {
+	if len(value) <= limit {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath(name), "", fmt.Sprintf("can have at most %d characters", limit))}
+}
+
+// validateStrict are the rules that events/v1 adds for new events.
+func validateStrict(ev *eventsv1.Event, r Rules) field.ErrorList {
+	errs := metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs = append(errs, validateSeries(ev.Series)...)
+	if ev.EventTime.IsZero() {
+		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
+	}
+	if !r.acceptsType(ev.Type) {
+		errs = append(errs, field.Invalid(field.NewPath("type"), "", "has invalid value: "+ev.Type))
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"firstTimestamp", !ev.DeprecatedFirstTimestamp.IsZero()},
+		{"lastTimestamp", !ev.DeprecatedLastTimestamp.IsZero()},
+		{"count", ev.DeprecatedCount != 0},
+		{"source", ev.DeprecatedSource != corev1.EventSource{}},
+	} {
+		if f.set {
+			errs = append(errs, field.Invalid(field.NewPath(f.name), "", "needs to be unset"))
+		}
+	}
+	return errs
+}
+
+func validateSeries(s *eventsv1.EventSeries) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if s.Count < 2 {
+		errs = append(errs, field.Invalid(field.NewPath("series.count"), "", "should be at least 2"))
+	}
+	if s.LastObservedTime.IsZero() {
+		errs = append(errs, field.Required(field.NewPath("series.lastObservedTime"), ""))
+	}
+	return errs
+}
+
+// The original prints the value of a broken rule in its internal form, which
+// has the Go names of the fields and leaves none out.
+type (
+	internalReference struct {
+		Kind, Namespace, Name       string
+		UID                         types.UID
+		APIVersion, ResourceVersion string
+		FieldPath                   string
+	}
+	internalSource struct{ Component, Host string }
+)
+
+func internalRelated(ref *corev1.ObjectReference) *internalReference {
+	if ref == nil {
+		return nil
+	}
+	r := internalReference(*ref)
+	return &r
+}
+
+// validateImmutable finds fields that events/v1 does not let change. Reason
+// comes twice, as in the original.
+func validateImmutable(next, live *eventsv1.Event) field.ErrorList {
+	var errs field.ErrorList
+	fixed := func(name string, next, live any) {
+		errs = append(errs, metavalidation.ValidateImmutableField(next, live, field.NewPath(name))...)
+	}
+	fixed("involvedObject", internalReference(next.Regarding), internalReference(live.Regarding))
+	fixed("reason", next.Reason, live.Reason)
+	fixed("message", next.Note, live.Note)
+	fixed("source", internalSource(next.DeprecatedSource), internalSource(live.DeprecatedSource))
+	fixed("firstTimestamp", next.DeprecatedFirstTimestamp, live.DeprecatedFirstTimestamp)
+	fixed("lastTimestamp", next.DeprecatedLastTimestamp, live.DeprecatedLastTimestamp)
+	fixed("count", next.DeprecatedCount, live.DeprecatedCount)
+	fixed("reason", next.Reason, live.Reason)
+	fixed("type", next.Type, live.Type)
+	// Old clients send nanoseconds, which the stored form does not keep.
+	if !next.EventTime.Truncate(time.Microsecond).Equal(live.EventTime.Truncate(time.Microsecond)) {
+		fixed("eventTime", next.EventTime, live.EventTime)
+	}
+	fixed("action", next.Action, live.Action)
+	fixed("related", internalRelated(next.Related), internalRelated(live.Related))
+	fixed("reportingController", next.ReportingController, live.ReportingController)
+	fixed("reportingInstance", next.ReportingInstance, live.ReportingInstance)
+	return errs
 }
