@@ -1,0 +1,272 @@
+package service
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	requestIDHeader   = "X-Request-Id"
+	traceParentHeader = "Traceparent"
+	maxRequestID      = 64
+	maxLoggedText     = 256 // bytes of a path or user agent in a log line
+
+	// statusClientGone is logged for a request whose client left before it was answered; nobody sees it on the wire.
+	statusClientGone = 499
+)
+
+// request is what Access knows about a request in flight.
+type request struct {
+	id, trace string
+	attrs     []slog.Attr
+}
+
+type requestKey struct{}
+
+// RequestID is the id of the request that ctx belongs to, or "".
+func RequestID(ctx context.Context) string {
+	if r, ok := ctx.Value(requestKey{}).(*request); ok {
+		return r.id
+	}
+	return ""
+}
+
+// Annotate adds attributes to the access line of the request that ctx belongs to, such as the caller or why it was
+// refused. It may be called only while the request is being served, by the goroutine that serves it.
+func Annotate(ctx context.Context, attrs ...slog.Attr) {
+	if r, ok := ctx.Value(requestKey{}).(*request); ok {
+		r.attrs = append(r.attrs, attrs...)
+	}
+}
+
+// Access wraps a handler with what every request gets: an id (the caller's X-Request-Id where it is well-formed, a new one
+// otherwise) which is answered and logged, one access line, metrics by method and code, and a 500 without detail for a
+// panic. A traceparent (W3C Trace Context) is logged. The query is never logged: it may hold what belongs to the caller.
+func Access(log *slog.Logger, reg *prometheus.Registry, next http.Handler) http.Handler {
+	m := newRequestMetrics(reg)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		req := &request{id: requestID(r.Header), trace: traceID(r.Header.Get(traceParentHeader))}
+		w.Header().Set(requestIDHeader, req.id)
+		rec := &recorder{ResponseWriter: w, start: start}
+		m.inFlight.Inc()
+		panicked := serve(next, rec, r.WithContext(context.WithValue(r.Context(), requestKey{}, req)))
+		m.inFlight.Dec()
+		if panicked != nil && !errors.Is(panicked, http.ErrAbortHandler) {
+			log.LogAttrs(r.Context(), slog.LevelError, "panic while serving a request", slog.String("request_id", req.id),
+				slog.String("panic", panicked.Error()), slog.String("stack", string(debug.Stack())))
+			rec.answerPanic()
+		}
+		rec.finish(r)
+		m.observe(r.Method, rec)
+		logRequest(log, r, req, rec, time.Since(start))
+		if panicked != nil && rec.aborted {
+			panic(http.ErrAbortHandler) // cuts the connection, so that nobody takes half an answer for a whole one
+		}
+	})
+}
+
+// panicError carries what a handler panicked with.
+type panicError struct{ value any }
+
+func (e panicError) Error() string { return fmt.Sprint(e.value) }
+
+func (e panicError) Unwrap() error { err, _ := e.value.(error); return err }
+
+// serve calls the handler and catches its panic.
+func serve(next http.Handler, w http.ResponseWriter, r *http.Request) (panicked error) {
+	defer func() {
+		if value := recover(); value != nil {
+			panicked = panicError{value}
+		}
+	}()
+	next.ServeHTTP(w, r)
+	return nil
+}
+
+func logRequest(log *slog.Logger, r *http.Request, req *request, rec *recorder, took time.Duration) {
+	if !log.Enabled(r.Context(), slog.LevelInfo) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 12+len(req.attrs))
+	attrs = append(attrs,
+		slog.String("request_id", req.id),
+		slog.String("method", truncate(r.Method)),
+		slog.String("path", truncate(r.URL.Path)),
+		slog.Int("code", rec.code),
+		slog.Int64("bytes", rec.bytes),
+		slog.Float64("ms", float64(took.Microseconds())/1000),
+		slog.String("remote", r.RemoteAddr),
+		slog.String("agent", truncate(r.UserAgent())),
+	)
+	if req.trace != "" {
+		attrs = append(attrs, slog.String("trace_id", req.trace))
+	}
+	if rec.aborted {
+		attrs = append(attrs, slog.Bool("aborted", true))
+	}
+	log.LogAttrs(r.Context(), slog.LevelInfo, "request", append(attrs, req.attrs...)...)
+}
+
+func truncate(s string) string {
+	if len(s) > maxLoggedText {
+		return s[:maxLoggedText] + "…"
+	}
+	return s
+}
+
+// requestID takes the caller's id when it is short and of harmless characters, and makes one otherwise.
+func requestID(header http.Header) string {
+	id := header.Get(requestIDHeader)
+	if id == "" || len(id) > maxRequestID {
+		return rand.Text()
+	}
+	for i := range len(id) {
+		c := id[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.') {
+			return rand.Text()
+		}
+	}
+	return id
+}
+
+// traceID is the trace id in a well-formed traceparent of version 00, 00-<32 hex>-<16 hex>-<2 hex>, or "".
+func traceID(parent string) string {
+	if len(parent) != 55 || parent[:3] != "00-" || parent[35] != '-' || parent[52] != '-' {
+		return ""
+	}
+	for i := range len(parent) {
+		c := parent[i]
+		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || c == '-') {
+			return ""
+		}
+	}
+	return parent[3:35]
+}
+
+// recorder notes what a handler answers. Flushing and deadlines work through Flush and Unwrap.
+type recorder struct {
+	http.ResponseWriter
+	start      time.Time
+	firstBytes time.Duration // from start to the header
+	code       int
+	bytes      int64
+	aborted    bool
+}
+
+// WriteHeader notes the final status; informational ones (1xx) may come before it.
+func (rec *recorder) WriteHeader(code int) {
+	if rec.code == 0 && code >= 200 {
+		rec.code, rec.firstBytes = code, time.Since(rec.start)
+	}
+	rec.ResponseWriter.WriteHeader(code)
+}
+
+// Write counts the bytes of the body.
+func (rec *recorder) Write(b []byte) (int, error) {
+	rec.implicitHeader()
+	n, err := rec.ResponseWriter.Write(b)
+	rec.bytes += int64(n)
+	rec.aborted = rec.aborted || err != nil
+	return n, err
+}
+
+// Flush sends what is buffered, for watches.
+func (rec *recorder) Flush() {
+	rec.implicitHeader()
+	if err := http.NewResponseController(rec.ResponseWriter).Flush(); err != nil {
+		rec.aborted = true
+	}
+}
+
+// Unwrap lets [http.ResponseController] reach the connection.
+func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
+
+func (rec *recorder) implicitHeader() {
+	if rec.code == 0 {
+		rec.code, rec.firstBytes = http.StatusOK, time.Since(rec.start)
+	}
+}
+
+// answerPanic answers 500 where nothing has been answered yet; otherwise the connection has to be cut.
+func (rec *recorder) answerPanic() {
+	if rec.code != 0 {
+		rec.aborted = true
+		return
+	}
+	header := rec.Header()
+	clear(header)
+	header.Set("Cache-Control", "no-store")
+	http.Error(rec, "internal error", http.StatusInternalServerError)
+}
+
+// finish settles the code of a request that was never answered explicitly.
+func (rec *recorder) finish(r *http.Request) {
+	if r.Context().Err() != nil {
+		rec.aborted = true
+	}
+	if rec.code != 0 {
+		return
+	}
+	rec.code = http.StatusOK // net/http answers so when the handler returns without a word
+	if rec.aborted {
+		rec.code = statusClientGone
+	}
+	rec.firstBytes = time.Since(rec.start)
+}
+
+type requestMetrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+}
+
+// newRequestMetrics registers the metrics, or finds those of another listener of the same process.
+func newRequestMetrics(reg prometheus.Registerer) requestMetrics {
+	return requestMetrics{
+		requests: registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "http_requests_total", Help: "Requests answered, by method and status code; 499: the client left first.",
+		}, []string{"method", "code"})),
+		seconds: registered(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "http_response_start_seconds",
+			Help:    "Time from a request's header to the first byte of its answer; of use for watches too, which have no end.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}, []string{"method"})),
+		inFlight: registered(reg, prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "http_requests_in_flight", Help: "Requests being served, watches included.",
+		})),
+	}
+}
+
+func registered[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	err := reg.Register(c)
+	var already prometheus.AlreadyRegisteredError
+	if errors.As(err, &already) {
+		if existing, ok := already.ExistingCollector.(C); ok {
+			return existing
+		}
+	}
+	if err != nil {
+		panic(err) // two metrics of one name: a mistake in the program, seen at its first start
+	}
+	return c
+}
+
+func (m requestMetrics) observe(method string, rec *recorder) {
+	switch method { // anything may come as a method; a metric's labels stay few
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	default:
+		method = "other"
+	}
+	m.requests.WithLabelValues(method, strconv.Itoa(rec.code)).Inc()
+	m.seconds.WithLabelValues(method).Observe(rec.firstBytes.Seconds())
+}

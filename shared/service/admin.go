@@ -1,0 +1,90 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Admin is the handler of the management listener: the probes with the reasons of failed checks, and the metrics. It
+// asks for no credentials and belongs on an address that only operators reach.
+func Admin(h *Health, reg *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
+		probe := h.handler(path, func(err error) string { return strings.ReplaceAll(err.Error(), "\n", " ") })
+		mux.Handle(path, probe)
+		mux.Handle(path+"/", probe)
+	}
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
+	return mux
+}
+
+// NewRegistry makes the metrics registry of a process, with the Go runtime, the process and NAME_build_info in it.
+func NewRegistry(name string) *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	version, revision := "unknown", "unknown"
+	if build, ok := debug.ReadBuildInfo(); ok {
+		version = build.Main.Version
+		for _, setting := range build.Settings {
+			if setting.Key == "vcs.revision" {
+				revision = setting.Value
+			}
+		}
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        name + "_build_info",
+		Help:        "Always 1; the labels say what was built.",
+		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "goversion": runtime.Version()},
+	})
+	info.Set(1)
+	reg.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return reg
+}
+
+// Healthcheck asks a readiness probe and is an error, with the probe's own words, unless it passes. With wait > 0 it asks
+// again until the probe passes or the time is over. It is for containers without a shell and for scripts.
+func Healthcheck(ctx context.Context, url string, wait time.Duration) error {
+	client := &http.Client{Timeout: checkTimeout + time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	deadline := time.Now().Add(wait)
+	for {
+		err := probe(ctx, client, url)
+		if err == nil || !time.Now().Before(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func probe(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("health check: %w", err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("health check: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 4096))
+	if err != nil {
+		return fmt.Errorf("health check: %s: %w", url, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("health check: %s answered %d: %s", url, resp.StatusCode, strings.TrimSpace(string(body)))
+	}
+	return nil
+}

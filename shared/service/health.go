@@ -1,0 +1,138 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// checkTimeout bounds all checks of one probe; a probe that hangs is as bad as one that fails.
+const checkTimeout = 5 * time.Second
+
+// Health is what the probes of a process report: named checks, each asked anew for every probe. The zero value is ready
+// to use. Readiness checks may depend on others (a database, a key set); liveness checks must not, because a restart
+// mends nothing there.
+type Health struct {
+	mu       sync.Mutex
+	live     []check
+	ready    []check
+	stopping atomic.Bool
+}
+
+type check struct {
+	name string
+	run  func(context.Context) error
+}
+
+// Add adds a check of readiness.
+func (h *Health) Add(name string, run func(context.Context) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ready = append(h.ready, check{name, run})
+}
+
+// AddLive adds a check of liveness, which counts for readiness too.
+func (h *Health) AddLive(name string, run func(context.Context) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.live = append(h.live, check{name, run})
+}
+
+// stop makes readiness fail for good, the first step of a graceful stop.
+func (h *Health) stop() { h.stopping.Store(true) }
+
+// checks are those of a probe, in the order in which they are reported.
+func (h *Health) checks(probe string) []check {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	checks := []check{{"ping", func(context.Context) error { return nil }}}
+	checks = append(checks, h.live...)
+	if probe == "livez" {
+		return checks
+	}
+	checks = append(checks, h.ready...)
+	return append(checks, check{"shutdown", func(context.Context) error {
+		if h.stopping.Load() {
+			return errors.New("the process is stopping")
+		}
+		return nil
+	}})
+}
+
+// Handler answers the probe at path, which is /livez, /readyz or /healthz, and its single checks below it, in the text
+// form of a Kubernetes API server: "ok", ?verbose for a line per check, ?exclude=name to leave one out. Reasons are
+// withheld, because anybody may ask; [Admin] tells them.
+func (h *Health) Handler(path string) http.Handler {
+	return h.handler(path, func(error) string { return "reason withheld" })
+}
+
+func (h *Health) handler(path string, reason func(error) string) http.Handler {
+	probe := strings.TrimPrefix(path, "/")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+		defer cancel()
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		if name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, path), "/"); name != "" {
+			h.writeOne(ctx, w, r, probe, name, reason)
+			return
+		}
+		h.writeAll(ctx, w, r, probe, reason)
+	})
+}
+
+func (h *Health) writeOne(ctx context.Context, w http.ResponseWriter, r *http.Request, probe, name string, reason func(error) string) {
+	for _, c := range h.checks(probe) {
+		if c.name != name {
+			continue
+		}
+		if err := c.run(ctx); err != nil {
+			http.Error(w, "internal server error: "+reason(err), http.StatusInternalServerError)
+			return
+		}
+		_, _ = fmt.Fprint(w, "ok")
+		return
+	}
+	http.NotFound(w, r)
+}
+
+func (h *Health) writeAll(ctx context.Context, w http.ResponseWriter, r *http.Request, probe string, reason func(error) string) {
+	query := r.URL.Query()
+	excluded := query["exclude"]
+	failed := false
+	var lines strings.Builder
+	for _, c := range h.checks(probe) {
+		if i := slices.Index(excluded, c.name); i >= 0 {
+			excluded = slices.Delete(excluded, i, i+1)
+			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", c.name)
+		} else if err := c.run(ctx); err != nil {
+			failed = true
+			fmt.Fprintf(&lines, "[-]%s failed: %s\n", c.name, reason(err))
+		} else {
+			fmt.Fprintf(&lines, "[+]%s ok\n", c.name)
+		}
+	}
+	if len(excluded) > 0 {
+		fmt.Fprintf(&lines, "warn: some health checks cannot be excluded: no matches for %q\n", excluded)
+	}
+	switch {
+	case failed:
+		http.Error(w, lines.String()+probe+" check failed", http.StatusInternalServerError)
+	case query.Has("verbose"):
+		_, _ = fmt.Fprintf(w, "%s%s check passed\n", lines.String(), probe)
+	default:
+		_, _ = fmt.Fprint(w, "ok")
+	}
+}

@@ -1,0 +1,178 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	readHeaderTimeout = 10 * time.Second
+	bodyTimeout       = 30 * time.Second // for a whole request
+	writeTimeout      = 60 * time.Second // for a whole answer; for a single write where answers stream
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 16 << 10
+)
+
+// listener is an endpoint that is open.
+type listener struct {
+	Endpoint
+	net.Listener
+}
+
+// Addr is the real address; the endpoint's may have port 0.
+func (l listener) Addr() net.Addr { return l.Listener.Addr() }
+
+// listenAll opens all endpoints or none.
+func listenAll(ctx context.Context, c Config) ([]listener, error) {
+	var open []listener
+	for _, e := range c.Endpoints {
+		if e.Addr == "" {
+			continue
+		}
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", e.Addr)
+		if err != nil {
+			for _, l := range open {
+				_ = l.Close() // nothing was accepted yet
+			}
+			return nil, listenError(c.Name, e, err)
+		}
+		open = append(open, listener{e, l})
+	}
+	return open, nil
+}
+
+// listenError says what is wrong with an address and which setting mends it.
+func listenError(name string, e Endpoint, err error) error {
+	setting := fmt.Sprintf("%s / %s", e.Setting, variable(strings.ToUpper(name), strings.TrimLeft(e.Setting, "-")))
+	host, port, splitErr := net.SplitHostPort(e.Addr)
+	number, portErr := strconv.ParseUint(port, 10, 16)
+	switch {
+	case splitErr != nil || portErr != nil:
+		return Usagef("%s: %q is no listen address: set %s to host:port, for example 127.0.0.1:8080", e.Setting, e.Addr, setting)
+	case errors.Is(err, syscall.EADDRINUSE):
+		other := net.JoinHostPort(host, strconv.FormatUint(min(number+1000, 65535), 10))
+		return fmt.Errorf("%s: port %s is in use (%s): stop the other program or set %s to a free address, for example %s",
+			e.Setting, port, e.Addr, setting, other)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%s: this user may not listen on port %s (%s): set %s to a port above 1023", e.Setting, port, e.Addr, setting)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%s: this machine has no address %s: set %s to one it has, 127.0.0.1 for this machine only or 0.0.0.0 for all", e.Setting, host, setting)
+	default:
+		return fmt.Errorf("%s: cannot listen on %s: %w: set %s to an address of this machine", e.Setting, e.Addr, err, setting)
+	}
+}
+
+// serve accepts connections until the server is shut down.
+func (l listener) serve(srv *http.Server) error {
+	var err error
+	if l.TLS != nil {
+		err = srv.ServeTLS(l.Listener, "", "")
+	} else {
+		err = srv.Serve(l.Listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", l.Setting, err)
+}
+
+// newServer makes a server that neither slow senders nor slow readers can hold up.
+func newServer(e Endpoint, log *slog.Logger) *http.Server {
+	srv := &http.Server{
+		Addr:              e.Addr,
+		Handler:           e.Handler,
+		TLSConfig:         e.TLS,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(connectionLog{log.Handler()}, slog.LevelWarn),
+	}
+	if e.Streaming {
+		srv.Handler = streaming(e.Handler)
+	} else {
+		srv.ReadTimeout, srv.WriteTimeout = bodyTimeout, writeTimeout
+	}
+	return srv
+}
+
+// connectionLog is where net/http reports trouble with connections. Failed handshakes are any port scanner's doing and
+// go to the debug level.
+type connectionLog struct{ slog.Handler }
+
+// Handle logs one report.
+func (h connectionLog) Handle(ctx context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, "http: TLS handshake error") {
+		if r.Level = slog.LevelDebug; !h.Enabled(ctx, r.Level) {
+			return nil
+		}
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// streaming bounds reading the body and each single write, because a deadline for the whole answer would end watches.
+func streaming(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w)
+		if r.Body != nil && r.Body != http.NoBody {
+			if rc.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil {
+				r.Body = &timedBody{r.Body, rc}
+			}
+		}
+		next.ServeHTTP(&timedWriter{w, rc}, r)
+		// What net/http still has buffered is written after this.
+		_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	})
+}
+
+// timedBody takes the read deadline away at the body's end: net/http goes on reading to notice that the client left.
+type timedBody struct {
+	io.ReadCloser
+	rc *http.ResponseController
+}
+
+// Read reads on until the deadline.
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.rc.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// timedWriter gives every write and flush a deadline, and takes it away again: HTTP/2 resets a stream whose deadline
+// passes even while nothing is being written.
+type timedWriter struct {
+	http.ResponseWriter
+	rc *http.ResponseController
+}
+
+// Write writes within the deadline.
+func (w *timedWriter) Write(p []byte) (int, error) {
+	_ = w.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	n, err := w.ResponseWriter.Write(p)
+	_ = w.rc.SetWriteDeadline(time.Time{})
+	return n, err
+}
+
+// Flush flushes within the deadline.
+func (w *timedWriter) Flush() { _ = w.FlushError() }
+
+// FlushError flushes within the deadline and says whether that worked.
+func (w *timedWriter) FlushError() error {
+	_ = w.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	err := w.rc.Flush()
+	_ = w.rc.SetWriteDeadline(time.Time{})
+	return err
+}
+
+// Unwrap lets [http.ResponseController] reach the connection.
+func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

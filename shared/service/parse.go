@@ -1,0 +1,188 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// ErrHelp is returned by [Parse] when help or a version was asked for and has been printed: nothing is left to do, and
+// it is no failure.
+var ErrHelp = errors.New("help was printed")
+
+// UsageError is a mistake in the settings: an unknown flag, a value that cannot be used, two settings that contradict
+// each other. [ExitCode] makes it 2, so that supervisors can tell a wrong command line from a failure while running.
+type UsageError struct{ Err error }
+
+// Error is the text of the mistake, which names the setting and says how to mend it.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the wrapped error.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef makes a [UsageError].
+func Usagef(format string, args ...any) error {
+	return &UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// ExitCode is the process's exit code for err: 0 for success and for printed help, 2 for a [UsageError], 1 for the rest.
+func ExitCode(err error) int {
+	var usage *UsageError
+	switch {
+	case err == nil, errors.Is(err, ErrHelp):
+		return 0
+	case errors.As(err, &usage):
+		return 2
+	default:
+		return 1
+	}
+}
+
+// Parse fills cli, a pointer to a struct with kong tags, from args and from environment variables. Every flag that names
+// no variable of its own gets PREFIX_FLAG_NAME; help lists them. A flag on the command line goes before the environment,
+// the environment before the default. A variable that starts with PREFIX_ and belongs to no flag is an error: a misspelt
+// setting must not be silently without effect.
+//
+// Parse prints help to stdout and usage errors to stderr itself; the caller only exits with [ExitCode] of the error.
+func Parse(name, prefix, description string, cli any, args []string, stdout, stderr io.Writer) (*kong.Context, error) {
+	printed := false
+	parser, err := kong.New(cli,
+		kong.Name(name), kong.Description(description), kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { printed = true }),
+		kong.PostBuild(nameVariables(prefix)),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 120}),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("settings of %s: %w", name, err)
+	}
+	kctx, err := parser.Parse(args)
+	if printed {
+		return nil, ErrHelp
+	}
+	if err == nil {
+		err = unknownVariable(parser.Model.Node, prefix, os.Environ())
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "%s: %v\nRun \"%s\" for all settings.\n", name, err, helpCommand(name, err))
+		return nil, &UsageError{Err: err}
+	}
+	return kctx, nil
+}
+
+// helpCommand is the command that explains what the failed one should have looked like.
+func helpCommand(name string, err error) string {
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		if node := parse.Context.Selected(); node != nil {
+			return node.FullPath() + " --help"
+		}
+	}
+	return name + " --help"
+}
+
+// nameVariables gives each flag its environment variable. kong's own option would split names at digits (HTTP_2).
+func nameVariables(prefix string) func(*kong.Kong) error {
+	return func(k *kong.Kong) error {
+		for _, flag := range allFlags(k.Model.Node) {
+			if len(flag.Envs) == 0 && flag.Name != "help" {
+				flag.Envs = []string{variable(prefix, flag.Name)}
+				flag.Tag.Envs = flag.Envs
+			}
+		}
+		return nil
+	}
+}
+
+// variable is the environment variable of a flag: listen-http becomes PREFIX_LISTEN_HTTP.
+func variable(prefix, flag string) string {
+	return prefix + "_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+func allFlags(node *kong.Node) []*kong.Flag {
+	flags := append([]*kong.Flag(nil), node.Flags...)
+	for _, child := range node.Children {
+		flags = append(flags, allFlags(child)...)
+	}
+	return flags
+}
+
+// unknownVariable finds a variable with our prefix that no flag has. Kubernetes and Docker add variables for services
+// with our name (EVENTSVC_SERVICE_HOST, EVENTSVC_PORT_8080_TCP, …), which are not meant for us.
+func unknownVariable(root *kong.Node, prefix string, environ []string) error {
+	known := map[string]bool{}
+	for _, flag := range allFlags(root) {
+		for _, env := range flag.Envs {
+			known[env] = true
+		}
+	}
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		rest, ours := strings.CutPrefix(name, prefix+"_")
+		if !ours || known[name] || rest == "PORT" || strings.HasPrefix(rest, "PORT_") ||
+			rest == "SERVICE_HOST" || strings.HasPrefix(rest, "SERVICE_PORT") {
+			continue
+		}
+		if near := nearest(name, known); near != "" {
+			return fmt.Errorf("unknown environment variable %s, did you mean %s?", name, near)
+		}
+		return fmt.Errorf("unknown environment variable %s: unset it", name)
+	}
+	return nil
+}
+
+// nearest is the known name with the fewest edits to name, or "" when none is close.
+func nearest(name string, known map[string]bool) string {
+	best, distance := "", len(name)/3+1
+	for candidate := range known {
+		d := edits(name, candidate)
+		if d < distance || d == distance && candidate < best {
+			best, distance = candidate, d
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance of two ASCII names.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// Secret is the value of a secret setting that may be given directly or as the name of a file that holds it (--flag-file
+// or its variable). Both at once are refused, because nobody can tell which is meant. White space around a file's content
+// is cut: editors and shells end files with a line feed.
+func Secret(flag, value, file string) (string, error) {
+	if file == "" {
+		return value, nil
+	}
+	if value != "" {
+		return "", Usagef("--%s and --%s-file are both set: set only one of them", flag, flag)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", Usagef("--%s-file: %w: name a readable file", flag, err)
+	}
+	secret := strings.TrimSpace(string(content))
+	if secret == "" {
+		return "", Usagef("--%s-file: %s is empty: write the value into it", flag, file)
+	}
+	return secret, nil
+}

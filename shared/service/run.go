@@ -1,0 +1,160 @@
+package service
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// defaultStopTimeout bounds a graceful stop where the configuration does not.
+const defaultStopTimeout = 30 * time.Second
+
+// Endpoint is one listener and what it serves.
+type Endpoint struct {
+	Setting string       // the flag that holds Addr, such as --listen-http; named in errors
+	Addr    string       // host:port; empty: not opened; port 0: any free one
+	Handler http.Handler // what is served
+	TLS     *tls.Config  // nil: plain HTTP/1.1; otherwise HTTP/2 is offered too
+	// Streaming is set where answers may last for ever (watches). Instead of a deadline for the whole answer, every
+	// single write then has one, and so has reading the request's body.
+	Streaming bool
+	OnListen  func(net.Addr) // told the real address once it is open, before anything is served
+}
+
+// Config is what [Run] runs.
+type Config struct {
+	Name      string       // the program's name; its upper case is the prefix of environment variables
+	Log       *slog.Logger // required
+	Endpoints []Endpoint
+	Tasks     []func(ctx context.Context) error // background work, waited for; an error stops the service
+	Health    *Health                           // readiness is taken away first when stopping; may be nil
+	Drain     func(context.Context)             // called when stopping begins, to end watches; may be nil
+
+	StopDelay   time.Duration // served on after readiness has gone, so that load balancers notice
+	StopTimeout time.Duration // bound for draining, open requests and tasks together; 0: 30 s
+}
+
+// Signals returns a context that SIGINT or SIGTERM ends. A second signal ends the process at once, with the exit code a
+// shell gives to a process killed by it. The returned function releases the signals.
+func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	released := make(chan struct{})
+	go func() {
+		for first := true; ; first = false {
+			select {
+			case <-released:
+				return
+			case s := <-signals:
+				if number, ok := s.(syscall.Signal); ok && !first {
+					os.Exit(128 + int(number))
+				}
+				cancel()
+			}
+		}
+	}()
+	return ctx, sync.OnceFunc(func() {
+		signal.Stop(signals)
+		close(released)
+		cancel()
+	})
+}
+
+// Run opens all endpoints, serves them and runs the tasks until ctx ends or something fails, and then stops gracefully, as
+// the package comment draws it. It returns nil after a stop that was asked for, also where requests had to be cut off
+// at the end of StopTimeout, which is logged.
+func Run(ctx context.Context, c Config) error {
+	listeners, err := listenAll(ctx, c)
+	if err != nil {
+		return err
+	}
+	taskCtx, endTasks := context.WithCancel(context.WithoutCancel(ctx))
+	defer endTasks()
+
+	failures := make(chan error, len(listeners)+len(c.Tasks))
+	var servers []*http.Server
+	var serving, tasks sync.WaitGroup
+	for _, l := range listeners {
+		srv := newServer(l.Endpoint, c.Log)
+		servers = append(servers, srv)
+		serving.Go(func() { failures <- l.serve(srv) })
+	}
+	for _, task := range c.Tasks {
+		tasks.Go(func() {
+			if err := task(taskCtx); err != nil {
+				failures <- err
+			}
+		})
+	}
+	for _, l := range listeners {
+		c.Log.Info("listening", "setting", l.Setting, "address", l.Addr().String(), "tls", l.TLS != nil)
+		if l.OnListen != nil {
+			l.OnListen(l.Addr())
+		}
+	}
+
+	select {
+	case <-ctx.Done():
+		c.Log.Info("stopping", "delay", c.StopDelay.String())
+	case err = <-failures:
+		c.Log.Error("stopping because of a failure", "error", err)
+	}
+	return errors.Join(err, c.stop(servers, &serving, &tasks, endTasks, err == nil))
+}
+
+// stop ends everything in the order the package comment draws. Only a stop that was asked for waits for load balancers.
+func (c Config) stop(servers []*http.Server, serving, tasks *sync.WaitGroup, endTasks func(), delay bool) error {
+	if c.Health != nil {
+		c.Health.stop()
+	}
+	if delay && c.StopDelay > 0 {
+		time.Sleep(c.StopDelay)
+	}
+	timeout := c.StopTimeout
+	if timeout <= 0 {
+		timeout = defaultStopTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	var closing sync.WaitGroup
+	for _, srv := range servers {
+		closing.Go(func() { c.shutdown(ctx, srv) })
+	}
+	if c.Drain != nil {
+		c.Drain(ctx)
+	}
+	closing.Wait()
+	serving.Wait()
+	endTasks()
+	ended := make(chan struct{})
+	go func() { tasks.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	select { // requests may have used up the time; tasks still get a moment to end
+	case <-ended:
+		return nil
+	case <-time.After(time.Second):
+		return fmt.Errorf("background work of %s did not end within %s and was left behind", c.Name, timeout)
+	}
+}
+
+// shutdown lets open requests finish and cuts off those that outlast ctx.
+func (c Config) shutdown(ctx context.Context, srv *http.Server) {
+	if err := srv.Shutdown(ctx); err != nil {
+		c.Log.Warn("open requests were cut off at the end of the stop timeout", "address", srv.Addr)
+		_ = srv.Close() // its connections are lost either way
+	}
+}

@@ -1,0 +1,190 @@
+package service
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+const (
+	caLife       = 10 * 365 * 24 * time.Hour
+	certLife     = 365 * 24 * time.Hour
+	renewBefore  = 30 * 24 * time.Hour
+	clockSkew    = 5 * time.Minute // clients whose clocks are a little behind
+	caCertFile   = "ca.crt"
+	caKeyFile    = "ca.key"
+	leafCertFile = "tls.crt"
+	leafKeyFile  = "tls.key"
+)
+
+// SelfSigned makes a TLS configuration out of a certificate authority of its own, for machines where nobody hands out
+// certificates. The authority lives 10 years and is never replaced, because clients have it in their configuration; the
+// certificate for hosts (names and addresses) lives a year and is renewed by a call that finds less than 30 days left or
+// other hosts. All is kept in dir with mode 0600. The authority's certificate is returned as PEM.
+func SelfSigned(dir string, hosts []string, now time.Time) (*tls.Config, []byte, error) {
+	if len(hosts) == 0 {
+		return nil, nil, errors.New("self-signed certificate: no host names given")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("self-signed certificate: %w", err)
+	}
+	ca, err := loadOrMakeCA(dir, now)
+	if err != nil {
+		return nil, nil, fmt.Errorf("self-signed certificate: %w", err)
+	}
+	leaf, err := loadPair(filepath.Join(dir, leafCertFile), filepath.Join(dir, leafKeyFile))
+	if err != nil || !usable(leaf.Leaf, ca.Leaf, hosts, now) {
+		// A pair that is missing, damaged or half written is simply made again: only the authority has a history.
+		if leaf, err = makeLeaf(dir, ca, hosts, now); err != nil {
+			return nil, nil, fmt.Errorf("self-signed certificate: %w", err)
+		}
+	}
+	config := serverTLS(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return leaf, nil })
+	return config, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Leaf.Raw}), nil
+}
+
+// loadOrMakeCA loads the authority. It is made where ca.crt, which is written last, is missing, and never replaced.
+func loadOrMakeCA(dir string, now time.Time) (*tls.Certificate, error) {
+	certFile, keyFile := filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)
+	if _, err := os.Stat(certFile); errors.Is(err, fs.ErrNotExist) {
+		return makePair(certFile, keyFile, &x509.Certificate{
+			Subject:               pkix.Name{CommonName: "local authority " + now.UTC().Format(time.DateOnly)},
+			NotBefore:             now.Add(-clockSkew),
+			NotAfter:              now.Add(caLife),
+			IsCA:                  true,
+			BasicConstraintsValid: true,
+			MaxPathLenZero:        true,
+			KeyUsage:              x509.KeyUsageCertSign,
+		}, nil)
+	}
+	ca, err := loadPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("local authority: %w: restore both files, or delete both to get a new authority that clients must be told about", err)
+	}
+	if now.After(ca.Leaf.NotAfter) {
+		return nil, fmt.Errorf("local authority: %s expired on %s: delete %s and %s to get a new one that clients must be told about",
+			certFile, ca.Leaf.NotAfter.Format(time.DateOnly), caCertFile, caKeyFile)
+	}
+	return ca, nil
+}
+
+func loadPair(certFile, keyFile string) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{certFile, keyFile} { // copies and restores often widen modes
+		if err := os.Chmod(name, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return &pair, nil
+}
+
+// usable says whether the certificate is signed by ca, is for exactly these hosts and lasts long enough.
+func usable(leaf, ca *x509.Certificate, hosts []string, now time.Time) bool {
+	names := slices.Clone(leaf.DNSNames)
+	for _, ip := range leaf.IPAddresses {
+		names = append(names, ip.String())
+	}
+	lasts := now.Add(renewBefore).Before(leaf.NotAfter) || leaf.NotAfter.Equal(ca.NotAfter)
+	return lasts && now.After(leaf.NotBefore) && now.Before(leaf.NotAfter) && leaf.CheckSignatureFrom(ca) == nil &&
+		slices.Equal(normalHosts(names), normalHosts(hosts))
+}
+
+// normalHosts sorts hosts and writes addresses in their usual form, so that the order in a setting does not matter.
+func normalHosts(hosts []string) []string {
+	out := slices.Clone(hosts)
+	for i, host := range out {
+		if ip := net.ParseIP(host); ip != nil {
+			out[i] = ip.String()
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func makeLeaf(dir string, ca *tls.Certificate, hosts []string, now time.Time) (*tls.Certificate, error) {
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: hosts[0]},
+		NotBefore:             now.Add(-clockSkew),
+		NotAfter:              now.Add(certLife),
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if template.NotAfter.After(ca.Leaf.NotAfter) {
+		template.NotAfter = ca.Leaf.NotAfter
+	}
+	for _, host := range normalHosts(hosts) {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	return makePair(filepath.Join(dir, leafCertFile), filepath.Join(dir, leafKeyFile), template, ca)
+}
+
+// makePair makes a key and a certificate signed by ca, or by itself where ca is nil, and writes both, the key first.
+func makePair(certFile, keyFile string, template *x509.Certificate, ca *tls.Certificate) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	parent, signer := template, any(key)
+	if ca != nil {
+		parent, signer = ca.Leaf, ca.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return nil, err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFile(keyFile, "PRIVATE KEY", keyDER); err != nil {
+		return nil, err
+	}
+	if err := writeFile(certFile, "CERTIFICATE", der); err != nil {
+		return nil, err
+	}
+	return loadPair(certFile, keyFile)
+}
+
+// writeFile replaces a PEM file so that after a crash it is either the old one or the new one.
+func writeFile(name, kind string, der []byte) (err error) {
+	temp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // made with mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(temp.Name()))
+		}
+	}()
+	var content bytes.Buffer
+	if err := pem.Encode(&content, &pem.Block{Type: kind, Bytes: der}); err != nil {
+		return err
+	}
+	_, err = temp.Write(content.Bytes())
+	err = errors.Join(err, temp.Sync(), temp.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), name)
+}

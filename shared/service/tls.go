@@ -1,0 +1,80 @@
+package service
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// certCheckInterval is how often, at most, a handshake looks whether the certificate's files have changed.
+const certCheckInterval = 5 * time.Second
+
+// CertFiles makes a TLS configuration from a PEM certificate chain and its key. The files are read again when they
+// change; a pair that does not load is logged and the one in use is kept.
+func CertFiles(cert, key string) (*tls.Config, error) {
+	c := &certFiles{cert: cert, key: key}
+	if err := c.load(); err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	return serverTLS(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(time.Now()), nil }), nil
+}
+
+// serverTLS allows TLS 1.2 and up with forward secrecy and authenticated encryption only.
+func serverTLS(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
+	return &tls.Config{
+		GetCertificate: certificate,
+		MinVersion:     tls.VersionTLS12,
+		CipherSuites: []uint16{ // those of TLS 1.2; the suites of 1.3 are fixed
+			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		},
+	}
+}
+
+// certFiles is a certificate that follows its files.
+type certFiles struct {
+	cert, key string
+
+	mu      sync.Mutex
+	pair    *tls.Certificate
+	stamp   string // size and time of both files when they were last read
+	checked time.Time
+}
+
+// load reads the pair. The stamp is taken first, so that a change while reading is seen by the next check.
+func (c *certFiles) load() error {
+	c.stamp = fileStamp(c.cert) + fileStamp(c.key)
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		return fmt.Errorf("TLS certificate %s with key %s: %w: give a PEM certificate and the key that belongs to it", c.cert, c.key, err)
+	}
+	c.pair = &pair
+	return nil
+}
+
+func (c *certFiles) current(now time.Time) *tls.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.checked) < certCheckInterval {
+		return c.pair
+	}
+	c.checked = now
+	if fileStamp(c.cert)+fileStamp(c.key) != c.stamp {
+		if err := c.load(); err != nil {
+			slog.Warn("certificate not reloaded, the old one stays in use", "error", err)
+		}
+	}
+	return c.pair
+}
+
+func fileStamp(name string) string {
+	info, err := os.Stat(name)
+	if err != nil {
+		return "missing"
+	}
+	return fmt.Sprint(info.Size(), info.ModTime().UnixNano(), ";")
+}
