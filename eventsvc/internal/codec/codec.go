@@ -1,10 +1,10 @@
-// Package codec turns events into bytes and back: request bodies in, the
-// stored form, and everything that goes out.
 package codec
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,7 +15,12 @@ import (
 
 // Codec knows the wire formats of both views. It is safe for concurrent use.
 type Codec struct {
-	group string // events.{group_domain}
+	// Now is the clock that the ages in tables count from, time.Now at first.
+	Now func() time.Time
+
+	group        string // events.{group_domain}
+	groupVersion string
+	ownField     []byte // protobuf field of a managed fields entry that is of our group
 }
 
 // New returns the codec of the group events.{groupDomain}.
@@ -24,7 +29,10 @@ func New(groupDomain string) (*Codec, error) {
 	if errs := validation.IsDNS1123Subdomain(group); len(errs) > 0 {
 		return nil, fmt.Errorf("group domain %q: %s", groupDomain, strings.Join(errs, "; "))
 	}
-	return &Codec{group: group}, nil
+	c := &Codec{Now: time.Now, group: group, groupVersion: group + "/v1"}
+	c.ownField = binary.AppendUvarint([]byte{protoTag(fieldAPIVersion, wireBytes)}, uint64(len(c.groupVersion)))
+	c.ownField = append(c.ownField, c.groupVersion...)
+	return c, nil
 }
 
 // GroupVersion is the group and version that a view shows.
@@ -33,6 +41,14 @@ func (c *Codec) GroupVersion(v event.View) schema.GroupVersion {
 		return corev1.SchemeGroupVersion
 	}
 	return schema.GroupVersion{Group: c.group, Version: "v1"}
+}
+
+// apiVersion is GroupVersion as objects carry it.
+func (c *Codec) apiVersion(v event.View) string {
+	if v == event.CoreV1 {
+		return "v1"
+	}
+	return c.groupVersion
 }
 
 // Resource names the resource in a view, as errors print it.

@@ -1,30 +1,198 @@
 package codec
 
 import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
-// Frames writes the events of one watch stream, each with its framing.
-type Frames struct{}
+// Frames writes the events of one watch stream, each with its framing: in JSON
+// an object and a newline, in protobuf four bytes of length and a WatchEvent.
+// It is for one goroutine.
+type Frames struct {
+	c      *Codec
+	format Format
+	view   event.View
+
+	s          stored
+	hasColumns bool // the columns of the table have been sent
+	scratch    []byte
+}
 
 // NewFrames starts a watch stream.
-func (c *Codec) NewFrames(f Format, v event.View) *Frames { return &Frames{} }
+func (c *Codec) NewFrames(f Format, v event.View) *Frames {
+	return &Frames{c: c, format: f, view: v}
+}
 
 // AppendInitial appends the ADDED event of an object that was there when the
 // watch began.
-func (f *Frames) AppendInitial(dst []byte, rec *store.Record) ([]byte, error) { return dst, nil }
+func (f *Frames) AppendInitial(dst []byte, rec *store.Record) ([]byte, error) {
+	return f.appendRecord(dst, watch.Added, rec, rec.Revision)
+}
 
-// AppendDelivery appends one change.
-func (f *Frames) AppendDelivery(dst []byte, d store.Delivery) ([]byte, error) { return dst, nil }
+// AppendDelivery appends one change. What many watchers see is encoded once.
+func (f *Frames) AppendDelivery(dst []byte, d store.Delivery) ([]byte, error) {
+	t := watch.Added
+	switch d.Type {
+	case store.Removed:
+		// The last state, with the revision of the change that ended it.
+		return f.appendRecord(dst, watch.Deleted, &d.Object.Record, d.Revision)
+	case store.Modified:
+		t = watch.Modified
+	}
+	if f.format.As == Table {
+		return f.appendRecord(dst, t, &d.Object.Record, d.Object.Revision)
+	}
+	object, err := d.Object.Form(f.slot(), f.encode)
+	if err != nil {
+		return dst, err
+	}
+	return f.appendFrame(dst, t, object), nil
+}
+
+// slot is where a version remembers the form that this stream sends. Metadata
+// are the same in both views.
+func (f *Frames) slot() int {
+	slot := 0
+	if f.format.Media == Protobuf {
+		slot = 1
+	}
+	if f.format.As == Partial {
+		return slot + 4
+	}
+	return slot + 2*int(f.view)
+}
+
+// encode makes the object of a frame.
+func (f *Frames) encode(rec *store.Record) ([]byte, error) {
+	if err := f.s.parse(rec); err != nil {
+		return nil, err
+	}
+	return f.appendObject(nil), nil
+}
+
+// appendObject appends the current event as the object of a frame.
+func (f *Frames) appendObject(dst []byte) []byte {
+	if f.format.Media == Protobuf {
+		return f.c.appendObjectProto(dst, &f.s, f.format.As, f.view)
+	}
+	return f.c.appendObjectText(dst, &f.s, f.format.As, f.view)
+}
+
+func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.Record, revision uint64) ([]byte, error) {
+	if err := f.s.parse(rec); err != nil {
+		return dst, err
+	}
+	f.s.revision = revision
+	if f.format.As == Table {
+		row, err := f.c.appendRow(nil, &f.s, rec, f.format, f.view, f.c.Now())
+		if err != nil {
+			return dst, err
+		}
+		return f.appendTable(dst, t, revision, row)
+	}
+	f.scratch = f.appendObject(f.scratch[:0])
+	return f.appendFrame(dst, t, f.scratch), nil
+}
+
+// appendFrame appends an encoded object with the type of its event.
+func (f *Frames) appendFrame(dst []byte, t watch.EventType, object []byte) []byte {
+	if f.format.Media != Protobuf {
+		dst = append(dst, `{"type":"`...)
+		dst = append(dst, t...)
+		dst = append(dst, `","object":`...)
+		dst = append(dst, object...)
+		return append(dst, "}\n"...)
+	}
+	raw := fieldLen(len(object)) // RawExtension: the object is its field 1
+	dst = binary.BigEndian.AppendUint32(dst, uint32(fieldLen(len(t))+fieldLen(raw)))
+	dst = append(appendFieldHead(dst, 1, len(t)), t...)
+	dst = appendFieldHead(dst, 2, raw)
+	return append(appendFieldHead(dst, 1, len(object)), object...)
+}
+
+// appendTable appends a frame with a table of one row. Only the first table of
+// a stream has columns.
+func (f *Frames) appendTable(dst []byte, t watch.EventType, revision uint64, row []byte) ([]byte, error) {
+	meta := metav1.ListMeta{ResourceVersion: strconv.FormatUint(revision, 10)}
+	table, err := emptyTable(f.format.TableVersion, meta, !f.hasColumns)
+	if err != nil {
+		return dst, err
+	}
+	f.hasColumns = true
+	table = append(table[:len(table)-len("]}")], row...)
+	return f.appendFrame(dst, t, append(table, "]}"...)), nil
+}
 
 // AppendBookmark appends a BOOKMARK event; initialEnd marks the one that ends
 // the initial events.
 func (f *Frames) AppendBookmark(dst []byte, rv uint64, initialEnd bool) ([]byte, error) {
-	return dst, nil
+	meta := metav1.ObjectMeta{ResourceVersion: strconv.FormatUint(rv, 10)}
+	if initialEnd {
+		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	if f.format.As == Table {
+		row, err := f.bookmarkRow(meta, initialEnd)
+		if err != nil {
+			return dst, err
+		}
+		return f.appendTable(dst, watch.Bookmark, rv, row)
+	}
+	return f.appendRuntime(dst, watch.Bookmark, f.bookmark(meta))
+}
+
+// bookmark is an otherwise empty object of the kind that the stream sends.
+func (f *Frames) bookmark(meta metav1.ObjectMeta) runtime.Object {
+	kind := metav1.TypeMeta{Kind: event.Kind, APIVersion: f.c.apiVersion(f.view)}
+	switch {
+	case f.format.As == Partial:
+		kind = metav1.TypeMeta{Kind: partialKind, APIVersion: metaAPIVersion}
+		return &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: meta}
+	case f.view == event.CoreV1:
+		return &corev1.Event{TypeMeta: kind, ObjectMeta: meta}
+	default:
+		return &eventsv1.Event{TypeMeta: kind, ObjectMeta: meta}
+	}
+}
+
+// bookmarkRow is the row of a bookmark: blank cells. The end of the initial
+// events shows in its object, so that is there even if the client wants none.
+func (f *Frames) bookmarkRow(meta metav1.ObjectMeta, initialEnd bool) ([]byte, error) {
+	row := metav1.TableRow{Cells: event.TableCells(&eventsv1.Event{}, time.Time{})}
+	switch {
+	case f.format.IncludeObject == metav1.IncludeObject:
+		row.Object.Object = f.bookmark(meta)
+	case f.format.IncludeObject != metav1.IncludeNone || initialEnd:
+		kind := metav1.TypeMeta{Kind: partialKind, APIVersion: metaGroup + "/" + f.format.TableVersion}
+		row.Object.Object = &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: meta}
+	}
+	return json.Marshal(row)
 }
 
 // AppendError appends an ERROR event. Nothing may follow it.
-func (f *Frames) AppendError(dst []byte, st *metav1.Status) ([]byte, error) { return dst, nil }
+func (f *Frames) AppendError(dst []byte, st *metav1.Status) ([]byte, error) {
+	return f.appendRuntime(dst, watch.Error, withStatusKind(st))
+}
+
+func (f *Frames) appendRuntime(dst []byte, t watch.EventType, obj runtime.Object) ([]byte, error) {
+	if f.format.Media == Protobuf {
+		object, err := appendRuntimeProto(nil, obj)
+		return f.appendFrame(dst, t, object), err
+	}
+	object, err := json.Marshal(obj)
+	if err != nil {
+		return dst, fmt.Errorf("encode %T as JSON: %w", obj, err)
+	}
+	return f.appendFrame(dst, t, object), nil
+}

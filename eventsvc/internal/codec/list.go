@@ -1,7 +1,12 @@
 package codec
 
 import (
+	"bytes"
+	"encoding/json"
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -9,23 +14,174 @@ import (
 
 // List writes one list: the head, every item, the tail. Where NeedsMeasure,
 // every item is shown to Measure first, because the format says its length
-// before its content.
-type List struct{}
+// before its content. It is for one goroutine.
+type List struct {
+	c      *Codec
+	format Format
+	view   event.View
+	now    time.Time
+
+	s        stored
+	measured int    // bytes of all items, in protobuf
+	items    int    // items appended
+	tail     []byte // what comes behind the items
+	scratch  []byte
+}
 
 // NewList starts a list.
-func (c *Codec) NewList(f Format, v event.View) *List { return &List{} }
+func (c *Codec) NewList(f Format, v event.View) *List {
+	return &List{c: c, format: f, view: v, now: c.Now()}
+}
 
 // NeedsMeasure tells whether Measure must see every item before AppendHead.
-func (l *List) NeedsMeasure() bool { return false }
+func (l *List) NeedsMeasure() bool { return l.format.Media == Protobuf }
 
 // Measure counts an item in.
-func (l *List) Measure(rec *store.Record) error { return nil }
+func (l *List) Measure(rec *store.Record) error {
+	if err := l.s.parse(rec); err != nil {
+		return err
+	}
+	l.measured += fieldLen(l.itemLen())
+	return nil
+}
+
+// itemLen is the length of the current item in protobuf.
+func (l *List) itemLen() int {
+	if l.format.As == Partial {
+		return fieldLen(l.c.metaLen(&l.s))
+	}
+	return l.c.protoLen(&l.s)
+}
+
+// kind is what the list says it is.
+func (l *List) kind() metav1.TypeMeta {
+	if l.format.As == Partial {
+		return metav1.TypeMeta{Kind: partialKind + "List", APIVersion: metaAPIVersion}
+	}
+	return metav1.TypeMeta{Kind: event.Kind + "List", APIVersion: l.c.apiVersion(l.view)}
+}
 
 // AppendHead appends what comes before the items.
-func (l *List) AppendHead(dst []byte, meta metav1.ListMeta) []byte { return dst }
+func (l *List) AppendHead(dst []byte, meta metav1.ListMeta) []byte {
+	if l.format.Media == Protobuf {
+		return l.appendProtoHead(dst, meta)
+	}
+	// Strings and numbers only: there is nothing that could not be encoded.
+	if l.format.As == Table {
+		text, _ := emptyTable(l.format.TableVersion, meta, true)
+		return l.split(dst, text, "rows")
+	}
+	text, _ := json.Marshal(struct {
+		metav1.TypeMeta
+		metav1.ListMeta `json:"metadata"`
+		Items           []struct{} `json:"items"`
+	}{l.kind(), meta, []struct{}{}})
+	return l.split(dst, text, "items")
+}
+
+func (l *List) appendProtoHead(dst []byte, meta metav1.ListMeta) []byte {
+	l.tail = []byte(envelopeTail)
+	kind := l.kind()
+	head, _ := meta.Marshal() // strings and numbers: no error
+	dst = appendEnvelope(dst, kind.APIVersion, kind.Kind, fieldLen(len(head))+l.measured)
+	return append(appendFieldHead(dst, 1, len(head)), head...)
+}
+
+// split appends the part of an empty list in front of its items and keeps the
+// part behind them.
+func (l *List) split(dst, text []byte, member string) []byte {
+	cut := len(text) - len("]}")
+	switch {
+	case l.format.Media == YAML:
+		// YAML sorts its keys, so that there is something behind the items.
+		text, _ = yaml.JSONToYAML(text)
+		empty := []byte("\n" + member + ": []\n")
+		cut = bytes.LastIndex(text, empty) + len(empty) - len(" []\n")
+		l.tail = text[cut+len(" []\n"):]
+		return append(dst, text[:cut]...)
+	case l.format.Pretty:
+		text = appendIndented(nil, text, "")
+		cut = len(text) - len("]\n}")
+		l.tail = text[cut:]
+	default:
+		l.tail = append(text[cut:], '\n')
+	}
+	return append(dst, text[:cut]...)
+}
 
 // AppendItem appends the next item.
-func (l *List) AppendItem(dst []byte, rec *store.Record) ([]byte, error) { return dst, nil }
+func (l *List) AppendItem(dst []byte, rec *store.Record) ([]byte, error) {
+	if err := l.s.parse(rec); err != nil {
+		return dst, err
+	}
+	first := l.items == 0
+	l.items++
+	switch {
+	case l.format.Media == Protobuf:
+		return l.appendProto(dst), nil
+	case l.format.Media == YAML:
+		return l.appendYAML(dst, rec, first)
+	case l.format.Pretty:
+		text, err := l.appendItem(l.scratch[:0], rec)
+		if err != nil {
+			return dst, err
+		}
+		l.scratch = text
+		dst = append(dst, separator(first)...)
+		return appendIndented(append(dst, "\n    "...), text, "    "), nil
+	}
+	return l.appendItem(append(dst, separator(first)...), rec)
+}
+
+func separator(first bool) string {
+	if first {
+		return ""
+	}
+	return ","
+}
+
+func (l *List) appendProto(dst []byte) []byte {
+	dst = appendFieldHead(dst, 2, l.itemLen())
+	if l.format.As == Partial {
+		return l.c.appendMeta(dst, &l.s)
+	}
+	return l.c.appendProto(dst, &l.s, l.view)
+}
+
+// appendYAML appends an item as a sequence of one, which is how it looks in a
+// longer sequence too.
+func (l *List) appendYAML(dst []byte, rec *store.Record, first bool) ([]byte, error) {
+	text, err := l.appendItem(append(l.scratch[:0], '['), rec)
+	if err != nil {
+		return dst, err
+	}
+	l.scratch = append(text, ']')
+	y, err := yaml.JSONToYAML(l.scratch)
+	if first {
+		dst = append(dst, '\n')
+	}
+	return append(dst, y...), err
+}
+
+// appendItem appends the current item as compact JSON.
+func (l *List) appendItem(dst []byte, rec *store.Record) ([]byte, error) {
+	switch l.format.As {
+	case Table:
+		return l.c.appendRow(dst, &l.s, rec, l.format, l.view, l.now)
+	case Partial:
+		return l.c.appendPartialJSON(dst, &l.s, metaVersion), nil
+	default:
+		return l.c.appendItemJSON(dst, &l.s, l.view), nil
+	}
+}
 
 // AppendTail appends what comes after the items.
-func (l *List) AppendTail(dst []byte) []byte { return dst }
+func (l *List) AppendTail(dst []byte) []byte {
+	switch {
+	case l.items == 0 && l.format.Media == YAML:
+		dst = append(dst, " []\n"...)
+	case l.items > 0 && l.format.Media == JSON && l.format.Pretty:
+		dst = append(dst, "\n  "...)
+	}
+	return append(dst, l.tail...)
+}

@@ -1,13 +1,159 @@
 package codec
 
 import (
+	"encoding/binary"
+	"errors"
+
 	eventsv1 "k8s.io/api/events/v1"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
-// Draft makes the stored form of an event. Its resourceVersion is not part of it.
-func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) { return store.Draft{}, nil }
+const storedFormat = 1
+
+// stored is a value taken apart. It is reused from one value to the next.
+type stored struct {
+	revision uint64
+	json     []byte
+	meta     []byte // protobuf of the metadata
+	rest     []byte // protobuf of all other fields
+
+	jsonRV  int // place of the resourceVersion in json
+	protoRV int // place of field 6 in meta
+	own     []ownEntry
+
+	values [numMembers]span // in json
+	fields [numMembers]span // in rest, without tag; that of metadata is empty
+}
+
+type span struct{ from, to int }
+
+func (s span) len() int { return s.to - s.from }
+
+// ownEntry is a managed fields entry whose apiVersion is the group of this
+// service, which is not stored.
+type ownEntry struct {
+	json  int // place of the apiVersion in the JSON
+	proto int // place of the entry in meta; tag and length are not stored
+	size  int // of the entry without its apiVersion
+	field int // place of the apiVersion field in meta
+}
+
+var errTruncated = errors.New("value ends early")
+
+// header reads the uvarints of a value's head. After the first error it
+// returns zeros.
+type header struct {
+	b   []byte
+	err error
+}
+
+// next reads a number that is at most limit.
+func (h *header) next(limit int) int {
+	v, n := binary.Uvarint(h.b)
+	if n <= 0 || v > uint64(limit) {
+		h.err, h.b = errTruncated, nil
+		return 0
+	}
+	h.b = h.b[n:]
+	return int(v)
+}
+
+// parse takes a record's value apart and checks that it fits together.
+func (s *stored) parse(rec *store.Record) error {
+	if err := s.parseValue(rec.Value); err != nil {
+		return &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
+	}
+	s.revision = rec.Revision
+	return nil
+}
+
+func (s *stored) parseValue(value []byte) error {
+	if len(value) == 0 || value[0] != storedFormat {
+		return errors.New("unknown format of the value")
+	}
+	limit := len(value)
+	h := header{b: value[1:]}
+	jsonLen, metaLen, restLen := h.next(limit), h.next(limit), h.next(limit)
+	if jsonLen+metaLen+restLen > len(h.b) {
+		return errTruncated
+	}
+	body := h.b[len(h.b)-jsonLen-metaLen-restLen:]
+	h.b = h.b[:len(h.b)-len(body)]
+	s.json, s.meta, s.rest = body[:jsonLen], body[jsonLen:jsonLen+metaLen], body[jsonLen+metaLen:]
+	s.jsonRV, s.protoRV = h.next(jsonLen), h.next(metaLen)
+	s.parseOwn(&h)
+	s.parseSpans(&h)
+	if h.err != nil || len(h.b) > 0 {
+		return errors.New("header of the value is damaged")
+	}
+	return s.check()
+}
+
+func (s *stored) parseOwn(h *header) {
+	s.own = s.own[:0]
+	json, proto := s.jsonRV, s.protoRV
+	for n := h.next(len(h.b)); n > 0 && h.err == nil; n-- {
+		e := ownEntry{json: json + h.next(len(s.json)), proto: proto + h.next(len(s.meta)), size: h.next(len(s.meta))}
+		e.field = e.proto + h.next(e.size)
+		json, proto = e.json, e.proto+e.size
+		s.own = append(s.own, e)
+	}
+}
+
+func (s *stored) parseSpans(h *header) {
+	at := 0
+	for i := range s.values {
+		s.values[i] = span{at, at}
+		if n := h.next(len(s.json)); n > 0 {
+			at += jsonHead(i)
+			s.values[i] = span{at, at + n}
+			at += n
+		}
+	}
+	at = 0
+	for i := memberMetadata + 1; i < numMembers; i++ {
+		s.fields[i] = span{at, at}
+		if n := h.next(len(s.rest)); n > 0 {
+			s.fields[i] = span{at + 1, at + 1 + n}
+			at += 1 + n
+		}
+	}
+}
+
+// check compares all places with the bytes there are.
+func (s *stored) check() error {
+	metadata := s.values[memberMetadata]
+	firstOwn, lastOwn, lastProto := metadata.to, metadata.to, s.protoRV
+	if n := len(s.own); n > 0 {
+		firstOwn, lastOwn, lastProto = s.own[0].json, s.own[n-1].json, s.own[n-1].proto+s.own[n-1].size
+	}
+	key := span{s.jsonRV - len(versionKey), s.jsonRV}
+	switch {
+	case s.values[numMembers-1].to+1 != len(s.json),
+		key.from <= metadata.from, key.to+2 > firstOwn, lastOwn > metadata.to,
+		string(s.json[key.from:key.to]) != versionKey:
+		return errors.New("JSON of the value does not fit its header")
+	case s.fields[numMembers-1].to != len(s.rest), lastProto > len(s.meta):
+		return errors.New("protobuf of the value does not fit its header")
+	}
+	return nil
+}
 
 // Event decodes a stored event, with its resourceVersion.
-func (c *Codec) Event(rec *store.Record) (*eventsv1.Event, error) { return nil, nil }
+func (c *Codec) Event(rec *store.Record) (*eventsv1.Event, error) {
+	var s stored
+	if err := s.parse(rec); err != nil {
+		return nil, err
+	}
+	return c.decode(&s, rec)
+}
+
+func (c *Codec) decode(s *stored, rec *store.Record) (*eventsv1.Event, error) {
+	ev := new(eventsv1.Event)
+	if err := ev.Unmarshal(c.appendProto(make([]byte, 0, c.protoLen(s)), s, event.EventsV1)); err != nil {
+		return nil, &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
+	}
+	return ev, nil
+}

@@ -1,0 +1,102 @@
+package codec_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+)
+
+// typical is an event as the stock recorder makes it, of about 1 kB.
+func typical() *eventsv1.Event {
+	created := metav1.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web-0.18e9f0a1b2c3d4e5", Namespace: "shop", UID: "6f6c5a0e-7f0f-4c3a-9a44-2f3f0a2b9f11",
+			CreationTimestamp: created, Labels: map[string]string{"app": "web", "tier": "front"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{
+				Manager: "controller", Operation: "Update", APIVersion: "events.k8s.io/v1", Time: &created, FieldsType: "FieldsV1",
+				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:action":{},"f:eventTime":{},"f:metadata":{"f:labels":{".":{},"f:app":{},"f:tier":{}}},` +
+					`"f:note":{},"f:reason":{},"f:regarding":{},"f:reportingController":{},"f:reportingInstance":{},"f:type":{}}`)},
+			}},
+		},
+		EventTime:           metav1.NewMicroTime(created.Add(-123456 * time.Microsecond)),
+		ReportingController: "example.com/web-controller", ReportingInstance: "web-controller-7d9f", Action: "Starting",
+		Reason: "Started", Note: "Started container web of pod web-0 after pulling its image within two seconds", Type: "Normal",
+		Regarding: corev1.ObjectReference{
+			Kind: "Pod", Namespace: "shop", Name: "web-0", UID: "0c2f5f1e-3f52-4b5d-9d2c-7f1a0b6c8e22", APIVersion: "v1",
+			ResourceVersion: "81723", FieldPath: "spec.containers{web}",
+		},
+	}
+}
+
+func BenchmarkDraft(b *testing.B) {
+	c, ev := newCodec(b, "k8s.io"), typical()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Draft(ev); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkEvent(b *testing.B) {
+	c := newCodec(b, "k8s.io")
+	rec := record(b, c, typical(), 1234567)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Event(rec); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+var benchFormats = map[string]codec.Format{
+	"JSON": {}, "Protobuf": {Media: codec.Protobuf}, "Table": {As: codec.Table, TableVersion: "v1"},
+}
+
+func BenchmarkObject(b *testing.B) {
+	c := newCodec(b, "k8s.io")
+	rec := record(b, c, typical(), 1234567)
+	for name, f := range benchFormats {
+		for view, v := range map[string]event.View{"Events": event.EventsV1, "Core": event.CoreV1} {
+			b.Run(name+"/"+view, func(b *testing.B) {
+				b.ReportAllocs()
+				dst := make([]byte, 0, 16<<10)
+				for b.Loop() {
+					if _, err := c.AppendObject(dst, f, v, rec); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkListItem(b *testing.B) {
+	c := newCodec(b, "k8s.io")
+	rec := record(b, c, typical(), 1234567)
+	for name, f := range benchFormats {
+		for view, v := range map[string]event.View{"Events": event.EventsV1, "Core": event.CoreV1} {
+			b.Run(name+"/"+view, func(b *testing.B) {
+				b.ReportAllocs()
+				l, dst := c.NewList(f, v), make([]byte, 0, 16<<10)
+				for b.Loop() {
+					if l.NeedsMeasure() {
+						if err := l.Measure(rec); err != nil {
+							b.Fatal(err)
+						}
+					}
+					if _, err := l.AppendItem(dst, rec); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

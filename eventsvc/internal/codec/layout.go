@@ -1,0 +1,76 @@
+package codec
+
+
+// The members of an event by their place in events/v1, which is the same in
+// JSON and, counted from one, in protobuf.
+const (
+	memberMetadata = iota
+	memberEventTime
+	memberSeries
+	memberReportingController
+	memberReportingInstance
+	memberAction
+	memberReason
+	memberRegarding
+	memberRelated
+	memberNote
+	memberType
+	memberSource
+	memberFirstTimestamp
+	memberLastTimestamp
+	memberCount
+	numMembers
+)
+
+// memberNames are the JSON names in events/v1.
+var memberNames = [numMembers]string{
+	"metadata", "eventTime", "series", "reportingController", "reportingInstance", "action", "reason", "regarding",
+	"related", "note", "type", "deprecatedSource", "deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedCount",
+}
+
+// coreMembers is core/v1: its members in their order, which again is that of
+// its protobuf fields. A member that is absent from the stored form is written
+// as empty says, or not at all.
+var coreMembers = [numMembers]struct {
+	member int
+	head   string // the JSON in front of the value
+	empty  string
+}{
+	{memberMetadata, `"metadata":`, ""},
+	{memberRegarding, `,"involvedObject":`, ""},
+	{memberReason, `,"reason":`, ""},
+	{memberNote, `,"message":`, ""},
+	{memberSource, `,"source":`, ""},
+	{memberFirstTimestamp, `,"firstTimestamp":`, ""},
+	{memberLastTimestamp, `,"lastTimestamp":`, ""},
+	{memberCount, `,"count":`, ""},
+	{memberType, `,"type":`, ""},
+	{memberEventTime, `,"eventTime":`, ""},
+	{memberSeries, `,"series":`, ""},
+	{memberAction, `,"action":`, ""},
+	{memberRelated, `,"related":`, ""},
+	{memberReportingController, `,"reportingComponent":`, `""`},
+	{memberReportingInstance, `,"reportingInstance":`, `""`},
+}
+
+// jsonHead returns how many bytes of JSON stand in front of the value of an
+// events/v1 member: a brace or comma, the name in quotes, a colon.
+func jsonHead(member int) int { return len(memberNames[member]) + 4 }
+
+// Protobuf tags: field number and wire type. Every number that is needed here,
+// but for the managed fields, fits in one byte.
+const (
+	wireVarint = 0
+	wireBytes  = 2
+)
+
+func protoTag(field int, wire byte) byte { return byte(field)<<3 | wire }
+
+// wireType is the protobuf wire type of a member, the same in both views.
+func wireType(member int) byte {
+	if member == memberCount {
+		return wireVarint
+	}
+	return wireBytes
+}
+

@@ -1,0 +1,194 @@
+package codec
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"strconv"
+
+	"tidings.example/eventsvc/internal/event"
+)
+
+// versionKey stands in JSON in front of the hole of the resourceVersion.
+const versionKey = `"resourceVersion":"`
+
+// versionHole is what the resourceVersion replaces in the JSON. Without a
+// revision, as in the answer to a dry run, the member is not there at all.
+func (s *stored) versionHole() span {
+	if s.revision > 0 {
+		return span{s.jsonRV, s.jsonRV}
+	}
+	hole := span{s.jsonRV - len(versionKey), s.jsonRV + 1}
+	if s.json[hole.from-1] == ',' {
+		hole.from--
+	} else if s.json[hole.to] == ',' {
+		hole.to++
+	}
+	return hole
+}
+
+// appendPart appends a part of the JSON that has all holes, filled in.
+func (c *Codec) appendPart(dst []byte, s *stored, part span) []byte {
+	hole := s.versionHole()
+	dst = append(dst, s.json[part.from:hole.from]...)
+	if s.revision > 0 {
+		dst = strconv.AppendUint(dst, s.revision, 10)
+	}
+	at := hole.to
+	for _, e := range s.own {
+		dst = append(dst, s.json[at:e.json]...)
+		dst = append(dst, c.groupVersion...)
+		at = e.json
+	}
+	return append(dst, s.json[at:part.to]...)
+}
+
+// appendMembers appends the JSON of an event without its opening brace, so that
+// kind and apiVersion can come in front.
+func (c *Codec) appendMembers(dst []byte, s *stored, v event.View) []byte {
+	if v == event.EventsV1 {
+		return c.appendPart(dst, s, span{1, len(s.json)})
+	}
+	for _, m := range coreMembers {
+		value := s.values[m.member]
+		switch {
+		case m.member == memberMetadata:
+			dst = append(dst, m.head...)
+			dst = c.appendPart(dst, s, value)
+		case value.len() > 0 && m.member == memberSeries:
+			dst = append(dst, m.head...)
+			dst = appendCoreSeries(dst, s.json[value.from:value.to])
+		case value.len() > 0:
+			dst = append(dst, m.head...)
+			dst = append(dst, s.json[value.from:value.to]...)
+		case m.empty != "":
+			dst = append(dst, m.head...)
+			dst = append(dst, m.empty...)
+		}
+	}
+	return append(dst, '}')
+}
+
+// appendCoreSeries leaves a count of zero out.
+func appendCoreSeries(dst, series []byte) []byte {
+	const zero = `{"count":0,`
+	if len(series) > len(zero) && string(series[:len(zero)]) == zero {
+		dst = append(dst, '{')
+		series = series[len(zero):]
+	}
+	return append(dst, series...)
+}
+
+// appendObjectJSON appends an event with kind and apiVersion.
+func (c *Codec) appendObjectJSON(dst []byte, s *stored, v event.View) []byte {
+	dst = append(dst, `{"kind":"Event","apiVersion":"`...)
+	dst = append(dst, c.apiVersion(v)...)
+	dst = append(dst, `",`...)
+	return c.appendMembers(dst, s, v)
+}
+
+// appendItemJSON appends an event as lists have it.
+func (c *Codec) appendItemJSON(dst []byte, s *stored, v event.View) []byte {
+	return c.appendMembers(append(dst, '{'), s, v)
+}
+
+// appendPartialJSON appends the metadata of an event as PartialObjectMetadata.
+func (c *Codec) appendPartialJSON(dst []byte, s *stored, version string) []byte {
+	dst = append(dst, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/`...)
+	dst = append(dst, version...)
+	dst = append(dst, `","metadata":`...)
+	dst = c.appendPart(dst, s, s.values[memberMetadata])
+	return append(dst, '}')
+}
+
+func uvarintLen(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
+
+// fieldLen is the length of a field with a small number and n bytes of payload.
+func fieldLen(n int) int { return 1 + uvarintLen(n) + n }
+
+// appendFieldHead appends tag and length of such a field.
+func appendFieldHead(dst []byte, number, n int) []byte {
+	return binary.AppendUvarint(append(dst, protoTag(number, wireBytes)), uint64(n))
+}
+
+// versionLen is how many digits the resourceVersion has.
+func (s *stored) versionLen() int {
+	n := 0
+	for rev := s.revision; rev > 0; rev /= 10 {
+		n++
+	}
+	return n
+}
+
+// metaLen is the length of the metadata in protobuf.
+func (c *Codec) metaLen(s *stored) int {
+	n := len(s.meta) + fieldLen(s.versionLen())
+	for _, e := range s.own {
+		n += 2 + uvarintLen(e.size+len(c.ownField)) + len(c.ownField)
+	}
+	return n
+}
+
+// protoLen is the length of an event in protobuf, the same in both views.
+func (c *Codec) protoLen(s *stored) int { return fieldLen(c.metaLen(s)) + len(s.rest) }
+
+// appendMeta appends the metadata as field 1, as events have it and
+// PartialObjectMetadata too.
+func (c *Codec) appendMeta(dst []byte, s *stored) []byte {
+	dst = appendFieldHead(dst, 1, c.metaLen(s))
+	dst = append(dst, s.meta[:s.protoRV]...)
+	dst = appendFieldHead(dst, fieldResourceVersion, s.versionLen())
+	if s.revision > 0 {
+		dst = strconv.AppendUint(dst, s.revision, 10)
+	}
+	at := s.protoRV
+	for _, e := range s.own {
+		dst = append(dst, s.meta[at:e.proto]...)
+		dst = binary.AppendUvarint(dst, fieldManagedFields<<3|wireBytes)
+		dst = binary.AppendUvarint(dst, uint64(e.size+len(c.ownField)))
+		dst = append(dst, s.meta[e.proto:e.field]...)
+		dst = append(dst, c.ownField...)
+		at = e.proto + e.size
+		dst = append(dst, s.meta[e.field:at]...)
+	}
+	return append(dst, s.meta[at:]...)
+}
+
+// appendProto appends the protobuf of an event, without an envelope.
+func (c *Codec) appendProto(dst []byte, s *stored, v event.View) []byte {
+	dst = c.appendMeta(dst, s)
+	if v == event.EventsV1 {
+		return append(dst, s.rest...)
+	}
+	for i, m := range coreMembers {
+		if f := s.fields[m.member]; f.len() > 0 {
+			dst = append(dst, protoTag(i+1, wireType(m.member)))
+			dst = append(dst, s.rest[f.from:f.to]...)
+		}
+	}
+	return dst
+}
+
+// protoMagic begins every protobuf body: a runtime.Unknown follows, which says
+// what the message in it is.
+const protoMagic = "k8s\x00"
+
+// envelopeTail are the content encoding and type of the envelope, both empty.
+const envelopeTail = "\x1a\x00\x22\x00"
+
+// typeMetaLen is the length of an envelope's type.
+func typeMetaLen(apiVersion, kind string) int { return fieldLen(len(apiVersion)) + fieldLen(len(kind)) }
+
+// envelopeLen is the length of an envelope with n bytes in it.
+func envelopeLen(apiVersion, kind string, n int) int {
+	return len(protoMagic) + fieldLen(typeMetaLen(apiVersion, kind)) + fieldLen(n) + len(envelopeTail)
+}
+
+// appendEnvelope appends what comes in front of the n bytes of an envelope.
+// envelopeTail follows them.
+func appendEnvelope(dst []byte, apiVersion, kind string, n int) []byte {
+	dst = append(dst, protoMagic...)
+	dst = appendFieldHead(dst, 1, typeMetaLen(apiVersion, kind))
+	dst = append(appendFieldHead(dst, 1, len(apiVersion)), apiVersion...)
+	dst = append(appendFieldHead(dst, 2, len(kind)), kind...)
+	return appendFieldHead(dst, 2, n)
+}
