@@ -1,0 +1,118 @@
+package bolt_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// A stored event takes about as much as this: both wire forms of it.
+const benchValue = 2800
+
+func benchDraft() store.Draft {
+	value := make([]byte, benchValue)
+	for i := range value {
+		value[i] = byte(rand.Uint32())
+	}
+	return store.Draft{Value: value, Attributes: store.NewAttributes([store.NumFields]string{
+		"Pod", "shop", "web-7c5ddbdf54-x2x7k", "9c1f0e0a-3b7e-4f6e-9d1c-0a5f5b0c7a11", "v1", "123456", "spec.containers{web}", "Pulled", "Normal", "kubelet", "kubelet",
+	}, map[string]string{"app": "web"})}
+}
+
+func benchKey(i int) store.Key {
+	return store.Key{Namespace: fmt.Sprintf("ns-%02d", i%50), Name: fmt.Sprintf("web-%08x.%016x", uint32(i)*2654435761, i)}
+}
+
+func openBench(b *testing.B) *bolt.DB {
+	b.Helper()
+	db, err := bolt.Open(bolt.Options{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return db
+}
+
+// createMany stores n events from so many goroutines.
+func createMany(b *testing.B, db *bolt.DB, first, n, callers int) {
+	b.Helper()
+	var next atomic.Int64
+	draft := benchDraft()
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				if _, err := db.Create(b.Context(), benchKey(first+int(i)), draft); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkCreate(b *testing.B) {
+	for _, callers := range []int{1, 64, 256} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			db := openBench(b)
+			b.ResetTimer()
+			createMany(b, db, 0, b.N, callers)
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "creates/s")
+		})
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	db := openBench(b)
+	const n = 100_000
+	createMany(b, db, 0, n, 256)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := db.Get(b.Context(), benchKey(rand.IntN(n))); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkList(b *testing.B) {
+	for _, n := range []int{10_000, 100_000} {
+		b.Run(fmt.Sprintf("events=%d", n), func(b *testing.B) {
+			db := openBench(b)
+			createMany(b, db, 0, n, 256)
+			for b.Loop() {
+				listAll(b, db, store.Query{}, n)
+			}
+		})
+	}
+}
+
+func listAll(b *testing.B, db *bolt.DB, q store.Query, want int) {
+	b.Helper()
+	got := 0
+	for {
+		page, err := db.List(b.Context(), q)
+		if err != nil {
+			b.Fatal(err)
+		}
+		got += len(page.Records)
+		if !page.More {
+			break
+		}
+		q.Revision, q.After = page.Revision, page.Last
+	}
+	if got != want {
+		b.Fatalf("%d events listed, want %d", got, want)
+	}
+}

@@ -1,0 +1,356 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Bounds of one commit.
+const (
+	batchWrites = 1024
+	batchBytes  = 8 << 20
+)
+
+// errConflict: an update lost against another write of its event.
+var errConflict = errors.New("store: the event changed meanwhile")
+
+// A write waits for the committer.
+type write struct {
+	ctx      context.Context
+	kind     kind
+	key      store.Key
+	joined   string         // "namespace/name"
+	previous *store.Version // the version that the caller saw; nil: none
+	exists   error          // what to answer when previous is not the newest
+	draft    store.Draft
+
+	done    chan struct{} // receives one value when the write was answered
+	version *store.Version
+	err     error
+}
+
+// The committer is the only writer of the log. It takes what is waiting into
+// one transaction, so that many writes share one sync and none waits for a
+// timer. Its fields are used by its goroutine alone, unless they say otherwise.
+type committer struct {
+	queue  chan *write
+	queued atomic.Int64 // bytes of the drafts that wait; any goroutine
+
+	revision uint64 // the last that was given to a write
+	lastTime time.Time
+	merged   chan struct{}         // a memtable was merged; the merge loop's
+	failure  atomic.Pointer[error] // why nothing can be written until a restart; any goroutine
+
+	buf     []byte
+	batch   []*write
+	changes []change
+	newest  map[string]pointer // of the events that the current batch has written
+}
+
+func (c *committer) init(o Options, revision uint64) {
+	c.queue = make(chan *write, o.QueueLength)
+	c.merged = make(chan struct{}, 1)
+	c.revision = revision
+	c.newest = make(map[string]pointer)
+}
+
+// failed returns the error that stopped the committer, nil if it works.
+func (c *committer) failed() error {
+	if p := c.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// submit queues a write and waits for its answer.
+func (db *DB) submit(w *write) error {
+	c := &db.committer
+	size := int64(recordSize(w.joined, w.draft))
+	if c.queued.Add(size) > db.o.QueueBytes {
+		c.queued.Add(-size)
+		return store.ErrBusy
+	}
+	w.done = make(chan struct{}, 1)
+	select {
+	case c.queue <- w:
+	default:
+		c.queued.Add(-size)
+		return store.ErrBusy
+	}
+	select {
+	case <-w.done:
+		return w.err
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	case <-db.committed:
+		// The committer is gone; it may have answered as its last deed.
+		select {
+		case <-w.done:
+			return w.err
+		default:
+			return store.ErrClosed
+		}
+	}
+}
+
+// commitLoop is the committer. When the store closes it still commits what is
+// waiting.
+func (db *DB) commitLoop() {
+	defer close(db.committed)
+	c := &db.committer
+	for {
+		select {
+		case w := <-c.queue:
+			db.commit(c.collect(w))
+		case <-db.stop:
+			for {
+				select {
+				case w := <-c.queue:
+					db.commit(c.collect(w))
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// collect takes the writes that wait behind the first into one batch.
+func (c *committer) collect(first *write) []*write {
+	c.batch = append(c.batch[:0], first)
+	size := len(first.draft.Value)
+	for len(c.batch) < batchWrites && size < batchBytes {
+		select {
+		case w := <-c.queue:
+			c.batch = append(c.batch, w)
+			size += len(w.draft.Value)
+		default:
+			return c.batch
+		}
+	}
+	return c.batch
+}
+
+// commit stores a batch and answers its writes.
+func (db *DB) commit(batch []*write) {
+	c := &db.committer
+	db.makeRoomInMemory()
+	db.rollIfDue()
+	before := c.revision
+	err := c.failed()
+	if err == nil {
+		err = db.store(batch)
+	}
+	var wake chan struct{}
+	if err != nil {
+		err = db.commitFailed(err, before)
+		for _, w := range batch {
+			if w.err == nil {
+				w.version, w.err = nil, err
+			}
+		}
+	} else if len(c.changes) > 0 {
+		wake = db.hub.publish(c.changes)
+	}
+	for i, w := range batch {
+		c.queued.Add(-int64(recordSize(w.joined, w.draft)))
+		w.done <- struct{}{}
+		batch[i] = nil
+	}
+	c.changes = nil // the hub has it now
+	clear(c.newest)
+	if wake != nil {
+		close(wake)
+	}
+}
+
+// store puts the writes of a batch into one transaction and, when that is on
+// the disk, into the memtable.
+func (db *DB) store(batch []*write) error {
+	c := &db.committer
+	head := db.segments.Load().head()
+	now := db.now()
+	c.buf = c.buf[:0]
+	c.changes = make([]change, 0, len(batch))
+	t := db.tables.Load()
+	err := guard(func() error {
+		return db.index.db.View(func(tx *bbolt.Tx) error {
+			return head.db.Update(func(logTx *bbolt.Tx) error {
+				log := logTx.Bucket([]byte(bucketLog))
+				log.FillPercent = segmentFill
+				keys := tx.Bucket([]byte(bucketKeys))
+				for _, w := range batch {
+					if w.err = c.put(log, t, keys, w, now); w.err != nil && errors.Is(w.err, errStopBatch) {
+						return w.err
+					}
+				}
+				if len(c.changes) == 0 {
+					return errNothingWritten
+				}
+				return nil
+			})
+		})
+	})
+	if err != nil && !errors.Is(err, errNothingWritten) {
+		return err
+	}
+	c.lastTime = now
+	head.size += int64(len(c.buf))
+	for i := range c.changes {
+		ch := &c.changes[i]
+		t.active.put(ch.key.String(), newPointer(ch.revision, ch.kind == deleted))
+	}
+	if cap(c.buf) > 2*batchBytes {
+		c.buf = nil
+	}
+	return nil
+}
+
+var (
+	errNothingWritten = errors.New("no write of the batch has an effect")
+	errStopBatch      = errors.New("store: the log cannot be written")
+)
+
+// put checks one write against the state that the batch has come to, and adds
+// it to the transaction. Its error is that write's alone.
+func (c *committer) put(log *bbolt.Bucket, t *tables, keys *bbolt.Bucket, w *write, now time.Time) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	newest, known := c.newest[w.joined]
+	if !known {
+		newest, known = t.get(w.joined)
+	}
+	if !known {
+		newest, known = getPointer(keys, []byte(w.joined))
+	}
+	live := known && !newest.deletion()
+	switch {
+	case w.previous == nil && live, w.previous != nil && (!live || newest.revision() != w.previous.Revision):
+		return w.exists
+	}
+	e := entry{
+		revision: c.revision + 1, kind: w.kind, previous: newest.revision(), time: now,
+		key: []byte(w.joined), namespace: len(w.key.Namespace),
+		attributes: w.draft.Attributes, value: w.draft.Value,
+	}
+	start := len(c.buf)
+	c.buf = appendRecord(c.buf, &e)
+	if err := log.Put(revisionKey(e.revision), c.buf[start:]); err != nil {
+		return fmt.Errorf("%w: %w", errStopBatch, err)
+	}
+	c.revision++
+	ch := change{revision: e.revision, kind: w.kind, key: w.key, previous: w.previous}
+	if w.kind == deleted {
+		w.version = &store.Version{Record: w.previous.Record}
+		w.version.Revision = e.revision
+	} else {
+		ch.current = &store.Version{Record: store.Record{
+			Key: w.key, Revision: e.revision, Time: now, Attributes: w.draft.Attributes, Value: w.draft.Value,
+		}}
+		w.version = ch.current
+	}
+	c.changes = append(c.changes, ch)
+	c.newest[w.joined] = newPointer(e.revision, w.kind == deleted)
+	return nil
+}
+
+// commitFailed finds out what a failed transaction has left behind and returns
+// what its writers are told. A full disk is a state that passes. After any
+// other error nobody knows what is on the disk, so that writing ends until a
+// restart has read it again.
+func (db *DB) commitFailed(cause error, before uint64) error {
+	c := &db.committer
+	if err := c.failed(); err != nil {
+		return err
+	}
+	last, err := db.segments.Load().head().lastRevision()
+	full := errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT) || errors.Is(cause, syscall.EFBIG)
+	if full && err == nil && last <= before {
+		return fmt.Errorf("%w: %w", store.ErrFull, cause)
+	}
+	failure := fmt.Errorf("store: writing failed, and the log is read again only at the next start: %w", cause)
+	c.failure.Store(&failure)
+	db.o.Log.Error("the event log can no longer be written", "error", cause)
+	return failure
+}
+
+// makeRoomInMemory freezes a memtable that has grown to its limit. While the
+// one before it is still being merged it may grow on, to four times the limit;
+// then writes wait.
+func (db *DB) makeRoomInMemory() {
+	for {
+		t := db.tables.Load()
+		if t.active.size < db.o.MemtableLimit {
+			return
+		}
+		if t.frozen == nil {
+			db.tables.Store(&tables{active: newMemtable(), frozen: t.active})
+			db.requestMerge()
+			return
+		}
+		if t.active.size < 4*db.o.MemtableLimit {
+			return
+		}
+		select {
+		case <-db.committer.merged:
+		case <-db.stop:
+			return
+		}
+	}
+}
+
+// rollIfDue seals a head that has grown to its limit and starts the next.
+func (db *DB) rollIfDue() {
+	ss := *db.segments.Load()
+	head := ss.head()
+	if head.size < db.o.SegmentBytes || db.committer.failed() != nil {
+		return
+	}
+	next, err := db.roll(head)
+	if err != nil {
+		// The old head goes on; at twice its size the next try is due.
+		db.o.Log.Error("a new log file could not be started", "error", err)
+		head.size = db.o.SegmentBytes / 2
+		return
+	}
+	longer := append(ss[:len(ss):len(ss)], next)
+	db.segments.Store(&longer)
+}
+
+func (db *DB) roll(head *segment) (*segment, error) {
+	last := db.committer.revision
+	err := guard(func() error {
+		return head.db.Update(func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaEnd), revisionKey(last))
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	id, err := head.storeID()
+	if err != nil {
+		return nil, err
+	}
+	if err := createSegment(db.o.Dir, last+1, []byte(id), db.horizon.Load()); err != nil {
+		return nil, err
+	}
+	return openSegment(segmentPath(db.o.Dir, last+1), true, db.segmentMmap())
+}
+
+// now is the time of the next commit: never before that of the last.
+func (db *DB) now() time.Time {
+	now := db.o.Now()
+	if now.Before(db.committer.lastTime) {
+		return db.committer.lastTime
+	}
+	return now.Round(0)
+}

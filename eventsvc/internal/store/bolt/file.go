@@ -1,0 +1,173 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// Every file of the store says in its meta bucket what it is.
+const (
+	formatMagic   = "tidings events"
+	formatVersion = 1
+)
+
+// The buckets of a file, and the entries of its meta bucket.
+const (
+	bucketMeta = "meta" // all files
+	bucketKeys = "keys" // index: key → pointer to its newest version
+	bucketLog  = "log"  // segment: revision → record
+
+	metaFormat  = "format"  // magic, a blank, version in decimal
+	metaStore   = "store"   // random id, equal in all files of one store
+	metaMerged  = "merged"  // index: log records up to this revision are in the index
+	metaBase    = "base"    // segment: its records have this revision or a greater one
+	metaEnd     = "end"     // segment, once sealed: the last revision before the next segment
+	metaHorizon = "horizon" // segment: states from this revision on can be read
+)
+
+// FileError: a file in the data directory cannot be used. It was not changed.
+type FileError struct {
+	Path   string
+	Reason string // what is wrong
+	Fix    string // what to do about it
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("store file %s: %s; %s", e.Path, e.Reason, e.Fix)
+}
+
+const (
+	fixRestore = "put the file back from a backup, or move the whole data directory away to start empty"
+	fixLocked  = "stop the other process or choose another data directory"
+	fixVersion = "use the release that wrote it, or export there and import here"
+)
+
+// lockWait is how long a second process waits for the first to be gone.
+const lockWait = 200 * time.Millisecond
+
+// openFile opens a bbolt file that exists already and checks what it says it is.
+func openFile(path string, o bbolt.Options) (*bbolt.DB, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("store file: %w", err)
+	}
+	if info.Size() == 0 {
+		return nil, &FileError{path, "the file is empty", fixRestore}
+	}
+	db, err := openBolt(path, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := guard(func() error { return db.View(func(tx *bbolt.Tx) error { return checkFormat(path, tx) }) }); err != nil {
+		_ = db.Close()
+		if fe := new(FileError); !errors.As(err, &fe) {
+			err = &FileError{path, err.Error(), fixRestore}
+		}
+		return nil, err
+	}
+	return db, nil
+}
+
+func checkFormat(path string, tx *bbolt.Tx) error {
+	meta := tx.Bucket([]byte(bucketMeta))
+	if meta == nil {
+		return &FileError{path, "this is not a file of the event store", fixRestore}
+	}
+	var magic1, magic2 string
+	var version int
+	if _, err := fmt.Sscanf(string(meta.Get([]byte(metaFormat))), "%s %s %d", &magic1, &magic2, &version); err != nil || magic1+" "+magic2 != formatMagic {
+		return &FileError{path, "this is not a file of the event store", fixRestore}
+	}
+	if version != formatVersion {
+		return &FileError{path, fmt.Sprintf("format version %d, this program reads version %d", version, formatVersion), fixVersion}
+	}
+	return nil
+}
+
+func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
+	o.Timeout = lockWait
+	o.NoFreelistSync = true
+	o.FreelistType = bbolt.FreelistMapType
+	o.NoStatistics = true
+	err = guard(func() error {
+		db, err = bbolt.Open(path, 0o600, &o)
+		return err
+	})
+	switch {
+	case err == nil:
+		return db, nil
+	case errors.Is(err, berrors.ErrTimeout):
+		return nil, &FileError{path, "another process is using it", fixLocked}
+	case errors.Is(err, os.ErrPermission):
+		return nil, &FileError{path, err.Error(), "give this user the right to read and write the data directory"}
+	}
+	return nil, &FileError{path, err.Error(), fixRestore}
+}
+
+// createFile makes a file with its meta entries and the given buckets. It
+// appears under its name only when it is whole.
+func createFile(path string, pageSize int, buckets []string, meta map[string][]byte) error {
+	tmp := path + ".tmp"
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("store file: %w", err)
+	}
+	db, err := openBolt(tmp, bbolt.Options{PageSize: pageSize})
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range buckets {
+			if _, err := tx.CreateBucket([]byte(name)); err != nil {
+				return err
+			}
+		}
+		b, err := tx.CreateBucket([]byte(bucketMeta))
+		if err != nil {
+			return err
+		}
+		for k, v := range meta {
+			if err := b.Put([]byte(k), v); err != nil {
+				return err
+			}
+		}
+		return b.Put([]byte(metaFormat), fmt.Appendf(nil, "%s %d", formatMagic, formatVersion))
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		return fmt.Errorf("store file %s: %w", path, err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("store file: %w", err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("store directory: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("store directory: %w", err)
+	}
+	return nil
+}
+
+// guard runs f on bbolt's mapped pages. A damaged page can make bbolt panic or
+// read outside of its mapping; both become errors here, so that damage costs
+// one request and not the process.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("damaged page: %v", r)
+		}
+	}()
+	return f()
+}

@@ -1,0 +1,108 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/bbolt"
+)
+
+// The index file tells for every key where its newest version is. It is made
+// from the log and may lag behind: what is missing is in a memtable, and after
+// a start is read again from the log.
+type index struct {
+	db     *bbolt.DB
+	path   string
+	merged uint64 // log records up to this revision are in the file
+}
+
+const (
+	indexName = "index.db"
+	indexMmap = 4 << 30
+	// Every transaction of a merge holds the pages that it changes in memory.
+	mergeChunk = 4096
+)
+
+// openIndex opens the index, making an empty one if there is none. Its file
+// lock is what keeps a second process out of the directory.
+func openIndex(dir string, newID func() []byte) (*index, error) {
+	path := filepath.Join(dir, indexName)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := createFile(path, 0, []string{bucketKeys}, map[string][]byte{metaStore: newID()}); err != nil {
+			return nil, err
+		}
+	}
+	db, err := openFile(path, bbolt.Options{InitialMmapSize: indexMmap})
+	if err != nil {
+		fe := new(FileError)
+		if errors.As(err, &fe) && fe.Fix == fixRestore {
+			fe.Fix = "remove this file alone: it will be made again from the log files beside it"
+		}
+		return nil, err
+	}
+	x := &index{db: db, path: path}
+	err = x.view(func(tx *bbolt.Tx) error {
+		if v := tx.Bucket([]byte(bucketMeta)).Get([]byte(metaMerged)); len(v) == 8 {
+			x.merged = be.Uint64(v)
+		}
+		return nil
+	})
+	return x, err
+}
+
+func (x *index) view(f func(*bbolt.Tx) error) error {
+	return guard(func() error { return x.db.View(f) })
+}
+
+func (x *index) storeID() (id []byte, err error) {
+	err = x.view(func(tx *bbolt.Tx) error {
+		id = append(id, tx.Bucket([]byte(bucketMeta)).Get([]byte(metaStore))...)
+		return nil
+	})
+	return id, err
+}
+
+func getPointer(keys *bbolt.Bucket, key []byte) (pointer, bool) {
+	v := keys.Get(key)
+	if len(v) != 8 {
+		return 0, false
+	}
+	return pointer(be.Uint64(v)), true
+}
+
+// merge brings a frozen memtable into the file, in order of keys and in
+// transactions of bounded size. Deletions that no readable state needs any
+// more, those up to the horizon, take their key out of the index.
+func (x *index) merge(m *memtable, horizon uint64) error {
+	node := m.head.next[0].Load()
+	for node != nil {
+		err := x.db.Update(func(tx *bbolt.Tx) error {
+			keys := tx.Bucket([]byte(bucketKeys))
+			for n := 0; n < mergeChunk && node != nil; n++ {
+				p := pointer(node.value.Load())
+				var err error
+				if p.deletion() && p.revision() <= horizon {
+					err = keys.Delete([]byte(node.key))
+				} else {
+					err = keys.Put([]byte(node.key), be.AppendUint64(nil, uint64(p)))
+				}
+				if err != nil {
+					return err
+				}
+				node = node.next[0].Load()
+			}
+			if node != nil {
+				return nil
+			}
+			return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaMerged), revisionKey(m.last))
+		})
+		if err != nil {
+			return fmt.Errorf("merging into %s: %w", x.path, err)
+		}
+	}
+	x.merged = m.last
+	return nil
+}

@@ -1,0 +1,125 @@
+package bolt
+
+import (
+	"errors"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// errGone: the log holds no record of a revision that was asked for.
+var errGone = errors.New("no such record")
+
+// A logReader reads records by revision within one short stretch of work. It
+// opens a transaction per segment when it first needs one. Whoever holds a
+// logReader must not wait for anything: an open transaction keeps pages from
+// being used again.
+type logReader struct {
+	segments segments
+	txs      []*bbolt.Tx
+	cursors  []*bbolt.Cursor
+}
+
+// readLog runs f with a logReader and closes it behind.
+func (db *DB) readLog(f func(*logReader) error) error {
+	for {
+		err := guard(func() error {
+			r := &logReader{segments: *db.segments.Load()}
+			r.txs = make([]*bbolt.Tx, len(r.segments))
+			r.cursors = make([]*bbolt.Cursor, len(r.segments))
+			defer r.close()
+			return f(r)
+		})
+		// A segment was replaced or unlinked after its list was loaded.
+		if errors.Is(err, berrors.ErrDatabaseNotOpen) && !db.closed() {
+			continue
+		}
+		return err
+	}
+}
+
+func (r *logReader) close() {
+	for _, tx := range r.txs {
+		if tx != nil {
+			_ = tx.Rollback()
+		}
+	}
+}
+
+func (r *logReader) cursor(i int) (*bbolt.Cursor, error) {
+	if r.cursors[i] == nil {
+		tx, err := r.segments[i].db.Begin(false)
+		if err != nil {
+			return nil, err
+		}
+		r.txs[i], r.cursors[i] = tx, tx.Bucket([]byte(bucketLog)).Cursor()
+	}
+	return r.cursors[i], nil
+}
+
+// get returns the record of a revision, whose bytes are those of the mapped
+// file: good until the reader is closed.
+func (r *logReader) get(revision uint64) (entry, error) {
+	i := r.segments.find(revision)
+	if i < 0 {
+		return entry{}, errGone
+	}
+	c, err := r.cursor(i)
+	if err != nil {
+		return entry{}, err
+	}
+	var want [8]byte
+	be.PutUint64(want[:], revision)
+	k, v := c.Seek(want[:])
+	if string(k) != string(want[:]) {
+		return entry{}, errGone
+	}
+	e, err := parseRecord(revision, v)
+	if err != nil {
+		return entry{}, &store.CorruptError{Revision: revision, Reason: err.Error()}
+	}
+	return e, nil
+}
+
+// at follows an event's versions from a revision down to the one that was the
+// newest at the revision at. It reports false if there was none.
+func (r *logReader) at(newest, at uint64) (entry, bool, error) {
+	for revision := newest; revision != 0; {
+		e, err := r.get(revision)
+		if err != nil {
+			return entry{}, false, err
+		}
+		if e.revision <= at {
+			return e, e.kind != deleted, nil
+		}
+		revision = e.previous
+	}
+	return entry{}, false, nil
+}
+
+// scan calls f with the records behind a revision, up to and including last,
+// in order, until f returns false.
+func (r *logReader) scan(after, last uint64, f func(entry) bool) error {
+	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].base <= last; i++ {
+		c, err := r.cursor(i)
+		if err != nil {
+			return err
+		}
+		for k, v := c.Seek(revisionKey(after + 1)); k != nil; k, v = c.Next() {
+			revision := be.Uint64(k)
+			if revision > last {
+				return nil
+			}
+			e, err := parseRecord(revision, v)
+			if err != nil {
+				return &store.CorruptError{Revision: revision, Reason: err.Error()}
+			}
+			if !f(e) {
+				return nil
+			}
+		}
+	}
+	return nil
+}

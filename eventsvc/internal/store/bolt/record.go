@@ -1,0 +1,132 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// kind is what a log record says about its event.
+type kind byte
+
+const (
+	created  kind = 1
+	modified kind = 2
+	deleted  kind = 3
+)
+
+// A log record, all numbers big-endian (doc.go draws it):
+//
+//	kind 1 | zero 1 | namespace length 2 | key length 2 | attributes length 4 | previous revision 8 | time 8
+//	key "namespace/name" | attributes | value | CRC32C 4
+//
+// The checksum also covers the revision, which is the key of the record, so
+// that a record found in another's place is damage too.
+const (
+	recordHeader  = 26
+	recordTrailer = 4
+	maxKey        = 1024
+)
+
+// be is the byte order of everything on disk.
+var be = binary.BigEndian
+
+// errDamaged is what is wrong with a record that cannot be served.
+var errDamaged = errors.New("checksum mismatch")
+
+// entry is a parsed log record. Its slices share memory with the record.
+type entry struct {
+	revision   uint64
+	kind       kind
+	previous   uint64 // revision of the version before, 0: none
+	time       time.Time
+	key        []byte // "namespace/name"
+	namespace  int    // length of the namespace within key
+	attributes []byte
+	value      []byte
+}
+
+func castagnoli(revision uint64, record []byte) uint32 {
+	var r [8]byte
+	be.PutUint64(r[:], revision)
+	table := crc32.MakeTable(crc32.Castagnoli)
+	return crc32.Update(crc32.Update(0, table, r[:]), table, record)
+}
+
+// appendRecord encodes e behind dst.
+func appendRecord(dst []byte, e *entry) []byte {
+	start := len(dst)
+	dst = append(dst, byte(e.kind), 0)
+	dst = be.AppendUint16(dst, uint16(e.namespace))
+	dst = be.AppendUint16(dst, uint16(len(e.key)))
+	dst = be.AppendUint32(dst, uint32(len(e.attributes)))
+	dst = be.AppendUint64(dst, e.previous)
+	dst = be.AppendUint64(dst, uint64(e.time.UnixNano()))
+	dst = append(dst, e.key...)
+	dst = append(dst, e.attributes...)
+	dst = append(dst, e.value...)
+	return be.AppendUint32(dst, castagnoli(e.revision, dst[start:]))
+}
+
+func recordSize(key string, d store.Draft) int {
+	return recordHeader + len(key) + len(d.Attributes) + len(d.Value) + recordTrailer
+}
+
+// parseRecord checks and splits the record stored under a revision.
+func parseRecord(revision uint64, b []byte) (entry, error) {
+	if len(b) < recordHeader+recordTrailer {
+		return entry{}, fmt.Errorf("%d bytes are too few for a record", len(b))
+	}
+	body := b[:len(b)-recordTrailer]
+	if be.Uint32(b[len(body):]) != castagnoli(revision, body) {
+		return entry{}, errDamaged
+	}
+	e := entry{
+		revision:  revision,
+		kind:      kind(body[0]),
+		namespace: int(be.Uint16(body[2:])),
+		previous:  be.Uint64(body[10:]),
+		time:      time.Unix(0, int64(be.Uint64(body[18:]))),
+	}
+	keyLen, attrLen := int(be.Uint16(body[4:])), int(be.Uint32(body[6:]))
+	body = body[recordHeader:]
+	if e.kind < created || e.kind > deleted || e.namespace >= keyLen || keyLen+attrLen > len(body) {
+		return entry{}, errors.New("the header makes no sense")
+	}
+	e.key, e.attributes, e.value = body[:keyLen], body[keyLen:keyLen+attrLen], body[keyLen+attrLen:]
+	return e, nil
+}
+
+func (e *entry) storeKey() store.Key { return splitKey(string(e.key), e.namespace) }
+
+func splitKey(s string, namespace int) store.Key {
+	return store.Key{Namespace: s[:namespace], Name: s[namespace+1:]}
+}
+
+// record copies e out of the transaction, into one piece of memory.
+func (e *entry) record() store.Record {
+	buf := make([]byte, len(e.attributes)+len(e.value))
+	return e.recordInto(buf)
+}
+
+// recordInto is record with the memory given: as many bytes as attributes and
+// value have.
+func (e *entry) recordInto(buf []byte) store.Record {
+	n := copy(buf, e.attributes)
+	copy(buf[n:], e.value)
+	return store.Record{
+		Key:        e.storeKey(),
+		Revision:   e.revision,
+		Time:       e.time,
+		Attributes: buf[:n:n],
+		Value:      buf[n:],
+	}
+}
+
+func revisionKey(revision uint64) []byte {
+	return be.AppendUint64(nil, revision)
+}

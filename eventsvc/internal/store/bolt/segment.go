@@ -1,0 +1,171 @@
+package bolt
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+
+	"go.etcd.io/bbolt"
+)
+
+// A segment is one file of the log. All but the newest, the head, are sealed:
+// opened read-only and never written again, only unlinked or replaced whole.
+type segment struct {
+	base uint64 // its records have this revision or a greater one
+	path string
+	db   *bbolt.DB
+	size int64 // bytes of records
+}
+
+const (
+	segmentPattern = "log-*.db"
+	// Large pages waste less behind records of a few kilobytes, at the price
+	// of the bytes that a commit of one small record writes.
+	segmentPage = 16 << 10
+	segmentFill = 0.95
+)
+
+func segmentPath(dir string, base uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("log-%020d.db", base))
+}
+
+func createSegment(dir string, base uint64, storeID []byte, horizon uint64) error {
+	return createFile(segmentPath(dir, base), segmentPage, []string{bucketLog}, map[string][]byte{
+		metaBase:    revisionKey(base),
+		metaStore:   storeID,
+		metaHorizon: revisionKey(horizon),
+	})
+}
+
+// openSegment opens a segment, the head for writing. The head reserves address
+// space for more than it will ever hold: growing the mapping would have to
+// wait for all readers.
+func openSegment(path string, head bool, mmap int) (*segment, error) {
+	o := bbolt.Options{ReadOnly: !head}
+	if head {
+		o.InitialMmapSize = mmap
+	}
+	db, err := openFile(path, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &segment{path: path, db: db}
+	if info, err := os.Stat(path); err == nil {
+		s.size = info.Size()
+	}
+	s.base, err = s.meta(metaBase)
+	if err != nil || s.base == 0 {
+		_ = db.Close()
+		return nil, &FileError{path, "it does not say which revisions it holds", fixRestore}
+	}
+	return s, nil
+}
+
+// meta reads a number of the meta bucket, 0 if it is not there.
+func (s *segment) meta(name string) (n uint64, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		if v := tx.Bucket([]byte(bucketMeta)).Get([]byte(name)); len(v) == 8 {
+			n = be.Uint64(v)
+		}
+		return nil
+	})
+	return n, err
+}
+
+func (s *segment) storeID() (id string, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		id = string(tx.Bucket([]byte(bucketMeta)).Get([]byte(metaStore)))
+		return nil
+	})
+	return id, err
+}
+
+// lastRevision returns the greatest revision in the segment, base-1 if it is empty.
+func (s *segment) lastRevision() (last uint64, err error) {
+	last = s.base - 1
+	err = s.view(func(tx *bbolt.Tx) error {
+		if k, _ := tx.Bucket([]byte(bucketLog)).Cursor().Last(); len(k) == 8 {
+			last = be.Uint64(k)
+		}
+		return nil
+	})
+	return last, err
+}
+
+func (s *segment) view(f func(*bbolt.Tx) error) error {
+	return guard(func() error { return s.db.View(f) })
+}
+
+// segments is a list of open segments by rising base. It is never changed, a
+// new one replaces it.
+type segments []*segment
+
+// find returns the place of the segment that holds a revision, -1 if it is
+// older than all.
+func (ss segments) find(revision uint64) int {
+	return sort.Search(len(ss), func(i int) bool { return ss[i].base > revision }) - 1
+}
+
+func (ss segments) head() *segment { return ss[len(ss)-1] }
+
+// openSegments opens every segment of a directory and checks that they belong
+// together and that none is missing between them.
+func openSegments(dir string, mmap int) (ss segments, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, segmentPattern))
+	if err != nil {
+		return nil, fmt.Errorf("store directory: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = ss.close()
+		}
+	}()
+	slices.Sort(paths)
+	for i, path := range paths {
+		s, err := openSegment(path, i == len(paths)-1, mmap)
+		if err != nil {
+			return ss, err
+		}
+		ss = append(ss, s)
+	}
+	return ss, ss.check()
+}
+
+func (ss segments) check() error {
+	for i := range len(ss) - 1 {
+		this, next := ss[i], ss[i+1]
+		end, err := this.meta(metaEnd)
+		if err != nil {
+			return &FileError{this.path, err.Error(), fixRestore}
+		}
+		// A head that was to be sealed when the process was killed has no end
+		// yet; its last record tells as much.
+		if end == 0 {
+			if end, err = this.lastRevision(); err != nil {
+				return &FileError{this.path, err.Error(), fixRestore}
+			}
+		}
+		if end+1 != next.base {
+			return &FileError{next.path, fmt.Sprintf("it starts with revision %d, but %s ends with %d: a file between them is missing",
+				next.base, this.path, end), fixRestore}
+		}
+		a, errA := this.storeID()
+		b, errB := next.storeID()
+		if errA != nil || errB != nil || a != b {
+			return &FileError{next.path, "it belongs to another store than " + this.path, fixRestore}
+		}
+	}
+	return nil
+}
+
+func (ss segments) close() error {
+	var first error
+	for _, s := range ss {
+		if err := s.db.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}

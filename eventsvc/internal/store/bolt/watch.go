@@ -1,0 +1,163 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Bounds of one batch from the ring, and of one read of the log.
+const (
+	watchBatch  = 256
+	replayBatch = 512
+	replayBytes = 1 << 20
+)
+
+// Watch implements [store.Store].
+func (db *DB) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, error) {
+	if db.closed() {
+		return nil, store.ErrClosed
+	}
+	if q.After == 0 {
+		q.After = db.Revision()
+	} else if oldest := db.horizon.Load(); q.After < oldest {
+		return nil, &store.ExpiredError{Revision: q.After, Oldest: oldest}
+	}
+	return &watcher{db: db, query: q, position: q.After, told: q.After}, nil
+}
+
+type watcher struct {
+	db       *DB
+	query    store.WatchQuery
+	position uint64 // every change up to here was looked at
+	told     uint64 // revision of the last batch returned
+	changes  []*change
+}
+
+func (w *watcher) Close() {}
+
+// Next implements [store.Watcher].
+func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
+	for {
+		var wake <-chan struct{}
+		var held bool
+		w.changes, wake, held = w.db.hub.after(w.changes[:0], w.position, watchBatch)
+		if !held {
+			if err := w.replay(); err != nil {
+				return store.Batch{}, err
+			}
+		}
+		if len(w.changes) > 0 {
+			if b := w.batch(); len(b.Changes) > 0 {
+				return b, nil
+			}
+			if ctx.Err() == nil {
+				continue
+			}
+		} else if !held && ctx.Err() == nil {
+			continue
+		}
+		if w.db.hub.isClosed() {
+			return store.Batch{}, store.ErrClosed
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return w.interrupted(ctx)
+		}
+	}
+}
+
+// interrupted tells of changes that were passed over before it gives the
+// context's error, so that a bookmark can say how far the watch has come.
+func (w *watcher) interrupted(ctx context.Context) (store.Batch, error) {
+	if w.position > w.told {
+		w.told = w.position
+		return store.Batch{Revision: w.position}, nil
+	}
+	return store.Batch{Revision: w.position}, ctx.Err()
+}
+
+// batch turns w.changes into what this watch sees of them.
+func (w *watcher) batch() store.Batch {
+	var b store.Batch
+	for i := range w.changes {
+		if d, ok := w.changes[i].delivery(&w.query); ok {
+			if b.Changes == nil {
+				b.Changes = make([]store.Delivery, 0, len(w.changes)-i)
+			}
+			b.Changes = append(b.Changes, d)
+		}
+	}
+	w.position = max(w.position, w.changes[len(w.changes)-1].revision)
+	clear(w.changes)
+	b.Revision = w.position
+	if len(b.Changes) > 0 {
+		w.told = w.position
+	}
+	return b
+}
+
+// replay reads changes that the ring no longer holds from the log.
+func (w *watcher) replay() error {
+	if oldest := w.db.horizon.Load(); w.position < oldest {
+		return &store.ExpiredError{Revision: w.position, Oldest: oldest}
+	}
+	published := w.db.Revision()
+	seen, bytes := 0, 0
+	var last uint64
+	err := w.db.readLog(func(r *logReader) error {
+		w.changes, seen, bytes, last = w.changes[:0], 0, 0, w.position
+		var failed error
+		err := r.scan(w.position, published, func(e entry) bool {
+			last = e.revision
+			seen++
+			if covers(&w.query, &e) {
+				var c *change
+				if c, failed = r.change(e); failed != nil {
+					return false
+				}
+				w.changes = append(w.changes, c)
+				bytes += c.size()
+			}
+			return seen < replayBatch*16 && len(w.changes) < replayBatch && bytes < replayBytes
+		})
+		return errors.Join(err, failed)
+	})
+	// What the scan found may have been trimmed away under it.
+	if oldest := w.db.horizon.Load(); w.position < oldest {
+		return &store.ExpiredError{Revision: w.position, Oldest: oldest}
+	}
+	if err != nil {
+		return w.db.readError(err)
+	}
+	if len(w.changes) == 0 {
+		w.position = last
+		if seen == 0 {
+			w.position = published
+		}
+	}
+	return nil
+}
+
+func covers(q *store.WatchQuery, e *entry) bool {
+	return (q.Namespace == "" || q.Namespace == string(e.key[:e.namespace])) &&
+		(q.Name == "" || q.Name == string(e.key[e.namespace+1:]))
+}
+
+// change copies a log record, and the version before it, out of the log.
+func (r *logReader) change(e entry) (*change, error) {
+	c := &change{revision: e.revision, kind: e.kind, key: e.storeKey()}
+	if e.kind != deleted {
+		c.current = &store.Version{Record: e.record()}
+	}
+	if e.kind != created {
+		before, err := r.get(e.previous)
+		if err != nil {
+			return nil, err
+		}
+		c.previous = &store.Version{Record: before.record()}
+	}
+	return c, nil
+}
