@@ -1,0 +1,97 @@
+package e2e_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// compose is the project of docker-compose.yml under a name and on ports of its own.
+type compose struct {
+	project string
+	env     []string
+}
+
+func (c *compose) run(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("docker", append([]string{"compose", "--project-name", c.project, "--progress", "quiet"}, args...)...)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), c.env...)
+	var stderr output
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("docker compose %s: %v\n%s%s", strings.Join(args, " "), err, out, stderr.String())
+	}
+	return string(out)
+}
+
+// startCompose builds and starts the containers, and leaves nothing behind.
+func startCompose(t *testing.T) *world {
+	t.Helper()
+	if os.Getenv("E2E_COMPOSE") != "1" {
+		t.Skip("set E2E_COMPOSE=1 to run against docker compose as well (make e2e does)")
+	}
+	port := func() string {
+		_, port, _ := net.SplitHostPort(freeAddr(t))
+		return port
+	}
+	token, plain, secure := port(), port(), port()
+	c := &compose{
+		project: cmp.Or(os.Getenv("E2E_PROJECT"), fmt.Sprintf("tidings-e2e-%d", os.Getpid())),
+		env:     []string{"TOKEN_PORT=" + token, "HTTP_PORT=" + plain, "HTTPS_PORT=" + secure},
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(c.run(t, "logs", "--no-color", "--tail=200"))
+		}
+		c.run(t, "down", "--volumes", "--remove-orphans")
+	})
+	c.run(t, "up", "--build", "--wait", "--wait-timeout=600")
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	c.run(t, "cp", "eventsvc:/data/tls/ca.crt", ca)
+	return &world{
+		tokens: "http://localhost:" + token, events: "http://localhost:" + plain, secure: "https://localhost:" + secure,
+		ca: ca,
+		restart: func(t *testing.T, service string) {
+			t.Helper()
+			c.run(t, "stop", service)
+			c.run(t, "up", "--wait", "--no-deps", service)
+		},
+		kill: func(t *testing.T, service string) {
+			t.Helper()
+			c.run(t, "kill", service)
+			c.run(t, "up", "--wait", "--no-deps", service)
+		},
+		inside: c.tokenFromInside,
+	}
+}
+
+// tokenFromInside fetches a token by the service's name in the containers' network.
+func (c *compose) tokenFromInside(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "docker", "run", "--rm", "--network", c.project+"_default",
+		"--volume", filepath.Join(root, "deploy/local/demo-secret")+":/demo-secret:ro", "--read-only", "--cap-drop", "ALL",
+		"tidings/tokensvc", "credential", "--token-url=http://tokensvc:9000/oauth2/token", "--client-id="+clientID,
+		"--client-secret-file=/demo-secret").Output()
+	if err != nil {
+		t.Fatalf("a token from inside the network: %v %s", err, stderrOf(err))
+	}
+	var credential struct{ Status struct{ Token string } }
+	if err := json.Unmarshal(out, &credential); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	return credential.Status.Token
+}
+
+func stderrOf(err error) string {
+	if exit, ok := err.(*exec.ExitError); ok {
+		return string(exit.Stderr)
+	}
+	return ""
+}

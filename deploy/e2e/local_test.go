@@ -1,0 +1,150 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// process is a program that a test started.
+type process struct {
+	name string
+	args []string
+	dir  string
+	env  []string
+	log  output
+	cmd  *exec.Cmd
+	done chan struct{} // closed when cmd has ended
+}
+
+// start runs p until it is stopped or the test ends; a failed test prints what p said.
+func (p *process) start(t *testing.T) {
+	t.Helper()
+	p.cmd = exec.Command(filepath.Join(bin, p.name), p.args...)
+	p.cmd.Dir, p.cmd.Env = p.dir, append(os.Environ(), p.env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	p.cmd.WaitDelay = 5 * time.Second
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	p.done = done
+	cmd := p.cmd
+	go func() { _ = cmd.Wait(); close(done) }()
+}
+
+// launch is start with the clean-up that belongs to it.
+func (p *process) launch(t *testing.T) *process {
+	t.Helper()
+	p.start(t)
+	t.Cleanup(func() {
+		if err := p.end(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("%s said:\n%s", p.name, p.log.String())
+		}
+	})
+	return p
+}
+
+// end sends a signal and waits until p is gone. After a signal that asks, p
+// must leave with 0.
+func (p *process) end(sig syscall.Signal) error {
+	if err := p.cmd.Process.Signal(sig); errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	select {
+	case <-p.done:
+	case <-time.After(deadline):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		return fmt.Errorf("%s did not end within %s of %v", p.name, deadline, sig)
+	}
+	if code := p.cmd.ProcessState.ExitCode(); sig != syscall.SIGKILL && code != 0 {
+		return fmt.Errorf("%s left with %d after %v", p.name, code, sig)
+	}
+	return nil
+}
+
+// waitReady uses the probe that the images use.
+func (p *process) waitReady(t *testing.T) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, p.name), "healthcheck", "--wait", deadline.String())
+	cmd.Env = append(os.Environ(), p.env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s is not ready: %v\n%s%s", p.name, err, out, p.log.String())
+	}
+}
+
+// startLocal starts both services as `make run` does, on free ports, with
+// further settings for whom they concern.
+func startLocal(t *testing.T, env ...string) *world {
+	t.Helper()
+	token, data := freeAddr(t), t.TempDir()
+	plain, secure := freeAddr(t), freeAddr(t)
+	services := map[string]*process{
+		"tokensvc": {name: "tokensvc", env: []string{
+			"TOKENSVC_LISTEN_HTTP=" + token,
+			"TOKENSVC_LISTEN_ADMIN=" + freeAddr(t),
+			"TOKENSVC_CLIENTS_FILE=" + filepath.Join(root, "deploy/local/clients.yaml"),
+		}},
+		"eventsvc": {name: "eventsvc", env: []string{
+			"EVENTSVC_LISTEN_HTTP=" + plain,
+			"EVENTSVC_LISTEN_HTTPS=" + secure,
+			"EVENTSVC_LISTEN_ADMIN=" + freeAddr(t),
+			"EVENTSVC_ISSUER=http://" + token,
+			"EVENTSVC_TLS_SELF_SIGNED=true",
+			"EVENTSVC_DATA_DIR=" + data,
+		}},
+	}
+	for _, p := range services {
+		for _, setting := range env {
+			if strings.HasPrefix(setting, strings.ToUpper(p.name)+"_") {
+				p.env = append(p.env, setting)
+			}
+		}
+		p.launch(t)
+	}
+	again := func(sig syscall.Signal) func(*testing.T, string) {
+		return func(t *testing.T, service string) {
+			t.Helper()
+			p := services[service]
+			if err := p.end(sig); err != nil {
+				t.Fatal(err)
+			}
+			p.start(t)
+			p.waitReady(t)
+		}
+	}
+	for _, p := range services {
+		p.waitReady(t)
+	}
+	w := &world{
+		tokens: "http://" + token, events: "http://" + plain, secure: "https://" + secure,
+		ca:      filepath.Join(data, "tls/ca.crt"),
+		restart: again(syscall.SIGTERM),
+		kill:    again(syscall.SIGKILL),
+	}
+	w.inside = w.token
+	return w
+}
+
+// freeAddr is a loopback address that nobody listens on. Restarts need the
+// same one again, so port 0 will not do.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -1,0 +1,198 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// checkout is what `make run` finds: the built binaries and deploy, in a
+// folder of its own, with every port moved to a free one.
+type checkout struct {
+	dir   string
+	env   []string
+	moved *strings.Replacer // from the documented addresses to the ones used here
+}
+
+func newCheckout(t *testing.T) *checkout {
+	t.Helper()
+	c := &checkout{dir: t.TempDir()}
+	for link, target := range map[string]string{"bin": bin, "deploy": filepath.Join(root, "deploy")} {
+		if err := os.Symlink(target, filepath.Join(c.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var pairs []string
+	for _, l := range []struct{ setting, usual string }{
+		{"TOKENSVC_LISTEN_HTTP", "127.0.0.1:9000"}, {"TOKENSVC_LISTEN_ADMIN", "127.0.0.1:9001"},
+		{"EVENTSVC_LISTEN_HTTP", "127.0.0.1:8080"}, {"EVENTSVC_LISTEN_HTTPS", "127.0.0.1:8443"},
+		{"EVENTSVC_LISTEN_ADMIN", "127.0.0.1:8081"},
+	} {
+		addr := freeAddr(t)
+		c.env = append(c.env, l.setting+"="+addr)
+		pairs = append(pairs, l.usual, addr)
+	}
+	c.moved = strings.NewReplacer(pairs...)
+	return c
+}
+
+// makeRun is the program behind `make run`.
+func (c *checkout) makeRun(t *testing.T, env ...string) *process {
+	t.Helper()
+	p := &process{name: "local", dir: c.dir, env: append(c.env, env...)}
+	p.start(t)
+	t.Cleanup(func() { _ = p.end(syscall.SIGTERM) })
+	return p
+}
+
+func (p *process) waitFor(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, p.name+" prints "+text, func() error {
+		if strings.Contains(p.log.String(), text) {
+			return nil
+		}
+		select {
+		case <-p.done:
+			t.Fatalf("%s ended before it printed %q:\n%s", p.name, text, p.log.String())
+		default:
+		}
+		return fmt.Errorf("so far:\n%s", p.log.String())
+	})
+}
+
+// shell runs lines as a person pastes them, with our kubectl on the PATH.
+func (c *checkout) shell(t *testing.T, script string) string {
+	t.Helper()
+	tool(t, "curl")
+	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", c.moved.Replace(script))
+	cmd.Dir = c.dir
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v in\n%s\n%s", err, script, out)
+	}
+	return string(out)
+}
+
+const readyLine = "Both services are ready."
+
+// TestMakeRun is the first command of the README: what it prints works as it
+// is printed, Ctrl-C ends it cleanly, and a second start keeps the events.
+func TestMakeRun(t *testing.T) {
+	t.Parallel()
+	c := newCheckout(t)
+	p := c.makeRun(t)
+	p.waitFor(t, "--watch\n\n")
+
+	info, err := os.Stat(filepath.Join(c.dir, "var/kubeconfig"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("var/kubeconfig: %v, %v; want mode 0600", info, err)
+	}
+	_, guide, _ := strings.Cut(p.log.String(), readyLine)
+	typed := regexp.MustCompile(`(?m)^  ((?:TOKEN=|curl|export|kubectl).*)$`).FindAllStringSubmatch(guide, -1)
+	var script strings.Builder
+	for _, line := range typed {
+		if !strings.HasSuffix(line[1], "--watch") {
+			script.WriteString(line[1] + "\n")
+		}
+	}
+	out := c.shell(t, script.String())
+	if n := strings.Count(out, "Greeted"); len(typed) != 7 || n < 4 {
+		t.Errorf("%d lines to type, and %d times Greeted in\n%s", len(typed), n, out)
+	}
+
+	if err := p.end(syscall.SIGINT); err != nil {
+		t.Errorf("%v\n%s", err, p.log.String())
+	}
+	p = c.makeRun(t)
+	p.waitFor(t, readyLine)
+	list := c.shell(t, "KUBECONFIG=var/kubeconfig kubectl get events.events.k8s.io -o name")
+	if n := strings.Count(list, "hello-"); n != 2 {
+		t.Errorf("%d of 2 events after the second start: %s", n, list)
+	}
+}
+
+// TestMakeRunBusyPort shows the service's own error, and that nothing stays behind.
+func TestMakeRunBusyPort(t *testing.T) {
+	t.Parallel()
+	c := newCheckout(t)
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	p := c.makeRun(t, "EVENTSVC_LISTEN_HTTP="+busy.Addr().String())
+	eventually(t, "make run gives up", func() error {
+		select {
+		case <-p.done:
+			return nil
+		default:
+			return fmt.Errorf("still running")
+		}
+	})
+	_, port, _ := net.SplitHostPort(busy.Addr().String())
+	said := p.log.String()
+	if p.cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("exit code %d, want 1", p.cmd.ProcessState.ExitCode())
+	}
+	expect(t, said, port, "--listen-http", "eventsvc ended with exit status 1")
+	free, err := net.Listen("tcp", strings.TrimPrefix(c.env[0], "TOKENSVC_LISTEN_HTTP="))
+	if err != nil {
+		t.Fatalf("tokensvc is still there: %v", err)
+	}
+	free.Close()
+}
+
+// TestMakeRunDyingService ends the other service when one is gone.
+func TestMakeRunDyingService(t *testing.T) {
+	t.Parallel()
+	c := newCheckout(t)
+	p := c.makeRun(t)
+	p.waitFor(t, readyLine)
+	out, err := exec.CommandContext(t.Context(), "pgrep", "-P", fmt.Sprint(p.cmd.Process.Pid), "eventsvc").Output()
+	if err != nil {
+		t.Skipf("pgrep (package procps) is needed to find the child: %v", err)
+	}
+	var pid int
+	if _, err := fmt.Sscan(string(out), &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.waitFor(t, "eventsvc ended with signal: killed")
+	<-p.done
+	if code := p.cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+}
+
+// TestFirstMinute runs the commands of the README's section of that name.
+func TestFirstMinute(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(readme), "\n## A first minute\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1)
+	if !found || len(blocks) == 0 {
+		t.Fatal("README.md has no section \"A first minute\" with sh blocks")
+	}
+	c := newCheckout(t)
+	p := c.makeRun(t)
+	p.waitFor(t, readyLine)
+	var script strings.Builder
+	for _, block := range blocks {
+		script.WriteString(block[1])
+	}
+	out := c.shell(t, script.String())
+	expect(t, out, "Greeted", `"type":"ADDED"`, "event.events.k8s.io")
+}

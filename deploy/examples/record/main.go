@@ -1,0 +1,56 @@
+// Command record reports two Events with client-go's stock recorder, as any
+// controller does, and sees them come back on a watch.
+//
+//	go run ./record http://127.0.0.1:9000/oauth2/token http://127.0.0.1:8080 demo demo-secret
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+)
+
+func main() {
+	if len(os.Args) != 5 {
+		log.Fatal("usage: record TOKEN_URL EVENTS_URL CLIENT_ID CLIENT_SECRET")
+	}
+	ctx := context.Background()
+	login := clientcredentials.Config{TokenURL: os.Args[1], ClientID: os.Args[3], ClientSecret: os.Args[4], AuthStyle: oauth2.AuthStyleInParams}
+	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: os.Args[2], WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+		return &oauth2.Transport{Source: login.TokenSource(ctx), Base: next} // fetches a new token before the old one ends
+	}}).EventsV1()
+
+	watch, err := client.Events("default").Watch(ctx, metav1.ListOptions{FieldSelector: "regarding.name=nightly"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client})
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		log.Fatal(err)
+	}
+	recorder := broadcaster.NewRecorder(scheme.Scheme, "example.com/backup")
+	job := &corev1.ObjectReference{Kind: "Job", APIVersion: "batch/v1", Namespace: "default", Name: "nightly"}
+	recorder.Eventf(job, nil, corev1.EventTypeNormal, "Started", "Backup", "backup of %s started", "orders")
+	recorder.Eventf(job, nil, corev1.EventTypeWarning, "Slow", "Backup", "backup of %s took %d minutes", "orders", 42)
+
+	for seen := map[string]bool{}; !seen["Started"] || !seen["Slow"]; {
+		event, ok := (<-watch.ResultChan()).Object.(*eventsv1.Event)
+		if !ok {
+			log.Fatal("the watch ended early")
+		}
+		seen[event.Reason] = true
+		fmt.Println(event.Type, event.Reason, event.Note)
+	}
+}
