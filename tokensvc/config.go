@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"tidings.example/shared/service"
+)
+
+// serve has the settings of the service: the one table for flags, environment variables, defaults and help. Every flag
+// --some-name can also be given as TOKENSVC_SOME_NAME.
+type serve struct {
+	ListenHTTP  string `name:"listen-http" default:"127.0.0.1:9000" help:"Address for plain HTTP; empty: none." placeholder:"HOST:PORT"`
+	ListenHTTPS string `name:"listen-https" help:"Address for HTTPS; needs --tls-cert-file and --tls-key-file." placeholder:"HOST:PORT"`
+	ListenAdmin string `default:"127.0.0.1:9001" help:"Address for probes and metrics; for operators only." placeholder:"HOST:PORT"`
+	TLSCertFile string `name:"tls-cert-file" help:"Certificate chain in PEM, read again when it changes." placeholder:"FILE"`
+	TLSKeyFile  string `name:"tls-key-file" help:"Private key of the certificate in PEM." placeholder:"FILE"`
+
+	PublicURL string `name:"public-url" help:"URL under which clients reach the service, as the metadata says it (default: http://127.0.0.1 with the port of --listen-http)." placeholder:"URL"`
+	Issuer    string `help:"\"iss\" of the tokens, any string (default: the public URL)." placeholder:"TEXT"`
+
+	TokenLifetime   time.Duration `default:"300s" help:"Lifetime of tokens, in whole seconds."`
+	TokenScopeClaim bool          `help:"Put the scope claim into every token, not only where it was asked for."`
+	TokenType       string        `help:"\"typ\" in the header of tokens: JWT or at+jwt (RFC 9068); empty: none." enum:",JWT,at+jwt" default:""`
+
+	ClientsFile            string        `help:"Clients in a YAML or JSON file; read again when it changes." placeholder:"FILE"`
+	DatabaseDSN            string        `name:"database-dsn" help:"Clients in the table \"clients\" of this PostgreSQL database." placeholder:"DSN"`
+	DatabaseDSNFile        string        `name:"database-dsn-file" help:"File that holds the DSN." placeholder:"FILE"`
+	DatabaseMaxConnections int           `default:"4" help:"Connections to the database at most."`
+	DatabaseTimeout        time.Duration `default:"2s" help:"Time for one look-up, with connecting."`
+
+	SigningKey  string        `help:"PEM file or directory of PEM files with RSA keys; read again when they change (default: a key made at start, in memory only)." placeholder:"PATH"`
+	KeyID       string        `name:"key-id" enum:"uuid,thumbprint" default:"uuid" help:"Form of \"kid\": a UUID, or the RFC 7638 thumbprint."`
+	KeyRotation time.Duration `default:"0s" help:"Make a new key in memory this often; 0: never."`
+	JwksMaxAge  time.Duration `name:"jwks-max-age" default:"5m" help:"For how long others may remember the published keys."`
+
+	ClientSecretBasic bool          `help:"Accept client_secret_basic besides client_secret_post."`
+	CorsOrigin        []string      `help:"Web origin whose pages may ask for tokens; repeatable (default: none)." placeholder:"ORIGIN"`
+	TrustedProxy      []string      `help:"Address or CIDR prefix of a proxy whose X-Forwarded-For is believed; repeatable." placeholder:"PREFIX"`
+	FailureBurst      int           `default:"10" help:"Failed attempts per client id before further ones have to wait."`
+	FailureRefill     time.Duration `default:"1s" help:"Time after which a client id that waits may try once more; 0: no throttling."`
+	FailureQueue      int           `default:"8" help:"Attempts of one client id under way before further ones are answered 429."`
+
+	LogFormat   string        `enum:"auto,text,json" default:"auto" help:"Log format: text, json, or auto (text on a terminal)."`
+	LogLevel    string        `enum:"debug,info,warn,error" default:"info" help:"Least level that is logged."`
+	StopDelay   time.Duration `default:"0s" help:"Time between not being ready any more and closing the listeners."`
+	StopTimeout time.Duration `default:"10s" help:"Time that requests have to finish when stopping."`
+
+	proxies []netip.Prefix // of TrustedProxy
+}
+
+// complete fills in what follows from other settings and refuses what contradicts itself.
+func (s *serve) complete() error {
+	for _, check := range []func() error{s.completeClients, s.completeURLs, s.checkTLS, s.checkTokens, s.parseProxies} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *serve) completeClients() error {
+	dsn, err := service.Secret("database-dsn", s.DatabaseDSN, s.DatabaseDSNFile)
+	if err != nil {
+		return err
+	}
+	s.DatabaseDSN = dsn
+	const settings = "--clients-file (TOKENSVC_CLIENTS_FILE) and --database-dsn or --database-dsn-file (TOKENSVC_DATABASE_DSN, TOKENSVC_DATABASE_DSN_FILE)"
+	switch {
+	case s.ClientsFile == "" && dsn == "":
+		return service.Usagef("no clients: of %s exactly one must be set, none is", settings)
+	case s.ClientsFile != "" && dsn != "":
+		return service.Usagef("two sources of clients: of %s exactly one must be set, both are", settings)
+	case s.DatabaseMaxConnections < 1:
+		return service.Usagef("--database-max-connections is %d; set at least 1", s.DatabaseMaxConnections)
+	case s.DatabaseTimeout <= 0:
+		return service.Usagef("--database-timeout is %v; set more than 0", s.DatabaseTimeout)
+	}
+	return nil
+}
+
+func (s *serve) completeURLs() error {
+	if s.PublicURL == "" {
+		if s.ListenHTTP == "" {
+			return service.Usagef("--public-url must be set where --listen-http is empty")
+		}
+		_, port, err := net.SplitHostPort(s.ListenHTTP)
+		if err != nil {
+			return service.Usagef("--listen-http: %w; give HOST:PORT", err)
+		}
+		if port == "0" {
+			return service.Usagef("--public-url must be set where --listen-http leaves the port open (0)")
+		}
+		s.PublicURL = "http://" + net.JoinHostPort("127.0.0.1", port)
+	}
+	u, err := url.Parse(s.PublicURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return service.Usagef("--public-url %q is no http or https URL without query and fragment", s.PublicURL)
+	}
+	s.PublicURL = strings.TrimSuffix(s.PublicURL, "/")
+	if s.Issuer == "" {
+		s.Issuer = s.PublicURL
+	}
+	return nil
+}
+
+func (s *serve) checkTLS() error {
+	files := s.TLSCertFile != "" && s.TLSKeyFile != ""
+	switch {
+	case s.ListenHTTPS != "" && !files:
+		return service.Usagef("--listen-https needs both --tls-cert-file and --tls-key-file")
+	case s.ListenHTTPS == "" && (s.TLSCertFile != "" || s.TLSKeyFile != ""):
+		return service.Usagef("--tls-cert-file and --tls-key-file have no effect without --listen-https; set it, or leave them out")
+	case s.ListenHTTPS == "" && s.ListenHTTP == "":
+		return service.Usagef("both --listen-http and --listen-https are empty; set one")
+	}
+	return nil
+}
+
+func (s *serve) checkTokens() error {
+	switch {
+	case s.TokenLifetime < time.Second || s.TokenLifetime%time.Second != 0:
+		return service.Usagef("--token-lifetime is %v; give whole seconds, at least 1s", s.TokenLifetime)
+	case s.JwksMaxAge < time.Second:
+		return service.Usagef("--jwks-max-age is %v; give at least 1s", s.JwksMaxAge)
+	case s.KeyRotation < 0:
+		return service.Usagef("--key-rotation is %v; give 0 or more", s.KeyRotation)
+	case s.KeyRotation > 0 && s.SigningKey != "":
+		return service.Usagef("--key-rotation is for keys made in memory and --signing-key for keys in files; set one (files are rotated by `tokensvc keys rotate`)")
+	case s.KeyRotation > 0 && s.KeyRotation < 4*s.JwksMaxAge:
+		return service.Usagef("--key-rotation is %v and --jwks-max-age %v: a key must live at least four times as long as others remember the published keys", s.KeyRotation, s.JwksMaxAge)
+	case s.FailureRefill > 0 && (s.FailureBurst < 1 || s.FailureQueue < 1):
+		return service.Usagef("--failure-burst is %d and --failure-queue %d; give at least 1, or --failure-refill 0 for no throttling", s.FailureBurst, s.FailureQueue)
+	}
+	return nil
+}
+
+func (s *serve) parseProxies() error {
+	for _, given := range s.TrustedProxy {
+		prefix, err := netip.ParsePrefix(given)
+		if err != nil {
+			addr, addrErr := netip.ParseAddr(given)
+			if addrErr != nil {
+				return service.Usagef("--trusted-proxy %q is neither an address nor a prefix such as 10.0.0.0/8", given)
+			}
+			prefix = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		s.proxies = append(s.proxies, prefix.Masked())
+	}
+	return nil
+}
+
+// withTLS adds the configured certificate to an endpoint.
+func (s *serve) withTLS(e service.Endpoint) (service.Endpoint, error) {
+	if s.ListenHTTPS == "" {
+		return e, nil
+	}
+	var err error
+	e.TLS, err = service.CertFiles(s.TLSCertFile, s.TLSKeyFile)
+	return e, err
+}
+
+// healthcheck has the settings of the command of that name.
+type healthcheck struct {
+	ListenAdmin string        `default:"127.0.0.1:9001" help:"Address of the service's probes, as given to serve." placeholder:"HOST:PORT"`
+	Wait        time.Duration `default:"0s" help:"Keep asking for this long."`
+}
+
+// Run asks the readiness probe.
+func (h *healthcheck) Run(ctx context.Context) error {
+	host, port, err := net.SplitHostPort(h.ListenAdmin)
+	if err != nil {
+		return service.Usagef("--listen-admin: %w; give HOST:PORT", err)
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return service.Healthcheck(ctx, "http://"+net.JoinHostPort(host, port)+"/readyz", h.Wait)
+}

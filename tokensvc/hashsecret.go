@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/term"
+
+	"tidings.example/tokensvc/internal/client"
+)
+
+// hashSecret has the settings of the command of that name.
+type hashSecret struct {
+	ClientID string `help:"Print also the SQL that stores the hash for this client." placeholder:"ID"`
+	Cost     int    `default:"10" help:"BCrypt cost, 10 to 14; each step doubles the time of a first authentication."`
+}
+
+// Help is shown below the settings.
+func (*hashSecret) Help() string {
+	return `The secret is read from the terminal, or from standard input up to the first line feed:
+
+    head -c 32 /dev/urandom | base64 | tee secret.txt | tokensvc hash-secret --client-id demo`
+}
+
+// Run hashes a secret that was typed or piped in.
+func (h *hashSecret) Run(std stdio) error {
+	secret, err := readSecret(std)
+	if err != nil {
+		return err
+	}
+	hash, err := client.HashSecret(secret, h.Cost)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(std.out, hash); err != nil || h.ClientID == "" {
+		return err
+	}
+	_, err = fmt.Fprintf(std.out, "UPDATE clients SET client_secret = %s WHERE client_id = %s;\n", quoteSQL(hash), quoteSQL(h.ClientID))
+	return err
+}
+
+// quoteSQL makes a string literal; BCrypt hashes and client ids have no backslashes that standard SQL would mind.
+func quoteSQL(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+func readSecret(std stdio) (string, error) {
+	if fd := int(std.in.Fd()); term.IsTerminal(fd) {
+		fmt.Fprint(std.err, "Secret: ")
+		typed, err := term.ReadPassword(fd)
+		fmt.Fprintln(std.err)
+		return string(typed), err
+	}
+	line, err := bufio.NewReader(io.LimitReader(std.in, 4096)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the secret from standard input: %w", err)
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}

@@ -1,0 +1,158 @@
+// Package memory keeps registrations in memory. They come from a file, which is read again when it changes.
+package memory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"sigs.k8s.io/yaml"
+
+	"tidings.example/tokensvc/internal/client"
+)
+
+// Store is a client.Store of registrations that were read from a file.
+type Store struct {
+	path string
+	log  *slog.Logger
+	set  atomic.Pointer[map[string]client.Client]
+
+	mu   sync.Mutex // one reload at a time
+	data []byte     // what was read last, good or bad
+}
+
+// entry is one registration as written in the file; times are RFC 3339.
+type entry struct {
+	ClientID     string     `json:"client_id"`
+	ClientName   string     `json:"client_name"`
+	ClientSecret string     `json:"client_secret"`
+	SecretNext   string     `json:"client_secret_next"`
+	NextUntil    *time.Time `json:"client_secret_next_until"`
+	Scope        string     `json:"scope"`
+	Audience     []string   `json:"audience"`
+}
+
+// Open reads the file at path; log is told about reloads.
+func Open(path string, log *slog.Logger) (*Store, error) {
+	s := &Store{path: path, log: log}
+	if err := s.Reload(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// ByClientID finds a registration.
+func (s *Store) ByClientID(_ context.Context, clientID string) (client.Client, error) {
+	c, ok := (*s.set.Load())[clientID]
+	if !ok {
+		return client.Client{}, client.ErrNotFound
+	}
+	return c, nil
+}
+
+// Run looks for changes of the file until ctx ends. It compares contents: modification times say nothing when a file
+// is mounted from a Kubernetes secret.
+func (s *Store) Run(ctx context.Context) error {
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := s.load(false); err != nil {
+				s.log.Error("clients file not loaded, the clients read before stay in force", "error", err)
+			}
+		}
+	}
+}
+
+// Reload reads the file now. When it cannot be used, the clients stay as they were.
+func (s *Store) Reload() error { return s.load(true) }
+
+func (s *Store) load(force bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data, err := os.ReadFile(s.path)
+	if err != nil {
+		return fmt.Errorf("read clients file: %w", err)
+	}
+	if bytes.Equal(data, s.data) && !force {
+		return nil // a bad file is reported once, not at every look
+	}
+	s.data = data
+	set, err := parse(data, s.set.Load())
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.path, err)
+	}
+	for _, c := range set {
+		for _, secret := range c.Secrets {
+			if secret.Plain() {
+				s.log.Warn("a client secret is stored as plain text; use this for demonstrations only", "client_id", c.ClientID)
+			}
+		}
+	}
+	s.set.Store(&set)
+	s.log.Info("clients loaded", "file", s.path, "clients", len(set))
+	return nil
+}
+
+// parse reads a whole file or refuses it. Registrations that were there before keep their id.
+func parse(data []byte, before *map[string]client.Client) (map[string]client.Client, error) {
+	var file struct {
+		Clients []entry `json:"clients"`
+	}
+	if err := yaml.UnmarshalStrict(data, &file); err != nil {
+		return nil, fmt.Errorf("not a list of clients in YAML or JSON: %w", err)
+	}
+	if len(file.Clients) == 0 {
+		return nil, errors.New("clients: must list at least one client")
+	}
+	set := make(map[string]client.Client, len(file.Clients))
+	for i, e := range file.Clients {
+		c, err := e.client()
+		if err != nil {
+			return nil, fmt.Errorf("clients[%d].%w", i, err)
+		}
+		if _, twice := set[c.ClientID]; twice {
+			return nil, fmt.Errorf("clients[%d].client_id: %q is listed twice", i, c.ClientID)
+		}
+		c.ID = uuid.NewString()
+		if before != nil {
+			if old, ok := (*before)[c.ClientID]; ok {
+				c.ID = old.ID
+			}
+		}
+		set[c.ClientID] = c
+	}
+	return set, nil
+}
+
+func (e entry) client() (client.Client, error) {
+	c := client.Client{ClientID: e.ClientID, Name: e.ClientName, Scope: e.Scope, Audience: e.Audience}
+	secret, err := client.ParseSecret(e.ClientSecret)
+	if err != nil {
+		return c, fmt.Errorf("client_secret: %w", err)
+	}
+	c.Secrets = []client.Secret{secret}
+	if e.SecretNext != "" {
+		next, err := client.ParseSecret(e.SecretNext)
+		if err != nil {
+			return c, fmt.Errorf("client_secret_next: %w", err)
+		}
+		if e.NextUntil != nil {
+			next.Until = *e.NextUntil
+		}
+		c.Secrets = append(c.Secrets, next)
+	} else if e.NextUntil != nil {
+		return c, errors.New("client_secret_next_until: needs client_secret_next")
+	}
+	return c, c.Validate()
+}

@@ -1,0 +1,149 @@
+// Package postgres reads registrations from the table "clients" of a PostgreSQL database. It only ever reads: the
+// table belongs to another application, is not migrated, and a role with nothing but SELECT on it is enough.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"tidings.example/tokensvc/internal/client"
+)
+
+// Config says which database to read. Only DSN and Log are required.
+type Config struct {
+	DSN            string
+	MaxConnections int           // default 4
+	Timeout        time.Duration // for one look-up, with connecting; default 2 s
+	Log            *slog.Logger
+	Registry       prometheus.Registerer
+}
+
+// Store is a client.Store of the table's rows.
+type Store struct {
+	c     Config
+	db    *gorm.DB
+	pool  *sql.DB
+	table atomic.Pointer[string] // columns to select, once the table has been looked at
+}
+
+// Open prepares the store. The server is first asked when a client is looked up, so that it may be down at start.
+func Open(c Config) (*Store, error) {
+	if c.MaxConnections <= 0 {
+		c.MaxConnections = 4
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = 2 * time.Second
+	}
+	conf, err := pgx.ParseConfig(c.DSN)
+	if err != nil {
+		return nil, errors.New("the database DSN is not understood; give postgres://user:password@host:5432/database or key=value pairs") // err would repeat parts of the DSN
+	}
+	conf.ConnectTimeout = c.Timeout
+	for name, value := range map[string]string{
+		"application_name":              "tokensvc",
+		"statement_timeout":             fmt.Sprint(c.Timeout.Milliseconds()),
+		"default_transaction_read_only": "on",
+	} {
+		if _, given := conf.RuntimeParams[name]; !given {
+			conf.RuntimeParams[name] = value
+		}
+	}
+	pool := stdlib.OpenDB(*conf)
+	pool.SetMaxOpenConns(c.MaxConnections)
+	pool.SetMaxIdleConns(c.MaxConnections)
+	pool.SetConnMaxIdleTime(5 * time.Minute)
+	pool.SetConnMaxLifetime(30 * time.Minute)
+	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{
+		DisableAutomaticPing:   true, // the server may be down
+		SkipDefaultTransaction: true,
+		Logger:                 logger.Discard, // it would log client ids as sent
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open database: %w", err), pool.Close())
+	}
+	if c.Registry != nil {
+		c.Registry.MustRegister(collectors.NewDBStatsCollector(pool, "clients"))
+	}
+	return &Store{c: c, db: db, pool: pool}, nil
+}
+
+// Close closes all connections.
+func (s *Store) Close() error { return s.pool.Close() }
+
+// Ready reports whether the table can be read.
+func (s *Store) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
+	defer cancel()
+	_, err := s.lookAtTable(ctx)
+	return err
+}
+
+// ByClientID finds a registration. The connection is given back before it returns.
+func (s *Store) ByClientID(ctx context.Context, clientID string) (client.Client, error) {
+	if clientID == "" || len(clientID) > client.MaxIDLength || !client.ValidID(clientID) {
+		return client.Client{}, client.ErrNotFound // nor would PostgreSQL take NUL or invalid UTF-8
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
+	defer cancel()
+	rows, err := s.find(ctx, clientID)
+	if err != nil && ctx.Err() == nil {
+		// A connection that broke while idle, or a table that has changed: reading again is harmless.
+		s.table.Store(nil)
+		rows, err = s.find(ctx, clientID)
+	}
+	if err != nil {
+		return client.Client{}, fmt.Errorf("read table clients: %w", err)
+	}
+	return s.choose(rows, clientID)
+}
+
+func (s *Store) find(ctx context.Context, clientID string) ([]row, error) {
+	columns := s.table.Load()
+	if columns == nil {
+		var err error
+		if columns, err = s.lookAtTable(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var rows []row
+	err := s.db.WithContext(ctx).Table("clients").Select(*columns).Where("client_id = ?", clientID).Limit(2).Find(&rows).Error
+	return rows, err
+}
+
+// choose takes the row whose client_id is exactly the one asked for: a collation may find others too, and fixed-length
+// columns are padded.
+func (s *Store) choose(rows []row, clientID string) (client.Client, error) {
+	var found []row
+	for _, r := range rows {
+		if r.ClientID == clientID || strings.TrimRight(r.ClientID, " ") == clientID {
+			found = append(found, r)
+		}
+	}
+	if len(found) == 0 {
+		return client.Client{}, client.ErrNotFound
+	}
+	if len(found) > 1 {
+		s.c.Log.Error("registration not usable: client_id is not unique in table clients", "client_id", clientID)
+		return client.Client{}, fmt.Errorf("%w: not unique", client.ErrNotFound)
+	}
+	c, err := found[0].client(clientID)
+	if err != nil {
+		s.c.Log.Error("registration not usable", "row", found[0].ID, "error", err)
+		return client.Client{}, fmt.Errorf("%w: %w", client.ErrNotFound, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tidings.example/tokensvc/internal/client"
+)
+
+// row is what is selected; optional columns that the table lacks stay nil.
+type row struct {
+	ID         string
+	ClientID   string
+	Secret     *string
+	Name       *string
+	Scope      *string
+	SecretNext *string
+	NextUntil  *time.Time
+	Audience   *string // JSON list of strings
+}
+
+// The columns and how they are selected. The optional ones may be missing, so that a table which was made for another
+// service with the same contract keeps working.
+func requiredColumns() map[string]string {
+	return map[string]string{
+		"id":            "id::text AS id",
+		"client_id":     "client_id",
+		"client_secret": "client_secret AS secret",
+		"client_name":   "client_name AS name",
+		"scope":         "scope",
+	}
+}
+
+func optionalColumns() map[string]string {
+	return map[string]string{
+		"client_secret_next":       "client_secret_next AS secret_next",
+		"client_secret_next_until": "client_secret_next_until::timestamptz AS next_until",
+		"audience":                 "to_json(audience)::text AS audience",
+	}
+}
+
+// lookAtTable finds out which columns there are and remembers what to select.
+func (s *Store) lookAtTable(ctx context.Context) (*string, error) {
+	var readable []string
+	err := s.db.WithContext(ctx).Raw(`
+		SELECT attname FROM pg_attribute
+		WHERE attrelid = to_regclass('clients') AND attnum > 0 AND NOT attisdropped
+		  AND has_column_privilege(attrelid, attnum, 'SELECT')`).Scan(&readable).Error
+	if err != nil {
+		return nil, fmt.Errorf("ask for the columns of table clients: %w", err)
+	}
+	if len(readable) == 0 {
+		return nil, errors.New("there is no table clients that this role may read; create it, or GRANT SELECT ON clients")
+	}
+	var selected, missing []string
+	for column, expression := range requiredColumns() {
+		if slices.Contains(readable, column) {
+			selected = append(selected, expression)
+		} else {
+			missing = append(missing, column)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return nil, fmt.Errorf("table clients has no column %s that this role may read", strings.Join(missing, ", "))
+	}
+	for column, expression := range optionalColumns() {
+		if slices.Contains(readable, column) {
+			selected = append(selected, expression)
+		}
+	}
+	slices.Sort(selected)
+	columns := strings.Join(selected, ", ")
+	s.table.Store(&columns)
+	return &columns, nil
+}
+
+// client checks the row as strictly as a clients file; only BCrypt hashes are accepted.
+func (r row) client(clientID string) (client.Client, error) {
+	c := client.Client{ID: r.ID, ClientID: clientID, Name: trimmed(r.Name), Scope: trimmed(r.Scope)}
+	first, err := hashed(trimmed(r.Secret))
+	if err != nil {
+		return c, fmt.Errorf("client_secret: %w", err)
+	}
+	c.Secrets = []client.Secret{first}
+	if next := trimmed(r.SecretNext); next != "" {
+		second, err := hashed(next)
+		if err != nil {
+			return c, fmt.Errorf("client_secret_next: %w", err)
+		}
+		if r.NextUntil != nil {
+			second.Until = *r.NextUntil
+		}
+		c.Secrets = append(c.Secrets, second)
+	}
+	if r.Audience != nil {
+		if err := json.Unmarshal([]byte(*r.Audience), &c.Audience); err != nil {
+			return c, fmt.Errorf("audience: must be text[]: %w", err)
+		}
+	}
+	return c, c.Validate()
+}
+
+func hashed(stored string) (client.Secret, error) {
+	secret, err := client.ParseSecret(stored)
+	if err == nil && secret.Plain() {
+		err = errors.New("plain text is accepted in a clients file only; store a BCrypt hash")
+	}
+	return secret, err
+}
+
+// trimmed takes off the padding of fixed-length columns; NULL is the empty string.
+func trimmed(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return strings.TrimRight(*s, " ")
+}

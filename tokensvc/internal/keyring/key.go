@@ -1,0 +1,73 @@
+package keyring
+
+import (
+	"crypto"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lestrrat-go/jwx/v2/jwa"
+	"github.com/lestrrat-go/jwx/v2/jwk"
+)
+
+// minBits is the smallest modulus for RS256 (RFC 7518 section 3.3).
+const minBits = 2048
+
+// key is one key pair, or a public key that is only published.
+type key struct {
+	id      string
+	from    time.Time // begins to sign; zero: always has
+	private *rsa.PrivateKey
+	public  jwk.Key
+	raw     *rsa.PublicKey
+	header  string // encoded JWS header, with the dot behind it
+}
+
+// newKey prepares everything that does not change from token to token.
+func newKey(private *rsa.PrivateKey, public *rsa.PublicKey, from time.Time, f Format) (*key, error) {
+	if bits := public.N.BitLen(); bits < minBits {
+		return nil, fmt.Errorf("RSA key has %d bits; RS256 needs at least %d (RFC 7518 section 3.3)", bits, minBits)
+	}
+	pub, err := jwk.FromRaw(public)
+	if err != nil {
+		return nil, fmt.Errorf("describe public key: %w", err)
+	}
+	thumbprint, err := pub.Thumbprint(crypto.SHA256)
+	if err != nil {
+		return nil, fmt.Errorf("key thumbprint: %w", err)
+	}
+	k := &key{id: keyID(thumbprint, f.Thumbprint), from: from, private: private, public: pub, raw: public}
+	for name, value := range map[string]any{
+		jwk.KeyIDKey: k.id, jwk.AlgorithmKey: jwa.RS256, jwk.KeyUsageKey: jwk.ForSignature,
+	} {
+		if err := pub.Set(name, value); err != nil {
+			return nil, fmt.Errorf("describe public key: %w", err)
+		}
+	}
+	header, err := json.Marshal(struct {
+		KeyID     string `json:"kid"`
+		Algorithm string `json:"alg"`
+		Type      string `json:"typ,omitempty"`
+	}{k.id, jwa.RS256.String(), f.Type})
+	if err != nil {
+		return nil, fmt.Errorf("encode token header: %w", err)
+	}
+	k.header = base64.RawURLEncoding.EncodeToString(header) + "."
+	return k, nil
+}
+
+// keyID derives the kid from the key itself, so that replicas and restarts agree on it: the RFC 7638 thumbprint, or
+// by default its first half in the form of a UUID (version 8, RFC 9562 section 5.8), as the contract asks for.
+func keyID(thumbprint []byte, asThumbprint bool) string {
+	if asThumbprint {
+		return base64.RawURLEncoding.EncodeToString(thumbprint)
+	}
+	var id uuid.UUID
+	copy(id[:], thumbprint)
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id.String()
+}

@@ -1,0 +1,189 @@
+package keyring
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v2/jwa"
+	"github.com/lestrrat-go/jwx/v2/jws"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// ClockSkew is how far the clocks of those who verify may be apart from ours.
+const ClockSkew = time.Minute
+
+// Format is how keys show in tokens.
+type Format struct {
+	Type       string // "typ" of the token header; empty: none
+	Thumbprint bool   // kid is the RFC 7638 thumbprint instead of a UUID
+}
+
+// Config says where keys come from and how long they live. The zero value of Path makes keys in memory.
+type Config struct {
+	Path     string        // PEM file or directory of PEM files; empty: keys are made in memory
+	Rotation time.Duration // with keys made in memory: a new one is to sign every so often; 0: never
+	MaxAge   time.Duration // for which others may remember the published keys
+	Lifetime time.Duration // of the tokens that are signed
+	Format   Format
+	Log      *slog.Logger
+	Registry prometheus.Registerer
+	Now      func() time.Time
+}
+
+// Keyring signs with the key whose turn it is and publishes all that may be needed to verify.
+type Keyring struct {
+	c       Config
+	current atomic.Pointer[snapshot]
+	signer  jws.Signer
+	gate    chan struct{} // first come, first served; more signers than cores would only make everybody slower
+
+	mu   sync.Mutex // guards keys and seen
+	keys []*key
+	seen string // fingerprint of the files that keys came from
+}
+
+// New loads or makes the first keys.
+func New(c Config) (*Keyring, error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.MaxAge <= 0 || c.Lifetime <= 0 {
+		return nil, errors.New("keyring: Config.MaxAge and Config.Lifetime are required")
+	}
+	signer, err := jws.NewSigner(jwa.RS256)
+	if err != nil {
+		return nil, fmt.Errorf("RS256 signer: %w", err)
+	}
+	r := &Keyring{c: c, signer: signer, gate: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	if err := r.start(); err != nil {
+		return nil, err
+	}
+	if c.Registry != nil {
+		c.Registry.MustRegister(r.metrics()...)
+	}
+	return r, nil
+}
+
+func (r *Keyring) start() error {
+	if r.c.Path != "" {
+		return r.Reload()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.generate(r.c.Now()); err != nil {
+		return err
+	}
+	return r.advance()
+}
+
+// lead is how long a key is published before it signs.
+func (r *Keyring) lead() time.Duration { return 2 * r.c.MaxAge }
+
+// tail is how long a key stays published after its last token.
+func (r *Keyring) tail() time.Duration { return r.c.Lifetime + ClockSkew }
+
+// generate adds a new key that signs from the given time on.
+func (r *Keyring) generate(from time.Time) error {
+	private, err := rsa.GenerateKey(rand.Reader, minBits)
+	if err != nil {
+		return fmt.Errorf("make RSA key: %w", err)
+	}
+	k, err := newKey(private, &private.PublicKey, from, r.c.Format)
+	if err != nil {
+		return err
+	}
+	r.keys = append(r.keys, k)
+	return nil
+}
+
+// Sign returns payload as a signed token in compact form (RFC 7515 section 7.1) and the id of the key it is signed
+// with.
+func (r *Keyring) Sign(ctx context.Context, payload []byte) (token, kid string, err error) {
+	select {
+	case r.gate <- struct{}{}:
+		defer func() { <-r.gate }()
+	case <-ctx.Done():
+		return "", "", ctx.Err()
+	}
+	k := r.current.Load().signing
+	enc := base64.RawURLEncoding
+	signatureSize := enc.EncodedLen(k.private.Size())
+	buf := make([]byte, 0, len(k.header)+enc.EncodedLen(len(payload))+1+signatureSize)
+	buf = append(buf, k.header...)
+	buf = enc.AppendEncode(buf, payload)
+	signature, err := r.signer.Sign(buf, k.private)
+	if err != nil {
+		return "", "", fmt.Errorf("sign token: %w", err)
+	}
+	buf = append(buf, '.')
+	return string(enc.AppendEncode(buf, signature)), k.id, nil
+}
+
+// Key returns a published key, for verifying our own tokens.
+func (r *Keyring) Key(_ context.Context, kid string) (*rsa.PublicKey, error) {
+	for _, k := range r.current.Load().published {
+		if k.id == kid {
+			return k.raw, nil
+		}
+	}
+	return nil, fmt.Errorf("no published key has the id %q", kid)
+}
+
+// Run follows the clock, makes the keys of the schedule and reloads changed files until ctx ends.
+func (r *Keyring) Run(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := r.tick(); err != nil {
+				r.c.Log.Error("keys are kept as they were", "error", err)
+			}
+		}
+	}
+}
+
+func (r *Keyring) tick() error {
+	if r.c.Path != "" {
+		return r.reload(false)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if next, due := r.scheduled(); due {
+		if err := r.generate(next); err != nil {
+			return err
+		}
+	}
+	return r.advance()
+}
+
+// Rotate replaces the signing key that was made in memory: the new one is published now and signs after lead. Key
+// files are rotated by adding a file instead, so that all replicas see it.
+func (r *Keyring) Rotate() error {
+	if r.c.Path != "" {
+		return r.Reload()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if newest := r.keys[len(r.keys)-1]; newest.from.After(r.c.Now()) {
+		return nil // one is on its way
+	}
+	if err := r.generate(r.c.Now().Add(r.lead())); err != nil {
+		return err
+	}
+	return r.advance()
+}

@@ -1,0 +1,48 @@
+package oauth
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/labstack/echo/v4"
+
+	"tidings.example/tokensvc/internal/client"
+)
+
+// maxLoggedID bounds what is repeated from a request; a longer client_id is left out.
+const maxLoggedID = 128
+
+// audit writes the one line of a decision and counts it. Secrets and tokens never get here; a client_id only when its
+// characters have been checked.
+func (s *Server) audit(c echo.Context, d decision, outcome string, err error) {
+	s.outcomes.WithLabelValues(outcome).Inc()
+	attrs := []slog.Attr{
+		slog.String("outcome", outcome),
+		slog.String("source", c.RealIP()),
+		slog.String("request_id", c.Response().Header().Get(echo.HeaderXRequestID)),
+	}
+	if d.clientID != "" && len(d.clientID) <= maxLoggedID && client.ValidID(d.clientID) {
+		attrs = append(attrs, slog.String("client_id", d.clientID))
+	}
+	if err == nil {
+		attrs = append(attrs,
+			slog.String("registration", d.client.ID),
+			slog.String("jti", d.token.Claims.ID),
+			slog.String("kid", d.token.KeyID),
+			slog.String("scope", d.client.Scope))
+	}
+	level := slog.LevelInfo
+	var busy *client.BusyError
+	switch f := faultOf(err); {
+	case err == nil:
+	case errors.As(err, &busy):
+		level = slog.LevelWarn
+		attrs = append(attrs, slog.String("detail", busy.Reason))
+	case f.status >= 500:
+		level = slog.LevelError
+		attrs = append(attrs, slog.String("detail", err.Error()))
+	default:
+		level = slog.LevelWarn
+	}
+	s.c.Log.LogAttrs(c.Request().Context(), level, "token request", attrs...)
+}

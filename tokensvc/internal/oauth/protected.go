@@ -1,0 +1,139 @@
+package oauth
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"tidings.example/shared/bearer"
+	"tidings.example/tokensvc/internal/client"
+)
+
+// plainError is the body of errors outside the token endpoint.
+type plainError struct {
+	Error string `json:"error"`
+}
+
+// refuseToken answers a request whose token is missing or not good (RFC 6750 section 3).
+func refuseToken(c echo.Context, err error) error {
+	status, code := http.StatusUnauthorized, "invalid_token"
+	if be := new(bearer.Error); errors.As(err, &be) {
+		status = be.Status
+	}
+	if status == http.StatusBadRequest {
+		code = invalidRequest
+	}
+	h := c.Response().Header()
+	h.Set(echo.HeaderWWWAuthenticate, bearer.Challenge(err))
+	h.Set(echo.HeaderCacheControl, "no-store")
+	return c.JSON(status, plainError{code})
+}
+
+// handleError answers what no route does: paths that do not exist, methods that a path does not take, and panics.
+func (s *Server) handleError(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	status := http.StatusInternalServerError
+	if he := new(echo.HTTPError); errors.As(err, &he) {
+		status = he.Code
+	}
+	if status == http.StatusMethodNotAllowed && c.Request().URL.Path == pathToken {
+		err = s.handleToken(c)
+	} else {
+		err = s.writePlain(c, status)
+	}
+	if err != nil {
+		s.c.Log.Debug("answer not sent", "error", err)
+	}
+}
+
+func (s *Server) writePlain(c echo.Context, status int) error {
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	code := serverError
+	switch status {
+	case http.StatusNotFound:
+		code = "not_found"
+	case http.StatusMethodNotAllowed:
+		code = "method_not_allowed"
+	case http.StatusServiceUnavailable:
+		code = unavailable
+	}
+	return c.JSON(status, plainError{code})
+}
+
+// registration is what a client may see of its own (field names of RFC 7591 section 2), never the secret.
+type registration struct {
+	ID              string   `json:"id"`
+	ClientID        string   `json:"client_id"`
+	ClientName      string   `json:"client_name"`
+	Scope           string   `json:"scope"`
+	GrantTypes      []string `json:"grant_types"`
+	TokenAuthMethod string   `json:"token_endpoint_auth_method"`
+	Audience        []string `json:"audience"`
+}
+
+// handleClient shows the caller its own registration.
+func (s *Server) handleClient(c echo.Context) error {
+	caller, _ := bearer.FromContext(c.Request().Context())
+	reg, err := s.c.Registrations.ByClientID(c.Request().Context(), caller.Subject)
+	switch {
+	case errors.Is(err, client.ErrNotFound):
+		return s.writePlain(c, http.StatusNotFound) // removed since the token was issued
+	case err != nil:
+		s.c.Log.Error("registration not read", "error", err)
+		return s.writePlain(c, http.StatusServiceUnavailable)
+	}
+	audience := reg.Audience
+	if len(audience) == 0 {
+		audience = []string{reg.ClientID}
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.JSON(http.StatusOK, registration{
+		ID: reg.ID, ClientID: reg.ClientID, ClientName: reg.Name, Scope: reg.Scope,
+		GrantTypes: []string{client.GrantType}, TokenAuthMethod: client.AuthMethod, Audience: audience,
+	})
+}
+
+// introspection is the answer of RFC 7662 section 2.2.
+type introspection struct {
+	Active    bool     `json:"active"`
+	ClientID  string   `json:"client_id,omitempty"`
+	Scope     string   `json:"scope,omitempty"`
+	TokenType string   `json:"token_type,omitempty"`
+	Subject   string   `json:"sub,omitempty"`
+	Audience  []string `json:"aud,omitempty"`
+	Issuer    string   `json:"iss,omitempty"`
+	ID        string   `json:"jti,omitempty"`
+	IssuedAt  int64    `json:"iat,omitempty"`
+	Expires   int64    `json:"exp,omitempty"`
+}
+
+// handleIntrospect says what is in a token of the caller's own. Other clients' tokens are answered as inactive, which
+// is what RFC 7662 section 2.2 asks for where the caller may not know.
+func (s *Server) handleIntrospect(c echo.Context) error {
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	if !isForm(c.Request().Header) {
+		return writeFault(c, faultContentType)
+	}
+	body, err := readBody(c.Response(), c.Request())
+	if err != nil {
+		return writeFault(c, err)
+	}
+	given, err := formValue(body, "token")
+	if err != nil {
+		return writeFault(c, err)
+	}
+	caller, _ := bearer.FromContext(c.Request().Context())
+	subject, err := s.c.Verify(c.Request().Context(), given)
+	if err != nil || subject.Subject != caller.Subject {
+		return c.JSON(http.StatusOK, introspection{})
+	}
+	return c.JSON(http.StatusOK, introspection{
+		Active: true, ClientID: subject.Subject, Scope: strings.Join(subject.Scopes, " "), TokenType: "Bearer",
+		Subject: subject.Subject, Audience: subject.Audience, Issuer: subject.Issuer, ID: subject.ID,
+		IssuedAt: subject.IssuedAt.Unix(), Expires: subject.Expires.Unix(),
+	})
+}

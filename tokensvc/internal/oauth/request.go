@@ -1,0 +1,200 @@
+package oauth
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"tidings.example/tokensvc/internal/client"
+)
+
+// Limits of a token request.
+const (
+	maxBody       = 16 << 10
+	maxParameters = 32
+)
+
+// request is a token request (RFC 6749 section 4.4.2); a parameter that is absent or has no value is empty.
+type request struct {
+	grantType, clientID, clientSecret, scope string
+}
+
+// readRequest reads a token request, or says how it is malformed. Nothing but the body counts: a framework's form
+// values would include the query. client_secret_basic is read only when allowed.
+func readRequest(w http.ResponseWriter, r *http.Request, basicAllowed bool) (request, error) {
+	var req request
+	if credentialsInQuery(r.URL.RawQuery) {
+		return req, faultQuery
+	}
+	if !isForm(r.Header) {
+		return req, faultContentType
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return req, err
+	}
+	if err := req.parse(body); err != nil {
+		return req, err
+	}
+	if triedBasic(r) {
+		if err := req.readBasic(r.Header.Get(echo.HeaderAuthorization), basicAllowed); err != nil {
+			return req, err
+		}
+	}
+	switch {
+	case !client.ValidID(req.clientID):
+		return req, faultClientID
+	case req.clientID == "" || req.clientSecret == "":
+		return req, faultNoCreds
+	}
+	return req, nil
+}
+
+// credentialsInQuery looks at names only, so that no value can be logged by mistake.
+func credentialsInQuery(query string) bool {
+	for pair := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		if name == "client_secret" || name == "client_id" {
+			return true
+		}
+	}
+	return false
+}
+
+func isForm(h http.Header) bool {
+	if h.Get(echo.HeaderContentEncoding) != "" {
+		return false
+	}
+	given := h.Get(echo.HeaderContentType)
+	if given == echo.MIMEApplicationForm {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(given)
+	return err == nil && media == echo.MIMEApplicationForm
+}
+
+func readBody(w http.ResponseWriter, r *http.Request) (string, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		return "", faultBodySize
+	}
+	if err != nil {
+		return "", faultForm
+	}
+	return string(body), nil
+}
+
+// parse reads the form. Unknown parameters are ignored, known ones must not be repeated (RFC 6749 section 3.2).
+func (q *request) parse(form string) error {
+	return eachParameter(form, q.field)
+}
+
+// formValue reads one parameter of a form.
+func formValue(form, name string) (string, error) {
+	var value string
+	err := eachParameter(form, func(n string) *string {
+		if n != name {
+			return nil
+		}
+		return &value
+	})
+	return value, err
+}
+
+// eachParameter stores the parameters of a form where field says; those without a place are ignored.
+func eachParameter(form string, field func(name string) *string) error {
+	var seen []string
+	count := 0
+	for pair := range strings.SplitSeq(form, "&") {
+		if pair == "" {
+			continue
+		}
+		if count++; count > maxParameters {
+			return faultParameters
+		}
+		name, value, err := unescapePair(pair)
+		if err != nil {
+			return faultForm
+		}
+		place := field(name)
+		if place == nil {
+			continue
+		}
+		if slices.Contains(seen, name) {
+			return faultRepeated
+		}
+		seen = append(seen, name)
+		*place = value
+	}
+	return nil
+}
+
+func (q *request) field(name string) *string {
+	switch name {
+	case "grant_type":
+		return &q.grantType
+	case "client_id":
+		return &q.clientID
+	case "client_secret":
+		return &q.clientSecret
+	case "scope":
+		return &q.scope
+	}
+	return nil
+}
+
+func unescapePair(pair string) (name, value string, err error) {
+	name, value, _ = strings.Cut(pair, "=")
+	if name, err = url.QueryUnescape(name); err != nil {
+		return "", "", err
+	}
+	value, err = url.QueryUnescape(value)
+	return name, value, err
+}
+
+// triedBasic reports whether the client tried to authenticate with the Basic scheme.
+func triedBasic(r *http.Request) bool {
+	scheme, _, _ := strings.Cut(r.Header.Get(echo.HeaderAuthorization), " ")
+	return strings.EqualFold(scheme, "basic")
+}
+
+// readBasic reads client_secret_basic: both halves are form-encoded inside (RFC 6749 section 2.3.1). Where it is not
+// enabled, a client that tries it is not authenticated.
+func (q *request) readBasic(header string, allowed bool) error {
+	if q.clientSecret != "" {
+		return faultTwoMethods
+	}
+	_, encoded, _ := strings.Cut(header, " ")
+	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+	if err != nil {
+		return faultBasic
+	}
+	id, secret, found := strings.Cut(string(decoded), ":")
+	if !found || id == "" || secret == "" {
+		return faultBasic
+	}
+	if id, err = url.QueryUnescape(id); err != nil {
+		return faultBasic
+	}
+	if secret, err = url.QueryUnescape(secret); err != nil {
+		return faultBasic
+	}
+	if q.clientID != "" && q.clientID != id {
+		return faultTwoMethods
+	}
+	if !allowed {
+		return faultBasicOff
+	}
+	q.clientID, q.clientSecret = id, secret
+	return nil
+}

@@ -1,0 +1,105 @@
+// Package oauth is the HTTP surface of the service: the token endpoint (RFC 6749 section 4.4), the published keys and
+// metadata, and the resources behind a token of our own.
+package oauth
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/shared/bearer"
+	"tidings.example/tokensvc/internal/client"
+	"tidings.example/tokensvc/internal/keyring"
+	"tidings.example/tokensvc/internal/token"
+)
+
+// The paths that are served.
+const (
+	pathToken      = "/oauth2/token"
+	pathJWKS       = "/oauth2/jwks"
+	pathMetadata   = "/.well-known/oauth-authorization-server"
+	pathOpenID     = "/.well-known/openid-configuration"
+	pathClient     = "/oauth2/client"
+	pathIntrospect = "/oauth2/introspect"
+)
+
+// Config is what the surface is made of. Origins, TrustedProxies and Basic may be left out.
+type Config struct {
+	Issuer    string // as in the tokens
+	PublicURL string // under which clients reach the service
+
+	Clients       *client.Authenticator
+	Registrations client.Store
+	Tokens        *token.Issuer
+	Keys          *keyring.Keyring
+	Verify        func(ctx context.Context, token string) (*bearer.Caller, error) // of our own tokens
+
+	Basic          bool           // accept client_secret_basic too
+	Origins        []string       // web pages that may ask for tokens (CORS)
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+
+	Log      *slog.Logger
+	Registry prometheus.Registerer
+}
+
+// Server answers the requests.
+type Server struct {
+	c        Config
+	metadata published
+	public   []string
+	outcomes *prometheus.CounterVec
+}
+
+// New returns the service's handler.
+func New(c Config) (http.Handler, error) {
+	if c.Clients == nil || c.Registrations == nil || c.Tokens == nil || c.Keys == nil || c.Verify == nil || c.Log == nil || c.Registry == nil {
+		return nil, errors.New("oauth: Config is incomplete")
+	}
+	s := &Server{c: c, outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tokensvc_token_requests_total", Help: "Token requests by outcome.",
+	}, []string{"outcome"})}
+	c.Registry.MustRegister(s.outcomes)
+	var err error
+	if s.metadata, err = newMetadata(c.Issuer, c.PublicURL, c.Basic); err != nil {
+		return nil, err
+	}
+	return s.routes(), nil
+}
+
+// routes lists every resource. Only what is listed as public is answered without a token; all else asks for one before
+// it says whether it exists.
+func (s *Server) routes() *echo.Echo {
+	e := echo.New()
+	e.HTTPErrorHandler = s.handleError
+	e.IPExtractor = s.sourceAddress()
+	s.public = append([]string{pathToken, pathJWKS}, metadataPaths(s.c.Issuer)...)
+	e.Use(harden, bearer.Middleware(s.c.Verify, s.isPublic, refuseToken))
+
+	e.POST(pathToken, s.handleToken)
+	e.OPTIONS(pathToken, s.handlePreflight)
+	e.Match(reading(), pathJWKS, s.handleJWKS)
+	for _, path := range metadataPaths(s.c.Issuer) {
+		e.Match(reading(), path, s.handleMetadata)
+	}
+	e.Match(reading(), pathClient, s.handleClient)
+	e.POST(pathIntrospect, s.handleIntrospect)
+	return e
+}
+
+func reading() []string { return []string{http.MethodGet, http.MethodHead} }
+
+func (s *Server) isPublic(r *http.Request) bool { return slices.Contains(s.public, r.URL.Path) }
+
+// harden sets the headers that every answer has.
+func harden(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		c.Response().Header().Set(echo.HeaderXContentTypeOptions, "nosniff")
+		return next(c)
+	}
+}

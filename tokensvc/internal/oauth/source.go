@@ -1,0 +1,44 @@
+package oauth
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+)
+
+// sourceAddress says how the address a request comes from is found: the peer of the connection, unless that is a
+// trusted proxy; then the last address in X-Forwarded-For that is none.
+func (s *Server) sourceAddress() echo.IPExtractor {
+	if len(s.c.TrustedProxies) == 0 {
+		return echo.ExtractIPDirect()
+	}
+	trust := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, p := range s.c.TrustedProxies {
+		trust = append(trust, echo.TrustIPRange(&net.IPNet{
+			IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen()),
+		}))
+	}
+	return echo.ExtractIPFromXFFHeader(trust...)
+}
+
+// countedSource is the address that failures are counted under. Loopback and trusted proxies stand for many clients:
+// they are not counted.
+func (s *Server) countedSource(source string) string {
+	addr, err := netip.ParseAddr(source)
+	if err != nil {
+		return source
+	}
+	addr = addr.Unmap()
+	trusted := slices.ContainsFunc(s.c.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+	if addr.IsLoopback() || trusted {
+		return ""
+	}
+	if addr.Is6() {
+		if network, err := addr.WithZone("").Prefix(64); err == nil {
+			return network.String() // one subscriber has a whole /64
+		}
+	}
+	return addr.String()
+}

@@ -1,0 +1,81 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"tidings.example/tokensvc/internal/client"
+	"tidings.example/tokensvc/internal/token"
+)
+
+// tokenAnswer is the body of a successful token request (RFC 6749 section 5.1).
+type tokenAnswer struct {
+	AccessToken string `json:"access_token"`
+	TokenType   string `json:"token_type"`
+	ExpiresIn   int64  `json:"expires_in"`
+	Scope       string `json:"scope,omitempty"` // only when asked for
+}
+
+// handleToken is the token endpoint.
+func (s *Server) handleToken(c echo.Context) error {
+	h := c.Response().Header()
+	h.Set(echo.HeaderCacheControl, "no-store")
+	h.Set("Pragma", "no-cache")
+	s.allowOrigin(c)
+	if c.Request().Method != http.MethodPost {
+		return s.refuse(c, decision{}, faultMethod)
+	}
+	req, err := readRequest(c.Response(), c.Request(), s.c.Basic)
+	if err != nil {
+		return s.refuse(c, decision{clientID: req.clientID}, err)
+	}
+	d, err := s.decide(c.Request().Context(), req, c.RealIP())
+	if err != nil {
+		return s.refuse(c, d, err)
+	}
+	body, err := json.Marshal(tokenAnswer{
+		AccessToken: d.token.Value, TokenType: "Bearer", ExpiresIn: d.token.ExpiresIn(), Scope: req.scope,
+	})
+	if err != nil {
+		return s.refuse(c, d, fmt.Errorf("encode answer: %w", err))
+	}
+	s.audit(c, d, "issued", nil)
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)
+}
+
+// decision is what is known about a token request when it has been judged.
+type decision struct {
+	clientID string // as sent
+	client   client.Client
+	token    token.Token
+}
+
+// decide authenticates the client before it looks at anything else, so that what is registered shows to clients only.
+func (s *Server) decide(ctx context.Context, req request, source string) (decision, error) {
+	d := decision{clientID: req.clientID}
+	var err error
+	d.client, err = s.c.Clients.Authenticate(ctx, client.Attempt{
+		ClientID: req.clientID, Secret: req.clientSecret, Source: s.countedSource(source),
+	})
+	switch {
+	case err != nil:
+		return d, err
+	case req.grantType == "":
+		return d, faultNoGrant
+	case req.grantType != client.GrantType:
+		return d, faultGrant
+	case req.scope != "" && req.scope != d.client.Scope:
+		return d, faultScope
+	}
+	d.token, err = s.c.Tokens.Issue(ctx, d.client, req.scope != "")
+	return d, err
+}
+
+func (s *Server) refuse(c echo.Context, d decision, err error) error {
+	s.audit(c, d, faultOf(err).reason, err)
+	return writeFault(c, err)
+}

@@ -1,0 +1,110 @@
+// Package token makes access tokens: it decides the claims and has them signed.
+package token
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tidings.example/tokensvc/internal/client"
+)
+
+// Signer turns a payload into a signed token and names the key.
+type Signer interface {
+	Sign(ctx context.Context, payload []byte) (token, kid string, err error)
+}
+
+// Config says what every token has in common. Now may be nil.
+type Config struct {
+	Issuer     string        // any string; a URL by default
+	Lifetime   time.Duration // whole seconds
+	ScopeClaim bool          // every token carries the scope claim, not only those that asked for it
+	Signer     Signer
+	Now        func() time.Time
+}
+
+// Issuer issues tokens.
+type Issuer struct{ c Config }
+
+// Claims is the payload of a token (RFC 7519 section 4.1).
+type Claims struct {
+	Issuer    string   `json:"iss"`
+	Subject   string   `json:"sub"`
+	Audience  Audience `json:"aud"`
+	Expires   int64    `json:"exp"`
+	NotBefore int64    `json:"nbf"`
+	IssuedAt  int64    `json:"iat"`
+	ID        string   `json:"jti"`
+	Scope     []string `json:"scope,omitempty"`
+}
+
+// Audience is written as a string when it has one member, as the contract shows it; RFC 7519 section 4.1.3 allows
+// both.
+type Audience []string
+
+// MarshalJSON writes a string or a list of strings.
+func (a Audience) MarshalJSON() ([]byte, error) {
+	if len(a) == 1 {
+		return json.Marshal(a[0])
+	}
+	return json.Marshal([]string(a))
+}
+
+// Token is an issued token with what has to be said about it.
+type Token struct {
+	Value  string
+	KeyID  string
+	Claims Claims
+}
+
+// ExpiresIn is the lifetime in seconds, taken from the claims so that it never contradicts them.
+func (t Token) ExpiresIn() int64 { return t.Claims.Expires - t.Claims.IssuedAt }
+
+// New returns an Issuer.
+func New(c Config) (*Issuer, error) {
+	switch {
+	case c.Issuer == "":
+		return nil, errors.New("token: Config.Issuer is required")
+	case c.Lifetime < time.Second || c.Lifetime%time.Second != 0:
+		return nil, fmt.Errorf("token: Config.Lifetime is %v; it must be whole seconds, at least one", c.Lifetime)
+	case c.Signer == nil:
+		return nil, errors.New("token: Config.Signer is required")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Issuer{c: c}, nil
+}
+
+// Issue issues a token to an authenticated client. The scope claim is there when asked for, or always by
+// configuration.
+func (i *Issuer) Issue(ctx context.Context, cl client.Client, withScope bool) (Token, error) {
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return Token{}, fmt.Errorf("token id: %w", err)
+	}
+	now := i.c.Now().Unix()
+	claims := Claims{
+		Issuer: i.c.Issuer, Subject: cl.ClientID, Audience: cl.Audience,
+		Expires: now + int64(i.c.Lifetime/time.Second), NotBefore: now, IssuedAt: now, ID: id.String(),
+	}
+	if len(claims.Audience) == 0 {
+		claims.Audience = Audience{cl.ClientID}
+	}
+	if withScope || i.c.ScopeClaim {
+		claims.Scope = []string{cl.Scope}
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		return Token{}, fmt.Errorf("encode claims: %w", err)
+	}
+	value, kid, err := i.c.Signer.Sign(ctx, payload)
+	if err != nil {
+		return Token{}, err
+	}
+	return Token{Value: value, KeyID: kid, Claims: claims}, nil
+}

@@ -1,0 +1,217 @@
+// Command tokensvc is an OAuth 2.0 authorization server for one grant, client credentials (RFC 6749 section 4.4): it
+// authenticates registered clients and issues access tokens, RS256-signed JWTs whose keys it publishes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/shared/bearer"
+	"tidings.example/shared/service"
+	"tidings.example/tokensvc/internal/client"
+	"tidings.example/tokensvc/internal/client/memory"
+	"tidings.example/tokensvc/internal/client/postgres"
+	"tidings.example/tokensvc/internal/keyring"
+	"tidings.example/tokensvc/internal/oauth"
+	"tidings.example/tokensvc/internal/token"
+)
+
+func main() {
+	ctx, stop := service.Signals(context.Background())
+	err := run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	stop()
+	os.Exit(service.ExitCode(err))
+}
+
+// stdio is what commands read and write.
+type stdio struct {
+	in       *os.File
+	out, err *os.File
+	listened func(setting string, addr net.Addr) // told the real addresses; may be nil
+}
+
+// commands is the command line; the settings of each command are next to it.
+type commands struct {
+	Serve       serve       `cmd:"" default:"withargs" help:"Run the service (the default)."`
+	Healthcheck healthcheck `cmd:"" help:"Ask the running service whether it is ready; exit code 0 means yes."`
+	Credential  credential  `cmd:"" help:"Fetch a token for kubectl: an exec credential plugin (client.authentication.k8s.io/v1)."`
+	HashSecret  hashSecret  `cmd:"" help:"Hash a client secret for the clients file or the clients table."`
+	Version     version     `cmd:"" help:"Print the version."`
+}
+
+const description = "OAuth 2.0 client-credentials token service: RS256 access tokens for registered clients."
+
+// run is the whole program but for the exit code; errors are printed when it returns.
+func run(ctx context.Context, args []string, std stdio) error {
+	var c commands
+	selected, err := service.Parse("tokensvc", "TOKENSVC", description, &c, args, std.out, std.err)
+	if err != nil {
+		return err // printed already
+	}
+	selected.BindTo(ctx, (*context.Context)(nil))
+	if err = selected.Run(std); err != nil {
+		fmt.Fprintln(std.err, "tokensvc:", err)
+	}
+	return err
+}
+
+// Run serves until ctx ends.
+func (s *serve) Run(ctx context.Context, std stdio) error {
+	log, err := service.Logger(std.err, s.LogFormat, s.LogLevel)
+	if err != nil {
+		return err
+	}
+	if err := s.complete(); err != nil {
+		return err
+	}
+	reg := service.NewRegistry("tokensvc")
+	clients, err := s.openClients(log, reg)
+	if err != nil {
+		return err
+	}
+	defer clients.close()
+	keys, err := keyring.New(keyring.Config{
+		Path: s.SigningKey, Rotation: s.KeyRotation, MaxAge: s.JwksMaxAge, Lifetime: s.TokenLifetime,
+		Format: keyring.Format{Type: s.TokenType, Thumbprint: s.KeyID == "thumbprint"}, Log: log, Registry: reg,
+	})
+	if err != nil {
+		return err
+	}
+	api, err := s.handler(clients, keys, log, reg)
+	if err != nil {
+		return err
+	}
+	health := &service.Health{}
+	health.Add("clients", clients.ready)
+	plain := service.Endpoint{Handler: service.Access(log, reg, api)}
+	encrypted, err := s.withTLS(plain)
+	if err != nil {
+		return err
+	}
+	return service.Run(ctx, service.Config{
+		Name: "tokensvc", Log: log, Health: health,
+		Endpoints: []service.Endpoint{
+			std.listening(plain, "--listen-http", s.ListenHTTP),
+			std.listening(encrypted, "--listen-https", s.ListenHTTPS),
+			std.listening(service.Endpoint{Handler: service.Admin(health, reg)}, "--listen-admin", s.ListenAdmin),
+		},
+		Tasks:     []func(context.Context) error{keys.Run, clients.run, signals(clients, keys, log)},
+		StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
+	})
+}
+
+// listening completes an endpoint.
+func (std stdio) listening(e service.Endpoint, setting, addr string) service.Endpoint {
+	e.Setting, e.Addr = setting, addr
+	if std.listened != nil {
+		e.OnListen = func(a net.Addr) { std.listened(setting, a) }
+	}
+	return e
+}
+
+// handler builds the HTTP surface.
+func (s *serve) handler(clients *registrations, keys *keyring.Keyring, log *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
+	auth, err := client.New(client.Config{
+		Store: clients.Store, FailureBurst: s.FailureBurst, FailureRefill: s.FailureRefill, FailureQueue: s.FailureQueue,
+	})
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := token.New(token.Config{
+		Issuer: s.Issuer, Lifetime: s.TokenLifetime, ScopeClaim: s.TokenScopeClaim, Signer: keys,
+	})
+	if err != nil {
+		return nil, err
+	}
+	own, err := bearer.New(bearer.Config{Issuer: s.Issuer, Keys: keys, MaxLife: s.TokenLifetime})
+	if err != nil {
+		return nil, err
+	}
+	return oauth.New(oauth.Config{
+		Issuer: s.Issuer, PublicURL: s.PublicURL,
+		Clients: auth, Registrations: clients.Store, Tokens: tokens, Keys: keys, Verify: own.Verify,
+		Basic: s.ClientSecretBasic, Origins: s.CorsOrigin, TrustedProxies: s.proxies,
+		Log: log, Registry: reg,
+	})
+}
+
+// registrations is the configured store with what its life needs.
+type registrations struct {
+	client.Store
+	run    func(context.Context) error // background work
+	reload func() error
+	ready  func(context.Context) error
+	close  func()
+}
+
+func (s *serve) openClients(log *slog.Logger, reg *prometheus.Registry) (*registrations, error) {
+	if s.ClientsFile != "" {
+		store, err := memory.Open(s.ClientsFile, log)
+		if err != nil {
+			return nil, fmt.Errorf("--clients-file: %w", err)
+		}
+		always := func(context.Context) error { return nil }
+		return &registrations{Store: store, run: store.Run, reload: store.Reload, ready: always, close: func() {}}, nil
+	}
+	store, err := postgres.Open(postgres.Config{
+		DSN: s.DatabaseDSN, MaxConnections: s.DatabaseMaxConnections, Timeout: s.DatabaseTimeout, Log: log, Registry: reg,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--database-dsn: %w", err)
+	}
+	none := func() error { return nil }
+	wait := func(ctx context.Context) error { <-ctx.Done(); return nil }
+	return &registrations{Store: store, run: wait, reload: none, ready: store.Ready, close: func() {
+		if err := store.Close(); err != nil {
+			log.Error("database not closed", "error", err)
+		}
+	}}, nil
+}
+
+// signals reloads clients and keys on SIGHUP and rotates keys made in memory on SIGUSR1.
+func signals(clients *registrations, keys *keyring.Keyring, log *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		received := make(chan os.Signal, 1)
+		signal.Notify(received, syscall.SIGHUP, syscall.SIGUSR1)
+		defer signal.Stop(received)
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case s := <-received:
+				if err := obey(s, clients, keys); err != nil {
+					log.Error("signal not carried out, everything stays as it was", "signal", s.String(), "error", err)
+				}
+			}
+		}
+	}
+}
+
+func obey(s os.Signal, clients *registrations, keys *keyring.Keyring) error {
+	if s == syscall.SIGUSR1 {
+		return keys.Rotate()
+	}
+	return errors.Join(clients.reload(), keys.Reload())
+}
+
+type version struct{}
+
+// Run prints the version that the build was stamped with.
+func (version) Run(std stdio) error {
+	text := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		text = info.Main.Version + " " + info.GoVersion
+	}
+	_, err := fmt.Fprintln(std.out, "tokensvc", text)
+	return err
+}
