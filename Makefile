@@ -2,10 +2,10 @@
 # .ci/run. Needs Go and make; image, up and down need Docker as well.
 
 GO       ?= go
-SERVICES := tokensvc eventsvc
+SERVICES := $(patsubst %/go.mod,%,$(wildcard tokensvc/go.mod eventsvc/go.mod))
 MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod eventsvc/go.mod eventsvc/conformance/go.mod deploy/*/go.mod))
 CODE     := $(filter-out deploy/tools,$(MODULES))
-UNIT     := $(filter-out deploy/e2e,$(CODE))
+UNIT     := $(filter-out deploy/e2e eventsvc/conformance,$(CODE))
 LINTER   := bin/golangci-lint
 BUILD    := $(GO) build -trimpath -ldflags "-s -w"
 

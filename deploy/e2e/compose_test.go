@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -90,7 +91,7 @@ func (c *compose) tokenFromInside(t *testing.T) string {
 }
 
 func stderrOf(err error) string {
-	if exit, ok := err.(*exec.ExitError); ok {
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return string(exit.Stderr)
 	}
 	return ""

@@ -31,12 +31,12 @@ func start(p *plan, log io.Writer) (*services, error) {
 		cmd.Env, cmd.Stdout, cmd.Stderr = p.env, log, log
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
-			s.terminate()
-			for range s.running {
-				<-s.ended
-			}
 			if errors.Is(err, fs.ErrNotExist) {
 				err = fmt.Errorf("%s is not built yet: run make build", p.Path("bin/"+name))
+			}
+			s.terminate()
+			for range s.running {
+				err = errors.Join(err, <-s.ended)
 			}
 			return nil, err
 		}
