@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// deleters is how many deletes of one collection wait for the store at once,
+// so that they share transactions without crowding out other writers.
+const deleters = 128
+
+// deleteCollection deletes everything in a namespace that the options select.
+// It answers with a Status that says how many that were; a caller who asks for
+// a Table or for metadata gets the list of them as it was before.
+func (r *resource) deleteCollection(c echo.Context) error {
+	req := c.Request()
+	f, err := r.codec.Negotiate(req, codec.ScopeList)
+	if err != nil {
+		return err
+	}
+	buf := r.buffers.get()
+	defer r.buffers.put(buf)
+	body, err := readBody(req, buf)
+	if err != nil {
+		return err
+	}
+	q := query(req)
+	lo, do, err := r.collectionOptions(req, q, body)
+	if err != nil {
+		return err
+	}
+	sel, err := r.selection(c, lo)
+	if err != nil {
+		return err
+	}
+	limit, err := requestTime(q, maxRequestTime)
+	if err != nil {
+		return err
+	}
+	if lo.TimeoutSeconds != nil && *lo.TimeoutSeconds > 0 && *lo.TimeoutSeconds < int64(limit/time.Second) {
+		limit = time.Duration(*lo.TimeoutSeconds) * time.Second
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), limit)
+	defer cancel()
+	p, err := r.pages(ctx, lo, sel)
+	if err != nil {
+		return err
+	}
+	if f.As != codec.None {
+		p.each = func(ctx context.Context, records []store.Record) error { return r.removeAll(ctx, records, do) }
+		return r.writeList(ctx, c, f, p)
+	}
+	return r.countDeleted(ctx, c, f, p, do)
+}
+
+// collectionOptions reads what to delete and how. The query's resourceVersion
+// is that of the list, never a precondition of each delete.
+func (r *resource) collectionOptions(req *http.Request, q url.Values, body []byte) (metav1.ListOptions, *metav1.DeleteOptions, error) {
+	do, err := r.deleteOptions(req, q, body)
+	if err != nil {
+		return metav1.ListOptions{}, nil, err
+	}
+	if len(body) == 0 && do.Preconditions != nil {
+		do.Preconditions.ResourceVersion = nil
+	}
+	if do.IgnoreStoreReadErrorWithClusterBreakingPotential != nil {
+		return metav1.ListOptions{}, nil, invalidOptions("DeleteOptions", field.ErrorList{field.Invalid(
+			field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true,
+			"is not allowed with DELETECOLLECTION, try again after removing the option")})
+	}
+	if q.Has("watch") { // means nothing here
+		q.Del("watch")
+	}
+	lo, err := listOptions(q, false)
+	return lo, do, err
+}
+
+// countDeleted deletes page by page and answers with a Status.
+func (r *resource) countDeleted(ctx context.Context, c echo.Context, f codec.Format, p *pages, o *metav1.DeleteOptions) error {
+	n := 0
+	for {
+		if err := r.removeAll(ctx, p.page.Records, o); err != nil {
+			return err
+		}
+		n += len(p.page.Records)
+		if p.done {
+			break
+		}
+		if err := p.next(ctx); err != nil {
+			return err
+		}
+	}
+	return r.status(c, http.StatusOK, f, &metav1.Status{
+		Status:   metav1.StatusSuccess,
+		ListMeta: p.meta(),
+		Message:  fmt.Sprintf("deleted %d %s", n, r.groupResource),
+		Details:  &metav1.StatusDetails{Group: r.groupResource.Group, Kind: r.groupResource.Resource},
+	})
+}
+
+// removeAll deletes what a page lists. What is gone already is passed over;
+// any other error ends it.
+func (r *resource) removeAll(ctx context.Context, records []store.Record, o *metav1.DeleteOptions) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(deleters)
+	for i := range records {
+		g.Go(func() error {
+			_, _, err := r.remove(ctx, records[i].Key, o)
+			if errors.Is(err, store.ErrNotFound) {
+				return nil
+			}
+			return r.errorFor(err, records[i].Name)
+		})
+	}
+	return g.Wait()
+}

@@ -1,0 +1,42 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// get answers with one event. There is no cache, so a resourceVersion can only
+// ask for more than there is.
+func (r *resource) get(c echo.Context) error {
+	req := c.Request()
+	f, err := r.codec.Negotiate(req, codec.ScopeObject)
+	if err != nil {
+		return err
+	}
+	if q := query(req); len(q) > 0 {
+		if _, err := requestTime(q, maxRequestTime); err != nil {
+			return err
+		}
+		if q.Has("export") && q.Get("export") != "false" && q.Get("export") != "0" {
+			return apierrors.NewBadRequest("the export parameter, deprecated since v1.14, is no longer supported")
+		}
+		rv, err := parseVersion(q.Get("resourceVersion"))
+		if err != nil {
+			return err
+		}
+		if current := r.store.Revision(); rv > current {
+			return tooLarge(rv, current, 0)
+		}
+	}
+	key := store.Key{Namespace: c.Param("namespace"), Name: c.Param("name")}
+	rec, err := r.store.Get(req.Context(), key)
+	if err != nil {
+		return r.errorFor(err, key.Name)
+	}
+	return r.object(c, http.StatusOK, f, &rec)
+}

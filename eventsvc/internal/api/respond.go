@@ -1,0 +1,264 @@
+package api
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store"
+)
+
+const (
+	// maxBody is the original's limit of a request body.
+	maxBody = 3 << 20
+	// gzipFrom is the size above which an answer to get or list is
+	// compressed for clients that accept it; also the size of the pieces in
+	// which lists are sent.
+	gzipFrom = 128 << 10
+	// maxKept is the largest buffer that is kept for another request.
+	maxKept = 1 << 20
+	// slowReader is how long a client may take to accept one piece.
+	slowReader = 60 * time.Second
+)
+
+// buffers keeps byte slices and compressors for reuse.
+type buffers struct {
+	bytes sync.Pool // *[]byte
+	gzip  sync.Pool // *gzip.Writer
+}
+
+func (b *buffers) get() *[]byte {
+	if p, ok := b.bytes.Get().(*[]byte); ok {
+		return p
+	}
+	p := make([]byte, 0, 4<<10)
+	return &p
+}
+
+func (b *buffers) put(p *[]byte) {
+	if cap(*p) <= maxKept {
+		*p = (*p)[:0]
+		b.bytes.Put(p)
+	}
+}
+
+func (b *buffers) compressor(w io.Writer) *gzip.Writer {
+	if z, ok := b.gzip.Get().(*gzip.Writer); ok {
+		z.Reset(w)
+		return z
+	}
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is a valid one
+	return z
+}
+
+// readBody reads a request body up to the limit into p.
+func readBody(r *http.Request, p *[]byte) ([]byte, error) {
+	tooBig := apierrors.NewRequestEntityTooLargeError("limit is " + strconv.Itoa(maxBody))
+	if r.ContentLength > maxBody {
+		return nil, tooBig
+	}
+	if n := int(r.ContentLength); n >= cap(*p) {
+		*p = make([]byte, 0, n+1) // one more, so that the end is seen without growing
+	}
+	b := (*p)[:0]
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := r.Body.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		*p = b
+		switch {
+		case len(b) > maxBody:
+			return nil, tooBig
+		case errors.Is(err, io.EOF):
+			return b, nil
+		case err != nil:
+			return nil, apierrors.NewBadRequest("the body could not be read: " + err.Error())
+		}
+	}
+}
+
+// object answers with one event.
+func (r *resource) object(c echo.Context, code int, f codec.Format, rec *store.Record) error {
+	p := r.buffers.get()
+	defer r.buffers.put(p)
+	b, err := r.codec.AppendObject(*p, f, r.view, rec)
+	if err != nil {
+		return r.errorFor(err, rec.Name)
+	}
+	*p = b
+	return r.send(c, code, f.ContentType(false), b)
+}
+
+// status answers with a Status.
+func (s *Server) status(c echo.Context, code int, f codec.Format, st *metav1.Status) error {
+	p := s.buffers.get()
+	defer s.buffers.put(p)
+	b, err := s.codec.AppendStatus(*p, f, st)
+	if err != nil {
+		return err
+	}
+	*p = b
+	return s.send(c, code, f.ContentType(false), b)
+}
+
+// other answers with an object that is no event, in any format but a Table.
+func (s *Server) other(c echo.Context, code int, obj runtime.Object) error {
+	f, err := s.codec.Negotiate(c.Request(), codec.ScopeOther)
+	if err != nil {
+		return err
+	}
+	p := s.buffers.get()
+	defer s.buffers.put(p)
+	b, err := s.codec.AppendRuntime(*p, f, obj)
+	if err != nil {
+		return err
+	}
+	*p = b
+	return s.send(c, code, f.ContentType(false), b)
+}
+
+// send writes a whole answer.
+func (s *Server) send(c echo.Context, code int, contentType string, b []byte) error {
+	h := c.Response().Header()
+	h["Content-Type"] = []string{contentType}
+	if len(b) >= gzipFrom {
+		w := s.newBody(c, code)
+		w.buf = b
+		return w.close()
+	}
+	h["Content-Length"] = []string{strconv.Itoa(len(b))}
+	c.Response().WriteHeader(code)
+	if _, err := c.Response().Write(b); err != nil {
+		return errClientGone
+	}
+	return nil
+}
+
+// acceptsGzip tells whether an answer may be compressed: as in the original,
+// only those to get and list.
+func acceptsGzip(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
+}
+
+// body writes a long answer in pieces, compressed if the client wants it.
+type body struct {
+	s      *Server
+	c      echo.Context
+	rc     *http.ResponseController
+	code   int
+	buf    []byte // what is not sent yet
+	zip    *gzip.Writer
+	opened bool
+}
+
+func (s *Server) newBody(c echo.Context, code int) *body {
+	return &body{s: s, c: c, rc: http.NewResponseController(c.Response().Writer), code: code}
+}
+
+// flush sends what has gathered once it makes a piece.
+func (b *body) flush() error {
+	if len(b.buf) < gzipFrom {
+		return nil
+	}
+	return b.write(false)
+}
+
+// write sends the buffer; whole tells that it is all of the answer.
+func (b *body) write(whole bool) error {
+	if !b.opened {
+		b.open(whole)
+	}
+	// Best effort: a writer without deadlines is one of a test.
+	_ = b.rc.SetWriteDeadline(time.Now().Add(slowReader))
+	var err error
+	if b.zip != nil {
+		_, err = b.zip.Write(b.buf)
+	} else {
+		_, err = b.c.Response().Write(b.buf)
+	}
+	b.buf = b.buf[:0]
+	if err != nil {
+		return errClientGone
+	}
+	return nil
+}
+
+func (b *body) open(whole bool) {
+	b.opened = true
+	h := b.c.Response().Header()
+	switch {
+	case len(b.buf) >= gzipFrom && acceptsGzip(b.c.Request()):
+		h.Set("Content-Encoding", "gzip")
+		h.Add("Vary", "Accept-Encoding")
+		b.zip = b.s.buffers.compressor(b.c.Response())
+	case whole:
+		h.Set("Content-Length", strconv.Itoa(len(b.buf)))
+	}
+	b.c.Response().WriteHeader(b.code)
+}
+
+// close sends the rest.
+func (b *body) close() error {
+	if err := b.write(!b.opened); err != nil {
+		return err
+	}
+	_ = b.rc.SetWriteDeadline(time.Time{}) // the connection may serve other requests
+	if b.zip == nil {
+		return nil
+	}
+	err := b.zip.Close()
+	b.s.buffers.gzip.Put(b.zip)
+	if err != nil {
+		return errClientGone
+	}
+	return nil
+}
+
+// The original's bounds of warnings: of all texts together, and then of each.
+const (
+	maxWarnings = 4096
+	maxWarning  = 256
+)
+
+// warn adds Warning headers, each text once.
+func warn(c echo.Context, warnings []string) {
+	if len(warnings) == 0 {
+		return
+	}
+	total := 0
+	for _, text := range warnings {
+		total += utf8.RuneCountInString(text)
+	}
+	seen := make(map[string]bool, len(warnings))
+	written := 0
+	for _, text := range warnings {
+		if seen[text] {
+			continue
+		}
+		seen[text] = true
+		if runes := []rune(text); total > maxWarnings && len(runes) > maxWarning {
+			text = string(runes[:maxWarning])
+		}
+		if written += utf8.RuneCountInString(text); written > maxWarnings {
+			return
+		}
+		if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
+			c.Response().Header().Add("Warning", header)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+// Package api is the HTTP surface of the events service: routes, options,
+// answers and errors as clients of a Kubernetes API server know them. One file
+// per verb. It decides nothing about events (package event), bytes (package
+// codec) or disks (package store).
+//
+// The same operations are served twice, for events.{group_domain}/v1 and for
+// core /api/v1: a [resource] is one of the two views.
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/bearer"
+)
+
+// Config is what a server is made of.
+type Config struct {
+	Store store.Store
+	Codec *codec.Codec
+	Rules event.Rules
+	// Verify turns a token into its caller.
+	Verify func(ctx context.Context, token string) (*bearer.Caller, error)
+	// CoreAPI serves core /api/v1 beside events.{group_domain}/v1.
+	CoreAPI bool
+	// RequireNamespaces refuses to create events in namespaces that are not
+	// known: the well-known ones, those of Namespaces and those that hold
+	// events already.
+	RequireNamespaces bool
+	Namespaces        []string
+	// Probe serves the health path that it is given.
+	Probe func(path string) http.Handler
+	// Version is the program's version.
+	Version string
+	// MaxWatches and MaxClientWatches bound the open watches, in all and of
+	// one client. 0 stands for the defaults.
+	MaxWatches, MaxClientWatches int
+	// Bookmarks is the time between two bookmarks of a watch; 0: a minute.
+	Bookmarks time.Duration
+	Log       *slog.Logger
+	Registry  prometheus.Registerer
+	Now       func() time.Time
+}
+
+// Server serves the API.
+type Server struct {
+	Config
+	codec     *codec.Codec
+	store     store.Store
+	log       *slog.Logger
+	buffers   buffers
+	watches   watches
+	resources []*resource
+	documents documents
+	echo      *echo.Echo
+}
+
+// resource is the events of one view.
+type resource struct {
+	*Server
+	view          event.View
+	groupVersion  schema.GroupVersion
+	groupResource schema.GroupResource
+	groupPath     string // "/apis/events.k8s.io" or "/api"
+	path          string // groupPath with the version
+}
+
+// New makes a server.
+func New(c Config) (*Server, error) {
+	if c.Store == nil || c.Codec == nil || c.Verify == nil || c.Probe == nil {
+		return nil, errors.New("api: Store, Codec, Verify and Probe are required")
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Bookmarks <= 0 {
+		c.Bookmarks = time.Minute
+	}
+	s := &Server{Config: c, codec: c.Codec, store: c.Store, log: c.Log}
+	s.watches.limit(c.MaxWatches, c.MaxClientWatches)
+	if c.Registry != nil {
+		if err := c.Registry.Register(s.watches.gauge()); err != nil {
+			return nil, err
+		}
+	}
+	if c.CoreAPI {
+		s.resources = append(s.resources, s.resource(event.CoreV1, "/api"))
+	}
+	s.resources = append(s.resources, s.resource(event.EventsV1, "/apis/"+c.Codec.GroupVersion(event.EventsV1).Group))
+	var err error
+	if s.documents, err = s.newDocuments(); err != nil {
+		return nil, err
+	}
+	s.route()
+	return s, nil
+}
+
+func (s *Server) resource(v event.View, groupPath string) *resource {
+	gv := s.codec.GroupVersion(v)
+	return &resource{
+		Server: s, view: v,
+		groupVersion: gv, groupResource: s.codec.Resource(v),
+		groupPath: groupPath, path: groupPath + "/" + gv.Version,
+	}
+}
+
+// route lists what is served.
+func (s *Server) route() {
+	e := echo.New()
+	e.HTTPErrorHandler = s.fail
+	e.Use(s.prepare, bearer.Middleware(s.Verify, s.public, s.refuse))
+	for _, r := range s.resources {
+		all, one := r.path+"/namespaces/:namespace/events", r.path+"/namespaces/:namespace/events/:name"
+		e.GET(r.path+"/events", r.list)
+		e.GET(all, r.list)
+		e.POST(all, r.create)
+		e.DELETE(all, r.deleteCollection)
+		e.GET(one, r.get)
+		e.PUT(one, r.update)
+		e.PATCH(one, r.patch)
+		e.DELETE(one, r.delete)
+		e.GET(r.path+"/watch/events", r.watchOnly)
+		e.GET(r.path+"/watch/namespaces/:namespace/events", r.watchOnly)
+		e.GET(r.path+"/watch/namespaces/:namespace/events/:name", r.watchOnly)
+	}
+	s.routeDocuments(e)
+	for _, path := range healthPaths() {
+		h := echo.WrapHandler(s.Probe(path))
+		e.GET(path, h)
+		e.GET(path+"/*", h)
+	}
+	s.echo = e
+}
+
+// healthPaths are the probes in the Kubernetes form.
+func healthPaths() []string { return []string{"/healthz", "/livez", "/readyz"} }
+
+// ServeHTTP serves one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.RawPath != "" {
+		// Routes and names are those of the decoded path, as in the
+		// original: an escaped slash parts segments like any other.
+		u := *r.URL
+		u.RawPath = ""
+		clone := *r
+		clone.URL = &u
+		r = &clone
+	}
+	s.echo.ServeHTTP(w, r)
+}
+
+// Drain ends all watches and refuses new ones, so that their clients go on
+// elsewhere or come back after a restart.
+func (s *Server) Drain(context.Context) { s.watches.close() }
+
+// prepare sets the headers that every answer has.
+func (s *Server) prepare(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h["Cache-Control"] = noCache
+		id := c.Request().Header.Get("Audit-Id")
+		if id == "" || len(id) > 64 {
+			if id = h.Get("X-Request-Id"); id == "" {
+				id = uuid.NewString()
+			}
+		}
+		h["Audit-Id"] = []string{id}
+		return next(c)
+	}
+}
+
+var noCache = []string{"no-cache, private"}
+
+// public tells which requests need no token: the bare probes, and the version,
+// which clients ask for before they have one.
+func (s *Server) public(r *http.Request) bool {
+	if r.Method != http.MethodGet {
+		return false
+	}
+	switch r.URL.Path {
+	case "/healthz", "/livez", "/readyz", "/version":
+		return true
+	}
+	return false
+}
+
+// refuse answers a request whose caller is not known.
+func (s *Server) refuse(c echo.Context, err error) error {
+	s.log.InfoContext(c.Request().Context(), "unauthenticated request", "reason", err)
+	return err
+}
+
+// under tells whether a path is a folder or something in it.
+func under(path, folder string) bool {
+	rest, ok := strings.CutPrefix(path, folder)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+// client names the caller of a request, for limits per client.
+func client(r *http.Request) string {
+	if caller, ok := bearer.FromContext(r.Context()); ok {
+		return caller.Issuer + "\x00" + caller.Subject
+	}
+	return ""
+}
