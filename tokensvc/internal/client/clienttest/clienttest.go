@@ -1,0 +1,95 @@
+// Package clienttest is what every client.Store has to do, as a test.
+package clienttest
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/tokensvc/internal/client"
+)
+
+// Hash is the BCrypt hash of "s3cret"; NextHash that of "s3cret-next".
+const (
+	Hash     = "$2a$10$M8GJvuTinEpMTEUirGUHU.dBXDE4RfMNIsmVJo6GmI5eN5keZfTMW"
+	NextHash = "$2b$10$x4Ahd6sZYBL2KnsA/d.YLup12dQNpwd7y1TLjVKbm/M/llzsQjPe2"
+)
+
+// Registrations returns what the store under test has to hold. Ids are the store's own.
+func Registrations(t testing.TB) []client.Client {
+	t.Helper()
+	next := Secret(t, NextHash)
+	next.Until = time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)
+	return []client.Client{
+		{ClientID: "plain", Name: "One secret", Scope: "read", Secrets: []client.Secret{Secret(t, Hash)}},
+		{ClientID: "prefixed", Name: "Prefix", Scope: "ROLE_USER", Secrets: []client.Secret{Secret(t, "{bcrypt}"+Hash)}},
+		{ClientID: "two", Name: "Two secrets", Scope: "read", Secrets: []client.Secret{Secret(t, Hash), next}},
+		{ClientID: "Two", Name: "Case matters", Scope: "write", Secrets: []client.Secret{Secret(t, Hash)}},
+		{ClientID: `o'dd "id" \ %`, Name: "Ünicode 名", Scope: "a:b/c", Secrets: []client.Secret{Secret(t, Hash)}},
+		{ClientID: strings.Repeat("x", client.MaxIDLength), Name: "Longest", Scope: "read", Secrets: []client.Secret{Secret(t, Hash)}},
+		{ClientID: "aud", Name: "Audience", Scope: "read", Secrets: []client.Secret{Secret(t, Hash)}, Audience: []string{"https://api.example", "other"}},
+	}
+}
+
+// Secret parses a stored secret.
+func Secret(t testing.TB, stored string) client.Secret {
+	t.Helper()
+	s, err := client.ParseSecret(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Test checks a store that holds Registrations.
+func Test(t *testing.T, store client.Store) {
+	t.Helper()
+	t.Run("finds every registration", func(t *testing.T) {
+		ids := map[string]string{}
+		for _, want := range Registrations(t) {
+			got, err := store.ByClientID(t.Context(), want.ClientID)
+			if err != nil {
+				t.Fatalf("%q: %v", want.ClientID, err)
+			}
+			if other, twice := ids[got.ID]; got.ID == "" || twice {
+				t.Errorf("%q has the id %q, as has %q; want one of its own", want.ClientID, got.ID, other)
+			}
+			ids[got.ID] = want.ClientID
+			want.ID = got.ID
+			if diff := cmp.Diff(want, got, compareSecrets(), cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", want.ClientID, diff)
+			}
+		}
+	})
+	t.Run("does not find what is not there", func(t *testing.T) {
+		for _, id := range []string{
+			"", " ", "nobody", "PLAIN", "plain ", " plain", "pl_in", "plai%", "plain\x00", "\x00", "pl\xffain", "ünknown",
+			"plain'; DROP TABLE clients; --", strings.Repeat("x", client.MaxIDLength+1), strings.Repeat("y", 100_000),
+		} {
+			if c, err := store.ByClientID(t.Context(), id); !errors.Is(err, client.ErrNotFound) {
+				t.Errorf("%.40q: got %v, error %v; want ErrNotFound", id, c, err)
+			}
+		}
+	})
+	t.Run("is safe for concurrent use", func(t *testing.T) {
+		var wg sync.WaitGroup
+		for range 64 {
+			wg.Go(func() {
+				if _, err := store.ByClientID(t.Context(), "plain"); err != nil {
+					t.Error(err)
+				}
+				if _, err := store.ByClientID(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// compareSecrets compares what is stored; the type hides it from everybody else.
+func compareSecrets() cmp.Option { return cmp.AllowUnexported(client.Secret{}) }

@@ -1,0 +1,175 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/tokensvc/internal/client"
+	"tidings.example/tokensvc/internal/client/clienttest"
+	"tidings.example/tokensvc/internal/client/memory"
+)
+
+// all is clienttest.Registrations as a file.
+const all = `
+clients:
+- {client_id: plain, client_name: One secret, client_secret: HASH, scope: read}
+- {client_id: prefixed, client_name: Prefix, client_secret: "{bcrypt}HASH", scope: ROLE_USER}
+- client_id: two
+  client_name: Two secrets
+  client_secret: HASH
+  client_secret_next: NEXT
+  client_secret_next_until: 2100-01-02T03:04:05Z
+  scope: read
+- {client_id: Two, client_name: Case matters, client_secret: HASH, scope: write}
+- {client_id: 'o''dd "id" \ %', client_name: Ünicode 名, client_secret: HASH, scope: a:b/c}
+- {client_id: LONGEST, client_name: Longest, client_secret: HASH, scope: read}
+- {client_id: aud, client_name: Audience, client_secret: HASH, scope: read, audience: ["https://api.example", other]}
+`
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	content = strings.NewReplacer("HASH", clienttest.Hash, "NEXT", clienttest.NextHash, "LONGEST", strings.Repeat("x", client.MaxIDLength)).Replace(content)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, content string) (*memory.Store, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "clients.yaml")
+	write(t, path, content)
+	return memory.Open(path, slog.New(slog.DiscardHandler))
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	store, err := open(t, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clienttest.Test(t, store)
+}
+
+func TestBadFiles(t *testing.T) {
+	t.Parallel()
+	one := func(rest string) string { return "clients:\n- {client_id: a, scope: s, " + rest + "}" }
+	for name, tc := range map[string]struct{ content, want string }{
+		"empty":               {"", "at least one client"},
+		"no YAML":             {"clients: [", "YAML or JSON"},
+		"list at the top":     {"- client_id: a", "YAML or JSON"},
+		"unknown field":       {one("client_secret: HASH, secret: x"), `"secret"`},
+		"duplicate field":     {one("client_secret: HASH, client_secret: HASH"), "client_secret"},
+		"no id":               {"clients:\n- {client_secret: HASH, scope: s}", "clients[0].client_id"},
+		"id with a line feed": {"clients:\n- {client_id: \"a\\nb\", client_secret: HASH, scope: s}", "clients[0].client_id"},
+		"id too long":         {"clients:\n- {client_id: xLONGEST, client_secret: HASH, scope: s}", "clients[0].client_id"},
+		"id twice":            {"clients:\n- {client_id: a, client_secret: HASH, scope: s}\n- {client_id: a, client_secret: HASH, scope: s}", "clients[1].client_id"},
+		"no scope":            {"clients:\n- {client_id: a, client_secret: HASH}", "clients[0].scope"},
+		"two scopes":          {"clients:\n- {client_id: a, client_secret: HASH, scope: r w}", "clients[0].scope"},
+		"no secret":           {one("client_name: n"), "clients[0].client_secret"},
+		"secret not encoded":  {one("client_secret: plain-text"), "clients[0].client_secret"},
+		"empty noop":          {one("client_secret: '{noop}'"), "clients[0].client_secret"},
+		"cost too high":       {one("client_secret: $2a$31$M8GJvuTinEpMTEUirGUHU.dBXDE4RfMNIsmVJo6GmI5eN5keZfTMW"), "cost 31"},
+		"bad next secret":     {one("client_secret: HASH, client_secret_next: x"), "clients[0].client_secret_next"},
+		"end without next":    {one("client_secret: HASH, client_secret_next_until: 2100-01-01T00:00:00Z"), "client_secret_next_until"},
+		"end is no time":      {one("client_secret: HASH, client_secret_next: NEXT, client_secret_next_until: soon"), "soon"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := open(t, tc.content)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v; want one that names %q", err, tc.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "plain-text") {
+				t.Errorf("the error repeats the secret: %v", err)
+			}
+		})
+	}
+	if _, err := memory.Open(filepath.Join(t.TempDir(), "none.yaml"), slog.New(slog.DiscardHandler)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+// TestReload changes the file of a running store.
+func TestReload(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clients.yaml")
+	file := func(ids ...string) string {
+		s := "clients:\n"
+		for _, id := range ids {
+			s += fmt.Sprintf("- {client_id: %s, client_secret: HASH, scope: s}\n", id)
+		}
+		return s
+	}
+	write(t, path, file("a", "b"))
+	synctest.Test(t, func(t *testing.T) {
+		store, err := memory.Open(path, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := store.ByClientID(t.Context(), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go store.Run(ctx)
+		known := func() (ids []string) {
+			time.Sleep(5 * time.Second) // of the bubble's clock
+			for _, id := range []string{"a", "b", "c"} {
+				if _, err := store.ByClientID(t.Context(), id); err == nil {
+					ids = append(ids, id)
+				}
+			}
+			return ids
+		}
+		for _, step := range []struct {
+			content string
+			want    []string
+		}{
+			{file("b", "c"), []string{"b", "c"}},
+			{"clients: [{client_id: a}]", []string{"b", "c"}}, // bad: stays as it was
+			{file("c", "b", "a"), []string{"a", "b", "c"}},
+		} {
+			write(t, path, step.content)
+			if diff := cmp.Diff(step.want, known()); diff != "" {
+				t.Errorf("after %q (-want +got):\n%s", step.content, diff)
+			}
+		}
+		after, err := store.ByClientID(t.Context(), "b")
+		if err != nil || after.ID != before.ID {
+			t.Errorf("id of a client that stayed is %q, was %q (%v)", after.ID, before.ID, err)
+		}
+		write(t, path, file("a"))
+		if err := store.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.ByClientID(t.Context(), "c"); !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("removed client: %v", err)
+		}
+	})
+}
+
+// FuzzFile: whatever the file holds, it is refused or gives registrations that are valid.
+func FuzzFile(f *testing.F) {
+	f.Add(all)
+	f.Add("clients: [{client_id: a, client_secret: '{noop}x', scope: s}]")
+	f.Add(`{"clients":[{"client_id":"a"}]}`)
+	f.Fuzz(func(t *testing.T, content string) {
+		store, err := open(t, content)
+		if err != nil {
+			return
+		}
+		if _, err := store.ByClientID(t.Context(), ""); !errors.Is(err, client.ErrNotFound) {
+			t.Error("there is a client without an id")
+		}
+	})
+}

@@ -1,0 +1,179 @@
+// Package pgtest gives tests a real PostgreSQL: the server behind TEST_POSTGRES_DSN, or one that it starts from the
+// installed programs for the duration of the test.
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Server is a PostgreSQL server on which tests may create databases and roles.
+type Server struct{ dsn string }
+
+// Start returns a server, and stops it after the test when it had to be started. Without one the test is skipped, with
+// CI=true it fails.
+func Start(t *testing.T) *Server {
+	t.Helper()
+	if dsn := os.Getenv("TEST_POSTGRES_DSN"); dsn != "" {
+		return &Server{dsn: dsn}
+	}
+	bin, err := programs()
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	return &Server{dsn: start(t, bin)}
+}
+
+// programs finds the folder of initdb and postgres: on PATH, or where Debian puts them.
+func programs() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(path), nil
+		}
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		return "", errors.New("needs PostgreSQL: install it (Debian: apt-get install postgresql), or set TEST_POSTGRES_DSN to a server on which databases and roles may be created")
+	}
+	slices.Sort(found)
+	return filepath.Dir(found[len(found)-1]), nil
+}
+
+func start(t *testing.T, bin string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pgtest") // not t.TempDir: the server's user has to get into it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	attr, uid, gid := unprivileged(t)
+	password := rand.Text()
+	passwordFile := filepath.Join(dir, "password")
+	if err := errors.Join(os.WriteFile(passwordFile, []byte(password), 0o600), os.Chown(passwordFile, uid, gid), os.Chown(dir, uid, gid)); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, "data")
+	initdb := exec.CommandContext(t.Context(), filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", passwordFile, "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb.SysProcAttr, initdb.Dir = attr, dir
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	port := freePort(t)
+	var log bytes.Buffer
+	server := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off")
+	server.SysProcAttr, server.Dir, server.Stdout, server.Stderr = attr, dir, &log, &log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Signal(syscall.SIGINT) // fast shutdown
+		_ = server.Wait()
+		if t.Failed() {
+			t.Logf("PostgreSQL's log:\n%s", log.String())
+		}
+	})
+	dsn := fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%s/postgres?sslmode=disable", password, port)
+	waitFor(t, dsn)
+	return dsn
+}
+
+// unprivileged says as whom the server runs: PostgreSQL refuses to run as root.
+func unprivileged(t *testing.T) (*syscall.SysProcAttr, int, int) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return nil, os.Getuid(), os.Getgid()
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.Atoi(u.Uid)
+		gid, gidErr := strconv.Atoi(u.Gid)
+		if uidErr == nil && gidErr == nil {
+			return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, uid, gid
+		}
+	}
+	t.Fatal("PostgreSQL does not run as root, and there is no user postgres or nobody")
+	return nil, 0, 0
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func waitFor(t *testing.T, dsn string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	retry := time.NewTicker(20 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		conn, err := pgx.Connect(ctx, dsn)
+		if err == nil {
+			_ = conn.Close(ctx)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("PostgreSQL did not come up: %v", err)
+		case <-retry.C:
+		}
+	}
+}
+
+// Database creates an empty database, which is dropped after the test, and returns its DSN.
+func (s *Server) Database(t *testing.T) string {
+	t.Helper()
+	name := "test_" + strings.ToLower(rand.Text())
+	Exec(t, s.dsn, "CREATE DATABASE "+name)
+	t.Cleanup(func() { Exec(t, s.dsn, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	conf, err := pgx.ParseConfig(s.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", conf.User, conf.Password, net.JoinHostPort(conf.Host, strconv.Itoa(int(conf.Port))), name)
+}
+
+// Exec runs SQL statements, separated by semicolons.
+func Exec(t *testing.T, dsn, sql string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context()) // also in cleanups
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+		t.Fatalf("%s\n%v", sql, err)
+	}
+}
