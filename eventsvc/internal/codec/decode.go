@@ -1,21 +1,287 @@
 package codec
 
 import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 
 	"tidings.example/eventsvc/internal/event"
 )
+
+// viewEvent is an event as one of the views has it.
+type viewEvent interface {
+	runtime.Object
+	metav1.Object
+	Unmarshal([]byte) error
+}
+
+func newViewEvent(v event.View) viewEvent {
+	if v == event.CoreV1 {
+		return &corev1.Event{}
+	}
+	return &eventsv1.Event{}
+}
+
+// hub returns an event in the form that everything inside works on, without
+// kind and apiVersion.
+func hub(obj runtime.Object) *eventsv1.Event {
+	ev, ok := obj.(*eventsv1.Event)
+	if !ok {
+		ev = event.FromCore(obj.(*corev1.Event))
+	}
+	ev.TypeMeta = metav1.TypeMeta{}
+	return ev
+}
+
+// show returns an event as a view has it, with kind and apiVersion. It shares
+// what the event refers to.
+func (c *Codec) show(v event.View, ev *eventsv1.Event) viewEvent {
+	shown := *ev
+	shown.TypeMeta = metav1.TypeMeta{Kind: event.Kind, APIVersion: c.apiVersion(v)}
+	if v == event.CoreV1 {
+		return event.ToCore(&shown)
+	}
+	return &shown
+}
 
 // DecodeEvent reads an event from a request body. Validation is Ignore, Warn
 // or Strict ("" is Warn) and says what becomes of unknown and duplicate
 // fields; with Warn they are returned as warnings.
 func (c *Codec) DecodeEvent(v event.View, contentType string, body []byte, validation string) (*eventsv1.Event, []string, error) {
-	return nil, nil, nil
+	media, err := bodyMedia(contentType)
+	if err != nil {
+		return nil, nil, err
+	}
+	obj := newViewEvent(v)
+	kind, problems, err := decodeBody(media, body, obj, validation != metav1.FieldValidationIgnore)
+	if err := c.checkKind(v, kind, err, body); err != nil {
+		return nil, nil, err
+	}
+	if len(problems) > 0 && validation == metav1.FieldValidationStrict {
+		return nil, nil, unusable(kind, c.GroupVersion(v).Version, runtime.NewStrictDecodingError(problems))
+	}
+	return hub(obj), warnings(problems), nil
+}
+
+// bodyMedia is the wire format of a request body. No Content-Type means JSON.
+func bodyMedia(contentType string) (Media, error) {
+	if contentType == "" {
+		return JSON, nil
+	}
+	if name, _, err := mime.ParseMediaType(contentType); err == nil {
+		for media, known := range mediaTypes {
+			if name == known {
+				return Media(media), nil
+			}
+		}
+	}
+	return JSON, &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Reason: metav1.StatusReasonUnsupportedMediaType, Code: http.StatusUnsupportedMediaType,
+		Message: "the body of the request was in an unknown format - accepted media types include: " +
+			strings.Join(mediaTypes[:], ", "),
+	}}
+}
+
+// errUnrecognized wraps the error of a body that does not even say what it is.
+type errUnrecognized struct{ error }
+
+// decodeBody reads a body into an object. Kind is what the body says it is, and
+// problems are unknown and duplicate fields, if strict.
+func decodeBody(media Media, body []byte, obj viewEvent, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
+	switch media {
+	case Protobuf:
+		kind, err = decodeProto(body, obj)
+		return kind, nil, err
+	case YAML:
+		text, err := yaml.YAMLToJSON(body)
+		if err != nil {
+			return kind, nil, errUnrecognized{err}
+		}
+		kind, problems, err = decodeJSON(text, obj, strict)
+		if strict {
+			// Only the YAML shows duplicate keys.
+			if _, err := yaml.YAMLToJSONStrict(body); err != nil {
+				problems = append([]error{err}, problems...)
+			}
+		}
+		return kind, problems, err
+	default:
+		return decodeJSON(body, obj, strict)
+	}
+}
+
+// decodeJSON reads the object at once, and looks again for its kind only if
+// that fails, to say so in the words of the original.
+func decodeJSON(text []byte, obj viewEvent, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
+	if strict {
+		problems, err = kjson.UnmarshalStrict(text, obj)
+	} else {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
+	}
+	if err == nil {
+		return kindOf(obj), problems, nil
+	}
+	gvk, kindErr := jsonserializer.DefaultMetaFactory.Interpret(text)
+	if kindErr != nil {
+		return kind, nil, errUnrecognized{kindErr}
+	}
+	kind.APIVersion, kind.Kind = gvk.ToAPIVersionAndKind()
+	return kind, nil, err
+}
+
+// kindOf is what an object says it is, as it says it.
+func kindOf(obj runtime.Object) metav1.TypeMeta {
+	switch o := obj.(type) {
+	case *corev1.Event:
+		return o.TypeMeta
+	case *eventsv1.Event:
+		return o.TypeMeta
+	}
+	return metav1.TypeMeta{}
+}
+
+func decodeProto(body []byte, obj viewEvent) (metav1.TypeMeta, error) {
+	envelope, err := openEnvelope(body)
+	if err != nil {
+		return metav1.TypeMeta{}, errUnrecognized{err}
+	}
+	kind := metav1.TypeMeta{Kind: envelope.Kind, APIVersion: envelope.APIVersion}
+	return kind, obj.Unmarshal(envelope.Raw)
+}
+
+func openEnvelope(body []byte) (*runtime.Unknown, error) {
+	message, ok := strings.CutPrefix(string(body), protoMagic)
+	switch {
+	case len(body) == 0:
+		return nil, errors.New("empty data")
+	case !ok:
+		return nil, fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v", []byte(protoMagic))
+	case message == "":
+		return nil, errors.New("empty body")
+	}
+	envelope := new(runtime.Unknown)
+	return envelope, envelope.Unmarshal([]byte(message))
+}
+
+// checkKind turns a decoding error, or a body that is something else than an
+// event of the view, into a 400 with the text of the original.
+func (c *Codec) checkKind(v event.View, kind metav1.TypeMeta, err error, body []byte) error {
+	var unrecognized errUnrecognized
+	if errors.As(err, &unrecognized) {
+		return cannotRecognize(unrecognized.error, body)
+	}
+	want := c.GroupVersion(v)
+	gv, gvErr := want, error(nil)
+	if kind.APIVersion != "" && kind.APIVersion != c.apiVersion(v) {
+		gv, gvErr = schema.ParseGroupVersion(kind.APIVersion)
+	}
+	switch {
+	case gvErr != nil:
+		return cannotRecognize(gvErr, body)
+	case kind.Kind != "" && kind.Kind != event.Kind:
+		return unusable(kind, gv.Version, fmt.Errorf("converting (%s.%s) to (core.Event): unknown conversion", gv.Version, kind.Kind))
+	case gv != want:
+		return apierrors.NewBadRequest(fmt.Sprintf(
+			"the API version in the data (%s) does not match the expected API version (%s)", gv, want))
+	case err != nil:
+		return unusable(kind, gv.Version, err)
+	}
+	return nil
+}
+
+func cannotRecognize(err error, body []byte) error {
+	return apierrors.NewBadRequest(fmt.Sprintf(
+		"the object provided is unrecognized (must be of type Event): %v (%s)", err, summary(body)))
+}
+
+func unusable(kind metav1.TypeMeta, version string, err error) error {
+	name := kind.Kind
+	if name == "" {
+		name = event.Kind
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a Event: %v", name, version, err))
+}
+
+// summary shows the first bytes of a body, in hexadecimal unless it looks like
+// JSON.
+func summary(body []byte) string {
+	const shown = 30
+	head, more := body, ""
+	if len(body) > shown {
+		head, more = body[:shown], " ..."
+	}
+	switch {
+	case len(body) == 0:
+		return "<empty>"
+	case body[0] == '{':
+		return string(head) + more
+	default:
+		return hex.EncodeToString(head) + more
+	}
+}
+
+// warnings are the texts of problems for Warning headers. What the YAML reader
+// says is one text with a heading and a line for each key.
+func warnings(problems []error) []string {
+	var texts []string
+	for _, p := range problems {
+		text := strings.TrimPrefix(p.Error(), "error converting YAML to JSON: ")
+		lines, isYAML := strings.CutPrefix(text, "yaml: unmarshal errors:\n")
+		if !isYAML {
+			texts = append(texts, p.Error())
+			continue
+		}
+		for line := range strings.SplitSeq(lines, "\n") {
+			texts = append(texts, strings.TrimSpace(line))
+		}
+	}
+	return texts
 }
 
 // DecodeDeleteOptions reads the body of a delete. It is not for empty bodies:
-// then the options are in the query.
+// then the options are in the query. As in the original, DeleteOptions of any
+// group will do, and unknown fields are ignored.
 func (c *Codec) DecodeDeleteOptions(contentType string, body []byte) (*metav1.DeleteOptions, error) {
-	return nil, nil
+	media, err := bodyMedia(contentType)
+	if err != nil {
+		return nil, err
+	}
+	options := new(metav1.DeleteOptions)
+	switch media {
+	case Protobuf:
+		var envelope *runtime.Unknown
+		if envelope, err = openEnvelope(body); err == nil {
+			err = options.Unmarshal(envelope.Raw)
+			options.Kind, options.APIVersion = envelope.Kind, envelope.APIVersion
+		}
+	case YAML:
+		var text []byte
+		if text, err = yaml.YAMLToJSON(body); err == nil {
+			err = kjson.UnmarshalCaseSensitivePreserveInts(text, options)
+		}
+	default:
+		err = kjson.UnmarshalCaseSensitivePreserveInts(body, options)
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest("the body is not DeleteOptions: " + err.Error())
+	}
+	if options.Kind != "" && options.Kind != "DeleteOptions" {
+		gv, _ := schema.ParseGroupVersion(options.APIVersion)
+		return nil, apierrors.NewBadRequest(fmt.Sprintf(
+			"no kind %q is registered for version %q in scheme \"eventsvc\"", options.Kind, gv))
+	}
+	return options, nil
 }

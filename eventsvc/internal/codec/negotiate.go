@@ -2,8 +2,12 @@ package codec
 
 import (
 	"net/http"
+	"strconv"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 )
 
 // Scope says what an answer can be: it decides which transforms an Accept
@@ -29,6 +33,14 @@ const (
 	Protobuf
 )
 
+// mediaTypes are the names of the wire formats.
+var mediaTypes = [...]string{
+	JSON: "application/json", YAML: "application/yaml", Protobuf: "application/vnd.kubernetes.protobuf",
+}
+
+// streamParameter is what a media type has in a watch.
+const streamParameter = ";stream=watch"
+
 // Transform is another shape in which a client may ask for events.
 type Transform uint8
 
@@ -39,7 +51,7 @@ const (
 	Partial                  // PartialObjectMetadata, or its list
 )
 
-// Format is what was negotiated for an answer.
+// Format is what was negotiated for an answer. The zero value is JSON.
 type Format struct {
 	Media         Media
 	As            Transform
@@ -50,18 +62,82 @@ type Format struct {
 
 // ContentType is the Content-Type header of an answer in this format.
 func (f Format) ContentType(watch bool) string {
-	switch {
-	case f.Media == YAML:
-		return "application/yaml"
-	case f.Media == Protobuf && watch:
-		return "application/vnd.kubernetes.protobuf;stream=watch"
-	case f.Media == Protobuf:
-		return "application/vnd.kubernetes.protobuf"
-	default:
-		return "application/json"
+	if watch && f.Media == Protobuf {
+		return mediaTypes[Protobuf] + streamParameter
 	}
+	return mediaTypes[f.Media]
 }
 
 // Negotiate chooses the format of an answer from the Accept header and the
-// query of a request. The error is a 406 or, for a bad includeObject, a 400.
-func (c *Codec) Negotiate(r *http.Request, s Scope) (Format, error) { return Format{}, nil }
+// query of a request: the first clause that can be met, in the order of the
+// client's preference. The error is a 406 or, for a bad includeObject, a 400.
+func (c *Codec) Negotiate(r *http.Request, s Scope) (Format, error) {
+	f, kind, ok := negotiate(r.Header.Get("Accept"), s)
+	if !ok {
+		return Format{}, notAcceptable(s)
+	}
+	f.Pretty = f.Media == JSON && s != ScopeWatch && (f.Pretty || wantsPretty(r))
+	switch {
+	case f.As == Table:
+		f.IncludeObject = metav1.IncludeObjectPolicy(r.URL.Query().Get("includeObject"))
+		errs := validation.ValidateTableOptions(&metav1.TableOptions{IncludeObject: f.IncludeObject})
+		if len(errs) > 0 {
+			return Format{}, apierrors.NewBadRequest("Unable to convert to Table as requested: " + errs[0].Error())
+		}
+	case kind == partialKind && s == ScopeList:
+		return Format{}, statusNotAcceptable("you requested PartialObjectMetadata, but the requested object is a list (*core.EventList)")
+	case kind == partialKind+"List" && s != ScopeList:
+		return Format{}, statusNotAcceptable("you requested PartialObjectMetadataList, but the requested object is not a list (*core.Event)")
+	}
+	return f, nil
+}
+
+// negotiate returns the format of the best clause and the kind it asks for.
+func negotiate(accept string, s Scope) (Format, string, bool) {
+	if accept == "" {
+		return Format{}, "", true
+	}
+	for _, clause := range parseAccept(accept) {
+		for media := range Media(len(mediaTypes)) {
+			if s == ScopeWatch && media == YAML || !clause.accepts(mediaTypes[media]) {
+				continue
+			}
+			if f, ok := clause.format(media, s); ok {
+				return f, clause.params["as"], true
+			}
+		}
+	}
+	return Format{}, "", false
+}
+
+func notAcceptable(s Scope) error {
+	types := mediaTypes[:]
+	if s == ScopeWatch {
+		types = []string{mediaTypes[JSON] + streamParameter, mediaTypes[Protobuf] + streamParameter}
+	}
+	return statusNotAcceptable("only the following media types are accepted: " + strings.Join(types, ", "))
+}
+
+func statusNotAcceptable(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Message: message, Reason: metav1.StatusReasonNotAcceptable, Code: http.StatusNotAcceptable,
+	}}
+}
+
+// wantsPretty tells whether to indent JSON: the client says so, or it is a tool
+// that people look at.
+func wantsPretty(r *http.Request) bool {
+	if strings.Contains(r.URL.RawQuery, "pretty") {
+		if v := r.URL.Query().Get("pretty"); v != "" {
+			pretty, _ := strconv.ParseBool(v)
+			return pretty
+		}
+	}
+	agent := r.UserAgent()
+	for _, prefix := range []string{"curl", "Wget", "Mozilla/5.0"} {
+		if strings.HasPrefix(agent, prefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,14 +1,210 @@
 package codec
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 
 	"tidings.example/eventsvc/internal/event"
 )
 
+// Bounds of the work that a JSON patch may ask for, the original's.
+const (
+	maxPatchOperations = 10000
+	maxPatchCopies     = 3 << 20 // bytes that copy operations may add together
+)
+
+// limitCopies sets the bound that the patch library has only for the whole
+// process.
+var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxPatchCopies })
+
 // Patch applies a JSON, merge or strategic merge patch to a stored event, as
-// the view shows it, and returns the patched event and warnings.
+// the view shows it, and returns the patched event and warnings. Live is not
+// changed. Whether name, namespace and resourceVersion are still right is for
+// the caller to check.
 func (c *Codec) Patch(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event, validation string) (*eventsv1.Event, []string, error) {
-	return nil, nil, nil
+	if !json.Valid(patch) {
+		return nil, nil, apierrors.NewBadRequest("invalid JSON patch")
+	}
+	shown := c.show(v, live)
+	var p patched
+	var err error
+	strict := validation != metav1.FieldValidationIgnore
+	switch patchType {
+	case types.JSONPatchType, types.MergePatchType:
+		p, err = patchText(v, patchType, patch, shown, strict)
+	case types.StrategicMergePatchType:
+		p, err = patchStrategic(v, patch, shown, strict)
+	default:
+		err = apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch",
+			c.Resource(v), live.Name, fmt.Sprintf("unknown patch type %q", patchType), 0, false)
+	}
+	if err == nil && len(p.problems) > 0 && validation == metav1.FieldValidationStrict {
+		err = invalidPatch(p.text, runtime.NewStrictDecodingError(p.problems))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return hub(p.obj), warnings(p.problems), nil
+}
+
+// patched is what became of an object.
+type patched struct {
+	obj      viewEvent
+	text     string  // what an error shows
+	problems []error // unknown and duplicate fields
+}
+
+// invalidPatch is the 422 of the original for a patch whose result is no event.
+// It has neither kind nor name.
+func invalidPatch(text string, err error) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+		field.Invalid(field.NewPath("patch"), text, err.Error()),
+	})
+}
+
+// rejectedPatch is the 422 for a patch that cannot be carried out. The original
+// does not tell the client why.
+func rejectedPatch(err error) error {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+}
+
+// patchText applies a patch that works on the JSON of an object.
+func patchText(v event.View, patchType types.PatchType, patch []byte, shown viewEvent, strict bool) (patched, error) {
+	text, err := json.Marshal(shown)
+	if err != nil {
+		return patched{}, fmt.Errorf("encode event to patch it: %w", err)
+	}
+	var problems []error
+	if patchType == types.JSONPatchType {
+		text, problems, err = applyJSONPatch(text, patch, strict)
+	} else {
+		text, problems, err = applyMergePatch(text, patch, strict)
+	}
+	if err != nil {
+		return patched{}, err
+	}
+	p := patched{obj: newViewEvent(v), text: string(text)}
+	kind, more, err := decodeJSON(text, p.obj, strict)
+	if err == nil && kind != kindOf(shown) {
+		err = fmt.Errorf("unable to decode %s into *core.Event", schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind))
+	}
+	if err != nil {
+		return p, invalidPatch(p.text, err)
+	}
+	p.problems = slices.Concat(problems, more)
+	return p, nil
+}
+
+// jsonPatchOp is one operation of a JSON patch, RFC 6902, to find what else is
+// in it.
+type jsonPatchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	From  string `json:"from"`
+	Value any    `json:"value"`
+}
+
+func applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error, error) {
+	var problems []error
+	if strict {
+		var ops []jsonPatchOp
+		found, err := kjson.UnmarshalStrict(patch, &ops)
+		if err != nil {
+			// Clients see the type that the original decodes into.
+			cause := strings.ReplaceAll(err.Error(), "codec.jsonPatchOp", "handlers.jsonPatchOp")
+			return nil, nil, apierrors.NewBadRequest("error decoding patch: " + cause)
+		}
+		for _, p := range found {
+			problems = append(problems, fmt.Errorf("json patch %w", p))
+		}
+	}
+	ops, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, nil, apierrors.NewBadRequest(err.Error())
+	}
+	if len(ops) > maxPatchOperations {
+		return nil, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+			"The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, len(ops)))
+	}
+	limitCopies()
+	text, err = ops.Apply(text)
+	if err != nil {
+		return nil, nil, rejectedPatch(err)
+	}
+	return text, problems, nil
+}
+
+func applyMergePatch(text, patch []byte, strict bool) ([]byte, []error, error) {
+	var problems []error
+	if strict {
+		var err error
+		if problems, err = kjson.UnmarshalStrict(patch, &map[string]any{}); err != nil {
+			return nil, nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+		}
+	}
+	text, err := jsonpatch.MergePatch(text, patch)
+	if err != nil {
+		return nil, nil, apierrors.NewBadRequest(err.Error())
+	}
+	return text, problems, nil
+}
+
+// patchStrategic applies a strategic merge patch, for which the type of the
+// view says how lists are merged.
+func patchStrategic(v event.View, patch []byte, shown viewEvent, strict bool) (patched, error) {
+	var problems []error
+	var err error
+	changes := map[string]any{}
+	if strict {
+		problems, err = kjson.UnmarshalStrict(patch, &changes)
+	} else {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(patch, &changes)
+	}
+	if err != nil {
+		return patched{}, apierrors.NewBadRequest(err.Error())
+	}
+	p := patched{obj: newViewEvent(v), text: fmt.Sprintf("%+v", changes), problems: problems}
+	original, err := runtime.DefaultUnstructuredConverter.ToUnstructured(shown)
+	if err != nil {
+		return p, fmt.Errorf("take event apart to patch it: %w", err)
+	}
+	result, err := strategicpatch.StrategicMergeMapPatch(original, changes, newViewEvent(v))
+	if err != nil {
+		return p, strategicError(err)
+	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(result, p.obj, strict)
+	unknown, isStrict := runtime.AsStrictDecodingError(err)
+	switch {
+	case isStrict:
+		p.problems = slices.Concat(problems, unknown.Errors())
+	case err != nil:
+		return p, invalidPatch(p.text, err)
+	}
+	return p, nil
+}
+
+// strategicError answers a patch that cannot be merged. What the original calls
+// its own failure, such as an unknown directive, is the client's too.
+func strategicError(err error) error {
+	if errors.Is(err, mergepatch.ErrNoListOfLists) || errors.Is(err, mergepatch.ErrPatchContentNotMatchRetainKeys) {
+		return rejectedPatch(err)
+	}
+	return apierrors.NewBadRequest(err.Error())
 }

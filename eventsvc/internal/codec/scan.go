@@ -74,17 +74,17 @@ func skipValue(text []byte, at int) int {
 	}
 }
 
-// field is one field of a protobuf message. The payload of a varint is empty.
-type field struct {
+// protoField is one field of a protobuf message. The payload of a varint is empty.
+type protoField struct {
 	number  int
 	payload []byte
 }
 
 // nextField reads the first field of a message and returns what follows it.
-func nextField(b []byte) (field, []byte) {
+func nextField(b []byte) (protoField, []byte) {
 	tag, n := binary.Uvarint(b)
 	v, m := binary.Uvarint(b[n:])
-	f := field{number: int(tag >> 3)}
+	f := protoField{number: int(tag >> 3)}
 	end := n + m
 	if tag&7 == wireBytes {
 		f.payload = b[end : end+int(v)]
