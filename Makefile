@@ -16,7 +16,7 @@ export GOWORK := off
 each = @set -e; for m in $(1); do echo "--- $$m"; (cd $$m && $(2)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race lint cover fuzz bench e2e conformance image up down tidy verify
+.PHONY: help run build test race lint cover fuzz bench e2e conformance image up down install release tidy verify
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -63,6 +63,15 @@ up: ## PostgreSQL, tokensvc and eventsvc in containers
 
 down: ## stop the containers; the events stay
 	docker compose down
+
+install: build ## binaries and systemd units, below DESTDIR
+	install -d $(DESTDIR)/usr/local/bin $(DESTDIR)/etc/systemd/system
+	install -m 0755 $(SERVICES:%=bin/%) $(DESTDIR)/usr/local/bin
+	install -m 0644 $(SERVICES:%=deploy/systemd/%.service) $(DESTDIR)/etc/systemd/system
+
+release: ## static binaries for linux/amd64 and arm64 with checksums, in bin/release
+	@set -e; mkdir -p bin/release; for a in amd64 arm64; do for s in $(SERVICES); do (cd $$s && CGO_ENABLED=0 GOOS=linux GOARCH=$$a $(BUILD) -o ../bin/release/$$s-linux-$$a .); done; done
+	@cd bin/release && sha256sum $(foreach a,amd64 arm64,$(SERVICES:%=%-linux-$a)) | tee SHA256SUMS
 
 tidy: ## go mod tidy in every module
 	$(call each,$(MODULES),$(GO) mod tidy)

@@ -55,7 +55,7 @@ func testRefusals(t *testing.T, w *world) {
 // TestExpiredToken uses one token until its life is over.
 func TestExpiredToken(t *testing.T) {
 	t.Parallel()
-	w := startLocal(t, "TOKENSVC_TOKEN_LIFETIME=2s", "EVENTSVC_LEEWAY=0s")
+	w := startLocal(t, "TOKENSVC_TOKEN_LIFETIME=2s", "EVENTSVC_CLOCK_SKEW=1s")
 	read := request{"GET", eventsIn(w.events, "default"), w.token(t), "", nil}
 	var status metav1.Status
 	if code, err := call(t.Context(), http.DefaultClient, read, &status); err != nil || code != http.StatusOK {

@@ -1,0 +1,103 @@
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// TestManifests renders deploy/kubernetes with kubectl and reads the result
+// into the API's own types, where an unknown or misspelt field is an error.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	for _, service := range []string{"tokensvc", "eventsvc"} {
+		t.Run(service, func(t *testing.T) {
+			t.Parallel()
+			folder := filepath.Join(root, "deploy/kubernetes", service)
+			rendered := kustomize(t, filepath.Join(folder, "production"))
+			other := map[string]string{"tokensvc": "eventsvc", "eventsvc": "tokensvc"}[service]
+			if strings.Contains(rendered, other) {
+				t.Errorf("the manifests name %s", other)
+			}
+			pods := 0
+			for _, document := range strings.Split(rendered, "\n---\n") {
+				switch object := strict(t, document).(type) {
+				case *appsv1.Deployment:
+					hardened(t, object.Spec.Template.Spec)
+					pods++
+				case *appsv1.StatefulSet:
+					hardened(t, object.Spec.Template.Spec)
+					pods++
+				}
+			}
+			if pods != 1 {
+				t.Errorf("%d workloads, want 1", pods)
+			}
+		})
+		t.Run(service+"/monitoring", func(t *testing.T) {
+			t.Parallel()
+			overlay := t.TempDir()
+			relative, err := filepath.Rel(overlay, filepath.Join(root, "deploy/kubernetes", service))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := "resources: [" + relative + "/production]\ncomponents: [" + relative + "/monitoring]\n"
+			if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, kustomize(t, overlay), "kind: PodMonitor", "port: admin", "kubernetes.io/metadata.name: monitoring")
+		})
+	}
+}
+
+func kustomize(t *testing.T, folder string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl"), "kustomize", folder).CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl kustomize %s: %v\n%s", folder, err, out)
+	}
+	return string(out)
+}
+
+func strict(t *testing.T, document string) runtime.Object {
+	t.Helper()
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	object, _, err := decoder.Decode([]byte(document), nil, nil)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, document)
+	}
+	return object
+}
+
+// hardened checks what the restricted pod security standard asks, and that
+// both probes and a memory limit are there.
+func hardened(t *testing.T, pod corev1.PodSpec) {
+	t.Helper()
+	if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil {
+		t.Errorf("pod security context: %+v", s)
+	}
+	if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+		t.Error("a service account token is mounted")
+	}
+	if pod.EnableServiceLinks == nil || *pod.EnableServiceLinks {
+		t.Error("service links are on: their variables would be unknown settings")
+	}
+	for _, c := range pod.Containers {
+		s := c.SecurityContext
+		if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+			s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
+			t.Errorf("%s: security context %+v", c.Name, s)
+		}
+		if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.Resources.Limits.Memory().IsZero() {
+			t.Errorf("%s has no probes or no memory limit", c.Name)
+		}
+	}
+}
