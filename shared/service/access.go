@@ -61,10 +61,8 @@ func Access(log *slog.Logger, reg *prometheus.Registry, next http.Handler) http.
 		m.inFlight.Inc()
 		panicked := serve(next, rec, r.WithContext(context.WithValue(r.Context(), requestKey{}, req)))
 		m.inFlight.Dec()
-		if panicked != nil && !errors.Is(panicked, http.ErrAbortHandler) {
-			log.LogAttrs(r.Context(), slog.LevelError, "panic while serving a request", slog.String("request_id", req.id),
-				slog.String("panic", panicked.Error()), slog.String("stack", string(debug.Stack())))
-			rec.answerPanic()
+		if panicked != nil {
+			rec.answerPanic(panicked, log.With("request_id", req.id))
 		}
 		rec.finish(r)
 		m.observe(r.Method, rec)
@@ -75,18 +73,17 @@ func Access(log *slog.Logger, reg *prometheus.Registry, next http.Handler) http.
 	})
 }
 
-// panicError carries what a handler panicked with.
-type panicError struct{ value any }
-
-func (e panicError) Error() string { return fmt.Sprint(e.value) }
-
-func (e panicError) Unwrap() error { err, _ := e.value.(error); return err }
+// caughtPanic is what a handler panicked with, and where.
+type caughtPanic struct {
+	value any
+	stack []byte
+}
 
 // serve calls the handler and catches its panic.
-func serve(next http.Handler, w http.ResponseWriter, r *http.Request) (panicked error) {
+func serve(next http.Handler, w http.ResponseWriter, r *http.Request) (panicked *caughtPanic) {
 	defer func() {
 		if value := recover(); value != nil {
-			panicked = panicError{value}
+			panicked = &caughtPanic{value, debug.Stack()}
 		}
 	}()
 	next.ServeHTTP(w, r)
@@ -183,9 +180,8 @@ func (rec *recorder) Write(b []byte) (int, error) {
 // Flush sends what is buffered, for watches.
 func (rec *recorder) Flush() {
 	rec.implicitHeader()
-	if err := http.NewResponseController(rec.ResponseWriter).Flush(); err != nil {
-		rec.aborted = true
-	}
+	err := http.NewResponseController(rec.ResponseWriter).Flush()
+	rec.aborted = rec.aborted || err != nil && !errors.Is(err, http.ErrNotSupported)
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.
@@ -197,14 +193,22 @@ func (rec *recorder) implicitHeader() {
 	}
 }
 
-// answerPanic answers 500 where nothing has been answered yet; otherwise the connection has to be cut.
-func (rec *recorder) answerPanic() {
+// answerPanic logs a panic and answers 500 where nothing has been answered yet; otherwise the connection has to be cut.
+// [http.ErrAbortHandler] is the handler's own wish to cut it, and no fault.
+func (rec *recorder) answerPanic(panicked *caughtPanic, log *slog.Logger) {
+	if panicked.value == http.ErrAbortHandler {
+		rec.aborted = true
+		return
+	}
+	log.Error("panic while serving a request", "panic", fmt.Sprint(panicked.value), "stack", string(panicked.stack))
 	if rec.code != 0 {
 		rec.aborted = true
 		return
 	}
 	header := rec.Header()
-	clear(header)
+	id := header.Get(requestIDHeader)
+	clear(header) // what the handler had in mind does not fit this answer
+	header.Set(requestIDHeader, id)
 	header.Set("Cache-Control", "no-store")
 	http.Error(rec, "internal error", http.StatusInternalServerError)
 }

@@ -38,36 +38,41 @@ func listenAll(ctx context.Context, c Config) ([]listener, error) {
 		if e.Addr == "" {
 			continue
 		}
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", e.Addr)
+		l, err := e.listen(ctx, c.Name)
 		if err != nil {
 			for _, l := range open {
 				_ = l.Close() // nothing was accepted yet
 			}
-			return nil, listenError(c.Name, e, err)
+			return nil, err
 		}
 		open = append(open, listener{e, l})
 	}
 	return open, nil
 }
 
-// listenError says what is wrong with an address and which setting mends it.
-func listenError(name string, e Endpoint, err error) error {
+// listen opens the endpoint. An error says what is wrong with the address and which setting mends it.
+func (e Endpoint) listen(ctx context.Context, name string) (net.Listener, error) {
 	setting := fmt.Sprintf("%s / %s", e.Setting, variable(strings.ToUpper(name), strings.TrimLeft(e.Setting, "-")))
 	host, port, splitErr := net.SplitHostPort(e.Addr)
 	number, portErr := strconv.ParseUint(port, 10, 16)
+	if splitErr != nil || portErr != nil {
+		return nil, Usagef("%s: %q is no listen address: set %s to host:port, for example 127.0.0.1:8080", e.Setting, e.Addr, setting)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", e.Addr)
 	switch {
-	case splitErr != nil || portErr != nil:
-		return Usagef("%s: %q is no listen address: set %s to host:port, for example 127.0.0.1:8080", e.Setting, e.Addr, setting)
+	case err == nil:
+		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		other := net.JoinHostPort(host, strconv.FormatUint(min(number+1000, 65535), 10))
-		return fmt.Errorf("%s: port %s is in use (%s): stop the other program or set %s to a free address, for example %s",
+		return nil, fmt.Errorf("%s: port %s is in use (%s): stop the other program or set %s to a free address, for example %s",
 			e.Setting, port, e.Addr, setting, other)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("%s: this user may not listen on port %s (%s): set %s to a port above 1023", e.Setting, port, e.Addr, setting)
+		return nil, fmt.Errorf("%s: this user may not listen on port %s (%s): set %s to a port above 1023", e.Setting, port, e.Addr, setting)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%s: this machine has no address %s: set %s to one it has, 127.0.0.1 for this machine only or 0.0.0.0 for all", e.Setting, host, setting)
+		return nil, fmt.Errorf("%s: this machine has no address %s: set %s to one it has, 127.0.0.1 for this machine only or 0.0.0.0 for all",
+			e.Setting, host, setting)
 	default:
-		return fmt.Errorf("%s: cannot listen on %s: %w: set %s to an address of this machine", e.Setting, e.Addr, err, setting)
+		return nil, fmt.Errorf("%s: cannot listen on %s: %w: set %s to an address of this machine", e.Setting, e.Addr, err, setting)
 	}
 }
 

@@ -105,9 +105,9 @@ func Run(ctx context.Context, c Config) error {
 
 	select {
 	case <-ctx.Done():
-		c.Log.Info("stopping", "delay", c.StopDelay.String())
+		c.Log.Info("stopping", "reason", "asked to")
 	case err = <-failures:
-		c.Log.Error("stopping because of a failure", "error", err)
+		c.Log.Info("stopping", "reason", err)
 	}
 	return errors.Join(err, c.stop(servers, &serving, &tasks, endTasks, err == nil))
 }

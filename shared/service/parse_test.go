@@ -1,0 +1,179 @@
+package service_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tidings.example/shared/service"
+)
+
+type settings struct {
+	Serve struct {
+		ListenHTTP string        `name:"listen-http" default:"127.0.0.1:9000" help:"Where to listen."`
+		Lifetime   time.Duration `default:"300s" help:"How long tokens live."`
+		LogFormat  string        `enum:"auto,text,json" default:"auto" help:"Format of the log."`
+	} `cmd:"" default:"withargs" help:"Serve (the default command)."`
+	Healthcheck struct {
+		Wait time.Duration `help:"Wait so long."`
+	} `cmd:"" help:"Ask the readiness probe."`
+}
+
+func parse(t *testing.T, args ...string) (*settings, string, string, string, error) {
+	t.Helper()
+	var cli settings
+	var stdout, stderr bytes.Buffer
+	kctx, err := service.Parse("demosvc", "DEMOSVC", "A demonstration.", &cli, args, &stdout, &stderr)
+	command := ""
+	if kctx != nil {
+		command = kctx.Command()
+	}
+	return &cli, command, stdout.String(), stderr.String(), err
+}
+
+func TestParseOrder(t *testing.T) {
+	cli, command, _, _, err := parse(t)
+	if err != nil || command != "serve" || cli.Serve.ListenHTTP != "127.0.0.1:9000" || cli.Serve.Lifetime != 300*time.Second {
+		t.Fatalf("defaults: command %q, %+v, %v", command, cli, err)
+	}
+	t.Setenv("DEMOSVC_LISTEN_HTTP", "127.0.0.1:1")
+	if cli, _, _, _, err = parse(t); err != nil || cli.Serve.ListenHTTP != "127.0.0.1:1" {
+		t.Errorf("environment over default: %+v, %v", cli, err)
+	}
+	if cli, _, _, _, err = parse(t, "--listen-http", "127.0.0.1:2"); err != nil || cli.Serve.ListenHTTP != "127.0.0.1:2" {
+		t.Errorf("flag over environment, default command: %+v, %v", cli, err)
+	}
+	if cli, command, _, _, err = parse(t, "healthcheck", "--wait=3s"); err != nil || command != "healthcheck" || cli.Healthcheck.Wait != 3*time.Second {
+		t.Errorf("another command: %q, %+v, %v", command, cli, err)
+	}
+}
+
+func TestParseHelp(t *testing.T) {
+	for _, args := range [][]string{{"-h"}, {"--help"}, {"serve", "-h"}, {"healthcheck", "-h"}} {
+		_, _, stdout, stderr, err := parse(t, args...)
+		if !errors.Is(err, service.ErrHelp) || service.ExitCode(err) != 0 || stderr != "" {
+			t.Errorf("%q: error %v, stderr %q", args, err, stderr)
+		}
+		want := []string{"Usage: demosvc"}
+		if args[0] == "serve" {
+			want = append(want, "DEMOSVC_LISTEN_HTTP", "127.0.0.1:9000", "DEMOSVC_LIFETIME")
+		}
+		for _, text := range want {
+			if !strings.Contains(stdout, text) {
+				t.Errorf("%q: help has no %q:\n%s", args, text, stdout)
+			}
+		}
+	}
+}
+
+func TestParseMistakes(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		env  [2]string
+		want string
+	}{
+		"unknown flag":                 {args: []string{"--listen-htp=:1"}, want: "listen-http"},
+		"unknown flag of a command":    {args: []string{"healthcheck", "--wiat=1s"}, want: `Run "demosvc healthcheck --help"`},
+		"unknown command":              {args: []string{"sevre"}, want: `Run "demosvc`},
+		"value that is no duration":    {args: []string{"--lifetime=soon"}, want: "lifetime"},
+		"value outside the choice":     {args: []string{"--log-format=xml"}, want: "log-format"},
+		"variable outside the choice":  {env: [2]string{"DEMOSVC_LOG_FORMAT", "xml"}, want: "log-format"},
+		"variable that is no duration": {env: [2]string{"DEMOSVC_LIFETIME", "soon"}, want: "DEMOSVC_LIFETIME"},
+		"misspelt variable":            {env: [2]string{"DEMOSVC_LISTEN_HTP", ":1"}, want: "did you mean DEMOSVC_LISTEN_HTTP?"},
+		"variable of nothing":          {env: [2]string{"DEMOSVC_COLOUR_OF_THE_SKY", "blue"}, want: "unknown environment variable DEMOSVC_COLOUR_OF_THE_SKY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.env[0] != "" {
+				t.Setenv(test.env[0], test.env[1])
+			}
+			_, _, stdout, stderr, err := parse(t, test.args...)
+			if service.ExitCode(err) != 2 || stdout != "" {
+				t.Errorf("exit code %d of %v, stdout %q", service.ExitCode(err), err, stdout)
+			}
+			if !strings.Contains(stderr, test.want) || !strings.Contains(stderr, "--help") {
+				t.Errorf("stderr does not tell %q and how to get help:\n%s", test.want, stderr)
+			}
+		})
+	}
+}
+
+func TestParseIgnoresServiceLinks(t *testing.T) {
+	for _, name := range []string{"SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_8080_TCP", "PORT_8080_TCP_ADDR"} {
+		t.Setenv("DEMOSVC_"+name, "10.0.0.1")
+	}
+	if _, _, _, _, err := parse(t); err != nil {
+		t.Errorf("variables that Kubernetes sets for a service of our name: %v", err)
+	}
+}
+
+func TestExitCode(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[int]error{0: nil, 1: errors.New("disk full"), 2: fmt.Errorf("start: %w", service.Usagef("--a and --b"))} {
+		if got := service.ExitCode(err); got != want {
+			t.Errorf("ExitCode(%v) = %d, want %d", err, got, want)
+		}
+	}
+}
+
+func TestSecret(t *testing.T) {
+	t.Parallel()
+	write := func(content string) string {
+		name := filepath.Join(t.TempDir(), "secret")
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	for name, test := range map[string]struct{ value, file, want, err string }{
+		"direct":         {value: "s", want: "s"},
+		"neither":        {},
+		"file":           {file: write(" from file\n"), want: "from file"},
+		"both":           {value: "s", file: write("f"), err: "--dsn and --dsn-file are both set"},
+		"empty file":     {file: write("\n"), err: "is empty"},
+		"file not there": {file: filepath.Join(t.TempDir(), "none"), err: "--dsn-file"},
+	} {
+		got, err := service.Secret("dsn", test.value, test.file)
+		if got != test.want || (err != nil) != (test.err != "") {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), test.err) || service.ExitCode(err) != 2) {
+			t.Errorf("%s: error %v, want %q and exit code 2", name, err, test.err)
+		}
+	}
+}
+
+func TestLogger(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ format, level, want string }{
+		"auto into a file is JSON": {"auto", "info", `"msg":"hello\nthere"`},
+		"text":                     {"text", "debug", `msg="hello\nthere"`},
+		"level":                    {"json", "error", ""},
+	} {
+		file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, err := service.Logger(file, test.format, test.level)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Warn("hello\nthere")
+		content, err := os.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.want == "" && len(content) > 0 || !strings.Contains(string(content), test.want) {
+			t.Errorf("%s: logged %q, want %q", name, content, test.want)
+		}
+	}
+	for _, bad := range [][2]string{{"xml", "info"}, {"json", "loud"}} {
+		if _, err := service.Logger(os.Stderr, bad[0], bad[1]); service.ExitCode(err) != 2 {
+			t.Errorf("%q: %v, want a usage error", bad, err)
+		}
+	}
+}
