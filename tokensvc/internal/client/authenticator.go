@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -109,11 +110,12 @@ func (a *Authenticator) Authenticate(ctx context.Context, try Attempt) (Client, 
 	if !known && !errors.Is(err, ErrNotFound) {
 		return Client{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	secrets := a.candidates(reg)
-	if a.remembered(secrets, try) && known {
+	secrets := a.valid(reg)
+	keys := a.proofs.all(try.ClientID, secrets, try.Secret)
+	if a.remembered(keys, secrets, try.Secret) {
 		return reg, nil
 	}
-	err = a.flights.do(ctx, a.flightKey(secrets, try), func(ctx context.Context) error {
+	err = a.flights.do(ctx, flightKey(keys), func(ctx context.Context) error {
 		return a.compare(ctx, try, secrets, known)
 	})
 	if err != nil {
@@ -122,13 +124,10 @@ func (a *Authenticator) Authenticate(ctx context.Context, try Attempt) (Client, 
 	return reg, nil
 }
 
-// candidates returns the secrets to compare with, a stand-in where there is none, and keeps the work that failures
-// have to cost up to date.
-func (a *Authenticator) candidates(reg Client) []Secret {
+// valid returns the secrets to compare with, none for an unknown client, and keeps the work that failures have to cost
+// up to date.
+func (a *Authenticator) valid(reg Client) []Secret {
 	secrets := reg.valid(a.c.Now())
-	if len(secrets) == 0 {
-		return []Secret{unmatchable(MinCost)}
-	}
 	work := int64(totalWork(secrets))
 	for seen := a.budget.Load(); work > seen && !a.budget.CompareAndSwap(seen, work); seen = a.budget.Load() {
 	}
@@ -144,22 +143,20 @@ func totalWork(secrets []Secret) int {
 }
 
 // remembered reports whether the secret needs no BCrypt: it was confirmed before, or is stored as plain text.
-func (a *Authenticator) remembered(secrets []Secret, try Attempt) bool {
-	found := false
-	for _, s := range secrets {
-		if a.proofs.has(a.proofs.of(try.ClientID, s, try.Secret)) || s.matchesPlain(try.Secret) {
-			found = true
+func (a *Authenticator) remembered(keys []proof, secrets []Secret, secret string) bool {
+	for _, k := range keys {
+		if a.proofs.has(k) {
+			return true
 		}
 	}
-	return found
+	return slices.ContainsFunc(secrets, func(s Secret) bool { return s.matchesPlain(secret) })
 }
 
 // flightKey is equal for attempts whose outcome must be equal: same id, same submitted and same stored secrets.
-func (a *Authenticator) flightKey(secrets []Secret, try Attempt) string {
+func flightKey(keys []proof) string {
 	var key []byte
-	for _, s := range secrets {
-		p := a.proofs.of(try.ClientID, s, try.Secret)
-		key = append(key, p[:]...)
+	for _, k := range keys {
+		key = append(key, k[:]...)
 	}
 	return string(key)
 }
@@ -205,7 +202,8 @@ func (a *Authenticator) beginSource(ctx context.Context, source string) (attempt
 	return a.sources.begin(ctx, source)
 }
 
-// match compares with one stored secret after the other and remembers the one that fits.
+// match compares with one stored secret after the other and remembers the one that fits. When none does, it goes on
+// until the budget is spent.
 func (a *Authenticator) match(secrets []Secret, try Attempt) bool {
 	for _, s := range secrets {
 		if !s.Plain() && s.matchesHash(try.Secret) {

@@ -39,6 +39,18 @@ func (p *proofs) of(clientID string, stored Secret, secret string) proof {
 	return proof(mac.Sum(nil))
 }
 
+// all returns the proofs for each stored secret; without any, as for an unknown client, one that is never remembered.
+func (p *proofs) all(clientID string, stored []Secret, secret string) []proof {
+	if len(stored) == 0 {
+		return []proof{p.of(clientID, Secret{}, secret)}
+	}
+	keys := make([]proof, len(stored))
+	for i, s := range stored {
+		keys[i] = p.of(clientID, s, secret)
+	}
+	return keys
+}
+
 func (p *proofs) has(k proof) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -1,0 +1,330 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/tokensvc/internal/client"
+	"tidings.example/tokensvc/internal/client/clienttest"
+)
+
+// store is a client.Store that can be changed, fail, and count.
+type store struct {
+	mu      sync.Mutex
+	clients map[string]client.Client
+	err     error
+}
+
+func (s *store) ByClientID(_ context.Context, id string) (client.Client, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return client.Client{}, s.err
+	}
+	c, ok := s.clients[id]
+	if !ok {
+		return client.Client{}, client.ErrNotFound
+	}
+	return c, nil
+}
+
+func (s *store) put(c client.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients[c.ClientID] = c
+}
+
+func newStore(t *testing.T, more ...client.Client) *store {
+	t.Helper()
+	s := &store{clients: map[string]client.Client{}}
+	for _, c := range append(clienttest.Registrations(t), more...) {
+		s.put(c)
+	}
+	return s
+}
+
+func plainText(t *testing.T) client.Client {
+	t.Helper()
+	return client.Client{ClientID: "noop", Secrets: []client.Secret{clienttest.Secret(t, "{noop}open")}}
+}
+
+func newAuthenticator(t *testing.T, c client.Config) *client.Authenticator {
+	t.Helper()
+	a, err := client.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// outcome puts an error in a word.
+func outcome(err error) string {
+	var rejected *client.RejectedError
+	var busy *client.BusyError
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.As(err, &rejected):
+		return rejected.Reason
+	case errors.As(err, &busy):
+		return "busy"
+	case errors.Is(err, client.ErrUnavailable):
+		return "unavailable"
+	}
+	return err.Error()
+}
+
+func TestAuthenticate(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 72)
+	longHash, err := client.HashSecret(long, client.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := clienttest.Secret(t, clienttest.NextHash)
+	ended.Until = time.Now().Add(-time.Minute)
+	a := newAuthenticator(t, client.Config{Parallel: 2, Store: newStore(t,
+		client.Client{ClientID: "long", Secrets: []client.Secret{clienttest.Secret(t, longHash)}},
+		plainText(t),
+		client.Client{ClientID: "ended", Secrets: []client.Secret{clienttest.Secret(t, clienttest.Hash), ended}},
+	)})
+	for _, tc := range []struct{ name, id, secret, want string }{
+		{"right", "plain", "s3cret", "ok"},
+		{"right with {bcrypt}", "prefixed", "s3cret", "ok"},
+		{"second after its end", "ended", "s3cret-next", "wrong_secret"},
+		{"first after the second's end", "ended", "s3cret", "ok"},
+		{"longest", "long", long, "ok"},
+		{"plain text", "noop", "open", "ok"},
+		{"plain text, with the prefix", "noop", "{noop}open", "wrong_secret"},
+		{"unknown", "nobody", "s3cret", "unknown_client"},
+		{"unknown, with the stand-in's secret", "nobody", "-", "unknown_client"},
+		{"other case of the id", "PLAIN", "s3cret", "unknown_client"},
+		{"wrong", "plain", "S3cret", "wrong_secret"},
+		{"the hash itself", "plain", clienttest.Hash, "wrong_secret"},
+		{"empty", "plain", "", "wrong_secret"},
+		{"secret, NUL, secret", "plain", "s3cret\x00s3cret", "wrong_secret"},
+		{"secret and NUL", "plain", "s3cret\x00", "wrong_secret"},
+		{"tail after 72 bytes", "long", long + "y", "wrong_secret"},
+		{"another client's", "plain", "open", "wrong_secret"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := a.Authenticate(t.Context(), client.Attempt{ClientID: tc.id, Secret: tc.secret})
+			if got := outcome(err); got != tc.want {
+				t.Fatalf("%s, want %s", got, tc.want)
+			}
+			if (err == nil) != (c.ClientID == tc.id) {
+				t.Errorf("client %q with error %v", c.ClientID, err)
+			}
+			if err != nil {
+				return
+			}
+			if _, err := a.Authenticate(t.Context(), client.Attempt{ClientID: tc.id, Secret: tc.secret}); err != nil {
+				t.Errorf("remembered: %v", err)
+			}
+		})
+	}
+}
+
+// TestTwoSecrets: while a secret is being changed, both are good.
+func TestTwoSecrets(t *testing.T) {
+	t.Parallel()
+	a := newAuthenticator(t, client.Config{Store: newStore(t)})
+	for _, secret := range []string{"s3cret", "s3cret-next"} {
+		if _, err := a.Authenticate(t.Context(), client.Attempt{ClientID: "two", Secret: secret}); err != nil {
+			t.Errorf("%s: %v", secret, err)
+		}
+	}
+}
+
+// TestStoreTrouble: an outage is neither a rejection nor an acceptance, also for a remembered secret.
+func TestStoreTrouble(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	a := newAuthenticator(t, client.Config{Store: s})
+	try := client.Attempt{ClientID: "plain", Secret: "s3cret"}
+	var got []string
+	for _, err := range []error{nil, errors.New("connection refused"), nil} {
+		s.mu.Lock()
+		s.err = err
+		s.mu.Unlock()
+		_, err := a.Authenticate(t.Context(), try)
+		got = append(got, outcome(err))
+	}
+	if diff := cmp.Diff([]string{"ok", "unavailable", "ok"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestChangesTakeEffectAtOnce: what is remembered belongs to the stored secret.
+func TestChangesTakeEffectAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	a := newAuthenticator(t, client.Config{Store: s})
+	reg := s.clients["plain"]
+	check := func(step, secret, want string) {
+		t.Helper()
+		_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: "plain", Secret: secret})
+		if got := outcome(err); got != want {
+			t.Errorf("%s: %s, want %s", step, got, want)
+		}
+	}
+	check("first secret", "s3cret", "ok")
+	reg.Secrets = []client.Secret{clienttest.Secret(t, clienttest.NextHash)}
+	s.put(reg)
+	check("old secret after the change", "s3cret", "wrong_secret")
+	check("new secret", "s3cret-next", "ok")
+	delete(s.clients, "plain")
+	check("removed client", "s3cret-next", "unknown_client")
+}
+
+// TestSharedCompare: the instances of a client that start together cost one compare, and so are not sent away.
+func TestSharedCompare(t *testing.T) {
+	t.Parallel()
+	a := newAuthenticator(t, client.Config{Store: newStore(t), Parallel: 1, FailureBurst: 1, FailureRefill: time.Hour, FailureQueue: 1})
+	var wg sync.WaitGroup
+	var accepted atomic.Int32
+	for range 64 {
+		wg.Go(func() {
+			if _, err := a.Authenticate(t.Context(), client.Attempt{ClientID: "plain", Secret: "s3cret"}); err != nil {
+				t.Error(err)
+				return
+			}
+			accepted.Add(1)
+		})
+	}
+	wg.Wait()
+	if got := accepted.Load(); got != 64 {
+		t.Errorf("%d of 64 accepted", got)
+	}
+}
+
+// answer is what can be seen from outside: whether accepted, sent away or refused, and after how long.
+type answer struct {
+	Outcome string
+	After   time.Duration
+}
+
+// TestThrottling guesses one secret after the other, and then many at once. An id that exists and one that does not are
+// treated alike, and a remembered secret is never held up. The clock is the bubble's: only waiting takes time.
+func TestThrottling(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"noop", "nobody"} {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t)), FailureBurst: 2, FailureRefill: time.Second, FailureQueue: 2})
+				a.Effortless()
+				guess := func(secret string) answer {
+					start := time.Now()
+					_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: id, Secret: secret})
+					said := strings.Replace(outcome(err), "unknown_client", "wrong_secret", 1) // both are answered alike
+					return answer{said, time.Since(start)}
+				}
+				if id == "noop" {
+					if got := guess("open"); got != (answer{"ok", 0}) {
+						t.Fatal(got)
+					}
+				}
+				var got []answer
+				for _, secret := range []string{"1", "2", "3", "4"} {
+					got = append(got, guess(secret))
+				}
+				want := []answer{{"wrong_secret", 0}, {"wrong_secret", 0}, {"wrong_secret", time.Second}, {"wrong_secret", time.Second}}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("one after the other (-want +got):\n%s", diff)
+				}
+
+				results := make(chan answer, 3)
+				for _, secret := range []string{"5", "6", "7"} {
+					go func() { results <- guess(secret) }()
+					synctest.Wait()
+				}
+				if id == "noop" {
+					if got := guess("open"); got != (answer{"ok", 0}) {
+						t.Errorf("remembered secret while others guess: %v", got)
+					}
+				}
+				want = []answer{{"busy", 0}, {"wrong_secret", time.Second}, {"wrong_secret", 2 * time.Second}}
+				got = []answer{<-results, <-results, <-results}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("at once (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestSourceThrottling: one address that guesses many ids is slowed down, other addresses are not.
+func TestSourceThrottling(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthenticator(t, client.Config{Store: newStore(t), FailureBurst: 1, FailureRefill: 4 * time.Second, FailureQueue: 1})
+		a.Effortless()
+		guess := func(source string, i int) time.Duration {
+			start := time.Now()
+			_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: fmt.Sprint("id", i), Secret: "x", Source: source})
+			if outcome(err) != "unknown_client" {
+				t.Error(err)
+			}
+			return time.Since(start)
+		}
+		var got []time.Duration
+		for i := range 6 {
+			got = append(got, guess("192.0.2.1", i))
+		}
+		if diff := cmp.Diff([]time.Duration{0, 0, 0, 0, time.Second, time.Second}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if wait := guess("192.0.2.2", 6); wait != 0 {
+			t.Errorf("another address waits %v", wait)
+		}
+		if wait := guess("", 7); wait != 0 {
+			t.Errorf("an address that is not counted waits %v", wait)
+		}
+	})
+}
+
+// TestFairness: with one compare at a time and guesses for a client and for many unknown ids waiting, a good client's
+// first compare is the next turn but one at most, not the last in line.
+func TestFairness(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t)), Parallel: 1})
+		a.Effortless()
+		var done atomic.Int32
+		var wg sync.WaitGroup
+		guess := func(id, secret string) {
+			wg.Go(func() {
+				_, _ = a.Authenticate(t.Context(), client.Attempt{ClientID: id, Secret: secret})
+				done.Add(1)
+			})
+		}
+		release := a.HoldGate()
+		for i := range 8 {
+			guess("noop", fmt.Sprint("guess", i))
+			guess(fmt.Sprint("id", i), "guess")
+		}
+		synctest.Wait()
+		wg.Go(func() {
+			if _, err := a.Authenticate(t.Context(), client.Attempt{ClientID: "two", Secret: "s3cret"}); err != nil {
+				t.Error(err)
+			}
+			if before := done.Load(); before > 3 {
+				t.Errorf("%d guesses were judged before a good client's first compare", before)
+			}
+		})
+		synctest.Wait()
+		release()
+		wg.Wait()
+	})
+}

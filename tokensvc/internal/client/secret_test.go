@@ -1,0 +1,93 @@
+package client_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"tidings.example/tokensvc/internal/client"
+	"tidings.example/tokensvc/internal/client/clienttest"
+)
+
+func TestParseSecret(t *testing.T) {
+	t.Parallel()
+	tail := clienttest.Hash[7:]
+	for _, tc := range []struct {
+		stored string
+		ok     bool
+	}{
+		{clienttest.Hash, true},
+		{"$2b$12$" + tail, true},
+		{"$2y$14$" + tail, true},
+		{"{bcrypt}" + clienttest.Hash, true},
+		{"{noop}plain", true},
+		{"", false},
+		{"plain", false},
+		{"{noop}", false},
+		{"{bcrypt}", false},
+		{"{bcrypt}{bcrypt}" + clienttest.Hash, false},
+		{"{pbkdf2}" + clienttest.Hash, false},
+		{" " + clienttest.Hash, false},
+		{clienttest.Hash + "x", false}, // Go's bcrypt would ignore it
+		{clienttest.Hash[:59], false},
+		{"$2x$10$" + tail, false}, // hashes of a faulty implementation
+		{"$2z$10$" + tail, false},
+		{"$2$10$" + tail + "x", false},
+		{"$1a$10$" + tail, false},
+		{"$2a$09$" + tail, false},
+		{"$2a$15$" + tail, false},
+		{"$2a$1x$" + tail, false},
+		{"$2a$10." + tail, false},
+		{"$2a$10$" + strings.Replace(tail, "M", "!", 1), false},
+	} {
+		s, err := client.ParseSecret(tc.stored)
+		if (err == nil) != tc.ok {
+			t.Errorf("%q: error %v", tc.stored, err)
+		}
+		if shown := fmt.Sprintf("%v %+v %#v %s", s, s, s, err); strings.Contains(shown, "plain") || strings.Contains(shown, tail) {
+			t.Errorf("%q can be seen in %s", tc.stored, shown)
+		}
+	}
+}
+
+func TestHashSecret(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		secret string
+		cost   int
+		ok     bool
+	}{
+		{"s3cret", 10, true}, {strings.Repeat("x", 72), 10, true}, {"p@ss wörd\r", 10, true},
+		{"", 10, false}, {strings.Repeat("x", 73), 10, false}, {"a\x00b", 10, false}, {"s3cret", 9, false}, {"s3cret", 15, false},
+	} {
+		hash, err := client.HashSecret(tc.secret, tc.cost)
+		if (err == nil) != tc.ok {
+			t.Errorf("%q, cost %d: error %v", tc.secret, tc.cost, err)
+		}
+		if err != nil {
+			continue
+		}
+		if _, err := client.ParseSecret(hash); err != nil {
+			t.Errorf("%q: own hash refused: %v", tc.secret, err)
+		}
+	}
+}
+
+// FuzzParseSecret: what is accepted as a hash is one that Go's bcrypt can compare with, at the accepted costs.
+func FuzzParseSecret(f *testing.F) {
+	for _, s := range []string{clienttest.Hash, "{bcrypt}" + clienttest.Hash, "{noop}x", "$2a$10$", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, stored string) {
+		s, err := client.ParseSecret(stored)
+		if err != nil || s.Plain() {
+			return
+		}
+		cost, err := bcrypt.Cost([]byte(strings.TrimPrefix(stored, "{bcrypt}")))
+		if err != nil || cost < client.MinCost || cost > client.MaxCost {
+			t.Errorf("%q accepted: cost %d, %v", stored, cost, err)
+		}
+	})
+}
