@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -98,5 +99,59 @@ func BenchmarkListItem(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+func BenchmarkTrackCreate(b *testing.B) {
+	c := newCodec(b, "k8s.io")
+	for name, entries := range map[string][]metav1.ManagedFieldsEntry{"Fast": nil, "Library": {}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			ev := typical()
+			for b.Loop() {
+				ev.ManagedFields = entries
+				if err := c.TrackUpdate(event.EventsV1, nil, ev, "controller"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkPatch(b *testing.B) {
+	c, live := newCodec(b, "k8s.io"), typical()
+	patch := []byte(`{"series":{"count":2,"lastObservedTime":"2026-05-04T12:00:00.000000Z"}}`)
+	for _, t := range []types.PatchType{types.MergePatchType, types.StrategicMergePatchType} {
+		b.Run(string(t), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				next, _, err := c.Patch(event.EventsV1, t, patch, live, "")
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := c.TrackUpdate(event.EventsV1, live, next, "controller"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkDecodeEvent(b *testing.B) {
+	c := newCodec(b, "k8s.io")
+	rec := record(b, c, typical(), 0)
+	for name, f := range map[string]codec.Format{"JSON": {}, "Protobuf": {Media: codec.Protobuf}} {
+		body, err := c.AppendObject(nil, f, event.EventsV1, rec)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := c.DecodeEvent(event.EventsV1, f.ContentType(false), body, ""); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

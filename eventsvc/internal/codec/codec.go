@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"tidings.example/eventsvc/internal/event"
@@ -21,6 +22,8 @@ type Codec struct {
 	group        string // events.{group_domain}
 	groupVersion string
 	ownField     []byte // protobuf field of a managed fields entry that is of our group
+
+	fields [2]*managedfields.FieldManager // by view
 }
 
 // New returns the codec of the group events.{groupDomain}.
@@ -32,7 +35,7 @@ func New(groupDomain string) (*Codec, error) {
 	c := &Codec{Now: time.Now, group: group, groupVersion: group + "/v1"}
 	c.ownField = binary.AppendUvarint([]byte{protoTag(fieldAPIVersion, wireBytes)}, uint64(len(c.groupVersion)))
 	c.ownField = append(c.ownField, c.groupVersion...)
-	return c, nil
+	return c, c.newFieldManagers()
 }
 
 // GroupVersion is the group and version that a view shows.

@@ -1,6 +1,5 @@
 package codec
 
-
 // The members of an event by their place in events/v1, which is the same in
 // JSON and, counted from one, in protobuf.
 const (
@@ -73,4 +72,3 @@ func wireType(member int) byte {
 	}
 	return wireBytes
 }
-

@@ -1,0 +1,73 @@
+package codec
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"tidings.example/eventsvc/internal/event"
+)
+
+// schemaDocument holds the schemas of events and of the bodies around them, by
+// name. It is generated from the k8s.io/api types.
+//
+//go:generate go -C ../../../deploy/tools run ./openapi ../../eventsvc/internal/codec/schemas.json
+//go:embed schemas.json
+var schemaDocument []byte
+
+// Names of schemas, and the extension that says what kind one is of.
+const (
+	eventsSchemas = "io.k8s.api.events.v1."
+	coreSchemas   = "io.k8s.api.core.v1."
+	metaSchemas   = "io.k8s.apimachinery.pkg.apis.meta.v1."
+	kindExtension = "x-kubernetes-group-version-kind"
+)
+
+// kindExtensions are the kinds of schemas. The bodies that every group has are
+// listed with each group that is served.
+func (c *Codec) kindExtensions() map[string][]any {
+	of := func(group, kind string) any {
+		return map[string]any{"group": group, "version": "v1", "kind": kind}
+	}
+	both := func(kind string) []any { return []any{of("", kind), of(c.group, kind)} }
+	return map[string][]any{
+		eventsSchemas + event.Kind:          {of(c.group, event.Kind)},
+		eventsSchemas + event.Kind + "List": {of(c.group, event.Kind+"List")},
+		coreSchemas + event.Kind:            {of("", event.Kind)},
+		coreSchemas + event.Kind + "List":   {of("", event.Kind+"List")},
+		metaSchemas + "Status":              {of("", "Status")},
+		metaSchemas + "DeleteOptions":       both("DeleteOptions"),
+		metaSchemas + "WatchEvent":          both("WatchEvent"),
+	}
+}
+
+// Schemas returns the schemas of both views by name, with references as
+// version 3 of OpenAPI writes them. The caller may change the result.
+func (c *Codec) Schemas() map[string]any {
+	var schemas map[string]any
+	// The document is part of the program, and New has read it before.
+	_ = json.Unmarshal(schemaDocument, &schemas)
+	for name, kinds := range c.kindExtensions() {
+		schemas[name].(map[string]any)[kindExtension] = kinds
+	}
+	return schemas
+}
+
+// models are the schemas for the merging of fields.
+func (c *Codec) models() (map[string]*spec.Schema, error) {
+	var models map[string]*spec.Schema
+	if err := json.Unmarshal(schemaDocument, &models); err != nil {
+		return nil, fmt.Errorf("read the embedded schemas: %w", err)
+	}
+	for name, kinds := range c.kindExtensions() {
+		model, ok := models[name]
+		if !ok {
+			return nil, fmt.Errorf("the embedded schemas lack %s", name)
+		}
+		model.AddExtension(kindExtension, slices.Clone(kinds))
+	}
+	return models, nil
+}
