@@ -41,7 +41,9 @@ func TestSelectorMatches(t *testing.T) {
 	t.Parallel()
 	key := store.Key{Namespace: "shop", Name: "web-1.17"}
 	a := attributes(map[store.Field]string{store.Reason: "Killing", store.Type: "Normal"}, map[string]string{"app": "web", "tier": "3"})
-	eq := func(f store.Field, v string) store.FieldRequirement { return store.FieldRequirement{Field: f, Value: v} }
+	eq := func(f store.Field, v string) store.FieldRequirement {
+		return store.FieldRequirement{Field: f, Value: v}
+	}
 	not := func(f store.Field, v string) store.FieldRequirement {
 		return store.FieldRequirement{Field: f, Value: v, Not: true}
 	}

@@ -50,8 +50,8 @@ type hub struct {
 
 	mu       sync.RWMutex
 	ring     []*change // change number n is at n modulo len
-	first    uint64   // number of the oldest change in the ring
-	next     uint64   // number that the next change will get
+	first    uint64    // number of the oldest change in the ring
+	next     uint64    // number that the next change will get
 	bytes    int
 	maxBytes int
 	floor    uint64        // the ring holds every change with a greater revision

@@ -134,47 +134,55 @@ type lister struct {
 func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 	l.log = r
 	q, page := l.query, l.page
-	keys := keysFrom(l.tables, tx, q)
-	looked := 0
-	for ; keys.valid(); keys.next() {
-		if l.full(looked) {
+	from, prefix := keyRange(q)
+	keys := newKeyIterator(l.tables, tx, from, prefix)
+	var passed store.Key
+	for looked := 1; keys.valid(); keys.next() {
+		if looked%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e, found, err := l.version(keys.pointer)
+		if err != nil {
+			return err
+		}
+		if found && l.full() || looked > pageLooked {
 			page.More = true
+			if looked > pageLooked {
+				page.Last = passed // a long run of deletions must not be gone over again
+			}
 			if q.Count {
 				return l.count(keys)
 			}
 			return nil
 		}
-		if looked++; looked%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		looked++
+		passed = splitKey(keys.key, strings.IndexByte(keys.key, '/'))
+		if !found {
+			continue
 		}
-		if err := l.add(keys.key, keys.pointer); err != nil {
+		if err := l.add(keys.key, &e); err != nil {
 			return err
 		}
-		page.Last = splitKey(keys.key, strings.IndexByte(keys.key, '/'))
+		page.Last = passed
 	}
 	return nil
 }
 
-func (l *lister) full(looked int) bool {
+func (l *lister) full() bool {
 	limit, maxBytes := l.query.Limit, l.query.MaxBytes
 	if maxBytes == 0 {
 		maxBytes = pageBytes
 	}
-	return limit > 0 && len(l.page.Records) >= limit || l.bytes >= maxBytes || looked >= pageLooked
+	return limit > 0 && len(l.page.Records) >= limit || l.bytes >= maxBytes
 }
 
-// add copies the version of an event that the page shows, if there is one and
-// it matches.
-func (l *lister) add(key string, p pointer) error {
-	if l.query.Name != "" && !strings.HasSuffix(key, "/"+l.query.Name) {
-		return nil
-	}
-	e, found, err := l.version(p)
-	if err != nil || !found {
-		return err
-	}
+// add copies a version to the page if it matches.
+func (l *lister) add(key string, e *entry) error {
 	if string(e.key) != key {
 		return &store.CorruptError{Revision: e.revision, Reason: "the index leads to it for " + key}
+	}
+	if l.query.Name != "" && l.query.Name != key[e.namespace+1:] {
+		return nil
 	}
 	if l.query.Selector != nil && !l.query.Selector.Matches(splitKey(key, e.namespace), e.attributes) {
 		return nil
@@ -232,19 +240,10 @@ type keyIterator struct {
 	pointer pointer
 }
 
-// keysFrom begins at the first key of a query.
-func keysFrom(t *tables, tx *bbolt.Tx, q *store.Query) *keyIterator {
-	it := &keyIterator{cursor: tx.Bucket([]byte(bucketKeys)).Cursor()}
-	if q.Namespace != "" {
-		it.prefix = q.Namespace + "/"
-		if q.Name != "" {
-			it.prefix += q.Name
-		}
-	}
-	from := it.prefix
-	if after := q.After.String() + "\x00"; q.After != (store.Key{}) && after > from {
-		from = after
-	}
+// newKeyIterator begins at the first key that is not less than from, and ends
+// behind those with the prefix.
+func newKeyIterator(t *tables, tx *bbolt.Tx, from, prefix string) *keyIterator {
+	it := &keyIterator{prefix: prefix, cursor: tx.Bucket([]byte(bucketKeys)).Cursor()}
 	it.nodes[0] = t.active.seek(from, nil)
 	if t.frozen != nil {
 		it.nodes[1] = t.frozen.seek(from, nil)
@@ -252,6 +251,20 @@ func keysFrom(t *tables, tx *bbolt.Tx, q *store.Query) *keyIterator {
 	it.indexed, it.stored = it.cursor.Seek([]byte(from))
 	it.settle()
 	return it
+}
+
+// keyRange returns where the keys of a query begin and what they begin with.
+func keyRange(q *store.Query) (from, prefix string) {
+	if q.Namespace != "" {
+		prefix = q.Namespace + "/"
+		if q.Name != "" {
+			prefix += q.Name
+		}
+	}
+	if q.After != (store.Key{}) {
+		return max(prefix, q.After.String()+"\x00"), prefix
+	}
+	return prefix, prefix
 }
 
 func (it *keyIterator) valid() bool { return it.key != "" && strings.HasPrefix(it.key, it.prefix) }

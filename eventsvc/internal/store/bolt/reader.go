@@ -103,10 +103,11 @@ func (r *logReader) at(newest, at uint64) (entry, bool, error) {
 // in order, until f returns false.
 func (r *logReader) scan(after, last uint64, f func(entry) bool) error {
 	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].base <= last; i++ {
-		c, err := r.cursor(i)
-		if err != nil {
+		if _, err := r.cursor(i); err != nil {
 			return err
 		}
+		// A cursor of its own: f may read other records.
+		c := r.txs[i].Bucket([]byte(bucketLog)).Cursor()
 		for k, v := c.Seek(revisionKey(after + 1)); k != nil; k, v = c.Next() {
 			revision := be.Uint64(k)
 			if revision > last {

@@ -1,0 +1,176 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+)
+
+// Report is what [DB.Check] has looked at and found.
+type Report struct {
+	Revision uint64   `json:"revision"` // the state that was checked
+	Records  int64    `json:"records"`  // versions and deletions in the log
+	Keys     int64    `json:"keys"`     // events that the index knows
+	Live     int64    `json:"live"`     // those that exist
+	Bytes    int64    `json:"bytes"`    // of records
+	Problems []string `json:"problems,omitempty"`
+}
+
+// checkChunk is how many records are looked at in one read transaction.
+const checkChunk = 4096
+
+// maxProblems bounds a report: where so much is wrong, more would not help.
+const maxProblems = 100
+
+func (r *Report) problem(format string, args ...any) {
+	if len(r.Problems) < maxProblems {
+		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+	}
+}
+
+// Check reads everything the store holds at the newest revision: the pages of
+// every file, the checksum of every record, and that log and index agree in
+// both directions. Writes may go on meanwhile. The error is only for a check
+// that could not be made; what it found is in the report.
+func (db *DB) Check(ctx context.Context) (*Report, error) {
+	r := &Report{Revision: db.Revision()}
+	for _, check := range []func(context.Context, *Report) error{db.checkPages, db.checkLog, db.checkIndex} {
+		if err := check(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (db *DB) checkPages(ctx context.Context, r *Report) error {
+	check := func(path string, file *bbolt.DB) error {
+		return guard(func() error {
+			return file.View(func(tx *bbolt.Tx) error {
+				for err := range tx.Check() {
+					r.problem("%s: %v", path, err)
+				}
+				return ctx.Err()
+			})
+		})
+	}
+	if err := check(db.index.path, db.index.db); err != nil {
+		return fmt.Errorf("store check: %w", err)
+	}
+	for _, s := range *db.segments.Load() {
+		if err := check(s.path, s.db); err != nil {
+			return fmt.Errorf("store check: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkLog goes over the log: every record whole, and known to the index.
+func (db *DB) checkLog(ctx context.Context, r *Report) error {
+	for at := uint64(0); at < r.Revision; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		t := db.tables.Load()
+		err := db.index.view(func(tx *bbolt.Tx) error {
+			keys := tx.Bucket([]byte(bucketKeys))
+			return db.readLog(func(log *logReader) error {
+				n := 0
+				from := at
+				err := log.scan(from, r.Revision, func(e entry) bool {
+					at = e.revision
+					db.checkRecord(r, log, t, keys, &e)
+					n++
+					return n < checkChunk
+				})
+				if n == 0 && err == nil {
+					at = r.Revision
+				}
+				return err
+			})
+		})
+		if err != nil {
+			r.problem("log behind revision %d: %v", at, err)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (db *DB) checkRecord(r *Report, log *logReader, t *tables, keys *bbolt.Bucket, e *entry) {
+	r.Records++
+	r.Bytes += int64(recordHeader + len(e.key) + len(e.attributes) + len(e.value) + recordTrailer)
+	horizon := db.horizon.Load()
+	p, ok := t.get(string(e.key))
+	if !ok {
+		p, ok = getPointer(keys, e.key)
+	}
+	switch {
+	case !ok && e.revision > horizon:
+		r.problem("revision %d: the index does not know %s", e.revision, e.key)
+	case ok && p.revision() < e.revision:
+		r.problem("revision %d: the index has %s at revision %d", e.revision, e.key, p.revision())
+	case ok && p.revision() == e.revision && p.deletion() != (e.kind == deleted):
+		r.problem("revision %d: log and index disagree about whether %s exists", e.revision, e.key)
+	}
+	if e.revision <= horizon {
+		return
+	}
+	// A version that a held record replaced is held as well.
+	switch before, err := log.get(e.previous); {
+	case e.previous == 0 && e.kind != created:
+		r.problem("revision %d: %s was changed before it was created", e.revision, e.key)
+	case e.previous == 0:
+	case errors.Is(err, errGone) && e.kind == created:
+		// The deletion before it may be trimmed.
+	case err != nil:
+		r.problem("revision %d: the version before, %d: %v", e.revision, e.previous, err)
+	case string(before.key) != string(e.key) || (before.kind == deleted) != (e.kind == created):
+		r.problem("revision %d: %s does not follow from revision %d", e.revision, e.key, e.previous)
+	}
+}
+
+// checkIndex goes over the index: every key leads to its record.
+func (db *DB) checkIndex(ctx context.Context, r *Report) error {
+	after := ""
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n := 0
+		t := db.tables.Load()
+		err := db.index.view(func(tx *bbolt.Tx) error {
+			return db.readLog(func(log *logReader) error {
+				for it := newKeyIterator(t, tx, after, ""); it.valid() && n < checkChunk; it.next() {
+					n++
+					after = it.key + "\x00"
+					db.checkKey(r, log, it.key, it.pointer)
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			r.problem("index behind %q: %v", after, err)
+			return nil
+		}
+		if n < checkChunk {
+			return nil
+		}
+	}
+}
+
+func (db *DB) checkKey(r *Report, log *logReader, key string, p pointer) {
+	r.Keys++
+	if !p.deletion() {
+		r.Live++
+	}
+	e, err := log.get(p.revision())
+	switch {
+	case errors.Is(err, errGone) && p.deletion() && p.revision() <= db.horizon.Load():
+	case err != nil:
+		r.problem("index: %s at revision %d: %v", key, p.revision(), err)
+	case string(e.key) != key || p.deletion() != (e.kind == deleted):
+		r.problem("index: %s leads to another record, revision %d", key, p.revision())
+	}
+}

@@ -1,0 +1,254 @@
+package storetest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Model is a store that is too simple to be wrong: a list of all changes, from
+// which every answer is worked out anew. Engines are compared with it.
+type Model struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	changes []modelChange
+	oldest  uint64
+	wake    chan struct{}
+}
+
+type modelChange struct {
+	revision uint64
+	key      store.Key
+	before   *store.Record // nil: it did not exist
+	after    *store.Record // nil: it was deleted
+}
+
+// firstRevision is that of the empty store.
+const firstRevision = 1
+
+var _ store.Store = (*Model)(nil)
+
+// NewModel returns an empty store.
+func NewModel(now func() time.Time) *Model {
+	return &Model{now: now, oldest: firstRevision, wake: make(chan struct{})}
+}
+
+// Trim forgets the states before a revision, as an engine's history does.
+func (m *Model) Trim(oldest uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.oldest = oldest
+}
+
+// Revision implements [store.Store].
+func (m *Model) Revision() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.revision()
+}
+
+func (m *Model) revision() uint64 { return firstRevision + uint64(len(m.changes)) }
+
+func (m *Model) state(revision uint64) map[store.Key]*store.Record {
+	state := map[store.Key]*store.Record{}
+	for _, c := range m.changes {
+		if c.revision > revision {
+			break
+		}
+		if c.after == nil {
+			delete(state, c.key)
+		} else {
+			state[c.key] = c.after
+		}
+	}
+	return state
+}
+
+func (m *Model) newest(key store.Key) *store.Record {
+	for _, c := range slices.Backward(m.changes) {
+		if c.key == key {
+			return c.after
+		}
+	}
+	return nil
+}
+
+// write stores a version, or with a nil draft a deletion.
+func (m *Model) write(key store.Key, draft *store.Draft) store.Record {
+	c := modelChange{revision: m.revision() + 1, key: key, before: m.newest(key)}
+	result := store.Record{Key: key, Revision: c.revision}
+	if draft != nil {
+		result.Time, result.Attributes, result.Value = m.now(), draft.Attributes, draft.Value
+		c.after = &result
+	} else {
+		result = *c.before
+		result.Revision = c.revision
+	}
+	m.changes = append(m.changes, c)
+	close(m.wake)
+	m.wake = make(chan struct{})
+	return result
+}
+
+// Create implements [store.Store].
+func (m *Model) Create(_ context.Context, key store.Key, draft store.Draft) (store.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.newest(key) != nil {
+		return store.Record{}, store.ErrExists
+	}
+	return m.write(key, &draft), nil
+}
+
+// Get implements [store.Store].
+func (m *Model) Get(_ context.Context, key store.Key) (store.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.newest(key); r != nil {
+		return *r, nil
+	}
+	return store.Record{}, store.ErrNotFound
+}
+
+// Update implements [store.Store].
+func (m *Model) Update(_ context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	current := m.newest(key)
+	d, err := decide(current)
+	switch {
+	case err != nil:
+		return store.Result{}, err
+	case d.Op == store.Keep && current == nil:
+		return store.Result{}, nil
+	case d.Op == store.Keep:
+		return store.Result{Record: *current}, nil
+	case d.Op == store.Delete && current == nil:
+		return store.Result{}, store.ErrNotFound
+	case d.Op == store.Delete:
+		return store.Result{Op: d.Op, Record: m.write(key, nil)}, nil
+	}
+	return store.Result{Op: d.Op, Record: m.write(key, &d.Draft), Created: current == nil}, nil
+}
+
+// List implements [store.Store].
+func (m *Model) List(_ context.Context, q store.Query) (store.Page, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	page := store.Page{Revision: q.Revision}
+	if page.Revision == 0 {
+		page.Revision = m.revision()
+	}
+	if page.Revision > m.revision() {
+		return store.Page{}, &store.FutureError{Revision: page.Revision, Current: m.revision()}
+	}
+	if page.Revision < m.oldest {
+		return store.Page{}, &store.ExpiredError{Revision: page.Revision, Oldest: m.oldest}
+	}
+	state := m.state(page.Revision)
+	keys := slices.SortedFunc(maps.Keys(state), func(a, b store.Key) int { return strings.Compare(a.String(), b.String()) })
+	bytes := 0
+	for _, k := range keys {
+		if q.Namespace != "" && k.Namespace != q.Namespace || q.After != (store.Key{}) && k.String() <= q.After.String() {
+			continue
+		}
+		if q.Limit > 0 && len(page.Records) == q.Limit || q.MaxBytes > 0 && bytes >= q.MaxBytes {
+			page.More = true
+			if q.Count {
+				page.Remaining++
+			}
+			continue
+		}
+		page.Last = k
+		if (q.Name == "" || q.Name == k.Name) && q.Selector.Matches(k, state[k].Attributes) {
+			page.Records = append(page.Records, *state[k])
+			bytes += len(state[k].Value)
+		}
+	}
+	return page, nil
+}
+
+// Watch implements [store.Store].
+func (m *Model) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if q.After == 0 {
+		q.After = m.revision()
+	} else if q.After < m.oldest {
+		return nil, &store.ExpiredError{Revision: q.After, Oldest: m.oldest}
+	}
+	return &modelWatcher{m: m, q: q, told: q.After}, nil
+}
+
+type modelWatcher struct {
+	m    *Model
+	q    store.WatchQuery
+	told uint64
+}
+
+func (w *modelWatcher) Close() {}
+
+// Next implements [store.Watcher].
+func (w *modelWatcher) Next(ctx context.Context) (store.Batch, error) {
+	for {
+		b, wake, err := w.pending()
+		if err != nil || b.Revision > w.told {
+			w.told = b.Revision
+			return b, err
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return store.Batch{}, ctx.Err()
+		}
+	}
+}
+
+func (w *modelWatcher) pending() (store.Batch, <-chan struct{}, error) {
+	w.m.mu.Lock()
+	defer w.m.mu.Unlock()
+	if w.told < w.m.oldest {
+		return store.Batch{}, nil, &store.ExpiredError{Revision: w.told, Oldest: w.m.oldest}
+	}
+	return store.Batch{Revision: w.m.revision(), Changes: w.m.deliveries(w.q, w.told, w.m.revision())}, w.m.wake, nil
+}
+
+// Deliveries returns what a watch sees of the changes behind one revision up
+// to another.
+func (m *Model) Deliveries(q store.WatchQuery, after, last uint64) []store.Delivery {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.deliveries(q, after, last)
+}
+
+func (m *Model) deliveries(q store.WatchQuery, after, last uint64) (ds []store.Delivery) {
+	matches := func(r *store.Record) bool {
+		return r != nil && (q.Namespace == "" || q.Namespace == r.Namespace) &&
+			(q.Name == "" || q.Name == r.Name) && q.Selector.Matches(r.Key, r.Attributes)
+	}
+	for _, c := range m.changes {
+		if c.revision <= after || c.revision > last {
+			continue
+		}
+		was, is := matches(c.before), matches(c.after)
+		d := store.Delivery{Revision: c.revision}
+		switch {
+		case was && is:
+			d.Type, d.Object = store.Modified, &store.Version{Record: *c.after}
+		case is:
+			d.Type, d.Object = store.Added, &store.Version{Record: *c.after}
+		case was:
+			d.Type, d.Object = store.Removed, &store.Version{Record: *c.before}
+		default:
+			continue
+		}
+		ds = append(ds, d)
+	}
+	return ds
+}

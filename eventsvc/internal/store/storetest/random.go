@@ -1,0 +1,188 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// A random run does the same operations on an engine and on the model and
+// compares every answer, with restarts in between.
+type random struct {
+	t      *testing.T
+	engine Engine
+	store  store.Store
+	model  *Model
+	rnd    *rand.Rand
+	now    time.Time
+}
+
+func testRandom(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engine) {
+	steps := 2000
+	if testing.Short() {
+		steps = 300
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := &random{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+	clock := func() time.Time { return r.now }
+	r.engine, r.model = newEngine(t, clock), NewModel(clock)
+	r.store = r.engine.Start(t)
+	for step := range steps {
+		if r.step(); t.Failed() {
+			t.Fatalf("step %d of seed %d", step, seed)
+		}
+	}
+	r.compareWatch()
+	r.engine.Stop(t)
+}
+
+func (r *random) key() store.Key {
+	return key([]string{"a", "a-b", "b"}[r.rnd.IntN(3)], fmt.Sprintf("e%d", r.rnd.IntN(12)))
+}
+
+func (r *random) draft() store.Draft {
+	return draft(fmt.Sprintf("%d", r.rnd.Uint64()), []string{"R", "S", "T"}[r.rnd.IntN(3)], []string{"web", "db"}[r.rnd.IntN(2)])
+}
+
+func (r *random) revision() uint64 {
+	oldest := r.model.oldest
+	return oldest + r.rnd.Uint64N(r.model.Revision()-oldest+2)
+}
+
+func (r *random) step() {
+	r.now = r.now.Add(time.Duration(r.rnd.IntN(1000)) * time.Millisecond)
+	switch n := r.rnd.IntN(100); {
+	case n < 35:
+		r.create()
+	case n < 60:
+		r.update(put(r.draft()))
+	case n < 75:
+		r.update(remove)
+	case n < 80:
+		r.update(keep)
+	case n < 85:
+		r.get()
+	case n < 95:
+		r.list()
+	case n < 99:
+		r.compareWatch()
+	default:
+		r.restart()
+	}
+}
+
+func (r *random) create() {
+	k, d := r.key(), r.draft()
+	want, wantErr := r.model.Create(r.t.Context(), k, d)
+	got, err := r.store.Create(r.t.Context(), k, d)
+	r.compare("create "+k.String(), want, got, wantErr, err)
+}
+
+func (r *random) update(decide store.Decide) {
+	k := r.key()
+	want, wantErr := r.model.Update(r.t.Context(), k, decide)
+	got, err := r.store.Update(r.t.Context(), k, decide)
+	r.compare("update "+k.String(), want, got, wantErr, err)
+}
+
+func (r *random) get() {
+	k := r.key()
+	want, wantErr := r.model.Get(r.t.Context(), k)
+	got, err := r.store.Get(r.t.Context(), k)
+	r.compare("get "+k.String(), want, got, wantErr, err)
+}
+
+func (r *random) list() {
+	q := store.Query{Limit: r.rnd.IntN(5), Revision: r.revision(), Count: r.rnd.IntN(2) == 0}
+	if r.rnd.IntN(3) == 0 {
+		q.Namespace = r.key().Namespace
+	}
+	if r.rnd.IntN(3) == 0 {
+		q.Revision = 0
+	}
+	if r.rnd.IntN(4) == 0 {
+		q.Selector = selector(r.t, "S", "app=web")
+	}
+	if r.rnd.IntN(4) == 0 {
+		q.After = r.key()
+	}
+	for {
+		want, wantErr := r.model.List(r.t.Context(), q)
+		got, err := r.store.List(r.t.Context(), q)
+		if err == nil {
+			// Where nothing is left, how far an engine looked is its own affair.
+			if !got.More && !want.More {
+				want.Last = got.Last
+			}
+			if q.Selector != nil && want.More && !got.More {
+				r.t.Errorf("list %+v ends early", q)
+			}
+		}
+		if q.Selector == nil || err != nil {
+			r.compare(fmt.Sprintf("list %+v", q), want, got, wantErr, err)
+		} else if diff := diffRecords(want.Records, got.Records); diff != "" {
+			r.t.Errorf("list %+v: %s", q, diff)
+		}
+		if err != nil || !got.More || r.t.Failed() {
+			return
+		}
+		q.Revision, q.After = got.Revision, got.Last
+	}
+}
+
+// compareWatch reads a watch from a random revision up to now.
+func (r *random) compareWatch() {
+	q := store.WatchQuery{After: min(r.revision(), r.model.Revision())}
+	if r.rnd.IntN(2) == 0 {
+		q.Selector = selector(r.t, "", "app=web")
+	}
+	if r.rnd.IntN(3) == 0 {
+		q.Namespace = "a"
+	}
+	want := r.model.Deliveries(q, q.After, r.model.Revision())
+	w, err := r.store.Watch(r.t.Context(), q)
+	if err != nil {
+		r.t.Errorf("watch %+v: %v", q, err)
+		return
+	}
+	defer w.Close()
+	if diff := cmp.Diff(show(want), show(take(r.t, w, len(want)))); diff != "" {
+		r.t.Errorf("watch %+v: %s", q, diff)
+	}
+}
+
+func (r *random) restart() {
+	r.engine.Stop(r.t)
+	r.store = r.engine.Start(r.t)
+	if r.store.Revision() != r.model.Revision() {
+		r.t.Errorf("revision %d after a restart, want %d", r.store.Revision(), r.model.Revision())
+	}
+}
+
+// compare checks one answer against the model's.
+func (r *random) compare(what string, want, got any, wantErr, gotErr error) {
+	r.t.Helper()
+	for _, sentinel := range []error{store.ErrExists, store.ErrNotFound} {
+		if errors.Is(wantErr, sentinel) && errors.Is(gotErr, sentinel) {
+			return
+		}
+	}
+	var wantFuture, gotFuture *store.FutureError
+	if errors.As(wantErr, &wantFuture) && errors.As(gotErr, &gotFuture) && *wantFuture == *gotFuture {
+		return
+	}
+	if wantErr != nil || gotErr != nil {
+		r.t.Errorf("%s: error %v, want %v", what, gotErr, wantErr)
+		return
+	}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
+		r.t.Errorf("%s: %s", what, diff)
+	}
+}

@@ -1,0 +1,451 @@
+// Package storetest checks that an engine of package store does what the
+// interface promises: case by case, and by random operations compared with a
+// [Model].
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Engine is a store under test that can be stopped and started again.
+type Engine interface {
+	// Start opens the store with what it held when it was stopped.
+	Start(t testing.TB) store.Store
+	// Stop closes it, after checking it as well as it can check itself.
+	Stop(t testing.TB)
+}
+
+// Run runs all cases and the random operations, each with an engine of its own.
+func Run(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engine) {
+	t.Helper()
+	Cases(t, newEngine)
+	t.Run("Restart", func(t *testing.T) {
+		t.Parallel()
+		testRestart(t, newEngine(t, time.Now))
+	})
+	t.Run("Random", func(t *testing.T) {
+		t.Parallel()
+		testRandom(t, newEngine)
+	})
+}
+
+// Cases runs the cases that do not stop the engine.
+func Cases(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engine) {
+	t.Helper()
+	cases := []struct {
+		name string
+		run  func(t *testing.T, s store.Store)
+	}{
+		{"Create", testCreate},
+		{"Get", testGet},
+		{"Update", testUpdate},
+		{"UpdateRetries", testUpdateRetries},
+		{"Delete", testDelete},
+		{"ListOrderAndPages", testListPages},
+		{"ListAtRevision", testListAtRevision},
+		{"ListSelector", testListSelector},
+		{"WatchTypes", testWatchTypes},
+		{"WatchSelector", testWatchSelector},
+		{"WatchFromThePast", testWatchPast},
+		{"WatchContext", testWatchContext},
+		{"ListThenWatch", testListThenWatch},
+		{"ConcurrentWriters", testConcurrentWriters},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := newEngine(t, time.Now)
+			s := e.Start(t)
+			t.Cleanup(func() { e.Stop(t) })
+			c.run(t, s)
+		})
+	}
+}
+
+func key(namespace, name string) store.Key { return store.Key{Namespace: namespace, Name: name} }
+
+// draft makes a version whose reason and label "app" are the given ones.
+func draft(value, reason, app string) store.Draft {
+	return store.Draft{
+		Attributes: store.NewAttributes([store.NumFields]string{store.Reason: reason, store.RegardingUID: "uid-" + app}, map[string]string{"app": app}),
+		Value:      []byte(value),
+	}
+}
+
+func mustCreate(t testing.TB, s store.Store, k store.Key, d store.Draft) store.Record {
+	t.Helper()
+	r, err := s.Create(t.Context(), k, d)
+	if err != nil {
+		t.Fatalf("create %s: %v", k, err)
+	}
+	return r
+}
+
+func mustPut(t testing.TB, s store.Store, k store.Key, d store.Draft) store.Record {
+	t.Helper()
+	r, err := s.Update(t.Context(), k, put(d))
+	if err != nil {
+		t.Fatalf("put %s: %v", k, err)
+	}
+	return r.Record
+}
+
+func mustDelete(t testing.TB, s store.Store, k store.Key) store.Record {
+	t.Helper()
+	r, err := s.Update(t.Context(), k, remove)
+	if err != nil {
+		t.Fatalf("delete %s: %v", k, err)
+	}
+	return r.Record
+}
+
+func put(d store.Draft) store.Decide {
+	return func(*store.Record) (store.Decision, error) { return store.Decision{Op: store.Put, Draft: d}, nil }
+}
+
+func remove(*store.Record) (store.Decision, error) { return store.Decision{Op: store.Delete}, nil }
+
+func keep(*store.Record) (store.Decision, error) { return store.Decision{Op: store.Keep}, nil }
+
+func testCreate(t *testing.T, s store.Store) {
+	before := s.Revision()
+	if before == 0 {
+		t.Error("the revision of an empty store is 0")
+	}
+	r := mustCreate(t, s, key("a", "1"), draft("v", "R", "x"))
+	if r.Revision <= before || s.Revision() != r.Revision {
+		t.Errorf("revision %d after %d, the store says %d", r.Revision, before, s.Revision())
+	}
+	if r.Key != key("a", "1") || string(r.Value) != "v" || string(r.Attributes.Field(store.Reason)) != "R" || time.Since(r.Time) > time.Minute {
+		t.Errorf("created %+v", r)
+	}
+	if _, err := s.Create(t.Context(), key("a", "1"), draft("w", "R", "x")); !errors.Is(err, store.ErrExists) {
+		t.Errorf("second create: %v, want ErrExists", err)
+	}
+	if s.Revision() != r.Revision {
+		t.Error("a refused create used a revision")
+	}
+}
+
+func testGet(t *testing.T, s store.Store) {
+	want := mustCreate(t, s, key("a", "1"), draft("v", "R", "x"))
+	mustCreate(t, s, key("b", "1"), draft("other", "R", "x"))
+	got, err := s.Get(t.Context(), key("a", "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := diffRecords([]store.Record{want}, []store.Record{got}); diff != "" {
+		t.Error(diff)
+	}
+	for _, k := range []store.Key{key("a", "2"), key("a", ""), key("", "1"), key("c", "1")} {
+		if _, err := s.Get(t.Context(), k); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("get %q: %v, want ErrNotFound", k, err)
+		}
+	}
+}
+
+func testUpdate(t *testing.T, s store.Store) {
+	k := key("a", "1")
+	if r, err := s.Update(t.Context(), k, keep); err != nil || r.Op != store.Keep || r.Record.Revision != 0 {
+		t.Errorf("keep of nothing: %+v, %v", r, err)
+	}
+	r, err := s.Update(t.Context(), k, func(c *store.Record) (store.Decision, error) {
+		if c != nil {
+			t.Errorf("there is a version before the first: %+v", c)
+		}
+		return store.Decision{Op: store.Put, Draft: draft("1", "R", "x")}, nil
+	})
+	if err != nil || !r.Created || r.Op != store.Put {
+		t.Fatalf("creating update: %+v, %v", r, err)
+	}
+	next, err := s.Update(t.Context(), k, func(c *store.Record) (store.Decision, error) {
+		if c == nil || string(c.Value) != "1" || c.Revision != r.Record.Revision {
+			t.Errorf("the update sees %+v", c)
+		}
+		return store.Decision{Op: store.Put, Draft: draft("2", "R", "x")}, nil
+	})
+	if err != nil || next.Created || next.Record.Revision <= r.Record.Revision {
+		t.Fatalf("update: %+v, %v", next, err)
+	}
+	at := s.Revision()
+	if kept, err := s.Update(t.Context(), k, keep); err != nil || kept.Record.Revision != next.Record.Revision || s.Revision() != at {
+		t.Errorf("keep: %+v, %v, revision %d after %d", kept, err, s.Revision(), at)
+	}
+	mine := errors.New("mine")
+	if _, err := s.Update(t.Context(), k, func(*store.Record) (store.Decision, error) { return store.Decision{Op: store.Put}, mine }); !errors.Is(err, mine) {
+		t.Errorf("the decision's error came back as %v", err)
+	}
+	if s.Revision() != at {
+		t.Error("a refused update used a revision")
+	}
+}
+
+// Another write comes between look and swap: the decision is made again.
+func testUpdateRetries(t *testing.T, s store.Store) {
+	k := key("a", "1")
+	mustCreate(t, s, k, draft("1", "R", "x"))
+	calls := 0
+	r, err := s.Update(t.Context(), k, func(c *store.Record) (store.Decision, error) {
+		if calls++; calls == 1 {
+			if _, isModel := s.(*Model); isModel {
+				calls++ // the model decides under its lock
+			} else {
+				mustPut(t, s, k, draft("between", "R", "x"))
+			}
+		}
+		return store.Decision{Op: store.Put, Draft: draft(string(c.Value)+"+", "R", "x")}, nil
+	})
+	if err != nil || calls != 2 {
+		t.Fatalf("%d calls, %v", calls, err)
+	}
+	if got := string(r.Record.Value); got != "between+" && got != "1+" {
+		t.Errorf("value %q", got)
+	}
+}
+
+func testDelete(t *testing.T, s store.Store) {
+	k := key("a", "1")
+	if _, err := s.Update(t.Context(), k, remove); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("delete of nothing: %v", err)
+	}
+	first := mustCreate(t, s, k, draft("1", "R", "x"))
+	gone := mustDelete(t, s, k)
+	if gone.Revision <= first.Revision || string(gone.Value) != "1" || s.Revision() != gone.Revision {
+		t.Errorf("deleted %+v", gone)
+	}
+	if _, err := s.Get(t.Context(), k); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("get of a deleted event: %v", err)
+	}
+	if got := list(t, s, store.Query{}); len(got) != 0 {
+		t.Errorf("listed after deletion: %+v", got)
+	}
+	if _, err := s.Update(t.Context(), k, remove); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("second delete: %v", err)
+	}
+	again := mustCreate(t, s, k, draft("2", "R", "x"))
+	if again.Revision <= gone.Revision {
+		t.Errorf("created again at %d after %d", again.Revision, gone.Revision)
+	}
+	if got := list(t, s, store.Query{Revision: gone.Revision}); len(got) != 0 {
+		t.Errorf("at the revision of the deletion there is %+v", got)
+	}
+	if got := list(t, s, store.Query{Revision: first.Revision}); len(got) != 1 || string(got[0].Value) != "1" {
+		t.Errorf("at its creation there is %+v", got)
+	}
+}
+
+// list reads all pages of a query.
+func list(t testing.TB, s store.Store, q store.Query) (all []store.Record) {
+	t.Helper()
+	for {
+		page, err := s.List(t.Context(), q)
+		if err != nil {
+			t.Fatalf("list %+v: %v", q, err)
+		}
+		all = append(all, page.Records...)
+		if !page.More {
+			return all
+		}
+		if q.Revision != 0 && page.Revision != q.Revision {
+			t.Fatalf("page of revision %d, asked for %d", page.Revision, q.Revision)
+		}
+		q.Revision, q.After = page.Revision, page.Last
+	}
+}
+
+func names(rs []store.Record) (out []string) {
+	for _, r := range rs {
+		out = append(out, r.Key.String())
+	}
+	return out
+}
+
+func testListPages(t *testing.T, s store.Store) {
+	all := []string{"a-b/2", "a/1", "a/10", "a/2", "a/A", "a/Z", "a/b.1", "a/b.2", "aa/1", "b/1"}
+	slices.Sort(all)
+	for i := range all {
+		k := all[(i*7)%len(all)]
+		n := 0
+		for k[n] != '/' {
+			n++
+		}
+		mustCreate(t, s, key(k[:n], k[n+1:]), draft("0123456789", "R", "x"))
+	}
+	inA := slices.DeleteFunc(slices.Clone(all), func(k string) bool { return k[:2] != "a/" })
+	for limit := range len(all) + 2 {
+		if diff := cmp.Diff(all, names(list(t, s, store.Query{Limit: limit}))); diff != "" {
+			t.Errorf("all by %d: %s", limit, diff)
+		}
+		if diff := cmp.Diff(inA, names(list(t, s, store.Query{Namespace: "a", Limit: limit}))); diff != "" {
+			t.Errorf("a namespace by %d: %s", limit, diff)
+		}
+	}
+	if diff := cmp.Diff(all, names(list(t, s, store.Query{MaxBytes: 25}))); diff != "" {
+		t.Errorf("by bytes: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"a/1"}, names(list(t, s, store.Query{Namespace: "a", Name: "1"}))); diff != "" {
+		t.Errorf("by name: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"a/1", "aa/1", "b/1"}, names(list(t, s, store.Query{Name: "1"}))); diff != "" {
+		t.Errorf("by name everywhere: %s", diff)
+	}
+	page, err := s.List(t.Context(), store.Query{Namespace: "a", Limit: 3, Count: true})
+	if err != nil || !page.More || page.Remaining != int64(len(inA)-3) {
+		t.Errorf("page of 3 of %d: more %v, remaining %d, %v", len(inA), page.More, page.Remaining, err)
+	}
+	page, err = s.List(t.Context(), store.Query{Namespace: "a", Limit: len(inA), Count: true})
+	if err != nil || page.More || page.Remaining != 0 {
+		t.Errorf("page of all: more %v, remaining %d, %v", page.More, page.Remaining, err)
+	}
+	page, err = s.List(t.Context(), store.Query{Namespace: "none"})
+	if err != nil || page.More || page.Revision != s.Revision() {
+		t.Errorf("empty namespace: %+v, %v", page, err)
+	}
+}
+
+func testListAtRevision(t *testing.T, s store.Store) {
+	states := map[uint64][]string{s.Revision(): nil}
+	var now []string
+	for i := range 20 {
+		k := key("a", fmt.Sprint(i%7))
+		i0 := slices.IndexFunc(now, func(v string) bool { return v[:3] == k.String() })
+		var r store.Record
+		switch {
+		case i0 < 0:
+			r = mustCreate(t, s, k, draft(fmt.Sprint(i), "R", "x"))
+			now = append(slices.Clone(now), k.String()+"="+fmt.Sprint(i))
+		case i%3 == 0:
+			r = mustDelete(t, s, k)
+			now = slices.Delete(slices.Clone(now), i0, i0+1)
+		default:
+			r = mustPut(t, s, k, draft(fmt.Sprint(i), "R", "x"))
+			now = slices.Clone(now)
+			now[i0] = k.String() + "=" + fmt.Sprint(i)
+		}
+		slices.Sort(now)
+		states[r.Revision] = now
+	}
+	for revision, want := range states {
+		var got []string
+		for _, r := range list(t, s, store.Query{Revision: revision, Limit: 2}) {
+			got = append(got, r.Key.String()+"="+string(r.Value))
+			if r.Revision > revision {
+				t.Errorf("at %d there is a version of %d", revision, r.Revision)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("at %d: %s", revision, diff)
+		}
+	}
+	future := new(store.FutureError)
+	if _, err := s.List(t.Context(), store.Query{Revision: s.Revision() + 1}); !errors.As(err, &future) || future.Current != s.Revision() {
+		t.Errorf("list of the future: %v", err)
+	}
+}
+
+func selector(t testing.TB, reason, lbls string) *store.Selector {
+	t.Helper()
+	reqs, err := labels.ParseToRequirements(lbls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &store.Selector{Labels: reqs}
+	if reason != "" {
+		s.Fields = append(s.Fields, store.FieldRequirement{Field: store.Reason, Value: reason})
+	}
+	return s
+}
+
+func testListSelector(t *testing.T, s store.Store) {
+	for i := range 30 {
+		mustCreate(t, s, key("a", fmt.Sprintf("%02d", i)), draft("v", []string{"Pulled", "Killing", "Failed"}[i%3], []string{"web", "db"}[i%2]))
+	}
+	mustPut(t, s, key("a", "00"), draft("v", "Killing", "web"))
+	mustDelete(t, s, key("a", "01"))
+	first := s.Revision()
+	mustPut(t, s, key("a", "04"), draft("v", "Pulled", "web"))
+	tests := []struct {
+		query  store.Query
+		reason string
+		labels string
+		want   []string
+	}{
+		{reason: "Killing", want: []string{"00", "07", "10", "13", "16", "19", "22", "25", "28"}},
+		{reason: "Killing", labels: "app=web", want: []string{"00", "10", "16", "22", "28"}},
+		{query: store.Query{Revision: first}, reason: "Killing", labels: "app=web", want: []string{"00", "04", "10", "16", "22", "28"}},
+		{query: store.Query{Limit: 2}, labels: "app notin (web)", reason: "Failed", want: []string{"05", "11", "17", "23", "29"}},
+		{reason: "None"},
+		{query: store.Query{Namespace: "b"}, reason: "Killing"},
+		{query: store.Query{Namespace: "a", Limit: 1}, labels: "app=web", reason: "Pulled", want: []string{"04", "06", "12", "18", "24"}},
+	}
+	for _, tt := range tests {
+		tt.query.Selector = selector(t, tt.reason, tt.labels)
+		var got []string
+		for _, r := range list(t, s, tt.query) {
+			got = append(got, r.Name)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%q %q: %s", tt.reason, tt.labels, diff)
+		}
+	}
+}
+
+func testRestart(t *testing.T, e Engine) {
+	s := e.Start(t)
+	for i := range 10 {
+		mustCreate(t, s, key("a", fmt.Sprint(i)), draft(fmt.Sprint(i), "R", "x"))
+	}
+	mustPut(t, s, key("a", "3"), draft("changed", "R", "x"))
+	mustDelete(t, s, key("a", "4"))
+	want, at := list(t, s, store.Query{}), s.Revision()
+	w := watch(t, s, store.WatchQuery{After: at})
+	e.Stop(t)
+	if _, err := w.Next(t.Context()); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("a watch ended by closing says %v, want ErrClosed", err)
+	}
+	if _, err := s.Create(t.Context(), key("a", "late"), draft("", "", "")); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("create after closing: %v, want ErrClosed", err)
+	}
+
+	s = e.Start(t)
+	defer e.Stop(t)
+	if s.Revision() != at {
+		t.Errorf("revision %d after the restart, %d before", s.Revision(), at)
+	}
+	if diff := diffRecords(want, list(t, s, store.Query{})); diff != "" {
+		t.Error(diff)
+	}
+	if r := mustCreate(t, s, key("a", "4"), draft("again", "R", "x")); r.Revision <= at {
+		t.Errorf("revision %d was used twice", r.Revision)
+	}
+	got := take(t, watch(t, s, store.WatchQuery{After: 1}), 13)
+	for i, d := range got {
+		if d.Revision != uint64(i+2) {
+			t.Errorf("change %d after the restart has revision %d", i, d.Revision)
+		}
+	}
+}
+
+func diffRecords(want, got []store.Record) string {
+	return cmp.Diff(want, got, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }))
+}
+
+func watch(t testing.TB, s store.Store, q store.WatchQuery) store.Watcher {
+	t.Helper()
+	w, err := s.Watch(context.WithoutCancel(t.Context()), q)
+	if err != nil {
+		t.Fatalf("watch %+v: %v", q, err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
