@@ -1,0 +1,67 @@
+package conformance_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// tools are the programs under test, each built once, when first needed.
+type tools struct {
+	eventsvc, kubectl func() (string, error)
+	issuer            *issuer
+}
+
+// run is what all tests of one run share. It is set once, before any test.
+var run tools
+
+func TestMain(m *testing.M) {
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "conformance")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	iss, err := newIssuer()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer iss.Close()
+	run = tools{
+		eventsvc: sync.OnceValues(func() (string, error) { return build(dir, "eventsvc", "..") }),
+		kubectl:  sync.OnceValues(func() (string, error) { return build(dir, "kubectl", "../../deploy/e2e/kubectl") }),
+		issuer:   iss,
+	}
+	return m.Run()
+}
+
+// build compiles the program of a folder, in that folder's own module.
+func build(dir, name, source string) (string, error) {
+	out := filepath.Join(dir, name)
+	cmd := exec.Command("go", "build", "-o", out, ".")
+	cmd.Dir = source
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", name, err, text)
+	}
+	return out, nil
+}
+
+// missing ends a test for which this machine lacks a program. A skip that
+// nobody sees is a hole, so CI fails instead.
+func missing(t *testing.T, what, remedy string) {
+	t.Helper()
+	text := fmt.Sprintf("%s is not installed: %s", what, remedy)
+	if os.Getenv("CI") == "true" {
+		t.Fatal(text)
+	}
+	t.Skip(text)
+}

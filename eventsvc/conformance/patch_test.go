@@ -1,0 +1,289 @@
+package conformance_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestPatch is about patches that work (5).
+func TestPatch(t *testing.T) {
+	t.Parallel()
+	s, ns := start(t), namespace(t)
+	series := `{"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:06.000006Z"}}`
+	t.Run("JSON patch", func(t *testing.T) {
+		ev := s.create(t, ns, "j", `{"metadata":{"labels":{"a":"b"}}}`)
+		body := fmt.Sprintf(`[{"op":"test","path":"/metadata/resourceVersion","value":%q},{"op":"replace","path":"/metadata/labels/a","value":"c"},
+			{"op":"add","path":"/metadata/annotations","value":{"x":"y"}},{"op":"copy","from":"/metadata/labels/a","path":"/metadata/labels/d"},
+			{"op":"move","from":"/metadata/labels/d","path":"/metadata/labels/e"},{"op":"remove","path":"/metadata/annotations/x"}]`, ev.text("metadata.resourceVersion"))
+		got := s.patch(t, in(eventsV1, ns, "j"), typePatch, body).expect(http.StatusOK).object()
+		equalJSON(t, "labels", got.at("metadata.labels"), `{"a":"c","e":"c"}`)
+	})
+	t.Run("JSON patch works on the view's form", func(t *testing.T) {
+		s.create(t, ns, "v")
+		got := s.patch(t, in(coreV1, ns, "v"), typePatch, `[{"op":"test","path":"/message","value":"hello"},{"op":"replace","path":"/message","value":"other"}]`).expect(http.StatusOK).object()
+		if got.text("message") != "other" {
+			t.Errorf("message %q", got.text("message"))
+		}
+	})
+	t.Run("JSON patch edits managed fields and pins the version", func(t *testing.T) {
+		ev := s.create(t, ns, "mf")
+		body := fmt.Sprintf(`[{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"me","operation":"Apply","apiVersion":"events.k8s.io/v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:note":{}}}]},
+			{"op":"replace","path":"/metadata/resourceVersion","value":%q}]`, ev.text("metadata.resourceVersion"))
+		got := s.patch(t, in(eventsV1, ns, "mf")+"?fieldManager=kubectl", typePatch, body).expect(http.StatusOK).object()
+		if got.text("metadata.managedFields.0.manager") != "me" || got.text("metadata.managedFields.0.operation") != "Apply" {
+			t.Errorf("managed fields %v", got.at("metadata.managedFields"))
+		}
+	})
+	t.Run("merge patch", func(t *testing.T) {
+		s.create(t, ns, "m", `{"metadata":{"labels":{"a":"b","c":"d"}}}`)
+		got := s.patch(t, in(eventsV1, ns, "m"), typeMerge, `{"metadata":{"labels":{"a":null,"e":"f"}}}`).expect(http.StatusOK).object()
+		equalJSON(t, "labels", got.at("metadata.labels"), `{"c":"d","e":"f"}`)
+	})
+	t.Run("strategic merge patch", func(t *testing.T) {
+		s.create(t, ns, "s", `{"metadata":{"finalizers":["example.com/a"],"labels":{"x":"y"},"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u1"}]}}`)
+		path := in(eventsV1, ns, "s")
+		got := s.patch(t, path, typeStrategy, `{"metadata":{"finalizers":["example.com/b"],"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"q","uid":"u2"}]},`+series[1:]).expect(http.StatusOK).object()
+		equalJSON(t, "finalizers", got.at("metadata.finalizers"), `["example.com/b","example.com/a"]`)
+		if owners, _ := got.at("metadata.ownerReferences").([]any); len(owners) != 2 {
+			t.Errorf("owners %v", owners)
+		}
+		equalJSON(t, "series", got.at("series.count"), `2`)
+		got = s.patch(t, path, typeStrategy, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.com/a"],"ownerReferences":[{"$patch":"delete","uid":"u1"}],"labels":{"$patch":"replace","z":"1"}}}`).expect(http.StatusOK).object()
+		equalJSON(t, "finalizers", got.at("metadata.finalizers"), `["example.com/b"]`)
+		equalJSON(t, "labels", got.at("metadata.labels"), `{"z":"1"}`)
+		if owners, _ := got.at("metadata.ownerReferences").([]any); len(owners) != 1 || got.text("metadata.ownerReferences.0.uid") != "u2" {
+			t.Errorf("owners %v", owners)
+		}
+	})
+	t.Run("parameters of the media type", func(t *testing.T) {
+		s.create(t, ns, "p")
+		s.patch(t, in(eventsV1, ns, "p"), typeMerge+"; charset=utf-8", `{"metadata":{"labels":{"a":"b"}}}`).expect(http.StatusOK)
+	})
+	t.Run("no change keeps the version", func(t *testing.T) {
+		ev := s.create(t, ns, "n", series)
+		for _, contentType := range []string{typeMerge, typeStrategy} {
+			if got := s.patch(t, in(eventsV1, ns, "n"), contentType, series).expect(http.StatusOK).object(); got.version(t) != ev.version(t) {
+				t.Errorf("%s: version %d, was %d", contentType, got.version(t), ev.version(t))
+			}
+		}
+	})
+	t.Run("the view decides what may change", func(t *testing.T) {
+		s.create(t, ns, "w")
+		s.patch(t, in(coreV1, ns, "w"), typeMerge, `{"message":"through core"}`).expect(http.StatusOK)
+		refusal{call: call{method: "PATCH", path: in(eventsV1, ns, "w"), contentType: typeMerge, body: `{"note":"x"}`}, code: 422, reason: metav1.StatusReasonInvalid, causes: "message"}.check(t, s)
+	})
+	t.Run("unknown fields warn", func(t *testing.T) {
+		s.create(t, ns, "u")
+		for _, contentType := range []string{typeMerge, typeStrategy} {
+			a := s.patch(t, in(eventsV1, ns, "u"), contentType, `{"noteX":"y"}`).expect(http.StatusOK)
+			if got := a.header.Get("Warning"); got != `299 - "unknown field \"noteX\""` {
+				t.Errorf("%s: Warning %s", contentType, got)
+			}
+		}
+	})
+}
+
+// TestPatchRefused is about patches that do not (5.1-5.4, 17).
+func TestPatchRefused(t *testing.T) {
+	t.Parallel()
+	s, ns := start(t), namespace(t)
+	s.create(t, ns, "p1")
+	patch := func(contentType, body string, query ...string) call {
+		return call{method: "PATCH", path: in(eventsV1, ns, "p1") + strings.Join(query, ""), contentType: contentType, body: body}
+	}
+	many := func(n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(`{"op":"test","path":"/kind","value":"Event"},`, n), ",") + "]"
+	}
+	undisclosed := `the server rejected our request due to an error in our request`
+	bad, invalid := metav1.StatusReasonBadRequest, metav1.StatusReasonInvalid
+	checkRefusals(t, s, []refusal{
+		{name: "plain JSON", call: patch(typeJSON, `{}`), code: 415, reason: metav1.StatusReasonUnsupportedMediaType},
+		{name: "no media type", call: patch("", `{}`), code: 415, reason: metav1.StatusReasonUnsupportedMediaType},
+		{name: "CBOR apply", call: patch("application/apply-patch+cbor", `x`), code: 415, reason: metav1.StatusReasonUnsupportedMediaType},
+		{name: "missing event", call: call{method: "PATCH", path: in(eventsV1, ns, "none"), contentType: typeMerge, body: `{}`}, code: 404, reason: metav1.StatusReasonNotFound},
+		{name: "missing event, JSON patch", call: call{method: "PATCH", path: in(eventsV1, ns, "none"), contentType: typePatch, body: `[]`}, code: 404, reason: metav1.StatusReasonNotFound},
+		{name: "missing event, strategic", call: call{method: "PATCH", path: in(coreV1, ns, "none"), contentType: typeStrategy, body: `{"count":2}`}, code: 404, reason: metav1.StatusReasonNotFound,
+			message: `events "none" not found`},
+		{name: "other name", call: patch(typeMerge, `{"metadata":{"name":"other"}}`), code: 400, reason: bad, message: `the name of the object (other) does not match the name on the URL (p1)`},
+		{name: "name of null", call: patch(typeMerge, `{"metadata":{"name":null}}`), code: 400, reason: bad},
+		{name: "other namespace", call: patch(typeMerge, `{"metadata":{"name":"other","namespace":"x"}}`), code: 400, reason: bad, message: `the namespace of the provided object does not match the namespace sent on the request`},
+		{name: "stale version", call: patch(typeMerge, `{"metadata":{"resourceVersion":"1"}}`), code: 409, reason: metav1.StatusReasonConflict},
+		{name: "other uid", call: patch(typeMerge, `{"metadata":{"uid":"abc"}}`), code: 409, reason: metav1.StatusReasonConflict},
+		{name: "JSON patch that is an object", call: patch(typePatch, `{"a":1}`), code: 400, reason: bad, contains: `error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp`},
+		{name: "JSON patch that is no JSON", call: patch(typePatch, `[{`), code: 400, reason: bad},
+		{name: "merge patch that is no JSON", call: patch(typeMerge, `{`), code: 400, reason: bad},
+		{name: "strategic patch that is no object", call: patch(typeStrategy, `[]`), code: 400, reason: bad},
+		{name: "failing test", call: patch(typePatch, `[{"op":"test","path":"/note","value":"x"}]`), code: 422, reason: invalid, message: undisclosed, details: `{}`},
+		{name: "missing path", call: patch(typePatch, `[{"op":"remove","path":"/metadata/annotations/none"}]`), code: 422, reason: invalid, message: undisclosed, details: `{}`},
+		{name: "bad index", call: patch(typePatch, `[{"op":"replace","path":"/metadata/managedFields/99","value":{}}]`), code: 422, reason: invalid, message: undisclosed},
+		{name: "too many operations", call: patch(typePatch, many(10001)), code: 413, reason: metav1.StatusReasonRequestEntityTooLarge,
+			message: `Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001`},
+		{name: "merge patch of a wrong type", call: patch(typeMerge, `{"series":{"count":"x"}}`), code: 422, reason: invalid,
+			contains: `json: cannot unmarshal string into Go struct field EventSeries.series.count of type int32`},
+		{name: "strategic patch of a wrong type", call: patch(typeStrategy, `{"series":{"count":"x"}}`), code: 422, reason: invalid, contains: `unrecognized type: int32`},
+		// 500 in the original.
+		{name: "unknown directive", call: patch(typeStrategy, `{"metadata":{"$patch":"sideways"}}`), code: 400, reason: bad},
+		{name: "strict merge patch", call: patch(typeMerge, `{"noteX":"y"}`, "?fieldValidation=Strict"), code: 422, reason: invalid, contains: `strict decoding error: unknown field "noteX"`},
+		{name: "strict strategic patch", call: patch(typeStrategy, `{"noteX":"y"}`, "?fieldValidation=Strict"), code: 422, reason: invalid, contains: `strict decoding error: unknown field "noteX"`},
+		{name: "strict JSON patch", call: patch(typePatch, `[{"op":"add","path":"/noteX","value":1}]`, "?fieldValidation=Strict"), code: 422, reason: invalid, contains: `strict decoding error: unknown field "noteX"`},
+		{name: "force without apply", call: patch(typeMerge, `{}`, "?force=true"), code: 422, reason: invalid,
+			message: `PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch`},
+		{name: "dryRun", call: patch(typeMerge, `{}`, "?dryRun=None"), code: 422, reason: invalid, contains: `PatchOptions.meta.k8s.io "" is invalid: dryRun`},
+	})
+	t.Run("exactly enough operations", func(t *testing.T) {
+		s.patch(t, in(eventsV1, ns, "p1"), typePatch, many(10000)).expect(http.StatusOK)
+	})
+}
+
+// TestApply is about server-side apply and managed fields (5.5).
+func TestApply(t *testing.T) {
+	t.Parallel()
+	s, ns := start(t), namespace(t)
+	config := func(name string, patches ...string) string {
+		return newEvent(ns, name, append([]string{`{"kind":"Event","apiVersion":"events.k8s.io/v1"}`}, patches...)...)
+	}
+	apply := func(name, manager, body string, query ...string) call {
+		return call{method: "PATCH", path: in(eventsV1, ns, name) + "?fieldManager=" + manager + strings.Join(query, ""), contentType: typeApply, body: body}
+	}
+	t.Run("creates, then changes", func(t *testing.T) {
+		ev := s.do(t, apply("a", "me", config("a", `{"metadata":{"labels":{"x":"1"}}}`))).expect(http.StatusCreated).object()
+		if ev.text("metadata.managedFields.0.manager") != "me" || ev.text("metadata.managedFields.0.operation") != "Apply" ||
+			ev.text("metadata.managedFields.0.apiVersion") != "events.k8s.io/v1" || ev.text("metadata.managedFields.0.fieldsType") != "FieldsV1" {
+			t.Errorf("managed fields %v", ev.at("metadata.managedFields"))
+		}
+		equalJSON(t, "regarding is one leaf", ev.at("metadata.managedFields.0.fieldsV1.f:regarding"), `{}`)
+		same := s.do(t, apply("a", "me", config("a", `{"metadata":{"labels":{"x":"1"}}}`))).expect(http.StatusOK).object()
+		if same.version(t) != ev.version(t) {
+			t.Errorf("version %d, was %d", same.version(t), ev.version(t))
+		}
+		// What a manager no longer mentions goes away.
+		next := s.do(t, apply("a", "me", config("a", `{"metadata":{"labels":{"y":"2"}}}`))).expect(http.StatusOK).object()
+		equalJSON(t, "labels", next.at("metadata.labels"), `{"y":"2"}`)
+	})
+	t.Run("YAML", func(t *testing.T) {
+		body := "apiVersion: events.k8s.io/v1\nkind: Event\nmetadata:\n  name: a\n  labels: {z: '3'}\n"
+		ev := s.do(t, apply("a", "other", body)).expect(http.StatusOK).object()
+		equalJSON(t, "labels", ev.at("metadata.labels"), `{"y":"2","z":"3"}`)
+	})
+	t.Run("conflict and force", func(t *testing.T) {
+		body := `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"a","labels":{"y":"mine"}}}`
+		refusal{call: apply("a", "third", body), code: 409, reason: metav1.StatusReasonConflict,
+			message: `Apply failed with 1 conflict: conflict with "me": .metadata.labels.y`,
+			details: `{"causes":[{"reason":"FieldManagerConflict","message":"conflict with \"me\"","field":".metadata.labels.y"}]}`}.check(t, s)
+		ev := s.do(t, apply("a", "third", body, "&force=true")).expect(http.StatusOK).object()
+		if ev.text("metadata.labels.y") != "mine" {
+			t.Errorf("labels %v", ev.at("metadata.labels"))
+		}
+	})
+	t.Run("conflict with an update", func(t *testing.T) {
+		s.do(t, call{method: "POST", path: in(eventsV1, ns) + "?fieldManager=poster", body: newEvent(ns, "u", `{"metadata":{"labels":{"a":"1","b":"2"}}}`)}).expect(http.StatusCreated)
+		refusal{call: apply("u", "me", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"u","labels":{"a":"x","b":"y"}}}`), code: 409, reason: metav1.StatusReasonConflict,
+			message: "Apply failed with 2 conflicts: conflicts with \"poster\" using events.k8s.io/v1:\n- .metadata.labels.a\n- .metadata.labels.b"}.check(t, s)
+		// The merge comes before the check of the name.
+		refusal{call: apply("u", "me", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"wrong","labels":{"a":"x"}}}`), code: 409, reason: metav1.StatusReasonConflict}.check(t, s)
+	})
+	t.Run("through core", func(t *testing.T) {
+		body := oldEvent(ns, "core", `{"kind":"Event","apiVersion":"v1"}`)
+		ev := s.do(t, call{method: "PATCH", path: in(coreV1, ns, "core") + "?fieldManager=me", contentType: typeApply, body: body}).expect(http.StatusCreated).object()
+		if ev.at("metadata.managedFields.0.fieldsV1.f:message") == nil {
+			t.Errorf("managed fields %v", ev.at("metadata.managedFields"))
+		}
+	})
+	t.Run("dry run", func(t *testing.T) {
+		s.do(t, apply("dry", "me", config("dry"), "&dryRun=All")).expect(http.StatusCreated)
+		s.get(t, in(eventsV1, ns, "dry")).expect(http.StatusNotFound)
+	})
+	s.create(t, ns, "there")
+	checkRefusals(t, s, []refusal{
+		{name: "no manager", call: call{method: "PATCH", path: in(eventsV1, ns, "there"), contentType: typeApply, body: config("there")}, code: 422, reason: metav1.StatusReasonInvalid,
+			message: `PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch`},
+		{name: "other view", call: apply("there", "me", config("there", `{"apiVersion":"v1"}`)), code: 400, reason: metav1.StatusReasonBadRequest, contains: `invalid object type: /v1, Kind=Event`},
+		{name: "no kind", call: apply("there", "me", newEvent(ns, "there")), code: 400, reason: metav1.StatusReasonBadRequest},
+		{name: "managed fields", call: apply("there", "me", config("there", `{"metadata":{"managedFields":[{"manager":"x"}]}}`)), code: 400, reason: metav1.StatusReasonBadRequest, contains: `metadata.managedFields must be nil`},
+		// 500 in the original.
+		{name: "unknown field", call: apply("there", "me", config("there", `{"bogus":1}`), "&force=true"), code: 400, reason: metav1.StatusReasonBadRequest,
+			message: `failed to create typed patch object (` + ns + `/there; events.k8s.io/v1, Kind=Event): .bogus: field not declared in schema`},
+		{name: "duplicate keys, strict", call: apply("there", "me", "apiVersion: events.k8s.io/v1\nkind: Event\nkind: Event\nmetadata: {name: there}\n", "&fieldValidation=Strict"), code: 400, reason: metav1.StatusReasonBadRequest,
+			contains: `error strict decoding patch: `},
+		{name: "other name", call: apply("there", "me", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"other"}}`), code: 400, reason: metav1.StatusReasonBadRequest,
+			message: `the name of the object (other) does not match the name on the URL (there)`},
+		{name: "uid of a missing one", call: apply("none", "me", config("none", `{"metadata":{"uid":"abc"}}`)), code: 409, reason: metav1.StatusReasonConflict},
+		{name: "invalid", call: apply("none", "me", config("none", `{"type":"odd"}`)), code: 422, reason: metav1.StatusReasonInvalid, causes: "type"},
+	})
+}
+
+// TestManagedFields is about what writes record (5.5).
+func TestManagedFields(t *testing.T) {
+	t.Parallel()
+	s, ns := start(t), namespace(t)
+	entries := func(ev object) []object {
+		var all []object
+		list, _ := ev.at("metadata.managedFields").([]any)
+		for _, e := range list {
+			all = append(all, e.(map[string]any))
+		}
+		return all
+	}
+	t.Run("the user agent names the manager", func(t *testing.T) {
+		ev := s.create(t, ns, "a")
+		got := entries(ev)
+		if len(got) != 1 || got[0].text("manager") != "wire" || got[0].text("operation") != "Update" || got[0].text("time") == "" {
+			t.Errorf("managed fields %v", got)
+		}
+		equalJSON(t, "fields", got[0]["fieldsV1"], `{"f:action":{},"f:eventTime":{},"f:note":{},"f:reason":{},"f:regarding":{},"f:reportingController":{},"f:reportingInstance":{},"f:type":{}}`)
+	})
+	t.Run("an agent cut to what fits", func(t *testing.T) {
+		a := s.do(t, call{method: "POST", path: in(eventsV1, ns), body: newEvent(ns, "long"), header: map[string]string{"User-Agent": strings.Repeat("x", 200) + "/1"}}).expect(http.StatusCreated)
+		if got := entries(a.object()); len(got) != 1 || got[0].text("manager") != strings.Repeat("x", 128) {
+			t.Errorf("managed fields %v", got)
+		}
+	})
+	t.Run("series is not one leaf", func(t *testing.T) {
+		ev := s.patch(t, in(eventsV1, ns, "a")+"?fieldManager=second", typeMerge, `{"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:06.000006Z"}}`).expect(http.StatusOK).object()
+		got := entries(ev)
+		if len(got) != 2 {
+			t.Fatalf("managed fields %v", got)
+		}
+		for _, e := range got {
+			if e.text("manager") == "second" {
+				equalJSON(t, "fields", e["fieldsV1"], `{"f:series":{".":{},"f:count":{},"f:lastObservedTime":{}}}`)
+			}
+		}
+	})
+	t.Run("kept, reset and kept again", func(t *testing.T) {
+		path := in(eventsV1, ns, "r")
+		ev := s.create(t, ns, "r")
+		stay := merge(marshal(t, ev), `{"metadata":{"managedFields":null,"resourceVersion":null,"labels":{"a":"b"}}}`)
+		if got := entries(s.put(t, path, stay).expect(http.StatusOK).object()); len(got) != 1 {
+			t.Errorf("managed fields %v", got)
+		}
+		reset := merge(stay, `{"metadata":{"managedFields":[{}]}}`)
+		if got := entries(s.put(t, path, reset).expect(http.StatusOK).object()); len(got) != 0 {
+			t.Errorf("managed fields after a reset %v", got)
+		}
+		body := `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"r","labels":{"c":"d"}}}`
+		got := entries(s.do(t, call{method: "PATCH", path: path + "?fieldManager=me", contentType: typeApply, body: body}).expect(http.StatusOK).object())
+		managers := map[string]bool{}
+		for _, e := range got {
+			managers[e.text("manager")] = true
+		}
+		if !managers["before-first-apply"] || !managers["me"] {
+			t.Errorf("managed fields %v", got)
+		}
+	})
+	t.Run("ten managers at most", func(t *testing.T) {
+		s.create(t, ns, "many")
+		var ev object
+		for i := range 12 {
+			ev = s.patch(t, fmt.Sprintf("%s?fieldManager=m%02d", in(eventsV1, ns, "many"), i), typeMerge, fmt.Sprintf(`{"metadata":{"labels":{"l%d":"x"}}}`, i)).expect(http.StatusOK).object()
+		}
+		got := entries(ev)
+		if len(got) > 11 || got[0].text("manager") != "ancient-changes" {
+			t.Errorf("%d entries, the first of %q", len(got), got[0].text("manager"))
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package conformance_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// patience is how long a test waits for something that must happen. Nothing
+// takes nearly as long on a machine that is not overloaded.
+const patience = 60 * time.Second
+
+// server is a running eventsvc.
+type server struct {
+	dir   string // its data
+	extra []string
+	token string
+	plain *http.Client // HTTP/1.1 without TLS
+
+	httpAddr, httpsAddr string // known once it has listened, kept over restarts
+
+	cmd *exec.Cmd
+	log *logs
+}
+
+// start runs eventsvc until the test ends.
+func start(t *testing.T, extra ...string) *server {
+	t.Helper()
+	s := &server{
+		dir: t.TempDir(), extra: extra, token: run.issuer.token(t, "tester"),
+		httpAddr: "127.0.0.1:0", httpsAddr: "127.0.0.1:0",
+		plain: &http.Client{Transport: &http.Transport{DisableCompression: true}},
+	}
+	s.launch(t)
+	t.Cleanup(func() {
+		s.plain.CloseIdleConnections()
+		s.stop(t)
+		if t.Failed() {
+			t.Logf("log of eventsvc:\n%s", s.log)
+		}
+	})
+	return s
+}
+
+// launch starts the process and waits until it is ready.
+func (s *server) launch(t *testing.T) {
+	t.Helper()
+	bin, err := run.eventsvc()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{
+		"--listen-http", s.httpAddr, "--listen-https", s.httpsAddr, "--tls-self-signed", "--listen-admin", "127.0.0.1:0",
+		"--data-dir", s.dir, "--issuer", issuerName, "--jwks-url", run.issuer.URL, "--log-format", "json",
+	}, s.extra...)
+	// Not the test's context: it ends before the cleanups run.
+	cmd := exec.Command(bin, args...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.log == nil {
+		s.log = newLogs()
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.cmd = cmd
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		s.log.read(stderr)
+	}()
+	// Wait closes the pipe, so it comes after reading.
+	t.Cleanup(func() { <-read })
+
+	s.httpAddr = s.log.address(t, "--listen-http", read)
+	s.httpsAddr = s.log.address(t, "--listen-https", read)
+	s.awaitReady(t)
+}
+
+func (s *server) awaitReady(t *testing.T) {
+	t.Helper()
+	eventually(t, "eventsvc is ready", func() error {
+		res, err := s.plain.Get("http://" + s.httpAddr + "/readyz")
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		if body, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", res.Status, body)
+		}
+		return nil
+	})
+}
+
+// stop ends the process as a supervisor would, and waits for it.
+func (s *server) stop(t *testing.T) {
+	t.Helper()
+	s.end(t, syscall.SIGTERM)
+}
+
+func (s *server) end(t *testing.T, sig os.Signal) {
+	t.Helper()
+	if s.cmd == nil {
+		return
+	}
+	cmd := s.cmd
+	s.cmd = nil
+	_ = cmd.Process.Signal(sig) // it may be gone already; Wait tells
+	hang := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer hang.Stop()
+	if err := cmd.Wait(); err != nil && sig == syscall.SIGTERM {
+		t.Errorf("eventsvc ended with %v", err)
+	}
+}
+
+// restart stops the process and starts it again at the same addresses.
+func (s *server) restart(t *testing.T) {
+	t.Helper()
+	s.stop(t)
+	s.plain.CloseIdleConnections()
+	s.log.forget()
+	s.launch(t)
+}
+
+// config is how client-go reaches the server: HTTP/2 over TLS.
+func (s *server) config() *rest.Config {
+	return &rest.Config{
+		Host:            "https://" + s.httpsAddr,
+		BearerToken:     s.token,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: s.caFile()},
+		QPS:             -1, // the server is what is tested, not the client's patience
+	}
+}
+
+// plainConfig is the same without TLS: HTTP/1.1.
+func (s *server) plainConfig() *rest.Config {
+	return &rest.Config{Host: "http://" + s.httpAddr, BearerToken: s.token, QPS: -1}
+}
+
+func (s *server) caFile() string {
+	found, _ := filepath.Glob(filepath.Join(s.dir, "*", "ca.crt"))
+	if len(found) > 0 {
+		return found[0]
+	}
+	return filepath.Join(s.dir, "ca.crt")
+}
+
+// logs collects what the server logs and finds in it where it listens.
+type logs struct {
+	mu        sync.Mutex
+	text      bytes.Buffer
+	addresses map[string]chan string
+}
+
+func newLogs() *logs {
+	l := &logs{}
+	l.forget()
+	return l
+}
+
+// forget makes room for the addresses of the next process.
+func (l *logs) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.addresses = map[string]chan string{"--listen-http": make(chan string, 1), "--listen-https": make(chan string, 1)}
+}
+
+func (l *logs) channel(setting string) chan string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.addresses[setting]
+}
+
+func (l *logs) read(r io.Reader) {
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		l.mu.Lock()
+		fmt.Fprintf(&l.text, "%s\n", lines.Bytes())
+		l.mu.Unlock()
+		var line struct{ Msg, Setting, Address string }
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
+			if c := l.channel(line.Setting); c != nil {
+				c <- line.Address
+			}
+		}
+	}
+}
+
+func (l *logs) address(t *testing.T, setting string, ended <-chan struct{}) string {
+	t.Helper()
+	select {
+	case a := <-l.channel(setting):
+		return a
+	case <-ended:
+		t.Fatalf("eventsvc ended before it listened:\n%s", l)
+	case <-time.After(patience):
+		t.Fatalf("eventsvc does not listen (%s):\n%s", setting, l)
+	}
+	return ""
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// eventually waits until a condition holds, which it asks for often.
+func eventually(t *testing.T, what string, condition func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited %v for: %s: %v", patience, what, err)
+		}
+	}
+}
+
+// namespace makes a name for a namespace of this test alone. Namespaces need
+// not be declared.
+func namespace(t *testing.T) string {
+	t.Helper()
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
+	return strings.Trim(name[:min(len(name), 60)], "-")
+}

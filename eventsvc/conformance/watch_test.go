@@ -1,0 +1,471 @@
+package conformance_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// change is one event of a watch.
+type change struct {
+	kind   string
+	object object
+}
+
+// String is short: "ADDED a".
+func (c change) String() string {
+	if name := c.object.text("metadata.name"); name != "" {
+		return c.kind + " " + name
+	}
+	return c.kind
+}
+
+// stream is an open watch in JSON.
+type stream struct {
+	t       *testing.T
+	res     *http.Response
+	changes chan change
+	ended   chan error
+}
+
+// watch opens a watch; it is closed with the test.
+func (s *server) watch(t *testing.T, path string) *stream {
+	t.Helper()
+	return s.watchAs(t, path, "")
+}
+
+func (s *server) watchAs(t *testing.T, path, accept string) *stream {
+	t.Helper()
+	res, err := s.plain.Do(s.request(t, call{method: "GET", path: path, accept: accept}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	if res.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(res.Body)
+		t.Fatalf("watch %s: %s: %s", path, res.Status, body)
+	}
+	w := &stream{t: t, res: res, changes: make(chan change), ended: make(chan error, 1)}
+	go w.read(t.Context().Done())
+	return w
+}
+
+func (w *stream) read(stop <-chan struct{}) {
+	lines := bufio.NewReader(w.res.Body)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			if errors.Is(err, io.EOF) && len(line) == 0 {
+				err = nil
+			}
+			w.ended <- err
+			return
+		}
+		var c struct {
+			Type   string
+			Object object
+		}
+		if err := json.Unmarshal(line, &c); err != nil {
+			w.ended <- fmt.Errorf("%w: %s", err, line)
+			return
+		}
+		select {
+		case w.changes <- change{c.Type, c.Object}:
+		case <-stop:
+			return
+		}
+	}
+}
+
+// next waits for the next change.
+func (w *stream) next() change {
+	w.t.Helper()
+	select {
+	case c := <-w.changes:
+		return c
+	case err := <-w.ended:
+		w.t.Fatalf("the watch ended: %v", err)
+	case <-time.After(patience):
+		w.t.Fatal("waited in vain for a change")
+	}
+	return change{}
+}
+
+// want checks the next changes, as "ADDED a".
+func (w *stream) want(changes ...string) []change {
+	w.t.Helper()
+	var got []change
+	for _, want := range changes {
+		c := w.next()
+		if c.String() != want {
+			w.t.Fatalf("got %s, want %s: %v", c, want, c.object)
+		}
+		got = append(got, c)
+	}
+	return got
+}
+
+// end waits until the server ends the watch, which must be a clean end.
+func (w *stream) end() {
+	w.t.Helper()
+	select {
+	case c := <-w.changes:
+		w.t.Fatalf("got %s, want the end", c)
+	case err := <-w.ended:
+		if err != nil {
+			w.t.Fatalf("the watch broke: %v", err)
+		}
+	case <-time.After(patience):
+		w.t.Fatal("waited in vain for the end")
+	}
+}
+
+const bookmark = "BOOKMARK"
+
+// initialEnd tells whether a change is the bookmark behind the initial state.
+func (c change) initialEnd() bool {
+	return c.kind == bookmark && annotation(c.object, metav1.InitialEventsAnnotationKey) == "true"
+}
+
+func annotation(o object, key string) string {
+	all, _ := o.at("metadata.annotations").(map[string]any)
+	v, _ := all[key].(string)
+	return v
+}
+
+// TestWatchStarts is the matrix of how a watch begins (3.4).
+func TestWatchStarts(t *testing.T) {
+	t.Parallel()
+	s, ns := start(t), namespace(t)
+	path := in(eventsV1, ns)
+	s.create(t, ns, "b")
+	s.create(t, ns+"-2", "x")
+
+	for i, c := range []struct {
+		query string // OLD and NOW stand for versions
+		want  []string
+	}{
+		{"watch=true", []string{"ADDED a", "ADDED b"}},
+		{"watch=1&limit=1&continue=xyz", []string{"ADDED a", "ADDED b"}},
+		{"watch", []string{"ADDED a", "ADDED b"}},
+		{"watch=foo", []string{"ADDED a", "ADDED b"}},
+		{"watch=true&resourceVersion=0", []string{"ADDED a", "ADDED b"}},
+		{"watch=true&allowWatchBookmarks=true", []string{"ADDED a", "ADDED b", bookmark}},
+		{"watch=true&resourceVersion=0&allowWatchBookmarks=true", []string{"ADDED a", "ADDED b", bookmark}},
+		{"watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", []string{"ADDED a", "ADDED b", bookmark}},
+		{"watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", []string{"ADDED a", "ADDED b"}},
+		{"watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion=OLD", []string{"ADDED a", "ADDED b", bookmark}},
+		{"watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan", nil},
+		{"watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0", nil},
+		{"watch=true&resourceVersion=NOW", nil},
+		{"watch=true&resourceVersion=OLD", []string{"ADDED b"}},
+		{"watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=OLD", []string{"ADDED b"}},
+		{"watch=true&fieldSelector=metadata.name%3Db&allowWatchBookmarks=true", []string{"ADDED b", bookmark}},
+	} {
+		t.Run(c.query, func(t *testing.T) {
+			ns := fmt.Sprintf("starts-%d", i)
+			old := s.create(t, ns, "a").text("metadata.resourceVersion")
+			s.create(t, ns, "b")
+			now := s.create(t, ns+"-2", "x")
+			query := strings.NewReplacer("OLD", old, "NOW", now.text("metadata.resourceVersion")).Replace(c.query)
+			w := s.watch(t, in(eventsV1, ns)+"?"+query)
+			for _, got := range w.want(c.want...) {
+				// The version of a bookmark is that of the whole store.
+				if got.kind == bookmark && (!got.initialEnd() || got.object.version(t) != now.version(t)) {
+					t.Errorf("bookmark %v, want the annotation and version %d", got.object, now.version(t))
+				}
+			}
+			// What comes next is the next write: nothing was there between.
+			s.patch(t, in(eventsV1, ns, "b"), typeMerge, `{"metadata":{"labels":{"c":"d"}}}`).expect(http.StatusOK)
+			w.want("MODIFIED b")
+		})
+	}
+	t.Run("timeoutSeconds", func(t *testing.T) {
+		s.watch(t, path+"?watch=true&timeoutSeconds=1&resourceVersion="+s.get(t, path).object().text("metadata.resourceVersion")).end()
+	})
+	t.Run("a version to come", func(t *testing.T) {
+		current := s.get(t, path).object().version(t)
+		w := s.watch(t, fmt.Sprintf("%s?watch=true&resourceVersion=%d", path, current+1))
+		s.create(t, ns, "skipped")
+		s.create(t, ns, "seen")
+		w.want("ADDED seen")
+	})
+	t.Run("initial state of a version to come", func(t *testing.T) {
+		w := s.watch(t, path+"?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99999999")
+		c := w.want("ERROR")[0]
+		w.end()
+		o := c.object
+		if marshal(t, o["code"]) != "504" || o.text("reason") != "Timeout" || !strings.Contains(o.text("message"), "Too large resource version") ||
+			o.text("details.causes.0.reason") != "ResourceVersionTooLarge" || o.at("details.retryAfterSeconds") == nil {
+			t.Errorf("error %v", o)
+		}
+	})
+	t.Run("old paths", func(t *testing.T) {
+		s.watch(t, eventsV1+"/watch/namespaces/"+ns+"-2/events").want("ADDED x")
+		s.watch(t, eventsV1+"/watch/namespaces/"+ns+"/events/b").want("ADDED b")
+		s.watch(t, coreV1+"/watch/events?fieldSelector=metadata.namespace%3D"+ns+"-2").want("ADDED x")
+	})
+	bad := func(query string) call { return call{method: "GET", path: path + "?watch=true&" + query} }
+	invalid := `ListOptions.meta.k8s.io "" is invalid: `
+	checkRefusals(t, s, []refusal{
+		{name: "initial events without match", call: bad("sendInitialEvents=true"), code: 422, reason: metav1.StatusReasonInvalid,
+			message: invalid + `resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan`},
+		{name: "match alone", call: bad("resourceVersion=1&resourceVersionMatch=NotOlderThan"), code: 422, reason: metav1.StatusReasonInvalid,
+			message: invalid + `resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided`},
+		{name: "other match", call: bad("sendInitialEvents=true&resourceVersion=1&resourceVersionMatch=Exact"), code: 422, reason: metav1.StatusReasonInvalid,
+			contains: `supported values: "NotOlderThan"`},
+		{name: "match and continue", call: bad("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&continue=x"), code: 422, reason: metav1.StatusReasonInvalid,
+			contains: `resourceVersionMatch is forbidden when continue is provided`},
+		// 500 in the original.
+		{name: "version that is no number", call: bad("resourceVersion=abc"), code: 400, reason: metav1.StatusReasonBadRequest, contains: `strconv.ParseUint: parsing "abc": invalid syntax`},
+		{name: "YAML", call: call{method: "GET", path: path + "?watch=true", accept: typeYAML}, code: 406, reason: metav1.StatusReasonNotAcceptable},
+		{name: "selector", call: bad("fieldSelector=foo%3Dbar"), code: 400, reason: metav1.StatusReasonBadRequest},
+	})
+}
+
+// TestWatchChanges is about what a watch delivers (4.1, 4.2).
+func TestWatchChanges(t *testing.T) {
+	t.Parallel()
+	s, ns := start(t), namespace(t)
+	path := in(eventsV1, ns)
+	from := s.get(t, path).object().text("metadata.resourceVersion")
+	all := s.watch(t, path+"?watch=true&resourceVersion="+from)
+	red := s.watch(t, path+"?watch=true&labelSelector=color%3Dred&resourceVersion="+from)
+	core := s.watch(t, in(coreV1, ns)+"?watch=true&resourceVersion="+from)
+	if got := all.res.Header.Get("Content-Type"); got != typeJSON {
+		t.Errorf("Content-Type %s", got)
+	}
+	if got := all.res.TransferEncoding; len(got) != 1 || got[0] != "chunked" {
+		t.Errorf("Transfer-Encoding %v", got)
+	}
+
+	created := s.create(t, ns, "a", `{"metadata":{"labels":{"color":"red"}}}`)
+	toBlue := s.patch(t, path+"/a", typeMerge, `{"metadata":{"labels":{"color":"blue"}}}`).expect(http.StatusOK).object()
+	stillBlue := s.patch(t, path+"/a", typeMerge, `{"metadata":{"annotations":{"x":"1"}}}`).expect(http.StatusOK).object()
+	toRed := s.patch(t, path+"/a", typeMerge, `{"metadata":{"labels":{"color":"red"}}}`).expect(http.StatusOK).object()
+	stillRed := s.patch(t, path+"/a", typeMerge, `{"metadata":{"annotations":{"x":"2"}}}`).expect(http.StatusOK).object()
+	s.put(t, path+"/a", marshal(t, stillRed)).expect(http.StatusOK) // changes nothing
+	s.create(t, ns, "b", `{"metadata":{"labels":{"color":"blue"}}}`)
+	s.delete(t, path+"/b", "").expect(http.StatusOK)
+	s.delete(t, path+"/a", "").expect(http.StatusOK)
+
+	t.Run("everything", func(t *testing.T) {
+		got := all.want("ADDED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "ADDED b", "DELETED b", "DELETED a")
+		var before uint64
+		for i, c := range got {
+			if rv := c.object.version(t); rv <= before {
+				t.Errorf("version %d after %d", rv, before)
+			} else {
+				before = rv
+			}
+			if c.object.text("kind") != "Event" || c.object.text("apiVersion") != "events.k8s.io/v1" {
+				t.Errorf("object %v", c.object)
+			}
+			if answers := []object{created, toBlue, stillBlue, toRed, stillRed}; i < len(answers) {
+				equalJSON(t, c.String(), c.object, marshal(t, answers[i]))
+			}
+		}
+		if got[7].object.version(t) <= stillRed.version(t) || got[7].object.text("metadata.labels.color") != "red" {
+			t.Errorf("DELETED %v, want the last state under a new version", got[7].object)
+		}
+	})
+	t.Run("a selection", func(t *testing.T) {
+		got := red.want("ADDED a", "DELETED a", "ADDED a", "MODIFIED a", "DELETED a")
+		left := got[1].object
+		if left.text("metadata.labels.color") != "red" || left.version(t) != toBlue.version(t) {
+			t.Errorf("left: %v, want the state before under version %d", left["metadata"], toBlue.version(t))
+		}
+		if got[2].object.version(t) != toRed.version(t) {
+			t.Errorf("entered again: %v", got[2].object["metadata"])
+		}
+	})
+	t.Run("the other view", func(t *testing.T) {
+		c := core.want("ADDED a")[0]
+		if c.object.text("apiVersion") != "v1" || c.object.text("message") != "hello" || c.object.version(t) != created.version(t) {
+			t.Errorf("object %v", c.object)
+		}
+	})
+	t.Run("leaving by finalizer", func(t *testing.T) {
+		s.create(t, ns, "f", `{"metadata":{"finalizers":["example.com/f"]}}`)
+		s.delete(t, path+"/f", "").expect(http.StatusOK)
+		s.patch(t, path+"/f", typeMerge, `{"metadata":{"finalizers":null}}`).expect(http.StatusOK)
+		got := all.want("ADDED f", "MODIFIED f", "DELETED f")
+		if got[1].object.text("metadata.deletionTimestamp") == "" {
+			t.Errorf("object %v", got[1].object)
+		}
+	})
+	t.Run("the collection", func(t *testing.T) {
+		s.create(t, ns, "c1")
+		s.create(t, ns, "c2")
+		all.want("ADDED c1", "ADDED c2")
+		s.delete(t, path, "").expect(http.StatusOK)
+		got := map[string]bool{all.next().String(): true, all.next().String(): true}
+		if !got["DELETED c1"] || !got["DELETED c2"] {
+			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("bookmark", func(t *testing.T) {
+		w := s.watch(t, path+"?watch=true&allowWatchBookmarks=true")
+		c := w.want(bookmark)[0]
+		rv := c.object.text("metadata.resourceVersion")
+		equalJSON(t, "bookmark", c.object, `{"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"resourceVersion":"`+rv+`",
+			"annotations":{"k8s.io/initial-events-end":"true"}},"eventTime":null,"regarding":{},"deprecatedSource":{},
+			"deprecatedFirstTimestamp":null,"deprecatedLastTimestamp":null}`)
+	})
+	t.Run("two watchers see one order", func(t *testing.T) {
+		one, two := s.watch(t, path+"?watch=true&resourceVersion="+from), s.watch(t, eventsV1+"/events?watch=true&resourceVersion="+from)
+		for range 15 {
+			a, b := one.next(), two.next()
+			if a.String() != b.String() || a.object.version(t) != b.object.version(t) {
+				t.Fatalf("%s at %d, %s at %d", a, a.object.version(t), b, b.object.version(t))
+			}
+		}
+	})
+	t.Run("from before a restart", func(t *testing.T) {
+		s.restart(t)
+		w := s.watch(t, path+"?watch=true&resourceVersion="+from)
+		w.want("ADDED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "ADDED b", "DELETED b", "DELETED a")
+	})
+}
+
+// TestWatchProtobuf is about binary frames (4.1): four bytes of length, then a
+// bare WatchEvent whose object has its envelope.
+func TestWatchProtobuf(t *testing.T) {
+	t.Parallel()
+	s, ns := start(t), namespace(t)
+	want := s.create(t, ns, "a")
+	for _, accept := range []string{typeProtobuf, typeProtobuf + ";stream=watch"} {
+		res, err := s.plain.Do(s.request(t, call{method: "GET", path: in(eventsV1, ns) + "?watch=true&allowWatchBookmarks=true", accept: accept}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := res.Header.Get("Content-Type"); got != typeProtobuf+";stream=watch" {
+			t.Errorf("Content-Type %s", got)
+		}
+		for _, kind := range []string{"ADDED", bookmark} {
+			var length [4]byte
+			if _, err := io.ReadFull(res.Body, length[:]); err != nil {
+				t.Fatal(err)
+			}
+			frame := make([]byte, binary.BigEndian.Uint32(length[:]))
+			if _, err := io.ReadFull(res.Body, frame); err != nil {
+				t.Fatal(err)
+			}
+			var outer metav1.WatchEvent
+			if err := outer.Unmarshal(frame); err != nil {
+				t.Fatal(err)
+			}
+			ev := unwrap(t, outer.Object.Raw)
+			if outer.Type != kind {
+				t.Errorf("got %s, want %s", outer.Type, kind)
+			}
+			if kind == "ADDED" && (ev.Name != "a" || ev.ResourceVersion != want.text("metadata.resourceVersion") || ev.Note != "hello") {
+				t.Errorf("object %v", ev)
+			}
+			if kind == bookmark && ev.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
+				t.Errorf("bookmark %v", ev)
+			}
+		}
+		res.Body.Close()
+	}
+}
+
+// unwrap decodes an event from its protobuf envelope.
+func unwrap(t *testing.T, raw []byte) *eventsv1.Event {
+	t.Helper()
+	body, ok := strings.CutPrefix(string(raw), "k8s\x00")
+	if !ok {
+		t.Fatalf("no envelope: %q", raw)
+	}
+	var unknown runtime.Unknown
+	if err := unknown.Unmarshal([]byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	if unknown.APIVersion != "events.k8s.io/v1" || unknown.Kind != "Event" {
+		t.Fatalf("envelope of %s %s", unknown.APIVersion, unknown.Kind)
+	}
+	var ev eventsv1.Event
+	if err := ev.Unmarshal(unknown.Raw); err != nil {
+		t.Fatal(err)
+	}
+	return &ev
+}
+
+// TestWatchForms is about watches of tables and of metadata (4.4).
+func TestWatchForms(t *testing.T) {
+	t.Parallel()
+	s, ns := start(t), namespace(t)
+	path := in(eventsV1, ns)
+	s.create(t, ns, "a")
+	s.create(t, ns, "b")
+	t.Run("table", func(t *testing.T) {
+		w := s.watchAs(t, path+"?watch=true&allowWatchBookmarks=true", typeJSON+";as=Table;g=meta.k8s.io;v=v1")
+		got := w.want("ADDED", "ADDED", bookmark)
+		if columns, _ := got[0].object["columnDefinitions"].([]any); len(columns) != 10 || got[0].object.text("kind") != "Table" {
+			t.Errorf("first %v", got[0].object)
+		}
+		if v, ok := got[1].object["columnDefinitions"]; !ok || v != nil {
+			t.Errorf("columns of the second: %v", v)
+		}
+		if got[0].object.text("rows.0.object.kind") != "PartialObjectMetadata" || got[0].object.text("rows.0.object.metadata.name") != "a" {
+			t.Errorf("row object %v", got[0].object.at("rows.0.object"))
+		}
+		if got[0].object.text("metadata.resourceVersion") != got[0].object.text("rows.0.object.metadata.resourceVersion") {
+			t.Errorf("version %v", got[0].object["metadata"])
+		}
+		equalJSON(t, "bookmark cells", got[2].object.at("rows.0.cells"), `["<unknown>","","","","","","","<unknown>",1,""]`)
+		if o := object(got[2].object.at("rows.0.object").(map[string]any)); annotation(o, metav1.InitialEventsAnnotationKey) != "true" {
+			t.Errorf("bookmark %v", got[2].object)
+		}
+	})
+	t.Run("table, no objects", func(t *testing.T) {
+		w := s.watchAs(t, path+"?watch=true&allowWatchBookmarks=true&includeObject=None", typeJSON+";as=Table;g=meta.k8s.io;v=v1")
+		got := w.want("ADDED", "ADDED", bookmark)
+		if got[0].object.at("rows.0.object") != nil {
+			t.Errorf("row object %v", got[0].object.at("rows.0.object"))
+		}
+		if o, _ := got[2].object.at("rows.0.object").(map[string]any); annotation(o, metav1.InitialEventsAnnotationKey) != "true" {
+			t.Errorf("bookmark %v", got[2].object)
+		}
+	})
+	t.Run("metadata", func(t *testing.T) {
+		w := s.watchAs(t, path+"?watch=true&allowWatchBookmarks=true", typeJSON+";as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+		for _, c := range w.want("ADDED a", "ADDED b", bookmark) {
+			if c.object.text("kind") != "PartialObjectMetadata" || c.object["regarding"] != nil {
+				t.Errorf("object %v", c.object)
+			}
+		}
+	})
+	t.Run("errors stay a Status", func(t *testing.T) {
+		w := s.watchAs(t, path+"?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99999999", typeJSON+";as=Table;g=meta.k8s.io;v=v1")
+		if c := w.want("ERROR")[0]; c.object.text("kind") != "Status" {
+			t.Errorf("object %v", c.object)
+		}
+	})
+	t.Run("table in protobuf", func(t *testing.T) {
+		refusal{call: call{method: "GET", path: path + "?watch=true", accept: typeProtobuf + ";as=Table;g=meta.k8s.io;v=v1"}, code: 406, reason: metav1.StatusReasonNotAcceptable}.check(t, s)
+	})
+	t.Run("never compressed, never indented", func(t *testing.T) {
+		req := s.request(t, call{method: "GET", path: path + "?watch=true&pretty=true&timeoutSeconds=1", header: map[string]string{"Accept-Encoding": "gzip"}})
+		res, err := s.plain.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil || res.Header.Get("Content-Encoding") != "" || strings.Count(string(body), "\n") != 2 {
+			t.Errorf("%v, %v: %s", err, res.Header, body)
+		}
+	})
+}
