@@ -1,0 +1,97 @@
+package main
+
+import (
+	"net/url"
+	"time"
+
+	"tidings.example/shared/service"
+)
+
+// settings is the one table of commands, flags, environment variables
+// (EVENTSVC_ and the flag's name), defaults and help.
+type settings struct {
+	Serve       serve       `cmd:"" default:"withargs" help:"Serve the Events API (the default command)."`
+	Healthcheck healthcheck `cmd:"" help:"Ask a running eventsvc whether it is ready."`
+	Version     version     `cmd:"" help:"Print the version."`
+}
+
+// serve holds the settings of the service.
+type serve struct {
+	ListenHTTP  string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Serve the API over HTTP here; empty: not at all."`
+	ListenHTTPS string `placeholder:"HOST:PORT" help:"Serve the API over HTTPS here; kubectl sends no token over plain HTTP."`
+	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Serve probes in detail and metrics here; empty: not at all."`
+
+	TLSCertFile   string   `name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
+	TLSKeyFile    string   `name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
+	TLSSelfSigned bool     `name:"tls-self-signed" help:"Make and keep a local certificate authority and a certificate under tls/ in the data directory."`
+	TLSHosts      []string `name:"tls-hosts" default:"localhost,127.0.0.1,::1,eventsvc" placeholder:"NAME,..." help:"Names and addresses in the self-signed certificate."`
+
+	DataDir   string        `default:"var/eventsvc" placeholder:"DIR" help:"Where events are kept."`
+	Retention time.Duration `default:"168h" help:"How long an event lives after its last change; 0: for ever."`
+
+	GroupDomain       string   `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
+	CoreAPI           bool     `name:"core-api" default:"true" negatable:"" help:"Serve the same events as core /api/v1 too."`
+	EventTypes        []string `default:"Normal,Warning" placeholder:"TYPE,..." help:"What type may be in events.GROUP-DOMAIN/v1."`
+	RequireNamespaces bool     `help:"Refuse new events in namespaces that are neither well-known, nor named by --namespaces, nor hold events already."`
+	Namespaces        []string `placeholder:"NAME,..." help:"Namespaces that exist although they hold no events yet."`
+
+	Issuer            string        `placeholder:"ISSUER" help:"Issuer of the tokens that are accepted: their iss claim, to the letter."`
+	JWKSURL           string        `name:"jwks-url" placeholder:"URL" help:"Where the issuer's keys are. Default: from the issuer's metadata (RFC 8414)."`
+	JWKSAllowHTTPHost []string      `name:"jwks-allow-http-host" placeholder:"HOST,..." help:"Hosts whose keys may be fetched over plain HTTP, besides loopback addresses."`
+	Audience          []string      `placeholder:"AUD,..." help:"Accept only tokens for one of these audiences. Default: any."`
+	MaxTokenLife      time.Duration `default:"1h" help:"Refuse tokens that are made to live longer than this."`
+	ClockSkew         time.Duration `default:"5s" help:"How far the issuer's clock may differ."`
+
+	MaxWatches       int `default:"20000" help:"Open watches in all."`
+	MaxClientWatches int `default:"4096" help:"Open watches of one client."`
+
+	StopDelay   time.Duration `default:"0s" help:"Serve on for so long after a stop signal, not ready, so that load balancers notice."`
+	StopTimeout time.Duration `default:"20s" help:"Bound of a graceful stop."`
+	LogFormat   string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
+	LogLevel    string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
+}
+
+// check finds settings that are missing or contradict each other, naming both.
+func (s *serve) check() error {
+	switch {
+	case s.ListenHTTP == "" && s.ListenHTTPS == "":
+		return service.Usagef("--listen-http and --listen-https are both empty: set at least one, or nobody can reach the API")
+	case s.Issuer == "":
+		return service.Usagef("--issuer is not set: name whose tokens to accept, for instance --issuer=http://127.0.0.1:9000")
+	case s.JWKSURL == "" && !isURL(s.Issuer):
+		return service.Usagef("--issuer %q is no http(s) URL whose metadata could name the keys, and --jwks-url is not set: set --jwks-url", s.Issuer)
+	case s.JWKSURL != "" && !isURL(s.JWKSURL):
+		return service.Usagef("--jwks-url %q is no http(s) URL", s.JWKSURL)
+	case (s.TLSCertFile == "") != (s.TLSKeyFile == ""):
+		return service.Usagef("--tls-cert-file and --tls-key-file go together: set both or none")
+	case s.TLSSelfSigned && s.TLSCertFile != "":
+		return service.Usagef("--tls-self-signed and --tls-cert-file exclude each other: set one of them")
+	case s.ListenHTTPS != "" && !s.TLSSelfSigned && s.TLSCertFile == "":
+		return service.Usagef("--listen-https needs a certificate: set --tls-cert-file and --tls-key-file, or --tls-self-signed")
+	case s.ListenHTTPS == "" && s.TLSCertFile != "":
+		return service.Usagef("--tls-cert-file is set but --listen-https is not: set --listen-https too, or neither")
+	case s.ListenHTTPS == "" && s.TLSSelfSigned:
+		return service.Usagef("--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither")
+	case s.DataDir == "":
+		return service.Usagef("--data-dir is empty: name the directory to keep events in")
+	case s.Retention < 0:
+		return service.Usagef("--retention %s is negative: set a duration such as 168h, or 0 to keep events for ever", s.Retention)
+	case len(s.Namespaces) > 0 && !s.RequireNamespaces:
+		return service.Usagef("--namespaces has no effect without --require-namespaces: set both or none")
+	}
+	return nil
+}
+
+func isURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+// healthcheck asks the admin listener, for containers without a shell.
+type healthcheck struct {
+	ListenAdmin string        `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"The admin listener of the service that is asked."`
+	Wait        time.Duration `default:"0s" help:"Ask again for so long until it is ready."`
+}
+
+// version prints what this binary is.
+type version struct{}

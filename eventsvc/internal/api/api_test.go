@@ -1,0 +1,342 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/shared/bearer"
+	"tidings.example/shared/service"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const (
+	eventsPath = "/apis/events.k8s.io/v1/namespaces/default/events"
+	corePath   = "/api/v1/namespaces/default/events"
+)
+
+// world is a server over a real store in a directory that survives restarts.
+type world struct {
+	t      *testing.T
+	dir    string
+	config api.Config
+	db     *bolt.DB
+	server *api.Server
+}
+
+func newWorld(t *testing.T, changes ...func(*api.Config)) *world {
+	t.Helper()
+	c, err := codec.New("k8s.io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: t.TempDir(), config: api.Config{
+		Codec: c, CoreAPI: true, Version: "test", Verify: verify,
+		Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
+	}}
+	for _, change := range changes {
+		change(&w.config)
+	}
+	w.start()
+	t.Cleanup(w.stop)
+	return w
+}
+
+// verify knows the tokens "good" and "other".
+func verify(_ context.Context, token string) (*bearer.Caller, error) {
+	switch token {
+	case "good", "other":
+		return &bearer.Caller{Issuer: "https://issuer.example", Subject: token, ClientID: token, Scopes: []string{"events"}}, nil
+	}
+	return nil, &bearer.Error{Reason: "unknown token", Status: http.StatusUnauthorized}
+}
+
+func (w *world) start() {
+	w.t.Helper()
+	var err error
+	if w.db, err = bolt.Open(bolt.Options{Dir: w.dir}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.config.Store = w.db
+	if w.server, err = api.New(w.config); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) stop() {
+	if err := w.db.Close(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// answer is what a request got.
+type answer struct {
+	t      *testing.T
+	code   int
+	header http.Header
+	body   []byte
+}
+
+// do sends a request with a good token. Headers are pairs of name and value.
+func (w *world) do(method, path, body string, headers ...string) *answer {
+	w.t.Helper()
+	req := httptest.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(body))
+	req.Header.Set("Authorization", "Bearer good")
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	rec := httptest.NewRecorder()
+	w.server.ServeHTTP(rec, req)
+	return &answer{w.t, rec.Code, rec.Header(), rec.Body.Bytes()}
+}
+
+// must fails the test unless the answer has the code.
+func (a *answer) must(code int) *answer {
+	a.t.Helper()
+	if a.code != code {
+		a.t.Fatalf("got %d, want %d: %s", a.code, code, a.body)
+	}
+	return a
+}
+
+// object decodes a JSON body.
+func (a *answer) object() map[string]any {
+	a.t.Helper()
+	var out map[string]any
+	if err := json.Unmarshal(a.body, &out); err != nil {
+		a.t.Fatalf("%v: %s", err, a.body)
+	}
+	return out
+}
+
+// at reads a field of a JSON body by its path, nil if it is not there.
+func (a *answer) at(path string) any {
+	a.t.Helper()
+	return field(a.object(), path)
+}
+
+func field(v any, path string) any {
+	for _, name := range strings.Split(path, ".") {
+		m, _ := v.(map[string]any)
+		v = m[name]
+	}
+	return v
+}
+
+// status decodes a Status.
+func (a *answer) status() metav1.Status {
+	a.t.Helper()
+	var st metav1.Status
+	if err := json.Unmarshal(a.body, &st); err != nil {
+		a.t.Fatalf("%v: %s", err, a.body)
+	}
+	return st
+}
+
+// names are those of the items of a list.
+func (a *answer) names() []string {
+	a.t.Helper()
+	names := []string{}
+	items, ok := a.at("items").([]any)
+	if !ok {
+		a.t.Fatalf("no list: %s", a.body)
+	}
+	for _, item := range items {
+		names = append(names, field(item, "metadata.name").(string))
+	}
+	return names
+}
+
+// equal fails the test with a difference.
+func equal(t *testing.T, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("(-want +got)\n%s", diff)
+	}
+}
+
+// newEvent is a good event of events/v1 as JSON, with more members put in.
+func newEvent(name string, more ...string) string {
+	return `{"metadata":{"name":"` + name + `","labels":{"app":"` + name + `"}},"eventTime":"2026-01-02T03:04:05.000006Z",` +
+		`"reportingController":"example.com/ctl","reportingInstance":"ctl-1","action":"Do","reason":"Because","type":"Normal",` +
+		`"note":"hello","regarding":{"kind":"Pod","namespace":"default","name":"p1"}` + strings.Join(append([]string{""}, more...), ",") + `}`
+}
+
+// create stores good events under names and returns the last one's resourceVersion.
+func (w *world) create(names ...string) string {
+	w.t.Helper()
+	var rv string
+	for _, name := range names {
+		rv = w.do("POST", eventsPath, newEvent(name)).must(201).at("metadata.resourceVersion").(string)
+	}
+	return rv
+}
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got)\n%s", name, diff)
+	}
+}
+
+// stream is an open watch over a real connection.
+type stream struct {
+	t      *testing.T
+	resp   *http.Response
+	lines  *bufio.Scanner
+	cancel context.CancelFunc
+}
+
+// serve puts the server on a real connection.
+func (w *world) serve() *httptest.Server {
+	srv := httptest.NewServer(w.server)
+	w.t.Cleanup(srv.Close)
+	return srv
+}
+
+// watch opens a watch; path has the query.
+func (w *world) watch(srv *httptest.Server, path string, headers ...string) *stream {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+path, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer good")
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s := &stream{t: w.t, resp: resp, lines: bufio.NewScanner(resp.Body), cancel: cancel}
+	s.lines.Buffer(nil, 4<<20)
+	w.t.Cleanup(s.close)
+	return s
+}
+
+func (s *stream) close() {
+	s.cancel()
+	_ = s.resp.Body.Close()
+}
+
+// change is one event of a watch, as tests compare it.
+type change struct{ Type, Name, Note string }
+
+// next reads the next event of a JSON watch.
+func (s *stream) next() (kind string, object map[string]any) {
+	s.t.Helper()
+	if !s.lines.Scan() {
+		s.t.Fatalf("the watch ended: %v", s.lines.Err())
+	}
+	var event struct {
+		Type   string
+		Object map[string]any
+	}
+	if err := json.Unmarshal(s.lines.Bytes(), &event); err != nil {
+		s.t.Fatalf("%v: %s", err, s.lines.Bytes())
+	}
+	return event.Type, event.Object
+}
+
+// take reads n events.
+func (s *stream) take(n int) []change {
+	s.t.Helper()
+	var changes []change
+	for range n {
+		kind, object := s.next()
+		c := change{Type: kind}
+		c.Name, _ = field(object, "metadata.name").(string)
+		c.Note, _ = object["note"].(string)
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+// ended fails the test unless the watch ends cleanly now.
+func (s *stream) ended() {
+	s.t.Helper()
+	if s.lines.Scan() {
+		s.t.Fatalf("another event: %s", s.lines.Bytes())
+	}
+	if err := s.lines.Err(); err != nil {
+		s.t.Fatalf("not a clean end: %v", err)
+	}
+}
+
+func TestLifeOfAnEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := w.do("POST", eventsPath, newEvent("e1")).must(201)
+	equal(t, made.at("kind"), any("Event"))
+	equal(t, made.at("apiVersion"), any("events.k8s.io/v1"))
+	equal(t, made.at("metadata.namespace"), any("default"))
+	rv := made.at("metadata.resourceVersion").(string)
+
+	got := w.do("GET", eventsPath+"/e1", "").must(200)
+	equal(t, got.object(), made.object())
+	equal(t, w.do("GET", corePath+"/e1", "").must(200).at("message"), any("hello"))
+	equal(t, w.do("GET", eventsPath, "").must(200).names(), []string{"e1"})
+	equal(t, w.do("GET", "/apis/events.k8s.io/v1/events", "").must(200).names(), []string{"e1"})
+
+	patched := w.do("PATCH", eventsPath+"/e1", `{"series":{"count":2,"lastObservedTime":"2026-01-02T03:05:05.000000Z"}}`,
+		"Content-Type", "application/strategic-merge-patch+json").must(200)
+	equal(t, patched.at("series.count"), any(2.0))
+	if patched.at("metadata.resourceVersion") == rv {
+		t.Error("a patch that changes something keeps the resourceVersion")
+	}
+
+	put := w.do("PUT", eventsPath+"/e1", newEvent("e1", `"series":{"count":3,"lastObservedTime":"2026-01-02T03:05:05.000000Z"}`)).must(200)
+	equal(t, put.at("series.count"), any(3.0))
+
+	gone := w.do("DELETE", eventsPath+"/e1", "").must(200).status()
+	equal(t, gone.Details, &metav1.StatusDetails{
+		Name: "e1", Group: "events.k8s.io", Kind: "events", UID: gone.Details.UID,
+	})
+	w.do("GET", eventsPath+"/e1", "").must(404)
+	equal(t, w.do("GET", eventsPath, "").must(200).names(), []string{})
+}
+
+func TestEverythingSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rv := w.create("a", "b")
+	before := w.do("GET", eventsPath, "").must(200)
+	w.stop()
+	w.start()
+	equal(t, w.do("GET", eventsPath, "").must(200).object(), before.object())
+	w.create("c")
+	s := w.watch(w.serve(), eventsPath+"?watch=1&resourceVersion="+rv)
+	equal(t, s.take(1), []change{{"ADDED", "c", "hello"}})
+}

@@ -1,0 +1,166 @@
+// Command eventsvc serves a Kubernetes-style Events API on an embedded store.
+// See README.md for its settings.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/shared/bearer"
+	"tidings.example/shared/service"
+)
+
+func main() {
+	ctx, stop := service.Signals(context.Background())
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr, nil)
+	stop()
+	os.Exit(service.ExitCode(err))
+}
+
+// listening is told the address of every listener by its setting.
+type listening func(setting string, addr net.Addr)
+
+// run is the whole program: it parses the settings and runs the command until
+// ctx ends. Errors are printed.
+func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, tell listening) error {
+	var s settings
+	parsed, err := service.Parse("eventsvc", "EVENTSVC", "A Kubernetes-style Events API on an embedded store.", &s, args, stdout, stderr)
+	if err != nil {
+		return err // printed already
+	}
+	switch parsed.Command() {
+	case "healthcheck":
+		err = s.Healthcheck.run(ctx)
+	case "version":
+		_, err = fmt.Fprintln(stdout, "eventsvc", buildVersion())
+	default:
+		err = s.Serve.run(ctx, stderr, tell)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "eventsvc:", err)
+	}
+	return err
+}
+
+// run serves until ctx ends.
+func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err error) {
+	if err := s.check(); err != nil {
+		return err
+	}
+	log, err := service.Logger(stderr, s.LogFormat, s.LogLevel)
+	if err != nil {
+		return err
+	}
+	bytes, err := codec.New(s.GroupDomain)
+	if err != nil {
+		return service.Usagef("--group-domain: %w", err)
+	}
+	registry := service.NewRegistry("eventsvc")
+	trusted, err := newKeys(s.Issuer, s.JWKSURL, s.JWKSAllowHTTPHost, log, registry)
+	if err != nil {
+		return service.Usagef("--jwks-url: %w", err)
+	}
+	verifier, err := bearer.New(bearer.Config{
+		Issuer: s.Issuer, Audience: s.Audience, Keys: trusted, Leeway: s.ClockSkew, MaxLife: s.MaxTokenLife,
+	})
+	if err != nil {
+		return service.Usagef("--issuer: %w", err)
+	}
+	if len(s.Audience) == 0 {
+		log.Warn("--audience is not set: tokens of the issuer that are meant for other services are accepted too")
+	}
+	certificate, err := s.certificate()
+	if err != nil {
+		return err
+	}
+	db, err := bolt.Open(bolt.Options{
+		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Log: log, Registry: registry,
+	})
+	if err != nil {
+		return fmt.Errorf("--data-dir %s: %w", s.DataDir, err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	health := &service.Health{}
+	health.Add("keys", trusted.Ready)
+	health.Add("store", db.Ready)
+	server, err := api.New(api.Config{
+		Store: db, Codec: bytes, Rules: event.Rules{Types: s.EventTypes}, Verify: verifier.Verify,
+		CoreAPI: s.CoreAPI, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
+		Probe: health.Handler, MaxWatches: s.MaxWatches, MaxClientWatches: s.MaxClientWatches,
+		Log: log, Registry: registry,
+	})
+	if err != nil {
+		return err
+	}
+	handler := service.Access(log, registry, server)
+	return service.Run(ctx, service.Config{
+		Name: "eventsvc", Log: log, Health: health,
+		Endpoints: []service.Endpoint{
+			{Setting: "--listen-http", Addr: s.ListenHTTP, Handler: handler, Streaming: true, OnListen: tell.of("--listen-http")},
+			{Setting: "--listen-https", Addr: s.ListenHTTPS, Handler: handler, Streaming: true, TLS: certificate, OnListen: tell.of("--listen-https")},
+			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: service.Admin(health, registry), OnListen: tell.of("--listen-admin")},
+		},
+		Tasks: []func(context.Context) error{trusted.Run},
+		Drain: server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
+	})
+}
+
+func (t listening) of(setting string) func(net.Addr) {
+	if t == nil {
+		return nil
+	}
+	return func(a net.Addr) { t(setting, a) }
+}
+
+// certificate is what HTTPS is served with, nil if it is not.
+func (s *serve) certificate() (*tls.Config, error) {
+	switch {
+	case s.ListenHTTPS == "":
+		return nil, nil
+	case s.TLSSelfSigned:
+		config, _, err := service.SelfSigned(filepath.Join(s.DataDir, "tls"), s.TLSHosts, time.Now())
+		if err != nil {
+			return nil, fmt.Errorf("--tls-self-signed: %w", err)
+		}
+		return config, nil
+	default:
+		config, err := service.CertFiles(s.TLSCertFile, s.TLSKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert-file, --tls-key-file: %w", err)
+		}
+		return config, nil
+	}
+}
+
+// run asks the admin listener's readiness probe.
+func (h *healthcheck) run(ctx context.Context) error {
+	host, port, err := net.SplitHostPort(h.ListenAdmin)
+	if err != nil {
+		return service.Usagef("--listen-admin %q: %w", h.ListenAdmin, err)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // all addresses are listened on, so this one too
+	}
+	return service.Healthcheck(ctx, "http://"+net.JoinHostPort(host, port)+"/readyz", h.Wait)
+}
+
+// buildVersion is the version that the Go tool put into the binary.
+func buildVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(unknown)"
+}
