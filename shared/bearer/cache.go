@@ -1,0 +1,65 @@
+package bearer
+
+import (
+	"crypto/rsa"
+	"crypto/sha256"
+	"sync"
+)
+
+// remembered is a verified token: who sent it and the key that signed it.
+type remembered struct {
+	caller *Caller
+	key    *rsa.PublicKey
+}
+
+// entryOverhead is about what an entry takes beside the texts of its caller, which are never longer than the token.
+const entryOverhead = 512
+
+// cache remembers verified tokens in two generations. When the young one has used half of the memory it becomes the old
+// one, whose content is dropped unless it was asked for meanwhile: tokens in use stay, expired ones go, and no entry needs
+// a timer or a list. Only good tokens get in, so nobody without one can push others out.
+type cache struct {
+	mu         sync.Mutex
+	half       int // bytes of a generation
+	used       int // bytes of the young one
+	young, old map[[sha256.Size]byte]sized
+}
+
+type sized struct {
+	remembered
+	size int
+}
+
+func newCache(bytes int) *cache {
+	return &cache{half: bytes / 2, young: map[[sha256.Size]byte]sized{}}
+}
+
+func (c *cache) get(sum [sha256.Size]byte) (remembered, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.young[sum]; ok {
+		return e.remembered, true
+	}
+	e, ok := c.old[sum]
+	if ok {
+		delete(c.old, sum)
+		c.add(sum, e)
+	}
+	return e.remembered, ok
+}
+
+func (c *cache) put(sum [sha256.Size]byte, r remembered, tokenLength int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(sum, sized{r, entryOverhead + tokenLength})
+}
+
+func (c *cache) add(sum [sha256.Size]byte, e sized) {
+	if c.used+e.size > c.half {
+		c.old, c.young, c.used = c.young, map[[sha256.Size]byte]sized{}, 0
+	}
+	if _, replaced := c.young[sum]; !replaced {
+		c.used += e.size
+	}
+	c.young[sum] = e
+}

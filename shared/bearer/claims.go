@@ -1,0 +1,124 @@
+package bearer
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// checkClaims checks the payload of a token whose signature is good. A type that is wrong is refused even where the claim
+// is optional: the issuer and we would not mean the same.
+func (v *Verifier) checkClaims(data []byte) (*Caller, *Error) {
+	claims, err := decodeObject(data)
+	if err != nil {
+		return nil, invalidToken("payload damaged")
+	}
+	caller := &Caller{}
+	for _, check := range []func(object, *Caller) *Error{v.checkIssuer, v.checkAudience, v.checkTimes, v.checkNames, v.checkScope} {
+		if refusal := check(claims, caller); refusal != nil {
+			return nil, refusal
+		}
+	}
+	// A token bound to a key of its sender (RFC 7800) is worth nothing without the proof, which we do not ask for.
+	if claims.has("cnf") {
+		return nil, invalidToken("sender-constrained")
+	}
+	return caller, nil
+}
+
+func (v *Verifier) checkIssuer(claims object, caller *Caller) *Error {
+	issuer, ok := claims.text("iss")
+	if !ok || issuer != v.Issuer {
+		return invalidToken("other issuer")
+	}
+	caller.Issuer = v.Issuer
+	return nil
+}
+
+func (v *Verifier) checkAudience(claims object, caller *Caller) *Error {
+	if !claims.has("aud") {
+		if len(v.Audience) > 0 {
+			return invalidToken("other audience")
+		}
+		return nil
+	}
+	audience, ok := claims.textOrTexts("aud")
+	if !ok {
+		return invalidToken("claim malformed")
+	}
+	meant := func(name string) bool { return slices.Contains(v.Audience, name) }
+	if len(v.Audience) > 0 && !slices.ContainsFunc(audience, meant) {
+		return invalidToken("other audience")
+	}
+	caller.Audience = audience
+	return nil
+}
+
+func (v *Verifier) checkTimes(claims object, caller *Caller) *Error {
+	expires, expOK := claims.date("exp")
+	issued, iatOK := claims.date("iat")
+	notBefore, nbfOK := claims.date("nbf")
+	if !expOK || !iatOK || !nbfOK && claims.has("nbf") {
+		return invalidToken("time missing or malformed")
+	}
+	latest := v.Now().Add(v.Leeway)
+	switch {
+	case v.expired(expires):
+		return invalidToken("expired")
+	case issued.After(latest) || nbfOK && notBefore.After(latest):
+		return invalidToken("not valid yet")
+	case !expires.After(issued) || nbfOK && notBefore.After(expires):
+		return invalidToken("times contradict each other")
+	case expires.Sub(issued) > v.MaxLife:
+		return invalidToken("lives too long")
+	}
+	caller.IssuedAt, caller.Expires = issued, expires
+	return nil
+}
+
+// expired says whether a token is over: the current time must be before exp (RFC 7519 section 4.1.4).
+func (v *Verifier) expired(expires time.Time) bool {
+	return !v.Now().Before(expires.Add(v.Leeway))
+}
+
+// checkNames checks sub, client_id and jti. They end up in logs, messages and rules.
+func (v *Verifier) checkNames(claims object, caller *Caller) *Error {
+	subject, ok := claims.text("sub")
+	if !ok || !isName(subject) {
+		return invalidToken("sub missing or malformed")
+	}
+	caller.Subject, caller.ClientID = subject, subject
+	if claims.has("client_id") {
+		if caller.ClientID, ok = claims.text("client_id"); !ok || !isName(caller.ClientID) {
+			return invalidToken("claim malformed")
+		}
+	}
+	if claims.has("jti") {
+		if caller.ID, ok = claims.text("jti"); !ok || !isName(caller.ID) {
+			return invalidToken("claim malformed")
+		}
+	}
+	return nil
+}
+
+func isName(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// checkScope reads the scopes: a string with blanks (RFC 8693 section 4.2) or, as some issuers write it, a list.
+func (v *Verifier) checkScope(claims object, caller *Caller) *Error {
+	if !claims.has(v.ScopeClaim) {
+		return nil
+	}
+	if scope, ok := claims.text(v.ScopeClaim); ok {
+		caller.Scopes = strings.Fields(scope)
+		return nil
+	}
+	scopes, ok := claims.texts(v.ScopeClaim)
+	if !ok {
+		return invalidToken("claim malformed")
+	}
+	caller.Scopes = scopes
+	return nil
+}

@@ -1,0 +1,21 @@
+// Package bearer decides whether the bearer token of a request (RFC 6750) is a good access token of a configured issuer,
+// and who sent it. It is the only place that verifies tokens, and it fails closed.
+//
+// Tokens are RS256-signed JWTs in compact form. What is checked, in this order:
+//
+//	length, three parts, strict base64url             nothing is decoded twice or differently
+//	header: no duplicate names, alg RS256, typ, kid,  RFC 8725 sections 3.1, 3.11; RFC 7515 section 4
+//	        no crit, b64, zip, cty
+//	key: known to this issuer's key set               jku, jwk, x5u and x5c of the header are never looked at
+//	signature                                         by jwx, with the algorithm fixed by us
+//	claims: no duplicate names, iss, aud, sub, exp,   RFC 9068 section 4; RFC 8725 sections 3.8 to 3.10
+//	        iat, nbf, longest life, no cnf
+//
+// All but the signature is done here and not by the JOSE library, because libraries are lenient where it matters
+// (duplicate members, padding, unknown algorithms, missing claims). Callers learn nothing of the reason; it is for logs
+// and metrics.
+//
+// A verified token is remembered by its SHA-256 until it expires or its key leaves the key set, so that a repeat costs
+// about a microsecond. A bearer token may be replayed until it expires, and one of a client that was deleted stays good
+// until then: tokens are short-lived for that reason.
+package bearer

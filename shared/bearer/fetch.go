@@ -1,0 +1,162 @@
+package bearer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	maxRedirects    = 3
+	defaultTimeout  = 5 * time.Second
+	defaultMaxBytes = 512 << 10
+)
+
+// source fetches documents of an issuer: in bounded time and size, never over plain HTTP through a network unless that
+// was allowed, and never from another host than the one that was asked.
+type source struct {
+	client   *http.Client
+	timeout  time.Duration
+	maxBytes int64
+}
+
+func newSource(client *http.Client, timeout time.Duration, maxBytes int64) source {
+	own := http.Client{}
+	if client != nil {
+		own = *client
+	}
+	own.CheckRedirect = sameHost
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	if maxBytes <= 0 {
+		maxBytes = defaultMaxBytes
+	}
+	return source{client: &own, timeout: timeout, maxBytes: maxBytes}
+}
+
+func sameHost(req *http.Request, via []*http.Request) error {
+	if req.URL.Scheme != via[0].URL.Scheme || req.URL.Host != via[0].URL.Host {
+		return errors.New("redirected to another host, which is refused")
+	}
+	if len(via) > maxRedirects {
+		return errors.New("redirected too often")
+	}
+	return nil
+}
+
+// get fetches one document and how long it may be kept; 0 where the answer does not say.
+func (s source) get(ctx context.Context, address string) ([]byte, time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, 0, fmt.Errorf("%s answered %d", address, resp.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, s.maxBytes+1))
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", address, err)
+	}
+	if int64(len(body)) > s.maxBytes {
+		return nil, 0, fmt.Errorf("%s answered more than %d bytes", address, s.maxBytes)
+	}
+	return body, maxAge(resp.Header), nil
+}
+
+// maxAge is the max-age of Cache-Control (RFC 9111 section 5.2.2.1).
+func maxAge(header http.Header) time.Duration {
+	for _, directive := range strings.Split(header.Get("Cache-Control"), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
+		if strings.EqualFold(name, "max-age") {
+			if seconds, err := strconv.ParseInt(strings.Trim(value, `"`), 10, 32); err == nil && seconds > 0 {
+				return time.Duration(seconds) * time.Second
+			}
+		}
+	}
+	return 0
+}
+
+// checkAddress allows https, and http to this machine and to hosts that were named: whoever can change the keys on their
+// way can sign tokens.
+func checkAddress(address string, allowHTTPHosts []string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is no URL: %w", address, err)
+	case u.Host == "" || u.User != nil:
+		return fmt.Errorf("%q is no URL of the form https://host/path", address)
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme != "http":
+		return fmt.Errorf("%q is neither an https nor an http URL", address)
+	}
+	host := u.Hostname()
+	ip := net.ParseIP(host)
+	if host == "localhost" || ip != nil && ip.IsLoopback() || slices.Contains(allowHTTPHosts, host) {
+		return nil
+	}
+	return fmt.Errorf("%q is plain HTTP to another machine: use https, or allow the host %q where the network is trusted", address, host)
+}
+
+// DiscoverJWKS asks the metadata of an issuer for the address of its keys: RFC 8414 section 3 first, then OpenID Connect
+// Discovery. The metadata must name the very issuer that was asked for (RFC 8414 section 3.3). A nil client is the default
+// one.
+func DiscoverJWKS(ctx context.Context, issuer string, client *http.Client, allowHTTPHosts []string) (string, error) {
+	if err := checkAddress(issuer, allowHTTPHosts); err != nil {
+		return "", fmt.Errorf("issuer: %w", err)
+	}
+	u, err := url.Parse(issuer)
+	if err != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("issuer: %q has a query or a fragment", issuer)
+	}
+	path := strings.TrimSuffix(u.EscapedPath(), "/")
+	base := u.Scheme + "://" + u.Host
+	s := newSource(client, 0, 0)
+	var failures []error
+	for _, address := range []string{
+		base + "/.well-known/oauth-authorization-server" + path,
+		base + path + "/.well-known/openid-configuration",
+	} {
+		body, _, err := s.get(ctx, address)
+		if err == nil {
+			return jwksURI(body, issuer, allowHTTPHosts)
+		}
+		failures = append(failures, err)
+	}
+	return "", fmt.Errorf("metadata of issuer %s: %w", issuer, errors.Join(failures...))
+}
+
+func jwksURI(metadata []byte, issuer string, allowHTTPHosts []string) (string, error) {
+	m, err := decodeObject(metadata)
+	if err != nil {
+		return "", fmt.Errorf("metadata of issuer %s: %w", issuer, err)
+	}
+	if named, _ := m.text("issuer"); named != issuer {
+		return "", fmt.Errorf("metadata of issuer %s names another issuer, %q", issuer, named)
+	}
+	uri, ok := m.text("jwks_uri")
+	if !ok {
+		return "", fmt.Errorf("metadata of issuer %s has no jwks_uri", issuer)
+	}
+	if err := checkAddress(uri, allowHTTPHosts); err != nil {
+		return "", fmt.Errorf("metadata of issuer %s: jwks_uri: %w", issuer, err)
+	}
+	return uri, nil
+}

@@ -1,0 +1,241 @@
+package bearer
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/lestrrat-go/jwx/v2/jwa"
+	"github.com/lestrrat-go/jwx/v2/jws"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	maxToken = 8 << 10 // bytes; more than any access token needs, less than a header may hold
+	maxKeyID = 128
+	maxName  = 1024 // of a subject or client id
+
+	maxLeeway      = 5 * time.Minute
+	defaultMaxLife = time.Hour
+	defaultMemory  = 8 << 20
+)
+
+// Caller is who sent a verified token. It may be shared by requests and must not be changed.
+type Caller struct {
+	Issuer, Subject   string
+	ClientID          string // the client_id claim (RFC 9068 section 2.2), or the subject of a token without it
+	Audience, Scopes  []string
+	ID                string // jti, may be empty
+	KeyID             string // kid of the key that signed the token
+	IssuedAt, Expires time.Time
+}
+
+// KeySet finds the public key of an issuer by its id. An unknown id is [ErrUnknownKey]; any other error means that the
+// keys cannot be had now.
+type KeySet interface {
+	Key(ctx context.Context, kid string) (*rsa.PublicKey, error)
+}
+
+// ErrUnknownKey is the answer of a [KeySet] that has no such key.
+var ErrUnknownKey = errors.New("unknown key id")
+
+// Config says which tokens are good.
+type Config struct {
+	Issuer   string   // the exact iss; required
+	Audience []string // aud must name one of them; empty: any aud, or none, is accepted
+	Keys     KeySet   // the issuer's keys and no others; required
+
+	Leeway     time.Duration         // allowance for clocks that differ, at most 5 minutes; 0: none
+	MaxLife    time.Duration         // longest accepted exp−iat; 0: one hour
+	ScopeClaim string                // claim that holds the scopes, as a string with blanks or a list; empty: "scope"
+	CacheBytes int                   // memory for verified tokens; 0: 8 MiB
+	Registry   prometheus.Registerer // for bearer_tokens_total; may be nil
+	Now        func() time.Time      // nil: time.Now
+}
+
+// Verifier verifies the tokens of one issuer. It is safe for concurrent use.
+type Verifier struct {
+	Config
+	signature jws.Verifier
+	seen      *cache
+	outcomes  *prometheus.CounterVec
+}
+
+// New makes a [Verifier].
+func New(c Config) (*Verifier, error) {
+	switch {
+	case c.Issuer == "":
+		return nil, errors.New("bearer: no issuer configured")
+	case c.Keys == nil:
+		return nil, errors.New("bearer: no key set configured")
+	case slices.Contains(c.Audience, ""):
+		return nil, errors.New("bearer: an audience is empty")
+	case c.Leeway < 0 || c.Leeway > maxLeeway:
+		return nil, errors.New("bearer: the leeway must be between 0 and 5m: a larger one defeats expiry")
+	case c.MaxLife < 0:
+		return nil, errors.New("bearer: the maximum life of a token must not be negative")
+	}
+	if c.MaxLife == 0 {
+		c.MaxLife = defaultMaxLife
+	}
+	if c.ScopeClaim == "" {
+		c.ScopeClaim = "scope"
+	}
+	if c.CacheBytes <= 0 {
+		c.CacheBytes = defaultMemory
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	signature, err := jws.NewVerifier(jwa.RS256)
+	if err != nil {
+		return nil, err
+	}
+	return &Verifier{Config: c, signature: signature, seen: newCache(c.CacheBytes), outcomes: newOutcomes(c.Registry)}, nil
+}
+
+func newOutcomes(reg prometheus.Registerer) *prometheus.CounterVec {
+	return registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "bearer_tokens_total",
+		Help: "Tokens by outcome: remembered, verified, or the reason of the refusal.",
+	}, []string{"outcome"}))
+}
+
+// registered registers a metric, or finds the one of another verifier or key set of the same process.
+func registered[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	if reg == nil {
+		return c
+	}
+	var already prometheus.AlreadyRegisteredError
+	if err := reg.Register(c); errors.As(err, &already) {
+		if existing, ok := already.ExistingCollector.(C); ok {
+			return existing
+		}
+	} else if err != nil {
+		panic(err) // two metrics of one name: a mistake in the program, seen at its first start
+	}
+	return c
+}
+
+// Verify returns who sent the token, or an *[Error].
+func (v *Verifier) Verify(ctx context.Context, token string) (*Caller, error) {
+	caller, outcome, refusal := v.verify(ctx, token)
+	if refusal != nil {
+		v.outcomes.WithLabelValues(refusal.Reason).Inc()
+		return nil, refusal
+	}
+	v.outcomes.WithLabelValues(outcome).Inc()
+	return caller, nil
+}
+
+func (v *Verifier) verify(ctx context.Context, token string) (*Caller, string, *Error) {
+	if len(token) > maxToken {
+		return nil, "", invalidToken("too long")
+	}
+	sum := sha256.Sum256([]byte(token))
+	if hit, ok := v.seen.get(sum); ok {
+		// The key is asked for again: one that was withdrawn takes its tokens along.
+		key, refusal := v.key(ctx, hit.caller.KeyID)
+		switch {
+		case refusal != nil:
+			return nil, "", refusal
+		case v.expired(hit.caller.Expires):
+			return nil, "", invalidToken("expired")
+		case key == hit.key || key.Equal(hit.key):
+			return hit.caller, "remembered", nil
+		}
+	}
+	p, refusal := split(token)
+	if refusal != nil {
+		return nil, "", refusal
+	}
+	kid, refusal := checkHeader(p.header)
+	if refusal != nil {
+		return nil, "", refusal
+	}
+	key, refusal := v.key(ctx, kid)
+	if refusal != nil {
+		return nil, "", refusal
+	}
+	if err := v.signature.Verify([]byte(p.signed), p.signature, key); err != nil {
+		return nil, "", invalidToken("signature wrong")
+	}
+	caller, refusal := v.checkClaims(p.payload)
+	if refusal != nil {
+		return nil, "", refusal
+	}
+	caller.KeyID = kid
+	v.seen.put(sum, remembered{caller, key}, len(token))
+	return caller, "verified", nil
+}
+
+// key finds a key and tells an unknown one from a key set that cannot be had.
+func (v *Verifier) key(ctx context.Context, kid string) (*rsa.PublicKey, *Error) {
+	key, err := v.Keys.Key(ctx, kid)
+	switch {
+	case errors.Is(err, ErrUnknownKey):
+		return nil, invalidToken("key unknown")
+	case err != nil:
+		return nil, unavailable("keys unavailable")
+	}
+	return key, nil
+}
+
+// parts are the decoded parts of a token.
+type parts struct {
+	signed                     string // header and payload as they were signed
+	header, payload, signature []byte
+}
+
+// split decodes a compact JWS (RFC 7515 section 7.1) strictly: every token has exactly one spelling.
+func split(token string) (parts, *Error) {
+	texts := strings.SplitN(token, ".", 4)
+	if len(texts) != 3 {
+		return parts{}, invalidToken("not three parts")
+	}
+	p := parts{signed: token[:len(texts[0])+1+len(texts[1])]}
+	for i, part := range []*[]byte{&p.header, &p.payload, &p.signature} {
+		var err error
+		// Strict refuses stray low bits; line breaks, which Go's decoder skips, have to be refused apart.
+		if *part, err = base64.RawURLEncoding.Strict().DecodeString(texts[i]); err != nil || strings.ContainsAny(texts[i], "\r\n") {
+			return parts{}, invalidToken("not base64url")
+		}
+	}
+	return p, nil
+}
+
+// checkHeader checks the header before anything is believed and returns the key id.
+func checkHeader(data []byte) (string, *Error) {
+	header, err := decodeObject(data)
+	if err != nil {
+		return "", invalidToken("header damaged")
+	}
+	if alg, ok := header.text("alg"); !ok || alg != "RS256" {
+		return "", invalidToken("alg not RS256")
+	}
+	// Extensions we would have to understand (RFC 7515 section 4.1.11, RFC 7797), and tokens inside tokens.
+	for _, name := range []string{"crit", "b64", "zip", "cty"} {
+		if header.has(name) {
+			return "", invalidToken("header extension")
+		}
+	}
+	if header.has("typ") {
+		typ, _ := header.text("typ")
+		switch strings.ToLower(typ) { // media types are case-insensitive (RFC 7515 section 4.1.9)
+		case "jwt", "at+jwt", "application/at+jwt":
+		default:
+			return "", invalidToken("typ of another token")
+		}
+	}
+	kid, ok := header.text("kid")
+	if !ok || kid == "" || len(kid) > maxKeyID || strings.ContainsFunc(kid, unicode.IsControl) {
+		return "", invalidToken("kid missing or malformed")
+	}
+	return kid, nil
+}
