@@ -171,11 +171,19 @@ func equal(t *testing.T, got, want any) {
 	}
 }
 
-// newEvent is a good event of events/v1 as JSON, with more members put in.
+// newEvent is a good event of events/v1 as JSON, with more members behind the
+// usual ones. Metadata among them stands instead of the usual.
 func newEvent(name string, more ...string) string {
-	return `{"metadata":{"name":"` + name + `","labels":{"app":"` + name + `"}},"eventTime":"2026-01-02T03:04:05.000006Z",` +
-		`"reportingController":"example.com/ctl","reportingInstance":"ctl-1","action":"Do","reason":"Because","type":"Normal",` +
-		`"note":"hello","regarding":{"kind":"Pod","namespace":"default","name":"p1"}` + strings.Join(append([]string{""}, more...), ",") + `}`
+	members := []string{
+		`"metadata":{"name":"` + name + `","labels":{"app":"` + name + `"}}`,
+		`"eventTime":"2026-01-02T03:04:05.000006Z","reportingController":"example.com/ctl","reportingInstance":"ctl-1"`,
+		`"action":"Do","reason":"Because","type":"Normal","note":"hello"`,
+		`"regarding":{"kind":"Pod","namespace":"default","name":"p1"}`,
+	}
+	if len(more) > 0 && strings.HasPrefix(more[0], `"metadata"`) {
+		members = members[1:]
+	}
+	return "{" + strings.Join(append(members, more...), ",") + "}"
 }
 
 // create stores good events under names and returns the last one's resourceVersion.
@@ -339,4 +347,8 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 	w.create("c")
 	s := w.watch(w.serve(), eventsPath+"?watch=1&resourceVersion="+rv)
 	equal(t, s.take(1), []change{{"ADDED", "c", "hello"}})
+}
+
+func requireNamespaces(c *api.Config) {
+	c.RequireNamespaces, c.Namespaces = true, []string{"declared"}
 }

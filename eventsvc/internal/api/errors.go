@@ -146,10 +146,6 @@ func (s *Server) fail(err error, c echo.Context) {
 	if st.Details != nil && st.Details.RetryAfterSeconds > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(st.Details.RetryAfterSeconds)))
 	}
-	var refused *bearer.Error
-	if errors.As(err, &refused) && refused.Status != http.StatusServiceUnavailable {
-		h.Set("WWW-Authenticate", bearer.Challenge(err))
-	}
 	if st.Code == http.StatusForbidden {
 		h.Set("X-Content-Type-Options", "nosniff")
 	}

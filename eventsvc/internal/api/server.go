@@ -24,6 +24,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/service"
 )
 
 // Config is what a server is made of.
@@ -123,7 +124,7 @@ func (s *Server) resource(v event.View, groupPath string) *resource {
 func (s *Server) route() {
 	e := echo.New()
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.prepare, bearer.Middleware(s.Verify, s.public, s.refuse))
+	e.Use(s.prepare, bearer.Middleware(s.Verify, s.public, s.refuse), strict)
 	for _, r := range s.resources {
 		all, one := r.path+"/namespaces/:namespace/events", r.path+"/namespaces/:namespace/events/:name"
 		e.GET(r.path+"/events", r.list)
@@ -184,6 +185,20 @@ func (s *Server) prepare(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// strict refuses what the router is generous about: names with slashes in them,
+// and OPTIONS.
+func strict(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		switch {
+		case strings.Contains(c.Param("name"), "/"):
+			return echo.ErrNotFound
+		case c.Request().Method == http.MethodOptions:
+			return echo.ErrMethodNotAllowed
+		}
+		return next(c)
+	}
+}
+
 var noCache = []string{"no-cache, private"}
 
 // public tells which requests need no token: the bare probes, and the version,
@@ -199,9 +214,10 @@ func (s *Server) public(r *http.Request) bool {
 	return false
 }
 
-// refuse answers a request whose caller is not known.
+// refuse answers a request whose caller is not known. The reason is for the
+// log only.
 func (s *Server) refuse(c echo.Context, err error) error {
-	s.log.InfoContext(c.Request().Context(), "unauthenticated request", "reason", err)
+	service.Annotate(c.Request().Context(), slog.String("refused", err.Error()))
 	return err
 }
 

@@ -1,0 +1,167 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/shared/bearer"
+)
+
+// TestWithoutAToken: everything is 401 but the probes and the version, unknown
+// paths too.
+func TestWithoutAToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, c := range []struct{ method, path string }{
+		{"GET", "/"}, {"GET", "/api"}, {"GET", "/apis"}, {"GET", "/openapi/v3"}, {"GET", "/openapi/v2"}, {"GET", "/nowhere"},
+		{"GET", eventsPath}, {"GET", eventsPath + "/a"}, {"POST", eventsPath}, {"PUT", eventsPath + "/a"}, {"PATCH", eventsPath + "/a"},
+		{"DELETE", eventsPath + "/a"}, {"DELETE", eventsPath}, {"GET", eventsPath + "?watch=1"}, {"GET", corePath}, {"OPTIONS", eventsPath},
+		{"POST", "/version"}, {"POST", "/healthz"}, {"GET", "/metrics"}, {"GET", "/apis/events.k8s.io/v2"}, {"GET", "/readyz/keys"},
+	} {
+		for _, token := range []string{"", "Bearer bad", "Basic Z29vZA=="} {
+			a := w.do(c.method, c.path, "", "Authorization", token)
+			if a.code != http.StatusUnauthorized && a.code != http.StatusBadRequest || token == "Bearer bad" && a.code != 401 {
+				t.Errorf("%s %s with %q: %d %s", c.method, c.path, token, a.code, a.body)
+				continue
+			}
+			if a.header.Get("WWW-Authenticate") == "" {
+				t.Errorf("%s %s with %q: no challenge", c.method, c.path, token)
+			}
+		}
+		a := w.do(c.method, c.path, "", "Authorization", "Bearer bad").must(401)
+		equal(t, string(a.body), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`+"\n")
+	}
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/readyz?verbose", "/version"} {
+		w.do("GET", path, "", "Authorization", "").must(200)
+	}
+	equal(t, string(w.do("GET", "/livez", "", "Authorization", "").body), "ok")
+}
+
+func TestUnknownKeysAre503(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *api.Config) {
+		c.Verify = func(context.Context, string) (*bearer.Caller, error) {
+			return nil, &bearer.Error{Reason: "no keys", Status: http.StatusServiceUnavailable}
+		}
+	})
+	st := w.do("GET", eventsPath, "").must(503).status()
+	equal(t, string(st.Reason), "ServiceUnavailable")
+}
+
+func TestWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const found, method = "the server could not find the requested resource", "the server does not allow this method on the requested resource"
+	for _, c := range []struct {
+		method, path string
+		code         int
+		text         string // "": plain text
+	}{
+		{"GET", "/nowhere", 404, ""},
+		{"GET", "/apis/other.example/v1/namespaces/default/events", 404, ""},
+		{"GET", "/apis/events.k8s.iox", 404, ""},
+		{"GET", "/apis/events.k8s.io/v2", 404, found},
+		{"GET", "/apis/events.k8s.io/v1beta1/events", 404, found},
+		{"GET", "/apis/events.k8s.io/v1/pods", 404, found},
+		{"GET", "/api/v1/namespaces/default/pods", 404, found},
+		{"GET", eventsPath + "/a/status", 404, found},
+		{"GET", eventsPath + "/a%2Fb", 404, found},
+		{"GET", eventsPath + "/a", 404, `events.events.k8s.io "a" not found`},
+		{"GET", corePath + "/a", 404, `events "a" not found`},
+		{"HEAD", eventsPath, 405, method},
+		{"OPTIONS", eventsPath, 405, method},
+		{"PUT", "/apis/events.k8s.io/v1/events", 405, method},
+		{"DELETE", "/version", 405, method},
+	} {
+		a := w.do(c.method, c.path, "").must(c.code)
+		if c.text == "" {
+			equal(t, string(a.body), "404 page not found\n")
+			equal(t, a.header.Get("Content-Type"), "text/plain; charset=utf-8")
+			continue
+		}
+		st := a.status()
+		equal(t, st.Message, c.text)
+		if st.Details == nil {
+			t.Errorf("%s %s: no details", c.method, c.path)
+		}
+	}
+}
+
+func TestNamesAreDecoded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do("POST", corePath, `{"metadata":{"name":"a b+c"},"involvedObject":{"namespace":"default"}}`).must(201)
+	equal(t, w.do("GET", corePath+"/a%20b%2Bc", "").must(200).at("metadata.name"), any("a b+c"))
+	equal(t, w.do("GET", corePath+"/a%20b+c", "").must(200).at("metadata.name"), any("a b+c"))
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("a")
+	a := w.do("GET", eventsPath+"/a", "", "Audit-Id", "mine").must(200)
+	equal(t, a.header.Get("Audit-Id"), "mine")
+	equal(t, a.header.Get("Cache-Control"), "no-cache, private")
+	equal(t, a.header.Get("Content-Type"), "application/json")
+	if len(w.do("GET", eventsPath+"/b", "").must(404).header.Get("Audit-Id")) != 36 {
+		t.Error("no audit id was made")
+	}
+}
+
+func TestIndentation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("a")
+	for _, c := range []struct {
+		query, agent string
+		want         bool
+	}{
+		{"", "kubectl/v1.37", false}, {"?pretty=true", "", true}, {"?pretty=1", "", true}, {"?pretty=false", "curl/8", false},
+		{"", "curl/8", true}, {"", "Wget/1", true}, {"", "Mozilla/5.0 (X)", true},
+	} {
+		for _, path := range []string{eventsPath, eventsPath + "/a", eventsPath + "/none"} {
+			a := w.do("GET", path+c.query, "", "User-Agent", c.agent)
+			if got := len(a.body) > 3 && string(a.body[:4]) == "{\n  "; got != c.want {
+				t.Errorf("%s with %q: indented is %v", path+c.query, c.agent, got)
+			}
+		}
+	}
+}
+
+// TestAbortedLists: a list that cannot be finished must not look like one that
+// was.
+func TestAbortedLists(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	big := make([]byte, 400<<10)
+	for i := range big {
+		big[i] = 'x'
+	}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		w.do("POST", corePath, `{"metadata":{"name":"`+name+`"},"involvedObject":{"namespace":"default"},"message":"`+string(big)+`"}`).must(201)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cut := &cutter{ResponseRecorder: httptest.NewRecorder(), after: cancel}
+	req := httptest.NewRequestWithContext(ctx, "GET", corePath, nil)
+	req.Header.Set("Authorization", "Bearer good")
+	defer func() {
+		if recover() != http.ErrAbortHandler {
+			t.Error("the handler returned as if the list were whole")
+		}
+	}()
+	w.server.ServeHTTP(cut, req)
+}
+
+// cutter ends the request while its answer is being written.
+type cutter struct {
+	*httptest.ResponseRecorder
+	after func()
+}
+
+func (c *cutter) Write(b []byte) (int, error) {
+	c.after()
+	return 0, context.Canceled
+}
