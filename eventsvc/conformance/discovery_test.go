@@ -16,7 +16,8 @@ import (
 	"k8s.io/client-go/openapi3"
 )
 
-const events = `{"name":"events","singularName":"event","namespaced":true,"kind":"Event",
+// eventsResource is how discovery describes events, in both groups.
+const eventsResource = `{"name":"events","singularName":"event","namespaced":true,"kind":"Event",
 	"verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"shortNames":["ev"],"storageVersionHash":"r2yiGXH7wu8="}`
 
 // TestDiscovery is about both forms of discovery (8.1, 8.2).
@@ -41,7 +42,7 @@ func TestDiscovery(t *testing.T) {
 	})
 	t.Run("resources", func(t *testing.T) {
 		equalJSON(t, "events", s.get(t, eventsV1).expect(http.StatusOK).object(),
-			`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"events.k8s.io/v1","resources":[`+events+`]}`)
+			`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"events.k8s.io/v1","resources":[`+eventsResource+`]}`)
 		core := s.get(t, coreV1).expect(http.StatusOK).object()
 		if core["apiVersion"] != nil || core.text("groupVersion") != "v1" {
 			t.Errorf("core %v", core)
@@ -51,7 +52,7 @@ func TestDiscovery(t *testing.T) {
 		for _, r := range resources {
 			names[object(r.(map[string]any)).text("name")] = r.(map[string]any)
 		}
-		equalJSON(t, "core events", names["events"], events)
+		equalJSON(t, "core events", names["events"], eventsResource)
 		if ns, ok := names["namespaces"]; ok {
 			equalJSON(t, "verbs of namespaces", ns["verbs"], `["get","list","watch"]`)
 		}

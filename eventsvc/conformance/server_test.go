@@ -31,7 +31,7 @@ type server struct {
 	token string
 	plain *http.Client // HTTP/1.1 without TLS
 
-	httpAddr, httpsAddr string // known once it has listened, kept over restarts
+	httpAddr, httpsAddr, adminAddr string // known once it has listened, kept over restarts
 
 	cmd *exec.Cmd
 	log *logs
@@ -42,7 +42,7 @@ func start(t *testing.T, extra ...string) *server {
 	t.Helper()
 	s := &server{
 		dir: t.TempDir(), extra: extra, token: run.issuer.token(t, "tester"),
-		httpAddr: "127.0.0.1:0", httpsAddr: "127.0.0.1:0",
+		httpAddr: "127.0.0.1:0", httpsAddr: "127.0.0.1:0", adminAddr: "127.0.0.1:0",
 		plain: &http.Client{Transport: &http.Transport{DisableCompression: true}},
 	}
 	s.launch(t)
@@ -64,7 +64,7 @@ func (s *server) launch(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := append([]string{
-		"--listen-http", s.httpAddr, "--listen-https", s.httpsAddr, "--tls-self-signed", "--listen-admin", "127.0.0.1:0",
+		"--listen-http", s.httpAddr, "--listen-https", s.httpsAddr, "--tls-self-signed", "--listen-admin", s.adminAddr,
 		"--data-dir", s.dir, "--issuer", issuerName, "--jwks-url", run.issuer.URL, "--log-format", "json",
 	}, s.extra...)
 	// Not the test's context: it ends before the cleanups run.
@@ -90,6 +90,7 @@ func (s *server) launch(t *testing.T) {
 
 	s.httpAddr = s.log.address(t, "--listen-http", read)
 	s.httpsAddr = s.log.address(t, "--listen-https", read)
+	s.adminAddr = s.log.address(t, "--listen-admin", read)
 	s.awaitReady(t)
 }
 
@@ -178,7 +179,10 @@ func newLogs() *logs {
 func (l *logs) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.addresses = map[string]chan string{"--listen-http": make(chan string, 1), "--listen-https": make(chan string, 1)}
+	l.addresses = map[string]chan string{}
+	for _, setting := range []string{"--listen-http", "--listen-https", "--listen-admin"} {
+		l.addresses[setting] = make(chan string, 1)
+	}
 }
 
 func (l *logs) channel(setting string) chan string {
