@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// The goals of the project, each as text for the table and as a test of the
+// row's result.
+
+func atLeast(rate float64) goal {
+	return goal{fmt.Sprintf("≥ %.0f/s", rate), func(_ *bench, r *result) bool { return r.rate >= rate }}
+}
+
+func p50Within(d time.Duration) goal {
+	return goal{fmt.Sprintf("p50 ≤ %v", d), func(_ *bench, r *result) bool { return r.p50 <= d }}
+}
+
+func p99Within(d time.Duration) goal {
+	return goal{fmt.Sprintf("p99 ≤ %v", d), func(_ *bench, r *result) bool { return r.p99 <= d }}
+}
+
+func cpuWithin(d time.Duration) goal {
+	return goal{fmt.Sprintf("CPU ≤ %v each", d), func(_ *bench, r *result) bool { return r.serverCPU <= d }}
+}
+
+func anonWithin(bytes int64) goal {
+	return goal{fmt.Sprintf("RssAnon ≤ %d MiB", bytes>>20), func(_ *bench, r *result) bool { return r.memory.Anon <= bytes }}
+}
+
+// syncGoal allows one create twice the time of an append and its sync, and
+// 0.3 ms.
+func syncGoal() goal {
+	return goal{"p50 ≤ 2 × floor/sync + 0.3ms", func(b *bench, r *result) bool {
+		f := b.past("floor/sync")
+		return f != nil && r.p50 <= 2*f.p50+300*time.Microsecond
+	}}
+}
+
+// rateOf asks for a share of another row's rate.
+func rateOf(share float64, name string) goal {
+	return goal{fmt.Sprintf("≥ %.0f %% of %s", 100*share, name), func(b *bench, r *result) bool {
+		f := b.past(name)
+		return f != nil && r.rate >= share*f.rate
+	}}
+}
+
+// p99Of allows a multiple of another row's p99.
+func p99Of(factor float64, name string) goal {
+	return goal{fmt.Sprintf("p99 ≤ %.1f × %s", factor, name), func(b *bench, r *result) bool {
+		f := b.past(name)
+		return f != nil && float64(r.p99) <= factor*float64(f.p99)
+	}}
+}
+
+// both asks for two goals.
+func both(a, c goal) goal {
+	return goal{a.text + ", " + c.text, func(b *bench, r *result) bool { return a.met(b, r) && c.met(b, r) }}
+}
+
+// either asks for one of two goals.
+func either(a, c goal) goal {
+	return goal{a.text + " or " + c.text, func(b *bench, r *result) bool { return a.met(b, r) || c.met(b, r) }}
+}

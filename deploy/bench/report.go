@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// noisy is the number of cores that others may use before a row is marked.
+const noisy = 0.3
+
+// report prints the table and writes it to the result file.
+func (b *bench) report(args []string) error {
+	about, err := machine(b.tmp)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "# Measured figures\n\nWritten by the benchmark itself; do not edit. Measured on %s.\n\n", time.Now().UTC().Format("2 January 2006, 15:04 UTC"))
+	fmt.Fprintf(&text, "- Machine: %s. Server and load generator share the cores.\n", about)
+	fmt.Fprintf(&text, "- Command: `%s`; %v a row.\n", b.command(args), b.duration)
+	fmt.Fprintf(&text, "- Server CPU is user and system time of the measured process per operation, client CPU that of the load generator.\n")
+	fmt.Fprintf(&text, "- A row marked (n) is noisy: other processes used more than %.1f cores meanwhile.\n\n", noisy)
+	text.WriteString(b.table())
+	fmt.Fprint(b.out, "\n", text.String())
+	if b.result == "" {
+		return nil
+	}
+	if err := os.WriteFile(b.result, []byte(text.String()), 0o644); err != nil {
+		return fmt.Errorf("-out: %w", err)
+	}
+	return nil
+}
+
+// command is what one types to repeat the run. Paths are left out: they are
+// this machine's.
+func (b *bench) command(args []string) string {
+	var flags []string
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		switch {
+		case name == "long" || name == "rows" || name == "duration":
+			flags = append(flags, arg)
+		case len(flags) > 0 && !strings.HasPrefix(arg, "-") && !strings.Contains(flags[len(flags)-1], "=") && flags[len(flags)-1] != "-long":
+			flags[len(flags)-1] += " " + arg
+		}
+	}
+	if len(flags) == 0 {
+		return "make bench"
+	}
+	return `make bench BENCH_FLAGS="` + strings.Join(flags, " ") + `"`
+}
+
+// table is the rows as a Markdown table with aligned columns.
+func (b *bench) table() string {
+	lines := [][]string{{"row", "rate", "p50", "p95", "p99", "server CPU", "client CPU", "RssAnon", "RssFile", "disk", "goal", "reached", "remarks"}}
+	for _, r := range b.results {
+		lines = append(lines, r.cells(b))
+	}
+	width := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for i, cell := range line[:len(line)-1] {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var text strings.Builder
+	for i, line := range lines {
+		writeLine(&text, line, width)
+		if i == 0 {
+			rule := make([]string, len(line))
+			for k := range rule {
+				rule[k] = strings.Repeat("-", max(width[k], 3))
+			}
+			writeLine(&text, rule, width)
+		}
+	}
+	return text.String()
+}
+
+func writeLine(text *strings.Builder, cells []string, width []int) {
+	for i, cell := range cells {
+		fmt.Fprintf(text, "| %s%s ", cell, strings.Repeat(" ", max(width[i]-utf8.RuneCountInString(cell), 0)))
+	}
+	text.WriteString("|\n")
+}
+
+// cells are the columns of one row.
+func (r *result) cells(b *bench) []string {
+	reached := ""
+	if r.goal.met != nil {
+		reached = "**no**"
+		if r.err == nil && r.goal.met(b, r) {
+			reached = "yes"
+		}
+	}
+	name := r.name
+	if r.foreign > noisy {
+		name += " (n)"
+	}
+	note := strings.NewReplacer("|", "/", "\n", " ").Replace(r.note)
+	return []string{name, rate(r.rate, r.unit), span(r.p50), span(r.p95), span(r.p99), span(r.serverCPU), span(r.clientCPU),
+		bytesText(r.memory.Anon), bytesText(r.memory.File), bytesText(r.disk), r.goal.text, reached, note}
+}
+
+// line is the row as it is shown while the benchmark goes on.
+func (r *result) line(b *bench) string {
+	cells := r.cells(b)
+	var words []string
+	for i, label := range []string{"", "", "p50 ", "p95 ", "p99 ", "CPU ", "client ", "anon ", "file ", "disk ", "goal ", "", ""} {
+		if i > 0 && cells[i] != "" {
+			words = append(words, label+cells[i])
+		}
+	}
+	return strings.Join(words, "  ")
+}
+
+func rate(v float64, unit string) string {
+	switch {
+	case v == 0:
+		return ""
+	case v < 100:
+		return fmt.Sprintf("%.3g %s", v, unit)
+	}
+	return fmt.Sprintf("%.0f %s", v, unit)
+}
+
+// span prints a duration with three digits.
+func span(d time.Duration) string {
+	switch {
+	case d == 0:
+		return ""
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.3g µs", float64(d)/1e3)
+	case d < time.Second:
+		return fmt.Sprintf("%.3g ms", float64(d)/1e6)
+	}
+	return fmt.Sprintf("%.3g s", d.Seconds())
+}
+
+func bytesText(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}

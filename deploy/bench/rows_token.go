@@ -1,0 +1,224 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/url"
+	"strconv"
+	"time"
+
+	"tidings.example/deploy/bench/internal/load"
+	"tidings.example/deploy/bench/internal/stats"
+)
+
+const jwksPath = "/oauth2/jwks"
+
+// tokenStage has the rows of a token service that nobody attacks.
+func tokenStage() stage {
+	return stage{
+		name: "tokens",
+		open: func(b *bench) error { return b.start(extra{}) },
+		rows: []row{
+			{name: "memory/tokensvc", goal: anonWithin(30 << 20), run: tokenMemory},
+			{name: "tokens/1", goal: p50Within(1500 * time.Microsecond), run: tokens(1)},
+			{name: "tokens/16", run: tokens(16)},
+			{name: "tokens/64", goal: both(rateOf(.85, "floor/sign"), p99Within(60*time.Millisecond)), run: tokens(64)},
+			{name: "jwks/64", goal: atLeast(40_000), run: jwks},
+			{name: "memory/tokensvc-after", goal: anonWithin(30 << 20), run: tokenMemory},
+		},
+	}
+}
+
+// guessStage has the rows of good clients, alone and while others guess.
+func guessStage() stage {
+	return stage{
+		name: "good clients while others guess",
+		open: func(b *bench) error { return b.start(extra{}) },
+		rows: []row{
+			{name: "guess/alone", run: good(0, false)},
+			{name: "guess/attacked", goal: both(rateOf(.5, "guess/alone"), p99Of(2, "guess/alone")), run: good(0, true)},
+			{name: "guess/alone-20ps", run: good(50*time.Millisecond, false)},
+			{name: "guess/attacked-20ps", goal: p99Of(2, "guess/alone-20ps"), run: good(50*time.Millisecond, true)},
+		},
+	}
+}
+
+// timingStage asks whether time tells which client ids exist.
+func timingStage() stage {
+	even := goal{"AUC 0.5 ± 0.05", func(_ *bench, r *result) bool { return r.rate >= .45 && r.rate <= .55 }}
+	return stage{
+		name: "timing",
+		open: func(b *bench) error { return b.start(extra{token: []string{"--failure-refill=0s"}}) },
+		rows: []row{{name: "timing/auc", goal: even, run: timing}},
+	}
+}
+
+// tokenRequest asks for a token.
+func (b *bench) tokenRequest(client, secret string) []byte {
+	body := url.Values{"grant_type": {"client_credentials"}, "client_id": {client}, "client_secret": {secret}}.Encode()
+	return []byte("POST /oauth2/token HTTP/1.1\r\nHost: " + b.up.tokenAddr.String() +
+		"\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+}
+
+// signatureEvery is how many tokens pass between two that are verified.
+const signatureEvery = 50
+
+// tokenSpec asks for tokens for all clients in turn and verifies a sample.
+func (b *bench) tokenSpec(conns int) (load.Spec, error) {
+	keys, err := fetchKeys(b.ctx, b.up.tokenAddr)
+	if err != nil {
+		return load.Spec{}, err
+	}
+	requests := make([][]byte, clientCount)
+	for i := range requests {
+		requests[i] = b.tokenRequest(clientID(i), clientSecret)
+	}
+	return load.Spec{
+		Addr: b.up.tokenAddr, Conns: conns,
+		Next: func(dst []byte, i int) []byte { return append(dst, requests[i%clientCount]...) },
+		Check: func(i int, a *load.Answer) error {
+			if err := load.Status(200)(i, a); err != nil || i%signatureEvery != 0 {
+				return err
+			}
+			return keys.verify(a.Body, clientID(i))
+		},
+	}, nil
+}
+
+// tokens is a row of tokens for clients whose secrets are stored as bcrypt
+// hashes. The warm-up shows each secret once.
+func tokens(conns int) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		spec, err := b.tokenSpec(conns)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.firstTokens(spec); err != nil {
+			return nil, err
+		}
+		return b.load(b.tokensvc(), "tokens/s", spec)
+	}
+}
+
+// firstTokens asks once for each client, which costs a bcrypt compare.
+func (b *bench) firstTokens(spec load.Spec) error {
+	l, err := load.NewLoop()
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	spec.Conns, spec.Limit, spec.Interval = 1, clientCount, 0
+	ld, err := l.NewLoad(spec)
+	if err != nil {
+		return err
+	}
+	ld.Start()
+	if err := l.Run(time.Minute, ld.Finished); err != nil {
+		return err
+	}
+	return ld.Failure
+}
+
+func jwks(b *bench) (*result, error) {
+	request := []byte("GET " + jwksPath + " HTTP/1.1\r\nHost: " + b.up.tokenAddr.String() + "\r\n\r\n")
+	return b.load(b.tokensvc(), "requests/s", load.Spec{
+		Addr: b.up.tokenAddr, Conns: 64,
+		Next:  func(dst []byte, _ int) []byte { return append(dst, request...) },
+		Check: load.Status(200),
+	})
+}
+
+func tokenMemory(b *bench) (*result, error) { return b.resting(b.tokensvc()) }
+
+// guessers is the number of connections that guess: half of them the secret
+// of a client that also works, half of them ids that do not exist.
+const guessers = 8
+
+// good is a row of clients with the right secrets: 16 connections, each
+// asking again at once, or at a fixed rate.
+func good(interval time.Duration, attacked bool) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		spec, err := b.tokenSpec(16)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.firstTokens(spec); err != nil {
+			return nil, err
+		}
+		spec.Interval = interval
+		if !attacked {
+			return b.load(b.tokensvc(), "tokens/s", spec)
+		}
+		return b.loadBeside(b.tokensvc(), "tokens/s", spec, b.guessSpec())
+	}
+}
+
+// guessSpec sends wrong secrets and unknown ids at full speed.
+func (b *bench) guessSpec() load.Spec {
+	wrong := b.tokenRequest(clientID(0), "wrong-"+clientSecret)
+	return load.Spec{
+		Addr: b.up.tokenAddr, Conns: guessers,
+		Next: func(dst []byte, i int) []byte {
+			if i%2 == 0 {
+				return append(dst, wrong...)
+			}
+			return append(dst, b.tokenRequest(fmt.Sprintf("nobody-%d", i), clientSecret)...)
+		},
+		Check: func(_ int, a *load.Answer) error {
+			if a.Status != 401 && a.Status != 429 {
+				return fmt.Errorf("a guess is answered with status %d: %.300s", a.Status, a.Body)
+			}
+			return nil
+		},
+	}
+}
+
+// timing compares the times of a wrong secret and of an unknown client, asked
+// in random order on one connection while nothing else runs.
+func timing(b *bench) (*result, error) {
+	samples := 100
+	if b.long {
+		samples = 2000
+	}
+	l, err := load.NewLoop()
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	var times [2][]time.Duration
+	order := rand.Perm(2 * samples)
+	var begun time.Time
+	ld, err := l.NewLoad(load.Spec{
+		Addr: b.up.tokenAddr, Conns: 1, Limit: len(order),
+		Next: func(dst []byte, i int) []byte {
+			client := clientID(order[i] / 2)
+			if order[i]%2 == 1 {
+				client = fmt.Sprintf("other-client-%02d", order[i]/2%clientCount)
+			}
+			request := b.tokenRequest(client, "wrong-"+clientSecret)
+			begun = time.Now()
+			return append(dst, request...)
+		},
+		Check: func(i int, a *load.Answer) error {
+			times[order[i]%2] = append(times[order[i]%2], time.Since(begun))
+			return load.Status(401)(i, a)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := new(result)
+	err = b.measure(r, b.tokensvc(), func() (int, error) {
+		ld.Start()
+		return len(order), l.Run(10*time.Minute, ld.Finished)
+	})
+	if err := errors.Join(err, ld.Failure); err != nil {
+		return r, err
+	}
+	r.rate, r.unit = stats.AUC(times[0], times[1]), "AUC"
+	r.quantiles(&ld.Latency)
+	r.notef("%d samples each; 0.5 ± %.2f is noise with so many", samples, 2/math.Sqrt(6*float64(samples)))
+	return r, nil
+}
