@@ -139,8 +139,8 @@ func (s *Server) fail(err error, c echo.Context) {
 	if negotiation != nil {
 		f = codec.Format{Media: codec.JSON, Pretty: true}
 	}
-	if st.Code >= http.StatusInternalServerError {
-		s.log.ErrorContext(req.Context(), "request failed", "method", req.Method, "path", req.URL.Path, "code", st.Code, "error", err)
+	if st.Code == http.StatusInternalServerError {
+		s.log.ErrorContext(req.Context(), "request failed", "method", req.Method, "path", req.URL.Path, "error", err)
 	}
 	h := w.Header()
 	if st.Details != nil && st.Details.RetryAfterSeconds > 0 {
