@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -123,32 +124,24 @@ func truncate(s string) string {
 
 // requestID takes the caller's id when it is short and of harmless characters, and makes one otherwise.
 func requestID(header http.Header) string {
-	id := header.Get(requestIDHeader)
-	if id == "" || len(id) > maxRequestID {
-		return rand.Text()
+	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+	if id := header.Get(requestIDHeader); id != "" && len(id) <= maxRequestID && consistsOf(id, harmless) {
+		return id
 	}
-	for i := range len(id) {
-		c := id[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.') {
-			return rand.Text()
-		}
-	}
-	return id
+	return rand.Text()
 }
 
 // traceID is the trace id in a well-formed traceparent of version 00, 00-<32 hex>-<16 hex>-<2 hex>, or "".
 func traceID(parent string) string {
-	if len(parent) != 55 || parent[:3] != "00-" || parent[35] != '-' || parent[52] != '-' {
+	parts := strings.Split(truncate(parent), "-")
+	if len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 || len(parts[3]) != 2 ||
+		!consistsOf(parts[1]+parts[2]+parts[3], "0123456789abcdef") {
 		return ""
 	}
-	for i := range len(parent) {
-		c := parent[i]
-		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || c == '-') {
-			return ""
-		}
-	}
-	return parent[3:35]
+	return parts[1]
 }
+
+func consistsOf(s, characters string) bool { return strings.Trim(s, characters) == "" }
 
 // recorder notes what a handler answers. Flushing and deadlines work through Flush and Unwrap.
 type recorder struct {
@@ -196,7 +189,7 @@ func (rec *recorder) implicitHeader() {
 // answerPanic logs a panic and answers 500 where nothing has been answered yet; otherwise the connection has to be cut.
 // [http.ErrAbortHandler] is the handler's own wish to cut it, and no fault.
 func (rec *recorder) answerPanic(panicked *caughtPanic, log *slog.Logger) {
-	if panicked.value == http.ErrAbortHandler {
+	if err, ok := panicked.value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		rec.aborted = true
 		return
 	}

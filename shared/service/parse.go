@@ -53,7 +53,7 @@ func Parse(name, prefix, description string, cli any, args []string, stdout, std
 	parser, err := kong.New(cli,
 		kong.Name(name), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { printed = true }),
-		kong.PostBuild(nameVariables(prefix)),
+		kong.PostBuild(nameVariables(prefix)), kong.ValueFormatter(explain),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 120}),
 	)
 	if err != nil {
@@ -95,6 +95,21 @@ func nameVariables(prefix string) func(*kong.Kong) error {
 		}
 		return nil
 	}
+}
+
+// explain is the help of a flag with its default and its variable. kong shows a default only where no placeholder hides it.
+func explain(v *kong.Value) string {
+	var details []string
+	if v.HasDefault && v.Default != "" && v.Tag.PlaceHolder != "" {
+		details = append(details, "default "+v.Default)
+	}
+	for _, env := range v.Tag.Envs {
+		details = append(details, "$"+env)
+	}
+	if len(details) == 0 {
+		return v.Help
+	}
+	return fmt.Sprintf("%s (%s).", strings.TrimSuffix(v.Help, "."), strings.Join(details, ", "))
 }
 
 // variable is the environment variable of a flag: listen-http becomes PREFIX_LISTEN_HTTP.

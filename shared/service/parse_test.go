@@ -15,7 +15,7 @@ import (
 
 type settings struct {
 	Serve struct {
-		ListenHTTP string        `name:"listen-http" default:"127.0.0.1:9000" help:"Where to listen."`
+		ListenHTTP string        `name:"listen-http" default:"127.0.0.1:9000" placeholder:"HOST:PORT" help:"Where to listen."`
 		Lifetime   time.Duration `default:"300s" help:"How long tokens live."`
 		LogFormat  string        `enum:"auto,text,json" default:"auto" help:"Format of the log."`
 	} `cmd:"" default:"withargs" help:"Serve (the default command)."`
@@ -61,7 +61,7 @@ func TestParseHelp(t *testing.T) {
 		}
 		want := []string{"Usage: demosvc"}
 		if args[0] == "serve" {
-			want = append(want, "DEMOSVC_LISTEN_HTTP", "127.0.0.1:9000", "DEMOSVC_LIFETIME")
+			want = append(want, "DEMOSVC_LISTEN_HTTP", "HOST:PORT", "default 127.0.0.1:9000", "DEMOSVC_LIFETIME")
 		}
 		for _, text := range want {
 			if !strings.Contains(stdout, text) {
