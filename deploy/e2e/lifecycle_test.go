@@ -22,7 +22,7 @@ func eventsIn(base, namespace string) string {
 // newEvent is a complete event with the given name and reason.
 func newEvent(name, reason string) *eventsv1.Event {
 	event := &eventsv1.Event{
-		EventTime: metav1.NewMicroTime(time.Now()),
+		EventTime: metav1.NewMicroTime(time.Now().Truncate(time.Microsecond)), // what the wire can carry
 		Type:      "Normal", Reason: reason, Action: "Testing", Note: "something happened",
 		ReportingController: "example.com/e2e", ReportingInstance: "e2e-1",
 	}

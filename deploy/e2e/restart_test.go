@@ -9,10 +9,11 @@ import (
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 )
@@ -113,13 +114,8 @@ func testWatchOverRestarts(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.ResourceVersion, &cache.ListWatch{
-		WatchFuncWithContext: client.Watch,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watcher.Stop()
+	seen := make(chan string, 1024)
+	go follow(t.Context(), client, list.ResourceVersion, seen)
 
 	wr, stop := startWriter(t, w, "restarts")
 	for _, interrupt := range []struct {
@@ -136,14 +132,39 @@ func testWatchOverRestarts(t *testing.T, w *world) {
 	defer end.Stop()
 	for i, name := range want {
 		select {
-		case change, open := <-watcher.ResultChan():
-			event, ok := change.Object.(*eventsv1.Event)
-			if !open || !ok || change.Type != watch.Added || event.Name != name {
-				t.Fatalf("change %d of %d is %s %v, want ADDED %s", i, len(want), change.Type, change.Object, name)
+		case got := <-seen:
+			if got != "ADDED "+name {
+				t.Fatalf("change %d of %d is %q, want ADDED %s", i, len(want), got, name)
 			}
 		case <-end.C:
 			t.Fatalf("the watch stopped at %d of %d events", i, len(want))
 		}
+	}
+}
+
+// follow tells every change after a revision until ctx ends. The stock retry
+// watcher resumes by itself whenever the connection is lost, and gives up on
+// 401: a token of the key that tokensvc had before its restart. Then it is
+// started again where it was, with a new token.
+func follow(ctx context.Context, client eventsclient.EventInterface, revision string, seen chan<- string) {
+	for ctx.Err() == nil {
+		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, revision, &cache.ListWatch{WatchFuncWithContext: client.Watch})
+		if err != nil {
+			seen <- err.Error()
+			return
+		}
+		for change := range watcher.ResultChan() {
+			event, ok := change.Object.(*eventsv1.Event)
+			if !ok {
+				if !apierrors.IsUnauthorized(apierrors.FromObject(change.Object)) {
+					seen <- fmt.Sprint(change)
+				}
+				break
+			}
+			revision = event.ResourceVersion
+			seen <- string(change.Type) + " " + event.Name
+		}
+		watcher.Stop()
 	}
 }
 

@@ -72,7 +72,7 @@ func (c *checkout) shell(t *testing.T, script string) string {
 	tool(t, "curl")
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", c.moved.Replace(script))
 	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.TempDir())
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v in\n%s\n%s", err, script, out)
@@ -173,26 +173,44 @@ func TestMakeRunDyingService(t *testing.T) {
 	}
 }
 
-// TestFirstMinute runs the commands of the README's section of that name.
-func TestFirstMinute(t *testing.T) {
+// TestDocumentation runs the sh blocks of the README's first minute and of
+// every page below deploy/docs, one page in one shell, while `make run` is up.
+func TestDocumentation(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	pages, err := filepath.Glob(filepath.Join(root, "deploy/docs/*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no pages: %v", err)
+	}
+	expected := map[string][]string{
+		"README.md":       {"Greeted", `"type":"ADDED"`, "event.events.k8s.io/hello-"},
+		"docs/connect.md": {"Normal Started backup of orders started", "recorded nightly-"},
+		"docs/kubectl.md": {"hello-", "labeled", "deleted"},
+		"docs/operate.md": {"ok"},
+	}
+	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+		name := strings.TrimPrefix(strings.TrimPrefix(page, root+"/"), "deploy/")
+		script := shellBlocks(t, page)
+		if script == "" && expected[name] == nil {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCheckout(t)
+			c.makeRun(t).waitFor(t, readyLine)
+			expect(t, c.shell(t, script), expected[name]...)
+		})
+	}
+}
+
+func shellBlocks(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut(string(readme), "\n## A first minute\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1)
-	if !found || len(blocks) == 0 {
-		t.Fatal("README.md has no section \"A first minute\" with sh blocks")
-	}
-	c := newCheckout(t)
-	p := c.makeRun(t)
-	p.waitFor(t, readyLine)
 	var script strings.Builder
-	for _, block := range blocks {
-		script.WriteString(block[1])
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(text, -1) {
+		script.Write(block[1])
 	}
-	out := c.shell(t, script.String())
-	expect(t, out, "Greeted", `"type":"ADDED"`, "event.events.k8s.io")
+	return script.String()
 }

@@ -1,5 +1,5 @@
-// Command local is `make run`: it starts tokensvc and eventsvc on this
-// machine with the demo client, waits until both are ready, writes a
+// Command local is `make run`: it starts tokensvc and then eventsvc on this
+// machine with the demo client, waits until each is ready, writes a
 // kubeconfig and prints what to type next. It needs nothing but the two
 // binaries, and is for trying things out, not for production.
 package main
@@ -34,13 +34,7 @@ func run(dir string, signals <-chan os.Signal, out, log io.Writer) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	services, err := start(p, log)
-	if err != nil {
-		return err
-	}
-	ready := make(chan error, 1)
-	go func() { ready <- p.waitReady(ctx) }()
-
+	s := &services{plan: p, log: log, ended: make(chan *ended, 2), ready: make(chan error, 2)}
 	var stopping bool
 	var first error
 	stop := func(why error) {
@@ -48,21 +42,29 @@ func run(dir string, signals <-chan os.Signal, out, log io.Writer) error {
 			stopping, first = true, why
 			cancel()
 		}
-		services.terminate()
+		s.terminate()
 	}
-	for services.alive > 0 {
+
+	todo := []func() error{
+		func() error { return s.start(ctx, "tokensvc") },
+		func() error { return s.start(ctx, "eventsvc") },
+		func() error { return p.tell(out) },
+	}
+	s.ready <- nil // nothing has to be ready for the first step
+	for !stopping || s.alive > 0 {
 		select {
 		case <-signals:
 			stop(nil) // a second one makes a service leave at once
-		case err := <-ready:
-			if err == nil {
-				err = p.tell(out)
+		case err := <-s.ready:
+			if err == nil && !stopping {
+				err = todo[0]()
+				todo = todo[1:]
 			}
 			if err != nil && !stopping {
 				stop(err)
 			}
-		case end := <-services.ended:
-			services.alive--
+		case end := <-s.ended:
+			s.alive--
 			switch {
 			case !stopping:
 				stop(end)
@@ -73,20 +75,3 @@ func run(dir string, signals <-chan os.Signal, out, log io.Writer) error {
 	}
 	return first
 }
-
-// ended says that a service is gone, and what it left with.
-type ended struct {
-	name string
-	err  error
-}
-
-// Error points at the service's own message, which is already on the terminal.
-func (e *ended) Error() string {
-	if e.err == nil {
-		return e.name + " ended by itself, so the other one was stopped"
-	}
-	return fmt.Sprintf("%s ended with %v; its own message is above", e.name, e.err)
-}
-
-// Unwrap gives the exit error.
-func (e *ended) Unwrap() error { return e.err }

@@ -14,37 +14,43 @@ import (
 // readyWithin is how long a service may take until it serves.
 const readyWithin = 30 * time.Second
 
-// services are the two running processes.
+// services are the running processes.
 type services struct {
+	plan    *plan
+	log     io.Writer // what they print
 	running []*exec.Cmd
-	ended   chan *ended
 	alive   int
+	ready   chan error  // a service answers its readiness probe, or will not
+	ended   chan *ended // a service is gone
 }
 
-// start starts both services, tokensvc first, with the environment of p.
-// Each gets a process group of its own: a Ctrl-C on the terminal reaches only
-// this program, which then asks each service once, by SIGTERM.
-func start(p *plan, log io.Writer) (*services, error) {
-	s := &services{ended: make(chan *ended, 2)}
-	for _, name := range []string{"tokensvc", "eventsvc"} {
-		cmd := exec.Command(p.Path("bin/" + name))
-		cmd.Env, cmd.Stdout, cmd.Stderr = p.env, log, log
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		if err := cmd.Start(); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				err = fmt.Errorf("%s is not built yet: run make build", p.Path("bin/"+name))
-			}
-			s.terminate()
-			for range s.running {
-				err = errors.Join(err, <-s.ended)
-			}
-			return nil, err
-		}
-		s.running = append(s.running, cmd)
-		s.alive++
-		go func() { s.ended <- &ended{name, cmd.Wait()} }()
+// start starts one service and then waits for it in the background. It gets a
+// process group of its own: a Ctrl-C on the terminal reaches only this
+// program, which then asks each service once, by SIGTERM.
+func (s *services) start(ctx context.Context, name string) error {
+	cmd := exec.Command(s.plan.Path("bin/" + name))
+	cmd.Env, cmd.Stdout, cmd.Stderr = s.plan.env, s.log, s.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is not built yet: run make build", cmd.Path)
+	} else if err != nil {
+		return err
 	}
-	return s, nil
+	s.running = append(s.running, cmd)
+	s.alive++
+	go func() { s.ended <- &ended{name, cmd.Wait()} }()
+	go func() { s.ready <- s.probe(ctx, name) }()
+	return nil
+}
+
+// probe returns when the service answers its readiness probe.
+func (s *services) probe(ctx context.Context, name string) error {
+	cmd := exec.CommandContext(ctx, s.plan.Path("bin/"+name), "healthcheck", "--wait", readyWithin.String())
+	cmd.Env = s.plan.env
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s is not ready after %s: %s", name, readyWithin, text)
+	}
+	return nil
 }
 
 // terminate asks every service to stop. One that has ended does not mind.
@@ -54,14 +60,19 @@ func (s *services) terminate() {
 	}
 }
 
-// waitReady returns when both services answer their readiness probe.
-func (p *plan) waitReady(ctx context.Context) error {
-	for _, name := range []string{"tokensvc", "eventsvc"} {
-		cmd := exec.CommandContext(ctx, p.Path("bin/"+name), "healthcheck", "--wait", readyWithin.String())
-		cmd.Env = p.env
-		if text, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s is not ready after %s: %s", name, readyWithin, text)
-		}
-	}
-	return nil
+// ended says that a service is gone, and what it left with.
+type ended struct {
+	name string
+	err  error
 }
+
+// Error points at the service's own message, which is already on the terminal.
+func (e *ended) Error() string {
+	if e.err == nil {
+		return e.name + " ended by itself"
+	}
+	return fmt.Sprintf("%s ended with %v; its own message is above", e.name, e.err)
+}
+
+// Unwrap gives the exit error.
+func (e *ended) Unwrap() error { return e.err }
