@@ -40,6 +40,10 @@ func record(t testing.TB, c *codec.Codec, ev *eventsv1.Event, revision uint64) *
 	if err != nil {
 		t.Fatal(err)
 	}
+	return recordOf(ev, d, revision)
+}
+
+func recordOf(ev *eventsv1.Event, d store.Draft, revision uint64) *store.Record {
 	return &store.Record{
 		Key:        store.Key{Namespace: ev.Namespace, Name: ev.Name},
 		Revision:   revision,
@@ -145,7 +149,7 @@ func (r random) meta(groupVersion string) metav1.ObjectMeta {
 		Generation: int64(r.IntN(2)), CreationTimestamp: r.time(), Labels: r.dict(), Annotations: r.dict(),
 	}
 	if r.IntN(4) == 0 {
-		deleted, grace := r.time(), r.Int64N(3)
+		deleted, grace := metav1.Unix(r.Int64N(4e9)+1, 0), r.Int64N(3)
 		m.DeletionTimestamp, m.DeletionGracePeriodSeconds = &deleted, &grace
 	}
 	for range r.IntN(3) {
@@ -156,7 +160,7 @@ func (r random) meta(groupVersion string) metav1.ObjectMeta {
 		m.Finalizers = append(m.Finalizers, r.text())
 	}
 	for range r.IntN(4) {
-		at := r.time()
+		at := metav1.Unix(r.Int64N(4e9)+1, 0)
 		m.ManagedFields = append(m.ManagedFields, metav1.ManagedFieldsEntry{
 			Manager: r.text(), Operation: "Update", FieldsType: "FieldsV1", Subresource: r.sometimes(r.text()), Time: &at,
 			APIVersion: []string{groupVersion, "v1", "", "0", "events.k8s.io/v1"}[r.IntN(5)],

@@ -1,0 +1,289 @@
+package codec_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+)
+
+const (
+	jsonType = "application/json"
+	yamlType = "application/yaml"
+)
+
+// statusOf is the answer that an error becomes.
+func statusOf(t *testing.T, err error) metav1.Status {
+	t.Helper()
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		t.Fatalf("%v is no Status", err)
+	}
+	return status.Status()
+}
+
+// What any client encodes, in any format and view, is read as it was.
+func TestDecodeEvent(t *testing.T) {
+	t.Parallel()
+	for _, domain := range domains {
+		c := newCodec(t, domain)
+		r := newRandom(13)
+		for range 100 {
+			for _, v := range allViews {
+				for _, f := range []codec.Format{{}, {Pretty: true}, {Media: codec.YAML}, {Media: codec.Protobuf}} {
+					want := r.event(c.GroupVersion(v).String())
+					body := library(t, f, asView(c, v, want, 5))
+					got, warnings, err := c.DecodeEvent(v, f.ContentType(false), []byte(body), "Strict")
+					if err != nil || len(warnings) > 0 {
+						t.Fatalf("%v %q\n%s", err, warnings, body)
+					}
+					want.ResourceVersion = "5"
+					if diff := cmp.Diff(library(t, codec.Format{}, want), library(t, codec.Format{}, got)); diff != "" {
+						t.Fatalf("(-sent +read):\n%s", diff)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Unknown and duplicate fields, events-api.md 3.5.
+func TestFieldValidation(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	const unusable = `Event in version "v1" cannot be handled as a Event: strict decoding error: `
+	for _, tt := range []struct {
+		name, contentType, body string
+		warnings                []string
+		strict                  string // behind unusable
+		note                    string
+	}{
+		{"unknown and duplicate", jsonType, `{"noteX":"a","note":"b","note":"c"}`,
+			[]string{`unknown field "noteX"`, `duplicate field "note"`}, `unknown field "noteX", duplicate field "note"`, "c"},
+		{"nested", jsonType, `{"metadata":{"names":"x"},"series":{"count":1,"count":2}}`,
+			[]string{`unknown field "metadata.names"`, `duplicate field "series.count"`},
+			`unknown field "metadata.names", duplicate field "series.count"`, ""},
+		{"another case", jsonType, `{"Note":"x"}`, []string{`unknown field "Note"`}, `unknown field "Note"`, ""},
+		{"duplicate in YAML", yamlType, "note: a\nnote: b\n", []string{`line 2: key "note" already set in map`},
+			"yaml: unmarshal errors:\n  line 2: key \"note\" already set in map", "b"},
+		{"two in YAML and one unknown", yamlType, "note: a\nnote: b\ntype: x\ntype: z\nfoo: 1\n",
+			[]string{`line 2: key "note" already set in map`, `line 4: key "type" already set in map`, `unknown field "foo"`},
+			"yaml: unmarshal errors:\n  line 2: key \"note\" already set in map\n  line 4: key \"type\" already set in map, unknown field \"foo\"", "b"},
+	} {
+		for _, validation := range []string{"", "Warn"} {
+			ev, warnings, err := c.DecodeEvent(event.EventsV1, tt.contentType, []byte(tt.body), validation)
+			if err != nil || ev.Note != tt.note {
+				t.Fatalf("%s, %q: %v, %v", tt.name, validation, ev, err)
+			}
+			if diff := cmp.Diff(tt.warnings, warnings); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+			}
+		}
+		ev, warnings, err := c.DecodeEvent(event.EventsV1, tt.contentType, []byte(tt.body), "Ignore")
+		if err != nil || len(warnings) > 0 || ev.Note != tt.note {
+			t.Errorf("%s, ignored: %v, %q, %v", tt.name, ev, warnings, err)
+		}
+		_, _, err = c.DecodeEvent(event.EventsV1, tt.contentType, []byte(tt.body), "Strict")
+		if st := statusOf(t, err); st.Code != 400 || st.Message != unusable+tt.strict {
+			t.Errorf("%s, strict: %d %s", tt.name, st.Code, st.Message)
+		}
+	}
+}
+
+// events-api.md 6.1, with the texts of the original.
+func TestDecodeEventErrors(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	const unrecognized = "the object provided is unrecognized (must be of type Event): "
+	const parse = unrecognized + "couldn't get version/kind; json parse error: "
+	for _, tt := range []struct {
+		name, contentType, body, want string
+		view                          event.View
+	}{
+		{"cut off", jsonType, `{"kind":`, parse + `unexpected end of JSON input ({"kind":)`, 0},
+		{"cut off and long", jsonType, `{"kind":"Event","metadata":{"name":"x"`, parse + `unexpected end of JSON input ({"kind":"Event","metadata":{"n ...)`, 0},
+		{"empty", jsonType, ``, parse + `unexpected end of JSON input (<empty>)`, 0},
+		{"not JSON", jsonType, `hello`, parse + `invalid character 'h' looking for beginning of value (68656c6c6f)`, 0},
+		{"an array", jsonType, `[1]`, parse + `json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" } (5b315d)`, 0},
+		{"bad apiVersion", jsonType, `{"apiVersion":"a/b/c"}`, unrecognized + `unexpected GroupVersion string: a/b/c ({"apiVersion":"a/b/c"})`, 0},
+		{"the other view", jsonType, `{"kind":"Event","apiVersion":"v1"}`, `the API version in the data (v1) does not match the expected API version (events.k8s.io/v1)`, 0},
+		{"the other view's fields", jsonType, `{"kind":"Event","apiVersion":"v1","message":"x"}`, `the API version in the data (v1) does not match the expected API version (events.k8s.io/v1)`, 0},
+		{"the new view at the old", jsonType, `{"kind":"Event","apiVersion":"events.k8s.io/v1"}`, `the API version in the data (events.k8s.io/v1) does not match the expected API version (v1)`, 1},
+		{"another kind", jsonType, `{"kind":"Pod","apiVersion":"v1"}`, `Pod in version "v1" cannot be handled as a Event: converting (v1.Pod) to (core.Event): unknown conversion`, 0},
+		{"another kind in a broken body", jsonType, `{"kind":"Pod","apiVersion":"v1","note":1}`, `Pod in version "v1" cannot be handled as a Event: converting (v1.Pod) to (core.Event): unknown conversion`, 0},
+		{"a wrong type", jsonType, `{"note":1}`, `Event in version "v1" cannot be handled as a Event: json: cannot unmarshal number into Go struct field Event.note of type string`, 0},
+		{"a wrong type below", jsonType, `{"series":{"count":"x"}}`, `Event in version "v1" cannot be handled as a Event: json: cannot unmarshal string into Go struct field EventSeries.series.count of type int32`, 0},
+		{"micro time without fraction", jsonType, `{"eventTime":"2026-05-04T12:00:00Z"}`, `Event in version "v1" cannot be handled as a Event: parsing time "2026-05-04T12:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000"`, 0},
+		{"micro time with nanoseconds", jsonType, `{"eventTime":"2026-05-04T12:00:00.123456789Z"}`, `Event in version "v1" cannot be handled as a Event: parsing time "2026-05-04T12:00:00.123456789Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "789Z" as "Z07:00"`, 0},
+		{"bad YAML", yamlType, "a: b: c", unrecognized + `yaml: mapping values are not allowed in this context (613a20623a2063)`, 0},
+		{"empty protobuf", protobufType, "", unrecognized + `empty data (<empty>)`, 0},
+		{"JSON for protobuf", protobufType, `{}`, unrecognized + `provided data does not appear to be a protobuf message, expected prefix [107 56 115 0] ({})`, 0},
+		{"only the magic", protobufType, "k8s\x00", unrecognized + `empty body (6b387300)`, 0},
+		{"damaged envelope", protobufType, "k8s\x00\xff", unrecognized + `unexpected EOF (6b387300ff)`, 0},
+		{"damaged message", protobufType, "k8s\x00\x12\x01\xff", `Event in version "v1" cannot be handled as a Event: unexpected EOF`, 0},
+	} {
+		for _, validation := range []string{"Ignore", "Strict"} {
+			_, _, err := c.DecodeEvent(tt.view, tt.contentType, []byte(tt.body), validation)
+			if err == nil {
+				t.Errorf("%s: accepted", tt.name)
+				continue
+			}
+			st := statusOf(t, err)
+			if diff := cmp.Diff(tt.want, st.Message); st.Code != 400 || diff != "" {
+				t.Errorf("%s, %s: code %d (-want +got):\n%s", tt.name, validation, st.Code, diff)
+			}
+		}
+	}
+}
+
+func TestContentTypes(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	for _, contentType := range []string{"", "application/json; charset=utf-8", "Application/JSON"} {
+		if _, _, err := c.DecodeEvent(event.EventsV1, contentType, []byte(`{}`), ""); err != nil {
+			t.Errorf("%q: %v", contentType, err)
+		}
+	}
+	for _, contentType := range []string{"text/plain", "application/xml", "application/cbor", ";", "application/json;=", "application/merge-patch+json"} {
+		_, _, err := c.DecodeEvent(event.EventsV1, contentType, []byte(`{}`), "")
+		want := metav1.Status{
+			Status: "Failure", Reason: "UnsupportedMediaType", Code: 415,
+			Message: "the body of the request was in an unknown format - accepted media types include: " +
+				"application/json, application/yaml, application/vnd.kubernetes.protobuf",
+		}
+		if diff := cmp.Diff(want, statusOf(t, err)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", contentType, diff)
+		}
+	}
+}
+
+// events-api.md 1.1 and 17: other zones, other spellings, broken text.
+func TestDecodeEventTolerates(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	for _, tt := range []struct{ contentType, body, want string }{
+		{jsonType, `null`, `"eventTime":null`},
+		{jsonType, `{}`, `"eventTime":null`},
+		{yamlType, ``, `"eventTime":null`},
+		{jsonType, `{"kind":"Event"}`, `"eventTime":null`},
+		{jsonType, `{"apiVersion":"events.k8s.io/v1"}`, `"eventTime":null`},
+		{jsonType, `{"eventTime":"2026-05-04T14:00:00.123456+02:00"}`, `"eventTime":"2026-05-04T12:00:00.123456Z"`},
+		{jsonType, `{"deprecatedFirstTimestamp":"2026-05-04T14:00:00.9+02:00"}`, `"deprecatedFirstTimestamp":"2026-05-04T12:00:00Z"`},
+		{jsonType, "{\"note\":\"a\xffb\"}", `"note":"a` + "\ufffd" + `b"`},
+		{yamlType, "note: 'yes'\nmetadata: {name: x}\n", `"note":"yes"`},
+	} {
+		ev, _, err := c.DecodeEvent(event.EventsV1, tt.contentType, []byte(tt.body), "Strict")
+		if err != nil {
+			t.Errorf("%s: %v", tt.body, err)
+			continue
+		}
+		if text := library(t, codec.Format{}, ev); !strings.Contains(text, tt.want) {
+			t.Errorf("%s: %s", tt.body, text)
+		}
+	}
+}
+
+func TestDecodeDeleteOptions(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	uid, grace := metav1.NewUIDPreconditions("u"), int64(3)
+	options := metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: uid, DryRun: []string{"All"}}
+	for _, apiVersion := range []string{"v1", "meta.k8s.io/v1", "events.k8s.io/v1", "unknown.example.com/v9", ""} {
+		options.APIVersion, options.Kind = apiVersion, "DeleteOptions"
+		for _, f := range []codec.Format{{}, {Media: codec.YAML}, {Media: codec.Protobuf}} {
+			body := library(t, f, &deleteOptions{options})
+			got, err := c.DecodeDeleteOptions(f.ContentType(false), []byte(body))
+			if err != nil {
+				t.Fatalf("%s: %v", body, err)
+			}
+			if diff := cmp.Diff(&options, got); diff != "" {
+				t.Errorf("%s (-sent +read):\n%s", body, diff)
+			}
+		}
+	}
+	if got, err := c.DecodeDeleteOptions("", []byte(`{"unknown":1,"propagationPolicy":"Background"}`)); err != nil || *got.PropagationPolicy != "Background" {
+		t.Errorf("kubectl's options: %v, %v", got, err)
+	}
+	for body, want := range map[string]string{
+		`{"kind":"Pod","apiVersion":"v1"}`: `no kind "Pod" is registered for version "v1" in scheme "eventsvc"`,
+		`{"dryRun":1}`:                     `the body is not DeleteOptions: json: cannot unmarshal number into Go struct field DeleteOptions.dryRun of type []string`,
+		`{`:                                `the body is not DeleteOptions: unexpected end of JSON input`,
+	} {
+		_, err := c.DecodeDeleteOptions("", []byte(body))
+		if st := statusOf(t, err); st.Code != 400 || st.Message != want {
+			t.Errorf("%s: %d %s", body, st.Code, st.Message)
+		}
+	}
+	if _, err := c.DecodeDeleteOptions("text/plain", []byte(`{}`)); !apierrors.IsUnsupportedMediaType(err) {
+		t.Errorf("text/plain: %v", err)
+	}
+}
+
+// deleteOptions lets the library encode options, which are no object to it.
+type deleteOptions struct{ metav1.DeleteOptions }
+
+func (o *deleteOptions) DeepCopyObject() runtime.Object { return o }
+
+// decodeOrStatus is what every fuzz target of bodies asks: an event that can be
+// stored and shown, or a Status that says what is wrong.
+func decodeOrStatus(t *testing.T, c *codec.Codec, v event.View, ev *eventsv1.Event, err error) {
+	t.Helper()
+	if err != nil {
+		if st := statusOf(t, err); st.Code < 400 || st.Code > 422 || st.Message == "" {
+			t.Errorf("status %+v", st)
+		}
+		return
+	}
+	d, err := c.Draft(ev)
+	if err != nil {
+		// Only managed fields that are no JSON cannot be stored.
+		return
+	}
+	rec := recordOf(ev, d, 1)
+	text, err := c.AppendObject(nil, codec.Format{}, v, rec)
+	if err != nil || !json.Valid(text) {
+		t.Errorf("shown as %s, %v", text, err)
+	}
+}
+
+func FuzzDecodeEvent(f *testing.F) {
+	c := newCodec(f, "k8s.io")
+	r := newRandom(1)
+	for i, contentType := range []string{jsonType, yamlType, protobufType} {
+		for _, v := range allViews {
+			body := library(f, codec.Format{Media: codec.Media(i)}, asView(c, v, r.event("v1"), 1))
+			f.Add(contentType, []byte(body), v == event.CoreV1)
+		}
+	}
+	f.Fuzz(func(t *testing.T, contentType string, body []byte, core bool) {
+		v := event.EventsV1
+		if core {
+			v = event.CoreV1
+		}
+		for _, validation := range []string{"Strict", "Ignore"} {
+			ev, _, err := c.DecodeEvent(v, contentType, body, validation)
+			decodeOrStatus(t, c, v, ev, err)
+		}
+	})
+}
+
+func FuzzDecodeDeleteOptions(f *testing.F) {
+	c := newCodec(f, "k8s.io")
+	f.Add(jsonType, []byte(`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"x"}}`))
+	f.Add(yamlType, []byte("propagationPolicy: Orphan\n"))
+	f.Add(protobufType, []byte(library(f, codec.Format{Media: codec.Protobuf}, &deleteOptions{})))
+	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
+		if _, err := c.DecodeDeleteOptions(contentType, body); err != nil {
+			statusOf(t, err)
+		}
+	})
+}

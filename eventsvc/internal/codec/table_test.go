@@ -1,0 +1,73 @@
+package codec_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+)
+
+// libraryTable is the table that the original would encode.
+func libraryTable(c *codec.Codec, f codec.Format, v event.View, meta metav1.ListMeta, events []*eventsv1.Event, first uint64) *metav1.Table {
+	table := &metav1.Table{ListMeta: meta, ColumnDefinitions: event.TableColumns(), Rows: []metav1.TableRow{}}
+	table.TypeMeta = metav1.TypeMeta{Kind: "Table", APIVersion: "meta.k8s.io/" + f.TableVersion}
+	for i, ev := range events {
+		row := metav1.TableRow{Cells: event.TableCells(ev, c.Now())}
+		full := asView(c, v, ev, first+uint64(i))
+		switch f.IncludeObject {
+		case metav1.IncludeNone:
+		case metav1.IncludeObject:
+			row.Object.Object = full
+		default:
+			p := asPartial(full).(*metav1.PartialObjectMetadata)
+			p.APIVersion = "meta.k8s.io/" + f.TableVersion
+			row.Object.Object = p
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	return table
+}
+
+func TestTableEqualsLibrary(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	r := newRandom(5)
+	for _, include := range []metav1.IncludeObjectPolicy{"", metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject} {
+		for _, f := range []codec.Format{{}, {Pretty: true}, {Media: codec.YAML}} {
+			f.As, f.IncludeObject = codec.Table, include
+			for i, version := range []string{"v1", "v1beta1"} {
+				f.TableVersion = version
+				for _, v := range allViews {
+					events := []*eventsv1.Event{r.event(""), r.event(""), r.event("")}[:i+1]
+					list := metav1.ListMeta{ResourceVersion: "99"}
+					want := library(t, f, libraryTable(c, f, v, list, events, 1))
+					if diff := cmp.Diff(want, appendList(t, c, f, v, list, events)); diff != "" {
+						t.Fatalf("list %+v, -library +ours:\n%s", f, diff)
+					}
+					checkObjectTable(t, c, f, v, r.event(""), uint64(i)*77)
+				}
+			}
+		}
+	}
+}
+
+func checkObjectTable(t *testing.T, c *codec.Codec, f codec.Format, v event.View, ev *eventsv1.Event, revision uint64) {
+	t.Helper()
+	var meta metav1.ListMeta
+	if revision > 0 {
+		meta.ResourceVersion = strconv.FormatUint(revision, 10)
+	}
+	want := library(t, f, libraryTable(c, f, v, meta, []*eventsv1.Event{ev}, revision))
+	got, err := c.AppendObject(nil, f, v, record(t, c, ev, revision))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Fatalf("object %+v, -library +ours:\n%s", f, diff)
+	}
+}
