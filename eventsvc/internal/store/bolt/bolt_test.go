@@ -20,7 +20,7 @@ type engine struct {
 func newEngine(t testing.TB, now func() time.Time) *engine {
 	return &engine{options: bolt.Options{
 		Dir: t.TempDir(), Now: now,
-		SegmentBytes: 256 << 10, RingEntries: 16, MemtableLimit: 20,
+		SegmentBytes: 8 << 10, RingEntries: 16, MemtableLimit: 20, History: 2 * time.Minute,
 	}}
 }
 
@@ -40,6 +40,15 @@ func (e *engine) Stop(t testing.TB) {
 	if err := e.db.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// Trim implements storetest.Trimmer.
+func (e *engine) Trim(t testing.TB) uint64 {
+	t.Helper()
+	if err := e.db.Maintain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	return e.db.Stats().Oldest
 }
 
 // check fails the test if the store's own check finds anything.

@@ -6,15 +6,19 @@ import (
 	"fmt"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 )
 
 // Report is what [DB.Check] has looked at and found.
 type Report struct {
-	Revision uint64   `json:"revision"` // the state that was checked
-	Records  int64    `json:"records"`  // versions and deletions in the log
-	Keys     int64    `json:"keys"`     // events that the index knows
-	Live     int64    `json:"live"`     // those that exist
-	Bytes    int64    `json:"bytes"`    // of records
+	Revision uint64 `json:"revision"` // the state that was checked
+	Records  int64  `json:"records"`  // versions and deletions in the log
+	Keys     int64  `json:"keys"`     // events that the index knows
+	Live     int64  `json:"live"`     // those that exist
+
+	Bytes     int64 `json:"bytes"`     // of all records
+	LiveBytes int64 `json:"liveBytes"` // of those of events that exist
+
 	Problems []string `json:"problems,omitempty"`
 }
 
@@ -41,26 +45,39 @@ func (db *DB) Check(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 	}
+	if s := db.Stats(); s.Revision == r.Revision && (s.Events != r.Live || s.LiveBytes != r.LiveBytes) {
+		r.problem("the store counts %d events of %d bytes, but there are %d of %d", s.Events, s.LiveBytes, r.Live, r.LiveBytes)
+	}
 	return r, nil
 }
 
+// checkPages has bbolt check the pages of each file. For the two that are
+// written it holds the write lock: bbolt cannot tell otherwise which pages are
+// free.
 func (db *DB) checkPages(ctx context.Context, r *Report) error {
-	check := func(path string, file *bbolt.DB) error {
+	ss := *db.segments.Load()
+	check := func(path string, file *bbolt.DB, writable bool) error {
 		return guard(func() error {
-			return file.View(func(tx *bbolt.Tx) error {
-				for err := range tx.Check() {
-					r.problem("%s: %v", path, err)
-				}
-				return ctx.Err()
-			})
+			tx, err := file.Begin(writable)
+			if err != nil {
+				return err
+			}
+			for err := range tx.Check() {
+				r.problem("%s: %v", path, err)
+			}
+			return errors.Join(ctx.Err(), tx.Rollback())
 		})
 	}
-	if err := check(db.index.path, db.index.db); err != nil {
-		return fmt.Errorf("store check: %w", err)
+	if err := check(db.index.path, db.index.db, true); err != nil {
+		return fmt.Errorf("store check: %s: %w", db.index.path, err)
 	}
-	for _, s := range *db.segments.Load() {
-		if err := check(s.path, s.db); err != nil {
-			return fmt.Errorf("store check: %w", err)
+	for i, s := range ss {
+		err := check(s.path, s.db, i == len(ss)-1)
+		if errors.Is(err, berrors.ErrDatabaseNotOpen) {
+			continue // compacted meanwhile
+		}
+		if err != nil {
+			return fmt.Errorf("store check: %s: %w", s.path, err)
 		}
 	}
 	return nil
@@ -100,7 +117,7 @@ func (db *DB) checkLog(ctx context.Context, r *Report) error {
 
 func (db *DB) checkRecord(r *Report, log *logReader, t *tables, keys *bbolt.Bucket, e *entry) {
 	r.Records++
-	r.Bytes += int64(recordHeader + len(e.key) + len(e.attributes) + len(e.value) + recordTrailer)
+	r.Bytes += e.size()
 	horizon := db.horizon.Load()
 	p, ok := t.get(string(e.key))
 	if !ok {
@@ -172,5 +189,7 @@ func (db *DB) checkKey(r *Report, log *logReader, key string, p pointer) {
 		r.problem("index: %s at revision %d: %v", key, p.revision(), err)
 	case string(e.key) != key || p.deletion() != (e.kind == deleted):
 		r.problem("index: %s leads to another record, revision %d", key, p.revision())
+	case !p.deletion():
+		r.LiveBytes += e.size()
 	}
 }

@@ -41,11 +41,12 @@ type write struct {
 // one transaction, so that many writes share one sync and none waits for a
 // timer. Its fields are used by its goroutine alone, unless they say otherwise.
 type committer struct {
-	queue  chan *write
-	queued atomic.Int64 // bytes of the drafts that wait; any goroutine
+	queue    chan *write
+	controls chan func()
+	queued   atomic.Int64 // bytes of the drafts that wait; any goroutine
 
-	revision uint64 // the last that was given to a write
-	lastTime time.Time
+	revision uint64                // the last that was given to a write
+	rollAt   int64                 // size of the head at which to try again to seal it
 	merged   chan struct{}         // a memtable was merged; the merge loop's
 	failure  atomic.Pointer[error] // why nothing can be written until a restart; any goroutine
 
@@ -57,6 +58,7 @@ type committer struct {
 
 func (c *committer) init(o Options, revision uint64) {
 	c.queue = make(chan *write, o.QueueLength)
+	c.controls = make(chan func())
 	c.merged = make(chan struct{}, 1)
 	c.revision = revision
 	c.newest = make(map[string]pointer)
@@ -72,19 +74,33 @@ func (c *committer) failed() error {
 
 // submit queues a write and waits for its answer.
 func (db *DB) submit(w *write) error {
+	if err := db.enqueue(w); err != nil {
+		return err
+	}
+	return db.await(w)
+}
+
+func (w *write) size() int64 {
+	return int64(recordHeader + len(w.joined) + len(w.draft.Attributes) + len(w.draft.Value) + recordTrailer)
+}
+
+// enqueue queues a write unless too many are waiting.
+func (db *DB) enqueue(w *write) error {
 	c := &db.committer
-	size := int64(recordSize(w.joined, w.draft))
-	if c.queued.Add(size) > db.o.QueueBytes {
-		c.queued.Add(-size)
-		return store.ErrBusy
-	}
 	w.done = make(chan struct{}, 1)
-	select {
-	case c.queue <- w:
-	default:
-		c.queued.Add(-size)
-		return store.ErrBusy
+	if c.queued.Add(w.size()) <= db.o.QueueBytes {
+		select {
+		case c.queue <- w:
+			return nil
+		default:
+		}
 	}
+	c.queued.Add(-w.size())
+	return store.ErrBusy
+}
+
+// await waits for the answer to a queued write.
+func (db *DB) await(w *write) error {
 	select {
 	case <-w.done:
 		return w.err
@@ -101,6 +117,19 @@ func (db *DB) submit(w *write) error {
 	}
 }
 
+// control has the committer run f between two batches, and returns its error.
+func (db *DB) control(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	select {
+	case db.committer.controls <- func() { done <- f() }:
+		return <-done
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-db.committed:
+		return store.ErrClosed
+	}
+}
+
 // commitLoop is the committer. When the store closes it still commits what is
 // waiting.
 func (db *DB) commitLoop() {
@@ -110,6 +139,8 @@ func (db *DB) commitLoop() {
 		select {
 		case w := <-c.queue:
 			db.commit(c.collect(w))
+		case f := <-c.controls:
+			f()
 		case <-db.stop:
 			for {
 				select {
@@ -161,7 +192,7 @@ func (db *DB) commit(batch []*write) {
 		wake = db.hub.publish(c.changes)
 	}
 	for i, w := range batch {
-		c.queued.Add(-int64(recordSize(w.joined, w.draft)))
+		c.queued.Add(-w.size())
 		w.done <- struct{}{}
 		batch[i] = nil
 	}
@@ -177,7 +208,7 @@ func (db *DB) commit(batch []*write) {
 func (db *DB) store(batch []*write) error {
 	c := &db.committer
 	head := db.segments.Load().head()
-	now := db.now()
+	now := db.clock.now()
 	c.buf = c.buf[:0]
 	c.changes = make([]change, 0, len(batch))
 	t := db.tables.Load()
@@ -202,11 +233,11 @@ func (db *DB) store(batch []*write) error {
 	if err != nil && !errors.Is(err, errNothingWritten) {
 		return err
 	}
-	c.lastTime = now
-	head.size += int64(len(c.buf))
+	head.records.Add(int64(len(c.buf)))
 	for i := range c.changes {
 		ch := &c.changes[i]
 		t.active.put(ch.key.String(), newPointer(ch.revision, ch.kind == deleted))
+		db.live.add(ch)
 	}
 	if cap(c.buf) > 2*batchBytes {
 		c.buf = nil
@@ -287,17 +318,8 @@ func (db *DB) commitFailed(cause error, before uint64) error {
 // one before it is still being merged it may grow on, to four times the limit;
 // then writes wait.
 func (db *DB) makeRoomInMemory() {
-	for {
-		t := db.tables.Load()
-		if t.active.size < db.o.MemtableLimit {
-			return
-		}
-		if t.frozen == nil {
-			db.tables.Store(&tables{active: newMemtable(), frozen: t.active})
-			db.requestMerge()
-			return
-		}
-		if t.active.size < 4*db.o.MemtableLimit {
+	for db.tables.Load().active.size >= db.o.MemtableLimit && !db.freeze() {
+		if db.tables.Load().active.size < 4*db.o.MemtableLimit {
 			return
 		}
 		select {
@@ -308,49 +330,67 @@ func (db *DB) makeRoomInMemory() {
 	}
 }
 
-// rollIfDue seals a head that has grown to its limit and starts the next.
-func (db *DB) rollIfDue() {
-	ss := *db.segments.Load()
-	head := ss.head()
-	if head.size < db.o.SegmentBytes || db.committer.failed() != nil {
-		return
+// freeze hands the active memtable over to be merged, unless another is being
+// merged still.
+func (db *DB) freeze() bool {
+	t := db.tables.Load()
+	if t.frozen != nil {
+		return false
 	}
-	next, err := db.roll(head)
-	if err != nil {
-		// The old head goes on; at twice its size the next try is due.
-		db.o.Log.Error("a new log file could not be started", "error", err)
-		head.size = db.o.SegmentBytes / 2
-		return
+	if t.active.size > 0 {
+		t.active.live = db.live.encode()
+		db.tables.Store(&tables{active: newMemtable(), frozen: t.active})
+		select {
+		case db.merges <- struct{}{}:
+		default:
+		}
 	}
-	longer := append(ss[:len(ss):len(ss)], next)
-	db.segments.Store(&longer)
+	return true
 }
 
-func (db *DB) roll(head *segment) (*segment, error) {
+// rollIfDue seals a head that has grown to its limit and starts the next.
+func (db *DB) rollIfDue() {
+	c := &db.committer
+	head := db.segments.Load().head()
+	if head.records.Load() < max(db.o.SegmentBytes, c.rollAt) || c.failed() != nil {
+		return
+	}
+	if err := db.roll(head); err != nil {
+		db.o.Log.Error("a new log file could not be started; the old one goes on", "error", err)
+		c.rollAt = head.records.Load() + db.o.SegmentBytes/16
+		return
+	}
+	c.rollAt = 0
+}
+
+// roll seals the head and starts the next. The committer runs it.
+func (db *DB) roll(head *segment) error {
 	last := db.committer.revision
 	err := guard(func() error {
 		return head.db.Update(func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaEnd), revisionKey(last))
+			meta := tx.Bucket([]byte(bucketMeta))
+			if err := meta.Put([]byte(metaBytes), revisionKey(uint64(head.records.Load()))); err != nil {
+				return err
+			}
+			return meta.Put([]byte(metaEnd), revisionKey(last))
 		})
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	id, err := head.storeID()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := createSegment(db.o.Dir, last+1, []byte(id), db.horizon.Load()); err != nil {
-		return nil, err
+		return err
 	}
-	return openSegment(segmentPath(db.o.Dir, last+1), true, db.segmentMmap())
-}
-
-// now is the time of the next commit: never before that of the last.
-func (db *DB) now() time.Time {
-	now := db.o.Now()
-	if now.Before(db.committer.lastTime) {
-		return db.committer.lastTime
+	next, err := openSegment(segmentPath(db.o.Dir, last+1), true, db.segmentMmap())
+	if err != nil {
+		return err
 	}
-	return now.Round(0)
+	ss := *db.segments.Load()
+	longer := append(ss[:len(ss):len(ss)], next)
+	db.segments.Store(&longer)
+	return nil
 }

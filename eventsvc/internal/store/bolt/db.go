@@ -25,6 +25,11 @@ type Options struct {
 	Registry  prometheus.Registerer
 	Now       func() time.Time
 
+	Rules        []Rule        // retentions of their own
+	History      time.Duration // superseded versions and deletions stay readable so long; default: Retention
+	MaxBytes     int64         // the history is kept below a quarter of it; 0: no limit
+	MaxClockStep time.Duration // a greater step forward, found at start, delays expiry by as much; default 6h
+
 	SegmentBytes  int64 // a log file is sealed at this size; default 256 MiB
 	RingEntries   int   // changes that the watch hub shares; default 8192
 	RingBytes     int   // and the bytes of their values; default 16 MiB
@@ -43,6 +48,7 @@ func (o *Options) setDefaults() {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	setDefault(&o.MaxClockStep, 6*time.Hour)
 	setDefault(&o.SegmentBytes, 256<<20)
 	setDefault(&o.RingEntries, 8192)
 	setDefault(&o.RingBytes, 16<<20)
@@ -51,7 +57,7 @@ func (o *Options) setDefaults() {
 	setDefault(&o.MemtableLimit, 32768)
 }
 
-func setDefault[T int | int64](v *T, d T) {
+func setDefault[T int | int64 | time.Duration](v *T, d T) {
 	if *v == 0 {
 		*v = d
 	}
@@ -65,6 +71,14 @@ type DB struct {
 	tables   atomic.Pointer[tables]
 	hub      *hub
 	horizon  atomic.Uint64 // states from this revision on can be read
+	clock    *clock
+	live     liveCount
+	dead     deadBytes
+
+	maintaining sync.Mutex               // held for a round of maintenance; guards the next two
+	trimmed     uint64                   // dead bytes are accounted for up to this revision
+	expired     map[time.Duration]uint64 // by retention: nothing of it is left up to this revision
+	merging     sync.Mutex               // held for a merge into the index
 
 	committer committer
 	merges    chan struct{} // told when a memtable was frozen
@@ -91,7 +105,7 @@ func Open(o Options) (*DB, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store directory: %w", err)
 	}
-	db := &DB{o: o, merges: make(chan struct{}, 1), stop: make(chan struct{}), committed: make(chan struct{})}
+	db := &DB{o: o, expired: map[time.Duration]uint64{}, merges: make(chan struct{}, 1), stop: make(chan struct{}), committed: make(chan struct{})}
 	if err := db.openFiles(); err != nil {
 		return nil, errors.Join(err, db.closeFiles())
 	}
@@ -117,7 +131,7 @@ func (db *DB) openFiles() error {
 		return err
 	}
 	if len(ss) == 0 {
-		if db.index.merged != 0 {
+		if db.index.merged.Load() != 0 {
 			return &FileError{db.index.path, "the log files that it belongs to are missing", fixRestore}
 		}
 		// Revision 1 is that of the empty store; the first write gets 2.
@@ -160,110 +174,6 @@ func removeTemporary(dir string) error {
 
 func (db *DB) segmentMmap() int { return int(2*db.o.SegmentBytes + 2*db.o.QueueBytes) }
 
-// recover finds the newest revision and reads what the index does not know yet
-// from the log.
-func (db *DB) recover(id string) error {
-	head := db.segments.Load().head()
-	headID, err := head.storeID()
-	if err != nil {
-		return db.readError(err)
-	}
-	if headID != id {
-		return &FileError{head.path, "it belongs to another store than " + db.index.path, fixRestore}
-	}
-	last, err := head.lastRevision()
-	if err != nil {
-		return &FileError{head.path, err.Error(), fixRestore}
-	}
-	if db.index.merged > last {
-		return &FileError{head.path, fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
-			last, db.index.merged), fixRestore}
-	}
-	horizon, err := head.meta(metaHorizon)
-	if err != nil {
-		return &FileError{head.path, err.Error(), fixRestore}
-	}
-	db.horizon.Store(horizon)
-	db.hub = newHub(last, db.o.RingEntries, db.o.RingBytes)
-	db.tables.Store(&tables{active: newMemtable()})
-	db.committer.init(db.o, last)
-	return db.replayIndex(last)
-}
-
-// replayIndex fills the memtable with what was written after the last merge.
-func (db *DB) replayIndex(last uint64) error {
-	for at := db.index.merged; at < last; {
-		m := db.tables.Load().active
-		err := db.readLog(func(r *logReader) error {
-			return r.scan(at, last, func(e entry) bool {
-				m.put(string(e.key), newPointer(e.revision, e.kind == deleted))
-				at = e.revision
-				db.committer.lastTime = e.time
-				return m.size < db.o.MemtableLimit
-			})
-		})
-		if err != nil {
-			return db.readError(err)
-		}
-		if m.size >= db.o.MemtableLimit {
-			if err := db.index.merge(m, db.horizon.Load()); err != nil {
-				return err
-			}
-			db.tables.Store(&tables{active: newMemtable()})
-		} else {
-			break
-		}
-	}
-	return nil
-}
-
-// mergeLoop merges frozen memtables into the index.
-func (db *DB) mergeLoop() {
-	for {
-		select {
-		case <-db.merges:
-		case <-db.stop:
-			return
-		}
-		t := db.tables.Load()
-		if err := db.index.merge(t.frozen, db.horizon.Load()); err != nil {
-			// The memtable stays where it is and is tried again: the log has
-			// everything, so that nothing is lost meanwhile.
-			db.o.Log.Error("the key index could not be written", "error", err)
-			if !db.pause(time.Second) {
-				return
-			}
-			db.requestMerge()
-			continue
-		}
-		// The committer leaves the tables alone as long as one is frozen.
-		db.tables.Store(&tables{active: t.active})
-		select {
-		case db.committer.merged <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (db *DB) requestMerge() {
-	select {
-	case db.merges <- struct{}{}:
-	default:
-	}
-}
-
-// pause waits and reports false if the store closes meanwhile.
-func (db *DB) pause(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-db.stop:
-		return false
-	}
-}
-
 // Revision implements [store.Store].
 func (db *DB) Revision() uint64 { return db.hub.published.Load() }
 
@@ -290,9 +200,19 @@ func (db *DB) Close() error {
 		close(db.stop)
 		db.running.Wait()
 		db.hub.close()
-		db.closeErr = db.closeFiles()
+		db.closeErr = errors.Join(db.mergeRest(), db.closeFiles())
 	})
 	return db.closeErr
+}
+
+// mergeRest merges the memtables when the committer has ended, so that the
+// next start need not read them from the log.
+func (db *DB) mergeRest() error {
+	if err := db.mergeFrozen(); err != nil {
+		return err
+	}
+	db.freeze()
+	return db.mergeFrozen()
 }
 
 func (db *DB) closeFiles() error {
@@ -301,13 +221,6 @@ func (db *DB) closeFiles() error {
 		errs = append(errs, ss.close())
 	}
 	if db.index != nil {
-		if t := db.tables.Load(); t != nil {
-			for _, m := range []*memtable{t.frozen, t.active} {
-				if m != nil && m.size > 0 {
-					errs = append(errs, db.index.merge(m, db.horizon.Load()))
-				}
-			}
-		}
 		errs = append(errs, db.index.db.Close())
 	}
 	return errors.Join(errs...)

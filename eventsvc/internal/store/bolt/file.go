@@ -30,6 +30,10 @@ const (
 	metaBase    = "base"    // segment: its records have this revision or a greater one
 	metaEnd     = "end"     // segment, once sealed: the last revision before the next segment
 	metaHorizon = "horizon" // segment: states from this revision on can be read
+	metaBytes   = "bytes"   // segment, once sealed: length of its records
+	metaLive    = "live"    // index: number and bytes of the events at the merged revision
+	metaTrimmed = "trimmed" // index: the account of dead records goes up to this revision
+	metaDead    = "dead"    // index: dead bytes by base of their segment
 )
 
 // FileError: a file in the data directory cannot be used. It was not changed.
@@ -46,6 +50,7 @@ func (e *FileError) Error() string {
 const (
 	fixRestore = "put the file back from a backup, or move the whole data directory away to start empty"
 	fixLocked  = "stop the other process or choose another data directory"
+	fixRebuild = "remove this file alone: it will be made again from the log files beside it"
 	fixVersion = "use the release that wrote it, or export there and import here"
 )
 
@@ -115,12 +120,27 @@ func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
 // appears under its name only when it is whole.
 func createFile(path string, pageSize int, buckets []string, meta map[string][]byte) error {
 	tmp := path + ".tmp"
-	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("store file: %w", err)
-	}
-	db, err := openBolt(tmp, bbolt.Options{PageSize: pageSize})
+	db, err := createBolt(tmp, pageSize, buckets, meta)
 	if err != nil {
 		return err
+	}
+	if err := db.Close(); err != nil {
+		return fmt.Errorf("store file %s: %w", path, err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("store file: %w", err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// createBolt makes a file, in place of one that may be left from a try before.
+func createBolt(path string, pageSize int, buckets []string, meta map[string][]byte) (*bbolt.DB, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("store file: %w", err)
+	}
+	db, err := openBolt(path, bbolt.Options{PageSize: pageSize})
+	if err != nil {
+		return nil, err
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
 		for _, name := range buckets {
@@ -139,13 +159,10 @@ func createFile(path string, pageSize int, buckets []string, meta map[string][]b
 		}
 		return b.Put([]byte(metaFormat), fmt.Appendf(nil, "%s %d", formatMagic, formatVersion))
 	})
-	if err = errors.Join(err, db.Close()); err != nil {
-		return fmt.Errorf("store file %s: %w", path, err)
+	if err != nil {
+		return nil, fmt.Errorf("store file %s: %w", path, errors.Join(err, db.Close()))
 	}
-	if err := os.Rename(tmp, path); err != nil {
-		return fmt.Errorf("store file: %w", err)
-	}
-	return syncDir(filepath.Dir(path))
+	return db, nil
 }
 
 func syncDir(dir string) error {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"go.etcd.io/bbolt"
 )
@@ -16,7 +17,7 @@ import (
 type index struct {
 	db     *bbolt.DB
 	path   string
-	merged uint64 // log records up to this revision are in the file
+	merged atomic.Uint64 // log records up to this revision are in the file
 }
 
 const (
@@ -39,14 +40,14 @@ func openIndex(dir string, newID func() []byte) (*index, error) {
 	if err != nil {
 		fe := new(FileError)
 		if errors.As(err, &fe) && fe.Fix == fixRestore {
-			fe.Fix = "remove this file alone: it will be made again from the log files beside it"
+			fe.Fix = fixRebuild
 		}
 		return nil, err
 	}
 	x := &index{db: db, path: path}
 	err = x.view(func(tx *bbolt.Tx) error {
 		if v := tx.Bucket([]byte(bucketMeta)).Get([]byte(metaMerged)); len(v) == 8 {
-			x.merged = be.Uint64(v)
+			x.merged.Store(be.Uint64(v))
 		}
 		return nil
 	})
@@ -97,12 +98,16 @@ func (x *index) merge(m *memtable, horizon uint64) error {
 			if node != nil {
 				return nil
 			}
-			return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaMerged), revisionKey(m.last))
+			meta := tx.Bucket([]byte(bucketMeta))
+			if err := meta.Put([]byte(metaLive), m.live); err != nil {
+				return err
+			}
+			return meta.Put([]byte(metaMerged), revisionKey(m.last))
 		})
 		if err != nil {
 			return fmt.Errorf("merging into %s: %w", x.path, err)
 		}
 	}
-	x.merged = m.last
+	x.merged.Store(m.last)
 	return nil
 }

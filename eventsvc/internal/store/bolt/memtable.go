@@ -31,6 +31,7 @@ type memtable struct {
 	head memnode
 	size int    // entries; the writer's
 	last uint64 // newest revision; the writer's until the table is frozen
+	live []byte // for metaLive, once frozen
 }
 
 type memnode struct {

@@ -17,7 +17,9 @@ var errGone = errors.New("no such record")
 // logReader must not wait for anything: an open transaction keeps pages from
 // being used again.
 type logReader struct {
+	db       *DB
 	segments segments
+	seen     uint64 // every record up to this revision can be seen
 	txs      []*bbolt.Tx
 	cursors  []*bbolt.Cursor
 }
@@ -26,9 +28,8 @@ type logReader struct {
 func (db *DB) readLog(f func(*logReader) error) error {
 	for {
 		err := guard(func() error {
-			r := &logReader{segments: *db.segments.Load()}
-			r.txs = make([]*bbolt.Tx, len(r.segments))
-			r.cursors = make([]*bbolt.Cursor, len(r.segments))
+			r := &logReader{db: db}
+			r.open()
 			defer r.close()
 			return f(r)
 		})
@@ -38,6 +39,13 @@ func (db *DB) readLog(f func(*logReader) error) error {
 		}
 		return err
 	}
+}
+
+func (r *logReader) open() {
+	r.seen = r.db.Revision()
+	r.segments = *r.db.segments.Load()
+	r.txs = make([]*bbolt.Tx, len(r.segments))
+	r.cursors = make([]*bbolt.Cursor, len(r.segments))
 }
 
 func (r *logReader) close() {
@@ -60,8 +68,19 @@ func (r *logReader) cursor(i int) (*bbolt.Cursor, error) {
 }
 
 // get returns the record of a revision, whose bytes are those of the mapped
-// file: good until the reader is closed.
+// file: good until the reader is closed, or asked for a record that was written
+// after it was opened. A memtable may lead there.
 func (r *logReader) get(revision uint64) (entry, error) {
+	e, err := r.lookup(revision)
+	if revision > r.seen && errors.Is(err, errGone) {
+		r.close()
+		r.open()
+		return r.lookup(revision)
+	}
+	return e, err
+}
+
+func (r *logReader) lookup(revision uint64) (entry, error) {
 	i := r.segments.find(revision)
 	if i < 0 {
 		return entry{}, errGone
@@ -81,6 +100,11 @@ func (r *logReader) get(revision uint64) (entry, error) {
 		return entry{}, &store.CorruptError{Revision: revision, Reason: err.Error()}
 	}
 	return e, nil
+}
+
+// base returns the base of the segment that a revision belongs to.
+func (r *logReader) base(revision uint64) uint64 {
+	return r.segments[max(r.segments.find(revision), 0)].base
 }
 
 // at follows an event's versions from a revision down to the one that was the

@@ -72,8 +72,14 @@ func appendRecord(dst []byte, e *entry) []byte {
 	return be.AppendUint32(dst, castagnoli(e.revision, dst[start:]))
 }
 
-func recordSize(key string, d store.Draft) int {
-	return recordHeader + len(key) + len(d.Attributes) + len(d.Value) + recordTrailer
+// size is the length of the record that e was parsed from.
+func (e *entry) size() int64 {
+	return int64(recordHeader + len(e.key) + len(e.attributes) + len(e.value) + recordTrailer)
+}
+
+// recordBytes is the length of the record that holds r.
+func recordBytes(r *store.Record) int64 {
+	return int64(recordHeader + len(r.Namespace) + 1 + len(r.Name) + len(r.Attributes) + len(r.Value) + recordTrailer)
 }
 
 // parseRecord checks and splits the record stored under a revision.

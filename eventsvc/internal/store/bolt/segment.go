@@ -2,10 +2,10 @@ package bolt
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sort"
+	"sync/atomic"
 
 	"go.etcd.io/bbolt"
 )
@@ -16,7 +16,8 @@ type segment struct {
 	base uint64 // its records have this revision or a greater one
 	path string
 	db   *bbolt.DB
-	size int64 // bytes of records
+	// records is the length of all records. The committer counts it for the head.
+	records atomic.Int64
 }
 
 const (
@@ -29,6 +30,16 @@ const (
 
 func segmentPath(dir string, base uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("log-%020d.db", base))
+}
+
+// createSegmentFile makes a segment that only grows by commits without a sync
+// of their own.
+func createSegmentFile(path string, base uint64, storeID []byte) (*bbolt.DB, error) {
+	db, err := createBolt(path, segmentPage, []string{bucketLog}, map[string][]byte{metaBase: revisionKey(base), metaStore: storeID})
+	if err == nil {
+		db.NoSync = true
+	}
+	return db, err
 }
 
 func createSegment(dir string, base uint64, storeID []byte, horizon uint64) error {
@@ -52,15 +63,31 @@ func openSegment(path string, head bool, mmap int) (*segment, error) {
 		return nil, err
 	}
 	s := &segment{path: path, db: db}
-	if info, err := os.Stat(path); err == nil {
-		s.size = info.Size()
-	}
 	s.base, err = s.meta(metaBase)
 	if err != nil || s.base == 0 {
 		_ = db.Close()
 		return nil, &FileError{path, "it does not say which revisions it holds", fixRestore}
 	}
+	if err := s.measure(head); err != nil {
+		_ = db.Close()
+		return nil, &FileError{path, err.Error(), fixRestore}
+	}
 	return s, nil
+}
+
+// measure finds the length of all records, by counting where nobody has noted it.
+func (s *segment) measure(head bool) error {
+	if n, err := s.meta(metaBytes); err != nil || n > 0 && !head {
+		s.records.Store(int64(n))
+		return err
+	}
+	return s.view(func(tx *bbolt.Tx) error {
+		c := tx.Bucket([]byte(bucketLog)).Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			s.records.Add(int64(len(v)))
+		}
+		return nil
+	})
 }
 
 // meta reads a number of the meta bucket, 0 if it is not there.

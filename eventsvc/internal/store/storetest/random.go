@@ -71,8 +71,10 @@ func (r *random) step() {
 		r.get()
 	case n < 95:
 		r.list()
-	case n < 99:
+	case n < 98:
 		r.compareWatch()
+	case n < 99:
+		r.trim()
 	default:
 		r.restart()
 	}
@@ -155,6 +157,33 @@ func (r *random) compareWatch() {
 	defer w.Close()
 	if diff := cmp.Diff(show(want), show(take(r.t, w, len(want)))); diff != "" {
 		r.t.Errorf("watch %+v: %s", q, diff)
+	}
+}
+
+// trim has the engine give up history, and checks the border (R7).
+func (r *random) trim() {
+	e, ok := r.engine.(Trimmer)
+	if !ok {
+		return
+	}
+	oldest := e.Trim(r.t)
+	r.model.Trim(oldest)
+	for _, revision := range []uint64{oldest - 1, oldest} {
+		if revision == 0 {
+			continue
+		}
+		_, err := r.store.List(r.t.Context(), store.Query{Revision: revision})
+		expired := new(store.ExpiredError)
+		if got := errors.As(err, &expired); got != (revision < oldest) || got && expired.Oldest != oldest {
+			r.t.Errorf("list at %d, the oldest is %d: %v", revision, oldest, err)
+		}
+		w, err := r.store.Watch(r.t.Context(), store.WatchQuery{After: revision})
+		if got := errors.As(err, &expired); got != (revision < oldest) {
+			r.t.Errorf("watch after %d, the oldest is %d: %v", revision, oldest, err)
+		}
+		if err == nil {
+			w.Close()
+		}
 	}
 }
 

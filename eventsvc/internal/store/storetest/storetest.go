@@ -25,6 +25,12 @@ type Engine interface {
 	Stop(t testing.TB)
 }
 
+// Trimmer is an engine that can be told to give up old history.
+type Trimmer interface {
+	// Trim returns the oldest revision that is still held.
+	Trim(t testing.TB) uint64
+}
+
 // Run runs all cases and the random operations, each with an engine of its own.
 func Run(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engine) {
 	t.Helper()

@@ -1,0 +1,131 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// trim gives up old states: it moves the horizon, behind which states can be
+// read, over everything that was written before the cutoff, or as far as it
+// takes to bring the history under so many bytes. What only older states needed
+// is then dead and counts towards the compaction of its segment.
+func (db *DB) trim(ctx context.Context, cutoff time.Time, maxHistory int64) error {
+	// Only what the index has: the memtables' deletions would stay in it.
+	if err := db.flush(ctx); err != nil {
+		return err
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		next, dead, gone, err := db.trimmable(cutoff, maxHistory)
+		if err != nil || next == db.trimmed {
+			return err
+		}
+		if next > db.horizon.Load() {
+			if err := db.moveHorizon(ctx, next); err != nil {
+				return err
+			}
+		}
+		if err := db.forget(next, dead, gone); err != nil {
+			return err
+		}
+	}
+}
+
+// trimmable looks how far the horizon can move in one step, which bytes of
+// which segments that makes dead, and which keys only deletions are left of.
+func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead map[uint64]int64, gone []deadKey, err error) {
+	next = db.trimmed
+	horizon := db.horizon.Load()
+	dead = make(map[uint64]int64)
+	excess := db.Stats().HistoryBytes - maxHistory
+	merged := db.index.merged.Load()
+	err = db.readLog(func(log *logReader) error {
+		n := 0
+		var failed error
+		err := log.scan(next, merged, func(e entry) bool {
+			if n == checkChunk || e.revision > horizon && !e.time.Before(cutoff) && excess <= 0 {
+				return false
+			}
+			n++
+			size := int64(0)
+			if e.kind != created {
+				var before entry
+				before, failed = log.get(e.previous)
+				switch {
+				case failed == nil:
+					size = before.size()
+					dead[log.base(e.previous)] += size
+				case errors.Is(failed, errGone) && e.revision <= horizon:
+					failed = nil // compacted away: this account is being made anew
+				default:
+					return false
+				}
+			}
+			if e.kind == deleted {
+				size += e.size()
+				dead[log.base(e.revision)] += e.size()
+				gone = append(gone, deadKey{string(e.key), newPointer(e.revision, true)})
+			}
+			excess -= size
+			next = e.revision
+			return true
+		})
+		if failed != nil {
+			return failed
+		}
+		return err
+	})
+	if err != nil {
+		return 0, nil, nil, db.readError(err)
+	}
+	return next, dead, gone, nil
+}
+
+// deadKey is a key whose newest version was a deletion that is now forgotten.
+type deadKey struct {
+	key     string
+	pointer pointer
+}
+
+// moveHorizon makes a new horizon durable and then valid for readers.
+func (db *DB) moveHorizon(ctx context.Context, horizon uint64) error {
+	return db.control(ctx, func() error {
+		head := db.segments.Load().head()
+		err := guard(func() error {
+			return head.db.Update(func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaHorizon), revisionKey(horizon))
+			})
+		})
+		if err != nil {
+			return fmt.Errorf("store: moving the horizon: %w", err)
+		}
+		db.horizon.Store(horizon)
+		return nil
+	})
+}
+
+// forget takes deleted keys out of the index, and keeps the account of dead
+// bytes, in the same transaction.
+func (db *DB) forget(trimmed uint64, dead map[uint64]int64, gone []deadKey) error {
+	db.dead.add(dead)
+	db.trimmed = trimmed
+	return guard(func() error {
+		return db.index.db.Update(func(tx *bbolt.Tx) error {
+			keys := tx.Bucket([]byte(bucketKeys))
+			for _, d := range gone {
+				if p, ok := getPointer(keys, []byte(d.key)); ok && p == d.pointer {
+					if err := keys.Delete([]byte(d.key)); err != nil {
+						return err
+					}
+				}
+			}
+			return db.dead.save(tx, trimmed)
+		})
+	})
+}

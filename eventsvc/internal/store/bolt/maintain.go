@@ -1,0 +1,108 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// maintainEvery is how often old events and old history are looked for. They
+// are gone at the latest a minute after their time.
+const maintainEvery = 10 * time.Second
+
+// Run keeps the store within its limits until ctx ends. Failures are logged
+// and tried again.
+func (db *DB) Run(ctx context.Context) error {
+	for {
+		if err := db.sleep(ctx, maintainEvery); err != nil {
+			return nil //nolint:nilerr // the end of ctx or of the store is the end of the work
+		}
+		err := db.Maintain(ctx)
+		if err != nil && !errors.Is(err, store.ErrClosed) && ctx.Err() == nil {
+			db.o.Log.Error("old events could not be cleared away; trying again", "error", err)
+		}
+	}
+}
+
+// Maintain does one round of what Run does: it deletes events that are past
+// their retention, gives up history that is past its own, and brings back the
+// disk space of both.
+func (db *DB) Maintain(ctx context.Context) error {
+	db.maintaining.Lock()
+	defer db.maintaining.Unlock()
+	if err := db.expire(ctx); err != nil {
+		return err
+	}
+	cutoff, most := time.Unix(0, math.MinInt64), int64(math.MaxInt64)
+	if history := db.history(); history > 0 {
+		cutoff = db.clock.old().Add(-history)
+	}
+	if db.o.MaxBytes > 0 {
+		most = db.o.MaxBytes / 4
+	}
+	if err := db.trim(ctx, cutoff, most); err != nil {
+		return err
+	}
+	return db.compact(ctx)
+}
+
+// history is how long superseded versions and deletions are kept, 0: for ever.
+func (db *DB) history() time.Duration {
+	if db.o.History > 0 {
+		return db.o.History
+	}
+	return db.o.Retention
+}
+
+// flush merges everything that was written so far into the index.
+func (db *DB) flush(ctx context.Context) error {
+	if err := db.mergeFrozen(); err != nil {
+		return err
+	}
+	if err := db.control(ctx, func() error { db.freeze(); return nil }); err != nil {
+		return err
+	}
+	return db.mergeFrozen()
+}
+
+// mergeLoop merges frozen memtables into the index.
+func (db *DB) mergeLoop() {
+	for {
+		select {
+		case <-db.merges:
+		case <-db.stop:
+			return
+		}
+		for db.mergeFrozen() != nil {
+			// The memtable stays where it is: the log has everything, so that
+			// nothing is lost meanwhile.
+			if db.sleep(context.Background(), time.Second) != nil {
+				return
+			}
+		}
+	}
+}
+
+// mergeFrozen merges the frozen memtable, if there is one.
+func (db *DB) mergeFrozen() error {
+	db.merging.Lock()
+	defer db.merging.Unlock()
+	t := db.tables.Load()
+	if t.frozen == nil {
+		return nil
+	}
+	if err := db.index.merge(t.frozen, db.horizon.Load()); err != nil {
+		db.o.Log.Error("the key index could not be written", "error", err)
+		return err
+	}
+	// The committer leaves the tables alone as long as one is frozen.
+	db.tables.Store(&tables{active: t.active})
+	select {
+	case db.committer.merged <- struct{}{}:
+	default:
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// recover finds the newest revision, and reads what the index does not know
+// yet from the log.
+func (db *DB) recover(id string) error {
+	head := db.segments.Load().head()
+	headID, err := head.storeID()
+	if err != nil {
+		return &FileError{head.path, err.Error(), fixRestore}
+	}
+	if headID != id {
+		return &FileError{head.path, "it belongs to another store than " + db.index.path, fixRestore}
+	}
+	last, err := head.lastRevision()
+	if err != nil {
+		return &FileError{head.path, err.Error(), fixRestore}
+	}
+	if merged := db.index.merged.Load(); merged > last {
+		return &FileError{head.path, fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
+			last, merged), fixRestore}
+	}
+	horizon, err := head.meta(metaHorizon)
+	if err != nil {
+		return &FileError{head.path, err.Error(), fixRestore}
+	}
+	db.horizon.Store(horizon)
+	db.hub = newHub(last, db.o.RingEntries, db.o.RingBytes)
+	db.tables.Store(&tables{active: newMemtable()})
+	db.committer.init(db.o, last)
+	if err := db.loadAccounts(); err != nil {
+		return &FileError{db.index.path, err.Error(), fixRebuild}
+	}
+	if err := db.replayIndex(last); err != nil {
+		return err
+	}
+	return db.setClock(last)
+}
+
+// setClock starts the clock from the time of the last write.
+func (db *DB) setClock(last uint64) error {
+	var written time.Time
+	err := db.readLog(func(log *logReader) error {
+		e, err := log.get(last)
+		written = e.time
+		return err
+	})
+	// After a compaction the newest record may be gone, and with it its time.
+	if err != nil && !errors.Is(err, errGone) {
+		return db.readError(err)
+	}
+	var step time.Duration
+	db.clock, step = newClock(db.o.Now, written, db.o.MaxClockStep)
+	switch {
+	case step < 0:
+		db.o.Log.Warn("the system clock is behind the last write; times go on from there until it has caught up", "behind", -step)
+	case step > 0:
+		db.o.Log.Warn("the system clock is far ahead of the last write; nothing expires for a while, in case it is wrong",
+			"ahead", step, "while", db.o.MaxClockStep)
+	}
+	return nil
+}
+
+// replayIndex fills the memtable with what was written after the last merge.
+func (db *DB) replayIndex(last uint64) error {
+	for at := db.index.merged.Load(); at < last; {
+		from := at
+		t := db.tables.Load()
+		err := db.index.view(func(tx *bbolt.Tx) error {
+			keys := tx.Bucket([]byte(bucketKeys))
+			return db.readLog(func(log *logReader) error {
+				var failed error
+				err := log.scan(from, last, func(e entry) bool {
+					failed = db.replay(log, t, keys, &e)
+					at = e.revision
+					return failed == nil && t.active.size < db.o.MemtableLimit
+				})
+				return errors.Join(err, failed)
+			})
+		})
+		if err != nil {
+			return db.readError(err)
+		}
+		if t.active.size < db.o.MemtableLimit {
+			return nil
+		}
+		db.freeze()
+		if err := db.mergeFrozen(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replay puts one record of the log into the memtable and the count of events.
+func (db *DB) replay(log *logReader, t *tables, keys *bbolt.Bucket, e *entry) error {
+	p, known := t.get(string(e.key))
+	if !known {
+		p, known = getPointer(keys, e.key)
+	}
+	if known && p.revision() >= e.revision {
+		// A merge that was cut short had it already.
+		p, known = newPointer(e.previous, e.kind == created), e.previous != 0
+	}
+	if known && !p.deletion() {
+		before, err := log.get(p.revision())
+		if err == nil {
+			db.live.events.Add(-1)
+			db.live.bytes.Add(-before.size())
+		} else if !errors.Is(err, errGone) {
+			return err
+		}
+	}
+	if e.kind != deleted {
+		db.live.events.Add(1)
+		db.live.bytes.Add(e.size())
+	}
+	t.active.put(string(e.key), newPointer(e.revision, e.kind == deleted))
+	return nil
+}

@@ -1,0 +1,161 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Rule gives events of a namespace, of a type, or of both a retention of their
+// own. An empty field is any. The first rule that fits counts.
+type Rule struct {
+	Namespace string
+	Type      string
+	Retention time.Duration // 0: for ever
+}
+
+// retentionOf returns how long a version is kept.
+func (o *Options) retentionOf(e *entry) time.Duration {
+	for _, r := range o.Rules {
+		if (r.Namespace == "" || r.Namespace == string(e.key[:e.namespace])) &&
+			(r.Type == "" || r.Type == string(store.Attributes(e.attributes).Field(store.Type))) {
+			return r.Retention
+		}
+	}
+	return o.Retention
+}
+
+// retentions returns the different times that events are kept.
+func (o *Options) retentions() []time.Duration {
+	all := []time.Duration{o.Retention}
+	for _, r := range o.Rules {
+		all = append(all, r.Retention)
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(d time.Duration) bool { return d == 0 })
+}
+
+// expiryBatch is how many events are deleted in one go: enough to share a
+// commit, few enough for other writes not to notice.
+const expiryBatch = 256
+
+// expire deletes the events whose last write is longer ago than they are kept.
+// The log is in order of time, so for each retention there is a place in the
+// log before which everything of that retention is gone.
+func (db *DB) expire(ctx context.Context) error {
+	for _, retention := range db.o.retentions() {
+		cutoff := db.clock.old().Add(-retention)
+		for more := true; more; {
+			var due []store.Record
+			var err error
+			if due, more, err = db.due(retention, cutoff); err != nil {
+				return err
+			}
+			if err := db.deleteOld(ctx, due); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// due goes on from where it was, and returns the next newest versions of a
+// retention that were written before the cutoff.
+func (db *DB) due(retention time.Duration, cutoff time.Time) (due []store.Record, more bool, err error) {
+	at := db.expired[retention]
+	err = db.scanLog(at, db.Revision(), func(e *entry, p pointer) bool {
+		if !e.time.Before(cutoff) {
+			return false
+		}
+		if p == newPointer(e.revision, false) && db.o.retentionOf(e) == retention {
+			due = append(due, e.record())
+		}
+		at, more = e.revision, true
+		return len(due) < expiryBatch
+	})
+	db.expired[retention] = at
+	return due, more, err
+}
+
+// scanLog calls f with some records behind a revision and what the index has
+// for their keys, until f returns false. It is bounded in time: at most
+// checkChunk records are looked at.
+func (db *DB) scanLog(after, last uint64, f func(*entry, pointer) bool) error {
+	t := db.tables.Load()
+	err := db.index.view(func(tx *bbolt.Tx) error {
+		keys := tx.Bucket([]byte(bucketKeys))
+		return db.readLog(func(log *logReader) error {
+			n := 0
+			return log.scan(after, last, func(e entry) bool {
+				p, ok := t.get(string(e.key))
+				if !ok {
+					p, _ = getPointer(keys, e.key)
+				}
+				n++
+				return f(&e, p) && n < checkChunk
+			})
+		})
+	})
+	if err != nil {
+		return db.readError(err)
+	}
+	return nil
+}
+
+// deleteOld deletes events unless they have changed since, and waits while the
+// queue is full.
+func (db *DB) deleteOld(ctx context.Context, due []store.Record) error {
+	for len(due) > 0 {
+		n, err := db.deleteSeen(ctx, due)
+		due = due[n:]
+		if errors.Is(err, store.ErrBusy) {
+			if err := db.sleep(ctx, 10*time.Millisecond); err != nil {
+				return err
+			}
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteSeen deletes events whose newest version is the one given. It returns
+// how many were dealt with before an error.
+func (db *DB) deleteSeen(ctx context.Context, seen []store.Record) (int, error) {
+	writes := make([]*write, 0, len(seen))
+	var failed error
+	for i := range seen {
+		w := &write{
+			ctx: ctx, kind: deleted, key: seen[i].Key, joined: seen[i].Key.String(),
+			previous: &store.Version{Record: seen[i]}, exists: errConflict,
+		}
+		if failed = db.enqueue(w); failed != nil {
+			break
+		}
+		writes = append(writes, w)
+	}
+	for i, w := range writes {
+		if err := db.await(w); err != nil && !errors.Is(err, errConflict) {
+			return i, err
+		}
+	}
+	return len(writes), failed
+}
+
+func (db *DB) sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-db.stop:
+		return store.ErrClosed
+	}
+}

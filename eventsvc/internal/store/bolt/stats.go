@@ -1,0 +1,141 @@
+package bolt
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"go.etcd.io/bbolt"
+)
+
+// Stats say how much the store holds.
+type Stats struct {
+	Revision     uint64 `json:"revision"`     // of the newest write
+	Oldest       uint64 `json:"oldest"`       // the oldest state that can be read
+	Events       int64  `json:"events"`       // that exist
+	LiveBytes    int64  `json:"liveBytes"`    // records of events that exist
+	HistoryBytes int64  `json:"historyBytes"` // records that only older states need
+	DeadBytes    int64  `json:"deadBytes"`    // records that nothing needs, until they are compacted
+	FileBytes    int64  `json:"fileBytes"`    // what the files take
+	Segments     int    `json:"segments"`     // files of the log
+}
+
+// Stats returns the present figures.
+func (db *DB) Stats() Stats {
+	s := Stats{
+		Revision: db.Revision(), Oldest: db.horizon.Load(),
+		Events: db.live.events.Load(), LiveBytes: db.live.bytes.Load(), DeadBytes: db.dead.total(),
+	}
+	s.FileBytes = fileSize(db.index.path)
+	var records int64
+	for _, seg := range *db.segments.Load() {
+		records += seg.records.Load()
+		s.FileBytes += fileSize(seg.path)
+		s.Segments++
+	}
+	s.HistoryBytes = max(0, records-s.LiveBytes-s.DeadBytes)
+	return s
+}
+
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// liveCount counts the events that exist. The committer keeps it; each frozen
+// memtable takes the count of its moment into the index.
+type liveCount struct{ events, bytes atomic.Int64 }
+
+func (l *liveCount) add(c *change) {
+	if c.kind == created {
+		l.events.Add(1)
+	} else {
+		l.bytes.Add(-recordBytes(&c.previous.Record))
+	}
+	if c.kind == deleted {
+		l.events.Add(-1)
+	} else {
+		l.bytes.Add(recordBytes(&c.current.Record))
+	}
+}
+
+// encode returns the count as it is kept in the index.
+func (l *liveCount) encode() []byte {
+	return be.AppendUint64(be.AppendUint64(nil, uint64(l.events.Load())), uint64(l.bytes.Load()))
+}
+
+// deadBytes is how many bytes of each segment, by its base, nothing needs.
+type deadBytes struct {
+	mu    sync.Mutex
+	bytes map[uint64]int64
+}
+
+func (d *deadBytes) total() (sum int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range d.bytes {
+		sum += n
+	}
+	return sum
+}
+
+func (d *deadBytes) of(base uint64) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.bytes[base]
+}
+
+func (d *deadBytes) add(more map[uint64]int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for base, n := range more {
+		d.bytes[base] += n
+	}
+}
+
+// forget drops a segment from the account: it was compacted or unlinked.
+func (d *deadBytes) forget(base uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.bytes, base)
+}
+
+// save writes the account, and up to which revision it goes.
+func (d *deadBytes) save(tx *bbolt.Tx, trimmed uint64) error {
+	d.mu.Lock()
+	bytes := maps.Clone(d.bytes)
+	d.mu.Unlock()
+	text, err := json.Marshal(bytes)
+	if err != nil {
+		return err
+	}
+	meta := tx.Bucket([]byte(bucketMeta))
+	if err := meta.Put([]byte(metaDead), text); err != nil {
+		return err
+	}
+	return meta.Put([]byte(metaTrimmed), revisionKey(trimmed))
+}
+
+// loadAccounts reads what the index file says of live and dead records.
+func (db *DB) loadAccounts() error {
+	db.dead.bytes = map[uint64]int64{}
+	return db.index.view(func(tx *bbolt.Tx) error {
+		meta := tx.Bucket([]byte(bucketMeta))
+		if v := meta.Get([]byte(metaLive)); len(v) == 16 {
+			db.live.events.Store(int64(be.Uint64(v)))
+			db.live.bytes.Store(int64(be.Uint64(v[8:])))
+		}
+		if v := meta.Get([]byte(metaTrimmed)); len(v) == 8 {
+			db.trimmed = be.Uint64(v)
+		}
+		if v := meta.Get([]byte(metaDead)); v != nil {
+			return json.Unmarshal(v, &db.dead.bytes)
+		}
+		return nil
+	})
+}
