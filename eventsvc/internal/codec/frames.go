@@ -149,7 +149,7 @@ func (f *Frames) AppendBookmark(dst []byte, rv uint64, initialEnd bool) ([]byte,
 		}
 		return f.appendTable(dst, watch.Bookmark, rv, row)
 	}
-	return f.appendRuntime(dst, watch.Bookmark, f.bookmark(meta))
+	return f.AppendRuntime(dst, watch.Bookmark, f.bookmark(meta))
 }
 
 // bookmark is an otherwise empty object of the kind that the stream sends.
@@ -182,10 +182,12 @@ func (f *Frames) bookmarkRow(meta metav1.ObjectMeta, initialEnd bool) ([]byte, e
 
 // AppendError appends an ERROR event. Nothing may follow it.
 func (f *Frames) AppendError(dst []byte, st *metav1.Status) ([]byte, error) {
-	return f.appendRuntime(dst, watch.Error, withStatusKind(st))
+	return f.AppendRuntime(dst, watch.Error, withStatusKind(st))
 }
 
-func (f *Frames) appendRuntime(dst []byte, t watch.EventType, obj runtime.Object) ([]byte, error) {
+// AppendRuntime appends an event about any other object, which carries its kind
+// and apiVersion.
+func (f *Frames) AppendRuntime(dst []byte, t watch.EventType, obj runtime.Object) ([]byte, error) {
 	if f.format.Media == Protobuf {
 		object, err := appendRuntimeProto(nil, obj)
 		return f.appendFrame(dst, t, object), err
