@@ -4,9 +4,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"reflect"
 	"mime"
 	"net/http"
+	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -297,7 +297,7 @@ func (c *Codec) Decode(contentType string, body []byte, obj Object) error {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(body, obj)
 	}
 	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("the body is no %s: %v", reflect.TypeOf(obj).Elem().Name(), err))
+		return apierrors.NewBadRequest(fmt.Sprintf("the body is not %s: %v", reflect.TypeOf(obj).Elem().Name(), err))
 	}
 	return nil
 }
