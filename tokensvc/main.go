@@ -133,7 +133,9 @@ func (s *serve) handler(clients *registrations, keys *keyring.Keyring, log *slog
 	if err != nil {
 		return nil, err
 	}
-	own, err := bearer.New(bearer.Config{Issuer: s.Issuer, Keys: keys, MaxLife: s.TokenLifetime})
+	own, err := bearer.New(bearer.Config{
+		Issuer: s.Issuer, Keys: keys, MaxLife: s.TokenLifetime, Leeway: keyring.ClockSkew, CacheBytes: 1 << 20, Registry: reg,
+	})
 	if err != nil {
 		return nil, err
 	}

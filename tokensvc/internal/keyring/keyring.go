@@ -16,6 +16,8 @@ import (
 	"github.com/lestrrat-go/jwx/v2/jwa"
 	"github.com/lestrrat-go/jwx/v2/jws"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/shared/bearer"
 )
 
 // ClockSkew is how far the clocks of those who verify may be apart from ours.
@@ -138,7 +140,7 @@ func (r *Keyring) Key(_ context.Context, kid string) (*rsa.PublicKey, error) {
 			return k.raw, nil
 		}
 	}
-	return nil, fmt.Errorf("no published key has the id %q", kid)
+	return nil, bearer.ErrUnknownKey
 }
 
 // Run follows the clock, makes the keys of the schedule and reloads changed files until ctx ends.

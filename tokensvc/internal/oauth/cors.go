@@ -14,7 +14,7 @@ func (s *Server) allowOrigin(c echo.Context) bool {
 		return false
 	}
 	h := c.Response().Header()
-	h.Add(echo.HeaderVary, echo.HeaderOrigin)
+	h.Set(echo.HeaderVary, echo.HeaderOrigin)
 	origin := c.Request().Header.Get(echo.HeaderOrigin)
 	if !slices.Contains(s.c.Origins, origin) {
 		return false

@@ -16,18 +16,15 @@ type plainError struct {
 	Error string `json:"error"`
 }
 
-// refuseToken answers a request whose token is missing or not good (RFC 6750 section 3).
+// refuseToken answers a request whose token is missing or not good (RFC 6750 section 3); the challenge is set already.
 func refuseToken(c echo.Context, err error) error {
-	status, code := http.StatusUnauthorized, "invalid_token"
-	if be := new(bearer.Error); errors.As(err, &be) {
-		status = be.Status
+	status, code := http.StatusUnauthorized, ""
+	if refusal := new(bearer.Error); errors.As(err, &refusal) {
+		status, code = refusal.Status, refusal.Code
 	}
-	if status == http.StatusBadRequest {
-		code = invalidRequest
+	if code == "" {
+		code = "unauthorized" // no token at all
 	}
-	h := c.Response().Header()
-	h.Set(echo.HeaderWWWAuthenticate, bearer.Challenge(err))
-	h.Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(status, plainError{code})
 }
 
@@ -51,7 +48,6 @@ func (s *Server) handleError(err error, c echo.Context) {
 }
 
 func (s *Server) writePlain(c echo.Context, status int) error {
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	code := serverError
 	switch status {
 	case http.StatusNotFound:
@@ -90,7 +86,6 @@ func (s *Server) handleClient(c echo.Context) error {
 	if len(audience) == 0 {
 		audience = []string{reg.ClientID}
 	}
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(http.StatusOK, registration{
 		ID: reg.ID, ClientID: reg.ClientID, ClientName: reg.Name, Scope: reg.Scope,
 		GrantTypes: []string{client.GrantType}, TokenAuthMethod: client.AuthMethod, Audience: audience,
@@ -114,7 +109,6 @@ type introspection struct {
 // handleIntrospect says what is in a token of the caller's own. Other clients' tokens are answered as inactive, which
 // is what RFC 7662 section 2.2 asks for where the caller may not know.
 func (s *Server) handleIntrospect(c echo.Context) error {
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	if !isForm(c.Request().Header) {
 		return writeFault(c, faultContentType)
 	}
@@ -123,6 +117,9 @@ func (s *Server) handleIntrospect(c echo.Context) error {
 		return writeFault(c, err)
 	}
 	given, err := formValue(body, "token")
+	if err == nil && given == "" {
+		err = faultNoToken
+	}
 	if err != nil {
 		return writeFault(c, err)
 	}

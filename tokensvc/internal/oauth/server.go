@@ -96,10 +96,15 @@ func reading() []string { return []string{http.MethodGet, http.MethodHead} }
 
 func (s *Server) isPublic(r *http.Request) bool { return slices.Contains(s.public, r.URL.Path) }
 
-// harden sets the headers that every answer has.
+// harden sets the headers that every answer has. What is published may be stored and says so itself.
 func harden(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		c.Response().Header().Set(echo.HeaderXContentTypeOptions, "nosniff")
+		h := c.Response().Header()
+		h.Set(echo.HeaderXContentTypeOptions, "nosniff")
+		h.Set(echo.HeaderCacheControl, "no-store")
+		if c.Request().URL.Path == pathToken {
+			h.Set("Pragma", "no-cache") // RFC 6749 section 5.1
+		}
 		return next(c)
 	}
 }

@@ -22,9 +22,6 @@ type tokenAnswer struct {
 
 // handleToken is the token endpoint.
 func (s *Server) handleToken(c echo.Context) error {
-	h := c.Response().Header()
-	h.Set(echo.HeaderCacheControl, "no-store")
-	h.Set("Pragma", "no-cache")
 	s.allowOrigin(c)
 	if c.Request().Method != http.MethodPost {
 		return s.refuse(c, decision{}, faultMethod)

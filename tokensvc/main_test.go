@@ -1,0 +1,519 @@
+package main
+
+import (
+	"context"
+	"crypto"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"tidings.example/shared/service"
+	"tidings.example/tokensvc/internal/client/clienttest"
+)
+
+// command runs the program to its end and returns what it printed.
+func command(t *testing.T, input string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	std, read := files(t, input)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // ends a service that should not have started
+	defer cancel()
+	err = run(ctx, args, std)
+	stdout, stderr = read()
+	return stdout, stderr, err
+}
+
+func files(t *testing.T, input string) (std stdio, read func() (stdout, stderr string)) {
+	t.Helper()
+	dir := t.TempDir()
+	open := func(name string) *os.File {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	std = stdio{in: open("in"), out: open("out"), err: open("err")}
+	if _, err := std.in.WriteString(input); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := std.in.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	text := func(f *os.File) string {
+		b, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	return std, func() (string, string) { return text(std.out), text(std.err) }
+}
+
+// running is a service that has been started.
+type running struct {
+	api, admin string // URLs
+	log        func() string
+	stop       func() error
+}
+
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	std, read := files(t, "")
+	type address struct{ setting, addr string }
+	listened := make(chan address, 3)
+	std.listened = func(setting string, a net.Addr) { listened <- address{setting, a.String()} }
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	args = append([]string{"--listen-http", "127.0.0.1:0", "--listen-admin", "127.0.0.1:0", "--public-url", "http://tokens.test"}, args...)
+	go func() { done <- run(ctx, args, std) }()
+	r := &running{log: func() string { _, stderr := read(); return stderr }}
+	r.stop = func() error {
+		cancel()
+		err := <-done
+		done <- err
+		return err
+	}
+	t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			t.Errorf("stopped with %v", err)
+		}
+	})
+	for r.api == "" || r.admin == "" {
+		select {
+		case a := <-listened:
+			if a.setting == "--listen-http" {
+				r.api = "http://" + a.addr
+			} else {
+				r.admin = "http://" + a.addr
+			}
+		case err := <-done:
+			done <- err
+			t.Fatalf("did not start: %v\n%s", err, r.log())
+		}
+	}
+	return r
+}
+
+const demoClients = `clients:
+- {client_id: demo, client_name: Demo, client_secret: "HASH", scope: read}
+`
+
+func clientsFile(t *testing.T) string {
+	t.Helper()
+	return tempFile(t, "clients.yaml", strings.ReplaceAll(demoClients, "HASH", clienttest.Hash))
+}
+
+func tempFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func fetch(t *testing.T, method, target, body string) (int, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, answer
+}
+
+const demoForm = "grant_type=client_credentials&client_id=demo&client_secret=s3cret"
+
+// verified returns header and claims of a token whose signature one of the published keys made. Only the standard
+// library has a say in it.
+func verified(t *testing.T, r *running, token string) (header, claims map[string]any) {
+	t.Helper()
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		t.Fatalf("%q has not three parts", token)
+	}
+	var raw [3][]byte
+	for i, part := range parts {
+		var err error
+		if raw[i], err = base64.RawURLEncoding.DecodeString(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(json.Unmarshal(raw[0], &header), json.Unmarshal(raw[1], &claims)); err != nil {
+		t.Fatal(err)
+	}
+	_, body := fetch(t, "GET", r.api+"/oauth2/jwks", "")
+	var set struct{ Keys []struct{ Kid, N, E string } }
+	if err := json.Unmarshal(body, &set); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range set.Keys {
+		n, nErr := base64.RawURLEncoding.DecodeString(k.N)
+		e, eErr := base64.RawURLEncoding.DecodeString(k.E)
+		if err := errors.Join(nErr, eErr); err != nil {
+			t.Fatal(err)
+		}
+		if k.Kid != header["kid"] {
+			continue
+		}
+		key := &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: int(new(big.Int).SetBytes(e).Int64())}
+		sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
+		if err := rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], raw[2]); err != nil {
+			t.Fatal(err)
+		}
+		return header, claims
+	}
+	t.Fatalf("key %v is not published", header["kid"])
+	return nil, nil
+}
+
+func askToken(t *testing.T, r *running, form string) (token string, answer map[string]any) {
+	t.Helper()
+	status, body := fetch(t, "POST", r.api+"/oauth2/token", form)
+	if err := json.Unmarshal(body, &answer); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	token, _ = answer["access_token"].(string)
+	return token, answer
+}
+
+// TestContract: token, header and claims as the contract lists them, with nothing configured.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--clients-file", clientsFile(t))
+	before := time.Now().Unix()
+	token, answer := askToken(t, r, demoForm)
+	delete(answer, "access_token")
+	if diff := cmp.Diff(map[string]any{"token_type": "Bearer", "expires_in": 300.0}, answer); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+	header, claims := verified(t, r, token)
+	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+	if kid, _ := header["kid"].(string); !uuid.MatchString(kid) || header["alg"] != "RS256" || len(header) != 2 {
+		t.Errorf("header %v", header)
+	}
+	if jti, _ := claims["jti"].(string); !uuid.MatchString(jti) {
+		t.Errorf("jti %v", claims["jti"])
+	}
+	iat, _ := claims["iat"].(float64)
+	if int64(iat) < before || int64(iat) > time.Now().Unix() {
+		t.Errorf("iat %v", claims["iat"])
+	}
+	want := map[string]any{
+		"iss": "http://tokens.test", "sub": "demo", "aud": "demo", "iat": iat, "nbf": iat, "exp": iat + 300, "jti": claims["jti"],
+	}
+	if diff := cmp.Diff(want, claims); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+	if again, _ := askToken(t, r, demoForm); again == token {
+		t.Error("two tokens are the same")
+	}
+}
+
+// TestCustomization: the contract's documented customization by configuration alone.
+func TestCustomization(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--clients-file", clientsFile(t), "--issuer", "my issuer", "--token-lifetime", "10m", "--token-scope-claim", "--token-type", "at+jwt", "--key-id", "thumbprint")
+	token, answer := askToken(t, r, demoForm)
+	header, claims := verified(t, r, token)
+	iat, _ := claims["iat"].(float64)
+	if header["typ"] != "at+jwt" || answer["expires_in"] != 600.0 || claims["iss"] != "my issuer" || claims["exp"] != iat+600 {
+		t.Errorf("header %v, claims %v, answer %v", header, claims, answer)
+	}
+	if diff := cmp.Diff([]any{"read"}, claims["scope"]); diff != "" {
+		t.Errorf("scope (-want +got):\n%s", diff)
+	}
+	if status, _ := fetch(t, "GET", r.api+"/.well-known/oauth-authorization-server", ""); status != http.StatusUnauthorized {
+		t.Errorf("metadata of an issuer that is no URL: %d", status)
+	}
+}
+
+// TestStockClient: golang.org/x/oauth2 gets tokens with both of its ways to send credentials.
+func TestStockClient(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		style oauth2.AuthStyle
+		args  []string
+	}{
+		{oauth2.AuthStyleInParams, nil},
+		{oauth2.AuthStyleAutoDetect, nil}, // tries Basic first
+		{oauth2.AuthStyleInHeader, []string{"--client-secret-basic"}},
+	} {
+		r := start(t, append(tc.args, "--clients-file", clientsFile(t))...)
+		conf := clientcredentials.Config{ClientID: "demo", ClientSecret: "s3cret", TokenURL: r.api + "/oauth2/token", AuthStyle: tc.style}
+		token, err := conf.Token(t.Context())
+		if err != nil {
+			t.Fatalf("style %v: %v", tc.style, err)
+		}
+		if left := time.Until(token.Expiry); left < 4*time.Minute || left > 5*time.Minute || token.Type() != "Bearer" {
+			t.Errorf("style %v: %s token for %v", tc.style, token.Type(), left)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), "GET", r.api+"/oauth2/client", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token.SetAuthHeader(req)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("style %v: own registration answered %d", tc.style, resp.StatusCode)
+		}
+	}
+}
+
+// TestAdmin: probes and metrics are on the admin listener only, and nothing secret is logged.
+func TestAdmin(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--clients-file", clientsFile(t), "--log-level", "debug")
+	token, _ := askToken(t, r, demoForm)
+	for _, wrong := range []string{"wrong-passw0rd", "s3cret%00s3cret"} {
+		if status, _ := fetch(t, "POST", r.api+"/oauth2/token", "grant_type=client_credentials&client_id=demo&client_secret="+wrong); status != http.StatusUnauthorized {
+			t.Errorf("%s: %d", wrong, status)
+		}
+	}
+	fetch(t, "POST", r.api+"/oauth2/token?client_secret=in-the-qu3ry", demoForm)
+	for _, path := range []string{"/livez", "/readyz", "/metrics"} {
+		if status, _ := fetch(t, "GET", r.api+path, ""); status != http.StatusUnauthorized {
+			t.Errorf("GET %s on the public listener: %d", path, status)
+		}
+		status, body := fetch(t, "GET", r.admin+path, "")
+		if status != http.StatusOK {
+			t.Errorf("GET %s: %d", path, status)
+		}
+		if want := `tokensvc_token_requests_total{outcome="issued"} 1`; path == "/metrics" && !strings.Contains(string(body), want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	if _, stderr, err := command(t, "", "healthcheck", "--listen-admin", strings.TrimPrefix(r.admin, "http://")); err != nil {
+		t.Errorf("healthcheck: %v %s", err, stderr)
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := command(t, "", "healthcheck", "--listen-admin", strings.TrimPrefix(r.admin, "http://")); service.ExitCode(err) != 1 {
+		t.Errorf("healthcheck of a stopped service: %v", err)
+	}
+	for _, secret := range []string{token, "s3cret", "wrong-passw0rd", "in-the-qu3ry", clienttest.Hash[7:]} {
+		if strings.Contains(r.log(), secret) {
+			t.Errorf("the log repeats %q", secret)
+		}
+	}
+	if got := strings.Count(r.log(), `"msg":"token request"`); got != 4 {
+		t.Errorf("%d audit lines for 4 decisions:\n%s", got, r.log())
+	}
+}
+
+func TestContradictions(t *testing.T) {
+	t.Parallel()
+	file := clientsFile(t)
+	for name, tc := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no clients":                {nil, []string{"--clients-file", "--database-dsn"}},
+		"two kinds of clients":      {[]string{"--clients-file", file, "--database-dsn", "postgres://x"}, []string{"--clients-file", "--database-dsn"}},
+		"two DSNs":                  {[]string{"--database-dsn", "postgres://x", "--database-dsn-file", file}, []string{"--database-dsn", "--database-dsn-file"}},
+		"DSN file missing":          {[]string{"--database-dsn-file", file + "x"}, []string{"--database-dsn-file"}},
+		"open port, no URL":         {[]string{"--clients-file", file, "--listen-http", "127.0.0.1:0"}, []string{"--listen-http", "--public-url"}},
+		"no URL":                    {[]string{"--clients-file", file, "--public-url", "tokens.test"}, []string{"--public-url"}},
+		"HTTPS without files":       {[]string{"--clients-file", file, "--listen-https", ":0"}, []string{"--listen-https", "--tls-cert-file", "--tls-key-file"}},
+		"certificate without HTTPS": {[]string{"--clients-file", file, "--tls-cert-file", file}, []string{"--listen-https", "--tls-cert-file"}},
+		"nothing to listen on":      {[]string{"--clients-file", file, "--listen-http", "", "--public-url", "http://x"}, []string{"--listen-http", "--listen-https"}},
+		"fraction of a second":      {[]string{"--clients-file", file, "--token-lifetime", "1500ms"}, []string{"--token-lifetime"}},
+		"no lifetime":               {[]string{"--clients-file", file, "--token-lifetime", "0s"}, []string{"--token-lifetime"}},
+		"rotation of files":         {[]string{"--clients-file", file, "--signing-key", file, "--key-rotation", "24h"}, []string{"--signing-key", "--key-rotation"}},
+		"rotation too fast":         {[]string{"--clients-file", file, "--key-rotation", "10m"}, []string{"--key-rotation", "--jwks-max-age"}},
+		"bad proxy":                 {[]string{"--clients-file", file, "--trusted-proxy", "proxy"}, []string{"--trusted-proxy"}},
+		"no burst":                  {[]string{"--clients-file", file, "--failure-burst", "0"}, []string{"--failure-burst", "--failure-refill"}},
+		"no connections":            {[]string{"--database-dsn", "postgres://x", "--database-max-connections", "0"}, []string{"--database-max-connections"}},
+		"unknown flag":              {[]string{"--clients-fil", file}, []string{"--clients-fil"}},
+		"unknown log level":         {[]string{"--clients-file", file, "--log-level", "loud"}, []string{"--log-level"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, stderr, err := command(t, "", tc.args...)
+			if code := service.ExitCode(err); code != 2 {
+				t.Errorf("exit code %d (%v), want 2", code, err)
+			}
+			for _, setting := range tc.want {
+				if !strings.Contains(stderr, setting) {
+					t.Errorf("%q does not name %s", stderr, setting)
+				}
+			}
+		})
+	}
+}
+
+func TestStartFailures(t *testing.T) {
+	t.Parallel()
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { busy.Close() }) // after the parallel subtests
+	file := clientsFile(t)
+	for name, tc := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no such clients file": {[]string{"--clients-file", file + "x"}, []string{"--clients-file", file + "x"}},
+		"bad clients file":     {[]string{"--clients-file", tempFile(t, "c.yaml", "clients: [{client_id: a}]")}, []string{"clients[0].client_secret"}},
+		"bad DSN":              {[]string{"--database-dsn", "postgres://u:pa55@h:port/d"}, []string{"--database-dsn"}},
+		"no such key":          {[]string{"--clients-file", file, "--signing-key", file + "x"}, []string{"signing key", file + "x"}},
+		"busy port":            {[]string{"--clients-file", file, "--listen-http", busy.Addr().String()}, []string{"--listen-http", busy.Addr().String()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, stderr, err := command(t, "", append([]string{"--listen-admin", "127.0.0.1:0"}, tc.args...)...)
+			if code := service.ExitCode(err); code != 1 && code != 2 || err == nil {
+				t.Errorf("exit code %d (%v)", code, err)
+			}
+			for _, text := range tc.want {
+				if !strings.Contains(stderr, text) {
+					t.Errorf("%q does not name %s", stderr, text)
+				}
+			}
+			if strings.Contains(stderr, "pa55") {
+				t.Errorf("%q repeats the password", stderr)
+			}
+		})
+	}
+}
+
+// TestEnvironment: settings come from the environment too, and the command line goes first.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("TOKENSVC_CLIENTS_FILE", clientsFile(t))
+	t.Setenv("TOKENSVC_TOKEN_LIFETIME", "1m")
+	t.Setenv("TOKENSVC_ISSUER", "from the environment")
+	r := start(t, "--token-lifetime", "2m")
+	token, answer := askToken(t, r, demoForm)
+	if _, claims := verified(t, r, token); claims["iss"] != "from the environment" || answer["expires_in"] != 120.0 {
+		t.Errorf("claims %v, answer %v", claims, answer)
+	}
+}
+
+// TestDatabaseDown: without its database the service starts, is not ready, and says 503, not 401.
+func TestDatabaseDown(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close() // nobody listens there now
+	r := start(t, "--database-dsn", fmt.Sprintf("postgres://u:p@%s/d", l.Addr()), "--database-timeout", "500ms")
+	if status, _ := fetch(t, "GET", r.admin+"/readyz", ""); status == http.StatusOK {
+		t.Error("ready without the database")
+	}
+	if status, body := fetch(t, "POST", r.api+"/oauth2/token", demoForm); status != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+func TestHashSecret(t *testing.T) {
+	t.Parallel()
+	stdout, _, err := command(t, "new-s3cret\n", "hash-secret", "--client-id", "o'dd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, sql, _ := strings.Cut(stdout, "\n")
+	if want := "UPDATE clients SET client_secret = '" + hash + "' WHERE client_id = 'o''dd';\n"; sql != want {
+		t.Errorf("SQL %q, want %q", sql, want)
+	}
+	r := start(t, "--clients-file", tempFile(t, "clients.yaml", strings.ReplaceAll(demoClients, "HASH", hash)))
+	askToken(t, r, strings.Replace(demoForm, "s3cret", "new-s3cret", 1))
+	for _, bad := range []string{"", "\n", strings.Repeat("x", 73), "a\x00b"} {
+		if _, _, err := command(t, bad, "hash-secret"); service.ExitCode(err) == 0 {
+			t.Errorf("%q is hashed", bad)
+		}
+	}
+}
+
+func TestCredential(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--clients-file", clientsFile(t))
+	args := func(secret string) []string {
+		return []string{"credential", "--token-url", r.api + "/oauth2/token", "--client-id", "demo", "--client-secret-file", tempFile(t, "secret", secret)}
+	}
+	stdout, stderr, err := command(t, "", args("s3cret\n")...)
+	if err != nil {
+		t.Fatalf("%v %s", err, stderr)
+	}
+	var got struct {
+		APIVersion, Kind string
+		Status           struct {
+			Token               string
+			ExpirationTimestamp time.Time
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	_, claims := verified(t, r, got.Status.Token)
+	exp, _ := claims["exp"].(float64)
+	early := time.Unix(int64(exp), 0).Sub(got.Status.ExpirationTimestamp)
+	if got.APIVersion != "client.authentication.k8s.io/v1" || got.Kind != "ExecCredential" || early < 9*time.Second || early > 12*time.Second {
+		t.Errorf("%+v, %v before the end", got, early)
+	}
+	stdout, stderr, err = command(t, "", args("wr0ng")...)
+	if service.ExitCode(err) != 1 || stdout != "" || !strings.Contains(stderr, "invalid_client") || strings.Contains(stderr, "wr0ng") {
+		t.Errorf("wrong secret: %v, stdout %q, stderr %q", err, stdout, stderr)
+	}
+	u, err := url.Parse(r.api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"http://127.0.0.1:1/oauth2/token", "http://" + u.Host + "/oauth2/jwks", "::"} {
+		bad := args("s3cret")
+		bad[2] = target
+		if _, stderr, err := command(t, "", bad...); err == nil || !strings.Contains(stderr, "token") {
+			t.Errorf("%s: %v, stderr %q", target, err, stderr)
+		}
+	}
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	t.Parallel()
+	if stdout, _, err := command(t, "", "version"); err != nil || !strings.HasPrefix(stdout, "tokensvc ") {
+		t.Errorf("version: %q, %v", stdout, err)
+	}
+	stdout, _, err := command(t, "", "serve", "--help")
+	if service.ExitCode(err) != 0 {
+		t.Errorf("help: %v", err)
+	}
+	for _, want := range []string{"--clients-file", "TOKENSVC_CLIENTS_FILE", "--database-dsn-file", "TOKENSVC_DATABASE_DSN_FILE", "--jwks-max-age"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("help lacks %s", want)
+		}
+	}
+}
