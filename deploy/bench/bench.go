@@ -25,6 +25,7 @@ type bench struct {
 	out     io.Writer
 	results []*result
 	up      *services // of the current stage
+	current string    // the row that runs
 }
 
 // stage is a group of rows on services that were started for them.
@@ -115,6 +116,7 @@ func (b *bench) runStage(s stage, rows []row) (failed int, err error) {
 		if err := b.ctx.Err(); err != nil {
 			return failed, err
 		}
+		b.current = row.name
 		r, err := row.run(b)
 		if r == nil {
 			r = new(result)
@@ -251,14 +253,14 @@ func (b *bench) profile(p pid) (wait func()) {
 		return func() {}
 	}
 	done := make(chan error, 1)
-	file := filepath.Join(b.profiles, fmt.Sprintf("%03d.pprof", len(b.results)))
+	file := filepath.Join(b.profiles, strings.ReplaceAll(b.current, "/", "-")+".pprof")
 	seconds := max(int(b.duration/time.Second), 1)
 	go func() {
 		done <- download(b.ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", p.admin, seconds), file)
 	}()
 	return func() {
 		if err := <-done; err != nil {
-			fmt.Fprintf(b.out, "no profile of row %d: %v\n", len(b.results), err)
+			fmt.Fprintf(b.out, "no profile of %s: %v\n", b.current, err)
 		}
 	}
 }

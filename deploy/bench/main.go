@@ -24,6 +24,7 @@ type options struct {
 	bin, dir, rows, result, profiles string
 	long                             bool
 	duration                         time.Duration
+	typed                            []string // those that decide what is measured, as given
 }
 
 func main() {
@@ -61,7 +62,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	defer os.RemoveAll(b.tmp)
 	err = b.run(stages())
 	if len(b.results) > 0 {
-		err = errors.Join(err, b.report(args))
+		err = errors.Join(err, b.report())
 	}
 	return err
 }
@@ -87,6 +88,11 @@ func (b *bench) parse(args []string) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q: see -h", flags.Arg(0))
 	}
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name == "rows" || f.Name == "long" || f.Name == "duration" {
+			b.typed = append(b.typed, "-"+f.Name+"="+f.Value.String())
+		}
+	})
 	return b.complete()
 }
 

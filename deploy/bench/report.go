@@ -12,7 +12,7 @@ import (
 const noisy = 0.3
 
 // report prints the table and writes it to the result file.
-func (b *bench) report(args []string) error {
+func (b *bench) report() error {
 	about, err := machine(b.tmp)
 	if err != nil {
 		return err
@@ -20,7 +20,7 @@ func (b *bench) report(args []string) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "# Measured figures\n\nWritten by the benchmark itself; do not edit. Measured on %s.\n\n", time.Now().UTC().Format("2 January 2006, 15:04 UTC"))
 	fmt.Fprintf(&text, "- Machine: %s. Server and load generator share the cores.\n", about)
-	fmt.Fprintf(&text, "- Command: `%s`; %v a row.\n", b.command(args), b.duration)
+	fmt.Fprintf(&text, "- Command: `%s`; %v a row.\n", b.command(), b.duration)
 	fmt.Fprintf(&text, "- Server CPU is user and system time of the measured process per operation, client CPU that of the load generator.\n")
 	fmt.Fprintf(&text, "- A row marked (n) is noisy: other processes used more than %.1f cores meanwhile.\n\n", noisy)
 	text.WriteString(b.table())
@@ -34,23 +34,12 @@ func (b *bench) report(args []string) error {
 	return nil
 }
 
-// command is what one types to repeat the run. Paths are left out: they are
-// this machine's.
-func (b *bench) command(args []string) string {
-	var flags []string
-	for _, arg := range args {
-		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		switch {
-		case name == "long" || name == "rows" || name == "duration":
-			flags = append(flags, arg)
-		case len(flags) > 0 && !strings.HasPrefix(arg, "-") && !strings.Contains(flags[len(flags)-1], "=") && flags[len(flags)-1] != "-long":
-			flags[len(flags)-1] += " " + arg
-		}
-	}
-	if len(flags) == 0 {
+// command is what one types to repeat the run.
+func (b *bench) command() string {
+	if len(b.typed) == 0 {
 		return "make bench"
 	}
-	return `make bench BENCH_FLAGS="` + strings.Join(flags, " ") + `"`
+	return `make bench BENCH_FLAGS="` + strings.Join(b.typed, " ") + `"`
 }
 
 // table is the rows as a Markdown table with aligned columns.

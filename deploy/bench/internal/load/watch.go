@@ -153,10 +153,10 @@ func (w *watcher) receive(p []byte, now time.Duration) error {
 	switch {
 	case err != nil:
 		return err
-	case w.err != nil:
-		return w.err
 	case w.answer.Status != 0 && w.answer.Status != 200:
 		return fmt.Errorf("a watch is answered with status %d: %.300s", w.answer.Status, p)
+	case w.err != nil:
+		return w.err
 	case done:
 		w.conn.close()
 		return w.closed(nil)

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/deploy/bench/internal/load"
+)
+
+func TestCreateIsAnEventOfOneKilobyte(t *testing.T) {
+	t.Parallel()
+	e := newEvents("127.0.0.1:1", "TOKEN", "some-namespace")
+	for _, i := range []int{0, 7, 1_234_567_890} {
+		head, body, _ := bytes.Cut(e.create.fill(nil, i), []byte("\r\n\r\n"))
+		var got struct {
+			Note, EventTime string
+			Metadata        struct {
+				Name   string
+				Labels map[string]string
+			}
+		}
+		if err := json.Unmarshal(body, &got); err != nil {
+			t.Fatalf("event %d: %v\n%s", i, err, body)
+		}
+		if got.Metadata.Labels[shardLabel] != map[int]string{0: "00", 7: "07", 1_234_567_890: "90"}[i] || got.Metadata.Name != eventName(i) || got.Note != note {
+			t.Errorf("event %d: %+v", i, got)
+		}
+		if _, err := time.Parse("2006-01-02T15:04:05.000000Z07:00", got.EventTime); err != nil {
+			t.Errorf("eventTime: %v", err)
+		}
+		if len(body) < 950 || len(body) > 1100 {
+			t.Errorf("event %d has %d bytes", i, len(body))
+		}
+		if !bytes.Contains(head, []byte("\r\nAuthorization: Bearer TOKEN\r\n")) || !bytes.HasPrefix(head, []byte("POST /apis/events.k8s.io/v1/namespaces/some-namespace/events HTTP/1.1\r\n")) {
+			t.Errorf("head:\n%s", head)
+		}
+	}
+}
+
+func TestCheckEventNoticesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	e := newEvents("h", "t", "ns")
+	good := `{"kind":"Event","metadata":{"name":"` + eventName(3) + `","namespace":"ns","uid":"u","resourceVersion":"9"},"note":"` + note + `"}`
+	check := e.checkEvent(201, func(int) int { return 3 })
+	for _, c := range []struct {
+		name string
+		a    load.Answer
+		ok   bool
+	}{
+		{"as sent", load.Answer{Status: 201, Body: []byte(good)}, true},
+		{"another status", load.Answer{Status: 200, Body: []byte(good)}, false},
+		{"another event", load.Answer{Status: 201, Body: []byte(strings.Replace(good, "0003", "0004", 1))}, false},
+		{"no revision", load.Answer{Status: 201, Body: []byte(strings.Replace(good, `"9"`, `""`, 1))}, false},
+		{"cut off", load.Answer{Status: 201, Body: []byte(good[:len(good)-1])}, false},
+	} {
+		if err := check(0, &c.a); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestCountEvents(t *testing.T) {
+	t.Parallel()
+	list := `{"items":[{"metadata":{"name":"` + eventName(0) + `"}},{"metadata":{"name":"` + eventName(1) + `"},"regarding":{"name":"x"}}]}`
+	if got := countEvents([]byte(list)); got != 2 {
+		t.Errorf("JSON: %d events, want 2", got)
+	}
+	proto := "k8s\x00...\n\x10" + eventName(0) + "...\n\x10" + eventName(1) + eventName(2)
+	if got := countEvents([]byte(proto)); got != 2 {
+		t.Errorf("protobuf: %d events, want 2", got)
+	}
+}
+
+func TestScatteredVisitsEveryEvent(t *testing.T) {
+	t.Parallel()
+	seen := make(map[int]bool)
+	for i := range 10_000 {
+		seen[scattered(i)] = true
+	}
+	if len(seen) != 10_000 || !seen[0] || !seen[9_999] {
+		t.Errorf("%d of 10000 events visited", len(seen))
+	}
+}
+
+func TestRowsAreChosenByNameOrGroup(t *testing.T) {
+	t.Parallel()
+	b := &bench{options: options{rows: "create, watch/100,floor"}}
+	for name, want := range map[string]bool{
+		"create/1": true, "watch/100": true, "watch/1000": false, "watch/1": false, "floor/bbolt/64": true, "get/64": false, "secure/create/1": false,
+	} {
+		if got := b.wants(name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	rows := []row{{name: "create/1"}, {name: "create/2", long: true}}
+	if got := b.chosen(rows); len(got) != 1 {
+		t.Errorf("%d rows in the short form, want 1", len(got))
+	}
+	b.long = true
+	if got := b.chosen(rows); len(got) != 2 {
+		t.Errorf("%d rows in the long form, want 2", len(got))
+	}
+}
+
+func TestRowNamesAreDistinct(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]bool)
+	for _, s := range stages() {
+		for _, r := range s.rows {
+			if seen[r.name] {
+				t.Errorf("two rows are called %s", r.name)
+			}
+			seen[r.name] = true
+		}
+	}
+}
+
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	for _, name := range []string{"tokensvc", "eventsvc"} {
+		if err := os.WriteFile(bin+"/"+name, nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		args    string
+		want    string // part of the error
+		command string
+	}{
+		{"", "", "make bench"},
+		{"-rows create,watch/1 -duration 5s", "", `make bench BENCH_FLAGS="-duration=5s -rows=create,watch/1"`},
+		{"-long -dir /a/path", "", `make bench BENCH_FLAGS="-long=true"`},
+		{"-rows=get -profile=" + bin, "", `make bench BENCH_FLAGS="-rows=get"`},
+		{"-rows nothing", "no row of that name", ""},
+		{"-rows select/1000000", "no row of that name in this form", ""},
+		{"-duration 2h", "at most 1m", ""},
+		{"create", "unexpected argument", ""},
+	} {
+		b := &bench{out: new(bytes.Buffer)}
+		args := append(strings.Fields(c.args), "-bin", bin)
+		if strings.HasPrefix(c.args, "create") {
+			args = strings.Fields(c.args)
+		}
+		err := b.parse(args)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %q", c.args, err, c.want)
+		}
+		if got := b.command(); err == nil && got != c.command {
+			t.Errorf("%q: command %s, want %s", c.args, got, c.command)
+		}
+	}
+	b := &bench{out: new(bytes.Buffer)}
+	if err := b.parse([]string{"-bin", "/nonexistent"}); err == nil || !strings.Contains(err.Error(), "make build") {
+		t.Errorf("without binaries: %v", err)
+	}
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	b := &bench{results: []*result{
+		{name: "floor/sync", rate: 4577, unit: "appends/s", p50: 201 * time.Microsecond, p95: time.Millisecond, p99: 3 * time.Second},
+		{name: "create/1", rate: 99.9, unit: "creates/s", p50: 702 * time.Microsecond, serverCPU: 96 * time.Microsecond, disk: 1 << 20, goal: syncGoal(), foreign: .4},
+		{name: "create/64", rate: 12_000, unit: "creates/s", goal: atLeast(12_000), note: "a|b"},
+		{name: "watch/1", goal: atLeast(0), err: os.ErrInvalid},
+	}}
+	want := `
+| row          | rate            | p50    | p95  | p99 | server CPU | client CPU | RssAnon | RssFile | disk    | goal                         | reached | remarks |
+| ------------ | --------------- | ------ | ---- | --- | ---------- | ---------- | ------- | ------- | ------- | ---------------------------- | ------- | --- |
+| floor/sync   | 4577 appends/s  | 201 µs | 1 ms | 3 s |            |            |         |         |         |                              |         |  |
+| create/1 (n) | 99.9 creates/s  | 702 µs |      |     | 96 µs      |            |         |         | 1.0 MiB | p50 ≤ 2 × floor/sync + 0.3ms | yes     |  |
+| create/64    | 12000 creates/s |        |      |     |            |            |         |         |         | ≥ 12000/s                    | yes     | a/b |
+| watch/1      |                 |        |      |     |            |            |         |         |         | ≥ 0/s                        | **no**  |  |
+`
+	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), b.table()); diff != "" {
+		t.Error(diff)
+	}
+	b.results[1].p50 = 703 * time.Microsecond
+	if syncGoal().met(b, b.results[1]) {
+		t.Error("703 µs is within 2 × 201 µs + 300 µs")
+	}
+}
+
+func TestMachineNamesNobody(t *testing.T) {
+	t.Parallel()
+	got, err := machine(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(got, host) || !strings.Contains(got, "cores") || !strings.Contains(got, "GiB") || strings.Contains(got, os.TempDir()) {
+		t.Errorf("machine: %s", got)
+	}
+}
