@@ -57,6 +57,11 @@ func startCompose(t *testing.T) *world {
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	c.run(t, "cp", "eventsvc:/data/tls/ca.crt", ca)
 	return &world{
+		recreate: func(t *testing.T) {
+			t.Helper()
+			c.run(t, "down")
+			c.run(t, "up", "--wait")
+		},
 		tokens: "http://localhost:" + token, events: "http://localhost:" + plain, secure: "https://localhost:" + secure,
 		ca: ca,
 		restart: func(t *testing.T, service string) {

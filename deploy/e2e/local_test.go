@@ -134,6 +134,11 @@ func startLocal(t *testing.T, env ...string) *world {
 		kill:    again(syscall.SIGKILL),
 	}
 	w.inside = w.token
+	w.recreate = func(t *testing.T) { // a process has nothing but its data
+		t.Helper()
+		w.restart(t, "eventsvc")
+		w.restart(t, "tokensvc")
+	}
 	return w
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -244,4 +245,25 @@ func (c *counter) complete(want []string) error {
 		}
 	}
 	return nil
+}
+
+// testDataStays reads an event that was recorded before the services were thrown away.
+func testDataStays(t *testing.T, w *world) {
+	var before, after eventsv1.Event
+	one := eventsIn(w.events, "kept")
+	if code, err := call(t.Context(), http.DefaultClient, request{"POST", one, w.token(t), "application/json", encode(newEvent("kept", "Kept"))}, &before); err != nil || code != http.StatusCreated {
+		t.Fatalf("create: %d, %v", code, err)
+	}
+	w.recreate(t)
+	token := w.token(t)
+	eventually(t, "the token of the new key is known", func() error {
+		code, err := call(t.Context(), http.DefaultClient, request{"GET", one + "/kept", token, "", nil}, &after)
+		if err != nil || code != http.StatusOK {
+			return fmt.Errorf("status %d, %w", code, err)
+		}
+		return nil
+	})
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the event changed (-before +after):\n%s", diff)
+	}
 }

@@ -40,6 +40,8 @@ type world struct {
 	restart func(t *testing.T, service string) // asks it to stop, starts it again, returns when ready
 	kill    func(t *testing.T, service string) // the same without asking
 	inside  func(t *testing.T) string          // a token fetched from where the services run
+
+	recreate func(t *testing.T) // throws both services away and starts new ones on the same data
 }
 
 // scenarios run against every world.
@@ -54,6 +56,7 @@ var scenarios = []struct {
 	{"Examples", testExamples},
 	{"WatchOverRestarts", testWatchOverRestarts},
 	{"InformerOverRestart", testInformerOverRestart},
+	{"DataStays", testDataStays},
 }
 
 func TestLocal(t *testing.T) {
