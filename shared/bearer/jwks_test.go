@@ -265,6 +265,7 @@ func TestJWKSRotation(t *testing.T) {
 		if n := issuer.fetches.Load(); n != 1 {
 			t.Errorf("%d fetches after the start, want 1", n)
 		}
+		before := must(k.Key(t.Context(), "key-1"))
 		publish(first, second)
 		time.Sleep(2 * time.Second)
 		verify("N65 the first token of a new key", fresh, true)
@@ -272,6 +273,9 @@ func TestJWKSRotation(t *testing.T) {
 			t.Errorf("%d fetches after a new key, want 2", n)
 		}
 		verify("N65 the old key", old, true)
+		if must(k.Key(t.Context(), "key-1")) != before {
+			t.Error("a key that stays has become another object, which makes every remembered token slow")
+		}
 		publish(second)
 		time.Sleep(62 * time.Second) // more than the issuer's max-age
 		verify("N66 the withdrawn key, of a token that is remembered", old, false)

@@ -87,6 +87,9 @@ func TestAccess(t *testing.T) {
 			if rec.Header().Get("X-Request-Id") != test.header["X-Request-Id"] {
 				t.Errorf("request id answered: %q", rec.Header().Get("X-Request-Id"))
 			}
+			if length := rec.Header().Get("Content-Length"); length != "" {
+				t.Errorf("the answer has the Content-Length %s of another", length)
+			}
 			if diff := cmp.Diff(test.log, out.String()); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}

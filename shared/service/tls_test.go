@@ -89,6 +89,23 @@ func TestSelfSignedOtherHosts(t *testing.T) {
 	}
 }
 
+func TestSelfSignedNewAuthority(t *testing.T) {
+	t.Parallel()
+	dir, now := t.TempDir(), time.Now()
+	for range 2 {
+		config, ca, err := service.SelfSigned(dir, []string{"localhost"}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf(t, config, ca, "localhost", now) // the second time signed by the new authority
+		for _, name := range []string{"ca.crt", "ca.key"} {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 func TestSelfSignedFiles(t *testing.T) {
 	t.Parallel()
 	dir, now := t.TempDir(), time.Now()
