@@ -40,9 +40,12 @@ func (s *Server) groups() []apiGroup {
 	var groups []apiGroup
 	for _, r := range s.resources {
 		g := apiGroup{GroupVersion: r.groupVersion, resources: []metav1.APIResource{eventResource()}}
+		if r.view == event.CoreV1 {
+			g.resources = append(g.resources, namespaceResource())
+		}
 		groups = append(groups, g)
 	}
-	return groups
+	return append(groups, reviewGroups()...)
 }
 
 // eventResource describes events, in both views alike: what is stored is the

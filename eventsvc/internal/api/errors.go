@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
@@ -25,8 +27,9 @@ const (
 		"retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - " +
 		"objects that were created, modified, or deleted between the time the first chunk was returned and now may " +
 		"show up in the list."
-	textModified = "the object has been modified; please apply your changes to the latest version and try again"
-	textDeadline = "request did not complete within the allotted timeout"
+	textContinueVersion = "specifying resource version is not allowed when using continue"
+	textModified        = "the object has been modified; please apply your changes to the latest version and try again"
+	textDeadline        = "request did not complete within the allotted timeout"
 )
 
 // errClientGone ends a request whose client has hung up: nobody reads an answer.
@@ -113,6 +116,12 @@ func (r *resource) errorFor(err error, name string) error {
 	}
 }
 
+// wrongKind is the 400 for a body of another kind than the path's.
+func wrongKind(sent, want schema.GroupVersionKind) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the body is a %s of %s, this path takes a %s of %s",
+		sent.Kind, sent.GroupVersion(), want.Kind, want.GroupVersion()))
+}
+
 // modified is the 409 for a write that was based on another version.
 func (r *resource) modified(name string) error {
 	return apierrors.NewConflict(r.groupResource, name, errors.New(textModified))
@@ -161,8 +170,8 @@ func (s *Server) plainNotFound(err error, r *http.Request) bool {
 	if !errors.As(err, &routing) || routing.Code != http.StatusNotFound {
 		return false
 	}
-	for _, res := range s.resources {
-		if under(r.URL.Path, res.groupPath) {
+	for _, g := range s.groups() {
+		if under(r.URL.Path, path.Dir(g.path())) {
 			return false
 		}
 	}

@@ -120,7 +120,7 @@ func (r *resource) pages(ctx context.Context, o metav1.ListOptions, sel event.Se
 	}
 	if o.Continue != "" && !single {
 		if rv != 0 {
-			return nil, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
+			return nil, apierrors.NewBadRequest(textContinueVersion)
 		}
 		p.token = true
 		p.query.Revision, p.query.After, err = decodeContinue(sel.Namespace, o.Continue)

@@ -106,14 +106,8 @@ func (r *resource) object(c echo.Context, code int, f codec.Format, rec *store.R
 
 // status answers with a Status.
 func (s *Server) status(c echo.Context, code int, f codec.Format, st *metav1.Status) error {
-	p := s.buffers.get()
-	defer s.buffers.put(p)
-	b, err := s.codec.AppendStatus(*p, f, st)
-	if err != nil {
-		return err
-	}
-	*p = b
-	return s.send(c, code, f.ContentType(false), b)
+	st.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return s.runtime(c, code, f, st)
 }
 
 // other answers with an object that is no event, in any format but a Table.
@@ -122,6 +116,11 @@ func (s *Server) other(c echo.Context, code int, obj runtime.Object) error {
 	if err != nil {
 		return err
 	}
+	return s.runtime(c, code, f, obj)
+}
+
+// runtime answers with an object that carries its kind.
+func (s *Server) runtime(c echo.Context, code int, f codec.Format, obj runtime.Object) error {
 	p := s.buffers.get()
 	defer s.buffers.put(p)
 	b, err := s.codec.AppendRuntime(*p, f, obj)

@@ -74,8 +74,7 @@ type resource struct {
 	view          event.View
 	groupVersion  schema.GroupVersion
 	groupResource schema.GroupResource
-	groupPath     string // "/apis/events.k8s.io" or "/api"
-	path          string // groupPath with the version
+	path          string // "/apis/events.k8s.io/v1" or "/api/v1"
 }
 
 // New makes a server.
@@ -115,8 +114,7 @@ func (s *Server) resource(v event.View, groupPath string) *resource {
 	gv := s.codec.GroupVersion(v)
 	return &resource{
 		Server: s, view: v,
-		groupVersion: gv, groupResource: s.codec.Resource(v),
-		groupPath: groupPath, path: groupPath + "/" + gv.Version,
+		groupVersion: gv, groupResource: s.codec.Resource(v), path: groupPath + "/" + gv.Version,
 	}
 }
 
@@ -139,6 +137,11 @@ func (s *Server) route() {
 		e.GET(r.path+"/watch/namespaces/:namespace/events", r.watchOnly)
 		e.GET(r.path+"/watch/namespaces/:namespace/events/:name", r.watchOnly)
 	}
+	if s.CoreAPI {
+		e.GET("/api/v1/namespaces", s.listNamespaces)
+		e.GET("/api/v1/namespaces/:namespace", s.getNamespace)
+	}
+	s.routeReviews(e)
 	s.routeDocuments(e)
 	for _, path := range healthPaths() {
 		h := echo.WrapHandler(s.Probe(path))

@@ -20,58 +20,101 @@ import (
 // wrong before the first byte is an ordinary error; later, and for a version
 // that is gone or to come, an ERROR event ends the stream.
 func (r *resource) watch(c echo.Context, o metav1.ListOptions, sel event.Selection, f codec.Format) error {
+	s := r.newStream(c, f, r.codec.NewFrames(f, r.view), o.AllowWatchBookmarks)
+	s.deliver = func(_ context.Context, d store.Delivery) error {
+		return s.append(s.frames.AppendDelivery(s.out.buf, d))
+	}
+	s.bookmark = func(initialEnd bool) error {
+		return s.append(s.frames.AppendBookmark(s.out.buf, s.revision, initialEnd))
+	}
+	var first *pages
+	return s.run(c, o, watched{
+		query: store.WatchQuery{Namespace: sel.Namespace, Name: sel.Name, Selector: sel.Selector},
+		begin: func(ctx context.Context) (uint64, error) {
+			var err error
+			if first, err = r.pages(ctx, metav1.ListOptions{}, sel); err != nil {
+				return 0, err
+			}
+			return first.page.Revision, nil
+		},
+		initial: func(ctx context.Context) error { return s.records(ctx, first) },
+	})
+}
+
+// records sends the events that there are when the stream begins.
+func (s *stream) records(ctx context.Context, p *pages) error {
+	for {
+		for i := range p.page.Records {
+			if err := s.append(s.frames.AppendInitial(s.out.buf, &p.page.Records[i])); err != nil {
+				return err
+			}
+		}
+		if p.done {
+			return nil
+		}
+		if err := p.next(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// watched is what a stream is about: which changes, and the state before them.
+type watched struct {
+	query store.WatchQuery
+	// begin reads the first of the state that the stream begins with, and
+	// returns its revision. What it cannot do is an ordinary error.
+	begin func(context.Context) (uint64, error)
+	// initial sends that state.
+	initial func(context.Context) error
+}
+
+// stream is one watch: its place in the history and what is to be written.
+type stream struct {
+	*Server
+	frames    *codec.Frames
+	out       *flusher
+	bookmarks bool
+	revision  uint64 // everything up to here was sent
+
+	deliver  func(context.Context, store.Delivery) error
+	bookmark func(initialEnd bool) error
+}
+
+func (s *Server) newStream(c echo.Context, f codec.Format, frames *codec.Frames, bookmarks bool) *stream {
+	return &stream{Server: s, frames: frames, bookmarks: bookmarks, out: newFlusher(c, f.ContentType(true))}
+}
+
+// run writes the stream until it ends. It returns an error only when nothing
+// was written.
+func (s *stream) run(c echo.Context, o metav1.ListOptions, what watched) error {
 	rv, err := parseVersion(o.ResourceVersion)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), watchTime(o))
 	defer cancel()
-	done, err := r.watches.add(client(c.Request()), cancel)
+	done, err := s.watches.add(client(c.Request()), cancel)
 	if err != nil {
 		return err
 	}
 	defer done()
 
-	s := r.newStream(c, f, o.AllowWatchBookmarks)
-	return s.run(ctx, rv, sel, o.SendInitialEvents != nil && *o.SendInitialEvents)
-}
-
-// stream is one watch: its place in the history and what is to be written.
-type stream struct {
-	r         *resource
-	frames    *codec.Frames
-	out       *flusher
-	bookmarks bool
-	revision  uint64 // everything up to here was sent
-}
-
-func (r *resource) newStream(c echo.Context, f codec.Format, bookmarks bool) *stream {
-	return &stream{
-		r: r, frames: r.codec.NewFrames(f, r.view), bookmarks: bookmarks,
-		out: newFlusher(c, f.ContentType(true)),
-	}
-}
-
-// run writes the stream until it ends. It returns an error only when nothing
-// was written.
-func (s *stream) run(ctx context.Context, rv uint64, sel event.Selection, initial bool) error {
-	if current := s.r.store.Revision(); rv > current && initial {
+	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
+	if current := s.store.Revision(); rv > current && initial {
 		return s.end(tooLarge(rv, current, 1+rand.IntN(4)))
 	}
-	var first *pages
-	if initial {
-		// An old version is fine: the state is sent as it is now.
-		var err error
-		if first, err = s.r.pages(ctx, metav1.ListOptions{}, sel); err != nil {
+	switch {
+	case initial: // an old version is fine: the state is sent as it is now
+		if s.revision, err = what.begin(ctx); err != nil {
 			return err
 		}
-		s.revision = first.page.Revision
-	} else if s.revision = rv; rv == 0 {
-		s.revision = s.r.store.Revision()
+	case rv == 0:
+		s.revision = s.store.Revision()
+	default:
+		s.revision = rv
 	}
-	w, err := s.r.store.Watch(ctx, store.WatchQuery{
-		Namespace: sel.Namespace, Name: sel.Name, After: s.revision, Selector: sel.Selector,
-	})
+	what.query.After = s.revision
+	w, err := s.store.Watch(ctx, what.query)
 	if err != nil {
 		return s.end(err)
 	}
@@ -80,7 +123,7 @@ func (s *stream) run(ctx context.Context, rv uint64, sel event.Selection, initia
 		return nil
 	}
 	if initial {
-		if err := s.initial(ctx, first); err != nil {
+		if err := s.initial(ctx, what); err != nil {
 			return s.end(err)
 		}
 	}
@@ -89,22 +132,12 @@ func (s *stream) run(ctx context.Context, rv uint64, sel event.Selection, initia
 
 // initial sends the state that the stream begins with, and the bookmark that
 // tells informers that this was all of it.
-func (s *stream) initial(ctx context.Context, p *pages) error {
-	for {
-		for i := range p.page.Records {
-			if err := s.append(s.frames.AppendInitial(s.out.buf, &p.page.Records[i])); err != nil {
-				return err
-			}
-		}
-		if p.done {
-			break
-		}
-		if err := p.next(ctx); err != nil {
-			return err
-		}
+func (s *stream) initial(ctx context.Context, what watched) error {
+	if err := what.initial(ctx); err != nil {
+		return err
 	}
 	if s.bookmarks {
-		if err := s.append(s.frames.AppendBookmark(s.out.buf, s.revision, true)); err != nil {
+		if err := s.bookmark(true); err != nil {
 			return err
 		}
 	}
@@ -121,25 +154,24 @@ func (s *stream) changes(ctx context.Context, w store.Watcher) error {
 		switch {
 		case err == nil:
 			for _, d := range batch.Changes {
-				if err := s.append(s.frames.AppendDelivery(s.out.buf, d)); err != nil {
+				if err := s.deliver(ctx, d); err != nil {
 					return err
 				}
 			}
 			s.revision = max(s.revision, batch.Revision)
-			if len(batch.Changes) == 0 {
-				continue
-			}
 		case waiting.Err() != nil && ctx.Err() == nil: // time for a bookmark
 			cancel()
 			waiting, cancel = s.untilBookmark(ctx)
-			if err := s.bookmark(); err != nil {
+			if err := s.mark(); err != nil {
 				return err
 			}
 		default:
 			return err
 		}
-		if err := s.out.flush(); err != nil {
-			return err
+		if len(s.out.buf) > 0 {
+			if err := s.out.flush(); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -150,15 +182,17 @@ func (s *stream) untilBookmark(ctx context.Context) (context.Context, context.Ca
 	if !s.bookmarks {
 		return ctx, func() {}
 	}
-	d := s.r.Bookmarks
+	d := s.Bookmarks
 	return context.WithTimeout(ctx, d-d/10+rand.N(d/5+1))
 }
 
-func (s *stream) bookmark() error {
-	if !s.bookmarks || s.revision == 0 {
+// mark sends a bookmark if there is anything to say: not to who allows none,
+// nor while the stream waits for a version to come.
+func (s *stream) mark() error {
+	if !s.bookmarks || s.revision > s.store.Revision() {
 		return nil
 	}
-	return s.append(s.frames.AppendBookmark(s.out.buf, s.revision, false))
+	return s.bookmark(false)
 }
 
 // append keeps what a frame was appended to, and writes when that is much.
@@ -181,13 +215,13 @@ func (s *stream) end(err error) error {
 	case err == nil, errors.Is(err, errClientGone):
 		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, store.ErrClosed):
-		err = s.bookmark()
+		err = s.mark()
 	case errors.As(err, &expired):
 		err = s.append(s.frames.AppendError(s.out.buf, statusOf(apierrors.NewResourceExpired(textExpiredWatch))))
 	default:
-		st := statusOf(s.r.errorFor(err, ""))
-		if st.Code >= http.StatusInternalServerError && st.Reason != metav1.StatusReasonTimeout {
-			s.r.log.Error("watch ended", "error", err)
+		st := statusOf(err)
+		if st.Code == http.StatusInternalServerError {
+			s.log.Error("watch ended", "error", err)
 		}
 		err = s.append(s.frames.AppendError(s.out.buf, st))
 	}

@@ -1,0 +1,150 @@
+package api_test
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/shared/service"
+)
+
+// benchServer is a server with n stored events.
+func benchServer(b *testing.B, n int) *api.Server {
+	b.Helper()
+	c, err := codec.New("k8s.io")
+	if err != nil {
+		b.Fatal(err)
+	}
+	db, err := bolt.Open(bolt.Options{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	s, err := api.New(api.Config{
+		Store: db, Codec: c, CoreAPI: true, Verify: verify, Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	next := atomic.Int64{}
+	b.SetParallelism(64)
+	done := make(chan struct{})
+	for range 64 {
+		go func() {
+			for {
+				i := next.Add(1)
+				if i > int64(n) {
+					done <- struct{}{}
+					return
+				}
+				if code, _ := request(b, s, "POST", eventsPath, newEvent(fmt.Sprintf("stored-%06d", i))); code != 201 {
+					b.Error(code)
+				}
+			}
+		}()
+	}
+	for range 64 {
+		<-done
+	}
+	b.ReportAllocs()
+	return s
+}
+
+// sink is a response writer that costs nothing.
+type sink struct {
+	header http.Header
+	code   int
+	bytes  int
+}
+
+func (s *sink) Header() http.Header         { return s.header }
+func (s *sink) WriteHeader(code int)        { s.code = code }
+func (s *sink) Write(b []byte) (int, error) { s.bytes += len(b); return len(b), nil }
+
+func request(b *testing.B, s *api.Server, method, path, body string, headers ...string) (int, int) {
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(b.Context(), method, "http://x"+path, reader)
+	if err != nil {
+		b.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer good")
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	w := &sink{header: http.Header{}}
+	s.ServeHTTP(w, req)
+	return w.code, w.bytes
+}
+
+func BenchmarkCreate(b *testing.B) {
+	s := benchServer(b, 0)
+	var n atomic.Int64
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if code, _ := request(b, s, "POST", eventsPath, newEvent(fmt.Sprintf("e%d", n.Add(1)))); code != 201 {
+				b.Error(code)
+			}
+		}
+	})
+}
+
+func BenchmarkGet(b *testing.B) {
+	s := benchServer(b, 100)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if code, _ := request(b, s, "GET", eventsPath+"/stored-000007", ""); code != 200 {
+				b.Error(code)
+			}
+		}
+	})
+}
+
+func BenchmarkPatch(b *testing.B) {
+	s := benchServer(b, 1000)
+	var n atomic.Int64
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			i := n.Add(1)
+			body := fmt.Sprintf(`{"series":{"count":%d,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`, i+1)
+			if code, _ := request(b, s, "PATCH", fmt.Sprintf(eventsPath+"/stored-%06d", i%1000+1), body, "Content-Type", mergePatch); code != 200 {
+				b.Error(code)
+			}
+		}
+	})
+}
+
+func BenchmarkList10000(b *testing.B) {
+	s := benchServer(b, 10000)
+	for name, accept := range map[string]string{
+		"json": "application/json", "protobuf": "application/vnd.kubernetes.protobuf", "table": "application/json;as=Table;g=meta.k8s.io;v=v1",
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, n := request(b, s, "GET", eventsPath, "", "Accept", accept)
+				b.SetBytes(int64(n))
+			}
+		})
+	}
+	b.Run("pages", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			request(b, s, "GET", eventsPath+"?limit=500", "")
+		}
+	})
+}
