@@ -143,12 +143,22 @@ func applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error, error) {
 		return nil, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
 			"The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, len(ops)))
 	}
-	limitCopies()
-	text, err = ops.Apply(text)
-	if err != nil {
+	if text, err = applyOperations(ops, text); err != nil {
 		return nil, nil, rejectedPatch(err)
 	}
 	return text, problems, nil
+}
+
+// applyOperations carries operations out. The library panics at some that make
+// no sense, such as a test of the whole document against nothing.
+func applyOperations(ops jsonpatch.Patch, text []byte) (result []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("patch makes no sense: %v", r)
+		}
+	}()
+	limitCopies()
+	return ops.Apply(text)
 }
 
 func applyMergePatch(text, patch []byte, strict bool) ([]byte, []error, error) {
