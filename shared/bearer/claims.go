@@ -15,7 +15,7 @@ func (v *Verifier) checkClaims(data []byte) (*Caller, *Error) {
 		return nil, invalidToken("payload damaged")
 	}
 	caller := &Caller{}
-	for _, check := range []func(object, *Caller) *Error{v.checkIssuer, v.checkAudience, v.checkTimes, v.checkNames, v.checkScope} {
+	for _, check := range []func(object, *Caller) *Error{v.checkIssuer, v.checkAudience, v.checkTimes, v.checkNames, v.checkScope, v.keep} {
 		if refusal := check(claims, caller); refusal != nil {
 			return nil, refusal
 		}
@@ -82,15 +82,15 @@ func (v *Verifier) expired(expires time.Time) bool {
 	return !v.Now().Before(expires.Add(v.Leeway))
 }
 
-// checkNames checks sub, client_id and jti. They end up in logs, messages and rules.
+// checkNames checks the subject, the client id and jti. They end up in logs, messages and rules.
 func (v *Verifier) checkNames(claims object, caller *Caller) *Error {
 	subject, ok := claims.text("sub")
 	if !ok || !isName(subject) {
 		return invalidToken("sub missing or malformed")
 	}
 	caller.Subject, caller.ClientID = subject, subject
-	if claims.has("client_id") {
-		if caller.ClientID, ok = claims.text("client_id"); !ok || !isName(caller.ClientID) {
+	if claims.has(v.ClientIDClaim) {
+		if caller.ClientID, ok = claims.text(v.ClientIDClaim); !ok || !isName(caller.ClientID) {
 			return invalidToken("claim malformed")
 		}
 	}
@@ -120,5 +120,23 @@ func (v *Verifier) checkScope(claims object, caller *Caller) *Error {
 		return invalidToken("claim malformed")
 	}
 	caller.Scopes = scopes
+	return nil
+}
+
+// keep passes on the claims that the configuration names.
+func (v *Verifier) keep(claims object, caller *Caller) *Error {
+	for _, name := range v.KeepClaims {
+		if !claims.has(name) {
+			continue
+		}
+		values, ok := claims.textOrTexts(name)
+		if !ok {
+			return invalidToken("claim malformed")
+		}
+		if caller.Claims == nil {
+			caller.Claims = map[string][]string{}
+		}
+		caller.Claims[name] = values
+	}
 	return nil
 }

@@ -29,11 +29,12 @@ const (
 // Caller is who sent a verified token. It may be shared by requests and must not be changed.
 type Caller struct {
 	Issuer, Subject   string
-	ClientID          string // the client_id claim (RFC 9068 section 2.2), or the subject of a token without it
+	ClientID          string // the client id claim, or the subject of a token without it
 	Audience, Scopes  []string
 	ID                string // jti, may be empty
 	KeyID             string // kid of the key that signed the token
 	IssuedAt, Expires time.Time
+	Claims            map[string][]string // those that Config.KeepClaims names and the token has
 }
 
 // KeySet finds the public key of an issuer by its id. An unknown id is [ErrUnknownKey]; any other error means that the
@@ -51,9 +52,14 @@ type Config struct {
 	Audience []string // aud must name one of them; empty: any aud, or none, is accepted
 	Keys     KeySet   // the issuer's keys and no others; required
 
-	Leeway     time.Duration         // allowance for clocks that differ, at most 5 minutes; 0: none
-	MaxLife    time.Duration         // longest accepted exp−iat; 0: one hour
-	ScopeClaim string                // claim that holds the scopes, as a string with blanks or a list; empty: "scope"
+	Leeway  time.Duration // allowance for clocks that differ, at most 5 minutes; 0: none
+	MaxLife time.Duration // longest accepted exp−iat; 0: one hour
+
+	// How the issuer names things. KeepClaims are claims, strings or lists of strings, that are passed on in the Caller.
+	ClientIDClaim string // empty: client_id (RFC 9068 section 2.2); Keycloak and OpenID Connect: azp
+	ScopeClaim    string // a string with blanks or a list; empty: scope
+	KeepClaims    []string
+
 	CacheBytes int                   // memory for verified tokens; 0: 8 MiB
 	Registry   prometheus.Registerer // for bearer_tokens_total; may be nil
 	Now        func() time.Time      // nil: time.Now
@@ -64,7 +70,7 @@ type Verifier struct {
 	Config
 	signature jws.Verifier
 	seen      *cache
-	outcomes  *prometheus.CounterVec
+	outcomes  outcomes
 }
 
 // New makes a [Verifier].
@@ -87,6 +93,9 @@ func New(c Config) (*Verifier, error) {
 	if c.ScopeClaim == "" {
 		c.ScopeClaim = "scope"
 	}
+	if c.ClientIDClaim == "" {
+		c.ClientIDClaim = "client_id"
+	}
 	if c.CacheBytes <= 0 {
 		c.CacheBytes = defaultMemory
 	}
@@ -100,11 +109,11 @@ func New(c Config) (*Verifier, error) {
 	return &Verifier{Config: c, signature: signature, seen: newCache(c.CacheBytes), outcomes: newOutcomes(c.Registry)}, nil
 }
 
-func newOutcomes(reg prometheus.Registerer) *prometheus.CounterVec {
-	return registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+func newOutcomes(reg prometheus.Registerer) outcomes {
+	return outcomes{registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "bearer_tokens_total",
 		Help: "Tokens by outcome: remembered, verified, or the reason of the refusal.",
-	}, []string{"outcome"}))
+	}, []string{"outcome"}))}
 }
 
 // registered registers a metric, or finds the one of another verifier or key set of the same process.
@@ -125,54 +134,95 @@ func registered[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 
 // Verify returns who sent the token, or an *[Error].
 func (v *Verifier) Verify(ctx context.Context, token string) (*Caller, error) {
-	caller, outcome, refusal := v.verify(ctx, token)
-	if refusal != nil {
-		v.outcomes.WithLabelValues(refusal.Reason).Inc()
-		return nil, refusal
-	}
-	v.outcomes.WithLabelValues(outcome).Inc()
-	return caller, nil
+	return v.outcomes.counted(v.verify(ctx, token))
 }
 
-func (v *Verifier) verify(ctx context.Context, token string) (*Caller, string, *Error) {
+// outcome is how the verification of a token ended: with a caller, or with a refusal.
+type outcome struct {
+	caller     *Caller
+	remembered bool
+	refusal    *Error
+}
+
+func refuse(e *Error) outcome { return outcome{refusal: e} }
+
+type outcomes struct{ *prometheus.CounterVec }
+
+// counted counts an outcome and hands it out in the usual form, in which a nil refusal is a nil error.
+func (m outcomes) counted(o outcome) (*Caller, error) {
+	switch {
+	case o.refusal != nil:
+		m.WithLabelValues(o.refusal.Reason).Inc()
+		return nil, o.refusal
+	case o.remembered:
+		m.WithLabelValues("remembered").Inc()
+	default:
+		m.WithLabelValues("verified").Inc()
+	}
+	return o.caller, nil
+}
+
+func (v *Verifier) verify(ctx context.Context, token string) outcome {
 	if len(token) > maxToken {
-		return nil, "", invalidToken("too long")
+		return refuse(invalidToken("too long"))
 	}
 	sum := sha256.Sum256([]byte(token))
-	if hit, ok := v.seen.get(sum); ok {
-		// The key is asked for again: one that was withdrawn takes its tokens along.
-		key, refusal := v.key(ctx, hit.caller.KeyID)
-		switch {
-		case refusal != nil:
-			return nil, "", refusal
-		case v.expired(hit.caller.Expires):
-			return nil, "", invalidToken("expired")
-		case key == hit.key || key.Equal(hit.key):
-			return hit.caller, "remembered", nil
-		}
+	if o, ok := v.recall(ctx, sum); ok {
+		return o
 	}
 	p, refusal := split(token)
 	if refusal != nil {
-		return nil, "", refusal
+		return refuse(refusal)
 	}
+	return v.verifyNew(ctx, p, sum)
+}
+
+// recall finds a token that was verified before. Its key is asked for again: one that was withdrawn takes its tokens
+// along, and one that was replaced has the token verified anew.
+func (v *Verifier) recall(ctx context.Context, sum [sha256.Size]byte) (outcome, bool) {
+	hit, ok := v.seen.get(sum)
+	if !ok {
+		return outcome{}, false
+	}
+	key, refusal := v.key(ctx, hit.caller.KeyID)
+	switch {
+	case refusal != nil:
+		return refuse(refusal), true
+	case v.expired(hit.caller.Expires):
+		return refuse(invalidToken("expired")), true
+	case key != hit.key && !key.Equal(hit.key):
+		return outcome{}, false
+	}
+	return outcome{caller: hit.caller, remembered: true}, true
+}
+
+// verifyNew verifies a token that has not been seen before, and remembers it.
+func (v *Verifier) verifyNew(ctx context.Context, p parts, sum [sha256.Size]byte) outcome {
 	kid, refusal := checkHeader(p.header)
 	if refusal != nil {
-		return nil, "", refusal
+		return refuse(refusal)
 	}
 	key, refusal := v.key(ctx, kid)
 	if refusal != nil {
-		return nil, "", refusal
+		return refuse(refusal)
 	}
 	if err := v.signature.Verify([]byte(p.signed), p.signature, key); err != nil {
-		return nil, "", invalidToken("signature wrong")
+		return refuse(invalidToken("signature wrong"))
 	}
 	caller, refusal := v.checkClaims(p.payload)
 	if refusal != nil {
-		return nil, "", refusal
+		return refuse(refusal)
 	}
 	caller.KeyID = kid
-	v.seen.put(sum, remembered{caller, key}, len(token))
-	return caller, "verified", nil
+	v.seen.put(sum, remembered{caller, key}, len(p.signed)+len(p.signature))
+	return outcome{caller: caller}
+}
+
+// Withdrawn says whether the key that signed the caller's token is gone, so that what was begun with the token, such as a
+// watch, has to end. It is false while nobody knows: keys that cannot be had now are no withdrawal.
+func (v *Verifier) Withdrawn(ctx context.Context, c *Caller) bool {
+	_, err := v.Keys.Key(ctx, c.KeyID)
+	return errors.Is(err, ErrUnknownKey)
 }
 
 // key finds a key and tells an unknown one from a key set that cannot be had.

@@ -289,12 +289,13 @@ func TestSignatureCases(t *testing.T) {
 // sized is a good token of exactly n bytes.
 func sized(t *testing.T, n int) string {
 	t.Helper()
-	const signature = 342                          // characters of 256 bytes
+	const signature = 342 // characters of 256 bytes
+	length := func(header, payload string) int { return len(encode(header)) + len(encode(payload)) + signature + 2 }
+	padded := func(pad int) string { return claims("pad", `"`+strings.Repeat("p", pad)+`"`) }
 	for _, h := range []string{good, good + " "} { // base64 leaves gaps that the other header fills
-		for pad := range n {
-			payload := claims("pad", `"`+strings.Repeat("p", n-pad)+`"`)
-			if len(encode(h))+len(encode(payload))+signature+2 == n {
-				return token(h, payload)
+		for pad := (n-length(h, padded(0)))*3/4 + 3; pad > 0 && length(h, padded(pad)) >= n; pad-- {
+			if length(h, padded(pad)) == n {
+				return token(h, padded(pad))
 			}
 		}
 	}

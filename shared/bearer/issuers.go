@@ -1,0 +1,69 @@
+package bearer
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+)
+
+// Issuers verifies the tokens of several issuers. Every issuer has its own [Verifier] with its own keys, so that none can
+// sign tokens in the name of another.
+type Issuers struct {
+	list     []*Verifier
+	byIssuer map[string]*Verifier
+	outcomes outcomes
+}
+
+// NewIssuers joins verifiers of different issuers.
+func NewIssuers(verifiers ...*Verifier) (*Issuers, error) {
+	if len(verifiers) == 0 {
+		return nil, errors.New("bearer: no issuer configured")
+	}
+	s := &Issuers{list: verifiers, byIssuer: map[string]*Verifier{}, outcomes: verifiers[0].outcomes}
+	for _, v := range verifiers {
+		if s.byIssuer[v.Issuer] != nil {
+			return nil, fmt.Errorf("bearer: issuer %q is configured twice", v.Issuer)
+		}
+		s.byIssuer[v.Issuer] = v
+	}
+	return s, nil
+}
+
+// Verify returns who sent the token, or an *[Error].
+func (s *Issuers) Verify(ctx context.Context, token string) (*Caller, error) {
+	return s.outcomes.counted(s.verify(ctx, token))
+}
+
+func (s *Issuers) verify(ctx context.Context, token string) outcome {
+	if len(token) > maxToken {
+		return refuse(invalidToken("too long"))
+	}
+	sum := sha256.Sum256([]byte(token))
+	for _, v := range s.list {
+		if o, ok := v.recall(ctx, sum); ok {
+			return o
+		}
+	}
+	p, refusal := split(token)
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	// The issuer is read before the signature is checked, only to choose the keys that check it.
+	payload, err := decodeObject(p.payload)
+	if err != nil {
+		return refuse(invalidToken("payload damaged"))
+	}
+	issuer, _ := payload.text("iss")
+	v := s.byIssuer[issuer]
+	if v == nil {
+		return refuse(invalidToken("other issuer"))
+	}
+	return v.verifyNew(ctx, p, sum)
+}
+
+// Withdrawn says whether the key that signed the caller's token is gone, as [Verifier.Withdrawn] does.
+func (s *Issuers) Withdrawn(ctx context.Context, c *Caller) bool {
+	v := s.byIssuer[c.Issuer]
+	return v == nil || v.Withdrawn(ctx, c)
+}
