@@ -178,21 +178,21 @@ var (
 	ErrClosed = errors.New("store: closed")
 )
 
-// ExpiredError: the revision asked for is no longer held.
+// ExpiredError says that the revision asked for is no longer held.
 type ExpiredError struct{ Revision, Oldest uint64 }
 
 func (e *ExpiredError) Error() string {
 	return fmt.Sprintf("store: revision %d is no longer held, the oldest is %d", e.Revision, e.Oldest)
 }
 
-// FutureError: the revision asked for has not been written yet.
+// FutureError says that the revision asked for has not been written yet.
 type FutureError struct{ Revision, Current uint64 }
 
 func (e *FutureError) Error() string {
 	return fmt.Sprintf("store: revision %d is yet to come, the newest is %d", e.Revision, e.Current)
 }
 
-// CorruptError: a stored version failed its checksum or cannot be read. It is
+// CorruptError says that a stored version failed its checksum or cannot be read. It is
 // never served.
 type CorruptError struct {
 	Key      Key
