@@ -109,57 +109,9 @@ func New(c Config) (*Verifier, error) {
 	return &Verifier{Config: c, signature: signature, seen: newCache(c.CacheBytes), outcomes: newOutcomes(c.Registry)}, nil
 }
 
-func newOutcomes(reg prometheus.Registerer) outcomes {
-	return outcomes{registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "bearer_tokens_total",
-		Help: "Tokens by outcome: remembered, verified, or the reason of the refusal.",
-	}, []string{"outcome"}))}
-}
-
-// registered registers a metric, or finds the one of another verifier or key set of the same process.
-func registered[C prometheus.Collector](reg prometheus.Registerer, c C) C {
-	if reg == nil {
-		return c
-	}
-	var already prometheus.AlreadyRegisteredError
-	if err := reg.Register(c); errors.As(err, &already) {
-		if existing, ok := already.ExistingCollector.(C); ok {
-			return existing
-		}
-	} else if err != nil {
-		panic(err) // two metrics of one name: a mistake in the program, seen at its first start
-	}
-	return c
-}
-
 // Verify returns who sent the token, or an *[Error].
 func (v *Verifier) Verify(ctx context.Context, token string) (*Caller, error) {
 	return v.outcomes.counted(v.verify(ctx, token))
-}
-
-// outcome is how the verification of a token ended: with a caller, or with a refusal.
-type outcome struct {
-	caller     *Caller
-	remembered bool
-	refusal    *Error
-}
-
-func refuse(e *Error) outcome { return outcome{refusal: e} }
-
-type outcomes struct{ *prometheus.CounterVec }
-
-// counted counts an outcome and hands it out in the usual form, in which a nil refusal is a nil error.
-func (m outcomes) counted(o outcome) (*Caller, error) {
-	switch {
-	case o.refusal != nil:
-		m.WithLabelValues(o.refusal.Reason).Inc()
-		return nil, o.refusal
-	case o.remembered:
-		m.WithLabelValues("remembered").Inc()
-	default:
-		m.WithLabelValues("verified").Inc()
-	}
-	return o.caller, nil
 }
 
 func (v *Verifier) verify(ctx context.Context, token string) outcome {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -219,51 +218,4 @@ func (rec *recorder) finish(r *http.Request) {
 		rec.code = statusClientGone
 	}
 	rec.firstBytes = time.Since(rec.start)
-}
-
-type requestMetrics struct {
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	inFlight prometheus.Gauge
-}
-
-// newRequestMetrics registers the metrics, or finds those of another listener of the same process.
-func newRequestMetrics(reg prometheus.Registerer) requestMetrics {
-	return requestMetrics{
-		requests: registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "http_requests_total", Help: "Requests answered, by method and status code; 499: the client left first.",
-		}, []string{"method", "code"})),
-		seconds: registered(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "http_response_start_seconds",
-			Help:    "Time from a request's header to the first byte of its answer; of use for watches too, which have no end.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
-		}, []string{"method"})),
-		inFlight: registered(reg, prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "http_requests_in_flight", Help: "Requests being served, watches included.",
-		})),
-	}
-}
-
-func registered[C prometheus.Collector](reg prometheus.Registerer, c C) C {
-	err := reg.Register(c)
-	var already prometheus.AlreadyRegisteredError
-	if errors.As(err, &already) {
-		if existing, ok := already.ExistingCollector.(C); ok {
-			return existing
-		}
-	}
-	if err != nil {
-		panic(err) // two metrics of one name: a mistake in the program, seen at its first start
-	}
-	return c
-}
-
-func (m requestMetrics) observe(method string, rec *recorder) {
-	switch method { // anything may come as a method; a metric's labels stay few
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
-	default:
-		method = "other"
-	}
-	m.requests.WithLabelValues(method, strconv.Itoa(rec.code)).Inc()
-	m.seconds.WithLabelValues(method).Observe(rec.firstBytes.Seconds())
 }

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -27,28 +24,6 @@ func Admin(h *Health, reg *prometheus.Registry) http.Handler {
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
 	return mux
-}
-
-// NewRegistry makes the metrics registry of a process, with the Go runtime, the process and NAME_build_info in it.
-func NewRegistry(name string) *prometheus.Registry {
-	reg := prometheus.NewRegistry()
-	version, revision := "unknown", "unknown"
-	if build, ok := debug.ReadBuildInfo(); ok {
-		version = build.Main.Version
-		for _, setting := range build.Settings {
-			if setting.Key == "vcs.revision" {
-				revision = setting.Value
-			}
-		}
-	}
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name:        name + "_build_info",
-		Help:        "Always 1; the labels say what was built.",
-		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "goversion": runtime.Version()},
-	})
-	info.Set(1)
-	reg.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return reg
 }
 
 // Healthcheck asks a readiness probe and is an error, with the probe's own words, unless it passes. With wait > 0 it asks

@@ -85,6 +85,10 @@ func Run(ctx context.Context, c Config) error {
 	var servers []*http.Server
 	var serving, tasks sync.WaitGroup
 	for _, l := range listeners {
+		c.Log.Info("listening", "setting", l.Setting, "address", l.Addr().String(), "tls", l.TLS != nil)
+		if l.OnListen != nil {
+			l.OnListen(l.Addr())
+		}
 		srv := newServer(l.Endpoint, c.Log)
 		servers = append(servers, srv)
 		serving.Go(func() { failures <- l.serve(srv) })
@@ -96,13 +100,6 @@ func Run(ctx context.Context, c Config) error {
 			}
 		})
 	}
-	for _, l := range listeners {
-		c.Log.Info("listening", "setting", l.Setting, "address", l.Addr().String(), "tls", l.TLS != nil)
-		if l.OnListen != nil {
-			l.OnListen(l.Addr())
-		}
-	}
-
 	select {
 	case <-ctx.Done():
 		c.Log.Info("stopping", "reason", "asked to")

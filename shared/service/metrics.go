@@ -1,0 +1,87 @@
+package service
+
+import (
+	"errors"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// NewRegistry makes the metrics registry of a process, with the Go runtime, the process and NAME_build_info in it.
+func NewRegistry(name string) *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	version, revision := "unknown", "unknown"
+	if build, ok := debug.ReadBuildInfo(); ok {
+		version = build.Main.Version
+		for _, setting := range build.Settings {
+			if setting.Key == "vcs.revision" {
+				revision = setting.Value
+			}
+		}
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        name + "_build_info",
+		Help:        "Always 1; the labels say what was built.",
+		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "goversion": runtime.Version()},
+	})
+	info.Set(1)
+	reg.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return reg
+}
+
+type requestMetrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+}
+
+// newRequestMetrics registers the metrics, or finds those of another listener of the same process.
+func newRequestMetrics(reg prometheus.Registerer) requestMetrics {
+	return requestMetrics{
+		requests: Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "http_requests_total", Help: "Requests answered, by method and status code; 499: the client left first.",
+		}, []string{"method", "code"})),
+		seconds: Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "http_response_start_seconds",
+			Help:    "Time from a request's header to the first byte of its answer; of use for watches too, which have no end.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}, []string{"method"})),
+		inFlight: Register(reg, prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "http_requests_in_flight", Help: "Requests being served, watches included.",
+		})),
+	}
+}
+
+// Register registers a collector and returns it. Where the registry has an equal one already, because two listeners or two
+// issuers of a process count in one place, that one is returned. A collector that contradicts another is a mistake in the
+// program, seen at its first start, and panics. A nil registry is left alone.
+func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	if reg == nil {
+		return c
+	}
+	var already prometheus.AlreadyRegisteredError
+	err := reg.Register(c)
+	if errors.As(err, &already) {
+		if existing, ok := already.ExistingCollector.(C); ok {
+			return existing
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func (m requestMetrics) observe(method string, rec *recorder) {
+	switch method { // anything may come as a method; a metric's labels stay few
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	default:
+		method = "other"
+	}
+	m.requests.WithLabelValues(method, strconv.Itoa(rec.code)).Inc()
+	m.seconds.WithLabelValues(method).Observe(rec.firstBytes.Seconds())
+}
