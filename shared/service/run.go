@@ -95,7 +95,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	for _, task := range c.Tasks {
 		tasks.Go(func() {
-			if err := task(taskCtx); err != nil {
+			if err := task(taskCtx); err != nil && (taskCtx.Err() == nil || !errors.Is(err, context.Canceled)) {
 				failures <- err
 			}
 		})
@@ -106,7 +106,15 @@ func Run(ctx context.Context, c Config) error {
 	case err = <-failures:
 		c.Log.Info("stopping", "reason", err)
 	}
-	return errors.Join(err, c.stop(servers, &serving, &tasks, endTasks, err == nil))
+	err = errors.Join(err, c.stop(servers, &serving, &tasks, endTasks, err == nil))
+	for {
+		select {
+		case late := <-failures: // while stopping, such as a last write that did not reach the disk
+			err = errors.Join(err, late)
+		default:
+			return err
+		}
+	}
 }
 
 // stop ends everything in the order the package comment draws. Only a stop that was asked for waits for load balancers.

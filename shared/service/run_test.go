@@ -177,7 +177,15 @@ func TestRunReportsFailures(t *testing.T) {
 	if err := <-ended; !errors.Is(err, failure) {
 		t.Errorf("Run: %v, want the task's error", err)
 	}
-	_, stop, ended := start(t, service.Config{
+	_, stop, ended := start(t, service.Config{Tasks: []func(context.Context) error{
+		func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("last write: %w", failure) },
+		func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, // the usual way to end, no failure
+	}}, service.Endpoint{Handler: http.NotFoundHandler()})
+	stop()
+	if err := <-ended; !errors.Is(err, failure) || errors.Is(err, context.Canceled) {
+		t.Errorf("a task that fails while stopping: %v", err)
+	}
+	_, stop, ended = start(t, service.Config{
 		StopTimeout: time.Millisecond,
 		Tasks:       []func(context.Context) error{func(context.Context) error { select {} }},
 	}, service.Endpoint{Handler: http.NotFoundHandler()})
