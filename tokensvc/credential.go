@@ -2,111 +2,23 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
-
-	"tidings.example/shared/service"
 )
-
-// tokenSource has the settings of the commands that fetch a token.
-type tokenSource struct {
-	TokenURL         string `name:"token-url" required:"" help:"Token endpoint." placeholder:"URL"`
-	ClientID         string `required:"" help:"Client to authenticate as." placeholder:"ID"`
-	ClientSecretFile string `required:"" help:"File that holds the client's secret." placeholder:"FILE"`
-	CAFile           string `name:"ca-file" help:"Certificates in PEM to trust instead of the system's." placeholder:"FILE"`
-}
-
-// fetched is a token as the endpoint answered it.
-type fetched struct {
-	AccessToken string `json:"access_token"`
-	TokenType   string `json:"token_type"`
-	ExpiresIn   int64  `json:"expires_in"`
-	expires     time.Time
-}
-
-// fetch asks for a token (RFC 6749 section 4.4.2). Errors say what the endpoint answered, never the secret.
-func (t tokenSource) fetch(ctx context.Context) (*fetched, error) {
-	secret, err := service.Secret("client-secret", "", t.ClientSecretFile)
-	if err != nil {
-		return nil, err
-	}
-	hc, err := t.httpClient()
-	if err != nil {
-		return nil, err
-	}
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {t.ClientID}, "client_secret": {secret}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.TokenURL, strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, service.Usagef("--token-url: %w", err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	asked := time.Now()
-	resp, err := hc.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("no answer from the token endpoint: %w; is tokensvc running, and --token-url right?", err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", t.TokenURL, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, t.refused(resp.StatusCode, body)
-	}
-	var f fetched
-	if err := json.Unmarshal(body, &f); err != nil || f.AccessToken == "" {
-		return nil, fmt.Errorf("%s did not answer with a token; is it a token endpoint?", t.TokenURL)
-	}
-	f.expires = asked.Add(time.Duration(f.ExpiresIn) * time.Second)
-	return &f, nil
-}
-
-// refused makes the endpoint's error readable.
-func (t tokenSource) refused(status int, body []byte) error {
-	var e struct {
-		Code        string `json:"error"`
-		Description string `json:"error_description"`
-	}
-	if json.Unmarshal(body, &e) != nil || e.Code == "" {
-		return fmt.Errorf("%s answered %d without an OAuth error; is it a token endpoint?", t.TokenURL, status)
-	}
-	if e.Code == "invalid_client" {
-		return fmt.Errorf("%s does not accept client %q with the secret in %s (invalid_client)", t.TokenURL, t.ClientID, t.ClientSecretFile)
-	}
-	return fmt.Errorf("%s answered %d %s %s", t.TokenURL, status, e.Code, e.Description)
-}
-
-func (t tokenSource) httpClient() (*http.Client, error) {
-	hc := &http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return errors.New("the token endpoint redirects; give its final address, the secret is not sent on")
-	}}
-	if t.CAFile == "" {
-		return hc, nil
-	}
-	pem, err := os.ReadFile(t.CAFile)
-	if err != nil {
-		return nil, service.Usagef("--ca-file: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, service.Usagef("--ca-file: %s holds no certificate in PEM", t.CAFile)
-	}
-	hc.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
-	return hc, nil
-}
 
 // credential has the settings of the command of that name.
 type credential struct {
 	tokenSource `embed:""`
+	CacheDir    string `help:"Folder that keeps tokens between calls (default: tokensvc in the user's cache folder)." placeholder:"DIR"`
 }
 
 // Help is shown below the settings.
@@ -138,12 +50,89 @@ type execCredentialStatus struct {
 
 // Run prints a credential for kubectl.
 func (c *credential) Run(ctx context.Context, std stdio) error {
-	f, err := c.fetch(ctx)
+	f, err := c.cached(ctx)
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(std.out).Encode(execCredential{
 		APIVersion: "client.authentication.k8s.io/v1", Kind: "ExecCredential",
-		Status: execCredentialStatus{Token: f.AccessToken, Expiration: f.expires.Add(-credentialMargin).UTC().Truncate(time.Second)},
+		Status: execCredentialStatus{Token: f.AccessToken, Expiration: f.Expires.Add(-credentialMargin).UTC().Truncate(time.Second)},
 	})
+}
+
+// cached returns the token of an earlier call while it is good, and a new one otherwise. A lock lets calls that run at
+// the same time share one request. Without a cache that can be written it just asks each time.
+func (c *credential) cached(ctx context.Context) (*fetched, error) {
+	file, err := c.openCache()
+	if err != nil {
+		return c.fetch(ctx)
+	}
+	defer file.Close() // and unlock
+	var f fetched
+	if err := json.NewDecoder(file).Decode(&f); err == nil && c.usable(ctx, f) {
+		return &f, nil
+	}
+	fresh, err := c.fetch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	content, err := json.Marshal(fresh)
+	if err != nil {
+		return nil, fmt.Errorf("encode token: %w", err)
+	}
+	if _, err := file.WriteAt(content, 0); err != nil || file.Truncate(int64(len(content))) != nil {
+		_ = os.Remove(file.Name()) // half a token must not stay; the next call makes the file again
+	}
+	return fresh, nil
+}
+
+// openCache opens the file of this token source and waits until nobody else has it. Only its owner can read it.
+func (c *credential) openCache() (*os.File, error) {
+	dir := c.CacheDir
+	if dir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return nil, err
+		}
+		dir = filepath.Join(base, "tokensvc")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	name := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", c.TokenURL, c.ClientID, c.ClientSecretFile))
+	file, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("%x.json", name[:12])), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// usable reports whether a kept token has time left and its key is still published: a service that made itself a new
+// key has no use for tokens of the old one. When nobody answers, the token is worth a try.
+func (c *credential) usable(ctx context.Context, f fetched) bool {
+	if time.Until(f.Expires) <= 2*credentialMargin {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.TokenURL, "/token")+"/jwks", nil)
+	if err != nil {
+		return false
+	}
+	hc, err := c.httpClient()
+	if err != nil {
+		return false
+	}
+	resp, err := hc.Do(req)
+	if err != nil {
+		return true
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 512<<10))
+	header, _, headerErr := decodeToken(f.AccessToken)
+	kid, _ := header["kid"].(string)
+	return resp.StatusCode == http.StatusOK && err == nil && headerErr == nil && strings.Contains(string(body), `"`+kid+`"`)
 }

@@ -44,7 +44,9 @@ type stdio struct {
 type commands struct {
 	Serve       serve       `cmd:"" default:"withargs" help:"Run the service (the default)."`
 	Healthcheck healthcheck `cmd:"" help:"Ask the running service whether it is ready; exit code 0 means yes."`
+	Token       tokens      `cmd:"" help:"Fetch tokens and look into them."`
 	Credential  credential  `cmd:"" help:"Fetch a token for kubectl: an exec credential plugin (client.authentication.k8s.io/v1)."`
+	Keys        keys        `cmd:"" help:"Look after signing keys in files."`
 	HashSecret  hashSecret  `cmd:"" help:"Hash a client secret for the clients file or the clients table."`
 	Version     version     `cmd:"" help:"Print the version."`
 }

@@ -13,7 +13,6 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -40,7 +39,7 @@ func command(t *testing.T, input string, args ...string) (stdout, stderr string,
 	return stdout, stderr, err
 }
 
-func files(t *testing.T, input string) (std stdio, read func() (stdout, stderr string)) {
+func files(t testing.TB, input string) (std stdio, read func() (stdout, stderr string)) {
 	t.Helper()
 	dir := t.TempDir()
 	open := func(name string) *os.File {
@@ -75,7 +74,7 @@ type running struct {
 	stop       func() error
 }
 
-func start(t *testing.T, args ...string) *running {
+func start(t testing.TB, args ...string) *running {
 	t.Helper()
 	std, read := files(t, "")
 	type address struct{ setting, addr string }
@@ -117,12 +116,12 @@ const demoClients = `clients:
 - {client_id: demo, client_name: Demo, client_secret: "HASH", scope: read}
 `
 
-func clientsFile(t *testing.T) string {
+func clientsFile(t testing.TB) string {
 	t.Helper()
 	return tempFile(t, "clients.yaml", strings.ReplaceAll(demoClients, "HASH", clienttest.Hash))
 }
 
-func tempFile(t *testing.T, name, content string) string {
+func tempFile(t testing.TB, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -455,49 +454,6 @@ func TestHashSecret(t *testing.T) {
 	for _, bad := range []string{"", "\n", strings.Repeat("x", 73), "a\x00b"} {
 		if _, _, err := command(t, bad, "hash-secret"); service.ExitCode(err) == 0 {
 			t.Errorf("%q is hashed", bad)
-		}
-	}
-}
-
-func TestCredential(t *testing.T) {
-	t.Parallel()
-	r := start(t, "--clients-file", clientsFile(t))
-	args := func(secret string) []string {
-		return []string{"credential", "--token-url", r.api + "/oauth2/token", "--client-id", "demo", "--client-secret-file", tempFile(t, "secret", secret)}
-	}
-	stdout, stderr, err := command(t, "", args("s3cret\n")...)
-	if err != nil {
-		t.Fatalf("%v %s", err, stderr)
-	}
-	var got struct {
-		APIVersion, Kind string
-		Status           struct {
-			Token               string
-			ExpirationTimestamp time.Time
-		}
-	}
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
-		t.Fatal(err)
-	}
-	_, claims := verified(t, r, got.Status.Token)
-	exp, _ := claims["exp"].(float64)
-	early := time.Unix(int64(exp), 0).Sub(got.Status.ExpirationTimestamp)
-	if got.APIVersion != "client.authentication.k8s.io/v1" || got.Kind != "ExecCredential" || early < 9*time.Second || early > 12*time.Second {
-		t.Errorf("%+v, %v before the end", got, early)
-	}
-	stdout, stderr, err = command(t, "", args("wr0ng")...)
-	if service.ExitCode(err) != 1 || stdout != "" || !strings.Contains(stderr, "invalid_client") || strings.Contains(stderr, "wr0ng") {
-		t.Errorf("wrong secret: %v, stdout %q, stderr %q", err, stdout, stderr)
-	}
-	u, err := url.Parse(r.api)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, target := range []string{"http://127.0.0.1:1/oauth2/token", "http://" + u.Host + "/oauth2/jwks", "::"} {
-		bad := args("s3cret")
-		bad[2] = target
-		if _, stderr, err := command(t, "", bad...); err == nil || !strings.Contains(stderr, "token") {
-			t.Errorf("%s: %v, stderr %q", target, err, stderr)
 		}
 	}
 }

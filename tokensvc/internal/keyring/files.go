@@ -132,6 +132,7 @@ func parseFile(in file, f Format) ([]*key, error) {
 		if err != nil {
 			return nil, err
 		}
+		k.file = in.path
 		keys = append(keys, k)
 	}
 	if len(keys) == 0 {

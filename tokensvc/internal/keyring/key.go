@@ -19,6 +19,7 @@ const minBits = 2048
 // key is one key pair, or a public key that is only published.
 type key struct {
 	id      string
+	file    string    // it came from; empty: made in memory
 	from    time.Time // begins to sign; zero: always has
 	private *rsa.PrivateKey
 	public  jwk.Key

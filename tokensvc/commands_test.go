@@ -1,0 +1,242 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/shared/service"
+	"tidings.example/tokensvc/internal/keyring"
+)
+
+// metric returns a line of the metrics, without its name.
+func (r *running) metric(t *testing.T, name string) string {
+	t.Helper()
+	_, body := fetch(t, "GET", r.admin+"/metrics", "")
+	for line := range strings.SplitSeq(string(body), "\n") {
+		if rest, ok := strings.CutPrefix(line, name+" "); ok {
+			return rest
+		}
+	}
+	return ""
+}
+
+func (r *running) source(t *testing.T, secret string) []string {
+	t.Helper()
+	return []string{"--token-url", r.api + "/oauth2/token", "--client-id", "demo", "--client-secret-file", tempFile(t, "secret", secret)}
+}
+
+// execCredentialOf runs the plugin and reads what kubectl would read.
+func execCredentialOf(t *testing.T, args []string) execCredential {
+	t.Helper()
+	stdout, stderr, err := command(t, "", append([]string{"credential"}, args...)...)
+	if err != nil {
+		t.Fatalf("%v %s", err, stderr)
+	}
+	var got execCredential
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestCredential(t *testing.T) {
+	t.Parallel()
+	key := t.TempDir()
+	if _, stderr, err := command(t, "", "keys", "rotate", "--signing-key", key); err != nil {
+		t.Fatal(stderr)
+	}
+	r := start(t, "--clients-file", clientsFile(t), "--signing-key", key)
+	cache := t.TempDir()
+	args := append(r.source(t, "s3cret\n"), "--cache-dir", cache)
+	first := execCredentialOf(t, args)
+	_, claims := verified(t, r, first.Status.Token)
+	exp, _ := claims["exp"].(float64)
+	early := time.Unix(int64(exp), 0).Sub(first.Status.Expiration)
+	if first.APIVersion != "client.authentication.k8s.io/v1" || first.Kind != "ExecCredential" || early < 9*time.Second || early > 12*time.Second {
+		t.Errorf("%+v, %v before the end", first, early)
+	}
+
+	t.Run("calls at the same time", func(t *testing.T) {
+		for i := range 8 {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				if diff := cmp.Diff(first, execCredentialOf(t, args)); diff != "" {
+					t.Errorf("kept token (-want +got):\n%s", diff)
+				}
+			})
+		}
+	})
+	if got := r.metric(t, `tokensvc_token_requests_total{outcome="issued"}`); got != "1" {
+		t.Errorf("%s tokens were issued for 9 calls", got)
+	}
+
+	files, err := filepath.Glob(filepath.Join(cache, "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("cache holds %v, %v", files, err)
+	}
+	if info, err := os.Stat(files[0]); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := os.WriteFile(files[0], []byte(`{"access_token": "half`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again := execCredentialOf(t, args); again.Status.Token == first.Status.Token || again.Status.Token == "" {
+		t.Error("a damaged cache gives no new token")
+	}
+
+	other := start(t, "--clients-file", clientsFile(t)) // with a key of its own
+	moved := append(other.source(t, "s3cret"), "--cache-dir", cache)
+	stale := execCredentialOf(t, moved)
+	content := fmt.Sprintf(`{"access_token": %q, "expires": %q}`, first.Status.Token, time.Now().Add(time.Hour).Format(time.RFC3339))
+	newest, err := filepath.Glob(filepath.Join(cache, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range newest {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fresh := execCredentialOf(t, moved)
+	if fresh.Status.Token == first.Status.Token || fresh.Status.Token == stale.Status.Token {
+		t.Error("a token whose key is not published any more is used")
+	}
+}
+
+func TestCredentialErrors(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--clients-file", clientsFile(t))
+	for name, tc := range map[string]struct {
+		url, secret string
+		want        []string
+	}{
+		"wrong secret":      {r.api + "/oauth2/token", "wr0ng", []string{"invalid_client", `"demo"`}},
+		"nobody there":      {"http://127.0.0.1:1/oauth2/token", "s3cret", []string{"--token-url", "127.0.0.1:1"}},
+		"no token endpoint": {r.api + "/oauth2/jwks", "s3cret", []string{"405", "/oauth2/jwks"}},
+		"no URL":            {"::", "s3cret", []string{"--token-url"}},
+		"empty secret":      {r.api + "/oauth2/token", " \n", []string{"--client-secret-file"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := append(r.source(t, tc.secret), "--cache-dir", t.TempDir())
+			args[1] = tc.url
+			stdout, stderr, err := command(t, "", append([]string{"credential"}, args...)...)
+			if err == nil || stdout != "" || strings.Contains(stderr, "wr0ng") {
+				t.Errorf("error %v, stdout %q, stderr %q", err, stdout, stderr)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("%q does not name %s", stderr, want)
+				}
+			}
+		})
+	}
+}
+
+func TestTokenCommands(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--clients-file", clientsFile(t))
+	stdout, stderr, err := command(t, "", append([]string{"token", "fetch"}, r.source(t, "s3cret")...)...)
+	if err != nil {
+		t.Fatal(stderr)
+	}
+	token := strings.TrimSpace(stdout)
+	verified(t, r, token)
+	tampered := token[:len(token)-8] + "AAAAAAAA"
+	elsewhere := start(t, "--clients-file", clientsFile(t))
+	for name, tc := range map[string]struct {
+		input string
+		args  []string
+		want  []string // in what is printed; an error unless it says "would accept"
+	}{
+		"good":           {token, nil, []string{`"sub": "demo"`, `"alg": "RS256"`, "would accept"}},
+		"with Bearer":    {"Bearer " + token + "\n", []string{"--audience", "demo"}, []string{"would accept"}},
+		"other audience": {token, []string{"--audience", "events"}, []string{"other audience", "events", "demo"}},
+		"other issuer":   {token, []string{"--issuer", "https://issuer.example"}, []string{"other issuer", "https://issuer.example", "http://tokens.test"}},
+		"other key":      {token, []string{"--jwks-url", elsewhere.api + "/oauth2/jwks"}, []string{"key unknown", "restarted"}},
+		"tampered":       {tampered, nil, []string{"signature wrong"}},
+		"no token":       {"hello", nil, []string{"no three parts"}},
+		"no base64":      {"a.b%.c", nil, []string{"base64url"}},
+		"no JSON":        {"YQ.YQ.YQ", nil, []string{"not JSON"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"token", "inspect", "--jwks-url", r.api + "/oauth2/jwks"}
+			stdout, stderr, err := command(t, tc.input, append(args, tc.args...)...)
+			good := strings.Contains(strings.Join(tc.want, ""), "would accept")
+			if (err == nil) != good {
+				t.Errorf("error %v", err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(stdout+stderr, want) {
+					t.Errorf("%q lacks %s", stdout+stderr, want)
+				}
+			}
+		})
+	}
+}
+
+// TestKeyCommands rotates the keys of a running service.
+func TestKeyCommands(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	settings := []string{"--signing-key", dir, "--jwks-max-age", "1s", "--token-lifetime", "1s"}
+	states := func(args ...string) (got []string) {
+		stdout, stderr, err := command(t, "", append(append([]string{"keys"}, args...), settings...)...)
+		if err != nil {
+			t.Fatal(stderr)
+		}
+		for _, line := range strings.Split(strings.TrimSpace(stdout), "\n")[1:] {
+			got = append(got, strings.Fields(line)[1])
+		}
+		return got
+	}
+	if diff := cmp.Diff([]string{"signing"}, states("rotate")); diff != "" {
+		t.Errorf("first key (-want +got):\n%s", diff)
+	}
+	r := start(t, append(settings, "--clients-file", clientsFile(t))...)
+	token, _ := askToken(t, r, demoForm)
+	before, _ := verified(t, r, token)
+	if diff := cmp.Diff([]string{"signing", "pending"}, states("rotate")); diff != "" {
+		t.Errorf("second key (-want +got):\n%s", diff)
+	}
+	for after := before; after["kid"] == before["kid"]; { // within 2 s, the lead
+		token, _ := askToken(t, r, demoForm)
+		after, _ = verified(t, r, token)
+	}
+	if diff := cmp.Diff([]string{"retiring", "signing"}, states("list")); diff != "" {
+		t.Errorf("after the change (-want +got):\n%s", diff)
+	}
+	old := time.Now().Add(-24 * time.Hour).UTC().Format(keyring.TimeLayout)
+	files, err := filepath.Glob(filepath.Join(dir, "*.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, file := range files { // as if the first rotation were a day ago
+		name := old
+		if i == 1 {
+			name = time.Now().Add(-12 * time.Hour).UTC().Format(keyring.TimeLayout)
+		}
+		if err := os.Rename(file, filepath.Join(dir, name+".pem")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"gone", "signing"}, states("list")); diff != "" {
+		t.Errorf("a day later (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"signing", "pending"}, states("rotate")); diff != "" {
+		t.Errorf("after another rotation (-want +got):\n%s", diff)
+	}
+	for _, path := range []string{filepath.Join(dir, "none"), tempFile(t, "key.pem", "x")} {
+		if _, _, err := command(t, "", "keys", "rotate", "--signing-key", path); service.ExitCode(err) != 1 {
+			t.Errorf("rotate in %s: %v", path, err)
+		}
+	}
+}
