@@ -2,8 +2,11 @@ package bolt_test
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
@@ -37,8 +40,33 @@ func (e *engine) Start(t testing.TB) store.Store {
 func (e *engine) Stop(t testing.TB) {
 	t.Helper()
 	check(t, e.db)
-	if err := e.db.Close(); err != nil {
-		t.Error(err)
+	closeDB(t, e.db)
+	checkFiles(t, e.options.Dir)
+}
+
+// checkFiles has bbolt itself check the pages of all files.
+func checkFiles(t testing.TB, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.View(func(tx *bbolt.Tx) error {
+			for err := range tx.Check() {
+				t.Errorf("%s: %v", path, err)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

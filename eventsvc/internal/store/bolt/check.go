@@ -51,36 +51,19 @@ func (db *DB) Check(ctx context.Context) (*Report, error) {
 	return r, nil
 }
 
-// checkPages has bbolt check the pages of each file. For the two that are
-// written it holds the write lock: bbolt cannot tell otherwise which pages are
-// free.
+// checkPages goes over the pages of each file. (bbolt's own check does that in
+// a goroutine where a damaged page would end the process.)
 func (db *DB) checkPages(ctx context.Context, r *Report) error {
-	ss := *db.segments.Load()
-	check := func(path string, file *bbolt.DB, writable bool) error {
-		return guard(func() error {
-			tx, err := file.Begin(writable)
-			if err != nil {
-				return err
-			}
-			for err := range tx.Check() {
-				r.problem("%s: %v", path, err)
-			}
-			return errors.Join(ctx.Err(), tx.Rollback())
-		})
+	if err := db.index.view(walk); err != nil {
+		r.problem("%s: %v", db.index.path, err)
 	}
-	if err := check(db.index.path, db.index.db, true); err != nil {
-		return fmt.Errorf("store check: %s: %w", db.index.path, err)
-	}
-	for i, s := range ss {
-		err := check(s.path, s.db, i == len(ss)-1)
-		if errors.Is(err, berrors.ErrDatabaseNotOpen) {
-			continue // compacted meanwhile
-		}
-		if err != nil {
-			return fmt.Errorf("store check: %s: %w", s.path, err)
+	for _, s := range *db.segments.Load() {
+		err := s.view(walk)
+		if err != nil && !errors.Is(err, berrors.ErrDatabaseNotOpen) { // not compacted meanwhile
+			r.problem("%s: %v", s.path, err)
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // checkLog goes over the log: every record whole, and known to the index.
@@ -119,11 +102,10 @@ func (db *DB) checkRecord(r *Report, log *logReader, t *tables, keys *bbolt.Buck
 	r.Records++
 	r.Bytes += e.size()
 	horizon := db.horizon.Load()
-	p, ok := t.get(string(e.key))
-	if !ok {
-		p, ok = getPointer(keys, e.key)
-	}
+	p, ok, err := t.newest(keys, e.key)
 	switch {
+	case err != nil:
+		r.problem("revision %d: %v", e.revision, err)
 	case !ok && e.revision > horizon:
 		r.problem("revision %d: the index does not know %s", e.revision, e.key)
 	case ok && p.revision() < e.revision:
@@ -160,6 +142,9 @@ func (db *DB) checkIndex(ctx context.Context, r *Report) error {
 		err := db.index.view(func(tx *bbolt.Tx) error {
 			return db.readLog(func(log *logReader) error {
 				for it := newKeyIterator(t, tx, after, ""); it.valid() && n < checkChunk; it.next() {
+					if it.err != nil {
+						return it.err
+					}
 					n++
 					after = it.key + "\x00"
 					db.checkKey(r, log, it.key, it.pointer)

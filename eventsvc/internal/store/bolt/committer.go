@@ -258,10 +258,10 @@ func (c *committer) put(log *bbolt.Bucket, t *tables, keys *bbolt.Bucket, w *wri
 	}
 	newest, known := c.newest[w.joined]
 	if !known {
-		newest, known = t.get(w.joined)
-	}
-	if !known {
-		newest, known = getPointer(keys, []byte(w.joined))
+		var err error
+		if newest, known, err = t.newest(keys, []byte(w.joined)); err != nil {
+			return err
+		}
 	}
 	live := known && !newest.deletion()
 	switch {

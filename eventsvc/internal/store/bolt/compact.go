@@ -192,9 +192,9 @@ func (db *DB) needed(log *logReader, t *tables, keys *bbolt.Bucket, revision uin
 	if err != nil {
 		return true, nil //nolint:nilerr // see above
 	}
-	p, ok := t.get(string(e.key))
-	if !ok {
-		p, ok = getPointer(keys, e.key)
+	p, ok, err := t.newest(keys, e.key)
+	if err != nil {
+		return false, err
 	}
 	if !ok || p.revision() <= horizon {
 		return ok && p == newPointer(revision, false), nil

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -36,7 +37,7 @@ const (
 	metaDead    = "dead"    // index: dead bytes by base of their segment
 )
 
-// FileError: a file in the data directory cannot be used. It was not changed.
+// FileError says that a file in the data directory cannot be used. It was not changed.
 type FileError struct {
 	Path   string
 	Reason string // what is wrong
@@ -54,10 +55,17 @@ const (
 	fixVersion = "use the release that wrote it, or export there and import here"
 )
 
+// growBytes is how much a file that is full grows by.
+const growBytes = 4 << 20
+
 // lockWait is how long a second process waits for the first to be gone.
 const lockWait = 200 * time.Millisecond
 
 // openFile opens a bbolt file that exists already and checks what it says it is.
+//
+// A file that is to be written is opened for reading first and gone over: bbolt
+// looks for its free pages in a goroutine of its own, where a damaged page
+// would end the process.
 func openFile(path string, o bbolt.Options) (*bbolt.DB, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -66,18 +74,59 @@ func openFile(path string, o bbolt.Options) (*bbolt.DB, error) {
 	if info.Size() == 0 {
 		return nil, &FileError{path, "the file is empty", fixRestore}
 	}
-	db, err := openBolt(path, o)
+	db, err := openBolt(path, bbolt.Options{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
-	if err := guard(func() error { return db.View(func(tx *bbolt.Tx) error { return checkFormat(path, tx) }) }); err != nil {
+	err = viewFile(db, func(tx *bbolt.Tx) error {
+		if err := checkFormat(path, tx); err != nil || o.ReadOnly {
+			return err
+		}
+		return walk(tx)
+	})
+	if err != nil {
 		_ = db.Close()
 		if fe := new(FileError); !errors.As(err, &fe) {
 			err = &FileError{path, err.Error(), fixRestore}
 		}
 		return nil, err
 	}
-	return db, nil
+	if o.ReadOnly {
+		return db, nil
+	}
+	if err := db.Close(); err != nil {
+		return nil, fmt.Errorf("store file %s: %w", path, err)
+	}
+	return openBolt(path, o)
+}
+
+// viewFile runs f in a read transaction; a damaged page is an error.
+func viewFile(db *bbolt.DB, f func(*bbolt.Tx) error) error {
+	return guard(func() error { return db.View(f) })
+}
+
+// walk goes over all pages of a file, and checks that keys rise and that those
+// of the index are whole.
+func walk(tx *bbolt.Tx) error {
+	return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+		if b == nil {
+			return fmt.Errorf("bucket %q is none", name)
+		}
+		var last []byte
+		c := b.Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			if last != nil && bytes.Compare(last, k) >= 0 {
+				return fmt.Errorf("the keys of bucket %q are not in order", name)
+			}
+			last = k
+			if string(name) == bucketKeys {
+				if _, err := parsePointer(k, v); err != nil {
+					return fmt.Errorf("entry %q: %w", k, err)
+				}
+			}
+		}
+		return nil
+	})
 }
 
 func checkFormat(path string, tx *bbolt.Tx) error {
@@ -101,12 +150,21 @@ func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
 	o.NoFreelistSync = true
 	o.FreelistType = bbolt.FreelistMapType
 	o.NoStatistics = true
+	var file *os.File
+	o.OpenFile = func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
+		file, err = os.OpenFile(name, flag, mode)
+		return file, err
+	}
 	err = guard(func() error {
 		db, err = bbolt.Open(path, 0o600, &o)
 		return err
 	})
+	if err != nil && file != nil {
+		_ = file.Close() // bbolt has not, and kept its lock, if it has panicked
+	}
 	switch {
 	case err == nil:
+		db.AllocSize = growBytes
 		return db, nil
 	case errors.Is(err, berrors.ErrTimeout):
 		return nil, &FileError{path, "another process is using it", fixLocked}

@@ -119,7 +119,9 @@ func (db *DB) forget(trimmed uint64, dead map[uint64]int64, gone []deadKey) erro
 		return db.index.db.Update(func(tx *bbolt.Tx) error {
 			keys := tx.Bucket([]byte(bucketKeys))
 			for _, d := range gone {
-				if p, ok := getPointer(keys, []byte(d.key)); ok && p == d.pointer {
+				if p, ok, err := getPointer(keys, []byte(d.key)); err != nil {
+					return err
+				} else if ok && p == d.pointer {
 					if err := keys.Delete([]byte(d.key)); err != nil {
 						return err
 					}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store"
 )
 
 // The index file tells for every key where its newest version is. It is made
@@ -55,7 +57,7 @@ func openIndex(dir string, newID func() []byte) (*index, error) {
 }
 
 func (x *index) view(f func(*bbolt.Tx) error) error {
-	return guard(func() error { return x.db.View(f) })
+	return viewFile(x.db, f)
 }
 
 func (x *index) storeID() (id []byte, err error) {
@@ -66,12 +68,34 @@ func (x *index) storeID() (id []byte, err error) {
 	return id, err
 }
 
-func getPointer(keys *bbolt.Bucket, key []byte) (pointer, bool) {
-	v := keys.Get(key)
-	if len(v) != 8 {
-		return 0, false
+// An entry of the keys bucket is a pointer and a CRC32C of key and pointer: no
+// wrong bit may lead to another record, or hide one.
+func appendPointer(dst []byte, key []byte, p pointer) []byte {
+	dst = be.AppendUint64(dst, uint64(p))
+	return be.AppendUint32(dst, castagnoli(uint64(p), key))
+}
+
+func parsePointer(key, stored []byte) (pointer, error) {
+	if len(stored) != 12 {
+		return 0, errDamaged
 	}
-	return pointer(be.Uint64(v)), true
+	p := pointer(be.Uint64(stored))
+	if be.Uint32(stored[8:]) != castagnoli(uint64(p), key) {
+		return 0, errDamaged
+	}
+	return p, nil
+}
+
+func getPointer(keys *bbolt.Bucket, key []byte) (p pointer, ok bool, err error) {
+	v := keys.Get(key)
+	if v == nil {
+		return 0, false, nil
+	}
+	p, err = parsePointer(key, v)
+	if err != nil {
+		return 0, false, &store.CorruptError{Reason: fmt.Sprintf("its entry in the index, %q: %v", key, err)}
+	}
+	return p, true, nil
 }
 
 // merge brings a frozen memtable into the file, in order of keys and in
@@ -88,7 +112,7 @@ func (x *index) merge(m *memtable, horizon uint64) error {
 				if p.deletion() && p.revision() <= horizon {
 					err = keys.Delete([]byte(node.key))
 				} else {
-					err = keys.Put([]byte(node.key), be.AppendUint64(nil, uint64(p)))
+					err = keys.Put([]byte(node.key), appendPointer(nil, []byte(node.key), p))
 				}
 				if err != nil {
 					return err

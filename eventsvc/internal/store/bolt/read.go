@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"go.etcd.io/bbolt"
@@ -18,9 +19,18 @@ const (
 	slabBytes  = 256 << 10
 )
 
-// get finds the newest version of an event among those that are not in the
-// index yet. Whoever reads both loads the tables before beginning the index
+// newest finds the newest version of an event, in the memtables or else in the
+// index. Whoever reads both loads the tables before beginning the index
 // transaction: what leaves a table is in the index before.
+func (t *tables) newest(keys *bbolt.Bucket, key []byte) (p pointer, ok bool, err error) {
+	if p, ok := t.get(string(key)); ok {
+		return p, true, nil
+	}
+	return getPointer(keys, key)
+}
+
+// get finds the newest version of an event among those that are not in the
+// index yet.
 func (t *tables) get(joined string) (pointer, bool) {
 	if p, ok := t.active.get(joined); ok {
 		return p, true
@@ -54,8 +64,8 @@ func (db *DB) getAt(key store.Key, at uint64) (record store.Record, found bool, 
 	p, ok := db.tables.Load().get(joined)
 	if !ok {
 		err := db.index.view(func(tx *bbolt.Tx) error {
-			p, ok = getPointer(tx.Bucket([]byte(bucketKeys)), []byte(joined))
-			return nil
+			p, ok, err = getPointer(tx.Bucket([]byte(bucketKeys)), []byte(joined))
+			return err
 		})
 		if err != nil {
 			return record, false, err
@@ -141,6 +151,9 @@ func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 		if looked%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if keys.err != nil {
+			return keys.err
+		}
 		e, found, err := l.version(keys.pointer)
 		if err != nil {
 			return err
@@ -210,6 +223,9 @@ func (l *lister) version(p pointer) (entry, bool, error) {
 func (l *lister) count(keys *keyIterator) error {
 	for ; keys.valid(); keys.next() {
 		p := keys.pointer
+		if keys.err != nil {
+			return keys.err
+		}
 		if p.revision() <= l.page.Revision {
 			if !p.deletion() {
 				l.page.Remaining++
@@ -238,6 +254,7 @@ type keyIterator struct {
 
 	key     string
 	pointer pointer
+	err     error // the entry of this key is damaged
 }
 
 // newKeyIterator begins at the first key that is not less than from, and ends
@@ -271,7 +288,7 @@ func (it *keyIterator) valid() bool { return it.key != "" && strings.HasPrefix(i
 
 // settle makes the smallest key of all sources the current one.
 func (it *keyIterator) settle() {
-	it.key, it.pointer = "", 0
+	it.key, it.pointer, it.err = "", 0, nil
 	for _, n := range it.nodes {
 		if n != nil && (it.key == "" || n.key < it.key) {
 			it.key = n.key
@@ -282,8 +299,8 @@ func (it *keyIterator) settle() {
 		if string(it.indexed) != it.key {
 			it.key = string(it.indexed)
 		}
-		if len(it.stored) == 8 {
-			it.pointer = pointer(be.Uint64(it.stored))
+		if it.pointer, it.err = parsePointer(it.indexed, it.stored); it.err != nil {
+			it.err = &store.CorruptError{Reason: fmt.Sprintf("its entry in the index, %q: %v", it.key, it.err)}
 		}
 	}
 	for _, n := range it.nodes {

@@ -101,9 +101,9 @@ func (db *DB) replayIndex(last uint64) error {
 
 // replay puts one record of the log into the memtable and the count of events.
 func (db *DB) replay(log *logReader, t *tables, keys *bbolt.Bucket, e *entry) error {
-	p, known := t.get(string(e.key))
-	if !known {
-		p, known = getPointer(keys, e.key)
+	p, known, err := t.newest(keys, e.key)
+	if err != nil {
+		return err
 	}
 	if known && p.revision() >= e.revision {
 		// A merge that was cut short had it already.

@@ -91,14 +91,16 @@ func (db *DB) scanLog(after, last uint64, f func(*entry, pointer) bool) error {
 		keys := tx.Bucket([]byte(bucketKeys))
 		return db.readLog(func(log *logReader) error {
 			n := 0
-			return log.scan(after, last, func(e entry) bool {
-				p, ok := t.get(string(e.key))
-				if !ok {
-					p, _ = getPointer(keys, e.key)
+			var failed error
+			err := log.scan(after, last, func(e entry) bool {
+				var p pointer
+				if p, _, failed = t.newest(keys, e.key); failed != nil {
+					return false
 				}
 				n++
 				return f(&e, p) && n < checkChunk
 			})
+			return errors.Join(err, failed)
 		})
 	})
 	if err != nil {

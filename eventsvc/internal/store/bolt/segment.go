@@ -122,7 +122,7 @@ func (s *segment) lastRevision() (last uint64, err error) {
 }
 
 func (s *segment) view(f func(*bbolt.Tx) error) error {
-	return guard(func() error { return s.db.View(f) })
+	return viewFile(s.db, f)
 }
 
 // segments is a list of open segments by rising base. It is never changed, a

@@ -1,0 +1,403 @@
+package bolt_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func open(t testing.TB, o bolt.Options) *bolt.DB {
+	t.Helper()
+	db, err := bolt.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func closeDB(t testing.TB, db *bolt.DB) {
+	t.Helper()
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func key(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprintf("e%04d", i)} }
+
+// create stores n events, one after the other as long as they are few.
+func create(t testing.TB, db *bolt.DB, n int, value string) {
+	t.Helper()
+	one := func(i int) {
+		d := store.Draft{Attributes: store.NewAttributes([store.NumFields]string{store.Reason: "Pulled"}, nil), Value: []byte(value)}
+		if _, err := db.Create(t.Context(), key(i), d); err != nil {
+			t.Error(err)
+		}
+	}
+	if n > 100 {
+		parallel(n, one)
+		return
+	}
+	for i := range n {
+		one(i)
+	}
+}
+
+// parallel calls f with 0 to n-1 from many goroutines, so that commits are shared.
+func parallel(n int, f func(i int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				f(int(i))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func wantFileError(t *testing.T, dir, path string, says ...string) {
+	t.Helper()
+	db, err := bolt.Open(bolt.Options{Dir: dir})
+	if err == nil {
+		closeDB(t, db)
+		t.Fatal("the store opened")
+	}
+	fe := new(bolt.FileError)
+	if !errors.As(err, &fe) || fe.Path != path || fe.Fix == "" {
+		t.Errorf("error %v, want a FileError for %s that says what to do", err, path)
+	}
+	for _, s := range says {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("error %q does not say %q", err, s)
+		}
+	}
+}
+
+// R21: a second opener is told at once. bbolt's lock is between open files, so
+// that one process can play both.
+func TestSecondProcessIsTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := open(t, bolt.Options{Dir: dir})
+	defer closeDB(t, db)
+	wantFileError(t, dir, filepath.Join(dir, "index.db"), "another process")
+}
+
+// R18: what is not ours, or not of this version, is refused by name and left
+// as it was.
+func TestForeignFilesAreRefusedUntouched(t *testing.T) {
+	t.Parallel()
+	foreign := func(path string) error {
+		db, err := bbolt.Open(path, 0o600, nil)
+		if err != nil {
+			return err
+		}
+		return errors.Join(db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("theirs")); return err }), db.Close())
+	}
+	nextVersion := func(path string) error {
+		db, err := bbolt.Open(path, 0o600, nil)
+		if err != nil {
+			return err
+		}
+		return errors.Join(db.Update(func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte("tidings events 99"))
+		}), db.Close())
+	}
+	garbage := func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("no database "), 10000), 0o600) }
+	empty := func(path string) error { return os.WriteFile(path, nil, 0o600) }
+	const segment = "log-00000000000000000002.db"
+	tests := []struct {
+		name, file string
+		spoil      func(path string) error
+		remove     bool
+		says       string
+	}{
+		{"index of another program", "index.db", foreign, true, "not a file of the event store"},
+		{"index of another version", "index.db", nextVersion, false, "version 99"},
+		{"index is garbage", "index.db", garbage, true, "remove this file alone"},
+		{"index is empty", "index.db", empty, true, "empty"},
+		{"log of another program", segment, foreign, true, "not a file of the event store"},
+		{"log of another version", segment, nextVersion, false, "version 99"},
+		{"log is garbage", segment, garbage, true, "backup"},
+		{"log is empty", segment, empty, true, "empty"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			db := open(t, bolt.Options{Dir: dir})
+			create(t, db, 3, "v")
+			closeDB(t, db)
+			path := filepath.Join(dir, tt.file)
+			if tt.remove {
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := tt.spoil(path); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantFileError(t, dir, path, tt.says)
+			after, err := os.ReadFile(path)
+			if err != nil || !bytes.Equal(before, after) {
+				t.Errorf("the refused file was changed (%v)", err)
+			}
+		})
+	}
+}
+
+func TestMissingLogFileIsNoticed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	o := bolt.Options{Dir: dir, SegmentBytes: 4 << 10}
+	db := open(t, o)
+	create(t, db, 20, strings.Repeat("x", 1000))
+	closeDB(t, db)
+	logs, err := filepath.Glob(filepath.Join(dir, "log-*.db"))
+	if err != nil || len(logs) < 4 {
+		t.Fatalf("%d log files, %v", len(logs), err)
+	}
+	if err := os.Rename(logs[1], logs[1]+".away"); err != nil {
+		t.Fatal(err)
+	}
+	wantFileError(t, dir, logs[2], "missing")
+	if err := errors.Join(os.Rename(logs[1]+".away", logs[1]), os.Rename(logs[len(logs)-1], logs[len(logs)-1]+".away")); err != nil {
+		t.Fatal(err)
+	}
+	wantFileError(t, dir, logs[len(logs)-2], "missing")
+}
+
+// The index is made from the log: without it nothing is lost.
+func TestIndexIsRebuilt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	o := bolt.Options{Dir: dir, SegmentBytes: 16 << 10, MemtableLimit: 10}
+	db := open(t, o)
+	create(t, db, 100, strings.Repeat("x", 500))
+	for i := range 50 {
+		if _, err := db.Update(t.Context(), key(i), func(*store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Op(1 + i%2), Draft: store.Draft{Value: []byte("new")}}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, stats := dump(t, db), db.Stats()
+	closeDB(t, db)
+	if err := os.Remove(filepath.Join(dir, "index.db")); err != nil {
+		t.Fatal(err)
+	}
+	db = open(t, o)
+	defer closeDB(t, db)
+	check(t, db)
+	if diff := cmp.Diff(want, dump(t, db)); diff != "" {
+		t.Error(diff)
+	}
+	if got := db.Stats(); got.Events != stats.Events || got.LiveBytes != stats.LiveBytes || got.Revision != stats.Revision {
+		t.Errorf("counted %+v, before %+v", got, stats)
+	}
+}
+
+// dump prints all events, and every change that is held.
+func dump(t testing.TB, db *bolt.DB) (out []string) {
+	t.Helper()
+	q := store.Query{Revision: db.Revision()}
+	for {
+		page, err := db.List(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Records {
+			out = append(out, fmt.Sprintf("%s %d %s %x %s", r.Key, r.Revision, r.Time.UTC().Format(time.RFC3339Nano), r.Attributes, r.Value))
+		}
+		if !page.More {
+			break
+		}
+		q.After = page.Last
+	}
+	at := db.Stats().Oldest
+	w, err := db.Watch(t.Context(), store.WatchQuery{After: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for at < db.Revision() {
+		b, err := w.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range b.Changes {
+			out = append(out, fmt.Sprintf("%d: %d %s %d %s", d.Revision, d.Type, d.Object.Key, d.Object.Revision, d.Object.Value))
+		}
+		at = b.Revision
+	}
+	return out
+}
+
+// R18: files of every format version are kept here and must stay readable.
+// With -update those of the present version are written anew.
+func TestGoldenFormat(t *testing.T) {
+	t.Parallel()
+	golden := filepath.Join("testdata", "format-1")
+	now := func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
+	if *update {
+		if err := errors.Join(os.RemoveAll(golden), os.MkdirAll(golden, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		db := open(t, bolt.Options{Dir: golden, Now: now, SegmentBytes: 2 << 10})
+		create(t, db, 8, strings.Repeat("v", 200))
+		if _, err := db.Update(t.Context(), key(2), count0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Update(t.Context(), key(3), remove); err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.MarshalIndent(dump(t, db), "", " ")
+		closeDB(t, db)
+		if err := errors.Join(err, os.WriteFile(filepath.Join(golden, "dump.json"), text, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(golden)); err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, bolt.Options{Dir: dir, Now: now})
+	defer closeDB(t, db)
+	check(t, db)
+	text, err := os.ReadFile(filepath.Join(golden, "dump.json"))
+	var want []string
+	if err := errors.Join(err, json.Unmarshal(text, &want)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, dump(t, db)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func count0(*store.Record) (store.Decision, error) {
+	return store.Decision{Op: store.Put, Draft: store.Draft{Value: []byte("changed")}}, nil
+}
+
+func remove(*store.Record) (store.Decision, error) { return store.Decision{Op: store.Delete}, nil }
+
+// R13: whichever byte of a file is flipped, what is served is what was written,
+// or an error. Nothing panics.
+func TestFlippedBytesAreNeverServed(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"log-00000000000000000002.db", "index.db"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			flipBytes(t, file)
+		})
+	}
+}
+
+func flipBytes(t *testing.T, file string) {
+	dir := t.TempDir()
+	value := strings.Repeat("value ", 300)
+	db := open(t, bolt.Options{Dir: dir, MemtableLimit: 4})
+	create(t, db, 10, value)
+	closeDB(t, db)
+	path := filepath.Join(dir, file)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := len(bytes.TrimRight(whole, "\x00"))
+	step := used/300 | 1
+	if *long {
+		step = 1
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	found, refused := 0, 0
+	for at := 0; at < used; at += step {
+		if _, err := f.WriteAt([]byte{whole[at] ^ 1<<(at%8)}, int64(at)); err != nil {
+			t.Fatal(err)
+		}
+		switch detected, err := readSpoiled(t, dir, value); {
+		case err != nil:
+			refused++
+		case detected:
+			found++
+		}
+		if err := os.WriteFile(path, whole[:used], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found+refused == 0 {
+		t.Error("no flip was detected: the test looks at the wrong place")
+	}
+	t.Logf("%d flips: %d found when reading, %d when opening", (used+step-1)/step, found, refused)
+}
+
+// readSpoiled reads everything from a store of which one byte is wrong, and
+// reports whether reading it found that.
+func readSpoiled(t *testing.T, dir, value string) (detected bool, err error) {
+	t.Helper()
+	db, err := bolt.Open(bolt.Options{Dir: dir})
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = db.Close() }()
+	for i := range 10 {
+		r, err := db.Get(t.Context(), key(i))
+		ce := new(store.CorruptError)
+		switch {
+		case errors.As(err, &ce):
+			detected = true
+		case err != nil:
+			t.Errorf("get: %v, want a CorruptError", err)
+		case string(r.Value) != value || r.Name != fmt.Sprintf("e%04d", i):
+			t.Errorf("served %s: %q", r.Key, r.Value)
+		}
+	}
+	if page, err := db.List(t.Context(), store.Query{}); err != nil {
+		detected = true
+	} else if len(page.Records) != 10 {
+		t.Errorf("%d events listed", len(page.Records))
+	}
+	if w, err := db.Watch(t.Context(), store.WatchQuery{After: 1}); err == nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		for n := 0; n < 10; {
+			b, err := w.Next(ctx)
+			if err != nil {
+				detected = true
+				break
+			}
+			n += len(b.Changes)
+		}
+	}
+	report, err := db.Check(t.Context())
+	if err != nil || len(report.Problems) > 0 {
+		detected = true
+	}
+	return detected, nil
+}

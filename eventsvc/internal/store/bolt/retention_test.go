@@ -1,0 +1,243 @@
+package bolt_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// fakeClock is a wall clock that the test moves.
+type fakeClock struct{ unix atomic.Int64 }
+
+func newFakeClock() *fakeClock {
+	c := new(fakeClock)
+	c.unix.Store(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC).UnixNano())
+	return c
+}
+
+func (c *fakeClock) now() time.Time      { return time.Unix(0, c.unix.Load()) }
+func (c *fakeClock) add(d time.Duration) { c.unix.Add(int64(d)) }
+
+func maintain(t testing.TB, db *bolt.DB) {
+	t.Helper()
+	if err := db.Maintain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func dirBytes(t testing.TB, dir string) (n int64) {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += info.Size()
+	}
+	return n
+}
+
+// R11: events go when their time has come, watchers are told, their states
+// stay readable as history for as long again, and then the disk is free.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	clock, dir := newFakeClock(), t.TempDir()
+	db := open(t, bolt.Options{Dir: dir, Now: clock.now, Retention: time.Hour, SegmentBytes: 1 << 20, MemtableLimit: 300})
+	defer func() { closeDB(t, db) }()
+	const n = 3000
+	create(t, db, n, strings.Repeat("x", 2000))
+	full := db.Revision()
+	clock.add(50 * time.Minute)
+	for i := range 10 { // a write renews an event's life
+		if _, err := db.Update(t.Context(), key(i), count0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	maintain(t, db)
+	if s := db.Stats(); s.Events != n {
+		t.Fatalf("%d events before their time, want %d", s.Events, n)
+	}
+	w, err := db.Watch(t.Context(), store.WatchQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.add(11 * time.Minute)
+	maintain(t, db)
+	check(t, db)
+	if s := db.Stats(); s.Events != 10 {
+		t.Errorf("%d events after their time, want the 10 that were renewed", s.Events)
+	}
+	removed := map[string]bool{}
+	for len(removed) < n-10 {
+		b, err := w.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range b.Changes {
+			if d.Type != store.Removed || len(d.Object.Value) != 2000 || removed[d.Object.Name] {
+				t.Fatalf("told of %s: type %d, %d bytes", d.Object.Name, d.Type, len(d.Object.Value))
+			}
+			removed[d.Object.Name] = true
+		}
+	}
+	if page, err := db.List(t.Context(), store.Query{Revision: full, Limit: 1, Count: true}); err != nil || page.Remaining != n-1 {
+		t.Errorf("the state before is history: %d remaining, %v", page.Remaining, err)
+	}
+
+	clock.add(2 * time.Hour)
+	maintain(t, db)
+	check(t, db)
+	expired := new(store.ExpiredError)
+	if _, err := db.List(t.Context(), store.Query{Revision: full}); !errors.As(err, &expired) {
+		t.Errorf("list of a state that is no longer held: %v", err)
+	}
+	clock.add(2 * time.Hour) // now the deletions themselves are history
+	maintain(t, db)
+	maintain(t, db)
+	check(t, db)
+	s := db.Stats()
+	if s.Events != 0 || s.LiveBytes != 0 || s.HistoryBytes != 0 {
+		t.Errorf("left: %+v", s)
+	}
+	if got := dirBytes(t, dir); got > 16<<20 {
+		t.Errorf("%d MiB of files are left", got>>20)
+	}
+	revision := db.Revision()
+	closeDB(t, db)
+	db = open(t, bolt.Options{Dir: dir, Now: clock.now, Retention: time.Hour})
+	if db.Revision() != revision {
+		t.Errorf("revision %d after a restart, %d before", db.Revision(), revision)
+	}
+	check(t, db)
+}
+
+func TestRetentionRules(t *testing.T) {
+	t.Parallel()
+	clock := newFakeClock()
+	db := open(t, bolt.Options{Dir: t.TempDir(), Now: clock.now, Retention: 2 * time.Hour, Rules: []bolt.Rule{
+		{Namespace: "kept", Type: "Warning"},
+		{Type: "Normal", Retention: time.Hour},
+		{Namespace: "kept", Retention: 4 * time.Hour},
+	}})
+	defer closeDB(t, db)
+	for _, namespace := range []string{"kept", "other"} {
+		for _, typ := range []string{"Warning", "Normal", "Odd"} {
+			d := store.Draft{Attributes: store.NewAttributes([store.NumFields]string{store.Type: typ}, nil)}
+			if _, err := db.Create(t.Context(), store.Key{Namespace: namespace, Name: typ}, d); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for hours, want := range []int{6, 4, 2, 2, 1, 1} {
+		clock.add(time.Second)
+		maintain(t, db)
+		page, err := db.List(t.Context(), store.Query{})
+		if err != nil || len(page.Records) != want {
+			t.Errorf("%d events after %d hours, want %d (%v)", len(page.Records), hours, want, err)
+		}
+		clock.add(time.Hour)
+	}
+	check(t, db)
+}
+
+// R11: many updates of few events leave much dead and little alive in every
+// file; that space comes back too, while readers go on.
+func TestCompactionKeepsWhatIsAlive(t *testing.T) {
+	t.Parallel()
+	clock, dir := newFakeClock(), t.TempDir()
+	db := open(t, bolt.Options{Dir: dir, Now: clock.now, History: time.Minute, SegmentBytes: 4 << 20, MemtableLimit: 500})
+	defer closeDB(t, db)
+	create(t, db, 1000, strings.Repeat("x", 2000))
+	for round := range 8 {
+		parallel(900, func(i int) {
+			if _, err := db.Update(t.Context(), key(i), func(*store.Record) (store.Decision, error) {
+				return store.Decision{Op: store.Put, Draft: store.Draft{Value: fmt.Appendf(nil, "%d %02000d", round, i)}}, nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+		clock.add(time.Hour)
+		maintain(t, db)
+		check(t, db)
+	}
+	before := dump(t, db)
+	if len(before) < 1000 {
+		t.Errorf("%d lines of 1000 events", len(before))
+	}
+	s := db.Stats()
+	if s.Events != 1000 || float64(s.FileBytes) > 1.5*float64(s.LiveBytes+s.HistoryBytes)+(64<<20) {
+		t.Errorf("%+v: the files are too large", s)
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "log-*.db"))
+	if err != nil || len(logs) > 6 {
+		t.Errorf("%d log files, %v", len(logs), err)
+	}
+}
+
+// R16: jumps of the wall clock, found at start.
+func TestClockJumps(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name      string
+		jump      time.Duration
+		wait      time.Duration // until maintenance
+		want      int64         // events left of one that is 30 minutes old and kept for 1 hour
+		wantLater int64         // the same 7 hours later
+	}{
+		{name: "none", want: 1},
+		{name: "a little", jump: 20 * time.Minute, want: 1},
+		{name: "stopped past the retention", jump: 2 * time.Hour, want: 0},
+		{name: "a day ahead", jump: 24 * time.Hour, want: 1},
+		{name: "a day ahead, then the retention", jump: 24 * time.Hour, wait: 31 * time.Minute, want: 0},
+		{name: "a day back", jump: -24 * time.Hour, want: 1},
+		{name: "a day back, then the retention", jump: -24 * time.Hour, wait: 29 * time.Minute, want: 1},
+		{name: "a day back, longer", jump: -24 * time.Hour, wait: 31 * time.Minute, want: 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			clock := newFakeClock()
+			o := bolt.Options{Dir: t.TempDir(), Now: clock.now, Retention: time.Hour}
+			db := open(t, o)
+			create(t, db, 1, "v")
+			clock.add(30 * time.Minute)
+			if _, err := db.Create(t.Context(), store.Key{Namespace: "other", Name: "renewed"}, store.Draft{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.Update(t.Context(), store.Key{Namespace: "other", Name: "renewed"}, remove); err != nil {
+				t.Fatal(err)
+			}
+			revision := db.Revision()
+			closeDB(t, db)
+			clock.add(tt.jump)
+			db = open(t, o)
+			defer closeDB(t, db)
+			clock.add(tt.wait)
+			maintain(t, db)
+			if s := db.Stats(); s.Events != tt.want {
+				t.Errorf("%d events, want %d", s.Events, tt.want)
+			}
+			r, err := db.Create(t.Context(), store.Key{Namespace: "ns", Name: "after"}, store.Draft{})
+			if err != nil || r.Revision <= revision {
+				t.Errorf("revision %d after %d, %v", r.Revision, revision, err)
+			}
+			clock.add(7 * time.Hour)
+			maintain(t, db)
+			if s := db.Stats(); s.Events != 0 {
+				t.Errorf("%d events 7 hours later", s.Events)
+			}
+		})
+	}
+}
