@@ -48,7 +48,14 @@ func (c *Codec) TrackUpdate(v event.View, live, next *eventsv1.Event, manager st
 			return nil
 		}
 		live = &eventsv1.Event{}
+	} else if c.trackPlain(v, live, next, manager) {
+		return nil
 	}
+	return c.trackFully(v, live, next, manager)
+}
+
+// trackFully is TrackUpdate for everything that is not plain.
+func (c *Codec) trackFully(v event.View, live, next *eventsv1.Event, manager string) error {
 	tracked, err := c.fields[v].Update(c.show(v, live), c.show(v, next), manager)
 	if err != nil {
 		return fmt.Errorf("managed fields of %s/%s: %w", next.Namespace, next.Name, err)

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/event"
@@ -18,7 +20,7 @@ import (
 // at a small part of its cost. It leaves what is not plain to the library and
 // returns false.
 func (c *Codec) trackCreate(v event.View, ev *eventsv1.Event, manager string) bool {
-	if !isPlain(ev) || manager == "" || !utf8.ValidString(manager) {
+	if !isPlain(ev) || ev.ManagedFields != nil || manager == "" || !utf8.ValidString(manager) {
 		return false
 	}
 	fields := appendFields(nil, v, ev)
@@ -36,10 +38,56 @@ func (c *Codec) trackCreate(v event.View, ev *eventsv1.Event, manager string) bo
 	return true
 }
 
-// isPlain tells whether an event has only what trackCreate knows.
+// trackPlain is the same for a change of a plain event by the one manager who
+// has every field of it: then that manager has every field afterwards.
+func (c *Codec) trackPlain(v event.View, live, next *eventsv1.Event, manager string) bool {
+	if len(live.ManagedFields) != 1 || !isPlain(live) || !isPlain(next) || !sameEntries(live, next) || !keepsFields(v, live, next) {
+		return false
+	}
+	entry := live.ManagedFields[0]
+	mine := entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationUpdate &&
+		entry.APIVersion == c.apiVersion(v) && entry.Subresource == "" && entry.FieldsType == "FieldsV1"
+	if !mine || entry.FieldsV1 == nil || !bytes.Equal(entry.FieldsV1.Raw, appendFields(nil, v, live)) {
+		return false
+	}
+	next.ManagedFields = live.ManagedFields
+	if c.SameObject(tracked(live), tracked(next)) {
+		return true
+	}
+	entry.Time = &metav1.Time{Time: time.Now().UTC()}
+	entry.FieldsV1 = &metav1.FieldsV1{Raw: appendFields(nil, v, next)}
+	next.ManagedFields = []metav1.ManagedFieldsEntry{entry}
+	return true
+}
+
+// tracked is an event without the metadata that no manager has.
+func tracked(ev *eventsv1.Event) *eventsv1.Event {
+	out := *ev
+	out.Name, out.Namespace, out.UID, out.SelfLink, out.Generation = "", "", "", "", 0
+	out.CreationTimestamp = metav1.Time{}
+	return &out
+}
+
+// keepsFields tells whether every field is still there, at most with new ones
+// beside it. Taking fields away is no change of a manager's time, which is left
+// to the library.
+func keepsFields(v event.View, live, next *eventsv1.Event) bool {
+	return !slices.ContainsFunc(trackedFields(v), func(f trackedField) bool {
+		before := f.value(live)
+		return before != "" && before != f.value(next)
+	})
+}
+
+// sameEntries tells whether a client did not ask to change managed fields:
+// it left them out or sent what is stored.
+func sameEntries(live, next *eventsv1.Event) bool {
+	return next.ManagedFields == nil || equality.Semantic.DeepEqual(live.ManagedFields, next.ManagedFields)
+}
+
+// isPlain tells whether an event has only what appendFields knows.
 func isPlain(ev *eventsv1.Event) bool {
 	switch {
-	case ev.ManagedFields != nil, ev.OwnerReferences != nil, ev.Finalizers != nil,
+	case ev.OwnerReferences != nil, ev.Finalizers != nil,
 		ev.DeletionTimestamp != nil, ev.DeletionGracePeriodSeconds != nil,
 		ev.Series != nil && (ev.Series.Count == 0 || ev.Series.LastObservedTime.IsZero()),
 		ev.Related != nil && *ev.Related == corev1.ObjectReference{}:
@@ -62,12 +110,8 @@ func plainKeys(m map[string]string) bool {
 // appendFields appends the set of the fields that an event has, as FieldsV1:
 // names in order, with "." where an object or map has come into being.
 func appendFields(dst []byte, v event.View, ev *eventsv1.Event) []byte {
-	fields := eventFields
-	if v == event.CoreV1 {
-		fields = coreFields
-	}
 	dst = append(dst, '{')
-	for _, f := range fields {
+	for _, f := range trackedFields(v) {
 		if value := f.value(ev); value != "" {
 			dst = append(append(dst, `"f:`...), f.name...)
 			dst = append(append(dst, `":`...), value...)
@@ -109,6 +153,13 @@ var (
 		{"reportingInstance", setInstance}, {"series", setSeries}, {"source", setSource}, {"type", setType},
 	}
 )
+
+func trackedFields(v event.View) []trackedField {
+	if v == event.CoreV1 {
+		return coreFields
+	}
+	return eventFields
+}
 
 // leaf is the set of a field without fields of its own.
 func leaf(present bool) string {
