@@ -1,18 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"tidings.example/deploy/bench/internal/load"
 	"tidings.example/deploy/bench/internal/proc"
 	"tidings.example/deploy/bench/internal/stats"
 )
@@ -26,6 +22,8 @@ type bench struct {
 	results []*result
 	up      *services // of the current stage
 	current string    // the row that runs
+
+	database *database // of the current stage
 }
 
 // stage is a group of rows on services that were started for them.
@@ -78,6 +76,9 @@ func (r *result) notef(format string, args ...any) {
 	r.note += fmt.Sprintf(format, args...)
 }
 
+// errSkip is a stage that cannot run on this machine.
+var errSkip = errors.New("skipped")
+
 // run runs the stages' chosen rows. A row that fails is reported as such and
 // the others go on.
 func (b *bench) run(stages []stage) error {
@@ -106,30 +107,47 @@ func (b *bench) runStage(s stage, rows []row) (failed int, err error) {
 			err = errors.Join(err, b.up.stop(), os.RemoveAll(b.up.dir))
 			b.up = nil
 		}
+		if b.database != nil {
+			err = errors.Join(err, b.database.stop())
+			b.database = nil
+		}
 	}()
 	if s.open != nil {
-		if err := s.open(b); err != nil {
-			return 0, err
-		}
+		err = s.open(b)
 	}
 	for _, row := range rows {
 		if err := b.ctx.Err(); err != nil {
 			return failed, err
 		}
-		b.current = row.name
-		r, err := row.run(b)
-		if r == nil {
-			r = new(result)
-		}
-		r.name, r.goal, r.err = row.name, row.goal, err
-		if err != nil {
+		r := b.runRow(row, err)
+		if r.err != nil {
 			failed++
-			r.notef("FAILED: %v", err)
 		}
 		b.results = append(b.results, r)
-		fmt.Fprintf(b.out, "%-28s %s\n", r.name, r.line(b))
+		fmt.Fprintf(b.out, "%-32s %s\n", r.cells(b)[0], r.line(b))
 	}
 	return failed, nil
+}
+
+// runRow runs a row, unless its stage could not begin.
+func (b *bench) runRow(row row, begin error) *result {
+	r, err := new(result), begin
+	if begin == nil {
+		b.current = row.name
+		if r, err = row.run(b); r == nil {
+			r = new(result)
+		}
+	}
+	r.name, r.goal = row.name, row.goal
+	switch {
+	case errors.Is(err, errSkip):
+		r.goal = goal{text: row.goal.text}
+		r.notef("%v", err)
+	case err != nil:
+		r.err = err
+		r.notef("FAILED: %v", err)
+	}
+	return r
 }
 
 // chosen are the rows that the flags ask for.
@@ -174,164 +192,4 @@ func (b *bench) start(more extra) error {
 	}
 	b.up, err = startServices(b.ctx, b.bin, dir, more)
 	return err
-}
-
-// usage is a reading of what has been used so far.
-type usage struct {
-	at                   time.Time
-	server, self, others time.Duration
-}
-
-func (b *bench) usage(pid int) (u usage, err error) {
-	busy, err1 := proc.BusyCPU()
-	var err2 error
-	if pid != 0 {
-		u.server, err2 = proc.CPU(pid)
-	}
-	self, err3 := proc.CPU(os.Getpid())
-	u.at, u.self, u.others = time.Now(), self, busy-self-u.server
-	return u, errors.Join(err1, err2, err3)
-}
-
-// measure runs work and fills in rate and CPU time per operation; work returns
-// the number of operations. A profile of the server is taken meanwhile where
-// one is asked for.
-func (b *bench) measure(r *result, p pid, work func() (int, error)) error {
-	stop := b.profile(p)
-	before, err := b.usage(p.pid)
-	if err != nil {
-		return err
-	}
-	ops, err := work()
-	if err != nil {
-		return err
-	}
-	after, err := b.usage(p.pid)
-	if err != nil {
-		return err
-	}
-	stop()
-	elapsed := after.at.Sub(before.at)
-	r.rate = float64(ops) / elapsed.Seconds()
-	r.serverCPU = (after.server - before.server) / time.Duration(cmp.Or(ops, 1))
-	r.clientCPU = (after.self - before.self) / time.Duration(cmp.Or(ops, 1))
-	r.foreign = max((after.others-before.others).Seconds()/elapsed.Seconds(), 0)
-	return r.space(p)
-}
-
-// space reads the memory and the disk that a process takes.
-func (r *result) space(p pid) error {
-	var err1, err2 error
-	if p.pid != 0 {
-		r.memory, err1 = proc.MemoryOf(p.pid)
-	}
-	if p.dir != "" {
-		r.disk, err2 = proc.DiskBytes(p.dir)
-	}
-	return errors.Join(err1, err2)
-}
-
-// pid is a measured process: its number, where it keeps data, and where it
-// offers profiles; each may be empty.
-type pid struct {
-	pid        int
-	dir, admin string
-}
-
-func (b *bench) eventsvc() pid {
-	return pid{pid: b.up.events.PID(), dir: b.up.dataDir(), admin: b.up.eventsAdmin}
-}
-
-func (b *bench) tokensvc() pid {
-	return pid{pid: b.up.token.PID(), admin: b.up.tokenAdmin}
-}
-
-// profile begins to take a CPU profile of the server into a file of -profile;
-// the returned function waits for it.
-func (b *bench) profile(p pid) (wait func()) {
-	if b.profiles == "" || p.admin == "" {
-		return func() {}
-	}
-	done := make(chan error, 1)
-	file := filepath.Join(b.profiles, strings.ReplaceAll(b.current, "/", "-")+".pprof")
-	seconds := max(int(b.duration/time.Second), 1)
-	go func() {
-		done <- download(b.ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", p.admin, seconds), file)
-	}()
-	return func() {
-		if err := <-done; err != nil {
-			fmt.Fprintf(b.out, "no profile of %s: %v\n", b.current, err)
-		}
-	}
-}
-
-func download(ctx context.Context, url, file string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, resp.Status)
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, resp.Body)
-	return errors.Join(err, f.Close())
-}
-
-// warmUp is how long a load runs before it is measured.
-const warmUp = 300 * time.Millisecond
-
-// load measures one load for the duration of a row.
-func (b *bench) load(p pid, unit string, spec load.Spec) (*result, error) {
-	return b.loadBeside(p, unit, spec)
-}
-
-// loadBeside measures one load while others run beside it.
-func (b *bench) loadBeside(p pid, unit string, spec load.Spec, others ...load.Spec) (*result, error) {
-	l, err := load.NewLoop()
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	var loads []*load.Load
-	for _, s := range append([]load.Spec{spec}, others...) {
-		ld, err := l.NewLoad(s)
-		if err != nil {
-			return nil, err
-		}
-		ld.Start()
-		loads = append(loads, ld)
-	}
-	if err := l.Run(warmUp, nil); err != nil {
-		return nil, err
-	}
-	for _, ld := range loads {
-		ld.Reset()
-	}
-	r := &result{unit: unit}
-	err = b.measure(r, p, func() (int, error) {
-		err := l.Run(b.duration, nil)
-		return loads[0].Done, err
-	})
-	if err != nil {
-		return r, err
-	}
-	for i, ld := range loads {
-		if i > 0 {
-			r.notef("beside %.0f/s", float64(ld.Done)/b.duration.Seconds())
-		}
-		if err := errors.Join(ld.Drain(), ld.Failure); err != nil {
-			return r, err
-		}
-	}
-	r.quantiles(&loads[0].Latency)
-	return r, nil
 }

@@ -28,6 +28,12 @@ func anonWithin(bytes int64) goal {
 	return goal{fmt.Sprintf("RssAnon ≤ %d MiB", bytes>>20), func(_ *bench, r *result) bool { return r.memory.Anon <= bytes }}
 }
 
+func residentWithin(bytes int64) goal {
+	return goal{fmt.Sprintf("resident ≤ %d MiB", bytes>>20), func(_ *bench, r *result) bool {
+		return r.memory.Anon+r.memory.File <= bytes
+	}}
+}
+
 // syncGoal allows one create twice the time of an append and its sync, and
 // 0.3 ms.
 func syncGoal() goal {

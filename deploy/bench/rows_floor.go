@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -73,7 +74,7 @@ func (b *bench) startFloor(kind string) (*proc.Process, netip.AddrPort, error) {
 	if err != nil {
 		return nil, addr, fmt.Errorf("floor server: %w", err)
 	}
-	p, err := proc.Start(filepath.Join(b.tmp, "floor.log"), self, floorCommand, kind, addr.String())
+	p, err := proc.Start(filepath.Join(b.tmp, "floor.log"), exec.Command(self, floorCommand, kind, addr.String()))
 	if err != nil {
 		return nil, addr, err
 	}

@@ -21,13 +21,24 @@ func tokenStage() stage {
 		name: "tokens",
 		open: func(b *bench) error { return b.start(extra{}) },
 		rows: []row{
-			{name: "memory/tokensvc", goal: anonWithin(30 << 20), run: tokenMemory},
+			{name: "start/tokensvc", goal: goal{"ready < 0.5 s", func(_ *bench, r *result) bool { return r.p50 < time.Second/2 }}, run: tokenStart},
+			{name: "memory/tokensvc", goal: residentWithin(30 << 20), run: tokenMemory},
 			{name: "tokens/1", goal: p50Within(1500 * time.Microsecond), run: tokens(1)},
 			{name: "tokens/16", run: tokens(16)},
 			{name: "tokens/64", goal: both(rateOf(.85, "floor/sign"), p99Within(60*time.Millisecond)), run: tokens(64)},
 			{name: "jwks/64", goal: atLeast(40_000), run: jwks},
-			{name: "memory/tokensvc-after", goal: anonWithin(30 << 20), run: tokenMemory},
+			{name: "tokens/million", long: true, goal: residentWithin(30 << 20), run: millionTokens},
+			{name: "memory/tokensvc-after", goal: residentWithin(30 << 20), run: tokenMemory},
 		},
+	}
+}
+
+// postgresStage has the tokens for clients in a database.
+func postgresStage() stage {
+	return stage{
+		name: "clients in PostgreSQL",
+		open: (*bench).startPostgres,
+		rows: []row{{name: "tokens/postgres/64", goal: rateOf(.75, "floor/sign"), run: tokens(64)}},
 	}
 }
 
@@ -128,6 +139,41 @@ func jwks(b *bench) (*result, error) {
 		Next:  func(dst []byte, _ int) []byte { return append(dst, request...) },
 		Check: load.Status(200),
 	})
+}
+
+// tokenStart is a row of one stop and start, with a new key.
+func tokenStart(b *bench) (*result, error) {
+	if err := b.up.token.Stop(); err != nil {
+		return nil, err
+	}
+	ready, err := b.up.startToken(b.ctx)
+	return &result{p50: ready}, err
+}
+
+// millionTokens asks for a million tokens, for what is left in memory.
+func millionTokens(b *bench) (*result, error) {
+	spec, err := b.tokenSpec(16)
+	if err != nil {
+		return nil, err
+	}
+	l, err := load.NewLoop()
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	spec.Limit = millionEvents
+	ld, err := l.NewLoad(spec)
+	if err != nil {
+		return nil, err
+	}
+	r := &result{unit: "tokens/s"}
+	err = b.measure(r, b.tokensvc(), func() (int, error) {
+		ld.Start()
+		err := l.Run(30*time.Minute, ld.Finished)
+		return ld.Done, err
+	})
+	r.quantiles(&ld.Latency)
+	return r, errors.Join(err, ld.Failure)
 }
 
 func tokenMemory(b *bench) (*result, error) { return b.resting(b.tokensvc()) }

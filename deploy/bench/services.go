@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -39,7 +40,7 @@ type services struct {
 
 	tokenAddr, eventsAddr, secureAddr netip.AddrPort
 	tokenAdmin, eventsAdmin           string
-	eventsArgs                        []string
+	tokenArgs, eventsArgs             []string
 	tls                               *tls.Config // of the API where it is measured over HTTPS
 }
 
@@ -54,6 +55,7 @@ func (s *services) api() netip.AddrPort {
 // extra are settings besides the defaults.
 type extra struct {
 	token  []string // of tokensvc
+	dsn    string   // of a database with the clients; else they are in a file
 	secure bool     // HTTPS on eventsvc
 }
 
@@ -62,10 +64,6 @@ func startServices(ctx context.Context, bin, dir string, more extra) (*services,
 	s := &services{dir: dir, bin: bin}
 	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
-	}
-	clients, err := clientsFile(dir)
-	if err != nil {
-		return nil, err
 	}
 	ports := make([]netip.AddrPort, 5)
 	for i := range ports {
@@ -78,12 +76,17 @@ func startServices(ctx context.Context, bin, dir string, more extra) (*services,
 	s.tokenAddr, s.eventsAddr, s.secureAddr = ports[0], ports[1], ports[2]
 	s.tokenAdmin, s.eventsAdmin = "http://"+ports[3].String(), "http://"+ports[4].String()
 
-	tokenArgs := append([]string{"serve", "--listen-http=" + ports[0].String(),
-		"--listen-admin=" + ports[3].String(), "--clients-file=" + clients}, more.token...)
-	if s.token, err = proc.Start(filepath.Join(dir, "tokensvc.log"), filepath.Join(bin, "tokensvc"), tokenArgs...); err != nil {
-		return nil, err
+	s.tokenArgs = append([]string{"serve", "--listen-http=" + ports[0].String(), "--listen-admin=" + ports[3].String()}, more.token...)
+	if more.dsn != "" {
+		s.tokenArgs = append(s.tokenArgs, "--database-dsn="+more.dsn)
+	} else {
+		clients, err := clientsFile(dir)
+		if err != nil {
+			return nil, err
+		}
+		s.tokenArgs = append(s.tokenArgs, "--clients-file="+clients)
 	}
-	if _, err := s.token.Ready(ctx, s.tokenAdmin+"/readyz", readyWithin); err != nil {
+	if _, err := s.startToken(ctx); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	s.eventsArgs = []string{"serve", "--listen-http=" + ports[1].String(),
@@ -97,6 +100,7 @@ func startServices(ctx context.Context, bin, dir string, more extra) (*services,
 	if !more.secure {
 		return s, nil
 	}
+	var err error
 	if s.tls, err = trust(filepath.Join(s.dataDir(), "tls", "ca.crt")); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
@@ -117,10 +121,19 @@ func trust(ca string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, ServerName: "localhost", NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}, nil
 }
 
+// startToken starts tokensvc and returns the time until it was ready.
+func (s *services) startToken(ctx context.Context) (time.Duration, error) {
+	var err error
+	if s.token, err = proc.Start(filepath.Join(s.dir, "tokensvc.log"), exec.Command(filepath.Join(s.bin, "tokensvc"), s.tokenArgs...)); err != nil {
+		return 0, err
+	}
+	return s.token.Ready(ctx, s.tokenAdmin+"/readyz", readyWithin)
+}
+
 // startEvents starts eventsvc and returns the time until it was ready.
 func (s *services) startEvents(ctx context.Context) (time.Duration, error) {
 	var err error
-	if s.events, err = proc.Start(filepath.Join(s.dir, "eventsvc.log"), filepath.Join(s.bin, "eventsvc"), s.eventsArgs...); err != nil {
+	if s.events, err = proc.Start(filepath.Join(s.dir, "eventsvc.log"), exec.Command(filepath.Join(s.bin, "eventsvc"), s.eventsArgs...)); err != nil {
 		return 0, err
 	}
 	return s.events.Ready(ctx, s.eventsAdmin+"/readyz", readyWithin)
@@ -138,16 +151,22 @@ func (s *services) stop() error {
 
 func (s *services) dataDir() string { return filepath.Join(s.dir, "data") }
 
-// clientsFile writes the registrations, each with a bcrypt hash of its own.
+// secretHash is a new bcrypt hash of the clients' secret.
+func secretHash() (string, error) {
+	hash, err := bcrypt.GenerateFromPassword([]byte(clientSecret), floor.BcryptCost)
+	return "{bcrypt}" + string(hash), err
+}
+
+// clientsFile writes the registrations, each with a hash of its own.
 func clientsFile(dir string) (string, error) {
 	var text bytes.Buffer
 	fmt.Fprintln(&text, "clients:")
 	for i := range clientCount {
-		hash, err := bcrypt.GenerateFromPassword([]byte(clientSecret), floor.BcryptCost)
+		hash, err := secretHash()
 		if err != nil {
 			return "", fmt.Errorf("client secret: %w", err)
 		}
-		fmt.Fprintf(&text, "  - {client_id: %s, client_name: Bench, client_secret: '{bcrypt}%s', scope: events}\n", clientID(i), hash)
+		fmt.Fprintf(&text, "  - {client_id: %s, client_name: Bench, client_secret: '%s', scope: events}\n", clientID(i), hash)
 	}
 	path := filepath.Join(dir, "clients.yaml")
 	return path, os.WriteFile(path, text.Bytes(), 0o600)

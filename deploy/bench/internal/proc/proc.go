@@ -29,17 +29,21 @@ type Process struct {
 	err     error // of the process, after ended
 }
 
-// Start runs a binary; what it prints goes to the file log.
-func Start(log, binary string, args ...string) (*Process, error) {
+// Start runs a command; what it prints goes to the file log. The process ends
+// with this one, however this one ends.
+func Start(log string, cmd *exec.Cmd) (*Process, error) {
 	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("log of %s: %w", filepath.Base(binary), err)
+		return nil, fmt.Errorf("log of %s: %w", filepath.Base(cmd.Path), err)
 	}
-	p := &Process{Started: time.Now(), cmd: exec.Command(binary, args...), log: f, ended: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = f, f
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if err := p.cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", filepath.Base(binary), err), f.Close())
+	p := &Process{Started: time.Now(), cmd: cmd, log: f, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = f, f
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Pdeathsig, cmd.SysProcAttr.Setpgid = syscall.SIGKILL, true
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", filepath.Base(cmd.Path), err), f.Close())
 	}
 	go func() {
 		p.err = p.cmd.Wait()

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -66,7 +67,7 @@ func TestDiskBytes(t *testing.T) {
 
 func TestProcessThatEndsSaysWhy(t *testing.T) {
 	t.Parallel()
-	p, err := proc.Start(filepath.Join(t.TempDir(), "log"), "/bin/sh", "-c", "echo no such setting >&2; exit 2")
+	p, err := proc.Start(filepath.Join(t.TempDir(), "log"), exec.Command("/bin/sh", "-c", "echo no such setting >&2; exit 2"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestReadyAndStop(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	p, err := proc.Start(filepath.Join(t.TempDir(), "log"), "/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.01; done")
+	p, err := proc.Start(filepath.Join(t.TempDir(), "log"), exec.Command("/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.01; done"))
 	if err != nil {
 		t.Fatal(err)
 	}
