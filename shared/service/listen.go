@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -97,6 +96,7 @@ func newServer(e Endpoint, log *slog.Logger) *http.Server {
 		Handler:           e.Handler,
 		TLSConfig:         e.TLS,
 		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       bodyTimeout, // over once the body is read; net/http then waits for the client's leaving without it
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(connectionLog{log.Handler()}, slog.LevelWarn),
@@ -104,7 +104,7 @@ func newServer(e Endpoint, log *slog.Logger) *http.Server {
 	if e.Streaming {
 		srv.Handler = streaming(e.Handler)
 	} else {
-		srv.ReadTimeout, srv.WriteTimeout = bodyTimeout, writeTimeout
+		srv.WriteTimeout = writeTimeout
 	}
 	return srv
 }
@@ -123,34 +123,14 @@ func (h connectionLog) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// streaming bounds reading the body and each single write, because a deadline for the whole answer would end watches.
+// streaming bounds each single write, because a deadline for the whole answer would end watches.
 func streaming(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
-		if r.Body != nil && r.Body != http.NoBody {
-			if rc.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil {
-				r.Body = &timedBody{r.Body, rc}
-			}
-		}
 		next.ServeHTTP(&timedWriter{w, rc}, r)
 		// What net/http still has buffered is written after this.
 		_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	})
-}
-
-// timedBody takes the read deadline away at the body's end: net/http goes on reading to notice that the client left.
-type timedBody struct {
-	io.ReadCloser
-	rc *http.ResponseController
-}
-
-// Read reads on until the deadline.
-func (b *timedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		_ = b.rc.SetReadDeadline(time.Time{})
-	}
-	return n, err
 }
 
 // timedWriter gives every write and flush a deadline, and takes it away again: HTTP/2 resets a stream whose deadline

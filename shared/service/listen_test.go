@@ -1,12 +1,14 @@
 package service
 
 import (
-	"bufio"
+	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -28,12 +30,12 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 // client serves e to one in-memory connection and returns its other end.
 func client(t *testing.T, e Endpoint) net.Conn {
 	t.Helper()
-	listener := pipes{make(chan net.Conn, 1)}
+	connections := pipes{make(chan net.Conn, 1)}
 	srv := newServer(e, slog.New(slog.DiscardHandler))
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(listener) }()
+	go func() { ended <- listener{e, connections}.serve(srv) }()
 	here, there := net.Pipe()
-	listener.accepted <- there
+	connections.accepted <- there
 	t.Cleanup(func() {
 		_ = here.Close()
 		_ = srv.Close()
@@ -106,38 +108,59 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-// TestWatchesLast: an answer that streams outlives every timeout, with and without a body in its request.
+// watch sends three events with an hour between them.
+func watch(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	for i := range 3 {
+		_, _ = fmt.Fprintf(w, "event %d\n", i)
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-time.After(time.Hour):
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// TestWatchesLast: an answer that streams outlives every timeout, in HTTP/1.1 and HTTP/2, with and without a body in its
+// request.
 func TestWatchesLast(t *testing.T) {
 	t.Parallel()
-	for _, request := range []string{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"} {
-		t.Run(request[:4], func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				conn := client(t, Endpoint{Streaming: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					_, _ = io.Copy(io.Discard, r.Body)
-					for i := range 3 {
-						_, _ = fmt.Fprintf(w, "event %d\n", i)
-						_ = http.NewResponseController(w).Flush()
-						select {
-						case <-time.After(time.Hour):
-						case <-r.Context().Done():
-							return
+	dir := t.TempDir()
+	for _, encrypted := range []bool{false, true} {
+		for _, body := range []string{"", "hi"} {
+			t.Run(fmt.Sprintf("TLS %v, body %q", encrypted, body), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					e := Endpoint{Streaming: true, Handler: http.HandlerFunc(watch)}
+					if encrypted {
+						var err error
+						if e.TLS, _, err = SelfSigned(filepath.Join(dir, body), []string{"a"}, time.Now()); err != nil {
+							t.Fatal(err)
 						}
 					}
-				})})
-				if _, err := io.WriteString(conn, request); err != nil {
-					t.Fatal(err)
-				}
-				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				body, err := io.ReadAll(resp.Body)
-				_ = resp.Body.Close()
-				if err != nil || string(body) != "event 0\nevent 1\nevent 2\n" {
-					t.Errorf("read %q, %v", body, err)
-				}
+					conn := client(t, e)
+					transport := &http.Transport{
+						DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+						TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the certificate is tested elsewhere
+						ForceAttemptHTTP2: true,
+					}
+					defer transport.CloseIdleConnections()
+					scheme, proto := "http", "HTTP/1.1"
+					if encrypted {
+						scheme, proto = "https", "HTTP/2.0"
+					}
+					resp, err := (&http.Client{Transport: transport}).Post(scheme+"://a/", "text/plain", strings.NewReader(body))
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer func() { _ = resp.Body.Close() }()
+					got, err := io.ReadAll(resp.Body)
+					if err != nil || string(got) != "event 0\nevent 1\nevent 2\n" || resp.Proto != proto {
+						t.Errorf("%s: read %q, %v", resp.Proto, got, err)
+					}
+				})
 			})
-		})
+		}
 	}
 }

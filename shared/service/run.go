@@ -25,7 +25,7 @@ type Endpoint struct {
 	Handler http.Handler // what is served
 	TLS     *tls.Config  // nil: plain HTTP/1.1; otherwise HTTP/2 is offered too
 	// Streaming is set where answers may last for ever (watches). Instead of a deadline for the whole answer, every
-	// single write then has one, and so has reading the request's body.
+	// single write then has one.
 	Streaming bool
 	OnListen  func(net.Addr) // told the real address once it is open, before anything is served
 }
