@@ -3,20 +3,35 @@ module tidings.example/eventsvc
 go 1.26.0
 
 require (
+	// OpenAPI documents in protobuf, as kubectl reads them
 	github.com/google/gnostic-models v0.7.0
+	// tests: readable differences
 	github.com/google/go-cmp v0.7.0
+	// uids of events
 	github.com/google/uuid v1.6.0
+	// asked for: HTTP
 	github.com/labstack/echo/v4 v4.16.0
+	// metrics
 	github.com/prometheus/client_golang v1.25.0
+	// asked for: the event store
 	go.etcd.io/bbolt v1.5.0
+	// single flight and error groups
 	golang.org/x/sync v0.24.0
+	// encodes the OpenAPI documents
 	google.golang.org/protobuf v1.36.12
+	// RFC 6902 and 7386, the version that Kubernetes uses
 	gopkg.in/evanphx/json-patch.v4 v4.13.0
+	// the Event types
 	k8s.io/api v0.37.2
+	// wire formats, selectors, errors, managed fields
 	k8s.io/apimachinery v0.37.2
+	// schema types of the OpenAPI documents
 	k8s.io/kube-openapi v0.0.0-20260821135717-be32def86098
+	// strict JSON as Kubernetes reads it
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
+	// YAML bodies and answers
 	sigs.k8s.io/yaml v1.6.0
+	// what both services use
 	tidings.example/shared v0.0.0
 )
 

@@ -3,10 +3,15 @@ module tidings.example/shared
 go 1.26.0
 
 require (
+	// settings: one struct gives flags, environment and help
 	github.com/alecthomas/kong v1.17.0
+	// tests: readable differences
 	github.com/google/go-cmp v0.7.0
+	// the HTTP framework of both services; here its middleware type
 	github.com/labstack/echo/v4 v4.16.0
+	// asked for: JWS and JWK, behind our own strict checks
 	github.com/lestrrat-go/jwx/v2 v2.1.7
+	// metrics
 	github.com/prometheus/client_golang v1.25.0
 )
 

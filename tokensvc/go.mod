@@ -3,19 +3,33 @@ module tidings.example/tokensvc
 go 1.26.0
 
 require (
+	// settings and commands
 	github.com/alecthomas/kong v1.17.0
+	// tests: readable differences
 	github.com/google/go-cmp v0.7.0
+	// jti and registration ids
 	github.com/google/uuid v1.6.0
+	// PostgreSQL's error codes and the pool under gorm's driver
 	github.com/jackc/pgx/v5 v5.10.0
+	// asked for: HTTP
 	github.com/labstack/echo/v4 v4.16.0
+	// asked for: keys and signatures
 	github.com/lestrrat-go/jwx/v2 v2.1.7
+	// metrics
 	github.com/prometheus/client_golang v1.25.0
+	// asked for: bcrypt
 	golang.org/x/crypto v0.58.0
+	// tests: a stock client
 	golang.org/x/oauth2 v0.37.0
+	// hash-secret asks for a secret without showing it
 	golang.org/x/term v0.47.0
+	// asked for: gorm on PostgreSQL
 	gorm.io/driver/postgres v1.6.3
+	// asked for: reads the clients table
 	gorm.io/gorm v1.31.2
+	// the clients file
 	sigs.k8s.io/yaml v1.6.0
+	// what both services use
 	tidings.example/shared v0.0.0
 )
 
