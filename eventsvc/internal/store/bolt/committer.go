@@ -212,6 +212,7 @@ func (db *DB) store(batch []*write) error {
 	c.buf = c.buf[:0]
 	c.changes = make([]change, 0, len(batch))
 	t := db.tables.Load()
+	full := db.full()
 	err := guard(func() error {
 		return db.index.db.View(func(tx *bbolt.Tx) error {
 			return head.db.Update(func(logTx *bbolt.Tx) error {
@@ -219,6 +220,10 @@ func (db *DB) store(batch []*write) error {
 				log.FillPercent = segmentFill
 				keys := tx.Bucket([]byte(bucketKeys))
 				for _, w := range batch {
+					if w.kind != deleted && full != nil {
+						w.err = full
+						continue
+					}
 					if w.err = c.put(log, t, keys, w, now); w.err != nil && errors.Is(w.err, errStopBatch) {
 						return w.err
 					}
@@ -392,5 +397,6 @@ func (db *DB) roll(head *segment) error {
 	ss := *db.segments.Load()
 	longer := append(ss[:len(ss):len(ss)], next)
 	db.segments.Store(&longer)
+	db.measureFiles()
 	return nil
 }

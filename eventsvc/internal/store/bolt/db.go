@@ -27,7 +27,9 @@ type Options struct {
 
 	Rules        []Rule        // retentions of their own
 	History      time.Duration // superseded versions and deletions stay readable so long; default: Retention
-	MaxBytes     int64         // the history is kept below a quarter of it; 0: no limit
+	MaxBytes     int64         // the oldest events go when the files take more; default 8 GiB or 80 % of what is free at start; -1: no limit
+	MaxEvents    int64         // the oldest events go when there are more; 0: no limit
+	MinFree      int64         // only deletions are accepted when the disk has less left; default 64 MiB; -1: none
 	MaxClockStep time.Duration // a greater step forward, found at start, delays expiry by as much; default 6h
 
 	SegmentBytes  int64 // a log file is sealed at this size; default 256 MiB
@@ -50,6 +52,7 @@ func (o *Options) setDefaults() {
 	}
 	setDefault(&o.MaxClockStep, 6*time.Hour)
 	setDefault(&o.SegmentBytes, 256<<20)
+	setDefault(&o.MinFree, 64<<20)
 	setDefault(&o.RingEntries, 8192)
 	setDefault(&o.RingBytes, 16<<20)
 	setDefault(&o.QueueLength, 4096)
@@ -74,10 +77,13 @@ type DB struct {
 	clock    *clock
 	live     liveCount
 	dead     deadBytes
+	sealed   atomic.Int64  // bytes of the files other than the head
+	urgent   chan struct{} // told that maintenance should not wait
 
-	maintaining sync.Mutex               // held for a round of maintenance; guards the next two
+	maintaining sync.Mutex               // held for a round of maintenance; guards the next three
 	trimmed     uint64                   // dead bytes are accounted for up to this revision
 	expired     map[time.Duration]uint64 // by retention: nothing of it is left up to this revision
+	oldest      uint64                   // the oldest event is behind this revision
 	merging     sync.Mutex               // held for a merge into the index
 
 	committer committer
@@ -105,7 +111,10 @@ func Open(o Options) (*DB, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store directory: %w", err)
 	}
-	db := &DB{o: o, expired: map[time.Duration]uint64{}, merges: make(chan struct{}, 1), stop: make(chan struct{}), committed: make(chan struct{})}
+	if err := o.limitBytes(); err != nil {
+		return nil, err
+	}
+	db := &DB{o: o, expired: map[time.Duration]uint64{}, merges: make(chan struct{}, 1), urgent: make(chan struct{}, 1), stop: make(chan struct{}), committed: make(chan struct{})}
 	if err := db.openFiles(); err != nil {
 		return nil, errors.Join(err, db.closeFiles())
 	}
@@ -143,6 +152,7 @@ func (db *DB) openFiles() error {
 		}
 	}
 	db.segments.Store(&ss)
+	db.measureFiles()
 	return db.recover(string(id))
 }
 

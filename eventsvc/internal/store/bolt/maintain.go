@@ -17,14 +17,31 @@ const maintainEvery = 10 * time.Second
 // and tried again.
 func (db *DB) Run(ctx context.Context) error {
 	for {
-		if err := db.sleep(ctx, maintainEvery); err != nil {
-			return nil //nolint:nilerr // the end of ctx or of the store is the end of the work
+		if !db.awaitRound(ctx) {
+			return nil
 		}
 		err := db.Maintain(ctx)
 		if err != nil && !errors.Is(err, store.ErrClosed) && ctx.Err() == nil {
 			db.o.Log.Error("old events could not be cleared away; trying again", "error", err)
 		}
 	}
+}
+
+// awaitRound waits until the next round is due, and reports false when there
+// is to be none.
+func (db *DB) awaitRound(ctx context.Context) bool {
+	t := time.NewTimer(maintainEvery)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-db.urgent:
+		// A store at its limit asks with every commit.
+		return db.sleep(ctx, maintainEvery/10) == nil
+	case <-ctx.Done():
+	case <-db.stop:
+	}
+	return false
 }
 
 // Maintain does one round of what Run does: it deletes events that are past
@@ -36,16 +53,17 @@ func (db *DB) Maintain(ctx context.Context) error {
 	if err := db.expire(ctx); err != nil {
 		return err
 	}
-	cutoff, most := time.Unix(0, math.MinInt64), int64(math.MaxInt64)
+	if err := db.expireOldest(ctx); err != nil {
+		return err
+	}
+	cutoff := time.Unix(0, math.MinInt64)
 	if history := db.history(); history > 0 {
 		cutoff = db.clock.old().Add(-history)
 	}
-	if db.o.MaxBytes > 0 {
-		most = db.o.MaxBytes / 4
-	}
-	if err := db.trim(ctx, cutoff, most); err != nil {
+	if err := db.trim(ctx, cutoff, db.historyLimit()); err != nil {
 		return err
 	}
+	defer db.measureFiles()
 	return db.compact(ctx)
 }
 

@@ -109,44 +109,16 @@ func (db *DB) scanLog(after, last uint64, f func(*entry, pointer) bool) error {
 	return nil
 }
 
-// deleteOld deletes events unless they have changed since, and waits while the
-// queue is full.
+// deleteOld deletes events unless they have changed since.
 func (db *DB) deleteOld(ctx context.Context, due []store.Record) error {
 	for len(due) > 0 {
-		n, err := db.deleteSeen(ctx, due)
-		due = due[n:]
-		if errors.Is(err, store.ErrBusy) {
-			if err := db.sleep(ctx, 10*time.Millisecond); err != nil {
-				return err
-			}
-		} else if err != nil {
+		n, _, err := db.deletePiece(ctx, due)
+		if err != nil {
 			return err
 		}
+		due = due[n:]
 	}
 	return nil
-}
-
-// deleteSeen deletes events whose newest version is the one given. It returns
-// how many were dealt with before an error.
-func (db *DB) deleteSeen(ctx context.Context, seen []store.Record) (int, error) {
-	writes := make([]*write, 0, len(seen))
-	var failed error
-	for i := range seen {
-		w := &write{
-			ctx: ctx, kind: deleted, key: seen[i].Key, joined: seen[i].Key.String(),
-			previous: &store.Version{Record: seen[i]}, exists: errConflict,
-		}
-		if failed = db.enqueue(w); failed != nil {
-			break
-		}
-		writes = append(writes, w)
-	}
-	for i, w := range writes {
-		if err := db.await(w); err != nil && !errors.Is(err, errConflict) {
-			return i, err
-		}
-	}
-	return len(writes), failed
 }
 
 func (db *DB) sleep(ctx context.Context, d time.Duration) error {

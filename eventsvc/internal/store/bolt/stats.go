@@ -3,9 +3,10 @@ package bolt
 import (
 	"encoding/json"
 	"maps"
-	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"go.etcd.io/bbolt"
 )
@@ -39,12 +40,26 @@ func (db *DB) Stats() Stats {
 	return s
 }
 
-func fileSize(path string) int64 {
-	info, err := os.Stat(path)
+// directoryBytes returns what the files of the store take before it is opened.
+func directoryBytes(dir string) (sum int64) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.db"))
 	if err != nil {
 		return 0
 	}
-	return info.Size()
+	for _, path := range files {
+		sum += fileSize(path)
+	}
+	return sum
+}
+
+// fileSize returns what a file takes on the disk: bbolt makes files longer than
+// they are filled.
+func fileSize(path string) int64 {
+	var st syscall.Stat_t
+	if err := syscall.Stat(path, &st); err != nil {
+		return 0
+	}
+	return st.Blocks * 512
 }
 
 // liveCount counts the events that exist. The committer keeps it; each frozen

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -64,6 +65,65 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 			return store.Result{}, err
 		}
 	}
+}
+
+// DeleteMany implements [store.Store]. It goes in pieces that leave room for
+// other writes in every commit, and waits while the queue is full.
+func (db *DB) DeleteMany(ctx context.Context, seen []store.Record) (int, error) {
+	if db.closed() {
+		return 0, store.ErrClosed
+	}
+	gone := 0
+	for len(seen) > 0 {
+		n, changed, err := db.deletePiece(ctx, seen[:min(len(seen), expiryBatch)])
+		gone += n - len(changed)
+		if err != nil {
+			return gone, err
+		}
+		seen = seen[n:]
+		for _, key := range changed {
+			switch _, err := db.Update(ctx, key, removeAny); {
+			case err == nil:
+				gone++
+			case !errors.Is(err, store.ErrNotFound):
+				return gone, err
+			}
+		}
+	}
+	return gone, nil
+}
+
+func removeAny(*store.Record) (store.Decision, error) {
+	return store.Decision{Op: store.Delete}, nil
+}
+
+// deletePiece deletes the first of the versions given, as many as the queue
+// takes. It returns how many it has dealt with, and which of those have changed
+// since they were seen and were left alone.
+func (db *DB) deletePiece(ctx context.Context, seen []store.Record) (n int, changed []store.Key, err error) {
+	writes := make([]*write, 0, len(seen))
+	for i := range seen {
+		w := &write{
+			ctx: ctx, kind: deleted, key: seen[i].Key, joined: seen[i].Key.String(),
+			previous: &store.Version{Record: seen[i]}, exists: errConflict,
+		}
+		if err := db.enqueue(w); err != nil {
+			break
+		}
+		writes = append(writes, w)
+	}
+	for i, w := range writes {
+		switch err := db.await(w); {
+		case errors.Is(err, errConflict):
+			changed = append(changed, w.key)
+		case err != nil:
+			return i, changed, err
+		}
+	}
+	if len(writes) == 0 {
+		return 0, nil, db.sleep(ctx, 5*time.Millisecond)
+	}
+	return len(writes), changed, nil
 }
 
 // writable checks a key and returns it as the files hold it.

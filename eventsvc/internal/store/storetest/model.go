@@ -137,6 +137,19 @@ func (m *Model) Update(_ context.Context, key store.Key, decide store.Decide) (s
 	return store.Result{Op: d.Op, Record: m.write(key, &d.Draft), Created: current == nil}, nil
 }
 
+// DeleteMany implements [store.Store].
+func (m *Model) DeleteMany(_ context.Context, seen []store.Record) (n int, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range seen {
+		if m.newest(r.Key) != nil {
+			m.write(r.Key, nil)
+			n++
+		}
+	}
+	return n, nil
+}
+
 // List implements [store.Store].
 func (m *Model) List(_ context.Context, q store.Query) (store.Page, error) {
 	m.mu.Lock()

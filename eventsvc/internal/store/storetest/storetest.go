@@ -57,6 +57,7 @@ func Cases(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engi
 		{"Update", testUpdate},
 		{"UpdateRetries", testUpdateRetries},
 		{"Delete", testDelete},
+		{"DeleteMany", testDeleteMany},
 		{"ListOrderAndPages", testListPages},
 		{"ListAtRevision", testListAtRevision},
 		{"ListSelector", testListSelector},
@@ -247,6 +248,33 @@ func testDelete(t *testing.T, s store.Store) {
 	}
 	if got := list(t, s, store.Query{Revision: first.Revision}); len(got) != 1 || string(got[0].Value) != "1" {
 		t.Errorf("at its creation there is %+v", got)
+	}
+}
+
+func testDeleteMany(t *testing.T, s store.Store) {
+	const n = 600
+	for i := range n {
+		mustCreate(t, s, key("a", fmt.Sprint(i)), draft("v", "R", "x"))
+	}
+	mustCreate(t, s, key("b", "stays"), draft("v", "R", "x"))
+	seen := list(t, s, store.Query{Namespace: "a"})
+	at := s.Revision()
+	mustPut(t, s, key("a", "17"), draft("changed", "R", "x"))
+	mustDelete(t, s, key("a", "18"))
+	gone, err := s.DeleteMany(t.Context(), seen)
+	if err != nil || gone != n-1 {
+		t.Errorf("%d deleted, %v; want %d", gone, err, n-1)
+	}
+	if diff := cmp.Diff([]string{"b/stays"}, names(list(t, s, store.Query{}))); diff != "" {
+		t.Error(diff)
+	}
+	for _, d := range take(t, watch(t, s, store.WatchQuery{After: at + 2}), n-1) {
+		if d.Type != store.Removed || len(d.Object.Value) == 0 {
+			t.Errorf("told of %s with type %d and %q", d.Object.Key, d.Type, d.Object.Value)
+		}
+	}
+	if gone, err := s.DeleteMany(t.Context(), seen); gone != 0 || err != nil {
+		t.Errorf("again: %d deleted, %v", gone, err)
 	}
 }
 

@@ -1,0 +1,131 @@
+package bolt
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"syscall"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Where nothing is said, a store takes at most so much of the disk.
+const (
+	defaultMaxBytes = 8 << 30
+	defaultShare    = 0.8 // of what is free at start
+)
+
+// recordShare is the part of a file that records fill, roughly: the rest is
+// the slack of pages, and the index.
+const recordShare = 0.8
+
+// freeBytes returns how much the disk of a directory has left for this user.
+func freeBytes(dir string) (int64, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("store directory %s: %w", dir, err)
+	}
+	return int64(st.Bavail) * st.Bsize, nil
+}
+
+// limitBytes fills in MaxBytes by what is free now, counting what the store
+// takes already.
+func (o *Options) limitBytes() error {
+	if o.MaxBytes != 0 {
+		return nil
+	}
+	free, err := freeBytes(o.Dir)
+	if err != nil {
+		return err
+	}
+	o.MaxBytes = min(defaultMaxBytes, int64(defaultShare*float64(free+directoryBytes(o.Dir))))
+	return nil
+}
+
+// full returns why there is no room for more events, nil if there is. It is
+// asked before every commit; deletions go through regardless, into what
+// MinFree keeps back.
+func (db *DB) full() error {
+	free, err := freeBytes(db.o.Dir)
+	if err != nil {
+		return err
+	}
+	if free < db.o.MinFree {
+		return fmt.Errorf("%w: %d MiB are free on the disk, %d MiB are kept back for deletions", store.ErrFull, free>>20, db.o.MinFree>>20)
+	}
+	if db.o.MaxBytes > 0 {
+		used := db.sealed.Load() + int64(float64(db.segments.Load().head().records.Load())/recordShare)
+		if used > db.o.MaxBytes {
+			db.hurry()
+			return fmt.Errorf("%w: %d MiB are in use, the limit is %d MiB", store.ErrFull, used>>20, db.o.MaxBytes>>20)
+		}
+	}
+	return nil
+}
+
+// hurry has the next round of maintenance begin at once.
+func (db *DB) hurry() {
+	select {
+	case db.urgent <- struct{}{}:
+	default:
+	}
+}
+
+// measureFiles notes the size of everything but the head, which the committer
+// counts itself.
+func (db *DB) measureFiles() {
+	ss := *db.segments.Load()
+	size := fileSize(db.index.path)
+	for _, s := range ss[:len(ss)-1] {
+		size += fileSize(s.path)
+	}
+	db.sealed.Store(size)
+}
+
+// historyLimit is how many bytes of history fit beside the events.
+func (db *DB) historyLimit() int64 {
+	if db.o.MaxBytes <= 0 {
+		return math.MaxInt64
+	}
+	room := int64(recordShare*float64(db.o.MaxBytes)) - db.live.bytes.Load()
+	return max(0, min(db.o.MaxBytes/4, room))
+}
+
+// expireOldest deletes the events that were not written for longest, until
+// those that are left fit the limits of bytes and count.
+func (db *DB) expireOldest(ctx context.Context) error {
+	for {
+		bytes, events := int64(math.MaxInt64), int64(math.MaxInt64)
+		if db.o.MaxBytes > 0 {
+			bytes = int64(recordShare * recordShare * float64(db.o.MaxBytes))
+		}
+		if db.o.MaxEvents > 0 {
+			events = db.o.MaxEvents
+		}
+		excessBytes, excess := db.live.bytes.Load()-bytes, db.live.events.Load()-events
+		if excessBytes <= 0 && excess <= 0 {
+			return nil
+		}
+		var oldest []store.Record
+		at := db.oldest
+		err := db.scanLog(at, db.Revision(), func(e *entry, p pointer) bool {
+			if excessBytes <= 0 && excess <= 0 {
+				return false
+			}
+			if p == newPointer(e.revision, false) {
+				oldest = append(oldest, e.record())
+				excess--
+				excessBytes -= e.size()
+			}
+			at = e.revision
+			return len(oldest) < expiryBatch
+		})
+		if err != nil || at == db.oldest {
+			return err
+		}
+		if err := db.deleteOld(ctx, oldest); err != nil {
+			return err
+		}
+		db.oldest = at
+	}
+}

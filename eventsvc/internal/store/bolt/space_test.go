@@ -1,0 +1,121 @@
+package bolt_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// fillUp creates events until the store refuses, and returns how many it took.
+func fillUp(t *testing.T, db *bolt.DB, prefix string, most int) int {
+	t.Helper()
+	for i := range most {
+		k := key(i)
+		k.Name = prefix + k.Name
+		_, err := db.Create(t.Context(), k, store.Draft{Value: []byte(strings.Repeat("x", 20000))})
+		if errors.Is(err, store.ErrFull) {
+			return i
+		}
+		if err != nil {
+			t.Fatalf("event %d: %v, want ErrFull in the end", i, err)
+		}
+	}
+	return most
+}
+
+// R12: a full disk refuses what takes room, and nothing else, and the store
+// comes back by itself when there is room again.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	for name, minFree := range map[string]int64{"with room kept back": 4 << 20, "to the last byte": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=24m"); err != nil {
+				t.Skipf("needs the right to mount a small file system (%v); run the tests as root", err)
+			}
+			t.Cleanup(func() {
+				if err := syscall.Unmount(dir, 0); err != nil {
+					t.Error(err)
+				}
+			})
+			ballast := dir + "/ballast"
+			if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			db := open(t, bolt.Options{Dir: dir, MinFree: minFree, MaxBytes: -1, SegmentBytes: 1 << 20})
+			defer func() { closeDB(t, db) }()
+			w, err := db.Watch(t.Context(), store.WatchQuery{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := fillUp(t, db, "a", 2000)
+			if n < 50 || n == 2000 {
+				t.Fatalf("full after %d events", n)
+			}
+			page, err := db.List(t.Context(), store.Query{Limit: 1, Count: true})
+			if err != nil || page.Remaining != int64(n-1) {
+				t.Errorf("list on a full disk: %d remaining, %v", page.Remaining, err)
+			}
+			if minFree > 0 {
+				if _, err := db.Update(t.Context(), page.Records[0].Key, remove); err != nil {
+					t.Errorf("delete on a full disk: %v", err)
+				}
+				n--
+			}
+			if err := os.Remove(ballast); err != nil {
+				t.Fatal(err)
+			}
+			more := fillUp(t, db, "b", 20)
+			if more != 20 {
+				t.Errorf("%d events fit after room was made, want 20", more)
+			}
+			if s := db.Stats(); s.Events != int64(n+more) {
+				t.Errorf("%d events, want %d", s.Events, n+more)
+			}
+			for told := 0; told < n+more; {
+				b, err := w.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				told += len(b.Changes)
+			}
+			check(t, db)
+		})
+	}
+}
+
+// The oldest events make room for new ones when a limit is reached.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	clock := newFakeClock()
+	for name, o := range map[string]bolt.Options{
+		"count": {MaxEvents: 100},
+		"bytes": {MaxBytes: 20 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o.Dir, o.Now, o.SegmentBytes, o.Retention = t.TempDir(), clock.now, 1<<20, 100*time.Hour
+			db := open(t, o)
+			defer closeDB(t, db)
+			for round := range 10 {
+				fillUp(t, db, string(rune('a'+round)), 150)
+				maintain(t, db)
+				check(t, db)
+				s := db.Stats()
+				if o.MaxEvents > 0 && s.Events > o.MaxEvents || o.MaxBytes > 0 && s.FileBytes > o.MaxBytes*5/4 {
+					t.Errorf("round %d: %+v", round, s)
+				}
+				if _, err := db.Get(t.Context(), store.Key{Namespace: "ns", Name: string(rune('a'+round)) + "e0149"}); err != nil {
+					t.Errorf("round %d: the newest event: %v", round, err)
+				}
+			}
+		})
+	}
+}
