@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -74,7 +75,31 @@ func (c *Codec) DecodeEvent(v event.View, contentType string, body []byte, valid
 	if len(problems) > 0 && validation == metav1.FieldValidationStrict {
 		return nil, nil, unusable(kind, c.GroupVersion(v).Version, runtime.NewStrictDecodingError(problems))
 	}
-	return hub(obj), warnings(problems), nil
+	ev := hub(obj)
+	if err := checkTimes(ev); err != nil {
+		return nil, nil, unusable(kind, c.GroupVersion(v).Version, err)
+	}
+	return ev, warnings(problems), nil
+}
+
+// checkTimes refuses times that RFC 3339 cannot write, which only protobuf can
+// bring along: shown as JSON they would break every list that they are in.
+func checkTimes(ev *eventsv1.Event) error {
+	times := []time.Time{ev.EventTime.Time, ev.DeprecatedFirstTimestamp.Time, ev.DeprecatedLastTimestamp.Time}
+	if ev.Series != nil {
+		times = append(times, ev.Series.LastObservedTime.Time)
+	}
+	for _, e := range ev.ManagedFields {
+		if e.Time != nil {
+			times = append(times, e.Time.Time)
+		}
+	}
+	for _, t := range times {
+		if year := t.UTC().Year(); year < 0 || year > 9999 {
+			return fmt.Errorf("a time has the year %d, years are from 0 to 9999", year)
+		}
+	}
+	return nil
 }
 
 // bodyMedia is the wire format of a request body. No Content-Type means JSON.

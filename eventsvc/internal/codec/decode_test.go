@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
@@ -188,6 +189,34 @@ func TestDecodeEventTolerates(t *testing.T) {
 		}
 		if text := library(t, codec.Format{}, ev); !strings.Contains(text, tt.want) {
 			t.Errorf("%s: %s", tt.body, text)
+		}
+	}
+}
+
+// A time that JSON cannot show would break every list with the event in it.
+func TestDecodeEventRefusesStrangeTimes(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	for _, at := range []time.Time{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(1<<55, 0)} {
+		for i := range 5 {
+			ev := inSeries()
+			switch i {
+			case 0:
+				ev.EventTime.Time = at
+			case 1:
+				ev.Series.LastObservedTime.Time = at
+			case 2:
+				ev.DeprecatedFirstTimestamp.Time = at
+			case 3:
+				ev.DeprecatedLastTimestamp.Time = at
+			case 4:
+				ev.ManagedFields[0].Time = &metav1.Time{Time: at}
+			}
+			body := library(t, codec.Format{Media: codec.Protobuf}, asView(c, event.CoreV1, ev, 0))
+			_, _, err := c.DecodeEvent(event.CoreV1, protobufType, []byte(body), "")
+			if err == nil || !apierrors.IsBadRequest(err) {
+				t.Errorf("field %d, %v: %v", i, at, err)
+			}
 		}
 	}
 }

@@ -106,12 +106,12 @@ func applyError(err error) error {
 // SameObject tells whether two events are equal but for their resourceVersion
 // and the times of their managed fields: then a write changes nothing.
 func (c *Codec) SameObject(a, b *eventsv1.Event) bool {
-	return bytes.Equal(comparable(a), comparable(b))
+	return bytes.Equal(essence(a), essence(b))
 }
 
-// comparable is an event in protobuf, where nil and empty are the same, without
+// essence is an event in protobuf, where nil and empty are the same, without
 // what does not count as a change.
-func comparable(ev *eventsv1.Event) []byte {
+func essence(ev *eventsv1.Event) []byte {
 	plain := *ev
 	plain.ResourceVersion = ""
 	plain.ManagedFields = slices.Clone(ev.ManagedFields)

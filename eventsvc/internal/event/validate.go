@@ -3,6 +3,7 @@ package event
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,7 @@ func (r Rules) acceptsType(t string) bool {
 const (
 	maxShort = 128  // reportingInstance, action, reason
 	maxNote  = 1024 // note
+	maxName  = 4096 // name through core/v1
 )
 
 // Invalid is the answer to an event that broke rules: 422, with every broken
@@ -56,7 +58,21 @@ func ValidateCreate(v View, ev *eventsv1.Event, r Rules) field.ErrorList {
 	if len(errs) > 0 {
 		return errs
 	}
-	return metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, path.ValidatePathSegmentName, field.NewPath("metadata"))
+	return metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, validatePathName, field.NewPath("metadata"))
+}
+
+// validatePathName asks that a name can stand in a URL, which is all that
+// core/v1 asks. Beyond the original there is an end to its length, and no NUL
+// byte, which separates names in the store.
+func validatePathName(name string, prefix bool) []string {
+	msgs := path.ValidatePathSegmentName(name, prefix)
+	if strings.Contains(name, "\x00") {
+		msgs = append(msgs, "may not contain a NUL byte")
+	}
+	if len(name) > maxName {
+		msgs = append(msgs, validation.MaxLenError(maxName))
+	}
+	return msgs
 }
 
 // ValidateUpdate checks what a write would make of a stored event. Through
