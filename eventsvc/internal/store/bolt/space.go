@@ -15,9 +15,15 @@ const (
 	defaultShare    = 0.8 // of what is free at start
 )
 
-// recordShare is the part of a file that records fill, roughly: the rest is
-// the slack of pages, and the index.
-const recordShare = 0.8
+// Parts of MaxBytes. Maintenance keeps records below keepShare, events alone
+// below liveShare of it, so that there is room for what is written before its
+// next round, for dead records before they are compacted, and for a segment to
+// be written anew.
+const (
+	recordShare = 0.8 // of a file is records, roughly; the rest is the slack of pages
+	keepShare   = 0.7
+	liveShare   = 0.55
+)
 
 // freeBytes returns how much the disk of a directory has left for this user.
 func freeBytes(dir string) (int64, error) {
@@ -87,7 +93,7 @@ func (db *DB) historyLimit() int64 {
 	if db.o.MaxBytes <= 0 {
 		return math.MaxInt64
 	}
-	room := int64(recordShare*float64(db.o.MaxBytes)) - db.live.bytes.Load()
+	room := int64(keepShare*float64(db.o.MaxBytes)) - db.live.bytes.Load()
 	return max(0, min(db.o.MaxBytes/4, room))
 }
 
@@ -97,7 +103,7 @@ func (db *DB) expireOldest(ctx context.Context) error {
 	for {
 		bytes, events := int64(math.MaxInt64), int64(math.MaxInt64)
 		if db.o.MaxBytes > 0 {
-			bytes = int64(recordShare * recordShare * float64(db.o.MaxBytes))
+			bytes = int64(liveShare * float64(db.o.MaxBytes))
 		}
 		if db.o.MaxEvents > 0 {
 			events = db.o.MaxEvents
