@@ -108,7 +108,7 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-// watch sends three events with an hour between them.
+// watch sends three events with an hour between them, and an end that is not flushed for another hour.
 func watch(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	for i := range 3 {
@@ -120,6 +120,8 @@ func watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	_, _ = io.WriteString(w, "end\n")
+	time.Sleep(time.Hour)
 }
 
 // TestWatchesLast: an answer that streams outlives every timeout, in HTTP/1.1 and HTTP/2, with and without a body in its
@@ -156,7 +158,7 @@ func TestWatchesLast(t *testing.T) {
 					}
 					defer func() { _ = resp.Body.Close() }()
 					got, err := io.ReadAll(resp.Body)
-					if err != nil || string(got) != "event 0\nevent 1\nevent 2\n" || resp.Proto != proto {
+					if err != nil || string(got) != "event 0\nevent 1\nevent 2\nend\n" || resp.Proto != proto {
 						t.Errorf("%s: read %q, %v", resp.Proto, got, err)
 					}
 				})
