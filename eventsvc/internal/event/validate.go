@@ -37,7 +37,7 @@ func (r Rules) acceptsType(t string) bool {
 const (
 	maxShort = 128  // reportingInstance, action, reason
 	maxNote  = 1024 // note
-	maxName  = 4096 // name through core/v1
+	maxName  = 768  // name through core/v1: with the longest namespace it still fits the keys of the store
 )
 
 // Invalid is the answer to an event that broke rules: 422, with every broken

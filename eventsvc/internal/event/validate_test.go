@@ -117,10 +117,10 @@ func TestValidateCreate(t *testing.T) {
 		"NUL in a name": {func(ev *eventsv1.Event) { ev.Name = "a\x00b" }, both{
 			[]string{`metadata.name: Invalid value: "a\x00b": ` + subdomain}, []string{`metadata.name: Invalid value: "a\x00b": may not contain a NUL byte`},
 		}},
-		"name without end": {func(ev *eventsv1.Event) { ev.Name = strings.Repeat("N", 4097) }, both{
-			[]string{`metadata.name: Invalid value: "` + strings.Repeat("N", 4097) + `": must be no more than 253 characters`,
-				`metadata.name: Invalid value: "` + strings.Repeat("N", 4097) + `": ` + subdomain},
-			[]string{`metadata.name: Invalid value: "` + strings.Repeat("N", 4097) + `": must be no more than 4096 characters`},
+		"name without end": {func(ev *eventsv1.Event) { ev.Name = strings.Repeat("N", 769) }, both{
+			[]string{`metadata.name: Invalid value: "` + strings.Repeat("N", 769) + `": must be no more than 253 characters`,
+				`metadata.name: Invalid value: "` + strings.Repeat("N", 769) + `": ` + subdomain},
+			[]string{`metadata.name: Invalid value: "` + strings.Repeat("N", 769) + `": must be no more than 768 characters`},
 		}},
 		"no name": {func(ev *eventsv1.Event) { ev.Name = "" }, same("metadata.name: Required value: name or generateName is required")},
 		"bad label": {func(ev *eventsv1.Event) { ev.Labels = map[string]string{"a": "b c"} }, same(
