@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,8 +33,16 @@ func (c *compose) run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
+// TestCompose runs the scenarios against the containers.
+func TestCompose(t *testing.T) {
+	t.Parallel()
+	c, w := startCompose(t)
+	t.Run("Hardened", c.hardened)
+	runScenarios(t, w)
+}
+
 // startCompose builds and starts the containers, and leaves nothing behind.
-func startCompose(t *testing.T) *world {
+func startCompose(t *testing.T) (*compose, *world) {
 	t.Helper()
 	if os.Getenv("E2E_COMPOSE") != "1" {
 		t.Skip("set E2E_COMPOSE=1 to run against docker compose as well (make e2e does)")
@@ -56,7 +65,7 @@ func startCompose(t *testing.T) *world {
 	c.run(t, "up", "--build", "--wait", "--wait-timeout=600")
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	c.run(t, "cp", "eventsvc:/data/tls/ca.crt", ca)
-	return &world{
+	return c, &world{
 		recreate: func(t *testing.T) {
 			t.Helper()
 			c.run(t, "down")
@@ -93,6 +102,44 @@ func (c *compose) tokenFromInside(t *testing.T) string {
 		t.Fatalf("%v in %s", err, out)
 	}
 	return credential.Status.Token
+}
+
+// hardened looks at the running containers of both services.
+func (c *compose) hardened(t *testing.T) {
+	for _, service := range []string{"tokensvc", "eventsvc"} {
+		id := strings.TrimSpace(c.run(t, "ps", "--quiet", service))
+		out, err := exec.CommandContext(t.Context(), "docker", "inspect", id).Output()
+		if err != nil {
+			t.Fatalf("docker inspect: %v %s", err, stderrOf(err))
+		}
+		var containers []struct {
+			Config     struct{ User string }
+			HostConfig struct {
+				ReadonlyRootfs bool
+				CapDrop        []string
+				SecurityOpt    []string
+				PortBindings   map[string][]struct{ HostIP string }
+			}
+		}
+		if err := json.Unmarshal(out, &containers); err != nil || len(containers) != 1 {
+			t.Fatalf("%d containers, %v in %s", len(containers), err, out)
+		}
+		host := containers[0].HostConfig
+		if containers[0].Config.User != "65532:65532" || !host.ReadonlyRootfs || !slices.Equal(host.CapDrop, []string{"ALL"}) ||
+			!slices.Contains(host.SecurityOpt, "no-new-privileges:true") {
+			t.Errorf("%s runs as %+v", service, containers[0])
+		}
+		for port, bindings := range host.PortBindings {
+			for _, b := range bindings {
+				if b.HostIP != "127.0.0.1" {
+					t.Errorf("%s: port %s is open on %q", service, port, b.HostIP)
+				}
+			}
+		}
+		if out, err := exec.CommandContext(t.Context(), "docker", "run", "--rm", "--entrypoint", "/bin/sh", "tidings/"+service, "-c", "true").CombinedOutput(); err == nil {
+			t.Errorf("the image of %s has a shell: %s", service, out)
+		}
+	}
 }
 
 func stderrOf(err error) string {

@@ -59,14 +59,10 @@ var scenarios = []struct {
 	{"DataStays", testDataStays},
 }
 
+// TestLocal runs the scenarios against binaries that are started here.
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	runScenarios(t, startLocal(t))
-}
-
-func TestCompose(t *testing.T) {
-	t.Parallel()
-	runScenarios(t, startCompose(t))
 }
 
 func runScenarios(t *testing.T, w *world) {
