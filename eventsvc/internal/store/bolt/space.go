@@ -15,15 +15,25 @@ const (
 	defaultShare    = 0.8 // of what is free at start
 )
 
-// Parts of MaxBytes. Maintenance keeps records below keepShare, events alone
-// below liveShare of it, so that there is room for what is written before its
-// next round, for dead records before they are compacted, and for a segment to
-// be written anew.
+// Parts of MaxBytes. Maintenance keeps what is needed below keepShare, events
+// alone below liveShare of it, so that there is room for what is written before
+// its next round, for dead records before they are compacted, and for a segment
+// to be written anew.
 const (
-	recordShare = 0.8 // of a file is records, roughly; the rest is the slack of pages
-	keepShare   = 0.7
-	liveShare   = 0.55
+	keepShare = 0.85
+	liveShare = 0.7
 )
+
+// packing is the part of the files that is records; the rest is the index, and
+// the slack of pages.
+func (db *DB) packing() float64 {
+	var records, files int64
+	for _, s := range *db.segments.Load() {
+		records += s.records.Load()
+		files += fileSize(s.path)
+	}
+	return min(1, max(0.4, float64(records)/float64(files+fileSize(db.index.path)+1)))
+}
 
 // freeBytes returns how much the disk of a directory has left for this user.
 func freeBytes(dir string) (int64, error) {
@@ -60,7 +70,7 @@ func (db *DB) full() error {
 		return fmt.Errorf("%w: %d MiB are free on the disk, %d MiB are kept back for deletions", store.ErrFull, free>>20, db.o.MinFree>>20)
 	}
 	if db.o.MaxBytes > 0 {
-		used := db.sealed.Load() + int64(float64(db.segments.Load().head().records.Load())/recordShare)
+		used := db.sealed.Load() + fileSize(db.segments.Load().head().path)
 		if used > db.o.MaxBytes {
 			db.hurry()
 			return fmt.Errorf("%w: %d MiB are in use, the limit is %d MiB", store.ErrFull, used>>20, db.o.MaxBytes>>20)
@@ -77,8 +87,7 @@ func (db *DB) hurry() {
 	}
 }
 
-// measureFiles notes the size of everything but the head, which the committer
-// counts itself.
+// measureFiles notes the size of everything but the head.
 func (db *DB) measureFiles() {
 	ss := *db.segments.Load()
 	size := fileSize(db.index.path)
@@ -93,7 +102,7 @@ func (db *DB) historyLimit() int64 {
 	if db.o.MaxBytes <= 0 {
 		return math.MaxInt64
 	}
-	room := int64(keepShare*float64(db.o.MaxBytes)) - db.live.bytes.Load()
+	room := int64(keepShare*db.packing()*float64(db.o.MaxBytes)) - db.live.bytes.Load()
 	return max(0, min(db.o.MaxBytes/4, room))
 }
 
@@ -103,7 +112,7 @@ func (db *DB) expireOldest(ctx context.Context) error {
 	for {
 		bytes, events := int64(math.MaxInt64), int64(math.MaxInt64)
 		if db.o.MaxBytes > 0 {
-			bytes = int64(liveShare * float64(db.o.MaxBytes))
+			bytes = int64(liveShare * db.packing() * float64(db.o.MaxBytes))
 		}
 		if db.o.MaxEvents > 0 {
 			events = db.o.MaxEvents
