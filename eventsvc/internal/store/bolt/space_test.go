@@ -104,15 +104,15 @@ func TestLimits(t *testing.T) {
 			o.Dir, o.Now, o.SegmentBytes, o.Retention = t.TempDir(), clock.now, 1<<20, 100*time.Hour
 			db := open(t, o)
 			defer closeDB(t, db)
-			for round := range 10 {
-				fillUp(t, db, string(rune('a'+round)), 150)
+			for round := range 20 {
+				fillUp(t, db, string(rune('a'+round)), 80)
 				maintain(t, db)
 				check(t, db)
 				s := db.Stats()
 				if o.MaxEvents > 0 && s.Events > o.MaxEvents || o.MaxBytes > 0 && s.FileBytes > o.MaxBytes*5/4 {
 					t.Errorf("round %d: %+v", round, s)
 				}
-				if _, err := db.Get(t.Context(), store.Key{Namespace: "ns", Name: string(rune('a'+round)) + "e0149"}); err != nil {
+				if _, err := db.Get(t.Context(), store.Key{Namespace: "ns", Name: string(rune('a'+round)) + "e0079"}); err != nil {
 					t.Errorf("round %d: the newest event: %v", round, err)
 				}
 			}
