@@ -20,8 +20,8 @@ const (
 // its next round, for dead records before they are compacted, and for a segment
 // to be written anew.
 const (
-	keepShare = 0.85
-	liveShare = 0.7
+	keepShare = 0.64
+	liveShare = 0.52
 )
 
 // packing is the part of the files that is records; the rest is the index, and
