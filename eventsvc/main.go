@@ -113,7 +113,7 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 			{Setting: "--listen-https", Addr: s.ListenHTTPS, Handler: handler, Streaming: true, TLS: certificate, OnListen: tell.of("--listen-https")},
 			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: service.Admin(health, registry), OnListen: tell.of("--listen-admin")},
 		},
-		Tasks: []func(context.Context) error{trusted.Run},
+		Tasks: []func(context.Context) error{trusted.Run, db.Run},
 		Drain: server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }

@@ -199,7 +199,7 @@ func TestCreateRules(t *testing.T) {
 		{"bad label through core", coreV1, ns, oldEvent(ns, "bl", `{"metadata":{"labels":{"a b":"c"}}}`), 422, "metadata.labels"},
 		{"too many annotations", eventsV1, ns, newEvent(ns, "ba", `{"metadata":{"annotations":{"a":"`+strings.Repeat("x", 262144)+`"}}}`), 422, "metadata.annotations"},
 		{"bad finalizer", eventsV1, ns, newEvent(ns, "bf", `{"metadata":{"finalizers":["not qualified"]}}`), 422, "metadata.finalizers"},
-		{"owned by an event", eventsV1, ns, newEvent(ns, "oe", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"e","uid":"u"}]}}`), 422, "metadata.ownerReferences"},
+		{"owned by an event", eventsV1, ns, newEvent(ns, "oe", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"e","uid":"u"}]}}`), 422, "metadata.ownerReferences[0]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			request := call{method: "POST", path: in(c.group, c.ns), contentType: typeJSON, body: c.body}

@@ -176,12 +176,17 @@ func TestKubectlGet(t *testing.T) {
 		t.Run("events", func(t *testing.T) {
 			k.want(t, args("events"), "LAST SEEN", "Pod/p1", "the note of a")
 			k.want(t, args("events -A"), "NAMESPACE", "other")
-			k.want(t, args("events --for pod/p1"), "the note of a")
+			// What --for names must be a resource of the server; events and
+			// namespaces are.
+			s.create(t, "team", "about", `{"regarding":{"kind":"Event","name":"a"},"note":"about an event"}`)
+			if out := k.want(t, args("events --for event/a"), "about an event"); strings.Contains(out, "the note of") {
+				t.Errorf("events of event a:\n%s", out)
+			}
+			k.want(t, args("describe event a"), "Events:", "about an event")
+			s.delete(t, in(eventsV1, "team", "about"), "").expect(200)
 			k.want(t, args("events -A --types=Warning"), "other")
 			k.want(t, args("events -o json"), `"kind": "EventList"`)
-			if out := k.run(t, args("events --for pod/none")...); strings.Contains(out, "the note") {
-				t.Errorf("events of nothing:\n%s", out)
-			}
+			k.want(t, args("events --for event/none"))
 		})
 		t.Run("documents", func(t *testing.T) {
 			k.want(t, args("explain events"), "KIND:", "involvedObject", "VERSION:")
@@ -247,15 +252,16 @@ func TestKubectlWrite(t *testing.T) {
 			file := k.file(t, "s.json", manifest("s", `{"metadata":{"labels":{"x":"1"}}}`))
 			k.want(t, args("apply --server-side -f", file), "event.events.k8s.io/s serverside-applied")
 			k.want(t, args("apply --server-side -f", file), "event.events.k8s.io/s serverside-applied")
+			next := k.file(t, "s1.json", manifest("s", `{"metadata":{"labels":{"x":"9"}}}`))
+			if out, _, code := k.try(t, args("diff --server-side -f", next)...); code != 1 || !strings.Contains(out, "+    x: \"9\"") {
+				t.Errorf("diff: code %d:\n%s", code, out)
+			}
 			mine := k.file(t, "s2.json", `{"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"name":"s","labels":{"x":"2"}}}`)
 			if _, stderr, code := k.try(t, args("apply --server-side --field-manager=other -f", mine)...); code != 1 || !strings.Contains(stderr, `conflict with "kubectl": .metadata.labels.x`) {
 				t.Errorf("code %d: %s", code, stderr)
 			}
 			k.want(t, args("apply --server-side --field-manager=other --force-conflicts -f", mine), "serverside-applied")
 			labels(t, "s", `{"x":"2"}`)
-			if out, _, code := k.try(t, args("diff --server-side -f", file)...); code != 1 && code != 0 {
-				t.Errorf("diff: code %d:\n%s", code, out)
-			}
 			// One that was applied by the client first is taken over.
 			k.want(t, args("apply --server-side -f", k.file(t, "a.json", manifest("a", `{"metadata":{"labels":{"x":"3"}}}`))), "serverside-applied")
 			labels(t, "a", `{"x":"3"}`)

@@ -1,10 +1,14 @@
 package conformance_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -19,6 +23,11 @@ type tools struct {
 var run tools
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		// These tests wait more than they work.
+		_ = flag.Set("test.parallel", "8")
+	}
 	os.Exit(runTests(m))
 }
 
@@ -37,16 +46,20 @@ func runTests(m *testing.M) int {
 	defer iss.Close()
 	run = tools{
 		eventsvc: sync.OnceValues(func() (string, error) { return build(dir, "eventsvc", "..") }),
-		kubectl:  sync.OnceValues(func() (string, error) { return build(dir, "kubectl", "../../deploy/e2e/kubectl") }),
+		kubectl:  sync.OnceValues(func() (string, error) { return build(dir, "kubectl", "../../deploy/e2e/kubectl", kubectlVersion) }),
 		issuer:   iss,
 	}
 	return m.Run()
 }
 
+// kubectlVersion is what releases of kubectl are linked with; without it
+// "kubectl version" fails at parsing its own.
+const kubectlVersion = "-X k8s.io/component-base/version.gitVersion=v1.37.2"
+
 // build compiles the program of a folder, in that folder's own module.
-func build(dir, name, source string) (string, error) {
+func build(dir, name, source string, linkerFlags ...string) (string, error) {
 	out := filepath.Join(dir, name)
-	cmd := exec.Command("go", "build", "-o", out, ".")
+	cmd := exec.Command("go", "build", "-ldflags", strings.Join(linkerFlags, " "), "-o", out, ".")
 	cmd.Dir = source
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {

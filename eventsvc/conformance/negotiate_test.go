@@ -31,7 +31,7 @@ func TestNegotiation(t *testing.T) {
 		{"none", one, "", typeJSON, "Event"},
 		{"anything", one, "*/*", typeJSON, "Event"},
 		{"any application", one, "application/*", typeJSON, "Event"},
-		{"unknown parameters", one, "application/json;charset=utf-8;sv=1;profile=x", typeJSON, "Event"},
+		{"unknown parameters", one, "application/json;charset=utf-8;profile=x", typeJSON, "Event"},
 		{"YAML", one, typeYAML, typeYAML, "Event"},
 		{"protobuf", one, typeProtobuf, typeProtobuf, ""},
 		{"protobuf before JSON", all, typeProtobuf + "," + typeJSON, typeProtobuf, ""},

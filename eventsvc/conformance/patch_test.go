@@ -112,7 +112,8 @@ func TestPatchRefused(t *testing.T) {
 		{name: "name of null", call: patch(typeMerge, `{"metadata":{"name":null}}`), code: 400, reason: bad},
 		{name: "other namespace", call: patch(typeMerge, `{"metadata":{"name":"other","namespace":"x"}}`), code: 400, reason: bad, message: `the namespace of the provided object does not match the namespace sent on the request`},
 		{name: "stale version", call: patch(typeMerge, `{"metadata":{"resourceVersion":"1"}}`), code: 409, reason: metav1.StatusReasonConflict},
-		{name: "other uid", call: patch(typeMerge, `{"metadata":{"uid":"abc"}}`), code: 409, reason: metav1.StatusReasonConflict},
+		// Only that of a PUT is a precondition.
+		{name: "other uid", call: patch(typeMerge, `{"metadata":{"uid":"abc"}}`), code: 422, reason: invalid, causes: "metadata.uid metadata.uid"},
 		{name: "JSON patch that is an object", call: patch(typePatch, `{"a":1}`), code: 400, reason: bad, contains: `error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp`},
 		{name: "JSON patch that is no JSON", call: patch(typePatch, `[{`), code: 400, reason: bad},
 		{name: "merge patch that is no JSON", call: patch(typeMerge, `{`), code: 400, reason: bad},
@@ -205,7 +206,7 @@ func TestApply(t *testing.T) {
 		{name: "no kind", call: apply("there", "me", newEvent(ns, "there")), code: 400, reason: metav1.StatusReasonBadRequest},
 		{name: "managed fields", call: apply("there", "me", config("there", `{"metadata":{"managedFields":[{"manager":"x"}]}}`)), code: 400, reason: metav1.StatusReasonBadRequest, contains: `metadata.managedFields must be nil`},
 		// 500 in the original.
-		{name: "unknown field", call: apply("there", "me", config("there", `{"bogus":1}`), "&force=true"), code: 400, reason: metav1.StatusReasonBadRequest,
+		{name: "unknown field", call: apply("there", "me", config("there", `{"bogus":1,"metadata":{"namespace":"`+ns+`"}}`), "&force=true"), code: 400, reason: metav1.StatusReasonBadRequest,
 			message: `failed to create typed patch object (` + ns + `/there; events.k8s.io/v1, Kind=Event): .bogus: field not declared in schema`},
 		{name: "duplicate keys, strict", call: apply("there", "me", "apiVersion: events.k8s.io/v1\nkind: Event\nkind: Event\nmetadata: {name: there}\n", "&fieldValidation=Strict"), code: 400, reason: metav1.StatusReasonBadRequest,
 			contains: `error strict decoding patch: `},

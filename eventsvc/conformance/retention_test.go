@@ -23,12 +23,12 @@ func TestRetention(t *testing.T) {
 	s.create(t, ns, "held", `{"metadata":{"finalizers":["example.com/f"]}}`)
 	s.create(t, ns, "c")
 	page := s.get(t, path+"?limit=1").expect(http.StatusOK).object()
-	w.want("ADDED a", "ADDED held", "ADDED c")
+	w.want(t, "ADDED a", "ADDED held", "ADDED c")
 
 	t.Run("expiry looks like a delete", func(t *testing.T) {
 		gone := map[string]object{}
 		for range 3 {
-			c := w.next()
+			c := w.next(t)
 			if c.kind != "DELETED" {
 				t.Fatalf("got %s", c)
 			}
@@ -78,15 +78,15 @@ func TestRetention(t *testing.T) {
 	})
 	t.Run("a watch from an old version", func(t *testing.T) {
 		w := s.watch(t, path+"?watch=true&resourceVersion="+old)
-		c := w.want("ERROR")[0]
+		c := w.want(t, "ERROR")[0]
 		equalJSON(t, "error", c.object, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"The resourceVersion for the provided watch is too old.","reason":"Expired","code":410}`)
-		w.end()
+		w.end(t)
 	})
 	t.Run("the initial state at an old version", func(t *testing.T) {
 		ns := ns + "-2"
 		s.create(t, ns, "z")
 		w := s.watch(t, in(eventsV1, ns)+"?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion="+old)
-		w.want("ADDED z", bookmark)
+		w.want(t, "ADDED z", bookmark)
 	})
 	t.Run("writes start it anew, no-ops do not", func(t *testing.T) {
 		ns := ns + "-3"
@@ -94,10 +94,10 @@ func TestRetention(t *testing.T) {
 		w := s.watch(t, path+"?watch=true&resourceVersion="+s.get(t, path).object().text("metadata.resourceVersion"))
 		s.create(t, ns, "touched")
 		s.create(t, ns, "idle")
-		w.want("ADDED touched", "ADDED idle")
+		w.want(t, "ADDED touched", "ADDED idle")
 		s.patch(t, path+"/idle", typeMerge, `{}`).expect(http.StatusOK)
 		s.patch(t, path+"/touched", typeMerge, `{"metadata":{"labels":{"a":"b"}}}`).expect(http.StatusOK)
-		w.want("MODIFIED touched", "DELETED idle", "DELETED touched")
+		w.want(t, "MODIFIED touched", "DELETED idle", "DELETED touched")
 	})
 }
 

@@ -111,5 +111,5 @@ func TestLabelSelectors(t *testing.T) {
 		})
 	}
 	refusal{call: call{method: "GET", path: in(eventsV1, ns) + "?labelSelector=" + url.QueryEscape("app in (web")},
-		code: 400, reason: metav1.StatusReasonBadRequest, message: "unable to parse requirement: found '', expected: ',', or ')'"}.check(t, s)
+		code: 400, reason: metav1.StatusReasonBadRequest, message: "unable to parse requirement: found '', expected: ',' or ')'"}.check(t, s)
 }

@@ -33,8 +33,9 @@ type server struct {
 
 	httpAddr, httpsAddr, adminAddr string // known once it has listened, kept over restarts
 
-	cmd *exec.Cmd
-	log *logs
+	cmd  *exec.Cmd
+	log  *logs
+	read <-chan struct{} // closed when all of the log was read
 }
 
 // start runs eventsvc until the test ends.
@@ -81,13 +82,11 @@ func (s *server) launch(t *testing.T) {
 	}
 	s.cmd = cmd
 	read := make(chan struct{})
+	s.read = read
 	go func() {
 		defer close(read)
 		s.log.read(stderr)
 	}()
-	// Wait closes the pipe, so it comes after reading.
-	t.Cleanup(func() { <-read })
-
 	s.httpAddr = s.log.address(t, "--listen-http", read)
 	s.httpsAddr = s.log.address(t, "--listen-https", read)
 	s.adminAddr = s.log.address(t, "--listen-admin", read)
@@ -125,6 +124,7 @@ func (s *server) end(t *testing.T, sig os.Signal) {
 	_ = cmd.Process.Signal(sig) // it may be gone already; Wait tells
 	hang := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	defer hang.Stop()
+	<-s.read // Wait closes the pipe
 	if err := cmd.Wait(); err != nil && sig == syscall.SIGTERM {
 		t.Errorf("eventsvc ended with %v", err)
 	}
@@ -193,14 +193,19 @@ func (l *logs) channel(setting string) chan string {
 
 func (l *logs) read(r io.Reader) {
 	for lines := bufio.NewScanner(r); lines.Scan(); {
+		var line struct {
+			Msg, Setting, Address string
+			Code                  int
+		}
+		_ = json.Unmarshal(lines.Bytes(), &line) // a line that is none is kept all the same
+		if line.Msg == "request" && line.Code < http.StatusInternalServerError {
+			continue // tests say themselves what they asked for
+		}
 		l.mu.Lock()
 		fmt.Fprintf(&l.text, "%s\n", lines.Bytes())
 		l.mu.Unlock()
-		var line struct{ Msg, Setting, Address string }
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
-			if c := l.channel(line.Setting); c != nil {
-				c <- line.Address
-			}
+		if c := l.channel(line.Setting); c != nil && line.Msg == "listening" {
+			c <- line.Address
 		}
 	}
 }

@@ -33,7 +33,6 @@ func (c change) String() string {
 
 // stream is an open watch in JSON.
 type stream struct {
-	t       *testing.T
 	res     *http.Response
 	changes chan change
 	ended   chan error
@@ -56,7 +55,7 @@ func (s *server) watchAs(t *testing.T, path, accept string) *stream {
 		body, _ := io.ReadAll(res.Body)
 		t.Fatalf("watch %s: %s: %s", path, res.Status, body)
 	}
-	w := &stream{t: t, res: res, changes: make(chan change), ended: make(chan error, 1)}
+	w := &stream{res: res, changes: make(chan change), ended: make(chan error, 1)}
 	go w.read(t.Context().Done())
 	return w
 }
@@ -89,27 +88,27 @@ func (w *stream) read(stop <-chan struct{}) {
 }
 
 // next waits for the next change.
-func (w *stream) next() change {
-	w.t.Helper()
+func (w *stream) next(t *testing.T) change {
+	t.Helper()
 	select {
 	case c := <-w.changes:
 		return c
 	case err := <-w.ended:
-		w.t.Fatalf("the watch ended: %v", err)
+		t.Fatalf("the watch ended: %v", err)
 	case <-time.After(patience):
-		w.t.Fatal("waited in vain for a change")
+		t.Fatal("waited in vain for a change")
 	}
 	return change{}
 }
 
 // want checks the next changes, as "ADDED a".
-func (w *stream) want(changes ...string) []change {
-	w.t.Helper()
+func (w *stream) want(t *testing.T, changes ...string) []change {
+	t.Helper()
 	var got []change
 	for _, want := range changes {
-		c := w.next()
+		c := w.next(t)
 		if c.String() != want {
-			w.t.Fatalf("got %s, want %s: %v", c, want, c.object)
+			t.Fatalf("got %s, want %s: %v", c, want, c.object)
 		}
 		got = append(got, c)
 	}
@@ -117,17 +116,17 @@ func (w *stream) want(changes ...string) []change {
 }
 
 // end waits until the server ends the watch, which must be a clean end.
-func (w *stream) end() {
-	w.t.Helper()
+func (w *stream) end(t *testing.T) {
+	t.Helper()
 	select {
 	case c := <-w.changes:
-		w.t.Fatalf("got %s, want the end", c)
+		t.Fatalf("got %s, want the end", c)
 	case err := <-w.ended:
 		if err != nil {
-			w.t.Fatalf("the watch broke: %v", err)
+			t.Fatalf("the watch broke: %v", err)
 		}
 	case <-time.After(patience):
-		w.t.Fatal("waited in vain for the end")
+		t.Fatal("waited in vain for the end")
 	}
 }
 
@@ -157,7 +156,8 @@ func TestWatchStarts(t *testing.T) {
 		want  []string
 	}{
 		{"watch=true", []string{"ADDED a", "ADDED b"}},
-		{"watch=1&limit=1&continue=xyz", []string{"ADDED a", "ADDED b"}},
+		{"watch=1&limit=1", []string{"ADDED a", "ADDED b"}},
+		{"watch=true&limit=1&continue=xyz&resourceVersion=OLD", []string{"ADDED b"}},
 		{"watch", []string{"ADDED a", "ADDED b"}},
 		{"watch=foo", []string{"ADDED a", "ADDED b"}},
 		{"watch=true&resourceVersion=0", []string{"ADDED a", "ADDED b"}},
@@ -180,7 +180,7 @@ func TestWatchStarts(t *testing.T) {
 			now := s.create(t, ns+"-2", "x")
 			query := strings.NewReplacer("OLD", old, "NOW", now.text("metadata.resourceVersion")).Replace(c.query)
 			w := s.watch(t, in(eventsV1, ns)+"?"+query)
-			for _, got := range w.want(c.want...) {
+			for _, got := range w.want(t, c.want...) {
 				// The version of a bookmark is that of the whole store.
 				if got.kind == bookmark && (!got.initialEnd() || got.object.version(t) != now.version(t)) {
 					t.Errorf("bookmark %v, want the annotation and version %d", got.object, now.version(t))
@@ -188,23 +188,23 @@ func TestWatchStarts(t *testing.T) {
 			}
 			// What comes next is the next write: nothing was there between.
 			s.patch(t, in(eventsV1, ns, "b"), typeMerge, `{"metadata":{"labels":{"c":"d"}}}`).expect(http.StatusOK)
-			w.want("MODIFIED b")
+			w.want(t, "MODIFIED b")
 		})
 	}
 	t.Run("timeoutSeconds", func(t *testing.T) {
-		s.watch(t, path+"?watch=true&timeoutSeconds=1&resourceVersion="+s.get(t, path).object().text("metadata.resourceVersion")).end()
+		s.watch(t, path+"?watch=true&timeoutSeconds=1&resourceVersion="+s.get(t, path).object().text("metadata.resourceVersion")).end(t)
 	})
 	t.Run("a version to come", func(t *testing.T) {
 		current := s.get(t, path).object().version(t)
 		w := s.watch(t, fmt.Sprintf("%s?watch=true&resourceVersion=%d", path, current+1))
 		s.create(t, ns, "skipped")
 		s.create(t, ns, "seen")
-		w.want("ADDED seen")
+		w.want(t, "ADDED seen")
 	})
 	t.Run("initial state of a version to come", func(t *testing.T) {
 		w := s.watch(t, path+"?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99999999")
-		c := w.want("ERROR")[0]
-		w.end()
+		c := w.want(t, "ERROR")[0]
+		w.end(t)
 		o := c.object
 		if marshal(t, o["code"]) != "504" || o.text("reason") != "Timeout" || !strings.Contains(o.text("message"), "Too large resource version") ||
 			o.text("details.causes.0.reason") != "ResourceVersionTooLarge" || o.at("details.retryAfterSeconds") == nil {
@@ -212,9 +212,9 @@ func TestWatchStarts(t *testing.T) {
 		}
 	})
 	t.Run("old paths", func(t *testing.T) {
-		s.watch(t, eventsV1+"/watch/namespaces/"+ns+"-2/events").want("ADDED x")
-		s.watch(t, eventsV1+"/watch/namespaces/"+ns+"/events/b").want("ADDED b")
-		s.watch(t, coreV1+"/watch/events?fieldSelector=metadata.namespace%3D"+ns+"-2").want("ADDED x")
+		s.watch(t, eventsV1+"/watch/namespaces/"+ns+"-2/events").want(t, "ADDED x")
+		s.watch(t, eventsV1+"/watch/namespaces/"+ns+"/events/b").want(t, "ADDED b")
+		s.watch(t, coreV1+"/watch/events?fieldSelector=metadata.namespace%3D"+ns+"-2").want(t, "ADDED x")
 	})
 	bad := func(query string) call { return call{method: "GET", path: path + "?watch=true&" + query} }
 	invalid := `ListOptions.meta.k8s.io "" is invalid: `
@@ -229,7 +229,6 @@ func TestWatchStarts(t *testing.T) {
 			contains: `resourceVersionMatch is forbidden when continue is provided`},
 		// 500 in the original.
 		{name: "version that is no number", call: bad("resourceVersion=abc"), code: 400, reason: metav1.StatusReasonBadRequest, contains: `strconv.ParseUint: parsing "abc": invalid syntax`},
-		{name: "YAML", call: call{method: "GET", path: path + "?watch=true", accept: typeYAML}, code: 406, reason: metav1.StatusReasonNotAcceptable},
 		{name: "selector", call: bad("fieldSelector=foo%3Dbar"), code: 400, reason: metav1.StatusReasonBadRequest},
 	})
 }
@@ -261,7 +260,7 @@ func TestWatchChanges(t *testing.T) {
 	s.delete(t, path+"/a", "").expect(http.StatusOK)
 
 	t.Run("everything", func(t *testing.T) {
-		got := all.want("ADDED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "ADDED b", "DELETED b", "DELETED a")
+		got := all.want(t, "ADDED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "ADDED b", "DELETED b", "DELETED a")
 		var before uint64
 		for i, c := range got {
 			if rv := c.object.version(t); rv <= before {
@@ -281,7 +280,7 @@ func TestWatchChanges(t *testing.T) {
 		}
 	})
 	t.Run("a selection", func(t *testing.T) {
-		got := red.want("ADDED a", "DELETED a", "ADDED a", "MODIFIED a", "DELETED a")
+		got := red.want(t, "ADDED a", "DELETED a", "ADDED a", "MODIFIED a", "DELETED a")
 		left := got[1].object
 		if left.text("metadata.labels.color") != "red" || left.version(t) != toBlue.version(t) {
 			t.Errorf("left: %v, want the state before under version %d", left["metadata"], toBlue.version(t))
@@ -291,7 +290,7 @@ func TestWatchChanges(t *testing.T) {
 		}
 	})
 	t.Run("the other view", func(t *testing.T) {
-		c := core.want("ADDED a")[0]
+		c := core.want(t, "ADDED a")[0]
 		if c.object.text("apiVersion") != "v1" || c.object.text("message") != "hello" || c.object.version(t) != created.version(t) {
 			t.Errorf("object %v", c.object)
 		}
@@ -300,7 +299,7 @@ func TestWatchChanges(t *testing.T) {
 		s.create(t, ns, "f", `{"metadata":{"finalizers":["example.com/f"]}}`)
 		s.delete(t, path+"/f", "").expect(http.StatusOK)
 		s.patch(t, path+"/f", typeMerge, `{"metadata":{"finalizers":null}}`).expect(http.StatusOK)
-		got := all.want("ADDED f", "MODIFIED f", "DELETED f")
+		got := all.want(t, "ADDED f", "MODIFIED f", "DELETED f")
 		if got[1].object.text("metadata.deletionTimestamp") == "" {
 			t.Errorf("object %v", got[1].object)
 		}
@@ -308,16 +307,16 @@ func TestWatchChanges(t *testing.T) {
 	t.Run("the collection", func(t *testing.T) {
 		s.create(t, ns, "c1")
 		s.create(t, ns, "c2")
-		all.want("ADDED c1", "ADDED c2")
+		all.want(t, "ADDED c1", "ADDED c2")
 		s.delete(t, path, "").expect(http.StatusOK)
-		got := map[string]bool{all.next().String(): true, all.next().String(): true}
+		got := map[string]bool{all.next(t).String(): true, all.next(t).String(): true}
 		if !got["DELETED c1"] || !got["DELETED c2"] {
 			t.Errorf("got %v", got)
 		}
 	})
 	t.Run("bookmark", func(t *testing.T) {
 		w := s.watch(t, path+"?watch=true&allowWatchBookmarks=true")
-		c := w.want(bookmark)[0]
+		c := w.want(t, bookmark)[0]
 		rv := c.object.text("metadata.resourceVersion")
 		equalJSON(t, "bookmark", c.object, `{"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"resourceVersion":"`+rv+`",
 			"annotations":{"k8s.io/initial-events-end":"true"}},"eventTime":null,"regarding":{},"deprecatedSource":{},
@@ -326,7 +325,7 @@ func TestWatchChanges(t *testing.T) {
 	t.Run("two watchers see one order", func(t *testing.T) {
 		one, two := s.watch(t, path+"?watch=true&resourceVersion="+from), s.watch(t, eventsV1+"/events?watch=true&resourceVersion="+from)
 		for range 15 {
-			a, b := one.next(), two.next()
+			a, b := one.next(t), two.next(t)
 			if a.String() != b.String() || a.object.version(t) != b.object.version(t) {
 				t.Fatalf("%s at %d, %s at %d", a, a.object.version(t), b, b.object.version(t))
 			}
@@ -335,7 +334,7 @@ func TestWatchChanges(t *testing.T) {
 	t.Run("from before a restart", func(t *testing.T) {
 		s.restart(t)
 		w := s.watch(t, path+"?watch=true&resourceVersion="+from)
-		w.want("ADDED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "ADDED b", "DELETED b", "DELETED a")
+		w.want(t, "ADDED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "ADDED b", "DELETED b", "DELETED a")
 	})
 }
 
@@ -411,7 +410,7 @@ func TestWatchForms(t *testing.T) {
 	s.create(t, ns, "b")
 	t.Run("table", func(t *testing.T) {
 		w := s.watchAs(t, path+"?watch=true&allowWatchBookmarks=true", typeJSON+";as=Table;g=meta.k8s.io;v=v1")
-		got := w.want("ADDED", "ADDED", bookmark)
+		got := w.want(t, "ADDED", "ADDED", bookmark)
 		if columns, _ := got[0].object["columnDefinitions"].([]any); len(columns) != 10 || got[0].object.text("kind") != "Table" {
 			t.Errorf("first %v", got[0].object)
 		}
@@ -431,7 +430,7 @@ func TestWatchForms(t *testing.T) {
 	})
 	t.Run("table, no objects", func(t *testing.T) {
 		w := s.watchAs(t, path+"?watch=true&allowWatchBookmarks=true&includeObject=None", typeJSON+";as=Table;g=meta.k8s.io;v=v1")
-		got := w.want("ADDED", "ADDED", bookmark)
+		got := w.want(t, "ADDED", "ADDED", bookmark)
 		if got[0].object.at("rows.0.object") != nil {
 			t.Errorf("row object %v", got[0].object.at("rows.0.object"))
 		}
@@ -441,7 +440,7 @@ func TestWatchForms(t *testing.T) {
 	})
 	t.Run("metadata", func(t *testing.T) {
 		w := s.watchAs(t, path+"?watch=true&allowWatchBookmarks=true", typeJSON+";as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
-		for _, c := range w.want("ADDED a", "ADDED b", bookmark) {
+		for _, c := range w.want(t, "ADDED a", "ADDED b", bookmark) {
 			if c.object.text("kind") != "PartialObjectMetadata" || c.object["regarding"] != nil {
 				t.Errorf("object %v", c.object)
 			}
@@ -449,8 +448,16 @@ func TestWatchForms(t *testing.T) {
 	})
 	t.Run("errors stay a Status", func(t *testing.T) {
 		w := s.watchAs(t, path+"?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99999999", typeJSON+";as=Table;g=meta.k8s.io;v=v1")
-		if c := w.want("ERROR")[0]; c.object.text("kind") != "Status" {
+		if c := w.want(t, "ERROR")[0]; c.object.text("kind") != "Status" {
 			t.Errorf("object %v", c.object)
+		}
+	})
+	t.Run("YAML", func(t *testing.T) {
+		a := s.do(t, call{method: "GET", path: path + "?watch=true", accept: typeYAML}).expect(http.StatusNotAcceptable)
+		for _, text := range []string{"kind: Status\n", "only the following media types are accepted: application/json;stream=watch,"} {
+			if !strings.Contains(string(a.body), text) {
+				t.Errorf("no %q in %s", text, a.body)
+			}
 		}
 	})
 	t.Run("table in protobuf", func(t *testing.T) {

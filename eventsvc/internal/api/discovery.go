@@ -74,6 +74,7 @@ func (g apiGroup) forDiscovery() metav1.APIGroup {
 func (s *Server) routeDocuments(e *echo.Echo) {
 	e.GET("/", s.index)
 	e.GET("/version", s.version)
+	e.GET("/version/", s.version) // as the Python client asks for it
 	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
 	var core, named []apiGroup
 	for _, g := range s.groups() {

@@ -144,7 +144,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		return
 	}
 	st := statusOf(err)
-	f, negotiation := s.codec.Negotiate(req, codec.ScopeStatus)
+	f, negotiation := s.codec.Negotiate(req, codec.ScopeOther)
 	if negotiation != nil {
 		f = codec.Format{Media: codec.JSON, Pretty: true}
 	}

@@ -211,7 +211,7 @@ func (s *Server) public(r *http.Request) bool {
 		return false
 	}
 	switch r.URL.Path {
-	case "/healthz", "/livez", "/readyz", "/version":
+	case "/healthz", "/livez", "/readyz", "/version", "/version/":
 		return true
 	}
 	return false
