@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/event"
 )
@@ -189,5 +190,46 @@ func TestManagersAreBounded(t *testing.T) {
 		if err := c.TrackUpdate(event.EventsV1, ev, next, "me"); err != nil || len(next.ManagedFields) != tt.want {
 			t.Errorf("%s: %d managers, %v", name, len(next.ManagedFields), err)
 		}
+	}
+}
+
+// events-api.md 5.5: kubectl apply --server-side takes over what kubectl apply
+// made. In between it rewrites the managed fields by a JSON patch that pins the
+// version.
+func TestKubectlTakesOver(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	ev := typical()
+	ev.ManagedFields, ev.Labels = nil, map[string]string{"app": "web"}
+	ev.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"labels":{"app":"web"}}}`}
+	if err := c.TrackUpdate(event.EventsV1, nil, ev, "kubectl-client-side-apply"); err != nil {
+		t.Fatal(err)
+	}
+	stored := live(t, c, ev)
+	config := "apiVersion: events.k8s.io/v1\nkind: Event\nmetadata: {name: " + ev.Name + ", labels: {app: shop}}\n"
+	first, _, err := c.Apply(event.EventsV1, stored, []byte(config), "kubectl", false, "Strict")
+	if err != nil {
+		t.Fatalf("kubectl conflicts with its own older self: %v", err)
+	}
+	stored = live(t, c, first)
+	rewritten := `[{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"kubectl","operation":"Apply",` +
+		`"apiVersion":"events.k8s.io/v1","time":"2026-05-04T12:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:app":{}}}}}]},` +
+		`{"op":"replace","path":"/metadata/resourceVersion","value":"41"}]`
+	next, _, err := c.Patch(event.EventsV1, types.JSONPatchType, []byte(rewritten), stored, "Strict")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.TrackUpdate(event.EventsV1, stored, next, "kubectl"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"kubectl Apply"}, managers(next)); diff != "" || c.SameObject(stored, next) {
+		t.Errorf("managers after the rewrite (-want +got):\n%s", diff)
+	}
+	last, _, err := c.Apply(event.EventsV1, live(t, c, next), []byte(strings.Replace(config, "app: shop", "tier: front", 1)), "kubectl", false, "Strict")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"tier": "front"}, last.Labels); diff != "" {
+		t.Errorf("labels after the last apply (-want +got):\n%s", diff)
 	}
 }

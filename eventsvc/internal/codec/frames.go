@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -74,12 +75,13 @@ func (f *Frames) slot() int {
 	return slot + 2*int(f.view)
 }
 
-// encode makes the object of a frame.
+// encode makes the object of a frame, in memory of its own and just its size.
 func (f *Frames) encode(rec *store.Record) ([]byte, error) {
 	if err := f.s.parse(rec); err != nil {
 		return nil, err
 	}
-	return f.appendObject(nil), nil
+	f.scratch = f.appendObject(f.scratch[:0])
+	return bytes.Clone(f.scratch), nil
 }
 
 // appendObject appends the current event as the object of a frame.

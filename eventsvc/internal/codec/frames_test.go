@@ -2,6 +2,7 @@ package codec_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func readFrames(t *testing.T, f codec.Format, stream []byte) []frame {
 	for {
 		b := make([]byte, 1<<20)
 		n, err := r.Read(b)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return frames
 		}
 		if err != nil {
@@ -84,8 +85,7 @@ func TestFormsAreShared(t *testing.T) {
 	c := newCodec(t, "k8s.io")
 	version := &store.Version{Record: *record(t, c, typical(), 41)}
 	delivery := store.Delivery{Type: store.Added, Object: version, Revision: 41}
-	first := map[string]bool{}
-	for range 2 {
+	all := func() map[string]bool {
 		seen := map[string]bool{}
 		for _, v := range allViews {
 			for _, f := range []codec.Format{{}, {Media: codec.Protobuf}, {As: codec.Partial}, {Media: codec.Protobuf, As: codec.Partial}} {
@@ -96,14 +96,15 @@ func TestFormsAreShared(t *testing.T) {
 				seen[string(b)] = true
 			}
 		}
-		// Metadata are the same in both views.
-		if len(seen) != 6 {
-			t.Errorf("%d different forms", len(seen))
-		}
-		if first = seen; len(first) == 6 {
-			// From here on only remembered forms will do.
-			version.Value = []byte("damaged")
-		}
+		return seen
+	}
+	first := all()
+	if len(first) != 6 { // metadata are the same in both views
+		t.Errorf("%d different forms", len(first))
+	}
+	version.Value = []byte("damaged") // from here on only remembered forms will do
+	if diff := cmp.Diff(first, all()); diff != "" {
+		t.Errorf("forms (-first +second):\n%s", diff)
 	}
 	delivery.Type = store.Removed
 	if _, err := c.NewFrames(codec.Format{}, event.EventsV1).AppendDelivery(nil, delivery); err == nil {

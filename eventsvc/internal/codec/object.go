@@ -57,14 +57,6 @@ func (c *Codec) appendObjectProto(dst []byte, s *stored, as Transform, v event.V
 	return append(dst, envelopeTail...)
 }
 
-// objectProtoLen is the length of what appendObjectProto appends.
-func (c *Codec) objectProtoLen(s *stored, as Transform, v event.View) int {
-	if as == Partial {
-		return envelopeLen(metaAPIVersion, partialKind, fieldLen(c.metaLen(s)))
-	}
-	return envelopeLen(c.apiVersion(v), event.Kind, c.protoLen(s))
-}
-
 // appendText appends compact JSON as the format wants it: with a newline,
 // indented, or as YAML.
 func (f Format) appendText(dst []byte, text func(dst []byte) []byte) ([]byte, error) {

@@ -178,11 +178,6 @@ const envelopeTail = "\x1a\x00\x22\x00"
 // typeMetaLen is the length of an envelope's type.
 func typeMetaLen(apiVersion, kind string) int { return fieldLen(len(apiVersion)) + fieldLen(len(kind)) }
 
-// envelopeLen is the length of an envelope with n bytes in it.
-func envelopeLen(apiVersion, kind string, n int) int {
-	return len(protoMagic) + fieldLen(typeMetaLen(apiVersion, kind)) + fieldLen(n) + len(envelopeTail)
-}
-
 // appendEnvelope appends what comes in front of the n bytes of an envelope.
 // envelopeTail follows them.
 func appendEnvelope(dst []byte, apiVersion, kind string, n int) []byte {
