@@ -190,6 +190,7 @@ func (b *bench) start(more extra) error {
 	if err != nil {
 		return fmt.Errorf("directory of the services: %w", err)
 	}
+	more.cgroup = b.cgroup
 	b.up, err = startServices(b.ctx, b.bin, dir, more)
 	return err
 }

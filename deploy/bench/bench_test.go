@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +186,26 @@ func TestTable(t *testing.T) {
 	b.results[1].p50 = 703 * time.Microsecond
 	if syncGoal().met(b, b.results[1]) {
 		t.Error("703 µs is within 2 × 201 µs + 300 µs")
+	}
+}
+
+func TestMemoryLimit(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{"memory.max": "512 MiB", "memory.limit_in_bytes": "512 MiB", "other": "no directory"} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, file), []byte("536870912\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := memoryLimit(dir); !strings.Contains(got+fmt.Sprint(err), want) {
+			t.Errorf("%s: %s, %v", file, got, err)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "memory.max"), []byte("max\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := memoryLimit(dir); err == nil {
+		t.Errorf("no limit is taken for %s", got)
 	}
 }
 

@@ -13,24 +13,24 @@ func atLeast(rate float64) goal {
 }
 
 func p50Within(d time.Duration) goal {
-	return goal{fmt.Sprintf("p50 ≤ %v", d), func(_ *bench, r *result) bool { return r.p50 <= d }}
+	return goal{fmt.Sprintf("p50 ≤ %v", d), func(_ *bench, r *result) bool { return r.p50 > 0 && r.p50 <= d }}
 }
 
 func p99Within(d time.Duration) goal {
-	return goal{fmt.Sprintf("p99 ≤ %v", d), func(_ *bench, r *result) bool { return r.p99 <= d }}
+	return goal{fmt.Sprintf("p99 ≤ %v", d), func(_ *bench, r *result) bool { return r.p99 > 0 && r.p99 <= d }}
 }
 
 func cpuWithin(d time.Duration) goal {
-	return goal{fmt.Sprintf("CPU ≤ %v each", d), func(_ *bench, r *result) bool { return r.serverCPU <= d }}
+	return goal{fmt.Sprintf("CPU ≤ %v each", d), func(_ *bench, r *result) bool { return r.serverCPU > 0 && r.serverCPU <= d }}
 }
 
 func anonWithin(bytes int64) goal {
-	return goal{fmt.Sprintf("RssAnon ≤ %d MiB", bytes>>20), func(_ *bench, r *result) bool { return r.memory.Anon <= bytes }}
+	return goal{fmt.Sprintf("RssAnon ≤ %d MiB", bytes>>20), func(_ *bench, r *result) bool { return r.memory.Anon > 0 && r.memory.Anon <= bytes }}
 }
 
 func residentWithin(bytes int64) goal {
 	return goal{fmt.Sprintf("resident ≤ %d MiB", bytes>>20), func(_ *bench, r *result) bool {
-		return r.memory.Anon+r.memory.File <= bytes
+		return r.memory.Anon > 0 && r.memory.Anon+r.memory.File <= bytes
 	}}
 }
 
@@ -39,7 +39,7 @@ func residentWithin(bytes int64) goal {
 func syncGoal() goal {
 	return goal{"p50 ≤ 2 × floor/sync + 0.3ms", func(b *bench, r *result) bool {
 		f := b.past("floor/sync")
-		return f != nil && r.p50 <= 2*f.p50+300*time.Microsecond
+		return f != nil && r.p50 > 0 && r.p50 <= 2*f.p50+300*time.Microsecond
 	}}
 }
 
@@ -55,7 +55,7 @@ func rateOf(share float64, name string) goal {
 func p99Of(factor float64, name string) goal {
 	return goal{fmt.Sprintf("p99 ≤ %.1f × %s", factor, name), func(b *bench, r *result) bool {
 		f := b.past(name)
-		return f != nil && float64(r.p99) <= factor*float64(f.p99)
+		return f != nil && r.p99 > 0 && float64(r.p99) <= factor*float64(f.p99)
 	}}
 }
 

@@ -71,3 +71,23 @@ func fileSystem(dir string) (string, error) {
 	}
 	return kind, nil
 }
+
+// memoryLimit describes the limit of a control group: of version 2, or of
+// version 1.
+func memoryLimit(cgroup string) (string, error) {
+	if cgroup == "" {
+		return "no memory limit", nil
+	}
+	text, err := os.ReadFile(filepath.Join(cgroup, "memory.max"))
+	if errors.Is(err, os.ErrNotExist) {
+		text, err = os.ReadFile(filepath.Join(cgroup, "memory.limit_in_bytes"))
+	}
+	if err != nil {
+		return "", fmt.Errorf("-cgroup: no directory of a memory control group: %w", err)
+	}
+	limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("-cgroup: its memory is not limited: %w", err)
+	}
+	return fmt.Sprintf("both services within one memory limit of %d MiB", limit>>20), nil
+}

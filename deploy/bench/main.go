@@ -21,10 +21,10 @@ import (
 
 // options are the flags.
 type options struct {
-	bin, dir, rows, result, profiles string
-	long                             bool
-	duration                         time.Duration
-	typed                            []string // those that decide what is measured, as given
+	bin, dir, rows, result, profiles, cgroup string
+	long                                     bool
+	duration                                 time.Duration
+	typed                                    []string // those that decide what is measured, as given
 }
 
 func main() {
@@ -77,6 +77,7 @@ func (b *bench) parse(args []string) error {
 	flags.DurationVar(&b.duration, "duration", 0, "how long a row is measured (default 3s, in the long form 10s)")
 	flags.StringVar(&b.result, "out", "", "`file` for the result (default: RESULTS.md, or none with -rows)")
 	flags.StringVar(&b.profiles, "profile", "", "`directory` for a CPU profile of the server in each row, where it offers them")
+	flags.StringVar(&b.cgroup, "cgroup", "", "`directory` of a control group with a memory limit, to run the services in")
 	flags.Usage = func() {
 		fmt.Fprintf(b.out, "bench measures tokensvc and eventsvc. Flags:\n\n")
 		flags.PrintDefaults()
@@ -115,6 +116,9 @@ func (b *bench) complete() error {
 	}
 	if !any {
 		return fmt.Errorf("-rows %s: no row of that name in this form; there are:\n%s", b.rows, listRows())
+	}
+	if _, err := memoryLimit(b.cgroup); err != nil {
+		return err
 	}
 	if b.profiles != "" {
 		if err := os.MkdirAll(b.profiles, 0o755); err != nil {

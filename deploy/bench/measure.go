@@ -129,13 +129,20 @@ func download(ctx context.Context, url, file string) error {
 // warmUp is how long a load runs before it is measured.
 const warmUp = 300 * time.Millisecond
 
-// load measures one load for the duration of a row.
-func (b *bench) load(p pid, unit string, spec load.Spec) (*result, error) {
-	return b.loadBeside(p, unit, spec)
+// enough is the least number of operations that a row measures, even where
+// they take longer than the row should; patience bounds that.
+const (
+	enough   = 5
+	patience = time.Minute
+)
+
+// load measures one load for the duration of a row, while others run beside it.
+func (b *bench) load(p pid, unit string, spec load.Spec, others ...load.Spec) (*result, error) {
+	return b.loadUntil(p, unit, func(l *load.Load) bool { return l.Done >= enough }, spec, others...)
 }
 
-// loadBeside measures one load while others run beside it.
-func (b *bench) loadBeside(p pid, unit string, spec load.Spec, others ...load.Spec) (*result, error) {
+// loadUntil is load with another idea of what is enough.
+func (b *bench) loadUntil(p pid, unit string, enough func(*load.Load) bool, spec load.Spec, others ...load.Spec) (*result, error) {
 	l, err := load.NewLoop()
 	if err != nil {
 		return nil, err
@@ -158,7 +165,10 @@ func (b *bench) loadBeside(p pid, unit string, spec load.Spec, others ...load.Sp
 	}
 	r := &result{unit: unit}
 	err = b.measure(r, p, func() (int, error) {
-		err := l.Run(b.duration, nil)
+		if err := l.Run(b.duration, nil); err != nil {
+			return 0, err
+		}
+		err := l.Run(patience, func() bool { return enough(loads[0]) })
 		return loads[0].Done, err
 	})
 	if err != nil {

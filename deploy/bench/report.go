@@ -17,9 +17,13 @@ func (b *bench) report() error {
 	if err != nil {
 		return err
 	}
+	limit, err := memoryLimit(b.cgroup)
+	if err != nil {
+		return err
+	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "# Measured figures\n\nWritten by the benchmark itself; do not edit. Measured on %s.\n\n", time.Now().UTC().Format("2 January 2006, 15:04 UTC"))
-	fmt.Fprintf(&text, "- Machine: %s. Server and load generator share the cores.\n", about)
+	fmt.Fprintf(&text, "- Machine: %s. Server and load generator share the cores; %s.\n", about, limit)
 	fmt.Fprintf(&text, "- Command: `%s`; %v a row.\n", b.command(), b.duration)
 	fmt.Fprintf(&text, "- Server CPU is user and system time of the measured process per operation, client CPU that of the load generator.\n")
 	fmt.Fprintf(&text, "- A row marked (n) is noisy: other processes used more than %.1f cores meanwhile.\n\n", noisy)

@@ -20,8 +20,8 @@ import (
 
 const (
 	eventSize  = 1017     // bytes of a stored value in the bbolt floor
-	frameSize  = 1700     // bytes of an event in a list or a watch
-	copiedSize = 16 << 20 // bytes of a list of 10,000 events
+	frameSize  = 1556     // bytes of an event in a watch
+	copiedSize = 16 << 20 // bytes, as a list of 10,000 events has
 )
 
 // floors are the rows of the machine itself.

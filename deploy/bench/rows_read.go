@@ -179,7 +179,8 @@ func pages(namespace string, n int) func(*bench) (*result, error) {
 			return nil, err
 		}
 		p := &pager{events: e, total: n}
-		r, err := b.load(b.eventsvc(), "pages/s", load.Spec{Addr: b.up.api(), Secure: b.up.tls, Conns: 1, Next: p.ask, Check: p.check})
+		complete := func(*load.Load) bool { return p.times.Count() >= enough }
+		r, err := b.loadUntil(b.eventsvc(), "pages/s", complete, load.Spec{Addr: b.up.api(), Secure: b.up.tls, Conns: 1, Next: p.ask, Check: p.check})
 		if err != nil {
 			return r, err
 		}

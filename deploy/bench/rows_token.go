@@ -197,7 +197,7 @@ func good(interval time.Duration, attacked bool) func(*bench) (*result, error) {
 		if !attacked {
 			return b.load(b.tokensvc(), "tokens/s", spec)
 		}
-		return b.loadBeside(b.tokensvc(), "tokens/s", spec, b.guessSpec())
+		return b.load(b.tokensvc(), "tokens/s", spec, b.guessSpec())
 	}
 }
 

@@ -36,6 +36,7 @@ func clientID(i int) string { return fmt.Sprintf("bench-client-%02d", i%clientCo
 // settings: authentication is on, every write is on disk before its answer.
 type services struct {
 	dir, bin      string
+	cgroup        string // or empty
 	token, events *proc.Process
 
 	tokenAddr, eventsAddr, secureAddr netip.AddrPort
@@ -54,6 +55,7 @@ func (s *services) api() netip.AddrPort {
 
 // extra are settings besides the defaults.
 type extra struct {
+	cgroup string   // directory of a control group for both
 	token  []string // of tokensvc
 	dsn    string   // of a database with the clients; else they are in a file
 	secure bool     // HTTPS on eventsvc
@@ -61,7 +63,7 @@ type extra struct {
 
 // startServices starts both on free ports with empty data.
 func startServices(ctx context.Context, bin, dir string, more extra) (*services, error) {
-	s := &services{dir: dir, bin: bin}
+	s := &services{dir: dir, bin: bin, cgroup: more.cgroup}
 	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -121,10 +123,21 @@ func trust(ca string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, ServerName: "localhost", NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}, nil
 }
 
+// command runs a service, in the control group where there is one: a process
+// that enters it first and is then replaced, so that all its memory counts.
+func (s *services) command(name string, args []string) *exec.Cmd {
+	binary := filepath.Join(s.bin, name)
+	if s.cgroup == "" {
+		return exec.Command(binary, args...)
+	}
+	const enter = `echo $$ > "$0/cgroup.procs" && exec "$@"`
+	return exec.Command("/bin/sh", append([]string{"-c", enter, s.cgroup, binary}, args...)...)
+}
+
 // startToken starts tokensvc and returns the time until it was ready.
 func (s *services) startToken(ctx context.Context) (time.Duration, error) {
 	var err error
-	if s.token, err = proc.Start(filepath.Join(s.dir, "tokensvc.log"), exec.Command(filepath.Join(s.bin, "tokensvc"), s.tokenArgs...)); err != nil {
+	if s.token, err = proc.Start(filepath.Join(s.dir, "tokensvc.log"), s.command("tokensvc", s.tokenArgs)); err != nil {
 		return 0, err
 	}
 	return s.token.Ready(ctx, s.tokenAdmin+"/readyz", readyWithin)
@@ -133,7 +146,7 @@ func (s *services) startToken(ctx context.Context) (time.Duration, error) {
 // startEvents starts eventsvc and returns the time until it was ready.
 func (s *services) startEvents(ctx context.Context) (time.Duration, error) {
 	var err error
-	if s.events, err = proc.Start(filepath.Join(s.dir, "eventsvc.log"), exec.Command(filepath.Join(s.bin, "eventsvc"), s.eventsArgs...)); err != nil {
+	if s.events, err = proc.Start(filepath.Join(s.dir, "eventsvc.log"), s.command("eventsvc", s.eventsArgs)); err != nil {
 		return 0, err
 	}
 	return s.events.Ready(ctx, s.eventsAdmin+"/readyz", readyWithin)
