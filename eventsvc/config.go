@@ -1,9 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"math"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
+	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/service"
 )
 
@@ -28,6 +33,11 @@ type serve struct {
 
 	DataDir   string        `default:"var/eventsvc" placeholder:"DIR" help:"Where events are kept."`
 	Retention time.Duration `default:"168h" help:"How long an event lives after its last change; 0: for ever."`
+
+	RetentionRules []retentionRule `placeholder:"NAMESPACE/TYPE=DURATION,..." help:"Retentions of their own; * is any namespace or type, the first that fits counts."`
+	History        time.Duration   `default:"0s" help:"How long superseded versions and deletions can be read and watched from; 0: as long as the retention."`
+	MaxBytes       size            `placeholder:"SIZE" help:"The oldest events go when the files take more, such as 8GiB; 0: 8GiB, or 80% of what is free if that is less."`
+	MaxEvents      int64           `default:"0" help:"The oldest events go when there are more; 0: no limit."`
 
 	GroupDomain       string   `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	CoreAPI           bool     `name:"core-api" default:"true" negatable:"" help:"Serve the same events as core /api/v1 too."`
@@ -76,9 +86,47 @@ func (s *serve) check() error {
 		return service.Usagef("--data-dir is empty: name the directory to keep events in")
 	case s.Retention < 0:
 		return service.Usagef("--retention %s is negative: set a duration such as 168h, or 0 to keep events for ever", s.Retention)
+	case s.History < 0:
+		return service.Usagef("--history %s is negative: set a duration such as 24h, or 0 for as long as --retention", s.History)
+	case s.MaxEvents < 0:
+		return service.Usagef("--max-events %d is negative: set a number, or 0 for no limit", s.MaxEvents)
 	case len(s.Namespaces) > 0 && !s.RequireNamespaces:
 		return service.Usagef("--namespaces has no effect without --require-namespaces: set both or none")
 	}
+	return nil
+}
+
+// retentionRule is a retention of a namespace, a type, or both.
+type retentionRule bolt.Rule
+
+// UnmarshalText reads NAMESPACE/TYPE=DURATION.
+func (r *retentionRule) UnmarshalText(text []byte) error {
+	which, duration, _ := strings.Cut(string(text), "=")
+	namespace, kind, ok := strings.Cut(which, "/")
+	retention, err := time.ParseDuration(duration)
+	if !ok || err != nil || retention < 0 || namespace == "" || kind == "" {
+		return fmt.Errorf("%q is no rule: write NAMESPACE/TYPE=DURATION, for instance dev/*=24h or */Warning=720h", text)
+	}
+	*r = retentionRule{Namespace: strings.Trim(namespace, "*"), Type: strings.Trim(kind, "*"), Retention: retention}
+	return nil
+}
+
+// size is a number of bytes.
+type size int64
+
+// UnmarshalText reads a number with an optional unit: KiB, MiB, GiB or TiB.
+func (s *size) UnmarshalText(text []byte) error {
+	number, unit := string(text), int64(1)
+	for i, suffix := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if n, ok := strings.CutSuffix(number, suffix); ok {
+			number, unit = n, 1<<(10*(i+1))
+		}
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
+		return fmt.Errorf("%q is no size: write a number of bytes, or one with a unit such as 512MiB or 8GiB", text)
+	}
+	*s = size(n * unit)
 	return nil
 }
 

@@ -86,7 +86,8 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 		return err
 	}
 	db, err := bolt.Open(bolt.Options{
-		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Log: log, Registry: registry,
+		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: s.rules(), History: s.History,
+		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, Log: log, Registry: registry,
 	})
 	if err != nil {
 		return fmt.Errorf("--data-dir %s: %w", s.DataDir, err)
@@ -116,6 +117,14 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 		Tasks: []func(context.Context) error{trusted.Run, db.Run},
 		Drain: server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
+}
+
+func (s *serve) rules() []bolt.Rule {
+	rules := make([]bolt.Rule, len(s.RetentionRules))
+	for i, r := range s.RetentionRules {
+		rules[i] = bolt.Rule(r)
+	}
+	return rules
 }
 
 func (t listening) of(setting string) func(net.Addr) {

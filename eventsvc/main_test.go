@@ -193,7 +193,7 @@ func newEvent(name string) string {
 func TestServe(t *testing.T) {
 	t.Parallel()
 	i, dir := newIssuer(t), t.TempDir()
-	p := start(t, dir, i)
+	p := start(t, dir, i, "--retention-rules=dev/*=24h,*/Warning=720h", "--max-bytes=64MiB", "--history=1h")
 	for _, c := range []struct {
 		method, path, body string
 		want               int
@@ -369,6 +369,10 @@ func TestContradictions(t *testing.T) {
 		{[]string{issuer, "--tls-cert-file=x", "--tls-key-file=y"}, []string{"--tls-cert-file", "--listen-https"}},
 		{[]string{issuer, "--data-dir="}, []string{"--data-dir"}},
 		{[]string{issuer, "--retention=-1h"}, []string{"--retention"}},
+		{[]string{issuer, "--retention-rules=dev=1h"}, []string{"--retention-rules", "NAMESPACE/TYPE=DURATION"}},
+		{[]string{issuer, "--max-bytes=8GB"}, []string{"--max-bytes", "8GiB"}},
+		{[]string{issuer, "--max-events=-1"}, []string{"--max-events"}},
+		{[]string{issuer, "--history=-1h"}, []string{"--history"}},
 		{[]string{issuer, "--namespaces=a"}, []string{"--namespaces", "--require-namespaces"}},
 		{[]string{issuer, "--group-domain=Not A Domain"}, []string{"--group-domain"}},
 		{[]string{issuer, "--no-such-flag"}, []string{"--no-such-flag"}},

@@ -9,17 +9,12 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
 )
-
-// deleters is how many deletes of one collection wait for the store at once,
-// so that they share transactions without crowding out other writers.
-const deleters = 128
 
 // deleteCollection deletes everything in a namespace that the options select.
 // It answers with a Status that says how many that were; a caller who asks for
@@ -59,7 +54,10 @@ func (r *resource) deleteCollection(c echo.Context) error {
 		return err
 	}
 	if f.As != codec.None {
-		p.each = func(ctx context.Context, records []store.Record) error { return r.removeAll(ctx, records, do) }
+		p.each = func(ctx context.Context, records []store.Record) error {
+			_, err := r.removeAll(ctx, records, do)
+			return err
+		}
 		return r.writeList(ctx, c, f, p)
 	}
 	return r.countDeleted(ctx, c, f, p, do)
@@ -89,12 +87,13 @@ func (r *resource) collectionOptions(req *http.Request, q url.Values, body []byt
 
 // countDeleted deletes page by page and answers with a Status.
 func (r *resource) countDeleted(ctx context.Context, c echo.Context, f codec.Format, p *pages, o *metav1.DeleteOptions) error {
-	n := 0
+	total := 0
 	for {
-		if err := r.removeAll(ctx, p.page.Records, o); err != nil {
+		n, err := r.removeAll(ctx, p.page.Records, o)
+		if err != nil {
 			return err
 		}
-		n += len(p.page.Records)
+		total += n
 		if p.done {
 			break
 		}
@@ -105,24 +104,38 @@ func (r *resource) countDeleted(ctx context.Context, c echo.Context, f codec.For
 	return r.status(c, http.StatusOK, f, &metav1.Status{
 		Status:   metav1.StatusSuccess,
 		ListMeta: p.meta(),
-		Message:  fmt.Sprintf("deleted %d %s", n, r.groupResource),
+		Message:  fmt.Sprintf("deleted %d %s", total, r.groupResource),
 		Details:  &metav1.StatusDetails{Group: r.groupResource.Group, Kind: r.groupResource.Resource},
 	})
 }
 
-// removeAll deletes what a page lists. What is gone already is passed over;
-// any other error ends it.
-func (r *resource) removeAll(ctx context.Context, records []store.Record, o *metav1.DeleteOptions) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(deleters)
+// removeAll deletes what a page lists and returns how many that were. What is
+// gone already is passed over; any other error ends it. Events that can simply
+// go, nearly always all, share commits; the others are decided on one by one.
+func (r *resource) removeAll(ctx context.Context, records []store.Record, o *metav1.DeleteOptions) (int, error) {
+	var plain, others []store.Record
 	for i := range records {
-		g.Go(func() error {
-			_, _, err := r.remove(ctx, records[i].Key, o)
-			if errors.Is(err, store.ErrNotFound) {
-				return nil
-			}
-			return r.errorFor(err, records[i].Name)
-		})
+		finalizers, err := r.codec.HasFinalizers(&records[i])
+		switch {
+		case err != nil:
+			return 0, r.errorFor(err, records[i].Name)
+		case finalizers || o.Preconditions != nil || len(o.DryRun) > 0:
+			others = append(others, records[i])
+		default:
+			plain = append(plain, records[i])
+		}
 	}
-	return g.Wait()
+	n, err := r.store.DeleteMany(ctx, plain)
+	if err != nil {
+		return n, err
+	}
+	for i := range others {
+		switch _, _, err := r.remove(ctx, others[i].Key, o); {
+		case err == nil:
+			n++
+		case !errors.Is(err, store.ErrNotFound):
+			return n, r.errorFor(err, others[i].Name)
+		}
+	}
+	return n, nil
 }

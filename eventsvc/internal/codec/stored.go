@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -58,6 +59,21 @@ func (h *header) next(limit int) int {
 	}
 	h.b = h.b[n:]
 	return int(v)
+}
+
+// HasFinalizers tells whether somebody is to be waited for before an event may
+// go. Nearly always the answer costs no decoding.
+func (c *Codec) HasFinalizers(rec *store.Record) (bool, error) {
+	var s stored
+	if err := s.parse(rec); err != nil {
+		return false, err
+	}
+	meta := s.values[memberMetadata]
+	if !bytes.Contains(s.json[meta.from:meta.to], []byte(`"finalizers":[`)) {
+		return false, nil
+	}
+	ev, err := c.Event(rec) // a label may be called that too
+	return err == nil && len(ev.Finalizers) > 0, err
 }
 
 // parse takes a record's value apart and checks that it fits together.
