@@ -132,7 +132,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// TestRotation lets a schedule run for 100 rotations under somebody who remembers the key set for its whole max-age: no
+// TestRotation lets a schedule run for many rotations under somebody who remembers the key set for its whole max-age: no
 // token may ever fail, from its issue to its end.
 func TestRotation(t *testing.T) {
 	t.Parallel()
@@ -149,7 +149,7 @@ func TestRotation(t *testing.T) {
 		var live []issued
 		kids := map[string]bool{}
 		failed := 0
-		for len(kids) <= 100 {
+		for len(kids) <= rotations {
 			token, kid := sign(t, r)
 			kids[kid] = true
 			live = append(live, issued{token, time.Now().Add(lifetime)})

@@ -46,7 +46,12 @@ func database(t *testing.T, srv *pgtest.Server, sql string) string {
 
 func open(t *testing.T, dsn string, connections int) *postgres.Store {
 	t.Helper()
-	store, err := postgres.Open(postgres.Config{DSN: dsn, MaxConnections: connections, Timeout: time.Second, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	return openWithin(t, dsn, connections, time.Minute)
+}
+
+func openWithin(t *testing.T, dsn string, connections int, timeout time.Duration) *postgres.Store {
+	t.Helper()
+	store, err := postgres.Open(postgres.Config{DSN: dsn, MaxConnections: connections, Timeout: timeout, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,9 +253,9 @@ func portOf(t *testing.T, dsn string) string {
 
 // testSlow: an answer that does not come is an outage, after the time limit, and harms nobody afterwards.
 func testSlow(t *testing.T, srv *pgtest.Server) {
-	store := open(t, database(t, srv, strings.Replace(table, "TABLE clients", "TABLE slow_clients", 1)+
+	store := openWithin(t, database(t, srv, strings.Replace(table, "TABLE clients", "TABLE slow_clients", 1)+
 		strings.Replace(rows, "INTO clients", "INTO slow_clients", 1)+
-		`CREATE VIEW clients AS SELECT * FROM slow_clients WHERE client_id <> 'prefixed' OR pg_sleep(30) IS NOT NULL;`), 1)
+		`CREATE VIEW clients AS SELECT * FROM slow_clients WHERE client_id <> 'prefixed' OR pg_sleep(600) IS NOT NULL;`), 1, 3*time.Second)
 	if err := lookup(t, store, "prefixed"); err == nil || errors.Is(err, client.ErrNotFound) {
 		t.Errorf("slow look-up: error %v; want one that is not ErrNotFound", err)
 	}

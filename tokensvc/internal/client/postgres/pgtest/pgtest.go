@@ -28,7 +28,7 @@ type Server struct{ dsn string }
 
 // Start returns a server, and stops it after the test when it had to be started. Without one the test is skipped, with
 // CI=true it fails.
-func Start(t *testing.T) *Server {
+func Start(t testing.TB) *Server {
 	t.Helper()
 	if dsn := os.Getenv("TEST_POSTGRES_DSN"); dsn != "" {
 		return &Server{dsn: dsn}
@@ -58,7 +58,7 @@ func programs() (string, error) {
 	return filepath.Dir(found[len(found)-1]), nil
 }
 
-func start(t *testing.T, bin string) string {
+func start(t testing.TB, bin string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pgtest") // not t.TempDir: the server's user has to get into it
 	if err != nil {
@@ -97,7 +97,7 @@ func start(t *testing.T, bin string) string {
 }
 
 // unprivileged says as whom the server runs: PostgreSQL refuses to run as root.
-func unprivileged(t *testing.T) (*syscall.SysProcAttr, int, int) {
+func unprivileged(t testing.TB) (*syscall.SysProcAttr, int, int) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return nil, os.Getuid(), os.Getgid()
@@ -117,7 +117,7 @@ func unprivileged(t *testing.T) (*syscall.SysProcAttr, int, int) {
 	return nil, 0, 0
 }
 
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -131,7 +131,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-func waitFor(t *testing.T, dsn string) {
+func waitFor(t testing.TB, dsn string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -152,7 +152,7 @@ func waitFor(t *testing.T, dsn string) {
 }
 
 // Database creates an empty database, which is dropped after the test, and returns its DSN.
-func (s *Server) Database(t *testing.T) string {
+func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	name := "test_" + strings.ToLower(rand.Text())
 	Exec(t, s.dsn, "CREATE DATABASE "+name)
@@ -165,7 +165,7 @@ func (s *Server) Database(t *testing.T) string {
 }
 
 // Exec runs SQL statements, separated by semicolons.
-func Exec(t *testing.T, dsn, sql string) {
+func Exec(t testing.TB, dsn, sql string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // also in cleanups
 	conn, err := pgx.Connect(ctx, dsn)
