@@ -15,8 +15,6 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	// asked for: the event store
 	go.etcd.io/bbolt v1.5.0
-	// single flight and error groups
-	golang.org/x/sync v0.24.0
 	// encodes the OpenAPI documents
 	google.golang.org/protobuf v1.36.12
 	// RFC 6902 and 7386, the version that Kubernetes uses

@@ -7,6 +7,8 @@ require (
 	github.com/alecthomas/kong v1.17.0
 	// tests: readable differences
 	github.com/google/go-cmp v0.7.0
+	// ids of requests
+	github.com/google/uuid v1.6.0
 	// the HTTP framework of both services; here its middleware type
 	github.com/labstack/echo/v4 v4.16.0
 	// asked for: JWS and JWK, behind our own strict checks

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -127,7 +127,7 @@ func requestID(header http.Header) string {
 	if id := header.Get(requestIDHeader); id != "" && len(id) <= maxRequestID && consistsOf(id, harmless) {
 		return id
 	}
-	return rand.Text()
+	return uuid.NewString()
 }
 
 // traceID is the trace id in a well-formed traceparent of version 00, 00-<32 hex>-<16 hex>-<2 hex>, or "".

@@ -1,31 +1,127 @@
 package service
 
 import (
+	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"os"
+	"sync"
+	"time"
 )
 
 // Logger makes the logger of a process, which writes to w. The format is text or json; auto is text on a terminal and
 // JSON elsewhere. The level is debug, info, warn or error.
+//
+// On a terminal every line is written at once. Elsewhere lines below warn wait up to a tenth of a second to be written
+// together, because one system call for each access line would be a tenth of what a small request costs; [Run] writes
+// the rest when it ends.
 func Logger(w *os.File, format, level string) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{}
 	var threshold slog.Level
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
 		return nil, Usagef("--log-level: %q is no level: use debug, info, warn or error", level)
 	}
-	options.Level = threshold
+	terminal := false
+	if info, err := w.Stat(); err == nil {
+		terminal = info.Mode()&os.ModeCharDevice != 0
+	}
 	if format == "auto" || format == "" {
 		format = "json"
-		if info, err := w.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		if terminal {
 			format = "text"
 		}
 	}
+	out := &lines{w: w}
+	options := &slog.HandlerOptions{Level: threshold}
+	var handler slog.Handler
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, options)), nil
+		handler = slog.NewTextHandler(out, options)
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, options)), nil
+		handler = slog.NewJSONHandler(out, options)
 	default:
 		return nil, Usagef("--log-format: %q is no format: use auto, text or json", format)
 	}
+	if terminal {
+		return slog.New(flushing{handler, out, slog.Level(-1 << 30)}), nil
+	}
+	return slog.New(flushing{handler, out, slog.LevelWarn}), nil
+}
+
+const (
+	linesHeld = 32 << 10               // bytes of lines that may wait
+	linesWait = 100 * time.Millisecond // and for how long
+)
+
+// lines gathers log lines and writes them together.
+type lines struct {
+	w  io.Writer
+	mu sync.Mutex
+	// held are the lines that wait; a timer is running while there are any.
+	held []byte
+}
+
+// Write keeps one line, or writes all of them when they are many.
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.held) == 0 {
+		time.AfterFunc(linesWait, func() { _ = l.flush() }) // there is nowhere to report that the log cannot be written
+	}
+	l.held = append(l.held, line...)
+	if len(l.held) < linesHeld {
+		return len(line), nil
+	}
+	return len(line), l.flushLocked()
+}
+
+func (l *lines) flush() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flushLocked()
+}
+
+func (l *lines) flushLocked() error {
+	if len(l.held) == 0 {
+		return nil
+	}
+	_, err := l.w.Write(l.held)
+	l.held = l.held[:0]
+	return err
+}
+
+// flushing is a handler whose records of a level and above are written at once, with all before them.
+type flushing struct {
+	slog.Handler
+	lines *lines
+	level slog.Level
+}
+
+// Handle logs one record.
+func (h flushing) Handle(ctx context.Context, r slog.Record) error {
+	err := h.Handler.Handle(ctx, r)
+	if r.Level >= h.level {
+		err = errors.Join(err, h.lines.flush())
+	}
+	return err
+}
+
+// WithAttrs keeps the lines together with those of the handler it comes from.
+func (h flushing) WithAttrs(attrs []slog.Attr) slog.Handler {
+	h.Handler = h.Handler.WithAttrs(attrs)
+	return h
+}
+
+// WithGroup keeps the lines together with those of the handler it comes from.
+func (h flushing) WithGroup(name string) slog.Handler {
+	h.Handler = h.Handler.WithGroup(name)
+	return h
+}
+
+// flushLog writes the lines of a logger that [Logger] made.
+func flushLog(log *slog.Logger) error {
+	if h, ok := log.Handler().(flushing); ok {
+		return h.lines.flush()
+	}
+	return nil
 }

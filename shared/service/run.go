@@ -112,7 +112,7 @@ func Run(ctx context.Context, c Config) error {
 		case late := <-failures: // while stopping, such as a last write that did not reach the disk
 			err = errors.Join(err, late)
 		default:
-			return err
+			return errors.Join(err, flushLog(c.Log))
 		}
 	}
 }
