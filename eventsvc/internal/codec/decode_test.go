@@ -38,7 +38,7 @@ func TestDecodeEvent(t *testing.T) {
 	for _, domain := range domains {
 		c := newCodec(t, domain)
 		r := newRandom(13)
-		for range 100 {
+		for range 30 {
 			for _, v := range allViews {
 				for _, f := range []codec.Format{{}, {Pretty: true}, {Media: codec.YAML}, {Media: codec.Protobuf}} {
 					want := r.event(c.GroupVersion(v).String())

@@ -35,7 +35,7 @@ func TestTrackCreateEqualsLibrary(t *testing.T) {
 	for _, domain := range domains {
 		c := newCodec(t, domain)
 		r := newRandom(11)
-		for i := range 400 {
+		for i := range 120 {
 			for name, v := range allViews {
 				fast := r.plain()
 				slow := fast.DeepCopy()

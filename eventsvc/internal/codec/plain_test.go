@@ -50,7 +50,7 @@ func TestPlainPatchEqualsLibrary(t *testing.T) {
 	c := newCodec(t, "k8s.io")
 	r := newRandom(17)
 	plain := 0
-	for range 4000 {
+	for range 1000 {
 		for _, v := range allViews {
 			for _, kind := range []types.PatchType{types.MergePatchType, types.StrategicMergePatchType} {
 				stored := r.plain()
@@ -72,8 +72,8 @@ func TestPlainPatchEqualsLibrary(t *testing.T) {
 			}
 		}
 	}
-	if plain < 4000 {
-		t.Errorf("only %d of 16000 patches were plain: the test does not tell", plain)
+	if plain < 1000 {
+		t.Errorf("only %d of 4000 patches were plain: the test does not tell", plain)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestTrackPlainEqualsLibrary(t *testing.T) {
 	c := newCodec(t, "example.com")
 	r := newRandom(19)
 	plain := 0
-	for range 2000 {
+	for range 600 {
 		for _, v := range allViews {
 			stored := r.plain()
 			stored.UID = "u"
@@ -108,8 +108,8 @@ func TestTrackPlainEqualsLibrary(t *testing.T) {
 			}
 		}
 	}
-	if plain < 1000 {
-		t.Errorf("only %d of 4000 changes were plain: the test does not tell", plain)
+	if plain < 300 {
+		t.Errorf("only %d of 1200 changes were plain: the test does not tell", plain)
 	}
 }
 

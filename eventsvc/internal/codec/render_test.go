@@ -35,7 +35,7 @@ func TestAppendObjectEqualsLibrary(t *testing.T) {
 	for _, domain := range domains {
 		c := newCodec(t, domain)
 		r := newRandom(uint64(len(domain)))
-		for i := range 300 {
+		for i := range 100 {
 			ev := r.event(c.GroupVersion(event.EventsV1).String())
 			revision := []uint64{0, 1, 12345, 1<<64 - 1}[i%4]
 			rec := record(t, c, ev, revision)
@@ -149,7 +149,7 @@ func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	before, after := newCodec(t, "k8s.io"), newCodec(t, "example.com")
 	r := newRandom(3)
-	for range 300 {
+	for range 100 {
 		ev := r.event("events.k8s.io/v1")
 		rec := record(t, before, ev, 42)
 		got, err := before.Event(rec)
