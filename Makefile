@@ -35,7 +35,7 @@ race: ## the unit tests under the race detector (needs a C compiler)
 	$(call each,$(UNIT),$(GO) test -race ./...)
 
 lint: $(LINTER) ## go vet and golangci-lint with the import rules
-	$(call each,$(CODE),$(GO) vet ./... && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yml ./...)
+	$(call each,$(CODE),$(GO) vet ./... && $(CURDIR)/$(LINTER) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...)
 
 $(LINTER): deploy/tools/go.mod
 	cd deploy/tools && $(GO) build -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
