@@ -34,19 +34,32 @@ const (
 // world is a server over a real store in a directory that survives restarts.
 type world struct {
 	t      *testing.T
-	dir    string
 	config api.Config
+	store  bolt.Options
 	db     *bolt.DB
 	server *api.Server
 }
 
 func newWorld(t *testing.T, changes ...func(*api.Config)) *world {
 	t.Helper()
+	return openWorld(t, bolt.Options{}, changes...)
+}
+
+// newWorldAt has a clock that the test turns, keeps events for 48 hours and
+// history for one.
+func newWorldAt(t *testing.T, c *clock) *world {
+	t.Helper()
+	return openWorld(t, bolt.Options{Retention: 48 * time.Hour, History: time.Hour, Now: c.read, SegmentBytes: 1 << 10})
+}
+
+func openWorld(t *testing.T, o bolt.Options, changes ...func(*api.Config)) *world {
+	t.Helper()
 	c, err := codec.New("k8s.io")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: t.TempDir(), config: api.Config{
+	o.Dir = t.TempDir()
+	w := &world{t: t, store: o, config: api.Config{
 		Codec: c, CoreAPI: true, Version: "test", Verify: verify,
 		Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
 	}}
@@ -70,7 +83,7 @@ func verify(_ context.Context, token string) (*bearer.Caller, error) {
 func (w *world) start() {
 	w.t.Helper()
 	var err error
-	if w.db, err = bolt.Open(bolt.Options{Dir: w.dir}); err != nil {
+	if w.db, err = bolt.Open(w.store); err != nil {
 		w.t.Fatal(err)
 	}
 	w.config.Store = w.db

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -57,6 +58,7 @@ func (r *resource) patch(c echo.Context) error {
 		if err != nil {
 			return nil, err
 		}
+		warnings = append(warnings, event.DropDuplicateOwners(next, true))
 		if err := checkTarget(next, key); err != nil {
 			return nil, err
 		}

@@ -234,16 +234,16 @@ const (
 	maxWarning  = 256
 )
 
-// warn adds Warning headers, each text once.
+// warn adds Warning headers, each text once. An empty text is none.
 func warn(c echo.Context, warnings []string) {
-	if len(warnings) == 0 {
-		return
-	}
 	total := 0
 	for _, text := range warnings {
 		total += utf8.RuneCountInString(text)
 	}
-	seen := make(map[string]bool, len(warnings))
+	if total == 0 {
+		return
+	}
+	seen := map[string]bool{"": true}
 	written := 0
 	for _, text := range warnings {
 		if seen[text] {

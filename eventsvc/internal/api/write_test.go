@@ -113,6 +113,24 @@ func TestWarnings(t *testing.T) {
 	equal(t, len(ignored.header.Values("Warning")), 0)
 }
 
+func TestDuplicateOwnersAreDropped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	owner := `{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u"}`
+	meta := `"metadata":{"name":"a","ownerReferences":[` + owner + `,` + owner + `]}`
+	const text = `299 - ".metadata.ownerReferences contains duplicate entries`
+	for _, a := range []*answer{
+		w.do("POST", eventsPath, newEvent("a", meta)).must(201),
+		w.do("PUT", eventsPath+"/a", newEvent("a", meta)).must(200),
+		w.do("PATCH", eventsPath+"/a", "{"+meta+"}", "Content-Type", mergePatch).must(200),
+	} {
+		if !strings.HasPrefix(a.header.Get("Warning"), text) {
+			t.Error(a.header.Get("Warning"))
+		}
+		equal(t, len(a.at("metadata.ownerReferences").([]any)), 1)
+	}
+}
+
 func TestManyWarningsAreCut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
