@@ -78,9 +78,12 @@ func PrepareForUpdate(next, live *eventsv1.Event) {
 }
 
 // DropDuplicateOwners removes owner references that repeat an earlier one and
-// returns the warning for the client, empty if there were none. The text is the
+// returns a warning for the client, none if there were none. The text is the
 // original's for a create or replace, with patched the one for a patch.
-func DropDuplicateOwners(ev *eventsv1.Event, patched bool) string {
+func DropDuplicateOwners(ev *eventsv1.Event, patched bool) []string {
+	if len(ev.OwnerReferences) < 2 {
+		return nil
+	}
 	var kept []metav1.OwnerReference
 	var dropped []string
 	for _, ref := range ev.OwnerReferences {
@@ -92,14 +95,14 @@ func DropDuplicateOwners(ev *eventsv1.Event, patched bool) string {
 		kept = append(kept, ref)
 	}
 	if len(dropped) == 0 {
-		return ""
+		return nil
 	}
 	ev.OwnerReferences = kept
 	when := ""
 	if patched {
 		when = " after mutating admission happens"
 	}
-	return ".metadata.ownerReferences contains duplicate entries" + when +
+	return []string{".metadata.ownerReferences contains duplicate entries" + when +
 		"; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24;" +
-		" please fix your requests; duplicate UID(s) observed: " + strings.Join(dropped, ", ")
+		" please fix your requests; duplicate UID(s) observed: " + strings.Join(dropped, ", ")}
 }
