@@ -178,7 +178,8 @@ func TestKubectlGet(t *testing.T) {
 			k.want(t, args("events -A"), "NAMESPACE", "other")
 			// What --for names must be a resource of the server; events and
 			// namespaces are.
-			s.create(t, "team", "about", `{"regarding":{"kind":"Event","name":"a"},"note":"about an event"}`)
+			uid := s.get(t, in(coreV1, "team", "a")).object().text("metadata.uid")
+			s.create(t, "team", "about", `{"regarding":{"kind":"Event","name":"a","uid":"`+uid+`"},"note":"about an event"}`)
 			if out := k.want(t, args("events --for event/a"), "about an event"); strings.Contains(out, "the note of") {
 				t.Errorf("events of event a:\n%s", out)
 			}

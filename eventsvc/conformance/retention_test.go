@@ -58,10 +58,14 @@ func TestRetention(t *testing.T) {
 		s.get(t, path+"?resourceVersion="+old).expect(http.StatusOK)
 	})
 	t.Run("an old token", func(t *testing.T) {
+		var a *answer
+		eventually(t, "410 for an old token", func() error {
+			a = s.get(t, path+"?limit=1&continue="+page.text("metadata.continue"))
+			return wantCode(a, http.StatusGone)
+		})
 		for i := range 3 {
 			s.create(t, ns, fmt.Sprintf("b%d", i))
 		}
-		a := s.get(t, path+"?limit=1&continue="+page.text("metadata.continue")).expect(http.StatusGone)
 		st := a.status()
 		if st.Reason != metav1.StatusReasonExpired || st.Continue == "" || !strings.HasPrefix(st.Message,
 			"The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results.") {

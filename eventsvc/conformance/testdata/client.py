@@ -4,6 +4,7 @@ Usage: client.py URL CA-FILE TOKEN. Ends with code 0 when all went well.
 """
 
 import datetime
+import json
 import sys
 import threading
 
@@ -115,9 +116,9 @@ def untyped(api_client, ns):
     events.patch(name="dyn", namespace=ns, body={"metadata": {"labels": {"x": "1"}}},
                  content_type="application/merge-patch+json")
     check(events.get(name="dyn", namespace=ns).metadata.labels.x == "1", "dynamic patch")
-    applied = events.server_side_apply(
-        body={"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "dyn", "labels": {"y": "2"}}},
-        name="dyn", namespace=ns, field_manager="python")
+    # This version of the client sends text as it is and knows no other way to apply.
+    config = {"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "dyn", "labels": {"y": "2"}}}
+    applied = events.server_side_apply(body=json.dumps(config), name="dyn", namespace=ns, field_manager="python")
     check(applied.metadata.labels.y == "2", "dynamic apply")
     events.delete(name="dyn", namespace=ns)
 
