@@ -22,14 +22,9 @@ func fetchKeys(ctx context.Context, addr netip.AddrPort) (keySet, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("JWKS: %w", err)
-	}
-	defer resp.Body.Close()
 	var set struct{ Keys []struct{ Kid, N, E string } }
-	if err := json.NewDecoder(resp.Body).Decode(&set); err != nil || len(set.Keys) == 0 {
-		return nil, fmt.Errorf("JWKS: %d keys, %v", len(set.Keys), err)
+	if err := fetch(req, &set); err != nil {
+		return nil, err
 	}
 	keys := make(keySet)
 	for _, k := range set.Keys {

@@ -168,7 +168,7 @@ func (b *bench) loadUntil(p pid, unit string, enough func(*load.Load) bool, spec
 		if err := l.Run(b.duration, nil); err != nil {
 			return 0, err
 		}
-		err := l.Run(patience, func() bool { return enough(loads[0]) })
+		err := l.Run(patience, func() bool { return loads[0].Failed > 0 || enough(loads[0]) })
 		return loads[0].Done, err
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -194,18 +195,11 @@ func (s *services) fetchToken(ctx context.Context) (string, error) {
 		return "", err
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", fmt.Errorf("token: %w", err)
-	}
-	defer resp.Body.Close()
 	var answer struct {
 		AccessToken string `json:"access_token"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK || answer.AccessToken == "" {
-		return "", fmt.Errorf("token: status %d, %v", resp.StatusCode, err)
-	}
-	return answer.AccessToken, nil
+	err = fetch(req, &answer)
+	return answer.AccessToken, err
 }
 
 // revision is the store's current revision.
@@ -215,16 +209,31 @@ func (s *services) revision(ctx context.Context, token, namespace string) (uint6
 		return 0, err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, fmt.Errorf("revision: %w", err)
-	}
-	defer resp.Body.Close()
 	var list struct {
 		Metadata struct{ ResourceVersion string }
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || resp.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("revision: status %d, %v", resp.StatusCode, err)
+	if err := fetch(req, &list); err != nil {
+		return 0, err
 	}
 	return strconv.ParseUint(list.Metadata.ResourceVersion, 10, 64)
+}
+
+// fetch sends a single request that is not measured, and decodes the answer.
+func fetch(req *http.Request, into any) error {
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.300s", resp.Status, body)
+	}
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, err)
+	}
+	return nil
 }

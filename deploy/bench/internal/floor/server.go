@@ -3,6 +3,7 @@ package floor
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -54,7 +55,7 @@ func accept(l net.Listener, serve func(net.Conn) error) error {
 		}
 		go func() {
 			defer c.Close()
-			if err := serve(c); err != nil && err != io.EOF {
+			if err := serve(c); err != nil && !errors.Is(err, io.EOF) {
 				failures.Print(err)
 			}
 		}()

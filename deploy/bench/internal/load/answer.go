@@ -202,7 +202,7 @@ func (a *Answer) readChunkSize(p []byte) ([]byte, error) {
 // readTrailer reads the lines after the last chunk up to the empty one.
 func (a *Answer) readTrailer(p []byte) ([]byte, error) {
 	line, rest, err := a.upTo("\r\n", p)
-	if line != nil && len(line) == 2 {
+	if len(line) == 2 {
 		a.state = complete
 	}
 	return rest, err

@@ -94,7 +94,7 @@ func (l *Loop) Run(d time.Duration, done func() bool) error {
 			return err
 		}
 		n, err := unix.EpollWait(l.epoll, l.events, -1)
-		if err != nil && err != unix.EINTR {
+		if err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("epoll: %w", err)
 		}
 		for i := range max(n, 0) {

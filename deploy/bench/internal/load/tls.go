@@ -2,6 +2,7 @@ package load
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -83,11 +84,10 @@ func (c *conn) open(p []byte) error {
 				return err
 			}
 		}
-		switch err.(type) {
-		case nil:
-		case errAgain:
+		if errors.Is(err, errAgain{}) {
 			return nil
-		default:
+		}
+		if err != nil {
 			return c.lost(fmt.Errorf("TLS: %w", err))
 		}
 	}
