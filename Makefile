@@ -12,8 +12,8 @@ BUILD    := $(GO) build -trimpath -ldflags "-s -w"
 # Each module stands on its own; go.work is for people and their editors.
 export GOWORK := off
 
-# each: runs $(2) in every module of $(1), stops at the first failure.
-each = @set -e; for m in $(1); do echo "--- $$m"; (cd $$m && $(2)); done
+# each: runs $(2) in every module of $(1); fails at the end if one failed.
+each = @bad=; for m in $(1); do echo "== $$m"; (set -e; cd $$m && $(2)) || bad="$$bad $$m"; done; test -z "$$bad" || { echo "failed in:$$bad"; exit 1; }
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test race lint cover fuzz bench e2e conformance image up down install release tidy verify

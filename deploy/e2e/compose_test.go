@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	eventsv1 "k8s.io/api/events/v1"
 )
 
 // compose is the project of docker-compose.yml under a name and on ports of its own.
@@ -39,6 +42,18 @@ func TestCompose(t *testing.T) {
 	c, w := startCompose(t)
 	t.Run("Hardened", c.hardened)
 	runScenarios(t, w)
+	t.Run("DemoProfile", func(t *testing.T) {
+		c.run(t, "--profile", "demo", "up", "--build", "--detach", "reporter")
+		all := request{"GET", w.events + "/apis/events.k8s.io/v1/events?fieldSelector=reportingController=kubelet", w.token(t), "", nil}
+		eventually(t, "the reporter records", func() error {
+			var list eventsv1.EventList
+			code, err := call(t.Context(), http.DefaultClient, all, &list)
+			if err != nil || code != http.StatusOK || len(list.Items) == 0 {
+				return fmt.Errorf("status %d, %d events, %w", code, len(list.Items), err)
+			}
+			return nil
+		})
+	})
 }
 
 // startCompose builds and starts the containers, and leaves nothing behind.
@@ -60,7 +75,7 @@ func startCompose(t *testing.T) (*compose, *world) {
 		if t.Failed() {
 			t.Log(c.run(t, "logs", "--no-color", "--tail=200"))
 		}
-		c.run(t, "down", "--volumes", "--remove-orphans")
+		c.run(t, "--profile", "demo", "down", "--volumes", "--remove-orphans")
 	})
 	c.run(t, "up", "--build", "--wait", "--wait-timeout=600")
 	ca := filepath.Join(t.TempDir(), "ca.crt")
