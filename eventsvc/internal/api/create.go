@@ -48,7 +48,7 @@ func (r *resource) create(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	warn(c, append(warnings, event.DropDuplicateOwners(ev, false)))
+	warn(c, append(warnings, event.DropDuplicateOwners(ev, false)...))
 	namespace := c.Param("namespace")
 	if ev.Namespace != "" && ev.Namespace != namespace {
 		return apierrors.NewBadRequest(textOtherNamespace)

@@ -58,7 +58,7 @@ func (r *resource) patch(c echo.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		warnings = append(warnings, event.DropDuplicateOwners(next, true))
+		warnings = append(warnings, event.DropDuplicateOwners(next, true)...)
 		if err := checkTarget(next, key); err != nil {
 			return nil, err
 		}

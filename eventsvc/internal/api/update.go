@@ -39,7 +39,7 @@ func (r *resource) update(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	warn(c, append(warnings, event.DropDuplicateOwners(sent, false)))
+	warn(c, append(warnings, event.DropDuplicateOwners(sent, false)...))
 	key := store.Key{Namespace: c.Param("namespace"), Name: c.Param("name")}
 	if err := checkTarget(sent, key); err != nil {
 		return err
