@@ -13,7 +13,7 @@ BUILD    := $(GO) build -trimpath -ldflags "-s -w"
 export GOWORK := off
 
 # each: runs $(2) in every module of $(1); fails at the end if one failed.
-each = @bad=; for m in $(1); do echo "== $$m"; (set -e; cd $$m && $(2)) || bad="$$bad $$m"; done; test -z "$$bad" || { echo "failed in:$$bad"; exit 1; }
+each = @bad=; for m in $(1); do echo "== $$m"; (cd $$m && $(2)) || bad="$$bad $$m"; done; test -z "$$bad" || { echo "failed in:$$bad"; exit 1; }
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test race lint cover fuzz bench e2e conformance image up down install release tidy verify
@@ -44,7 +44,7 @@ cover: ## statement coverage of the services, per package
 	$(call each,shared $(SERVICES),$(GO) test -cover ./...)
 
 fuzz: ## every fuzz target for FUZZTIME (10s) each
-	$(call each,shared $(SERVICES),for f in $$(grep -rlE "^func Fuzz" --include="*_test.go" .); do for t in $$(sed -n "s/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p" $$f); do $(GO) test -run "^$$" -fuzz "^$$t$$" -fuzztime $(or $(FUZZTIME),10s) $$(dirname $$f); done; done)
+	$(call each,shared $(SERVICES),for f in $$(grep -rlE "^func Fuzz" --include="*_test.go" .); do for t in $$(sed -n "s/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p" $$f); do $(GO) test -run "^$$" -fuzz "^$$t$$" -fuzztime $(or $(FUZZTIME),10s) $$(dirname $$f) || exit 1; done; done)
 
 bench: build ## speed of a running service beside this machine's floors
 	@cd deploy/bench && $(GO) run . -bin ../../bin $(BENCH_FLAGS)
