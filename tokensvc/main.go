@@ -125,6 +125,7 @@ func (std stdio) listening(e service.Endpoint, setting, addr string) service.End
 func (s *serve) handler(clients *registrations, keys *keyring.Keyring, log *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
 	auth, err := client.New(client.Config{
 		Store: clients.Store, FailureBurst: s.FailureBurst, FailureRefill: s.FailureRefill, FailureQueue: s.FailureQueue,
+		Registry: reg,
 	})
 	if err != nil {
 		return nil, err
@@ -184,9 +185,9 @@ func (s *serve) openClients(log *slog.Logger, reg *prometheus.Registry) (*regist
 
 // signals reloads clients and keys on SIGHUP and rotates keys made in memory on SIGUSR1.
 func signals(clients *registrations, keys *keyring.Keyring, log *slog.Logger) func(context.Context) error {
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, syscall.SIGHUP, syscall.SIGUSR1) // from now on they do not end the process
 	return func(ctx context.Context) error {
-		received := make(chan os.Signal, 1)
-		signal.Notify(received, syscall.SIGHUP, syscall.SIGUSR1)
 		defer signal.Stop(received)
 		for {
 			select {

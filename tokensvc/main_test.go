@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -470,6 +471,34 @@ func TestVersionAndHelp(t *testing.T) {
 	for _, want := range []string{"--clients-file", "TOKENSVC_CLIENTS_FILE", "--database-dsn-file", "TOKENSVC_DATABASE_DSN_FILE", "--jwks-max-age"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("help lacks %s", want)
+		}
+	}
+}
+
+// TestSignals: SIGHUP reads the clients again, SIGUSR1 makes a new key. Services of other tests get them too and do not
+// mind.
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--clients-file", clientsFile(t))
+	for _, tc := range []struct {
+		signal syscall.Signal
+		done   func() bool
+	}{
+		{syscall.SIGHUP, func() bool { return strings.Count(r.log(), "clients loaded") > 1 }},
+		{syscall.SIGUSR1, func() bool {
+			_, body := fetch(t, "GET", r.api+"/oauth2/jwks", "")
+			return strings.Count(string(body), `"kid"`) > 1
+		}},
+	} {
+		if err := syscall.Kill(os.Getpid(), tc.signal); err != nil {
+			t.Fatal(err)
+		}
+		for look := time.NewTicker(10 * time.Millisecond); !tc.done(); {
+			select {
+			case <-look.C:
+			case <-t.Context().Done():
+				t.Fatalf("%v has no effect", tc.signal)
+			}
 		}
 	}
 }

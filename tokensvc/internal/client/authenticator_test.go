@@ -268,7 +268,7 @@ func TestThrottling(t *testing.T) {
 func TestSourceThrottling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := newAuthenticator(t, client.Config{Store: newStore(t), FailureBurst: 1, FailureRefill: 4 * time.Second, FailureQueue: 1})
+		a := newAuthenticator(t, client.Config{Store: newStore(t), FailureBurst: 1, FailureRefill: 16 * time.Second, FailureQueue: 1})
 		a.Effortless()
 		guess := func(source string, i int) time.Duration {
 			start := time.Now()
@@ -279,16 +279,16 @@ func TestSourceThrottling(t *testing.T) {
 			return time.Since(start)
 		}
 		var got []time.Duration
-		for i := range 6 {
+		for i := range 18 {
 			got = append(got, guess("192.0.2.1", i))
 		}
-		if diff := cmp.Diff([]time.Duration{0, 0, 0, 0, time.Second, time.Second}, got); diff != "" {
+		if diff := cmp.Diff(append(make([]time.Duration, 16), time.Second, time.Second), got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if wait := guess("192.0.2.2", 6); wait != 0 {
+		if wait := guess("192.0.2.2", 18); wait != 0 {
 			t.Errorf("another address waits %v", wait)
 		}
-		if wait := guess("", 7); wait != 0 {
+		if wait := guess("", 19); wait != 0 {
 			t.Errorf("an address that is not counted waits %v", wait)
 		}
 	})

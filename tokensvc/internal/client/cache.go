@@ -70,3 +70,9 @@ func (p *proofs) add(k proof) {
 	}
 	p.seen[k] = struct{}{}
 }
+
+func (p *proofs) count() int {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.seen)
+}

@@ -118,3 +118,9 @@ func (g *gate) remove(name string, w *waiter) bool {
 	}
 	return true
 }
+
+func (g *gate) lineLength() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waiting
+}
