@@ -258,7 +258,7 @@ func TestPager(t *testing.T) {
 	mine := client.EventsV1().Events(ns)
 	want := make(map[string]string, n) // name to version
 	var mu sync.Mutex
-	parallel(t, n, func(ctx context.Context, i int) error {
+	if err := parallel(t.Context(), n, func(ctx context.Context, i int) error {
 		ev, err := mine.Create(ctx, stockEvent(ns, fmt.Sprintf("e%05d", i), nil), metav1.CreateOptions{})
 		if err == nil {
 			mu.Lock()
@@ -266,7 +266,9 @@ func TestPager(t *testing.T) {
 			want[ev.Name] = ev.ResourceVersion
 		}
 		return err
-	})
+	}); err != nil {
+		t.Fatal(err)
+	}
 
 	versions, pages := map[string]bool{}, 0
 	turn := make(chan struct{})
@@ -337,23 +339,17 @@ func ignoreNotFound(err error) error {
 }
 
 // parallel does n things, many at a time.
-func parallel(t *testing.T, n int, do func(ctx context.Context, i int) error) {
-	t.Helper()
+func parallel(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	var group sync.WaitGroup
-	errs := make(chan error, n)
+	errs := make([]error, n)
 	places := make(chan struct{}, 64)
 	for i := range n {
 		places <- struct{}{}
 		group.Go(func() {
 			defer func() { <-places }()
-			if err := do(t.Context(), i); err != nil {
-				errs <- err
-			}
+			errs[i] = do(ctx, i)
 		})
 	}
 	group.Wait()
-	close(errs)
-	for err := range errs {
-		t.Fatal(err)
-	}
+	return errors.Join(errs...)
 }

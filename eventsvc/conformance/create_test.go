@@ -40,6 +40,14 @@ func TestCreateForm(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a series through core", func(t *testing.T) {
+		s.post(t, in(coreV1, ns), oldEvent(ns, "series", `{"series":{}}`)).expect(http.StatusCreated)
+		for group, want := range map[string]string{coreV1: `"series":{"lastObservedTime":null}`, eventsV1: `"series":{"count":0,"lastObservedTime":null}`} {
+			if a := s.get(t, in(group, ns, "series")); !strings.Contains(string(a.body), want) {
+				t.Errorf("no %s in %s", want, a.body)
+			}
+		}
+	})
 	t.Run("order of members", func(t *testing.T) {
 		full := newEvent(ns, "order", `{"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:05.000006Z"},"related":{"name":"x"}}`)
 		s.post(t, in(eventsV1, ns), full).expect(http.StatusCreated)

@@ -337,8 +337,8 @@ func TestKubectlNamespaces(t *testing.T) {
 	})
 }
 
-// TestKubectlWatch is everything that waits, over a restart where kubectl
-// itself goes on.
+// TestKubectlWatch is everything that waits: kubectl wait goes on by itself
+// over a restart, the others end with their watch.
 func TestKubectlWatch(t *testing.T) {
 	t.Parallel()
 	overKubectls(t, func(t *testing.T, s *server, k *kubectl) {
@@ -372,6 +372,7 @@ func TestKubectlWatch(t *testing.T) {
 		t.Run("wait for a field", func(t *testing.T) {
 			out := k.follow(t, s, args("wait event/a --for=jsonpath={.message}=changed --timeout=60s")...)
 			s.untilWatched(t, 1)
+			s.restart(t)
 			s.patch(t, in(coreV1, "team", "a"), typeMerge, `{"message":"changed"}`).expect(200)
 			out.want(t, "event/a condition met")
 		})

@@ -312,6 +312,7 @@ func TestDeleteCollection(t *testing.T) {
 		{name: "sendInitialEvents", call: call{method: "DELETE", path: path + "?sendInitialEvents=true"}, code: 422, reason: metav1.StatusReasonInvalid, contains: "sendInitialEvents"},
 		{name: "selector", call: call{method: "DELETE", path: path + "?fieldSelector=foo%3Dbar"}, code: 400, reason: metav1.StatusReasonBadRequest},
 		{name: "policy", call: call{method: "DELETE", path: path + "?propagationPolicy=Sideways"}, code: 422, reason: metav1.StatusReasonInvalid},
+		{name: "unsafe option", call: call{method: "DELETE", path: path, body: `{"ignoreStoreReadErrorWithClusterBreakingPotential":true}`}, code: 422, reason: metav1.StatusReasonInvalid, contains: "DeleteOptions.meta.k8s.io"},
 		{name: "all namespaces", call: call{method: "DELETE", path: eventsV1 + "/events"}, code: 405, reason: metav1.StatusReasonMethodNotAllowed,
 			message: "the server does not allow this method on the requested resource", details: `{}`},
 	})

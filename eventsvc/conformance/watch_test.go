@@ -332,7 +332,9 @@ func TestWatchChanges(t *testing.T) {
 		}
 	})
 	t.Run("from before a restart", func(t *testing.T) {
+		open := s.watch(t, path+"?watch=true&resourceVersion="+s.get(t, path).object().text("metadata.resourceVersion"))
 		s.restart(t)
+		open.end(t)
 		w := s.watch(t, path+"?watch=true&resourceVersion="+from)
 		w.want(t, "ADDED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "ADDED b", "DELETED b", "DELETED a")
 	})

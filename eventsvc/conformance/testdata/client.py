@@ -94,7 +94,7 @@ def deleted(api, ns):
     check(api.list_namespaced_event(ns).items == [], "nothing is left")
 
 
-def core(api, ns):
+def core(api, events, ns):
     now = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
     api.create_namespaced_event(ns, client.CoreV1Event(
         metadata=client.V1ObjectMeta(name="old"), message="hello", reason="Because", type="Normal", count=1,
@@ -102,6 +102,13 @@ def core(api, ns):
         involved_object=client.V1ObjectReference(kind="Pod", name="p1", namespace=ns)))
     found = api.list_namespaced_event(ns, field_selector="source=python,involvedObject.kind=Pod")
     check([i.message for i in found.items] == ["hello"], "core")
+    # This client's model of the other group wants an eventTime, with any server.
+    try:
+        events.list_namespaced_event(ns)
+    except ValueError:
+        check(True, "old events in the events group are a ValueError")
+    else:
+        raise AssertionError("an old event was listed in the events group")
     api.delete_collection_namespaced_event(ns)
 
 
@@ -131,7 +138,7 @@ def main(url, ca_file, token):
         version = api.list_namespaced_event(ns).metadata.resource_version
         watched(api, ns, version)
         deleted(api, ns)
-        core(client.CoreV1Api(api_client), ns)
+        core(client.CoreV1Api(api_client), api, ns)
         untyped(api_client, ns)
 
 
