@@ -40,8 +40,9 @@ func TestTrackCreateEqualsLibrary(t *testing.T) {
 				fast := r.plain()
 				slow := fast.DeepCopy()
 				slow.ManagedFields = []metav1.ManagedFieldsEntry{}
+				manager := []string{"controller", "", "Grüße"}[i%3]
 				for _, ev := range []*eventsv1.Event{fast, slow} {
-					if err := c.TrackUpdate(v, nil, ev, "controller"); err != nil {
+					if err := c.TrackUpdate(v, nil, ev, manager); err != nil {
 						t.Fatal(err)
 					}
 				}

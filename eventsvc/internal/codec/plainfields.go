@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -16,11 +17,14 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
+// unknownManager is the name of a manager without one.
+const unknownManager = "unknown"
+
 // trackCreate records the managed fields of a new event, as the library would,
 // at a small part of its cost. It leaves what is not plain to the library and
 // returns false.
 func (c *Codec) trackCreate(v event.View, ev *eventsv1.Event, manager string) bool {
-	if !isPlain(ev) || ev.ManagedFields != nil || manager == "" || !utf8.ValidString(manager) {
+	if !isPlain(ev) || ev.ManagedFields != nil || !utf8.ValidString(manager) {
 		return false
 	}
 	fields := appendFields(nil, v, ev)
@@ -28,7 +32,7 @@ func (c *Codec) trackCreate(v event.View, ev *eventsv1.Event, manager string) bo
 		return false
 	}
 	ev.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager:    manager,
+		Manager:    cmp.Or(manager, unknownManager),
 		Operation:  metav1.ManagedFieldsOperationUpdate,
 		APIVersion: c.apiVersion(v),
 		Time:       &metav1.Time{Time: time.Now().UTC()},
@@ -45,7 +49,7 @@ func (c *Codec) trackPlain(v event.View, live, next *eventsv1.Event, manager str
 		return false
 	}
 	entry := live.ManagedFields[0]
-	mine := entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationUpdate &&
+	mine := entry.Manager == cmp.Or(manager, unknownManager) && entry.Operation == metav1.ManagedFieldsOperationUpdate &&
 		entry.APIVersion == c.apiVersion(v) && entry.Subresource == "" && entry.FieldsType == "FieldsV1"
 	if !mine || entry.FieldsV1 == nil || !bytes.Equal(entry.FieldsV1.Raw, appendFields(nil, v, live)) {
 		return false
