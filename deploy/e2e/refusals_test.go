@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -73,14 +75,19 @@ func TestExpiredToken(t *testing.T) {
 	}
 }
 
-// startIssuer runs one more tokensvc and returns a token of it.
+// startIssuer runs one more tokensvc, which knows the same client under another
+// key, and returns a token of it.
 func startIssuer(t *testing.T, env ...string) string {
 	t.Helper()
-	listen := freeAddr(t)
+	listen, clients := freeAddr(t), filepath.Join(t.TempDir(), "clients.yaml")
+	text := fmt.Sprintf("clients: [{client_id: %s, client_name: Impostor, client_secret: '{noop}%s', scope: events, audience: [eventsvc]}]", clientID, clientSecret)
+	if err := os.WriteFile(clients, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	p := &process{name: "tokensvc", env: append([]string{
 		"TOKENSVC_LISTEN_HTTP=" + listen,
 		"TOKENSVC_LISTEN_ADMIN=" + freeAddr(t),
-		"TOKENSVC_CLIENTS_FILE=" + root + "/deploy/local/clients.yaml",
+		"TOKENSVC_CLIENTS_FILE=" + clients,
 	}, env...)}
 	p.launch(t).waitReady(t)
 	return (&world{tokens: "http://" + listen}).token(t)

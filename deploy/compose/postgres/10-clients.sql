@@ -11,9 +11,16 @@ CREATE TABLE clients (
     audience                 text[]         -- "aud" of the tokens; NULL: the client_id (may be left out)
 );
 
--- For demonstration only: the secret is demo-secret.
-INSERT INTO clients (client_id, client_secret, client_name, scope)
-VALUES ('demo', '{bcrypt}$2a$10$HOCQaP0PsZmfQIYhY/VqW.FCSXSmzp8Wsnp5r1JWhWtulcqU8TU/m', 'Demo client', 'events');
+-- For demonstration only: every secret is demo-secret. The tokens are for eventsvc, which does by their scope what
+-- deploy/compose/policy.yaml says.
+INSERT INTO clients (client_id, client_secret, client_name, scope, audience)
+SELECT client_id, '{bcrypt}$2a$10$HOCQaP0PsZmfQIYhY/VqW.FCSXSmzp8Wsnp5r1JWhWtulcqU8TU/m', client_name, scope, '{eventsvc}'
+FROM (VALUES
+    ('demo',        'Demo client',                 'events'),
+    ('demo-reader', 'Demo client that may read',   'events:read'),
+    ('demo-writer', 'Demo client that may report', 'events:write'),
+    ('demo-admin',  'Demo client for everything',  'events:admin')
+) AS demo (client_id, client_name, scope);
 
 -- tokensvc connects as a role that can read this table and nothing else. The password is for demonstration only; the
 -- port of the database is not published.
