@@ -15,6 +15,8 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	// asked for: the event store
 	go.etcd.io/bbolt v1.5.0
+	// policy files, with the line of each mistake
+	go.yaml.in/yaml/v3 v3.0.5
 	// encodes the OpenAPI documents
 	google.golang.org/protobuf v1.36.12
 	// RFC 6902 and 7386, the version that Kubernetes uses
@@ -77,7 +79,6 @@ require (
 	github.com/valyala/fasttemplate v1.2.2 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect

@@ -1,0 +1,199 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// at is an error of one line of the file.
+func at(line int, field, format string, args ...any) error {
+	return fmt.Errorf("line %d: %s: %s", line, field, fmt.Sprintf(format, args...))
+}
+
+// decode reads the file's form. It walks the YAML tree itself rather than
+// filling structs, so that every mistake is found and named with its line and
+// in the words of the file.
+func decode(data []byte) (*file, error) {
+	var doc yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	switch err := d.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("the file is empty: write at least {}, which leaves the built-in roles to the token's scope")
+	case err != nil:
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("the file has more than one YAML document: keep one")
+	}
+	f := &file{builtinScopes: true}
+	r := &reader{}
+	r.fields(doc.Content[0], "the file", fields{
+		"roles": func(n *yaml.Node) {
+			r.list(n, "roles", func(n *yaml.Node) { f.roles = append(f.roles, r.role(n)) })
+		},
+		"bindings": func(n *yaml.Node) {
+			r.list(n, "bindings", func(n *yaml.Node) { f.bindings = append(f.bindings, r.binding(n)) })
+		},
+		"builtinScopes": func(n *yaml.Node) { f.builtinScopes = r.boolean(n, "builtinScopes") },
+	})
+	return f, errors.Join(r.errs...)
+}
+
+// reader gathers what is wrong.
+type reader struct{ errs []error }
+
+// fields are what an object may have, with what reads each.
+type fields map[string]func(*yaml.Node)
+
+func (r *reader) fail(n *yaml.Node, field, format string, args ...any) {
+	const most = 20 // nobody reads more of them
+	if len(r.errs) < most {
+		r.errs = append(r.errs, at(n.Line, field, format, args...))
+	}
+}
+
+// fields reads an object. Fields that are unknown or there twice are wrong.
+func (r *reader) fields(n *yaml.Node, where string, known fields) {
+	if n.Kind != yaml.MappingNode {
+		r.fail(n, where, "must be an object with the fields %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		read, ok := known[key.Value]
+		switch {
+		case !ok || key.Kind != yaml.ScalarNode:
+			r.fail(key, where, "unknown field %q: there are %s", key.Value, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		case seen[key.Value]:
+			r.fail(key, key.Value, "is there twice: keep one")
+		default:
+			seen[key.Value] = true
+			read(value)
+		}
+	}
+}
+
+func (r *reader) list(n *yaml.Node, field string, each func(*yaml.Node)) {
+	if n.Kind != yaml.SequenceNode {
+		r.fail(n, field, "must be a list")
+		return
+	}
+	for _, item := range n.Content {
+		each(item)
+	}
+}
+
+// text reads a string that is not empty. Numbers and the like have to be
+// quoted: nobody could tell 1e3 from "1e3" later.
+func (r *reader) text(n *yaml.Node, field string) string {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || n.Value == "" {
+		r.fail(n, field, "must be a text that is not empty: put it in quotation marks")
+		return ""
+	}
+	return n.Value
+}
+
+func (r *reader) boolean(n *yaml.Node, field string) bool {
+	var b bool
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" || n.Decode(&b) != nil {
+		r.fail(n, field, "must be true or false")
+	}
+	return b
+}
+
+func (r *reader) role(n *yaml.Node) role {
+	out := role{line: n.Line}
+	r.fields(n, "roles", fields{
+		"name": func(n *yaml.Node) { out.name = r.text(n, "roles.name") },
+		"rules": func(n *yaml.Node) {
+			r.list(n, "roles.rules", func(n *yaml.Node) { out.rules = append(out.rules, r.rule(n)) })
+		},
+	})
+	r.required(n, "roles.name", out.name != "")
+	r.required(n, "roles.rules", len(out.rules) > 0)
+	return out
+}
+
+func (r *reader) rule(n *yaml.Node) rule {
+	var out rule
+	r.fields(n, "rules", fields{
+		"verbs": func(n *yaml.Node) {
+			r.list(n, "rules.verbs", func(n *yaml.Node) {
+				v, err := ParseVerb(r.text(n, "rules.verbs"))
+				if err != nil {
+					r.fail(n, "rules.verbs", "%v", err)
+				}
+				out.verbs |= v
+			})
+		},
+		"namespaces": func(n *yaml.Node) { out.in = r.patterns(n, "rules.namespaces") },
+	})
+	r.required(n, "rules.verbs", out.verbs != 0)
+	r.required(n, "rules.namespaces", len(out.in) > 0)
+	return out
+}
+
+func (r *reader) binding(n *yaml.Node) binding {
+	out := binding{line: n.Line}
+	r.fields(n, "bindings", fields{
+		"role":       func(n *yaml.Node) { out.role = r.text(n, "bindings.role") },
+		"namespaces": func(n *yaml.Node) { out.within = r.patterns(n, "bindings.namespaces") },
+		"subjects": func(n *yaml.Node) {
+			r.list(n, "bindings.subjects", func(n *yaml.Node) { out.subjects = append(out.subjects, r.subject(n)) })
+		},
+	})
+	r.required(n, "bindings.role", out.role != "")
+	r.required(n, "bindings.subjects", len(out.subjects) > 0)
+	return out
+}
+
+func (r *reader) subject(n *yaml.Node) subject {
+	out := subject{line: n.Line}
+	into := func(name string, to *string) func(*yaml.Node) {
+		return func(n *yaml.Node) { *to = r.text(n, "subjects."+name) }
+	}
+	r.fields(n, "subjects", fields{
+		"issuer": into("issuer", &out.issuer), "clientID": into("clientID", &out.clientID), "scope": into("scope", &out.scope),
+		"claim": into("claim", &out.claim), "value": into("value", &out.value),
+		"anyone": func(n *yaml.Node) { out.anyone = r.boolean(n, "subjects.anyone") },
+	})
+	ways := 0
+	for _, way := range []bool{out.clientID != "", out.scope != "", out.claim != "" || out.value != "", out.anyone} {
+		if way {
+			ways++
+		}
+	}
+	if ways != 1 || (out.claim == "") != (out.value == "") {
+		r.fail(n, "subjects", "needs exactly one of clientID, scope, claim with value, or anyone: true")
+	}
+	return out
+}
+
+func (r *reader) patterns(n *yaml.Node, field string) namespaces {
+	out := namespaces{}
+	r.list(n, field, func(n *yaml.Node) {
+		pattern := r.text(n, field)
+		if err := checkPattern(pattern); err != nil {
+			r.fail(n, field, "%v", err)
+		}
+		out = append(out, pattern)
+	})
+	r.required(n, field, len(out) > 0)
+	return out
+}
+
+// required says that a field is missing, unless something else was wrong that
+// explains it.
+func (r *reader) required(n *yaml.Node, field string, ok bool) {
+	if !ok && len(r.errs) == 0 {
+		r.fail(n, field, "is missing or empty")
+	}
+}

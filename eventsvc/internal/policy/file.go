@@ -1,0 +1,184 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// maxFile bounds a policy file.
+const maxFile = 1 << 20
+
+// Options are what a policy file may refer to.
+type Options struct {
+	// Issuers are those whose tokens are accepted. The first is the one that
+	// subjects mean which name none, and whose scopes have the built-in roles.
+	Issuers []string
+	// Claims are the claims that tokens are read for. A subject that names
+	// another one would never match.
+	Claims []string
+}
+
+// file is a policy file as it is written.
+type file struct {
+	roles         []role
+	bindings      []binding
+	builtinScopes bool
+}
+
+type role struct {
+	line  int
+	name  string
+	rules []rule
+}
+
+type rule struct {
+	verbs Verb
+	in    namespaces
+}
+
+type binding struct {
+	line     int
+	role     string
+	within   namespaces
+	subjects []subject
+}
+
+type subject struct {
+	line                          int
+	issuer                        string
+	clientID, scope, claim, value string
+	anyone                        bool
+}
+
+// Parse reads a policy file. The error names every line that is wrong, the
+// field, and what to write instead.
+func Parse(data []byte, o Options) (*Policy, error) {
+	if len(o.Issuers) == 0 {
+		return nil, errors.New("policy: no issuer is configured")
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("the file has more than %d bytes", maxFile)
+	}
+	f, err := decode(data)
+	if err != nil {
+		return nil, err
+	}
+	return f.compile(o)
+}
+
+// builtin are the roles that are always there.
+func builtin() []role {
+	everywhere := namespaces{"*"}
+	return []role{
+		{name: RoleRead, rules: []rule{{reading, everywhere}}},
+		{name: RoleWrite, rules: []rule{{writing, everywhere}}},
+		{name: RoleAdmin, rules: []rule{{all, everywhere}}},
+	}
+}
+
+// compile looks everything up that names something else and sorts the grants
+// by who they are for.
+func (f *file) compile(o Options) (*Policy, error) {
+	p := &Policy{scopes: f.builtinScopes, issuers: map[string]*table{}}
+	for _, issuer := range o.Issuers {
+		p.issuers[issuer] = &table{
+			clients: map[string][]*grant{}, scopes: map[string][]*grant{}, claims: map[string]map[string][]*grant{},
+		}
+	}
+	var errs []error
+	roles := map[string]role{}
+	for _, r := range slices.Concat(builtin(), f.roles) {
+		if _, taken := roles[r.name]; taken {
+			errs = append(errs, at(r.line, "roles.name", "%q is there already: choose another name", r.name))
+		}
+		roles[r.name] = r
+	}
+	if f.builtinScopes {
+		for _, r := range builtin() {
+			t := p.issuers[o.Issuers[0]]
+			t.scopes[r.name] = grants(r, fmt.Sprintf("the token's scope %q", r.name), nil)
+		}
+	}
+	for _, b := range f.bindings {
+		r, ok := roles[b.role]
+		if !ok {
+			errs = append(errs, at(b.line, "bindings.role", "there is no role %q: define it under roles, or use %s, %s or %s",
+				b.role, RoleRead, RoleWrite, RoleAdmin))
+			continue
+		}
+		given := grants(r, fmt.Sprintf("role %q, bound in line %d", r.name, b.line), b.within)
+		for _, s := range b.subjects {
+			errs = append(errs, p.bind(s, given, o))
+		}
+	}
+	return p, errors.Join(errs...)
+}
+
+// grants are the rules of a role as a binding gives them.
+func grants(r role, name string, within namespaces) []*grant {
+	var list []*grant
+	for i, rule := range r.rules {
+		g := &grant{name: name, verbs: rule.verbs, in: rule.in, within: within}
+		if len(r.rules) > 1 {
+			g.name = fmt.Sprintf("%s, rule %d", name, i+1)
+		}
+		list = append(list, g)
+	}
+	return list
+}
+
+// bind gives grants to a subject.
+func (p *Policy) bind(s subject, given []*grant, o Options) error {
+	issuers := []string{s.issuer}
+	switch {
+	case s.issuer == "":
+		issuers = o.Issuers[:1]
+	case s.issuer == "*":
+		issuers = o.Issuers
+	case p.issuers[s.issuer] == nil:
+		return at(s.line, "subjects.issuer", "%q is no issuer whose tokens are accepted: use %s or \"*\"", s.issuer, strings.Join(o.Issuers, ", "))
+	}
+	if s.claim != "" && !slices.Contains(o.Claims, s.claim) {
+		return at(s.line, "subjects.claim", "the claim %q is not read from tokens: add it to --claims", s.claim)
+	}
+	for _, issuer := range issuers {
+		t := p.issuers[issuer]
+		switch {
+		case s.anyone:
+			t.everyone = append(t.everyone, given...)
+		case s.clientID != "":
+			t.clients[s.clientID] = append(t.clients[s.clientID], given...)
+		case s.scope != "":
+			t.scopes[s.scope] = append(t.scopes[s.scope], given...)
+		default:
+			if t.claims[s.claim] == nil {
+				t.claims[s.claim] = map[string][]*grant{}
+			}
+			t.claims[s.claim][s.value] = append(t.claims[s.claim][s.value], given...)
+		}
+	}
+	return nil
+}
+
+// checkPattern tells whether a pattern can match a namespace.
+func checkPattern(pattern string) error {
+	prefix := strings.TrimSuffix(pattern, "*")
+	switch {
+	case pattern == "*":
+		return nil
+	case prefix == "" || strings.Contains(prefix, "*"):
+		return fmt.Errorf("%q is no pattern: write a namespace, its beginning and a star (team-*), or \"*\"", pattern)
+	}
+	name := prefix
+	if prefix != pattern {
+		name = strings.TrimSuffix(prefix, "-") + "x" // what a name may begin with
+	}
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("no namespace can match %q: names have lower case letters, digits and dashes, at most 63", pattern)
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+// Package policy decides who may do what: which callers may use which verbs on
+// the events of which namespaces.
+//
+// A policy is a file in a shape that Kubernetes' RBAC has made familiar. Roles
+// are lists of rules, a rule is verbs × namespaces, and bindings give roles to
+// callers. There are no denials: what no rule allows is refused.
+//
+//	roles:
+//	  - name: build-writer
+//	    rules:
+//	      - verbs: [create, patch]
+//	        namespaces: [build, ci-*]
+//	bindings:
+//	  - role: build-writer
+//	    subjects:
+//	      - clientID: build-server
+//	  - role: events:read          # built in
+//	    namespaces: [team-a-*]     # only there, whatever the role says
+//	    subjects:
+//	      - claim: groups
+//	        value: team-a
+//
+// The namespace "*" stands for every namespace and is the only one that allows
+// requests across all namespaces; "ci-*" allows each that begins so, but none
+// across them. A subject is matched for tokens of the first issuer unless it
+// names another one; issuers are free to give anybody any client id.
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tidings.example/shared/bearer"
+)
+
+// The built-in roles. A token whose scope has the name of one has the role in
+// all namespaces, unless the policy file says builtinScopes: false.
+const (
+	RoleRead  = "events:read"  // get, list, watch
+	RoleWrite = "events:write" // create, update, patch
+	RoleAdmin = "events:admin" // every verb
+)
+
+// AllNamespaces is the namespace of a request across all namespaces.
+const AllNamespaces = ""
+
+// Decision is whether something is allowed.
+type Decision struct {
+	Allowed bool
+	// Rule is the rule that allows it, or why none does.
+	Rule string
+}
+
+// Policy is an immutable set of rules. It is safe for concurrent use.
+type Policy struct {
+	open    bool
+	scopes  bool              // the built-in scopes count
+	issuers map[string]*table // who has what, by the issuer of the token
+}
+
+// table is what the callers of one issuer have, by how they are recognised.
+type table struct {
+	clients, scopes map[string][]*grant
+	claims          map[string]map[string][]*grant // by name and value
+	everyone        []*grant
+}
+
+// grant is one rule of a role as one binding gives it.
+type grant struct {
+	name   string // of the rule and the binding, for explanations
+	verbs  Verb
+	in     namespaces
+	within namespaces // the binding's own limit; nil: none
+}
+
+func (g *grant) allows(v Verb, namespace string) bool {
+	return g.verbs&v == v && g.in.match(namespace) && (g.within == nil || g.within.match(namespace))
+}
+
+// namespaces are patterns: a name, the beginning of names and a star, or a star.
+type namespaces []string
+
+// match tells whether a pattern covers a namespace. Only a lone star covers a
+// request across all of them.
+func (n namespaces) match(namespace string) bool {
+	for _, pattern := range n {
+		prefix, open := strings.CutSuffix(pattern, "*")
+		switch {
+		case pattern == namespace, pattern == "*":
+			return true
+		case open && namespace != AllNamespaces && strings.HasPrefix(namespace, prefix):
+			return true
+		}
+	}
+	return false
+}
+
+// Open is the policy without a file: every authenticated caller may do
+// everything.
+func Open() *Policy { return &Policy{open: true} }
+
+// openRule is the rule of the open policy.
+const openRule = "there is no policy file: every authenticated caller may do everything"
+
+// Decide tells whether a caller may do something with the events of a
+// namespace, or across [AllNamespaces]. It costs a few map lookups and
+// allocates nothing when it allows.
+func (p *Policy) Decide(c *bearer.Caller, v Verb, namespace string) Decision {
+	if p.open {
+		return Decision{Allowed: true, Rule: openRule}
+	}
+	for g := range p.grants(c) {
+		if g.allows(v, namespace) {
+			return Decision{Allowed: true, Rule: g.name}
+		}
+	}
+	return Decision{Rule: p.missing(v, namespace)}
+}
+
+// Scope is the scope that would allow a verb everywhere, "" if scopes do not
+// count.
+func (p *Policy) Scope(v Verb) string {
+	if !p.scopes {
+		return ""
+	}
+	return v.scope()
+}
+
+// missing says what a caller would need.
+func (p *Policy) missing(v Verb, namespace string) string {
+	where := fmt.Sprintf("in the namespace %q", namespace)
+	if namespace == AllNamespaces {
+		where = `across all namespaces (namespaces: ["*"])`
+	}
+	text := fmt.Sprintf("no rule of the policy allows this client to %s %s", v, where)
+	if p.scopes {
+		text += fmt.Sprintf(", nor has its token the scope %q", v.scope())
+	}
+	return text
+}
+
+// grants are those of one caller.
+func (p *Policy) grants(c *bearer.Caller) func(yield func(*grant) bool) {
+	return func(yield func(*grant) bool) {
+		t := p.issuers[c.Issuer]
+		if t == nil {
+			return
+		}
+		each := func(list []*grant) bool {
+			for _, g := range list {
+				if !yield(g) {
+					return false
+				}
+			}
+			return true
+		}
+		if !each(t.clients[c.ClientID]) || !each(t.everyone) {
+			return
+		}
+		for _, scope := range c.Scopes {
+			if !each(t.scopes[scope]) {
+				return
+			}
+		}
+		for name, byValue := range t.claims {
+			for _, value := range c.Claims[name] {
+				if !each(byValue[value]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Rule is verbs in namespaces, as a caller has them.
+type Rule struct {
+	Verbs      Verb
+	Namespaces []string
+	Name       string
+}
+
+// Rules are everything that a caller may do, for reviews. Namespaces of rules
+// that a binding limits are those that both name, as far as patterns tell.
+func (p *Policy) Rules(c *bearer.Caller) []Rule {
+	if p.open {
+		return []Rule{{Verbs: all, Namespaces: []string{"*"}, Name: openRule}}
+	}
+	var rules []Rule
+	for g := range p.grants(c) {
+		in := g.in
+		if g.within != nil {
+			in = intersect(g.in, g.within)
+		}
+		if len(in) > 0 {
+			rules = append(rules, Rule{Verbs: g.verbs, Namespaces: in, Name: g.name})
+		}
+	}
+	return rules
+}
+
+// intersect are patterns for what two lists both cover: of any two patterns
+// that overlap, one covers the other.
+func intersect(a, b namespaces) namespaces {
+	var both namespaces
+	add := func(pattern string, other namespaces) {
+		if other.covers(pattern) && !slices.Contains(both, pattern) {
+			both = append(both, pattern)
+		}
+	}
+	for _, pattern := range a {
+		add(pattern, b)
+	}
+	for _, pattern := range b {
+		add(pattern, a)
+	}
+	return both
+}
+
+// covers tells whether all that a pattern covers is covered by one of a list.
+func (n namespaces) covers(pattern string) bool {
+	for _, wider := range n {
+		prefix, open := strings.CutSuffix(wider, "*")
+		if wider == pattern || open && strings.HasPrefix(pattern, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Covers tells whether a rule is about a namespace, or about all.
+func (r Rule) Covers(namespace string) bool { return namespaces(r.Namespaces).match(namespace) }

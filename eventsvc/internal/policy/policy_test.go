@@ -1,0 +1,289 @@
+package policy_test
+
+import (
+	"flag"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/shared/bearer"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const (
+	first  = "https://issuer.example"
+	second = "https://other.example"
+)
+
+var options = policy.Options{Issuers: []string{first, second}, Claims: []string{"groups"}}
+
+func parse(t testing.TB, text string) *policy.Policy {
+	t.Helper()
+	p, err := policy.Parse([]byte(text), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const example = `
+roles:
+  - name: build-writer
+    rules:
+      - verbs: [create, patch]
+        namespaces: [build, ci-*]
+      - verbs: [get]
+        namespaces: ["*"]
+bindings:
+  - role: build-writer
+    subjects:
+      - clientID: build-server
+      - {claim: groups, value: builders, issuer: "*"}
+  - role: events:read
+    namespaces: [team-a-*, shared]
+    subjects:
+      - scope: team-a
+      - {issuer: https://other.example, clientID: dashboard}
+  - role: events:admin
+    namespaces: [sandbox]
+    subjects:
+      - anyone: true
+`
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	p := parse(t, example)
+	type caller = bearer.Caller
+	build := &caller{Issuer: first, ClientID: "build-server"}
+	builder := &caller{Issuer: second, ClientID: "x", Claims: map[string][]string{"groups": {"a", "builders"}}}
+	team := &caller{Issuer: first, ClientID: "y", Scopes: []string{"openid", "team-a"}}
+	dashboard := &caller{Issuer: second, ClientID: "dashboard"}
+	scoped := func(scopes ...string) *caller { return &caller{Issuer: first, ClientID: "z", Scopes: scopes} }
+	for _, c := range []struct {
+		who       string
+		caller    *caller
+		verbs     string
+		namespace string
+		want      bool
+	}{
+		{"client", build, "create", "build", true},
+		{"client, pattern", build, "patch", "ci-1", true},
+		{"client, only the prefix", build, "patch", "ci-", true},
+		{"client, prefix without dash", build, "patch", "ci", false},
+		{"client, other verb", build, "update", "build", false},
+		{"client, other namespace", build, "create", "builder", false},
+		{"client, second rule", build, "get", "anything", true},
+		{"client, second rule across all", build, "get", "", true},
+		{"a prefix is no grant across all", build, "create", "", false},
+		{"client id of another issuer", &caller{Issuer: second, ClientID: "build-server"}, "create", "build", false},
+		{"client id as subject only", &caller{Issuer: first, ClientID: "q", Subject: "build-server"}, "create", "build", false},
+		{"claim of any issuer", builder, "create", "ci-2", true},
+		{"claim value that is another", &caller{Issuer: first, Claims: map[string][]string{"groups": {"Builders"}}}, "create", "ci-2", false},
+		{"claim value as scope", scoped("builders"), "create", "ci-2", false},
+		{"scope, limited by the binding", team, "get,list,watch", "team-a-1", true},
+		{"scope, outside the limit", team, "list", "team-b", false},
+		{"scope, across all", team, "list", "", false},
+		{"scope, verb the role has not", team, "create", "team-a-1", false},
+		{"named issuer", dashboard, "watch", "shared", true},
+		{"named issuer, another's", &caller{Issuer: first, ClientID: "dashboard"}, "watch", "shared", false},
+		{"anyone", &caller{Issuer: first, ClientID: "nobody"}, "deletecollection", "sandbox", true},
+		{"anyone is of the first issuer", &caller{Issuer: second, ClientID: "nobody"}, "get", "sandbox", false},
+		{"anyone of no issuer", &caller{Issuer: "https://evil.example"}, "get", "sandbox", false},
+		{"N61 built-in read", scoped("events:read"), "get,list,watch", "", true},
+		{"N61 built-in read writes", scoped("events:read"), "create", "x", false},
+		{"N61 built-in write", scoped("events:write"), "create,update,patch", "x", true},
+		{"N61 built-in write reads", scoped("events:write"), "get", "x", false},
+		{"N61 built-in write deletes", scoped("events:write"), "delete", "x", false},
+		{"N61 both", scoped("events:write", "events:read"), "list", "", true},
+		{"N61 built-in admin", scoped("events:admin"), "get,list,watch,create,update,patch,delete,deletecollection", "", true},
+		{"N61 prefix of a scope", scoped("events:rea", "events"), "get", "x", false},
+		{"N61 longer than a scope", scoped("events:read2", "events:read:x"), "get", "x", false},
+		{"N61 other case", scoped("Events:Read"), "get", "x", false},
+		{"N61 no scope", scoped(), "get", "x", false},
+		{"built-in scope of another issuer", &caller{Issuer: second, Scopes: []string{"events:admin"}}, "get", "x", false},
+	} {
+		for verb := range strings.SplitSeq(c.verbs, ",") {
+			v, err := policy.ParseVerb(verb)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := p.Decide(c.caller, v, c.namespace)
+			if d.Allowed != c.want || d.Rule == "" {
+				t.Errorf("%s: %s in %q: %+v", c.who, verb, c.namespace, d)
+			}
+		}
+	}
+}
+
+func TestExplanations(t *testing.T) {
+	t.Parallel()
+	p := parse(t, example)
+	build := &bearer.Caller{Issuer: first, ClientID: "build-server", Scopes: []string{"events:read"}}
+	for _, c := range []struct {
+		verb      policy.Verb
+		namespace string
+		want      string
+	}{
+		{policy.Create, "build", `role "build-writer", bound in line 10, rule 1`},
+		{policy.Get, "x", `role "build-writer", bound in line 10, rule 2`},
+		{policy.List, "", `the token's scope "events:read"`},
+		{policy.Delete, "x", `no rule of the policy allows this client to delete in the namespace "x", nor has its token the scope "events:admin"`},
+		{policy.Update, "", `no rule of the policy allows this client to update across all namespaces (namespaces: ["*"]), nor has its token the scope "events:write"`},
+	} {
+		if got := p.Decide(build, c.verb, c.namespace).Rule; got != c.want {
+			t.Errorf("%s %q:\n got %s\nwant %s", c.verb, c.namespace, got, c.want)
+		}
+	}
+	without := parse(t, "builtinScopes: false")
+	if d := without.Decide(build, policy.Get, "x"); d.Allowed || strings.Contains(d.Rule, "scope") {
+		t.Errorf("without built-in scopes: %+v", d)
+	}
+	if without.Scope(policy.Get) != "" || p.Scope(policy.Get) != policy.RoleRead {
+		t.Error("the scope to ask for is wrong")
+	}
+}
+
+// TestRules: what reviews list is exactly what is decided, for random policies.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 7))
+	pick := func(from ...string) string { return from[random.IntN(len(from))] }
+	patterns := func() string {
+		return pick(`["*"]`, `[a]`, `[a-*]`, `[a-b-*, c]`, `[a-b]`, `[c, "*"]`, `[a*]`)
+	}
+	for range 300 {
+		var text strings.Builder
+		text.WriteString("builtinScopes: " + pick("true", "false") + "\nroles:\n")
+		for _, name := range []string{"r", "s"} {
+			text.WriteString("- name: " + name + "\n  rules:\n")
+			for range 1 + random.IntN(2) {
+				text.WriteString("  - {verbs: [" + pick("get", "list, get", "create", "'*'") + "], namespaces: " + patterns() + "}\n")
+			}
+		}
+		text.WriteString("bindings:\n")
+		for range 3 {
+			text.WriteString("- {role: " + pick("r", "s", "'events:read'") + ", subjects: [{" + pick("clientID: me", "scope: x", "anyone: true", "clientID: you") + "}]")
+			if random.IntN(2) == 0 {
+				text.WriteString(", namespaces: " + patterns())
+			}
+			text.WriteString("}\n")
+		}
+		p := parse(t, text.String())
+		me := &bearer.Caller{Issuer: first, ClientID: "me", Scopes: []string{"x", "events:write"}[:random.IntN(3)]}
+		for _, namespace := range []string{"", "a", "a-", "a-b", "a-b-c", "c", "d"} {
+			for v := policy.Get; v != 0; v <<= 1 {
+				listed := false
+				for _, r := range p.Rules(me) {
+					listed = listed || r.Verbs&v != 0 && r.Covers(namespace)
+				}
+				if decided := p.Decide(me, v, namespace).Allowed; decided != listed {
+					t.Fatalf("%s in %q: decided %v, listed %v by\n%s", v, namespace, decided, listed, text.String())
+				}
+			}
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	d := policy.Open().Decide(&bearer.Caller{}, policy.DeleteCollection, "")
+	if !d.Allowed || !strings.Contains(d.Rule, "no policy file") {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestBadFiles: every mistake is an error that names line, field and remedy.
+// The expected texts are in testdata.
+func TestBadFiles(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/bad/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = policy.Parse(data, options)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		golden := strings.TrimSuffix(name, ".yaml") + ".txt"
+		if *update {
+			if err := os.WriteFile(golden, []byte(err.Error()+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, readErr := os.ReadFile(golden)
+		if readErr != nil {
+			t.Fatal(readErr)
+		}
+		if diff := cmp.Diff(string(want), err.Error()+"\n"); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+	if _, err := policy.Parse(make([]byte, 1<<20+1), options); err == nil {
+		t.Error("a file of any size is read")
+	}
+}
+
+func TestDecideAllocatesNothing(t *testing.T) {
+	p := parse(t, example)
+	callers := []*bearer.Caller{
+		{Issuer: first, ClientID: "build-server"},
+		{Issuer: first, ClientID: "y", Scopes: []string{"openid", "team-a"}},
+		{Issuer: second, ClientID: "x", Claims: map[string][]string{"groups": {"builders"}}},
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		p.Decide(callers[0], policy.Create, "ci-1")
+		p.Decide(callers[1], policy.List, "team-a-1")
+		p.Decide(callers[2], policy.Create, "ci-1")
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	p := parse(b, example)
+	c := &bearer.Caller{Issuer: first, ClientID: "y", Scopes: []string{"openid", "team-a"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if !p.Decide(c, policy.List, "team-a-1").Allowed {
+			b.Fatal("refused")
+		}
+	}
+}
+
+// FuzzPolicy: no file makes the parser panic, and none that is refused yields a
+// policy.
+func FuzzPolicy(f *testing.F) {
+	f.Add([]byte(example))
+	files, _ := filepath.Glob("testdata/bad/*.yaml")
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	stranger := &bearer.Caller{Issuer: "https://evil.example", ClientID: "build-server", Scopes: []string{"events:admin"}}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := policy.Parse(data, options)
+		if err != nil {
+			return
+		}
+		for v := policy.Get; v != 0; v <<= 1 {
+			if p.Decide(stranger, v, "a").Allowed || p.Decide(stranger, v, "").Allowed {
+				t.Errorf("a caller of an unknown issuer may %s", v)
+			}
+		}
+	})
+}
