@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,42 +21,6 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 )
-
-// viewEvent is an event as one of the views has it.
-type viewEvent interface {
-	runtime.Object
-	metav1.Object
-	Unmarshal([]byte) error
-}
-
-func newViewEvent(v event.View) viewEvent {
-	if v == event.CoreV1 {
-		return &corev1.Event{}
-	}
-	return &eventsv1.Event{}
-}
-
-// hub returns an event in the form that everything inside works on, without
-// kind and apiVersion.
-func hub(obj runtime.Object) *eventsv1.Event {
-	ev, ok := obj.(*eventsv1.Event)
-	if !ok {
-		ev = event.FromCore(obj.(*corev1.Event))
-	}
-	ev.TypeMeta = metav1.TypeMeta{}
-	return ev
-}
-
-// show returns an event as a view has it, with kind and apiVersion. It shares
-// what the event refers to.
-func (c *Codec) show(v event.View, ev *eventsv1.Event) viewEvent {
-	shown := *ev
-	shown.TypeMeta = metav1.TypeMeta{Kind: event.Kind, APIVersion: c.apiVersion(v)}
-	if v == event.CoreV1 {
-		return event.ToCore(&shown)
-	}
-	return &shown
-}
 
 // DecodeEvent reads an event from a request body. Validation is Ignore, Warn
 // or Strict ("" is Warn) and says what becomes of unknown and duplicate
@@ -168,17 +131,6 @@ func decodeJSON(text []byte, obj viewEvent, strict bool) (kind metav1.TypeMeta, 
 	return kind, nil, err
 }
 
-// kindOf is what an object says it is, as it says it.
-func kindOf(obj runtime.Object) metav1.TypeMeta {
-	switch o := obj.(type) {
-	case *corev1.Event:
-		return o.TypeMeta
-	case *eventsv1.Event:
-		return o.TypeMeta
-	}
-	return metav1.TypeMeta{}
-}
-
 func decodeProto(body []byte, obj viewEvent) (metav1.TypeMeta, error) {
 	envelope, err := openEnvelope(body)
 	if err != nil {
@@ -275,54 +227,4 @@ func warnings(problems []error) []string {
 		}
 	}
 	return texts
-}
-
-// DecodeDeleteOptions reads the body of a delete. It is not for empty bodies:
-// then the options are in the query. As in the original, DeleteOptions of any
-// group will do, and unknown fields are ignored.
-func (c *Codec) DecodeDeleteOptions(contentType string, body []byte) (*metav1.DeleteOptions, error) {
-	options := new(metav1.DeleteOptions)
-	if err := c.Decode(contentType, body, options); err != nil {
-		return nil, err
-	}
-	if options.Kind != "" && options.Kind != "DeleteOptions" {
-		gv, _ := schema.ParseGroupVersion(options.APIVersion)
-		return nil, apierrors.NewBadRequest(fmt.Sprintf(
-			"no kind %q is registered for version %q in scheme \"eventsvc\"", options.Kind, gv))
-	}
-	return options, nil
-}
-
-// Object is any API object, which all know how to read their protobuf form.
-type Object interface {
-	runtime.Object
-	Unmarshal([]byte) error
-}
-
-// Decode reads an object that is no event from a request body, with the kind
-// that the body names. Unknown fields are ignored.
-func (c *Codec) Decode(contentType string, body []byte, obj Object) error {
-	media, err := bodyMedia(contentType)
-	if err != nil {
-		return err
-	}
-	switch media {
-	case Protobuf:
-		var envelope *runtime.Unknown
-		if envelope, err = openEnvelope(body); err == nil {
-			err = obj.Unmarshal(envelope.Raw)
-			obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
-		}
-	case YAML:
-		var text []byte
-		if text, err = yaml.YAMLToJSON(body); err == nil {
-			err = kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
-		}
-	default:
-		err = kjson.UnmarshalCaseSensitivePreserveInts(body, obj)
-	}
-	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("the body is not %s: %v", reflect.TypeOf(obj).Elem().Name(), err))
-	}
-	return nil
 }

@@ -2,114 +2,47 @@ package codec
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	eventsv1 "k8s.io/api/events/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
-// placeholder stands in JSON where a hole will be: one byte, never escaped.
-const placeholder = "0"
-
 // drafting is an event on its way into the stored form.
 type drafting struct {
 	stored
-	isOwn []bool // which managed fields entries are of our own group
+	mask []bool // which managed fields entries are of our own group, nil if none
 }
 
 // Draft makes the stored form of an event. Its resourceVersion is not part of
 // it.
 func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 	var d drafting
-	plain := *ev
-	plain.TypeMeta = metav1.TypeMeta{}
-	plain.ResourceVersion = placeholder
-	d.maskOwn(&plain, c.groupVersion)
-	text, err := json.Marshal(&plain)
-	if err != nil {
+	for i := range ev.ManagedFields {
+		if ev.ManagedFields[i].APIVersion == c.groupVersion {
+			if d.mask == nil {
+				d.mask = make([]bool, len(ev.ManagedFields))
+			}
+			d.mask[i] = true
+			d.own = append(d.own, ownEntry{})
+		}
+	}
+	if err := d.encodeJSON(ev); err != nil {
 		return store.Draft{}, fmt.Errorf("encode event as JSON: %w", err)
 	}
-	plain.ResourceVersion = ""
-	wire, err := plain.Marshal()
+	wire, err := ev.Marshal()
 	if err != nil {
 		return store.Draft{}, fmt.Errorf("encode event as protobuf: %w", err)
 	}
-	d.cutJSON(text)
 	d.cutProto(wire)
 	return store.Draft{Attributes: event.Attributes(ev), Value: d.append(nil)}, nil
 }
 
-// maskOwn blanks the apiVersion of the managed fields entries that came through
-// our own group.
-func (d *drafting) maskOwn(ev *eventsv1.Event, groupVersion string) {
-	ours := func(e metav1.ManagedFieldsEntry) bool { return e.APIVersion == groupVersion }
-	if !slices.ContainsFunc(ev.ManagedFields, ours) {
-		return
-	}
-	ev.ManagedFields = slices.Clone(ev.ManagedFields)
-	d.isOwn = make([]bool, len(ev.ManagedFields))
-	for i := range ev.ManagedFields {
-		if d.isOwn[i] = ours(ev.ManagedFields[i]); d.isOwn[i] {
-			ev.ManagedFields[i].APIVersion = placeholder
-			d.own = append(d.own, ownEntry{})
-		}
-	}
-}
-
-// cutJSON finds the members and the holes in the JSON of an event and takes the
-// placeholders out.
-func (d *drafting) cutJSON(text []byte) {
-	var holes []int
-	member := 0
-	eachMember(text, 0, func(name string, value span) {
-		for memberNames[member] != name {
-			member++
-		}
-		d.values[member] = value
-	})
-	eachMember(text, d.values[memberMetadata].from, func(name string, value span) {
-		switch name {
-		case "resourceVersion":
-			holes = append(holes, value.from+1)
-		case "managedFields":
-			holes = append(holes, d.ownPlaces(text, value.from)...)
-		}
-	})
-	d.json = make([]byte, 0, len(text))
-	from := 0
-	for _, hole := range holes {
-		d.json = append(d.json, text[from:hole]...)
-		from = hole + len(placeholder)
-	}
-	d.json = append(d.json, text[from:]...)
-	d.jsonRV = holes[0]
-	for i := range d.own {
-		d.own[i].json = holes[i+1] - (i+1)*len(placeholder)
-	}
-	d.values[memberMetadata].to -= len(holes) * len(placeholder)
-}
-
-// ownPlaces finds where our own entries have their apiVersion.
-func (d *drafting) ownPlaces(text []byte, array int) []int {
-	var places []int
-	i := 0
-	eachElement(text, array, func(entry span) {
-		if i < len(d.isOwn) && d.isOwn[i] {
-			eachMember(text, entry.from, func(name string, value span) {
-				if name == "apiVersion" {
-					places = append(places, value.from+1)
-				}
-			})
-		}
-		i++
-	})
-	return places
-}
+// isOwn tells whether a managed fields entry is of our own group.
+func (d *drafting) isOwn(entry int) bool { return entry < len(d.mask) && d.mask[entry] }
 
 // Field numbers of ObjectMeta and ManagedFieldsEntry.
 const (
@@ -135,7 +68,7 @@ func (d *drafting) cutProto(wire []byte) {
 		switch {
 		case f.number == fieldResourceVersion:
 			d.protoRV = len(d.meta)
-		case f.number == fieldManagedFields && entry < len(d.isOwn) && d.isOwn[entry]:
+		case f.number == fieldManagedFields && d.isOwn(entry):
 			d.cutEntry(&d.own[own], f.payload)
 			own++
 		default:
@@ -191,4 +124,24 @@ func (d *drafting) append(dst []byte) []byte {
 	dst = append(dst, d.json...)
 	dst = append(dst, d.meta...)
 	return append(dst, d.rest...)
+}
+
+// protoField is one field of a protobuf message. The payload of a varint is empty.
+type protoField struct {
+	number  int
+	payload []byte
+}
+
+// nextField reads the first field of a message and returns what follows it. It
+// reads what the encoder has just made, so it expects that to be right.
+func nextField(b []byte) (protoField, []byte) {
+	tag, n := binary.Uvarint(b)
+	v, m := binary.Uvarint(b[n:])
+	f := protoField{number: int(tag >> 3)}
+	end := n + m
+	if tag&7 == wireBytes {
+		f.payload = b[end : end+int(v)]
+		end += int(v)
+	}
+	return f, b[end:]
 }

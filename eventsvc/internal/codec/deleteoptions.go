@@ -1,0 +1,62 @@
+package codec
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// DecodeDeleteOptions reads the body of a delete. It is not for empty bodies:
+// then the options are in the query. As in the original, DeleteOptions of any
+// group will do, and unknown fields are ignored.
+func (c *Codec) DecodeDeleteOptions(contentType string, body []byte) (*metav1.DeleteOptions, error) {
+	options := new(metav1.DeleteOptions)
+	if err := c.Decode(contentType, body, options); err != nil {
+		return nil, err
+	}
+	if options.Kind != "" && options.Kind != "DeleteOptions" {
+		gv, _ := schema.ParseGroupVersion(options.APIVersion)
+		return nil, apierrors.NewBadRequest(fmt.Sprintf(
+			"no kind %q is registered for version %q in scheme \"eventsvc\"", options.Kind, gv))
+	}
+	return options, nil
+}
+
+// Object is any API object, which all know how to read their protobuf form.
+type Object interface {
+	runtime.Object
+	Unmarshal([]byte) error
+}
+
+// Decode reads an object that is no event from a request body, with the kind
+// that the body names. Unknown fields are ignored.
+func (c *Codec) Decode(contentType string, body []byte, obj Object) error {
+	media, err := bodyMedia(contentType)
+	if err != nil {
+		return err
+	}
+	switch media {
+	case Protobuf:
+		var envelope *runtime.Unknown
+		if envelope, err = openEnvelope(body); err == nil {
+			err = obj.Unmarshal(envelope.Raw)
+			obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
+		}
+	case YAML:
+		var text []byte
+		if text, err = yaml.YAMLToJSON(body); err == nil {
+			err = kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
+		}
+	default:
+		err = kjson.UnmarshalCaseSensitivePreserveInts(body, obj)
+	}
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("the body is not %s: %v", reflect.TypeOf(obj).Elem().Name(), err))
+	}
+	return nil
+}

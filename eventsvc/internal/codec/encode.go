@@ -1,0 +1,271 @@
+package codec
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// objectWriter writes one JSON object as encoding/json does with the types of
+// k8s.io/api: the same order, escapes and left out members. It is its own
+// because what it writes has holes whose places must be known.
+type objectWriter struct {
+	b     []byte
+	count int // members so far
+}
+
+// name begins a member.
+func (w *objectWriter) name(name string) {
+	w.b = append(w.b, "{,"[min(w.count, 1)])
+	w.count++
+	w.b = append(append(append(w.b, '"'), name...), `":`...)
+}
+
+// text writes a member unless it is empty.
+func (w *objectWriter) text(name, value string) {
+	if value != "" {
+		w.name(name)
+		w.b = appendQuoted(w.b, value)
+	}
+}
+
+func (w *objectWriter) number(name string, value int64) {
+	if value != 0 {
+		w.name(name)
+		w.b = strconv.AppendInt(w.b, value, 10)
+	}
+}
+
+func (w *objectWriter) time(name string, t *metav1.Time) {
+	w.name(name)
+	if t.IsZero() {
+		w.b = append(w.b, "null"...)
+		return
+	}
+	w.b = append(t.UTC().AppendFormat(append(w.b, '"'), "2006-01-02T15:04:05Z07:00"), '"')
+}
+
+func (w *objectWriter) microTime(name string, t *metav1.MicroTime) {
+	w.name(name)
+	if t.IsZero() {
+		w.b = append(w.b, "null"...)
+		return
+	}
+	w.b = append(t.UTC().AppendFormat(append(w.b, '"'), metav1.RFC3339Micro), '"')
+}
+
+func (w *objectWriter) dict(name string, m map[string]string) {
+	if len(m) == 0 {
+		return
+	}
+	w.name(name)
+	inner := objectWriter{b: w.b}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		inner.b = append(inner.b, "{,"[min(inner.count, 1)])
+		inner.count++
+		inner.b = append(appendQuoted(inner.b, key), ':')
+		inner.b = appendQuoted(inner.b, m[key])
+	}
+	w.b = inner.end()
+}
+
+// end closes the object.
+func (w *objectWriter) end() []byte {
+	if w.count == 0 {
+		w.b = append(w.b, '{')
+	}
+	return append(w.b, '}')
+}
+
+// appendQuoted appends a string. Only what needs no escaping is done here.
+func appendQuoted(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			escaped, _ := json.Marshal(s) // a string is never an error
+			return append(dst, escaped...)
+		}
+	}
+	return append(append(append(dst, '"'), s...), '"')
+}
+
+// encodeJSON writes the JSON of an event and notes its members and holes. Own
+// entries of the managed fields and the resourceVersion are written empty.
+func (d *drafting) encodeJSON(ev *eventsv1.Event) error {
+	w := objectWriter{b: make([]byte, 0, 2048)}
+	w.name(memberNames[memberMetadata])
+	from := len(w.b)
+	var err error
+	if w.b, err = d.appendMetadata(w.b, &ev.ObjectMeta); err != nil {
+		return err
+	}
+	d.values[memberMetadata] = span{from, len(w.b)}
+	for i := memberMetadata + 1; i < numMembers; i++ {
+		start := len(w.b)
+		writeMember(&w, i, ev)
+		d.values[i] = span{len(w.b), len(w.b)}
+		if len(w.b) > start {
+			d.values[i].from = start + jsonHead(i)
+		}
+	}
+	d.json = w.end()
+	return nil
+}
+
+// writeMember writes a member behind the metadata, if it is to be there.
+func writeMember(w *objectWriter, member int, ev *eventsv1.Event) {
+	name := memberNames[member]
+	switch member {
+	case memberEventTime:
+		w.microTime(name, &ev.EventTime)
+	case memberSeries:
+		if ev.Series != nil {
+			w.name(name)
+			w.b = appendSeries(w.b, ev.Series)
+		}
+	case memberReportingController:
+		w.text(name, ev.ReportingController)
+	case memberReportingInstance:
+		w.text(name, ev.ReportingInstance)
+	case memberAction:
+		w.text(name, ev.Action)
+	case memberReason:
+		w.text(name, ev.Reason)
+	case memberRegarding:
+		w.name(name)
+		w.b = appendReference(w.b, &ev.Regarding)
+	case memberRelated:
+		if ev.Related != nil {
+			w.name(name)
+			w.b = appendReference(w.b, ev.Related)
+		}
+	case memberNote:
+		w.text(name, ev.Note)
+	case memberType:
+		w.text(name, ev.Type)
+	case memberSource:
+		w.name(name)
+		source := objectWriter{b: w.b}
+		source.text("component", ev.DeprecatedSource.Component)
+		source.text("host", ev.DeprecatedSource.Host)
+		w.b = source.end()
+	case memberFirstTimestamp:
+		w.time(name, &ev.DeprecatedFirstTimestamp)
+	case memberLastTimestamp:
+		w.time(name, &ev.DeprecatedLastTimestamp)
+	case memberCount:
+		w.number(name, int64(ev.DeprecatedCount))
+	}
+}
+
+func appendSeries(dst []byte, s *eventsv1.EventSeries) []byte {
+	w := objectWriter{b: dst}
+	w.name("count")
+	w.b = strconv.AppendInt(w.b, int64(s.Count), 10)
+	w.microTime("lastObservedTime", &s.LastObservedTime)
+	return w.end()
+}
+
+func appendReference(dst []byte, ref *corev1.ObjectReference) []byte {
+	w := objectWriter{b: dst}
+	w.text("kind", ref.Kind)
+	w.text("namespace", ref.Namespace)
+	w.text("name", ref.Name)
+	w.text("uid", string(ref.UID))
+	w.text("apiVersion", ref.APIVersion)
+	w.text("resourceVersion", ref.ResourceVersion)
+	w.text("fieldPath", ref.FieldPath)
+	return w.end()
+}
+
+// appendMetadata writes the metadata and notes the holes in it.
+func (d *drafting) appendMetadata(dst []byte, m *metav1.ObjectMeta) ([]byte, error) {
+	w := objectWriter{b: dst}
+	w.text("name", m.Name)
+	w.text("generateName", m.GenerateName)
+	w.text("namespace", m.Namespace)
+	w.text("selfLink", m.SelfLink)
+	w.text("uid", string(m.UID))
+	w.name("resourceVersion")
+	d.jsonRV = len(w.b) + 1
+	w.b = append(w.b, `""`...)
+	w.number("generation", m.Generation)
+	if !m.CreationTimestamp.IsZero() {
+		w.time("creationTimestamp", &m.CreationTimestamp)
+	}
+	if m.DeletionTimestamp != nil {
+		w.time("deletionTimestamp", m.DeletionTimestamp)
+	}
+	if m.DeletionGracePeriodSeconds != nil {
+		w.name("deletionGracePeriodSeconds")
+		w.b = strconv.AppendInt(w.b, *m.DeletionGracePeriodSeconds, 10)
+	}
+	w.dict("labels", m.Labels)
+	w.dict("annotations", m.Annotations)
+	if err := w.list("ownerReferences", len(m.OwnerReferences), m.OwnerReferences); err != nil {
+		return nil, err
+	}
+	if err := w.list("finalizers", len(m.Finalizers), m.Finalizers); err != nil {
+		return nil, err
+	}
+	if len(m.ManagedFields) > 0 {
+		w.name("managedFields")
+		var err error
+		if w.b, err = d.appendManaged(w.b, m.ManagedFields); err != nil {
+			return nil, err
+		}
+	}
+	return w.end(), nil
+}
+
+// list writes a member that few events have.
+func (w *objectWriter) list(name string, n int, value any) error {
+	if n == 0 {
+		return nil
+	}
+	w.name(name)
+	text, err := json.Marshal(value)
+	w.b = append(w.b, text...)
+	return err
+}
+
+// appendManaged writes the managed fields and notes where our own entries have
+// their apiVersion.
+func (d *drafting) appendManaged(dst []byte, entries []metav1.ManagedFieldsEntry) ([]byte, error) {
+	own := 0
+	for i := range entries {
+		e := &entries[i]
+		dst = append(dst, "[,"[min(i, 1)])
+		w := objectWriter{b: dst}
+		w.text("manager", e.Manager)
+		w.text("operation", string(e.Operation))
+		if d.isOwn(i) {
+			w.name("apiVersion")
+			d.own[own].json = len(w.b) + 1
+			own++
+			w.b = append(w.b, `""`...)
+		} else {
+			w.text("apiVersion", e.APIVersion)
+		}
+		if e.Time != nil {
+			w.time("time", e.Time)
+		}
+		w.text("fieldsType", e.FieldsType)
+		if e.FieldsV1 != nil {
+			text, err := json.Marshal(e.FieldsV1)
+			if err != nil {
+				return nil, fmt.Errorf("managed fields of %q: %w", e.Manager, err)
+			}
+			w.name("fieldsV1")
+			w.b = append(w.b, text...)
+		}
+		w.text("subresource", e.Subresource)
+		dst = w.end()
+	}
+	return append(dst, ']'), nil
+}
