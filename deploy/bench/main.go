@@ -74,7 +74,7 @@ func (b *bench) parse(args []string) error {
 	flags.StringVar(&b.dir, "dir", "", "`directory` for the data, on the disk to measure (default: the system's for temporary files)")
 	flags.StringVar(&b.rows, "rows", "", "comma-separated `names` of rows or of groups of them, such as create,watch/100 (default: all)")
 	flags.BoolVar(&b.long, "long", false, "the long form: rows with a million events, and more samples; about half an hour")
-	flags.DurationVar(&b.duration, "duration", 0, "how long a row is measured (default 3s, in the long form 10s)")
+	flags.DurationVar(&b.duration, "duration", 0, "how long a row is measured (default 2s, in the long form 10s)")
 	flags.StringVar(&b.result, "out", "", "`file` for the result (default: RESULTS.md, or none with -rows)")
 	flags.StringVar(&b.profiles, "profile", "", "`directory` for a CPU profile of the server in each row, where it offers them")
 	flags.StringVar(&b.cgroup, "cgroup", "", "`directory` of a control group with a memory limit, to run the services in")
@@ -105,7 +105,7 @@ func (b *bench) complete() error {
 	case b.duration == 0 && b.long:
 		b.duration = 10 * time.Second
 	case b.duration == 0:
-		b.duration = 3 * time.Second
+		b.duration = 2 * time.Second
 	}
 	if b.rows == "" && b.result == "" {
 		b.result = "RESULTS.md"
