@@ -14,13 +14,13 @@ import (
 // A stored event takes about as much as this: both wire forms of it.
 const benchValue = 2800
 
-func benchDraft() store.Draft {
+func benchDraft(reason string) store.Draft {
 	value := make([]byte, benchValue)
 	for i := range value {
 		value[i] = byte(rand.Uint32())
 	}
 	return store.Draft{Value: value, Attributes: store.NewAttributes([store.NumFields]string{
-		"Pod", "shop", "web-7c5ddbdf54-x2x7k", "9c1f0e0a-3b7e-4f6e-9d1c-0a5f5b0c7a11", "v1", "123456", "spec.containers{web}", "Pulled", "Normal", "kubelet", "kubelet",
+		"Pod", "shop", "web-7c5ddbdf54-x2x7k", "9c1f0e0a-3b7e-4f6e-9d1c-0a5f5b0c7a11", "v1", "123456", "spec.containers{web}", reason, "Normal", "kubelet", "kubelet",
 	}, map[string]string{"app": "web"})}
 }
 
@@ -28,6 +28,7 @@ func benchKey(i int) store.Key {
 	return store.Key{Namespace: fmt.Sprintf("ns-%02d", i%50), Name: fmt.Sprintf("web-%08x.%016x", uint32(i)*2654435761, i)}
 }
 
+// openBench opens an empty store.
 func openBench(b *testing.B) *bolt.DB {
 	b.Helper()
 	db, err := bolt.Open(bolt.Options{Dir: b.TempDir()})
@@ -46,12 +47,16 @@ func openBench(b *testing.B) *bolt.DB {
 func createMany(b *testing.B, db *bolt.DB, first, n, callers int) {
 	b.Helper()
 	var next atomic.Int64
-	draft := benchDraft()
+	draft, rare := benchDraft("Pulled"), benchDraft("Rare")
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				if _, err := db.Create(b.Context(), benchKey(first+int(i)), draft); err != nil {
+				d := draft
+				if i%100 == 0 {
+					d = rare
+				}
+				if _, err := db.Create(b.Context(), benchKey(first+int(i)), d); err != nil {
 					b.Error(err)
 					return
 				}

@@ -146,8 +146,8 @@ func (db *DB) checkIndex(ctx context.Context, r *Report) error {
 						return it.err
 					}
 					n++
-					after = it.key + "\x00"
-					db.checkKey(r, log, it.key, it.pointer)
+					after = string(it.key) + "\x00"
+					db.checkKey(r, log, string(it.key), it.pointer)
 				}
 				return nil
 			})

@@ -25,15 +25,21 @@ func (db *DB) compact(ctx context.Context) error {
 		return err
 	}
 	ss := *db.segments.Load()
+	clean := true // nothing dead in the segments before
 	for i, s := range ss[:len(ss)-1] {
 		dead, all := db.dead.of(s.base), s.records.Load()
+		gain := dead
+		if !clean {
+			gain -= s.retained
+		}
 		var err error
 		switch {
 		case dead >= all && i == 0:
 			err = db.unlink(ctx, s)
-		case dead >= compactBytes && float64(dead) >= compactFraction*float64(all):
-			err = db.rewrite(ctx, s)
+		case gain >= compactBytes && float64(gain) >= compactFraction*float64(all):
+			err = db.rewrite(ctx, s, clean)
 		default:
+			clean = clean && dead == 0
 			continue
 		}
 		if err != nil {
@@ -70,14 +76,19 @@ func (db *DB) unlink(ctx context.Context, s *segment) error {
 	if err := errors.Join(s.db.Close(), os.Remove(s.path)); err != nil {
 		return err
 	}
-	return db.accountFor(s)
+	return db.accountFor(s, 0)
 }
 
 // rewrite copies what is needed of a segment into a new file and puts that in
 // its place.
-func (db *DB) rewrite(ctx context.Context, s *segment) error {
+//
+// A deletion that no state needs any more is still needed by a rebuild of the
+// index as long as an older version of its event may be in the files: only when
+// nothing dead is left in the segments before is it dropped.
+func (db *DB) rewrite(ctx context.Context, s *segment, clean bool) error {
 	tmp := s.path + ".tmp"
-	if err := db.copyNeeded(ctx, s, tmp); err != nil {
+	c := &copier{db: db, from: s, dropDeletions: clean, horizon: db.horizon.Load()}
+	if err := c.run(ctx, tmp); err != nil {
 		return errors.Join(err, os.Remove(tmp))
 	}
 	if err := os.Rename(tmp, s.path); err != nil {
@@ -90,6 +101,7 @@ func (db *DB) rewrite(ctx context.Context, s *segment) error {
 	if err != nil {
 		return err
 	}
+	smaller.retained = c.retained
 	err = db.control(ctx, func() error {
 		ss := append(segments(nil), *db.segments.Load()...)
 		ss[ss.find(s.base)] = smaller
@@ -102,110 +114,127 @@ func (db *DB) rewrite(ctx context.Context, s *segment) error {
 	if err := s.db.Close(); err != nil {
 		return err
 	}
-	return db.accountFor(s)
+	return db.accountFor(s, c.retained)
 }
 
-func (db *DB) accountFor(s *segment) error {
-	db.dead.forget(s.base)
+// accountFor notes how much is dead in what has become of a segment.
+func (db *DB) accountFor(s *segment, dead int64) error {
+	db.dead.set(s.base, dead)
 	return guard(func() error {
 		return db.index.db.Update(func(tx *bbolt.Tx) error { return db.dead.save(tx, db.trimmed) })
 	})
 }
 
-func (db *DB) copyNeeded(ctx context.Context, s *segment, path string) error {
-	id, err := s.storeID()
+// A copier copies what is needed of a sealed segment to a new file.
+type copier struct {
+	db            *DB
+	from          *segment
+	dropDeletions bool
+	horizon       uint64
+
+	at             uint64 // the last record that was looked at
+	kept, retained int64  // bytes: all that were copied, and the dead among them
+}
+
+func (c *copier) run(ctx context.Context, path string) error {
+	id, err := c.from.storeID()
 	if err != nil {
 		return err
 	}
-	end, err := s.meta(metaEnd)
+	end, err := c.from.meta(metaEnd)
 	if err != nil {
 		return err
 	}
-	to, err := createSegmentFile(path, s.base, []byte(id))
+	to, err := createSegmentFile(path, c.from.base, []byte(id))
 	if err != nil {
 		return err
 	}
-	kept := int64(0)
-	for at, more := s.base-1, true; more && err == nil; {
+	c.at = c.from.base - 1
+	for more := true; more && err == nil; {
 		if err = ctx.Err(); err == nil {
-			at, more, err = db.copyChunk(s, to, at, &kept)
+			more, err = c.copySome(to)
 		}
 	}
 	if err == nil {
 		err = to.Update(func(tx *bbolt.Tx) error {
 			meta := tx.Bucket([]byte(bucketMeta))
-			return errors.Join(meta.Put([]byte(metaEnd), revisionKey(end)), meta.Put([]byte(metaBytes), revisionKey(uint64(kept))))
+			return errors.Join(meta.Put([]byte(metaEnd), revisionKey(end)), meta.Put([]byte(metaBytes), revisionKey(uint64(c.kept))))
 		})
 	}
 	return errors.Join(err, to.Sync(), to.Close())
 }
 
-// copyChunk copies the needed records of one stretch and reports where it ended.
-func (db *DB) copyChunk(s *segment, to *bbolt.DB, after uint64, kept *int64) (at uint64, more bool, err error) {
-	at = after
-	horizon := db.horizon.Load()
+// copySome copies the needed records of one stretch, in one transaction, and
+// reports whether there are more.
+func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
 	err = to.Update(func(out *bbolt.Tx) error {
 		b := out.Bucket([]byte(bucketLog))
 		b.FillPercent = segmentFill
-		t := db.tables.Load()
-		return db.index.view(func(tx *bbolt.Tx) error {
+		t := c.db.tables.Load()
+		return c.db.index.view(func(tx *bbolt.Tx) error {
 			keys := tx.Bucket([]byte(bucketKeys))
-			return db.readLog(func(log *logReader) error {
-				size := int64(0)
-				return s.view(func(from *bbolt.Tx) error {
-					c := from.Bucket([]byte(bucketLog)).Cursor()
-					for k, v := c.Seek(revisionKey(at + 1)); k != nil; k, v = c.Next() {
-						if size > compactCommit {
-							more = true
-							return nil
-						}
-						at = be.Uint64(k)
-						needed, err := db.needed(log, t, keys, at, v, horizon)
-						if err != nil || !needed {
-							if err != nil {
-								return err
-							}
-							continue
-						}
-						if err := b.Put(k, append([]byte(nil), v...)); err != nil {
-							return err
-						}
-						size += int64(len(v))
-						*kept += int64(len(v))
-					}
-					return nil
+			return c.db.readLog(func(log *logReader) error {
+				return c.from.view(func(from *bbolt.Tx) error {
+					more, err = c.copyFrom(from.Bucket([]byte(bucketLog)).Cursor(), b, func(e *entry) (bool, error) {
+						return c.needed(log, t, keys, e)
+					})
+					return err
 				})
 			})
 		})
 	})
-	return at, more, err
+	return more, err
+}
+
+func (c *copier) copyFrom(from *bbolt.Cursor, to *bbolt.Bucket, needed func(*entry) (bool, error)) (more bool, err error) {
+	size := 0
+	for k, v := from.Seek(revisionKey(c.at + 1)); k != nil; k, v = from.Next() {
+		if size > compactCommit {
+			return true, nil
+		}
+		c.at = be.Uint64(k)
+		// A damaged record is kept as it is: it is the evidence.
+		if e, err := parseRecord(c.at, v); err == nil {
+			if ok, err := needed(&e); err != nil {
+				return false, err
+			} else if !ok {
+				continue
+			}
+		}
+		if err := to.Put(k, append([]byte(nil), v...)); err != nil {
+			return false, err
+		}
+		size += len(v)
+		c.kept += int64(len(v))
+	}
+	return false, nil
 }
 
 // needed reports whether a record is an event's newest version, or part of a
-// state that can still be read. A damaged record is kept as it is: it is the
-// evidence.
-func (db *DB) needed(log *logReader, t *tables, keys *bbolt.Bucket, revision uint64, record []byte, horizon uint64) (bool, error) {
-	if revision > horizon {
+// state that can still be read, or a deletion that keeps an event from coming
+// back.
+func (c *copier) needed(log *logReader, t *tables, keys *bbolt.Bucket, e *entry) (bool, error) {
+	if e.revision > c.horizon {
 		return true, nil
-	}
-	e, err := parseRecord(revision, record)
-	if err != nil {
-		return true, nil //nolint:nilerr // see above
 	}
 	p, ok, err := t.newest(keys, e.key)
 	if err != nil {
 		return false, err
 	}
-	if !ok || p.revision() <= horizon {
-		return ok && p == newPointer(revision, false), nil
+	if !ok && e.kind == deleted && !c.dropDeletions {
+		c.retained += e.size()
+		return true, nil
+	}
+	if !ok || p.revision() <= c.horizon {
+		return ok && p == newPointer(e.revision, false), nil
 	}
 	// Superseded: needed if that happened behind the horizon.
-	for next := p.revision(); next > horizon; {
+	for next := p.revision(); next > c.horizon; {
 		newer, err := log.get(next)
 		if err != nil {
 			return false, err
 		}
-		if newer.previous == revision {
+		if newer.previous == e.revision {
 			return e.kind != deleted, nil
 		}
 		next = newer.previous

@@ -32,12 +32,12 @@ type Options struct {
 	MinFree      int64         // only deletions are accepted when the disk has less left; default 64 MiB; -1: none
 	MaxClockStep time.Duration // a greater step forward, found at start, delays expiry by as much; default 6h
 
-	SegmentBytes  int64 // a log file is sealed at this size; default 256 MiB
+	SegmentBytes  int64 // a log file is sealed at this size; default 64 MiB
 	RingEntries   int   // changes that the watch hub shares; default 8192
 	RingBytes     int   // and the bytes of their values; default 16 MiB
 	QueueLength   int   // writes that may wait; default 4096
 	QueueBytes    int64 // and the bytes of their values; default 64 MiB
-	MemtableLimit int   // keys in memory before they are merged into the index; default 32768
+	MemtableLimit int   // keys in memory before they are merged into the index; default 65536
 }
 
 func (o *Options) setDefaults() {
@@ -51,13 +51,13 @@ func (o *Options) setDefaults() {
 		o.Now = time.Now
 	}
 	setDefault(&o.MaxClockStep, 6*time.Hour)
-	setDefault(&o.SegmentBytes, 256<<20)
+	setDefault(&o.SegmentBytes, 64<<20)
 	setDefault(&o.MinFree, 64<<20)
 	setDefault(&o.RingEntries, 8192)
 	setDefault(&o.RingBytes, 16<<20)
 	setDefault(&o.QueueLength, 4096)
 	setDefault(&o.QueueBytes, 64<<20)
-	setDefault(&o.MemtableLimit, 32768)
+	setDefault(&o.MemtableLimit, 65536)
 }
 
 func setDefault[T int | int64 | time.Duration](v *T, d T) {

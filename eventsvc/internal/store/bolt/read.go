@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"go.etcd.io/bbolt"
 
@@ -146,7 +145,12 @@ func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 	q, page := l.query, l.page
 	from, prefix := keyRange(q)
 	keys := newKeyIterator(l.tables, tx, from, prefix)
-	var passed store.Key
+	var passed, last []byte // keys: looked at, and with a version to show
+	defer func() {
+		if last != nil {
+			page.Last = keyOf(last)
+		}
+	}()
 	for looked := 1; keys.valid(); keys.next() {
 		if looked%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -161,7 +165,7 @@ func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 		if found && l.full() || looked > pageLooked {
 			page.More = true
 			if looked > pageLooked {
-				page.Last = passed // a long run of deletions must not be gone over again
+				last = passed // a long run of deletions must not be gone over again
 			}
 			if q.Count {
 				return l.count(keys)
@@ -169,14 +173,14 @@ func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 			return nil
 		}
 		looked++
-		passed = splitKey(keys.key, strings.IndexByte(keys.key, '/'))
+		passed = keys.key
 		if !found {
 			continue
 		}
 		if err := l.add(keys.key, &e); err != nil {
 			return err
 		}
-		page.Last = passed
+		last = passed
 	}
 	return nil
 }
@@ -190,14 +194,14 @@ func (l *lister) full() bool {
 }
 
 // add copies a version to the page if it matches.
-func (l *lister) add(key string, e *entry) error {
-	if string(e.key) != key {
-		return &store.CorruptError{Revision: e.revision, Reason: "the index leads to it for " + key}
+func (l *lister) add(key []byte, e *entry) error {
+	if !bytes.Equal(e.key, key) {
+		return &store.CorruptError{Revision: e.revision, Reason: "the index leads to it for " + string(key)}
 	}
-	if l.query.Name != "" && l.query.Name != key[e.namespace+1:] {
+	if l.query.Name != "" && l.query.Name != string(key[e.namespace+1:]) {
 		return nil
 	}
-	if l.query.Selector != nil && !l.query.Selector.Matches(splitKey(key, e.namespace), e.attributes) {
+	if l.query.Selector != nil && !l.query.Selector.Matches(e.storeKey(), e.attributes) {
 		return nil
 	}
 	size := len(e.attributes) + len(e.value)
@@ -246,13 +250,13 @@ func (l *lister) count(keys *keyIterator) error {
 // A keyIterator goes over the keys of the memtables and of the index as if
 // they were one, in order. Where several know a key the newest wins.
 type keyIterator struct {
-	prefix  string
+	prefix  []byte
 	cursor  *bbolt.Cursor
 	nodes   [2]*memnode
 	indexed []byte // the key under the cursor
 	stored  []byte // its pointer
 
-	key     string
+	key     []byte
 	pointer pointer
 	err     error // the entry of this key is damaged
 }
@@ -260,7 +264,7 @@ type keyIterator struct {
 // newKeyIterator begins at the first key that is not less than from, and ends
 // behind those with the prefix.
 func newKeyIterator(t *tables, tx *bbolt.Tx, from, prefix string) *keyIterator {
-	it := &keyIterator{prefix: prefix, cursor: tx.Bucket([]byte(bucketKeys)).Cursor()}
+	it := &keyIterator{prefix: []byte(prefix), cursor: tx.Bucket([]byte(bucketKeys)).Cursor()}
 	it.nodes[0] = t.active.seek(from, nil)
 	if t.frozen != nil {
 		it.nodes[1] = t.frozen.seek(from, nil)
@@ -284,39 +288,36 @@ func keyRange(q *store.Query) (from, prefix string) {
 	return prefix, prefix
 }
 
-func (it *keyIterator) valid() bool { return it.key != "" && strings.HasPrefix(it.key, it.prefix) }
+func (it *keyIterator) valid() bool { return it.key != nil && bytes.HasPrefix(it.key, it.prefix) }
 
 // settle makes the smallest key of all sources the current one.
 func (it *keyIterator) settle() {
-	it.key, it.pointer, it.err = "", 0, nil
+	it.key, it.pointer, it.err = it.indexed, 0, nil
 	for _, n := range it.nodes {
-		if n != nil && (it.key == "" || n.key < it.key) {
-			it.key = n.key
+		if n != nil && (it.key == nil || n.key < string(it.key)) {
+			it.key = []byte(n.key)
 		}
 	}
-	fromIndex := it.indexed != nil && (it.key == "" || bytes.Compare(it.indexed, []byte(it.key)) <= 0)
-	if fromIndex {
-		if string(it.indexed) != it.key {
-			it.key = string(it.indexed)
+	for _, n := range it.nodes {
+		if n != nil && n.key == string(it.key) {
+			it.pointer = max(it.pointer, pointer(n.value.Load()))
 		}
+	}
+	// What is in a memtable is newer than the index.
+	if it.pointer == 0 && it.key != nil {
 		if it.pointer, it.err = parsePointer(it.indexed, it.stored); it.err != nil {
 			it.err = &store.CorruptError{Reason: fmt.Sprintf("its entry in the index, %q: %v", it.key, it.err)}
-		}
-	}
-	for _, n := range it.nodes {
-		if n != nil && n.key == it.key {
-			it.pointer = max(it.pointer, pointer(n.value.Load()))
 		}
 	}
 }
 
 func (it *keyIterator) next() {
 	for i, n := range it.nodes {
-		if n != nil && n.key == it.key {
+		if n != nil && n.key == string(it.key) {
 			it.nodes[i] = n.next[0].Load()
 		}
 	}
-	if string(it.indexed) == it.key {
+	if bytes.Equal(it.indexed, it.key) {
 		it.indexed, it.stored = it.cursor.Next()
 	}
 	it.settle()

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -111,6 +112,11 @@ func (e *entry) storeKey() store.Key { return splitKey(string(e.key), e.namespac
 
 func splitKey(s string, namespace int) store.Key {
 	return store.Key{Namespace: s[:namespace], Name: s[namespace+1:]}
+}
+
+// keyOf splits a key of the index.
+func keyOf(joined []byte) store.Key {
+	return splitKey(string(joined), bytes.IndexByte(joined, '/'))
 }
 
 // record copies e out of the transaction, into one piece of memory.

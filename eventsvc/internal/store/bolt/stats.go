@@ -113,11 +113,13 @@ func (d *deadBytes) add(more map[uint64]int64) {
 	}
 }
 
-// forget drops a segment from the account: it was compacted or unlinked.
-func (d *deadBytes) forget(base uint64) {
+// set corrects the account of a segment that was compacted or unlinked.
+func (d *deadBytes) set(base uint64, n int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.bytes, base)
+	if d.bytes[base] = n; n == 0 {
+		delete(d.bytes, base)
+	}
 }
 
 // save writes the account, and up to which revision it goes.
