@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/labstack/echo/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,12 +39,9 @@ func (r *resource) deleteCollection(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	limit, err := requestTime(q, maxRequestTime)
+	limit, err := listTime(q, lo)
 	if err != nil {
 		return err
-	}
-	if lo.TimeoutSeconds != nil && *lo.TimeoutSeconds > 0 && *lo.TimeoutSeconds < int64(limit/time.Second) {
-		limit = time.Duration(*lo.TimeoutSeconds) * time.Second
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), limit)
 	defer cancel()

@@ -157,6 +157,9 @@ func (s *Server) fail(err error, c echo.Context) {
 	}
 	if st.Code == http.StatusForbidden {
 		h.Set("X-Content-Type-Options", "nosniff")
+		if missing := challenge(err); missing != "" {
+			h.Set(echo.HeaderWWWAuthenticate, missing)
+		}
 	}
 	if err := s.status(c, int(st.Code), f, st); err != nil {
 		s.log.ErrorContext(req.Context(), "answer with an error", "error", err)

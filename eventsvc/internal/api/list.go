@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -29,6 +30,9 @@ func (r *resource) listOrWatch(c echo.Context, forceWatch bool) error {
 	req := c.Request()
 	q := query(req)
 	o, optionsErr := listOptions(q, forceWatch)
+	if err := r.authorize(c, r.groupResource, listVerb(o)); err != nil {
+		return err
+	}
 	scope := codec.ScopeList
 	if o.Watch {
 		scope = codec.ScopeWatch
@@ -47,7 +51,7 @@ func (r *resource) listOrWatch(c echo.Context, forceWatch bool) error {
 	if o.Watch {
 		return r.watch(c, o, sel, f)
 	}
-	limit, err := requestTime(q, maxRequestTime)
+	limit, err := listTime(q, o)
 	if err != nil {
 		return err
 	}
@@ -58,6 +62,14 @@ func (r *resource) listOrWatch(c echo.Context, forceWatch bool) error {
 		return err
 	}
 	return r.writeList(ctx, c, f, p)
+}
+
+// listVerb is what a request for a list does.
+func listVerb(o metav1.ListOptions) policy.Verb {
+	if o.Watch {
+		return policy.Watch
+	}
+	return policy.List
 }
 
 // selection reads the selectors and narrows them to the path.

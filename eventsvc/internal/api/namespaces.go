@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
@@ -46,7 +45,7 @@ func (s *Server) namespaceExists(ctx context.Context, namespace string, revision
 		return err
 	}
 	if len(page.Records) == 0 {
-		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, namespace)
+		return apierrors.NewNotFound(namespacesResource, namespace)
 	}
 	return nil
 }
@@ -100,6 +99,9 @@ func (s *Server) getNamespace(c echo.Context) error {
 func (s *Server) listNamespaces(c echo.Context) error {
 	q := query(c.Request())
 	o, optionsErr := listOptions(q, false)
+	if err := s.authorize(c, namespacesResource, listVerb(o)); err != nil {
+		return err
+	}
 	scope := codec.ScopeList
 	if o.Watch {
 		scope = codec.ScopeWatch

@@ -54,6 +54,15 @@ func requestTime(q url.Values, limit time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
+// listTime is how long a list or the deletion of a collection may take.
+func listTime(q url.Values, o metav1.ListOptions) (time.Duration, error) {
+	limit := maxRequestTime
+	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 && *o.TimeoutSeconds < int64(limit/time.Second) {
+		limit = time.Duration(*o.TimeoutSeconds) * time.Second
+	}
+	return requestTime(q, limit)
+}
+
 // invalidOptions is the 422 for options that parse but contradict the rules;
 // its kind is that of the options, not of an event.
 func invalidOptions(kind string, errs field.ErrorList) error {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -44,11 +45,15 @@ func (r *resource) patch(c echo.Context) error {
 	}
 	defer cancel()
 	key := store.Key{Namespace: c.Param("namespace"), Name: c.Param("name")}
+	mayCreate := r.authorize(c, r.groupResource, policy.Create)
 	var warnings []string // of the attempt that counts
 	rec, code, err := r.write(ctx, key, o.dryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
 		var next *eventsv1.Event
 		var err error
 		if kind == types.ApplyYAMLPatchType {
+			if live == nil && mayCreate != nil {
+				return nil, mayCreate
+			}
 			next, warnings, err = r.codec.Apply(r.view, live, body, o.manager, o.force, o.validation)
 		} else if live == nil {
 			return nil, store.ErrNotFound

@@ -22,6 +22,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/service"
@@ -34,6 +35,9 @@ type Config struct {
 	Rules event.Rules
 	// Verify turns a token into its caller.
 	Verify func(ctx context.Context, token string) (*bearer.Caller, error)
+	// Policy is who may do what, as it is now; nil: every caller may do
+	// everything.
+	Policy func() *policy.Policy
 	// CoreAPI serves core /api/v1 beside events.{group_domain}/v1.
 	CoreAPI bool
 	// RequireNamespaces refuses to create events in namespaces that are not
@@ -43,8 +47,6 @@ type Config struct {
 	Namespaces        []string
 	// Probe serves the health path that it is given.
 	Probe func(path string) http.Handler
-	// Version is the program's version.
-	Version string
 	// MaxWatches and MaxClientWatches bound the open watches, in all and of
 	// one client. 0 stands for the defaults.
 	MaxWatches, MaxClientWatches int
@@ -88,6 +90,10 @@ func New(c Config) (*Server, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Policy == nil {
+		open := policy.Open()
+		c.Policy = func() *policy.Policy { return open }
+	}
 	if c.Bookmarks <= 0 {
 		c.Bookmarks = time.Minute
 	}
@@ -127,19 +133,19 @@ func (s *Server) route() {
 		all, one := r.path+"/namespaces/:namespace/events", r.path+"/namespaces/:namespace/events/:name"
 		e.GET(r.path+"/events", r.list)
 		e.GET(all, r.list)
-		e.POST(all, r.create)
-		e.DELETE(all, r.deleteCollection)
-		e.GET(one, r.get)
-		e.PUT(one, r.update)
-		e.PATCH(one, r.patch)
-		e.DELETE(one, r.delete)
+		e.POST(all, r.may(policy.Create, r.create))
+		e.DELETE(all, r.may(policy.DeleteCollection, r.deleteCollection))
+		e.GET(one, r.may(policy.Get, r.get))
+		e.PUT(one, r.may(policy.Update, r.update))
+		e.PATCH(one, r.may(policy.Patch, r.patch))
+		e.DELETE(one, r.may(policy.Delete, r.delete))
 		e.GET(r.path+"/watch/events", r.watchOnly)
 		e.GET(r.path+"/watch/namespaces/:namespace/events", r.watchOnly)
 		e.GET(r.path+"/watch/namespaces/:namespace/events/:name", r.watchOnly)
 	}
 	if s.CoreAPI {
 		e.GET("/api/v1/namespaces", s.listNamespaces)
-		e.GET("/api/v1/namespaces/:namespace", s.getNamespace)
+		e.GET("/api/v1/namespaces/:namespace", s.guard(namespacesResource, policy.Get, s.getNamespace))
 	}
 	s.routeReviews(e)
 	s.routeDocuments(e)

@@ -14,6 +14,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -49,12 +50,15 @@ func (r *resource) update(c echo.Context) error {
 		return err
 	}
 	defer cancel()
+	mayCreate := r.authorize(c, r.groupResource, policy.Create)
 	rec, code, err := r.write(ctx, key, o.dryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
 		next := sent.DeepCopy() // another attempt needs it as it was sent
 		next.Namespace = key.Namespace
 		switch {
 		case sent.UID != "" && (live == nil || live.UID != sent.UID):
 			return nil, r.otherUID(key.Name, sent, live)
+		case live == nil && mayCreate != nil:
+			return nil, mayCreate
 		case live == nil:
 			next.ResourceVersion = "" // there is nothing that it could be a version of
 			if err := r.codec.TrackUpdate(r.view, nil, next, o.manager); err != nil {
