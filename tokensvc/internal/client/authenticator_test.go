@@ -90,10 +90,15 @@ func TestAuthenticate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dashHash, err := client.HashSecret("-", client.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ended := clienttest.Secret(t, clienttest.NextHash)
 	ended.Until = time.Now().Add(-time.Minute)
 	a := newAuthenticator(t, client.Config{Parallel: 2, Store: newStore(t,
 		client.Client{ClientID: "long", Secrets: []client.Secret{clienttest.Secret(t, longHash)}},
+		client.Client{ClientID: "dash", Secrets: []client.Secret{clienttest.Secret(t, dashHash)}},
 		plainText(t),
 		client.Client{ClientID: "ended", Secrets: []client.Secret{clienttest.Secret(t, clienttest.Hash), ended}},
 	)})
@@ -110,7 +115,7 @@ func TestAuthenticate(t *testing.T) {
 		{"other case of the id", "PLAIN", "s3cret", "unknown_client"},
 		{"wrong", "plain", "S3cret", "wrong_secret"},
 		{"the hash itself", "plain", clienttest.Hash, "wrong_secret"},
-		{"empty", "plain", "", "wrong_secret"},
+		{"empty, where the secret is what is compared for the time", "dash", "", "wrong_secret"},
 		{"secret, NUL, secret", "plain", "s3cret\x00s3cret", "wrong_secret"},
 		{"secret and NUL", "plain", "s3cret\x00", "wrong_secret"},
 		{"tail after 72 bytes", "long", long + "y", "wrong_secret"},

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,6 +173,31 @@ func TestRotation(t *testing.T) {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestClockJump: when the clock jumps over several rotations, the next key still is pending before it signs.
+func TestClockJump(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var jump atomic.Int64
+		now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
+		r := newRing(t, keyring.Config{Rotation: 4 * maxAge, Now: now})
+		go r.Run(t.Context())
+		v := &verifier{ring: r}
+		first, kid := sign(t, r)
+		if !v.verify(t, first) {
+			t.Fatal("first token not verified")
+		}
+		jump.Store(int64(24 * time.Hour))
+		for changed := false; !changed; {
+			time.Sleep(7 * time.Second)
+			token, signing := sign(t, r)
+			if !v.verify(t, token) {
+				t.Fatal("a token is signed with a key that nobody knows yet")
+			}
+			changed = signing != kid
 		}
 	})
 }
