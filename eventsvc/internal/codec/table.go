@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/event"
@@ -26,19 +27,15 @@ func emptyTable(version string, meta metav1.ListMeta, headers bool) ([]byte, err
 	return json.Marshal(table)
 }
 
-// appendRow appends the row of an event to a table: its cells, which need it
-// decoded, and what the client asked to have beside them.
+// appendRow appends the row of an event to a table: its cells, for which all of
+// it but its metadata is decoded, and what the client asked to have beside them.
 func (c *Codec) appendRow(dst []byte, s *stored, rec *store.Record, f Format, v event.View, now time.Time) ([]byte, error) {
-	ev, err := c.decode(s, rec)
-	if err != nil {
-		return dst, err
+	ev := new(eventsv1.Event)
+	if err := ev.Unmarshal(s.rest); err != nil {
+		return dst, &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
 	}
-	cells, err := json.Marshal(event.TableCells(ev, now))
-	if err != nil {
-		return dst, fmt.Errorf("encode table cells: %w", err)
-	}
-	dst = append(dst, `{"cells":`...)
-	dst = append(dst, cells...)
+	ev.Name = rec.Name
+	dst = appendCells(append(dst, `{"cells":`...), event.TableCells(ev, now))
 	dst = append(dst, `,"object":`...)
 	switch f.IncludeObject {
 	case metav1.IncludeNone:
@@ -49,6 +46,19 @@ func (c *Codec) appendRow(dst []byte, s *stored, rec *store.Record, f Format, v 
 		dst = c.appendPartialJSON(dst, s, f.TableVersion)
 	}
 	return append(dst, '}'), nil
+}
+
+// appendCells appends the cells of a row: strings, and the count.
+func appendCells(dst []byte, cells []any) []byte {
+	for i, cell := range cells {
+		dst = append(dst, "[,"[min(i, 1)])
+		if text, ok := cell.(string); ok {
+			dst = appendQuoted(dst, text)
+		} else {
+			dst = fmt.Append(dst, cell)
+		}
+	}
+	return append(dst, ']')
 }
 
 // appendObjectTable appends a table of one event, with its resourceVersion.
