@@ -2,10 +2,14 @@ package api
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"tidings.example/shared/bearer"
 )
 
 // The defaults of how many watches may be open.
@@ -20,8 +24,15 @@ type watches struct {
 
 	mu       sync.Mutex
 	closed   bool
-	open     map[*context.CancelFunc]struct{}
+	open     map[*openWatch]struct{}
 	byClient map[string]int
+}
+
+// openWatch is a watch, who it is for and what it needs.
+type openWatch struct {
+	caller    *bearer.Caller
+	namespace string
+	end       context.CancelFunc
 }
 
 func (w *watches) limit(all, perClient int) {
@@ -32,12 +43,12 @@ func (w *watches) limit(all, perClient int) {
 	if w.maxPerClient <= 0 {
 		w.maxPerClient = defaultMaxClientWatches
 	}
-	w.open, w.byClient = map[*context.CancelFunc]struct{}{}, map[string]int{}
+	w.open, w.byClient = map[*openWatch]struct{}{}, map[string]int{}
 }
 
-// add counts a watch of a client in. End is called when all watches are to
-// end; done counts it out again.
-func (w *watches) add(client string, end context.CancelFunc) (done func(), err error) {
+// add counts a watch of a client in. Its end is called when it is no longer
+// allowed, or when all watches are to end; done counts it out again.
+func (w *watches) add(client string, o *openWatch) (done func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -48,12 +59,12 @@ func (w *watches) add(client string, end context.CancelFunc) (done func(), err e
 	case w.byClient[client] >= w.maxPerClient:
 		return nil, apierrors.NewTooManyRequests("too many watches of this client are open, please try again", 1)
 	}
-	w.open[&end] = struct{}{}
+	w.open[o] = struct{}{}
 	w.byClient[client]++
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.open, &end)
+		delete(w.open, o)
 		if w.byClient[client]--; w.byClient[client] == 0 {
 			delete(w.byClient, client)
 		}
@@ -65,9 +76,16 @@ func (w *watches) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
-	for end := range w.open {
-		(*end)()
+	for o := range w.open {
+		o.end()
 	}
+}
+
+// all are the watches that are open now.
+func (w *watches) all() []*openWatch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.open))
 }
 
 func (w *watches) gauge() prometheus.Collector {

@@ -50,6 +50,12 @@ type Config struct {
 	// MaxWatches and MaxClientWatches bound the open watches, in all and of
 	// one client. 0 stands for the defaults.
 	MaxWatches, MaxClientWatches int
+	// WatchAfterExpiry is how long a watch may run on after the token that it
+	// was begun with has expired.
+	WatchAfterExpiry time.Duration
+	// Withdrawn tells whether the key that signed a caller's token is gone.
+	// Nil: keys are never withdrawn.
+	Withdrawn func(context.Context, *bearer.Caller) bool
 	// Bookmarks is the time between two bookmarks of a watch; 0: a minute.
 	Bookmarks time.Duration
 	Log       *slog.Logger

@@ -91,9 +91,7 @@ func (s *stream) run(c echo.Context, o metav1.ListOptions, what watched) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), watchTime(o))
-	defer cancel()
-	done, err := s.watches.add(client(c.Request()), cancel)
+	ctx, done, err := s.admit(c, watchTime(o))
 	if err != nil {
 		return err
 	}
@@ -152,6 +150,8 @@ func (s *stream) changes(ctx context.Context, w store.Watcher) error {
 	for {
 		batch, err := w.Next(waiting)
 		switch {
+		case ctx.Err() != nil: // also while changes go on: nothing is sent behind the end
+			return ctx.Err()
 		case err == nil:
 			for _, d := range batch.Changes {
 				if err := s.deliver(ctx, d); err != nil {
@@ -159,7 +159,7 @@ func (s *stream) changes(ctx context.Context, w store.Watcher) error {
 				}
 			}
 			s.revision = max(s.revision, batch.Revision)
-		case waiting.Err() != nil && ctx.Err() == nil: // time for a bookmark
+		case waiting.Err() != nil: // time for a bookmark
 			cancel()
 			waiting, cancel = s.untilBookmark(ctx)
 			if err := s.mark(); err != nil {
