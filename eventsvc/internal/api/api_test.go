@@ -33,7 +33,7 @@ const (
 
 // world is a server over a real store in a directory that survives restarts.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	config api.Config
 	store  bolt.Options
 	db     *bolt.DB
@@ -52,7 +52,17 @@ func newWorldAt(t *testing.T, c *clock) *world {
 	return openWorld(t, bolt.Options{Retention: 48 * time.Hour, History: time.Hour, Now: c.read, SegmentBytes: 1 << 10})
 }
 
-func openWorld(t *testing.T, o bolt.Options, changes ...func(*api.Config)) *world {
+// fuzzWorld is shared by all inputs of a fuzz target.
+func fuzzWorld(f *testing.F) *world {
+	f.Helper()
+	w := openWorld(f, bolt.Options{})
+	for _, name := range []string{"a", "b"} {
+		w.do("POST", eventsPath, newEvent(name)).must(201)
+	}
+	return w
+}
+
+func openWorld(t testing.TB, o bolt.Options, changes ...func(*api.Config)) *world {
 	t.Helper()
 	c, err := codec.New("k8s.io")
 	if err != nil {
@@ -60,7 +70,7 @@ func openWorld(t *testing.T, o bolt.Options, changes ...func(*api.Config)) *worl
 	}
 	o.Dir = t.TempDir()
 	w := &world{t: t, store: o, config: api.Config{
-		Codec: c, CoreAPI: true, Version: "test", Verify: verify,
+		Codec: c, CoreAPI: true, Verify: verify,
 		Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
 	}}
 	for _, change := range changes {
@@ -100,7 +110,7 @@ func (w *world) stop() {
 
 // answer is what a request got.
 type answer struct {
-	t      *testing.T
+	t      testing.TB
 	code   int
 	header http.Header
 	body   []byte
@@ -177,7 +187,7 @@ func (a *answer) names() []string {
 }
 
 // equal fails the test with a difference.
-func equal(t *testing.T, got, want any) {
+func equal(t testing.TB, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("(-want +got)\n%s", diff)
@@ -232,7 +242,7 @@ func golden(t *testing.T, name string, got []byte) {
 
 // stream is an open watch over a real connection.
 type stream struct {
-	t      *testing.T
+	t      testing.TB
 	resp   *http.Response
 	lines  *bufio.Scanner
 	cancel context.CancelFunc

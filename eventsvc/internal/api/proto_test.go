@@ -17,7 +17,7 @@ type message interface {
 
 const magic = "k8s\x00"
 
-func wrap(t *testing.T, apiVersion, kind string, m message) string {
+func wrap(t testing.TB, apiVersion, kind string, m message) string {
 	t.Helper()
 	raw, err := m.Marshal()
 	if err != nil {
@@ -31,7 +31,7 @@ func wrap(t *testing.T, apiVersion, kind string, m message) string {
 }
 
 // unwrap returns the type of a body and decodes it.
-func unwrap(t *testing.T, body []byte, m message) runtime.TypeMeta {
+func unwrap(t testing.TB, body []byte, m message) runtime.TypeMeta {
 	t.Helper()
 	if len(body) < 4 || string(body[:4]) != magic {
 		t.Fatalf("no protobuf envelope: %.40q", body)
@@ -53,7 +53,7 @@ type protoList struct {
 	names []string
 }
 
-func (l *protoList) decode(t *testing.T, body []byte) {
+func (l *protoList) decode(t testing.TB, body []byte) {
 	t.Helper()
 	var core corev1.EventList
 	var events eventsv1.EventList

@@ -23,10 +23,10 @@ type refusal struct {
 	text                     string // the whole message; with a trailing * its beginning
 }
 
-func (w *world) refuses(cases []refusal) {
-	w.t.Helper()
+func (w *world) refuses(t *testing.T, cases []refusal) {
+	t.Helper()
 	for _, c := range cases {
-		w.t.Run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			w := *w
 			w.t = t
 			st := w.do(c.method, c.path, c.body, c.headers...).must(c.code).status()
@@ -47,7 +47,7 @@ func TestCreateRefuses(t *testing.T) {
 	w.create("taken")
 	invalid := metav1.StatusReasonInvalid
 	bad := metav1.StatusReasonBadRequest
-	w.refuses([]refusal{
+	w.refuses(t, []refusal{
 		{"exists", "POST", eventsPath, newEvent("taken"), nil, 409, metav1.StatusReasonAlreadyExists, `events.events.k8s.io "taken" already exists`},
 		{"exists in core", "POST", corePath, `{"metadata":{"name":"taken"},"involvedObject":{"namespace":"default"}}`, nil, 409, metav1.StatusReasonAlreadyExists, `events "taken" already exists`},
 		{"exists, dry run", "POST", eventsPath + "?dryRun=All", newEvent("taken"), nil, 409, metav1.StatusReasonAlreadyExists, `events.events.k8s.io "taken" already exists`},
@@ -187,7 +187,7 @@ func TestUpdate(t *testing.T) {
 	meta := func(more string) string { return `"metadata":{"name":"a"` + more + `}` }
 	conflict, bad := metav1.StatusReasonConflict, metav1.StatusReasonBadRequest
 	modified := `Operation cannot be fulfilled on events.events.k8s.io "a": the object has been modified; please apply your changes to the latest version and try again`
-	w.refuses([]refusal{
+	w.refuses(t, []refusal{
 		{"other version", "PUT", eventsPath + "/a", newEvent("a", meta(`,"resourceVersion":"1"`)), nil, 409, conflict, modified},
 		{"no version", "PUT", eventsPath + "/a", newEvent("a", meta(`,"resourceVersion":"x"`)), nil, 400, bad, `invalid resource version: *`},
 		{"other uid", "PUT", eventsPath + "/a", newEvent("a", meta(`,"uid":"zzz"`)), nil, 409, conflict, `Operation cannot be fulfilled on events.events.k8s.io "a": Precondition failed: UID in precondition: zzz, UID in object meta: ` + uid},
@@ -250,7 +250,7 @@ func TestPatch(t *testing.T) {
 	unknown := "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, " +
 		"application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
 	path := eventsPath + "/a"
-	w.refuses([]refusal{
+	w.refuses(t, []refusal{
 		{"missing", "PATCH", eventsPath + "/none", `{}`, of(mergePatch), 404, metav1.StatusReasonNotFound, `events.events.k8s.io "none" not found`},
 		{"plain JSON", "PATCH", path, `{}`, of("application/json"), 415, metav1.StatusReasonUnsupportedMediaType, unknown},
 		{"no type", "PATCH", path, `{}`, nil, 415, metav1.StatusReasonUnsupportedMediaType, unknown},
@@ -272,7 +272,7 @@ func TestDelete(t *testing.T) {
 	uid := w.do("GET", eventsPath+"/a", "").must(200).at("metadata.uid").(string)
 	conflict, invalid := metav1.StatusReasonConflict, metav1.StatusReasonInvalid
 	path := eventsPath + "/a"
-	w.refuses([]refusal{
+	w.refuses(t, []refusal{
 		{"missing", "DELETE", eventsPath + "/none", "", nil, 404, metav1.StatusReasonNotFound, `events.events.k8s.io "none" not found`},
 		{"uid", "DELETE", path, `{"preconditions":{"uid":"zzz"}}`, nil, 409, conflict, `Operation cannot be fulfilled on Event "a": the UID in the precondition (zzz) does not match the UID in record (` + uid + `). The object might have been deleted and then recreated`},
 		{"version", "DELETE", path, `{"preconditions":{"resourceVersion":"1"}}`, nil, 409, conflict, `Operation cannot be fulfilled on Event "a": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (` + rv + `). The object might have been modified`},
@@ -335,7 +335,7 @@ func TestDeleteCollection(t *testing.T) {
 	w.do("DELETE", eventsPath+"?limit=1&continue="+page.at("metadata.continue").(string), "").must(200)
 	equal(t, w.do("GET", eventsPath, "").must(200).names(), []string{"d", "e"})
 
-	w.refuses([]refusal{
+	w.refuses(t, []refusal{
 		{"uid", "DELETE", eventsPath, `{"preconditions":{"uid":"zzz"}}`, nil, 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on Event *`},
 		{"initial events", "DELETE", eventsPath + "?sendInitialEvents=true", "", nil, 422, metav1.StatusReasonInvalid, `ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list`},
 		{"option", "DELETE", eventsPath, `{"ignoreStoreReadErrorWithClusterBreakingPotential":true}`, nil, 422, metav1.StatusReasonInvalid, `DeleteOptions.meta.k8s.io "" is invalid: ignoreStoreReadErrorWithClusterBreakingPotential: *`},
