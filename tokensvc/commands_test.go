@@ -213,7 +213,7 @@ func TestKeyCommands(t *testing.T) {
 		token, _ := askToken(t, r, demoForm)
 		after, _ = verified(t, r, token)
 	}
-	if diff := cmp.Diff([]string{"retiring", "signing"}, states("list")); diff != "" {
+	if diff := cmp.Diff([]string{"retiring", "signing"}, states("inspect")); diff != "" {
 		t.Errorf("after the change (-want +got):\n%s", diff)
 	}
 	old := time.Now().Add(-24 * time.Hour).UTC().Format(keyring.TimeLayout)
@@ -230,7 +230,7 @@ func TestKeyCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"gone", "signing"}, states("list")); diff != "" {
+	if diff := cmp.Diff([]string{"gone", "signing"}, states("inspect")); diff != "" {
 		t.Errorf("a day later (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"signing", "pending"}, states("rotate")); diff != "" {

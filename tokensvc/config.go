@@ -53,6 +53,21 @@ type serve struct {
 	proxies []netip.Prefix // of TrustedProxy
 }
 
+// Help is shown below the settings.
+func (*serve) Help() string {
+	return `A clients file, for demonstrations:
+
+    tokensvc --clients-file clients.yaml
+    curl http://127.0.0.1:9000/oauth2/token -d grant_type=client_credentials -d client_id=demo -d client_secret=demo-secret
+
+Clients in PostgreSQL, behind a proxy that terminates TLS, with keys that replicas share:
+
+    tokensvc --listen-http :9000 --public-url https://tokens.example.com --trusted-proxy 10.0.0.0/8 \
+        --database-dsn-file /run/secrets/dsn --signing-key /keys
+
+SIGHUP reads clients file and key files again at once, SIGUSR1 replaces a key made in memory.`
+}
+
 // complete fills in what follows from other settings and refuses what contradicts itself.
 func (s *serve) complete() error {
 	for _, check := range []func() error{s.completeClients, s.completeURLs, s.checkTLS, s.checkTokens, s.parseProxies} {

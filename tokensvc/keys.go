@@ -12,8 +12,8 @@ import (
 
 // keys has the commands for signing keys in files.
 type keys struct {
-	List   keysList   `cmd:"" help:"Show the keys and where each is in its life."`
-	Rotate keysRotate `cmd:"" help:"Add a key that signs once everybody has had time to learn about it, and delete keys that are gone."`
+	Inspect keysInspect `cmd:"" help:"Show the keys and where each is in its life."`
+	Rotate  keysRotate  `cmd:"" help:"Add a key that signs once everybody has had time to learn about it, and delete keys that are gone."`
 }
 
 // Help is shown below the commands.
@@ -36,13 +36,13 @@ func (f keyFolder) config() keyring.Config {
 	return keyring.Config{MaxAge: f.JwksMaxAge, Lifetime: f.TokenLifetime, Format: keyring.Format{Thumbprint: f.KeyID == "thumbprint"}}
 }
 
-// keysList has the settings of the command of that name.
-type keysList struct {
+// keysInspect has the settings of the command of that name.
+type keysInspect struct {
 	keyFolder `embed:""`
 }
 
 // Run prints a table of the keys.
-func (k *keysList) Run(std stdio) error { return k.print(std) }
+func (k *keysInspect) Run(std stdio) error { return k.print(std) }
 
 func (f keyFolder) print(std stdio) error {
 	list, err := keyring.Inspect(f.SigningKey, f.config())

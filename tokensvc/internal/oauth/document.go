@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,7 +13,7 @@ import (
 func writeDocument(c echo.Context, body []byte, etag string, maxAge time.Duration) error {
 	h := c.Response().Header()
 	h.Set("ETag", etag)
-	h.Set(echo.HeaderCacheControl, fmt.Sprintf("public, max-age=%d", int(maxAge/time.Second)))
+	h.Set(echo.HeaderCacheControl, "public, max-age="+strconv.Itoa(int(maxAge/time.Second)))
 	h.Set(echo.HeaderAccessControlAllowOrigin, "*") // public by nature
 	if matchesETag(c.Request().Header.Values("If-None-Match"), etag) {
 		return c.NoContent(http.StatusNotModified)
