@@ -1,6 +1,9 @@
 package store
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"iter"
+)
 
 // Field returns the text of a selectable field, "" if it is not set. The
 // result shares memory with the attributes.
@@ -15,13 +18,37 @@ func (a Attributes) Field(f Field) []byte {
 	}
 }
 
+// Fields goes over all fields with their texts.
+func (a Attributes) Fields() iter.Seq2[Field, []byte] {
+	return func(yield func(Field, []byte) bool) {
+		rest := []byte(a)
+		for f := range NumFields {
+			var text []byte
+			if text, rest = cutText(rest); !yield(f, text) {
+				return
+			}
+		}
+	}
+}
+
+// Labels goes over all labels with their values.
+func (a Attributes) Labels() iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		rest, n := a.labels()
+		for range n {
+			var k, v []byte
+			k, rest = cutText(rest)
+			v, rest = cutText(rest)
+			if !yield(k, v) {
+				return
+			}
+		}
+	}
+}
+
 // Label returns the value of a label and whether it is set.
 func (a Attributes) Label(key string) ([]byte, bool) {
-	rest, n := a.labels()
-	for range n {
-		var k, v []byte
-		k, rest = cutText(rest)
-		v, rest = cutText(rest)
+	for k, v := range a.Labels() {
 		if string(k) == key {
 			return v, true
 		}

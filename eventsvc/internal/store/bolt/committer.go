@@ -239,6 +239,13 @@ func (db *DB) store(batch []*write) error {
 		return err
 	}
 	head.records.Add(int64(len(c.buf)))
+	t.active.postings.mu.Lock()
+	for i := range c.changes {
+		if v := c.changes[i].current; v != nil {
+			t.active.postings.add(v.Revision, v.Attributes)
+		}
+	}
+	t.active.postings.mu.Unlock()
 	for i := range c.changes {
 		ch := &c.changes[i]
 		t.active.put(ch.key.String(), newPointer(ch.revision, ch.kind == deleted))

@@ -76,6 +76,7 @@ type DB struct {
 	horizon  atomic.Uint64 // states from this revision on can be read
 	clock    *clock
 	live     liveCount
+	found    found
 	dead     deadBytes
 	sealed   atomic.Int64  // bytes of the files other than the head
 	urgent   chan struct{} // told that maintenance should not wait

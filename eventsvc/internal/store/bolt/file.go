@@ -21,9 +21,10 @@ const (
 
 // The buckets of a file, and the entries of its meta bucket.
 const (
-	bucketMeta = "meta" // all files
-	bucketKeys = "keys" // index: key → pointer to its newest version
-	bucketLog  = "log"  // segment: revision → record
+	bucketMeta  = "meta"  // all files
+	bucketKeys  = "keys"  // index: key → pointer to its newest version
+	bucketTerms = "terms" // index: term and last revision → run of revisions
+	bucketLog   = "log"   // segment: revision → record
 
 	metaFormat  = "format"  // magic, a blank, version in decimal
 	metaStore   = "store"   // random id, equal in all files of one store

@@ -34,7 +34,7 @@ const (
 func openIndex(dir string, newID func() []byte) (*index, error) {
 	path := filepath.Join(dir, indexName)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if err := createFile(path, 0, []string{bucketKeys}, map[string][]byte{metaStore: newID()}); err != nil {
+		if err := createFile(path, 0, []string{bucketKeys, bucketTerms}, map[string][]byte{metaStore: newID()}); err != nil {
 			return nil, err
 		}
 	}
@@ -58,6 +58,10 @@ func openIndex(dir string, newID func() []byte) (*index, error) {
 
 func (x *index) view(f func(*bbolt.Tx) error) error {
 	return viewFile(x.db, f)
+}
+
+func (x *index) update(f func(*bbolt.Tx) error) error {
+	return guard(func() error { return x.db.Update(f) })
 }
 
 func (x *index) storeID() (id []byte, err error) {
@@ -102,9 +106,12 @@ func getPointer(keys *bbolt.Bucket, key []byte) (p pointer, ok bool, err error) 
 // transactions of bounded size. Deletions that no readable state needs any
 // more, those up to the horizon, take their key out of the index.
 func (x *index) merge(m *memtable, horizon uint64) error {
+	if err := x.mergeTerms(m); err != nil {
+		return fmt.Errorf("merging into %s: %w", x.path, err)
+	}
 	node := m.head.next[0].Load()
 	for node != nil {
-		err := x.db.Update(func(tx *bbolt.Tx) error {
+		err := x.update(func(tx *bbolt.Tx) error {
 			keys := tx.Bucket([]byte(bucketKeys))
 			for n := 0; n < mergeChunk && node != nil; n++ {
 				p := pointer(node.value.Load())

@@ -32,6 +32,8 @@ type memtable struct {
 	size int    // entries; the writer's
 	last uint64 // newest revision; the writer's until the table is frozen
 	live []byte // for metaLive, once frozen
+
+	postings postings
 }
 
 type memnode struct {
@@ -41,7 +43,10 @@ type memnode struct {
 }
 
 func newMemtable() *memtable {
-	return &memtable{head: memnode{next: make([]atomic.Pointer[memnode], memtableHeight)}}
+	return &memtable{
+		head:     memnode{next: make([]atomic.Pointer[memnode], memtableHeight)},
+		postings: postings{of: map[term][]uint64{}},
+	}
 }
 
 // seek returns the first node whose key is not less than key. With before it

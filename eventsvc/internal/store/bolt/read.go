@@ -100,7 +100,7 @@ func (db *DB) List(ctx context.Context, q store.Query) (store.Page, error) {
 	if err := db.held(page.Revision); err != nil {
 		return store.Page{}, err
 	}
-	l := &lister{tables: db.tables.Load(), query: &q, page: &page}
+	l := &lister{db: db, tables: db.tables.Load(), query: &q, page: &page}
 	err := db.index.view(func(tx *bbolt.Tx) error {
 		return db.readLog(func(r *logReader) error {
 			page.Records, page.More, l.bytes, l.slab = nil, false, 0, nil
@@ -132,6 +132,7 @@ func (db *DB) held(revision uint64) error {
 
 // A lister fills one page.
 type lister struct {
+	db     *DB
 	tables *tables
 	query  *store.Query
 	page   *store.Page
@@ -143,6 +144,9 @@ type lister struct {
 func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 	l.log = r
 	q, page := l.query, l.page
+	if ok, err := l.find(ctx, tx); ok || err != nil {
+		return err
+	}
 	from, prefix := keyRange(q)
 	keys := newKeyIterator(l.tables, tx, from, prefix)
 	var passed, last []byte // keys: looked at, and with a version to show
@@ -198,10 +202,7 @@ func (l *lister) add(key []byte, e *entry) error {
 	if !bytes.Equal(e.key, key) {
 		return &store.CorruptError{Revision: e.revision, Reason: "the index leads to it for " + string(key)}
 	}
-	if l.query.Name != "" && l.query.Name != string(key[e.namespace+1:]) {
-		return nil
-	}
-	if l.query.Selector != nil && !l.query.Selector.Matches(e.storeKey(), e.attributes) {
+	if !l.wants(e) {
 		return nil
 	}
 	size := len(e.attributes) + len(e.value)

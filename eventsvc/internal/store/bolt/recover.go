@@ -121,6 +121,7 @@ func (db *DB) replay(log *logReader, t *tables, keys *bbolt.Bucket, e *entry) er
 	if e.kind != deleted {
 		db.live.events.Add(1)
 		db.live.bytes.Add(e.size())
+		t.active.postings.add(e.revision, e.attributes)
 	}
 	t.active.put(string(e.key), newPointer(e.revision, e.kind == deleted))
 	return nil

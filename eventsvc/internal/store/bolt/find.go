@@ -1,0 +1,188 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// A selector is answered from the terms if so few versions have them; beyond
+// that, going over all keys is as fast.
+const (
+	findShare = 8       // one in so many
+	findCache = 4       // lists that are remembered for their next page
+	findMost  = 1 << 18 // entries of a list that is remembered
+)
+
+// A match is a version that a query has found, without its value.
+type match struct {
+	key      string
+	revision uint64
+}
+
+// found remembers the whole result of the last queries, for their next pages.
+// The state of a revision does not change, so that nothing in it gets stale.
+type found struct {
+	mu    sync.Mutex
+	lists []foundList // the newest last
+}
+
+type foundList struct {
+	query   string
+	matches []match
+}
+
+func (f *found) get(query string) ([]match, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.lists {
+		if l.query == query {
+			return l.matches, true
+		}
+	}
+	return nil, false
+}
+
+func (f *found) put(query string, matches []match) {
+	if len(matches) > findMost {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.lists) == findCache {
+		f.lists = slices.Delete(f.lists, 0, 1)
+	}
+	f.lists = append(f.lists, foundList{query, matches})
+}
+
+// queryText is equal for queries that differ in nothing but their page.
+func queryText(q *store.Query, revision uint64) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %q %q", revision, q.Namespace, q.Name)
+	for _, f := range q.Selector.Fields {
+		fmt.Fprintf(&b, " %d %v %q", f.Field, f.Not, f.Value)
+	}
+	for i := range q.Selector.Labels {
+		fmt.Fprintf(&b, " %s", &q.Selector.Labels[i])
+	}
+	return b.String()
+}
+
+// find fills the page by way of the terms. It reports false if the selector
+// asks for nothing that has a term, or for too much.
+func (l *lister) find(ctx context.Context, tx *bbolt.Tx) (bool, error) {
+	if l.query.Selector == nil || l.query.Count {
+		return false, nil
+	}
+	text := queryText(l.query, l.page.Revision)
+	matches, ok := l.db.found.get(text)
+	if !ok {
+		terms := tx.Bucket([]byte(bucketTerms))
+		var best []term
+		fewest := int(l.db.live.events.Load())/findShare + 1
+		for _, any := range alternatives(l.query.Selector) {
+			if n := l.tables.countTerms(terms, any); n < fewest {
+				best, fewest = any, n
+				ok = true
+			}
+		}
+		if !ok {
+			return false, nil
+		}
+		var err error
+		if matches, err = l.matches(ctx, tx, best); err != nil {
+			return false, err
+		}
+		if l.query.Limit > 0 || fewest > findMost/64 {
+			l.db.found.put(text, matches)
+		}
+	}
+	return true, l.fill(matches)
+}
+
+// matches returns all versions with one of the terms that the query asks for,
+// in order of their keys.
+func (l *lister) matches(ctx context.Context, tx *bbolt.Tx, any []term) (ms []match, err error) {
+	revisions, err := l.tables.withTerms(tx.Bucket([]byte(bucketTerms)), any)
+	if err != nil {
+		return nil, err
+	}
+	keys := tx.Bucket([]byte(bucketKeys))
+	for i, revision := range revisions {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if revision > l.page.Revision {
+			break
+		}
+		e, err := l.log.get(revision)
+		if err == errGone { //nolint:errorlint // as get returns it: dead and compacted away
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !l.wants(&e) {
+			continue
+		}
+		key := string(e.key)
+		p, ok, err := l.tables.newest(keys, []byte(key))
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if p.revision() != revision {
+			now, there, err := l.version(p)
+			if err != nil || !there || now.revision != revision {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
+		ms = append(ms, match{key, revision})
+	}
+	slices.SortFunc(ms, func(a, b match) int { return strings.Compare(a.key, b.key) })
+	return ms, nil
+}
+
+func (l *lister) fill(matches []match) error {
+	from, _ := keyRange(l.query)
+	at, _ := slices.BinarySearchFunc(matches, from, func(m match, from string) int { return strings.Compare(m.key, from) })
+	last := ""
+	for ; at < len(matches); at++ {
+		if l.full() {
+			l.page.More = true
+			break
+		}
+		e, err := l.log.get(matches[at].revision)
+		if err != nil {
+			return err
+		}
+		if err := l.add([]byte(matches[at].key), &e); err != nil {
+			return err
+		}
+		last = matches[at].key
+	}
+	if last != "" {
+		l.page.Last = keyOf([]byte(last))
+	}
+	return nil
+}
+
+// wants reports whether a version matches everything but the page of a query.
+func (l *lister) wants(e *entry) bool {
+	q := l.query
+	return (q.Namespace == "" || q.Namespace == string(e.key[:e.namespace])) &&
+		(q.Name == "" || bytes.Equal(e.key[e.namespace+1:], []byte(q.Name))) &&
+		(q.Selector == nil || q.Selector.Matches(e.storeKey(), e.attributes))
+}

@@ -1,0 +1,109 @@
+package bolt_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// What the terms find is what going over everything finds: by all kinds of
+// selectors, at old revisions, in pages, from memtables and from the index.
+func TestSelectorsFindTheSame(t *testing.T) {
+	t.Parallel()
+	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, MemtableLimit: 700}
+	db := open(t, o)
+	defer func() { closeDB(t, db) }()
+	rnd := rand.New(rand.NewPCG(1, 2))
+	draft := func(i int) store.Draft {
+		return store.Draft{Value: fmt.Appendf(nil, "value %d", i), Attributes: store.NewAttributes([store.NumFields]string{
+			store.Reason: fmt.Sprintf("R%d", rnd.IntN(40)), store.Type: []string{"Normal", "Warning"}[rnd.IntN(2)],
+			store.RegardingUID: fmt.Sprintf("uid-%d", rnd.IntN(300)),
+		}, map[string]string{"app": fmt.Sprintf("a%d", rnd.IntN(60)), "odd": ""})}
+	}
+	drafts := make([]store.Draft, 3000)
+	for i := range drafts {
+		drafts[i] = draft(i)
+	}
+	parallel(2000, func(i int) {
+		k := store.Key{Namespace: fmt.Sprintf("ns%d", i%3), Name: key(i).Name}
+		if _, err := db.Create(t.Context(), k, drafts[i]); err != nil {
+			t.Error(err)
+		}
+	})
+	old := db.Revision()
+	for i := range 1000 {
+		k := store.Key{Namespace: fmt.Sprintf("ns%d", i%3), Name: key(i).Name}
+		_, err := db.Update(t.Context(), k, func(*store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Op(1 + i%2), Draft: drafts[2000+i]}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, revision := range []uint64{old, old + 500, db.Revision()} {
+		compareSelectors(t, db, revision)
+	}
+	closeDB(t, db)
+	db = open(t, o)
+	compareSelectors(t, db, old+500)
+	check(t, db)
+}
+
+func compareSelectors(t *testing.T, db *bolt.DB, revision uint64) {
+	t.Helper()
+	everything := listed(t, db, store.Query{Revision: revision})
+	for _, text := range []string{"", "app=a7", "app in (a1,a2,nothing)", "app=a7,odd", "app!=a7", "odd=,app=a9", "none=1"} {
+		for _, fields := range [][]store.FieldRequirement{
+			nil,
+			{{Field: store.Reason, Value: "R7"}},
+			{{Field: store.RegardingUID, Value: "uid-17"}},
+			{{Field: store.Reason, Value: "R7"}, {Field: store.Type, Value: "Normal", Not: true}},
+			{{Field: store.Reason, Value: "R7"}, {Field: store.FieldNamespace, Value: "ns1"}},
+			{{Field: store.Reason, Value: ""}},
+		} {
+			reqs, err := labels.ParseToRequirements(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := store.Query{Revision: revision, Selector: &store.Selector{Fields: fields, Labels: reqs}}
+			for _, q.Namespace = range []string{"", "ns2"} {
+				var want []string
+				for _, r := range everything {
+					if (q.Namespace == "" || q.Namespace == r.Namespace) && q.Selector.Matches(r.Key, r.Attributes) {
+						want = append(want, fmt.Sprint(r.Key, r.Revision, string(r.Value)))
+					}
+				}
+				for _, q.Limit = range []int{0, 7} {
+					var got []string
+					for _, r := range listed(t, db, q) {
+						got = append(got, fmt.Sprint(r.Key, r.Revision, string(r.Value)))
+					}
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("%q %v in %q at %d: %s", text, fields, q.Namespace, revision, diff)
+					}
+				}
+			}
+		}
+	}
+}
+
+func listed(t *testing.T, db *bolt.DB, q store.Query) (all []store.Record) {
+	t.Helper()
+	for {
+		page, err := db.List(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, page.Records...)
+		if !page.More {
+			return all
+		}
+		q.After = page.Last
+	}
+}

@@ -1,0 +1,210 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+
+	"go.etcd.io/bbolt"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// A term stands for one thing that a selector can ask for: a field with a
+// value, or a label with one. It is a hash; what is found by it is looked at
+// again, so that two things with one hash cost time and nothing else.
+type term uint64
+
+func fieldTerm(f store.Field, value []byte) term {
+	return hashText(hashText(fnvBasis, []byte{byte(f)}), value)
+}
+
+func labelTerm(key, value []byte) term {
+	return hashText(hashText(hashText(hashText(fnvBasis, []byte{0xff}), key), []byte{0}), value)
+}
+
+// FNV-1a with 64 bits. It is part of the file format.
+const (
+	fnvBasis term = 0xcbf29ce484222325
+	fnvPrime      = 0x100000001b3
+)
+
+func hashText(h term, text []byte) term {
+	for _, b := range text {
+		h = (h ^ term(b)) * fnvPrime
+	}
+	return h
+}
+
+// eachTerm calls f with the terms of a version. Empty fields have none.
+func eachTerm(a store.Attributes, f func(term)) {
+	for field, value := range a.Fields() {
+		if len(value) > 0 {
+			f(fieldTerm(field, value))
+		}
+	}
+	for key, value := range a.Labels() {
+		f(labelTerm(key, value))
+	}
+}
+
+// alternatives returns the terms of which a version has one if it meets a
+// requirement of the selector: for each requirement that terms can answer.
+func alternatives(s *store.Selector) (all [][]term) {
+	for _, r := range s.Fields {
+		if !r.Not && r.Value != "" && r.Field < store.NumFields {
+			all = append(all, []term{fieldTerm(r.Field, []byte(r.Value))})
+		}
+	}
+	for i := range s.Labels {
+		r := &s.Labels[i]
+		switch r.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			var ts []term
+			for _, v := range r.ValuesUnsorted() {
+				ts = append(ts, labelTerm([]byte(r.Key()), []byte(v)))
+			}
+			all = append(all, ts)
+		}
+	}
+	return all
+}
+
+// postings are the revisions that have each term, for a memtable. The committer
+// adds to them while readers look.
+type postings struct {
+	mu sync.RWMutex
+	of map[term][]uint64
+}
+
+func (p *postings) add(revision uint64, a store.Attributes) {
+	eachTerm(a, func(t term) { p.of[t] = append(p.of[t], revision) })
+}
+
+func (p *postings) count(t term) int {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.of[t])
+}
+
+func (p *postings) appendTo(dst []uint64, t term) []uint64 {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return append(dst, p.of[t]...)
+}
+
+// In the terms bucket of the index every merge leaves a run for each of its
+// terms. Its key is the term and the last revision of the run; its value how
+// many revisions there are, the differences between them, and a CRC32C:
+//
+//	key: term 8 | last revision 8
+//	value: number (uvarint) | differences (uvarints) | CRC32C 4
+func appendRun(dst []byte, t term, revisions []uint64) []byte {
+	start := len(dst)
+	dst = binary.AppendUvarint(dst, uint64(len(revisions)))
+	last := uint64(0)
+	for _, r := range revisions {
+		dst = binary.AppendUvarint(dst, r-last)
+		last = r
+	}
+	return be.AppendUint32(dst, castagnoli(uint64(t), dst[start:]))
+}
+
+func runKey(t term, last uint64) []byte {
+	return be.AppendUint64(be.AppendUint64(nil, uint64(t)), last)
+}
+
+func runCount(run []byte) int {
+	n, _ := binary.Uvarint(run)
+	return int(n)
+}
+
+func parseRun(dst []uint64, t term, run []byte) ([]uint64, error) {
+	if len(run) < 5 || be.Uint32(run[len(run)-4:]) != castagnoli(uint64(t), run[:len(run)-4]) {
+		return nil, fmt.Errorf("index: a run of term %x: %w", uint64(t), errDamaged)
+	}
+	n, size := binary.Uvarint(run)
+	run = run[size:]
+	last := uint64(0)
+	for range n {
+		d, size := binary.Uvarint(run)
+		run = run[size:]
+		last += d
+		dst = append(dst, last)
+	}
+	return dst, nil
+}
+
+// eachRun calls f with the runs of a term.
+func eachRun(terms *bbolt.Bucket, t term, f func(run []byte) error) error {
+	prefix := be.AppendUint64(nil, uint64(t))
+	c := terms.Cursor()
+	for k, v := c.Seek(prefix); len(k) == 16 && string(k[:8]) == string(prefix); k, v = c.Next() {
+		if err := f(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countTerms returns how many versions have one of the terms.
+func (t *tables) countTerms(terms *bbolt.Bucket, any []term) (n int) {
+	for _, one := range any {
+		for _, m := range []*memtable{t.active, t.frozen} {
+			if m != nil {
+				n += m.postings.count(one)
+			}
+		}
+		_ = eachRun(terms, one, func(run []byte) error { n += runCount(run); return nil })
+	}
+	return n
+}
+
+// withTerms returns the revisions of the versions that have one of the terms,
+// in order.
+func (t *tables) withTerms(terms *bbolt.Bucket, any []term) (revisions []uint64, err error) {
+	for _, one := range any {
+		err := eachRun(terms, one, func(run []byte) (err error) {
+			revisions, err = parseRun(revisions, one, run)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range []*memtable{t.frozen, t.active} {
+			if m != nil {
+				revisions = m.postings.appendTo(revisions, one)
+			}
+		}
+	}
+	slices.Sort(revisions)
+	return slices.Compact(revisions), nil
+}
+
+// mergeTerms leaves a run for each term of a frozen memtable, in transactions
+// of bounded size.
+func (x *index) mergeTerms(m *memtable) error {
+	all := make([]term, 0, len(m.postings.of))
+	for t := range m.postings.of {
+		all = append(all, t)
+	}
+	slices.Sort(all)
+	for chunk := range slices.Chunk(all, mergeChunk) {
+		err := x.update(func(tx *bbolt.Tx) error {
+			b := tx.Bucket([]byte(bucketTerms))
+			for _, t := range chunk {
+				revisions := m.postings.of[t]
+				if err := b.Put(runKey(t, revisions[len(revisions)-1]), appendRun(nil, t, revisions)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
