@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
 )
 
 // Self-subject reviews tell a caller who it is and what it may do: kubectl auth
-// whoami and can-i. Every authenticated caller may do all that is served.
+// whoami and can-i.
 
 // reviewGroups are the groups of the reviews, as discovery shows them.
 func reviewGroups() []apiGroup {
@@ -91,52 +92,105 @@ func userInfo(r *http.Request) authenticationv1.UserInfo {
 	return authenticationv1.UserInfo{Username: caller.Subject, Groups: []string{"system:authenticated"}, Extra: extra}
 }
 
-// canI answers whether the caller may do one thing.
+// canI answers whether the caller may do one thing, and by which rule.
 func (s *Server) canI(c echo.Context) error {
 	r := &authorizationv1.SelfSubjectAccessReview{}
 	return s.review(c, r, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), func() {
-		r.Status = s.decide(r.Spec)
+		r.Status = s.decide(c.Request(), r.Spec)
 	})
 }
 
-// decide tells whether something is allowed. Nothing is denied to who has a
-// good token, but not everything is there.
-func (s *Server) decide(spec authorizationv1.SelfSubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
-	allowed := authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: "every authenticated caller may do everything"}
+// decide tells whether something is served and allowed.
+func (s *Server) decide(r *http.Request, spec authorizationv1.SelfSubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 	switch {
 	case spec.NonResourceAttributes != nil:
 		if slices.Contains([]string{"get", "*"}, spec.NonResourceAttributes.Verb) {
-			return allowed
+			return authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: "every authenticated caller may read the server's description"}
 		}
 		return authorizationv1.SubjectAccessReviewStatus{Reason: "paths that are no resources can only be read"}
-	case spec.ResourceAttributes != nil:
-		a := spec.ResourceAttributes
-		for _, g := range s.groups() {
-			for _, r := range g.resources {
-				if (a.Group == g.Group || a.Group == "*") && (a.Version == g.Version || a.Version == "" || a.Version == "*") &&
-					(a.Resource == r.Name || a.Resource == "*") && a.Subresource == "" &&
-					(a.Verb == "*" || slices.Contains(r.Verbs, a.Verb)) {
-					return allowed
-				}
-			}
-		}
+	case spec.ResourceAttributes != nil && s.serves(spec.ResourceAttributes):
+		return s.decideResource(r, spec.ResourceAttributes)
 	}
 	return authorizationv1.SubjectAccessReviewStatus{Reason: "this server does not serve that"}
 }
 
-// whatCanI answers with everything that the caller may do.
+// serves tells whether a resource is there and knows the verb.
+func (s *Server) serves(a *authorizationv1.ResourceAttributes) bool {
+	for _, g := range s.groups() {
+		for _, r := range g.resources {
+			if (a.Group == g.Group || a.Group == "*") && (a.Version == g.Version || a.Version == "" || a.Version == "*") &&
+				(a.Resource == r.Name || a.Resource == "*") && a.Subresource == "" &&
+				(a.Verb == "*" || slices.Contains(r.Verbs, a.Verb)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// decideResource asks the policy. The right on a namespace is that on its
+// events; reviews are for everybody.
+func (s *Server) decideResource(r *http.Request, a *authorizationv1.ResourceAttributes) authorizationv1.SubjectAccessReviewStatus {
+	namespace := a.Namespace
+	switch a.Resource {
+	case "events", "*":
+	case namespacesResource.Resource:
+		namespace = a.Name
+	default:
+		return authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: "every authenticated caller may ask about itself"}
+	}
+	caller, ok := bearer.FromContext(r.Context())
+	verb, err := policy.ParseVerb(a.Verb)
+	if !ok || err != nil {
+		return authorizationv1.SubjectAccessReviewStatus{Reason: "this server does not serve that"}
+	}
+	d := s.Policy().Decide(caller, verb, namespace)
+	return authorizationv1.SubjectAccessReviewStatus{Allowed: d.Allowed, Reason: d.Rule}
+}
+
+// whatCanI answers with everything that the caller may do in a namespace.
 func (s *Server) whatCanI(c echo.Context) error {
 	r := &authorizationv1.SelfSubjectRulesReview{}
 	return s.review(c, r, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"), func() {
 		r.Status = authorizationv1.SubjectRulesReviewStatus{
+			ResourceRules:    s.resourceRules(c.Request(), r.Spec.Namespace),
 			NonResourceRules: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"*"}}},
 		}
-		for _, g := range s.groups() {
-			for _, resource := range g.resources {
-				r.Status.ResourceRules = append(r.Status.ResourceRules, authorizationv1.ResourceRule{
-					Verbs: resource.Verbs, APIGroups: []string{g.Group}, Resources: []string{resource.Name},
+	})
+}
+
+// resourceRules are what the caller may do with each resource in a namespace.
+func (s *Server) resourceRules(r *http.Request, namespace string) []authorizationv1.ResourceRule {
+	rules := []authorizationv1.ResourceRule{}
+	caller, ok := bearer.FromContext(r.Context())
+	if !ok {
+		return rules
+	}
+	held := s.Policy().Rules(caller)
+	in := func(namespace string) (allowed policy.Verb) {
+		for _, rule := range held {
+			if rule.Covers(namespace) {
+				allowed |= rule.Verbs
+			}
+		}
+		return allowed
+	}
+	allowed := map[string]policy.Verb{ // those of other resources are for everybody
+		"events":                    in(namespace),
+		namespacesResource.Resource: in(namespace)&policy.Get | in(policy.AllNamespaces),
+	}
+	for _, g := range s.groups() {
+		for _, resource := range g.resources {
+			verbs := slices.Clone(resource.Verbs)
+			if held, decided := allowed[resource.Name]; decided {
+				verbs = slices.DeleteFunc(verbs, func(verb string) bool { return !slices.Contains(held.Names(), verb) })
+			}
+			if len(verbs) > 0 {
+				rules = append(rules, authorizationv1.ResourceRule{
+					Verbs: verbs, APIGroups: []string{g.Group}, Resources: []string{resource.Name},
 				})
 			}
 		}
-	})
+	}
+	return rules
 }
