@@ -11,6 +11,7 @@ package main
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -59,7 +60,7 @@ func generate(file string) error {
 	}
 	document, err := exec.Command("go", "run", "./"+dir).Output()
 	if err != nil {
-		if exit, ok := err.(*exec.ExitError); ok {
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 			err = fmt.Errorf("%w\n%s", err, exit.Stderr)
 		}
 		return fmt.Errorf("second step: %w", err)

@@ -55,7 +55,7 @@ func ValidateCreate(v View, ev *eventsv1.Event, r Rules) field.ErrorList {
 	if v == EventsV1 {
 		errs = append(errs, validateStrict(ev, r)...)
 	}
-	if len(errs) > 0 {
+	if len(errs) > 0 || v == EventsV1 { // whose names are fit for more than URLs
 		return errs
 	}
 	return metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, validatePathName, field.NewPath("metadata"))
