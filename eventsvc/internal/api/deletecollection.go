@@ -49,14 +49,21 @@ func (r *resource) deleteCollection(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	first := *p
+	n, err := r.removePages(ctx, p, do)
+	if err != nil {
+		return err
+	}
 	if f.As != codec.None {
-		p.each = func(ctx context.Context, records []store.Record) error {
-			_, err := r.removeAll(ctx, records, do)
-			return err
-		}
+		*p = first // its version is fixed: this is the state before
 		return r.writeList(ctx, c, f, p)
 	}
-	return r.countDeleted(ctx, c, f, p, do)
+	return r.status(c, http.StatusOK, f, &metav1.Status{
+		Status:   metav1.StatusSuccess,
+		ListMeta: p.meta(),
+		Message:  fmt.Sprintf("deleted %d %s", n, r.groupResource),
+		Details:  &metav1.StatusDetails{Group: r.groupResource.Group, Kind: r.groupResource.Resource},
+	})
 }
 
 // collectionOptions reads what to delete and how. The query's resourceVersion
@@ -81,28 +88,20 @@ func (r *resource) collectionOptions(req *http.Request, q url.Values, body []byt
 	return lo, do, err
 }
 
-// countDeleted deletes page by page and answers with a Status.
-func (r *resource) countDeleted(ctx context.Context, c echo.Context, f codec.Format, p *pages, o *metav1.DeleteOptions) error {
-	total := 0
-	for {
+// removePages deletes page by page and returns how many events it deleted.
+func (r *resource) removePages(ctx context.Context, p *pages, o *metav1.DeleteOptions) (int, error) {
+	for total := 0; ; {
 		n, err := r.removeAll(ctx, p.page.Records, o)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		total += n
-		if p.done {
-			break
+		if total += n; p.done {
+			return total, nil
 		}
 		if err := p.next(ctx); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return r.status(c, http.StatusOK, f, &metav1.Status{
-		Status:   metav1.StatusSuccess,
-		ListMeta: p.meta(),
-		Message:  fmt.Sprintf("deleted %d %s", total, r.groupResource),
-		Details:  &metav1.StatusDetails{Group: r.groupResource.Group, Kind: r.groupResource.Resource},
-	})
 }
 
 // removeAll deletes what a page lists and returns how many that were. What is

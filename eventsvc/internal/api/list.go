@@ -16,9 +16,9 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// maxHeld is how many bytes of a list are kept between the pass that finds out
-// what its head says and the pass that writes it. Longer lists are read twice.
-const maxHeld = 4 << 20
+// maxHeld is how many bytes of a list are kept until it is known what its head
+// says. Longer lists are read twice.
+const maxHeld = 8 << 20
 
 // list answers with the events of a namespace or of all, or watches them.
 func (r *resource) list(c echo.Context) error { return r.listOrWatch(c, false) }
@@ -111,8 +111,6 @@ type pages struct {
 	token bool        // the list goes on from a continue token
 	page  store.Page  // the newest page; its Revision is that of the list
 	done  bool
-	// each, if set, is told of every page before it is written.
-	each func(context.Context, []store.Record) error
 }
 
 // pages starts a list: which version it shows, and where it begins
@@ -195,37 +193,41 @@ func (p *pages) meta() metav1.ListMeta {
 
 // readAhead reads what the head of a list depends on. Most lists are written
 // as they are read. But one with a limit says in its head where the next page
-// begins, and a protobuf one how long it is: these are read to their end first
-// and, if they are too long to be held, once more to be written. It returns
-// the records to write first; p goes on behind them.
-func (p *pages) readAhead(ctx context.Context, l *codec.List) ([]store.Record, metav1.ListMeta, error) {
-	if p.left < 0 && !l.NeedsMeasure() {
-		return p.page.Records, p.meta(), nil
+// begins, and a protobuf one how long it is: these are read to their end first,
+// and their items are kept in buf unless they are too many. It returns them;
+// the pages behind them are still to be read from p.
+func (p *pages) readAhead(ctx context.Context, l *codec.List, buf []byte) (items []byte, meta metav1.ListMeta, err error) {
+	if !l.NeedsMeasure() && (p.left < 0 || p.done) {
+		return buf, p.meta(), nil
 	}
 	start := *p // its version is fixed, so reading again gives the same
-	var held []store.Record
-	for size := 0; ; {
+	for kept := true; ; {
 		for i := range p.page.Records {
-			size += len(p.page.Records[i].Value)
+			rec := &p.page.Records[i]
 			if l.NeedsMeasure() {
-				if err := l.Measure(&p.page.Records[i]); err != nil {
-					return nil, metav1.ListMeta{}, p.r.errorFor(err, "")
+				if err := l.Measure(rec); err != nil {
+					return buf, meta, p.r.errorFor(err, "")
 				}
 			}
-		}
-		if size <= maxHeld {
-			held = append(held, p.page.Records...)
-		}
-		if p.done {
-			meta := p.meta()
-			if size > maxHeld {
-				*p = start
-				held = p.page.Records
+			if kept {
+				if buf, err = l.AppendItem(buf, rec); err != nil {
+					return buf, meta, p.r.errorFor(err, "")
+				}
+				kept = len(buf) <= maxHeld
 			}
-			return held, meta, nil
 		}
-		if err := p.next(ctx); err != nil {
-			return nil, metav1.ListMeta{}, err
+		switch {
+		case !p.done:
+			if err := p.next(ctx); err != nil {
+				return buf, meta, err
+			}
+		case kept:
+			meta, p.page.Records = p.meta(), nil
+			return buf, meta, nil
+		default:
+			meta, *p = p.meta(), start
+			l.Rewind()
+			return buf[:0], meta, nil
 		}
 	}
 }
@@ -233,23 +235,45 @@ func (p *pages) readAhead(ctx context.Context, l *codec.List) ([]store.Record, m
 // writeList answers with a list.
 func (r *resource) writeList(ctx context.Context, c echo.Context, f codec.Format, p *pages) error {
 	l := r.codec.NewList(f, r.view)
-	records, meta, err := p.readAhead(ctx, l)
+	ahead, buf := r.buffers.get(), r.buffers.get()
+	defer func() { r.buffers.put(ahead); r.buffers.put(buf) }()
+	items, meta, err := p.readAhead(ctx, l, *ahead)
+	*ahead = items
 	if err != nil {
 		return err
 	}
 	c.Response().Header()["Content-Type"] = []string{f.ContentType(false)}
-	buf := r.buffers.get()
-	defer r.buffers.put(buf)
 	w := r.newBody(c, http.StatusOK)
+	w.large = len(items) >= gzipFrom
 	w.buf = l.AppendHead(*buf, meta)
-	for {
-		if p.each != nil {
-			if err := p.each(ctx, records); err != nil {
+	if w.large {
+		if err := w.write(false); err != nil {
+			return err
+		}
+		for piece := range slices.Chunk(items, gzipFrom) {
+			if err := w.send(piece); err != nil {
 				return err
 			}
 		}
-		for i := range records {
-			if w.buf, err = l.AppendItem(w.buf, &records[i]); err != nil {
+	} else {
+		w.buf = append(w.buf, items...)
+	}
+	err = r.writeItems(ctx, w, l, p)
+	*buf = w.buf
+	if err != nil {
+		return err
+	}
+	w.buf = l.AppendTail(w.buf)
+	*buf = w.buf
+	return w.close()
+}
+
+// writeItems writes the events of the pages that are left.
+func (r *resource) writeItems(ctx context.Context, w *body, l *codec.List, p *pages) error {
+	for {
+		for i := range p.page.Records {
+			var err error
+			if w.buf, err = l.AppendItem(w.buf, &p.page.Records[i]); err != nil {
 				return r.errorFor(err, "")
 			}
 			if err := w.flush(); err != nil {
@@ -257,14 +281,10 @@ func (r *resource) writeList(ctx context.Context, c echo.Context, f codec.Format
 			}
 		}
 		if p.done {
-			break
+			return nil
 		}
 		if err := p.next(ctx); err != nil {
 			return err
 		}
-		records = p.page.Records
 	}
-	w.buf = l.AppendTail(w.buf)
-	*buf = w.buf
-	return w.close()
 }

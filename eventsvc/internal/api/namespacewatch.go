@@ -98,5 +98,5 @@ func (n *namespaceStream) send(t watch.EventType, ns *corev1.Namespace) error {
 func (n *namespaceStream) frame(t watch.EventType, ns *corev1.Namespace) error {
 	obj := namespaceForm(n.format, ns, metav1.ListMeta{ResourceVersion: ns.ResourceVersion}, !n.later)
 	n.later = true
-	return n.append(n.frames.AppendRuntime(n.out.buf, t, obj))
+	return n.append(n.frames.AppendRuntime(n.out.buffer(), t, obj))
 }

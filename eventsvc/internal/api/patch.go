@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 )
 

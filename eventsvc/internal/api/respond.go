@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -30,8 +29,6 @@ const (
 	gzipFrom = 128 << 10
 	// maxKept is the largest buffer that is kept for another request.
 	maxKept = 1 << 20
-	// slowReader is how long a client may take to accept one piece.
-	slowReader = 60 * time.Second
 )
 
 // buffers keeps byte slices and compressors for reuse.
@@ -158,15 +155,15 @@ func acceptsGzip(r *http.Request) bool {
 type body struct {
 	s      *Server
 	c      echo.Context
-	rc     *http.ResponseController
 	code   int
 	buf    []byte // what is not sent yet
+	large  bool   // there is more than a piece to come
 	zip    *gzip.Writer
 	opened bool
 }
 
 func (s *Server) newBody(c echo.Context, code int) *body {
-	return &body{s: s, c: c, rc: http.NewResponseController(c.Response().Writer), code: code}
+	return &body{s: s, c: c, code: code}
 }
 
 // flush sends what has gathered once it makes a piece.
@@ -182,15 +179,18 @@ func (b *body) write(whole bool) error {
 	if !b.opened {
 		b.open(whole)
 	}
-	// Best effort: a writer without deadlines is one of a test.
-	_ = b.rc.SetWriteDeadline(time.Now().Add(slowReader))
+	err := b.send(b.buf)
+	b.buf = b.buf[:0]
+	return err
+}
+
+func (b *body) send(piece []byte) error {
 	var err error
 	if b.zip != nil {
-		_, err = b.zip.Write(b.buf)
+		_, err = b.zip.Write(piece)
 	} else {
-		_, err = b.c.Response().Write(b.buf)
+		_, err = b.c.Response().Write(piece)
 	}
-	b.buf = b.buf[:0]
 	if err != nil {
 		return errClientGone
 	}
@@ -201,7 +201,7 @@ func (b *body) open(whole bool) {
 	b.opened = true
 	h := b.c.Response().Header()
 	switch {
-	case len(b.buf) >= gzipFrom && acceptsGzip(b.c.Request()):
+	case (b.large || len(b.buf) >= gzipFrom) && acceptsGzip(b.c.Request()):
 		h.Set("Content-Encoding", "gzip")
 		h.Add("Vary", "Accept-Encoding")
 		b.zip = b.s.buffers.compressor(b.c.Response())
@@ -213,12 +213,8 @@ func (b *body) open(whole bool) {
 
 // close sends the rest.
 func (b *body) close() error {
-	if err := b.write(!b.opened); err != nil {
+	if err := b.write(!b.opened); err != nil || b.zip == nil {
 		return err
-	}
-	_ = b.rc.SetWriteDeadline(time.Time{}) // the connection may serve other requests
-	if b.zip == nil {
-		return nil
 	}
 	err := b.zip.Close()
 	b.s.buffers.gzip.Put(b.zip)

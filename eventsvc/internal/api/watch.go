@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,10 +21,10 @@ import (
 func (r *resource) watch(c echo.Context, o metav1.ListOptions, sel event.Selection, f codec.Format) error {
 	s := r.newStream(c, f, r.codec.NewFrames(f, r.view), o.AllowWatchBookmarks)
 	s.deliver = func(_ context.Context, d store.Delivery) error {
-		return s.append(s.frames.AppendDelivery(s.out.buf, d))
+		return s.append(s.frames.AppendDelivery(s.out.buffer(), d))
 	}
 	s.bookmark = func(initialEnd bool) error {
-		return s.append(s.frames.AppendBookmark(s.out.buf, s.revision, initialEnd))
+		return s.append(s.frames.AppendBookmark(s.out.buffer(), s.revision, initialEnd))
 	}
 	var first *pages
 	return s.run(c, o, watched{
@@ -45,7 +44,7 @@ func (r *resource) watch(c echo.Context, o metav1.ListOptions, sel event.Selecti
 func (s *stream) records(ctx context.Context, p *pages) error {
 	for {
 		for i := range p.page.Records {
-			if err := s.append(s.frames.AppendInitial(s.out.buf, &p.page.Records[i])); err != nil {
+			if err := s.append(s.frames.AppendInitial(s.out.buffer(), &p.page.Records[i])); err != nil {
 				return err
 			}
 		}
@@ -81,7 +80,7 @@ type stream struct {
 }
 
 func (s *Server) newStream(c echo.Context, f codec.Format, frames *codec.Frames, bookmarks bool) *stream {
-	return &stream{Server: s, frames: frames, bookmarks: bookmarks, out: newFlusher(c, f.ContentType(true))}
+	return &stream{Server: s, frames: frames, bookmarks: bookmarks, out: s.newFlusher(c, f.ContentType(true))}
 }
 
 // run writes the stream until it ends. It returns an error only when nothing
@@ -217,13 +216,13 @@ func (s *stream) end(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, store.ErrClosed):
 		err = s.mark()
 	case errors.As(err, &expired):
-		err = s.append(s.frames.AppendError(s.out.buf, statusOf(apierrors.NewResourceExpired(textExpiredWatch))))
+		err = s.append(s.frames.AppendError(s.out.buffer(), statusOf(apierrors.NewResourceExpired(textExpiredWatch))))
 	default:
 		st := statusOf(err)
 		if st.Code == http.StatusInternalServerError {
 			s.log.Error("watch ended", "error", err)
 		}
-		err = s.append(s.frames.AppendError(s.out.buf, st))
+		err = s.append(s.frames.AppendError(s.out.buffer(), st))
 	}
 	if err == nil {
 		_ = s.out.flush() // nobody is left to be told
@@ -231,40 +230,49 @@ func (s *stream) end(err error) error {
 	return nil
 }
 
-// flusher writes frames to one client.
+// flusher writes frames to one client. Between two batches it holds no buffer:
+// most watches are idle most of the time.
 type flusher struct {
-	res      *echo.Response
-	rc       *http.ResponseController
-	buf      []byte
-	deadline time.Time
+	res     *echo.Response
+	rc      *http.ResponseController
+	buffers *buffers
+	kept    *[]byte // nil: none is taken
+	buf     []byte
 }
 
-func newFlusher(c echo.Context, contentType string) *flusher {
+func (s *Server) newFlusher(c echo.Context, contentType string) *flusher {
 	c.Response().Header()["Content-Type"] = []string{contentType}
-	return &flusher{res: c.Response(), rc: http.NewResponseController(c.Response().Writer)}
+	return &flusher{res: c.Response(), rc: http.NewResponseController(c.Response().Writer), buffers: &s.buffers}
+}
+
+// buffer is what frames are appended to.
+func (o *flusher) buffer() []byte {
+	if o.kept == nil {
+		o.kept = o.buffers.get()
+		o.buf = *o.kept
+	}
+	return o.buf
 }
 
 // flush writes what has gathered, and the headers if they are still to come. A
-// client that does not read for long is cut off; it can resume.
+// client that does not read for long is cut off by the listener; it can resume.
 func (o *flusher) flush() error {
 	if !o.res.Committed {
 		o.res.WriteHeader(http.StatusOK)
 	}
-	if now := time.Now(); o.deadline.Sub(now) < slowReader/2 {
-		o.deadline = now.Add(slowReader)
-		_ = o.rc.SetWriteDeadline(o.deadline) // writers of tests have none
-	}
+	var err error
 	if len(o.buf) > 0 {
-		if _, err := o.res.Writer.Write(o.buf); err != nil {
-			return errClientGone
-		}
+		_, err = o.res.Writer.Write(o.buf)
 	}
-	if cap(o.buf) > maxKept {
-		o.buf = nil // a burst has passed
-	} else {
-		o.buf = o.buf[:0]
+	if err == nil {
+		err = o.rc.Flush()
 	}
-	if err := o.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if o.kept != nil {
+		*o.kept = o.buf
+		o.buffers.put(o.kept)
+		o.kept, o.buf = nil, nil
+	}
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return errClientGone
 	}
 	return nil

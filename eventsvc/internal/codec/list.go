@@ -133,6 +133,9 @@ func (l *List) AppendItem(dst []byte, rec *store.Record) ([]byte, error) {
 	return l.appendItem(append(dst, separator(first)...), rec)
 }
 
+// Rewind begins the items anew: those appended so far are not used.
+func (l *List) Rewind() { l.items = 0 }
+
 func separator(first bool) string {
 	if first {
 		return ""
