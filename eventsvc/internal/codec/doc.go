@@ -24,6 +24,9 @@
 //	  length of the value of each of the 15 members in json, 0 if absent
 //	  length of the payload of each of the fields 2 to 15 in rest, 0 if absent
 //
+// Places in the header are counted from the one before them, so that each is
+// behind the other whatever the bytes are.
+//
 // The first hole is the resourceVersion: it is the revision that the store
 // assigns after the value has been made. The others are the apiVersion of the
 // managed fields entries that came through this service's own group: stored

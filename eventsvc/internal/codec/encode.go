@@ -20,9 +20,17 @@ type objectWriter struct {
 	count int // members so far
 }
 
+// separate writes what comes before element i: the opening bracket or a comma.
+func separate(dst []byte, open byte, i int) []byte {
+	if i > 0 {
+		open = ','
+	}
+	return append(dst, open)
+}
+
 // name begins a member.
 func (w *objectWriter) name(name string) {
-	w.b = append(w.b, "{,"[min(w.count, 1)])
+	w.b = separate(w.b, '{', w.count)
 	w.count++
 	w.b = append(append(append(w.b, '"'), name...), `":`...)
 }
@@ -65,14 +73,11 @@ func (w *objectWriter) dict(name string, m map[string]string) {
 		return
 	}
 	w.name(name)
-	inner := objectWriter{b: w.b}
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		inner.b = append(inner.b, "{,"[min(inner.count, 1)])
-		inner.count++
-		inner.b = append(appendQuoted(inner.b, key), ':')
-		inner.b = appendQuoted(inner.b, m[key])
+	for i, key := range slices.Sorted(maps.Keys(m)) {
+		w.b = appendQuoted(separate(w.b, '{', i), key)
+		w.b = appendQuoted(append(w.b, ':'), m[key])
 	}
-	w.b = inner.end()
+	w.b = append(w.b, '}')
 }
 
 // end closes the object.
@@ -240,8 +245,7 @@ func (d *drafting) appendManaged(dst []byte, entries []metav1.ManagedFieldsEntry
 	own := 0
 	for i := range entries {
 		e := &entries[i]
-		dst = append(dst, "[,"[min(i, 1)])
-		w := objectWriter{b: dst}
+		w := objectWriter{b: separate(dst, '[', i)}
 		w.text("manager", e.Manager)
 		w.text("operation", string(e.Operation))
 		if d.isOwn(i) {

@@ -51,7 +51,7 @@ func (c *Codec) appendRow(dst []byte, s *stored, rec *store.Record, f Format, v 
 // appendCells appends the cells of a row: strings, and the count.
 func appendCells(dst []byte, cells []any) []byte {
 	for i, cell := range cells {
-		dst = append(dst, "[,"[min(i, 1)])
+		dst = separate(dst, '[', i)
 		if text, ok := cell.(string); ok {
 			dst = appendQuoted(dst, text)
 		} else {
