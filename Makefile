@@ -5,7 +5,7 @@ GO       ?= go
 SERVICES := $(patsubst %/go.mod,%,$(wildcard tokensvc/go.mod eventsvc/go.mod))
 MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod eventsvc/go.mod eventsvc/conformance/go.mod deploy/*/go.mod))
 CODE     := $(filter-out deploy/tools,$(MODULES))
-UNIT     := $(filter-out deploy/e2e eventsvc/conformance,$(CODE))
+UNIT     := $(filter-out deploy/e2e deploy/observability eventsvc/conformance,$(CODE))
 LINTER   := bin/golangci-lint
 BUILD    := $(GO) build -trimpath -ldflags "-s -w"
 
