@@ -44,6 +44,7 @@ func statusOf(err error) *metav1.Status {
 		expired *store.ExpiredError
 		refused *bearer.Error
 		routing *echo.HTTPError
+		damaged *store.CorruptError
 	)
 	switch {
 	case errors.As(err, &api):
@@ -67,8 +68,11 @@ func statusOf(err error) *metav1.Status {
 		return statusOf(apierrors.NewServiceUnavailable("the server is shutting down"))
 	case errors.Is(err, context.DeadlineExceeded):
 		return statusOf(apierrors.NewTimeoutError(textDeadline, 0))
+	case errors.As(err, &damaged):
+		return statusOf(apierrors.NewInternalError(fmt.Errorf("the stored version %d of %s is damaged", damaged.Revision, damaged.Key)))
 	default:
-		return statusOf(apierrors.NewInternalError(err))
+		// What went wrong inside may name files and the like.
+		return statusOf(apierrors.NewInternalError(errors.New("the reason is in the server's log")))
 	}
 }
 
@@ -103,14 +107,11 @@ func generic(code int) *metav1.Status {
 
 // errorFor gives an error of the store the resource's name.
 func (r *resource) errorFor(err error, name string) error {
-	var damaged *store.CorruptError
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return apierrors.NewNotFound(r.groupResource, name)
 	case errors.Is(err, store.ErrExists):
 		return apierrors.NewAlreadyExists(r.groupResource, name)
-	case errors.As(err, &damaged):
-		return apierrors.NewInternalError(fmt.Errorf("the stored version %d of %s is damaged", damaged.Revision, damaged.Key))
 	default:
 		return err
 	}

@@ -1,0 +1,118 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// broken is a store whose every operation fails in the same way.
+type broken struct {
+	store.Store
+	err error
+}
+
+func (b *broken) Create(context.Context, store.Key, store.Draft) (store.Record, error) {
+	return store.Record{}, b.err
+}
+func (b *broken) Get(context.Context, store.Key) (store.Record, error)    { return store.Record{}, b.err }
+func (b *broken) List(context.Context, store.Query) (store.Page, error)   { return store.Page{}, b.err }
+func (b *broken) DeleteMany(context.Context, []store.Record) (int, error) { return 0, b.err }
+func (b *broken) Revision() uint64                                        { return 7 }
+func (b *broken) Watch(context.Context, store.WatchQuery) (store.Watcher, error) {
+	return nil, b.err
+}
+
+func (b *broken) Update(context.Context, store.Key, store.Decide) (store.Result, error) {
+	return store.Result{}, b.err
+}
+
+// TestErrorsOfTheStore: what each of them is to a client. A Retry-After is
+// only there when nothing can have been written.
+func TestErrorsOfTheStore(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err    error
+		code   int
+		reason metav1.StatusReason
+		retry  string
+	}{
+		{store.ErrBusy, 429, metav1.StatusReasonTooManyRequests, "1"},
+		{store.ErrFull, 503, metav1.StatusReasonServiceUnavailable, ""},
+		{store.ErrClosed, 503, metav1.StatusReasonServiceUnavailable, ""},
+		{context.DeadlineExceeded, 504, metav1.StatusReasonTimeout, ""},
+		{&store.CorruptError{Key: store.Key{Namespace: "default", Name: "a"}, Revision: 3, Reason: "secret"}, 500, metav1.StatusReasonInternalError, ""},
+		{errors.New("secret"), 500, metav1.StatusReasonInternalError, ""},
+	} {
+		w := newWorld(t)
+		w.config.Store = &broken{err: c.err}
+		var err error
+		if w.server, err = api.New(w.config); err != nil {
+			t.Fatal(err)
+		}
+		for name, a := range map[string]*answer{
+			"create":     w.do("POST", eventsPath, newEvent("a")),
+			"get":        w.do("GET", eventsPath+"/a", ""),
+			"list":       w.do("GET", eventsPath, ""),
+			"put":        w.do("PUT", eventsPath+"/a", newEvent("a")),
+			"patch":      w.do("PATCH", eventsPath+"/a", `{}`, "Content-Type", mergePatch),
+			"delete":     w.do("DELETE", eventsPath+"/a", ""),
+			"collection": w.do("DELETE", eventsPath, ""),
+			"watch list": w.do("GET", eventsPath+watchList, ""),
+			"namespaces": w.do("GET", namespacesPath, ""),
+		} {
+			st := a.must(c.code).status()
+			if strings.Contains(st.Message, "secret") || st.Reason != c.reason || a.header.Get("Retry-After") != c.retry || st.Kind != "Status" {
+				t.Errorf("%s, %v: %s %v", name, c.err, a.body, a.header)
+			}
+		}
+	}
+}
+
+// TestWatchThatFails: the stream has begun, so an ERROR event says why it ends.
+func TestWatchThatFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want string // type and reason of the only event; "" for a clean end
+	}{
+		{&store.ExpiredError{Revision: 1, Oldest: 5}, "ERROR Expired"},
+		{&store.CorruptError{}, "ERROR InternalError"},
+		{store.ErrClosed, ""},
+	} {
+		w := newWorld(t)
+		w.config.Store = &broken{err: c.err}
+		var err error
+		if w.server, err = api.New(w.config); err != nil {
+			t.Fatal(err)
+		}
+		s := w.watch(w.serve(), eventsPath+"?watch=1&resourceVersion=5")
+		equal(t, s.resp.StatusCode, 200)
+		if c.want != "" {
+			kind, object := s.next()
+			equal(t, kind+" "+object["reason"].(string), c.want)
+		}
+		s.ended()
+	}
+}
+
+func TestNewNeedsItsParts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, drop := range map[string]func(*api.Config){
+		"Store": func(c *api.Config) { c.Store = nil }, "Codec": func(c *api.Config) { c.Codec = nil },
+		"Verify": func(c *api.Config) { c.Verify = nil }, "Probe": func(c *api.Config) { c.Probe = nil },
+	} {
+		c := w.config
+		drop(&c)
+		if _, err := api.New(c); err == nil {
+			t.Errorf("without %s there is no error", name)
+		}
+	}
+}
