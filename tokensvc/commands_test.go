@@ -242,3 +242,28 @@ func TestKeyCommands(t *testing.T) {
 		}
 	}
 }
+
+// TestHTTPS: the service with a certificate, and a client that trusts its authority and no other.
+func TestHTTPS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, _, err := service.SelfSigned(dir, []string{"127.0.0.1"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "--clients-file", clientsFile(t), "--listen-https", "127.0.0.1:0",
+		"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-key-file", filepath.Join(dir, "tls.key"))
+	args := append([]string{"token", "fetch", "--ca-file", filepath.Join(dir, "ca.crt")}, r.source(t, "s3cret")...)
+	args[5] = r.https + "/oauth2/token"
+	if _, stderr, err := command(t, "", args...); err != nil {
+		t.Error(stderr)
+	}
+	if _, stderr, err := command(t, "", append(args[:2:2], args[4:]...)...); err == nil || !strings.Contains(stderr, "certificate") {
+		t.Errorf("without --ca-file: %v %s", err, stderr)
+	}
+	for _, file := range []string{filepath.Join(dir, "none"), filepath.Join(dir, "tls.key")} {
+		args[3] = file
+		if _, stderr, err := command(t, "", args...); service.ExitCode(err) != 2 || !strings.Contains(stderr, "--ca-file") {
+			t.Errorf("--ca-file %s: %v %s", file, err, stderr)
+		}
+	}
+}

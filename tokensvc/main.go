@@ -174,9 +174,9 @@ func (s *serve) openClients(log *slog.Logger, reg *prometheus.Registry) (*regist
 	if err != nil {
 		return nil, fmt.Errorf("--database-dsn: %w", err)
 	}
-	none := func() error { return nil }
+	reload := func() error { store.Reload(); return nil }
 	wait := func(ctx context.Context) error { <-ctx.Done(); return nil }
-	return &registrations{Store: store, run: wait, reload: none, ready: store.Ready, close: func() {
+	return &registrations{Store: store, run: wait, reload: reload, ready: store.Ready, close: func() {
 		if err := store.Close(); err != nil {
 			log.Error("database not closed", "error", err)
 		}

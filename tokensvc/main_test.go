@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,9 +71,9 @@ func files(t testing.TB, input string) (std stdio, read func() (stdout, stderr s
 
 // running is a service that has been started.
 type running struct {
-	api, admin string // URLs
-	log        func() string
-	stop       func() error
+	api, https, admin string // URLs
+	log               func() string
+	stop              func() error
 }
 
 func start(t testing.TB, args ...string) *running {
@@ -97,12 +98,15 @@ func start(t testing.TB, args ...string) *running {
 			t.Errorf("stopped with %v", err)
 		}
 	})
-	for r.api == "" || r.admin == "" {
+	for r.api == "" || r.admin == "" || r.https == "" && slices.Contains(args, "--listen-https") {
 		select {
 		case a := <-listened:
-			if a.setting == "--listen-http" {
+			switch a.setting {
+			case "--listen-http":
 				r.api = "http://" + a.addr
-			} else {
+			case "--listen-https":
+				r.https = "https://" + a.addr
+			case "--listen-admin":
 				r.admin = "http://" + a.addr
 			}
 		case err := <-done:

@@ -115,17 +115,20 @@ func orDefault[T int | time.Duration](v, fallback T) T {
 	return fallback
 }
 
-// Authenticate returns the client whose id and secret these are. Errors are *RejectedError, *BusyError, or wrap
-// ErrUnavailable.
+// Authenticate returns the client whose id and secret these are. Errors are *RejectedError, *BusyError, wrap
+// ErrUnavailable, or are those of ctx.
 func (a *Authenticator) Authenticate(ctx context.Context, try Attempt) (Client, error) {
 	reg, err := a.c.Store.ByClientID(ctx, try.ClientID)
 	known := err == nil
 	if !known && !errors.Is(err, ErrNotFound) {
+		if ctx.Err() != nil {
+			return Client{}, ctx.Err() // the store is not to blame
+		}
 		return Client{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	secrets := a.valid(reg)
 	keys := a.proofs.all(try.ClientID, secrets, try.Secret)
-	if a.remembered(keys, secrets, try.Secret) {
+	if a.remembered(keys, secrets, try.Secret) && known {
 		return reg, nil
 	}
 	err = a.flights.do(ctx, flightKey(keys), func(ctx context.Context) error {

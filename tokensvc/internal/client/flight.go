@@ -35,7 +35,7 @@ func (fs *flights) do(ctx context.Context, key string, compare func(context.Cont
 		return f.err
 	case <-ctx.Done():
 		fs.abandon(key, f)
-		return &BusyError{Reason: "client_gone", RetryAfter: time.Second}
+		return ctx.Err()
 	}
 }
 

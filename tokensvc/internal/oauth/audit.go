@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"errors"
 	"log/slog"
 
 	"github.com/labstack/echo/v4"
@@ -24,25 +23,27 @@ func (s *Server) audit(c echo.Context, d decision, outcome string, err error) {
 	if d.clientID != "" && len(d.clientID) <= maxLoggedID && client.ValidID(d.clientID) {
 		attrs = append(attrs, slog.String("client_id", d.clientID))
 	}
+	level := slog.LevelInfo
 	if err == nil {
 		attrs = append(attrs,
 			slog.String("registration", d.client.ID),
 			slog.String("jti", d.token.Claims.ID),
 			slog.String("kid", d.token.KeyID),
 			slog.String("scope", d.client.Scope))
-	}
-	level := slog.LevelInfo
-	var busy *client.BusyError
-	switch f := faultOf(err); {
-	case err == nil:
-	case errors.As(err, &busy):
-		level = slog.LevelWarn
-		attrs = append(attrs, slog.String("detail", busy.Reason))
-	case f.status >= 500:
-		level = slog.LevelError
-		attrs = append(attrs, slog.String("detail", err.Error()))
-	default:
-		level = slog.LevelWarn
+	} else {
+		f := faultOf(err)
+		level = f.level()
+		if f == faultBusy || level == slog.LevelError {
+			attrs = append(attrs, slog.String("detail", err.Error()))
+		}
 	}
 	s.c.Log.LogAttrs(c.Request().Context(), level, "token request", attrs...)
+}
+
+// level tells trouble of our own from refusals.
+func (f *fault) level() slog.Level {
+	if f.status >= 500 && f != faultGone {
+		return slog.LevelError
+	}
+	return slog.LevelWarn
 }

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -63,6 +64,7 @@ var (
 	faultSecret      = newFault("wrong_secret", http.StatusUnauthorized, invalidClient, "")                                                                             // section 5.2
 	faultBusy        = newFault("busy", http.StatusTooManyRequests, unavailable, "too many attempts are waiting; try again later")                                      // section 2.3.1, RFC 6585 section 4
 	faultStore       = newFault("store_unavailable", http.StatusServiceUnavailable, unavailable, "client registrations cannot be read at the moment; try again later")  // an outage is no invalid_client
+	faultGone        = newFault("client_gone", http.StatusServiceUnavailable, unavailable, "")                                                                          // nobody reads this answer
 	faultNoGrant     = newFault("grant_type_missing", http.StatusBadRequest, invalidRequest, "grant_type is missing")                                                   // section 5.2
 	faultGrant       = newFault("unsupported_grant_type", http.StatusBadRequest, unsupportedGrantType, "grant_type must be client_credentials")                         // section 5.2
 	faultScope       = newFault("invalid_scope", http.StatusBadRequest, invalidScope, "the scope is not the one this client is registered with")                        // section 5.2
@@ -81,6 +83,8 @@ func faultOf(err error) *fault {
 	switch {
 	case errors.As(err, &f):
 		return f
+	case errors.Is(err, context.Canceled):
+		return faultGone
 	case errors.As(err, &rejected) && rejected.Reason == client.ReasonUnknown:
 		return faultUnknown
 	case errors.As(err, &rejected):

@@ -39,6 +39,8 @@ func (store) ByClientID(_ context.Context, id string) (client.Client, error) {
 	case "demo":
 		secret, err := client.ParseSecret("{noop}s3cret")
 		return client.Client{ID: "registration-1", ClientID: "demo", Name: "Demo", Scope: "read", Secrets: []client.Secret{secret}}, err
+	case "panic-2f7a91c4":
+		panic("a mistake in the program")
 	case "outage":
 		return client.Client{}, fmt.Errorf("no database")
 	}
@@ -100,6 +102,34 @@ func (s *server) ask(method, target, body string, header ...string) *http.Respon
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return w.Result()
+}
+
+// TestTwoAuthorizations: it would not be clear which one counts.
+func TestTwoAuthorizations(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest("POST", "/oauth2/token", strings.NewReader("grant_type=client_credentials"))
+	r.Header.Set(ctype, "application/x-www-form-urlencoded")
+	r.Header.Add(auth, basic("demo:s3cret"))
+	r.Header.Add(auth, basic("demo:s3cret"))
+	w := httptest.NewRecorder()
+	newServer(t, func(c *oauth.Config) { c.Basic = true }).ServeHTTP(w, r)
+	if w.Code != http.StatusBadRequest {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestClientGone: who does not wait for the answer is neither an outage nor a failure.
+func TestClientGone(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequest("POST", "/oauth2/token", strings.NewReader(strings.Replace(good, "s3cret", "wrong", 1))).WithContext(ctx)
+	r.Header.Set(ctype, "application/x-www-form-urlencoded")
+	s.ServeHTTP(httptest.NewRecorder(), r)
+	if !strings.Contains(s.log.String(), `"outcome":"client_gone"`) || strings.Contains(s.log.String(), "ERROR") {
+		t.Errorf("log %s", s.log)
+	}
 }
 
 func basic(credentials string) string {
@@ -173,6 +203,7 @@ func matrix() []struct {
 		{"33 parameters", "POST", "/oauth2/token", good + many, nil, 400},
 		{"16 KiB", "POST", "/oauth2/token", good + "&x=" + strings.Repeat("x", 16<<10-len(good)-3), nil, 200},
 		{"16 KiB and one byte", "POST", "/oauth2/token", good + "&x=" + strings.Repeat("x", 16<<10-len(good)-2), nil, 413},
+		{"panic", "POST", "/oauth2/token", strings.Replace(good, "demo", "panic-2f7a91c4", 1), nil, 500},
 		{"registrations cannot be read", "POST", "/oauth2/token", strings.Replace(good, "demo", "outage", 1), nil, 503},
 		{"GET", "GET", "/oauth2/token", "", nil, 405},
 		{"PUT", "PUT", "/oauth2/token", good, nil, 405},
@@ -459,7 +490,9 @@ func TestAudit(t *testing.T) {
 // only with the right secret in the body.
 func FuzzTokenRequest(f *testing.F) {
 	for _, tc := range matrix() {
-		f.Add(tc.target, tc.body, "application/x-www-form-urlencoded", "")
+		if tc.status != http.StatusInternalServerError {
+			f.Add(tc.target, tc.body, "application/x-www-form-urlencoded", "")
+		}
 	}
 	f.Add("/oauth2/token", "grant_type=client_credentials", "application/x-www-form-urlencoded", basic("demo:s3cret"))
 	s := newServer(f, func(c *oauth.Config) { c.Basic = true })

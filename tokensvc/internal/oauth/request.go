@@ -43,6 +43,9 @@ func readRequest(w http.ResponseWriter, r *http.Request, basicAllowed bool) (req
 	if err := req.parse(body); err != nil {
 		return req, err
 	}
+	if len(r.Header.Values(echo.HeaderAuthorization)) > 1 {
+		return req, faultTwoMethods
+	}
 	if triedBasic(r) {
 		if err := req.readBasic(r.Header.Get(echo.HeaderAuthorization), basicAllowed); err != nil {
 			return req, err

@@ -5,9 +5,11 @@ package oauth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"slices"
 
 	"github.com/labstack/echo/v4"
@@ -79,7 +81,7 @@ func (s *Server) routes() *echo.Echo {
 	e.HTTPErrorHandler = s.handleError
 	e.IPExtractor = s.sourceAddress()
 	s.public = append([]string{pathToken, pathJWKS}, metadataPaths(s.c.Issuer)...)
-	e.Use(harden, bearer.Middleware(s.c.Verify, s.isPublic, refuseToken))
+	e.Use(harden, s.catchPanic, bearer.Middleware(s.c.Verify, s.isPublic, refuseToken))
 
 	e.POST(pathToken, s.handleToken)
 	e.OPTIONS(pathToken, s.handlePreflight)
@@ -105,6 +107,21 @@ func harden(next echo.HandlerFunc) echo.HandlerFunc {
 		if c.Request().URL.Path == pathToken {
 			h.Set("Pragma", "no-cache") // RFC 6749 section 5.1
 		}
+		return next(c)
+	}
+}
+
+// catchPanic makes a panic an error, so that it is answered in JSON like any other.
+func (s *Server) catchPanic(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			value := recover()
+			if value == nil {
+				return
+			}
+			s.c.Log.Error("panic while serving a request", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+			err = echo.ErrInternalServerError
+		}()
 		return next(c)
 	}
 }

@@ -92,6 +92,9 @@ func (s *Store) Ready(ctx context.Context) error {
 	return err
 }
 
+// Reload looks at the table again when it is read next, for columns that have been added.
+func (s *Store) Reload() { s.table.Store(nil) }
+
 // ByClientID finds a registration. The connection is given back before it returns.
 func (s *Store) ByClientID(ctx context.Context, clientID string) (client.Client, error) {
 	if clientID == "" || len(clientID) > client.MaxIDLength || !client.ValidID(clientID) {
@@ -102,7 +105,7 @@ func (s *Store) ByClientID(ctx context.Context, clientID string) (client.Client,
 	rows, err := s.find(ctx, clientID)
 	if err != nil && ctx.Err() == nil {
 		// A connection that broke while idle, or a table that has changed: reading again is harmless.
-		s.table.Store(nil)
+		s.Reload()
 		rows, err = s.find(ctx, clientID)
 	}
 	if err != nil {

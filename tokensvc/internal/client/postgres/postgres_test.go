@@ -173,6 +173,11 @@ func testTableChanges(t *testing.T, srv *pgtest.Server) {
 	if c, err := store.ByClientID(t.Context(), "plain"); err != nil || c.Scope != "changed" {
 		t.Errorf("a changed row is read as %+v, %v", c, err)
 	}
+	pgtest.Exec(t, dsn, "ALTER TABLE clients ADD COLUMN audience text[] DEFAULT ARRAY['a']")
+	store.Reload()
+	if c, err := store.ByClientID(t.Context(), "plain"); err != nil || len(c.Audience) != 1 {
+		t.Errorf("with an added column the row is read as %+v, %v", c, err)
+	}
 }
 
 // testLeastPrivilege runs the SQL that compose uses and reads as the role that it makes.
