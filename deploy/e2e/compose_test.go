@@ -42,6 +42,7 @@ func TestCompose(t *testing.T) {
 	c, w := startCompose(t)
 	t.Run("Hardened", c.hardened)
 	runScenarios(t, w)
+	t.Run("Roles", func(t *testing.T) { testRoles(t, w) })
 	t.Run("DemoProfile", func(t *testing.T) {
 		c.run(t, "--profile", "demo", "up", "--build", "--detach", "reporter")
 		all := request{"GET", w.events + "/apis/events.k8s.io/v1/events?fieldSelector=reportingController=kubelet", w.token(t), "", nil}
@@ -54,6 +55,31 @@ func TestCompose(t *testing.T) {
 			return nil
 		})
 	})
+}
+
+// testRoles shows what the demo clients may do: their scope is their role.
+func testRoles(t *testing.T, w *world) {
+	for client, want := range map[string][3]int{ // list, create, delete
+		"demo-reader": {http.StatusOK, http.StatusForbidden, http.StatusForbidden},
+		"demo-writer": {http.StatusForbidden, http.StatusCreated, http.StatusForbidden},
+		"demo-admin":  {http.StatusOK, http.StatusCreated, http.StatusOK},
+	} {
+		token, _, err := requestToken(t.Context(), w.tokens, client, clientSecret)
+		if err != nil {
+			t.Fatalf("%s: %v", client, err)
+		}
+		collection := eventsIn(w.events, "roles")
+		for i, r := range []request{
+			{"GET", collection, token, "", nil},
+			{"POST", collection, token, "application/json", encode(newEvent("by-"+client, "Tried"))},
+			{"DELETE", collection + "/by-" + client, token, "", nil},
+		} {
+			var answer map[string]any
+			if code, err := call(t.Context(), http.DefaultClient, r, &answer); err != nil || code != want[i] {
+				t.Errorf("%s: %s is answered %d %v, %v; want %d", client, r.method, code, answer["message"], err, want[i])
+			}
+		}
+	}
 }
 
 // startCompose builds and starts the containers, and leaves nothing behind.

@@ -90,16 +90,17 @@ func startLocal(t *testing.T, env ...string) *world {
 	t.Helper()
 	token, data := freeAddr(t), t.TempDir()
 	plain, secure := freeAddr(t), freeAddr(t)
+	tokenAdmin, eventAdmin := freeAddr(t), freeAddr(t)
 	services := map[string]*process{
 		"tokensvc": {name: "tokensvc", env: []string{
 			"TOKENSVC_LISTEN_HTTP=" + token,
-			"TOKENSVC_LISTEN_ADMIN=" + freeAddr(t),
+			"TOKENSVC_LISTEN_ADMIN=" + tokenAdmin,
 			"TOKENSVC_CLIENTS_FILE=" + filepath.Join(root, "deploy/local/clients.yaml"),
 		}},
 		"eventsvc": {name: "eventsvc", env: []string{
 			"EVENTSVC_LISTEN_HTTP=" + plain,
 			"EVENTSVC_LISTEN_HTTPS=" + secure,
-			"EVENTSVC_LISTEN_ADMIN=" + freeAddr(t),
+			"EVENTSVC_LISTEN_ADMIN=" + eventAdmin,
 			"EVENTSVC_ISSUER=http://" + token,
 			"EVENTSVC_TLS_SELF_SIGNED=true",
 			"EVENTSVC_DATA_DIR=" + data,
@@ -128,6 +129,7 @@ func startLocal(t *testing.T, env ...string) *world {
 		p.waitReady(t)
 	}
 	w := &world{
+		probes: []string{"http://" + tokenAdmin, "http://" + eventAdmin},
 		tokens: "http://" + token, events: "http://" + plain, secure: "https://" + secure,
 		ca:      filepath.Join(data, "tls/ca.crt"),
 		restart: again(syscall.SIGTERM),

@@ -37,6 +37,8 @@ type world struct {
 	secure string // base URL of eventsvc, HTTPS
 	ca     string // file with the CA of secure
 
+	probes []string // base URLs of the management listeners, where they can be reached from here
+
 	restart func(t *testing.T, service string) // asks it to stop, starts it again, returns when ready
 	kill    func(t *testing.T, service string) // the same without asking
 	inside  func(t *testing.T) string          // a token fetched from where the services run
@@ -62,7 +64,10 @@ var scenarios = []struct {
 // TestLocal runs the scenarios against binaries that are started here.
 func TestLocal(t *testing.T) {
 	t.Parallel()
-	runScenarios(t, startLocal(t))
+	policy := filepath.Join(root, "deploy/compose/policy.yaml")
+	w := startLocal(t, "EVENTSVC_POLICY_FILE="+policy)
+	runScenarios(t, w)
+	t.Run("MetricsThatAreAskedFor", func(t *testing.T) { testMetrics(t, w) })
 }
 
 func runScenarios(t *testing.T, w *world) {

@@ -1,0 +1,44 @@
+package e2e_test
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// testMetrics looks for every metric that the alerts and the dashboard ask
+// for in what the services tell after all that the scenarios have done.
+func testMetrics(t *testing.T, w *world) {
+	told := ""
+	for _, base := range w.probes {
+		resp, err := http.Get(base + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		told += string(text)
+	}
+	for _, file := range []string{"alerts.yaml", "dashboard.json"} {
+		asked, err := os.ReadFile(filepath.Join(root, "deploy/observability", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := regexp.MustCompile(`\b(http|jwks|bearer|eventsvc|tokensvc|process)_[a-z_]+\b`).FindAllString(string(asked), -1)
+		if len(names) == 0 {
+			t.Errorf("%s asks for nothing", file)
+		}
+		for _, name := range names {
+			if !strings.Contains(told, "# TYPE "+strings.TrimSuffix(name, "_bucket")+" ") {
+				t.Errorf("%s asks for %s, which no service tells", file, name)
+			}
+		}
+	}
+}
