@@ -24,6 +24,7 @@ type bench struct {
 	current string    // the row that runs
 
 	database *database // of the current stage
+	hashes   func() ([]string, error)
 }
 
 // stage is a group of rows on services that were started for them.
@@ -189,6 +190,9 @@ func (b *bench) start(more extra) error {
 	dir, err := os.MkdirTemp(b.tmp, "services")
 	if err != nil {
 		return fmt.Errorf("directory of the services: %w", err)
+	}
+	if more.hashes, err = b.hashes(); err != nil {
+		return err
 	}
 	more.cgroup = b.cgroup
 	b.up, err = startServices(b.ctx, b.bin, dir, more)

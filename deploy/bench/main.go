@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -51,7 +52,7 @@ func fail(err error) {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	b := &bench{ctx: ctx, out: out}
+	b := &bench{ctx: ctx, out: out, hashes: sync.OnceValues(secretHashes)}
 	if err := b.parse(args); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -65,14 +65,14 @@ func (b *bench) startPostgres() error {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	b.database = &database{dir, process}
-	sql, err := clientsSQL()
+	hashes, err := b.hashes()
 	if err != nil {
 		return err
 	}
 	psql := func() *exec.Cmd {
 		return run("psql", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-U", "postgres")
 	}
-	if err := fillDatabase(b.ctx, psql, sql); err != nil {
+	if err := fillDatabase(b.ctx, psql, clientsSQL(hashes)); err != nil {
 		return err
 	}
 	return b.start(extra{dsn: fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)})
@@ -115,18 +115,14 @@ func postgresUser() (*syscall.SysProcAttr, int, error) {
 
 // clientsSQL is the table as the reference has it, with the clients of the
 // clients file.
-func clientsSQL() (string, error) {
-	var sql bytes.Buffer
+func clientsSQL(hashes []string) string {
+	var sql strings.Builder
 	fmt.Fprintln(&sql, `CREATE TABLE clients (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, client_id text NOT NULL UNIQUE,
 		client_secret text NOT NULL, client_name text NOT NULL, scope text NOT NULL);`)
-	for i := range clientCount {
-		hash, err := secretHash()
-		if err != nil {
-			return "", fmt.Errorf("client secret: %w", err)
-		}
+	for i, hash := range hashes {
 		fmt.Fprintf(&sql, "INSERT INTO clients (client_id, client_secret, client_name, scope) VALUES ('%s', '%s', 'Bench', 'events');\n", clientID(i), hash)
 	}
-	return sql.String(), nil
+	return sql.String()
 }
 
 // fillDatabase runs the statements, once the server takes connections.
@@ -144,7 +140,7 @@ func fillDatabase(ctx context.Context, psql func() *exec.Cmd, sql string) error 
 		time.Sleep(20 * time.Millisecond)
 	}
 	cmd := psql()
-	cmd.Stdin = bytes.NewReader([]byte(sql))
+	cmd.Stdin = strings.NewReader(sql)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("table of clients: %w\n%s", err, out)
 	}

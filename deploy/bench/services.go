@@ -57,6 +57,7 @@ func (s *services) api() netip.AddrPort {
 // extra are settings besides the defaults.
 type extra struct {
 	cgroup string   // directory of a control group for both
+	hashes []string // of the clients' secrets
 	token  []string // of tokensvc
 	dsn    string   // of a database with the clients; else they are in a file
 	secure bool     // HTTPS on eventsvc
@@ -83,7 +84,7 @@ func startServices(ctx context.Context, bin, dir string, more extra) (*services,
 	if more.dsn != "" {
 		s.tokenArgs = append(s.tokenArgs, "--database-dsn="+more.dsn)
 	} else {
-		clients, err := clientsFile(dir)
+		clients, err := clientsFile(dir, more.hashes)
 		if err != nil {
 			return nil, err
 		}
@@ -165,21 +166,23 @@ func (s *services) stop() error {
 
 func (s *services) dataDir() string { return filepath.Join(s.dir, "data") }
 
-// secretHash is a new bcrypt hash of the clients' secret.
-func secretHash() (string, error) {
-	hash, err := bcrypt.GenerateFromPassword([]byte(clientSecret), floor.BcryptCost)
-	return "{bcrypt}" + string(hash), err
+// secretHashes are bcrypt hashes of the clients' secret, one for each client.
+func secretHashes() (hashes []string, err error) {
+	for range clientCount {
+		hash, err := bcrypt.GenerateFromPassword([]byte(clientSecret), floor.BcryptCost)
+		if err != nil {
+			return nil, fmt.Errorf("client secret: %w", err)
+		}
+		hashes = append(hashes, "{bcrypt}"+string(hash))
+	}
+	return hashes, nil
 }
 
-// clientsFile writes the registrations, each with a hash of its own.
-func clientsFile(dir string) (string, error) {
+// clientsFile writes the registrations.
+func clientsFile(dir string, hashes []string) (string, error) {
 	var text bytes.Buffer
 	fmt.Fprintln(&text, "clients:")
-	for i := range clientCount {
-		hash, err := secretHash()
-		if err != nil {
-			return "", fmt.Errorf("client secret: %w", err)
-		}
+	for i, hash := range hashes {
 		fmt.Fprintf(&text, "  - {client_id: %s, client_name: Bench, client_secret: '%s', scope: events}\n", clientID(i), hash)
 	}
 	path := filepath.Join(dir, "clients.yaml")
