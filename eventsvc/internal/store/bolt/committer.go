@@ -214,7 +214,7 @@ func (db *DB) store(batch []*write) error {
 	t := db.tables.Load()
 	full := db.full()
 	err := guard(func() error {
-		return db.index.db.View(func(tx *bbolt.Tx) error {
+		return db.index.view(func(tx *bbolt.Tx) error {
 			return head.db.Update(func(logTx *bbolt.Tx) error {
 				log := logTx.Bucket([]byte(bucketLog))
 				log.FillPercent = segmentFill

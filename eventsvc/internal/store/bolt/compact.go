@@ -120,9 +120,7 @@ func (db *DB) rewrite(ctx context.Context, s *segment, clean bool) error {
 // accountFor notes how much is dead in what has become of a segment.
 func (db *DB) accountFor(s *segment, dead int64) error {
 	db.dead.set(s.base, dead)
-	return guard(func() error {
-		return db.index.db.Update(func(tx *bbolt.Tx) error { return db.dead.save(tx, db.trimmed) })
-	})
+	return db.index.update(func(tx *bbolt.Tx) error { return db.dead.save(tx, db.trimmed) })
 }
 
 // A copier copies what is needed of a sealed segment to a new file.

@@ -81,9 +81,10 @@ type DB struct {
 	sealed   atomic.Int64  // bytes of the files other than the head
 	urgent   chan struct{} // told that maintenance should not wait
 
-	maintaining sync.Mutex               // held for a round of maintenance; guards the next three
+	maintaining sync.Mutex               // held for a round of maintenance; guards the next four
 	trimmed     uint64                   // dead bytes are accounted for up to this revision
 	expired     map[time.Duration]uint64 // by retention: nothing of it is left up to this revision
+	staleTerms  int64                    // about so many versions that are gone have terms in the index
 	oldest      uint64                   // the oldest event is behind this revision
 	merging     sync.Mutex               // held for a merge into the index
 
@@ -232,7 +233,7 @@ func (db *DB) closeFiles() error {
 		errs = append(errs, ss.close())
 	}
 	if db.index != nil {
-		errs = append(errs, db.index.db.Close())
+		errs = append(errs, db.index.db.Load().Close())
 	}
 	return errors.Join(errs...)
 }

@@ -150,7 +150,6 @@ func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
 	o.Timeout = lockWait
 	o.NoFreelistSync = true
 	o.FreelistType = bbolt.FreelistMapType
-	o.NoStatistics = true
 	var file *os.File
 	o.OpenFile = func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
 		file, err = os.OpenFile(name, flag, mode)

@@ -114,20 +114,19 @@ func (db *DB) moveHorizon(ctx context.Context, horizon uint64) error {
 // bytes, in the same transaction.
 func (db *DB) forget(trimmed uint64, dead map[uint64]int64, gone []deadKey) error {
 	db.dead.add(dead)
+	db.staleTerms += int64(trimmed - db.trimmed)
 	db.trimmed = trimmed
-	return guard(func() error {
-		return db.index.db.Update(func(tx *bbolt.Tx) error {
-			keys := tx.Bucket([]byte(bucketKeys))
-			for _, d := range gone {
-				if p, ok, err := getPointer(keys, []byte(d.key)); err != nil {
+	return db.index.update(func(tx *bbolt.Tx) error {
+		keys := tx.Bucket([]byte(bucketKeys))
+		for _, d := range gone {
+			if p, ok, err := getPointer(keys, []byte(d.key)); err != nil {
+				return err
+			} else if ok && p == d.pointer {
+				if err := keys.Delete([]byte(d.key)); err != nil {
 					return err
-				} else if ok && p == d.pointer {
-					if err := keys.Delete([]byte(d.key)); err != nil {
-						return err
-					}
 				}
 			}
-			return db.dead.save(tx, trimmed)
-		})
+		}
+		return db.dead.save(tx, trimmed)
 	})
 }

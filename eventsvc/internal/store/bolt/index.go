@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -17,7 +18,7 @@ import (
 // from the log and may lag behind: what is missing is in a memtable, and after
 // a start is read again from the log.
 type index struct {
-	db     *bbolt.DB
+	db     atomic.Pointer[bbolt.DB]
 	path   string
 	merged atomic.Uint64 // log records up to this revision are in the file
 }
@@ -46,7 +47,8 @@ func openIndex(dir string, newID func() []byte) (*index, error) {
 		}
 		return nil, err
 	}
-	x := &index{db: db, path: path}
+	x := &index{path: path}
+	x.db.Store(db)
 	err = x.view(func(tx *bbolt.Tx) error {
 		if v := tx.Bucket([]byte(bucketMeta)).Get([]byte(metaMerged)); len(v) == 8 {
 			x.merged.Store(be.Uint64(v))
@@ -57,11 +59,18 @@ func openIndex(dir string, newID func() []byte) (*index, error) {
 }
 
 func (x *index) view(f func(*bbolt.Tx) error) error {
-	return viewFile(x.db, f)
+	for {
+		db := x.db.Load()
+		err := viewFile(db, f)
+		if errors.Is(err, berrors.ErrDatabaseNotOpen) && x.db.Load() != db {
+			continue // the file was replaced
+		}
+		return err
+	}
 }
 
 func (x *index) update(f func(*bbolt.Tx) error) error {
-	return guard(func() error { return x.db.Update(f) })
+	return guard(func() error { return x.db.Load().Update(f) })
 }
 
 func (x *index) storeID() (id []byte, err error) {

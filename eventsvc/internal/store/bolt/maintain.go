@@ -64,7 +64,10 @@ func (db *DB) Maintain(ctx context.Context) error {
 		return err
 	}
 	defer db.measureFiles()
-	return db.compact(ctx)
+	if err := db.compact(ctx); err != nil {
+		return err
+	}
+	return db.compactIndex(ctx)
 }
 
 // history is how long superseded versions and deletions are kept, 0: for ever.

@@ -1,0 +1,169 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/bbolt"
+)
+
+// The index is written anew when it has so much empty, and more than half, or
+// when the terms of so many versions that are gone are in it.
+const (
+	indexFreeBytes  = 16 << 20
+	indexStaleTerms = 100_000
+	indexCopy       = 16384 // entries in one transaction of the copy
+)
+
+// compactIndex writes the index anew if that is worth it.
+func (db *DB) compactIndex(ctx context.Context) error {
+	file := db.index.db.Load()
+	stats := file.Stats()
+	free := int64(stats.FreePageN+stats.PendingPageN) * int64(file.Info().PageSize)
+	if (free < indexFreeBytes || free < fileSize(db.index.path)/2) && db.staleTerms < max(indexStaleTerms, db.live.events.Load()) {
+		return nil
+	}
+	return db.rewriteIndex(ctx)
+}
+
+// rewriteIndex copies the index into a new file, without its empty pages and
+// without the terms of versions that are gone. Merges wait meanwhile; reads and
+// writes do not.
+func (db *DB) rewriteIndex(ctx context.Context) error {
+	db.merging.Lock()
+	defer db.merging.Unlock()
+	held, err := db.heldRevisions(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := db.index.storeID()
+	if err != nil {
+		return err
+	}
+	tmp := db.index.path + ".tmp"
+	to, err := createBolt(tmp, 0, []string{bucketKeys, bucketTerms}, map[string][]byte{metaStore: id})
+	if err != nil {
+		return err
+	}
+	to.NoSync = true
+	err = db.index.view(func(from *bbolt.Tx) error {
+		return errors.Join(
+			copyBucket(ctx, from, to, bucketMeta, nil),
+			copyBucket(ctx, from, to, bucketKeys, nil),
+			copyTerms(ctx, from, to, held))
+	})
+	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
+		return fmt.Errorf("store: compacting %s: %w", db.index.path, errors.Join(err, os.Remove(tmp)))
+	}
+	db.staleTerms = 0
+	return db.index.replace(tmp)
+}
+
+// replace puts a new file in the place of the index.
+func (x *index) replace(path string) error {
+	db, err := openBolt(path, bbolt.Options{InitialMmapSize: indexMmap})
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(path, x.path); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	old := x.db.Swap(db)
+	return errors.Join(old.Close(), syncDir(filepath.Dir(x.path)))
+}
+
+// copyBucket copies a bucket in transactions of bounded size. With edit values
+// are changed on the way, or left out if they come back empty.
+func copyBucket(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, name string, edit func(k, v []byte) ([]byte, []byte, error)) error {
+	c := from.Bucket([]byte(name)).Cursor()
+	k, v := c.First()
+	for k != nil {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := to.Update(func(tx *bbolt.Tx) error {
+			b := tx.Bucket([]byte(name))
+			b.FillPercent = segmentFill
+			for n := 0; n < indexCopy && k != nil; n++ {
+				key, value := bytes.Clone(k), bytes.Clone(v)
+				if edit != nil {
+					var err error
+					if key, value, err = edit(key, value); err != nil {
+						return err
+					}
+				}
+				if len(value) > 0 {
+					if err := b.Put(key, value); err != nil {
+						return err
+					}
+				}
+				k, v = c.Next()
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held *revisionSet) error {
+	return copyBucket(ctx, from, to, bucketTerms, func(k, v []byte) ([]byte, []byte, error) {
+		t := term(be.Uint64(k))
+		revisions, err := parseRun(nil, t, v)
+		if err != nil {
+			return nil, nil, err
+		}
+		kept := revisions[:0]
+		for _, r := range revisions {
+			if held.has(r) {
+				kept = append(kept, r)
+			}
+		}
+		if len(kept) == 0 {
+			return nil, nil, nil
+		}
+		return runKey(t, kept[len(kept)-1]), appendRun(nil, t, kept), nil
+	})
+}
+
+// A revisionSet has one bit for each revision of a range.
+type revisionSet struct {
+	first uint64
+	bits  []uint64
+}
+
+func newRevisionSet(first, last uint64) *revisionSet {
+	return &revisionSet{first, make([]uint64, (last-first)/64+1)}
+}
+
+func (s *revisionSet) add(r uint64) { s.bits[(r-s.first)/64] |= 1 << ((r - s.first) % 64) }
+
+func (s *revisionSet) has(r uint64) bool {
+	return r >= s.first && (r-s.first)/64 < uint64(len(s.bits)) && s.bits[(r-s.first)/64]&(1<<((r-s.first)%64)) != 0
+}
+
+// heldRevisions returns which revisions the log has up to the last merge.
+func (db *DB) heldRevisions(ctx context.Context) (*revisionSet, error) {
+	ss := *db.segments.Load()
+	last := db.index.merged.Load()
+	set := newRevisionSet(ss[0].base, max(last, ss[0].base))
+	for _, s := range ss {
+		err := s.view(func(tx *bbolt.Tx) error {
+			c := tx.Bucket([]byte(bucketLog)).Cursor()
+			for k, _ := c.First(); k != nil && be.Uint64(k) <= last; k, _ = c.Next() {
+				set.add(be.Uint64(k))
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
+}
