@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -148,7 +149,7 @@ func TestAbortedLists(t *testing.T) {
 	req := httptest.NewRequestWithContext(ctx, "GET", corePath, nil)
 	req.Header.Set("Authorization", "Bearer good")
 	defer func() {
-		if recover() != http.ErrAbortHandler {
+		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
 			t.Error("the handler returned as if the list were whole")
 		}
 	}()

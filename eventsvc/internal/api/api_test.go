@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"flag"
@@ -237,92 +236,6 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s (-want +got)\n%s", name, diff)
-	}
-}
-
-// stream is an open watch over a real connection.
-type stream struct {
-	t      testing.TB
-	resp   *http.Response
-	lines  *bufio.Scanner
-	cancel context.CancelFunc
-}
-
-// serve puts the server on a real connection.
-func (w *world) serve() *httptest.Server {
-	srv := httptest.NewServer(w.server)
-	w.t.Cleanup(srv.Close)
-	return srv
-}
-
-// watch opens a watch; path has the query.
-func (w *world) watch(srv *httptest.Server, path string, headers ...string) *stream {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+path, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer good")
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := srv.Client().Do(req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	s := &stream{t: w.t, resp: resp, lines: bufio.NewScanner(resp.Body), cancel: cancel}
-	s.lines.Buffer(nil, 4<<20)
-	w.t.Cleanup(s.close)
-	return s
-}
-
-func (s *stream) close() {
-	s.cancel()
-	_ = s.resp.Body.Close()
-}
-
-// change is one event of a watch, as tests compare it.
-type change struct{ Type, Name, Note string }
-
-// next reads the next event of a JSON watch.
-func (s *stream) next() (kind string, object map[string]any) {
-	s.t.Helper()
-	if !s.lines.Scan() {
-		s.t.Fatalf("the watch ended: %v", s.lines.Err())
-	}
-	var event struct {
-		Type   string
-		Object map[string]any
-	}
-	if err := json.Unmarshal(s.lines.Bytes(), &event); err != nil {
-		s.t.Fatalf("%v: %s", err, s.lines.Bytes())
-	}
-	return event.Type, event.Object
-}
-
-// take reads n events.
-func (s *stream) take(n int) []change {
-	s.t.Helper()
-	var changes []change
-	for range n {
-		kind, object := s.next()
-		c := change{Type: kind}
-		c.Name, _ = field(object, "metadata.name").(string)
-		c.Note, _ = object["note"].(string)
-		changes = append(changes, c)
-	}
-	return changes
-}
-
-// ended fails the test unless the watch ends cleanly now.
-func (s *stream) ended() {
-	s.t.Helper()
-	if s.lines.Scan() {
-		s.t.Fatalf("another event: %s", s.lines.Bytes())
-	}
-	if err := s.lines.Err(); err != nil {
-		s.t.Fatalf("not a clean end: %v", err)
 	}
 }
 

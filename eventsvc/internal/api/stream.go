@@ -1,0 +1,236 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// watched is what a stream is about: which changes, and the state before them.
+type watched struct {
+	query store.WatchQuery
+	// begin reads the first of the state that the stream begins with, and
+	// returns its revision. What it cannot do is an ordinary error.
+	begin func(context.Context) (uint64, error)
+	// initial sends that state.
+	initial func(context.Context) error
+}
+
+// stream is one watch: its place in the history and what is to be written.
+type stream struct {
+	*Server
+	frames    *codec.Frames
+	out       *flusher
+	bookmarks bool
+	revision  uint64 // everything up to here was sent
+
+	deliver  func(context.Context, store.Delivery) error
+	bookmark func(initialEnd bool) error
+}
+
+func (s *Server) newStream(c echo.Context, f codec.Format, frames *codec.Frames, bookmarks bool) *stream {
+	return &stream{Server: s, frames: frames, bookmarks: bookmarks, out: s.newFlusher(c, f.ContentType(true))}
+}
+
+// run writes the stream until it ends. It returns an error only when nothing
+// was written.
+func (s *stream) run(c echo.Context, o metav1.ListOptions, what watched) error {
+	rv, err := parseVersion(o.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	ctx, done, err := s.admit(c, watchTime(o))
+	if err != nil {
+		return err
+	}
+	defer done()
+
+	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
+	if current := s.store.Revision(); rv > current && initial {
+		return s.end(tooLarge(rv, current, 1+rand.IntN(4)))
+	}
+	switch {
+	case initial: // an old version is fine: the state is sent as it is now
+		if s.revision, err = what.begin(ctx); err != nil {
+			return err
+		}
+	case rv == 0:
+		s.revision = s.store.Revision()
+	default:
+		s.revision = rv
+	}
+	what.query.After = s.revision
+	w, err := s.store.Watch(ctx, what.query)
+	if err != nil {
+		return s.end(err)
+	}
+	defer w.Close()
+	if err := s.out.flush(); err != nil { // the headers, before there is any event
+		return nil
+	}
+	if initial {
+		if err := s.initial(ctx, what); err != nil {
+			return s.end(err)
+		}
+	}
+	return s.end(s.changes(ctx, w))
+}
+
+// initial sends the state that the stream begins with, and the bookmark that
+// tells informers that this was all of it.
+func (s *stream) initial(ctx context.Context, what watched) error {
+	if err := what.initial(ctx); err != nil {
+		return err
+	}
+	if s.bookmarks {
+		if err := s.bookmark(true); err != nil {
+			return err
+		}
+	}
+	return s.out.flush()
+}
+
+// changes sends what happens until the context ends or the watcher fails.
+// Whatever is waiting is written together.
+func (s *stream) changes(ctx context.Context, w store.Watcher) error {
+	waiting, cancel := s.untilBookmark(ctx)
+	defer func() { cancel() }()
+	for {
+		batch, err := w.Next(waiting)
+		switch {
+		case ctx.Err() != nil: // also while changes go on: nothing is sent behind the end
+			return ctx.Err()
+		case err == nil:
+			for _, d := range batch.Changes {
+				if err := s.deliver(ctx, d); err != nil {
+					return err
+				}
+			}
+			s.revision = max(s.revision, batch.Revision)
+		case waiting.Err() != nil: // time for a bookmark
+			cancel()
+			waiting, cancel = s.untilBookmark(ctx)
+			if err := s.mark(); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+		if len(s.out.buf) > 0 {
+			if err := s.out.flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// untilBookmark is the context in which the watch waits: the next bookmark
+// ends it, somewhat at random so that not all watches write at once.
+func (s *stream) untilBookmark(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !s.bookmarks {
+		return ctx, func() {}
+	}
+	d := s.Bookmarks
+	return context.WithTimeout(ctx, d-d/10+rand.N(d/5+1))
+}
+
+// mark sends a bookmark if there is anything to say: not to who allows none,
+// nor while the stream waits for a version to come.
+func (s *stream) mark() error {
+	if !s.bookmarks || s.revision > s.store.Revision() {
+		return nil
+	}
+	return s.bookmark(false)
+}
+
+// append keeps what a frame was appended to, and writes when that is much.
+func (s *stream) append(b []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	s.out.buf = b
+	if len(b) < gzipFrom {
+		return nil
+	}
+	return s.out.flush()
+}
+
+// end finishes the stream. Where the client asked for the end, or the server
+// stops, it is a clean one behind a last bookmark; else an ERROR event says why.
+func (s *stream) end(err error) error {
+	var expired *store.ExpiredError
+	switch {
+	case err == nil, errors.Is(err, errClientGone):
+		return nil
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, store.ErrClosed):
+		err = s.mark()
+	case errors.As(err, &expired):
+		err = s.append(s.frames.AppendError(s.out.buffer(), statusOf(apierrors.NewResourceExpired(textExpiredWatch))))
+	default:
+		st := statusOf(err)
+		if st.Code == http.StatusInternalServerError {
+			s.log.Error("watch ended", "error", err)
+		}
+		err = s.append(s.frames.AppendError(s.out.buffer(), st))
+	}
+	if err == nil {
+		_ = s.out.flush() // nobody is left to be told
+	}
+	return nil
+}
+
+// flusher writes frames to one client. Between two batches it holds no buffer:
+// most watches are idle most of the time.
+type flusher struct {
+	res     *echo.Response
+	rc      *http.ResponseController
+	buffers *buffers
+	kept    *[]byte // nil: none is taken
+	buf     []byte
+}
+
+func (s *Server) newFlusher(c echo.Context, contentType string) *flusher {
+	c.Response().Header()["Content-Type"] = []string{contentType}
+	return &flusher{res: c.Response(), rc: http.NewResponseController(c.Response().Writer), buffers: &s.buffers}
+}
+
+// buffer is what frames are appended to.
+func (o *flusher) buffer() []byte {
+	if o.kept == nil {
+		o.kept = o.buffers.get()
+		o.buf = *o.kept
+	}
+	return o.buf
+}
+
+// flush writes what has gathered, and the headers if they are still to come. A
+// client that does not read for long is cut off by the listener; it can resume.
+func (o *flusher) flush() error {
+	if !o.res.Committed {
+		o.res.WriteHeader(http.StatusOK)
+	}
+	var err error
+	if len(o.buf) > 0 {
+		_, err = o.res.Writer.Write(o.buf)
+	}
+	if err == nil {
+		err = o.rc.Flush()
+	}
+	if o.kept != nil {
+		*o.kept = o.buf
+		o.buffers.put(o.kept)
+		o.kept, o.buf = nil, nil
+	}
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return errClientGone
+	}
+	return nil
+}
