@@ -243,6 +243,33 @@ func TestKeyCommands(t *testing.T) {
 	}
 }
 
+// TestReplicas: two services with one folder of keys are one issuer: each takes the other's tokens, before and after a
+// rotation.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	settings := []string{"--signing-key", t.TempDir(), "--jwks-max-age", "1s"}
+	rotate := func() {
+		if _, stderr, err := command(t, "", append([]string{"keys", "rotate"}, settings...)...); err != nil {
+			t.Fatal(stderr)
+		}
+	}
+	rotate()
+	args := append(settings, "--clients-file", clientsFile(t))
+	replicas := []*running{start(t, args...), start(t, args...)}
+	both := func() (kid any) {
+		for i, r := range replicas {
+			token, _ := askToken(t, r, demoForm)
+			header, _ := verified(t, replicas[1-i], token)
+			kid = header["kid"]
+		}
+		return kid
+	}
+	before := both()
+	rotate()
+	for both() == before { // for 2 s, the lead
+	}
+}
+
 // TestHTTPS: the service with a certificate, and a client that trusts its authority and no other.
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
