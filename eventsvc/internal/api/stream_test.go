@@ -8,8 +8,6 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
-
-	"tidings.example/eventsvc/internal/event"
 )
 
 // stream is an open watch over a real connection.
