@@ -17,6 +17,7 @@ import (
 type settings struct {
 	Serve       serve       `cmd:"" default:"withargs" help:"Serve the Events API (the default command)."`
 	Healthcheck healthcheck `cmd:"" help:"Ask a running eventsvc whether it is ready."`
+	CanI        canI        `cmd:"" name:"can-i" help:"Explain what a policy file allows, and by which rule."`
 	Version     version     `cmd:"" help:"Print the version."`
 }
 
@@ -51,6 +52,11 @@ type serve struct {
 	Audience          []string      `placeholder:"AUD,..." help:"Accept only tokens for one of these audiences. Default: any."`
 	MaxTokenLife      time.Duration `default:"1h" help:"Refuse tokens that are made to live longer than this."`
 	ClockSkew         time.Duration `default:"5s" help:"How far the issuer's clock may differ."`
+	IssuersFile       string        `placeholder:"FILE" help:"More issuers: a YAML list of issuer, jwksURL, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims."`
+
+	PolicyFile       string        `placeholder:"FILE" help:"Who may do what; followed while running. Default: every authenticated client may do everything."`
+	Claims           []string      `placeholder:"NAME,..." help:"Claims of the issuer's tokens that the policy may ask for."`
+	WatchAfterExpiry time.Duration `default:"30m" help:"How long a watch may run on after its token has expired; 0: it ends with the token."`
 
 	MaxWatches       int `default:"20000" help:"Open watches in all."`
 	MaxClientWatches int `default:"4096" help:"Open watches of one client."`
@@ -82,6 +88,8 @@ func (s *serve) check() error {
 		return service.Usagef("--tls-cert-file is set but --listen-https is not: set --listen-https too, or neither")
 	case s.ListenHTTPS == "" && s.TLSSelfSigned:
 		return service.Usagef("--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither")
+	case s.WatchAfterExpiry < 0:
+		return service.Usagef("--watch-after-expiry %s is negative: set a duration such as 30m, or 0 to end watches with their token", s.WatchAfterExpiry)
 	case s.DataDir == "":
 		return service.Usagef("--data-dir is empty: name the directory to keep events in")
 	case s.Retention < 0:

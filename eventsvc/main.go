@@ -17,8 +17,8 @@ import (
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/shared/bearer"
 	"tidings.example/shared/service"
 )
 
@@ -43,6 +43,10 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, 
 	switch parsed.Command() {
 	case "healthcheck":
 		err = s.Healthcheck.run(ctx)
+	case "can-i <verb>":
+		if err = s.CanI.run(stdout); errors.Is(err, errNo) {
+			return err // printed already
+		}
 	case "version":
 		_, err = fmt.Fprintln(stdout, "eventsvc", buildVersion())
 	default:
@@ -68,18 +72,16 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 		return service.Usagef("--group-domain: %w", err)
 	}
 	registry := service.NewRegistry("eventsvc")
-	trusted, err := newKeys(s.Issuer, s.JWKSURL, s.JWKSAllowHTTPHost, log, registry)
+	trusted, err := s.newTrust(log, registry)
 	if err != nil {
-		return service.Usagef("--jwks-url: %w", err)
+		return err
 	}
-	verifier, err := bearer.New(bearer.Config{
-		Issuer: s.Issuer, Audience: s.Audience, Keys: trusted, Leeway: s.ClockSkew, MaxLife: s.MaxTokenLife,
+	var server *api.Server
+	rights, err := policy.NewLive(policy.Config{
+		Path: s.PolicyFile, Options: trusted.options, Log: log, Registry: registry, Changed: func() { server.PolicyChanged() },
 	})
 	if err != nil {
-		return service.Usagef("--issuer: %w", err)
-	}
-	if len(s.Audience) == 0 {
-		log.Warn("--audience is not set: tokens of the issuer that are meant for other services are accepted too")
+		return service.Usagef("--policy-file: %w", err)
 	}
 	certificate, err := s.certificate()
 	if err != nil {
@@ -97,8 +99,9 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	health := &service.Health{}
 	health.Add("keys", trusted.Ready)
 	health.Add("store", db.Ready)
-	server, err := api.New(api.Config{
-		Store: db, Codec: bytes, Rules: event.Rules{Types: s.EventTypes}, Verify: verifier.Verify,
+	server, err = api.New(api.Config{
+		Store: db, Codec: bytes, Rules: event.Rules{Types: s.EventTypes}, Verify: trusted.Verify,
+		Policy: rights.Current, Withdrawn: trusted.Withdrawn, WatchAfterExpiry: s.WatchAfterExpiry,
 		CoreAPI: s.CoreAPI, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
 		Probe: health.Handler, MaxWatches: s.MaxWatches, MaxClientWatches: s.MaxClientWatches,
 		Log: log, Registry: registry,
@@ -114,7 +117,7 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 			{Setting: "--listen-https", Addr: s.ListenHTTPS, Handler: handler, Streaming: true, TLS: certificate, OnListen: tell.of("--listen-https")},
 			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: service.Admin(health, registry), OnListen: tell.of("--listen-admin")},
 		},
-		Tasks: []func(context.Context) error{trusted.Run, db.Run},
+		Tasks: append(trusted.tasks(), db.Run, rights.Run, server.Run),
 		Drain: server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }

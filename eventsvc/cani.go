@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/shared/bearer"
+	"tidings.example/shared/service"
+)
+
+// canI explains what a policy file decides, without a running service.
+type canI struct {
+	Verb          string            `arg:"" help:"get, list, watch, create, update, patch, delete, deletecollection or *."`
+	Namespace     string            `short:"n" default:"default" help:"The namespace of the events."`
+	AllNamespaces bool              `short:"A" help:"Across all namespaces."`
+	PolicyFile    string            `placeholder:"FILE" help:"The policy file; without it every authenticated client may do everything."`
+	ClientID      string            `name:"client-id" help:"The client id of the token."`
+	Scope         string            `help:"The scope of the token, as it is written there."`
+	Claim         map[string]string `placeholder:"NAME=VALUE;..." help:"Other claims of the token."`
+	TokenIssuer   string            `placeholder:"ISSUER" help:"The issuer of the token. Default: that of --issuer."`
+
+	Issuer      string   `default:"default" help:"The issuer that the service accepts."`
+	IssuersFile string   `placeholder:"FILE" help:"The other issuers that the service accepts."`
+	Claims      []string `placeholder:"NAME,..." help:"The claims that the service reads."`
+}
+
+// options are those of a service with the same settings.
+func (c *canI) options() (policy.Options, error) {
+	o := policy.Options{Issuers: []string{c.Issuer}, Claims: append(slices.Collect(maps.Keys(c.Claim)), c.Claims...)}
+	if c.IssuersFile == "" {
+		return o, nil
+	}
+	more, err := readIssuers(c.IssuersFile)
+	for _, i := range more {
+		o.Issuers, o.Claims = append(o.Issuers, i.Issuer), append(o.Claims, i.Claims...)
+	}
+	return o, err
+}
+
+// policy is the one that the service would start with.
+func (c *canI) policy() (*policy.Policy, error) {
+	if c.PolicyFile == "" {
+		return policy.Open(), nil
+	}
+	o, err := c.options()
+	if err != nil {
+		return nil, service.Usagef("--issuers-file: %w", err)
+	}
+	data, err := os.ReadFile(c.PolicyFile)
+	if err != nil {
+		return nil, service.Usagef("--policy-file: %w", err)
+	}
+	p, err := policy.Parse(data, o)
+	if err != nil {
+		return nil, service.Usagef("--policy-file %s: %w", c.PolicyFile, err)
+	}
+	return p, nil
+}
+
+// errNo is the answer no, in the exit code.
+var errNo = errors.New("no")
+
+// run prints the answer and the rule that gives it.
+func (c *canI) run(stdout io.Writer) error {
+	verb, err := policy.ParseVerb(c.Verb)
+	if err != nil {
+		return &service.UsageError{Err: err}
+	}
+	p, err := c.policy()
+	if err != nil {
+		return err
+	}
+	issuer := c.TokenIssuer
+	if issuer == "" {
+		issuer = c.Issuer
+	}
+	caller := &bearer.Caller{Issuer: issuer, ClientID: c.ClientID, Scopes: strings.Fields(c.Scope), Claims: map[string][]string{}}
+	for name, value := range c.Claim {
+		caller.Claims[name] = strings.Split(value, ",")
+	}
+	namespace := c.Namespace
+	if c.AllNamespaces {
+		namespace = policy.AllNamespaces
+	}
+	d := p.Decide(caller, verb, namespace)
+	answer := "no"
+	if d.Allowed {
+		answer = "yes"
+	}
+	if _, err := fmt.Fprintf(stdout, "%s: %s\n", answer, d.Rule); err != nil || d.Allowed {
+		return err
+	}
+	return errNo
+}
