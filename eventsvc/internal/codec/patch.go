@@ -80,7 +80,7 @@ func (c *Codec) patchFully(v event.View, patchType types.PatchType, patch []byte
 func (c *Codec) patchPlain(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event) (*eventsv1.Event, bool) {
 	isMerge := patchType == types.MergePatchType || patchType == types.StrategicMergePatchType
 	// Null removes, lists are replaced or merged, a dollar begins a directive.
-	if !isMerge || bytes.ContainsAny(patch, "[$") || bytes.Contains(patch, []byte("null")) {
+	if !isMerge || bytes.ContainsAny(patch, "[$") || bytes.Contains(patch, []byte(`\u0024`)) || bytes.Contains(patch, []byte("null")) {
 		return nil, false
 	}
 	obj := c.show(v, live.DeepCopy())

@@ -183,6 +183,7 @@ func FuzzPatch(f *testing.F) {
 	for _, patch := range []string{
 		`[{"op":"add","path":"/metadata/labels/x","value":"y"},{"op":"test","path":"/note"},{"op":"copy","from":"/a","path":"/b/-"}]`,
 		`{"metadata":{"labels":{"a":null}},"series":{"count":1}}`,
+		`{"metadata":{"labels":{"a":"b"},"annotations":{"\u0024patch":"replace"}},"series":{"count":1},"note":"n"}`,
 		`{"metadata":{"$retainKeys":["labels"],"$setElementOrder/finalizers":["a"],"finalizers":["a"]}}`,
 		`{"kind":"Event","apiVersion":"v1","metadata":{"name":"x","ownerReferences":[{"uid":"1"}]},"message":"m"}`,
 		"apiVersion: v1\nkind: Event\nseries: {count: 1}\n",
@@ -204,6 +205,12 @@ func FuzzPatch(f *testing.F) {
 				ev, _, err = c.Apply(v, stored, patch, "fuzz", true, validation)
 			} else {
 				ev, _, err = c.Patch(v, patchType, patch, stored, validation)
+			}
+			if plain, ok := codec.PatchPlain(c, v, patchType, patch, stored); ok {
+				full, warnings, err := codec.PatchFully(c, v, patchType, patch, stored, "Strict")
+				if err != nil || len(warnings) > 0 || !c.SameObject(plain, full) {
+					t.Fatalf("plain %v, full %v, %q, %v", plain, full, warnings, err)
+				}
 			}
 			if err == nil {
 				err = c.TrackUpdate(v, stored, ev, "fuzz")
