@@ -19,12 +19,12 @@ func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
 	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, MemtableLimit: 200})
 	defer closeDB(t, db)
-	create(t, db, 500, strings.Repeat("x", 1000))
+	create(t, db, 200, strings.Repeat("x", 1000))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		parallel(64, func(n int) {
+		parallel(8, func(n int) {
 			for i := 0; ctx.Err() == nil; i++ {
 				_, err := db.Update(ctx, key(n), func(*store.Record) (store.Decision, error) {
 					return store.Decision{Op: store.Op(1 + i%5/4), Draft: store.Draft{Value: fmt.Appendf(nil, "%d %01000d", n, i)}}, nil
@@ -35,7 +35,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			}
 		})
 	}()
-	for range 3 {
+	for range 2 {
 		var backup bytes.Buffer
 		revision, err := db.Backup(t.Context(), &backup)
 		if err != nil {
@@ -80,7 +80,7 @@ func TestCompactUnderLoad(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		parallel(64, func(n int) {
+		parallel(8, func(n int) {
 			for i := 0; ctx.Err() == nil; i++ {
 				if _, err := db.Update(ctx, key(n), count0); err != nil && ctx.Err() == nil {
 					t.Error(err)

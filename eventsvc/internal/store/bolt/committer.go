@@ -53,6 +53,7 @@ type committer struct {
 	buf     []byte
 	batch   []*write
 	changes []change
+	tally   tally
 	newest  map[string]pointer // of the events that the current batch has written
 }
 
@@ -61,6 +62,7 @@ func (c *committer) init(o Options, revision uint64) {
 	c.controls = make(chan func())
 	c.merged = make(chan struct{}, 1)
 	c.revision = revision
+	c.tally = tally{}
 	c.newest = make(map[string]pointer)
 }
 
@@ -211,6 +213,7 @@ func (db *DB) store(batch []*write) error {
 	now := db.clock.now()
 	c.buf = c.buf[:0]
 	c.changes = make([]change, 0, len(batch))
+	clear(c.tally)
 	t := db.tables.Load()
 	full := db.full()
 	err := guard(func() error {
@@ -231,7 +234,10 @@ func (db *DB) store(batch []*write) error {
 				if len(c.changes) == 0 {
 					return errNothingWritten
 				}
-				return nil
+				for i := range c.changes {
+					c.tally.add(&c.changes[i])
+				}
+				return c.tally.save(logTx.Bucket([]byte(bucketMinutes)))
 			})
 		})
 	})

@@ -154,6 +154,9 @@ func (c *copier) run(ctx context.Context, path string) error {
 		}
 	}
 	if err == nil {
+		err = c.from.view(func(from *bbolt.Tx) error { return copyBucket(ctx, from, to, bucketMinutes, nil) })
+	}
+	if err == nil {
 		err = to.Update(func(tx *bbolt.Tx) error {
 			meta := tx.Bucket([]byte(bucketMeta))
 			return errors.Join(meta.Put([]byte(metaEnd), revisionKey(end)), meta.Put([]byte(metaBytes), revisionKey(uint64(c.kept))))

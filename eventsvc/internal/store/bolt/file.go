@@ -21,10 +21,11 @@ const (
 
 // The buckets of a file, and the entries of its meta bucket.
 const (
-	bucketMeta  = "meta"  // all files
-	bucketKeys  = "keys"  // index: key → pointer to its newest version
-	bucketTerms = "terms" // index: term and last revision → run of revisions
-	bucketLog   = "log"   // segment: revision → record
+	bucketMeta    = "meta"    // all files
+	bucketKeys    = "keys"    // index: key → pointer to its newest version
+	bucketMinutes = "minutes" // segment: minute and kind of event → how many were written
+	bucketTerms   = "terms"   // index: term and last revision → run of revisions
+	bucketLog     = "log"     // segment: revision → record
 
 	metaFormat  = "format"  // magic, a blank, version in decimal
 	metaStore   = "store"   // random id, equal in all files of one store
@@ -120,6 +121,9 @@ func walk(tx *bbolt.Tx) error {
 				return fmt.Errorf("the keys of bucket %q are not in order", name)
 			}
 			last = k
+			if v == nil { // bbolt's sign of a bucket within a bucket, of which there are none
+				return fmt.Errorf("entry %q of bucket %q is no value", k, name)
+			}
 			if string(name) == bucketKeys {
 				if _, err := parsePointer(k, v); err != nil {
 					return fmt.Errorf("entry %q: %w", k, err)

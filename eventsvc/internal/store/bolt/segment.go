@@ -37,7 +37,7 @@ func segmentPath(dir string, base uint64) string {
 // createSegmentFile makes a segment that only grows by commits without a sync
 // of their own.
 func createSegmentFile(path string, base uint64, storeID []byte) (*bbolt.DB, error) {
-	db, err := createBolt(path, segmentPage, []string{bucketLog}, map[string][]byte{metaBase: revisionKey(base), metaStore: storeID})
+	db, err := createBolt(path, segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{metaBase: revisionKey(base), metaStore: storeID})
 	if err == nil {
 		db.NoSync = true
 	}
@@ -45,7 +45,7 @@ func createSegmentFile(path string, base uint64, storeID []byte) (*bbolt.DB, err
 }
 
 func createSegment(dir string, base uint64, storeID []byte, horizon uint64) error {
-	return createFile(segmentPath(dir, base), segmentPage, []string{bucketLog}, map[string][]byte{
+	return createFile(segmentPath(dir, base), segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{
 		metaBase:    revisionKey(base),
 		metaStore:   storeID,
 		metaHorizon: revisionKey(horizon),

@@ -28,7 +28,7 @@ func labelTerm(key, value []byte) term {
 // FNV-1a with 64 bits. It is part of the file format.
 const (
 	fnvBasis term = 0xcbf29ce484222325
-	fnvPrime      = 0x100000001b3
+	fnvPrime term = 0x100000001b3
 )
 
 func hashText(h term, text []byte) term {
