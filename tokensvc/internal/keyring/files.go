@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -42,9 +43,35 @@ func (r *Keyring) reload(force bool) error {
 		if err != nil {
 			return err
 		}
-		r.keys = keys
+		r.keys = succeed(r.keys, keys, r.c.Now().Add(r.lead()))
 	}
 	return r.advance()
+}
+
+// succeed makes a key file that is replaced by another without a time in its name follow the rule of the package
+// comment like the rest: the new key is pending first, and the old one is kept, without its file, for as long as it is
+// needed. A key whose name has a time is gone with its file.
+func succeed(before, found []*key, next time.Time) []*key {
+	keys := found
+	for _, k := range found {
+		if !k.untimed || k.private == nil || len(before) == 0 {
+			continue
+		}
+		k.from = next
+		if i := indexOf(before, k.id); i >= 0 {
+			k.from = before[i].from
+		}
+	}
+	for _, old := range before {
+		if old.untimed && old.private != nil && indexOf(found, old.id) < 0 {
+			keys = append(keys, old)
+		}
+	}
+	return keys
+}
+
+func indexOf(keys []*key, id string) int {
+	return slices.IndexFunc(keys, func(k *key) bool { return k.id == id })
 }
 
 // file is one PEM file as read.
@@ -132,7 +159,7 @@ func parseFile(in file, f Format) ([]*key, error) {
 		if err != nil {
 			return nil, err
 		}
-		k.file = in.path
+		k.file, k.untimed = in.path, from.IsZero()
 		keys = append(keys, k)
 	}
 	if len(keys) == 0 {

@@ -21,6 +21,7 @@ type key struct {
 	id      string
 	file    string    // it came from; empty: made in memory
 	from    time.Time // begins to sign; zero: always has
+	untimed bool      // the name of its file does not say from when
 	private *rsa.PrivateKey
 	public  jwk.Key
 	raw     *rsa.PublicKey

@@ -404,13 +404,46 @@ func TestBadReload(t *testing.T) {
 	if _, kid := sign(t, r); kid != before {
 		t.Error("the key has changed")
 	}
-	write(t, filepath.Dir(path), "key.pem", pkcs8(t, generate(t, 2048)))
-	if err := r.Reload(); err != nil {
-		t.Error(err)
-	}
-	if _, kid := sign(t, r); kid == before {
-		t.Error("the key has not changed")
-	}
+}
+
+// TestReplacedFile replaces the one key file of a running service, twice: nobody who remembers the key set for its
+// max-age meets a token that cannot be verified, and in the end only the last key is left.
+func TestReplacedFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := write(t, dir, "key.pem", pkcs8(t, generate(t, 2048)))
+	replacements := []string{pkcs8(t, generate(t, 2048)), pkcs8(t, generate(t, 2048))}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t, keyring.Config{Path: path})
+		go r.Run(t.Context())
+		v := &verifier{ring: r}
+		type issued struct {
+			token string
+			until time.Time
+		}
+		var live []issued
+		kids := map[string]bool{}
+		for start := time.Now(); time.Since(start) < 25*time.Minute; time.Sleep(7 * time.Second) {
+			if len(replacements) > 0 && time.Since(start) > time.Duration(3-len(replacements))*4*time.Minute {
+				write(t, dir, "key.pem", replacements[0])
+				replacements = replacements[1:]
+			}
+			token, kid := sign(t, r)
+			kids[kid] = true
+			live = append(live, issued{token, time.Now().Add(lifetime)})
+			for time.Now().After(live[0].until) {
+				live = live[1:]
+			}
+			for _, l := range []issued{live[0], live[len(live)-1]} {
+				if !v.verify(t, l.token) {
+					t.Fatalf("after %v a token is not verified", time.Since(start))
+				}
+			}
+		}
+		if left := len(parseSet(t, r.Published().Body)); len(kids) != 3 || left != 1 {
+			t.Errorf("%d keys have signed and %d are published; want 3 and 1", len(kids), left)
+		}
+	})
 }
 
 // TestKeyIDIsStable: the same key has the same id after a restart and on every replica.

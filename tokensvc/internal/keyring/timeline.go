@@ -59,12 +59,10 @@ func timeline(keys []*key, now time.Time, tail time.Duration) (signing *key, pub
 	return private[turn], published
 }
 
-// advance brings the snapshot up to the clock. Keys made in memory that are gone are forgotten.
+// advance brings the snapshot up to the clock. Keys that are gone are forgotten.
 func (r *Keyring) advance() error {
 	signing, published := timeline(r.keys, r.c.Now(), r.tail())
-	if r.c.Path == "" {
-		r.keys = published
-	}
+	r.keys = published
 	old := r.current.Load()
 	if old != nil && old.signing.id == signing.id && slices.EqualFunc(old.published, published, func(a, b *key) bool { return a.id == b.id }) {
 		return nil
