@@ -27,6 +27,9 @@ func (b *bench) report() error {
 	fmt.Fprintf(&text, "- Command: `%s`; %v a row.\n", b.command(), b.duration)
 	fmt.Fprintf(&text, "- Server CPU is user and system time of the measured process per operation, client CPU that of the load generator.\n")
 	fmt.Fprintf(&text, "- A row marked (n) is noisy: other processes used more than %.1f cores meanwhile.\n\n", noisy)
+	if n := b.noisyRows(); 2*n > len(b.results) {
+		fmt.Fprintf(&text, "**%d of %d rows are noisy: repeat this on a quiet machine before quoting rates or latencies.**\n\n", n, len(b.results))
+	}
 	text.WriteString(b.table())
 	fmt.Fprint(b.out, "\n", text.String())
 	if b.result == "" {
@@ -36,6 +39,16 @@ func (b *bench) report() error {
 		return fmt.Errorf("-out: %w", err)
 	}
 	return nil
+}
+
+// noisyRows counts the rows that others disturbed.
+func (b *bench) noisyRows() (n int) {
+	for _, r := range b.results {
+		if r.foreign > noisy {
+			n++
+		}
+	}
+	return n
 }
 
 // command is what one types to repeat the run.
