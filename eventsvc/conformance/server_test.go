@@ -7,8 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -26,27 +27,27 @@ const patience = 60 * time.Second
 
 // server is a running eventsvc.
 type server struct {
-	dir   string // its data
-	extra []string
+	httpAddr, httpsAddr, adminAddr string // the same over restarts
+
+	dir   string   // its data
+	extra []string // its settings
 	token string
 	plain *http.Client // HTTP/1.1 without TLS
 
-	httpAddr, httpsAddr, adminAddr string // known once it has listened, kept over restarts
-
 	cmd  *exec.Cmd
 	log  *logs
-	read <-chan struct{} // closed when all of the log was read
+	read <-chan struct{} // closed when the process has ended
 }
 
 // start runs eventsvc until the test ends.
 func start(t *testing.T, extra ...string) *server {
 	t.Helper()
 	s := &server{
+		httpAddr: freeAddress(t), httpsAddr: freeAddress(t), adminAddr: freeAddress(t),
 		dir: t.TempDir(), extra: extra, token: run.issuer.token(t, "tester"),
-		httpAddr: "127.0.0.1:0", httpsAddr: "127.0.0.1:0", adminAddr: "127.0.0.1:0",
 		plain: &http.Client{Transport: &http.Transport{DisableCompression: true}},
+		log:   &logs{},
 	}
-	s.launch(t)
 	t.Cleanup(func() {
 		s.plain.CloseIdleConnections()
 		s.stop(t)
@@ -54,7 +55,24 @@ func start(t *testing.T, extra ...string) *server {
 			t.Logf("log of eventsvc:\n%s", s.log)
 		}
 	})
+	s.launch(t)
 	return s
+}
+
+// freeAddress finds an address that is free, and stays so: it is below the
+// ports that the system gives to outgoing connections, one of which could take
+// it during a restart.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 1000 {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", 12000+rand.IntN(20000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no free port was found between 12000 and 32000")
+	return ""
 }
 
 // launch starts the process and waits until it is ready.
@@ -74,9 +92,6 @@ func (s *server) launch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.log == nil {
-		s.log = newLogs()
-	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -87,15 +102,17 @@ func (s *server) launch(t *testing.T) {
 		defer close(read)
 		s.log.read(stderr)
 	}()
-	s.httpAddr = s.log.address(t, "--listen-http", read)
-	s.httpsAddr = s.log.address(t, "--listen-https", read)
-	s.adminAddr = s.log.address(t, "--listen-admin", read)
 	s.awaitReady(t)
 }
 
 func (s *server) awaitReady(t *testing.T) {
 	t.Helper()
 	eventually(t, "eventsvc is ready", func() error {
+		select {
+		case <-s.read:
+			t.Fatalf("eventsvc ended before it was ready:\n%s", s.log)
+		default:
+		}
 		res, err := s.plain.Get("http://" + s.httpAddr + "/readyz")
 		if err != nil {
 			return err
@@ -111,21 +128,16 @@ func (s *server) awaitReady(t *testing.T) {
 // stop ends the process as a supervisor would, and waits for it.
 func (s *server) stop(t *testing.T) {
 	t.Helper()
-	s.end(t, syscall.SIGTERM)
-}
-
-func (s *server) end(t *testing.T, sig os.Signal) {
-	t.Helper()
 	if s.cmd == nil {
 		return
 	}
 	cmd := s.cmd
 	s.cmd = nil
-	_ = cmd.Process.Signal(sig) // it may be gone already; Wait tells
+	_ = cmd.Process.Signal(syscall.SIGTERM) // it may be gone already; Wait tells
 	hang := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	defer hang.Stop()
 	<-s.read // Wait closes the pipe
-	if err := cmd.Wait(); err != nil && sig == syscall.SIGTERM {
+	if err := cmd.Wait(); err != nil {
 		t.Errorf("eventsvc ended with %v", err)
 	}
 }
@@ -135,7 +147,6 @@ func (s *server) restart(t *testing.T) {
 	t.Helper()
 	s.stop(t)
 	s.plain.CloseIdleConnections()
-	s.log.forget()
 	s.launch(t)
 }
 
@@ -154,48 +165,20 @@ func (s *server) plainConfig() *rest.Config {
 	return &rest.Config{Host: "http://" + s.httpAddr, BearerToken: s.token, QPS: -1}
 }
 
-func (s *server) caFile() string {
-	found, _ := filepath.Glob(filepath.Join(s.dir, "*", "ca.crt"))
-	if len(found) > 0 {
-		return found[0]
-	}
-	return filepath.Join(s.dir, "ca.crt")
-}
+// caFile is the authority that the server made for itself.
+func (s *server) caFile() string { return filepath.Join(s.dir, "tls", "ca.crt") }
 
-// logs collects what the server logs and finds in it where it listens.
+// logs collects what the server logs.
 type logs struct {
-	mu        sync.Mutex
-	text      bytes.Buffer
-	addresses map[string]chan string
-}
-
-func newLogs() *logs {
-	l := &logs{}
-	l.forget()
-	return l
-}
-
-// forget makes room for the addresses of the next process.
-func (l *logs) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.addresses = map[string]chan string{}
-	for _, setting := range []string{"--listen-http", "--listen-https", "--listen-admin"} {
-		l.addresses[setting] = make(chan string, 1)
-	}
-}
-
-func (l *logs) channel(setting string) chan string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.addresses[setting]
+	mu   sync.Mutex
+	text bytes.Buffer
 }
 
 func (l *logs) read(r io.Reader) {
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		var line struct {
-			Msg, Setting, Address string
-			Code                  int
+			Msg  string
+			Code int
 		}
 		_ = json.Unmarshal(lines.Bytes(), &line) // a line that is none is kept all the same
 		if line.Msg == "request" && line.Code < http.StatusInternalServerError {
@@ -204,23 +187,7 @@ func (l *logs) read(r io.Reader) {
 		l.mu.Lock()
 		fmt.Fprintf(&l.text, "%s\n", lines.Bytes())
 		l.mu.Unlock()
-		if c := l.channel(line.Setting); c != nil && line.Msg == "listening" {
-			c <- line.Address
-		}
 	}
-}
-
-func (l *logs) address(t *testing.T, setting string, ended <-chan struct{}) string {
-	t.Helper()
-	select {
-	case a := <-l.channel(setting):
-		return a
-	case <-ended:
-		t.Fatalf("eventsvc ended before it listened:\n%s", l)
-	case <-time.After(patience):
-		t.Fatalf("eventsvc does not listen (%s):\n%s", setting, l)
-	}
-	return ""
 }
 
 func (l *logs) String() string {
