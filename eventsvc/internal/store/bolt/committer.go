@@ -177,11 +177,12 @@ func (db *DB) commit(batch []*write) {
 	c := &db.committer
 	db.makeRoomInMemory()
 	db.rollIfDue()
-	before := c.revision
+	before, start := c.revision, time.Now()
 	err := c.failed()
 	if err == nil {
 		err = db.store(batch)
 	}
+	db.metrics.committed(len(batch), start)
 	var wake chan struct{}
 	if err != nil {
 		err = db.commitFailed(err, before)

@@ -73,6 +73,7 @@ type DB struct {
 	segments atomic.Pointer[segments]
 	tables   atomic.Pointer[tables]
 	hub      *hub
+	metrics  *metrics
 	horizon  atomic.Uint64 // states from this revision on can be read
 	clock    *clock
 	live     liveCount
@@ -119,6 +120,10 @@ func Open(o Options) (*DB, error) {
 	db := &DB{o: o, expired: map[time.Duration]uint64{}, merges: make(chan struct{}, 1), urgent: make(chan struct{}, 1), stop: make(chan struct{}), committed: make(chan struct{})}
 	if err := db.openFiles(); err != nil {
 		return nil, errors.Join(err, db.closeFiles())
+	}
+	var err error
+	if db.metrics, err = newMetrics(db, o.Registry); err != nil {
+		return nil, errors.Join(fmt.Errorf("store metrics: %w", err), db.closeFiles())
 	}
 	db.running.Go(db.commitLoop)
 	db.running.Go(db.mergeLoop)

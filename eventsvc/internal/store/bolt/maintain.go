@@ -22,6 +22,7 @@ func (db *DB) Run(ctx context.Context) error {
 		}
 		err := db.Maintain(ctx)
 		if err != nil && !errors.Is(err, store.ErrClosed) && ctx.Err() == nil {
+			db.metrics.failed.Inc()
 			db.o.Log.Error("old events could not be cleared away; trying again", "error", err)
 		}
 	}

@@ -347,5 +347,8 @@ func (db *DB) readError(err error) error {
 		ce = &store.CorruptError{Reason: err.Error()}
 	}
 	db.o.Log.Error("a stored event cannot be read", "error", ce)
+	if db.metrics != nil { // not while opening
+		db.metrics.damaged.Inc()
+	}
 	return ce
 }
