@@ -87,6 +87,7 @@ func TestNegotiateErrors(t *testing.T) {
 		want          string
 	}{
 		{codec.ScopeList, "text/html", "", 406, types + "application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{codec.ScopeList, "application/json;q=0", "", 406, types + "application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 		{codec.ScopeList, "application/cbor", "", 406, types + "application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 		{codec.ScopeWatch, "application/yaml", "", 406, types + "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"},
 		{codec.ScopeList, protobufType + ";as=Table;v=v1;g=meta.k8s.io", "", 406, types + "application/json, application/yaml, application/vnd.kubernetes.protobuf"},

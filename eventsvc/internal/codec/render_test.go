@@ -176,3 +176,20 @@ func TestStoredForm(t *testing.T) {
 		}
 	}
 }
+
+// Every character is written as the library writes it, alone and in company.
+func TestCharactersEqualLibrary(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	for char := range rune(0x2100) {
+		ev := typical()
+		ev.Note, ev.Labels = string(char), map[string]string{"a" + string(char): string(char) + "b"}
+		got, err := c.AppendObject(nil, codec.Format{}, event.EventsV1, record(t, c, ev, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(library(t, codec.Format{}, asView(c, event.EventsV1, ev, 1)), string(got)); diff != "" {
+			t.Fatalf("%U (-library +ours):\n%s", char, diff)
+		}
+	}
+}
