@@ -396,10 +396,11 @@ func (s *server) untilWatched(t *testing.T, n int) {
 			return err
 		}
 		defer res.Body.Close()
-		if body, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(body), want) {
-			return fmt.Errorf("no %q in the metrics (%v)", want, err)
+		body, err := io.ReadAll(res.Body)
+		if err == nil && !strings.Contains(string(body), want) {
+			err = fmt.Errorf("no %q in the metrics", want)
 		}
-		return nil
+		return err
 	})
 }
 
