@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tidings.example/shared/service"
+)
+
+// rotating is an issuer whose keys change. Its tokens are put together by hand.
+type rotating struct {
+	*httptest.Server
+	mu      sync.Mutex
+	keys    map[string]*rsa.PrivateKey
+	fetches int
+}
+
+func newRotating(t *testing.T) *rotating {
+	t.Helper()
+	r := &rotating{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.fetches++
+		var keys []string
+		for kid, key := range r.keys {
+			keys = append(keys, fmt.Sprintf(`{"kty":"RSA","kid":%q,"n":%q,"e":%q}`, kid, encode(key.N.Bytes()), encode(big.NewInt(int64(key.E)).Bytes())))
+		}
+		_, _ = fmt.Fprintf(w, `{"keys":[%s]}`, strings.Join(keys, ","))
+	}))
+	t.Cleanup(r.Close)
+	r.rotate(t, "k1")
+	return r
+}
+
+// rotate withdraws all keys and publishes a new one.
+func (r *rotating) rotate(t *testing.T, kid string) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keys = map[string]*rsa.PrivateKey{kid: key}
+}
+
+// signed is a token with this header and payload under a key of the issuer.
+func (r *rotating) signed(kid, header, payload string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return signedBy(r.keys[kid], header, payload)
+}
+
+func signedBy(key *rsa.PrivateKey, header, payload string) string {
+	input := encode([]byte(header)) + "." + encode([]byte(payload))
+	sum := sha256.Sum256([]byte(input))
+	signature, err := rsa.SignPKCS1v15(nil, key, crypto.SHA256, sum[:])
+	if err != nil {
+		panic(err)
+	}
+	return input + "." + encode(signature)
+}
+
+// payload is a good one with some members changed: name, JSON value, …
+func (r *rotating) payload(changes ...string) string {
+	now := time.Now().Unix()
+	members := map[string]json.RawMessage{
+		"iss": json.RawMessage(`"` + r.URL + `"`), "sub": json.RawMessage(`"demo"`), "aud": json.RawMessage(`"eventsvc"`),
+		"iat": json.RawMessage(fmt.Sprint(now)), "nbf": json.RawMessage(fmt.Sprint(now)), "exp": json.RawMessage(fmt.Sprint(now + 300)),
+	}
+	for ; len(changes) > 0; changes = changes[2:] {
+		members[changes[0]] = json.RawMessage(changes[1])
+		if changes[1] == "" {
+			delete(members, changes[0])
+		}
+	}
+	b, err := json.Marshal(members)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// token is a good one of a client with a scope.
+func (r *rotating) token(kid, client, scope string) string {
+	return r.signed(kid, fmt.Sprintf(`{"alg":"RS256","kid":%q}`, kid), r.payload("sub", `"`+client+`"`, "scope", `"`+scope+`"`))
+}
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// watching opens a watch and returns what it sends, line by line; the channel
+// is closed at the clean end of the stream.
+func (p *process) watching(token string) <-chan string {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet,
+		p.url("--listen-http")+eventsPath+"?watch=1&allowWatchBookmarks=true", nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		p.t.Fatal(resp, err)
+	}
+	lines := make(chan string, 100)
+	go func() {
+		defer func() { _ = resp.Body.Close() }()
+		scan := bufio.NewScanner(resp.Body)
+		for scan.Scan() {
+			lines <- scan.Text()
+		}
+		if scan.Err() == nil {
+			close(lines)
+		}
+	}()
+	return lines
+}
+
+// ended waits for the end of a watch and checks that a bookmark was its last word.
+func ended(t *testing.T, lines <-chan string) {
+	t.Helper()
+	last, deadline := "", time.After(20*time.Second)
+	for {
+		select {
+		case line, ok := <-lines:
+			if ok {
+				last = line
+				continue
+			}
+			if !strings.Contains(last, `"type":"BOOKMARK"`) {
+				t.Errorf("the last word of the watch is %s", last)
+			}
+			return
+		case <-deadline:
+			t.Fatal("the watch does not end")
+		}
+	}
+}
+
+// TestPolicyFile: the running service follows its policy file, and a watch ends
+// when the file takes its right away.
+func TestPolicyFile(t *testing.T) {
+	t.Parallel()
+	i := newRotating(t)
+	path := writeFile(t, "policy.yaml", "bindings: [{role: 'events:admin', subjects: [{clientID: demo}]}]")
+	p := start(t, t.TempDir(), &issuer{Server: i.Server, key: i.keys["k1"]}, "--jwks-url="+i.URL, "--policy-file="+path)
+	demo, reader := i.token("k1", "demo", ""), i.token("k1", "reader", "events:read")
+	expect := func(token, method string, want int) {
+		t.Helper()
+		p.token = token
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			code, object := p.do(method, eventsPath, "{}")
+			if code == want {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %d %v, want %d", method, code, object, want)
+			}
+		}
+	}
+	expect(demo, "POST", 422) // may, but an empty object is no event
+	expect(reader, "GET", 200)
+	expect(reader, "POST", 403)
+	mine, other := p.watching(demo), p.watching(reader)
+	// A file that is bad changes nothing; the next one takes demo's rights.
+	if err := os.WriteFile(path, []byte("bindings: 7"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(demo, "GET", 200)
+	if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(demo, "GET", 403)
+	ended(t, mine)
+	expect(reader, "GET", 200)
+	select {
+	case _, open := <-other:
+		if !open {
+			t.Error("another client's watch has ended too")
+		}
+	default:
+	}
+}
+
+// TestRotation: a token under a new key passes at once, the withdrawn key's are
+// refused and its watches end (N65, N66).
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	i := newRotating(t)
+	p := start(t, t.TempDir(), &issuer{Server: i.Server, key: i.keys["k1"]}, "--jwks-url="+i.URL)
+	before := i.token("k1", "demo", "")
+	watch := p.watching(before)
+	i.rotate(t, "k2")
+	p.token = i.token("k2", "demo", "")
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		code, _ := p.do("GET", eventsPath, "") // the set may have been fetched a moment ago
+		if code == http.StatusOK {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the new key is not found")
+		}
+	}
+	p.token = before
+	if code, object := p.do("GET", eventsPath, ""); code != http.StatusUnauthorized {
+		t.Errorf("a token of the withdrawn key: %d %v", code, object)
+	}
+	ended(t, watch)
+}
+
+// TestIssuersFile: several issuers, each with its own keys, claims and rules; a
+// policy tells them apart.
+func TestIssuersFile(t *testing.T) {
+	t.Parallel()
+	first, second := newRotating(t), newRotating(t)
+	issuers := writeFile(t, "issuers.yaml", fmt.Sprintf(
+		"- issuer: %s\n  jwksURL: %s\n  audiences: [other]\n  maxTokenLife: 24h\n  clientIDClaim: azp\n  claims: [groups]\n", second.URL, second.URL))
+	rules := writeFile(t, "policy.yaml", fmt.Sprintf(
+		"bindings:\n- {role: 'events:read', subjects: [{clientID: app}]}\n- {role: 'events:write', subjects: [{issuer: '%s', claim: groups, value: ops}]}\n", second.URL))
+	p := start(t, t.TempDir(), &issuer{Server: first.Server, key: first.keys["k1"]},
+		"--jwks-url="+first.URL, "--issuers-file="+issuers, "--policy-file="+rules)
+	const header = `{"alg":"RS256","kid":"k1"}`
+	day := fmt.Sprint(time.Now().Unix() + 80000)
+	for name, c := range map[string]struct {
+		token, method string
+		want          int
+	}{
+		"first reads":                     {first.token("k1", "app", ""), "GET", 200},
+		"first does not write":            {first.token("k1", "app", ""), "POST", 403},
+		"second writes by its claim":      {second.signed("k1", header, second.payload("aud", `"other"`, "azp", `"app"`, "groups", `["x","ops"]`)), "POST", 422},
+		"second, for a day":               {second.signed("k1", header, second.payload("aud", `"other"`, "exp", day, "groups", `"ops"`)), "POST", 422},
+		"first, for a day":                {first.signed("k1", header, first.payload("exp", day, "sub", `"app"`)), "GET", 401},
+		"second is not first's app":       {second.signed("k1", header, second.payload("aud", `"other"`, "azp", `"app"`)), "GET", 403},
+		"second with another audience":    {second.signed("k1", header, second.payload()), "GET", 401},
+		"N45 first signs as second":       {first.signed("k1", header, second.payload("aud", `"other"`, "groups", `"ops"`)), "POST", 401},
+		"N45 second signs as first":       {second.signed("k1", header, first.payload("sub", `"app"`)), "GET", 401},
+		"a group that first has not said": {first.signed("k1", header, first.payload("groups", `"ops"`)), "POST", 403},
+	} {
+		p.token = c.token
+		if code, object := p.do(c.method, eventsPath, "{}"); code != c.want {
+			t.Errorf("%s: %d %v, want %d", name, code, object, c.want)
+		}
+	}
+}
+
+func TestBadTrust(t *testing.T) {
+	t.Parallel()
+	policyFile := writeFile(t, "policy.yaml", "bindings: [{role: nobody, subjects: [{clientID: x}]}]")
+	unknown := writeFile(t, "issuers.yaml", "- issuer: https://a.example\n  audience: x\n")
+	unnamed := writeFile(t, "issuers.yaml", "- jwksURL: https://a.example\n")
+	for args, want := range map[string]string{
+		"--policy-file=" + policyFile:            `line 1: bindings.role: there is no role "nobody"`,
+		"--policy-file=/nowhere":                 "/nowhere",
+		"--issuers-file=" + unknown:              "line 2: field audience not found",
+		"--issuers-file=" + unnamed:              "entry 1: issuer is missing",
+		"--watch-after-expiry=-1s":               "--watch-after-expiry -1s is negative",
+		"--jwks-url=http://keys.example/":        "plain HTTP to another machine",
+		"--claims=a --issuers-file=" + "/absent": "/absent",
+	} {
+		log, err := os.CreateTemp(t.TempDir(), "log")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := append([]string{"--issuer=https://issuer.example", "--data-dir=" + t.TempDir(), "--listen-http=127.0.0.1:0", "--listen-admin="}, strings.Fields(args)...)
+		err = run(t.Context(), all, &bytes.Buffer{}, log, nil)
+		if service.ExitCode(err) != 2 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+func TestCanI(t *testing.T) {
+	t.Parallel()
+	path := writeFile(t, "policy.yaml", "bindings:\n- {role: 'events:read', namespaces: [team-*], subjects: [{clientID: app}, {claim: groups, value: b}]}\n")
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"get", "yes: there is no policy file: every authenticated caller may do everything\n", 0},
+		{"list -n team-a --client-id=app --claims=groups --policy-file=" + path, "yes: role \"events:read\", bound in line 2\n", 0},
+		{"list -n team-a --claim=groups=a,b --policy-file=" + path, "yes: role \"events:read\", bound in line 2\n", 0},
+		{"list -A --client-id=app --claims=groups --policy-file=" + path, "no: no rule of the policy allows this client to list across all namespaces", 1},
+		{"list -A --scope=events:read --claims=groups --policy-file=" + path, "yes: the token's scope \"events:read\"\n", 0},
+		{"lists", "", 2},
+		{"get --policy-file=/nowhere", "", 2},
+	} {
+		var out bytes.Buffer
+		err := run(t.Context(), append([]string{"can-i"}, strings.Fields(c.args)...), &out, os.Stderr, nil)
+		if service.ExitCode(err) != c.code || !strings.HasPrefix(out.String(), c.want) {
+			t.Errorf("can-i %s: %v, %q", c.args, err, out.String())
+		}
+		if c.code == 1 && !errors.Is(err, errNo) {
+			t.Errorf("can-i %s: %v", c.args, err)
+		}
+	}
+}
