@@ -116,3 +116,41 @@ func TestNewNeedsItsParts(t *testing.T) {
 		}
 	}
 }
+
+// crowded is a store in which the first names that are tried are taken.
+type crowded struct {
+	store.Store
+	taken, tried int
+}
+
+func (c *crowded) Create(ctx context.Context, key store.Key, draft store.Draft) (store.Record, error) {
+	if c.tried++; c.tried <= c.taken {
+		return store.Record{}, store.ErrExists
+	}
+	return c.Store.Create(ctx, key, draft)
+}
+
+// TestGeneratedNamesThatAreTaken: eight names are tried (events-api.md 1.3).
+func TestGeneratedNamesThatAreTaken(t *testing.T) {
+	t.Parallel()
+	body := newEvent("", `"metadata":{"generateName":"g-"}`)
+	for taken, code := range map[int]int{0: 201, 7: 201, 8: 409} {
+		w := newWorld(t)
+		s := &crowded{Store: w.db, taken: taken}
+		w.config.Store = s
+		var err error
+		if w.server, err = api.New(w.config); err != nil {
+			t.Fatal(err)
+		}
+		a := w.do("POST", eventsPath, body).must(code)
+		equal(t, s.tried, min(taken+1, 8))
+		if code == 409 {
+			equal(t, a.header.Get("Retry-After"), "1")
+			st := a.status()
+			equal(t, st.Reason, metav1.StatusReasonAlreadyExists)
+			if !strings.HasSuffix(st.Message, " already exists, the server was not able to generate a unique name for the object") {
+				t.Error(st.Message)
+			}
+		}
+	}
+}

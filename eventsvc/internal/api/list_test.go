@@ -162,7 +162,7 @@ func TestPages(t *testing.T) {
 func TestLongPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	big := `"` + strings.Repeat("x", 200<<10) + `"`
+	big := `"` + strings.Repeat("x", 400<<10) + `"` // so that 24 of them are more than is held
 	var want []string
 	for i := range 25 {
 		name := fmt.Sprintf("e%02d", i)
@@ -179,6 +179,10 @@ func TestLongPage(t *testing.T) {
 	equal(t, list.names, want)
 	list.decode(t, w.do("GET", corePath+"?limit=24", "", "Accept", "application/vnd.kubernetes.protobuf").must(200).body)
 	equal(t, list.names, want[:24])
+	// A collection of many pages is shown whole after it was deleted.
+	gone := w.do("DELETE", corePath, "", "Accept", "application/json"+asPartials).must(200)
+	equal(t, gone.names(), want)
+	equal(t, w.do("GET", corePath, "").must(200).names(), []string{})
 }
 
 func TestOrderIsThatOfBytes(t *testing.T) {
