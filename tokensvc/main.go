@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -175,12 +176,39 @@ func (s *serve) openClients(log *slog.Logger, reg *prometheus.Registry) (*regist
 		return nil, fmt.Errorf("--database-dsn: %w", err)
 	}
 	reload := func() error { store.Reload(); return nil }
-	wait := func(ctx context.Context) error { <-ctx.Done(); return nil }
-	return &registrations{Store: store, run: wait, reload: reload, ready: store.Ready, close: func() {
+	return &registrations{Store: store, run: untilReadable(store.Ready, log), reload: reload, ready: store.Ready, close: func() {
 		if err := store.Close(); err != nil {
 			log.Error("database not closed", "error", err)
 		}
 	}}, nil
+}
+
+// readableWait is the time between two looks at a database that cannot be read at start.
+const readableWait = 2 * time.Second
+
+// untilReadable tells the log whether the clients table can be read when the service starts, because a mistyped DSN
+// looks like a database that is down.
+func untilReadable(ready func(context.Context) error, log *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for failing := false; ; failing = true {
+			err := ready(ctx)
+			if err == nil {
+				log.Info("the clients table is readable")
+				break
+			}
+			if !failing {
+				log.Warn("the clients table is not readable: token requests are answered 503 until it is; if that does not pass by itself, check --database-dsn",
+					"error", err)
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(readableWait):
+			}
+		}
+		<-ctx.Done()
+		return nil
+	}
 }
 
 // signals reloads clients and keys on SIGHUP and rotates keys made in memory on SIGUSR1.
