@@ -3,6 +3,7 @@ package bolt
 import (
 	"archive/tar"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -14,47 +15,70 @@ import (
 )
 
 // Backup writes the state of one revision, with its history, as a tar archive
-// of log files, and returns that revision. Reads and writes go on; old events
-// are cleared away when it is done.
-//
-// The head is copied aside first, so that no transaction is open while w is
-// written, however slow it is. Sealed files do not change.
+// of log files, and returns that revision. Everything else goes on meanwhile,
+// however slow w is: the head is copied aside first, and the sealed files,
+// which never change, are kept by links of their own.
 func (db *DB) Backup(ctx context.Context, w io.Writer) (uint64, error) {
-	db.maintaining.Lock()
-	defer db.maintaining.Unlock()
-	head := filepath.Join(db.o.Dir, "backup.tmp")
-	defer func() { _ = os.Remove(head) }()
-	var ss segments
-	err := db.control(ctx, func() error {
-		ss = *db.segments.Load()
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	err = ss.head().view(func(tx *bbolt.Tx) error { return tx.CopyFile(head, 0o600) })
-	if err != nil {
+	b := &backup{prefix: filepath.Join(db.o.Dir, "backup-"+rand.Text())}
+	defer b.remove()
+	if err := db.setAside(ctx, b); err != nil {
 		return 0, fmt.Errorf("store backup: %w", err)
 	}
 	out := tar.NewWriter(w)
-	for i, s := range ss {
-		path := s.path
-		if i == len(ss)-1 {
-			path = head
-		}
-		if err := addFile(ctx, out, filepath.Base(s.path), path); err != nil {
+	for _, f := range b.files {
+		if err := addFile(ctx, out, f.name, f.path); err != nil {
 			return 0, fmt.Errorf("store backup: %w", err)
 		}
 	}
 	if err := out.Close(); err != nil {
 		return 0, fmt.Errorf("store backup: %w", err)
 	}
-	copied, err := openSegment(head, false, 0)
-	if err != nil {
-		return 0, err
+	return b.revision, nil
+}
+
+// A backup in the making: files that nobody else knows.
+type backup struct {
+	prefix   string
+	files    []struct{ name, path string }
+	revision uint64
+}
+
+func (b *backup) add(s *segment, take func(path string) error) error {
+	name := filepath.Base(s.path)
+	path := b.prefix + "-" + name + ".tmp" // if it is left behind, the next start removes it
+	b.files = append(b.files, struct{ name, path string }{name, path})
+	return take(path)
+}
+
+func (b *backup) remove() {
+	for _, f := range b.files {
+		_ = os.Remove(f.path)
 	}
-	last, err := copied.lastRevision()
-	return last, errors.Join(err, copied.db.Close())
+}
+
+// setAside takes the files of one moment.
+func (db *DB) setAside(ctx context.Context, b *backup) error {
+	db.maintaining.Lock()
+	defer db.maintaining.Unlock()
+	var ss segments
+	if err := db.control(ctx, func() error { ss = *db.segments.Load(); return nil }); err != nil {
+		return err
+	}
+	for _, s := range ss[:len(ss)-1] {
+		if err := b.add(s, func(path string) error { return os.Link(s.path, path) }); err != nil {
+			return err
+		}
+	}
+	head := ss.head()
+	return b.add(head, func(path string) error {
+		return head.view(func(tx *bbolt.Tx) error {
+			b.revision = head.base - 1
+			if k, _ := tx.Bucket([]byte(bucketLog)).Cursor().Last(); len(k) == 8 {
+				b.revision = be.Uint64(k)
+			}
+			return tx.CopyFile(path, 0o600)
+		})
+	})
 }
 
 func addFile(ctx context.Context, out *tar.Writer, name, path string) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,8 @@ import (
 // R17: a backup that was taken under load is exactly the state of one revision.
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, MemtableLimit: 200})
+	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, MemtableLimit: 200}
+	db := open(t, o)
 	defer closeDB(t, db)
 	create(t, db, 200, strings.Repeat("x", 1000))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -63,6 +65,9 @@ func TestBackupUnderLoad(t *testing.T) {
 		cut := backup.Bytes()[:backup.Len()/2]
 		if err := bolt.Restore(t.Context(), t.TempDir(), bytes.NewReader(cut)); err == nil {
 			t.Error("half a backup was restored")
+		}
+		if left, err := filepath.Glob(filepath.Join(o.Dir, "*.tmp")); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
 		}
 	}
 	cancel()

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -18,24 +17,6 @@ const (
 	batchWrites = 1024
 	batchBytes  = 8 << 20
 )
-
-// errConflict: an update lost against another write of its event.
-var errConflict = errors.New("store: the event changed meanwhile")
-
-// A write waits for the committer.
-type write struct {
-	ctx      context.Context
-	kind     kind
-	key      store.Key
-	joined   string         // "namespace/name"
-	previous *store.Version // the version that the caller saw; nil: none
-	exists   error          // what to answer when previous is not the newest
-	draft    store.Draft
-
-	done    chan struct{} // receives one value when the write was answered
-	version *store.Version
-	err     error
-}
 
 // The committer is the only writer of the log. It takes what is waiting into
 // one transaction, so that many writes share one sync and none waits for a
@@ -72,64 +53,6 @@ func (c *committer) failed() error {
 		return *p
 	}
 	return nil
-}
-
-// submit queues a write and waits for its answer.
-func (db *DB) submit(w *write) error {
-	if err := db.enqueue(w); err != nil {
-		return err
-	}
-	return db.await(w)
-}
-
-func (w *write) size() int64 {
-	return int64(recordHeader + len(w.joined) + len(w.draft.Attributes) + len(w.draft.Value) + recordTrailer)
-}
-
-// enqueue queues a write unless too many are waiting.
-func (db *DB) enqueue(w *write) error {
-	c := &db.committer
-	w.done = make(chan struct{}, 1)
-	if c.queued.Add(w.size()) <= db.o.QueueBytes {
-		select {
-		case c.queue <- w:
-			return nil
-		default:
-		}
-	}
-	c.queued.Add(-w.size())
-	return store.ErrBusy
-}
-
-// await waits for the answer to a queued write.
-func (db *DB) await(w *write) error {
-	select {
-	case <-w.done:
-		return w.err
-	case <-w.ctx.Done():
-		return w.ctx.Err()
-	case <-db.committed:
-		// The committer is gone; it may have answered as its last deed.
-		select {
-		case <-w.done:
-			return w.err
-		default:
-			return store.ErrClosed
-		}
-	}
-}
-
-// control has the committer run f between two batches, and returns its error.
-func (db *DB) control(ctx context.Context, f func() error) error {
-	done := make(chan error, 1)
-	select {
-	case db.committer.controls <- func() { done <- f() }:
-		return <-done
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-db.committed:
-		return store.ErrClosed
-	}
 }
 
 // commitLoop is the committer. When the store closes it still commits what is
@@ -331,86 +254,4 @@ func (db *DB) commitFailed(cause error, before uint64) error {
 	c.failure.Store(&failure)
 	db.o.Log.Error("the event log can no longer be written", "error", cause)
 	return failure
-}
-
-// makeRoomInMemory freezes a memtable that has grown to its limit. While the
-// one before it is still being merged it may grow on, to four times the limit;
-// then writes wait.
-func (db *DB) makeRoomInMemory() {
-	for db.tables.Load().active.size >= db.o.MemtableLimit && !db.freeze() {
-		if db.tables.Load().active.size < 4*db.o.MemtableLimit {
-			return
-		}
-		select {
-		case <-db.committer.merged:
-		case <-db.stop:
-			return
-		}
-	}
-}
-
-// freeze hands the active memtable over to be merged, unless another is being
-// merged still.
-func (db *DB) freeze() bool {
-	t := db.tables.Load()
-	if t.frozen != nil {
-		return false
-	}
-	if t.active.size > 0 {
-		t.active.live = db.live.encode()
-		db.tables.Store(&tables{active: newMemtable(), frozen: t.active})
-		select {
-		case db.merges <- struct{}{}:
-		default:
-		}
-	}
-	return true
-}
-
-// rollIfDue seals a head that has grown to its limit and starts the next.
-func (db *DB) rollIfDue() {
-	c := &db.committer
-	head := db.segments.Load().head()
-	if head.records.Load() < max(db.o.SegmentBytes, c.rollAt) || c.failed() != nil {
-		return
-	}
-	if err := db.roll(head); err != nil {
-		db.o.Log.Error("a new log file could not be started; the old one goes on", "error", err)
-		c.rollAt = head.records.Load() + db.o.SegmentBytes/16
-		return
-	}
-	c.rollAt = 0
-}
-
-// roll seals the head and starts the next. The committer runs it.
-func (db *DB) roll(head *segment) error {
-	last := db.committer.revision
-	err := guard(func() error {
-		return head.db.Update(func(tx *bbolt.Tx) error {
-			meta := tx.Bucket([]byte(bucketMeta))
-			if err := meta.Put([]byte(metaBytes), revisionKey(uint64(head.records.Load()))); err != nil {
-				return err
-			}
-			return meta.Put([]byte(metaEnd), revisionKey(last))
-		})
-	})
-	if err != nil {
-		return err
-	}
-	id, err := head.storeID()
-	if err != nil {
-		return err
-	}
-	if err := createSegment(db.o.Dir, last+1, []byte(id), db.horizon.Load()); err != nil {
-		return err
-	}
-	next, err := openSegment(segmentPath(db.o.Dir, last+1), true, db.segmentMmap())
-	if err != nil {
-		return err
-	}
-	ss := *db.segments.Load()
-	longer := append(ss[:len(ss):len(ss)], next)
-	db.segments.Store(&longer)
-	db.measureFiles()
-	return nil
 }

@@ -34,9 +34,9 @@ type Options struct {
 
 	SegmentBytes  int64 // a log file is sealed at this size; default 64 MiB
 	RingEntries   int   // changes that the watch hub shares; default 8192
-	RingBytes     int   // and the bytes of their values; default 16 MiB
+	RingBytes     int   // and the bytes that they keep in memory; default 32 MiB
 	QueueLength   int   // writes that may wait; default 4096
-	QueueBytes    int64 // and the bytes of their values; default 64 MiB
+	QueueBytes    int64 // and the bytes that they keep in memory; default 64 MiB
 	MemtableLimit int   // keys in memory before they are merged into the index; default 65536
 }
 
@@ -54,7 +54,7 @@ func (o *Options) setDefaults() {
 	setDefault(&o.SegmentBytes, 64<<20)
 	setDefault(&o.MinFree, 64<<20)
 	setDefault(&o.RingEntries, 8192)
-	setDefault(&o.RingBytes, 16<<20)
+	setDefault(&o.RingBytes, 32<<20)
 	setDefault(&o.QueueLength, 4096)
 	setDefault(&o.QueueBytes, 64<<20)
 	setDefault(&o.MemtableLimit, 65536)
@@ -68,19 +68,20 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 
 // DB is the bbolt engine of package store.
 type DB struct {
-	o        Options
-	index    *index
-	segments atomic.Pointer[segments]
-	tables   atomic.Pointer[tables]
-	hub      *hub
-	metrics  *metrics
-	horizon  atomic.Uint64 // states from this revision on can be read
-	clock    *clock
-	live     liveCount
-	found    found
-	dead     deadBytes
-	sealed   atomic.Int64  // bytes of the files other than the head
-	urgent   chan struct{} // told that maintenance should not wait
+	o         Options
+	index     *index
+	segments  atomic.Pointer[segments]
+	tables    atomic.Pointer[tables]
+	hub       *hub
+	metrics   *metrics
+	horizon   atomic.Uint64 // states from this revision on can be read
+	clock     *clock
+	live      liveCount
+	found     found
+	remaining remaining
+	dead      deadBytes
+	sealed    atomic.Int64  // bytes of the files other than the head
+	urgent    chan struct{} // told that maintenance should not wait
 
 	maintaining sync.Mutex               // held for a round of maintenance; guards the next four
 	trimmed     uint64                   // dead bytes are accounted for up to this revision

@@ -33,10 +33,14 @@ func (c *change) delivery(q *store.WatchQuery) (store.Delivery, bool) {
 	return d, was || is
 }
 
+// size is about what a change keeps in memory: its versions, and as much again
+// for the forms in which they are sent.
 func (c *change) size() int {
 	n := 256
-	if c.current != nil {
-		n += len(c.current.Value) + len(c.current.Attributes)
+	for _, v := range []*store.Version{c.current, c.previous} {
+		if v != nil {
+			n += 2*len(v.Value) + len(v.Attributes)
+		}
 	}
 	return n
 }

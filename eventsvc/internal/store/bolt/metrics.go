@@ -46,6 +46,13 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 		gauge("store_oldest_revision", "The oldest revision whose state can be read.", func(s Stats) int64 { return int64(s.Oldest) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "store_queued_bytes", Help: "Bytes of writes that wait for their commit."},
 			func() float64 { return float64(db.committer.queued.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "store_oldest_record_timestamp_seconds", Help: "When the oldest record of the log was written."},
+			func() float64 {
+				if t := db.OldestTime(); !t.IsZero() {
+					return float64(t.UnixNano()) / 1e9
+				}
+				return 0
+			}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "store_expiry_held_seconds", Help: "Step of the clock that expiry does not follow yet."},
 			func() float64 { return db.clock.now().Sub(db.clock.old()).Seconds() }),
 	} {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 
 	"go.etcd.io/bbolt"
 
@@ -17,25 +16,6 @@ const (
 	pageLooked = 16384 // keys looked at
 	slabBytes  = 256 << 10
 )
-
-// newest finds the newest version of an event, in the memtables or else in the
-// index. Whoever reads both loads the tables before beginning the index
-// transaction: what leaves a table is in the index before.
-func (t *tables) newest(keys *bbolt.Bucket, key []byte) (p pointer, ok bool, err error) {
-	if p, ok := t.get(string(key)); ok {
-		return p, true, nil
-	}
-	return getPointer(keys, key)
-}
-
-// get finds the newest version of an event among those that are not in the
-// index yet.
-func (t *tables) get(joined string) (pointer, bool) {
-	if p, ok := t.active.get(joined); ok {
-		return p, true
-	}
-	return t.frozen.get(joined)
-}
 
 // Get implements [store.Store].
 func (db *DB) Get(_ context.Context, key store.Key) (store.Record, error) {
@@ -103,7 +83,7 @@ func (db *DB) List(ctx context.Context, q store.Query) (store.Page, error) {
 	l := &lister{db: db, tables: db.tables.Load(), query: &q, page: &page}
 	err := db.index.view(func(tx *bbolt.Tx) error {
 		return db.readLog(func(r *logReader) error {
-			page.Records, page.More, l.bytes, l.slab = nil, false, 0, nil
+			page.Records, page.More, l.bytes, l.shown, l.slab = nil, false, 0, 0, nil
 			return l.run(ctx, r, tx)
 		})
 	})
@@ -137,7 +117,8 @@ type lister struct {
 	query  *store.Query
 	page   *store.Page
 	log    *logReader
-	bytes  int
+	bytes  int   // of the values on the page
+	shown  int64 // events that the page has passed, whether they match or not
 	slab   []byte
 }
 
@@ -150,12 +131,7 @@ func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 	from, prefix := keyRange(q)
 	keys := newKeyIterator(l.tables, tx, from, prefix)
 	var passed, last []byte // keys: looked at, and with a version to show
-	defer func() {
-		if last != nil {
-			page.Last = keyOf(last)
-		}
-	}()
-	for looked := 1; keys.valid(); keys.next() {
+	for looked := 0; keys.valid(); keys.next() {
 		if looked%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -166,15 +142,12 @@ func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 		if err != nil {
 			return err
 		}
-		if found && l.full() || looked > pageLooked {
-			page.More = true
-			if looked > pageLooked {
-				last = passed // a long run of deletions must not be gone over again
-			}
-			if q.Count {
-				return l.count(keys)
-			}
-			return nil
+		if looked == pageLooked {
+			last = passed // a long run of deletions must not be gone over again
+		}
+		if found && l.full() || looked == pageLooked {
+			page.Last, page.More = keyOf(last), true
+			return l.count(keys)
 		}
 		looked++
 		passed = keys.key
@@ -185,6 +158,10 @@ func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 			return err
 		}
 		last = passed
+		l.shown++
+	}
+	if last != nil {
+		page.Last = keyOf(last)
 	}
 	return nil
 }
@@ -224,104 +201,43 @@ func (l *lister) version(p pointer) (entry, bool, error) {
 }
 
 // count fills Remaining with the number of events from here to the end of the
-// range.
+// range: by counting them, or from the page before, if that was counted.
 func (l *lister) count(keys *keyIterator) error {
-	for ; keys.valid(); keys.next() {
-		p := keys.pointer
-		if keys.err != nil {
-			return keys.err
-		}
-		if p.revision() <= l.page.Revision {
-			if !p.deletion() {
-				l.page.Remaining++
-			}
-			continue
-		}
-		_, found, err := l.log.at(p.revision(), l.page.Revision)
-		if err != nil {
+	if !l.query.Count {
+		return nil
+	}
+	end := pageEnd{string(keys.prefix), l.page.Revision, l.query.After}
+	n, ok := l.db.remaining.get(end)
+	n -= l.shown
+	if !ok {
+		var err error
+		if n, err = l.countKeys(keys); err != nil {
 			return err
 		}
-		if found {
-			l.page.Remaining++
-		}
 	}
+	end.last = l.page.Last
+	l.db.remaining.put(end, n)
+	l.page.Remaining = n
 	return nil
 }
 
-// A keyIterator goes over the keys of the memtables and of the index as if
-// they were one, in order. Where several know a key the newest wins.
-type keyIterator struct {
-	prefix  []byte
-	cursor  *bbolt.Cursor
-	nodes   [2]*memnode
-	indexed []byte // the key under the cursor
-	stored  []byte // its pointer
-
-	key     []byte
-	pointer pointer
-	err     error // the entry of this key is damaged
-}
-
-// newKeyIterator begins at the first key that is not less than from, and ends
-// behind those with the prefix.
-func newKeyIterator(t *tables, tx *bbolt.Tx, from, prefix string) *keyIterator {
-	it := &keyIterator{prefix: []byte(prefix), cursor: tx.Bucket([]byte(bucketKeys)).Cursor()}
-	it.nodes[0] = t.active.seek(from, nil)
-	if t.frozen != nil {
-		it.nodes[1] = t.frozen.seek(from, nil)
-	}
-	it.indexed, it.stored = it.cursor.Seek([]byte(from))
-	it.settle()
-	return it
-}
-
-// keyRange returns where the keys of a query begin and what they begin with.
-func keyRange(q *store.Query) (from, prefix string) {
-	if q.Namespace != "" {
-		prefix = q.Namespace + "/"
-		if q.Name != "" {
-			prefix += q.Name
+func (l *lister) countKeys(keys *keyIterator) (n int64, err error) {
+	for ; keys.valid(); keys.next() {
+		if keys.err != nil {
+			return 0, keys.err
+		}
+		p := keys.pointer
+		there := !p.deletion()
+		if p.revision() > l.page.Revision {
+			if _, there, err = l.log.at(p.revision(), l.page.Revision); err != nil {
+				return 0, err
+			}
+		}
+		if there {
+			n++
 		}
 	}
-	if q.After != (store.Key{}) {
-		return max(prefix, q.After.String()+"\x00"), prefix
-	}
-	return prefix, prefix
-}
-
-func (it *keyIterator) valid() bool { return it.key != nil && bytes.HasPrefix(it.key, it.prefix) }
-
-// settle makes the smallest key of all sources the current one.
-func (it *keyIterator) settle() {
-	it.key, it.pointer, it.err = it.indexed, 0, nil
-	for _, n := range it.nodes {
-		if n != nil && (it.key == nil || n.key < string(it.key)) {
-			it.key = []byte(n.key)
-		}
-	}
-	for _, n := range it.nodes {
-		if n != nil && n.key == string(it.key) {
-			it.pointer = max(it.pointer, pointer(n.value.Load()))
-		}
-	}
-	// What is in a memtable is newer than the index.
-	if it.pointer == 0 && it.key != nil {
-		if it.pointer, it.err = parsePointer(it.indexed, it.stored); it.err != nil {
-			it.err = &store.CorruptError{Reason: fmt.Sprintf("its entry in the index, %q: %v", it.key, it.err)}
-		}
-	}
-}
-
-func (it *keyIterator) next() {
-	for i, n := range it.nodes {
-		if n != nil && n.key == string(it.key) {
-			it.nodes[i] = n.next[0].Load()
-		}
-	}
-	if bytes.Equal(it.indexed, it.key) {
-		it.indexed, it.stored = it.cursor.Next()
-	}
-	it.settle()
+	return n, nil
 }
 
 // readErrorOf names the event in a damage report that does not.

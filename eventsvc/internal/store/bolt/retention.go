@@ -42,7 +42,7 @@ func (o *Options) retentions() []time.Duration {
 
 // expiryBatch is how many events are deleted in one go: enough to share a
 // commit, few enough for other writes not to notice.
-const expiryBatch = 256
+const expiryBatch = 512
 
 // expire deletes the events whose last write is longer ago than they are kept.
 // The log is in order of time, so for each retention there is a place in the

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"go.etcd.io/bbolt"
 )
@@ -38,6 +39,18 @@ func (db *DB) Stats() Stats {
 	}
 	s.HistoryBytes = max(0, records-s.LiveBytes-s.DeadBytes)
 	return s
+}
+
+// OldestTime returns the time of the oldest record that the log holds, zero if
+// it is empty.
+func (db *DB) OldestTime() (oldest time.Time) {
+	_ = db.readLog(func(log *logReader) error {
+		return log.scan(0, db.Revision(), func(e entry) bool {
+			oldest = e.time
+			return false
+		})
+	})
+	return oldest
 }
 
 // directoryBytes returns what the files of the store take before it is opened.

@@ -1,0 +1,87 @@
+package bolt
+
+import (
+	"go.etcd.io/bbolt"
+)
+
+// makeRoomInMemory freezes a memtable that has grown to its limit. While the
+// one before it is still being merged it may grow on, to four times the limit;
+// then writes wait.
+func (db *DB) makeRoomInMemory() {
+	for db.tables.Load().active.size >= db.o.MemtableLimit && !db.freeze() {
+		if db.tables.Load().active.size < 4*db.o.MemtableLimit {
+			return
+		}
+		select {
+		case <-db.committer.merged:
+		case <-db.stop:
+			return
+		}
+	}
+}
+
+// freeze hands the active memtable over to be merged, unless another is being
+// merged still.
+func (db *DB) freeze() bool {
+	t := db.tables.Load()
+	if t.frozen != nil {
+		return false
+	}
+	if t.active.size > 0 {
+		t.active.live = db.live.encode()
+		db.tables.Store(&tables{active: newMemtable(), frozen: t.active})
+		select {
+		case db.merges <- struct{}{}:
+		default:
+		}
+	}
+	return true
+}
+
+// rollIfDue seals a head that has grown to its limit and starts the next.
+func (db *DB) rollIfDue() {
+	c := &db.committer
+	head := db.segments.Load().head()
+	if head.records.Load() < max(db.o.SegmentBytes, c.rollAt) || c.failed() != nil {
+		return
+	}
+	if err := db.roll(head); err != nil {
+		db.o.Log.Error("a new log file could not be started; the old one goes on", "error", err)
+		c.rollAt = head.records.Load() + db.o.SegmentBytes/16
+		return
+	}
+	c.rollAt = 0
+}
+
+// roll seals the head and starts the next. The committer runs it.
+func (db *DB) roll(head *segment) error {
+	last := db.committer.revision
+	err := guard(func() error {
+		return head.db.Update(func(tx *bbolt.Tx) error {
+			meta := tx.Bucket([]byte(bucketMeta))
+			if err := meta.Put([]byte(metaBytes), revisionKey(uint64(head.records.Load()))); err != nil {
+				return err
+			}
+			return meta.Put([]byte(metaEnd), revisionKey(last))
+		})
+	})
+	if err != nil {
+		return err
+	}
+	id, err := head.storeID()
+	if err != nil {
+		return err
+	}
+	if err := createSegment(db.o.Dir, last+1, []byte(id), db.horizon.Load()); err != nil {
+		return err
+	}
+	next, err := openSegment(segmentPath(db.o.Dir, last+1), true, db.segmentMmap())
+	if err != nil {
+		return err
+	}
+	ss := *db.segments.Load()
+	longer := append(ss[:len(ss):len(ss)], next)
+	db.segments.Store(&longer)
+	db.measureFiles()
+	return nil
+}
