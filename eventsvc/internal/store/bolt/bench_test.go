@@ -146,3 +146,36 @@ func listAll(b *testing.B, db *bolt.DB, q store.Query, want int) {
 		b.Fatalf("%d events listed, want %d", got, want)
 	}
 }
+
+// BenchmarkFanOut has so many watchers read every one of b.N creations, which
+// are made one after the other as at a low rate.
+func BenchmarkFanOut(b *testing.B) {
+	for _, watchers := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprintf("watchers=%d", watchers), func(b *testing.B) {
+			db := openBench(b)
+			var wg sync.WaitGroup
+			for range watchers {
+				w, err := db.Watch(b.Context(), store.WatchQuery{After: 1})
+				if err != nil {
+					b.Fatal(err)
+				}
+				wg.Go(func() {
+					for seen := 0; seen < b.N; {
+						batch, err := w.Next(b.Context())
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						seen += len(batch.Changes)
+					}
+				})
+			}
+			b.ResetTimer()
+			reportCPU(b, b.N*watchers, func() {
+				createMany(b, db, 0, b.N, 1)
+				wg.Wait()
+			})
+			b.ReportMetric(float64(b.N*watchers)/b.Elapsed().Seconds(), "deliveries/s")
+		})
+	}
+}
