@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -307,6 +308,67 @@ func TestPager(t *testing.T) {
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("%d events, want %d, each as it was when the list began", len(got), len(want))
+	}
+	for wire, config := range wires(s) {
+		t.Run("in one piece, "+wire, func(t *testing.T) {
+			longLists(t, must(kubernetes.NewForConfig(config)).or(t), ns)
+		})
+	}
+}
+
+// longLists lists all events at once, again and again, while someone changes
+// the first event and then the last, in turns. A list of one moment never
+// shows a change of the last without the one of the first before it.
+func longLists(t *testing.T, client kubernetes.Interface, ns string) {
+	mine := client.EventsV1().Events(ns)
+	fat := stockEvent(ns, "", nil) // the list is much longer than what the server reads at once
+	fat.GenerateName, fat.Note = "middle-", strings.Repeat("x", 1024)
+	if err := parallel(t.Context(), 4000, func(ctx context.Context, _ int) error {
+		_, err := mine.Create(ctx, fat, metav1.CreateOptions{})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ends := []string{"a-first", "z-last"}
+	for _, name := range ends {
+		must(mine.Create(t.Context(), stockEvent(ns, name, nil), metav1.CreateOptions{})).or(t)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	written := make(chan error, 1)
+	go func() { written <- takeTurns(ctx, client, ns, ends) }()
+	turn := func(ev eventsv1.Event) int {
+		n, _ := strconv.Atoi(ev.Labels["turn"]) // none yet is 0
+		return n
+	}
+	for range 10 {
+		list := must(mine.List(t.Context(), metav1.ListOptions{})).or(t)
+		first, last := list.Items[0], list.Items[len(list.Items)-1]
+		if first.Name != ends[0] || last.Name != ends[1] || turn(first) < turn(last) {
+			t.Errorf("a list from %s at turn %d to %s at turn %d", first.Name, turn(first), last.Name, turn(last))
+		}
+	}
+	cancel()
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	if err := mine.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "reason=" + fat.Reason}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// takeTurns writes the number of the turn to one event after the other.
+func takeTurns(ctx context.Context, client kubernetes.Interface, ns string, names []string) error {
+	for i := 1; ; i++ {
+		for _, name := range names {
+			body := fmt.Appendf(nil, `{"metadata":{"labels":{"turn":"%d"}}}`, i)
+			_, err := client.EventsV1().Events(ns).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
 	}
 }
 
