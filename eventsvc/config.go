@@ -61,6 +61,9 @@ type serve struct {
 	MaxWatches       int `default:"20000" help:"Open watches in all."`
 	MaxClientWatches int `default:"4096" help:"Open watches of one client."`
 
+	MaxRequests       int `default:"1024" help:"Other requests in flight in all; beyond them only clients with none get in."`
+	MaxClientRequests int `default:"256" help:"Other requests in flight of one client."`
+
 	StopDelay   time.Duration `default:"0s" help:"Serve on for so long after a stop signal, not ready, so that load balancers notice."`
 	StopTimeout time.Duration `default:"20s" help:"Bound of a graceful stop."`
 	LogFormat   string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
@@ -88,6 +91,8 @@ func (s *serve) check() error {
 		return service.Usagef("--tls-cert-file is set but --listen-https is not: set --listen-https too, or neither")
 	case s.ListenHTTPS == "" && s.TLSSelfSigned:
 		return service.Usagef("--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither")
+	case s.MaxRequests < 2 || s.MaxClientRequests < 1 || s.MaxWatches < 1 || s.MaxClientWatches < 1:
+		return service.Usagef("--max-requests, --max-client-requests, --max-watches and --max-client-watches must be positive, --max-requests at least 2")
 	case s.WatchAfterExpiry < 0:
 		return service.Usagef("--watch-after-expiry %s is negative: set a duration such as 30m, or 0 to end watches with their token", s.WatchAfterExpiry)
 	case s.DataDir == "":

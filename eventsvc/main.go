@@ -104,6 +104,7 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 		Policy: rights.Current, Withdrawn: trusted.Withdrawn, WatchAfterExpiry: s.WatchAfterExpiry,
 		CoreAPI: s.CoreAPI, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
 		Probe: health.Handler, MaxWatches: s.MaxWatches, MaxClientWatches: s.MaxClientWatches,
+		MaxRequests: s.MaxRequests, MaxClientRequests: s.MaxClientRequests,
 		Log: log, Registry: registry,
 	})
 	if err != nil {

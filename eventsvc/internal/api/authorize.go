@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -32,8 +33,24 @@ func (s *Server) guard(of schema.GroupResource, v policy.Verb, next echo.Handler
 		if err := s.authorize(c, of, v); err != nil {
 			return err
 		}
+		u, err := s.enter(c, classOf(v))
+		if err != nil {
+			return err
+		}
+		defer u.leave()
 		return next(c)
 	}
+}
+
+// enter waits for the turn of a request.
+func (s *Server) enter(c echo.Context, of class) (*turn, error) {
+	req := c.Request()
+	u, err := s.turns.enter(req.Context(), of, client(req))
+	if err != nil {
+		return nil, err
+	}
+	c.SetRequest(req.WithContext(context.WithValue(req.Context(), turnKey{}, u)))
+	return u, nil
 }
 
 // may guards a handler of events.

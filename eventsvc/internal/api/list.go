@@ -46,6 +46,11 @@ func (r *resource) listOrWatch(c echo.Context, forceWatch bool) error {
 	if o.Watch {
 		return r.watch(c, o, sel, f)
 	}
+	u, err := r.enter(c, reads)
+	if err != nil {
+		return err
+	}
+	defer u.leave()
 	limit, err := listTime(q, o)
 	if err != nil {
 		return err

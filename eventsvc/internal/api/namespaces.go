@@ -120,6 +120,11 @@ func (s *Server) listNamespaces(c echo.Context) error {
 	if o.Watch {
 		return s.watchNamespaces(c, o, f, match)
 	}
+	u, err := s.enter(c, reads)
+	if err != nil {
+		return err
+	}
+	defer u.leave()
 	revision, after, err := s.namespacePage(o)
 	if err != nil {
 		return err

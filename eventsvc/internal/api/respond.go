@@ -71,6 +71,8 @@ func readBody(r *http.Request, p *[]byte) ([]byte, error) {
 		*p = make([]byte, 0, n+1) // one more, so that the end is seen without growing
 	}
 	b := (*p)[:0]
+	u := turnOf(r.Context())
+	u.pause() // the sender may be slow
 	for {
 		if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]
@@ -82,7 +84,7 @@ func readBody(r *http.Request, p *[]byte) ([]byte, error) {
 		case len(b) > maxBody:
 			return nil, tooBig
 		case errors.Is(err, io.EOF):
-			return b, nil
+			return b, u.resume(r.Context())
 		case err != nil:
 			return nil, apierrors.NewBadRequest("the body could not be read: " + err.Error())
 		}
@@ -138,6 +140,7 @@ func (s *Server) send(c echo.Context, code int, contentType string, b []byte) er
 		return w.close()
 	}
 	h["Content-Length"] = []string{strconv.Itoa(len(b))}
+	turnOf(c.Request().Context()).pause() // the reader may be slow
 	c.Response().WriteHeader(code)
 	if _, err := c.Response().Write(b); err != nil {
 		return errClientGone
@@ -171,7 +174,11 @@ func (b *body) flush() error {
 	if len(b.buf) < gzipFrom {
 		return nil
 	}
-	return b.write(false)
+	if err := b.write(false); err != nil {
+		return err
+	}
+	ctx := b.c.Request().Context()
+	return turnOf(ctx).resume(ctx)
 }
 
 // write sends the buffer; whole tells that it is all of the answer.
@@ -179,6 +186,7 @@ func (b *body) write(whole bool) error {
 	if !b.opened {
 		b.open(whole)
 	}
+	turnOf(b.c.Request().Context()).pause() // the reader may be slow
 	err := b.send(b.buf)
 	b.buf = b.buf[:0]
 	return err

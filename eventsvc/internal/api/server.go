@@ -50,6 +50,8 @@ type Config struct {
 	// MaxWatches and MaxClientWatches bound the open watches, in all and of
 	// one client. 0 stands for the defaults.
 	MaxWatches, MaxClientWatches int
+	// MaxRequests and MaxClientRequests bound the other requests in flight.
+	MaxRequests, MaxClientRequests int
 	// WatchAfterExpiry is how long a watch may run on after the token that it
 	// was begun with has expired.
 	WatchAfterExpiry time.Duration
@@ -71,6 +73,7 @@ type Server struct {
 	log       *slog.Logger
 	buffers   buffers
 	watches   watches
+	turns     turns
 	resources []*resource
 	documents documents
 	echo      *echo.Echo
@@ -105,9 +108,12 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{Config: c, codec: c.Codec, store: c.Store, log: c.Log}
 	s.watches.limit(c.MaxWatches, c.MaxClientWatches)
+	s.turns.limit(c.MaxRequests, c.MaxClientRequests)
 	if c.Registry != nil {
-		if err := c.Registry.Register(s.watches.gauge()); err != nil {
-			return nil, err
+		for _, metric := range append(s.turns.collectors(), s.watches.gauge()) {
+			if err := c.Registry.Register(metric); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if c.CoreAPI {

@@ -1,0 +1,192 @@
+package api_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// slowStore lets reads wait until it is told to go on.
+type slowStore struct {
+	store.Store
+	arrived chan string // the name of each get
+	proceed chan struct{}
+}
+
+func (s *slowStore) Get(ctx context.Context, key store.Key) (store.Record, error) {
+	s.arrived <- key.Name
+	<-s.proceed
+	return s.Store.Get(ctx, key)
+}
+
+// newSlowWorld is a server over a store that waits.
+func newSlowWorld(t *testing.T, changes ...func(*api.Config)) (*world, *slowStore) {
+	t.Helper()
+	w := newWorld(t, append(changes, func(c *api.Config) { c.Verify = byName })...)
+	slow := &slowStore{Store: w.db, arrived: make(chan string, 1000), proceed: make(chan struct{})}
+	w.config.Store, w.config.Registry = slow, prometheus.NewRegistry()
+	var err error
+	if w.server, err = api.New(w.config); err != nil {
+		t.Fatal(err)
+	}
+	return w, slow
+}
+
+// send sends a get in the background.
+func (w *world) send(wait *sync.WaitGroup, ctx context.Context, caller, name string) <-chan int {
+	code := make(chan int, 1)
+	wait.Go(func() {
+		req := httptest.NewRequestWithContext(ctx, http.MethodGet, eventsPath+"/"+name, nil)
+		req.Header.Set("Authorization", "Bearer "+caller)
+		rec := httptest.NewRecorder()
+		w.server.ServeHTTP(rec, req)
+		code <- rec.Code
+	})
+	return code
+}
+
+// metric is the value of a gauge with a class.
+func (w *world) metric(name, class string) float64 {
+	w.t.Helper()
+	families, err := w.config.Registry.(*prometheus.Registry).Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name && m.GetLabel()[0].GetValue() == class {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
+// TestClientsTakeTurns: behind a flood of one client, another's request is next
+// but one, and writes do not wait for reads at all.
+func TestClientsTakeTurns(t *testing.T) {
+	t.Parallel()
+	w, slow := newSlowWorld(t)
+	var wait sync.WaitGroup
+	const flood = 200 // more than there are slots
+	for range flood {
+		w.send(&wait, t.Context(), "flood", "f")
+	}
+	for w.metric("eventsvc_requests_waiting", "read")+w.metric("eventsvc_requests_working", "read") < flood {
+		select { // until all have arrived
+		case <-t.Context().Done():
+			t.Fatal("the flood does not arrive")
+		default:
+		}
+	}
+	working := int(w.metric("eventsvc_requests_working", "read"))
+	if working >= flood {
+		t.Fatalf("%d requests work at once", working)
+	}
+	good := w.send(&wait, t.Context(), "good", "g")
+	for w.metric("eventsvc_requests_waiting", "read") < float64(flood-working+1) {
+	}
+	w.as("writer", "POST", eventsPath, newEvent("w")).must(201)
+	for range working {
+		<-slow.arrived
+	}
+	for range 2 { // two slots become free: one for each client
+		slow.proceed <- struct{}{}
+	}
+	if first, second := <-slow.arrived, <-slow.arrived; first != "g" && second != "g" {
+		t.Errorf("the next are %s and %s", first, second)
+	}
+	close(slow.proceed)
+	if code := <-good; code != http.StatusNotFound {
+		t.Error(code)
+	}
+	wait.Wait()
+	if n := w.metric("eventsvc_requests_working", "read") + w.metric("eventsvc_requests_waiting", "read"); n != 0 {
+		t.Errorf("%v requests are still counted", n)
+	}
+}
+
+// TestRequestsInFlightAreBounded: a client's own limit and that of all; who has
+// nothing in flight always gets in.
+func TestRequestsInFlightAreBounded(t *testing.T) {
+	t.Parallel()
+	w, slow := newSlowWorld(t, func(c *api.Config) { c.MaxRequests, c.MaxClientRequests = 3, 2 })
+	var wait sync.WaitGroup
+	for _, caller := range []string{"a", "a", "b"} {
+		w.send(&wait, t.Context(), caller, "x")
+		<-slow.arrived
+	}
+	for caller, limit := range map[string]string{"a": "client", "b": "all"} {
+		a := w.as(caller, "GET", eventsPath+"/x", "").must(http.StatusTooManyRequests)
+		if a.header.Get("Retry-After") != "1" || w.metric("eventsvc_requests_refused_total", limit) != 1 {
+			t.Errorf("%s: %v", caller, a.header)
+		}
+	}
+	fresh := w.send(&wait, t.Context(), "c", "x")
+	<-slow.arrived
+	close(slow.proceed)
+	if code := <-fresh; code != http.StatusNotFound {
+		t.Error(code)
+	}
+	wait.Wait()
+	w.as("a", "GET", eventsPath+"/x", "").must(404)
+}
+
+// TestWaitingRequestsCanLeave: a client that hangs up gives its place back.
+func TestWaitingRequestsCanLeave(t *testing.T) {
+	t.Parallel()
+	w, slow := newSlowWorld(t)
+	var wait sync.WaitGroup
+	ctx, hangUp := context.WithCancel(t.Context())
+	const flood = 250
+	for range flood {
+		w.send(&wait, ctx, "flood", "f")
+	}
+	for w.metric("eventsvc_requests_waiting", "read")+w.metric("eventsvc_requests_working", "read") < flood {
+	}
+	hangUp()
+	for w.metric("eventsvc_requests_waiting", "read") > 0 {
+	}
+	close(slow.proceed)
+	wait.Wait()
+	w.as("good", "GET", eventsPath+"/x", "").must(404)
+	if n := w.metric("eventsvc_requests_working", "read"); n != 0 {
+		t.Errorf("%v requests are still counted", n)
+	}
+}
+
+// TestSlowSendersHoldNobodyUp: a request whose body does not come does not work.
+func TestSlowSendersHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+	w, _ := newSlowWorld(t, func(c *api.Config) { c.MaxRequests = 2 }) // one write at once
+	r, body := io.Pipe()
+	done := make(chan int, 1)
+	go func() {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, eventsPath, r)
+		req.Header.Set("Authorization", "Bearer slow")
+		rec := httptest.NewRecorder()
+		w.server.ServeHTTP(rec, req)
+		done <- rec.Code
+	}()
+	text := newEvent("slow")
+	if _, err := io.Copy(body, strings.NewReader(text[:10])); err != nil { // is being read
+		t.Fatal(err)
+	}
+	w.as("good", "POST", eventsPath, newEvent("a")).must(201)
+	if _, err := io.Copy(body, strings.NewReader(text[10:])); err != nil {
+		t.Fatal(err)
+	}
+	_ = body.Close()
+	if code := <-done; code != http.StatusCreated {
+		t.Error(code)
+	}
+}
