@@ -14,9 +14,13 @@ import (
 // takes to bring the history under so many bytes. What only older states needed
 // is then dead and counts towards the compaction of its segment.
 func (db *DB) trim(ctx context.Context, cutoff time.Time, maxHistory int64) error {
-	// Only what the index has: the memtables' deletions would stay in it.
-	if err := db.flush(ctx); err != nil {
+	// Only what the index has is trimmed: the memtables' deletions would stay in it.
+	if due, err := db.mergeDue(cutoff, maxHistory); err != nil {
 		return err
+	} else if due {
+		if err := db.flush(ctx); err != nil {
+			return err
+		}
 	}
 	for {
 		if err := ctx.Err(); err != nil {
@@ -35,6 +39,22 @@ func (db *DB) trim(ctx context.Context, cutoff time.Time, maxHistory int64) erro
 			return err
 		}
 	}
+}
+
+// mergeDue reports whether something that is not in the index yet is to be
+// trimmed. As long as there is not, small merges would be wasted.
+func (db *DB) mergeDue(cutoff time.Time, maxHistory int64) (due bool, err error) {
+	excess := db.Stats().HistoryBytes > maxHistory
+	err = db.readLog(func(log *logReader) error {
+		return log.scan(db.index.merged.Load(), db.Revision(), func(e entry) bool {
+			due = excess || e.time.Before(cutoff)
+			return false
+		})
+	})
+	if err != nil {
+		return false, db.readError(err)
+	}
+	return due, nil
 }
 
 // trimmable looks how far the horizon can move in one step, which bytes of

@@ -80,7 +80,9 @@ func parseMinute(key, v []byte) (n [2]uint64, err error) {
 // begun comes in two parts. Counts are kept as long as the log file that they
 // are in; what expires or is deleted stays counted.
 func (db *DB) Counts(ctx context.Context, from, to time.Time, namespace string, visit func(MinuteCount)) error {
+	var counts []MinuteCount
 	err := db.readLog(func(r *logReader) error {
+		counts = counts[:0]
 		for i := range r.segments {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -88,7 +90,7 @@ func (db *DB) Counts(ctx context.Context, from, to time.Time, namespace string, 
 			if _, err := r.cursor(i); err != nil {
 				return err
 			}
-			if err := visitMinutes(r.txs[i].Bucket([]byte(bucketMinutes)), from, to, namespace, visit); err != nil {
+			if err := appendMinutes(r.txs[i].Bucket([]byte(bucketMinutes)), from, to, namespace, &counts); err != nil {
 				return err
 			}
 		}
@@ -97,10 +99,13 @@ func (db *DB) Counts(ctx context.Context, from, to time.Time, namespace string, 
 	if err != nil {
 		return db.readError(err)
 	}
+	for i := range counts {
+		visit(counts[i])
+	}
 	return nil
 }
 
-func visitMinutes(b *bbolt.Bucket, from, to time.Time, namespace string, visit func(MinuteCount)) error {
+func appendMinutes(b *bbolt.Bucket, from, to time.Time, namespace string, counts *[]MinuteCount) error {
 	c := b.Cursor()
 	end := uint64(to.Add(time.Minute-1).Unix() / 60)
 	for k, v := c.Seek(be.AppendUint64(nil, uint64(from.Unix()/60))); len(k) > 8 && be.Uint64(k) < end; k, v = c.Next() {
@@ -115,7 +120,7 @@ func visitMinutes(b *bbolt.Bucket, from, to time.Time, namespace string, visit f
 		if err != nil {
 			return err
 		}
-		visit(MinuteCount{
+		*counts = append(*counts, MinuteCount{
 			Minute:    time.Unix(int64(be.Uint64(k))*60, 0),
 			Namespace: string(text[0]), Type: string(text[1]), Reason: string(text[2]), RegardingKind: string(text[3]),
 			Created: int64(n[0]), Modified: int64(n[1]),
