@@ -78,6 +78,7 @@
 //
 // # Promises and their tests
 //
+//	R2        TestPowerCutInACommit (-long: 500 cuts)
 //	R1 R3 R4  TestKilledProcessLosesNothing (-long: 300 kills)
 //	R4 R6     TestConformance/Random: operations, restarts and trims against a model
 //	R5        TestLinearizable
