@@ -1,0 +1,255 @@
+package main
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostile is a row of the negative cases N1–N75 for a resource server: what is
+// sent, and whether it is accepted.
+type hostile struct {
+	name, token string
+	accepted    bool
+}
+
+// TestHostileTokens sends every kind of bad token to the running service. All
+// refusals look the same; what must be accepted beside them is.
+func TestHostileTokens(t *testing.T) {
+	t.Parallel()
+	i := newRotating(t)
+	p := start(t, t.TempDir(), &issuer{Server: i.Server, key: i.keys["k1"]}, "--jwks-url="+i.URL, "--audience=eventsvc", "--clock-skew=0s")
+	body := ""
+	for _, row := range append(i.headerRows(t), append(i.claimRows(), i.signatureRows()...)...) {
+		code, text, header := p.get(map[string][]string{"Authorization": {"Bearer " + row.token}}, "")
+		if len(row.token) > 16<<10 { // the server refuses such a header before anybody reads it
+			if code != http.StatusRequestHeaderFieldsTooLarge {
+				t.Errorf("%s: %d", row.name, code)
+			}
+			continue
+		}
+		if row.accepted {
+			if code != http.StatusOK {
+				t.Errorf("%s: %d %s", row.name, code, text)
+			}
+			continue
+		}
+		if code != http.StatusUnauthorized || header.Get("WWW-Authenticate") != `Bearer error="invalid_token"` {
+			t.Errorf("%s: %d, challenge %q", row.name, code, header.Get("WWW-Authenticate"))
+		}
+		if body == "" {
+			body = text
+		}
+		if text != body { // N75
+			t.Errorf("%s: the answer differs: %s", row.name, text)
+		}
+	}
+	good := "Bearer " + i.token("k1", "demo", "")
+	for _, c := range []struct { // N1–N4
+		name, query   string
+		authorization []string
+		code          int
+		challenge     string
+	}{
+		{"N1 none", "", nil, 401, "Bearer"},
+		{"N2 Basic", "", []string{"Basic Z29vZDpnb29k"}, 401, "Bearer"},
+		{"N2 empty", "", []string{"Bearer "}, 400, `Bearer error="invalid_request"`},
+		{"N3 two headers", "", []string{good, good}, 400, `Bearer error="invalid_request"`},
+		{"N3 header and query", "?access_token=x", []string{good}, 400, `Bearer error="invalid_request"`},
+		{"N3 query only", "?access_token=" + strings.TrimPrefix(good, "Bearer "), nil, 401, "Bearer"},
+		{"N4 other case", "", []string{"bEARER " + good[7:]}, 200, ""},
+	} {
+		code, text, header := p.get(map[string][]string{"Authorization": c.authorization}, c.query)
+		if code != c.code || header.Get("WWW-Authenticate") != c.challenge {
+			t.Errorf("%s: %d, challenge %q: %s", c.name, code, header.Get("WWW-Authenticate"), text)
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.fetches > 10 { // N14, N67: the unknown key ids above have caused few
+		t.Errorf("the keys were fetched %d times", i.fetches)
+	}
+}
+
+// get lists events with any headers.
+func (p *process) get(header map[string][]string, query string) (int, string, http.Header) {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url("--listen-http")+eventsPath+query, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header = header
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text), resp.Header
+}
+
+const goodHeader = `{"alg":"RS256","kid":"k1","typ":"JWT"}`
+
+func (i *rotating) headerRows(t *testing.T) []hostile {
+	t.Helper()
+	public := &i.keys["k1"].PublicKey
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hs256 := func(secret []byte) string {
+		input := encode([]byte(`{"alg":"HS256","kid":"k1"}`)) + "." + encode([]byte(i.payload()))
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(input))
+		return input + "." + encode(mac.Sum(nil))
+	}
+	rows := []hostile{
+		{"N5 none", encode([]byte(`{"alg":"none","kid":"k1"}`)) + "." + encode([]byte(i.payload())) + ".", false},
+		{"N7 HS256 with the PEM", hs256(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), false},
+		{"N8 HS256 with the DER", hs256(der), false},
+		{"N8 HS256 with the modulus", hs256([]byte(encode(public.N.Bytes()))), false},
+		{"N17 jwk", signedBy(foreign, fmt.Sprintf(`{"alg":"RS256","kid":"k1","jwk":{"kty":"RSA","n":%q,"e":"AQAB"}}`, encode(foreign.N.Bytes())), i.payload()), false},
+		{"N18 jku", signedBy(foreign, `{"alg":"RS256","kid":"k1","jku":"`+i.URL+`/evil"}`, i.payload()), false},
+		{"N47 another key", signedBy(foreign, goodHeader, i.payload()), false},
+	}
+	for header, accepted := range map[string]bool{
+		goodHeader:                   true,
+		`{"alg":"RS256","kid":"k1"}`: true, // N23
+		`{"alg":"RS256","kid":"k1","typ":"at+jwt"}`:                true,  // N23
+		`{"alg":"RS256","kid":"k1","x5c":["junk"]}`:                true,  // N19
+		`{"alg":"None","kid":"k1"}`:                                false, // N6
+		`{"kid":"k1"}`:                                             false, // N9
+		`{"alg":"RS512","kid":"k1"}`:                               false, // N10
+		`{"alg":"rs256","kid":"k1"}`:                               false, // N11
+		`{"alg":"PS256","kid":"k1"}`:                               false, // N12
+		`{"alg":"RS256"}`:                                          false, // N13
+		`{"alg":"RS256","kid":"k9"}`:                               false, // N14
+		`{"alg":"RS256","kid":1}`:                                  false, // N15
+		`{"alg":"RS256","kid":["k1"]}`:                             false, // N15
+		`{"alg":"RS256","kid":null}`:                               false, // N15
+		`{"alg":"RS256","kid":"../../etc/passwd"}`:                 false, // N16
+		`{"alg":"RS256","kid":"' OR 1=1"}`:                         false, // N16
+		`{"alg":"RS256","kid":"k1\u0000"}`:                         false, // N16
+		`{"alg":"RS256","kid":"k1","crit":["x"]}`:                  false, // N20
+		`{"alg":"RS256","kid":"k1","crit":[]}`:                     false, // N21
+		`{"alg":"RS256","kid":"k1","b64":false}`:                   false, // N22
+		`{"alg":"RS256","kid":"k1","typ":"dpop+jwt"}`:              false, // N23
+		`{"alg":"none","alg":"RS256","kid":"k1"}`:                  false, // N24
+		goodHeader + `{}`:                                          false, // N26
+		"\ufeff" + goodHeader:                                      false, // N28
+		`{"ALG":"RS256","kid":"k1"}`:                               false, // N29
+		`{"alg":"RS256","KID":"k1"}`:                               false, // N29
+		`{"alg":"RS256","kid":"k1","cty":"JWT"}`:                   false, // N56
+		`{"alg":"RS256","kid":"k1","zip":"DEF"}`:                   false, // N56
+		strings.Repeat("[", 2000):                                  false, // N58
+		`{"alg":"RS256","kid":"k1","typ":"id+jwt"}`:                false, // N59
+		`{"alg":"RS256","kid":"` + strings.Repeat("k", 129) + `"}`: false, // N16
+	} {
+		rows = append(rows, hostile{"header " + header, i.signed("k1", header, i.payload()), accepted})
+	}
+	return rows
+}
+
+func (i *rotating) claimRows() []hostile {
+	now := time.Now().Unix()
+	at := func(seconds int64) string { return fmt.Sprint(now + seconds) }
+	var rows []hostile
+	add := func(name, payload string, accepted bool) {
+		rows = append(rows, hostile{name, i.signed("k1", goodHeader, payload), accepted})
+	}
+	add("N25 sub twice", `{"sub":"admin",`+i.payload()[1:], false)
+	add("N26 bytes behind", i.payload()+"x", false)
+	for _, payload := range []string{"null", "[]", `"x"`, "", "{}"} {
+		add("N27 "+payload, payload, false)
+	}
+	add("N28 not UTF-8", strings.Replace(i.payload(), "demo", "\xff", 1), false)
+	for _, c := range []struct {
+		name     string
+		changes  []string
+		accepted bool
+	}{
+		{"N29 EXP", []string{"exp", "", "EXP", at(300)}, false},
+		{"N29 past exp, future EXP", []string{"exp", at(-60), "EXP", at(300)}, false},
+		{"N29 AUD", []string{"aud", "", "AUD", `"eventsvc"`}, false},
+		{"N30 no exp", []string{"exp", ""}, false},
+		{"N31 exp now", []string{"iat", at(-60), "nbf", "", "exp", at(0)}, false},
+		{"N33 exp a string", []string{"exp", `"` + at(300) + `"`}, false},
+		{"N34 exp with a fraction", []string{"exp", at(300) + ".5"}, true},
+		{"N35 too long a life", []string{"exp", at(3700)}, false},
+		{"N36 exp 99999999999999999999", []string{"exp", "99999999999999999999"}, false},
+		{"N36 exp -1", []string{"exp", "-1"}, false},
+		{"N36 exp null", []string{"exp", "null"}, false},
+		{"N37 nbf in the future", []string{"nbf", at(60)}, false},
+		{"N38 iat in the future", []string{"iat", at(60)}, false},
+		{"N39 no iat", []string{"iat", ""}, false},
+		{"N39 exp before iat", []string{"iat", at(-1), "exp", at(-2), "nbf", ""}, false},
+		{"N40 nbf a string", []string{"nbf", `"x"`}, false},
+		{"N41 no aud", []string{"aud", ""}, false},
+		{"N41 aud empty", []string{"aud", "[]"}, false},
+		{"N41 aud a number", []string{"aud", "1"}, false},
+		{"N41 aud nested", []string{"aud", `[["eventsvc"]]`}, false},
+		{"N42 aud among others", []string{"aud", `["x","eventsvc"]`}, true},
+		{"N43 aud in other case", []string{"aud", `"Eventsvc"`}, false},
+		{"N43 aud with a slash", []string{"aud", `"eventsvc/"`}, false},
+		{"N44 no iss", []string{"iss", ""}, false},
+		{"N44 iss with a slash", []string{"iss", `"` + i.URL + `/"`}, false},
+		{"N44 iss a list", []string{"iss", `["` + i.URL + `"]`}, false},
+		{"N46 no sub", []string{"sub", ""}, false},
+		{"N46 sub a number", []string{"sub", "1"}, false},
+		{"N46 sub long", []string{"sub", `"` + strings.Repeat("s", 2000) + `"`}, false},
+		{"N46 client_id empty", []string{"client_id", `""`}, false},
+		{"N59 a token for its client", []string{"aud", `"demo"`}, false},
+		{"N60 cnf", []string{"cnf", `{"jkt":"x"}`}, false},
+		{"N61 scope a list", []string{"scope", `["a","b"]`}, true},
+		{"N61 scope a number", []string{"scope", "1"}, false},
+	} {
+		add(c.name, i.payload(c.changes...), c.accepted)
+	}
+	return rows
+}
+
+func (i *rotating) signatureRows() []hostile {
+	whole := i.signed("k1", goodHeader, i.payload())
+	parts := strings.Split(whole, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(parts[2])
+	if err != nil {
+		panic(err)
+	}
+	with := func(signature []byte) string { return parts[0] + "." + parts[1] + "." + encode(signature) }
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	last := len(whole) - 1
+	return []hostile{
+		{"good", whole, true},
+		{"N48 payload changed", parts[0] + "." + encode([]byte(i.payload("sub", `"admin"`))) + "." + parts[2], false},
+		{"N48 header changed", encode([]byte(`{"alg":"RS256","kid":"k1"}`)) + "." + parts[1] + "." + parts[2], false},
+		{"N49 empty", with(nil), false},
+		{"N49 a byte short", with(raw[:255]), false},
+		{"N49 a byte long", with(append(raw[:256:256], 0)), false},
+		{"N49 zero", with(make([]byte, 256)), false},
+		{"N51 padded", whole + "==", false},
+		{"N52 stray bits", whole[:last] + string(alphabet[strings.IndexByte(alphabet, whole[last])|1]), false},
+		{"N54 one part", parts[0], false},
+		{"N54 four parts", whole + ".x", false},
+		{"N54 dots", strings.Repeat(".", 8000), false},
+		{"N55 JSON", fmt.Sprintf(`{"payload":%q,"signatures":[{"protected":%q,"signature":%q}]}`, parts[1], parts[0], parts[2]), false},
+		{"N57 8 KiB and a byte", whole + strings.Repeat("A", 8<<10+1-len(whole)), false},
+		{"N57 1 MiB", whole + strings.Repeat("A", 1<<20), false},
+	}
+}
