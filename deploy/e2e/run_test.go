@@ -72,7 +72,8 @@ func (c *checkout) shell(t *testing.T, script string) string {
 	tool(t, "curl")
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", c.moved.Replace(script))
 	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.TempDir())
+	cmd.Env = append(append(os.Environ(), c.env...), "CGO_ENABLED=0", // the build cache of this test's own builds
+		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECACHEDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v in\n%s\n%s", err, script, out)
@@ -185,7 +186,7 @@ func TestDocumentation(t *testing.T) {
 		"README.md":       {"Greeted", `"type":"ADDED"`, "event.events.k8s.io/hello-"},
 		"docs/connect.md": {"Normal Started backup of orders started", "recorded nightly-"},
 		"docs/kubectl.md": {"hello-", "labeled", "deleted"},
-		"docs/operate.md": {"ok"},
+		"docs/operate.md": {"[+]store ok", "signing", "A service would accept it."},
 	}
 	for _, page := range append(pages, filepath.Join(root, "README.md")) {
 		name := strings.TrimPrefix(strings.TrimPrefix(page, root+"/"), "deploy/")
