@@ -318,3 +318,22 @@ func TestCanI(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditLog: the running service keeps one, and has written everything when
+// it has stopped.
+func TestAuditLog(t *testing.T) {
+	t.Parallel()
+	i, dir := newIssuer(t), t.TempDir()
+	p := start(t, dir, i, "--audit=metadata")
+	p.do("POST", eventsPath, newEvent("a"))
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(data, []byte(`"user":"demo"`)) || !bytes.Contains(data, []byte(`"verb":"create"`)) || bytes.Contains(data, []byte(p.token)) {
+		t.Errorf("the log is %s", data)
+	}
+}

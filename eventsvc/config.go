@@ -61,6 +61,11 @@ type serve struct {
 	MaxWatches       int `default:"20000" help:"Open watches in all."`
 	MaxClientWatches int `default:"4096" help:"Open watches of one client."`
 
+	Audit         string `default:"off" enum:"off,metadata" help:"off, or metadata: one JSON line per request, who did what and by which rule."`
+	AuditFile     string `placeholder:"FILE" help:"Where the audit log is. Default: audit.log in the data directory."`
+	AuditFileSize size   `default:"64MiB" help:"A larger audit file makes room for a new one."`
+	AuditFiles    int    `default:"8" help:"Audit files that are kept, with the current one."`
+
 	MaxRequests       int `default:"1024" help:"Other requests in flight in all; beyond them only clients with none get in."`
 	MaxClientRequests int `default:"256" help:"Other requests in flight of one client."`
 
@@ -93,6 +98,10 @@ func (s *serve) check() error {
 		return service.Usagef("--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither")
 	case s.MaxRequests < 2 || s.MaxClientRequests < 1 || s.MaxWatches < 1 || s.MaxClientWatches < 1:
 		return service.Usagef("--max-requests, --max-client-requests, --max-watches and --max-client-watches must be positive, --max-requests at least 2")
+	case s.AuditFiles < 1 || s.AuditFileSize < 1<<10:
+		return service.Usagef("--audit-files %d or --audit-file-size %d is too small: keep at least one file of 1KiB", s.AuditFiles, s.AuditFileSize)
+	case s.AuditFile != "" && s.Audit == "off":
+		return service.Usagef("--audit-file has no effect without --audit=metadata: set both or none")
 	case s.WatchAfterExpiry < 0:
 		return service.Usagef("--watch-after-expiry %s is negative: set a duration such as 30m, or 0 to end watches with their token", s.WatchAfterExpiry)
 	case s.DataDir == "":

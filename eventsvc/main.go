@@ -96,12 +96,16 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 
+	entries, err := s.openAudit(log, registry)
+	if err != nil {
+		return err
+	}
 	health := &service.Health{}
 	health.Add("keys", trusted.Ready)
 	health.Add("store", db.Ready)
 	server, err = api.New(api.Config{
 		Store: db, Codec: bytes, Rules: event.Rules{Types: s.EventTypes}, Verify: trusted.Verify,
-		Policy: rights.Current, Withdrawn: trusted.Withdrawn, WatchAfterExpiry: s.WatchAfterExpiry,
+		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
 		CoreAPI: s.CoreAPI, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
 		Probe: health.Handler, MaxWatches: s.MaxWatches, MaxClientWatches: s.MaxClientWatches,
 		MaxRequests: s.MaxRequests, MaxClientRequests: s.MaxClientRequests,
@@ -118,7 +122,7 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 			{Setting: "--listen-https", Addr: s.ListenHTTPS, Handler: handler, Streaming: true, TLS: certificate, OnListen: tell.of("--listen-https")},
 			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: service.Admin(health, registry), OnListen: tell.of("--listen-admin")},
 		},
-		Tasks: append(trusted.tasks(), db.Run, rights.Run, server.Run),
+		Tasks: append(append(trusted.tasks(), auditTasks(entries)...), db.Run, rights.Run, server.Run),
 		Drain: server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }

@@ -66,6 +66,9 @@ func (s *Server) authorize(c echo.Context, of schema.GroupResource, v policy.Ver
 	}
 	a := access{resource: of, verb: v, namespace: c.Param("namespace"), name: c.Param("name")}
 	d := s.Policy().Decide(caller, v, a.namespace)
+	if s.Audit != nil {
+		s.decided(c.Request(), a, d)
+	}
 	if d.Allowed {
 		return nil
 	}

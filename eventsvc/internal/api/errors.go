@@ -157,7 +157,6 @@ func (s *Server) fail(err error, c echo.Context) {
 		h.Set("Retry-After", strconv.Itoa(int(st.Details.RetryAfterSeconds)))
 	}
 	if st.Code == http.StatusForbidden {
-		h.Set("X-Content-Type-Options", "nosniff")
 		if missing := challenge(err); missing != "" {
 			h.Set(echo.HeaderWWWAuthenticate, missing)
 		}

@@ -10,6 +10,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -18,8 +19,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/policy"
@@ -58,6 +61,8 @@ type Config struct {
 	// Withdrawn tells whether the key that signed a caller's token is gone.
 	// Nil: keys are never withdrawn.
 	Withdrawn func(context.Context, *bearer.Caller) bool
+	// Audit keeps who did what; nil: nobody does.
+	Audit *audit.Log
 	// Bookmarks is the time between two bookmarks of a watch; 0: a minute.
 	Bookmarks time.Duration
 	Log       *slog.Logger
@@ -140,7 +145,7 @@ func (s *Server) resource(v event.View, groupPath string) *resource {
 func (s *Server) route() {
 	e := echo.New()
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.prepare, bearer.Middleware(s.Verify, s.public, s.refuse), strict)
+	e.Use(s.prepare, s.audited, bearer.Middleware(s.Verify, s.public, s.refuse), strict)
 	for _, r := range s.resources {
 		all, one := r.path+"/namespaces/:namespace/events", r.path+"/namespaces/:namespace/events/:name"
 		e.GET(r.path+"/events", r.list)
@@ -195,6 +200,7 @@ func (s *Server) prepare(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h["Cache-Control"] = noCache
+		h["X-Content-Type-Options"] = noSniff
 		id := c.Request().Header.Get("Audit-Id")
 		if id == "" || len(id) > 64 {
 			if id = h.Get("X-Request-Id"); id == "" {
@@ -206,11 +212,16 @@ func (s *Server) prepare(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// strict refuses what the router is generous about: names with slashes in them,
-// and OPTIONS.
+// maxQuery bounds what selectors can cost.
+const maxQuery = 8 << 10
+
+// strict refuses long queries, and what the router is generous about: names
+// with slashes in them, and OPTIONS.
 func strict(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		switch {
+		case len(c.Request().URL.RawQuery) > maxQuery:
+			return apierrors.NewBadRequest(fmt.Sprintf("the query has more than %d bytes: shorten the selectors", maxQuery))
 		case strings.Contains(c.Param("name"), "/"):
 			return echo.ErrNotFound
 		case c.Request().Method == http.MethodOptions:
@@ -220,7 +231,10 @@ func strict(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-var noCache = []string{"no-cache, private"}
+var (
+	noCache = []string{"no-cache, private"}
+	noSniff = []string{"nosniff"}
+)
 
 // public tells which requests need no token: the bare probes, and the version,
 // which clients ask for before they have one.

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/audit"
+)
+
+// openAudit opens the audit log, nil if there is none.
+func (s *serve) openAudit(log *slog.Logger, reg prometheus.Registerer) (*audit.Log, error) {
+	if s.Audit == "off" {
+		return nil, nil
+	}
+	path := s.AuditFile
+	if path == "" {
+		path = filepath.Join(s.DataDir, "audit.log")
+	}
+	entries, err := audit.Open(audit.Config{
+		Path: path, MaxBytes: int64(s.AuditFileSize), Files: s.AuditFiles, Log: log, Registry: reg,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--audit-file: %w", err)
+	}
+	return entries, nil
+}
+
+// auditTasks write the audit log, if there is one.
+func auditTasks(entries *audit.Log) []func(context.Context) error {
+	if entries == nil {
+		return nil
+	}
+	return []func(context.Context) error{entries.Run}
+}

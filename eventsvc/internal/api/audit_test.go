@@ -1,0 +1,119 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/audit"
+	"tidings.example/shared/bearer"
+)
+
+// TestAudit: one line per request with caller, verb, object, code and rule, and
+// nothing of tokens, queries or contents.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log, err := audit.Open(audit.Config{Path: path, MaxBytes: 1 << 20, Files: 1, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, _ := newPolicyWorld(t, fullMatrixPolicy(), func(c *api.Config) { c.Audit = log })
+	w.config.Verify = func(ctx context.Context, token string) (*bearer.Caller, error) {
+		if token == "hidden-token" {
+			return nil, &bearer.Error{Reason: "bad", Status: http.StatusUnauthorized}
+		}
+		return byName(ctx, token)
+	}
+	if w.server, err = api.New(w.config); err != nil {
+		t.Fatal(err)
+	}
+	w.as("root", "POST", eventsPath, newEvent("a")).must(201)
+	w.as("team", "GET", eventsPath+"/a?secret=1", "").must(403)
+	w.as("x+events:read", "GET", "/api/v1/events", "").must(200)
+	w.as("only-update", "PUT", eventsPath+"/none", newEvent("none")).must(403)
+	w.as("hidden-token", "GET", eventsPath, "").must(401)
+	w.as("root", "GET", "/apis", "").must(200)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := log.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"hidden-token", "secret", "hello"} {
+		if strings.Contains(string(data), secret) {
+			t.Errorf("the log has %q", secret)
+		}
+	}
+	var got []string
+	for line := range strings.Lines(string(data)) {
+		var e audit.Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		rule, _, _ := strings.Cut(e.Rule, ",")
+		allowed := "-"
+		if e.Allowed != nil {
+			allowed = map[bool]string{true: "yes", false: "no"}[*e.Allowed]
+		}
+		got = append(got, strings.Join([]string{e.User, e.Verb, e.Resource, e.Namespace, e.Name, http.StatusText(e.Code), allowed, rule}, "|"))
+		if e.Time.IsZero() || e.Method == "" || e.Path == "" {
+			t.Errorf("incomplete: %s", line)
+		}
+	}
+	equal(t, got, []string{
+		`root|create|events|default||Created|yes|role "events:admin"`,
+		`team|get|events|default|a|Forbidden|no|no rule of the policy allows this client to get in the namespace "default"`,
+		`x|list|events|||OK|yes|the token's scope "events:read"`,
+		`only-update|update|events|default|none|Forbidden|yes|role "only-update"`,
+		`|||||Unauthorized|-|`,
+		`root|||||OK|-|`,
+	})
+}
+
+// TestBombs: what would cost much is refused, and cheaply.
+func TestBombs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const depth = 1 << 20
+	deep := `{"metadata":{"name":"a"},"note":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
+	objects := strings.Repeat(`{"a":`, depth/4) + "1" + strings.Repeat("}", depth/4)
+	operations := "[" + strings.Repeat(`{"op":"test","path":"/a","value":1},`, 10000) + `{"op":"test","path":"/a","value":1}]`
+	anchors := "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
+		"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n"
+	w.create("live")
+	for _, c := range []struct{ name, method, path, body, media string }{
+		{"nested lists", "POST", eventsPath, deep, "application/json"},
+		{"nested objects", "POST", corePath, objects, "application/json"},
+		{"nested lists in YAML", "POST", eventsPath, "note: " + strings.Repeat("[", 20000), "application/yaml"},
+		{"aliases in YAML", "POST", eventsPath, anchors, "application/yaml"},
+		{"nested merge patch", "PATCH", eventsPath + "/live", objects, "application/merge-patch+json"},
+		{"nested strategic patch", "PATCH", eventsPath + "/live", objects, "application/strategic-merge-patch+json"},
+		{"nested apply", "PATCH", eventsPath + "/live?fieldManager=m", objects, "application/apply-patch+yaml"},
+		{"many operations", "PATCH", eventsPath + "/live", operations, "application/json-patch+json"},
+		{"nested options", "DELETE", eventsPath + "/live", objects, "application/json"},
+		{"3 MiB and a byte", "POST", eventsPath, strings.Repeat("a", 3<<20+1), "application/json"},
+		{"long query", "GET", eventsPath + "?labelSelector=" + strings.Repeat("a%21%3Db,", 1200), "", ""},
+	} {
+		a := w.do(c.method, c.path, c.body, "Content-Type", c.media)
+		if a.code < 400 || a.code >= 500 {
+			t.Errorf("%s: %d %.200s", c.name, a.code, a.body)
+		}
+		if len(a.body) > 64<<10 {
+			t.Errorf("%s: the answer has %d bytes", c.name, len(a.body))
+		}
+	}
+	w.do("GET", eventsPath+"/live", "").must(200)
+	if w.do("GET", eventsPath, "").must(200).header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Error("browsers may guess the type of an answer")
+	}
+}
