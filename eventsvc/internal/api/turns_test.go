@@ -42,7 +42,7 @@ func newSlowWorld(t *testing.T, changes ...func(*api.Config)) (*world, *slowStor
 }
 
 // send sends a get in the background.
-func (w *world) send(wait *sync.WaitGroup, ctx context.Context, caller, name string) <-chan int {
+func (w *world) send(ctx context.Context, wait *sync.WaitGroup, caller, name string) <-chan int {
 	code := make(chan int, 1)
 	wait.Go(func() {
 		req := httptest.NewRequestWithContext(ctx, http.MethodGet, eventsPath+"/"+name, nil)
@@ -79,7 +79,7 @@ func TestClientsTakeTurns(t *testing.T) {
 	var wait sync.WaitGroup
 	const flood = 200 // more than there are slots
 	for range flood {
-		w.send(&wait, t.Context(), "flood", "f")
+		w.send(t.Context(), &wait, "flood", "f")
 	}
 	for w.metric("eventsvc_requests_waiting", "read")+w.metric("eventsvc_requests_working", "read") < flood {
 		select { // until all have arrived
@@ -92,7 +92,7 @@ func TestClientsTakeTurns(t *testing.T) {
 	if working >= flood {
 		t.Fatalf("%d requests work at once", working)
 	}
-	good := w.send(&wait, t.Context(), "good", "g")
+	good := w.send(t.Context(), &wait, "good", "g")
 	for w.metric("eventsvc_requests_waiting", "read") < float64(flood-working+1) {
 	}
 	w.as("writer", "POST", eventsPath, newEvent("w")).must(201)
@@ -122,7 +122,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 	w, slow := newSlowWorld(t, func(c *api.Config) { c.MaxRequests, c.MaxClientRequests = 3, 2 })
 	var wait sync.WaitGroup
 	for _, caller := range []string{"a", "a", "b"} {
-		w.send(&wait, t.Context(), caller, "x")
+		w.send(t.Context(), &wait, caller, "x")
 		<-slow.arrived
 	}
 	for caller, limit := range map[string]string{"a": "client", "b": "all"} {
@@ -131,7 +131,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 			t.Errorf("%s: %v", caller, a.header)
 		}
 	}
-	fresh := w.send(&wait, t.Context(), "c", "x")
+	fresh := w.send(t.Context(), &wait, "c", "x")
 	<-slow.arrived
 	close(slow.proceed)
 	if code := <-fresh; code != http.StatusNotFound {
@@ -149,7 +149,7 @@ func TestWaitingRequestsCanLeave(t *testing.T) {
 	ctx, hangUp := context.WithCancel(t.Context())
 	const flood = 250
 	for range flood {
-		w.send(&wait, ctx, "flood", "f")
+		w.send(ctx, &wait, "flood", "f")
 	}
 	for w.metric("eventsvc_requests_waiting", "read")+w.metric("eventsvc_requests_working", "read") < flood {
 	}
