@@ -324,7 +324,7 @@ func longLists(t *testing.T, client kubernetes.Interface, ns string) {
 	fat := stockEvent(ns, "", nil) // the list is much longer than what the server reads at once
 	fat.GenerateName, fat.Note = "middle-", strings.Repeat("x", 1024)
 	if err := parallel(t.Context(), 4000, func(ctx context.Context, _ int) error {
-		_, err := mine.Create(ctx, fat, metav1.CreateOptions{})
+		_, err := mine.Create(ctx, fat.DeepCopy(), metav1.CreateOptions{}) // encoding writes to it
 		return err
 	}); err != nil {
 		t.Fatal(err)
