@@ -3,6 +3,8 @@ module tidings.example/eventsvc
 go 1.26.0
 
 require (
+	// tests: checks histories for linearizability
+	github.com/anishathalye/porcupine v1.3.1
 	// OpenAPI documents in protobuf, as kubectl reads them
 	github.com/google/gnostic-models v0.7.0
 	// tests: readable differences
@@ -37,7 +39,6 @@ require (
 
 require (
 	github.com/alecthomas/kong v1.17.0 // indirect
-	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
