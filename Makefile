@@ -16,7 +16,7 @@ export GOWORK := off
 each = @bad=; for m in $(1); do echo "== $$m"; (cd $$m && $(2)) || bad="$$bad $$m"; done; test -z "$$bad" || { echo "failed in:$$bad"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race lint cover fuzz bench e2e conformance image up down install release tidy verify
+.PHONY: help run build test race lint vuln cover fuzz bench e2e conformance image up down install release tidy verify
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -39,6 +39,10 @@ lint: $(LINTER) ## go vet and golangci-lint with the import rules
 
 $(LINTER): deploy/tools/go.mod
 	cd deploy/tools && $(GO) build -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+vuln: ## known vulnerabilities that the code can reach (asks vuln.go.dev)
+	cd deploy/tools && $(GO) build -o $(CURDIR)/bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+	$(call each,$(CODE),$(CURDIR)/bin/govulncheck ./...)
 
 cover: ## statement coverage of the services, per package
 	$(call each,shared $(SERVICES),$(GO) test -cover ./...)
