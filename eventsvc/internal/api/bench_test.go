@@ -1,11 +1,15 @@
 package api_test
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -148,4 +152,57 @@ func BenchmarkList10000(b *testing.B) {
 			request(b, s, "GET", eventsPath+"?limit=500", "")
 		}
 	})
+}
+
+// audience is a response writer that counts the events of a watch, each of
+// which ends in a line feed.
+type audience struct {
+	header http.Header
+	seen   *atomic.Int64 // by all watchers
+	first  sync.Once
+	ready  func() // the headers were sent
+}
+
+func (a *audience) Header() http.Header { return a.header }
+func (a *audience) WriteHeader(int)     { a.first.Do(a.ready) }
+func (a *audience) Flush()              {}
+
+func (a *audience) Write(b []byte) (int, error) {
+	a.seen.Add(int64(bytes.Count(b, []byte("\n"))))
+	return len(b), nil
+}
+
+// BenchmarkWatch100 creates events that a hundred watchers see: what an
+// operation takes beyond BenchmarkCreate is a hundred deliveries.
+func BenchmarkWatch100(b *testing.B) {
+	const watchers = 100
+	s := benchServer(b, 0)
+	ctx, cancel := context.WithCancel(b.Context())
+	var open, done sync.WaitGroup
+	var seen atomic.Int64
+	for range watchers {
+		open.Add(1)
+		done.Go(func() {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://x"+eventsPath+"?watch=true&resourceVersion=1", nil)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			req.Header.Set("Authorization", "Bearer good")
+			s.ServeHTTP(&audience{header: http.Header{}, seen: &seen, ready: open.Done}, req)
+		})
+	}
+	open.Wait()
+	b.ResetTimer()
+	for i := range b.N {
+		if code, _ := request(b, s, "POST", eventsPath, newEvent(fmt.Sprintf("e%d", i))); code != 201 {
+			b.Error(code)
+		}
+	}
+	for seen.Load() < int64(watchers*b.N) {
+		runtime.Gosched()
+	}
+	b.StopTimer()
+	cancel()
+	done.Wait()
 }
