@@ -106,30 +106,32 @@ func (r *resource) removePages(ctx context.Context, p *pages, o *metav1.DeleteOp
 
 // removeAll deletes what a page lists and returns how many that were. What is
 // gone already is passed over; any other error ends it. Events that can simply
-// go, nearly always all, share commits; the others are decided on one by one.
+// go, nearly always all, share commits; the others, and those that have changed
+// since they were listed, are decided on one by one.
 func (r *resource) removeAll(ctx context.Context, records []store.Record, o *metav1.DeleteOptions) (int, error) {
-	var plain, others []store.Record
+	var plain []store.Record
+	var others []store.Key
 	for i := range records {
 		finalizers, err := r.codec.HasFinalizers(&records[i])
 		switch {
 		case err != nil:
 			return 0, r.errorFor(err, records[i].Name)
 		case finalizers || o.Preconditions != nil || len(o.DryRun) > 0:
-			others = append(others, records[i])
+			others = append(others, records[i].Key)
 		default:
 			plain = append(plain, records[i])
 		}
 	}
-	n, err := r.store.DeleteMany(ctx, plain)
+	n, changed, err := r.store.DeleteMany(ctx, plain)
 	if err != nil {
 		return n, err
 	}
-	for i := range others {
-		switch _, _, err := r.remove(ctx, others[i].Key, o); {
+	for _, key := range append(others, changed...) {
+		switch _, _, err := r.remove(ctx, key, o); {
 		case err == nil:
 			n++
 		case !errors.Is(err, store.ErrNotFound):
-			return n, r.errorFor(err, others[i].Name)
+			return n, r.errorFor(err, key.Name)
 		}
 	}
 	return n, nil

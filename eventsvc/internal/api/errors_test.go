@@ -21,10 +21,12 @@ type broken struct {
 func (b *broken) Create(context.Context, store.Key, store.Draft) (store.Record, error) {
 	return store.Record{}, b.err
 }
-func (b *broken) Get(context.Context, store.Key) (store.Record, error)    { return store.Record{}, b.err }
-func (b *broken) List(context.Context, store.Query) (store.Page, error)   { return store.Page{}, b.err }
-func (b *broken) DeleteMany(context.Context, []store.Record) (int, error) { return 0, b.err }
-func (b *broken) Revision() uint64                                        { return 7 }
+func (b *broken) Get(context.Context, store.Key) (store.Record, error)  { return store.Record{}, b.err }
+func (b *broken) List(context.Context, store.Query) (store.Page, error) { return store.Page{}, b.err }
+func (b *broken) DeleteMany(context.Context, []store.Record) (int, []store.Key, error) {
+	return 0, nil, b.err
+}
+func (b *broken) Revision() uint64 { return 7 }
 func (b *broken) Watch(context.Context, store.WatchQuery) (store.Watcher, error) {
 	return nil, b.err
 }

@@ -108,11 +108,12 @@ type Store interface {
 	List(ctx context.Context, q Query) (Page, error)
 	// Update changes one event by compare and swap. Delete is a decision.
 	Update(ctx context.Context, key Key, decide Decide) (Result, error)
-	// DeleteMany deletes events that were listed, also those that have
-	// changed since; those that are gone are passed over. It takes many
-	// commits, so that others can write meanwhile, and returns how many it
-	// has deleted, before an error as well.
-	DeleteMany(ctx context.Context, seen []Record) (int, error)
+	// DeleteMany deletes events that were listed, but for those that have
+	// changed or gone since: their keys are returned, and are the caller's
+	// to look at again. It takes many commits, so that others can write
+	// meanwhile, and returns how many it has deleted, before an error as
+	// well.
+	DeleteMany(ctx context.Context, seen []Record) (n int, changed []Key, err error)
 	// Watch delivers every change after a revision. A revision that is no
 	// longer held is an *ExpiredError; one to come is waited for.
 	Watch(ctx context.Context, q WatchQuery) (Watcher, error)

@@ -69,32 +69,20 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 
 // DeleteMany implements [store.Store]. It goes in pieces that leave room for
 // other writes in every commit, and waits while the queue is full.
-func (db *DB) DeleteMany(ctx context.Context, seen []store.Record) (int, error) {
+func (db *DB) DeleteMany(ctx context.Context, seen []store.Record) (n int, changed []store.Key, err error) {
 	if db.closed() {
-		return 0, store.ErrClosed
+		return 0, nil, store.ErrClosed
 	}
-	gone := 0
 	for len(seen) > 0 {
-		n, changed, err := db.deletePiece(ctx, seen[:min(len(seen), expiryBatch)])
-		gone += n - len(changed)
+		done, left, err := db.deletePiece(ctx, seen[:min(len(seen), expiryBatch)])
+		n += done - len(left)
+		changed = append(changed, left...)
 		if err != nil {
-			return gone, err
+			return n, changed, err
 		}
-		seen = seen[n:]
-		for _, key := range changed {
-			switch _, err := db.Update(ctx, key, removeAny); {
-			case err == nil:
-				gone++
-			case !errors.Is(err, store.ErrNotFound):
-				return gone, err
-			}
-		}
+		seen = seen[done:]
 	}
-	return gone, nil
-}
-
-func removeAny(*store.Record) (store.Decision, error) {
-	return store.Decision{Op: store.Delete}, nil
+	return n, changed, nil
 }
 
 // deletePiece deletes the first of the versions given, as many as the queue

@@ -138,16 +138,18 @@ func (m *Model) Update(_ context.Context, key store.Key, decide store.Decide) (s
 }
 
 // DeleteMany implements [store.Store].
-func (m *Model) DeleteMany(_ context.Context, seen []store.Record) (n int, _ error) {
+func (m *Model) DeleteMany(_ context.Context, seen []store.Record) (n int, changed []store.Key, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range seen {
-		if m.newest(r.Key) != nil {
-			m.write(r.Key, nil)
-			n++
+		if now := m.newest(r.Key); now == nil || now.Revision != r.Revision {
+			changed = append(changed, r.Key)
+			continue
 		}
+		m.write(r.Key, nil)
+		n++
 	}
-	return n, nil
+	return n, changed, nil
 }
 
 // List implements [store.Store].

@@ -261,20 +261,23 @@ func testDeleteMany(t *testing.T, s store.Store) {
 	at := s.Revision()
 	mustPut(t, s, key("a", "17"), draft("changed", "R", "x"))
 	mustDelete(t, s, key("a", "18"))
-	gone, err := s.DeleteMany(t.Context(), seen)
-	if err != nil || gone != n-1 {
-		t.Errorf("%d deleted, %v; want %d", gone, err, n-1)
+	gone, changed, err := s.DeleteMany(t.Context(), seen)
+	if err != nil || gone != n-2 {
+		t.Errorf("%d deleted, %v; want %d", gone, err, n-2)
 	}
-	if diff := cmp.Diff([]string{"b/stays"}, names(list(t, s, store.Query{}))); diff != "" {
+	if diff := cmp.Diff([]store.Key{key("a", "17"), key("a", "18")}, changed); diff != "" {
+		t.Errorf("left alone: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"a/17", "b/stays"}, names(list(t, s, store.Query{}))); diff != "" {
 		t.Error(diff)
 	}
-	for _, d := range take(t, watch(t, s, store.WatchQuery{After: at + 2}), n-1) {
+	for _, d := range take(t, watch(t, s, store.WatchQuery{After: at + 2}), n-2) {
 		if d.Type != store.Removed || len(d.Object.Value) == 0 {
 			t.Errorf("told of %s with type %d and %q", d.Object.Key, d.Type, d.Object.Value)
 		}
 	}
-	if gone, err := s.DeleteMany(t.Context(), seen); gone != 0 || err != nil {
-		t.Errorf("again: %d deleted, %v", gone, err)
+	if gone, changed, err := s.DeleteMany(t.Context(), seen); gone != 0 || len(changed) != n || err != nil {
+		t.Errorf("again: %d deleted, %d left alone, %v", gone, len(changed), err)
 	}
 }
 
