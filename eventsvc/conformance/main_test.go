@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -17,6 +19,7 @@ import (
 type tools struct {
 	eventsvc, kubectl func() (string, error)
 	issuer            *issuer
+	port              atomic.Uint32 // the newest that a server was given
 }
 
 // run is what all tests of one run share. It is set once, before any test.
@@ -44,11 +47,10 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer iss.Close()
-	run = tools{
-		eventsvc: sync.OnceValues(func() (string, error) { return build(dir, "eventsvc", "..") }),
-		kubectl:  sync.OnceValues(func() (string, error) { return build(dir, "kubectl", "../../deploy/e2e/kubectl", kubectlVersion) }),
-		issuer:   iss,
-	}
+	run.issuer = iss
+	run.eventsvc = sync.OnceValues(func() (string, error) { return build(dir, "eventsvc", "..") })
+	run.kubectl = sync.OnceValues(func() (string, error) { return build(dir, "kubectl", "../../deploy/e2e/kubectl", kubectlVersion) })
+	run.port.Store(rand.Uint32N(20000)) // another run may go on beside this one
 	return m.Run()
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os/exec"
@@ -59,19 +58,21 @@ func start(t *testing.T, extra ...string) *server {
 	return s
 }
 
-// freeAddress finds an address that is free, and stays so: it is below the
-// ports that the system gives to outgoing connections, one of which could take
-// it during a restart.
+// freeAddress finds an address that is free, and stays so: no other test is
+// given it, and it is below the ports that the system gives to outgoing
+// connections, one of which could take it during a restart.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 1000 {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", 12000+rand.IntN(20000)))
+	const from, to = 12000, 32000
+	for range to - from {
+		port := from + int(run.port.Add(1))%(to-from)
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			defer l.Close()
 			return l.Addr().String()
 		}
 	}
-	t.Fatal("no free port was found between 12000 and 32000")
+	t.Fatalf("no port between %d and %d is free", from, to)
 	return ""
 }
 
