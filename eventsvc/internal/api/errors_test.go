@@ -156,3 +156,39 @@ func TestGeneratedNamesThatAreTaken(t *testing.T) {
 		}
 	}
 }
+
+// meddler does something between the listing of a collection and its deletion.
+type meddler struct {
+	store.Store
+	first func()
+}
+
+func (m *meddler) DeleteMany(ctx context.Context, seen []store.Record) (int, []store.Key, error) {
+	m.first()
+	return m.Store.DeleteMany(ctx, seen)
+}
+
+// TestFinalizerDuringDeletionOfACollection: an event that gets a finalizer
+// after it was listed is only marked, and one that changes otherwise goes.
+func TestFinalizerDuringDeletionOfACollection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("plain", "changed", "held")
+	direct := *w
+	w.config.Store = &meddler{Store: w.db, first: func() {
+		direct.do("PATCH", eventsPath+"/changed", `{"metadata":{"labels":{"a":"b"}}}`, "Content-Type", mergePatch).must(200)
+		direct.do("PATCH", eventsPath+"/held", `{"metadata":{"finalizers":["example.com/hold"]}}`, "Content-Type", mergePatch).must(200)
+	}}
+	var err error
+	if w.server, err = api.New(w.config); err != nil {
+		t.Fatal(err)
+	}
+	w.do("DELETE", eventsPath, "").must(200)
+	left := w.do("GET", eventsPath, "").must(200).at("items").([]any)
+	if len(left) != 1 {
+		t.Fatalf("%d events are left, want the one that is held", len(left))
+	}
+	if got := w.do("GET", eventsPath+"/held", "").must(200).at("metadata.deletionTimestamp"); got == nil {
+		t.Error("the event with a finalizer is not marked")
+	}
+}
