@@ -1,0 +1,61 @@
+package api_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// timekeeper notes until when the store was given time.
+type timekeeper struct {
+	store.Store
+	deadline time.Time
+}
+
+func (k *timekeeper) Create(ctx context.Context, key store.Key, draft store.Draft) (store.Record, error) {
+	k.deadline, _ = ctx.Deadline()
+	return k.Store.Create(ctx, key, draft)
+}
+
+func (k *timekeeper) Watch(ctx context.Context, _ store.WatchQuery) (store.Watcher, error) {
+	k.deadline, _ = ctx.Deadline()
+	return nil, store.ErrClosed // the stream ends at once
+}
+
+// TestTimeOfRequests: a write may take 34 seconds and less if the client says
+// so (events-api.md 3.1); a watch lasts as long as asked for, or else between
+// half an hour and an hour (3.4).
+func TestTimeOfRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := &timekeeper{Store: w.db}
+	w.config.Store = k
+	var err error
+	if w.server, err = api.New(w.config); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method, query, body string
+		least, most         time.Duration
+	}{
+		{"POST", "", newEvent("a"), 34 * time.Second, 34 * time.Second},
+		{"POST", "?timeout=0s", newEvent("b"), 34 * time.Second, 34 * time.Second},
+		{"POST", "?timeout=5s", newEvent("c"), 5 * time.Second, 5 * time.Second},
+		{"POST", "?timeout=5h", newEvent("d"), 34 * time.Second, 34 * time.Second},
+		{"GET", "?watch=true&resourceVersion=1&timeoutSeconds=7", "", 7 * time.Second, 7 * time.Second},
+		{"GET", "?watch=true&resourceVersion=1&timeoutSeconds=0", "", 30 * time.Minute, time.Hour},
+		{"GET", "?watch=true&resourceVersion=1", "", 30 * time.Minute, time.Hour},
+		{"GET", "?watch=true&resourceVersion=1&timeout=5s", "", 30 * time.Minute, time.Hour},
+	} {
+		k.deadline = time.Time{}
+		before := time.Now()
+		w.do(c.method, eventsPath+c.query, c.body)
+		after := time.Now()
+		if k.deadline.Before(before.Add(c.least)) || k.deadline.After(after.Add(c.most)) {
+			t.Errorf("%s %s: the store has %s, want %s to %s", c.method, c.query, k.deadline.Sub(before), c.least, c.most)
+		}
+	}
+}
