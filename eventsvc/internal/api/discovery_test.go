@@ -120,7 +120,12 @@ func TestOpenAPIV3(t *testing.T) {
 		}
 		doc := a.object()
 		one := field(doc, "paths").(map[string]any)["/"+path+"/namespaces/{namespace}/events/{name}"].(map[string]any)
-		equal(t, len(field(doc, "paths").(map[string]any)), 6)
+		equal(t, len(field(doc, "paths").(map[string]any)), 7)
+		discovery := field(doc, "paths").(map[string]any)["/"+path+"/"].(map[string]any)
+		if id := field(discovery, "get.operationId").(string); !strings.HasSuffix(id, "V1APIResources") {
+			t.Error(path, "has discovery", id)
+		}
+		w.do("GET", "/"+path+"/", "").must(200)
 		var parameters []string
 		for _, p := range field(one, "patch.parameters").([]any) {
 			parameters = append(parameters, p.(map[string]any)["name"].(string))
@@ -145,7 +150,7 @@ func TestOpenAPIV3(t *testing.T) {
 		if err := proto.Unmarshal(p.body, &parsed); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, len(parsed.GetPaths().GetPath()), 6)
+		equal(t, len(parsed.GetPaths().GetPath()), 7)
 	}
 	w.do("GET", "/openapi/v3/apis/other/v1", "").must(404)
 }
@@ -155,7 +160,7 @@ func TestOpenAPIV2(t *testing.T) {
 	w := newWorld(t)
 	a := w.do("GET", "/openapi/v2", "").must(200)
 	doc := a.object()
-	equal(t, len(field(doc, "paths").(map[string]any)), 12)
+	equal(t, len(field(doc, "paths").(map[string]any)), 14)
 	everyReference(t, doc, "#/definitions/", field(doc, "definitions").(map[string]any))
 	p := w.do("GET", "/openapi/v2", "", "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf").must(200)
 	equal(t, p.header.Get("Content-Type"), "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")

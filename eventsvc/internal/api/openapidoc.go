@@ -19,7 +19,7 @@ type openAPI struct {
 // PATCH, at its query parameters: kubectl does not write without seeing
 // fieldValidation there.
 type operation struct {
-	method, action, id string
+	method, action, id string // without an action it is about no object: discovery
 	parameters         []string
 	body, answer       string // names of schemas
 	created            bool   // may answer 201 too
@@ -38,6 +38,7 @@ func operations(schema string) map[string][]operation {
 	writes := []string{"dryRun", "fieldManager", "fieldValidation"}
 	deletes := []string{"dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy"}
 	return map[string][]operation{
+		"/":       {{method: "get", id: "getAPIResources", answer: metaSchema + "APIResourceList"}},
 		"/events": {{method: "get", action: "list", id: "listEventForAllNamespaces", parameters: reads, answer: list}},
 		"/namespaces/{namespace}/events": {
 			{method: "get", action: "list", id: "listNamespacedEvent", parameters: reads, answer: list},
@@ -162,7 +163,10 @@ func (o openAPI) path(r *resource, path string, ops []operation) map[string]any 
 			shared = append(shared, o.parameter(name, "path"))
 		}
 	}
-	item := map[string]any{"parameters": append(shared, o.parameter("pretty", "query"))}
+	item := map[string]any{}
+	if ops[0].action != "" {
+		item["parameters"] = append(shared, o.parameter("pretty", "query"))
+	}
 	for _, op := range ops {
 		item[op.method] = o.operation(r, op)
 	}
@@ -179,13 +183,15 @@ func (o openAPI) operation(r *resource, op operation) map[string]any {
 		parameters = append(parameters, o.parameter(name, "query"))
 	}
 	out := map[string]any{
-		"operationId":         operationID(op.id, group+"_"+r.groupVersion.Version),
-		"tags":                []any{group + "_" + r.groupVersion.Version},
-		"x-kubernetes-action": op.action,
-		"x-kubernetes-group-version-kind": map[string]any{
+		"operationId": operationID(op.id, group+"_"+r.groupVersion.Version),
+		"tags":        []any{group + "_" + r.groupVersion.Version},
+		"responses":   o.responses(op),
+	}
+	if op.action != "" {
+		out["x-kubernetes-action"] = op.action
+		out["x-kubernetes-group-version-kind"] = map[string]any{
 			"group": r.groupVersion.Group, "version": r.groupVersion.Version, "kind": event.Kind,
-		},
-		"responses": o.responses(op),
+		}
 	}
 	if op.body != "" {
 		required := op.body != metaSchema+"DeleteOptions"
