@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -28,10 +30,33 @@ func wires(s *server) map[string]*rest.Config {
 	return map[string]*rest.Config{"protobuf over HTTP2": binary, "JSON over HTTP2": text, "JSON over HTTP1": plain}
 }
 
-// overWires runs a test over each of them, in a namespace of its own.
+// restarter starts the server again before every fourth request. Its user
+// sends one request at a time.
+type restarter struct {
+	http.RoundTripper
+	t        *testing.T
+	server   *server
+	requests int
+}
+
+// RoundTrip sends a request.
+func (r *restarter) RoundTrip(req *http.Request) (*http.Response, error) {
+	if r.requests++; r.requests%4 == 0 {
+		r.server.restart(r.t)
+		utilnet.CloseIdleConnectionsFor(r.RoundTripper)
+	}
+	return r.RoundTripper.RoundTrip(req)
+}
+
+// overWires runs a test over each of them, in a namespace of its own, and once
+// more with a server that is started again every few requests.
 func overWires(t *testing.T, s *server, test func(t *testing.T, client kubernetes.Interface, ns string)) {
 	t.Helper()
-	for name, config := range wires(s) {
+	all := wires(s)
+	restarts := s.plainConfig()
+	restarts.Wrap(func(next http.RoundTripper) http.RoundTripper { return &restarter{RoundTripper: next, t: t, server: s} })
+	all["over restarts"] = restarts
+	for name, config := range all {
 		t.Run(name, func(t *testing.T) {
 			client, err := kubernetes.NewForConfig(config)
 			if err != nil {
