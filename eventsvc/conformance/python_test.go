@@ -22,10 +22,12 @@ func TestPython(t *testing.T) {
 		missing(t, "the Python client", "apt-get install python3-kubernetes")
 	}
 	s := start(t)
-	cmd := exec.CommandContext(within(t), python, "testdata/client.py", "https://"+s.httpsAddr, s.caFile(), s.token)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	for _, when := range []string{"before a restart", "after it"} {
+		out, err := exec.CommandContext(within(t), python, "testdata/client.py", "https://"+s.httpsAddr, s.caFile(), s.token).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", when, err, out)
+		}
+		t.Logf("%s", out)
+		s.restart(t)
 	}
-	t.Logf("%s", out)
 }
