@@ -113,7 +113,7 @@ func Open(o Options) (*DB, error) {
 		return nil, errors.New("store: no data directory given")
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("store directory: %w", err)
+		return nil, fmt.Errorf("store directory: %w; name a directory that this user may write to, or one that can be made", err)
 	}
 	if err := o.limitBytes(); err != nil {
 		return nil, err

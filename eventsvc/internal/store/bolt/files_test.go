@@ -401,3 +401,22 @@ func readSpoiled(t *testing.T, dir, value string) (detected bool, err error) {
 	}
 	return detected, nil
 }
+
+// TestUnusableDirectory: the error names the path, the cause and what to do.
+func TestUnusableDirectory(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bolt.Open(bolt.Options{Dir: filepath.Join(file, "store")})
+	if err == nil {
+		_ = db.Close()
+		t.Fatal("opened below a file")
+	}
+	for _, want := range []string{file, "not a directory", "may write to"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+}
