@@ -28,47 +28,65 @@ const (
 // create stores a new event. Errors surface in the original's order: answer
 // format, body, options, decoding, namespace, then the rules of events.
 func (r *resource) create(c echo.Context) error {
-	req := c.Request()
-	f, err := r.codec.Negotiate(req, codec.ScopeObject)
+	in, err := r.receive(c, createOptions)
 	if err != nil {
 		return err
 	}
-	p := r.buffers.get()
-	defer r.buffers.put(p)
-	body, err := readBody(req, p)
-	if err != nil {
-		return err
-	}
-	q := query(req)
-	o, err := createOptions(req, q)
-	if err != nil {
-		return err
-	}
-	ev, warnings, err := r.codec.DecodeEvent(r.view, req.Header.Get("Content-Type"), body, o.validation)
-	if err != nil {
-		return err
-	}
-	warn(c, append(warnings, event.DropDuplicateOwners(ev, false)...))
+	ev := in.event
 	namespace := c.Param("namespace")
 	if ev.Namespace != "" && ev.Namespace != namespace {
 		return apierrors.NewBadRequest(textOtherNamespace)
 	}
-	ctx, cancel, err := writeContext(req.Context(), q)
+	ctx, cancel, err := writeContext(c.Request().Context(), in.query)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	if err := r.codec.TrackUpdate(r.view, nil, ev, o.manager); err != nil {
+	if err := r.codec.TrackUpdate(r.view, nil, ev, in.options.manager); err != nil {
 		return err
 	}
 	if err := r.prepareNew(ctx, ev, namespace); err != nil {
 		return err
 	}
-	rec, err := r.insert(ctx, ev, o)
+	rec, err := r.insert(ctx, ev, in.options)
 	if err != nil {
 		return err
 	}
-	return r.object(c, http.StatusCreated, f, &rec)
+	return r.object(c, http.StatusCreated, in.format, &rec)
+}
+
+// received is an event that a client has sent, and how it wants it treated.
+type received struct {
+	event   *eventsv1.Event
+	format  codec.Format // of the answer
+	query   url.Values
+	options writeOptions
+}
+
+// receive reads a request that carries an event. Errors surface in the
+// original's order: answer format, body, options, decoding.
+func (r *resource) receive(c echo.Context, options func(*http.Request, url.Values) (writeOptions, error)) (in received, err error) {
+	req := c.Request()
+	if in.format, err = r.codec.Negotiate(req, codec.ScopeObject); err != nil {
+		return in, err
+	}
+	p := r.buffers.get()
+	defer r.buffers.put(p) // what is decoded is copied out
+	body, err := readBody(req, p)
+	if err != nil {
+		return in, err
+	}
+	in.query = query(req)
+	if in.options, err = options(req, in.query); err != nil {
+		return in, err
+	}
+	ev, warnings, err := r.codec.DecodeEvent(r.view, req.Header.Get("Content-Type"), body, in.options.validation)
+	if err != nil {
+		return in, err
+	}
+	warn(c, append(warnings, event.DropDuplicateOwners(ev, false)...))
+	in.event = ev
+	return in, nil
 }
 
 // writeContext bounds the time of a write.

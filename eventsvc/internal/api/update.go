@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
@@ -20,38 +19,22 @@ import (
 
 // update replaces an event, or creates it where there is none.
 func (r *resource) update(c echo.Context) error {
-	req := c.Request()
-	f, err := r.codec.Negotiate(req, codec.ScopeObject)
+	in, err := r.receive(c, updateOptions)
 	if err != nil {
 		return err
 	}
-	p := r.buffers.get()
-	defer r.buffers.put(p)
-	body, err := readBody(req, p)
-	if err != nil {
-		return err
-	}
-	q := query(req)
-	o, err := updateOptions(req, q)
-	if err != nil {
-		return err
-	}
-	sent, warnings, err := r.codec.DecodeEvent(r.view, req.Header.Get("Content-Type"), body, o.validation)
-	if err != nil {
-		return err
-	}
-	warn(c, append(warnings, event.DropDuplicateOwners(sent, false)...))
+	sent := in.event
 	key := store.Key{Namespace: c.Param("namespace"), Name: c.Param("name")}
 	if err := checkTarget(sent, key); err != nil {
 		return err
 	}
-	ctx, cancel, err := writeContext(req.Context(), q)
+	ctx, cancel, err := writeContext(c.Request().Context(), in.query)
 	if err != nil {
 		return err
 	}
 	defer cancel()
 	mayCreate := r.authorize(c, r.groupResource, policy.Create)
-	rec, code, err := r.write(ctx, key, o.dryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+	rec, code, err := r.write(ctx, key, in.options.dryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
 		next := sent.DeepCopy() // another attempt needs it as it was sent
 		next.Namespace = key.Namespace
 		switch {
@@ -61,7 +44,7 @@ func (r *resource) update(c echo.Context) error {
 			return nil, mayCreate
 		case live == nil:
 			next.ResourceVersion = "" // there is nothing that it could be a version of
-			if err := r.codec.TrackUpdate(r.view, nil, next, o.manager); err != nil {
+			if err := r.codec.TrackUpdate(r.view, nil, next, in.options.manager); err != nil {
 				return nil, err
 			}
 			return next, r.prepareNew(ctx, next, key.Namespace)
@@ -69,12 +52,12 @@ func (r *resource) update(c echo.Context) error {
 		if err := r.prepareNext(next, live); err != nil {
 			return nil, err
 		}
-		return next, r.codec.TrackUpdate(r.view, live, next, o.manager)
+		return next, r.codec.TrackUpdate(r.view, live, next, in.options.manager)
 	})
 	if err != nil {
 		return err
 	}
-	return r.object(c, code, f, rec)
+	return r.object(c, code, in.format, rec)
 }
 
 // checkTarget tells whether an object is the one that the URL names. The
