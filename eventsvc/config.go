@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/url"
@@ -13,11 +14,13 @@ import (
 )
 
 // settings is the one table of commands, flags, environment variables
-// (EVENTSVC_ and the flag's name), defaults and help.
+// (EVENTSVC_ and the flag's name), keys of the config file (the flag's name),
+// defaults and help.
 type settings struct {
 	Serve       serve       `cmd:"" default:"withargs" help:"Serve the Events API (the default command)."`
 	Healthcheck healthcheck `cmd:"" help:"Ask a running eventsvc whether it is ready."`
 	CanI        canI        `cmd:"" name:"can-i" help:"Explain what a policy file allows, and by which rule."`
+	Config      config      `cmd:"" help:"Show the settings."`
 	Version     version     `cmd:"" help:"Print the version."`
 }
 
@@ -35,7 +38,7 @@ type serve struct {
 	DataDir   string        `default:"var/eventsvc" placeholder:"DIR" help:"Where events are kept."`
 	Retention time.Duration `default:"168h" help:"How long an event lives after its last change; 0: for ever."`
 
-	RetentionRules []retentionRule `placeholder:"NAMESPACE/TYPE=DURATION,..." help:"Retentions of their own; * is any namespace or type, the first that fits counts."`
+	RetentionRules []retentionRule `placeholder:"NAMESPACE/TYPE=DURATION,..." help:"Retentions of their own, such as dev/*=24h; * is any namespace or type, the first that fits counts."`
 	History        time.Duration   `default:"0s" help:"How long superseded versions and deletions can be read and watched from; 0: as long as the retention."`
 	MaxBytes       size            `placeholder:"SIZE" help:"The oldest events go when the files take more, such as 8GiB; 0: 8GiB, or 80% of what is free if that is less."`
 	MaxEvents      int64           `default:"0" help:"The oldest events go when there are more; 0: no limit."`
@@ -133,6 +136,11 @@ func (r *retentionRule) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String is the rule as it is written.
+func (r retentionRule) String() string {
+	return fmt.Sprintf("%s/%s=%s", cmp.Or(r.Namespace, "*"), cmp.Or(r.Type, "*"), r.Retention)
+}
+
 // size is a number of bytes.
 type size int64
 
@@ -155,6 +163,16 @@ func (s *size) UnmarshalText(text []byte) error {
 func isURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+// config has the commands that show settings.
+type config struct {
+	Print struct {
+		serve `embed:""`
+	} `cmd:"" help:"Print the settings that serve would start with, and where each comes from; takes the flags of serve."`
+	List struct {
+		serve `embed:""`
+	} `cmd:"" help:"Print a table of all settings of serve in Markdown."`
 }
 
 // healthcheck asks the admin listener, for containers without a shell.

@@ -47,6 +47,10 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, 
 		if err = s.CanI.run(stdout); errors.Is(err, errNo) {
 			return err // printed already
 		}
+	case "config print":
+		err = errors.Join(service.PrintConfig(stdout, parsed), s.Config.Print.check())
+	case "config list":
+		err = service.ListConfig(stdout, parsed)
 	case "version":
 		_, err = fmt.Fprintln(stdout, "eventsvc", buildVersion())
 	default:

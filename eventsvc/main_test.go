@@ -20,7 +20,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -443,27 +442,5 @@ func TestPrints(t *testing.T) {
 		if err := run(t.Context(), strings.Fields(args), &out, os.Stderr, nil); service.ExitCode(err) != 0 || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v\n%s", args, err, out.String())
 		}
-	}
-}
-
-// TestReadmeNamesEverySetting keeps the table in README.md whole.
-func TestReadmeNamesEverySetting(t *testing.T) {
-	t.Parallel()
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var help bytes.Buffer
-	if err := run(t.Context(), []string{"serve", "--help"}, &help, os.Stderr, nil); service.ExitCode(err) != 0 {
-		t.Fatal(err)
-	}
-	flags := regexp.MustCompile(`--(?:\[no-\])?([a-z][a-z-]+)`).FindAllStringSubmatch(help.String(), -1)
-	for _, flag := range flags {
-		if flag[1] != "help" && !bytes.Contains(readme, []byte("`--"+flag[1]+"`")) {
-			t.Errorf("README.md does not have `--%s`", flag[1])
-		}
-	}
-	if len(flags) < 20 {
-		t.Errorf("only %d flags found in\n%s", len(flags), help.String())
 	}
 }

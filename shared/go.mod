@@ -15,6 +15,8 @@ require (
 	github.com/lestrrat-go/jwx/v2 v2.1.7
 	// metrics
 	github.com/prometheus/client_golang v1.25.0
+	// settings from a file, with the line of each mistake
+	go.yaml.in/yaml/v3 v3.0.5
 )
 
 require (

@@ -2,17 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"tidings.example/shared/service"
 )
 
 // serve has the settings of the service: the one table for flags, environment variables, defaults and help. Every flag
-// --some-name can also be given as TOKENSVC_SOME_NAME.
+// --some-name can also be given as TOKENSVC_SOME_NAME, or as some-name in the config file.
 type serve struct {
 	ListenHTTP  string `name:"listen-http" default:"127.0.0.1:9000" help:"Address for plain HTTP; empty: none." placeholder:"HOST:PORT"`
 	ListenHTTPS string `name:"listen-https" help:"Address for HTTPS; needs --tls-cert-file and --tls-key-file." placeholder:"HOST:PORT"`
@@ -28,7 +31,7 @@ type serve struct {
 	TokenType       string        `help:"\"typ\" in the header of tokens: JWT or at+jwt (RFC 9068); empty: none." enum:",JWT,at+jwt" default:""`
 
 	ClientsFile            string        `help:"Clients in a YAML or JSON file; read again when it changes." placeholder:"FILE"`
-	DatabaseDSN            string        `name:"database-dsn" help:"Clients in the table \"clients\" of this PostgreSQL database." placeholder:"DSN"`
+	DatabaseDSN            string        `name:"database-dsn" secret:"" help:"Clients in the table \"clients\" of this PostgreSQL database." placeholder:"DSN"`
 	DatabaseDSNFile        string        `name:"database-dsn-file" help:"File that holds the DSN." placeholder:"FILE"`
 	DatabaseMaxConnections int           `default:"4" help:"Connections to the database at most."`
 	DatabaseTimeout        time.Duration `default:"2s" help:"Time for one look-up, with connecting."`
@@ -178,6 +181,28 @@ func (s *serve) withTLS(e service.Endpoint) (service.Endpoint, error) {
 	e.TLS, err = service.CertFiles(s.TLSCertFile, s.TLSKeyFile)
 	return e, err
 }
+
+// config has the commands that show settings.
+type config struct {
+	Print configPrint `cmd:"" help:"Print the settings that serve would start with, and where each comes from; takes the flags of serve."`
+	List  configList  `cmd:"" help:"Print a table of all settings of serve in Markdown."`
+}
+
+type configPrint struct {
+	serve `embed:""`
+}
+
+// Run prints the settings, and is an error where they contradict each other.
+func (c *configPrint) Run(kctx *kong.Context, std stdio) error {
+	return errors.Join(service.PrintConfig(std.out, kctx), c.complete())
+}
+
+type configList struct {
+	serve `embed:""`
+}
+
+// Run prints the table.
+func (*configList) Run(kctx *kong.Context, std stdio) error { return service.ListConfig(std.out, kctx) }
 
 // healthcheck has the settings of the command of that name.
 type healthcheck struct {

@@ -48,6 +48,7 @@ type commands struct {
 	Token       tokens      `cmd:"" help:"Fetch tokens and look into them."`
 	Credential  credential  `cmd:"" help:"Fetch a token for kubectl: an exec credential plugin (client.authentication.k8s.io/v1)."`
 	Keys        keys        `cmd:"" help:"Look after signing keys in files."`
+	Config      config      `cmd:"" help:"Show the settings."`
 	HashSecret  hashSecret  `cmd:"" help:"Hash a client secret for the clients file or the clients table."`
 	Version     version     `cmd:"" help:"Print the version."`
 }

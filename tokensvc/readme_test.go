@@ -2,19 +2,17 @@ package main
 
 import (
 	"flag"
-	"fmt"
 	"os"
-	"reflect"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 )
 
 var update = flag.Bool("update", false, "write the settings table in README.md anew")
 
-// TestReadme: the table of settings in README.md is the one in config.go.
+// TestReadme: the table of settings in README.md is the one that `config list` prints.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	const begin, end = "<!-- settings -->\n", "<!-- /settings -->"
@@ -27,7 +25,7 @@ func TestReadme(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatal("README.md has no place for the settings")
 	}
-	want := settingsTable(t)
+	want := listConfig(t)
 	if *update {
 		if err := os.WriteFile("README.md", []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)
@@ -39,26 +37,19 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-func settingsTable(t *testing.T) string {
+func listConfig(t *testing.T) string {
 	t.Helper()
-	parser, err := kong.New(&serve{})
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b strings.Builder
-	b.WriteString("| flag | variable | default | |\n|---|---|---|---|\n")
-	for _, f := range parser.Model.Flags {
-		if f.Name == "help" {
-			continue
-		}
-		value := f.Default
-		if value == "" && f.Target.Kind() == reflect.Bool {
-			value = "false"
-		}
-		if value != "" {
-			value = "`" + value + "`"
-		}
-		fmt.Fprintf(&b, "| `--%s` | `TOKENSVC_%s` | %s | %s |\n", f.Name, strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")), value, f.Help)
+	defer out.Close()
+	if err := run(t.Context(), []string{"config", "list"}, stdio{in: os.Stdin, out: out, err: os.Stderr}); err != nil {
+		t.Fatal(err)
 	}
-	return b.String()
+	table, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(table)
 }

@@ -42,15 +42,17 @@ func ExitCode(err error) int {
 	}
 }
 
-// Parse fills cli, a pointer to a struct with kong tags, from args and from environment variables. Every flag that names
-// no variable of its own gets PREFIX_FLAG_NAME; help lists them. A flag on the command line goes before the environment,
-// the environment before the default. A variable that starts with PREFIX_ and belongs to no flag is an error: a misspelt
-// setting must not be silently without effect.
+// Parse fills cli, a pointer to a struct with kong tags, from args, from environment variables and from a YAML file. That
+// struct is the one table of settings: every flag that names no variable of its own gets PREFIX_FLAG_NAME, its name is also
+// its key in the file that --config-file names, and help lists all of it. A flag on the command line goes before the
+// environment, the environment before the file, the file before the default. A variable that starts with PREFIX_ and a key
+// of the file that belong to no flag are errors: a misspelt setting must not be silently without effect.
 //
 // Parse prints help to stdout and usage errors to stderr itself; the caller only exits with [ExitCode] of the error.
 func Parse(name, prefix, description string, cli any, args []string, stdout, stderr io.Writer) (*kong.Context, error) {
 	printed := false
-	parser, err := kong.New(cli,
+	var file configFile
+	parser, err := kong.New(cli, kong.Embed(&file), kong.WithBeforeResolve(file.load),
 		kong.Name(name), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { printed = true }),
 		kong.PostBuild(nameVariables(prefix)), kong.ValueFormatter(explain),
@@ -110,75 +112,6 @@ func explain(v *kong.Value) string {
 		return v.Help
 	}
 	return fmt.Sprintf("%s (%s).", strings.TrimSuffix(v.Help, "."), strings.Join(details, ", "))
-}
-
-// variable is the environment variable of a flag: listen-http becomes PREFIX_LISTEN_HTTP.
-func variable(prefix, flag string) string {
-	return prefix + "_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-func allFlags(node *kong.Node) []*kong.Flag {
-	flags := append([]*kong.Flag(nil), node.Flags...)
-	for _, child := range node.Children {
-		flags = append(flags, allFlags(child)...)
-	}
-	return flags
-}
-
-// unknownVariable finds a variable with our prefix that no flag has. Kubernetes and Docker add variables for services
-// with our name (EVENTSVC_SERVICE_HOST, EVENTSVC_PORT_8080_TCP, …), which are not meant for us.
-func unknownVariable(root *kong.Node, prefix string, environ []string) error {
-	known := map[string]bool{}
-	for _, flag := range allFlags(root) {
-		for _, env := range flag.Envs {
-			known[env] = true
-		}
-	}
-	for _, entry := range environ {
-		name, _, _ := strings.Cut(entry, "=")
-		rest, ours := strings.CutPrefix(name, prefix+"_")
-		if !ours || known[name] || rest == "PORT" || strings.HasPrefix(rest, "PORT_") ||
-			rest == "SERVICE_HOST" || strings.HasPrefix(rest, "SERVICE_PORT") {
-			continue
-		}
-		if near := nearest(name, known); near != "" {
-			return fmt.Errorf("unknown environment variable %s, did you mean %s?", name, near)
-		}
-		return fmt.Errorf("unknown environment variable %s: unset it", name)
-	}
-	return nil
-}
-
-// nearest is the known name with the fewest edits to name, or "" when none is close.
-func nearest(name string, known map[string]bool) string {
-	best, distance := "", len(name)/3+1
-	for candidate := range known {
-		d := edits(name, candidate)
-		if d < distance || d == distance && candidate < best {
-			best, distance = candidate, d
-		}
-	}
-	return best
-}
-
-// edits is the Levenshtein distance of two ASCII names.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }
 
 // Secret is the value of a secret setting that may be given directly or as the name of a file that holds it (--flag-file

@@ -13,12 +13,20 @@ import (
 	"tidings.example/shared/service"
 )
 
+type serve struct {
+	ListenHTTP string        `name:"listen-http" default:"127.0.0.1:9000" placeholder:"HOST:PORT" help:"Where to listen."`
+	Lifetime   time.Duration `default:"300s" help:"How long tokens live."`
+	LogFormat  string        `enum:"auto,text,json" default:"auto" help:"Format of the log."`
+	Names      []string      `default:"a,b" help:"Some names."`
+	Strict     bool          `default:"true" negatable:"" help:"Be strict."`
+	Password   string        `secret:"" help:"What nobody may see."`
+}
+
 type settings struct {
-	Serve struct {
-		ListenHTTP string        `name:"listen-http" default:"127.0.0.1:9000" placeholder:"HOST:PORT" help:"Where to listen."`
-		Lifetime   time.Duration `default:"300s" help:"How long tokens live."`
-		LogFormat  string        `enum:"auto,text,json" default:"auto" help:"Format of the log."`
-	} `cmd:"" default:"withargs" help:"Serve (the default command)."`
+	Serve  serve `cmd:"" default:"withargs" help:"Serve (the default command)."`
+	Config struct {
+		serve `embed:""`
+	} `cmd:"" help:"Show the settings."`
 	Healthcheck struct {
 		Wait time.Duration `help:"Wait so long."`
 	} `cmd:"" help:"Ask the readiness probe."`

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/shared/service"
+)
+
+var update = flag.Bool("update", false, "write the settings table in README.md anew")
+
+// TestReadme: the table of settings in README.md is the one that `config list` prints.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	const begin, end = "<!-- settings -->\n", "<!-- /settings -->"
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(readme), begin)
+	table, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatal("README.md has no place for the settings")
+	}
+	want := listConfig(t)
+	if *update {
+		if err := os.WriteFile("README.md", []byte(before+begin+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, table); diff != "" {
+		t.Errorf("run the test with -update (-want +got):\n%s", diff)
+	}
+}
+
+func listConfig(t *testing.T) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"config", "list"}, &out, os.Stderr, nil); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// TestConfigPrint: what serve would refuse is shown, and refused too.
+func TestConfigPrint(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "eventsvc.yaml")
+	if err := os.WriteFile(file, []byte("issuer: http://127.0.0.1:9\nretention-rules: [dev/*=24h, '*/Warning=720h']\nmax-bytes: 1GiB\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"config", "print", "--config-file", file}, &out, os.Stderr, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"retention-rules: [dev/*=24h0m0s, '*/Warning=720h0m0s']", "max-bytes: 1073741824", "issuer: http://127.0.0.1:9"} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("no %q in\n%s", line, out.String())
+		}
+	}
+	out.Reset()
+	err := run(t.Context(), []string{"config", "print", "--config-file", file, "--tls-self-signed"}, &out, os.Stderr, nil)
+	if service.ExitCode(err) != 2 || !strings.Contains(err.Error(), "--tls-self-signed") || !strings.Contains(err.Error(), "--listen-https") ||
+		!strings.Contains(out.String(), "tls-self-signed: true ") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}

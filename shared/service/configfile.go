@@ -1,0 +1,144 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+)
+
+// configFile is the setting that names the file with the other settings; [Parse] adds it to every command.
+type configFile struct {
+	ConfigFile string `placeholder:"FILE" help:"YAML file with settings; its keys are the names of flags."`
+}
+
+// load reads the file and lets kong take from it what neither a flag nor a variable gives.
+func (c *configFile) load(kctx *kong.Context) error {
+	flags := allFlags(kctx.Model.Node)
+	for _, flag := range flags {
+		if flag.Name == configFileFlag {
+			c.ConfigFile, _ = kctx.FlagValue(flag).(string)
+		}
+	}
+	if c.ConfigFile == "" {
+		return nil
+	}
+	content, err := os.ReadFile(c.ConfigFile)
+	if err != nil {
+		return fmt.Errorf("--%s: %w: name a readable file", configFileFlag, err)
+	}
+	entries, err := readEntries(content)
+	if err != nil {
+		return fmt.Errorf("--%s: %s: %w", configFileFlag, c.ConfigFile, err)
+	}
+	if err := entries.known(flags); err != nil {
+		return fmt.Errorf("%s:%w", c.ConfigFile, err)
+	}
+	kctx.AddResolver(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		entry, ok := entries[flag.Name]
+		if !ok || fromEnvironment(flag) != "" {
+			return nil, nil
+		}
+		text, err := entry.text(flag)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", c.ConfigFile, entry.line, err)
+		}
+		return text, nil
+	}))
+	return nil
+}
+
+const configFileFlag = "config-file"
+
+// fromEnvironment is the variable that gives a flag its value, or "".
+func fromEnvironment(flag *kong.Flag) string {
+	for _, name := range flag.Envs {
+		if _, ok := os.LookupEnv(name); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// entries are the settings of a file by their keys.
+type entries map[string]entry
+
+type entry struct {
+	line  int
+	value *yaml.Node
+}
+
+// readEntries reads a YAML document that is one map.
+func readEntries(content []byte) (entries, error) {
+	var document yaml.Node
+	err := yaml.NewDecoder(bytes.NewReader(content)).Decode(&document)
+	if errors.Is(err, io.EOF) { // nothing but comments
+		return entries{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	root := document.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("line %d: not a map: write one setting a line, such as log-level: debug", root.Line)
+	}
+	found := entries{}
+	for i := 0; i < len(root.Content); i += 2 {
+		key := root.Content[i]
+		if first, ok := found[key.Value]; ok {
+			return nil, fmt.Errorf("line %d: %s was set in line %d already: keep one of them", key.Line, key.Value, first.line)
+		}
+		found[key.Value] = entry{key.Line, root.Content[i+1]}
+	}
+	return found, nil
+}
+
+// known finds the first key that no flag has.
+func (e entries) known(flags []*kong.Flag) error {
+	names := map[string]bool{}
+	for _, flag := range flags {
+		if flag.Name != "help" && flag.Name != configFileFlag {
+			names[flag.Name] = true
+		}
+	}
+	line, unknown := 0, ""
+	for name, entry := range e {
+		if !names[name] && (line == 0 || entry.line < line) {
+			line, unknown = entry.line, name
+		}
+	}
+	if line == 0 {
+		return nil
+	}
+	if near := nearest(unknown, names); near != "" {
+		return fmt.Errorf("%d: unknown setting %q, did you mean %s?", line, unknown, near)
+	}
+	return fmt.Errorf("%d: unknown setting %q: take it out", line, unknown)
+}
+
+// text is the entry as it would be written behind the flag, once that is known to be a value the flag can have.
+func (e entry) text(flag *kong.Flag) (string, error) {
+	items := []*yaml.Node{e.value}
+	if e.value.Kind == yaml.SequenceNode && flag.IsSlice() {
+		items = e.value.Content
+	}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" {
+			return "", errors.New("not a value: write it as behind the flag, or a list where that takes several")
+		}
+		texts[i] = item.Value
+	}
+	text := e.value.Value
+	if e.value.Kind == yaml.SequenceNode {
+		text = kong.JoinEscaped(texts, flag.Tag.Sep)
+	}
+	scan := kong.Scan().PushTyped(text, kong.FlagValueToken)
+	scratch := reflect.New(flag.Target.Type()).Elem()
+	return text, flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, scratch)
+}

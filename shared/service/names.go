@@ -1,0 +1,77 @@
+package service
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// variable is the environment variable of a flag: listen-http becomes PREFIX_LISTEN_HTTP.
+func variable(prefix, flag string) string {
+	return prefix + "_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+func allFlags(node *kong.Node) []*kong.Flag {
+	flags := append([]*kong.Flag(nil), node.Flags...)
+	for _, child := range node.Children {
+		flags = append(flags, allFlags(child)...)
+	}
+	return flags
+}
+
+// unknownVariable finds a variable with our prefix that no flag has. Kubernetes and Docker add variables for services
+// with our name (EVENTSVC_SERVICE_HOST, EVENTSVC_PORT_8080_TCP, …), which are not meant for us.
+func unknownVariable(root *kong.Node, prefix string, environ []string) error {
+	known := map[string]bool{}
+	for _, flag := range allFlags(root) {
+		for _, env := range flag.Envs {
+			known[env] = true
+		}
+	}
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		rest, ours := strings.CutPrefix(name, prefix+"_")
+		if !ours || known[name] || rest == "PORT" || strings.HasPrefix(rest, "PORT_") ||
+			rest == "SERVICE_HOST" || strings.HasPrefix(rest, "SERVICE_PORT") {
+			continue
+		}
+		if near := nearest(name, known); near != "" {
+			return fmt.Errorf("unknown environment variable %s, did you mean %s?", name, near)
+		}
+		return fmt.Errorf("unknown environment variable %s: unset it", name)
+	}
+	return nil
+}
+
+// nearest is the known name with the fewest edits to name, or "" when none is close.
+func nearest(name string, known map[string]bool) string {
+	best, distance := "", len(name)/3+1
+	for candidate := range known {
+		d := edits(name, candidate)
+		if d < distance || d == distance && candidate < best {
+			best, distance = candidate, d
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance of two ASCII names.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

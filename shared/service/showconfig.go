@@ -1,0 +1,117 @@
+package service
+
+import (
+	"encoding"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+)
+
+// hidden stands for the value of a setting that is tagged as secret.
+const hidden = "(hidden)"
+
+// PrintConfig writes the settings of the selected command as a config file, each with where its value comes from. A
+// setting that is tagged secret:"" shows only whether it is set.
+func PrintConfig(w io.Writer, kctx *kong.Context) error {
+	origins := map[*kong.Flag]string{}
+	for _, path := range kctx.Path {
+		switch {
+		case path.Flag == nil:
+		case path.Resolved:
+			origins[path.Flag] = "file"
+		default:
+			origins[path.Flag] = "flag"
+		}
+	}
+	var out strings.Builder
+	for _, flag := range settingsOf(kctx) {
+		value, err := flow(flag)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", flag.Name, err)
+		}
+		line := flag.Name + ": " + value
+		if flag.Name == configFileFlag {
+			line = "# " + line // the one that a file cannot set
+		}
+		origin := origins[flag]
+		if env := fromEnvironment(flag); origin == "" && env != "" {
+			origin = "env " + env
+		} else if origin == "" {
+			origin = "default"
+		}
+		fmt.Fprintf(&out, "%-50s # %s\n", line, origin)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// ListConfig writes the settings of the selected command as a Markdown table with flag, variable, default and meaning.
+func ListConfig(w io.Writer, kctx *kong.Context) error {
+	var out strings.Builder
+	out.WriteString("| flag | variable | default | |\n|---|---|---|---|\n")
+	for _, flag := range settingsOf(kctx) {
+		value := flag.Default
+		if value == "" && flag.IsBool() {
+			value = "false"
+		}
+		if value != "" {
+			value = "`" + value + "`"
+		}
+		fmt.Fprintf(&out, "| `--%s` | `%s` | %s | %s |\n", flag.Name, strings.Join(flag.Envs, "`, `"), value, flag.Help)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// settingsOf are the flags that the selected command has, those of all commands first.
+func settingsOf(kctx *kong.Context) []*kong.Flag {
+	var settings []*kong.Flag
+	for _, group := range kctx.Selected().AllFlags(true) {
+		for _, flag := range group {
+			if flag.Name != "help" {
+				settings = append(settings, flag)
+			}
+		}
+	}
+	return settings
+}
+
+// flow is a flag's value as YAML in one line.
+func flow(flag *kong.Flag) (string, error) {
+	if flag.Tag.Has("secret") && !flag.Target.IsZero() {
+		return hidden, nil
+	}
+	value := plain(flag.Target)
+	node := &yaml.Node{}
+	if err := node.Encode(value); err != nil {
+		return "", err
+	}
+	node.Style = yaml.FlowStyle
+	text, err := yaml.Marshal(node)
+	return strings.TrimSpace(string(text)), err
+}
+
+// plain is a value as it is written behind its flag; of a slice, the values of its items.
+func plain(value reflect.Value) any {
+	if text, ok := value.Interface().(encoding.TextMarshaler); ok {
+		written, err := text.MarshalText()
+		if err == nil {
+			return string(written)
+		}
+	}
+	if value.Kind() != reflect.Slice {
+		if text, ok := value.Interface().(fmt.Stringer); ok {
+			return text.String()
+		}
+		return value.Interface()
+	}
+	items := make([]any, value.Len())
+	for i := range items {
+		items[i] = plain(value.Index(i))
+	}
+	return items
+}
