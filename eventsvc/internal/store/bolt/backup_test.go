@@ -66,7 +66,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		if err := bolt.Restore(t.Context(), t.TempDir(), bytes.NewReader(cut)); err == nil {
 			t.Error("half a backup was restored")
 		}
-		if left, err := filepath.Glob(filepath.Join(o.Dir, "*.tmp")); err != nil || len(left) > 0 {
+		if left, err := filepath.Glob(filepath.Join(o.Dir, "backup-*")); err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v, %v", left, err)
 		}
 	}

@@ -143,6 +143,9 @@ func (db *DB) store(batch []*write) error {
 	err := guard(func() error {
 		return db.index.view(func(tx *bbolt.Tx) error {
 			return head.db.Update(func(logTx *bbolt.Tx) error {
+				if full == nil {
+					head.reserve(logTx.Size(), batchSize(batch), db.o.SegmentBytes)
+				}
 				log := logTx.Bucket([]byte(bucketLog))
 				log.FillPercent = segmentFill
 				keys := tx.Bucket([]byte(bucketKeys))

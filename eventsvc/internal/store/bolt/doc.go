@@ -42,7 +42,9 @@
 // One goroutine, the committer, takes whatever writes are waiting into one
 // transaction of the head: one sync for all, no timer. It checks each against
 // the state that the batch has come to, so that one that is refused does not
-// touch its neighbours. After the commit it puts the new revisions into the
+// touch its neighbours. The head is made longer ahead of need, by blocks of zeros
+// that are synced, so that the syncs of a commit write over what is there and do
+// not wait for the journal of the file system. After the commit it puts the new revisions into the
 // memtable, publishes the changes in order of revision, answers the writers and
 // wakes the watchers. The memtable, a skip list, is the part of the index that
 // is not in the file yet; at its limit it is frozen and merged in order of keys,

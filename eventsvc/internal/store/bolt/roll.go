@@ -82,6 +82,9 @@ func (db *DB) roll(head *segment) error {
 	ss := *db.segments.Load()
 	longer := append(ss[:len(ss):len(ss)], next)
 	db.segments.Store(&longer)
+	if err := head.shrink(); err != nil {
+		db.o.Log.Warn("a sealed log file takes more room than it needs", "error", err)
+	}
 	db.measureFiles()
 	return nil
 }

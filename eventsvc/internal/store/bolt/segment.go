@@ -18,6 +18,8 @@ type segment struct {
 	db   *bbolt.DB
 	// records is the length of all records. The committer counts it for the head.
 	records atomic.Int64
+	// reserved is where the blocks end that the file has; the committer's.
+	reserved int64
 	// retained is the length of dead deletions that the last rewrite has kept.
 	retained int64
 }
