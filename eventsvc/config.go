@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/service"
 )
@@ -64,13 +66,27 @@ type serve struct {
 	MaxWatches       int `default:"20000" help:"Open watches in all."`
 	MaxClientWatches int `default:"4096" help:"Open watches of one client."`
 
+	MaxRequests       int `default:"1024" help:"Other requests in flight in all; beyond them only clients with none get in."`
+	MaxClientRequests int `default:"256" help:"Other requests in flight of one client."`
+
+	MaxBody            size `default:"3MiB" help:"Bytes of a request's body."`
+	MaxQuery           size `default:"8KiB" help:"Bytes of a request's query."`
+	MaxSelectorTerms   int  `default:"200" help:"Requirements and values in the selectors of a request."`
+	MaxDepth           int  `default:"100" help:"Objects and lists in each other in a body."`
+	MaxPatchOperations int  `default:"10000" help:"Operations in a JSON patch."`
+	MaxLabels          size `default:"64KiB" help:"Bytes of all labels of an event."`
+	MaxAnnotations     size `default:"256KiB" help:"Bytes of all annotations of an event; at most 256KiB."`
+
+	CreateRate          rate `placeholder:"RATE[:BURST]" help:"New events a second in all, and how many at once (default: as many). Default: no limit."`
+	ClientCreateRate    rate `placeholder:"RATE[:BURST]" help:"New events a second of one client. Default: no limit."`
+	NamespaceCreateRate rate `placeholder:"RATE[:BURST]" help:"New events a second in one namespace. Default: no limit."`
+
 	Audit         string `default:"off" enum:"off,metadata" help:"off, or metadata: one JSON line per request, who did what and by which rule."`
 	AuditFile     string `placeholder:"FILE" help:"Where the audit log is. Default: audit.log in the data directory."`
 	AuditFileSize size   `default:"64MiB" help:"A larger audit file makes room for a new one."`
 	AuditFiles    int    `default:"8" help:"Audit files that are kept, with the current one."`
 
-	MaxRequests       int `default:"1024" help:"Other requests in flight in all; beyond them only clients with none get in."`
-	MaxClientRequests int `default:"256" help:"Other requests in flight of one client."`
+	service.ConnectionLimits
 
 	StopDelay   time.Duration `default:"0s" help:"Serve on for so long after a stop signal, not ready, so that load balancers notice."`
 	StopTimeout time.Duration `default:"20s" help:"Bound of a graceful stop."`
@@ -101,6 +117,14 @@ func (s *serve) check() error {
 		return service.Usagef("--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither")
 	case s.MaxRequests < 2 || s.MaxClientRequests < 1 || s.MaxWatches < 1 || s.MaxClientWatches < 1:
 		return service.Usagef("--max-requests, --max-client-requests, --max-watches and --max-client-watches must be positive, --max-requests at least 2")
+	case s.MaxBody < 1 || s.MaxBody > math.MaxInt32 || s.MaxQuery < 1 || s.MaxQuery > math.MaxInt32 || s.MaxLabels < 1 || s.MaxLabels > math.MaxInt32:
+		return service.Usagef("--max-body, --max-query and --max-labels must be positive and below 2GiB")
+	case s.MaxSelectorTerms < 1 || s.MaxDepth < 1 || s.MaxPatchOperations < 1:
+		return service.Usagef("--max-selector-terms, --max-depth and --max-patch-operations must be positive")
+	case s.ConnectionLimits.Check() != nil:
+		return s.ConnectionLimits.Check()
+	case s.MaxAnnotations < 1 || int(s.MaxAnnotations) > event.DefaultMaxAnnotations:
+		return service.Usagef("--max-annotations %d is not between 1 byte and 256KiB, the most that Kubernetes objects may have", s.MaxAnnotations)
 	case s.AuditFiles < 1 || s.AuditFileSize < 1<<10:
 		return service.Usagef("--audit-files %d or --audit-file-size %d is too small: keep at least one file of 1KiB", s.AuditFiles, s.AuditFileSize)
 	case s.AuditFile != "" && s.Audit == "off":
@@ -139,6 +163,41 @@ func (r *retentionRule) UnmarshalText(text []byte) error {
 // String is the rule as it is written.
 func (r retentionRule) String() string {
 	return fmt.Sprintf("%s/%s=%s", cmp.Or(r.Namespace, "*"), cmp.Or(r.Type, "*"), r.Retention)
+}
+
+// rate is so many a second, and so many at once.
+type rate api.Rate
+
+// UnmarshalText reads RATE or RATE:BURST.
+func (r *rate) UnmarshalText(text []byte) error {
+	perSecond, burst, withBurst := strings.Cut(string(text), ":")
+	n, err := strconv.ParseFloat(perSecond, 64)
+	many := int(math.Ceil(n))
+	if err == nil && withBurst {
+		many, err = strconv.Atoi(burst)
+	}
+	if err != nil || !(n >= 0 && n <= 1e9) || many < 1 && n > 0 {
+		return fmt.Errorf("%q is no rate: write RATE or RATE:BURST, how many a second and how many at once, for instance 100 or 100:1000; 0: no limit", text)
+	}
+	*r = rate{PerSecond: n, Burst: many}
+	return nil
+}
+
+// String is the rate as it is written.
+func (r rate) String() string {
+	if r.PerSecond == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%g:%d", r.PerSecond, r.Burst)
+}
+
+// limits are those of the API.
+func (s *serve) limits() api.Limits {
+	return api.Limits{
+		MaxWatches: s.MaxWatches, MaxClientWatches: s.MaxClientWatches, MaxRequests: s.MaxRequests, MaxClientRequests: s.MaxClientRequests,
+		MaxBody: int(s.MaxBody), MaxQuery: int(s.MaxQuery), MaxSelectorTerms: s.MaxSelectorTerms,
+		CreateRate: api.Rate(s.CreateRate), ClientCreateRate: api.Rate(s.ClientCreateRate), NamespaceCreateRate: api.Rate(s.NamespaceCreateRate),
+	}
 }
 
 // size is a number of bytes.

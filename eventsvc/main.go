@@ -75,6 +75,7 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	if err != nil {
 		return service.Usagef("--group-domain: %w", err)
 	}
+	bytes.Limits = codec.Limits{Depth: s.MaxDepth, PatchOperations: s.MaxPatchOperations}
 	registry := service.NewRegistry("eventsvc")
 	trusted, err := s.newTrust(log, registry)
 	if err != nil {
@@ -108,19 +109,17 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	health.Add("keys", trusted.Ready)
 	health.Add("store", db.Ready)
 	server, err = api.New(api.Config{
-		Store: db, Codec: bytes, Rules: event.Rules{Types: s.EventTypes}, Verify: trusted.Verify,
+		Store: db, Codec: bytes, Rules: s.eventRules(), Verify: trusted.Verify,
 		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
 		CoreAPI: s.CoreAPI, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
-		Probe: health.Handler, MaxWatches: s.MaxWatches, MaxClientWatches: s.MaxClientWatches,
-		MaxRequests: s.MaxRequests, MaxClientRequests: s.MaxClientRequests,
-		Log: log, Registry: registry,
+		Probe: health.Handler, Limits: s.limits(), Log: log, Registry: registry,
 	})
 	if err != nil {
 		return err
 	}
 	handler := service.Access(log, registry, server)
 	return service.Run(ctx, service.Config{
-		Name: "eventsvc", Log: log, Health: health,
+		Name: "eventsvc", Log: log, Registry: registry, Health: health, Limits: s.ConnectionLimits,
 		Endpoints: []service.Endpoint{
 			{Setting: "--listen-http", Addr: s.ListenHTTP, Handler: handler, Streaming: true, OnListen: tell.of("--listen-http")},
 			{Setting: "--listen-https", Addr: s.ListenHTTPS, Handler: handler, Streaming: true, TLS: certificate, OnListen: tell.of("--listen-https")},
@@ -137,6 +136,10 @@ func (s *serve) rules() []bolt.Rule {
 		rules[i] = bolt.Rule(r)
 	}
 	return rules
+}
+
+func (s *serve) eventRules() event.Rules {
+	return event.Rules{Types: s.EventTypes, MaxLabels: int(s.MaxLabels), MaxAnnotations: int(s.MaxAnnotations)}
 }
 
 func (t listening) of(setting string) func(net.Addr) {

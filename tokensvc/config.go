@@ -48,6 +48,8 @@ type serve struct {
 	FailureRefill     time.Duration `default:"1s" help:"Time after which a client id that waits may try once more; 0: no throttling."`
 	FailureQueue      int           `default:"8" help:"Attempts of one client id under way before further ones are answered 429."`
 
+	service.ConnectionLimits
+
 	LogFormat   string        `enum:"auto,text,json" default:"auto" help:"Log format: text, json, or auto (text on a terminal)."`
 	LogLevel    string        `enum:"debug,info,warn,error" default:"info" help:"Least level that is logged."`
 	StopDelay   time.Duration `default:"0s" help:"Time between not being ready any more and closing the listeners."`
@@ -73,7 +75,7 @@ SIGHUP reads clients file and key files again at once, SIGUSR1 replaces a key ma
 
 // complete fills in what follows from other settings and refuses what contradicts itself.
 func (s *serve) complete() error {
-	for _, check := range []func() error{s.completeClients, s.completeURLs, s.checkTLS, s.checkTokens, s.parseProxies} {
+	for _, check := range []func() error{s.completeClients, s.completeURLs, s.ConnectionLimits.Check, s.checkTLS, s.checkTokens, s.parseProxies} {
 		if err := check(); err != nil {
 			return err
 		}

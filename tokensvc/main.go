@@ -103,7 +103,7 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	return service.Run(ctx, service.Config{
-		Name: "tokensvc", Log: log, Health: health,
+		Name: "tokensvc", Log: log, Registry: reg, Health: health, Limits: s.ConnectionLimits,
 		Endpoints: []service.Endpoint{
 			std.listening(plain, "--listen-http", s.ListenHTTP),
 			std.listening(encrypted, "--listen-https", s.ListenHTTPS),

@@ -11,14 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
-)
 
-const (
-	readHeaderTimeout = 10 * time.Second
-	bodyTimeout       = 30 * time.Second // for a whole request
-	writeTimeout      = 60 * time.Second // for a whole answer; for a single write where answers stream
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 16 << 10
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // listener is an endpoint that is open.
@@ -79,9 +73,9 @@ func (e Endpoint) listen(ctx context.Context, name string) (net.Listener, error)
 func (l listener) serve(srv *http.Server) error {
 	var err error
 	if l.TLS != nil {
-		err = srv.ServeTLS(l.Listener, "", "")
+		err = srv.ServeTLS(connections{l.Listener}, "", "")
 	} else {
-		err = srv.Serve(l.Listener)
+		err = srv.Serve(connections{l.Listener})
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -90,22 +84,25 @@ func (l listener) serve(srv *http.Server) error {
 }
 
 // newServer makes a server that neither slow senders nor slow readers can hold up.
-func newServer(e Endpoint, log *slog.Logger) *http.Server {
+func newServer(e Endpoint, c Config) *http.Server {
+	limits, cut := c.Limits, newCuts(c.Registry)
+	limits.complete()
 	srv := &http.Server{
 		Addr:              e.Addr,
 		Handler:           e.Handler,
 		TLSConfig:         e.TLS,
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       bodyTimeout, // over once the body is read; net/http then waits for the client's leaving without it
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(connectionLog{log.Handler()}, slog.LevelWarn),
+		ReadHeaderTimeout: limits.HeaderTimeout,
+		ReadTimeout:       limits.BodyTimeout, // over once the body is read; net/http then waits for the client's leaving without it
+		IdleTimeout:       limits.IdleTimeout,
+		MaxHeaderBytes:    limits.MaxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(connectionLog{c.Log.Handler()}, slog.LevelWarn),
 	}
 	if e.Streaming {
-		srv.Handler = streaming(e.Handler)
+		srv.Handler = streaming(e.Handler, limits.WriteTimeout, cut.answer)
 	} else {
-		srv.WriteTimeout = writeTimeout
+		srv.WriteTimeout = limits.WriteTimeout
 	}
+	cut.watchHeaders(srv)
 	return srv
 }
 
@@ -124,12 +121,12 @@ func (h connectionLog) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // streaming bounds each single write, because a deadline for the whole answer would end watches.
-func streaming(next http.Handler) http.Handler {
+func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rc := http.NewResponseController(w)
-		next.ServeHTTP(&timedWriter{w, rc}, r)
+		timed := &timedWriter{w, http.NewResponseController(w), limit, cut}
+		next.ServeHTTP(timed, r)
 		// What net/http still has buffered is written after this.
-		_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+		_ = timed.rc.SetWriteDeadline(time.Now().Add(limit))
 	})
 }
 
@@ -137,14 +134,16 @@ func streaming(next http.Handler) http.Handler {
 // passes even while nothing is being written.
 type timedWriter struct {
 	http.ResponseWriter
-	rc *http.ResponseController
+	rc    *http.ResponseController
+	limit time.Duration
+	cut   prometheus.Counter
 }
 
 // Write writes within the deadline.
 func (w *timedWriter) Write(p []byte) (int, error) {
-	_ = w.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	deadline := w.begin()
 	n, err := w.ResponseWriter.Write(p)
-	_ = w.rc.SetWriteDeadline(time.Time{})
+	w.end(deadline, err)
 	return n, err
 }
 
@@ -153,10 +152,23 @@ func (w *timedWriter) Flush() { _ = w.FlushError() }
 
 // FlushError flushes within the deadline and says whether that worked.
 func (w *timedWriter) FlushError() error {
-	_ = w.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	deadline := w.begin()
 	err := w.rc.Flush()
-	_ = w.rc.SetWriteDeadline(time.Time{})
+	w.end(deadline, err)
 	return err
+}
+
+func (w *timedWriter) begin() time.Time {
+	deadline := time.Now().Add(w.limit)
+	_ = w.rc.SetWriteDeadline(deadline)
+	return deadline
+}
+
+func (w *timedWriter) end(deadline time.Time, err error) {
+	if err != nil && !time.Now().Before(deadline) {
+		w.cut.Inc()
+	}
+	_ = w.rc.SetWriteDeadline(time.Time{})
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.

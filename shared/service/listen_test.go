@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // pipes is a listener of in-memory connections, whose deadlines follow the fake time of a bubble.
@@ -30,12 +32,19 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 // client serves e to one in-memory connection and returns its other end.
 func client(t *testing.T, e Endpoint) net.Conn {
 	t.Helper()
-	connections := pipes{make(chan net.Conn, 1)}
-	srv := newServer(e, slog.New(slog.DiscardHandler))
+	return limitedClient(t, e, Config{})
+}
+
+// limitedClient is client with limits and a place to count.
+func limitedClient(t *testing.T, e Endpoint, c Config) net.Conn {
+	t.Helper()
+	accepting := pipes{make(chan net.Conn, 1)}
+	c.Log = slog.New(slog.DiscardHandler)
+	srv := newServer(e, c)
 	ended := make(chan error, 1)
-	go func() { ended <- listener{e, connections}.serve(srv) }()
+	go func() { ended <- listener{e, accepting}.serve(srv) }()
 	here, there := net.Pipe()
-	connections.accepted <- there
+	accepting.accepted <- there
 	t.Cleanup(func() {
 		_ = here.Close()
 		_ = srv.Close()
@@ -51,6 +60,28 @@ func cutAfter(conn net.Conn) time.Duration {
 	return time.Since(start)
 }
 
+// twoLimits are the defaults and others.
+func twoLimits() map[string]ConnectionLimits {
+	var defaults ConnectionLimits
+	defaults.complete()
+	return map[string]ConnectionLimits{"defaults": defaults, "set": {
+		HeaderTimeout: 3 * time.Second, BodyTimeout: 4 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 6 * time.Second, MaxHeaderBytes: 2 << 10,
+	}}
+}
+
+// cutIn is how many connections were cut off in a part of a request.
+func cutIn(reg *prometheus.Registry, part string) float64 {
+	families, _ := reg.Gather()
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "http_connections_cut_total" && m.GetLabel()[0].GetValue() == part {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	return -1
+}
+
 func TestSlowSenders(t *testing.T) {
 	t.Parallel()
 	readBody := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,22 +89,60 @@ func TestSlowSenders(t *testing.T) {
 			w.WriteHeader(http.StatusRequestTimeout)
 		}
 	})
-	for _, streaming := range []bool{false, true} {
-		for sent, limit := range map[string]time.Duration{
-			"":                                    readHeaderTimeout,
-			"GET / HTTP/1.1\r\nHost: a\r\nX-Slow": readHeaderTimeout,
-			"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf": bodyTimeout,
-			"GET / HTTP/1.1\r\nHost: a\r\n\r\n":                            idleTimeout,
+	for name, limits := range twoLimits() {
+		for _, row := range []struct {
+			sent    string
+			limit   time.Duration
+			counted float64
+		}{
+			{"", limits.HeaderTimeout, 0}, // nothing has begun
+			{"GET / HTTP/1.1\r\nHost: a\r\nX-Slow", limits.HeaderTimeout, 1},
+			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf", limits.BodyTimeout, 0},
+			{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", limits.IdleTimeout, 0},
 		} {
-			t.Run(fmt.Sprintf("streaming %v, sent %q", streaming, sent), func(t *testing.T) {
+			for _, streaming := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, streaming %v, sent %q", name, streaming, row.sent), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						reg := prometheus.NewRegistry()
+						conn := limitedClient(t, Endpoint{Handler: readBody, Streaming: streaming}, Config{Registry: reg, Limits: limits})
+						if _, err := io.WriteString(conn, row.sent); err != nil {
+							t.Fatal(err)
+						}
+						if took := cutAfter(conn); took < row.limit || took > row.limit+5*time.Second {
+							t.Errorf("cut after %s, want %s", took, row.limit)
+						}
+						synctest.Wait()
+						if n := cutIn(reg, "header"); n != row.counted {
+							t.Errorf("%v cuts in headers are counted", n)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestHeadersAreBounded: net/http allows 4 KiB more than it is told.
+func TestHeadersAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, limits := range twoLimits() {
+		for extra, want := range map[int]string{-200: "200", 8 << 10: "431"} {
+			t.Run(fmt.Sprint(name, extra), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					conn := client(t, Endpoint{Handler: readBody, Streaming: streaming})
-					if _, err := io.WriteString(conn, sent); err != nil {
-						t.Fatal(err)
+					reg := prometheus.NewRegistry()
+					conn := limitedClient(t, Endpoint{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}, Config{Registry: reg, Limits: limits})
+					go func() {
+						_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX: "+strings.Repeat("x", limits.MaxHeaderBytes+extra)+"\r\n\r\n")
+					}()
+					got, _ := io.ReadAll(conn)
+					if !strings.HasPrefix(string(got), "HTTP/1.1 "+want) {
+						t.Errorf("%.40q, want %s", got, want)
 					}
-					if took := cutAfter(conn); took < limit || took > limit+5*time.Second {
-						t.Errorf("cut after %s, want %s", took, limit)
+					synctest.Wait()
+					if n := cutIn(reg, "header"); (n == 1) != (want == "431") {
+						t.Errorf("%v cuts in headers are counted", n)
 					}
 				})
 			})
@@ -83,28 +152,53 @@ func TestSlowSenders(t *testing.T) {
 
 func TestSlowReaders(t *testing.T) {
 	t.Parallel()
-	for _, streaming := range []bool{false, true} {
-		t.Run(fmt.Sprint("streaming ", streaming), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				failed := make(chan time.Duration, 1)
-				conn := client(t, Endpoint{Streaming: streaming, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-					start := time.Now()
-					for {
-						if _, err := io.WriteString(w, strings.Repeat("x", 64<<10)); err != nil {
-							failed <- time.Since(start)
-							return
+	for name, limits := range twoLimits() {
+		for _, streaming := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", streaming ", streaming), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					failed, reg := make(chan time.Duration, 1), prometheus.NewRegistry()
+					conn := limitedClient(t, Endpoint{Streaming: streaming, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+						start := time.Now()
+						for {
+							if _, err := io.WriteString(w, strings.Repeat("x", 64<<10)); err != nil {
+								failed <- time.Since(start)
+								return
+							}
 						}
+					})}, Config{Registry: reg, Limits: limits})
+					if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+						t.Fatal(err)
 					}
-				})})
-				if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-					t.Fatal(err)
-				}
-				if took := <-failed; took != writeTimeout { // nobody reads
-					t.Errorf("the write failed after %s, want %s", took, writeTimeout)
-				}
+					if took := <-failed; took != limits.WriteTimeout { // nobody reads
+						t.Errorf("the write failed after %s, want %s", took, limits.WriteTimeout)
+					}
+					if n := cutIn(reg, "answer"); streaming && n != 1 {
+						t.Errorf("%v cuts in answers are counted", n)
+					}
+				})
 			})
-		})
+		}
+	}
+}
+
+func TestContradictoryConnectionLimits(t *testing.T) {
+	t.Parallel()
+	for name, limits := range twoLimits() {
+		if err := limits.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for field, change := range map[string]func(*ConnectionLimits){
+			"--idle-timeout":     func(l *ConnectionLimits) { l.IdleTimeout = 0 },
+			"--header-timeout":   func(l *ConnectionLimits) { l.HeaderTimeout = l.BodyTimeout + 1 },
+			"--max-header-bytes": func(l *ConnectionLimits) { l.MaxHeaderBytes = 1023 },
+		} {
+			bad := limits
+			change(&bad)
+			if err := bad.Check(); err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("%s: %s: %v", name, field, err)
+			}
+		}
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // defaultStopTimeout bounds a graceful stop where the configuration does not.
@@ -32,8 +34,10 @@ type Endpoint struct {
 
 // Config is what [Run] runs.
 type Config struct {
-	Name      string       // the program's name; its upper case is the prefix of environment variables
-	Log       *slog.Logger // required
+	Name      string                // the program's name; its upper case is the prefix of environment variables
+	Log       *slog.Logger          // required
+	Registry  prometheus.Registerer // for what the limits have cut off; may be nil
+	Limits    ConnectionLimits
 	Endpoints []Endpoint
 	Tasks     []func(ctx context.Context) error // background work, waited for; an error stops the service
 	Health    *Health                           // readiness is taken away first when stopping; may be nil
@@ -89,7 +93,7 @@ func Run(ctx context.Context, c Config) error {
 		if l.OnListen != nil {
 			l.OnListen(l.Addr())
 		}
-		srv := newServer(l.Endpoint, c.Log)
+		srv := newServer(l.Endpoint, c)
 		servers = append(servers, srv)
 		serving.Go(func() { failures <- l.serve(srv) })
 	}

@@ -28,6 +28,9 @@ const (
 // create stores a new event. Errors surface in the original's order: answer
 // format, body, options, decoding, namespace, then the rules of events.
 func (r *resource) create(c echo.Context) error {
+	if err := r.takeCreate(c); err != nil { // before the body costs anything
+		return err
+	}
 	in, err := r.receive(c, createOptions)
 	if err != nil {
 		return err
@@ -72,7 +75,7 @@ func (r *resource) receive(c echo.Context, options func(*http.Request, url.Value
 	}
 	p := r.buffers.get()
 	defer r.buffers.put(p) // what is decoded is copied out
-	body, err := readBody(req, p)
+	body, err := r.readBody(req, p)
 	if err != nil {
 		return in, err
 	}
@@ -106,6 +109,9 @@ func (r *resource) prepareNew(ctx context.Context, ev *eventsv1.Event, namespace
 		return err
 	}
 	if err := event.PrepareForCreate(ev, namespace, r.Now()); err != nil {
+		return err
+	}
+	if err := event.CheckSize(r.view, ev, nil, r.Rules); err != nil {
 		return err
 	}
 	if ev.Name == "" && ev.GenerateName != "" {

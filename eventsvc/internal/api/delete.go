@@ -28,7 +28,7 @@ func (r *resource) delete(c echo.Context) error {
 	}
 	p := r.buffers.get()
 	defer r.buffers.put(p)
-	body, err := readBody(req, p)
+	body, err := r.readBody(req, p)
 	if err != nil {
 		return err
 	}

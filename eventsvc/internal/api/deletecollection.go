@@ -26,7 +26,7 @@ func (r *resource) deleteCollection(c echo.Context) error {
 	}
 	buf := r.buffers.get()
 	defer r.buffers.put(buf)
-	body, err := readBody(req, buf)
+	body, err := r.readBody(req, buf)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
 )
@@ -143,6 +144,9 @@ func (s *Server) fail(err error, c echo.Context) {
 	if s.plainNotFound(err, req) {
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
+	}
+	if limit := (*event.LimitError)(nil); errors.As(err, &limit) {
+		s.refused.WithLabelValues(limit.Limit).Inc()
 	}
 	st := statusOf(err)
 	f, negotiation := s.codec.Negotiate(req, codec.ScopeOther)

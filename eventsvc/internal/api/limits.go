@@ -9,14 +9,57 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/shared/bearer"
 )
 
-// The defaults of how many watches may be open.
-const (
-	defaultMaxWatches       = 20000
-	defaultMaxClientWatches = 4096
-)
+// Limits bound what clients may ask of the server, each with the word that the
+// metric eventsvc_requests_refused_total has for it. Zero fields stand for
+// [DefaultLimits], those of rates for no limit.
+type Limits struct {
+	MaxWatches, MaxClientWatches   int // watches, client-watches: that are open, in all and of one client
+	MaxRequests, MaxClientRequests int // requests, client-requests: others in flight
+	MaxBody                        int // body: bytes of a request
+	MaxQuery                       int // query: bytes
+	MaxSelectorTerms               int // selector: requirements and values of both selectors
+
+	// create-rate, client-create-rate, namespace-create-rate: new events in
+	// all, of one client and in one namespace.
+	CreateRate, ClientCreateRate, NamespaceCreateRate Rate
+}
+
+// DefaultLimits are the limits of a server that is told nothing else. That of
+// bodies is the original's.
+var DefaultLimits = Limits{
+	MaxWatches: 20000, MaxClientWatches: 4096, MaxRequests: 1024, MaxClientRequests: 256,
+	MaxBody: 3 << 20, MaxQuery: 8 << 10, MaxSelectorTerms: 200,
+}
+
+// complete puts the defaults in.
+func (l *Limits) complete() {
+	d := DefaultLimits
+	for set, fallback := range map[*int]int{
+		&l.MaxWatches: d.MaxWatches, &l.MaxClientWatches: d.MaxClientWatches,
+		&l.MaxRequests: d.MaxRequests, &l.MaxClientRequests: d.MaxClientRequests,
+		&l.MaxBody: d.MaxBody, &l.MaxQuery: d.MaxQuery, &l.MaxSelectorTerms: d.MaxSelectorTerms,
+	} {
+		if *set <= 0 {
+			*set = fallback
+		}
+	}
+}
+
+// newRefusals counts requests that broke a limit.
+func newRefusals() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "eventsvc_requests_refused_total", Help: "Requests refused because of a limit, by limit.",
+	}, []string{"limit"})
+}
+
+// beyond is the answer to a request that breaks a limit.
+func beyond(limit string, answer *apierrors.StatusError) error {
+	return &event.LimitError{StatusError: answer, Limit: limit}
+}
 
 // watches knows the open watches: to bound them and to end them.
 type watches struct {
@@ -37,12 +80,6 @@ type openWatch struct {
 
 func (w *watches) limit(all, perClient int) {
 	w.max, w.maxPerClient = all, perClient
-	if w.max <= 0 {
-		w.max = defaultMaxWatches
-	}
-	if w.maxPerClient <= 0 {
-		w.maxPerClient = defaultMaxClientWatches
-	}
 	w.open, w.byClient = map[*openWatch]struct{}{}, map[string]int{}
 }
 
@@ -55,9 +92,9 @@ func (w *watches) add(client string, o *openWatch) (done func(), err error) {
 	case w.closed:
 		return nil, apierrors.NewTooManyRequests("the server is shutting down, please try again", 5)
 	case len(w.open) >= w.max:
-		return nil, apierrors.NewTooManyRequests("too many watches are open on this server, please try again", 1)
+		return nil, beyond("watches", apierrors.NewTooManyRequests("too many watches are open on this server, please try again", 1))
 	case w.byClient[client] >= w.maxPerClient:
-		return nil, apierrors.NewTooManyRequests("too many watches of this client are open, please try again", 1)
+		return nil, beyond("client-watches", apierrors.NewTooManyRequests("too many watches of this client are open, please try again", 1))
 	}
 	w.open[o] = struct{}{}
 	w.byClient[client]++

@@ -78,6 +78,11 @@ func (r *resource) selection(c echo.Context, o metav1.ListOptions) (event.Select
 	if err != nil {
 		return sel, err
 	}
+	if sel.Selector != nil {
+		if err := event.CheckTerms(len(sel.Selector.Fields), sel.Selector.Labels, r.MaxSelectorTerms); err != nil {
+			return sel, err
+		}
+	}
 	if namespace := c.Param("namespace"); namespace != "" {
 		if sel.Namespace != "" && sel.Namespace != namespace {
 			sel.Selector = excluding(sel) // asks for another namespace: matches nothing

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -113,7 +114,7 @@ func (s *Server) listNamespaces(c echo.Context) error {
 	if optionsErr != nil {
 		return optionsErr
 	}
-	match, err := namespaceSelector(o)
+	match, err := s.namespaceSelector(o)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (s *Server) namespacePage(o metav1.ListOptions) (revision uint64, after str
 }
 
 // namespaceSelector tells which namespaces a list or watch is about.
-func namespaceSelector(o metav1.ListOptions) (func(name string) bool, error) {
+func (s *Server) namespaceSelector(o metav1.ListOptions) (func(name string) bool, error) {
 	byLabel, err := labels.Parse(o.LabelSelector)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -179,6 +180,10 @@ func namespaceSelector(o metav1.ListOptions) (func(name string) bool, error) {
 		if requirement.Field != "metadata.name" && requirement.Field != "status.phase" {
 			return nil, apierrors.NewBadRequest("field label not supported: " + requirement.Field)
 		}
+	}
+	byLabels, _ := byLabel.Requirements()
+	if err := event.CheckTerms(len(byField.Requirements()), byLabels, s.MaxSelectorTerms); err != nil {
+		return nil, err
 	}
 	return func(name string) bool {
 		return byLabel.Matches(labels.Set{corev1.LabelMetadataName: name}) &&

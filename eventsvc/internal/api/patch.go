@@ -12,7 +12,6 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -30,7 +29,7 @@ func (r *resource) patch(c echo.Context) error {
 	}
 	p := r.buffers.get()
 	defer r.buffers.put(p)
-	body, err := readBody(req, p)
+	body, err := r.readBody(req, p)
 	if err != nil {
 		return err
 	}
@@ -45,14 +44,16 @@ func (r *resource) patch(c echo.Context) error {
 	}
 	defer cancel()
 	key := store.Key{Namespace: c.Param("namespace"), Name: c.Param("name")}
-	mayCreate := r.authorize(c, r.groupResource, policy.Create)
+	mayCreate := r.mayCreate(c)
 	var warnings []string // of the attempt that counts
 	rec, code, err := r.write(ctx, key, o.dryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
 		var next *eventsv1.Event
 		var err error
 		if kind == types.ApplyYAMLPatchType {
-			if live == nil && mayCreate != nil {
-				return nil, mayCreate
+			if live == nil {
+				if err := mayCreate(); err != nil {
+					return nil, err
+				}
 			}
 			next, warnings, err = r.codec.Apply(r.view, live, body, o.manager, o.force, o.validation)
 		} else if live == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,8 +22,6 @@ import (
 )
 
 const (
-	// maxBody is the original's limit of a request body.
-	maxBody = 3 << 20
 	// gzipFrom is the size above which an answer to get or list is
 	// compressed for clients that accept it; also the size of the pieces in
 	// which lists are sent.
@@ -62,10 +61,9 @@ func (b *buffers) compressor(w io.Writer) *gzip.Writer {
 }
 
 // readBody reads a request body up to the limit into p.
-func readBody(r *http.Request, p *[]byte) ([]byte, error) {
-	tooBig := apierrors.NewRequestEntityTooLargeError("limit is " + strconv.Itoa(maxBody))
-	if r.ContentLength > maxBody {
-		return nil, tooBig
+func (s *Server) readBody(r *http.Request, p *[]byte) ([]byte, error) {
+	if r.ContentLength > int64(s.MaxBody) {
+		return nil, s.tooBig()
 	}
 	if n := int(r.ContentLength); n >= cap(*p) {
 		*p = make([]byte, 0, n+1) // one more, so that the end is seen without growing
@@ -81,14 +79,20 @@ func readBody(r *http.Request, p *[]byte) ([]byte, error) {
 		b = b[:len(b)+n]
 		*p = b
 		switch {
-		case len(b) > maxBody:
-			return nil, tooBig
+		case len(b) > s.MaxBody:
+			return nil, s.tooBig()
 		case errors.Is(err, io.EOF):
 			return b, u.resume(r.Context())
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, beyond("body-time", apierrors.NewBadRequest("the body did not come in time"))
 		case err != nil:
 			return nil, apierrors.NewBadRequest("the body could not be read: " + err.Error())
 		}
 	}
+}
+
+func (s *Server) tooBig() error {
+	return beyond("body", apierrors.NewRequestEntityTooLargeError("limit is "+strconv.Itoa(s.MaxBody)))
 }
 
 // object answers with one event.

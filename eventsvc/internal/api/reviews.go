@@ -51,7 +51,7 @@ func (s *Server) review(c echo.Context, obj codec.Object, kind schema.GroupVersi
 	}
 	p := s.buffers.get()
 	defer s.buffers.put(p)
-	body, err := readBody(req, p)
+	body, err := s.readBody(req, p)
 	if err != nil {
 		return err
 	}

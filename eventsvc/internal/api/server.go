@@ -50,11 +50,7 @@ type Config struct {
 	Namespaces        []string
 	// Probe serves the health path that it is given.
 	Probe func(path string) http.Handler
-	// MaxWatches and MaxClientWatches bound the open watches, in all and of
-	// one client. 0 stands for the defaults.
-	MaxWatches, MaxClientWatches int
-	// MaxRequests and MaxClientRequests bound the other requests in flight.
-	MaxRequests, MaxClientRequests int
+	Limits
 	// WatchAfterExpiry is how long a watch may run on after the token that it
 	// was begun with has expired.
 	WatchAfterExpiry time.Duration
@@ -79,6 +75,8 @@ type Server struct {
 	buffers   buffers
 	watches   watches
 	turns     turns
+	rates     createRates
+	refused   *prometheus.CounterVec
 	resources []*resource
 	documents documents
 	echo      *echo.Echo
@@ -111,11 +109,12 @@ func New(c Config) (*Server, error) {
 	if c.Bookmarks <= 0 {
 		c.Bookmarks = time.Minute
 	}
-	s := &Server{Config: c, codec: c.Codec, store: c.Store, log: c.Log}
+	c.complete()
+	s := &Server{Config: c, codec: c.Codec, store: c.Store, log: c.Log, refused: newRefusals(), rates: newCreateRates(c.Limits)}
 	s.watches.limit(c.MaxWatches, c.MaxClientWatches)
 	s.turns.limit(c.MaxRequests, c.MaxClientRequests)
 	if c.Registry != nil {
-		for _, metric := range append(s.turns.collectors(), s.watches.gauge()) {
+		for _, metric := range append(s.turns.collectors(), s.watches.gauge(), s.refused, s.rates.gauge()) {
 			if err := c.Registry.Register(metric); err != nil {
 				return nil, err
 			}
@@ -145,7 +144,7 @@ func (s *Server) resource(v event.View, groupPath string) *resource {
 func (s *Server) route() {
 	e := echo.New()
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.prepare, s.audited, bearer.Middleware(s.Verify, s.public, s.refuse), strict)
+	e.Use(s.prepare, s.audited, bearer.Middleware(s.Verify, s.public, s.refuse), s.strict)
 	for _, r := range s.resources {
 		all, one := r.path+"/namespaces/:namespace/events", r.path+"/namespaces/:namespace/events/:name"
 		e.GET(r.path+"/events", r.list)
@@ -212,16 +211,13 @@ func (s *Server) prepare(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// maxQuery bounds what selectors can cost.
-const maxQuery = 8 << 10
-
 // strict refuses long queries, and what the router is generous about: names
 // with slashes in them, and OPTIONS.
-func strict(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *Server) strict(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		switch {
-		case len(c.Request().URL.RawQuery) > maxQuery:
-			return apierrors.NewBadRequest(fmt.Sprintf("the query has more than %d bytes: shorten the selectors", maxQuery))
+		case len(c.Request().URL.RawQuery) > s.MaxQuery:
+			return beyond("query", apierrors.NewBadRequest(fmt.Sprintf("the query has more than %d bytes: shorten the selectors", s.MaxQuery)))
 		case strings.Contains(c.Param("name"), "/"):
 			return echo.ErrNotFound
 		case c.Request().Method == http.MethodOptions:

@@ -31,6 +31,8 @@ type stream struct {
 	out       *flusher
 	bookmarks bool
 	revision  uint64 // everything up to here was sent
+	turn      *turn  // while the state before it is read and sent; nil later
+	ctx       context.Context
 
 	deliver  func(context.Context, store.Delivery) error
 	bookmark func(initialEnd bool) error
@@ -52,6 +54,12 @@ func (s *stream) run(c echo.Context, o metav1.ListOptions, what watched) error {
 		return err
 	}
 	defer done()
+
+	s.ctx = ctx
+	if s.turn, err = s.turns.begin(ctx, client(c.Request())); err != nil {
+		return s.end(err)
+	}
+	defer func() { s.turn.pause() }()
 
 	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	if current := s.store.Revision(); rv > current && initial {
@@ -81,6 +89,8 @@ func (s *stream) run(c echo.Context, o metav1.ListOptions, what watched) error {
 			return s.end(err)
 		}
 	}
+	s.turn.pause()
+	s.turn = nil
 	return s.end(s.changes(ctx, w))
 }
 
@@ -95,7 +105,7 @@ func (s *stream) initial(ctx context.Context, what watched) error {
 			return err
 		}
 	}
-	return s.out.flush()
+	return s.flush()
 }
 
 // changes sends what happens until the context ends or the watcher fails.
@@ -160,7 +170,16 @@ func (s *stream) append(b []byte, err error) error {
 	if len(b) < gzipFrom {
 		return nil
 	}
-	return s.out.flush()
+	return s.flush()
+}
+
+// flush writes what has gathered; meanwhile another client may have its turn.
+func (s *stream) flush() error {
+	s.turn.pause()
+	if err := s.out.flush(); err != nil {
+		return err
+	}
+	return s.turn.resume(s.ctx)
 }
 
 // end finishes the stream. Where the client asked for the end, or the server

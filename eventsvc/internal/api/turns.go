@@ -12,12 +12,6 @@ import (
 	"tidings.example/eventsvc/internal/policy"
 )
 
-// The defaults of how many requests other than watches may be in flight.
-const (
-	defaultMaxRequests       = 1024
-	defaultMaxClientRequests = 256
-)
-
 // class is a kind of requests with a share of its own, so that a flood of one
 // kind leaves the other alone.
 type class int
@@ -25,9 +19,11 @@ type class int
 const (
 	reads class = iota
 	writes
+	watchStarts // until the state that a watch begins with is sent
+	classes
 )
 
-func (c class) String() string { return [...]string{"read", "write"}[c] }
+func (c class) String() string { return [...]string{"read", "write", "watch"}[c] }
 
 // classOf is the class of a verb.
 func classOf(v policy.Verb) class {
@@ -47,9 +43,7 @@ type turns struct {
 	mu       sync.Mutex
 	inFlight int
 	clients  map[string]int // requests in flight
-	classes  [2]share
-
-	refused *prometheus.CounterVec
+	classes  [classes]share
 }
 
 // share is what a class has.
@@ -69,20 +63,13 @@ type queue struct {
 
 func (t *turns) limit(all, perClient int) {
 	t.max, t.maxPerClient = all, perClient
-	if t.max <= 0 {
-		t.max = defaultMaxRequests
-	}
-	if t.maxPerClient <= 0 {
-		t.maxPerClient = defaultMaxClientRequests
-	}
 	t.clients = map[string]int{}
 	// Reads need a processor all the time. Writes mostly wait for the disk,
 	// together: the more of them, the cheaper each.
-	t.classes[reads] = share{slots: max(16, 8*runtime.GOMAXPROCS(0)), queues: map[string]*queue{}}
+	busy := max(16, 8*runtime.GOMAXPROCS(0))
+	t.classes[reads] = share{slots: busy, queues: map[string]*queue{}}
 	t.classes[writes] = share{slots: max(1, t.max/2), queues: map[string]*queue{}}
-	t.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "eventsvc_requests_refused_total", Help: "Requests refused because too many are in flight, by whose limit.",
-	}, []string{"limit"})
+	t.classes[watchStarts] = share{slots: busy, queues: map[string]*queue{}}
 }
 
 // turn is the place of one request.
@@ -101,15 +88,14 @@ func (t *turns) enter(ctx context.Context, c class, client string) (*turn, error
 	var limit string
 	switch {
 	case n >= t.maxPerClient:
-		limit = "client"
+		limit = "client-requests"
 	case t.inFlight >= t.max && n > 0:
-		limit = "all"
+		limit = "requests"
 	}
 	if limit != "" {
 		t.mu.Unlock()
-		t.refused.WithLabelValues(limit).Inc()
 		// Nothing was done yet, so that the client may safely try again.
-		return nil, apierrors.NewTooManyRequests("too many requests are in flight, please try again", 1)
+		return nil, beyond(limit, apierrors.NewTooManyRequests("too many requests are in flight, please try again", 1))
 	}
 	t.clients[client] = n + 1
 	t.inFlight++
@@ -120,6 +106,13 @@ func (t *turns) enter(ctx context.Context, c class, client string) (*turn, error
 		return nil, err
 	}
 	return u, nil
+}
+
+// begin waits for the turn of a watch to send the state that it begins with.
+// How many watches there are is bounded elsewhere.
+func (t *turns) begin(ctx context.Context, client string) (*turn, error) {
+	u := &turn{turns: t, class: watchStarts, client: client}
+	return u, u.resume(ctx)
 }
 
 // leave counts the request out.
@@ -235,8 +228,8 @@ func turnOf(ctx context.Context) *turn {
 
 // collectors show how many requests work and wait.
 func (t *turns) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{t.refused}
-	for c := range class(len(t.classes)) {
+	var all []prometheus.Collector
+	for c := range classes {
 		s := &t.classes[c]
 		read := func(n *int) func() float64 {
 			return func() float64 {

@@ -125,7 +125,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 		w.send(t.Context(), &wait, caller, "x")
 		<-slow.arrived
 	}
-	for caller, limit := range map[string]string{"a": "client", "b": "all"} {
+	for caller, limit := range map[string]string{"a": "client-requests", "b": "requests"} {
 		a := w.as(caller, "GET", eventsPath+"/x", "").must(http.StatusTooManyRequests)
 		if a.header.Get("Retry-After") != "1" || w.metric("eventsvc_requests_refused_total", limit) != 1 {
 			t.Errorf("%s: %v", caller, a.header)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -33,16 +32,17 @@ func (r *resource) update(c echo.Context) error {
 		return err
 	}
 	defer cancel()
-	mayCreate := r.authorize(c, r.groupResource, policy.Create)
+	mayCreate := r.mayCreate(c)
 	rec, code, err := r.write(ctx, key, in.options.dryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
 		next := sent.DeepCopy() // another attempt needs it as it was sent
 		next.Namespace = key.Namespace
 		switch {
 		case sent.UID != "" && (live == nil || live.UID != sent.UID):
 			return nil, r.otherUID(key.Name, sent, live)
-		case live == nil && mayCreate != nil:
-			return nil, mayCreate
 		case live == nil:
+			if err := mayCreate(); err != nil {
+				return nil, err
+			}
 			next.ResourceVersion = "" // there is nothing that it could be a version of
 			if err := r.codec.TrackUpdate(r.view, nil, next, in.options.manager); err != nil {
 				return nil, err
@@ -123,6 +123,9 @@ func (r *resource) write(ctx context.Context, key store.Key, dryRun bool, make c
 			return store.Decision{}, err
 		}
 		if live != nil {
+			if err := event.CheckSize(r.view, next, live, r.Rules); err != nil {
+				return store.Decision{}, err
+			}
 			if errs := event.ValidateUpdate(r.view, next, live, r.Rules); len(errs) > 0 {
 				return store.Decision{}, event.Invalid(r.view, key.Name, errs)
 			}

@@ -18,6 +18,8 @@ import (
 type Codec struct {
 	// Now is the clock that the ages in tables count from, time.Now at first.
 	Now func() time.Time
+	// Limits are [DefaultLimits] at first.
+	Limits Limits
 
 	group        string // events.{group_domain}
 	groupVersion string
@@ -32,7 +34,7 @@ func New(groupDomain string) (*Codec, error) {
 	if errs := validation.IsDNS1123Subdomain(group); len(errs) > 0 {
 		return nil, fmt.Errorf("group domain %q: %s", groupDomain, strings.Join(errs, "; "))
 	}
-	c := &Codec{Now: time.Now, group: group, groupVersion: group + "/v1"}
+	c := &Codec{Now: time.Now, Limits: DefaultLimits, group: group, groupVersion: group + "/v1"}
 	c.ownField = binary.AppendUvarint([]byte{protoTag(fieldAPIVersion, wireBytes)}, uint64(len(c.groupVersion)))
 	c.ownField = append(c.ownField, c.groupVersion...)
 	return c, c.newFieldManagers()

@@ -30,7 +30,7 @@ func (c *Codec) DecodeEvent(v event.View, contentType string, body []byte, valid
 		return nil, nil, err
 	}
 	obj := newViewEvent(v)
-	kind, problems, err := decodeBody(media, body, obj, validation != metav1.FieldValidationIgnore)
+	kind, problems, err := c.decodeBody(media, body, obj, validation != metav1.FieldValidationIgnore)
 	if err := c.checkKind(v, kind, err, body); err != nil {
 		return nil, nil, err
 	}
@@ -88,7 +88,7 @@ type errUnrecognized struct{ error }
 
 // decodeBody reads a body into an object. Kind is what the body says it is, and
 // problems are unknown and duplicate fields, if strict.
-func decodeBody(media Media, body []byte, obj viewEvent, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
+func (c *Codec) decodeBody(media Media, body []byte, obj viewEvent, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
 	switch media {
 	case Protobuf:
 		kind, err = decodeProto(body, obj)
@@ -97,6 +97,9 @@ func decodeBody(media Media, body []byte, obj viewEvent, strict bool) (kind meta
 		text, err := yaml.YAMLToJSON(body)
 		if err != nil {
 			return kind, nil, errUnrecognized{err}
+		}
+		if err := c.checkDepth(text); err != nil {
+			return kind, nil, err
 		}
 		kind, problems, err = decodeJSON(text, obj, strict)
 		if strict {
@@ -107,6 +110,9 @@ func decodeBody(media Media, body []byte, obj viewEvent, strict bool) (kind meta
 		}
 		return kind, problems, err
 	default:
+		if err := c.checkDepth(body); err != nil {
+			return kind, nil, err
+		}
 		return decodeJSON(body, obj, strict)
 	}
 }
@@ -157,7 +163,11 @@ func openEnvelope(body []byte) (*runtime.Unknown, error) {
 // event of the view, into a 400 with the text of the original.
 func (c *Codec) checkKind(v event.View, kind metav1.TypeMeta, err error, body []byte) error {
 	var unrecognized errUnrecognized
-	if errors.As(err, &unrecognized) {
+	var limit *event.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return err
+	case errors.As(err, &unrecognized):
 		return cannotRecognize(unrecognized.error, body)
 	}
 	want := c.GroupVersion(v)

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"tidings.example/eventsvc/internal/event"
 )
 
 // DecodeDeleteOptions reads the body of a delete. It is not for empty bodies:
@@ -51,13 +54,24 @@ func (c *Codec) Decode(contentType string, body []byte, obj Object) error {
 	case YAML:
 		var text []byte
 		if text, err = yaml.YAMLToJSON(body); err == nil {
-			err = kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
+			err = c.decodeAnyJSON(text, obj)
 		}
 	default:
-		err = kjson.UnmarshalCaseSensitivePreserveInts(body, obj)
+		err = c.decodeAnyJSON(body, obj)
 	}
-	if err != nil {
+	var limit *event.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return err
+	case err != nil:
 		return apierrors.NewBadRequest(fmt.Sprintf("the body is not %s: %v", reflect.TypeOf(obj).Elem().Name(), err))
 	}
 	return nil
+}
+
+func (c *Codec) decodeAnyJSON(text []byte, obj Object) error {
+	if err := c.checkDepth(text); err != nil {
+		return err
+	}
+	return kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
 }

@@ -25,11 +25,9 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// Bounds of the work that a JSON patch may ask for, the original's.
-const (
-	maxPatchOperations = 10000
-	maxPatchCopies     = 3 << 20 // bytes that copy operations may add together
-)
+// maxPatchCopies bounds the bytes that the copy operations of a JSON patch may
+// add together, as in the original.
+const maxPatchCopies = 3 << 20
 
 // limitCopies sets the bound that the patch library has only for the whole
 // process.
@@ -40,6 +38,9 @@ var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = ma
 // changed. Whether name, namespace and resourceVersion are still right is for
 // the caller to check.
 func (c *Codec) Patch(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event, validation string) (*eventsv1.Event, []string, error) {
+	if err := c.checkDepth(patch); err != nil {
+		return nil, nil, err
+	}
 	if !json.Valid(patch) {
 		return nil, nil, apierrors.NewBadRequest("invalid JSON patch")
 	}
@@ -57,7 +58,7 @@ func (c *Codec) patchFully(v event.View, patchType types.PatchType, patch []byte
 	strict := validation != metav1.FieldValidationIgnore
 	switch patchType {
 	case types.JSONPatchType, types.MergePatchType:
-		p, err = patchText(v, patchType, patch, shown, strict)
+		p, err = c.patchText(v, patchType, patch, shown, strict)
 	case types.StrategicMergePatchType:
 		p, err = patchStrategic(v, patch, shown, strict)
 	default:
@@ -114,14 +115,14 @@ func rejectedPatch(err error) error {
 }
 
 // patchText applies a patch that works on the JSON of an object.
-func patchText(v event.View, patchType types.PatchType, patch []byte, shown viewEvent, strict bool) (patched, error) {
+func (c *Codec) patchText(v event.View, patchType types.PatchType, patch []byte, shown viewEvent, strict bool) (patched, error) {
 	text, err := json.Marshal(shown)
 	if err != nil {
 		return patched{}, fmt.Errorf("encode event to patch it: %w", err)
 	}
 	var problems []error
 	if patchType == types.JSONPatchType {
-		text, problems, err = applyJSONPatch(text, patch, strict)
+		text, problems, err = c.applyJSONPatch(text, patch, strict)
 	} else {
 		text, problems, err = applyMergePatch(text, patch, strict)
 	}
@@ -149,7 +150,7 @@ type jsonPatchOp struct {
 	Value any    `json:"value"`
 }
 
-func applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error, error) {
+func (c *Codec) applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error, error) {
 	var problems []error
 	if strict {
 		var ops []jsonPatchOp
@@ -167,9 +168,9 @@ func applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error, error) {
 	if err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
-	if len(ops) > maxPatchOperations {
-		return nil, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
-			"The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, len(ops)))
+	if limit := c.Limits.PatchOperations; len(ops) > limit {
+		return nil, nil, &event.LimitError{StatusError: apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+			"The allowed maximum operations in a JSON patch is %d, got %d", limit, len(ops))), Limit: "patch-operations"}
 	}
 	if text, err = applyOperations(ops, text); err != nil {
 		return nil, nil, rejectedPatch(err)

@@ -24,6 +24,8 @@ import (
 type Rules struct {
 	// Types are the accepted values of type on events/v1; nil: Normal, Warning.
 	Types []string
+	// MaxLabels and MaxAnnotations bound the bytes of both; 0: the defaults.
+	MaxLabels, MaxAnnotations int
 }
 
 func (r Rules) acceptsType(t string) bool {

@@ -1,0 +1,186 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// TestLimits: every bound of a request refuses what is beyond it, takes what is
+// at it, and is counted; each can be set.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	const merge, patch = "application/merge-patch+json", "application/json-patch+json"
+	labelled := func(kind string, n int) string {
+		return newEvent("big", `"metadata":{"name":"big","`+kind+`":{"a":"`+strings.Repeat("x", 60)+`","b":"`+strings.Repeat("x", n-62)+`"}}`)
+	}
+	nested := func(n int) string { return newEvent("deep", `"x":`+strings.Repeat("[", n-1)+strings.Repeat("]", n-1)) }
+	operations := func(n int) string {
+		return "[" + strings.Repeat(`{"op":"test","path":"/type","value":"Normal"},`, n-1) + `{"op":"test","path":"/type","value":"Normal"}]`
+	}
+	w := newWorld(t, func(c *api.Config) {
+		c.MaxBody, c.MaxQuery, c.MaxSelectorTerms = 4000, 300, 5
+		c.Rules = event.Rules{MaxLabels: 100, MaxAnnotations: 110}
+		c.Codec.Limits = codec.Limits{Depth: 10, PatchOperations: 3}
+		c.Registry = prometheus.NewRegistry()
+	})
+	w.create("live")
+	padded := func(n int) string { text := newEvent("pad"); return text + strings.Repeat(" ", n-len(text)) }
+	for _, c := range []struct{ limit, method, path, media, good, bad string }{
+		{"body", "POST", eventsPath, "application/json", padded(4000), padded(4001)},
+		{"depth", "POST", eventsPath + "?dryRun=All", "application/json", nested(10), nested(11)},
+		{"depth", "POST", eventsPath + "?dryRun=All", "application/yaml", nested(10), nested(11)},
+		{"depth", "PATCH", eventsPath + "/live", merge, `{"metadata":{"labels":{"x":"{{{{{{{{{{{{[[[[["}}}`, `{"a":` + strings.Repeat("[", 10) + strings.Repeat("]", 10) + "}"},
+		{"depth", "PATCH", eventsPath + "/live?fieldManager=m&fieldValidation=Ignore", "application/apply-patch+yaml",
+			`{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"live"}}`, strings.Repeat("- ", 11) + "a"},
+		{"depth", "DELETE", eventsPath + "/none", "application/json", "", strings.Repeat(`{"a":`, 11) + "1" + strings.Repeat("}", 11)},
+		{"patch-operations", "PATCH", eventsPath + "/live", patch, operations(3), operations(4)},
+		{"labels", "POST", eventsPath + "?dryRun=All", "", labelled("labels", 100), labelled("labels", 101)},
+		{"annotations", "POST", eventsPath + "?dryRun=All", "", labelled("annotations", 110), labelled("annotations", 111)},
+		{"annotations", "PATCH", eventsPath + "/live", merge, "{}", `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 120) + `"}}}`},
+	} {
+		before := w.metric("eventsvc_requests_refused_total", c.limit)
+		good := w.do(c.method, c.path, c.good, "Content-Type", c.media)
+		bad := w.do(c.method, c.path, c.bad, "Content-Type", c.media)
+		if good.code >= 300 && c.method != "DELETE" && !strings.Contains(string(good.body), "labels") {
+			t.Errorf("%s %s: what is allowed: %d %s", c.limit, c.method, good.code, good.body)
+		}
+		if bad.code < 400 || bad.code >= 500 || len(bad.body) > 1000 {
+			t.Errorf("%s %s: %d %.200s", c.limit, c.method, bad.code, bad.body)
+		}
+		if n := w.metric("eventsvc_requests_refused_total", c.limit) - before; n != 1 {
+			t.Errorf("%s %s: counted %v times", c.limit, c.method, n)
+		}
+	}
+	for _, path := range []string{eventsPath, "/api/v1/namespaces"} {
+		for limit, queries := range map[string][2]string{
+			"selector": {"labelSelector=a,b,c,d,e", "labelSelector=a+in+(b,c,d,e,f,g)"},
+			"query":    {"labelSelector=" + strings.Repeat("a", 286), "labelSelector=" + strings.Repeat("a", 287)},
+		} {
+			before := w.metric("eventsvc_requests_refused_total", limit)
+			w.do("GET", path+"?"+queries[0], "")
+			if n := w.metric("eventsvc_requests_refused_total", limit) - before; n != 0 {
+				t.Errorf("%s of %s: what is allowed is refused", limit, path)
+			}
+			w.do("GET", path+"?"+queries[1], "").must(400)
+			if n := w.metric("eventsvc_requests_refused_total", limit) - before; n != 1 {
+				t.Errorf("%s of %s: counted %v times", limit, path, n)
+			}
+		}
+	}
+}
+
+// TestCreateRates: new events are bounded in all, by client and in a namespace,
+// however they are created; nothing else is. What is refused takes nothing
+// from another's rate.
+func TestCreateRates(t *testing.T) {
+	t.Parallel()
+	const apply = `{"apiVersion":"v1","kind":"Event","metadata":{"name":"p"},"involvedObject":{"namespace":"default"}}`
+	team := strings.Replace(corePath, "default", "team", 1)
+	old := func(namespace string) string {
+		return `{"metadata":{"generateName":"x"},"involvedObject":{"namespace":"` + namespace + `"}}`
+	}
+	now := &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	w := newWorld(t, func(c *api.Config) {
+		c.Verify, c.Now, c.Registry = byName, now.read, prometheus.NewRegistry()
+		c.ClientCreateRate = api.Rate{PerSecond: 0.5, Burst: 3}
+		c.NamespaceCreateRate = api.Rate{PerSecond: 1, Burst: 4}
+		c.CreateRate = api.Rate{PerSecond: 100, Burst: 6}
+	})
+	refused := func(limit, retry string, a *answer) {
+		t.Helper()
+		a.must(http.StatusTooManyRequests)
+		if a.header.Get("Retry-After") != retry || !strings.Contains(string(a.body), "("+limit+")") {
+			t.Errorf("%s: Retry-After %q: %s", limit, a.header.Get("Retry-After"), a.body)
+		}
+	}
+	// Three ways to create, one burst.
+	w.as("a", "POST", corePath, old("default")).must(201)
+	w.as("a", "PUT", corePath+"/p", strings.Replace(apply, "events.k8s.io/v1", "v1", 1)).must(201)
+	w.as("a", "PATCH", corePath+"/q?fieldManager=m", strings.Replace(apply, `"p"`, `"q"`, 1), "Content-Type", "application/apply-patch+yaml").must(201)
+	refused("client-create-rate", "2", w.as("a", "POST", corePath, old("default")))
+	refused("client-create-rate", "2", w.as("a", "PUT", corePath+"/new", strings.Replace(apply, `"p"`, `"new"`, 1)))
+	refused("client-create-rate", "2", w.as("a", "PATCH", corePath+"/r?fieldManager=m", strings.Replace(apply, `"p"`, `"r"`, 1), "Content-Type", "application/apply-patch+yaml"))
+	// What is there can be changed and read.
+	w.as("a", "PUT", corePath+"/p", apply).must(200)
+	w.as("a", "PATCH", corePath+"/p", `{"message":"x"}`, "Content-Type", "application/merge-patch+json").must(200)
+	w.as("a", "GET", corePath, "").must(200)
+	w.as("a", "DELETE", corePath+"/p", "").must(200)
+	// Another client has its own rate, the namespace has one left.
+	w.as("b", "POST", corePath, old("default")).must(201)
+	refused("namespace-create-rate", "1", w.as("b", "POST", corePath, old("default")))
+	w.as("b", "POST", team, old("team")).must(201)
+	w.as("b", "POST", team, old("team")).must(201) // the refusal took none of b's three
+	refused("create-rate", "1", w.as("c", "POST", team, old("team")))
+	now.add(2 * time.Second)
+	w.as("a", "POST", corePath, old("default")).must(201)
+	for limit, want := range map[string]float64{"client-create-rate": 3, "namespace-create-rate": 1, "create-rate": 1} {
+		if n := w.metric("eventsvc_requests_refused_total", limit); n != want {
+			t.Errorf("%s: %v refusals are counted", limit, n)
+		}
+	}
+}
+
+// TestCreateRatesAreBounded: ever new names get no more than one bucket
+// together once there is no room, and full buckets make room.
+func TestCreateRatesAreBounded(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	kept, passed := api.FloodCreateRates(start, 30000, func(i int) time.Time { return start })
+	if kept != 16384 || passed != 16384+1 {
+		t.Errorf("%d buckets are kept, %d events passed", kept, passed)
+	}
+	kept, passed = api.FloodCreateRates(start, 30000, func(i int) time.Time { return start.Add(time.Duration(i) * time.Millisecond) })
+	if kept > 16384 || passed != 30000 {
+		t.Errorf("in half a minute: %d buckets are kept, %d events passed", kept, passed)
+	}
+}
+
+// failing is a store whose writes end with an error.
+type failing struct {
+	store.Store
+	err error
+}
+
+func (f *failing) Create(context.Context, store.Key, store.Draft) (store.Record, error) {
+	return store.Record{}, f.err
+}
+
+func (f *failing) Update(context.Context, store.Key, store.Decide) (store.Result, error) {
+	return store.Result{}, f.err
+}
+
+// TestNoRetryAfterWrites: no answer asks to try again once a write may have happened,
+// because a client would then write twice.
+func TestNoRetryAfterWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for err, want := range map[error]string{
+		store.ErrBusy: "1", // was never begun
+		store.ErrFull: "", store.ErrClosed: "", context.DeadlineExceeded: "", context.Canceled: "", errors.New("disk"): "",
+	} {
+		w.config.Store = &failing{w.db, err}
+		var newErr error
+		if w.server, newErr = api.New(w.config); newErr != nil {
+			t.Fatal(newErr)
+		}
+		for _, c := range []struct{ method, path, body string }{
+			{"POST", eventsPath, newEvent("a")}, {"PUT", eventsPath + "/a", newEvent("a")}, {"DELETE", eventsPath + "/a", ""}, {"PATCH", eventsPath + "/a", "{}"},
+		} {
+			a := w.do(c.method, c.path, c.body, "Content-Type", map[bool]string{true: "application/merge-patch+json"}[c.method == "PATCH"])
+			if a.code < 400 || a.header.Get("Retry-After") != want || strings.Contains(string(a.body), "retryAfterSeconds") != (want != "") {
+				t.Errorf("%v, %s: %d, Retry-After %q: %s", err, c.method, a.code, a.header.Get("Retry-After"), a.body)
+			}
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package event
+
+import (
+	"fmt"
+
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// LimitError is the answer to a request that breaks a bound of this service.
+// Limit names the bound, for the metrics.
+type LimitError struct {
+	*apierrors.StatusError
+	Limit string
+}
+
+// The bounds of labels and annotations. The original has only the second, which
+// no setting can raise.
+const (
+	DefaultMaxLabels      = 64 << 10
+	DefaultMaxAnnotations = validation.TotalAnnotationSizeLimitB
+)
+
+// CheckSize refuses an event whose labels or annotations have more bytes than
+// the rules allow. One that has not grown passes, so that it can be changed in
+// other ways after the bound was lowered. Live is nil if the event is new.
+func CheckSize(v View, ev, live *eventsv1.Event, r Rules) error {
+	if live == nil {
+		live = &eventsv1.Event{}
+	}
+	for _, c := range []struct {
+		name       string
+		size, live int
+		limit      int
+	}{
+		{"labels", bytesIn(ev.Labels), bytesIn(live.Labels), orDefault(r.MaxLabels, DefaultMaxLabels)},
+		{"annotations", bytesIn(ev.Annotations), bytesIn(live.Annotations), orDefault(r.MaxAnnotations, DefaultMaxAnnotations)},
+	} {
+		if c.size > c.limit && c.size > c.live {
+			return &LimitError{Invalid(v, ev.Name, field.ErrorList{
+				field.TooLong(field.NewPath("metadata", c.name), "", c.limit),
+			}), c.name}
+		}
+	}
+	return nil
+}
+
+func bytesIn(m map[string]string) int {
+	n := 0
+	for name, value := range m {
+		n += len(name) + len(value)
+	}
+	return n
+}
+
+func orDefault(n, fallback int) int {
+	if n <= 0 {
+		return fallback
+	}
+	return n
+}
+
+// CheckTerms refuses selectors with more requirements and values than limit:
+// every one may be looked at for every event that is read or delivered.
+func CheckTerms(byField int, byLabel labels.Requirements, limit int) error {
+	terms := byField
+	for i := range byLabel {
+		terms += max(1, len(byLabel[i].ValuesUnsorted()))
+	}
+	if terms <= limit {
+		return nil
+	}
+	return &LimitError{apierrors.NewBadRequest(fmt.Sprintf(
+		"the selectors have %d requirements and values, more than %d: ask for less and choose from the answer", terms, limit)), "selector"}
+}

@@ -1,0 +1,118 @@
+package service
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// ConnectionLimits are the settings that bound what a connection can cost: how long it may take its time, and how large
+// a header may be. Zero fields stand for the defaults.
+type ConnectionLimits struct {
+	HeaderTimeout  time.Duration `default:"10s" help:"Time to send the header of a request."`
+	BodyTimeout    time.Duration `default:"30s" help:"Time to send a request, header and body."`
+	WriteTimeout   time.Duration `default:"60s" help:"Time for a client to take an answer, or each piece of one that streams."`
+	IdleTimeout    time.Duration `default:"2m" help:"Time that a connection may wait for its next request."`
+	MaxHeaderBytes int           `default:"16384" help:"Bytes of a request's header."`
+}
+
+// Check finds limits that nobody can mean.
+func (l *ConnectionLimits) Check() error {
+	if min(l.HeaderTimeout, l.BodyTimeout, l.WriteTimeout, l.IdleTimeout) <= 0 || l.MaxHeaderBytes < 1<<10 {
+		return Usagef("--header-timeout, --body-timeout, --write-timeout and --idle-timeout must be positive, --max-header-bytes at least 1024")
+	}
+	if l.BodyTimeout < l.HeaderTimeout {
+		return Usagef("--body-timeout %s is shorter than --header-timeout %s, which is a part of it", l.BodyTimeout, l.HeaderTimeout)
+	}
+	return nil
+}
+
+// complete puts the defaults in.
+func (l *ConnectionLimits) complete() {
+	for set, fallback := range map[*time.Duration]time.Duration{
+		&l.HeaderTimeout: 10 * time.Second, &l.BodyTimeout: 30 * time.Second, &l.WriteTimeout: time.Minute, &l.IdleTimeout: 2 * time.Minute,
+	} {
+		if *set <= 0 {
+			*set = fallback
+		}
+	}
+	if l.MaxHeaderBytes <= 0 {
+		l.MaxHeaderBytes = 16 << 10
+	}
+}
+
+// cuts counts what the limits have cut off. Bodies are read by the handlers, who count those that do not come.
+type cuts struct{ header, answer prometheus.Counter }
+
+func newCuts(reg prometheus.Registerer) cuts {
+	counters := Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "http_connections_cut_total",
+		Help: "Connections cut off: in the header of a request (too slow, too large or malformed) or in an answer (taken too slowly).",
+	}, []string{"in"}))
+	return cuts{counters.WithLabelValues("header"), counters.WithLabelValues("answer")}
+}
+
+// connection knows whether a request has begun on it that has not reached a handler. That is all one can learn about
+// headers that are refused: net/http tells nobody.
+type connection struct {
+	net.Conn
+	begun atomic.Bool
+}
+
+// CloseWrite ends the sending half, so that a refusal arrives although the client is still sending.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// connections are what a listener accepts.
+type connections struct{ net.Listener }
+
+// Accept waits for a connection.
+func (l connections) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Conn: conn}, nil
+}
+
+func connectionOf(conn net.Conn) *connection {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	c, _ := conn.(*connection)
+	return c
+}
+
+type connectionKey struct{}
+
+// watchHeaders counts the connections that end within the header of a request. HTTP/2 has no such state and is left out.
+func (c cuts) watchHeaders(srv *http.Server) {
+	srv.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, connectionKey{}, connectionOf(conn))
+	}
+	srv.ConnState = func(conn net.Conn, state http.ConnState) {
+		switch of := connectionOf(conn); {
+		case of == nil:
+		case state == http.StateActive:
+			of.begun.Store(true) // it is set before the handler runs, and also where none does
+		case state == http.StateClosed && of.begun.Load():
+			c.header.Inc()
+		}
+	}
+	next := srv.Handler
+	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if of, ok := r.Context().Value(connectionKey{}).(*connection); ok && of != nil {
+			of.begun.Store(false)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
