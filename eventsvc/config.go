@@ -31,6 +31,7 @@ type serve struct {
 	ListenHTTP  string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Serve the API over HTTP here; empty: not at all."`
 	ListenHTTPS string `placeholder:"HOST:PORT" help:"Serve the API over HTTPS here; kubectl sends no token over plain HTTP."`
 	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Serve probes in detail and metrics here; empty: not at all."`
+	Profiles    bool   `help:"Serve profiles of the Go runtime below /debug/pprof/ of the admin listener."`
 
 	TLSCertFile   string   `name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
 	TLSKeyFile    string   `name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
@@ -113,6 +114,8 @@ func (s *serve) check() error {
 		return service.Usagef("--listen-https needs a certificate: set --tls-cert-file and --tls-key-file, or --tls-self-signed")
 	case s.ListenHTTPS == "" && s.TLSCertFile != "":
 		return service.Usagef("--tls-cert-file is set but --listen-https is not: set --listen-https too, or neither")
+	case s.Profiles && s.ListenAdmin == "":
+		return service.Usagef("--profiles is set but --listen-admin is empty: set both or none")
 	case s.ListenHTTPS == "" && s.TLSSelfSigned:
 		return service.Usagef("--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither")
 	case s.MaxRequests < 2 || s.MaxClientRequests < 1 || s.MaxWatches < 1 || s.MaxClientWatches < 1:

@@ -9,10 +9,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/codec"
@@ -108,6 +111,8 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	health := &service.Health{}
 	health.Add("keys", trusted.Ready)
 	health.Add("store", db.Ready)
+	health.Add("room", db.Room)
+	health.Add("retention", db.OnTime)
 	server, err = api.New(api.Config{
 		Store: db, Codec: bytes, Rules: s.eventRules(), Verify: trusted.Verify,
 		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
@@ -123,11 +128,20 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 		Endpoints: []service.Endpoint{
 			{Setting: "--listen-http", Addr: s.ListenHTTP, Handler: handler, Streaming: true, OnListen: tell.of("--listen-http")},
 			{Setting: "--listen-https", Addr: s.ListenHTTPS, Handler: handler, Streaming: true, TLS: certificate, OnListen: tell.of("--listen-https")},
-			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: service.Admin(health, registry), OnListen: tell.of("--listen-admin")},
+			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: s.admin(health, registry), OnListen: tell.of("--listen-admin")},
 		},
 		Tasks: append(append(trusted.tasks(), auditTasks(entries)...), db.Run, rights.Run, server.Run),
 		Drain: server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
+}
+
+// admin is what the management listener serves.
+func (s *serve) admin(health *service.Health, reg *prometheus.Registry) http.Handler {
+	handler := service.Admin(health, reg)
+	if s.Profiles {
+		return service.Profiles(handler)
+	}
+	return handler
 }
 
 func (s *serve) rules() []bolt.Rule {

@@ -20,6 +20,7 @@ type serve struct {
 	ListenHTTP  string `name:"listen-http" default:"127.0.0.1:9000" help:"Address for plain HTTP; empty: none." placeholder:"HOST:PORT"`
 	ListenHTTPS string `name:"listen-https" help:"Address for HTTPS; needs --tls-cert-file and --tls-key-file." placeholder:"HOST:PORT"`
 	ListenAdmin string `default:"127.0.0.1:9001" help:"Address for probes and metrics; for operators only." placeholder:"HOST:PORT"`
+	Profiles    bool   `help:"Serve profiles of the Go runtime below /debug/pprof/ of --listen-admin."`
 	TLSCertFile string `name:"tls-cert-file" help:"Certificate chain in PEM, read again when it changes." placeholder:"FILE"`
 	TLSKeyFile  string `name:"tls-key-file" help:"Private key of the certificate in PEM." placeholder:"FILE"`
 
@@ -135,6 +136,8 @@ func (s *serve) checkTLS() error {
 		return service.Usagef("--listen-https needs both --tls-cert-file and --tls-key-file")
 	case s.ListenHTTPS == "" && (s.TLSCertFile != "" || s.TLSKeyFile != ""):
 		return service.Usagef("--tls-cert-file and --tls-key-file have no effect without --listen-https; set it, or leave them out")
+	case s.Profiles && s.ListenAdmin == "":
+		return service.Usagef("--profiles has no effect without --listen-admin; set both or none")
 	case s.ListenHTTPS == "" && s.ListenHTTP == "":
 		return service.Usagef("both --listen-http and --listen-https are empty; set one")
 	}

@@ -102,12 +102,16 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
+	admin := service.Admin(health, reg)
+	if s.Profiles {
+		admin = service.Profiles(admin)
+	}
 	return service.Run(ctx, service.Config{
 		Name: "tokensvc", Log: log, Registry: reg, Health: health, Limits: s.ConnectionLimits,
 		Endpoints: []service.Endpoint{
 			std.listening(plain, "--listen-http", s.ListenHTTP),
 			std.listening(encrypted, "--listen-https", s.ListenHTTPS),
-			std.listening(service.Endpoint{Handler: service.Admin(health, reg)}, "--listen-admin", s.ListenAdmin),
+			std.listening(service.Endpoint{Handler: admin}, "--listen-admin", s.ListenAdmin),
 		},
 		Tasks:     []func(context.Context) error{keys.Run, clients.run, signals(clients, keys, log)},
 		StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tidings.example/shared/service"
 )
 
 const (
@@ -62,6 +64,7 @@ func (s source) get(ctx context.Context, address string) ([]byte, time.Duration,
 		return nil, 0, err
 	}
 	req.Header.Set("Accept", "application/json")
+	service.PassTrace(ctx, req.Header) // of the request whose unknown key made us ask
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return nil, 0, err

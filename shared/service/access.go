@@ -26,8 +26,11 @@ const (
 
 // request is what Access knows about a request in flight.
 type request struct {
-	id, trace string
-	attrs     []slog.Attr
+	id     string
+	parent string // a well-formed traceparent, or ""
+	trace  string // the trace id in it
+	verb   string // "": the method
+	attrs  []slog.Attr
 }
 
 type requestKey struct{}
@@ -40,6 +43,13 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
+// PassTrace gives a request to another service the traceparent of the request that ctx belongs to, if that has one.
+func PassTrace(ctx context.Context, header http.Header) {
+	if r, ok := ctx.Value(requestKey{}).(*request); ok && r.parent != "" {
+		header.Set(traceParentHeader, r.parent)
+	}
+}
+
 // Annotate adds attributes to the access line of the request that ctx belongs to, such as the caller or why it was
 // refused. It may be called only while the request is being served, by the goroutine that serves it.
 func Annotate(ctx context.Context, attrs ...slog.Attr) {
@@ -48,14 +58,27 @@ func Annotate(ctx context.Context, attrs ...slog.Attr) {
 	}
 }
 
+// SetVerb says what the request that ctx belongs to asks for, for its metrics and its access line. Verbs are few and
+// fixed. It may be called when [Annotate] may.
+func SetVerb(ctx context.Context, verb string) {
+	if r, ok := ctx.Value(requestKey{}).(*request); ok {
+		r.verb = verb
+	}
+}
+
 // Access wraps a handler with what every request gets: an id (the caller's X-Request-Id where it is well-formed, a new one
-// otherwise) which is answered and logged, one access line, metrics by method and code, and a 500 without detail for a
-// panic. A traceparent (W3C Trace Context) is logged. The query is never logged: it may hold what belongs to the caller.
+// otherwise) which is answered and logged, one access line, metrics by verb, code and class of client, and a 500 without detail for a
+// panic. The trace id of a traceparent (W3C Trace Context) is logged. The query is never logged: it may hold what belongs to the caller.
 func Access(log *slog.Logger, reg *prometheus.Registry, next http.Handler) http.Handler {
 	m := newRequestMetrics(reg)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		req := &request{id: requestID(r.Header), trace: traceID(r.Header.Get(traceParentHeader))}
+		req := &request{id: requestID(r.Header)}
+		if parent := r.Header.Get(traceParentHeader); parent != "" {
+			if req.trace = traceID(parent); req.trace != "" {
+				req.parent = parent
+			}
+		}
 		w.Header().Set(requestIDHeader, req.id)
 		rec := &recorder{ResponseWriter: w, start: start}
 		m.inFlight.Inc()
@@ -65,7 +88,7 @@ func Access(log *slog.Logger, reg *prometheus.Registry, next http.Handler) http.
 			rec.answerPanic(panicked, log.With("request_id", req.id))
 		}
 		rec.finish(r)
-		m.observe(r.Method, rec)
+		m.observe(r, req.verb, rec)
 		logRequest(log, r, req, rec, time.Since(start))
 		if panicked != nil && rec.aborted {
 			panic(http.ErrAbortHandler) // cuts the connection, so that nobody takes half an answer for a whole one
@@ -94,7 +117,7 @@ func logRequest(log *slog.Logger, r *http.Request, req *request, rec *recorder, 
 	if !log.Enabled(r.Context(), slog.LevelInfo) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 12+len(req.attrs))
+	attrs := make([]slog.Attr, 0, 13+len(req.attrs))
 	attrs = append(attrs,
 		slog.String("request_id", req.id),
 		slog.String("method", truncate(r.Method)),
@@ -105,6 +128,9 @@ func logRequest(log *slog.Logger, r *http.Request, req *request, rec *recorder, 
 		slog.String("remote", r.RemoteAddr),
 		slog.String("agent", truncate(r.UserAgent())),
 	)
+	if req.verb != "" {
+		attrs = append(attrs, slog.String("verb", req.verb))
+	}
 	if req.trace != "" {
 		attrs = append(attrs, slog.String("trace_id", req.trace))
 	}

@@ -152,7 +152,14 @@ func TestAccessMetrics(t *testing.T) {
 		}))
 	}
 	answer(200).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
-	answer(404).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)) // a second listener, same metrics
+	from := func(agent string) *http.Request {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("User-Agent", agent)
+		return r
+	}
+	answer(404).ServeHTTP(httptest.NewRecorder(), from("curl/8.5.0")) // a second listener, same metrics
+	watching := service.Access(log, reg, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { service.SetVerb(r.Context(), "watch") }))
+	watching.ServeHTTP(httptest.NewRecorder(), from("manager/v0.0.0 (linux/amd64) kubernetes/abcdef"))
 	answer(200).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("BREW", "/", nil))
 	answer(200).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil).WithContext(gone))
 
@@ -164,11 +171,12 @@ func TestAccessMetrics(t *testing.T) {
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			if family.GetName() == "http_requests_total" {
-				got[fmt.Sprint(metric.GetLabel()[1].GetValue(), " ", metric.GetLabel()[0].GetValue())] = metric.GetCounter().GetValue()
+				label := metric.GetLabel() // client, code, verb
+				got[fmt.Sprint(label[2].GetValue(), " ", label[1].GetValue(), " ", label[0].GetValue())] = metric.GetCounter().GetValue()
 			}
 		}
 	}
-	want := map[string]float64{"GET 200": 1, "GET 404": 1, "other 200": 1, "GET 499": 1}
+	want := map[string]float64{"GET 200 other": 1, "GET 404 curl": 1, "other 200 other": 1, "GET 499 other": 1, "watch 200 client-go": 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("http_requests_total (-want +got):\n%s", diff)
 	}

@@ -43,13 +43,13 @@ type requestMetrics struct {
 func newRequestMetrics(reg prometheus.Registerer) requestMetrics {
 	return requestMetrics{
 		requests: Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "http_requests_total", Help: "Requests answered, by method and status code; 499: the client left first.",
-		}, []string{"method", "code"})),
+			Name: "http_requests_total", Help: "Requests answered, by verb, status code (499: the client left first) and class of client.",
+		}, []string{"verb", "code", "client"})),
 		seconds: Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "http_response_start_seconds",
 			Help:    "Time from a request's header to the first byte of its answer; of use for watches too, which have no end.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
-		}, []string{"method"})),
+		}, []string{"verb"})),
 		inFlight: Register(reg, prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "http_requests_in_flight", Help: "Requests being served, watches included.",
 		})),
@@ -76,12 +76,15 @@ func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	return c
 }
 
-func (m requestMetrics) observe(method string, rec *recorder) {
-	switch method { // anything may come as a method; a metric's labels stay few
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
-	default:
-		method = "other"
+// observe counts a request under its verb or, where the handler has named none, under its method.
+func (m requestMetrics) observe(r *http.Request, verb string, rec *recorder) {
+	if verb == "" {
+		switch verb = r.Method; verb { // anything may come as a method; a metric's labels stay few
+		case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		default:
+			verb = "other"
+		}
 	}
-	m.requests.WithLabelValues(method, strconv.Itoa(rec.code)).Inc()
-	m.seconds.WithLabelValues(method).Observe(rec.firstBytes.Seconds())
+	m.requests.WithLabelValues(verb, strconv.Itoa(rec.code), clientClass(r.UserAgent())).Inc()
+	m.seconds.WithLabelValues(verb).Observe(rec.firstBytes.Seconds())
 }

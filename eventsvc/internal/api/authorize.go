@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/service"
 )
 
 // access is one thing that a caller does with a resource. A right on the events
@@ -64,6 +65,7 @@ func (s *Server) authorize(c echo.Context, of schema.GroupResource, v policy.Ver
 	if !ok {
 		return apierrors.NewUnauthorized("Unauthorized")
 	}
+	service.SetVerb(c.Request().Context(), v.String())
 	a := access{resource: of, verb: v, namespace: c.Param("namespace"), name: c.Param("name")}
 	d := s.Policy().Decide(caller, v, a.namespace)
 	if s.Audit != nil {

@@ -73,6 +73,9 @@ type DB struct {
 	segments  atomic.Pointer[segments]
 	tables    atomic.Pointer[tables]
 	hub       *hub
+	watchers  openWatchers
+	reads     openReads
+	cleared   atomic.Int64 // when the last round that did all its deleting began, in nanoseconds after the opening
 	metrics   *metrics
 	horizon   atomic.Uint64 // states from this revision on can be read
 	clock     *clock
@@ -118,7 +121,7 @@ func Open(o Options) (*DB, error) {
 	if err := o.limitBytes(); err != nil {
 		return nil, err
 	}
-	db := &DB{o: o, expired: map[time.Duration]uint64{}, merges: make(chan struct{}, 1), urgent: make(chan struct{}, 1), stop: make(chan struct{}), committed: make(chan struct{})}
+	db := &DB{o: o, expired: map[time.Duration]uint64{}, merges: make(chan struct{}, 1), urgent: make(chan struct{}, 1), reads: openReads{began: time.Now()}, stop: make(chan struct{}), committed: make(chan struct{})}
 	if err := db.openFiles(); err != nil {
 		return nil, errors.Join(err, db.closeFiles())
 	}

@@ -51,6 +51,7 @@ func (db *DB) awaitRound(ctx context.Context) bool {
 func (db *DB) Maintain(ctx context.Context) error {
 	db.maintaining.Lock()
 	defer db.maintaining.Unlock()
+	began := time.Since(db.reads.began)
 	if err := db.expire(ctx); err != nil {
 		return err
 	}
@@ -64,6 +65,7 @@ func (db *DB) Maintain(ctx context.Context) error {
 	if err := db.trim(ctx, cutoff, db.historyLimit()); err != nil {
 		return err
 	}
+	db.cleared.Store(int64(began))
 	defer db.measureFiles()
 	if err := db.compact(ctx); err != nil {
 		return err

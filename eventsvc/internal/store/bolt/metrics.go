@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.etcd.io/bbolt"
 )
 
 // metrics are what an operator wants to know of the store.
@@ -13,6 +14,7 @@ type metrics struct {
 	commit  prometheus.Histogram
 	damaged prometheus.Counter
 	failed  prometheus.Counter
+	replays prometheus.Counter
 }
 
 func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
@@ -29,13 +31,22 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 		failed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "store_maintenance_failures_total", Help: "Rounds of expiry and compaction that failed.",
 		}),
+		replays: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "store_watch_replays_total", Help: "Reads of the log for watchers that begin in the past or were left behind.",
+		}),
 	}
 	gauge := func(name, help string, f func(Stats) int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(f(db.Stats())) })
 	}
+	plain := func(name, help string, f func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
+	}
+	file := func(name, help string, f func(bbolt.Stats) int) prometheus.Collector {
+		return plain(name, help, func() float64 { return float64(f(db.fileStats())) })
+	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.batch, m.commit, m.damaged, m.failed,
+		m.batch, m.commit, m.damaged, m.failed, m.replays,
 		gauge("store_events", "Events that exist.", func(s Stats) int64 { return s.Events }),
 		gauge("store_live_bytes", "Bytes of the events that exist.", func(s Stats) int64 { return s.LiveBytes }),
 		gauge("store_history_bytes", "Bytes that only older states need.", func(s Stats) int64 { return s.HistoryBytes }),
@@ -44,6 +55,17 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 		gauge("store_segments", "Files of the log.", func(s Stats) int64 { return int64(s.Segments) }),
 		gauge("store_revision", "Revision of the newest write.", func(s Stats) int64 { return int64(s.Revision) }),
 		gauge("store_oldest_revision", "The oldest revision whose state can be read.", func(s Stats) int64 { return int64(s.Oldest) }),
+		file("store_free_pages", "Pages of the files that can be used again.", func(s bbolt.Stats) int { return s.FreePageN }),
+		file("store_pending_pages", "Pages that open reads keep from being used again.", func(s bbolt.Stats) int { return s.PendingPageN }),
+		file("store_open_reads", "Read transactions that are open.", func(s bbolt.Stats) int { return s.OpenTxN }),
+		plain("store_oldest_read_seconds", "Age of the oldest open read transaction.", func() float64 { return db.reads.oldest().Seconds() }),
+		plain("store_retention_lag_seconds", "Time since old events were last cleared away.", func() float64 { return db.retentionLag().Seconds() }),
+		plain("store_watch_lag_revisions", "Revisions that the slowest watcher is behind.", func() float64 { return float64(db.watchers.lag(db.Revision())) }),
+		plain("store_failed", "1 if nothing can be written until a restart.", func() float64 { return boolean(db.committer.failed() != nil) }),
+		plain("store_full", "1 if there is no room for new events.", func() float64 { return boolean(db.full() != nil) }),
+		plain("store_disk_free_bytes", "Bytes that the disk has left.", func() float64 { free, _ := freeBytes(db.o.Dir); return float64(free) }),
+		plain("store_max_bytes", "Bytes that the files may take.", func() float64 { return float64(db.o.MaxBytes) }),
+		plain("store_queued_writes", "Writes that wait for their commit.", func() float64 { return float64(len(db.committer.queue)) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "store_queued_bytes", Help: "Bytes of writes that wait for their commit."},
 			func() float64 { return float64(db.committer.queued.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "store_oldest_record_timestamp_seconds", Help: "When the oldest record of the log was written."},
@@ -59,6 +81,13 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 		errs = append(errs, r.Register(c))
 	}
 	return m, errors.Join(errs...)
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (m *metrics) committed(writes int, since time.Time) {

@@ -26,6 +26,8 @@ type logReader struct {
 
 // readLog runs f with a logReader and closes it behind.
 func (db *DB) readLog(f func(*logReader) error) error {
+	open := db.reads.begin()
+	defer open.Add(-1)
 	for {
 		err := guard(func() error {
 			r := &logReader{db: db}

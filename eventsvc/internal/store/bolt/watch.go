@@ -3,6 +3,7 @@ package bolt
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -24,7 +25,10 @@ func (db *DB) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, error
 	} else if oldest := db.horizon.Load(); q.After < oldest {
 		return nil, &store.ExpiredError{Revision: q.After, Oldest: oldest}
 	}
-	return &watcher{db: db, query: q, position: q.After, told: q.After}, nil
+	w := &watcher{db: db, query: q, position: q.After, told: q.After}
+	w.taken.Store(q.After)
+	db.watchers.add(w)
+	return w, nil
 }
 
 type watcher struct {
@@ -33,17 +37,20 @@ type watcher struct {
 	position uint64 // every change up to here was looked at
 	told     uint64 // revision of the last batch returned
 	changes  []*change
+	taken    atomic.Uint64 // every change up to here was taken by whoever watches; any goroutine reads it
 }
 
-func (w *watcher) Close() {}
+func (w *watcher) Close() { w.db.watchers.remove(w) }
 
 // Next implements [store.Watcher].
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	for {
+		w.taken.Store(w.position)
 		var wake <-chan struct{}
 		var held bool
 		w.changes, wake, held = w.db.hub.after(w.changes[:0], w.position, watchBatch)
 		if !held {
+			w.db.metrics.replays.Inc()
 			if err := w.replay(); err != nil {
 				return store.Batch{}, err
 			}
