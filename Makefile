@@ -5,7 +5,7 @@ GO       ?= go
 SERVICES := $(patsubst %/go.mod,%,$(wildcard tokensvc/go.mod eventsvc/go.mod))
 MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod eventsvc/go.mod eventsvc/conformance/go.mod deploy/*/go.mod))
 CODE     := $(filter-out deploy/tools,$(MODULES))
-UNIT     := $(filter-out deploy/e2e deploy/observability eventsvc/conformance,$(CODE))
+UNIT     := $(filter-out deploy/e2e deploy/observability deploy/security eventsvc/conformance,$(CODE))
 LINTER   := bin/golangci-lint
 BUILD    := $(GO) build -trimpath -ldflags "-s -w"
 
@@ -30,7 +30,7 @@ build: ## static binaries: bin/tokensvc and bin/eventsvc
 
 test: ## all tests that need nothing but this machine
 	$(call each,$(UNIT),$(GO) test ./...)
-	$(call each,$(filter-out $(UNIT),$(CODE)),$(GO) test -count=1 ./...) # these drive binaries that the cache knows nothing of
+	$(call each,$(filter-out $(UNIT),$(CODE)),$(GO) test -count=1 ./...) # these look at binaries and files that the cache knows nothing of
 
 race: ## the unit tests under the race detector (needs a C compiler)
 	$(call each,$(UNIT),$(GO) test -race ./...)

@@ -3,11 +3,17 @@ module tidings.example/deploy/e2e
 go 1.26.0
 
 require (
+	// readable differences
 	github.com/google/go-cmp v0.7.0
+	// the Event types and those of the manifests
 	k8s.io/api v0.37.2
+	// options and errors as clients have them
 	k8s.io/apimachinery v0.37.2
+	// the stock Go client
 	k8s.io/client-go v0.37.2
+	// the frame of kubectl's command
 	k8s.io/component-base v0.37.2
+	// a kubectl of the newest version
 	k8s.io/kubectl v0.37.2
 )
 

@@ -3,9 +3,13 @@ module tidings.example/deploy/examples
 go 1.26.0
 
 require (
+	// tokens of the client-credentials grant
 	golang.org/x/oauth2 v0.37.0
+	// the Event types
 	k8s.io/api v0.37.2
+	// times and names of objects
 	k8s.io/apimachinery v0.37.2
+	// the stock Go client and its event recorder
 	k8s.io/client-go v0.37.2
 )
 

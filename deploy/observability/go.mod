@@ -3,7 +3,9 @@ module tidings.example/deploy/observability
 go 1.26.0
 
 require (
+	// names and labels as rules have them
 	github.com/prometheus/common v0.71.0
+	// evaluates the alert rules in tests
 	github.com/prometheus/prometheus v0.315.0
 )
 

@@ -3,9 +3,13 @@ module tidings.example/eventsvc/conformance
 go 1.26.0
 
 require (
+	// readable differences
 	github.com/google/go-cmp v0.7.0
+	// the Event types
 	k8s.io/api v0.37.2
+	// options, errors and selectors as clients have them
 	k8s.io/apimachinery v0.37.2
+	// the stock Go client, its informers and its event recorders
 	k8s.io/client-go v0.37.2
 )
 

@@ -1,0 +1,177 @@
+package security
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the list of dependencies anew")
+
+// document is where the dependencies are listed.
+const document = "deploy/docs/dependencies.md"
+
+// modules are those of the repository. The first three make the services, the
+// others test and show them.
+var modules = []string{
+	"shared", "tokensvc", "eventsvc", "eventsvc/conformance",
+	"deploy/bench", "deploy/e2e", "deploy/examples", "deploy/local", "deploy/observability", "deploy/security",
+}
+
+func output(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	c := exec.Command(name, args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GOWORK=off")
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%s %s in %s: %v\n%s", name, strings.Join(args, " "), dir, err, stderr.Bytes())
+	}
+	return string(out)
+}
+
+// dependency is a module that others of ours require.
+type dependency struct {
+	path, version, licence string
+	uses                   []string // "module: reason"
+}
+
+// TestDependencies: every direct dependency has a reason in its go.mod, and a
+// licence that lets everybody use it; the list in the documentation is true.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	direct := map[string]*dependency{}
+	for _, module := range modules {
+		for _, d := range required(t, module) {
+			key := d.path + "@" + d.version
+			if direct[key] == nil {
+				d.licence = licence(t, d.path, output(t, filepath.Join(root, module), "go", "list", "-m", "-f", "{{.Dir}}", d.path))
+				direct[key] = d
+				continue
+			}
+			direct[key].uses = append(direct[key].uses, d.uses...)
+		}
+	}
+	var text strings.Builder
+	text.WriteString("# Dependencies\n\nWritten by `go test ./... -update` in `deploy/security`, which also checks it. " +
+		"Each reason stands in the `go.mod` that it is about.\n\n## Direct\n\n| module | version | licence | for |\n|---|---|---|---|\n")
+	for _, key := range slices.Sorted(maps.Keys(direct)) {
+		d := direct[key]
+		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", d.path, d.version, d.licence, strings.Join(d.uses, "<br>"))
+	}
+	text.WriteString("\n## Linked into the services through others\n\n| module | version | licence | in |\n|---|---|---|---|\n")
+	text.WriteString(linked(t, direct))
+	if *update {
+		if err := os.WriteFile(filepath.Join(root, document), []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if read(t, document) != text.String() {
+		t.Errorf("%s is not what the go.mod files say: run go test ./... -update in deploy/security", document)
+	}
+}
+
+// required are the direct dependencies of a module with their reasons, which
+// are the comments above them.
+func required(t *testing.T, module string) (list []*dependency) {
+	t.Helper()
+	reason := ""
+	for line := range strings.Lines(read(t, module+"/go.mod")) {
+		words := strings.Fields(line)
+		switch {
+		case strings.HasPrefix(line, "\t//"):
+			reason = strings.TrimSpace(strings.TrimPrefix(line, "\t//"))
+		case !strings.HasPrefix(line, "\t") || len(words) != 2 || strings.HasPrefix(words[0], "tidings.example/"):
+			reason = ""
+		default:
+			if reason == "" {
+				t.Errorf("%s/go.mod does not say why %s is there", module, words[0])
+			}
+			list = append(list, &dependency{path: words[0], version: words[1], uses: []string{module + ": " + reason}})
+			reason = ""
+		}
+	}
+	return list
+}
+
+// linked are the modules that come into the binaries without being direct
+// dependencies.
+func linked(t *testing.T, direct map[string]*dependency) string {
+	t.Helper()
+	lines := map[string][]string{}
+	for _, service := range []string{"tokensvc", "eventsvc"} {
+		const format = "{{with .Module}}{{.Path}} {{.Version}} {{.Dir}}{{end}}"
+		for line := range strings.Lines(output(t, filepath.Join(root, service), "go", "list", "-deps", "-f", format, ".")) {
+			words := strings.Fields(line)
+			if len(words) != 3 || strings.HasPrefix(words[0], "tidings.example/") || direct[words[0]+"@"+words[1]] != nil {
+				continue
+			}
+			key := strings.Join(words, " ")
+			if !slices.Contains(lines[key], service) {
+				lines[key] = append(lines[key], service)
+			}
+		}
+	}
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(lines)) {
+		words := strings.Fields(key)
+		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", words[0], words[1], licence(t, words[0], words[2]), strings.Join(lines[key], ", "))
+	}
+	return text.String()
+}
+
+// licences are told by words that only they have. All of them allow use,
+// change and redistribution without conditions on our own code.
+var licences = []struct {
+	name string
+	text *regexp.Regexp
+}{
+	{"Apache-2.0", regexp.MustCompile(`(?i)Apache License Version 2\.0`)},
+	{"MIT", regexp.MustCompile(`(?i)Permission is hereby granted, free of charge, to any person obtaining a copy`)},
+	{"BSD-3-Clause", regexp.MustCompile(`(?is)Redistribution and use in source and binary forms.*(neither the names?|the names?) of`)},
+	{"BSD-2-Clause", regexp.MustCompile(`(?i)Redistribution and use in source and binary forms`)},
+	{"ISC", regexp.MustCompile(`(?i)Permission to use, copy, modify, and(/or)? distribute this software`)},
+	{"Unlicense", regexp.MustCompile(`(?i)free and unencumbered software released into the public domain`)},
+}
+
+// licence reads a module's licence from its files.
+func licence(t *testing.T, module, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(dir), "*"))
+	if err != nil || strings.TrimSpace(dir) == "" {
+		t.Fatalf("%s is not in the module cache (%v): run go mod download", module, err)
+	}
+	var names []string
+	for _, file := range files {
+		base := strings.ToUpper(filepath.Base(file))
+		if !strings.HasPrefix(base, "LICENSE") && !strings.HasPrefix(base, "LICENCE") && !strings.HasPrefix(base, "COPYING") {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // a directory
+		}
+		text := strings.Join(strings.Fields(string(data)), " ")
+		for _, l := range licences {
+			if l.text.MatchString(text) && !slices.Contains(names, l.name) {
+				names = append(names, l.name)
+				break
+			}
+		}
+	}
+	if len(names) == 0 {
+		t.Errorf("%s: no licence that is known to be free of conditions", module)
+	}
+	return strings.Join(names, ", ")
+}

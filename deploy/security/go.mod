@@ -1,0 +1,3 @@
+module tidings.example/deploy/security
+
+go 1.26.0
