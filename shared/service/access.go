@@ -2,9 +2,11 @@ package service
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -73,14 +75,17 @@ func Access(log *slog.Logger, reg *prometheus.Registry, next http.Handler) http.
 	m := newRequestMetrics(reg)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		req := &request{id: requestID(r.Header)}
+		both := &struct { // one allocation
+			req request
+			rec recorder
+		}{request{id: requestID(r.Header)}, recorder{ResponseWriter: w, start: start}}
+		req, rec := &both.req, &both.rec
 		if parent := r.Header.Get(traceParentHeader); parent != "" {
 			if req.trace = traceID(parent); req.trace != "" {
 				req.parent = parent
 			}
 		}
-		w.Header().Set(requestIDHeader, req.id)
-		rec := &recorder{ResponseWriter: w, start: start}
+		w.Header()[requestIDHeader] = []string{req.id}
 		m.inFlight.Inc()
 		panicked := serve(next, rec, r.WithContext(context.WithValue(r.Context(), requestKey{}, req)))
 		m.inFlight.Dec()
@@ -113,12 +118,15 @@ func serve(next http.Handler, w http.ResponseWriter, r *http.Request) (panicked 
 	return nil
 }
 
+// logRequest writes the access line. It makes the record itself: the logger would look up who calls it, which nobody
+// is shown.
 func logRequest(log *slog.Logger, r *http.Request, req *request, rec *recorder, took time.Duration) {
-	if !log.Enabled(r.Context(), slog.LevelInfo) {
+	ctx := r.Context()
+	if !log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 13+len(req.attrs))
-	attrs = append(attrs,
+	line := slog.NewRecord(rec.start.Add(took), slog.LevelInfo, "request", 0)
+	line.AddAttrs(
 		slog.String("request_id", req.id),
 		slog.String("method", truncate(r.Method)),
 		slog.String("path", truncate(r.URL.Path)),
@@ -129,15 +137,16 @@ func logRequest(log *slog.Logger, r *http.Request, req *request, rec *recorder, 
 		slog.String("agent", truncate(r.UserAgent())),
 	)
 	if req.verb != "" {
-		attrs = append(attrs, slog.String("verb", req.verb))
+		line.AddAttrs(slog.String("verb", req.verb))
 	}
 	if req.trace != "" {
-		attrs = append(attrs, slog.String("trace_id", req.trace))
+		line.AddAttrs(slog.String("trace_id", req.trace))
 	}
 	if rec.aborted {
-		attrs = append(attrs, slog.Bool("aborted", true))
+		line.AddAttrs(slog.Bool("aborted", true))
 	}
-	log.LogAttrs(r.Context(), slog.LevelInfo, "request", append(attrs, req.attrs...)...)
+	line.AddAttrs(req.attrs...)
+	_ = log.Handler().Handle(ctx, line) // as a logger does: there is nowhere to report that the log cannot be written
 }
 
 func truncate(s string) string {
@@ -147,13 +156,18 @@ func truncate(s string) string {
 	return s
 }
 
-// requestID takes the caller's id when it is short and of harmless characters, and makes one otherwise.
+// requestID takes the caller's id when it is short and of harmless characters, and makes one otherwise: a random UUID,
+// which is to be unique and need not be hard to guess.
 func requestID(header http.Header) string {
 	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	if id := header.Get(requestIDHeader); id != "" && len(id) <= maxRequestID && consistsOf(id, harmless) {
 		return id
 	}
-	return uuid.NewString()
+	var id uuid.UUID
+	binary.LittleEndian.PutUint64(id[:8], rand.Uint64())
+	binary.LittleEndian.PutUint64(id[8:], rand.Uint64())
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, RFC 9562 section 5.4
+	return id.String()
 }
 
 // traceID is the trace id in a well-formed traceparent of version 00, 00-<32 hex>-<16 hex>-<2 hex>, or "".

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -179,5 +180,37 @@ func TestAccessMetrics(t *testing.T) {
 	want := map[string]float64{"GET 200 other": 1, "GET 404 curl": 1, "other 200 other": 1, "GET 499 other": 1, "watch 200 client-go": 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("http_requests_total (-want +got):\n%s", diff)
+	}
+}
+
+// discard is a response writer that costs nothing.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d discard) WriteHeader(int)             {}
+
+// BenchmarkAccess is what every request pays beside its handler, the access line included.
+func BenchmarkAccess(b *testing.B) {
+	out, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	log, err := service.Logger(out, "json", "info")
+	if err != nil {
+		b.Fatal(err)
+	}
+	body := []byte("answer")
+	handler := service.Access(log, prometheus.NewRegistry(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		_, _ = w.Write(body)
+	}))
+	req := httptest.NewRequest("GET", "/apis/events.k8s.io/v1/namespaces/default/events/web-1.17f", nil)
+	req.Header.Set("User-Agent", "kubectl/v1.36.0 (linux/amd64) kubernetes/abcdef0")
+	w := discard{http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		handler.ServeHTTP(w, req)
 	}
 }

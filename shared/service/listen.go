@@ -10,9 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // listener is an endpoint that is open.
@@ -119,57 +116,3 @@ func (h connectionLog) Handle(ctx context.Context, r slog.Record) error {
 	}
 	return h.Handler.Handle(ctx, r)
 }
-
-// streaming bounds each single write, because a deadline for the whole answer would end watches.
-func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		timed := &timedWriter{w, http.NewResponseController(w), limit, cut}
-		next.ServeHTTP(timed, r)
-		// What net/http still has buffered is written after this.
-		_ = timed.rc.SetWriteDeadline(time.Now().Add(limit))
-	})
-}
-
-// timedWriter gives every write and flush a deadline, and takes it away again: HTTP/2 resets a stream whose deadline
-// passes even while nothing is being written.
-type timedWriter struct {
-	http.ResponseWriter
-	rc    *http.ResponseController
-	limit time.Duration
-	cut   prometheus.Counter
-}
-
-// Write writes within the deadline.
-func (w *timedWriter) Write(p []byte) (int, error) {
-	deadline := w.begin()
-	n, err := w.ResponseWriter.Write(p)
-	w.end(deadline, err)
-	return n, err
-}
-
-// Flush flushes within the deadline.
-func (w *timedWriter) Flush() { _ = w.FlushError() }
-
-// FlushError flushes within the deadline and says whether that worked.
-func (w *timedWriter) FlushError() error {
-	deadline := w.begin()
-	err := w.rc.Flush()
-	w.end(deadline, err)
-	return err
-}
-
-func (w *timedWriter) begin() time.Time {
-	deadline := time.Now().Add(w.limit)
-	_ = w.rc.SetWriteDeadline(deadline)
-	return deadline
-}
-
-func (w *timedWriter) end(deadline time.Time, err error) {
-	if err != nil && !time.Now().Before(deadline) {
-		w.cut.Inc()
-	}
-	_ = w.rc.SetWriteDeadline(time.Time{})
-}
-
-// Unwrap lets [http.ResponseController] reach the connection.
-func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -202,6 +202,55 @@ func TestContradictoryConnectionLimits(t *testing.T) {
 	}
 }
 
+// TestSlowReadersOfStreams: a client that reads its connection but not one stream on it loses that stream, also when
+// the stream was idle before.
+func TestSlowReadersOfStreams(t *testing.T) {
+	t.Parallel()
+	limits := ConnectionLimits{WriteTimeout: 10 * time.Second}
+	limits.complete()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		failed, registry := make(chan time.Duration, 1), prometheus.NewRegistry()
+		e := Endpoint{Streaming: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(limits.WriteTimeout * 5 / 2)
+			for {
+				start := time.Now()
+				if _, err := io.WriteString(w, strings.Repeat("x", 64<<10)); err != nil {
+					failed <- time.Since(start)
+					return
+				}
+			}
+		})}
+		var err error
+		if e.TLS, _, err = SelfSigned(dir, []string{"a"}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := httpClient(t, limitedClient(t, e, Config{Limits: limits, Registry: registry})).Get("https://a/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if took := <-failed; took != limits.WriteTimeout { // nobody reads the body
+			t.Errorf("the write failed after %s, want %s", took, limits.WriteTimeout)
+		}
+		if n := cutIn(registry, "answer"); n != 1 {
+			t.Errorf("%v cuts in answers are counted", n)
+		}
+	})
+}
+
+// httpClient is a client that uses one connection.
+func httpClient(t *testing.T, conn net.Conn) *http.Client {
+	transport := &http.Transport{
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the certificate is tested elsewhere
+		ForceAttemptHTTP2: true,
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
 // watch sends three events with an hour between them, and an end that is not flushed for another hour.
 func watch(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
@@ -236,17 +285,11 @@ func TestWatchesLast(t *testing.T) {
 						}
 					}
 					conn := client(t, e)
-					transport := &http.Transport{
-						DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
-						TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the certificate is tested elsewhere
-						ForceAttemptHTTP2: true,
-					}
-					defer transport.CloseIdleConnections()
 					scheme, proto := "http", "HTTP/1.1"
 					if encrypted {
 						scheme, proto = "https", "HTTP/2.0"
 					}
-					resp, err := (&http.Client{Transport: transport}).Post(scheme+"://a/", "text/plain", strings.NewReader(body))
+					resp, err := httpClient(t, conn).Post(scheme+"://a/", "text/plain", strings.NewReader(body))
 					if err != nil {
 						t.Fatal(err)
 					}

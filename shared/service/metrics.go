@@ -2,10 +2,12 @@ package service
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -37,11 +39,25 @@ type requestMetrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	inFlight prometheus.Gauge
+	kinds    atomic.Pointer[map[requestKind]kindMetrics]
+}
+
+// requestKind is what requests are told apart by.
+type requestKind struct {
+	verb, client string
+	code         int
+}
+
+// kindMetrics are those of a kind. Finding them by their labels costs more than counting, so that is done once: kinds
+// are few.
+type kindMetrics struct {
+	requests prometheus.Counter
+	seconds  prometheus.Observer
 }
 
 // newRequestMetrics registers the metrics, or finds those of another listener of the same process.
-func newRequestMetrics(reg prometheus.Registerer) requestMetrics {
-	return requestMetrics{
+func newRequestMetrics(reg prometheus.Registerer) *requestMetrics {
+	m := &requestMetrics{
 		requests: Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "http_requests_total", Help: "Requests answered, by verb, status code (499: the client left first) and class of client.",
 		}, []string{"verb", "code", "client"})),
@@ -54,6 +70,8 @@ func newRequestMetrics(reg prometheus.Registerer) requestMetrics {
 			Name: "http_requests_in_flight", Help: "Requests being served, watches included.",
 		})),
 	}
+	m.kinds.Store(&map[requestKind]kindMetrics{})
+	return m
 }
 
 // Register registers a collector and returns it. Where the registry has an equal one already, because two listeners or two
@@ -77,7 +95,7 @@ func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 }
 
 // observe counts a request under its verb or, where the handler has named none, under its method.
-func (m requestMetrics) observe(r *http.Request, verb string, rec *recorder) {
+func (m *requestMetrics) observe(r *http.Request, verb string, rec *recorder) {
 	if verb == "" {
 		switch verb = r.Method; verb { // anything may come as a method; a metric's labels stay few
 		case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -85,6 +103,24 @@ func (m requestMetrics) observe(r *http.Request, verb string, rec *recorder) {
 			verb = "other"
 		}
 	}
-	m.requests.WithLabelValues(verb, strconv.Itoa(rec.code), clientClass(r.UserAgent())).Inc()
-	m.seconds.WithLabelValues(verb).Observe(rec.firstBytes.Seconds())
+	of := m.of(requestKind{verb: verb, client: clientClass(r.UserAgent()), code: rec.code})
+	of.requests.Inc()
+	of.seconds.Observe(rec.firstBytes.Seconds())
+}
+
+func (m *requestMetrics) of(kind requestKind) kindMetrics {
+	for {
+		known := m.kinds.Load()
+		if of, ok := (*known)[kind]; ok {
+			return of
+		}
+		of := kindMetrics{
+			m.requests.WithLabelValues(kind.verb, strconv.Itoa(kind.code), kind.client), m.seconds.WithLabelValues(kind.verb),
+		}
+		more := maps.Clone(*known)
+		more[kind] = of
+		if m.kinds.CompareAndSwap(known, &more) {
+			return of
+		}
+	}
 }

@@ -73,6 +73,7 @@ type Server struct {
 	store     store.Store
 	log       *slog.Logger
 	buffers   buffers
+	frames    buffers // of streams, which stay small
 	watches   watches
 	turns     turns
 	rates     createRates

@@ -161,13 +161,17 @@ func (s *stream) mark() error {
 	return s.bookmark(false)
 }
 
+// streamPiece is what a stream gathers before it writes: more would hardly save
+// anything, and every watcher whose client is slow holds that much.
+const streamPiece = 32 << 10
+
 // append keeps what a frame was appended to, and writes when that is much.
 func (s *stream) append(b []byte, err error) error {
 	if err != nil {
 		return err
 	}
 	s.out.buf = b
-	if len(b) < gzipFrom {
+	if len(b) < streamPiece {
 		return nil
 	}
 	return s.flush()
@@ -218,7 +222,7 @@ type flusher struct {
 
 func (s *Server) newFlusher(c echo.Context, contentType string) *flusher {
 	c.Response().Header()["Content-Type"] = []string{contentType}
-	return &flusher{res: c.Response(), rc: http.NewResponseController(c.Response().Writer), buffers: &s.buffers}
+	return &flusher{res: c.Response(), rc: http.NewResponseController(c.Response().Writer), buffers: &s.frames}
 }
 
 // buffer is what frames are appended to.

@@ -106,7 +106,7 @@ func (db *DB) commit(batch []*write) {
 		err = db.store(batch)
 	}
 	db.metrics.committed(len(batch), start)
-	var wake chan struct{}
+	published := false
 	if err != nil {
 		err = db.commitFailed(err, before)
 		for _, w := range batch {
@@ -114,8 +114,8 @@ func (db *DB) commit(batch []*write) {
 				w.version, w.err = nil, err
 			}
 		}
-	} else if len(c.changes) > 0 {
-		wake = db.hub.publish(c.changes)
+	} else if published = len(c.changes) > 0; published {
+		db.hub.publish(c.changes)
 	}
 	for i, w := range batch {
 		c.queued.Add(-w.size())
@@ -124,8 +124,8 @@ func (db *DB) commit(batch []*write) {
 	}
 	c.changes = nil // the hub has it now
 	clear(c.newest)
-	if wake != nil {
-		close(wake)
+	if published {
+		db.hub.announce(db.watchers.count())
 	}
 }
 

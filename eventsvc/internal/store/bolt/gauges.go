@@ -61,6 +61,12 @@ func (o *openWatchers) remove(w *watcher) {
 	delete(o.all, w)
 }
 
+func (o *openWatchers) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.all)
+}
+
 // lag is how many revisions the slowest watcher is behind.
 func (o *openWatchers) lag(published uint64) (lag uint64) {
 	o.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -59,9 +60,23 @@ type hub struct {
 	bytes    int
 	maxBytes int
 	floor    uint64        // the ring holds every change with a greater revision
-	wake     chan struct{} // closed and replaced when something is published
+	wake     chan struct{} // replaced when something is published, closed when that is announced
 	closed   bool
+
+	unheard   []chan struct{} // of what is published and not yet announced
+	announced time.Time       // when that was done last
+	timer     *time.Timer     // announces; nil: none is under way
 }
+
+// Every announcement wakes all watchers, and each of them costs about
+// roundShare when it writes. Announcements are so far apart that a round ends
+// before the next begins: then many watchers get several changes in one write,
+// where they would else fall behind writing each on its own. Few watchers never
+// wait, and nobody waits longer than maxRound.
+const (
+	roundShare = 10 * time.Microsecond
+	maxRound   = 25 * time.Millisecond
+)
 
 func newHub(revision uint64, entries, maxBytes int) *hub {
 	h := &hub{ring: make([]*change, entries), maxBytes: maxBytes, floor: revision, wake: make(chan struct{})}
@@ -72,8 +87,8 @@ func newHub(revision uint64, entries, maxBytes int) *hub {
 func (h *hub) at(n uint64) **change { return &h.ring[n%uint64(len(h.ring))] }
 
 // publish makes the changes of one commit visible, oldest first. The caller
-// closes the channel to wake the watchers, when it has better things done.
-func (h *hub) publish(changes []change) chan struct{} {
+// announces them when it has better things done.
+func (h *hub) publish(changes []change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range changes {
@@ -88,9 +103,38 @@ func (h *hub) publish(changes []change) chan struct{} {
 		}
 	}
 	h.published.Store(changes[len(changes)-1].revision)
-	wake := h.wake
+	h.unheard = append(h.unheard, h.wake)
 	h.wake = make(chan struct{})
-	return wake
+}
+
+// announce wakes those of so many watchers who have not seen what is published,
+// now or when it is time for that.
+func (h *hub) announce(watchers int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.timer != nil {
+		return
+	}
+	round := min(time.Duration(watchers)*roundShare, maxRound)
+	if left := round - time.Since(h.announced); left > 0 {
+		h.timer = time.AfterFunc(left, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.timer = nil
+			h.wakeAll()
+		})
+		return
+	}
+	h.wakeAll()
+}
+
+func (h *hub) wakeAll() {
+	for i, wake := range h.unheard {
+		close(wake)
+		h.unheard[i] = nil
+	}
+	h.unheard = h.unheard[:0]
+	h.announced = time.Now()
 }
 
 func (h *hub) dropOldest() {
@@ -123,6 +167,7 @@ func (h *hub) close() {
 	defer h.mu.Unlock()
 	if !h.closed {
 		h.closed = true
+		h.wakeAll()
 		close(h.wake)
 	}
 }

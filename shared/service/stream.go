@@ -1,0 +1,149 @@
+package service
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// streaming bounds each single write, because a deadline for the whole answer would end watches.
+func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), limit: limit, cut: cut}
+		if r.ProtoMajor >= 2 {
+			t.guard = &guard{rc: t.rc, limit: limit}
+			defer t.guard.close()
+		}
+		next.ServeHTTP(t, r)
+		t.last()
+	})
+}
+
+// timedWriter bounds every write and flush.
+type timedWriter struct {
+	http.ResponseWriter
+	rc    *http.ResponseController
+	limit time.Duration
+	cut   prometheus.Counter
+
+	began time.Time // the last write
+	armed time.Time // when the deadline of the connection was last set
+	guard *guard    // HTTP/2
+}
+
+// slack is by how much of its limit a write may be bounded earlier: setting the deadline of a connection is a good part of
+// what a small write costs, so that one serves the writes of a while.
+const slack = 32
+
+// begin bounds what is written from now on.
+func (w *timedWriter) begin() {
+	w.began = time.Now()
+	switch {
+	case w.guard != nil:
+		w.guard.begin(w.began)
+	case w.began.Sub(w.armed) >= w.limit/slack: // a deadline that passes while nothing is written does no harm in HTTP/1
+		w.armed = w.began
+		_ = w.rc.SetWriteDeadline(w.began.Add(w.limit))
+	}
+}
+
+func (w *timedWriter) end(err error) {
+	if w.guard != nil {
+		w.guard.end()
+	}
+	if err != nil && time.Since(w.began) >= w.limit-w.limit/slack {
+		w.cut.Inc()
+	}
+}
+
+// last bounds what net/http still has buffered and writes after the handler.
+func (w *timedWriter) last() {
+	if w.guard == nil {
+		w.begin()
+		return
+	}
+	_ = w.rc.SetWriteDeadline(time.Now().Add(w.limit))
+}
+
+// Write writes within the limit.
+func (w *timedWriter) Write(p []byte) (int, error) {
+	w.begin()
+	n, err := w.ResponseWriter.Write(p)
+	w.end(err)
+	return n, err
+}
+
+// Flush flushes within the limit.
+func (w *timedWriter) Flush() { _ = w.FlushError() }
+
+// FlushError flushes within the limit and says whether that worked.
+func (w *timedWriter) FlushError() error {
+	w.begin()
+	err := w.rc.Flush()
+	w.end(err)
+	return err
+}
+
+// Unwrap lets [http.ResponseController] reach the connection.
+func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// guard ends an HTTP/2 stream whose write takes too long. A deadline of the stream would have to be set and taken away
+// around every write, because HTTP/2 resets a stream whose deadline passes even while nothing is being written, and each
+// of that wakes the goroutine of the connection. The guard's timer looks only every now and then.
+type guard struct {
+	rc    *http.ResponseController
+	limit time.Duration
+
+	mu     sync.Mutex
+	since  time.Time // when the write under way began; zero: there is none
+	timer  *time.Timer
+	looks  bool // the timer runs
+	closed bool
+}
+
+func (g *guard) begin(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.since = now
+	switch {
+	case g.timer == nil:
+		g.timer = time.AfterFunc(g.limit, g.look)
+	case !g.looks:
+		g.timer.Reset(g.limit)
+	}
+	g.looks = true
+}
+
+func (g *guard) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.since = time.Time{}
+}
+
+// look resets the stream if its write has taken the whole timeout.
+func (g *guard) look() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.looks = false
+	if g.closed || g.since.IsZero() {
+		return
+	}
+	if left := g.limit - time.Since(g.since); left > 0 {
+		g.timer.Reset(left)
+		g.looks = true
+		return
+	}
+	_ = g.rc.SetWriteDeadline(time.Unix(1, 0)) // one that has passed ends the write
+}
+
+// close ends the looking, for the stream is not the handler's any more.
+func (g *guard) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+}
