@@ -122,6 +122,9 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	if err != nil {
 		return err
 	}
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "eventsvc_max_watches", Help: "Watches that may be open, as --max-watches says.",
+	}, func() float64 { return float64(s.MaxWatches) }))
 	handler := service.Access(log, registry, server)
 	return service.Run(ctx, service.Config{
 		Name: "eventsvc", Log: log, Registry: registry, Health: health, Limits: s.ConnectionLimits,

@@ -1,0 +1,313 @@
+package observability_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// faults make a real service fail, each in the way that one alert is about. A fault returns what the service shows
+// before it and after a scrape interval of it.
+var faults = map[string]func(t *testing.T) (before, after scrape){
+	"ServiceDown": func(t *testing.T) (before, after scrape) {
+		_, events, _ := startBoth(t)
+		before = events.scraped(t)
+		if err := events.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = events.cmd.Wait()
+		return before, events.scraped(t)
+	},
+	"ServerErrors":             withoutIssuer,
+	"SlowAnswers":              withHangingDatabase,
+	"RegistrationsUnreachable": withHangingDatabase,
+	"FilesRunOut": func(t *testing.T) (before, after scrape) {
+		s := startTokens(t, "ulimit -n 64;")
+		before = s.scraped(t)
+		for range 45 {
+			c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+		}
+		return before, s.scrapedOnce(t, "the connections are accepted", func(now scrape) bool {
+			return now.sum("process_open_fds") > before.sum("process_open_fds")+40
+		})
+	},
+	"KeySetStale": func(t *testing.T) (before, after scrape) {
+		tokens, events, _ := startBoth(t)
+		before = events.scraped(t)
+		if err := tokens.cmd.Process.Kill(); err != nil { // and it does not come back
+			t.Fatal(err)
+		}
+		return before, events.scraped(t)
+	},
+	"TokensRefused": func(t *testing.T) (before, after scrape) {
+		_, events, token := startBoth(t)
+		before = events.scraped(t)
+		for range 10 {
+			events.send(t, "GET", eventsPath, token[:len(token)-8]+"AAAAAAAA", "", http.StatusUnauthorized)
+		}
+		return before, events.scraped(t)
+	},
+	"PolicyFileBad": func(t *testing.T) (before, after scrape) {
+		policy := filepath.Join(t.TempDir(), "policy.yaml")
+		write(t, policy, "bindings: []\n")
+		_, events, _ := startBoth(t, "POLICY_FILE="+policy)
+		before = events.scraped(t)
+		write(t, policy, "bindings: nonsense\n")
+		return before, events.scrapedOnce(t, "the policy is read again", func(now scrape) bool { return now.sum("eventsvc_policy_file_good") == 0 })
+	},
+	"WatchesNearLimit": func(t *testing.T) (before, after scrape) {
+		_, events, token := startBoth(t, "MAX_WATCHES=4")
+		before = events.scraped(t)
+		for range 4 {
+			events.watch(t, token)
+		}
+		return before, events.scraped(t)
+	},
+	"RequestsRefused": func(t *testing.T) (before, after scrape) {
+		_, events, token := startBoth(t, "MAX_CLIENT_WATCHES=1")
+		events.watch(t, token)
+		events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
+		before = events.scraped(t)
+		for range 5 {
+			events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
+		}
+		return before, events.scraped(t)
+	},
+	"SecretsGuessed": func(t *testing.T) (before, after scrape) {
+		s := startTokens(t, "")
+		guess := func(i int) {
+			form := fmt.Sprintf("grant_type=client_credentials&client_id=guess-%d&client_secret=x", i)
+			s.send(t, "POST", "/oauth2/token", "", form, http.StatusUnauthorized)
+		}
+		guess(0)
+		before = s.scraped(t)
+		for i := range 20 {
+			guess(i)
+		}
+		return before, s.scraped(t)
+	},
+	"WatchersBehind": func(t *testing.T) (before, after scrape) {
+		_, events, token := startBoth(t)
+		before = events.scraped(t)
+		events.watchWithoutReading(t, token)
+		events.createMany(t, token, 9000)
+		return before, events.scraped(t)
+	},
+	"StoreFull":      func(t *testing.T) (before, after scrape) { return onSmallDisk(t, "50m") },
+	"DiskNearlyFull": func(t *testing.T) (before, after scrape) { return onSmallDisk(t, "200m") },
+	"StoreFailed": func(t *testing.T) (before, after scrape) {
+		_, events, token := startBoth(t)
+		events.create(t, token, "first", http.StatusCreated)
+		before = events.scraped(t)
+		events.failSyncs(t)
+		events.create(t, token, "second", http.StatusInternalServerError)
+		return before, events.scraped(t)
+	},
+	"SlowCommits": func(t *testing.T) (before, after scrape) {
+		_, events, token := startBoth(t)
+		events.create(t, token, "first", http.StatusCreated)
+		before = events.scraped(t)
+		for range 100 {
+			events.stall(t, func() { events.create(t, token, "", http.StatusCreated) })
+			after = events.scraped(t)
+			if after.sum(`store_commit_seconds_bucket{instance="a",job="eventsvc",le="+Inf"}`)-after.sum(`store_commit_seconds_bucket{instance="a",job="eventsvc",le="0.4096"}`) > 0 {
+				break
+			}
+		}
+		return before, after
+	},
+	"RetentionLate": func(t *testing.T) (before, after scrape) {
+		events, before := withDamagedRecord(t)
+		return before, events.scrapedOnce(t, "it is late", func(now scrape) bool { return now.sum("store_retention_lag_seconds") > 61 })
+	},
+	"MaintenanceFails": func(t *testing.T) (before, after scrape) {
+		events, before := withDamagedRecord(t)
+		return before, events.scrapedOnce(t, "it fails", func(now scrape) bool { return now.sum("store_maintenance_failures_total") > 0 })
+	},
+	"DamagedData": func(t *testing.T) (before, after scrape) {
+		events, before := withDamagedRecord(t)
+		return before, events.scraped(t)
+	},
+	"AuditEntriesLost": func(t *testing.T) (before, after scrape) {
+		small := filepath.Join(t.TempDir(), "audit")
+		if err := os.Symlink("/dev/full", small); err != nil {
+			t.Fatal(err)
+		}
+		_, events, token := startBoth(t, "AUDIT=metadata", "AUDIT_FILE="+small)
+		before = events.scraped(t)
+		events.create(t, token, "", http.StatusCreated)
+		return before, events.scrapedOnce(t, "entries are dropped", func(now scrape) bool {
+			return now.sum(`eventsvc_audit_entries_total{instance="a",job="eventsvc",result="dropped"}`) > 0
+		})
+	},
+}
+
+// TestFaults makes a real service fail in the way of each alert, and evaluates the alerts on what it shows.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, rule := range alertRules(t) {
+		fault, ok := faults[rule.Alert]
+		if !ok {
+			t.Errorf("%s has no fault here", rule.Alert)
+			continue
+		}
+		t.Run(rule.Alert, func(t *testing.T) {
+			t.Parallel()
+			before, after := fault(t)
+			if !fires(t, rule, lasting(before, after)) {
+				t.Error("does not fire")
+			}
+		})
+	}
+}
+
+// TestNoFault: a service that does its work fires nothing.
+func TestNoFault(t *testing.T) {
+	t.Parallel()
+	tokens, events, token := startBoth(t)
+	work := func() {
+		for range 20 {
+			events.create(t, token, "", http.StatusCreated)
+			events.send(t, "GET", eventsPath+"?limit=1", token, "", http.StatusOK)
+		}
+		tokens.token(t)
+	}
+	work()
+	beforeEvents, beforeTokens := events.scraped(t), tokens.scraped(t)
+	work()
+	series := lasting(beforeEvents, events.scraped(t)) + lasting(beforeTokens, tokens.scraped(t))
+	for _, rule := range alertRules(t) {
+		if rule.Alert == "KeySetStale" {
+			continue // keys are fetched every few minutes, which an hour made of two scrapes does not show
+		}
+		if fires(t, rule, series) {
+			t.Errorf("%s fires", rule.Alert)
+		}
+	}
+}
+
+// withoutIssuer asks an eventsvc that has never reached its issuer.
+func withoutIssuer(t *testing.T) (before, after scrape) {
+	tokens := startTokens(t, "")
+	token := tokens.token(t)
+	events := start(t, "eventsvc", "", "ISSUER="+tokens.url, "JWKS_URL=http://127.0.0.1:1/")
+	before = events.scraped(t)
+	for range 10 {
+		events.send(t, "GET", eventsPath, token, "", http.StatusServiceUnavailable)
+	}
+	return before, events.scraped(t)
+}
+
+// withHangingDatabase asks a tokensvc whose database accepts connections and says nothing.
+func withHangingDatabase(t *testing.T) (before, after scrape) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	s := start(t, "tokensvc", "", "DATABASE_DSN=postgres://nobody@"+l.Addr().String()+"/none", "DATABASE_TIMEOUT=1s")
+	before = s.scraped(t)
+	for range 3 {
+		s.send(t, "POST", "/oauth2/token", "", tokenForm, http.StatusServiceUnavailable)
+	}
+	return before, s.scraped(t)
+}
+
+// withDamagedRecord flips a byte in an event of a running service, and asks for that event.
+func withDamagedRecord(t *testing.T) (events *svc, before scrape) {
+	_, events, token := startBoth(t)
+	events.create(t, token, "victim", http.StatusCreated)
+	before = events.scraped(t)
+	events.damage(t)
+	events.send(t, "GET", eventsPath+"/victim", token, "", http.StatusInternalServerError)
+	return events, before
+}
+
+// onSmallDisk runs an eventsvc on a disk that is nearly full from the start, in a mount namespace of its own.
+func onSmallDisk(t *testing.T, size string) (before, after scrape) {
+	mount := func(dir string) string {
+		return "mount -t tmpfs -o size=" + size + " none " + dir
+	}
+	if out, err := exec.Command("unshare", "--mount", "--map-root-user", "sh", "-c", mount(t.TempDir())).CombinedOutput(); err != nil {
+		t.Skipf("this machine lets nobody mount: %v %s", err, out)
+	}
+	events := start(t, "eventsvc", "exec unshare --mount --map-root-user sh -c '"+mount(`"$DIR"`)+" && exec "+bin+"/eventsvc';", "ISSUER=http://127.0.0.1:1")
+	now := events.scraped(t)
+	return now, now
+}
+
+// stall stops the process for a moment while work is under way, as a machine that is short of something does.
+func (s *svc) stall(t *testing.T, work func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); work() }()
+	_ = s.cmd.Process.Signal(syscall.SIGSTOP)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // the stall itself
+	<-ctx.Done()
+	cancel()
+	_ = s.cmd.Process.Signal(syscall.SIGCONT)
+	<-done
+}
+
+// failSyncs has the disk fail from now on.
+func (s *svc) failSyncs(t *testing.T) {
+	t.Helper()
+	path, err := exec.LookPath("strace")
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skipf("%v: install strace to run this test", err)
+	}
+	var said output
+	cmd := exec.Command(path, "-f", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO", "-p", strconv.Itoa(s.cmd.Process.Pid))
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	eventually(t, "strace is attached", func() error {
+		if !strings.Contains(said.String(), "attached") {
+			return errors.New(said.String())
+		}
+		return nil
+	})
+}
+
+// damage flips a byte of the only event in the log file, which the running service has mapped.
+func (s *svc) damage(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob(s.dir + "/store/*.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		content, err := io.ReadAll(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := bytes.Index(content, []byte(note)); i > 0 {
+			if _, err := f.WriteAt([]byte{content[i] ^ 1}, int64(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
