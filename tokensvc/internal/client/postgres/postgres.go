@@ -34,10 +34,11 @@ type Config struct {
 
 // Store is a client.Store of the table's rows.
 type Store struct {
-	c     Config
-	db    *gorm.DB
-	pool  *sql.DB
-	table atomic.Pointer[string] // columns to select, once the table has been looked at
+	c       Config
+	db      *gorm.DB
+	pool    *sql.DB
+	queries *queries
+	table   atomic.Pointer[string] // statement that finds rows, once the table has been looked at
 }
 
 // Open prepares the store. The server is first asked when a client is looked up, so that it may be down at start.
@@ -78,7 +79,9 @@ func Open(c Config) (*Store, error) {
 	if c.Registry != nil {
 		c.Registry.MustRegister(collectors.NewDBStatsCollector(pool, "clients"))
 	}
-	return &Store{c: c, db: db, pool: pool}, nil
+	s := &Store{c: c, db: db, pool: pool}
+	s.queries = &queries{ask: s.ask, free: c.MaxConnections}
+	return s, nil
 }
 
 // Close closes all connections.
@@ -102,28 +105,48 @@ func (s *Store) ByClientID(ctx context.Context, clientID string) (client.Client,
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
-	rows, err := s.find(ctx, clientID)
-	if err != nil && ctx.Err() == nil {
-		// A connection that broke while idle, or a table that has changed: reading again is harmless.
-		s.Reload()
-		rows, err = s.find(ctx, clientID)
-	}
+	rows, err := s.queries.find(ctx, clientID)
 	if err != nil {
 		return client.Client{}, fmt.Errorf("read table clients: %w", err)
 	}
 	return s.choose(rows, clientID)
 }
 
-func (s *Store) find(ctx context.Context, clientID string) ([]row, error) {
-	columns := s.table.Load()
-	if columns == nil {
+// ask finds the rows of some ids. One that many rows have would crowd out the others: then each is asked for by itself.
+func (s *Store) ask(ids []string) ([]row, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.c.Timeout)
+	defer cancel()
+	rows, err := s.find(ctx, ids)
+	if err != nil && ctx.Err() == nil {
+		// A connection that broke while idle, or a table that has changed: reading again is harmless.
+		s.Reload()
+		rows, err = s.find(ctx, ids)
+	}
+	if err != nil || len(rows) <= len(ids) || len(ids) == 1 {
+		return rows, err
+	}
+	rows = nil
+	for _, id := range ids {
+		some, err := s.find(ctx, []string{id})
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, some...)
+	}
+	return rows, nil
+}
+
+// find returns at most one row more than ids.
+func (s *Store) find(ctx context.Context, ids []string) ([]row, error) {
+	statement := s.table.Load()
+	if statement == nil {
 		var err error
-		if columns, err = s.lookAtTable(ctx); err != nil {
+		if statement, err = s.lookAtTable(ctx); err != nil {
 			return nil, err
 		}
 	}
 	var rows []row
-	err := s.db.WithContext(ctx).Table("clients").Select(*columns).Where("client_id = ?", clientID).Limit(2).Find(&rows).Error
+	err := s.db.WithContext(ctx).Raw(*statement, textArray(ids), len(ids)+1).Scan(&rows).Error
 	return rows, err
 }
 

@@ -68,6 +68,8 @@ func TestPostgres(t *testing.T) {
 		"minimal table":          testMinimalTable,
 		"fixed-length columns":   testFixedLength,
 		"rows that are not good": testBadRows,
+		"ids that are no text":   testOtherIDs,
+		"many at once":           testManyAtOnce,
 		"wrong schema":           testWrongSchema,
 		"table changes":          testTableChanges,
 		"least privilege":        testLeastPrivilege,
@@ -130,6 +132,39 @@ func testBadRows(t *testing.T, srv *pgtest.Server) {
 	if _, err := store.ByClientID(t.Context(), "no-name"); err != nil {
 		t.Errorf("a registration without a name is good: %v", err)
 	}
+}
+
+// testOtherIDs: whatever an unknown id looks like, it is unknown and no error.
+func testOtherIDs(t *testing.T, srv *pgtest.Server) {
+	for kind, id := range map[string]string{"uuid": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "bigint": "42"} {
+		store := open(t, database(t, srv, `
+			CREATE TABLE clients (id serial PRIMARY KEY, client_id `+kind+`, client_secret text, client_name text, scope text);
+			INSERT INTO clients (client_id, client_secret, client_name, scope) VALUES ('`+id+`', 'HASH', 'A', 'read');`), 1)
+		if err := lookup(t, store, id); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if err := lookup(t, store, "demo"); !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("%s: unknown id: %v", kind, err)
+		}
+	}
+}
+
+// testManyAtOnce: look-ups that share a query each get their own answer, however many rows another id has.
+func testManyAtOnce(t *testing.T, srv *pgtest.Server) {
+	store := open(t, database(t, srv, strings.Replace(table, "UNIQUE", "", 1)+rows+`
+		INSERT INTO clients (client_id, client_name, client_secret, scope) SELECT 'twice', 'n', 'HASH', 's' FROM generate_series(1, 100);`), 1)
+	var wg sync.WaitGroup
+	for range 50 {
+		for id, found := range map[string]bool{"plain": true, "two": true, "Two": true, `o'dd "id" \ %`: true, "twice": false, "nobody": false, "{a,b}": false} {
+			wg.Go(func() {
+				c, err := store.ByClientID(t.Context(), id)
+				if found && (err != nil || c.ClientID != id) || !found && !errors.Is(err, client.ErrNotFound) {
+					t.Errorf("%s: %+v, %v", id, c, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
 }
 
 func testWrongSchema(t *testing.T, srv *pgtest.Server) {

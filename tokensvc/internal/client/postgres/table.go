@@ -24,12 +24,18 @@ type row struct {
 	Audience   *string // JSON list of strings
 }
 
+// column is one that this role may read.
+type column struct {
+	Name string
+	Text bool // it holds text of some kind
+}
+
 // The columns and how they are selected. The optional ones may be missing, so that a table which was made for another
 // service with the same contract keeps working.
 func requiredColumns() map[string]string {
 	return map[string]string{
 		"id":            "id::text AS id",
-		"client_id":     "client_id",
+		"client_id":     "client_id::text AS client_id",
 		"client_secret": "client_secret AS secret",
 		"client_name":   "client_name AS name",
 		"scope":         "scope",
@@ -44,18 +50,26 @@ func optionalColumns() map[string]string {
 	}
 }
 
-// lookAtTable finds out which columns there are and remembers what to select.
+// lookAtTable finds out which columns there are and remembers the statement that reads them.
 func (s *Store) lookAtTable(ctx context.Context) (*string, error) {
-	var readable []string
+	var found []column
 	err := s.db.WithContext(ctx).Raw(`
-		SELECT attname FROM pg_attribute
+		SELECT attname AS name, typcategory = 'S' AS text FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
 		WHERE attrelid = to_regclass('clients') AND attnum > 0 AND NOT attisdropped
-		  AND has_column_privilege(attrelid, attnum, 'SELECT')`).Scan(&readable).Error
+		  AND has_column_privilege(attrelid, attnum, 'SELECT')`).Scan(&found).Error
 	if err != nil {
 		return nil, fmt.Errorf("ask for the columns of table clients: %w", err)
 	}
-	if len(readable) == 0 {
+	if len(found) == 0 {
 		return nil, errors.New("there is no table clients that this role may read; create it, or GRANT SELECT ON clients")
+	}
+	var readable []string
+	id := "client_id"
+	for _, c := range found {
+		readable = append(readable, c.Name)
+		if c.Name == "client_id" && !c.Text {
+			id = "client_id::text" // such as uuid, which would not be compared with just any text
+		}
 	}
 	var selected, missing []string
 	for column, expression := range requiredColumns() {
@@ -75,9 +89,9 @@ func (s *Store) lookAtTable(ctx context.Context) (*string, error) {
 		}
 	}
 	slices.Sort(selected)
-	columns := strings.Join(selected, ", ")
-	s.table.Store(&columns)
-	return &columns, nil
+	statement := "SELECT " + strings.Join(selected, ", ") + " FROM clients WHERE " + id + " = ANY(?) LIMIT ?"
+	s.table.Store(&statement)
+	return &statement, nil
 }
 
 // client checks the row as strictly as a clients file; only BCrypt hashes are accepted.
