@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,50 +15,46 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Backup writes the state of one revision, with its history, as a tar archive
-// of log files, and returns that revision. Everything else goes on meanwhile,
-// however slow w is: the head is copied aside first, and the sealed files,
-// which never change, are kept by links of their own.
-func (db *DB) Backup(ctx context.Context, w io.Writer) (uint64, error) {
-	b := &backup{prefix: filepath.Join(db.o.Dir, "backup-"+rand.Text())}
-	defer b.remove()
-	if err := db.setAside(ctx, b); err != nil {
-		return 0, fmt.Errorf("store backup: %w", err)
-	}
-	out := tar.NewWriter(w)
-	for _, f := range b.files {
-		if err := addFile(ctx, out, f.name, f.path); err != nil {
-			return 0, fmt.Errorf("store backup: %w", err)
-		}
-	}
-	if err := out.Close(); err != nil {
-		return 0, fmt.Errorf("store backup: %w", err)
-	}
-	return b.revision, nil
+// A backup is a tar archive: first manifestName, which says what belongs to
+// it, then the log files. Without the first an archive that was cut between two
+// files would pass for a whole one.
+const manifestName = "backup.json"
+
+// Manifest is what a backup says of itself.
+type Manifest struct {
+	Format   int       `json:"format"`   // of the log files
+	Revision uint64    `json:"revision"` // whose state it is
+	Time     time.Time `json:"time"`     // when it was taken
+	Files    []string  `json:"files"`
 }
 
-// A backup in the making: files that nobody else knows.
-type backup struct {
+// Snapshot is the state of one revision with its history, set aside to be
+// copied at leisure: the head is a copy, and the sealed files, which never
+// change, are kept by links of their own. Close it.
+type Snapshot struct {
+	Manifest
+
 	prefix   string
-	files    []struct{ name, path string }
-	revision uint64
+	manifest []byte
+	files    []*os.File
 }
 
-func (b *backup) add(s *segment, take func(path string) error) error {
-	name := filepath.Base(s.path)
-	path := b.prefix + "-" + name + ".tmp" // if it is left behind, the next start removes it
-	b.files = append(b.files, struct{ name, path string }{name, path})
-	return take(path)
-}
-
-func (b *backup) remove() {
-	for _, f := range b.files {
-		_ = os.Remove(f.path)
+// Snapshot sets the present state aside. Everything else goes on meanwhile.
+func (db *DB) Snapshot(ctx context.Context) (*Snapshot, error) {
+	s := &Snapshot{prefix: filepath.Join(db.o.Dir, "backup-"+rand.Text())}
+	s.Format, s.Time = formatVersion, db.clock.now().UTC()
+	err := db.setAside(ctx, s)
+	if err == nil {
+		s.manifest, err = json.Marshal(s.Manifest)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("store backup: %w", errors.Join(err, s.Close()))
+	}
+	return s, nil
 }
 
 // setAside takes the files of one moment.
-func (db *DB) setAside(ctx context.Context, b *backup) error {
+func (db *DB) setAside(ctx context.Context, b *Snapshot) error {
 	db.maintaining.Lock()
 	defer db.maintaining.Unlock()
 	var ss segments
@@ -72,100 +69,104 @@ func (db *DB) setAside(ctx context.Context, b *backup) error {
 	head := ss.head()
 	return b.add(head, func(path string) error {
 		return head.view(func(tx *bbolt.Tx) error {
-			b.revision = head.base - 1
+			b.Revision = head.base - 1
 			if k, _ := tx.Bucket([]byte(bucketLog)).Cursor().Last(); len(k) == 8 {
-				b.revision = be.Uint64(k)
+				b.Revision = be.Uint64(k)
 			}
 			return tx.CopyFile(path, 0o600)
 		})
 	})
 }
 
-func addFile(ctx context.Context, out *tar.Writer, name, path string) error {
+// add takes one file, under a name that the next start removes should this
+// process be killed, and that is gone once the file is open.
+func (b *Snapshot) add(s *segment, take func(path string) error) error {
+	name := filepath.Base(s.path)
+	path := b.prefix + "-" + name + ".tmp"
+	err := take(path)
+	if err != nil {
+		return errors.Join(err, removeIfThere(path))
+	}
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return errors.Join(err, removeIfThere(path))
 	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	err = out.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(), ModTime: info.ModTime().Truncate(time.Second)})
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, readerWithContext{ctx, io.LimitReader(f, info.Size())})
-	return err
+	b.files, b.Files = append(b.files, f), append(b.Files, name)
+	return os.Remove(path)
 }
 
-// readerWithContext ends with its context.
-type readerWithContext struct {
-	ctx context.Context
-	r   io.Reader
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
-func (r readerWithContext) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
-}
-
-// Restore fills a directory that holds no store yet from a backup. The index
-// is made when the store is opened.
-func Restore(ctx context.Context, dir string, r io.Reader) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("store restore: %w", err)
-	}
-	there, err := filepath.Glob(filepath.Join(dir, "*.db"))
-	if err != nil || len(there) > 0 {
-		return errors.Join(err, fmt.Errorf("store restore: %s holds a store already; choose an empty directory", dir))
-	}
-	in := tar.NewReader(r)
-	for files := 0; ; files++ {
-		h, err := in.Next()
-		if err == io.EOF && files > 0 { //nolint:errorlint // tar returns it as it is
-			return syncDir(dir)
-		}
+// Size is how many bytes WriteTo writes.
+func (b *Snapshot) Size() (int64, error) {
+	const block = 512
+	padded := func(n int64) int64 { return block + (n+block-1)/block*block }
+	size := padded(int64(len(b.manifest))) + 2*block
+	for _, f := range b.files {
+		info, err := f.Stat()
 		if err != nil {
-			return fmt.Errorf("store restore: this is not a whole backup: %w", err)
+			return 0, fmt.Errorf("store backup: %w", err)
 		}
-		if ok, _ := filepath.Match(segmentPattern, h.Name); !ok || filepath.Base(h.Name) != h.Name {
-			return fmt.Errorf("store restore: this is not a backup of the event store: it holds %q", h.Name)
-		}
-		if err := restoreFile(ctx, filepath.Join(dir, h.Name), in); err != nil {
-			return fmt.Errorf("store restore: %w", err)
-		}
+		size += padded(info.Size())
 	}
+	return size, nil
 }
 
-func restoreFile(ctx context.Context, path string, r io.Reader) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
+// WriteTo writes the backup.
+func (b *Snapshot) WriteTo(w io.Writer) (int64, error) {
+	counted := &countingWriter{w: w}
+	if err := b.writeTar(tar.NewWriter(counted)); err != nil {
+		return counted.n, fmt.Errorf("store backup: %w", err)
 	}
-	_, err = io.Copy(f, readerWithContext{ctx, r})
-	return errors.Join(err, f.Sync(), f.Close())
+	return counted.n, nil
 }
 
-// Compact clears away what is past its time and brings back all disk space that
-// can be had, whether it is much or not.
-func (db *DB) Compact(ctx context.Context) error {
-	if err := db.Maintain(ctx); err != nil {
+func (b *Snapshot) writeTar(out *tar.Writer) error {
+	header := func(name string, size int64) error {
+		return out.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: b.Time.Truncate(time.Second)})
+	}
+	if err := header(manifestName, int64(len(b.manifest))); err != nil {
 		return err
 	}
-	db.maintaining.Lock()
-	defer db.maintaining.Unlock()
-	clean := true
-	ss := *db.segments.Load()
-	for _, s := range ss[:len(ss)-1] {
-		if db.dead.of(s.base) > 0 {
-			if err := db.rewrite(ctx, s, clean); err != nil {
-				return fmt.Errorf("store: compacting %s: %w", s.path, err)
-			}
-		}
-		clean = clean && db.dead.of(s.base) == 0
+	if _, err := out.Write(b.manifest); err != nil {
+		return err
 	}
-	return db.rewriteIndex(ctx)
+	for i, f := range b.files {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if err := header(b.Files[i], info.Size()); err != nil {
+			return err
+		}
+		if _, err := io.Copy(out, io.NewSectionReader(f, 0, info.Size())); err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
+
+// Close gives the files up.
+func (b *Snapshot) Close() error {
+	var errs []error
+	for _, f := range b.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
 }

@@ -1,9 +1,12 @@
 package bolt_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,14 +41,11 @@ func TestBackupUnderLoad(t *testing.T) {
 		})
 	}()
 	for range 2 {
-		var backup bytes.Buffer
-		revision, err := db.Backup(t.Context(), &backup)
-		if err != nil {
-			t.Fatal(err)
-		}
+		revision, backup := backUp(t, db)
 		dir := t.TempDir()
-		if err := bolt.Restore(t.Context(), dir, bytes.NewReader(backup.Bytes())); err != nil {
-			t.Fatal(err)
+		report, err := bolt.Restore(t.Context(), dir, bytes.NewReader(backup), nil)
+		if err != nil || report.Revision != revision {
+			t.Fatalf("%+v, %v", report, err)
 		}
 		restored := open(t, bolt.Options{Dir: dir})
 		check(t, restored)
@@ -59,12 +59,8 @@ func TestBackupUnderLoad(t *testing.T) {
 			}
 		}
 		closeDB(t, restored)
-		if err := bolt.Restore(t.Context(), dir, bytes.NewReader(backup.Bytes())); err == nil {
+		if _, err := bolt.Restore(t.Context(), dir, bytes.NewReader(backup), nil); err == nil {
 			t.Error("a store was restored over another")
-		}
-		cut := backup.Bytes()[:backup.Len()/2]
-		if err := bolt.Restore(t.Context(), t.TempDir(), bytes.NewReader(cut)); err == nil {
-			t.Error("half a backup was restored")
 		}
 		if left, err := filepath.Glob(filepath.Join(o.Dir, "backup-*")); err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v, %v", left, err)
@@ -72,6 +68,74 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// backUp takes a backup, whose size must be what was said.
+func backUp(t *testing.T, db *bolt.DB) (revision uint64, archive []byte) {
+	t.Helper()
+	snapshot, err := db.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := snapshot.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var out bytes.Buffer
+	size, err := snapshot.Size()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := snapshot.WriteTo(&out); err != nil || n != size || int64(out.Len()) != size {
+		t.Fatalf("%d bytes of %d, %v", n, size, err)
+	}
+	return snapshot.Revision, out.Bytes()
+}
+
+// R17: of a backup that is cut anywhere, is damaged or is something else
+// nothing is restored, and nothing is left behind.
+func TestBadBackupsAreRefused(t *testing.T) {
+	t.Parallel()
+	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 64 << 10})
+	defer closeDB(t, db)
+	create(t, db, 90, strings.Repeat("x", 1000))
+	_, whole := backUp(t, db)
+	var borders []int // between two files: nothing there says that more should follow
+	files := tar.NewReader(bytes.NewReader(whole))
+	for at := 0; ; {
+		h, err := files.Next()
+		if err != nil {
+			break
+		}
+		at += 512 + int(h.Size+511)/512*512
+		borders = append(borders, at)
+	}
+	if len(borders) < 3 {
+		t.Fatalf("%d files, want several", len(borders))
+	}
+	flipped := bytes.Clone(whole)
+	flipped[bytes.LastIndex(whole, []byte("xxxx"))] ^= 1
+	bad := map[string][]byte{"nothing": nil, "text": []byte(strings.Repeat("no backup ", 1000)), "flipped": flipped}
+	for _, n := range append(borders[:len(borders)-1], 100, 5000, len(whole)/2, borders[len(borders)-1]-600) {
+		bad[fmt.Sprintf("cut at %d", n)] = whole[:n]
+	}
+	for name, archive := range bad {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			parent := t.TempDir()
+			report, err := bolt.Restore(t.Context(), filepath.Join(parent, "store"), bytes.NewReader(archive), nil)
+			if err == nil {
+				t.Errorf("restored: %+v", report)
+			}
+			if damaged := new(bolt.DamagedError); name == "flipped" != errors.As(err, &damaged) {
+				t.Errorf("error %v", err)
+			}
+			if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
 }
 
 // Compaction on demand, of everything, while others read and write.
@@ -107,7 +171,7 @@ func TestCompactUnderLoad(t *testing.T) {
 			}
 		}
 		clock.add(time.Hour)
-		if err := db.Compact(t.Context()); err != nil {
+		if err := db.Compact(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -82,7 +82,7 @@ func (e *engine) Trim(t testing.TB) uint64 {
 // check fails the test if the store's own check finds anything.
 func check(t testing.TB, db *bolt.DB) {
 	t.Helper()
-	report, err := db.Check(context.WithoutCancel(t.Context()))
+	report, err := db.Check(context.WithoutCancel(t.Context()), nil)
 	if err != nil {
 		t.Errorf("check: %v", err)
 		return

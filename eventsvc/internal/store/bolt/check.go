@@ -20,6 +20,9 @@ type Report struct {
 	LiveBytes int64 `json:"liveBytes"` // of those of events that exist
 
 	Problems []string `json:"problems,omitempty"`
+
+	progress    Progress
+	done, total int64 // bytes that were read, and about how many there are to be read
 }
 
 // checkChunk is how many records are looked at in one read transaction.
@@ -37,9 +40,11 @@ func (r *Report) problem(format string, args ...any) {
 // Check reads everything the store holds at the newest revision: the pages of
 // every file, the checksum of every record, and that log and index agree in
 // both directions. Writes may go on meanwhile. The error is only for a check
-// that could not be made; what it found is in the report.
-func (db *DB) Check(ctx context.Context) (*Report, error) {
-	r := &Report{Revision: db.Revision()}
+// that could not be made; what it found is in the report. Progress counts bytes.
+func (db *DB) Check(ctx context.Context, progress Progress) (*Report, error) {
+	s := db.Stats()
+	r := &Report{Revision: db.Revision(), progress: progress}
+	r.total = 2*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes
 	for _, check := range []func(context.Context, *Report) error{db.checkPages, db.checkLog, db.checkIndex} {
 		if err := check(ctx, r); err != nil {
 			return nil, err
@@ -48,7 +53,14 @@ func (db *DB) Check(ctx context.Context) (*Report, error) {
 	if s := db.Stats(); s.Revision == r.Revision && (s.Events != r.Live || s.LiveBytes != r.LiveBytes) {
 		r.problem("the store counts %d events of %d bytes, but there are %d of %d", s.Events, s.LiveBytes, r.Live, r.LiveBytes)
 	}
+	progress.tell(r.total, r.total)
 	return r, nil
+}
+
+// read counts bytes that were read.
+func (r *Report) read(n int64) {
+	r.done += n
+	r.progress.tell(min(r.done, r.total), r.total)
 }
 
 // checkPages goes over the pages of each file. (bbolt's own check does that in
@@ -62,8 +74,12 @@ func (db *DB) checkPages(ctx context.Context, r *Report) error {
 		if err != nil && !errors.Is(err, berrors.ErrDatabaseNotOpen) { // not compacted meanwhile
 			r.problem("%s: %v", s.path, err)
 		}
+		r.read(s.records.Load())
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	return ctx.Err()
+	return nil
 }
 
 // checkLog goes over the log: every record whole, and known to the index.
@@ -90,6 +106,7 @@ func (db *DB) checkLog(ctx context.Context, r *Report) error {
 				return err
 			})
 		})
+		r.read(0)
 		if err != nil {
 			r.problem("log behind revision %d: %v", at, err)
 			return nil
@@ -101,6 +118,7 @@ func (db *DB) checkLog(ctx context.Context, r *Report) error {
 func (db *DB) checkRecord(r *Report, log *logReader, t *tables, keys *bbolt.Bucket, e *entry) {
 	r.Records++
 	r.Bytes += e.size()
+	r.done += e.size()
 	horizon := db.horizon.Load()
 	p, ok, err := t.newest(keys, e.key)
 	switch {
@@ -152,6 +170,7 @@ func (db *DB) checkIndex(ctx context.Context, r *Report) error {
 				return nil
 			})
 		})
+		r.read(0)
 		if err != nil {
 			r.problem("index behind %q: %v", after, err)
 			return nil
@@ -176,5 +195,6 @@ func (db *DB) checkKey(r *Report, log *logReader, key string, p pointer) {
 		r.problem("index: %s leads to another record, revision %d", key, p.revision())
 	case !p.deletion():
 		r.LiveBytes += e.size()
+		r.done += e.size()
 	}
 }

@@ -21,7 +21,7 @@ const (
 // old end of the log are unlinked, others with much dead in them are written
 // anew, and so is the index when it is mostly empty pages.
 func (db *DB) compact(ctx context.Context) error {
-	if err := db.sealDeadHead(ctx); err != nil {
+	if err := db.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil {
 		return err
 	}
 	ss := *db.segments.Load()
@@ -50,12 +50,12 @@ func (db *DB) compact(ctx context.Context) error {
 	return nil
 }
 
-// sealDeadHead starts a new head when the present one has much dead in it.
-func (db *DB) sealDeadHead(ctx context.Context) error {
+// sealDeadHead starts a new head when the present one has so much dead in it.
+func (db *DB) sealDeadHead(ctx context.Context, bytes int64, fraction float64) error {
 	return db.control(ctx, func() error {
 		head := db.segments.Load().head()
 		dead := db.dead.of(head.base)
-		if dead < 8*compactBytes || float64(dead) < compactFraction*float64(head.records.Load()) {
+		if dead < bytes || float64(dead) < fraction*float64(head.records.Load()) {
 			return nil
 		}
 		return db.roll(head)

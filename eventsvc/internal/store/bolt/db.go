@@ -108,6 +108,18 @@ type tables struct{ active, frozen *memtable }
 
 var _ store.Store = (*DB)(nil)
 
+// Holds reports whether there are files of a store in a directory.
+func Holds(dir string) (bool, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.db"))
+	if err == nil && len(files) == 0 {
+		_, err = os.ReadDir(dir) // Glob is silent about a directory that cannot be read
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+	}
+	return len(files) > 0, err
+}
+
 // Open opens the store in a directory, which it makes if need be. A file that
 // is not the store's, is damaged or in use by another process is a *FileError.
 func Open(o Options) (*DB, error) {

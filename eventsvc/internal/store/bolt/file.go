@@ -50,11 +50,20 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("store file %s: %s; %s", e.Path, e.Reason, e.Fix)
 }
 
+// Is makes errors.Is tell a file that is in use, or not this user's, from a bad one.
+func (e *FileError) Is(target error) bool {
+	return target == ErrInUse && e.Fix == fixLocked || target == os.ErrPermission && e.Fix == fixPermission
+}
+
+// ErrInUse is what a [*FileError] is when another process has the file open.
+var ErrInUse = errors.New("store: another process has the files open")
+
 const (
-	fixRestore = "put the file back from a backup, or move the whole data directory away to start empty"
-	fixLocked  = "stop the other process or choose another data directory"
-	fixRebuild = "remove this file alone: it will be made again from the log files beside it"
-	fixVersion = "use the release that wrote it, or export there and import here"
+	fixRestore    = "put the file back from a backup, or move the whole data directory away to start empty"
+	fixPermission = "give this user the right to read and write the data directory"
+	fixLocked     = "stop the other process or choose another data directory"
+	fixRebuild    = "remove this file alone: it will be made again from the log files beside it"
+	fixVersion    = "use the release that wrote it, or export there and import here"
 )
 
 // growBytes is how much a file that is full grows by.
@@ -173,7 +182,7 @@ func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
 	case errors.Is(err, berrors.ErrTimeout):
 		return nil, &FileError{path, "another process is using it", fixLocked}
 	case errors.Is(err, os.ErrPermission):
-		return nil, &FileError{path, err.Error(), "give this user the right to read and write the data directory"}
+		return nil, &FileError{path, err.Error(), fixPermission}
 	}
 	return nil, &FileError{path, err.Error(), fixRestore}
 }

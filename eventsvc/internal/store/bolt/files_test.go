@@ -395,7 +395,7 @@ func readSpoiled(t *testing.T, dir, value string) (detected bool, err error) {
 			n += len(b.Changes)
 		}
 	}
-	report, err := db.Check(t.Context())
+	report, err := db.Check(t.Context(), nil)
 	if err != nil || len(report.Problems) > 0 {
 		detected = true
 	}

@@ -3,6 +3,7 @@ package bolt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -129,4 +130,44 @@ func (db *DB) mergeFrozen() error {
 	default:
 	}
 	return nil
+}
+
+// Compact clears away what is past its time and brings back all disk space that
+// can be had, whether it is much or not. Progress counts files.
+func (db *DB) Compact(ctx context.Context, progress Progress) error {
+	if err := db.Maintain(ctx); err != nil {
+		return err
+	}
+	db.maintaining.Lock()
+	defer db.maintaining.Unlock()
+	if err := db.sealDeadHead(ctx, compactBytes, 0); err != nil {
+		return err
+	}
+	defer db.measureFiles()
+	clean := true
+	ss := *db.segments.Load()
+	for i, s := range ss[:len(ss)-1] {
+		progress.tell(int64(i), int64(len(ss)))
+		if db.dead.of(s.base) > 0 {
+			if err := db.rewrite(ctx, s, clean); err != nil {
+				return fmt.Errorf("store: compacting %s: %w", s.path, err)
+			}
+		}
+		clean = clean && db.dead.of(s.base) == 0
+	}
+	if err := db.rewriteIndex(ctx); err != nil {
+		return err
+	}
+	progress.tell(int64(len(ss)), int64(len(ss)))
+	return nil
+}
+
+// Progress is told how far a long work has come, now and then and always at its
+// end. It may be nil.
+type Progress func(done, total int64)
+
+func (p Progress) tell(done, total int64) {
+	if p != nil {
+		p(done, total)
+	}
 }

@@ -1,0 +1,102 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// exporter writes the lines of one export, up to a revision.
+type exporter struct {
+	Local
+	w        io.Writer
+	frames   *codec.Frames
+	buf      []byte
+	revision uint64
+}
+
+// Export implements [Store].
+func (l Local) Export(ctx context.Context, after uint64, begin Begin) error {
+	x := &exporter{Local: l, frames: l.Codec.NewFrames(codec.Format{}, event.EventsV1), revision: l.DB.Revision()}
+	var err error
+	if after == 0 {
+		err = x.everything(ctx, begin)
+	} else {
+		err = x.changes(ctx, after, begin)
+	}
+	if expired := new(store.ExpiredError); errors.As(err, &expired) {
+		return fmt.Errorf("export: %w; export everything, without --after", err)
+	}
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	return nil
+}
+
+// everything writes the newest state.
+func (x *exporter) everything(ctx context.Context, begin Begin) error {
+	total := x.DB.Stats().Events
+	for q := (store.Query{Revision: x.revision}); ; {
+		page, err := x.DB.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		if x.w == nil {
+			x.w = begin(x.revision, total)
+		}
+		for i := range page.Records {
+			if x.buf, err = x.frames.AppendInitial(x.buf, &page.Records[i]); err != nil {
+				return err
+			}
+		}
+		if !page.More {
+			return x.end(x.revision)
+		}
+		if err := x.flush(); err != nil {
+			return err
+		}
+		q.After = page.Last
+	}
+}
+
+// changes writes what has become of each event that was written behind a
+// revision.
+func (x *exporter) changes(ctx context.Context, after uint64, begin Begin) error {
+	switch oldest := x.DB.Stats().Oldest; {
+	case after > x.revision:
+		return &store.FutureError{Revision: after, Current: x.revision}
+	case after < oldest:
+		return &store.ExpiredError{Revision: after, Oldest: oldest}
+	}
+	x.w = begin(x.revision, int64(x.revision-after))
+	if after == x.revision { // that nothing has happened is worth a line
+		return x.end(after)
+	}
+	return x.DB.Changes(ctx, after, x.revision, func(part []store.Delivery, revision uint64) (err error) {
+		for _, d := range part {
+			if x.buf, err = x.frames.AppendDelivery(x.buf, d); err != nil {
+				return err
+			}
+		}
+		return x.end(revision)
+	})
+}
+
+// end writes a bookmark, and all lines before it.
+func (x *exporter) end(revision uint64) (err error) {
+	if x.buf, err = x.frames.AppendBookmark(x.buf, revision, false); err != nil {
+		return err
+	}
+	return x.flush()
+}
+
+func (x *exporter) flush() error {
+	_, err := x.w.Write(x.buf)
+	x.buf = x.buf[:0]
+	return err
+}

@@ -1,0 +1,193 @@
+package admin
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// Path is where [Handler] belongs.
+const Path = "/store/"
+
+const (
+	tokenName      = "admin.token"
+	headerRevision = "Store-Revision"
+	headerTotal    = "Store-Lines"
+	maxChunk       = 16 << 20 // of an import, in one request
+	tellEvery      = 200 * time.Millisecond
+)
+
+// NewToken makes the secret that callers of the handler have to know, and
+// leaves it in the data directory, for this user alone.
+func NewToken(dataDir string) (string, error) {
+	token := rand.Text()
+	path := filepath.Join(dataDir, tokenName)
+	if err := os.WriteFile(path+".tmp", []byte(token), 0o600); err != nil {
+		return "", fmt.Errorf("secret of the admin listener: %w", err)
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return "", fmt.Errorf("secret of the admin listener: %w", err)
+	}
+	return token, nil
+}
+
+// Handler offers what [Local] does to [Remote].
+type Handler struct {
+	store Store
+	token string
+	log   *slog.Logger
+	mux   http.ServeMux
+	busy  sync.Mutex // held by work that reads or writes everything
+}
+
+// NewHandler offers a store to who knows the token.
+func NewHandler(s Store, token string, log *slog.Logger) *Handler {
+	h := &Handler{store: s, token: token, log: log}
+	h.mux.HandleFunc("POST "+Path+"backup", h.alone(h.backup))
+	h.mux.HandleFunc("POST "+Path+"check", h.alone(long(h.store.Check)))
+	h.mux.HandleFunc("POST "+Path+"compact", h.alone(long(h.store.Compact)))
+	h.mux.HandleFunc("POST "+Path+"export", h.export)
+	h.mux.HandleFunc("POST "+Path+"import", h.importLines)
+	return h
+}
+
+// ServeHTTP asks for the token first.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+h.token)) != 1 {
+		http.Error(w, "the token is not the one in "+tokenName+" of this service's data directory", http.StatusUnauthorized)
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// alone keeps works apart that take the whole disk's attention.
+func (h *Handler) alone(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !h.busy.TryLock() {
+			http.Error(w, "a backup, a check or a compaction is running; try again when it has ended", http.StatusConflict)
+			return
+		}
+		defer h.busy.Unlock()
+		start := time.Now()
+		next(w, r)
+		h.log.InfoContext(r.Context(), "work on the store has ended", "work", filepath.Base(r.URL.Path), "took", time.Since(start), "given_up", r.Context().Err())
+	}
+}
+
+// answer is a long answer. Before its first byte an error still has a status;
+// after that only the connection's end can tell that something is missing.
+type answer struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (a *answer) begin(contentType string, header func(revision uint64, total int64)) Begin {
+	return func(revision uint64, total int64) io.Writer {
+		a.begun = true
+		a.Header().Set("Content-Type", contentType)
+		a.Header().Set(headerRevision, strconv.FormatUint(revision, 10))
+		header(revision, total)
+		return a
+	}
+}
+
+func (a *answer) fail(err error) {
+	switch {
+	case err == nil:
+	case a.begun:
+		panic(http.ErrAbortHandler)
+	default:
+		http.Error(a, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+func (h *Handler) backup(w http.ResponseWriter, r *http.Request) {
+	a := &answer{ResponseWriter: w}
+	a.fail(h.store.Backup(r.Context(), a.begin("application/x-tar", func(_ uint64, size int64) {
+		w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	})))
+}
+
+func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
+	after, err := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64)
+	if err != nil {
+		http.Error(w, "after: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	a := &answer{ResponseWriter: w}
+	a.fail(h.store.Export(r.Context(), after, a.begin("application/x-ndjson", func(_ uint64, lines int64) {
+		w.Header().Set(headerTotal, strconv.FormatInt(lines, 10))
+	})))
+}
+
+func (h *Handler) importLines(w http.ResponseWriter, r *http.Request) {
+	lines, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChunk))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	sum, err := h.store.Import(r.Context(), lines)
+	a := &answer{ResponseWriter: w}
+	a.fail(a.say(sum, err))
+}
+
+// told is one line of an answer that comes in lines: how far the work is, and
+// in the last what came out, or an error.
+type told struct {
+	Done   int64           `json:"done,omitempty"`
+	Total  int64           `json:"total,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// say writes the last line.
+func (a *answer) say(result any, failed error) error {
+	var t told
+	var err error
+	if t.Result, err = json.Marshal(result); failed != nil {
+		t.Error = failed.Error()
+	}
+	return errors.Join(err, a.tell(t))
+}
+
+// tell writes a line, and hands it on at once: a person is waiting.
+func (a *answer) tell(t told) error {
+	a.begun = true
+	line, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	if _, err := a.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// long is the handler of work that takes its time and tells how far it is.
+func long[T any](work func(context.Context, bolt.Progress) (T, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		a := &answer{ResponseWriter: w}
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		var last time.Time
+		result, err := work(r.Context(), func(done, total int64) {
+			if time.Since(last) >= tellEvery {
+				last = time.Now()
+				_ = a.tell(told{Done: done, Total: total}) // who has gone ends the context
+			}
+		})
+		a.fail(a.say(result, err))
+	}
+}

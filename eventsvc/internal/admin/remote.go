@@ -1,0 +1,143 @@
+package admin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// Remote is the store of a running service.
+type Remote struct {
+	address string // of its admin listener
+	token   string
+}
+
+var _ Store = (*Remote)(nil)
+
+// NewRemote returns the store that the service with this data directory and
+// admin listener has open.
+func NewRemote(dataDir, address string) (*Remote, error) {
+	path := filepath.Join(dataDir, tokenName)
+	token, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("the service that has the files open lets in who can read %s: %w; run this as its user", path, err)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("the service has the files open, and --listen-admin %q is no address to ask it at: %w", address, err)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // all addresses are listened on, so this one too
+	}
+	return &Remote{net.JoinHostPort(host, port), string(token)}, nil
+}
+
+// ask sends a request. Its answer is good, and its body the caller's to close.
+func (r *Remote) ask(ctx context.Context, path string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.address+Path+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+r.token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("the files are open in another process, and no service answers at --listen-admin %s: %w; name the listener of the service, or stop it",
+			r.address, errors.Unwrap(err))
+	}
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+		_ = resp.Body.Close()
+		return nil, fmt.Errorf("the service at %s: %s", r.address, strings.TrimSpace(string(text)))
+	}
+	return resp, nil
+}
+
+// copy writes a long answer where begin says.
+func (r *Remote) copy(ctx context.Context, path string, total func(*http.Response) int64, begin Begin) error {
+	resp, err := r.ask(ctx, path, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	revision, err := strconv.ParseUint(resp.Header.Get(headerRevision), 10, 64)
+	if err != nil {
+		return fmt.Errorf("the service at %s does not say of which revision its answer is", r.address)
+	}
+	if _, err := io.Copy(begin(revision, total(resp)), resp.Body); err != nil {
+		return fmt.Errorf("the service at %s broke off, its log says why: %w", r.address, err)
+	}
+	return nil
+}
+
+// Backup implements [Store].
+func (r *Remote) Backup(ctx context.Context, begin Begin) error {
+	return r.copy(ctx, "backup", func(resp *http.Response) int64 { return resp.ContentLength }, begin)
+}
+
+// Export implements [Store].
+func (r *Remote) Export(ctx context.Context, after uint64, begin Begin) error {
+	return r.copy(ctx, "export?after="+strconv.FormatUint(after, 10), func(resp *http.Response) int64 {
+		n, _ := strconv.ParseInt(resp.Header.Get(headerTotal), 10, 64) // only for the progress
+		return n
+	}, begin)
+}
+
+// Check implements [Store].
+func (r *Remote) Check(ctx context.Context, progress bolt.Progress) (*bolt.Report, error) {
+	report := new(bolt.Report)
+	return report, r.follow(ctx, "check", nil, progress, report)
+}
+
+// Compact implements [Store].
+func (r *Remote) Compact(ctx context.Context, progress bolt.Progress) (*Compaction, error) {
+	c := new(Compaction)
+	return c, r.follow(ctx, "compact", nil, progress, c)
+}
+
+// Import implements [Store].
+func (r *Remote) Import(ctx context.Context, lines []byte) (sum Imported, err error) {
+	err = r.follow(ctx, "import", lines, nil, &sum)
+	return sum, err
+}
+
+// follow reads an answer that comes in lines, and its result.
+func (r *Remote) follow(ctx context.Context, path string, body []byte, progress bolt.Progress, result any) error {
+	resp, err := r.ask(ctx, path, body)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	for in := bufio.NewReader(resp.Body); ; {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return fmt.Errorf("the service at %s broke off, its log says why: %w", r.address, err)
+		}
+		var t told
+		if err := json.Unmarshal(line, &t); err != nil {
+			return fmt.Errorf("the service at %s: %w", r.address, err)
+		}
+		if len(t.Result) > 0 {
+			err = json.Unmarshal(t.Result, result)
+		}
+		switch {
+		case t.Error != "":
+			return fmt.Errorf("the service at %s: %s", r.address, t.Error)
+		case err != nil || len(t.Result) > 0:
+			return err
+		case progress != nil:
+			progress(t.Done, t.Total)
+		}
+	}
+}

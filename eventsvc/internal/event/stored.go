@@ -1,0 +1,22 @@
+package event
+
+import (
+	eventsv1 "k8s.io/api/events/v1"
+	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ValidateStored checks an event that was stored once and is to be stored
+// again as it was: it has what only a server gives. The rules for its content
+// were those of the request that it came by, and may have changed since.
+func ValidateStored(ev *eventsv1.Event) field.ErrorList {
+	metadata := field.NewPath("metadata")
+	errs := metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, validatePathName, metadata)
+	if ev.UID == "" {
+		errs = append(errs, field.Required(metadata.Child("uid"), "events that are new go through the API"))
+	}
+	if ev.CreationTimestamp.IsZero() {
+		errs = append(errs, field.Required(metadata.Child("creationTimestamp"), "events that are new go through the API"))
+	}
+	return errs
+}
