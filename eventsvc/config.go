@@ -22,8 +22,9 @@ type settings struct {
 	Serve       serve       `cmd:"" default:"withargs" help:"Serve the Events API (the default command)."`
 	Healthcheck healthcheck `cmd:"" help:"Ask a running eventsvc whether it is ready."`
 	CanI        canI        `cmd:"" name:"can-i" help:"Explain what a policy file allows, and by which rule."`
-	Config      config      `cmd:"" help:"Show the settings."`
-	Version     version     `cmd:"" help:"Print the version."`
+	storeCommands
+	Config  config  `cmd:"" help:"Show the settings."`
+	Version version `cmd:"" help:"Print the version."`
 }
 
 // serve holds the settings of the service.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -29,7 +31,7 @@ func main() {
 	ctx, stop := service.Signals(context.Background())
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr, nil)
 	stop()
-	os.Exit(service.ExitCode(err))
+	os.Exit(exitCode(err))
 }
 
 // listening is told the address of every listener by its setting.
@@ -57,9 +59,12 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, 
 	case "version":
 		_, err = fmt.Fprintln(stdout, "eventsvc", buildVersion())
 	default:
-		err = s.Serve.run(ctx, stderr, tell)
+		var ours bool
+		if ours, err = s.storeCommands.run(ctx, parsed.Command(), stdout, stderr); !ours {
+			err = s.Serve.run(ctx, stderr, tell)
+		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errFindings) {
 		_, _ = fmt.Fprintln(stderr, "eventsvc:", err)
 	}
 	return err
@@ -125,26 +130,38 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventsvc_max_watches", Help: "Watches that may be open, as --max-watches says.",
 	}, func() float64 { return float64(s.MaxWatches) }))
+	management, err := s.management(health, registry, admin.Local{DB: db, Codec: bytes}, log)
+	if err != nil {
+		return err
+	}
 	handler := service.Access(log, registry, server)
 	return service.Run(ctx, service.Config{
 		Name: "eventsvc", Log: log, Registry: registry, Health: health, Limits: s.ConnectionLimits,
 		Endpoints: []service.Endpoint{
 			{Setting: "--listen-http", Addr: s.ListenHTTP, Handler: handler, Streaming: true, OnListen: tell.of("--listen-http")},
 			{Setting: "--listen-https", Addr: s.ListenHTTPS, Handler: handler, Streaming: true, TLS: certificate, OnListen: tell.of("--listen-https")},
-			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: s.admin(health, registry), OnListen: tell.of("--listen-admin")},
+			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: management, Streaming: true, OnListen: tell.of("--listen-admin")},
 		},
 		Tasks: append(append(trusted.tasks(), auditTasks(entries)...), db.Run, rights.Run, server.Run),
 		Drain: server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }
 
-// admin is what the management listener serves.
-func (s *serve) admin(health *service.Health, reg *prometheus.Registry) http.Handler {
+// management is what the management listener serves: probes, metrics, and work
+// on the store for who can read the data directory.
+func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, log *slog.Logger) (http.Handler, error) {
+	token, err := admin.NewToken(s.DataDir)
+	if err != nil {
+		return nil, err
+	}
 	handler := service.Admin(health, reg)
 	if s.Profiles {
-		return service.Profiles(handler)
+		handler = service.Profiles(handler)
 	}
-	return handler
+	mux := http.NewServeMux()
+	mux.Handle("/", handler)
+	mux.Handle(admin.Path, admin.NewHandler(db, token, log))
+	return mux, nil
 }
 
 func (s *serve) rules() []bolt.Rule {

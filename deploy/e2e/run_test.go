@@ -184,6 +184,7 @@ func TestDocumentation(t *testing.T) {
 	}
 	expected := map[string][]string{
 		"README.md":       {"Greeted", `"type":"ADDED"`, "event.events.k8s.io/hello-"},
+		"docs/backup.md":  {"var/events.tar: revision ", "events, checked", "no problem found", `"revision":`, "0 created, 0 changed, 0 deleted"},
 		"docs/connect.md": {"Normal Started backup of orders started", "recorded nightly-"},
 		"docs/kubectl.md": {"hello-", "labeled", "deleted"},
 		"docs/operate.md": {"[+]store ok", "signing", "A service would accept it."},

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/shared/service"
+)
+
+// backup writes a backup of the store.
+type backup struct {
+	File string `arg:"" help:"The file to write, which must not exist; - is the output."`
+	place
+}
+
+// Help is the rest of the command's help.
+func (*backup) Help() string {
+	return `The backup is the exact state of one revision with all its history. The service need not be stopped; without it the
+files are read. Certificates, keys and settings are not part of it.
+
+  eventsvc backup /backup/events.tar
+  eventsvc backup - | gzip > events.tar.gz
+  docker compose exec -T eventsvc eventsvc backup - > events.tar` + exitCodes
+}
+
+// written is what a backup or an export has come to.
+type written struct {
+	File     string `json:"file,omitempty"`
+	Revision uint64 `json:"revision"`
+	Events   *int64 `json:"events,omitempty"`
+	Bytes    int64  `json:"bytes"`
+}
+
+func (b *backup) run(ctx context.Context, std streams) error {
+	if b.File == "-" && b.JSON {
+		return service.Usagef("--json would be mixed with the backup on the output: name a file")
+	}
+	if err := b.exists(); err != nil {
+		return err
+	}
+	s, closeStore, err := b.open(bolt.Options{MinFree: -1}, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeStore() }() // nothing was written to it
+	result := written{File: b.File}
+	progress, done := std.progress("backup")
+	defer done()
+	err = write(b.File, std.out, func(w io.Writer) error {
+		return s.Backup(ctx, func(revision uint64, total int64) io.Writer {
+			result.Revision = revision
+			return &counter{w: w, n: &result.Bytes, tell: func() {
+				if progress != nil {
+					progress(result.Bytes, total)
+				}
+			}}
+		})
+	})
+	if err != nil || b.File == "-" {
+		return err
+	}
+	done()
+	return b.print(std.out, result, fmt.Sprintf("%s: revision %d, %s", b.File, result.Revision, mebibytes(result.Bytes)))
+}
+
+// counter counts bytes that pass.
+type counter struct {
+	w    io.Writer
+	n    *int64
+	tell func()
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	*c.n += int64(n)
+	c.tell()
+	return n, err
+}
+
+// restore makes a store out of a backup.
+type restore struct {
+	File    string `arg:"" help:"The backup; - is the input."`
+	DataDir string `default:"var/eventsvc" placeholder:"DIR" help:"The data directory, which must hold no events yet."`
+	JSON    bool   `name:"json" help:"Print the result as JSON."`
+}
+
+// Help is the rest of the command's help.
+func (*restore) Help() string {
+	return `Everything in the backup is checked before the data directory gets it: whole, or not at all. Then start the service.
+
+  eventsvc restore /backup/events.tar --data-dir /var/lib/eventsvc
+  gunzip < events.tar.gz | eventsvc restore -` + exitCodes
+}
+
+func (r *restore) run(ctx context.Context, std streams) error {
+	in, size, err := openInput(r.File)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	progress, done := std.progress("restore")
+	defer done()
+	read := int64(0)
+	counted := io.TeeReader(in, &counter{w: io.Discard, n: &read, tell: func() {
+		if progress != nil && size > 0 { // as long again for what is made of it
+			progress(read, 3*size)
+		}
+	}})
+	var checking bolt.Progress
+	if progress != nil {
+		checking = func(done, total int64) { progress(total+2*done, 3*total) }
+	}
+	report, err := bolt.Restore(ctx, filepath.Join(r.DataDir, "store"), counted, checking)
+	if err != nil {
+		return fmt.Errorf("--data-dir %s: %w", r.DataDir, err)
+	}
+	done()
+	p := place{JSON: r.JSON}
+	return p.print(std.out, report, fmt.Sprintf("%s: revision %d with %d events, checked", r.DataDir, report.Revision, report.Live))
+}
+
+// openInput opens a file, or with "-" the input, whose size nobody knows.
+func openInput(path string) (in *os.File, size int64, err error) {
+	if path == "-" {
+		return os.Stdin, 0, nil
+	}
+	if in, err = os.Open(path); err != nil {
+		return nil, 0, fmt.Errorf("%w: name a file that can be read, or - for the input", err)
+	}
+	info, err := in.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		size = info.Size()
+	}
+	return in, size, err
+}

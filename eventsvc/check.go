@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// check reads everything that is stored.
+type check struct{ place }
+
+// Help is the rest of the command's help.
+func (*check) Help() string {
+	return `Reads the pages of all files and the checksum of every record, and compares the index with the log. Writes may go on
+meanwhile.
+
+  eventsvc check
+  eventsvc check --json | jq .problems` + exitCodes
+}
+
+func (c *check) run(ctx context.Context, std streams) error {
+	if err := c.exists(); err != nil {
+		return err
+	}
+	report, err := c.report(ctx, std)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("revision %d: %d events in %d records of %s, no problem found", report.Revision, report.Live, report.Records, mebibytes(report.Bytes))
+	if n := len(report.Problems); n > 0 {
+		text = strings.Join(report.Problems, "\n") + fmt.Sprintf("\n%d problems found; \"eventsvc restore\" a backup into a new data directory, or keep on: what is damaged is never served", n)
+	}
+	if err := c.print(std.out, report, text); err != nil || len(report.Problems) == 0 {
+		return err
+	}
+	return errFindings
+}
+
+func (c *check) report(ctx context.Context, std streams) (*bolt.Report, error) {
+	s, closeStore, err := c.open(bolt.Options{MinFree: -1}, nil)
+	if damage := bolt.DamageOf(err); damage != nil {
+		return damage.Report, nil
+	} else if err != nil {
+		return nil, err
+	}
+	progress, done := std.progress("check")
+	defer done()
+	report, err := s.Check(ctx, progress)
+	return report, errors.Join(err, closeStore())
+}
+
+// compact brings disk space back.
+type compact struct{ place }
+
+// Help is the rest of the command's help.
+func (*compact) Help() string {
+	return `The running service also forgets what is past its retention first; on closed files only what was past it already is
+cleared away. Needs room for the largest log file (64 MiB) and for the index once more.
+
+  eventsvc compact
+  eventsvc compact --json | jq .bytesAfter` + exitCodes
+}
+
+func (c *compact) run(ctx context.Context, std streams) error {
+	if err := c.exists(); err != nil {
+		return err
+	}
+	s, closeStore, err := c.open(bolt.Options{MinFree: -1}, nil)
+	if err != nil {
+		return err
+	}
+	progress, done := std.progress("compact")
+	defer done()
+	result, err := s.Compact(ctx, progress)
+	if err = errors.Join(err, closeStore()); err != nil {
+		return err
+	}
+	done()
+	return c.print(std.out, result, fmt.Sprintf("%s, before %s: %d events", mebibytes(result.After), mebibytes(result.Before), result.Events))
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"tidings.example/eventsvc/internal/admin"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/shared/service"
+)
+
+// export writes events as JSON.
+type export struct {
+	File        string `arg:"" help:"The file to write, which must not exist; - is the output."`
+	After       uint64 `default:"0" placeholder:"REVISION" help:"Only what has become of events that were written behind this revision, deletions too."`
+	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
+	place
+}
+
+// Help is the rest of the command's help.
+func (*export) Help() string {
+	return `Writes what a watch would send: a line {"type":"ADDED","object":{...}} for each event, and in the end a BOOKMARK with the
+revision. With --after of that revision the next export has only what has changed since, MODIFIED and DELETED too.
+
+  eventsvc export events.ndjson
+  eventsvc export - --after 5000 | eventsvc import - --data-dir /srv/copy
+  eventsvc export - | jq -r 'select(.type == "ADDED") | .object.note'` + exitCodes
+}
+
+func (e *export) run(ctx context.Context, std streams) error {
+	if e.File == "-" && e.JSON {
+		return service.Usagef("--json would be mixed with the events on the output: name a file")
+	}
+	if err := e.exists(); err != nil {
+		return err
+	}
+	bytes, err := codec.New(e.GroupDomain)
+	if err != nil {
+		return service.Usagef("--group-domain: %w", err)
+	}
+	s, closeStore, err := e.open(bolt.Options{MinFree: -1}, bytes)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeStore() }() // nothing was written to it
+	result := written{File: e.File, Events: new(int64)}
+	progress, done := std.progress("export")
+	defer done()
+	err = write(e.File, std.out, func(w io.Writer) error {
+		return s.Export(ctx, e.After, func(revision uint64, total int64) io.Writer {
+			result.Revision = revision
+			lines := &lineCounter{w: w, n: result.Events}
+			return &counter{w: lines, n: &result.Bytes, tell: func() {
+				if progress != nil {
+					progress(*result.Events, total)
+				}
+			}}
+		})
+	})
+	if err != nil || e.File == "-" {
+		return err
+	}
+	done()
+	return e.print(std.out, result, fmt.Sprintf("%s: %d events, up to revision %d; the next part: --after %d", e.File, *result.Events, result.Revision, result.Revision))
+}
+
+// lineCounter counts the lines of an export that are no bookmarks.
+type lineCounter struct {
+	w    io.Writer
+	n    *int64
+	head []byte // of a line that has begun
+}
+
+var bookmarkHead = []byte(`{"type":"BOOKMARK"`)
+
+func (c *lineCounter) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		line, more, ended := bytes.Cut(rest, []byte("\n"))
+		c.head = append(c.head, line[:min(len(line), len(bookmarkHead)-len(c.head))]...)
+		if rest = more; ended {
+			if !bytes.Equal(c.head, bookmarkHead) {
+				*c.n++
+			}
+			c.head = c.head[:0]
+		}
+	}
+	return c.w.Write(p)
+}
+
+// importC stores events of an export.
+type importC struct {
+	File        string `arg:"" help:"The export; - is the input."`
+	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
+	place
+}
+
+// Help is the rest of the command's help.
+func (*importC) Help() string {
+	return `Events keep their uid, their times and everything else; only the resourceVersion is this store's own, and their retention
+counts from now. What is here as the export has it is left alone, so that an import can be repeated, whole or in part.
+
+  eventsvc import events.ndjson
+  zcat events.ndjson.gz | eventsvc import - --json` + exitCodes
+}
+
+// importChunk is how much is imported in one go, unless a line is longer.
+const importChunk = 2 << 20
+
+func (i *importC) run(ctx context.Context, std streams) error {
+	bytes, err := codec.New(i.GroupDomain)
+	if err != nil {
+		return service.Usagef("--group-domain: %w", err)
+	}
+	in, size, err := openInput(i.File)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	s, closeStore, err := i.open(bolt.Options{}, bytes)
+	if err != nil {
+		return err
+	}
+	progress, done := std.progress("import")
+	defer done()
+	var sum admin.Imported
+	read := int64(0)
+	err = chunks(in, func(lines []byte) error {
+		more, err := s.Import(ctx, lines)
+		sum.Add(more)
+		read += int64(len(lines))
+		if progress != nil && size > 0 {
+			progress(read, size)
+		}
+		return err
+	})
+	done()
+	text := fmt.Sprintf("%d created, %d changed, %d deleted, %d unchanged, %d left out", sum.Created, sum.Changed, sum.Deleted, sum.Unchanged, sum.LeftOut)
+	if len(sum.Problems) > 0 {
+		text += "\n" + strings.Join(sum.Problems, "\n")
+	}
+	if err = errors.Join(err, closeStore(), i.print(std.out, sum, text)); err != nil {
+		return fmt.Errorf("%w; run it again when that is mended: what is imported already is left alone", err)
+	}
+	if sum.LeftOut > 0 {
+		return errFindings
+	}
+	return nil
+}
+
+// chunks calls f with whole lines of the input.
+func chunks(in io.Reader, f func(lines []byte) error) error {
+	var chunk []byte
+	for r := bufio.NewReaderSize(in, 256<<10); ; {
+		line, err := r.ReadSlice('\n')
+		chunk = append(chunk, line...)
+		whole := len(line) > 0 && line[len(line)-1] == '\n'
+		end := errors.Is(err, io.EOF)
+		switch {
+		case err != nil && !end && !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		case (whole && len(chunk) >= importChunk || end) && len(chunk) > 0:
+			if err := f(chunk); err != nil {
+				return err
+			}
+			chunk = chunk[:0]
+		case len(chunk) > 2*importChunk+4<<20:
+			return fmt.Errorf("a line is longer than any event: this is no export")
+		}
+		if end {
+			return nil
+		}
+	}
+}
