@@ -56,10 +56,12 @@ type serve struct {
 	Issuer            string        `placeholder:"ISSUER" help:"Issuer of the tokens that are accepted: their iss claim, to the letter."`
 	JWKSURL           string        `name:"jwks-url" placeholder:"URL" help:"Where the issuer's keys are. Default: from the issuer's metadata (RFC 8414)."`
 	JWKSAllowHTTPHost []string      `name:"jwks-allow-http-host" placeholder:"HOST,..." help:"Hosts whose keys may be fetched over plain HTTP, besides loopback addresses."`
+	IssuerCAFile      string        `name:"issuer-ca-file" placeholder:"FILE" help:"Certificate authorities, PEM, that the issuer's certificate is verified with. Default: the system's."`
+	JWKSMaxStale      time.Duration `name:"jwks-max-stale" default:"24h" help:"How long the last good keys are used when the issuer does not answer; after that 503."`
 	Audience          []string      `placeholder:"AUD,..." help:"Accept only tokens for one of these audiences. Default: any."`
 	MaxTokenLife      time.Duration `default:"1h" help:"Refuse tokens that are made to live longer than this."`
 	ClockSkew         time.Duration `default:"5s" help:"How far the issuer's clock may differ."`
-	IssuersFile       string        `placeholder:"FILE" help:"More issuers: a YAML list of issuer, jwksURL, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims."`
+	IssuersFile       string        `placeholder:"FILE" help:"More issuers: a YAML list of issuer, jwksURL, caFile, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims."`
 
 	PolicyFile       string        `placeholder:"FILE" help:"Who may do what; followed while running. Default: every authenticated client may do everything."`
 	Claims           []string      `placeholder:"NAME,..." help:"Claims of the issuer's tokens that the policy may ask for."`
@@ -133,6 +135,8 @@ func (s *serve) check() error {
 		return service.Usagef("--audit-files %d or --audit-file-size %d is too small: keep at least one file of 1KiB", s.AuditFiles, s.AuditFileSize)
 	case s.AuditFile != "" && s.Audit == "off":
 		return service.Usagef("--audit-file has no effect without --audit=metadata: set both or none")
+	case s.JWKSMaxStale <= 0:
+		return service.Usagef("--jwks-max-stale %s is not positive: set a duration such as 24h", s.JWKSMaxStale)
 	case s.WatchAfterExpiry < 0:
 		return service.Usagef("--watch-after-expiry %s is negative: set a duration such as 30m, or 0 to end watches with their token", s.WatchAfterExpiry)
 	case s.DataDir == "":

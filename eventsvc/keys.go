@@ -4,12 +4,9 @@ import (
 	"context"
 	"crypto/rsa"
 	"errors"
-	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/shared/bearer"
 )
@@ -23,11 +20,11 @@ type keys struct {
 	found  atomic.Pointer[bearer.JWKS]
 }
 
-// newKeys uses the JWKS at url or, if that is empty, the one that the issuer's
-// metadata names.
-func newKeys(issuer, url string, httpHosts []string, log *slog.Logger, reg prometheus.Registerer) (*keys, error) {
-	k := &keys{issuer: issuer, config: bearer.JWKSConfig{URL: url, AllowHTTPHosts: httpHosts, Log: log, Registry: reg}}
-	if url == "" {
+// newKeys uses the JWKS at the URL or, if that is empty, the one that the
+// issuer's metadata names.
+func newKeys(issuer string, c bearer.JWKSConfig) (*keys, error) {
+	k := &keys{issuer: issuer, config: c}
+	if c.URL == "" {
 		return k, nil
 	}
 	return k, k.use()
@@ -45,7 +42,7 @@ func (k *keys) use() error {
 func (k *keys) Run(ctx context.Context) error {
 	const first, longest = 250 * time.Millisecond, 15 * time.Second
 	for wait := first; k.found.Load() == nil; wait = min(2*wait, longest) {
-		url, err := bearer.DiscoverJWKS(ctx, k.issuer, &http.Client{Timeout: longest}, k.config.AllowHTTPHosts)
+		url, err := bearer.DiscoverJWKS(ctx, k.issuer, k.config.Client, k.config.AllowHTTPHosts)
 		if err == nil {
 			k.config.URL = url
 			err = k.use()

@@ -225,6 +225,17 @@ func (i *rotating) claimRows() []hostile {
 	return rows
 }
 
+// standardBase64 is a token whose signature has characters of another alphabet.
+func (i *rotating) standardBase64() string {
+	for n := 0; ; n++ {
+		whole := i.signed("k1", goodHeader, i.payload("jti", fmt.Sprintf(`"%d"`, n)))
+		signature := strings.LastIndexByte(whole, '.')
+		if other := strings.NewReplacer("-", "+", "_", "/").Replace(whole[signature:]); other != whole[signature:] {
+			return whole[:signature] + other
+		}
+	}
+}
+
 func (i *rotating) signatureRows() []hostile {
 	whole := i.signed("k1", goodHeader, i.payload())
 	parts := strings.Split(whole, ".")
@@ -243,8 +254,11 @@ func (i *rotating) signatureRows() []hostile {
 		{"N49 a byte short", with(raw[:255]), false},
 		{"N49 a byte long", with(append(raw[:256:256], 0)), false},
 		{"N49 zero", with(make([]byte, 256)), false},
+		{"N50 standard base64", i.standardBase64(), false},
 		{"N51 padded", whole + "==", false},
 		{"N52 stray bits", whole[:last] + string(alphabet[strings.IndexByte(alphabet, whole[last])|1]), false},
+		{"N53 a blank inside", parts[0] + " ." + parts[1] + "." + parts[2], false},
+		{"N53 a tab inside", parts[0] + ".\t" + parts[1] + "." + parts[2], false},
 		{"N54 one part", parts[0], false},
 		{"N54 four parts", whole + ".x", false},
 		{"N54 dots", strings.Repeat(".", 8000), false},

@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -25,6 +28,7 @@ import (
 type issuerSettings struct {
 	Issuer        string        `yaml:"issuer"`
 	JWKSURL       string        `yaml:"jwksURL"`
+	CAFile        string        `yaml:"caFile"` // the system's authorities if it is empty
 	Audiences     []string      `yaml:"audiences"`
 	MaxTokenLife  time.Duration `yaml:"maxTokenLife"`
 	ClientIDClaim string        `yaml:"clientIDClaim"` // client_id; Keycloak and OpenID Connect: azp
@@ -45,6 +49,25 @@ func (i *issuerSettings) check() error {
 	return nil
 }
 
+// client asks the issuer. Its certificate has to be good for the name in the
+// address, by an authority of the file or, without one, of the system.
+func (i *issuerSettings) client() (*http.Client, error) {
+	if i.CAFile == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(i.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no PEM certificate", i.CAFile)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return &http.Client{Transport: transport}, nil
+}
+
 // readIssuers reads an issuers file: a YAML list.
 func readIssuers(path string) ([]issuerSettings, error) {
 	data, err := os.ReadFile(path)
@@ -56,7 +79,7 @@ func readIssuers(path string) ([]issuerSettings, error) {
 	d.KnownFields(true)
 	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
 		text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "in type main.issuerSettings", "(there are issuer, jwksURL, "+
-			"audiences, maxTokenLife, clientIDClaim, scopeClaim and claims)")
+			"caFile, audiences, maxTokenLife, clientIDClaim, scopeClaim and claims)")
 		return nil, fmt.Errorf("%s: %s", path, text)
 	}
 	for n := range list {
@@ -76,7 +99,7 @@ type trust struct {
 
 // newTrust sets up the issuers that the settings name.
 func (s *serve) newTrust(log *slog.Logger, reg prometheus.Registerer) (*trust, error) {
-	all := []issuerSettings{{Issuer: s.Issuer, JWKSURL: s.JWKSURL, Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims}}
+	all := []issuerSettings{{Issuer: s.Issuer, JWKSURL: s.JWKSURL, CAFile: s.IssuerCAFile, Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims}}
 	if s.IssuersFile != "" {
 		more, err := readIssuers(s.IssuersFile)
 		if err != nil {
@@ -87,7 +110,13 @@ func (s *serve) newTrust(log *slog.Logger, reg prometheus.Registerer) (*trust, e
 	t := &trust{}
 	var verifiers []*bearer.Verifier
 	for _, i := range all {
-		k, err := newKeys(i.Issuer, i.JWKSURL, s.JWKSAllowHTTPHost, log, reg)
+		client, err := i.client()
+		if err != nil {
+			return nil, service.Usagef("--issuer-ca-file (caFile) of the issuer %s: %w", i.Issuer, err)
+		}
+		k, err := newKeys(i.Issuer, bearer.JWKSConfig{
+			URL: i.JWKSURL, Client: client, AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: s.JWKSMaxStale, Log: log, Registry: reg,
+		})
 		if err != nil {
 			return nil, service.Usagef("--jwks-url of the issuer %s: %w", i.Issuer, err)
 		}

@@ -71,6 +71,7 @@ type Authenticator struct {
 	sources *throttle
 	flights *flights
 	budget  atomic.Int64 // work that every failure costs: that of the dearest registration seen
+	burn    func(units int)
 
 	compares prometheus.Histogram
 }
@@ -92,7 +93,7 @@ func New(c Config) (*Authenticator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	a := &Authenticator{c: c, proofs: newProofs(maxProofs), gate: newGate(c.Parallel, c.Waiting), flights: newFlights(c.Timeout)}
+	a := &Authenticator{c: c, proofs: newProofs(maxProofs), gate: newGate(c.Parallel, c.Waiting), flights: newFlights(c.Timeout), burn: burn}
 	a.budget.Store(1)
 	a.compares = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "tokensvc_secret_compare_seconds", Help: "Time to compare one submitted secret by BCrypt, without waiting.",
@@ -188,20 +189,12 @@ func (a *Authenticator) compare(ctx context.Context, try Attempt, secrets []Secr
 		byID.end(true)
 		return err
 	}
-	turn := unknownTurn
-	if known {
-		turn = try.ClientID
-	}
-	if err := a.gate.enter(ctx, turn); err != nil {
+	matched, err := a.atGate(ctx, try, secrets, known)
+	if err != nil {
 		byID.end(true)
 		bySource.end(true)
 		return err
 	}
-	begin := time.Now()
-	matched := a.match(secrets, try)
-	a.compares.Observe(time.Since(begin).Seconds())
-	a.gate.leave()
-
 	byID.end(matched && known)
 	bySource.end(matched && known)
 	switch {
@@ -211,6 +204,35 @@ func (a *Authenticator) compare(ctx context.Context, try Attempt, secrets []Secr
 		return &RejectedError{Reason: ReasonSecret}
 	}
 	return nil
+}
+
+// atGate compares when the gate lets it. Who fails early, in its client's turn, does the work once more when it would
+// have been its time without a turn.
+func (a *Authenticator) atGate(ctx context.Context, try Attempt, secrets []Secret, known bool) (matched bool, err error) {
+	turn := ""
+	if known {
+		turn = try.ClientID
+	}
+	place, err := a.gate.enter(ctx, turn)
+	if err != nil {
+		return false, err
+	}
+	matched = a.timed(func() bool { return a.match(secrets, try) })
+	if !matched && place.early {
+		if err := a.gate.failed(ctx, place); err != nil {
+			return false, err
+		}
+		a.timed(func() bool { return a.match(nil, try) })
+	}
+	a.gate.leave(place)
+	return matched, nil
+}
+
+// timed measures a compare.
+func (a *Authenticator) timed(compare func() bool) bool {
+	begin := time.Now()
+	defer func() { a.compares.Observe(time.Since(begin).Seconds()) }()
+	return compare()
 }
 
 func (a *Authenticator) beginSource(ctx context.Context, source string) (attempt, error) {
@@ -229,6 +251,6 @@ func (a *Authenticator) match(secrets []Secret, try Attempt) bool {
 			return true
 		}
 	}
-	burn(int(a.budget.Load()) - totalWork(secrets))
+	a.burn(int(a.budget.Load()) - totalWork(secrets))
 	return false
 }

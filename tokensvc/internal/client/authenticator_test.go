@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -228,7 +229,7 @@ func TestThrottling(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t)), FailureBurst: 2, FailureRefill: time.Second, FailureQueue: 2})
-				a.Effortless()
+				a.CompareTakes(0)
 				guess := func(secret string) answer {
 					start := time.Now()
 					_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: id, Secret: secret})
@@ -274,7 +275,7 @@ func TestSourceThrottling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAuthenticator(t, client.Config{Store: newStore(t), FailureBurst: 1, FailureRefill: 16 * time.Second, FailureQueue: 1})
-		a.Effortless()
+		a.CompareTakes(0)
 		guess := func(source string, i int) time.Duration {
 			start := time.Now()
 			_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: fmt.Sprint("id", i), Secret: "x", Source: source})
@@ -305,7 +306,7 @@ func TestFairness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t)), Parallel: 1})
-		a.Effortless()
+		a.CompareTakes(time.Second)
 		var done atomic.Int32
 		var wg sync.WaitGroup
 		guess := func(id, secret string) {
@@ -331,5 +332,87 @@ func TestFairness(t *testing.T) {
 		synctest.Wait()
 		release()
 		wg.Wait()
+	})
+}
+
+// TestLineHidesRegistrations: whatever is going on, a wrong secret for a registered client is answered as, and when, an
+// unknown id would be, and so is everybody else.
+func TestLineHidesRegistrations(t *testing.T) {
+	t.Parallel()
+	const compare = 60 * time.Millisecond
+	for _, parallel := range []int{1, 2, 3} {
+		for _, guesses := range []int{0, 1, 2, 3, 9} {
+			for _, probes := range []int{1, 2, 5} {
+				var seen [][]answer
+				for _, id := range []string{"noop", "nobody"} {
+					synctest.Test(t, func(t *testing.T) {
+						a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t)), Parallel: parallel, Timeout: time.Second})
+						a.CompareTakes(compare)
+						seen = append(seen, observe(t, a, id, guesses, probes))
+					})
+				}
+				if diff := cmp.Diff(seen[1], seen[0]); diff != "" {
+					t.Errorf("%d at a time, %d guesses, %d probes (-unknown +registered):\n%s", parallel, guesses, probes, diff)
+				}
+			}
+		}
+	}
+}
+
+// observe sends guesses of unknown ids before and after probes of one id, and returns when each of them was answered.
+func observe(t *testing.T, a *client.Authenticator, id string, guesses, probes int) []answer {
+	t.Helper()
+	start := time.Now()
+	var wg sync.WaitGroup
+	got := make([]answer, 2*guesses+probes)
+	next := 0
+	try := func(id, secret string) {
+		mine := &got[next]
+		next++
+		wg.Go(func() {
+			_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: id, Secret: secret})
+			said := strings.Replace(outcome(err), "unknown_client", "wrong_secret", 1) // both are answered alike
+			*mine = answer{said, time.Since(start)}
+		})
+		synctest.Wait()
+	}
+	for i := range guesses {
+		try(fmt.Sprint("before", i), "guess")
+	}
+	for i := range probes {
+		try(id, fmt.Sprint("guess", i))
+	}
+	time.Sleep(100 * time.Millisecond)
+	for i := range guesses {
+		try(fmt.Sprint("after", i), "guess")
+	}
+	wg.Wait()
+	return got
+}
+
+// TestFullLine: when too many wait, some are sent away, at once or when their time is over.
+func TestFullLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthenticator(t, client.Config{Store: newStore(t), Parallel: 1, Waiting: 8, Timeout: 9500 * time.Millisecond})
+		a.CompareTakes(time.Second)
+		outcomes := make(chan string, 32)
+		for i := range 16 {
+			go func() {
+				_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: fmt.Sprint("id", i), Secret: "guess"})
+				outcomes <- outcome(err)
+			}()
+			synctest.Wait()
+		}
+		var got []string
+		for range 16 {
+			got = append(got, <-outcomes)
+		}
+		slices.Sort(got)
+		// One begins at once and every other second one more, until the time is over. 8 of 15 may wait.
+		want := append(slices.Repeat([]string{"busy"}, 7+4), slices.Repeat([]string{"unknown_client"}, 5)...)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
 	})
 }

@@ -1,15 +1,19 @@
 package client
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // HoldGate occupies the one place of a gate, so that attempts line up, until the returned function is called.
 func (a *Authenticator) HoldGate() (release func()) {
-	if err := a.gate.enter(context.Background(), "held by the test"); err != nil {
+	place, err := a.gate.enter(context.Background(), "held by the test")
+	if err != nil {
 		panic(err)
 	}
-	return a.gate.leave
+	return func() { a.gate.leave(place) }
 }
 
-// Effortless makes failures cost nothing, for tests that are about order and waiting. BCrypt takes about a second under
-// the race detector.
-func (a *Authenticator) Effortless() { a.budget.Store(0) }
+// CompareTakes makes the work of a failure a wait on the clock of the test's bubble: BCrypt takes a second under the race
+// detector.
+func (a *Authenticator) CompareTakes(d time.Duration) { a.burn = func(int) { time.Sleep(d) } }

@@ -119,6 +119,9 @@ func (r *Keyring) Sign(ctx context.Context, payload []byte) (token, kid string, 
 	case <-ctx.Done():
 		return "", "", ctx.Err()
 	}
+	// Whoever is given the place would run at once, and again and again those in line for it, while requests that have
+	// arrived wait to be read. Behind them, all are served in the order of arrival.
+	runtime.Gosched()
 	k := r.current.Load().signing
 	enc := base64.RawURLEncoding
 	signatureSize := enc.EncodedLen(k.private.Size())

@@ -40,23 +40,25 @@ func Compare(d time.Duration) (*Result, error) {
 	return onAllCores(d, func() error { return bcrypt.CompareHashAndPassword(hash, secret) })
 }
 
-// onAllCores repeats op on every core for d.
+// onAllCores repeats op on every core for d, and at least once.
 func onAllCores(d time.Duration, op func() error) (*Result, error) {
 	parts := make([]Result, runtime.GOMAXPROCS(0))
 	begun := time.Now()
 	var group errgroup.Group
 	for i := range parts {
 		group.Go(func() error {
-			for start := time.Now(); start.Sub(begun) < d; {
+			for start := time.Now(); ; {
 				if err := op(); err != nil {
 					return err
 				}
 				end := time.Now()
 				parts[i].Times.Add(end.Sub(start))
 				parts[i].Count++
+				if end.Sub(begun) >= d {
+					return nil
+				}
 				start = end
 			}
-			return nil
 		})
 	}
 	err := group.Wait()

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tidings.example/shared/service"
+	"tidings.example/tokensvc/internal/client/clienttest"
+	"tidings.example/tokensvc/internal/client/postgres/pgtest"
+)
+
+// encrypt gives a PostgreSQL server a certificate for these names, and returns the file of its authority. The server writes
+// its files itself, as its own user and for nobody else, which it insists on.
+func encrypt(t *testing.T, dsn string, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if _, _, err := service.SelfSigned(dir, names, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{"tls.crt": "server.crt", "tls.key": "server.key"} {
+		pem, err := os.ReadFile(filepath.Join(dir, from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pgtest.Exec(t, dsn, fmt.Sprintf("COPY (SELECT unnest(string_to_array('%s', E'\\n'))) TO PROGRAM 'umask 077; cat > %s'", strings.TrimSpace(string(pem)), to))
+	}
+	pgtest.Exec(t, dsn, "ALTER SYSTEM SET ssl = on")
+	pgtest.Exec(t, dsn, "SELECT pg_reload_conf()")
+	return filepath.Join(dir, "ca.crt")
+}
+
+// TestDatabaseTLS: with sslmode=verify-full the connection is encrypted, and only made to a server whose certificate is
+// good for its name by the authority that was named.
+func TestDatabaseTLS(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("TEST_POSTGRES_DSN") != "" {
+		t.Skip("changes the server's settings, so it needs one that it starts itself: unset TEST_POSTGRES_DSN")
+	}
+	dsn := pgtest.Start(t).Database(t)
+	pgtest.Exec(t, dsn, strings.ReplaceAll(demoTable, "HASH", clienttest.Hash))
+	ask := func(authority string, wait bool) (int, string) {
+		t.Helper()
+		full := strings.Replace(dsn, "sslmode=disable", "sslmode=verify-full&sslrootcert="+authority, 1)
+		r := start(t, "--database-dsn-file", tempFile(t, "dsn", full))
+		status, body := fetch(t, "POST", r.api+"/oauth2/token", demoForm)
+		for deadline := time.After(20 * time.Second); wait && status != http.StatusOK; {
+			select { // the server takes up its new settings in its own time
+			case <-time.After(50 * time.Millisecond):
+			case <-deadline:
+				return status, string(body)
+			}
+			status, body = fetch(t, "POST", r.api+"/oauth2/token", demoForm)
+		}
+		if status == http.StatusOK {
+			pgtest.Exec(t, dsn, `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+				WHERE ssl AND version >= 'TLSv1.2' AND application_name = 'tokensvc') THEN RAISE 'the connection is not encrypted'; END IF; END $$`)
+		}
+		return status, string(body)
+	}
+	stranger := t.TempDir()
+	if _, _, err := service.SelfSigned(stranger, []string{"127.0.0.1"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := ask(filepath.Join(stranger, "ca.crt"), false); status != http.StatusServiceUnavailable {
+		t.Errorf("a server without encryption: %d %s", status, body)
+	}
+	authority := encrypt(t, dsn, "127.0.0.1")
+	if status, body := ask(authority, true); status != http.StatusOK {
+		t.Errorf("the right authority: %d %s", status, body)
+	}
+	if status, body := ask(filepath.Join(stranger, "ca.crt"), false); status != http.StatusServiceUnavailable {
+		t.Errorf("another authority: %d %s", status, body)
+	}
+	if status, body := ask(encrypt(t, dsn, "db.example"), false); status != http.StatusServiceUnavailable {
+		t.Errorf("a certificate for another name: %d %s", status, body)
+	}
+}
