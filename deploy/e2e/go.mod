@@ -15,6 +15,10 @@ require (
 	k8s.io/component-base v0.37.2
 	// a kubectl of the newest version
 	k8s.io/kubectl v0.37.2
+	// the OpenAPI document of a whole Kubernetes release
+	sigs.k8s.io/kustomize/kyaml v0.21.1
+	// reads manifests
+	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
@@ -99,8 +103,6 @@ require (
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/kustomize/api v0.21.1 // indirect
 	sigs.k8s.io/kustomize/kustomize/v5 v5.8.1 // indirect
-	sigs.k8s.io/kustomize/kyaml v0.21.1 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )

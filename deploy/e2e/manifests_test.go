@@ -14,21 +14,24 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// TestManifests renders deploy/kubernetes with kubectl and reads the result
-// into the API's own types, where an unknown or misspelt field is an error.
+// TestManifests renders deploy/kubernetes with kubectl, holds the result against
+// the OpenAPI schemas of Kubernetes, and reads it into the API's own types.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	for _, service := range []string{"tokensvc", "eventsvc"} {
 		t.Run(service, func(t *testing.T) {
 			t.Parallel()
 			folder := filepath.Join(root, "deploy/kubernetes", service)
-			rendered := kustomize(t, filepath.Join(folder, "production"))
+			rendered := render(t, filepath.Join(folder, "production"))
 			other := map[string]string{"tokensvc": "eventsvc", "eventsvc": "tokensvc"}[service]
 			if strings.Contains(rendered, other) {
 				t.Errorf("the manifests name %s", other)
 			}
 			pods := 0
 			for _, document := range strings.Split(rendered, "\n---\n") {
+				for _, fault := range conforms(t, document) {
+					t.Error(fault)
+				}
 				switch object := strict(t, document).(type) {
 				case *appsv1.Deployment:
 					hardened(t, object.Spec.Template.Spec)
@@ -53,12 +56,12 @@ func TestManifests(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			expect(t, kustomize(t, overlay), "kind: PodMonitor", "port: admin", "kubernetes.io/metadata.name: monitoring")
+			expect(t, render(t, overlay), "kind: PodMonitor", "port: admin", "kubernetes.io/metadata.name: monitoring")
 		})
 	}
 }
 
-func kustomize(t *testing.T, folder string) string {
+func render(t *testing.T, folder string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl"), "kustomize", folder).CombinedOutput()
 	if err != nil {
