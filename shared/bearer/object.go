@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -31,6 +32,9 @@ func decodeObject(data []byte) (object, error) {
 			return nil, errors.New("damaged JSON")
 		}
 		key, _ := name.(string) // encoding/json admits nothing else as a name
+		if strings.ContainsRune(key, utf8.RuneError) {
+			return nil, errors.New("half a character")
+		}
 		if _, twice := o[key]; twice {
 			return nil, errors.New("a name given twice")
 		}
@@ -55,7 +59,8 @@ func (o object) has(name string) bool {
 	return ok
 }
 
-// text is a member that is a string.
+// text is a member that is a string. Halves of surrogate pairs are refused: Go makes the same character of all of them,
+// so that different names would become one.
 func (o object) text(name string) (string, bool) {
 	raw := o[name]
 	if len(raw) == 0 || raw[0] != '"' {
@@ -63,7 +68,7 @@ func (o object) text(name string) (string, bool) {
 	}
 	var s string
 	err := json.Unmarshal(raw, &s)
-	return s, err == nil
+	return s, err == nil && !strings.ContainsRune(s, utf8.RuneError)
 }
 
 // texts is a member that is a list of strings.

@@ -209,6 +209,8 @@ func TestClaimCases(t *testing.T) {
 		{"N46 sub null", change("sub", "null"), "sub missing or malformed"},
 		{"N46 sub of 1,025 bytes", change("sub", `"`+strings.Repeat("s", 1025)+`"`), "sub missing or malformed"},
 		{"N46 sub with a line feed", change("sub", `"a\nb"`), "sub missing or malformed"},
+		{"N46 sub with half a character", change("sub", `"a\ud800"`), "sub missing or malformed"},
+		{"N29 half a character in a name", token(good, `{"x\ud800":1,`+claims()[1:]), badPayload},
 		{"N46 client_id a number", change("client_id", "1"), badClaim},
 		{"N46 client_id empty", change("client_id", `""`), badClaim},
 		{"jti a number", change("jti", "1"), badClaim},
