@@ -5,6 +5,8 @@ go 1.26.0
 require (
 	// readable differences
 	github.com/google/go-cmp v0.7.0
+	// a WebSocket client, the one that client-go uses
+	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674
 	// the Event types
 	k8s.io/api v0.37.2
 	// options, errors and selectors as clients have them
@@ -53,6 +55,7 @@ require (
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect
+	k8s.io/streaming v0.37.2 // indirect
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect

@@ -192,9 +192,9 @@ type recorder struct {
 	aborted    bool
 }
 
-// WriteHeader notes the final status; informational ones (1xx) may come before it.
+// WriteHeader notes the final status; informational ones (1xx) may come before it. 101 is final: what follows is no HTTP.
 func (rec *recorder) WriteHeader(code int) {
-	if rec.code == 0 && code >= 200 {
+	if rec.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) {
 		rec.code, rec.firstBytes = code, time.Since(rec.start)
 	}
 	rec.ResponseWriter.WriteHeader(code)

@@ -69,6 +69,7 @@ type watches struct {
 	closed   bool
 	open     map[*openWatch]struct{}
 	byClient map[string]int
+	held     sync.WaitGroup
 }
 
 // openWatch is a watch, who it is for and what it needs.
@@ -115,6 +116,29 @@ func (w *watches) close() {
 	w.closed = true
 	for o := range w.open {
 		o.end()
+	}
+}
+
+// hold counts in a connection that the HTTP server no longer knows of, because
+// the program must not end before it is closed. Once all watches are to end
+// there are no new ones. release counts it out again.
+func (w *watches) hold() (release func(), ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil, false
+	}
+	w.held.Add(1)
+	return w.held.Done, true
+}
+
+// wait waits until no connection is held, or ctx ends.
+func (w *watches) wait(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() { w.held.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
 	}
 }
 

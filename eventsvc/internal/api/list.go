@@ -44,6 +44,7 @@ func (r *resource) listOrWatch(c echo.Context, forceWatch bool) error {
 		return err
 	}
 	if o.Watch {
+		defer r.upgradable(c, f)()
 		return r.watch(c, o, sel, f)
 	}
 	u, err := r.enter(c, reads)

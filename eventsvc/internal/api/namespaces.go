@@ -119,6 +119,7 @@ func (s *Server) listNamespaces(c echo.Context) error {
 		return err
 	}
 	if o.Watch {
+		defer s.upgradable(c, f)()
 		return s.watchNamespaces(c, o, f, match)
 	}
 	u, err := s.enter(c, reads)

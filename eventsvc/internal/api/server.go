@@ -145,7 +145,7 @@ func (s *Server) resource(v event.View, groupPath string) *resource {
 func (s *Server) route() {
 	e := echo.New()
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.prepare, s.audited, bearer.Middleware(s.Verify, s.public, s.refuse), s.strict)
+	e.Use(s.prepare, s.audited, socketToken, bearer.Middleware(s.Verify, s.public, s.refuse), s.strict)
 	for _, r := range s.resources {
 		all, one := r.path+"/namespaces/:namespace/events", r.path+"/namespaces/:namespace/events/:name"
 		e.GET(r.path+"/events", r.list)
@@ -193,7 +193,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Drain ends all watches and refuses new ones, so that their clients go on
 // elsewhere or come back after a restart.
-func (s *Server) Drain(context.Context) { s.watches.close() }
+func (s *Server) Drain(ctx context.Context) {
+	s.watches.close()
+	s.watches.wait(ctx)
+}
 
 // prepare sets the headers that every answer has.
 func (s *Server) prepare(next echo.HandlerFunc) echo.HandlerFunc {

@@ -1,0 +1,63 @@
+package api_test
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"tidings.example/eventsvc/internal/api"
+)
+
+// TestWebSocketDrain: a stop ends WebSockets too, waits for their close, and
+// is not held up by a client that does not answer it.
+func TestWebSocketDrain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *api.Config) { c.Bookmarks = time.Millisecond })
+	w.do("POST", eventsPath, newEvent("a")).must(201)
+	srv := w.serve()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	token := "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte("good"))
+	dial := func() (*websocket.Conn, *http.Response, error) {
+		return websocket.Dial(ctx, srv.URL+eventsPath+"?watch=true&allowWatchBookmarks=true",
+			&websocket.DialOptions{Subprotocols: []string{token, "one", "two"}, HTTPHeader: http.Header{"Origin": {"https://elsewhere.example"}}})
+	}
+	open := make([]*websocket.Conn, 4)
+	for i := range open {
+		conn, res, err := dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.CloseNow() }() // closed already, but for the first
+		equal(t, res.Header.Get("Sec-WebSocket-Protocol"), "one")
+		if _, message, err := conn.Read(ctx); err != nil || !strings.HasPrefix(string(message), `{"type":"ADDED"`) {
+			t.Fatalf("%v: %s", err, message)
+		}
+		open[i] = conn
+	}
+	ended := make(chan error, len(open))
+	for _, conn := range open[1:] { // the first is not read: it does not answer the close
+		go func() {
+			for {
+				if _, _, err := conn.Read(ctx); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+	}
+	w.server.Drain(ctx)
+	for range open[1:] {
+		if err := <-ended; websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+			t.Errorf("ended with %v", err)
+		}
+	}
+	if _, res, err := dial(); err == nil || res.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("after the stop: %v", err)
+	}
+}
