@@ -120,7 +120,7 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	health.Add("retention", db.OnTime)
 	server, err = api.New(api.Config{
 		Store: db, Codec: bytes, Rules: s.eventRules(), Verify: trusted.Verify,
-		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
+		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry, SocketWriteTimeout: s.WriteTimeout,
 		CoreAPI: s.CoreAPI, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
 		Probe: health.Handler, Limits: s.limits(), Log: log, Registry: registry,
 	})

@@ -260,7 +260,7 @@ func TestWebSocketRefused(t *testing.T) {
 			}
 			return nil
 		})
-		if got := s.metric(t, `http_requests_total{code="101",method="GET"}`); got != "1" {
+		if got := s.metric(t, `http_requests_total{client="go",code="101",verb="watch"}`); got != "1" {
 			t.Errorf("%s upgrades", got)
 		}
 	})

@@ -27,9 +27,6 @@ const (
 	// tokenProtocol begins the subprotocol that carries a token, because
 	// programs in a browser can set no Authorization header.
 	tokenProtocol = "base64url.bearer.authorization.k8s.io."
-	// socketWriteTime is what the listeners give to a write; a connection that
-	// was taken over is no longer theirs.
-	socketWriteTime = time.Minute
 )
 
 // wantsWebSocket tells whether a request asks for an upgrade (RFC 6455 section
@@ -87,6 +84,7 @@ type socket struct {
 	http.ResponseWriter
 	res    *echo.Response
 	req    *http.Request
+	limit  time.Duration      // of a write
 	binary bool               // the frames are protobuf
 	gone   context.CancelFunc // the client has left
 	conn   *websocket.Conn    // nil: there is none yet
@@ -107,7 +105,10 @@ func (s *Server) upgradable(c echo.Context, f codec.Format) (end func()) {
 	}
 	ctx, gone := context.WithCancel(req.Context())
 	c.SetRequest(req.WithContext(ctx))
-	w := &socket{ResponseWriter: c.Response().Writer, res: c.Response(), req: req, binary: f.Media == codec.Protobuf, gone: gone}
+	w := &socket{
+		ResponseWriter: c.Response().Writer, res: c.Response(), req: req, gone: gone,
+		limit: s.SocketWriteTimeout, binary: f.Media == codec.Protobuf,
+	}
 	c.Response().Writer = w
 	return func() {
 		if w.conn != nil {
@@ -163,7 +164,7 @@ func (w *socket) Write(frames []byte) (int, error) {
 	case w.conn == nil: // an error before the watch began
 		return w.ResponseWriter.Write(frames)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), socketWriteTime)
+	ctx, cancel := context.WithTimeout(context.Background(), w.limit)
 	defer cancel()
 	kind := websocket.MessageText
 	if w.binary {
