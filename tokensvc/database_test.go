@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -93,7 +94,7 @@ func TestUnreadableTableIsSaidOnce(t *testing.T) {
 				return errors.New("connection refused")
 			}
 			return nil
-		}, slog.New(slog.NewTextHandler(&out, nil)))
+		}, slog.New(slog.NewTextHandler(io.MultiWriter(&out, t.Output()), nil)))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- look(ctx) }()

@@ -66,6 +66,7 @@ func files(t testing.TB, input string) (std stdio, read func() (stdout, stderr s
 		}
 		return string(b)
 	}
+	t.Cleanup(func() { fmt.Fprint(t.Output(), text(std.err)) }) // where it is looked through
 	return std, func() (string, string) { return text(std.out), text(std.err) }
 }
 

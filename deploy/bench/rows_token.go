@@ -258,8 +258,11 @@ func timing(b *bench) (*result, error) {
 	r := new(result)
 	err = b.measure(r, b.tokensvc(), func() (int, error) {
 		ld.Start()
-		return len(order), l.Run(10*time.Minute, ld.Finished)
+		return len(order), l.Run(30*time.Minute, ld.Finished)
 	})
+	if err == nil && !ld.Finished() {
+		err = errors.New("not all answered after half an hour")
+	}
 	if err := errors.Join(err, ld.Failure); err != nil {
 		return r, err
 	}

@@ -101,6 +101,7 @@ func startCompose(t *testing.T) (*compose, *world) {
 		if t.Failed() {
 			t.Log(c.run(t, "logs", "--no-color", "--tail=200"))
 		}
+		noSecrets(t, c.run(t, "logs", "--no-color", "--no-log-prefix", "tokensvc", "eventsvc"))
 		c.run(t, "--profile", "demo", "down", "--volumes", "--remove-orphans")
 	})
 	c.run(t, "up", "--build", "--wait", "--wait-timeout=600")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,8 +52,23 @@ func (p *process) launch(t *testing.T) *process {
 		if t.Failed() {
 			t.Logf("%s said:\n%s", p.name, p.log.String())
 		}
+		noSecrets(t, p.log.String())
 	})
 	return p
+}
+
+// secret is the demo client's, and what every token, stored hash and key looks like.
+var secret = regexp.MustCompile(`client_secret=|eyJ[\w-]+\.[\w-]+\.[\w-]+|\$2[aby]\$\d\d\$|PRIVATE KEY-----|` + clientSecret)
+
+// noSecrets looks through what a service has logged. The guide of `make run` shows the demo client's secret on purpose.
+func noSecrets(t *testing.T, log string) {
+	t.Helper()
+	for line := range strings.Lines(log) {
+		guide := strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t")
+		if !guide && secret.MatchString(line) {
+			t.Errorf("a secret is in the log: %s", line)
+		}
+	}
 }
 
 // end sends a signal and waits until p is gone. After a signal that asks, p

@@ -36,6 +36,7 @@ const (
 func newRing(t testing.TB, c keyring.Config) *keyring.Keyring {
 	t.Helper()
 	c.MaxAge, c.Lifetime = maxAge, lifetime
+	c.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	r, err := keyring.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -395,7 +396,7 @@ func TestReplicas(t *testing.T) {
 func TestBadReload(t *testing.T) {
 	t.Parallel()
 	path := write(t, t.TempDir(), "key.pem", pkcs8(t, generate(t, 2048)))
-	r := newRing(t, keyring.Config{Path: path, Log: slog.New(slog.DiscardHandler)})
+	r := newRing(t, keyring.Config{Path: path})
 	_, before := sign(t, r)
 	write(t, filepath.Dir(path), "key.pem", "no key")
 	if err := r.Reload(); err == nil {

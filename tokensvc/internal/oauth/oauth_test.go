@@ -76,7 +76,7 @@ func newServer(t testing.TB, adjust func(*oauth.Config)) *server {
 	s := &server{keys: keys, issuer: tokens, log: &strings.Builder{}}
 	c := oauth.Config{
 		Issuer: issuer, PublicURL: issuer, Clients: clients, Registrations: store{}, Tokens: tokens, Keys: keys, Verify: own.Verify,
-		Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(),
+		Log: slog.New(slog.NewJSONHandler(io.MultiWriter(s.log, t.Output()), nil)), Registry: prometheus.NewRegistry(),
 	}
 	if adjust != nil {
 		adjust(&c)

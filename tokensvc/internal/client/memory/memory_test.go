@@ -48,7 +48,7 @@ func open(t *testing.T, content string) (*memory.Store, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "clients.yaml")
 	write(t, path, content)
-	return memory.Open(path, slog.New(slog.DiscardHandler))
+	return memory.Open(path, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
 func TestConformance(t *testing.T) {
@@ -94,7 +94,7 @@ func TestBadFiles(t *testing.T) {
 			}
 		})
 	}
-	if _, err := memory.Open(filepath.Join(t.TempDir(), "none.yaml"), slog.New(slog.DiscardHandler)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := memory.Open(filepath.Join(t.TempDir(), "none.yaml"), slog.New(slog.NewTextHandler(t.Output(), nil))); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
 }
@@ -111,7 +111,7 @@ func TestReload(t *testing.T) {
 	}
 	write(t, path, file("a", "b"))
 	synctest.Test(t, func(t *testing.T) {
-		store, err := memory.Open(path, slog.New(slog.DiscardHandler))
+		store, err := memory.Open(path, slog.New(slog.NewTextHandler(t.Output(), nil)))
 		if err != nil {
 			t.Fatal(err)
 		}

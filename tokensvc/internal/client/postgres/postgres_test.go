@@ -306,7 +306,7 @@ func testSlow(t *testing.T, srv *pgtest.Server) {
 
 func TestOpenRefusesBadDSNWithoutRepeatingIt(t *testing.T) {
 	t.Parallel()
-	_, err := postgres.Open(postgres.Config{DSN: "postgres://user:pa55word@host:port/db", Log: slog.New(slog.DiscardHandler)})
+	_, err := postgres.Open(postgres.Config{DSN: "postgres://user:pa55word@host:port/db", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err == nil || strings.Contains(err.Error(), "pa55word") {
 		t.Errorf("error %v", err)
 	}
