@@ -23,6 +23,8 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5
 	// token buckets of the create rates
 	golang.org/x/time v0.16.0
+	// the size of terminals
+	golang.org/x/sys v0.49.0
 	// encodes the OpenAPI documents
 	google.golang.org/protobuf v1.36.12
 	// RFC 6902 and 7386, the version that Kubernetes uses
@@ -87,7 +89,6 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect

@@ -20,6 +20,7 @@ import (
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/policy"
@@ -59,13 +60,19 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, 
 	case "version":
 		_, err = fmt.Fprintln(stdout, "eventsvc", buildVersion())
 	default:
-		var ours bool
-		if ours, err = s.storeCommands.run(ctx, parsed.Command(), stdout, stderr); !ours {
+		var found bool
+		if found, err = s.storeCommands.run(ctx, parsed.Command(), stdout, stderr); found {
+			break
+		}
+		if found, err = s.clientCommands.run(ctx, parsed.Command(), stdout, stderr); !found {
 			err = s.Serve.run(ctx, stderr, tell)
 		}
 	}
 	if err != nil && !errors.Is(err, errFindings) {
 		_, _ = fmt.Fprintln(stderr, "eventsvc:", err)
+		if hint := client.Hint(err); hint != "" {
+			_, _ = fmt.Fprintln(stderr, "  "+hint)
+		}
 	}
 	return err
 }

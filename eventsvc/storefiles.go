@@ -8,9 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
-	"time"
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/codec"
@@ -56,9 +54,10 @@ func (c *storeCommands) run(ctx context.Context, command string, stdout io.Write
 // errFindings is what a check or an import has to tell, in the exit code.
 var errFindings = errors.New("not everything is well")
 
-// exitCode is 3 for findings, which are printed already.
+// exitCode is 3 for findings, which are printed already, and for an event that
+// was waited for in vain.
 func exitCode(err error) int {
-	if errors.Is(err, errFindings) {
+	if errors.Is(err, errFindings) || errors.Is(err, errTimedOut) {
 		return 3
 	}
 	return service.ExitCode(err)
@@ -116,18 +115,12 @@ func (p *place) print(out io.Writer, result any, text string) error {
 // progress returns a line on the terminal that tells how far the work is, and
 // what takes it away. Where there is no terminal there is nothing.
 func (s streams) progress(what string) (bolt.Progress, func()) {
-	info, err := s.err.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	bar := newProgress(s.err)
+	if bar.width == 0 {
 		return nil, func() {}
 	}
-	var last time.Time
-	tell := func(done, total int64) {
-		if time.Since(last) > 100*time.Millisecond {
-			last = time.Now()
-			fmt.Fprintf(s.err, "\r%s: %3d %%", what, 100*done/max(total, done, 1))
-		}
-	}
-	return tell, func() { fmt.Fprintf(s.err, "\r%s\r", strings.Repeat(" ", len(what)+7)) }
+	tell := func(done, total int64) { bar.show("%s: %3d %%", what, 100*done/max(total, done, 1)) }
+	return tell, bar.clear
 }
 
 // mebibytes prints a number of bytes for people.

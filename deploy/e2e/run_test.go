@@ -183,11 +183,12 @@ func TestDocumentation(t *testing.T) {
 		t.Fatalf("no pages: %v", err)
 	}
 	expected := map[string][]string{
-		"README.md":       {"Greeted", `"type":"ADDED"`, "event.events.k8s.io/hello-"},
-		"docs/backup.md":  {"var/events.tar: revision ", "events, checked", "no problem found", `"revision":`, "0 created, 0 changed, 0 deleted"},
-		"docs/connect.md": {"Normal Started backup of orders started", "recorded nightly-"},
-		"docs/kubectl.md": {"hello-", "labeled", "deleted"},
-		"docs/operate.md": {"[+]store ok", "signing", "A service would accept it."},
+		"README.md":           {"Greeted", `"type":"ADDED"`, "event.events.k8s.io/hello-"},
+		"docs/backup.md":      {"var/events.tar: revision ", "events, checked", "no problem found", `"revision":`, "0 created, 0 changed, 0 deleted"},
+		"docs/commandline.md": {"default/nightly.", "BackupFailed   job/nightly", "shop/web-3.", "deployment/web-3", `"attempt":"2"`},
+		"docs/connect.md":     {"Normal Started backup of orders started", "recorded nightly-"},
+		"docs/kubectl.md":     {"hello-", "labeled", "deleted"},
+		"docs/operate.md":     {"[+]store ok", "signing", "A service would accept it."},
 	}
 	for _, page := range append(pages, filepath.Join(root, "README.md")) {
 		name := strings.TrimPrefix(strings.TrimPrefix(page, root+"/"), "deploy/")

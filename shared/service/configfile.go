@@ -41,7 +41,7 @@ func (c *configFile) load(kctx *kong.Context) error {
 	}
 	kctx.AddResolver(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		entry, ok := entries[flag.Name]
-		if !ok || fromEnvironment(flag) != "" {
+		if !ok || len(flag.Envs) == 0 || fromEnvironment(flag) != "" {
 			return nil, nil
 		}
 		text, err := entry.text(flag)
@@ -102,7 +102,7 @@ func readEntries(content []byte) (entries, error) {
 func (e entries) known(flags []*kong.Flag) error {
 	names := map[string]bool{}
 	for _, flag := range flags {
-		if flag.Name != "help" && flag.Name != configFileFlag {
+		if len(flag.Envs) > 0 && flag.Name != configFileFlag { // others are no settings: see Parse
 			names[flag.Name] = true
 		}
 	}

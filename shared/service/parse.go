@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -43,9 +44,9 @@ func ExitCode(err error) int {
 }
 
 // Parse fills cli, a pointer to a struct with kong tags, from args, from environment variables and from a YAML file. That
-// struct is the one table of settings: every flag that names no variable of its own gets PREFIX_FLAG_NAME, its name is also
-// its key in the file that --config-file names, and help lists all of it. A flag on the command line goes before the
-// environment, the environment before the file, the file before the default. A variable that starts with PREFIX_ and a key
+// struct is the one table of settings: every flag that names no variable of its own gets PREFIX_FLAG_NAME (with the tag
+// env:"-" it gets none and is no setting), its name is also its key in the file that --config-file names, and help lists all
+// of it. A flag on the command line goes before the environment, the environment before the file, the file before the default. A variable that starts with PREFIX_ and a key
 // of the file that belong to no flag are errors: a misspelt setting must not be silently without effect.
 //
 // Parse prints help to stdout and usage errors to stderr itself; the caller only exits with [ExitCode] of the error.
@@ -90,7 +91,10 @@ func helpCommand(name string, err error) string {
 func nameVariables(prefix string) func(*kong.Kong) error {
 	return func(k *kong.Kong) error {
 		for _, flag := range allFlags(k.Model.Node) {
-			if len(flag.Envs) == 0 && flag.Name != "help" {
+			switch {
+			case slices.Equal(flag.Envs, []string{"-"}): // what a command is about, which is no setting
+				flag.Envs, flag.Tag.Envs = nil, nil
+			case len(flag.Envs) == 0 && flag.Name != "help":
 				flag.Envs = []string{variable(prefix, flag.Name)}
 				flag.Tag.Envs = flag.Envs
 			}

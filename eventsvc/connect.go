@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"tidings.example/eventsvc/internal/client"
+	"tidings.example/shared/service"
+)
+
+// clientCommands use an event server.
+type clientCommands struct {
+	Get    get    `cmd:"" help:"List the events of a server."`
+	Tail   tail   `cmd:"" help:"Follow the events of a server as they happen, or wait for one."`
+	Record record `cmd:"" help:"Record an event on a server, or many."`
+}
+
+// run runs the command of that name, and reports whether there is one.
+func (c *clientCommands) run(ctx context.Context, command string, stdout io.Writer, stderr *os.File) (bool, error) {
+	switch command {
+	case "get":
+		return true, c.Get.run(ctx, stdout, stderr)
+	case "tail":
+		return true, c.Tail.run(ctx, stdout, stderr)
+	case "record":
+		return true, c.Record.run(ctx, os.Stdin, stdout, stderr)
+	}
+	return false, nil
+}
+
+// connection holds the settings of the commands that use an event server: where it is, whom to trust, which token to
+// show.
+type connection struct {
+	Server           string `placeholder:"URL" help:"The event server. Default: http://127.0.0.1:8080"`
+	CAFile           string `name:"ca-file" placeholder:"FILE" help:"Certificates in PEM to trust instead of the system's, for --server and --token-url."`
+	Token            string `placeholder:"TOKEN" secret:"" help:"The bearer token itself; best in the variable, for others can see command lines."`
+	TokenFile        string `placeholder:"FILE" help:"File that holds the bearer token; read again for each request."`
+	TokenCommand     string `placeholder:"COMMAND" help:"Program, with arguments separated by spaces, that prints a token or a credential for kubectl, such as 'tokensvc credential ...'."`
+	TokenURL         string `name:"token-url" placeholder:"URL" help:"Token endpoint to fetch tokens from, with --client-id and --client-secret-file."`
+	ClientID         string `name:"client-id" placeholder:"ID" help:"Client to fetch tokens as."`
+	ClientSecretFile string `placeholder:"FILE" help:"File that holds that client's secret."`
+}
+
+// access is a connection that may also be written in a kubeconfig.
+type access struct {
+	connection  `embed:""`
+	Kubeconfig  string `placeholder:"FILE" help:"Take server, certificates and token from this kubeconfig instead."`
+	Context     string `placeholder:"NAME" help:"Context of the kubeconfig. Default: its current one."`
+	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
+}
+
+// config finds settings that contradict each other, naming both.
+func (a *access) config() (client.Config, error) {
+	if a.Kubeconfig == "" {
+		if a.Context != "" {
+			return client.Config{}, service.Usagef("--context has no effect without --kubeconfig: set both or none")
+		}
+		return a.connection.config()
+	}
+	for _, other := range a.given() {
+		return client.Config{}, service.Usagef("--kubeconfig and --%s exclude each other: set one of them", other)
+	}
+	config, err := client.FromKubeconfig(a.Kubeconfig, a.Context)
+	if err != nil {
+		return config, service.Usagef("--kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// open makes a client and names the namespace to use where none is given.
+func (a *access) open() (*client.Client, string, error) {
+	config, err := a.config()
+	if err != nil {
+		return nil, "", err
+	}
+	if config.Namespace == "" {
+		config.Namespace = "default"
+	}
+	c, err := dial(config)
+	return c, config.Namespace, err
+}
+
+// given are the settings that are set, by name.
+func (c *connection) given() []string {
+	var names []string
+	for _, setting := range []struct{ name, value string }{
+		{"server", c.Server}, {"ca-file", c.CAFile}, {"token", c.Token}, {"token-file", c.TokenFile},
+		{"token-command", c.TokenCommand}, {"token-url", c.TokenURL},
+	} {
+		if setting.value != "" {
+			names = append(names, setting.name)
+		}
+	}
+	return names
+}
+
+func (c *connection) config() (client.Config, error) {
+	config := client.Config{Server: c.Server}
+	if config.Server == "" {
+		config.Server = "http://127.0.0.1:8080"
+	}
+	if !isURL(config.Server) {
+		return config, service.Usagef("--server %q is no http(s) URL", config.Server)
+	}
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return config, service.Usagef("--ca-file: %w", err)
+		}
+		roots, err := client.Authorities(pem)
+		if err != nil {
+			return config, service.Usagef("--ca-file %s: %w", c.CAFile, err)
+		}
+		config.TLS = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	var err error
+	config.Tokens, err = c.tokens(config.TLS)
+	return config, err
+}
+
+// tokens is where tokens come from, nil if nowhere.
+func (c *connection) tokens(trust *tls.Config) (*client.Tokens, error) {
+	var sources []string
+	for _, name := range c.given() {
+		if strings.HasPrefix(name, "token") {
+			sources = append(sources, name)
+		}
+	}
+	switch {
+	case len(sources) > 1:
+		return nil, service.Usagef("--%s and --%s exclude each other: set one of them", sources[0], sources[1])
+	case c.TokenURL != "" && (c.ClientID == "" || c.ClientSecretFile == ""):
+		return nil, service.Usagef("--token-url, --client-id and --client-secret-file go together: set all or none")
+	case c.TokenURL == "" && c.ClientSecretFile != "":
+		return nil, service.Usagef("--client-secret-file is set but --token-url is not: set both or none")
+	case c.Token != "":
+		return client.StaticToken(c.Token), nil
+	case c.TokenFile != "":
+		return client.FileToken(c.TokenFile), nil
+	case c.TokenCommand != "":
+		words := strings.Fields(c.TokenCommand)
+		return client.CommandToken(client.Command{Name: words[0], Args: words[1:]}), nil
+	case c.TokenURL != "":
+		if !isURL(c.TokenURL) {
+			return nil, service.Usagef("--token-url %q is no http(s) URL", c.TokenURL)
+		}
+		return client.FetchedToken(client.ClientCredentials{
+			TokenURL: c.TokenURL, ClientID: c.ClientID, SecretFile: c.ClientSecretFile, HTTP: tokenHTTP(trust),
+		}), nil
+	}
+	return nil, nil
+}
+
+func tokenHTTP(trust *tls.Config) *http.Client {
+	return &http.Client{
+		Timeout:   30 * time.Second,
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, ForceAttemptHTTP2: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return errors.New("it redirects; give its final address, the secret is not sent on")
+		},
+	}
+}
+
+func dial(config client.Config) (*client.Client, error) {
+	config.UserAgent = "eventsvc/" + buildVersion()
+	c, err := client.New(config)
+	if err != nil {
+		return nil, &service.UsageError{Err: err}
+	}
+	return c, nil
+}
+
+// at names the server in an error that comes from it.
+func at(c *client.Client, err error) error {
+	if err == nil || client.Code(err) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s: %w", c.Server(), err)
+}

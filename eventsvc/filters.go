@@ -1,0 +1,109 @@
+package main
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"tidings.example/eventsvc/internal/client"
+	"tidings.example/shared/service"
+)
+
+// filters say which events a command is about. All but --since are evaluated by the server.
+type filters struct {
+	Namespace           string        `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: that of the kubeconfig's context, or default."`
+	AllNamespaces       bool          `env:"-" short:"A" help:"All namespaces."`
+	Type                string        `env:"-" placeholder:"TYPE" help:"Only events of this type, such as Warning."`
+	Reason              string        `env:"-" placeholder:"REASON" help:"Only events with this reason."`
+	Regarding           string        `env:"-" placeholder:"KIND/NAME" help:"Only events about this object; KIND alone: about any of the kind."`
+	ReportingController string        `env:"-" placeholder:"NAME" help:"Only events that this controller reports."`
+	Selector            string        `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
+	FieldSelector       string        `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.uid=... or reason!=Pulled."`
+	Since               time.Duration `env:"-" placeholder:"DURATION" help:"Only events that were last seen in this time before now, such as 30m."`
+}
+
+// check finds filters that contradict each other or cannot be read.
+func (f *filters) check() error {
+	if f.AllNamespaces && f.Namespace != "" {
+		return service.Usagef("--namespace and --all-namespaces exclude each other: set one of them")
+	}
+	if f.Since < 0 {
+		return service.Usagef("--since %s is negative: set a duration such as 30m", f.Since)
+	}
+	if _, err := labels.Parse(f.Selector); err != nil {
+		return service.Usagef("--selector: %w", err)
+	}
+	if _, err := fields.ParseSelector(f.FieldSelector); err != nil {
+		return service.Usagef("--field-selector: %w", err)
+	}
+	return nil
+}
+
+// path is where the events are; fallback is the namespace if none is given.
+func (f *filters) path(groupDomain, fallback string) string {
+	namespace := f.Namespace
+	switch {
+	case f.AllNamespaces:
+		namespace = ""
+	case namespace == "":
+		namespace = fallback
+	}
+	return client.EventsPath("events."+groupDomain, namespace)
+}
+
+// query holds the selectors.
+func (f *filters) query() url.Values {
+	kind, name, _ := strings.Cut(f.Regarding, "/")
+	var terms []string
+	for _, term := range []struct{ field, value string }{
+		{"type", f.Type}, {"reason", f.Reason}, {"regarding.kind", kind}, {"regarding.name", name},
+		{"reportingController", f.ReportingController},
+	} {
+		if term.value != "" {
+			terms = append(terms, term.field+"="+fields.EscapeValue(term.value))
+		}
+	}
+	if f.FieldSelector != "" {
+		terms = append(terms, f.FieldSelector)
+	}
+	q := url.Values{}
+	if len(terms) > 0 {
+		q.Set("fieldSelector", strings.Join(terms, ","))
+	}
+	if f.Selector != "" {
+		q.Set("labelSelector", f.Selector)
+	}
+	return q
+}
+
+// recent reports whether an event is in the time that --since asks for.
+func (f *filters) recent(ev *eventsv1.Event, now time.Time) bool {
+	return f.Since == 0 || !lastSeen(ev).Before(now.Add(-f.Since))
+}
+
+// lastSeen is the time of an event's last occurrence, in whichever field its reporter keeps it.
+func lastSeen(ev *eventsv1.Event) time.Time {
+	switch {
+	case ev.Series != nil:
+		return ev.Series.LastObservedTime.Time
+	case !ev.DeprecatedLastTimestamp.IsZero():
+		return ev.DeprecatedLastTimestamp.Time
+	case !ev.EventTime.IsZero():
+		return ev.EventTime.Time
+	case !ev.DeprecatedFirstTimestamp.IsZero():
+		return ev.DeprecatedFirstTimestamp.Time
+	}
+	return ev.CreationTimestamp.Time
+}
+
+// occurrences is how often an event was seen.
+func occurrences(ev *eventsv1.Event) int32 {
+	if ev.Series != nil {
+		return ev.Series.Count
+	}
+	return max(ev.DeprecatedCount, 1)
+}

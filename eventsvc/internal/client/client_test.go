@@ -1,0 +1,176 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidings.example/eventsvc/internal/client"
+)
+
+func open(t *testing.T, handler http.HandlerFunc, tokens *client.Tokens) *client.Client {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	c, err := client.New(client.Config{Server: server.URL + "/base/", Tokens: tokens, UserAgent: "test/1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestTokenIsReplaced: a token that the server refuses is fetched anew, once, and the request is sent again.
+func TestTokenIsReplaced(t *testing.T) {
+	t.Parallel()
+	var fetched atomic.Int64
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"access_token":"t%d","expires_in":300}`, fetched.Add(1))
+	}))
+	t.Cleanup(endpoint.Close)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("s"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := "Bearer t1"
+	c := open(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != good {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_, _ = w.Write([]byte(r.URL.Path + " " + r.Header.Get("User-Agent")))
+	}, client.FetchedToken(client.ClientCredentials{TokenURL: endpoint.URL, ClientID: "x", SecretFile: secret, HTTP: http.DefaultClient}))
+	for range 3 {
+		if body, err := c.Do(t.Context(), client.Request{Path: "/x"}); err != nil || string(body) != "/base/x test/1" {
+			t.Fatalf("%s %v", body, err)
+		}
+	}
+	good = "Bearer t2"
+	if _, err := c.Do(t.Context(), client.Request{Method: "POST", Path: "/x", Body: []byte("{}")}); err != nil || fetched.Load() != 2 {
+		t.Fatalf("%d tokens, %v", fetched.Load(), err)
+	}
+	good = "Bearer none"
+	if _, err := c.Do(t.Context(), client.Request{Path: "/x"}); client.Code(err) != 401 || fetched.Load() != 3 {
+		t.Fatalf("%d tokens, %v", fetched.Load(), err)
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	c := open(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}, nil)
+	_, busy := c.Do(t.Context(), client.Request{Path: "/x"})
+	if !client.Retryable(busy) || client.Ambiguous(busy) {
+		t.Fatal(busy)
+	}
+	var b client.Backoff
+	for range 20 {
+		if d := b.Next(busy); d < 7*time.Second || d > 12*time.Second {
+			t.Errorf("%s after a Retry-After of 7 s", d)
+		}
+	}
+	b.Reset()
+	bound := 200 * time.Millisecond
+	for range 20 {
+		if d := b.Next(nil); d < bound/2 || d > bound+time.Millisecond {
+			t.Errorf("%s, want about %s", d, bound)
+		}
+		bound = min(2*bound, 15*time.Second)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := b.Wait(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFollow plays a server that ends watches in every way there is.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	const list = `{"kind":"List","metadata":{"resourceVersion":"%d"},"items":[]}`
+	frame := func(n int) string {
+		return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"resourceVersion":"%d"}}}`+"\n", n)
+	}
+	var asked []string
+	step := 0
+	c := open(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if q.Get("watch") == "" {
+			_, _ = fmt.Fprintf(w, list, 100)
+			return
+		}
+		asked = append(asked, q.Get("resourceVersion"))
+		after, _ := strconv.Atoi(q.Get("resourceVersion"))
+		step++
+		switch step {
+		case 1: // a clean end
+			_, _ = w.Write([]byte(frame(after+1) + frame(after+2)))
+		case 2: // nothing at all
+		case 3: // half a frame
+			_, _ = w.Write([]byte(frame(after+1) + `{"type":"ADD`))
+		case 4:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 5: // only a version
+			_, _ = w.Write([]byte(`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"50"}}}` + "\n"))
+		case 6: // busy in the stream
+			_, _ = w.Write([]byte(`{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":429,"details":{"retryAfterSeconds":1}}}`))
+		case 7: // the answer breaks off
+			_, _ = w.Write([]byte(frame(after + 1)))
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		default:
+			_, _ = w.Write([]byte(`{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Expired","message":"too old","code":410}}`))
+		}
+	}, nil)
+	var got []string
+	interrupted := 0
+	err := c.Follow(t.Context(), "/x", "10", nil, client.Follower{
+		Connected: func() {}, Interrupted: func(error) { interrupted++ },
+		Change: func(ch client.Change) error {
+			if ch.Seen() {
+				got = append(got, ch.Version)
+			}
+			return nil
+		},
+	})
+	if !client.Gone(err) || !strings.Contains(err.Error(), "too old") {
+		t.Error(err)
+	}
+	if want := []string{"11", "12", "13", "51"}; !slices.Equal(got, want) {
+		t.Errorf("changes %v, want %v", got, want)
+	}
+	if want := []string{"10", "12", "12", "13", "13", "50", "50", "51"}; !slices.Equal(asked, want) {
+		t.Errorf("asked from %v, want %v", asked, want)
+	}
+	if interrupted != 4 {
+		t.Errorf("interrupted %d times", interrupted)
+	}
+	if err := c.Follow(t.Context(), "/x", "101", nil, client.Follower{}); !errors.Is(err, client.ErrRewound) {
+		t.Errorf("a version to come: %v", err)
+	}
+}
+
+func TestNewer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{{"10", "9", true}, {"9", "10", false}, {"10", "10", false}, {"10", "", true}, {"x", "10", true}, {"x", "x", false}} {
+		if got := client.Newer(c.a, c.b); got != c.want {
+			t.Errorf("%q newer than %q: %v", c.a, c.b, got)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// UnreachableError means that no whole answer came: what was asked may have been done or not.
+type UnreachableError struct {
+	Server string
+	Err    error
+}
+
+// Error names the server and the cause.
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("no answer from %s: %v", e.Server, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// TokenError means that there is no token to send.
+type TokenError struct{ Err error }
+
+// Error is the cause.
+func (e *TokenError) Error() string { return "no token: " + e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *TokenError) Unwrap() error { return e.Err }
+
+// refusal is the error of an answer that is none of the good ones.
+func refusal(resp *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	var status metav1.Status
+	if json.Unmarshal(body, &status) != nil || status.Status != metav1.StatusFailure {
+		text := strings.TrimSpace(string(body[:min(len(body), 200)]))
+		status = metav1.Status{Status: metav1.StatusFailure, Message: fmt.Sprintf("%s %s", resp.Status, text)}
+	}
+	status.Code = int32(resp.StatusCode)
+	if wait, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && wait > 0 {
+		if status.Details == nil {
+			status.Details = &metav1.StatusDetails{}
+		}
+		status.Details.RetryAfterSeconds = int32(min(wait, 3600))
+	}
+	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// Code is the status code of a refusal, 0 when there was none.
+func Code(err error) int {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return int(status.Status().Code)
+	}
+	return 0
+}
+
+// retryAfter is what the server asks for, 0 if nothing.
+func retryAfter(err error) time.Duration {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		return time.Duration(status.Status().Details.RetryAfterSeconds) * time.Second
+	}
+	return 0
+}
+
+// Retryable reports whether the same request may well be answered later: nothing answered, or the server was busy or
+// stopping.
+func Retryable(err error) bool {
+	var away *UnreachableError
+	switch code := Code(err); code {
+	case 0:
+		return errors.As(err, &away)
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return true
+	default:
+		return code >= http.StatusInternalServerError
+	}
+}
+
+// Ambiguous reports whether a write that failed so may have been carried out all the same.
+func Ambiguous(err error) bool {
+	return Retryable(err) && Code(err) != http.StatusTooManyRequests
+}
+
+// Hint is what a person can do about an error, "" when its own text says enough. Hints are one per cause, so that every
+// command gives the same advice.
+func Hint(err error) string {
+	var away *UnreachableError
+	switch code := Code(err); {
+	case code == http.StatusUnauthorized:
+		return "the server knows no such caller: give a token of an issuer that it trusts (--token-file, --token-command, " +
+			"or --token-url with --client-id and --client-secret-file); `tokensvc token inspect` says what is wrong with one"
+	case code == http.StatusForbidden:
+		return "the token is good but may not do this: ask who runs the server for the right; `eventsvc can-i` explains its policy file"
+	case code == http.StatusNotFound:
+		return "nothing is served there: check --server, --group-domain and the namespace"
+	case code == http.StatusGone:
+		return "the server no longer keeps that much history: start over without the old version"
+	case code == http.StatusBadRequest && strings.Contains(err.Error(), "HTTP request to an HTTPS server"):
+		return "write https:// in --server"
+	case code == http.StatusTooManyRequests:
+		return "the server is busy: try again in a moment"
+	case errors.As(err, &away):
+		text := away.Err.Error()
+		switch {
+		case strings.Contains(text, "x509:") || strings.Contains(text, "certificate"):
+			return "its certificate is not trusted: name the authority that signed it with --ca-file"
+		case strings.Contains(text, "HTTP response to HTTPS client"):
+			return "it speaks plain HTTP there: write http:// in --server"
+		case strings.Contains(text, "malformed HTTP response"):
+			return "it speaks something else there: perhaps https:// in --server"
+		}
+		return "is it running, and --server right?"
+	}
+	return ""
+}

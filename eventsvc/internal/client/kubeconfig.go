@@ -1,0 +1,245 @@
+package client
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// kubeconfig is the part of the format (v1 Config) that a client of events needs. JSON names are the format's.
+type kubeconfig struct {
+	CurrentContext string `json:"current-context"`
+	Clusters       []struct {
+		Name    string      `json:"name"`
+		Cluster kubeCluster `json:"cluster"`
+	} `json:"clusters"`
+	Users []struct {
+		Name string   `json:"name"`
+		User kubeUser `json:"user"`
+	} `json:"users"`
+	Contexts []struct {
+		Name    string      `json:"name"`
+		Context kubeContext `json:"context"`
+	} `json:"contexts"`
+}
+
+type kubeContext struct {
+	Cluster   string `json:"cluster"`
+	User      string `json:"user"`
+	Namespace string `json:"namespace"`
+}
+
+type kubeCluster struct {
+	Server                   string `json:"server"`
+	CertificateAuthority     string `json:"certificate-authority"`
+	CertificateAuthorityData []byte `json:"certificate-authority-data"`
+	InsecureSkipTLSVerify    bool   `json:"insecure-skip-tls-verify"`
+	TLSServerName            string `json:"tls-server-name"`
+	ProxyURL                 string `json:"proxy-url"`
+}
+
+type kubeUser struct {
+	ClientCertificate     string          `json:"client-certificate"`
+	ClientCertificateData []byte          `json:"client-certificate-data"`
+	ClientKey             string          `json:"client-key"`
+	ClientKeyData         []byte          `json:"client-key-data"`
+	Token                 string          `json:"token"`
+	TokenFile             string          `json:"tokenFile"`
+	Exec                  *kubeExec       `json:"exec"`
+	Username              string          `json:"username"`
+	Impersonate           string          `json:"as"`
+	AuthProvider          json.RawMessage `json:"auth-provider"`
+}
+
+type kubeExec struct {
+	APIVersion string   `json:"apiVersion"`
+	Command    string   `json:"command"`
+	Args       []string `json:"args"`
+	Env        []struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	} `json:"env"`
+	InstallHint string `json:"installHint"`
+}
+
+// FromKubeconfig reads a file as kubectl does. context "" is the file's current one. Relative paths in it are relative to
+// the file.
+func FromKubeconfig(file, context string) (Config, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return Config{}, err
+	}
+	var k kubeconfig
+	if err := yaml.Unmarshal(content, &k); err != nil {
+		return Config{}, fmt.Errorf("%s is no kubeconfig: %w", file, err)
+	}
+	if context == "" {
+		context = k.CurrentContext
+	}
+	selected, cluster, user, err := k.resolve(context)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", file, err)
+	}
+	dir := filepath.Dir(file)
+	config := Config{Server: cluster.Server, Namespace: selected.Namespace}
+	if config.TLS, err = cluster.tls(dir); err == nil {
+		err = user.certificate(config.TLS, dir)
+	}
+	if err == nil {
+		config.Tokens, err = user.tokens(dir)
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("%s, context %q: %w", file, context, err)
+	}
+	return config, nil
+}
+
+func (k kubeconfig) resolve(name string) (kubeContext, kubeCluster, kubeUser, error) {
+	var c kubeContext
+	var names []string
+	found := false
+	for _, entry := range k.Contexts {
+		names = append(names, entry.Name)
+		if entry.Name == name {
+			c, found = entry.Context, true
+		}
+	}
+	if !found {
+		return c, kubeCluster{}, kubeUser{}, fmt.Errorf("there is no context %q, only: %s", name, strings.Join(names, ", "))
+	}
+	var user kubeUser
+	for _, entry := range k.Users {
+		if entry.Name == c.User {
+			user = entry.User
+		}
+	}
+	for _, entry := range k.Clusters {
+		if entry.Name == c.Cluster {
+			return c, entry.Cluster, user, nil
+		}
+	}
+	return c, kubeCluster{}, user, fmt.Errorf("context %q names the cluster %q, which is not there", name, c.Cluster)
+}
+
+func (c kubeCluster) tls(dir string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.TLSServerName, InsecureSkipVerify: c.InsecureSkipTLSVerify}
+	if c.ProxyURL != "" {
+		return nil, errors.New("proxy-url cannot be used here: set HTTPS_PROXY instead")
+	}
+	authority, err := dataOrFile(dir, c.CertificateAuthorityData, c.CertificateAuthority)
+	if err != nil || authority == nil {
+		return config, err
+	}
+	config.RootCAs, err = Authorities(authority)
+	return config, err
+}
+
+// Authorities are the certificates of a PEM file.
+func Authorities(pem []byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("the certificate authority holds no certificate in PEM")
+	}
+	return pool, nil
+}
+
+// certificate lets the files of a client certificate be renewed while a command runs: they are read for each connection.
+func (u kubeUser) certificate(config *tls.Config, dir string) error {
+	load := func() (*tls.Certificate, error) {
+		cert, err := dataOrFile(dir, u.ClientCertificateData, u.ClientCertificate)
+		if err != nil {
+			return nil, err
+		}
+		key, err := dataOrFile(dir, u.ClientKeyData, u.ClientKey)
+		if err != nil {
+			return nil, err
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		return &pair, err
+	}
+	if u.ClientCertificate == "" && u.ClientCertificateData == nil {
+		return nil
+	}
+	if _, err := load(); err != nil {
+		return fmt.Errorf("client certificate: %w", err)
+	}
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
+	return nil
+}
+
+func (u kubeUser) tokens(dir string) (*Tokens, error) {
+	switch {
+	case u.Impersonate != "":
+		return nil, errors.New("\"as\" (impersonation) cannot be used here")
+	case u.AuthProvider != nil:
+		return nil, errors.New("auth-provider is long gone from kubectl too: use exec")
+	case u.Username != "":
+		return nil, errors.New("username and password are long gone from Kubernetes: use a token or a client certificate")
+	case u.TokenFile != "":
+		return FileToken(relative(dir, u.TokenFile)), nil
+	case u.Token != "":
+		return StaticToken(u.Token), nil
+	case u.Exec != nil:
+		return u.Exec.tokens(dir)
+	}
+	return nil, nil
+}
+
+func (e *kubeExec) tokens(dir string) (*Tokens, error) {
+	if !strings.HasPrefix(e.APIVersion, "client.authentication.k8s.io/") || e.Command == "" {
+		return nil, fmt.Errorf("exec needs a command and an apiVersion such as client.authentication.k8s.io/v1, not %q", e.APIVersion)
+	}
+	c := Command{Name: e.Command, Args: e.Args}
+	if strings.ContainsRune(e.Command, filepath.Separator) {
+		c.Name = relative(dir, e.Command)
+	}
+	for _, variable := range e.Env {
+		c.Env = append(c.Env, variable.Name+"="+variable.Value)
+	}
+	info := fmt.Sprintf(`{"apiVersion":%q,"kind":"ExecCredential","spec":{"interactive":false}}`, e.APIVersion)
+	c.Env = append(c.Env, "KUBERNETES_EXEC_INFO="+info)
+	return CommandToken(c), nil
+}
+
+// dataOrFile is the content that is in the kubeconfig itself or in a file, nil where there is neither.
+func dataOrFile(dir string, data []byte, file string) ([]byte, error) {
+	if len(data) > 0 || file == "" {
+		return data, nil
+	}
+	return os.ReadFile(relative(dir, file))
+}
+
+func relative(dir, file string) string {
+	if filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(dir, file)
+}
+
+// serviceAccount is where a kubelet puts what a pod needs to reach its API server.
+const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/"
+
+// InCluster is the API server of the cluster that this process is a pod of; false where it is none.
+func InCluster() (Config, bool, error) {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return Config{}, false, nil
+	}
+	pem, err := os.ReadFile(serviceAccount + "ca.crt")
+	if err != nil {
+		return Config{}, true, err
+	}
+	pool, err := Authorities(pem)
+	return Config{
+		Server: "https://" + net.JoinHostPort(host, port), Tokens: FileToken(serviceAccount + "token"),
+		TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool},
+	}, true, err
+}

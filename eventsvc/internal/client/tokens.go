@@ -1,0 +1,196 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Tokens gives the bearer token of a request, and a new one when that has come to its end: a command may run for days
+// and tokens live for minutes. A nil *Tokens gives none. It is safe for concurrent use; one caller at a time fetches.
+type Tokens struct {
+	fetch func(context.Context) (credential, error)
+
+	mu   sync.Mutex
+	kept credential
+}
+
+// credential is a token, and until when it can be used. Without a time it is used once.
+type credential struct {
+	token string
+	until time.Time
+}
+
+// tokenMargin is how long before its end a token is given up, so that none expires on the way.
+const tokenMargin = 10 * time.Second
+
+// Token is the token to send now.
+func (t *Tokens) Token(ctx context.Context) (string, error) {
+	if t == nil {
+		return "", nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Until(t.kept.until) > 0 {
+		return t.kept.token, nil
+	}
+	c, err := t.fetch(ctx)
+	if err != nil {
+		return "", err
+	}
+	t.kept = c
+	return c.token, nil
+}
+
+// replace is told that a server refused a token, and reports whether there is another one now.
+func (t *Tokens) replace(ctx context.Context, refused string) bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	if t.kept.token == refused {
+		t.kept = credential{}
+	}
+	t.mu.Unlock()
+	token, err := t.Token(ctx)
+	return err == nil && token != refused
+}
+
+// StaticToken is one that was given; there is no other.
+func StaticToken(token string) *Tokens {
+	return &Tokens{fetch: func(context.Context) (credential, error) { return credential{token: token}, nil }}
+}
+
+// FileToken is read from a file for each request: whoever keeps the file fresh, such as a kubelet, need not tell.
+func FileToken(name string) *Tokens {
+	return &Tokens{fetch: func(context.Context) (credential, error) {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return credential{}, err
+		}
+		token := strings.TrimPrefix(strings.TrimSpace(string(content)), "Bearer ")
+		if token == "" {
+			return credential{}, fmt.Errorf("%s is empty", name)
+		}
+		return credential{token: token}, nil
+	}}
+}
+
+// Command is a program that prints a token.
+type Command struct {
+	Name string
+	Args []string
+	Env  []string // NAME=VALUE, besides the environment
+}
+
+// bareTokenLife is how long a token is used that a program prints without saying until when.
+const bareTokenLife = 30 * time.Second
+
+// CommandToken runs a program that prints either a credential for kubectl (ExecCredential of client.authentication.k8s.io,
+// as `tokensvc credential`) or a token and nothing else (as `tokensvc token fetch`).
+func CommandToken(c Command) *Tokens {
+	return &Tokens{fetch: func(ctx context.Context) (credential, error) {
+		cmd := exec.CommandContext(ctx, c.Name, c.Args...)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		cmd.Env = append(os.Environ(), c.Env...)
+		if err := cmd.Run(); err != nil {
+			return credential{}, fmt.Errorf("%s: %w %s", c.Name, err, bytes.TrimSpace(stderr.Bytes()))
+		}
+		return readCredential(c.Name, bytes.TrimSpace(stdout.Bytes()))
+	}}
+}
+
+func readCredential(name string, printed []byte) (credential, error) {
+	if len(printed) == 0 {
+		return credential{}, fmt.Errorf("%s printed no token", name)
+	}
+	if printed[0] != '{' {
+		if bytes.ContainsAny(printed, " \n\t") {
+			return credential{}, fmt.Errorf("%s printed something else than a token", name)
+		}
+		return credential{token: string(printed), until: time.Now().Add(bareTokenLife)}, nil
+	}
+	var e struct {
+		Kind   string
+		Status struct {
+			Token                 string
+			ClientCertificateData string
+			ExpirationTimestamp   time.Time
+		}
+	}
+	if err := json.Unmarshal(printed, &e); err != nil || e.Kind != "ExecCredential" {
+		return credential{}, fmt.Errorf("%s printed JSON that is no ExecCredential", name)
+	}
+	if e.Status.Token == "" {
+		if e.Status.ClientCertificateData != "" {
+			return credential{}, fmt.Errorf("%s gives a client certificate; only tokens of programs can be used", name)
+		}
+		return credential{}, fmt.Errorf("%s printed an ExecCredential without a token", name)
+	}
+	until := e.Status.ExpirationTimestamp
+	if until.IsZero() { // the plug-in's rule: until it is refused
+		until = time.Now().Add(time.Hour)
+	}
+	return credential{token: e.Status.Token, until: until}, nil
+}
+
+// ClientCredentials is a client of a token endpoint (RFC 6749 section 4.4).
+type ClientCredentials struct {
+	TokenURL   string
+	ClientID   string
+	SecretFile string // read for each token, so that it can be changed
+	HTTP       *http.Client
+}
+
+// FetchedToken asks a token endpoint, some time before the token before has come to its end.
+func FetchedToken(c ClientCredentials) *Tokens { return &Tokens{fetch: c.fetch} }
+
+func (c ClientCredentials) fetch(ctx context.Context) (credential, error) {
+	secret, err := os.ReadFile(c.SecretFile)
+	if err != nil {
+		return credential{}, err
+	}
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {c.ClientID}, "client_secret": {strings.TrimSpace(string(secret))}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.TokenURL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return credential{}, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	asked := time.Now()
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return credential{}, fmt.Errorf("no answer from the token endpoint: %w; is it running, and --token-url right?", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return credential{}, fmt.Errorf("read the answer of %s: %w", c.TokenURL, err)
+	}
+	var answer struct {
+		Token     string `json:"access_token"`
+		ExpiresIn int64  `json:"expires_in"`
+		Code      string `json:"error"`
+		Text      string `json:"error_description"`
+	}
+	switch err := json.Unmarshal(body, &answer); {
+	case err != nil:
+		return credential{}, fmt.Errorf("%s answered %s without JSON; is it a token endpoint?", c.TokenURL, resp.Status)
+	case answer.Code == "invalid_client":
+		return credential{}, fmt.Errorf("%s does not accept client %q with the secret in %s (invalid_client)", c.TokenURL, c.ClientID, c.SecretFile)
+	case resp.StatusCode != http.StatusOK || answer.Token == "":
+		return credential{}, errors.New(strings.TrimSpace(fmt.Sprintf("%s answered %s %s %s", c.TokenURL, resp.Status, answer.Code, answer.Text)))
+	}
+	life := time.Duration(answer.ExpiresIn) * time.Second
+	return credential{token: answer.Token, until: asked.Add(life - min(tokenMargin, life/2))}, nil
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// seen is an event as it came and as it is read.
+type seen struct {
+	event *eventsv1.Event
+	raw   json.RawMessage
+}
+
+func decode(raw json.RawMessage) (seen, error) {
+	var ev eventsv1.Event
+	if err := json.Unmarshal(raw, &ev); err != nil {
+		return seen{}, fmt.Errorf("the server sent what is no event: %w", err)
+	}
+	return seen{event: &ev, raw: raw}, nil
+}
+
+// object is the event's JSON with kind and apiVersion, which items of a list lack.
+func (s seen) object(groupDomain string) []byte {
+	if s.event.Kind != "" {
+		return s.raw
+	}
+	head := fmt.Sprintf(`{"kind":"Event","apiVersion":"events.%s/v1",`, groupDomain)
+	return append([]byte(head), bytes.TrimPrefix(bytes.TrimSpace(s.raw), []byte("{"))...)
+}
+
+// table writes events as aligned rows, the note last because it is the longest.
+type table struct {
+	w          io.Writer
+	namespaces bool // with a column for them
+	times      bool // with points in time instead of ages, for what stays on the screen
+	width      int  // cut notes to this; 0: leave them whole
+	colour     bool
+	widths     []int
+	began      bool
+}
+
+func newTable(w io.Writer, namespaces, times, wide bool) *table {
+	t := &table{w: w, namespaces: namespaces, times: times, colour: colourful(w), width: terminalWidth(w)}
+	if wide {
+		t.width = 0
+	}
+	return t
+}
+
+// The columns, of which the namespace may be missing.
+var tableHeader = []string{"LAST SEEN", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "NOTE"}
+
+// The colours of types (ECMA-48); others have none.
+const colourWarning, colourOff = "\x1b[33m", "\x1b[0m"
+
+// cells are the columns of an event.
+func (t *table) cells(ev *eventsv1.Event, now time.Time) []string {
+	last := lastSeen(ev)
+	when := "<unknown>"
+	switch {
+	case last.IsZero():
+	case t.times:
+		when = last.Local().Format(time.DateTime)
+	default:
+		when = duration.HumanDuration(now.Sub(last))
+	}
+	object := strings.ToLower(ev.Regarding.Kind)
+	if ev.Regarding.Name != "" {
+		object += "/" + ev.Regarding.Name
+	}
+	cells := []string{when, ev.Namespace, ev.Type, ev.Reason, object, fmt.Sprint(occurrences(ev)), ev.Note}
+	if !t.namespaces {
+		cells = slices.Delete(cells, 1, 2)
+	}
+	for i := range cells {
+		if cells[i] = oneLine(cells[i]); cells[i] == "" {
+			cells[i] = "-"
+		}
+	}
+	return cells
+}
+
+// rows writes events, under a header if they are the first. Columns become as wide as they need to and never narrower,
+// so that what follows stays in line.
+func (t *table) rows(events []*eventsv1.Event) error {
+	now := time.Now()
+	var all [][]string
+	if !t.began {
+		header := slices.Clone(tableHeader)
+		if t.times {
+			header[0] = "TIME"
+		}
+		if !t.namespaces {
+			header = slices.Delete(header, 1, 2)
+		}
+		all, t.began, t.widths = append(all, header), true, make([]int, len(header))
+	}
+	for _, ev := range events {
+		all = append(all, t.cells(ev, now))
+	}
+	for _, cells := range all {
+		for i, cell := range cells {
+			t.widths[i] = max(t.widths[i], columns(cell))
+		}
+	}
+	var out bytes.Buffer
+	for _, cells := range all {
+		t.row(&out, cells)
+	}
+	_, err := t.w.Write(out.Bytes())
+	return err
+}
+
+func (t *table) row(out *bytes.Buffer, cells []string) {
+	used := 0
+	last := len(cells) - 1
+	for i, cell := range cells[:last] {
+		text := pad(cell, t.widths[i]) + "   "
+		used += columns(text)
+		if t.colour && cell == "Warning" {
+			text = colourWarning + cell + colourOff + text[len(cell):]
+		}
+		out.WriteString(text)
+	}
+	note := cells[last]
+	if t.width > 0 {
+		note = cut(note, max(t.width-used, minNote))
+	}
+	out.WriteString(note + "\n")
+}
+
+// minNote is what is shown of a note even where it makes the line break.
+const minNote = 20

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/client"
+	"tidings.example/shared/service"
+)
+
+// record creates events.
+type record struct {
+	access              `embed:""`
+	Namespace           string            `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: that of the kubeconfig's context, or default."`
+	Regarding           string            `env:"-" placeholder:"KIND/NAME" help:"The object that it is about."`
+	RegardingAPIVersion string            `env:"-" name:"regarding-api-version" placeholder:"VERSION" help:"API version of that object, such as apps/v1."`
+	Type                string            `env:"-" default:"Normal" placeholder:"TYPE" help:"Normal or Warning."`
+	Reason              string            `env:"-" placeholder:"REASON" help:"Why, in one word for machines, such as BackupFailed."`
+	Action              string            `env:"-" placeholder:"ACTION" help:"What was done, in one word for machines. Default: the reason."`
+	Note                string            `env:"-" placeholder:"TEXT" help:"A sentence for people."`
+	Label               map[string]string `env:"-" short:"l" placeholder:"NAME=VALUE;..." help:"Labels."`
+	ReportingController string            `env:"-" default:"tidings.example/record" placeholder:"NAME" help:"Who reports."`
+	ReportingInstance   string            `env:"-" placeholder:"NAME" help:"Which of them. Default: the name of this machine."`
+	Name                string            `env:"-" placeholder:"NAME" help:"Name of the event. Default: made of the object's name and what the event says."`
+	File                string            `env:"-" short:"f" placeholder:"FILE" help:"Record many: one event of events.k8s.io/v1 in JSON per line; - is standard input. The other settings fill in what a line leaves out."`
+	Parallel            int               `env:"-" default:"8" help:"How many of them are on their way at once."`
+	Timeout             time.Duration     `env:"-" default:"1m" help:"How long each is tried again while the server is away or busy."`
+	Output              string            `env:"-" short:"o" default:"table" enum:"table,json,ndjson" help:"What to print about each: table is NAMESPACE/NAME; json or ndjson is the event as it was stored."`
+}
+
+// Help is shown below the settings.
+func (*record) Help() string {
+	return `Examples:
+
+    eventsvc record --regarding Job/nightly --reason BackupFailed --type Warning --note "no space left on /backup"
+    eventsvc record -n shop --regarding Deployment/web --reason Deployed --label version=1.4.2
+    eventsvc record -f - < events.ndjson
+
+What may have been stored without the answer coming back is sent again under the same name, and never stored twice. A
+line's name is made of what it says, so that a file can be recorded again after a failure: what is there already stays,
+provided that the lines have their eventTime.
+
+Exit codes: 0 everything is recorded, 1 something is not and standard error says what, 2 usage.`
+}
+
+// maxLine is the longest line that may come in: what the server takes as a body.
+const maxLine = 3 << 20
+
+// recording is a running record command.
+type recording struct {
+	*record
+	client    *client.Client
+	namespace string // if an event names none
+	bar       *progress
+
+	mu             sync.Mutex // guards what follows and the output
+	stdout, stderr io.Writer
+	stored, failed int
+}
+
+func (r *record) run(ctx context.Context, stdin io.Reader, stdout io.Writer, stderr *os.File) error {
+	if r.Parallel < 1 || r.Timeout < 0 {
+		return service.Usagef("--parallel %d must be positive, --timeout %s not negative", r.Parallel, r.Timeout)
+	}
+	if r.File == "" && r.Reason == "" {
+		return service.Usagef("--reason is not set: say in one word why, or give events with --file")
+	}
+	if r.File != "" && r.Name != "" {
+		return service.Usagef("--name and --file exclude each other: many events cannot have one name")
+	}
+	c, namespace, err := r.open()
+	if err != nil {
+		return err
+	}
+	run := &recording{
+		record: r, client: c, namespace: cmp.Or(r.Namespace, namespace), bar: newProgress(stderr), stdout: stdout, stderr: stderr,
+	}
+	if r.File == "" {
+		ev := &eventsv1.Event{}
+		run.complete(ev, rand.Text())
+		return at(c, run.store(ctx, ev))
+	}
+	in := stdin
+	if r.File != "-" {
+		file, err := os.Open(r.File)
+		if err != nil {
+			return service.Usagef("--file: %w", err)
+		}
+		defer func() { _ = file.Close() }()
+		in = file
+	}
+	return run.many(ctx, in)
+}
+
+// line is one of many.
+type line struct {
+	number int
+	text   []byte
+}
+
+// many records one event per line. A line that cannot be recorded does not hold up the others.
+func (r *recording) many(ctx context.Context, in io.Reader) error {
+	lines := make(chan line)
+	var workers sync.WaitGroup
+	for range r.Parallel {
+		workers.Go(func() {
+			for l := range lines {
+				r.line(ctx, l)
+			}
+		})
+	}
+	scanner := bufio.NewScanner(in)
+	scanner.Buffer(make([]byte, 64<<10), maxLine)
+	number := 0
+	for ctx.Err() == nil && scanner.Scan() {
+		number++
+		if text := bytes.TrimSpace(scanner.Bytes()); len(text) > 0 {
+			lines <- line{number, bytes.Clone(text)}
+		}
+	}
+	close(lines)
+	workers.Wait()
+	r.bar.clear()
+	switch err := scanner.Err(); {
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted: %d recorded, %d failed; the same input can be recorded again", r.stored, r.failed)
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("line %d is longer than %d bytes, and nothing behind it was read: %d recorded", number+1, maxLine, r.stored)
+	case err != nil:
+		return fmt.Errorf("reading line %d: %w", number+1, err)
+	case r.failed > 0:
+		return fmt.Errorf("%d of %d events are not recorded", r.failed, r.failed+r.stored)
+	}
+	return nil
+}
+
+func (r *recording) line(ctx context.Context, l line) {
+	var ev eventsv1.Event
+	err := json.Unmarshal(l.text, &ev)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("no event in JSON: %w", err)
+	case ev.APIVersion != "" && ev.APIVersion != r.apiVersion() || ev.Kind != "" && ev.Kind != "Event":
+		err = fmt.Errorf("it is a %s of %s, not an Event of %s", ev.Kind, ev.APIVersion, r.apiVersion())
+	default:
+		r.complete(&ev, fmt.Sprint(l.number))
+		err = r.store(ctx, &ev)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.failed++
+		r.bar.clear()
+		fmt.Fprintf(r.stderr, "eventsvc: line %d: %v\n", l.number, err)
+	}
+	r.bar.show("%d recorded, %d failed", r.stored, r.failed)
+}
+
+func (r *recording) apiVersion() string { return "events." + r.GroupDomain + "/v1" }
+
+// complete fills in what an event leaves out, and takes out what only the server sets. unique makes the name of an event
+// without a time of its own different from all others.
+func (r *recording) complete(ev *eventsv1.Event, unique string) {
+	ev.Kind, ev.APIVersion = "Event", r.apiVersion()
+	ev.UID, ev.ResourceVersion, ev.CreationTimestamp, ev.ManagedFields = "", "", metav1.Time{}, nil
+	if ev.EventTime.IsZero() {
+		ev.EventTime = metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
+	} else {
+		unique = ""
+	}
+	fill(&ev.Namespace, r.namespace)
+	fill(&ev.Type, r.Type)
+	fill(&ev.Reason, r.Reason)
+	fill(&ev.Action, cmp.Or(r.Action, ev.Reason))
+	fill(&ev.Note, r.Note)
+	fill(&ev.ReportingController, r.ReportingController)
+	host, _ := os.Hostname()
+	fill(&ev.ReportingInstance, cmp.Or(r.ReportingInstance, host, "unknown"))
+	if ev.Regarding == (corev1.ObjectReference{}) && r.Regarding != "" {
+		kind, name, _ := strings.Cut(r.Regarding, "/")
+		ev.Regarding = corev1.ObjectReference{Kind: kind, Name: name, Namespace: ev.Namespace, APIVersion: r.RegardingAPIVersion}
+	}
+	if ev.Regarding.Namespace == "" {
+		ev.Regarding.Namespace = ev.Namespace
+	}
+	if len(r.Label) > 0 {
+		all := maps.Clone(r.Label)
+		maps.Copy(all, ev.Labels)
+		ev.Labels = all
+	}
+	fill(&ev.Name, r.Name)
+	ev.GenerateName = "" // a name that the server makes cannot be sent again
+	fill(&ev.Name, madeName(ev, unique))
+}
+
+func fill(field *string, value string) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+// madeName is the same for the same event, so that it can be sent again.
+func madeName(ev *eventsv1.Event, unique string) string {
+	content, _ := json.Marshal(ev) // has no member that could fail
+	sum := sha256.Sum256(append(content, unique...))
+	base := "event"
+	if name := strings.ToLower(ev.Regarding.Name); dnsName(name) {
+		base = name
+	}
+	return fmt.Sprintf("%s.%x", base, sum[:8])
+}
+
+// dnsName reports whether name can be the beginning of an event's name (RFC 1123).
+func dnsName(name string) bool {
+	clean := strings.Trim(name, ".-") == name && !strings.Contains(name, "..") && !strings.Contains(name, ".-") && !strings.Contains(name, "-.")
+	return name != "" && len(name) <= 200 && clean && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") == ""
+}
+
+// store creates an event once and says so.
+func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
+	body, err := json.Marshal(ev)
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(r.Timeout)
+	var wait client.Backoff
+	again := func(err error) error {
+		pause := wait.Next(err)
+		if !client.Retryable(err) || time.Now().Add(pause).After(deadline) || client.Sleep(ctx, pause) != nil {
+			return err
+		}
+		return nil
+	}
+	same := func(stored json.RawMessage) bool {
+		var there eventsv1.Event
+		return json.Unmarshal(stored, &there) == nil && sameEvent(&there, ev)
+	}
+	path := client.EventsPath("events."+r.GroupDomain, ev.Namespace)
+	stored, err := r.client.Create(ctx, path, ev.Name, body, same, again)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stored++
+	r.bar.clear()
+	return r.print(ev, stored)
+}
+
+// sameEvent compares what an author says; the server adds what is its own, and labels may have been added since.
+func sameEvent(there, sent *eventsv1.Event) bool {
+	a, b := there.DeepCopy(), sent.DeepCopy()
+	a.TypeMeta, b.TypeMeta = metav1.TypeMeta{}, metav1.TypeMeta{}
+	a.ObjectMeta, b.ObjectMeta = metav1.ObjectMeta{}, metav1.ObjectMeta{}
+	a.EventTime, b.EventTime = metav1.NewMicroTime(a.EventTime.UTC()), metav1.NewMicroTime(b.EventTime.UTC())
+	a.Series, b.Series = nil, nil // may have gone on
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+func (r *recording) print(ev *eventsv1.Event, stored json.RawMessage) error {
+	var out bytes.Buffer
+	switch r.Output {
+	case "json":
+		if err := json.Indent(&out, stored, "", "  "); err != nil {
+			return err
+		}
+	case "ndjson":
+		out.Write(bytes.TrimSpace(stored))
+	default:
+		out.WriteString(ev.Namespace + "/" + ev.Name)
+	}
+	out.WriteByte('\n')
+	_, err := r.stdout.Write(out.Bytes())
+	return err
+}

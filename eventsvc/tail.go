@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"tidings.example/eventsvc/internal/client"
+	"tidings.example/shared/service"
+)
+
+// tail follows events.
+type tail struct {
+	access  `embed:""`
+	filters `embed:""`
+	WaitFor string        `env:"-" placeholder:"FIELD=VALUE,..." help:"End with success as soon as an event has these fields, such as reason=Completed,type!=Warning."`
+	Timeout time.Duration `env:"-" placeholder:"DURATION" help:"End after so long; with --wait-for that is exit code 3."`
+	Output  string        `env:"-" short:"o" default:"table" enum:"table,json,ndjson" help:"table, json (one document per event) or ndjson (one event per line)."`
+	Wide    bool          `env:"-" help:"Show notes whole, also where they are longer than the terminal is wide."`
+}
+
+// Help is shown below the settings.
+func (*tail) Help() string {
+	return `Examples:
+
+    eventsvc tail -A --type Warning
+    eventsvc tail -n shop --since 10m --regarding Job/nightly --wait-for reason=Completed --timeout 1h
+    eventsvc tail -A -o ndjson >> events.ndjson
+
+It shows what happens from now on, with --since also what has happened before, and goes on over restarts of the server
+without losing or repeating anything. --wait-for looks at every event that is shown.
+
+Exit codes: 0 the awaited event was seen, or a signal or --timeout ended it and nothing was awaited; 1 failure, also when
+a signal came before the awaited event; 2 usage; 3 --timeout came before the awaited event.`
+}
+
+// errTimedOut is an awaited event that did not come in time; it has an exit code of its own.
+var errTimedOut = errors.New("timed out")
+
+// errAwaited ends a tail that has seen what it waits for.
+var errAwaited = errors.New("seen")
+
+// following is a running tail.
+type following struct {
+	*tail
+	client  *client.Client
+	path    string
+	awaited fields.Selector // nil: nothing
+	stdout  io.Writer
+	stderr  io.Writer
+	table   *table
+	version string // everything up to here was shown
+	away    bool   // the server was lost, and that was said
+}
+
+func (t *tail) run(ctx context.Context, stdout io.Writer, stderr *os.File) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	f := &following{tail: t, stdout: stdout, stderr: stderr, table: newTable(stdout, t.AllNamespaces, true, t.Wide)}
+	if t.WaitFor != "" {
+		var err error
+		if f.awaited, err = parseAwaited(t.WaitFor); err != nil {
+			return service.Usagef("--wait-for: %w", err)
+		}
+	}
+	c, namespace, err := t.open()
+	if err != nil {
+		return err
+	}
+	f.client, f.path = c, t.path(t.GroupDomain, namespace)
+	limited := ctx
+	if t.Timeout > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, t.Timeout)
+		defer cancel()
+	}
+	err = f.run(limited)
+	switch {
+	case errors.Is(err, errAwaited):
+		return nil
+	case limited.Err() == nil:
+		return at(c, err)
+	case f.awaited == nil:
+		return nil // it was to end some time
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted before an event with %s was seen", t.WaitFor)
+	}
+	return fmt.Errorf("no event with %s was seen in %s: %w", t.WaitFor, t.Timeout, errTimedOut)
+}
+
+// parseAwaited reads what is waited for. A field that no event has could be waited for for ever.
+func parseAwaited(text string) (fields.Selector, error) {
+	selector, err := fields.ParseSelector(text)
+	if err != nil {
+		return nil, err
+	}
+	known := fieldsOf(&eventsv1.Event{})
+	for _, r := range selector.Requirements() {
+		if !known.Has(r.Field) {
+			names := make([]string, 0, len(known))
+			for name := range known {
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			return nil, fmt.Errorf("there is no field %q, only: %s", r.Field, strings.Join(names, ", "))
+		}
+	}
+	return selector, nil
+}
+
+// fieldsOf are the fields of an event that can be waited for: those that field selectors know, and a few more.
+func fieldsOf(ev *eventsv1.Event) fields.Set {
+	return fields.Set{
+		"metadata.name": ev.Name, "metadata.namespace": ev.Namespace, "type": ev.Type, "reason": ev.Reason, "action": ev.Action,
+		"reportingController": ev.ReportingController, "reportingInstance": ev.ReportingInstance,
+		"regarding.kind": ev.Regarding.Kind, "regarding.namespace": ev.Regarding.Namespace, "regarding.name": ev.Regarding.Name,
+		"regarding.uid": string(ev.Regarding.UID), "regarding.fieldPath": ev.Regarding.FieldPath,
+		"count": strconv.Itoa(int(occurrences(ev))),
+	}
+}
+
+// run shows what was, if that is wanted, and then what comes.
+func (f *following) run(ctx context.Context) error {
+	var err error
+	if f.Since == 0 {
+		f.version, err = f.client.Version(ctx, f.path)
+	} else {
+		err = f.past(ctx, func(s seen) bool { return f.recent(s.event, time.Now()) }, func(a, b seen) int {
+			return lastSeen(a.event).Compare(lastSeen(b.event))
+		})
+	}
+	for err == nil {
+		err = f.client.Follow(ctx, f.path, f.version, f.query(), client.Follower{
+			Connected: f.connected, Change: f.change, Interrupted: f.interrupted,
+		})
+		switch {
+		case client.Gone(err):
+			f.say("the server no longer keeps every change since the connection was lost: of those events only the last state is shown")
+			before := f.version
+			err = f.past(ctx, func(s seen) bool { return client.Newer(s.event.ResourceVersion, before) }, func(a, b seen) int {
+				if client.Newer(a.event.ResourceVersion, b.event.ResourceVersion) {
+					return 1
+				}
+				return -1
+			})
+		case errors.Is(err, client.ErrRewound):
+			f.say("the server has lost its history, or is another one: going on with what happens from now on")
+			f.version, err = f.client.Version(ctx, f.path)
+		}
+	}
+	return err
+}
+
+// past shows the events that are wanted of those that are there, in an order of their own.
+func (f *following) past(ctx context.Context, wanted func(seen) bool, order func(a, b seen) int) error {
+	var all []seen
+	version, err := f.client.Pages(ctx, f.path, f.query(), pageSize, func(page *client.Page) error {
+		for _, item := range page.Items {
+			s, err := decode(item)
+			if err != nil {
+				return err
+			}
+			if wanted(s) {
+				all = append(all, s)
+			}
+		}
+		return nil
+	}, attempts(ctx, 5))
+	if err != nil {
+		return err
+	}
+	f.version = version
+	slices.SortStableFunc(all, order)
+	return f.show(all)
+}
+
+// change is told of each change. What is deleted, mostly for its age, is no news.
+func (f *following) change(c client.Change) error {
+	f.version = c.Version
+	if !c.Seen() {
+		return nil
+	}
+	s, err := decode(c.Object)
+	if err != nil {
+		return err
+	}
+	return f.show([]seen{s})
+}
+
+func (f *following) connected() {
+	if f.away {
+		f.away = false
+		f.say("connected again")
+	}
+}
+
+// interrupted says so once, however many attempts it takes.
+func (f *following) interrupted(err error) {
+	if !f.away {
+		f.away = true
+		f.say("%v; trying again until it answers", err)
+	}
+}
+
+func (f *following) say(format string, args ...any) {
+	fmt.Fprintf(f.stderr, "eventsvc: "+format+"\n", args...)
+}
+
+// show writes events up to the awaited one.
+func (f *following) show(all []seen) error {
+	end := slices.IndexFunc(all, func(s seen) bool { return f.awaited != nil && f.awaited.Matches(fieldsOf(s.event)) })
+	if end >= 0 {
+		all = all[:end+1]
+	}
+	if err := f.write(all); err != nil {
+		return err
+	}
+	if end >= 0 {
+		return errAwaited
+	}
+	return nil
+}
+
+func (f *following) write(all []seen) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if f.Output == "table" {
+		events := make([]*eventsv1.Event, len(all))
+		for i, s := range all {
+			events[i] = s.event
+		}
+		return f.table.rows(events)
+	}
+	var out bytes.Buffer
+	for _, s := range all {
+		object := s.object(f.GroupDomain)
+		if f.Output == "ndjson" {
+			out.Write(bytes.TrimSpace(object))
+		} else if err := json.Indent(&out, object, "", "  "); err != nil {
+			return err
+		}
+		out.WriteByte('\n')
+	}
+	_, err := f.stdout.Write(out.Bytes())
+	return err
+}
