@@ -45,18 +45,21 @@ func (r *resource) deleteCollection(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), limit)
 	defer cancel()
-	p, err := r.pages(ctx, lo, sel)
+	p, err := r.newPages(lo, sel)
 	if err != nil {
 		return err
 	}
-	first := *p
+	before := *p
+	if err := p.next(ctx); err != nil {
+		return err
+	}
+	before.query.Revision = p.page.Revision
 	n, err := r.removePages(ctx, p, do)
 	if err != nil {
 		return err
 	}
 	if f.As != codec.None {
-		*p = first // its version is fixed: this is the state before
-		return r.writeList(ctx, c, f, p)
+		return r.writeList(ctx, c, f, &before)
 	}
 	return r.status(c, http.StatusOK, f, &metav1.Status{
 		Status:   metav1.StatusSuccess,

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -58,7 +59,7 @@ func (r *resource) listOrWatch(c echo.Context, forceWatch bool) error {
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), limit)
 	defer cancel()
-	p, err := r.pages(ctx, o, sel)
+	p, err := r.newPages(o, sel)
 	if err != nil {
 		return err
 	}
@@ -109,59 +110,50 @@ func excluding(sel event.Selection) *store.Selector {
 	return &s
 }
 
-// writeList answers with a list.
+// writeList answers with a list of which nothing was read yet.
 func (r *resource) writeList(ctx context.Context, c echo.Context, f codec.Format, p *pages) error {
-	l := r.codec.NewList(f, r.view)
-	ahead, buf := r.buffers.get(), r.buffers.get()
-	defer func() { r.buffers.put(ahead); r.buffers.put(buf) }()
-	items, meta, err := p.readAhead(ctx, l, *ahead)
-	*ahead = items
+	pooled, small := r.buffers.getLarge(), r.buffers.get()
+	defer func() { r.buffers.putLarge(pooled); r.buffers.put(small) }()
+	l, start := r.codec.NewList(f, r.view), *p
+	items, meta, err := p.readAhead(ctx, l, *pooled)
+	for errors.Is(err, errMoved) {
+		l, *p = r.codec.NewList(f, r.view), start
+		items, meta, err = p.readAhead(ctx, l, items[:0])
+	}
+	*pooled = items
 	if err != nil {
 		return err
 	}
 	c.Response().Header()["Content-Type"] = []string{f.ContentType(false)}
 	w := r.newBody(c, http.StatusOK)
-	w.large = len(items) >= gzipFrom
-	w.buf = l.AppendHead(*buf, meta)
-	if w.large {
-		if err := w.write(false); err != nil {
-			return err
-		}
-		for piece := range slices.Chunk(items, gzipFrom) {
-			if err := w.send(piece); err != nil {
-				return err
-			}
-		}
-	} else {
-		w.buf = append(w.buf, items...)
+	*small = l.AppendHead(*small, meta)
+	if err := w.begin(*small, items); err != nil {
+		return err
 	}
 	err = r.writeItems(ctx, w, l, p)
-	*buf = w.buf
+	*pooled = w.buf
 	if err != nil {
 		return err
 	}
 	w.buf = l.AppendTail(w.buf)
-	*buf = w.buf
+	*pooled = w.buf
 	return w.close()
 }
 
 // writeItems writes the events of the pages that are left.
 func (r *resource) writeItems(ctx context.Context, w *body, l *codec.List, p *pages) error {
-	for {
-		for i := range p.page.Records {
-			var err error
-			if w.buf, err = l.AppendItem(w.buf, &p.page.Records[i]); err != nil {
-				return err
-			}
-			if err := w.flush(); err != nil {
-				return err
-			}
+	var failed error
+	visit := func(rec *store.Record) bool {
+		w.buf, failed = l.AppendItem(w.buf, rec)
+		return failed == nil && len(w.buf) < pieceBytes
+	}
+	for !p.done {
+		if err := errors.Join(p.show(ctx, visit), failed); err != nil {
+			return err
 		}
-		if p.done {
-			return nil
-		}
-		if err := p.next(ctx); err != nil {
+		if err := w.flush(); err != nil {
 			return err
 		}
 	}
+	return nil
 }

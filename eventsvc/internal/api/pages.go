@@ -12,9 +12,16 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// maxHeld is how many bytes of a list are kept until it is known what its head
-// says. Longer lists are read twice.
-const maxHeld = 8 << 20
+const (
+	// maxHeld is how many bytes of a list are kept until it is known what its
+	// head says. Longer lists are read twice.
+	maxHeld = maxKept
+	// pieceBytes is how much of a list is sent at a time.
+	pieceBytes = 256 << 10
+)
+
+// errMoved: the newest version, which was to be listed, is no longer held.
+var errMoved = errors.New("the list has to begin anew")
 
 // pages is a range of events that is read page by page at one version.
 type pages struct {
@@ -22,13 +29,22 @@ type pages struct {
 	query store.Query // of the page to come
 	left  int         // items still wanted; -1: all
 	token bool        // the list goes on from a continue token
-	page  store.Page  // the newest page; its Revision is that of the list
+	page  store.Page  // the newest page that was read; its Revision is that of the list
 	done  bool
 }
 
-// pages starts a list: which version it shows, and where it begins
-// (events-api.md 3.3).
+// pages starts a list and reads its first page.
 func (r *resource) pages(ctx context.Context, o metav1.ListOptions, sel event.Selection) (*pages, error) {
+	p, err := r.newPages(o, sel)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.next(ctx)
+}
+
+// newPages starts a list: which version it shows, and where it begins
+// (events-api.md 3.3).
+func (r *resource) newPages(o metav1.ListOptions, sel event.Selection) (*pages, error) {
 	rv, err := parseVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, err
@@ -56,33 +72,63 @@ func (r *resource) pages(ctx context.Context, o metav1.ListOptions, sel event.Se
 	if current := r.store.Revision(); rv > current {
 		return nil, tooLarge(rv, current, 0)
 	}
-	return p, p.next(ctx)
+	return p, nil
 }
 
-// next reads the next page. Once there is none, done is set.
+// next reads the next page into memory. Once there is none, done is set.
 func (p *pages) next(ctx context.Context) error {
-	if p.left >= 0 {
-		p.query.Limit = p.left
-	}
-	page, err := p.r.store.List(ctx, p.query)
+	page, err := p.r.store.List(ctx, p.limited())
 	if err != nil {
 		return p.errorFor(err)
 	}
+	p.took(page, len(page.Records))
+	return nil
+}
+
+// show is next for a page that is only shown to visit, which ends it by
+// returning false.
+func (p *pages) show(ctx context.Context, visit func(*store.Record) bool) error {
+	n := 0
+	q := p.limited()
+	q.Visit = func(rec *store.Record) bool {
+		n++
+		return visit(rec)
+	}
+	page, err := p.r.store.List(ctx, q)
+	if err != nil {
+		return p.errorFor(err)
+	}
+	p.took(page, n)
+	return nil
+}
+
+func (p *pages) limited() store.Query {
+	q := p.query
+	if p.left >= 0 {
+		q.Limit = p.left
+	}
+	return q
+}
+
+// took goes on behind a page with n events.
+func (p *pages) took(page store.Page, n int) {
 	p.page = page
 	p.query.Revision, p.query.After = page.Revision, page.Last
 	if p.left >= 0 {
-		p.left -= len(page.Records)
+		p.left -= n
 	}
 	p.done = !page.More || p.left == 0
-	return nil
 }
 
 // errorFor explains why a page cannot be read. An expired token comes with one
 // that goes on from the same place at the newest version.
 func (p *pages) errorFor(err error) error {
 	var expired *store.ExpiredError
-	if !errors.As(err, &expired) {
+	switch {
+	case !errors.As(err, &expired):
 		return err
+	case p.query.Revision == 0:
+		return errMoved
 	}
 	if !p.token {
 		return apierrors.NewResourceExpired(textExpiredList)
@@ -104,43 +150,46 @@ func (p *pages) meta() metav1.ListMeta {
 	return m
 }
 
-// readAhead reads what the head of a list depends on. Most lists are written
-// as they are read. But one with a limit says in its head where the next page
-// begins, and a protobuf one how long it is: these are read to their end first,
-// and their items are kept in buf unless they are too many. It returns them;
-// the pages behind them are still to be read from p.
+// readAhead reads what the head of a list depends on, and returns the items
+// that it has kept of it in buf; the pages behind them are still to be shown.
+//
+// Most lists are written as they are read, so that a piece is enough. But one
+// with a limit says in its head where the next page begins, and a protobuf one
+// how long it is: these are read to their end first, and once more if their
+// items are too many to be kept.
 func (p *pages) readAhead(ctx context.Context, l *codec.List, buf []byte) (items []byte, meta metav1.ListMeta, err error) {
-	if !l.NeedsMeasure() && (p.left < 0 || p.done) {
-		return buf, p.meta(), nil
-	}
-	start := *p // its version is fixed, so reading again gives the same
-	for kept := true; ; {
-		for i := range p.page.Records {
-			rec := &p.page.Records[i]
-			if l.NeedsMeasure() {
-				if err := l.Measure(rec); err != nil {
-					return buf, meta, err
-				}
-			}
-			if kept {
-				if buf, err = l.AppendItem(buf, rec); err != nil {
-					return buf, meta, err
-				}
-				kept = len(buf) <= maxHeld
+	start := *p
+	whole := l.NeedsMeasure() || p.left >= 0
+	kept := true
+	var failed error
+	visit := func(rec *store.Record) bool {
+		if l.NeedsMeasure() {
+			// What is damaged behind the kept items is found when it is read again.
+			if err := l.Measure(rec); err != nil && kept {
+				failed = err
 			}
 		}
-		switch {
-		case !p.done:
-			if err := p.next(ctx); err != nil {
-				return buf, meta, err
-			}
-		case kept:
-			meta, p.page.Records = p.meta(), nil
-			return buf, meta, nil
-		default:
-			meta, *p = p.meta(), start
-			l.Rewind()
-			return buf[:0], meta, nil
+		if !kept {
+			return true
+		}
+		if failed == nil {
+			buf, failed = l.AppendItem(buf, rec)
+		}
+		kept = !whole || len(buf) <= maxHeld
+		return failed == nil && kept && (whole || len(buf) < pieceBytes)
+	}
+	for read := true; read; read = whole && !p.done {
+		p.query.Unverified = !kept
+		if err := errors.Join(p.show(ctx, visit), failed); err != nil {
+			return buf, meta, err
 		}
 	}
+	meta = p.meta()
+	if kept {
+		return buf, meta, nil
+	}
+	start.query.Revision = p.page.Revision // reading again gives the same
+	*p = start
+	l.Rewind()
+	return buf[:0], meta, nil
 }

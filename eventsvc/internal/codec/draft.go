@@ -96,7 +96,7 @@ func (d *drafting) cutEntry(e *ownEntry, entry []byte) {
 	e.size = len(d.meta) - e.proto
 }
 
-// append writes the value that parseValue reads.
+// append writes the value that parse reads.
 func (d *drafting) append(dst []byte) []byte {
 	dst = slices.Grow(dst, len(d.json)+len(d.meta)+len(d.rest)+80+8*len(d.own))
 	num := func(n int) { dst = binary.AppendUvarint(dst, uint64(n)) }

@@ -38,7 +38,7 @@ func (l *List) NeedsMeasure() bool { return l.format.Media == Protobuf }
 
 // Measure counts an item in.
 func (l *List) Measure(rec *store.Record) error {
-	if err := l.s.parse(rec); err != nil {
+	if err := l.s.parseWhole(rec); err != nil {
 		return err
 	}
 	l.measured += fieldLen(l.itemLen())
@@ -111,7 +111,7 @@ func (l *List) split(dst, text []byte, member string) []byte {
 
 // AppendItem appends the next item.
 func (l *List) AppendItem(dst []byte, rec *store.Record) ([]byte, error) {
-	if err := l.s.parse(rec); err != nil {
+	if err := l.parse(rec); err != nil {
 		return dst, err
 	}
 	first := l.items == 0
@@ -131,6 +131,13 @@ func (l *List) AppendItem(dst []byte, rec *store.Record) ([]byte, error) {
 		return appendIndented(append(dst, "\n    "...), text, "    "), nil
 	}
 	return l.appendItem(append(dst, separator(first)...), rec)
+}
+
+func (l *List) parse(rec *store.Record) error {
+	if l.format.As == None && l.view == event.EventsV1 {
+		return l.s.parseWhole(rec)
+	}
+	return l.s.parse(rec)
 }
 
 // Rewind begins the items anew: those appended so far are not used.

@@ -41,7 +41,13 @@ type ownEntry struct {
 	field int // place of the apiVersion field in meta
 }
 
-var errTruncated = errors.New("value ends early")
+// What can be wrong with a value.
+var (
+	errTruncated = errors.New("value ends early")
+	errHeader    = errors.New("header of the value is damaged")
+	errJSON      = errors.New("JSON of the value does not fit its header")
+	errProto     = errors.New("protobuf of the value does not fit its header")
+)
 
 // header reads the uvarints of a value's head. After the first error it
 // returns zeros.
@@ -50,8 +56,13 @@ type header struct {
 	err error
 }
 
-// next reads a number that is at most limit.
+// next reads a number that is at most limit. Most have one byte.
 func (h *header) next(limit int) int {
+	if len(h.b) > 0 && h.b[0] < 0x80 && int(h.b[0]) <= limit {
+		n := int(h.b[0])
+		h.b = h.b[1:]
+		return n
+	}
 	v, n := binary.Uvarint(h.b)
 	if n <= 0 || v > uint64(limit) {
 		h.err, h.b = errTruncated, nil
@@ -78,33 +89,50 @@ func (c *Codec) HasFinalizers(rec *store.Record) (bool, error) {
 
 // parse takes a record's value apart and checks that it fits together.
 func (s *stored) parse(rec *store.Record) error {
-	if err := s.parseValue(rec.Value); err != nil {
+	h, err := s.parseHead(rec.Value)
+	if err == nil {
+		s.parseSpans(&h)
+		err = s.check(&h)
+	}
+	return s.parsed(rec, err)
+}
+
+// parseWhole is parse for an event that is sent as events/v1 has it: the places
+// of its members are left out.
+func (s *stored) parseWhole(rec *store.Record) error {
+	_, err := s.parseHead(rec.Value)
+	return s.parsed(rec, err)
+}
+
+func (s *stored) parsed(rec *store.Record, err error) error {
+	if err != nil {
 		return &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
 	}
 	s.revision = rec.Revision
 	return nil
 }
 
-func (s *stored) parseValue(value []byte) error {
+// parseHead finds the parts of a value and the holes in them, and returns the
+// rest of the header.
+func (s *stored) parseHead(value []byte) (header, error) {
 	if len(value) == 0 || value[0] != storedFormat {
-		return errors.New("unknown format of the value")
+		return header{}, errors.New("unknown format of the value")
 	}
 	limit := len(value)
 	h := header{b: value[1:]}
 	jsonLen, metaLen, restLen := h.next(limit), h.next(limit), h.next(limit)
 	if jsonLen+metaLen+restLen > len(h.b) {
-		return errTruncated
+		return header{}, errTruncated
 	}
 	body := h.b[len(h.b)-jsonLen-metaLen-restLen:]
 	h.b = h.b[:len(h.b)-len(body)]
 	s.json, s.meta, s.rest = body[:jsonLen], body[jsonLen:jsonLen+metaLen], body[jsonLen+metaLen:]
 	s.jsonRV, s.protoRV = h.next(jsonLen), h.next(metaLen)
 	s.parseOwn(&h)
-	s.parseSpans(&h)
-	if h.err != nil || len(h.b) > 0 {
-		return errors.New("header of the value is damaged")
+	if h.err != nil {
+		return h, errHeader
 	}
-	return s.check()
+	return h, s.checkHoles()
 }
 
 func (s *stored) parseOwn(h *header) {
@@ -138,21 +166,37 @@ func (s *stored) parseSpans(h *header) {
 	}
 }
 
-// check compares all places with the bytes there are.
-func (s *stored) check() error {
-	metadata := s.values[memberMetadata]
-	firstOwn, lastOwn, lastProto := metadata.to, metadata.to, s.protoRV
+// checkHoles compares the places of the holes with the bytes there are.
+func (s *stored) checkHoles() error {
+	firstOwn, lastOwn, lastProto := len(s.json), len(s.json), s.protoRV
 	if n := len(s.own); n > 0 {
 		firstOwn, lastOwn, lastProto = s.own[0].json, s.own[n-1].json, s.own[n-1].proto+s.own[n-1].size
 	}
 	key := span{s.jsonRV - len(versionKey), s.jsonRV}
 	switch {
-	case s.values[numMembers-1].to+1 != len(s.json),
-		key.from <= metadata.from, key.to+2 > firstOwn, lastOwn > metadata.to,
-		string(s.json[key.from:key.to]) != versionKey:
-		return errors.New("JSON of the value does not fit its header")
-	case s.fields[numMembers-1].to != len(s.rest), lastProto > len(s.meta):
-		return errors.New("protobuf of the value does not fit its header")
+	case key.from <= 1, key.to+2 > firstOwn, lastOwn > len(s.json), string(s.json[key.from:key.to]) != versionKey:
+		return errJSON
+	case lastProto > len(s.meta):
+		return errProto
+	}
+	return nil
+}
+
+// check compares the places of the members with the bytes there are, and with
+// the holes, all of which are in the metadata.
+func (s *stored) check(h *header) error {
+	metadata := s.values[memberMetadata]
+	lastOwn := s.jsonRV + 2
+	if n := len(s.own); n > 0 {
+		lastOwn = s.own[n-1].json
+	}
+	switch {
+	case h.err != nil || len(h.b) > 0:
+		return errHeader
+	case s.values[numMembers-1].to+1 != len(s.json), s.jsonRV-len(versionKey) <= metadata.from, lastOwn > metadata.to:
+		return errJSON
+	case s.fields[numMembers-1].to != len(s.rest):
+		return errProto
 	}
 	return nil
 }

@@ -49,6 +49,15 @@ type Query struct {
 	MaxBytes  int       // stop after so many bytes of values; 0: the engine's own bound
 	Selector  *Selector // nil: all
 	Count     bool      // fill Page.Remaining
+
+	// Visit, if it is set, is shown the events one by one, and the page has no
+	// Records: nothing is copied. What it is shown is good until it returns.
+	// The page ends behind the event for which it returns false. After an
+	// error it may have been shown some events.
+	Visit func(*Record) bool
+	// Unverified: Visit may be shown what is damaged, and have an error only
+	// when it is shown the same again without this. It is for a first look.
+	Unverified bool
 }
 
 // Page is a part of a list, in the order of namespace and name, byte by byte.

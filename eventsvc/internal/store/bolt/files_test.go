@@ -319,7 +319,11 @@ func flipBytes(t *testing.T, file string) {
 	dir := t.TempDir()
 	value := strings.Repeat("value ", 300)
 	db := open(t, bolt.Options{Dir: dir, MemtableLimit: 4})
-	create(t, db, 10, value)
+	create(t, db, 9, value)
+	rare := store.Draft{Value: []byte(value), Attributes: store.NewAttributes([store.NumFields]string{store.Reason: "Rare"}, nil)}
+	if _, err := db.Create(t.Context(), key(9), rare); err != nil {
+		t.Fatal(err)
+	}
 	closeDB(t, db)
 	path := filepath.Join(dir, file)
 	whole, err := os.ReadFile(path)
@@ -378,10 +382,20 @@ func readSpoiled(t *testing.T, dir, value string) (detected bool, err error) {
 			t.Errorf("served %s: %q", r.Key, r.Value)
 		}
 	}
-	if page, err := db.List(t.Context(), store.Query{}); err != nil {
-		detected = true
-	} else if len(page.Records) != 10 {
-		t.Errorf("%d events listed", len(page.Records))
+	rare := &store.Selector{Fields: []store.FieldRequirement{{Field: store.Reason, Value: "Rare"}}}
+	for want, q := range map[int]store.Query{10: {}, 1: {Selector: rare}} {
+		n := 0
+		q.Visit = func(r *store.Record) bool {
+			if n++; string(r.Value) != value || q.Selector != nil && r.Name != key(9).Name {
+				t.Errorf("shown %s: %q", r.Key, r.Value)
+			}
+			return true
+		}
+		if _, err := db.List(t.Context(), q); err != nil {
+			detected = true
+		} else if n != want {
+			t.Errorf("%d events listed, want %d", n, want)
+		}
 	}
 	if w, err := db.Watch(t.Context(), store.WatchQuery{After: 1}); err == nil {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

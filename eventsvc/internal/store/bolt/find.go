@@ -109,12 +109,16 @@ func (l *lister) find(ctx context.Context, tx *bbolt.Tx) (bool, error) {
 
 // matches returns all versions with one of the terms that the query asks for,
 // in order of their keys.
+//
+// What it takes it has only peeked at: that is verified when the page is filled.
+// But it leaves nothing out that it has not verified, so that no damage hides a
+// version.
 func (l *lister) matches(ctx context.Context, tx *bbolt.Tx, any []term) (ms []match, err error) {
 	revisions, err := l.tables.withTerms(tx.Bucket([]byte(bucketTerms)), any)
 	if err != nil {
 		return nil, err
 	}
-	keys := tx.Bucket([]byte(bucketKeys))
+	ms = make([]match, 0, len(revisions))
 	for i, revision := range revisions {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -122,59 +126,74 @@ func (l *lister) matches(ctx context.Context, tx *bbolt.Tx, any []term) (ms []ma
 		if revision > l.page.Revision {
 			break
 		}
-		e, err := l.log.get(revision)
-		if err == errGone { //nolint:errorlint // as get returns it: dead and compacted away
-			continue
+		e, err := l.log.peek(revision)
+		if err == nil && !l.wants(&e) {
+			_, err = l.log.get(revision)
+			e.key = nil
 		}
+		switch {
+		case err == errGone && !l.log.complete(revision): //nolint:errorlint // as peek returns it: dead and compacted away
+		case err != nil:
+			return nil, err
+		case e.key != nil:
+			ms = append(ms, match{string(e.key), revision})
+		}
+	}
+	slices.SortFunc(ms, func(a, b match) int { return strings.Compare(a.key, b.key) })
+	return l.valid(ctx, tx, ms)
+}
+
+// valid returns those of the versions that were the newest of their event at
+// the revision of the page. They are in order of keys, which is the one in
+// which the index is read fastest.
+func (l *lister) valid(ctx context.Context, tx *bbolt.Tx, ms []match) (valid []match, err error) {
+	keys := tx.Bucket([]byte(bucketKeys))
+	valid = ms[:0]
+	for i, m := range ms {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		p, ok, err := l.tables.newest(keys, []byte(m.key))
 		if err != nil {
 			return nil, err
 		}
-		if !l.wants(&e) {
-			continue
-		}
-		key := string(e.key)
-		p, ok, err := l.tables.newest(keys, []byte(key))
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
-		if p.revision() != revision {
+		if !ok || p.revision() != m.revision {
+			if _, err := l.log.get(m.revision); err != nil {
+				return nil, err
+			}
 			now, there, err := l.version(p)
-			if err != nil || !there || now.revision != revision {
-				if err != nil {
-					return nil, err
-				}
+			if err != nil {
+				return nil, err
+			}
+			if !ok || !there || now.revision != m.revision {
 				continue
 			}
 		}
-		ms = append(ms, match{key, revision})
+		valid = append(valid, m)
 	}
-	slices.SortFunc(ms, func(a, b match) int { return strings.Compare(a.key, b.key) })
-	return ms, nil
+	return valid, nil
 }
 
 func (l *lister) fill(matches []match) error {
-	from, _ := keyRange(l.query)
+	from, _ := l.keyRange()
 	at, _ := slices.BinarySearchFunc(matches, from, func(m match, from string) int { return strings.Compare(m.key, from) })
-	last := ""
 	for ; at < len(matches); at++ {
 		if l.full() {
 			l.page.More = true
 			break
 		}
-		e, err := l.log.get(matches[at].revision)
+		m := matches[at]
+		e, err := l.read(m.revision)
 		if err != nil {
 			return err
 		}
-		if err := l.add([]byte(matches[at].key), &e); err != nil {
+		if err := l.add([]byte(m.key), &e); err != nil {
 			return err
 		}
-		last = matches[at].key
+		l.after = m.key
 	}
-	if last != "" {
-		l.page.Last = keyOf([]byte(last))
+	if l.after != "" {
+		l.page.Last = keyOf([]byte(l.after))
 	}
 	return nil
 }

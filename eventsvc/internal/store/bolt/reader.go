@@ -73,35 +73,65 @@ func (r *logReader) cursor(i int) (*bbolt.Cursor, error) {
 // file: good until the reader is closed, or asked for a record that was written
 // after it was opened. A memtable may lead there.
 func (r *logReader) get(revision uint64) (entry, error) {
-	e, err := r.lookup(revision)
+	b, err := r.lookup(revision)
+	if err != nil {
+		return entry{}, err
+	}
+	e, err := parseRecord(revision, b)
+	return e, corrupt(revision, err)
+}
+
+// peek is get for a record that may be damaged: its checksum is not verified.
+func (r *logReader) peek(revision uint64) (entry, error) {
+	b, err := r.lookup(revision)
+	if err != nil {
+		return entry{}, err
+	}
+	e, err := splitRecord(revision, b)
+	return e, corrupt(revision, err)
+}
+
+func corrupt(revision uint64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &store.CorruptError{Revision: revision, Reason: err.Error()}
+}
+
+// lookup finds the bytes of a record.
+func (r *logReader) lookup(revision uint64) ([]byte, error) {
+	b, err := r.seek(revision)
 	if revision > r.seen && errors.Is(err, errGone) {
 		r.close()
 		r.open()
-		return r.lookup(revision)
+		return r.seek(revision)
 	}
-	return e, err
+	return b, err
 }
 
-func (r *logReader) lookup(revision uint64) (entry, error) {
+func (r *logReader) seek(revision uint64) ([]byte, error) {
 	i := r.segments.find(revision)
 	if i < 0 {
-		return entry{}, errGone
+		return nil, errGone
 	}
 	c, err := r.cursor(i)
 	if err != nil {
-		return entry{}, err
+		return nil, err
 	}
 	var want [8]byte
 	be.PutUint64(want[:], revision)
 	k, v := c.Seek(want[:])
 	if string(k) != string(want[:]) {
-		return entry{}, errGone
+		return nil, errGone
 	}
-	e, err := parseRecord(revision, v)
-	if err != nil {
-		return entry{}, &store.CorruptError{Revision: revision, Reason: err.Error()}
-	}
-	return e, nil
+	return v, nil
+}
+
+// complete reports that the log must have the record of a revision: nothing was
+// left out of its segment.
+func (r *logReader) complete(revision uint64) bool {
+	i := r.segments.find(revision)
+	return i >= 0 && !r.segments[i].rewritten || revision > r.db.horizon.Load()
 }
 
 // base returns the base of the segment that a revision belongs to.
@@ -110,15 +140,19 @@ func (r *logReader) base(revision uint64) uint64 {
 }
 
 // at follows an event's versions from a revision down to the one that was the
-// newest at the revision at. It reports false if there was none.
-func (r *logReader) at(newest, at uint64) (entry, bool, error) {
+// newest at the revision at, reading with get or peek. It reports false if
+// there was none.
+func (r *logReader) at(newest, at uint64, read func(uint64) (entry, error)) (entry, bool, error) {
 	for revision := newest; revision != 0; {
-		e, err := r.get(revision)
+		e, err := read(revision)
 		if err != nil {
 			return entry{}, false, err
 		}
 		if e.revision <= at {
 			return e, e.kind != deleted, nil
+		}
+		if e.previous >= revision {
+			return entry{}, false, corrupt(revision, errDamaged)
 		}
 		revision = e.previous
 	}
@@ -141,7 +175,7 @@ func (r *logReader) scan(after, last uint64, f func(entry) bool) error {
 			}
 			e, err := parseRecord(revision, v)
 			if err != nil {
-				return &store.CorruptError{Revision: revision, Reason: err.Error()}
+				return corrupt(revision, err)
 			}
 			if !f(e) {
 				return nil

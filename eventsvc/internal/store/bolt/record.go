@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"strings"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
@@ -85,13 +86,19 @@ func recordBytes(r *store.Record) int64 {
 
 // parseRecord checks and splits the record stored under a revision.
 func parseRecord(revision uint64, b []byte) (entry, error) {
+	e, err := splitRecord(revision, b)
+	if err == nil && be.Uint32(b[len(b)-recordTrailer:]) != castagnoli(revision, b[:len(b)-recordTrailer]) {
+		return entry{}, errDamaged
+	}
+	return e, err
+}
+
+// splitRecord is parseRecord without the checksum.
+func splitRecord(revision uint64, b []byte) (entry, error) {
 	if len(b) < recordHeader+recordTrailer {
 		return entry{}, fmt.Errorf("%d bytes are too few for a record", len(b))
 	}
 	body := b[:len(b)-recordTrailer]
-	if be.Uint32(b[len(body):]) != castagnoli(revision, body) {
-		return entry{}, errDamaged
-	}
 	e := entry{
 		revision:  revision,
 		kind:      kind(body[0]),
@@ -122,21 +129,34 @@ func keyOf(joined []byte) store.Key {
 // record copies e out of the transaction, into one piece of memory.
 func (e *entry) record() store.Record {
 	buf := make([]byte, len(e.attributes)+len(e.value))
-	return e.recordInto(buf)
+	return e.recordInto(buf, e.storeKey())
 }
 
 // recordInto is record with the memory given: as many bytes as attributes and
 // value have.
-func (e *entry) recordInto(buf []byte) store.Record {
+func (e *entry) recordInto(buf []byte, key store.Key) store.Record {
 	n := copy(buf, e.attributes)
 	copy(buf[n:], e.value)
 	return store.Record{
-		Key:        e.storeKey(),
+		Key:        key,
 		Revision:   e.revision,
 		Time:       e.time,
 		Attributes: buf[:n:n],
 		Value:      buf[n:],
 	}
+}
+
+// texts makes strings of bytes, many in one piece of memory.
+type texts struct{ b strings.Builder }
+
+func (t *texts) text(b []byte) string {
+	if t.b.Cap()-t.b.Len() < len(b) {
+		t.b = strings.Builder{}
+		t.b.Grow(max(len(b), 4<<10))
+	}
+	from := t.b.Len()
+	t.b.Write(b)
+	return t.b.String()[from:]
 }
 
 func revisionKey(revision uint64) []byte {

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,8 @@ type segment struct {
 	db   *bbolt.DB
 	// records is the length of all records. The committer counts it for the head.
 	records atomic.Int64
+	// rewritten: a compaction has left records out.
+	rewritten bool
 	// reserved is where the blocks end that the file has; the committer's.
 	reserved int64
 	// retained is the length of dead deletions that the last rewrite has kept.
@@ -72,10 +75,12 @@ func openSegment(path string, head bool, mmap int) (*segment, error) {
 		_ = db.Close()
 		return nil, &FileError{path, "it does not say which revisions it holds", fixRestore}
 	}
-	if err := s.measure(head); err != nil {
+	horizon, err := s.meta(metaHorizon)
+	if err = errors.Join(err, s.measure(head)); err != nil {
 		_ = db.Close()
 		return nil, &FileError{path, err.Error(), fixRestore}
 	}
+	s.rewritten = horizon == 0 && !head // createSegmentFile notes none
 	return s, nil
 }
 

@@ -168,12 +168,12 @@ func (m *Model) List(_ context.Context, q store.Query) (store.Page, error) {
 	}
 	state := m.state(page.Revision)
 	keys := slices.SortedFunc(maps.Keys(state), func(a, b store.Key) int { return strings.Compare(a.String(), b.String()) })
-	bytes := 0
+	bytes, ended := 0, false
 	for _, k := range keys {
 		if q.Namespace != "" && k.Namespace != q.Namespace || q.After != (store.Key{}) && k.String() <= q.After.String() {
 			continue
 		}
-		if q.Limit > 0 && len(page.Records) == q.Limit || q.MaxBytes > 0 && bytes >= q.MaxBytes {
+		if q.Limit > 0 && len(page.Records) == q.Limit || q.MaxBytes > 0 && bytes >= q.MaxBytes || ended {
 			page.More = true
 			if q.Count {
 				page.Remaining++
@@ -184,7 +184,11 @@ func (m *Model) List(_ context.Context, q store.Query) (store.Page, error) {
 		if (q.Name == "" || q.Name == k.Name) && q.Selector.Matches(k, state[k].Attributes) {
 			page.Records = append(page.Records, *state[k])
 			bytes += len(state[k].Value)
+			ended = q.Visit != nil && !q.Visit(state[k])
 		}
+	}
+	if q.Visit != nil {
+		page.Records = nil
 	}
 	return page, nil
 }

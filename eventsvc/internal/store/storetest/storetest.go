@@ -59,6 +59,7 @@ func Cases(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engi
 		{"Delete", testDelete},
 		{"DeleteMany", testDeleteMany},
 		{"ListOrderAndPages", testListPages},
+		{"ListVisit", testListVisit},
 		{"ListAtRevision", testListAtRevision},
 		{"ListSelector", testListSelector},
 		{"WatchTypes", testWatchTypes},

@@ -1,0 +1,47 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// A list that is shown has the events of one that is copied, and ends where the
+// visitor wants it to.
+func testListVisit(t *testing.T, s store.Store) {
+	for i := range 30 {
+		mustCreate(t, s, key("a", fmt.Sprintf("%02d", i)), draft("v", []string{"Pulled", "Killing", "Failed"}[i%3], "web"))
+	}
+	reason := &store.Selector{Fields: []store.FieldRequirement{{Field: store.Reason, Value: "Killing"}}}
+	for _, q := range []store.Query{{}, {Namespace: "a", Limit: 4}, {Selector: reason}, {Selector: reason, Limit: 2}, {Unverified: true}} {
+		for every := 1; every < 5; every++ {
+			if diff := cmp.Diff(names(list(t, s, q)), names(visit(t, s, q, every))); diff != "" {
+				t.Errorf("%+v, shown %d at a time: %s", q, every, diff)
+			}
+		}
+	}
+}
+
+// visit reads all pages of a query, each of which it ends after so many events.
+func visit(t *testing.T, s store.Store, q store.Query, every int) (all []store.Record) {
+	t.Helper()
+	for {
+		n := 0
+		q.Visit = func(rec *store.Record) bool {
+			all = append(all, *rec)
+			n++
+			return n < every
+		}
+		page, err := s.List(t.Context(), q)
+		if err != nil || n > every || len(page.Records) > 0 {
+			t.Fatalf("%+v: %d shown, %d records, %v", q, n, len(page.Records), err)
+		}
+		if !page.More {
+			return all
+		}
+		q.Revision, q.After = page.Revision, page.Last
+	}
+}
