@@ -76,7 +76,7 @@ SIGHUP reads clients file and key files again at once, SIGUSR1 replaces a key ma
 
 // complete fills in what follows from other settings and refuses what contradicts itself.
 func (s *serve) complete() error {
-	for _, check := range []func() error{s.completeClients, s.completeURLs, s.ConnectionLimits.Check, s.checkTLS, s.checkTokens, s.parseProxies} {
+	for _, check := range []func() error{s.completeClients, s.completeURLs, s.ConnectionLimits.Check, s.checkTLS, s.checkTokens, s.checkTimes, s.checkOrigins, s.parseProxies} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -162,6 +162,28 @@ func (s *serve) checkTokens() error {
 	return nil
 }
 
+func (s *serve) checkTimes() error {
+	for setting, d := range map[string]time.Duration{
+		"--failure-refill": s.FailureRefill, "--stop-delay": s.StopDelay, "--stop-timeout": s.StopTimeout,
+	} {
+		if d < 0 {
+			return service.Usagef("%s is %v; give 0 or more", setting, d)
+		}
+	}
+	return nil
+}
+
+// checkOrigins refuses what no browser ever sends (RFC 6454 section 6.2), and the star: pages that may ask are named.
+func (s *serve) checkOrigins() error {
+	for _, origin := range s.CorsOrigin {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || origin != strings.ToLower(u.Scheme+"://"+u.Host) {
+			return service.Usagef("--cors-origin %q is no origin; give scheme, host and port only, such as https://console.example.com", origin)
+		}
+	}
+	return nil
+}
+
 func (s *serve) parseProxies() error {
 	for _, given := range s.TrustedProxy {
 		prefix, err := netip.ParsePrefix(given)
@@ -213,6 +235,13 @@ func (*configList) Run(kctx *kong.Context, std stdio) error { return service.Lis
 type healthcheck struct {
 	ListenAdmin string        `default:"127.0.0.1:9001" help:"Address of the service's probes, as given to serve." placeholder:"HOST:PORT"`
 	Wait        time.Duration `default:"0s" help:"Keep asking for this long."`
+}
+
+// Help is shown below the settings.
+func (*healthcheck) Help() string {
+	return `In a script that needs the service:
+
+    tokensvc healthcheck --wait 30s && ./use-it`
 }
 
 // Run asks the readiness probe.

@@ -89,7 +89,7 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 		Format: keyring.Format{Type: s.TokenType, Thumbprint: s.KeyID == "thumbprint"}, Log: log, Registry: reg,
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("--signing-key: %w", err)
 	}
 	api, err := s.handler(clients, keys, log, reg)
 	if err != nil {

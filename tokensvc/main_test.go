@@ -361,6 +361,9 @@ func TestContradictions(t *testing.T) {
 		"rotation too fast":         {[]string{"--clients-file", file, "--key-rotation", "10m"}, []string{"--key-rotation", "--jwks-max-age"}},
 		"bad proxy":                 {[]string{"--clients-file", file, "--trusted-proxy", "proxy"}, []string{"--trusted-proxy"}},
 		"no burst":                  {[]string{"--clients-file", file, "--failure-burst", "0"}, []string{"--failure-burst", "--failure-refill"}},
+		"negative time":             {[]string{"--clients-file", file, "--failure-refill=-1s"}, []string{"--failure-refill"}},
+		"origin with a path":        {[]string{"--clients-file", file, "--cors-origin", "https://console.example/"}, []string{"--cors-origin", "https://console.example/"}},
+		"all origins":               {[]string{"--clients-file", file, "--cors-origin", "*"}, []string{"--cors-origin"}},
 		"no connections":            {[]string{"--database-dsn", "postgres://x", "--database-max-connections", "0"}, []string{"--database-max-connections"}},
 		"unknown flag":              {[]string{"--clients-fil", file}, []string{"--clients-fil"}},
 		"unknown log level":         {[]string{"--clients-file", file, "--log-level", "loud"}, []string{"--log-level"}},
@@ -395,7 +398,8 @@ func TestStartFailures(t *testing.T) {
 		"no such clients file": {[]string{"--clients-file", file + "x"}, []string{"--clients-file", file + "x"}},
 		"bad clients file":     {[]string{"--clients-file", tempFile(t, "c.yaml", "clients: [{client_id: a}]")}, []string{"clients[0].client_secret"}},
 		"bad DSN":              {[]string{"--database-dsn", "postgres://u:pa55@h:port/d"}, []string{"--database-dsn"}},
-		"no such key":          {[]string{"--clients-file", file, "--signing-key", file + "x"}, []string{"signing key", file + "x"}},
+		"no such key":          {[]string{"--clients-file", file, "--signing-key", file + "x"}, []string{"--signing-key", file + "x"}},
+		"file without a key":   {[]string{"--clients-file", file, "--signing-key", file}, []string{"--signing-key", file}},
 		"busy port":            {[]string{"--clients-file", file, "--listen-http", busy.Addr().String()}, []string{"--listen-http", busy.Addr().String()}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -476,6 +480,12 @@ func TestVersionAndHelp(t *testing.T) {
 	for _, want := range []string{"--clients-file", "TOKENSVC_CLIENTS_FILE", "--database-dsn-file", "TOKENSVC_DATABASE_DSN_FILE", "--jwks-max-age"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("help lacks %s", want)
+		}
+	}
+	for _, name := range []string{"serve", "healthcheck", "token", "credential", "keys", "hash-secret"} {
+		stdout, _, err := command(t, "", name, "--help")
+		if service.ExitCode(err) != 0 || !regexp.MustCompile(`(?m)^    .*\btokensvc\b`).MatchString(stdout) {
+			t.Errorf("help of %s has no example (%v):\n%s", name, err, stdout)
 		}
 	}
 }

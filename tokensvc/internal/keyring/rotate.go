@@ -76,8 +76,10 @@ func AddFile(dir string, c Config) (string, error) {
 	from := time.Now().UTC()
 	if list, err := Inspect(dir, c); err == nil && len(list) > 0 {
 		from = from.Add(2 * c.MaxAge)
-	} else if files, _, readErr := readFiles(dir); readErr != nil || len(files) > 0 {
-		return "", errors.Join(readErr, err) // a folder that cannot be used is not mended by one more key
+	} else if files, _, readErr := readFiles(dir); readErr != nil {
+		return "", readErr
+	} else if len(files) > 0 {
+		return "", err // a folder that cannot be used is not mended by one more key
 	}
 	private, err := rsa.GenerateKey(rand.Reader, minBits)
 	if err != nil {
