@@ -65,6 +65,9 @@ func statusOf(err error) *metav1.Status {
 	case errors.Is(err, store.ErrFull):
 		return statusOf(apierrors.NewServiceUnavailable("no space left to store events: reads, watches and deletes go on, " +
 			"writes will once retention, deletes or the operator have made room"))
+	case errors.Is(err, store.ErrUnwritable):
+		return statusOf(apierrors.NewServiceUnavailable("events cannot be written to the disk at present: reads and watches go on, " +
+			"writes will once the server has moved to new files, which it keeps trying"))
 	case errors.Is(err, store.ErrClosed):
 		return statusOf(apierrors.NewServiceUnavailable("the server is shutting down"))
 	case errors.Is(err, context.DeadlineExceeded):

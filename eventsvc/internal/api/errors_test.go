@@ -46,6 +46,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 		retry  string
 	}{
 		{store.ErrBusy, 429, metav1.StatusReasonTooManyRequests, "1"},
+		{store.ErrUnwritable, 503, metav1.StatusReasonServiceUnavailable, ""},
 		{store.ErrFull, 503, metav1.StatusReasonServiceUnavailable, ""},
 		{store.ErrClosed, 503, metav1.StatusReasonServiceUnavailable, ""},
 		{context.DeadlineExceeded, 504, metav1.StatusReasonTimeout, ""},

@@ -189,6 +189,9 @@ var (
 	ErrBusy = errors.New("store: too many writes are waiting")
 	// ErrFull: there is no room on the disk. Nothing was written.
 	ErrFull = errors.New("store: no space left for writes")
+	// ErrUnwritable: a file could not be written, for another reason than room.
+	// Nothing of it is seen while the process runs; it is worth trying again.
+	ErrUnwritable = errors.New("store: the log cannot be written")
 	// ErrClosed: the store is closing or closed.
 	ErrClosed = errors.New("store: closed")
 )

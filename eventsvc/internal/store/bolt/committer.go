@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -29,7 +28,7 @@ type committer struct {
 	revision uint64                // the last that was given to a write
 	rollAt   int64                 // size of the head at which to try again to seal it
 	merged   chan struct{}         // a memtable was merged; the merge loop's
-	failure  atomic.Pointer[error] // why nothing can be written until a restart; any goroutine
+	failure  atomic.Pointer[error] // why nothing can be written until salvage has made another file; any goroutine
 
 	buf     []byte
 	batch   []*write
@@ -240,21 +239,14 @@ func (c *committer) put(log *bbolt.Bucket, t *tables, keys *bbolt.Bucket, w *wri
 }
 
 // commitFailed finds out what a failed transaction has left behind and returns
-// what its writers are told. A full disk is a state that passes. After any
-// other error nobody knows what is on the disk, so that writing ends until a
-// restart has read it again.
+// what its writers are told.
 func (db *DB) commitFailed(cause error, before uint64) error {
-	c := &db.committer
-	if err := c.failed(); err != nil {
+	if err := db.committer.failed(); err != nil {
 		return err
 	}
 	last, err := db.segments.Load().head().lastRevision()
-	full := errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT) || errors.Is(cause, syscall.EFBIG)
-	if full && err == nil && last <= before {
+	if isFull(cause) && err == nil && last <= before {
 		return fmt.Errorf("%w: %w", store.ErrFull, cause)
 	}
-	failure := fmt.Errorf("store: writing failed, and the log is read again only at the next start: %w", cause)
-	c.failure.Store(&failure)
-	db.o.Log.Error("the event log can no longer be written", "error", cause)
-	return failure
+	return db.headFailed(cause)
 }

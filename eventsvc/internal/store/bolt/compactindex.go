@@ -73,6 +73,7 @@ func (x *index) replace(path string) error {
 		return errors.Join(err, db.Close())
 	}
 	old := x.db.Swap(db)
+	x.failed.Store(false)
 	return errors.Join(old.Close(), syncDir(filepath.Dir(x.path)))
 }
 

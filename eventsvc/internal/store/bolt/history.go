@@ -116,13 +116,18 @@ type deadKey struct {
 // moveHorizon makes a new horizon durable and then valid for readers.
 func (db *DB) moveHorizon(ctx context.Context, horizon uint64) error {
 	return db.control(ctx, func() error {
+		if err := db.committer.failed(); err != nil {
+			return err
+		}
 		head := db.segments.Load().head()
 		err := guard(func() error {
 			return head.db.Update(func(tx *bbolt.Tx) error {
 				return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaHorizon), revisionKey(horizon))
 			})
 		})
-		if err != nil {
+		if err != nil && !isFull(err) {
+			return db.headFailed(err)
+		} else if err != nil {
 			return fmt.Errorf("store: moving the horizon: %w", err)
 		}
 		db.horizon.Store(horizon)

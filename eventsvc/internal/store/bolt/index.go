@@ -21,7 +21,10 @@ type index struct {
 	db     atomic.Pointer[bbolt.DB]
 	path   string
 	merged atomic.Uint64 // log records up to this revision are in the file
+	failed atomic.Bool   // writing it has failed: nothing more is written to this file
 }
+
+var errIndexFailed = errors.New("the file could not be written before; it is being replaced")
 
 const (
 	indexName = "index.db"
@@ -69,8 +72,17 @@ func (x *index) view(f func(*bbolt.Tx) error) error {
 	}
 }
 
+// update writes to the file. After a failure for another reason than room only
+// a copy of it is written to, as with the head of the log.
 func (x *index) update(f func(*bbolt.Tx) error) error {
-	return guard(func() error { return x.db.Load().Update(f) })
+	if x.failed.Load() {
+		return errIndexFailed
+	}
+	err := guard(func() error { return x.db.Load().Update(f) })
+	if err != nil && !isFull(err) {
+		x.failed.Store(true)
+	}
+	return err
 }
 
 func (x *index) storeID() (id []byte, err error) {

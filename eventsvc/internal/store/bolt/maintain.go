@@ -52,6 +52,9 @@ func (db *DB) awaitRound(ctx context.Context) bool {
 func (db *DB) Maintain(ctx context.Context) error {
 	db.maintaining.Lock()
 	defer db.maintaining.Unlock()
+	if err := db.salvage(ctx); err != nil {
+		return err
+	}
 	began := time.Since(db.reads.began)
 	if err := db.expire(ctx); err != nil {
 		return err
@@ -121,6 +124,7 @@ func (db *DB) mergeFrozen() error {
 	}
 	if err := db.index.merge(t.frozen, db.horizon.Load()); err != nil {
 		db.o.Log.Error("the key index could not be written", "error", err)
+		db.hurry()
 		return err
 	}
 	// The committer leaves the tables alone as long as one is frozen.

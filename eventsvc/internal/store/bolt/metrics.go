@@ -15,6 +15,8 @@ type metrics struct {
 	damaged prometheus.Counter
 	failed  prometheus.Counter
 	replays prometheus.Counter
+
+	failedCommits prometheus.Counter
 }
 
 func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
@@ -35,6 +37,9 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 			Name: "store_watch_replays_total", Help: "Reads of the log for watchers that begin in the past or were left behind.",
 		}),
 	}
+	m.failedCommits = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "store_failed_files_total", Help: "Log files that could not be written, for another reason than room, and were replaced.",
+	})
 	gauge := func(name, help string, f func(Stats) int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(f(db.Stats())) })
 	}
@@ -46,7 +51,7 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.batch, m.commit, m.damaged, m.failed, m.replays,
+		m.batch, m.commit, m.damaged, m.failed, m.replays, m.failedCommits,
 		gauge("store_events", "Events that exist.", func(s Stats) int64 { return s.Events }),
 		gauge("store_live_bytes", "Bytes of the events that exist.", func(s Stats) int64 { return s.LiveBytes }),
 		gauge("store_history_bytes", "Bytes that only older states need.", func(s Stats) int64 { return s.HistoryBytes }),

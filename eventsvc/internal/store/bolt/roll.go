@@ -65,17 +65,12 @@ func (db *DB) roll(head *segment) error {
 			return meta.Put([]byte(metaEnd), revisionKey(last))
 		})
 	})
-	if err != nil {
+	if err != nil && !isFull(err) {
+		return db.headFailed(err)
+	} else if err != nil {
 		return err
 	}
-	id, err := head.storeID()
-	if err != nil {
-		return err
-	}
-	if err := createSegment(db.o.Dir, last+1, []byte(id), db.horizon.Load()); err != nil {
-		return err
-	}
-	next, err := openSegment(segmentPath(db.o.Dir, last+1), true, db.segmentMmap())
+	next, err := db.nextHead(head)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,26 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// FailAfterCommit brings a record to the disk as a commit does of which then
+// the sync fails: it is in the file, and its writer is told otherwise.
+func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
+	err := db.control(context.Background(), func() error {
+		c := &db.committer
+		c.revision++
+		e := entry{revision: c.revision, kind: modified, key: []byte(key.String()), namespace: len(key.Namespace), value: value, time: db.clock.now()}
+		err := db.segments.Load().head().db.Update(func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte(bucketLog)).Put(revisionKey(e.revision), appendRecord(nil, &e))
+		})
+		failed = db.commitFailed(errors.New("input/output error"), c.revision-1)
+		return err
+	})
+	return errors.Join(failed, err)
+}

@@ -1,0 +1,147 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// isFull reports whether a file could not be written for want of room. That is
+// a state that passes: the kernel has said so before it took the bytes, or took
+// pages that the next commit writes anew.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}
+
+// headFailed ends writing to the head, whose last commit has failed for another
+// reason than room. What of it is on the disk nobody knows, and to sync again
+// would not tell: the kernel drops what it could not write, and reports that
+// once. So nothing is written to this file any more; [DB.salvage] makes
+// another.
+func (db *DB) headFailed(cause error) error {
+	c := &db.committer
+	if err := c.failed(); err != nil {
+		return err
+	}
+	failure := fmt.Errorf("%w: %w", store.ErrUnwritable, cause)
+	c.failure.Store(&failure)
+	db.metrics.failedCommits.Inc()
+	db.o.Log.Error("a log file could not be written; what was acknowledged is now copied to another", "file", db.segments.Load().head().path, "error", cause)
+	db.hurry()
+	return failure
+}
+
+// salvage brings writing back after a failure, if the disk lets it: what was
+// acknowledged is verified, record by record, and copied to new files, which
+// take the place of those that failed. It is tried again in every round of
+// maintenance. Where a record is damaged or missing it must not go on: then
+// reading does, and a person has to restore a backup.
+func (db *DB) salvage(ctx context.Context) error {
+	if db.index.failed.Load() { // first, because the committer may be waiting for a merge
+		if err := db.rewriteIndex(ctx); err != nil {
+			return fmt.Errorf("store: the index cannot be written, and not be copied to another file: %w", err)
+		}
+		db.o.Log.Warn("the index is written again, to a new file")
+	}
+	if db.committer.failed() != nil {
+		if err := db.control(ctx, db.salvageHead); err != nil {
+			return fmt.Errorf("store: the log cannot be written, and not be copied to another file: %w", err)
+		}
+		db.o.Log.Warn("the log is written again, to a new file")
+	}
+	return nil
+}
+
+// salvageHead seals a copy of the head with what was acknowledged, and starts
+// the next. The revisions of the commit that failed are in neither. The
+// committer runs it.
+func (db *DB) salvageHead() error {
+	c := &db.committer
+	failed := db.segments.Load().head()
+	tmp := failed.path + ".tmp"
+	if err := db.copyAcknowledged(failed, tmp); err != nil {
+		return errors.Join(err, removeIfThere(tmp))
+	}
+	if err := errors.Join(os.Rename(tmp, failed.path), syncDir(db.o.Dir)); err != nil {
+		return err
+	}
+	sealed, err := openSegment(failed.path, false, 0)
+	if err != nil {
+		return err
+	}
+	next, err := db.nextHead(failed)
+	if err != nil {
+		return errors.Join(err, sealed.db.Close())
+	}
+	ss := *db.segments.Load()
+	swapped := append(ss[:len(ss)-1:len(ss)-1], sealed, next)
+	db.segments.Store(&swapped)
+	if err := failed.db.Close(); err != nil {
+		db.o.Log.Warn("a log file that had failed could not be closed", "file", failed.path, "error", err)
+	}
+	c.failure.Store(nil)
+	c.rollAt = 0
+	db.measureFiles()
+	return nil
+}
+
+// nextHead makes and opens the file for the revisions behind those that were
+// given away, also to writes that failed.
+func (db *DB) nextHead(before *segment) (*segment, error) {
+	base := db.committer.revision + 1
+	id, err := before.storeID()
+	if err != nil {
+		return nil, err
+	}
+	if err := createSegment(db.o.Dir, base, []byte(id), db.horizon.Load()); err != nil {
+		return nil, err
+	}
+	return openSegment(segmentPath(db.o.Dir, base), true, db.segmentMmap())
+}
+
+// copyAcknowledged copies the records of the head up to the published revision
+// to a sealed file, and verifies each, and that none is missing.
+func (db *DB) copyAcknowledged(head *segment, path string) error {
+	id, err := head.storeID()
+	if err != nil {
+		return err
+	}
+	to, err := createSegmentFile(path, head.base, []byte(id))
+	if err != nil {
+		return err
+	}
+	last := db.Revision()
+	copied := int64(0)
+	err = head.view(func(from *bbolt.Tx) error {
+		keep := func(k, v []byte) ([]byte, []byte, error) {
+			revision := be.Uint64(k)
+			if revision > last {
+				return nil, nil, nil
+			}
+			copied += int64(len(v))
+			_, err := parseRecord(revision, v)
+			return k, v, err
+		}
+		ctx := context.Background() // bounded by the size of one file
+		return errors.Join(copyBucket(ctx, from, to, bucketLog, keep), copyBucket(ctx, from, to, bucketMinutes, nil))
+	})
+	if err == nil && copied != head.records.Load() {
+		err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.records.Load(), copied)
+	}
+	if err == nil {
+		err = to.Update(func(tx *bbolt.Tx) error {
+			meta := tx.Bucket([]byte(bucketMeta))
+			return errors.Join(
+				meta.Put([]byte(metaEnd), revisionKey(db.committer.revision)),
+				meta.Put([]byte(metaBytes), revisionKey(uint64(copied))),
+				meta.Put([]byte(metaHorizon), revisionKey(db.horizon.Load())))
+		})
+	}
+	return errors.Join(err, to.Sync(), to.Close())
+}
