@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ type Codec struct {
 	ownField     []byte // protobuf field of a managed fields entry that is of our group
 
 	fields [2]*managedfields.FieldManager // by view
+	drafts sync.Pool                      // *drafting
 }
 
 // New returns the codec of the group events.{groupDomain}.

@@ -11,20 +11,43 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// drafting is an event on its way into the stored form.
+// drafting is an event on its way into the stored form. It is reused with its
+// memory.
 type drafting struct {
 	stored
-	mask []bool // which managed fields entries are of our own group, nil if none
+	mask []bool // which managed fields entries are of our own group, empty if none
+	wire []byte // protobuf
+}
+
+// maxDraftKept bounds the memory that is kept for another event.
+const maxDraftKept = 64 << 10
+
+func (c *Codec) newDrafting() *drafting {
+	d, ok := c.drafts.Get().(*drafting)
+	if !ok {
+		d = new(drafting)
+	}
+	*d = drafting{
+		stored: stored{json: d.json[:0], meta: d.meta[:0], own: d.own[:0]}, mask: d.mask[:0], wire: d.wire[:0],
+	}
+	return d
+}
+
+func (c *Codec) putDrafting(d *drafting) {
+	if cap(d.json)+cap(d.wire) <= maxDraftKept {
+		c.drafts.Put(d)
+	}
 }
 
 // Draft makes the stored form of an event. Its resourceVersion is not part of
 // it.
 func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
-	var d drafting
+	d := c.newDrafting()
+	defer c.putDrafting(d)
 	for i := range ev.ManagedFields {
 		if ev.ManagedFields[i].APIVersion == c.groupVersion {
-			if d.mask == nil {
-				d.mask = make([]bool, len(ev.ManagedFields))
+			if len(d.mask) == 0 {
+				d.mask = append(d.mask, make([]bool, len(ev.ManagedFields))...)
 			}
 			d.mask[i] = true
 			d.own = append(d.own, ownEntry{})
@@ -33,11 +56,12 @@ func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 	if err := d.encodeJSON(ev); err != nil {
 		return store.Draft{}, fmt.Errorf("encode event as JSON: %w", err)
 	}
-	wire, err := ev.Marshal()
-	if err != nil {
+	size := ev.Size()
+	d.wire = slices.Grow(d.wire, size)[:size]
+	if _, err := ev.MarshalToSizedBuffer(d.wire); err != nil {
 		return store.Draft{}, fmt.Errorf("encode event as protobuf: %w", err)
 	}
-	d.cutProto(wire)
+	d.cutProto(d.wire)
 	return store.Draft{Attributes: event.Attributes(ev), Value: d.append(nil)}, nil
 }
 
@@ -61,7 +85,7 @@ func (d *drafting) cutProto(wire []byte) {
 		d.fields[f.number-1] = span{from, len(rest) - len(after)}
 		b = after
 	}
-	d.meta = make([]byte, 0, len(meta.payload))
+	d.meta = slices.Grow(d.meta[:0], len(meta.payload))
 	entry, own := 0, 0
 	for b := meta.payload; len(b) > 0; {
 		f, after := nextField(b)

@@ -3,7 +3,6 @@ package codec
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -73,7 +72,8 @@ func (w *objectWriter) dict(name string, m map[string]string) {
 		return
 	}
 	w.name(name)
-	for i, key := range slices.Sorted(maps.Keys(m)) {
+	var few [8]string
+	for i, key := range sortedKeys(few[:0], m) {
 		w.b = appendQuoted(separate(w.b, '{', i), key)
 		w.b = appendQuoted(append(w.b, ':'), m[key])
 	}
@@ -102,7 +102,7 @@ func appendQuoted(dst []byte, s string) []byte {
 // encodeJSON writes the JSON of an event and notes its members and holes. Own
 // entries of the managed fields and the resourceVersion are written empty.
 func (d *drafting) encodeJSON(ev *eventsv1.Event) error {
-	w := objectWriter{b: make([]byte, 0, 2048)}
+	w := objectWriter{b: slices.Grow(d.json[:0], 2048)}
 	w.name(memberNames[memberMetadata])
 	from := len(w.b)
 	var err error

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -84,13 +85,32 @@ func (c *Codec) patchPlain(v event.View, patchType types.PatchType, patch []byte
 	if !isMerge || bytes.ContainsAny(patch, "[$") || bytes.Contains(patch, []byte(`\u0024`)) || bytes.Contains(patch, []byte("null")) {
 		return nil, false
 	}
-	obj := c.show(v, live.DeepCopy())
+	obj := c.show(v, copyPlain(live))
 	kind := kindOf(obj)
 	problems, err := kjson.UnmarshalStrict(patch, obj)
 	if err != nil || len(problems) > 0 || kindOf(obj) != kind {
 		return nil, false
 	}
 	return hub(obj), true
+}
+
+// copyPlain copies what a patch without lists and nulls can reach. The lists
+// are shared.
+func copyPlain(ev *eventsv1.Event) *eventsv1.Event {
+	out := *ev
+	out.Labels, out.Annotations = maps.Clone(ev.Labels), maps.Clone(ev.Annotations)
+	out.DeletionTimestamp = ev.DeletionTimestamp.DeepCopy()
+	out.DeletionGracePeriodSeconds = clonePointer(ev.DeletionGracePeriodSeconds)
+	out.Series, out.Related = clonePointer(ev.Series), clonePointer(ev.Related)
+	return &out
+}
+
+func clonePointer[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
 }
 
 // patched is what became of an object.

@@ -3,7 +3,6 @@ package codec
 import (
 	"bytes"
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +44,7 @@ func (c *Codec) trackCreate(v event.View, ev *eventsv1.Event, manager string) bo
 // trackPlain is the same for a change of a plain event by the one manager who
 // has every field of it: then that manager has every field afterwards.
 func (c *Codec) trackPlain(v event.View, live, next *eventsv1.Event, manager string) bool {
-	if len(live.ManagedFields) != 1 || !isPlain(live) || !isPlain(next) || !sameEntries(live, next) || !keepsFields(v, live, next) {
+	if len(live.ManagedFields) != 1 || !isPlain(live) || !isPlain(next) || !sameEntries(live, next) {
 		return false
 	}
 	entry := live.ManagedFields[0]
@@ -54,12 +53,19 @@ func (c *Codec) trackPlain(v event.View, live, next *eventsv1.Event, manager str
 	if !mine || entry.FieldsV1 == nil || !bytes.Equal(entry.FieldsV1.Raw, appendFields(nil, v, live)) {
 		return false
 	}
+	fields := appendFields(nil, v, next)
+	same := bytes.Equal(entry.FieldsV1.Raw, fields)
+	if !same && !keepsFields(v, live, next) {
+		return false
+	}
 	next.ManagedFields = live.ManagedFields
-	if c.SameObject(tracked(live), tracked(next)) {
+	if !surelyDiffer(live, next) && c.SameObject(tracked(live), tracked(next)) {
 		return true
 	}
 	entry.Time = &metav1.Time{Time: time.Now().UTC()}
-	entry.FieldsV1 = &metav1.FieldsV1{Raw: appendFields(nil, v, next)}
+	if !same {
+		entry.FieldsV1 = &metav1.FieldsV1{Raw: fields}
+	}
 	next.ManagedFields = []metav1.ManagedFieldsEntry{entry}
 	return true
 }
@@ -85,7 +91,11 @@ func keepsFields(v event.View, live, next *eventsv1.Event) bool {
 // sameEntries tells whether a client did not ask to change managed fields:
 // it left them out or sent what is stored.
 func sameEntries(live, next *eventsv1.Event) bool {
-	return next.ManagedFields == nil || equality.Semantic.DeepEqual(live.ManagedFields, next.ManagedFields)
+	l, n := live.ManagedFields, next.ManagedFields
+	if len(l) == len(n) && len(l) > 0 && &l[0] == &n[0] { // as a patch leaves them
+		return true
+	}
+	return n == nil || equality.Semantic.DeepEqual(l, n)
 }
 
 // isPlain tells whether an event has only what appendFields knows.
@@ -114,7 +124,7 @@ func plainKeys(m map[string]string) bool {
 // appendFields appends the set of the fields that an event has, as FieldsV1:
 // names in order, with "." where an object or map has come into being.
 func appendFields(dst []byte, v event.View, ev *eventsv1.Event) []byte {
-	dst = append(dst, '{')
+	dst = append(slices.Grow(dst, 512), '{') // enough for most
 	for _, f := range trackedFields(v) {
 		if value := f.value(ev); value != "" {
 			dst = append(append(dst, `"f:`...), f.name...)
@@ -207,16 +217,25 @@ func setSource(ev *eventsv1.Event) string {
 }
 
 func setMetadata(ev *eventsv1.Event) string {
-	set := []byte{'{'}
+	if len(ev.Annotations) == 0 && ev.GenerateName == "" && len(ev.Labels) == 0 {
+		return ""
+	}
+	set := append(make([]byte, 0, 256), '{')
 	set = appendKeys(set, "annotations", ev.Annotations)
 	if ev.GenerateName != "" {
 		set = append(set, `"f:generateName":{},`...)
 	}
 	set = appendKeys(set, "labels", ev.Labels)
-	if len(set) == 1 {
-		return ""
-	}
 	return string(closeSet(set))
+}
+
+// sortedKeys appends the keys of a map, in order.
+func sortedKeys(dst []string, m map[string]string) []string {
+	for key := range m {
+		dst = append(dst, key)
+	}
+	slices.Sort(dst)
+	return dst
 }
 
 func appendKeys(dst []byte, name string, m map[string]string) []byte {
@@ -225,7 +244,8 @@ func appendKeys(dst []byte, name string, m map[string]string) []byte {
 	}
 	dst = append(append(dst, `"f:`...), name...)
 	dst = append(dst, `":{".":{},`...)
-	for _, key := range slices.Sorted(maps.Keys(m)) {
+	var few [8]string
+	for _, key := range sortedKeys(few[:0], m) {
 		dst = append(append(dst, `"f:`...), key...)
 		dst = append(dst, `":{},`...)
 	}

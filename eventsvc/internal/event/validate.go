@@ -86,16 +86,20 @@ func ValidateUpdate(v View, next, live *eventsv1.Event, _ Rules) field.ErrorList
 	for _, msg := range path.IsValidPathSegmentName(next.Name) {
 		errs = append(errs, field.Invalid(metadata.Child("name"), next.Name, msg))
 	}
-	errs = append(errs, metavalidation.ValidateObjectMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, metadata)...)
+	meta := validateMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, metadata)
+	errs = append(errs, meta...)
 	errs = append(errs, validateBasics(v, next)...)
 	if v == CoreV1 {
 		return errs
 	}
 	// Once more: the original checks metadata for every resource and again for
 	// this one, so a broken rule shows as two causes.
-	errs = append(errs, metavalidation.ValidateObjectMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, metadata)...)
+	errs = append(errs, meta...)
 	if !equality.Semantic.DeepEqual(next.Series, live.Series) {
 		errs = append(errs, validateSeries(next.Series)...)
+	}
+	if unchanged(next, live) {
+		return errs
 	}
 	return append(errs, validateImmutable(next, live)...)
 }

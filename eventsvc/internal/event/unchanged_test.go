@@ -1,0 +1,90 @@
+package event
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// updates are what a write may do to an event, right or wrong.
+var updates = []func(*eventsv1.Event){
+	func(ev *eventsv1.Event) { ev.Name += "x" },
+	func(ev *eventsv1.Event) { ev.Namespace += "x" },
+	func(ev *eventsv1.Event) { ev.UID += "x" },
+	func(ev *eventsv1.Event) { ev.ResourceVersion = "" },
+	func(ev *eventsv1.Event) { ev.Generation-- },
+	func(ev *eventsv1.Event) { ev.Generation++ },
+	func(ev *eventsv1.Event) { ev.CreationTimestamp.Time = ev.CreationTimestamp.Add(time.Second) },
+	func(ev *eventsv1.Event) { ev.CreationTimestamp.Time = ev.CreationTimestamp.UTC() },
+	func(ev *eventsv1.Event) { ev.DeletionTimestamp = &metav1.Time{Time: time.Unix(9, 0)} },
+	func(ev *eventsv1.Event) { ev.DeletionGracePeriodSeconds = new(int64) },
+	func(ev *eventsv1.Event) { ev.Finalizers = append(ev.Finalizers, "a/b") },
+	func(ev *eventsv1.Event) { ev.Labels = map[string]string{"a b": "c"} },
+	func(ev *eventsv1.Event) { ev.Labels = map[string]string{"a": "c d"} },
+	func(ev *eventsv1.Event) { ev.Annotations = map[string]string{"a b": "c"} },
+	func(ev *eventsv1.Event) { ev.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod"}} },
+	func(ev *eventsv1.Event) { ev.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "\t"}} },
+	func(ev *eventsv1.Event) { ev.Regarding.Name += "x" },
+	func(ev *eventsv1.Event) { ev.Related = &corev1.ObjectReference{Name: "r"} },
+	func(ev *eventsv1.Event) { ev.Related = nil },
+	func(ev *eventsv1.Event) { ev.Reason += "x" },
+	func(ev *eventsv1.Event) { ev.Note += "x" },
+	func(ev *eventsv1.Event) { ev.Type += "x" },
+	func(ev *eventsv1.Event) { ev.Action += "x" },
+	func(ev *eventsv1.Event) { ev.ReportingController += "x" },
+	func(ev *eventsv1.Event) { ev.ReportingInstance += "x" },
+	func(ev *eventsv1.Event) { ev.DeprecatedSource.Host += "x" },
+	func(ev *eventsv1.Event) { ev.DeprecatedCount++ },
+	func(ev *eventsv1.Event) { ev.DeprecatedFirstTimestamp.Time = time.Unix(7, 0) },
+	func(ev *eventsv1.Event) { ev.DeprecatedLastTimestamp.Time = ev.DeprecatedLastTimestamp.UTC() },
+	func(ev *eventsv1.Event) { ev.EventTime.Time = ev.EventTime.Add(time.Nanosecond) },
+	func(ev *eventsv1.Event) { ev.EventTime.Time = ev.EventTime.Add(time.Microsecond) },
+	func(ev *eventsv1.Event) { ev.Series = &eventsv1.EventSeries{Count: 1} },
+}
+
+// TestPlainUpdates: what is passed over because nothing may be wrong is what
+// the library finds nothing wrong with, for random changes of both events.
+func TestPlainUpdates(t *testing.T) {
+	t.Parallel()
+	at := field.NewPath("metadata")
+	plain := 0
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		live := &eventsv1.Event{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "a", Namespace: "b", UID: "c", ResourceVersion: "1", Generation: 1, CreationTimestamp: metav1.Unix(1, 0),
+			},
+			Related: &corev1.ObjectReference{Name: "r"},
+		}
+		for range random.IntN(2) {
+			updates[random.IntN(len(updates))](live)
+		}
+		next := live.DeepCopy()
+		for range random.IntN(3) {
+			updates[random.IntN(len(updates))](next)
+		}
+		want := metavalidation.ValidateObjectMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, at)
+		got := validateMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, at)
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("seed %d: metadata (-want +got):\n%s", seed, diff)
+		}
+		if !unchanged(next, live) {
+			continue
+		}
+		plain++
+		if errs := validateImmutable(next, live); len(errs) > 0 {
+			t.Fatalf("seed %d: passed over %v", seed, errs)
+		}
+	}
+	if plain == 0 {
+		t.Error("nothing was passed over")
+	}
+}
