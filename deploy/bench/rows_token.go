@@ -2,15 +2,11 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"math"
-	"math/rand/v2"
 	"net/url"
 	"strconv"
 	"time"
 
 	"tidings.example/deploy/bench/internal/load"
-	"tidings.example/deploy/bench/internal/stats"
 )
 
 const jwksPath = "/oauth2/jwks"
@@ -39,30 +35,6 @@ func postgresStage() stage {
 		name: "clients in PostgreSQL",
 		open: (*bench).startPostgres,
 		rows: []row{{name: "tokens/postgres/64", goal: rateOf(.75, "floor/sign"), run: tokens(64)}},
-	}
-}
-
-// guessStage has the rows of good clients, alone and while others guess.
-func guessStage() stage {
-	return stage{
-		name: "good clients while others guess",
-		open: func(b *bench) error { return b.start(extra{}) },
-		rows: []row{
-			{name: "guess/alone", run: good(0, false)},
-			{name: "guess/attacked", goal: both(rateOf(.5, "guess/alone"), p99Of(2, "guess/alone")), run: good(0, true)},
-			{name: "guess/alone-20ps", run: good(50*time.Millisecond, false)},
-			{name: "guess/attacked-20ps", goal: p99Of(2, "guess/alone-20ps"), run: good(50*time.Millisecond, true)},
-		},
-	}
-}
-
-// timingStage asks whether time tells which client ids exist.
-func timingStage() stage {
-	even := goal{"AUC 0.5 ± 0.05", func(_ *bench, r *result) bool { return r.rate >= .45 && r.rate <= .55 }}
-	return stage{
-		name: "timing",
-		open: func(b *bench) error { return b.start(extra{token: []string{"--failure-refill=0s"}}) },
-		rows: []row{{name: "timing/auc", goal: even, run: timing}},
 	}
 }
 
@@ -166,108 +138,17 @@ func millionTokens(b *bench) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &result{unit: "tokens/s"}
+	r, early := &result{unit: "tokens/s"}, new(result)
 	err = b.measure(r, b.tokensvc(), func() (int, error) {
 		ld.Start()
-		err := l.Run(30*time.Minute, ld.Finished)
-		return ld.Done, err
+		err1 := l.Run(30*time.Minute, func() bool { return ld.Asked() >= millionEvents/10 })
+		err2 := early.space(b.tokensvc())
+		err3 := l.Run(30*time.Minute, ld.Finished)
+		return ld.Done, errors.Join(err1, err2, err3)
 	})
+	r.notef("%d tokens; RssAnon after the first tenth %.1f MiB", ld.Done, float64(early.memory.Anon)/(1<<20))
 	r.quantiles(&ld.Latency)
 	return r, errors.Join(err, ld.Failure)
 }
 
 func tokenMemory(b *bench) (*result, error) { return b.resting(b.tokensvc()) }
-
-// guessers is the number of connections that guess: half of them the secret
-// of a client that also works, half of them ids that do not exist.
-const guessers = 8
-
-// good is a row of clients with the right secrets: 16 connections, each
-// asking again at once, or at a fixed rate.
-func good(interval time.Duration, attacked bool) func(*bench) (*result, error) {
-	return func(b *bench) (*result, error) {
-		spec, err := b.tokenSpec(16)
-		if err != nil {
-			return nil, err
-		}
-		if err := b.firstTokens(spec); err != nil {
-			return nil, err
-		}
-		spec.Interval = interval
-		if !attacked {
-			return b.load(b.tokensvc(), "tokens/s", spec)
-		}
-		return b.load(b.tokensvc(), "tokens/s", spec, b.guessSpec())
-	}
-}
-
-// guessSpec sends wrong secrets and unknown ids at full speed.
-func (b *bench) guessSpec() load.Spec {
-	wrong := b.tokenRequest(clientID(0), "wrong-"+clientSecret)
-	return load.Spec{
-		Addr: b.up.tokenAddr, Conns: guessers,
-		Next: func(dst []byte, i int) []byte {
-			if i%2 == 0 {
-				return append(dst, wrong...)
-			}
-			return append(dst, b.tokenRequest(fmt.Sprintf("nobody-%d", i), clientSecret)...)
-		},
-		Check: func(_ int, a *load.Answer) error {
-			if a.Status != 401 && a.Status != 429 {
-				return fmt.Errorf("a guess is answered with status %d: %.300s", a.Status, a.Body)
-			}
-			return nil
-		},
-	}
-}
-
-// timing compares the times of a wrong secret and of an unknown client, asked
-// in random order on one connection while nothing else runs.
-func timing(b *bench) (*result, error) {
-	samples := 100
-	if b.long {
-		samples = 2000
-	}
-	l, err := load.NewLoop()
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	var times [2][]time.Duration
-	order := rand.Perm(2 * samples)
-	var begun time.Time
-	ld, err := l.NewLoad(load.Spec{
-		Addr: b.up.tokenAddr, Conns: 1, Limit: len(order),
-		Next: func(dst []byte, i int) []byte {
-			client := clientID(order[i] / 2)
-			if order[i]%2 == 1 {
-				client = fmt.Sprintf("other-client-%02d", order[i]/2%clientCount)
-			}
-			request := b.tokenRequest(client, "wrong-"+clientSecret)
-			begun = time.Now()
-			return append(dst, request...)
-		},
-		Check: func(i int, a *load.Answer) error {
-			times[order[i]%2] = append(times[order[i]%2], time.Since(begun))
-			return load.Status(401)(i, a)
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	r := new(result)
-	err = b.measure(r, b.tokensvc(), func() (int, error) {
-		ld.Start()
-		return len(order), l.Run(30*time.Minute, ld.Finished)
-	})
-	if err == nil && !ld.Finished() {
-		err = errors.New("not all answered after half an hour")
-	}
-	if err := errors.Join(err, ld.Failure); err != nil {
-		return r, err
-	}
-	r.rate, r.unit = stats.AUC(times[0], times[1]), "AUC"
-	r.quantiles(&ld.Latency)
-	r.notef("%d samples each; 0.5 ± %.2f is noise with so many", samples, 2/math.Sqrt(6*float64(samples)))
-	return r, nil
-}
