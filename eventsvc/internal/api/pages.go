@@ -17,7 +17,7 @@ const (
 	// head says. Longer lists are read twice.
 	maxHeld = maxKept
 	// pieceBytes is how much of a list is sent at a time.
-	pieceBytes = 256 << 10
+	pieceBytes = 512 << 10
 )
 
 // errMoved: the newest version, which was to be listed, is no longer held.

@@ -138,9 +138,9 @@ func (x *index) merge(m *memtable, horizon uint64) error {
 				p := pointer(node.value.Load())
 				var err error
 				if p.deletion() && p.revision() <= horizon {
-					err = keys.Delete([]byte(node.key))
+					err = keys.Delete(node.key)
 				} else {
-					err = keys.Put([]byte(node.key), appendPointer(nil, []byte(node.key), p))
+					err = keys.Put(node.key, appendPointer(nil, node.key, p))
 				}
 				if err != nil {
 					return err

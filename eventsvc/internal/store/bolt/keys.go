@@ -75,12 +75,12 @@ func (it *keyIterator) valid() bool { return it.key != nil && bytes.HasPrefix(it
 func (it *keyIterator) settle() {
 	it.key, it.pointer, it.err = it.indexed, 0, nil
 	for _, n := range it.nodes {
-		if n != nil && (it.key == nil || n.key < string(it.key)) {
-			it.key = []byte(n.key)
+		if n != nil && (it.key == nil || bytes.Compare(n.key, it.key) < 0) {
+			it.key = n.key
 		}
 	}
 	for _, n := range it.nodes {
-		if n != nil && n.key == string(it.key) {
+		if n != nil && bytes.Equal(n.key, it.key) {
 			it.pointer = max(it.pointer, pointer(n.value.Load()))
 		}
 	}
@@ -94,7 +94,7 @@ func (it *keyIterator) settle() {
 
 func (it *keyIterator) next() {
 	for i, n := range it.nodes {
-		if n != nil && n.key == string(it.key) {
+		if n != nil && bytes.Equal(n.key, it.key) {
 			it.nodes[i] = n.next[0].Load()
 		}
 	}

@@ -45,7 +45,10 @@ func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 		return err
 	}
 	from, prefix := l.keyRange()
-	keys := newKeyIterator(l.tables, tx, from, prefix)
+	keys := &keyBatch{source: newKeyIterator(l.tables, tx, from, prefix), log: r, most: batchKeys}
+	if l.query.Limit > 0 {
+		keys.most = min(keys.most, l.query.Limit+1)
+	}
 	var passed, last []byte // keys: looked at, and with a version to show
 	defer func() {
 		if last != nil {
@@ -57,10 +60,11 @@ func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 		if looked%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if keys.err != nil {
-			return keys.err
+		this := keys.ahead[0]
+		if this.err != nil {
+			return this.err
 		}
-		e, found, err := l.version(keys.pointer)
+		e, found, err := l.version(this.pointer)
 		if err != nil {
 			return err
 		}
@@ -69,14 +73,14 @@ func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 		}
 		if found && l.full() || looked == pageLooked {
 			l.page.More = true
-			return l.count(keys, last)
+			return l.count(prefix, keys, last)
 		}
 		looked++
-		passed = keys.key
+		passed = this.key
 		if !found {
 			continue
 		}
-		if err := l.add(keys.key, &e); err != nil {
+		if err := l.add(this.key, &e); err != nil {
 			return err
 		}
 		last = passed
@@ -144,11 +148,11 @@ func (l *lister) version(p pointer) (entry, bool, error) {
 // count fills Remaining with the number of events from here to the end of the
 // range, whose last key is given: by counting them, or from the page before, if
 // that was counted.
-func (l *lister) count(keys *keyIterator, last []byte) error {
+func (l *lister) count(prefix string, keys *keyBatch, last []byte) error {
 	if !l.query.Count {
 		return nil
 	}
-	end := pageEnd{string(keys.prefix), l.page.Revision, l.query.After}
+	end := pageEnd{prefix, l.page.Revision, l.query.After}
 	n, ok := l.db.remaining.get(end)
 	n -= l.shown
 	if !ok {
@@ -163,12 +167,14 @@ func (l *lister) count(keys *keyIterator, last []byte) error {
 	return nil
 }
 
-func (l *lister) countKeys(keys *keyIterator) (n int64, err error) {
+func (l *lister) countKeys(keys *keyBatch) (n int64, err error) {
+	keys.log = nil
 	for ; keys.valid(); keys.next() {
-		if keys.err != nil {
-			return 0, keys.err
+		this := keys.ahead[0]
+		if this.err != nil {
+			return 0, this.err
 		}
-		p := keys.pointer
+		p := this.pointer
 		there := !p.deletion()
 		if p.revision() > l.page.Revision {
 			if _, there, err = l.log.at(p.revision(), l.page.Revision, l.log.get); err != nil {

@@ -37,7 +37,7 @@ type memtable struct {
 }
 
 type memnode struct {
-	key   string
+	key   []byte
 	value atomic.Uint64
 	next  []atomic.Pointer[memnode]
 }
@@ -55,7 +55,7 @@ func (m *memtable) seek(key string, before *[memtableHeight]*memnode) *memnode {
 	at := &m.head
 	var next *memnode
 	for level := memtableHeight - 1; level >= 0; level-- {
-		for next = at.next[level].Load(); next != nil && next.key < key; next = at.next[level].Load() {
+		for next = at.next[level].Load(); next != nil && string(next.key) < key; next = at.next[level].Load() {
 			at = next
 		}
 		if before != nil {
@@ -69,7 +69,7 @@ func (m *memtable) get(key string) (pointer, bool) {
 	if m == nil {
 		return 0, false
 	}
-	if n := m.seek(key, nil); n != nil && n.key == key {
+	if n := m.seek(key, nil); n != nil && string(n.key) == key {
 		return pointer(n.value.Load()), true
 	}
 	return 0, false
@@ -78,13 +78,13 @@ func (m *memtable) get(key string) (pointer, bool) {
 func (m *memtable) put(key string, p pointer) {
 	m.last = p.revision()
 	var before [memtableHeight]*memnode
-	if n := m.seek(key, &before); n != nil && n.key == key {
+	if n := m.seek(key, &before); n != nil && string(n.key) == key {
 		n.value.Store(uint64(p))
 		return
 	}
 	// Half of the nodes have one level, a quarter two, and so on.
 	height := 1 + bits.TrailingZeros32(rand.Uint32()|1<<(memtableHeight-1))
-	n := &memnode{key: key, next: make([]atomic.Pointer[memnode], height)}
+	n := &memnode{key: []byte(key), next: make([]atomic.Pointer[memnode], height)}
 	n.value.Store(uint64(p))
 	for level := range height {
 		n.next[level].Store(before[level].next[level].Load())

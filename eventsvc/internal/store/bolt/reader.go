@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"errors"
+	"slices"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -22,6 +23,9 @@ type logReader struct {
 	seen     uint64 // every record up to this revision can be seen
 	txs      []*bbolt.Tx
 	cursors  []*bbolt.Cursor
+	places   []uint64 // revisions that the cursors are at, 0: none
+	wanted   []uint64 // revisions that were prepared, in order
+	prepared [][]byte // their records, nil if there is none
 }
 
 // readLog runs f with a logReader and closes it behind.
@@ -48,6 +52,8 @@ func (r *logReader) open() {
 	r.segments = *r.db.segments.Load()
 	r.txs = make([]*bbolt.Tx, len(r.segments))
 	r.cursors = make([]*bbolt.Cursor, len(r.segments))
+	r.places = make([]uint64, len(r.segments))
+	r.prepared = r.prepared[:0]
 }
 
 func (r *logReader) close() {
@@ -109,7 +115,24 @@ func (r *logReader) lookup(revision uint64) ([]byte, error) {
 	return b, err
 }
 
+// prepare looks up the records of some revisions, which are in order: those
+// that lie together are found without a search for each.
+func (r *logReader) prepare(revisions []uint64) {
+	r.wanted, r.prepared = revisions, r.prepared[:0]
+	for _, revision := range revisions {
+		record, _ := r.seek(revision) // what is not there is looked for again when it is wanted
+		r.prepared = append(r.prepared, record)
+	}
+}
+
+// walkMost is how many records a cursor goes over one by one: a page holds
+// about as many.
+const walkMost = 4
+
 func (r *logReader) seek(revision uint64) ([]byte, error) {
+	if i, ok := slices.BinarySearch(r.wanted[:len(r.prepared)], revision); ok && r.prepared[i] != nil {
+		return r.prepared[i], nil
+	}
 	i := r.segments.find(revision)
 	if i < 0 {
 		return nil, errGone
@@ -118,12 +141,22 @@ func (r *logReader) seek(revision uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if place := r.places[i]; place != 0 && revision > place && revision-place <= walkMost {
+		for k, v := c.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, v = c.Next() {
+			if be.Uint64(k) == revision {
+				r.places[i] = revision
+				return v, nil
+			}
+		}
+	}
 	var want [8]byte
 	be.PutUint64(want[:], revision)
 	k, v := c.Seek(want[:])
 	if string(k) != string(want[:]) {
+		r.places[i] = 0
 		return nil, errGone
 	}
+	r.places[i] = revision
 	return v, nil
 }
 
