@@ -60,7 +60,7 @@ func ValidateCreate(v View, ev *eventsv1.Event, r Rules) field.ErrorList {
 	if len(errs) > 0 || v == EventsV1 { // whose names are fit for more than URLs
 		return errs
 	}
-	return metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, validatePathName, field.NewPath("metadata"))
+	return validateMeta(&ev.ObjectMeta, validatePathName, field.NewPath("metadata"))
 }
 
 // validatePathName asks that a name can stand in a URL, which is all that
@@ -113,6 +113,9 @@ func validateBasics(v View, ev *eventsv1.Event) field.ErrorList {
 	} else {
 		errs = validateNewStyle(v, ev)
 	}
+	if plainSubdomain(ev.Namespace) {
+		return errs
+	}
 	for _, msg := range validation.IsDNS1123Subdomain(ev.Namespace) {
 		errs = append(errs, field.Invalid(field.NewPath("namespace"), ev.Namespace, msg))
 	}
@@ -144,8 +147,10 @@ func validateNewStyle(v View, ev *eventsv1.Event) field.ErrorList {
 	if ev.ReportingController == "" {
 		errs = append(errs, field.Required(controller, ""))
 	}
-	for _, msg := range validation.IsQualifiedName(ev.ReportingController) {
-		errs = append(errs, field.Invalid(controller, ev.ReportingController, msg))
+	if !plainKey(ev.ReportingController) {
+		for _, msg := range validation.IsQualifiedName(ev.ReportingController) {
+			errs = append(errs, field.Invalid(controller, ev.ReportingController, msg))
+		}
 	}
 	for _, f := range []struct{ name, value string }{
 		{"reportingInstance", ev.ReportingInstance}, {"action", ev.Action}, {"reason", ev.Reason},
@@ -167,7 +172,7 @@ func validateLength(name, value string, limit int) field.ErrorList {
 
 // validateStrict are the rules that events/v1 adds for new events.
 func validateStrict(ev *eventsv1.Event, r Rules) field.ErrorList {
-	errs := metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := validateMeta(&ev.ObjectMeta, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, validateSeries(ev.Series)...)
 	if ev.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))

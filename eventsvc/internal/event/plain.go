@@ -1,0 +1,128 @@
+package event
+
+import (
+	"strings"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Nearly every event breaks no rule, and nearly every update leaves alone what
+// it must not change. Seeing that costs a small part of what the library takes
+// to say what is wrong, which is asked only where something may be. Times have
+// to be the same to the bit.
+
+// unchanged tells whether validateImmutable surely finds nothing.
+func unchanged(next, live *eventsv1.Event) bool {
+	related := next.Related == live.Related ||
+		next.Related != nil && live.Related != nil && *next.Related == *live.Related
+	return related && next.Regarding == live.Regarding && next.Reason == live.Reason && next.Note == live.Note &&
+		next.DeprecatedSource == live.DeprecatedSource && next.DeprecatedFirstTimestamp == live.DeprecatedFirstTimestamp &&
+		next.DeprecatedLastTimestamp == live.DeprecatedLastTimestamp && next.DeprecatedCount == live.DeprecatedCount &&
+		next.Type == live.Type && next.Action == live.Action && next.ReportingController == live.ReportingController &&
+		next.ReportingInstance == live.ReportingInstance &&
+		next.EventTime.Truncate(time.Microsecond).Equal(live.EventTime.Truncate(time.Microsecond))
+}
+
+// validateMetaUpdate is the library's check of metadata in an update.
+func validateMetaUpdate(next, live *metav1.ObjectMeta, at *field.Path) field.ErrorList {
+	if plainUpdate(next, live) {
+		return nil
+	}
+	return metavalidation.ValidateObjectMetaUpdate(next, live, at)
+}
+
+// validateMeta is the library's check of the metadata of a new event.
+func validateMeta(m *metav1.ObjectMeta, name metavalidation.ValidateNameFunc, at *field.Path) field.ErrorList {
+	if m.GenerateName == "" && plainSubdomain(m.Name) && plainLabel(m.Namespace) &&
+		m.Generation >= 0 && len(m.Finalizers) == 0 && plainMeta(m) {
+		return nil
+	}
+	return metavalidation.ValidateObjectMeta(m, true, name, at)
+}
+
+func plainUpdate(next, live *metav1.ObjectMeta) bool {
+	return next.Name == live.Name && next.Namespace == live.Namespace && next.UID == live.UID &&
+		next.CreationTimestamp == live.CreationTimestamp && next.Generation == live.Generation && next.Generation >= 0 &&
+		next.ResourceVersion != "" && next.DeletionTimestamp == nil && live.DeletionTimestamp == nil &&
+		next.DeletionGracePeriodSeconds == nil && live.DeletionGracePeriodSeconds == nil && plainMeta(next)
+}
+
+// plainMeta is about what both check.
+func plainMeta(m *metav1.ObjectMeta) bool {
+	for key, value := range m.Labels {
+		if !plainKey(key) || value != "" && !plainPart(value) {
+			return false
+		}
+	}
+	for key := range m.Annotations {
+		if !plainKey(strings.ToLower(key)) {
+			return false
+		}
+	}
+	for i := range m.ManagedFields {
+		e := &m.ManagedFields[i]
+		known := e.Operation == metav1.ManagedFieldsOperationUpdate || e.Operation == metav1.ManagedFieldsOperationApply
+		if !known || e.FieldsType != "FieldsV1" || e.Subresource != "" || !plainManager(e.Manager) {
+			return false
+		}
+	}
+	return len(m.OwnerReferences) == 0 && bytesIn(m.Annotations) <= metavalidation.TotalAnnotationSizeLimitB
+}
+
+// plainSubdomain tells whether a text is a DNS subdomain (RFC 1123).
+func plainSubdomain(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+		case c == '-', c == '.': // each is between what is neither, and dashes may follow dashes
+			if i == 0 || i == len(s)-1 || s[i-1] == '.' || c == '.' && s[i-1] == '-' {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return s != "" && len(s) <= validation.DNS1123SubdomainMaxLength
+}
+
+// plainLabel is the same for a DNS label.
+func plainLabel(s string) bool {
+	return len(s) <= validation.DNS1123LabelMaxLength && !strings.Contains(s, ".") && plainSubdomain(s)
+}
+
+// plainKey is the same for a qualified name: that of a label, or a controller.
+func plainKey(s string) bool {
+	if prefix, name, ok := strings.Cut(s, "/"); ok {
+		return plainSubdomain(prefix) && plainPart(name)
+	}
+	return plainPart(s)
+}
+
+// plainPart is the same for the second part of a qualified name.
+func plainPart(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case (c == '-' || c == '_' || c == '.') && i > 0 && i < len(s)-1:
+		default:
+			return false
+		}
+	}
+	return s != "" && len(s) <= validation.LabelValueMaxLength
+}
+
+// plainManager is the same for the name of a field manager.
+func plainManager(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return len(s) <= metav1validation.FieldManagerMaxLength
+}
