@@ -205,7 +205,9 @@ func TestCreateRules(t *testing.T) {
 		{"bad label", eventsV1, ns, newEvent(ns, "bl", `{"metadata":{"labels":{"a b":"c"}}}`), 422, "metadata.labels"},
 		{"bad label through core", coreV1, ns, oldEvent(ns, "bl", `{"metadata":{"labels":{"a b":"c"}}}`), 422, "metadata.labels"},
 		{"too many annotations", eventsV1, ns, newEvent(ns, "ba", `{"metadata":{"annotations":{"a":"`+strings.Repeat("x", 262144)+`"}}}`), 422, "metadata.annotations"},
-		{"bad finalizer", eventsV1, ns, newEvent(ns, "bf", `{"metadata":{"finalizers":["not qualified"]}}`), 422, "metadata.finalizers"},
+		{"bad finalizer", eventsV1, ns, newEvent(ns, "bf", `{"metadata":{"finalizers":["not qualified"]}}`), 422, "metadata.finalizers metadata.finalizers[0]"},
+		{"finalizer without a domain", eventsV1, ns, newEvent(ns, "fd", `{"metadata":{"finalizers":["kubernetes","plain"]}}`), 422, "metadata.finalizers[1]"},
+		{"finalizer without a domain through core", coreV1, ns, oldEvent(ns, "plain", `{"metadata":{"finalizers":["plain"]}}`), 201, ""},
 		{"owned by an event", eventsV1, ns, newEvent(ns, "oe", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"e","uid":"u"}]}}`), 422, "metadata.ownerReferences[0]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -116,6 +116,7 @@ func TestPatchRefused(t *testing.T) {
 		{name: "other uid", call: patch(typeMerge, `{"metadata":{"uid":"abc"}}`), code: 422, reason: invalid, causes: "metadata.uid metadata.uid"},
 		{name: "JSON patch that is an object", call: patch(typePatch, `{"a":1}`), code: 400, reason: bad, contains: `error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp`},
 		{name: "JSON patch that is no JSON", call: patch(typePatch, `[{`), code: 400, reason: bad},
+		{name: "no JSON for a missing event", call: call{method: "PATCH", path: in(eventsV1, ns, "none"), contentType: typeMerge, body: `{`}, code: 400, reason: bad, message: "invalid JSON patch"},
 		{name: "merge patch that is no JSON", call: patch(typeMerge, `{`), code: 400, reason: bad},
 		{name: "strategic patch that is no object", call: patch(typeStrategy, `[]`), code: 400, reason: bad},
 		{name: "failing test", call: patch(typePatch, `[{"op":"test","path":"/note","value":"x"}]`), code: 422, reason: invalid, message: undisclosed, details: `{}`},

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"log/slog"
@@ -218,9 +219,12 @@ func (w *world) create(names ...string) string {
 	return rv
 }
 
-// golden compares with a file of testdata.
+// golden compares with a file of testdata. Binary ones are kept as a hex dump.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
+	if strings.Contains(name, "protobuf") {
+		got = []byte(hex.Dump(got))
+	}
 	file := filepath.Join("testdata", name)
 	if *update {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {

@@ -21,16 +21,23 @@ const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for name, c := range map[string]struct{ path, accept, contentType string }{
-		"api.json":             {"/api", "", "application/json"},
-		"apis.json":            {"/apis", "", "application/json"},
-		"group.json":           {"/apis/events.k8s.io", "", "application/json"},
-		"resources.json":       {"/apis/events.k8s.io/v1", "", "application/json"},
-		"core.json":            {"/api/v1", "", "application/json"},
-		"api-aggregated.json":  {"/api", aggregated + ",application/json", aggregated},
-		"apis-aggregated.json": {"/apis", aggregated + ",application/json", aggregated},
-		"apis-beta.json":       {"/apis", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json", "application/json"},
+	type asked struct{ path, accept, contentType string }
+	files := map[string]asked{
+		"apis-beta.json": {"/apis", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json", "application/json"},
+	}
+	for name, path := range map[string]string{
+		"api": "/api", "apis": "/apis", "group": "/apis/events.k8s.io", "resources": "/apis/events.k8s.io/v1", "core": "/api/v1",
 	} {
+		files[name+".json"] = asked{path, "", "application/json"}
+		files[name+".yaml"] = asked{path, "application/yaml", "application/yaml"}
+		files[name+".protobuf"] = asked{path, protobuf, protobuf}
+	}
+	for name, path := range map[string]string{"api-aggregated": "/api", "apis-aggregated": "/apis"} {
+		binary := strings.Replace(aggregated, "application/json", protobuf, 1)
+		files[name+".json"] = asked{path, aggregated + ",application/json", aggregated}
+		files[name+".protobuf"] = asked{path, binary + ",application/json", binary}
+	}
+	for name, c := range files {
 		t.Run(name, func(t *testing.T) {
 			w := *w
 			w.t = t

@@ -18,6 +18,24 @@ func (w *world) createIn(namespace, name string) {
 		`{"metadata":{"name":"`+name+`"},"involvedObject":{"namespace":"`+namespace+`"}}`).must(201)
 }
 
+// TestGoldenNamespaces: the exact bytes in each format.
+func TestGoldenNamespaces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.createIn("a", "x")
+	const form = ";v=v1;g=meta.k8s.io;as="
+	for name, accept := range map[string]string{
+		"json": "", "yaml": "application/yaml", "protobuf": protobuf, "table.json": "application/json" + form + "Table",
+	} {
+		golden(t, "namespaces."+name, w.do("GET", namespacesPath, "", "Accept", accept).must(200).body)
+		golden(t, "namespace."+name, w.do("GET", namespacesPath+"/a", "", "Accept", accept).must(200).body)
+	}
+	for name, accept := range map[string]string{"partial.json": "application/json", "partial.protobuf": protobuf} {
+		golden(t, "namespaces."+name, w.do("GET", namespacesPath, "", "Accept", accept+form+"PartialObjectMetadataList").must(200).body)
+		golden(t, "namespace."+name, w.do("GET", namespacesPath+"/a", "", "Accept", accept+form+"PartialObjectMetadata").must(200).body)
+	}
+}
+
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *api.Config) { c.Namespaces = []string{"declared"} })

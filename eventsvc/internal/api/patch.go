@@ -43,6 +43,11 @@ func (r *resource) patch(c echo.Context) error {
 		return err
 	}
 	defer cancel()
+	if kind != types.ApplyYAMLPatchType {
+		if err := r.codec.CheckPatch(body); err != nil {
+			return err
+		}
+	}
 	key := store.Key{Namespace: c.Param("namespace"), Name: c.Param("name")}
 	mayCreate := r.mayCreate(c)
 	var warnings []string // of the attempt that counts

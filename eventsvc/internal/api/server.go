@@ -223,13 +223,13 @@ func (s *Server) prepare(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // strict refuses long queries, and what the router is generous about: names
-// with slashes in them, and OPTIONS.
+// with slashes in them, namespaces without a name, and OPTIONS.
 func (s *Server) strict(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		switch {
 		case len(c.Request().URL.RawQuery) > s.MaxQuery:
 			return beyond("query", apierrors.NewBadRequest(fmt.Sprintf("the query has more than %d bytes: shorten the selectors", s.MaxQuery)))
-		case strings.Contains(c.Param("name"), "/"):
+		case strings.Contains(c.Param("name"), "/"), strings.Contains(c.Request().URL.Path, "//"):
 			return echo.ErrNotFound
 		case c.Request().Method == http.MethodOptions:
 			return echo.ErrMethodNotAllowed

@@ -34,17 +34,23 @@ const maxPatchCopies = 3 << 20
 // process.
 var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxPatchCopies })
 
-// Patch applies a JSON, merge or strategic merge patch to a stored event, as
-// the view shows it, and returns the patched event and warnings. Live is not
-// changed. Whether name, namespace and resourceVersion are still right is for
-// the caller to check.
-func (c *Codec) Patch(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event, validation string) (*eventsv1.Event, []string, error) {
+// CheckPatch refuses a JSON, merge or strategic merge patch that nothing could
+// be patched with, before anything is looked up.
+func (c *Codec) CheckPatch(patch []byte) error {
 	if err := c.checkDepth(patch); err != nil {
-		return nil, nil, err
+		return err
 	}
 	if !json.Valid(patch) {
-		return nil, nil, apierrors.NewBadRequest("invalid JSON patch")
+		return apierrors.NewBadRequest("invalid JSON patch")
 	}
+	return nil
+}
+
+// Patch applies a JSON, merge or strategic merge patch to a stored event, as
+// the view shows it, and returns the patched event and warnings. Live is not
+// changed. Whether the patch passes [Codec.CheckPatch], and whether name,
+// namespace and resourceVersion are still right, is for the caller to check.
+func (c *Codec) Patch(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event, validation string) (*eventsv1.Event, []string, error) {
 	if next, ok := c.patchPlain(v, patchType, patch, live); ok {
 		return next, nil, nil
 	}

@@ -119,7 +119,11 @@ func TestPatchErrors(t *testing.T) {
 		{"another kind", types.MergePatchType, `{"kind":"Pod"}`, 422, "…unable to decode events.k8s.io/v1, Kind=Pod into *core.Event"},
 		{"another type of patch", "application/json", `{}`, 415, "…"},
 	} {
-		got, _, err := c.Patch(event.EventsV1, tt.kind, []byte(tt.patch), live(t, c, inSeries()), "Strict")
+		var got *eventsv1.Event
+		err := c.CheckPatch([]byte(tt.patch))
+		if err == nil {
+			got, _, err = c.Patch(event.EventsV1, tt.kind, []byte(tt.patch), live(t, c, inSeries()), "Strict")
+		}
 		if err == nil {
 			t.Errorf("%s in %s: became %v", tt.name, tt.kind, got)
 			continue
@@ -203,7 +207,7 @@ func FuzzPatch(f *testing.F) {
 			var err error
 			if patchType == types.ApplyPatchType {
 				ev, _, err = c.Apply(v, stored, patch, "fuzz", true, validation)
-			} else {
+			} else if err = c.CheckPatch(patch); err == nil {
 				ev, _, err = c.Patch(v, patchType, patch, stored, validation)
 			}
 			if plain, ok := codec.PatchPlain(c, v, patchType, patch, stored); ok {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -46,7 +47,11 @@ const (
 // GenerateName makes a name from metadata.generateName.
 func GenerateName(base string) string {
 	if len(base) > nameBaseMax {
-		base = base[:nameBaseMax]
+		end := nameBaseMax
+		for !utf8.RuneStart(base[end]) { // half a character would be no text
+			end--
+		}
+		base = base[:end]
 	}
 	name := make([]byte, len(base), len(base)+nameSuffixSize)
 	copy(name, base)

@@ -66,6 +66,9 @@ func TestGenerateName(t *testing.T) {
 	if len(seen) < 790 {
 		t.Errorf("only %d different names of 800", len(seen))
 	}
+	if name, want := event.GenerateName("x"+strings.Repeat("é", 40)), "x"+strings.Repeat("é", 28); len(name) != 62 || !strings.HasPrefix(name, want) {
+		t.Errorf("%q is not made of %q and five characters", name, want)
+	}
 }
 
 // events-api.md 1.5 and 17: what an update may leave out, and what it has no

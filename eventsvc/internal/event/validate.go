@@ -95,6 +95,7 @@ func ValidateUpdate(v View, next, live *eventsv1.Event, _ Rules) field.ErrorList
 	// Once more: the original checks metadata for every resource and again for
 	// this one, so a broken rule shows as two causes.
 	errs = append(errs, meta...)
+	errs = append(errs, validateFinalizers(next.Finalizers)...)
 	if !equality.Semantic.DeepEqual(next.Series, live.Series) {
 		errs = append(errs, validateSeries(next.Series)...)
 	}
@@ -173,6 +174,7 @@ func validateLength(name, value string, limit int) field.ErrorList {
 // validateStrict are the rules that events/v1 adds for new events.
 func validateStrict(ev *eventsv1.Event, r Rules) field.ErrorList {
 	errs := validateMeta(&ev.ObjectMeta, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs = append(errs, validateFinalizers(ev.Finalizers)...)
 	errs = append(errs, validateSeries(ev.Series)...)
 	if ev.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
@@ -191,6 +193,23 @@ func validateStrict(ev *eventsv1.Event, r Rules) field.ErrorList {
 	} {
 		if f.set {
 			errs = append(errs, field.Invalid(field.NewPath(f.name), "", "needs to be unset"))
+		}
+	}
+	return errs
+}
+
+// validateFinalizers asks for a domain in the names of finalizers, but for
+// those that Kubernetes itself knows.
+func validateFinalizers(names []string) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range names {
+		switch name {
+		case string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
+			continue
+		}
+		if !strings.Contains(name, "/") {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name,
+				"name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs

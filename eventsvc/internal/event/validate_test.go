@@ -184,6 +184,8 @@ func TestValidateUpdate(t *testing.T) {
 		"nothing":   {func(*eventsv1.Event) {}, both{}},
 		"labels":    {func(ev *eventsv1.Event) { ev.Labels, ev.Annotations = map[string]string{"a": "b"}, nil }, both{}},
 		"finalizer": {func(ev *eventsv1.Event) { ev.Finalizers = []string{"example.com/keep"} }, both{}},
+		"finalizer without a domain": {func(ev *eventsv1.Event) { ev.Finalizers = []string{"orphan", "plain"} },
+			strict(`metadata.finalizers[1]: Invalid value: "plain": name is neither a standard finalizer name nor is it fully qualified`)},
 		"series": {func(ev *eventsv1.Event) {
 			ev.Series = &eventsv1.EventSeries{Count: 9, LastObservedTime: metav1.NowMicro()}
 		}, both{}},
