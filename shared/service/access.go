@@ -125,8 +125,8 @@ func logRequest(log *slog.Logger, r *http.Request, req *request, rec *recorder, 
 	if !log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	line := slog.NewRecord(rec.start.Add(took), slog.LevelInfo, "request", 0)
-	line.AddAttrs(
+	var room [16]slog.Attr
+	attrs := append(room[:0],
 		slog.String("request_id", req.id),
 		slog.String("method", truncate(r.Method)),
 		slog.String("path", truncate(r.URL.Path)),
@@ -137,16 +137,23 @@ func logRequest(log *slog.Logger, r *http.Request, req *request, rec *recorder, 
 		slog.String("agent", truncate(r.UserAgent())),
 	)
 	if req.verb != "" {
-		line.AddAttrs(slog.String("verb", req.verb))
+		attrs = append(attrs, slog.String("verb", req.verb))
 	}
 	if req.trace != "" {
-		line.AddAttrs(slog.String("trace_id", req.trace))
+		attrs = append(attrs, slog.String("trace_id", req.trace))
 	}
 	if rec.aborted {
-		line.AddAttrs(slog.Bool("aborted", true))
+		attrs = append(attrs, slog.Bool("aborted", true))
 	}
-	line.AddAttrs(req.attrs...)
-	_ = log.Handler().Handle(ctx, line) // as a logger does: there is nowhere to report that the log cannot be written
+	attrs = append(attrs, req.attrs...)
+	end := rec.start.Add(took)
+	handler := log.Handler()
+	if h, ok := handler.(flushing); ok && h.writePlain(end, "request", attrs) {
+		return
+	}
+	line := slog.NewRecord(end, slog.LevelInfo, "request", 0)
+	line.AddAttrs(attrs...)
+	_ = handler.Handle(ctx, line) // as a logger does: there is nowhere to report that the log cannot be written
 }
 
 func truncate(s string) string {

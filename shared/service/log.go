@@ -43,9 +43,9 @@ func Logger(w *os.File, format, level string) (*slog.Logger, error) {
 		return nil, Usagef("--log-format: %q is no format: use auto, text or json", format)
 	}
 	if terminal {
-		return slog.New(flushing{handler, out, slog.Level(-1 << 30)}), nil
+		return slog.New(flushing{handler, out, slog.Level(-1 << 30), format == "json"}), nil
 	}
-	return slog.New(flushing{handler, out, slog.LevelWarn}), nil
+	return slog.New(flushing{handler, out, slog.LevelWarn, format == "json"}), nil
 }
 
 const (
@@ -95,6 +95,7 @@ type flushing struct {
 	slog.Handler
 	lines *lines
 	level slog.Level
+	json  bool // as JSON, with nothing but what a record has
 }
 
 // Handle logs one record.
@@ -108,13 +109,13 @@ func (h flushing) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs keeps the lines together with those of the handler it comes from.
 func (h flushing) WithAttrs(attrs []slog.Attr) slog.Handler {
-	h.Handler = h.Handler.WithAttrs(attrs)
+	h.Handler, h.json = h.Handler.WithAttrs(attrs), false
 	return h
 }
 
 // WithGroup keeps the lines together with those of the handler it comes from.
 func (h flushing) WithGroup(name string) slog.Handler {
-	h.Handler = h.Handler.WithGroup(name)
+	h.Handler, h.json = h.Handler.WithGroup(name), false
 	return h
 }
 

@@ -211,13 +211,14 @@ func (s *Server) prepare(next echo.HandlerFunc) echo.HandlerFunc {
 		h := c.Response().Header()
 		h["Cache-Control"] = noCache
 		h["X-Content-Type-Options"] = noSniff
-		id := c.Request().Header.Get("Audit-Id")
-		if id == "" || len(id) > 64 {
-			if id = h.Get("X-Request-Id"); id == "" {
-				id = uuid.NewString()
-			}
+		switch id := c.Request().Header.Get("Audit-Id"); {
+		case id != "" && len(id) <= 64:
+			h["Audit-Id"] = []string{id}
+		case h.Get("X-Request-Id") != "":
+			h["Audit-Id"] = h["X-Request-Id"]
+		default:
+			h["Audit-Id"] = []string{uuid.NewString()}
 		}
-		h["Audit-Id"] = []string{id}
 		return next(c)
 	}
 }
