@@ -9,8 +9,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A sealed segment is compacted when so much of it is dead: the files then
-// stay below one and a half times what is needed.
+// A sealed segment is compacted when so much of it is dead, less bytes where
+// segments are small: the files then stay below one and a half times what is
+// needed.
 const (
 	compactFraction = 0.25
 	compactBytes    = 1 << 20
@@ -36,7 +37,7 @@ func (db *DB) compact(ctx context.Context) error {
 		switch {
 		case dead >= all && i == 0:
 			err = db.unlink(ctx, s)
-		case gain >= compactBytes && float64(gain) >= compactFraction*float64(all):
+		case gain >= min(compactBytes, db.o.SegmentBytes/16) && float64(gain) >= compactFraction*float64(all):
 			err = db.rewrite(ctx, s, clean)
 		default:
 			clean = clean && dead == 0

@@ -56,25 +56,40 @@ func (db *DB) Maintain(ctx context.Context) error {
 		return err
 	}
 	began := time.Since(db.reads.began)
-	if err := db.expire(ctx); err != nil {
-		return err
+	defer db.measureFiles()
+	for more := true; more; {
+		var err error
+		if more, err = db.clearSome(ctx); err != nil {
+			return err
+		}
 	}
-	if err := db.expireOldest(ctx); err != nil {
-		return err
+	db.cleared.Store(int64(began))
+	return db.compactIndex(ctx)
+}
+
+// clearSome deletes some events that are past their time and brings back the
+// room of what that makes forgettable, so that where room is short the room
+// that deletions take themselves is never much. It reports whether there are
+// more. Where there is no room even for deletions, forgetting may make some.
+func (db *DB) clearSome(ctx context.Context) (more bool, err error) {
+	more, full := db.expire(ctx)
+	if full == nil {
+		full = db.expireOldest(ctx)
+	}
+	if full != nil && !errors.Is(full, store.ErrFull) {
+		return false, full
 	}
 	cutoff := time.Unix(0, math.MinInt64)
 	if history := db.history(); history > 0 {
 		cutoff = db.clock.old().Add(-history)
 	}
 	if err := db.trim(ctx, cutoff, db.historyLimit()); err != nil {
-		return err
+		return false, err
 	}
-	db.cleared.Store(int64(began))
-	defer db.measureFiles()
 	if err := db.compact(ctx); err != nil {
-		return err
+		return false, err
 	}
-	return db.compactIndex(ctx)
+	return more, full
 }
 
 // history is how long superseded versions and deletions are kept, 0: for ever.

@@ -44,24 +44,35 @@ func (o *Options) retentions() []time.Duration {
 // commit, few enough for other writes not to notice.
 const expiryBatch = 512
 
-// expire deletes the events whose last write is longer ago than they are kept.
-// The log is in order of time, so for each retention there is a place in the
-// log before which everything of that retention is gone.
-func (db *DB) expire(ctx context.Context) error {
+// expiryRound is how many events are deleted before the room of what is gone
+// is brought back.
+const expiryRound = 64 * expiryBatch
+
+// expire deletes events whose last write is longer ago than they are kept, and
+// reports whether there may be more. The log is in order of time, so for each
+// retention there is a place in the log before which everything of that
+// retention is gone.
+func (db *DB) expire(ctx context.Context) (more bool, err error) {
+	left := expiryRound
 	for _, retention := range db.o.retentions() {
 		cutoff := db.clock.old().Add(-retention)
 		for more := true; more; {
+			if left <= 0 {
+				return true, nil
+			}
+			from := db.expired[retention]
 			var due []store.Record
-			var err error
 			if due, more, err = db.due(retention, cutoff); err != nil {
-				return err
+				return false, err
 			}
 			if err := db.deleteOld(ctx, due); err != nil {
-				return err
+				db.expired[retention] = from
+				return false, err
 			}
+			left -= len(due)
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // due goes on from where it was, and returns the next newest versions of a

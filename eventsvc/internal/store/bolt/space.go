@@ -97,8 +97,12 @@ func (db *DB) measureFiles() {
 	db.sealed.Store(size)
 }
 
-// historyLimit is how many bytes of history fit beside the events.
+// historyLimit is how many bytes of history fit beside the events: none when
+// the disk has no room left, whoever has filled it.
 func (db *DB) historyLimit() int64 {
+	if free, err := freeBytes(db.o.Dir); err == nil && free < db.o.MinFree {
+		return 0
+	}
 	if db.o.MaxBytes <= 0 {
 		return math.MaxInt64
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -37,14 +38,7 @@ func TestFullDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=24m"); err != nil {
-				t.Skipf("needs the right to mount a small file system (%v); run the tests as root", err)
-			}
-			t.Cleanup(func() {
-				if err := syscall.Unmount(dir, 0); err != nil {
-					t.Error(err)
-				}
-			})
+			mountSmall(t, dir, "24m")
 			ballast := dir + "/ballast"
 			if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); err != nil {
 				t.Fatal(err)
@@ -89,6 +83,56 @@ func TestFullDisk(t *testing.T) {
 			check(t, db)
 		})
 	}
+}
+
+// R11, R12: on a full disk old events expire although the room that is kept back
+// would not do for all their deletions at once, and their room comes back
+// before their history is over.
+func TestExpiryOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir, clock := t.TempDir(), newFakeClock()
+	mountSmall(t, dir, "20m")
+	db := open(t, bolt.Options{
+		Dir: dir, Now: clock.now, Retention: time.Hour, MinFree: 4 << 20, MaxBytes: -1, SegmentBytes: 1 << 20, MemtableLimit: 4000,
+	})
+	defer func() { closeDB(t, db) }()
+	const most = 400_000
+	value := make([]byte, 60)
+	var created atomic.Int64
+	parallel(most, func(i int) {
+		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: value}); err == nil {
+			created.Add(1)
+		} else if !errors.Is(err, store.ErrFull) {
+			t.Error(err)
+		}
+	})
+	deletions := 66 * created.Load() // bytes at least
+	if created.Load() == most || deletions < 4<<20 {
+		t.Fatalf("%d events fit, the test wants a full disk and deletions that do not fit at once", created.Load())
+	}
+	clock.add(2 * time.Hour)
+	for round := 0; db.Stats().Events > 0; round++ {
+		if err := db.Maintain(t.Context()); err != nil && round > 10 {
+			t.Fatalf("%v: %+v", err, db.Stats())
+		}
+	}
+	check(t, db)
+	if _, err := db.Create(t.Context(), store.Key{Namespace: "ns", Name: "new"}, store.Draft{Value: []byte("new")}); err != nil {
+		t.Errorf("after everything old is gone: %v", err)
+	}
+}
+
+// mountSmall makes a directory a file system of its own.
+func mountSmall(t *testing.T, dir, size string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("needs the right to mount a small file system (%v); run the tests as root", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // The oldest events make room for new ones when a limit is reached.
