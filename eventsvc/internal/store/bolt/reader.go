@@ -176,8 +176,12 @@ func (r *logReader) base(revision uint64) uint64 {
 // newest at the revision at, reading with get or peek. It reports false if
 // there was none.
 func (r *logReader) at(newest, at uint64, read func(uint64) (entry, error)) (entry, bool, error) {
+	var newer kind
 	for revision := newest; revision != 0; {
 		e, err := read(revision)
+		if newer == created && errors.Is(err, errGone) {
+			return entry{}, false, nil // what was before it was a deletion that is forgotten
+		}
 		if err != nil {
 			return entry{}, false, err
 		}
@@ -187,7 +191,7 @@ func (r *logReader) at(newest, at uint64, read func(uint64) (entry, error)) (ent
 		if e.previous >= revision {
 			return entry{}, false, corrupt(revision, errDamaged)
 		}
-		revision = e.previous
+		revision, newer = e.previous, e.kind
 	}
 	return entry{}, false, nil
 }
