@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -415,4 +416,46 @@ func TestFullLine(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
+}
+
+// TestPlacesAreGivenBack: however attempts end, by a match, a failure or their time, in a turn or from the line, all
+// places are free in the end.
+func TestPlacesAreGivenBack(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			parallel := 1 + random.IntN(3)
+			g := client.NewGate(parallel)
+			var wg sync.WaitGroup
+			for range 30 {
+				name := []string{"", "", "a", "b"}[random.IntN(4)]
+				arrives, patience, compare := random.IntN(20), 1+random.IntN(30), 1+random.IntN(3)
+				match := random.IntN(2) == 0
+				wg.Go(func() {
+					time.Sleep(time.Duration(arrives) * time.Second)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(patience)*time.Second)
+					defer cancel()
+					place, err := g.Enter(ctx, name)
+					if err != nil {
+						return
+					}
+					time.Sleep(time.Duration(compare) * time.Second)
+					if !match && place.Early() {
+						if err := place.Failed(ctx); err != nil {
+							return
+						}
+						time.Sleep(time.Duration(compare) * time.Second)
+					}
+					place.Leave()
+				})
+			}
+			wg.Wait()
+			time.Sleep(time.Minute) // a place may still be kept empty
+			synctest.Wait()
+			if free := g.Free(); free != parallel {
+				t.Errorf("seed %d: %d of %d places are free", seed, free, parallel)
+			}
+		})
+	}
 }

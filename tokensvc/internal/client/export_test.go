@@ -17,3 +17,37 @@ func (a *Authenticator) HoldGate() (release func()) {
 // CompareTakes makes the work of a failure a wait on the clock of the test's bubble: BCrypt takes a second under the race
 // detector.
 func (a *Authenticator) CompareTakes(d time.Duration) { a.burn = func(int) { time.Sleep(d) } }
+
+// Gate is a gate of its own, for what attempts cannot be made to do at a given time.
+type Gate struct{ g *gate }
+
+// NewGate returns a gate for so many compares at a time.
+func NewGate(parallel int) Gate { return Gate{newGate(parallel, 100)} }
+
+// Place is what Enter waits for.
+type Place struct {
+	g *gate
+	w *waiter
+}
+
+// Enter waits for a place.
+func (g Gate) Enter(ctx context.Context, name string) (Place, error) {
+	w, err := g.g.enter(ctx, name)
+	return Place{g.g, w}, err
+}
+
+// Early reports whether the place is in the client's turn.
+func (p Place) Early() bool { return p.w.early }
+
+// Failed tells that the compare of a turn has failed.
+func (p Place) Failed(ctx context.Context) error { return p.g.failed(ctx, p.w) }
+
+// Leave gives the place back.
+func (p Place) Leave() { p.g.leave(p.w) }
+
+// Free is the number of places that nobody has.
+func (g Gate) Free() int {
+	g.g.mu.Lock()
+	defer g.g.mu.Unlock()
+	return g.g.free
+}

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -483,6 +484,63 @@ func TestAudit(t *testing.T) {
 	s.ask("POST", "/oauth2/token?client_secret=s3cret", good)
 	if got := read(); got.Outcome != "credentials_in_query" {
 		t.Errorf("secret in the query is logged as %+v", got)
+	}
+}
+
+// unsigned makes tokens that cost nothing.
+type unsigned struct{}
+
+func (unsigned) Sign(_ context.Context, payload []byte) (value, kid string, err error) {
+	return string(payload), "kid", nil
+}
+
+// TestNothingIsKept: tokens and refusals leave nothing behind in memory.
+func TestNothingIsKept(t *testing.T) { // not parallel: what others allocate would be counted
+	s := newServer(t, func(c *oauth.Config) {
+		c.Log = slog.New(slog.DiscardHandler)
+		var err error
+		if c.Tokens, err = token.New(token.Config{Issuer: issuer, Lifetime: 5 * time.Minute, Signer: unsigned{}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what pools hold goes with the second
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	use := func(n int) {
+		for i := range n {
+			if a := s.ask("POST", "/oauth2/token", good); a.StatusCode != http.StatusOK {
+				t.Fatal(a.Status)
+			}
+			s.ask("POST", "/oauth2/token", fmt.Sprintf("client_id=%d", i))
+		}
+	}
+	use(100)
+	before := heap()
+	const requests = 20_000
+	use(requests)
+	if grown := heap() - before; grown > requests {
+		t.Errorf("%d tokens and as many refusals leave %d bytes behind", requests, grown)
+	}
+}
+
+// TestCountedSource: failures are counted per address, but not where an address stands for many clients.
+func TestCountedSource(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]string{
+		"203.0.113.9": "203.0.113.9", "::ffff:203.0.113.9": "203.0.113.9",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64", // one subscriber has a whole network
+		"127.0.0.1": "", "127.1.2.3": "", "::1": "", "::ffff:127.0.0.1": "", // loopback
+		"192.0.2.7": "", "::ffff:192.0.2.7": "", "2001:db8:ffff::1": "", // trusted proxies
+		"no address": "no address",
+	} {
+		got := oauth.CountedSource(source, netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:ffff::/48"))
+		if got != want {
+			t.Errorf("%s is counted as %q, want %q", source, got, want)
+		}
 	}
 }
 
