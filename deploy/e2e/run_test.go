@@ -188,7 +188,12 @@ func TestDocumentation(t *testing.T) {
 		"docs/commandline.md": {"default/nightly.", "BackupFailed   job/nightly", "shop/web-3.", "deployment/web-3", `"attempt":"2"`},
 		"docs/connect.md":     {"Normal Started backup of orders started", "recorded nightly-"},
 		"docs/kubectl.md":     {"hello-", "labeled", "deleted"},
-		"docs/operate.md":     {"[+]store ok", "signing", "A service would accept it."},
+		"docs/operate.md":     {"[+]store ok", "A service would accept it."},
+		"docs/rotate.md":      {"UPDATE clients", "signing", "a new authority"},
+		"docs/space.md":       {"retention: 72h0m0s", "# file", "store_retention_lag_seconds", "ok"},
+		"docs/upgrade.md":     {"eventsvc "},
+		"docs/grow.md":        {"store_commit_seconds_count"},
+		"docs/reference.md":   {"did you mean retention?", "exit code 2", "[+]retention ok", "[+]room ok", "EVENTSVC_RETENTION"},
 	}
 	for _, page := range append(pages, filepath.Join(root, "README.md")) {
 		name := strings.TrimPrefix(strings.TrimPrefix(page, root+"/"), "deploy/")

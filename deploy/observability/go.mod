@@ -3,6 +3,8 @@ module tidings.example/deploy/observability
 go 1.26.0
 
 require (
+	// tests: readable differences
+	github.com/google/go-cmp v0.7.0
 	// names and labels as rules have them
 	github.com/prometheus/common v0.71.0
 	// evaluates the alert rules in tests
@@ -67,7 +69,6 @@ require (
 	github.com/go-viper/mapstructure/v2 v2.5.0 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/golang/snappy v1.0.0 // indirect
-	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/s2a-go v0.1.9 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/googleapis/enterprise-certificate-proxy v0.3.20 // indirect

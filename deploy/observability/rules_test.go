@@ -3,14 +3,19 @@ package observability_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
@@ -167,13 +172,16 @@ func TestMetricsExist(t *testing.T) {
 	events.watch(t, token)
 	events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
 	events.create(t, token, "", http.StatusCreated)
-	known := map[string]bool{}
+	known, help := map[string]bool{}, map[string]string{}
 	for _, s := range []*svc{tokens, events} {
-		for series := range s.scraped(t).samples {
+		now := s.scraped(t)
+		maps.Copy(help, now.help)
+		for series := range now.samples {
 			name, _, _ := strings.Cut(series, "{")
 			known[name] = true
 		}
 	}
+	documented(t, help)
 	expressions := dashboardExpressions(t)
 	for _, rule := range alertRules(t) {
 		expressions[rule.Alert] = append(expressions[rule.Alert], rule.Expr)
@@ -192,5 +200,33 @@ func TestMetricsExist(t *testing.T) {
 				return nil
 			})
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "write deploy/docs/metrics.md anew")
+
+// documented compares the metrics that the services show with the page about them.
+func documented(t *testing.T, help map[string]string) {
+	t.Helper()
+	const page = "../docs/metrics.md"
+	var table strings.Builder
+	table.WriteString("# Metrics\n\nWhat `/metrics` of the management listeners shows, besides the metrics of the Go runtime (`go_`) and of the process\n" +
+		"(`process_`). A histogram has the series `_bucket`, `_sum` and `_count`.\n\n| metric | |\n|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(help)) {
+		if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
+			fmt.Fprintf(&table, "| `%s` | %s |\n", name, help[name])
+		}
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(table.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(table.String(), string(text)); diff != "" {
+		t.Errorf("%s: run this test with -update (-want +got):\n%s", page, diff)
 	}
 }

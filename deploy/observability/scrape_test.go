@@ -25,12 +25,13 @@ type sample struct {
 type scrape struct {
 	at      time.Time
 	samples map[string]sample
+	help    map[string]string // by the name of the metric, with its kind
 }
 
 // scraped reads the metrics as Prometheus does, with the labels that it adds.
 func (s *svc) scraped(t *testing.T) scrape {
 	t.Helper()
-	out := scrape{time.Now(), map[string]sample{}}
+	out := scrape{time.Now(), map[string]sample{}, map[string]string{}}
 	add := func(name string, labels map[string]string, value float64, counter bool) {
 		pairs := []string{fmt.Sprintf("job=%q", s.name), `instance="a"`}
 		for name, value := range labels {
@@ -53,6 +54,7 @@ func (s *svc) scraped(t *testing.T) scrape {
 		t.Fatal(err)
 	}
 	for name, family := range families {
+		out.help[name] = strings.ToLower(family.GetType().String()) + ": " + family.GetHelp()
 		for _, metric := range family.GetMetric() {
 			labels := map[string]string{}
 			for _, pair := range metric.GetLabel() {
