@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -116,8 +117,17 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 		events.create(t, token, "first", http.StatusCreated)
 		before = events.scraped(t)
 		events.failSyncs(t)
-		events.create(t, token, "second", http.StatusInternalServerError)
-		return before, events.scraped(t)
+		events.create(t, token, "second", http.StatusServiceUnavailable)
+		return before, events.scrapedOnce(t, "it has failed", func(now scrape) bool { return now.sum("store_failed{") == 1 })
+	},
+	"StoreFileFailed": func(t *testing.T) (before, after scrape) {
+		_, events, token := startBoth(t)
+		events.create(t, token, "first", http.StatusCreated)
+		before = events.scraped(t)
+		mend := events.failSyncs(t)
+		events.create(t, token, "second", http.StatusServiceUnavailable)
+		mend()
+		return before, events.scrapedOnce(t, "it goes on elsewhere", func(now scrape) bool { return now.sum("store_failed_files_total") > 0 })
 	},
 	"SlowCommits": func(t *testing.T) (before, after scrape) {
 		_, events, token := startBoth(t)
@@ -265,8 +275,8 @@ func (s *svc) stall(t *testing.T, work func()) {
 	<-done
 }
 
-// failSyncs has the disk fail from now on.
-func (s *svc) failSyncs(t *testing.T) {
+// failSyncs has the disk fail from now on, until it is mended.
+func (s *svc) failSyncs(t *testing.T) (mend func()) {
 	t.Helper()
 	path, err := exec.LookPath("strace")
 	if err != nil && os.Getenv("CI") != "true" {
@@ -278,13 +288,15 @@ func (s *svc) failSyncs(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	mend = sync.OnceFunc(func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() })
+	t.Cleanup(mend)
 	eventually(t, "strace is attached", func() error {
 		if !strings.Contains(said.String(), "attached") {
 			return errors.New(said.String())
 		}
 		return nil
 	})
+	return mend
 }
 
 // damage flips a byte of the only event in the log file, which the running service has mapped.
