@@ -18,13 +18,18 @@ import (
 const (
 	findShare = 8       // one in so many
 	findCache = 4       // lists that are remembered for their next page
-	findMost  = 1 << 18 // entries of a list that is remembered
+	findMost  = 1 << 17 // entries of a list that is remembered
+	findDear  = 1 << 12 // a list of so many is remembered even if it is read at once
 )
 
-// A match is a version that a query has found, without its value.
+// A match is a version that a query has found.
 type match struct {
 	key      string
 	revision uint64
+	// Where its record is, if the segment was sealed: its pages stay where they
+	// are as long as it is open.
+	segment *segment
+	record  []byte
 }
 
 // found remembers the whole result of the last queries, for their next pages.
@@ -82,17 +87,9 @@ func (l *lister) find(ctx context.Context, tx *bbolt.Tx) (bool, error) {
 		return false, nil
 	}
 	text := queryText(l.query, l.page.Revision)
-	matches, ok := l.db.found.get(text)
-	if !ok {
-		terms := tx.Bucket([]byte(bucketTerms))
-		var best []term
-		fewest := int(l.db.live.events.Load())/findShare + 1
-		for _, any := range alternatives(l.query.Selector) {
-			if n := l.tables.countTerms(terms, any); n < fewest {
-				best, fewest = any, n
-				ok = true
-			}
-		}
+	matches, known := l.db.found.get(text)
+	if !known {
+		best, ok := l.rarest(tx.Bucket([]byte(bucketTerms)))
 		if !ok {
 			return false, nil
 		}
@@ -100,11 +97,24 @@ func (l *lister) find(ctx context.Context, tx *bbolt.Tx) (bool, error) {
 		if matches, err = l.matches(ctx, tx, best); err != nil {
 			return false, err
 		}
-		if l.query.Limit > 0 || fewest > findMost/64 {
-			l.db.found.put(text, matches)
+	}
+	err := l.fill(matches)
+	if !known && err == nil && (l.page.More || len(matches) > findDear) {
+		l.db.found.put(text, matches)
+	}
+	return true, err
+}
+
+// rarest returns the terms by which fewest versions have to be looked at, and
+// false if that is too many in any case.
+func (l *lister) rarest(terms *bbolt.Bucket) (best []term, ok bool) {
+	fewest := int(l.db.live.events.Load())/findShare + 1
+	for _, any := range alternatives(l.query.Selector) {
+		if n := l.tables.countTerms(terms, any); n < fewest {
+			best, fewest, ok = any, n, true
 		}
 	}
-	return true, l.fill(matches)
+	return best, ok
 }
 
 // matches returns all versions with one of the terms that the query asks for,
@@ -126,7 +136,7 @@ func (l *lister) matches(ctx context.Context, tx *bbolt.Tx, any []term) (ms []ma
 		if revision > l.page.Revision {
 			break
 		}
-		e, err := l.log.peek(revision)
+		e, record, err := l.log.peekRecord(revision)
 		if err == nil && !l.wants(&e) {
 			_, err = l.log.get(revision)
 			e.key = nil
@@ -136,7 +146,7 @@ func (l *lister) matches(ctx context.Context, tx *bbolt.Tx, any []term) (ms []ma
 		case err != nil:
 			return nil, err
 		case e.key != nil:
-			ms = append(ms, match{string(e.key), revision})
+			ms = append(ms, match{l.texts.text(e.key), revision, l.log.sealed(revision), record})
 		}
 	}
 	slices.SortFunc(ms, func(a, b match) int { return strings.Compare(a.key, b.key) })
@@ -182,7 +192,10 @@ func (l *lister) fill(matches []match) error {
 			l.page.More = true
 			break
 		}
-		m := matches[at]
+		m := &matches[at]
+		if err := l.log.know(m); err != nil {
+			return err
+		}
 		e, err := l.read(m.revision)
 		if err != nil {
 			return err

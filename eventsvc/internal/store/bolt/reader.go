@@ -89,12 +89,18 @@ func (r *logReader) get(revision uint64) (entry, error) {
 
 // peek is get for a record that may be damaged: its checksum is not verified.
 func (r *logReader) peek(revision uint64) (entry, error) {
+	e, _, err := r.peekRecord(revision)
+	return e, err
+}
+
+// peekRecord is peek that returns the bytes of the record too.
+func (r *logReader) peekRecord(revision uint64) (entry, []byte, error) {
 	b, err := r.lookup(revision)
 	if err != nil {
-		return entry{}, err
+		return entry{}, nil, err
 	}
 	e, err := splitRecord(revision, b)
-	return e, corrupt(revision, err)
+	return e, b, corrupt(revision, err)
 }
 
 func corrupt(revision uint64, err error) error {
@@ -158,6 +164,26 @@ func (r *logReader) seek(revision uint64) ([]byte, error) {
 	}
 	r.places[i] = revision
 	return v, nil
+}
+
+// sealed returns the segment of a revision if that is sealed.
+func (r *logReader) sealed(revision uint64) *segment {
+	if i := r.segments.find(revision); i >= 0 && i < len(r.segments)-1 {
+		return r.segments[i]
+	}
+	return nil
+}
+
+// know prepares the record of a match, if its segment is still the one that it
+// was found in.
+func (r *logReader) know(m *match) error {
+	r.wanted, r.prepared = r.wanted[:0], r.prepared[:0]
+	if m.segment == nil || r.sealed(m.revision) != m.segment {
+		return nil
+	}
+	r.wanted, r.prepared = append(r.wanted, m.revision), append(r.prepared, m.record)
+	_, err := r.cursor(r.segments.find(m.revision)) // keeps the segment open
+	return err
 }
 
 // complete reports that the log must have the record of a revision: nothing was
