@@ -86,6 +86,7 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	if err != nil {
 		return err
 	}
+	service.LimitMemory(log)
 	bytes, err := codec.New(s.GroupDomain)
 	if err != nil {
 		return service.Usagef("--group-domain: %w", err)

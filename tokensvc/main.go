@@ -75,6 +75,7 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
+	service.LimitMemory(log)
 	if err := s.complete(); err != nil {
 		return err
 	}

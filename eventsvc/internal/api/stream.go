@@ -163,7 +163,7 @@ func (s *stream) mark() error {
 
 // streamPiece is what a stream gathers before it writes: more would hardly save
 // anything, and every watcher whose client is slow holds that much.
-const streamPiece = 32 << 10
+const streamPiece = 16 << 10
 
 // append keeps what a frame was appended to, and writes when that is much.
 func (s *stream) append(b []byte, err error) error {
