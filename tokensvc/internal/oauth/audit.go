@@ -15,11 +15,11 @@ const maxLoggedID = 128
 // characters have been checked.
 func (s *Server) audit(c echo.Context, d decision, outcome string, err error) {
 	s.outcomes.WithLabelValues(outcome).Inc()
-	attrs := []slog.Attr{
+	attrs := append(make([]slog.Attr, 0, 8), // with room for the rest
 		slog.String("outcome", outcome),
 		slog.String("source", c.RealIP()),
 		slog.String("request_id", c.Response().Header().Get(echo.HeaderXRequestID)),
-	}
+	)
 	if d.clientID != "" && len(d.clientID) <= maxLoggedID && client.ValidID(d.clientID) {
 		attrs = append(attrs, slog.String("client_id", d.clientID))
 	}

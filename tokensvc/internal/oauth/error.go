@@ -55,7 +55,7 @@ var (
 	faultForm        = newFault("malformed_form", http.StatusBadRequest, invalidRequest, "the body is not a well-formed form")                                                         // appendix B
 	faultParameters  = newFault("too_many_parameters", http.StatusBadRequest, invalidRequest, "the form has more than 32 parameters")                                                  // our limit
 	faultRepeated    = newFault("repeated_parameter", http.StatusBadRequest, invalidRequest, "a parameter is given more than once")                                                    // section 3.2
-	faultTwoMethods  = newFault("two_authentication_methods", http.StatusBadRequest, invalidRequest, "client credentials are given both in the header and in the body")                // section 2.3
+	faultTwoMethods  = newFault("two_authentication_methods", http.StatusBadRequest, invalidRequest, "client credentials are given in more than one place")                            // section 2.3
 	faultBasic       = newFault("malformed_basic", http.StatusBadRequest, invalidRequest, "the Basic credentials are malformed")                                                       // section 2.3.1
 	faultClientID    = newFault("client_id_characters", http.StatusBadRequest, invalidRequest, "client_id has characters that are not printable ASCII")                                // appendix A.1
 	faultNoCreds     = newFault("no_credentials", http.StatusUnauthorized, invalidClient, "")                                                                                          // section 5.2

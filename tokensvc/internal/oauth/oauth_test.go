@@ -214,6 +214,7 @@ func matrix() []struct {
 		{"contract rule 3: other path", "GET", "/oauth2/nothing", "", nil, 401},
 		{"trailing slash is another path", "POST", "/oauth2/token/", good, nil, 401},
 		{"double slash is another path", "POST", "//oauth2/token", good, nil, 401},
+		{"an escaped slash is another path", "POST", "/oauth2%2Ftoken", good, nil, 401},
 		{"root", "GET", "/", "", nil, 401},
 		{"token in the query is never read", "GET", "/?access_token=x", "", nil, 401},
 		{"own registration without a token", "GET", "/oauth2/client", "", nil, 401},

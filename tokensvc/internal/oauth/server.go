@@ -96,7 +96,8 @@ func (s *Server) routes() *echo.Echo {
 
 func reading() []string { return []string{http.MethodGet, http.MethodHead} }
 
-func (s *Server) isPublic(r *http.Request) bool { return slices.Contains(s.public, r.URL.Path) }
+// isPublic looks at the path as the router does, who tells %2F from a slash.
+func (s *Server) isPublic(r *http.Request) bool { return slices.Contains(s.public, echo.GetPath(r)) }
 
 // harden sets the headers that every answer has. What is published may be stored and says so itself.
 func harden(next echo.HandlerFunc) echo.HandlerFunc {
