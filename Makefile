@@ -16,7 +16,7 @@ export GOWORK := off
 each = @bad=; for m in $(1); do echo "== $$m"; (cd $$m && $(2)) || bad="$$bad $$m"; done; test -z "$$bad" || { echo "failed in:$$bad"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race lint vuln cover fuzz bench e2e conformance image up down install release tidy verify
+.PHONY: help run build test race lint vuln cover fuzz bench robustness e2e conformance image up down install release tidy verify
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -56,6 +56,9 @@ bench: build ## speed of a running service beside this machine's floors
 
 e2e: ## end to end: with binaries started here, then with docker compose
 	@cd deploy/e2e && E2E_COMPOSE=1 $(GO) test -count=1 -timeout 20m -v ./...
+
+robustness: ## the long forms of the store's tests, a line for each promise (ROBUSTNESS_FLAGS="-only R1,R2")
+	@cd eventsvc && $(GO) run ./internal/store/promises $(ROBUSTNESS_FLAGS)
 
 conformance: ## stock Kubernetes clients against a running eventsvc
 	$(call each,$(wildcard eventsvc/conformance),$(GO) test -count=1 ./...)

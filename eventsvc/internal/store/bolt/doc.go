@@ -78,23 +78,7 @@
 // until no older version can be left in the files, so that making the index
 // anew brings nothing back.
 //
-// # Promises and their tests
+// # Promises
 //
-//	R2        TestPowerCutInACommit (-long: 500 cuts)
-//	R1 R3 R4  TestKilledProcessLosesNothing (-long: 300 kills)
-//	R4 R6     TestConformance/Random: operations, restarts and trims against a model
-//	R5        TestLinearizable
-//	R6 R10    TestConformance/WatchFromThePast, TestStalledWatchersHinderNobody,
-//	          TestWatcherBehindTheHorizon
-//	R7 R9     TestConformance/Random (border of the horizon), TestConformance/ListAtRevision
-//	R8        TestConformance/ListThenWatch
-//	R11       TestRetention, TestRetentionRules, TestCompactionKeepsWhatIsAlive, TestLimits
-//	R12       TestFullDisk
-//	R13       TestFlippedBytesAreNeverServed (-long: every byte)
-//	R16       TestClockJumps
-//	R17       TestBackupUnderLoad
-//	R18       TestGoldenFormat, TestForeignFilesAreRefusedUntouched
-//	R19       TestConformance/ConcurrentWriters
-//	R20       TestConformance/Restart
-//	R21       TestSecondProcessIsTold
+// They are listed with their tests, R1 to R21, in deploy/docs/storage.md.
 package bolt

@@ -88,6 +88,11 @@ type registerOutput struct {
 	ok    bool
 }
 
+// registerUnknown is the output of a write that was cut off, which nobody has
+// seen. What it does when it happens is known; that it does not happen is left
+// to the checker, as if it came at the very end.
+type registerUnknown struct{}
+
 // register is what one event is: absent, or a value.
 func register() porcupine.Model {
 	return porcupine.Model{
@@ -104,7 +109,11 @@ func register() porcupine.Model {
 		},
 		Init: func() any { return "" },
 		Step: func(state, input, output any) (bool, any) {
-			s, in, out := state.(string), input.(registerInput), output.(registerOutput)
+			s, in := state.(string), input.(registerInput)
+			out, known := output.(registerOutput)
+			if !known {
+				return true, in.after(s)
+			}
 			switch in.op {
 			case "get":
 				return out.value == s, s
@@ -121,6 +130,17 @@ func register() porcupine.Model {
 		},
 		DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v → %+v", input, output) },
 	}
+}
+
+// after is the state after a write.
+func (in registerInput) after(s string) string {
+	switch {
+	case in.op == "append", in.op == "create" && s == "":
+		return s + in.value
+	case in.op == "delete":
+		return ""
+	}
+	return s
 }
 
 // R5: what concurrent callers see of one event is as if they had come one

@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -27,8 +28,11 @@ type random struct {
 
 func testRandom(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engine) {
 	steps := 2000
-	if testing.Short() {
+	switch long := flag.Lookup("long"); {
+	case testing.Short():
 		steps = 300
+	case long != nil && long.Value.String() == "true": // of the engine's own tests
+		steps = 50_000
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -1,0 +1,144 @@
+package bolt_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// historyDir tells the test binary that it is the child of the test below.
+const historyDir = "TIDINGS_TEST_HISTORY_DIR"
+
+// R5: what is seen of one event is as if all had come one after the other,
+// also over a process that is killed. What was under way then has happened
+// wholly or not at all.
+func TestLinearizableOverCrashes(t *testing.T) {
+	t.Parallel()
+	if dir := os.Getenv(historyDir); dir != "" {
+		recordUntilKilled(t, dir)
+		return
+	}
+	rounds := 3
+	if *long {
+		rounds = 100
+	}
+	dir, start := t.TempDir(), time.Now()
+	var history []porcupine.Operation
+	open := 0
+	for round := range rounds {
+		done, pending := runHistory(t, dir, round, start)
+		history = append(history, done...)
+		open += len(pending)
+		history = append(history, pending...)
+	}
+	end := time.Since(start).Nanoseconds()
+	for i := range history {
+		if history[i].Return == 0 { // nobody knows: it may have happened at any time since
+			history[i].Return = end
+		}
+	}
+	t.Logf("%d operations, %d of them cut off by %d kills", len(history), open, rounds)
+	if result := porcupine.CheckOperationsTimeout(register(), history, 5*time.Minute); result != porcupine.Ok {
+		t.Error(result)
+	}
+}
+
+// step is the beginning or the end of an operation, as the child prints it.
+type step struct {
+	Client int
+	Op     string
+	Key    int
+	Value  string
+	End    bool
+	Seen   string // at the end: value and ok of the output
+	OK     bool
+}
+
+// runHistory has a child record operations until it is killed.
+func runHistory(t *testing.T, dir string, round int, start time.Time) (done, pending []porcupine.Operation) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLinearizableOverCrashes$", "-test.timeout=60s")
+	cmd.Env = append(os.Environ(), historyDir+"="+dir, fmt.Sprintf("TIDINGS_TEST_ROUND=%d", round))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	begun := map[int]porcupine.Operation{} // by client
+	var kill *time.Timer
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var s step
+		if json.Unmarshal(lines.Bytes(), &s) != nil {
+			continue // the line that the kill cut off
+		}
+		if kill == nil {
+			kill = time.AfterFunc(time.Duration(5+rand.IntN(60))*time.Millisecond, func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
+		}
+		now, client := time.Since(start).Nanoseconds(), round*crashWriters+s.Client
+		if !s.End {
+			begun[s.Client] = porcupine.Operation{ClientId: client, Input: registerInput{s.Op, s.Key, s.Value}, Call: now}
+			continue
+		}
+		o := begun[s.Client]
+		delete(begun, s.Client)
+		o.Output, o.Return = registerOutput{s.Seen, s.OK}, now
+		done = append(done, o)
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the child ended by itself: %v", err)
+	}
+	for _, o := range begun {
+		if o.Input.(registerInput).op != "get" { // of which nobody has seen anything
+			o.Output = registerUnknown{}
+			pending = append(pending, o)
+		}
+	}
+	return done, pending
+}
+
+// recordUntilKilled is the child. A step that begins is printed before it does,
+// one that ends after it has.
+func recordUntilKilled(t *testing.T, dir string) {
+	db := open(t, bolt.Options{Dir: dir, SegmentBytes: 32 << 10, MemtableLimit: 5})
+	var mu sync.Mutex
+	say := func(s step) {
+		line, err := json.Marshal(s)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Printf("%s\n", line)
+	}
+	var wg sync.WaitGroup
+	for client := range 6 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				in := registerInput{
+					[]string{"get", "create", "append", "get", "delete"}[(client*7+i*3)%5], (client + i/5) % 4,
+					fmt.Sprintf("%s.%d.%d ", os.Getenv("TIDINGS_TEST_ROUND"), client, i),
+				}
+				s := step{Client: client, Op: in.op, Key: in.key, Value: in.value}
+				say(s)
+				out := apply(t, db, in)
+				s.End, s.Seen, s.OK = true, out.value, out.ok
+				say(s)
+			}
+		})
+	}
+	wg.Wait()
+}

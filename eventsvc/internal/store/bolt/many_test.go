@@ -1,0 +1,91 @@
+package bolt_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// R11, R14, R15: memory does not depend on how many events there are, the next
+// start reads none of them, and when they have all expired at once the disk is
+// free again, while others write. The long form does it with a million, and
+// holds the start to its second.
+func TestManyEvents(t *testing.T) {
+	t.Parallel()
+	n := 15_000
+	if *long {
+		n = 1_000_000
+	}
+	clock, dir := newFakeClock(), t.TempDir()
+	o := bolt.Options{Dir: dir, Now: clock.now, Retention: time.Hour, History: time.Minute, MaxBytes: -1}
+	db := open(t, o)
+	defer func() { closeDB(t, db) }()
+	start := time.Now()
+	draft := store.Draft{Value: make([]byte, 500), Attributes: store.NewAttributes([store.NumFields]string{store.Reason: "Pulled"}, nil)}
+	parallel(n, func(i int) {
+		if _, err := db.Create(t.Context(), benchKey(i), draft); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Logf("%d events in %s, %d MiB of memory, %+v", n, time.Since(start).Round(time.Millisecond), heapMiB(), db.Stats())
+
+	closeDB(t, db)
+	start = time.Now()
+	db = open(t, o)
+	took := time.Since(start)
+	t.Logf("started in %s", took.Round(time.Millisecond))
+	if s := db.Stats(); s.Events != int64(n) || *long && took > time.Second {
+		t.Errorf("started in %s with %d events", took, s.Events)
+	}
+
+	clock.add(2 * time.Hour)
+	slowest, stop := writeMeanwhile(t, db)
+	start = time.Now()
+	maintain(t, db)
+	expired, peak := time.Since(start), heapMiB()
+	clock.add(2 * time.Minute) // the history of it
+	maintain(t, db)
+	maintain(t, db)
+	stop()
+	s := db.Stats()
+	t.Logf("expired in %s, space back after %s, the slowest write meanwhile %s, %d MiB of memory, %+v",
+		expired.Round(time.Millisecond), time.Since(start).Round(time.Millisecond), slowest(), peak, s)
+	if s.Events != 1 || float64(s.FileBytes) > 1.5*float64(s.LiveBytes+s.HistoryBytes)+(64<<20) {
+		t.Errorf("%+v is left", s)
+	}
+	if peak > 128 {
+		t.Errorf("%d MiB of memory", peak)
+	}
+	check(t, db)
+}
+
+func heapMiB() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc >> 20
+}
+
+// writeMeanwhile writes one event again and again until stop is called.
+func writeMeanwhile(t *testing.T, db *bolt.DB) (slowest func() time.Duration, stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var longest time.Duration
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			start := time.Now()
+			if _, err := db.Update(ctx, store.Key{Namespace: "other", Name: "one"}, count0); err != nil && !errors.Is(err, store.ErrBusy) && ctx.Err() == nil {
+				t.Error(err)
+			}
+			longest = max(longest, time.Since(start))
+			pause(ctx, time.Millisecond)
+		}
+	})
+	return func() time.Duration { return longest.Round(time.Millisecond) }, func() { cancel(); wg.Wait() }
+}
