@@ -136,7 +136,7 @@ func (b *bench) complete() error {
 
 // stages are all rows, in the order in which they run.
 func stages() []stage {
-	return []stage{floors(), emptyStage(), readStage(), largeStage(), millionStage(), tokenStage(), postgresStage(), guessStage(), timingStage(), secureStage()}
+	return []stage{floors(), emptyStage(), readStage(), largeStage(), millionStage(), tokenStage(), postgresStage(), guessStage(), timingStage(), secureStage(), attackStage()}
 }
 
 func listRows() string {

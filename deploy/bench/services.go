@@ -192,7 +192,11 @@ func clientsFile(dir string, hashes []string) (string, error) {
 // fetchToken asks for a token as a client would. They live for five minutes,
 // so every row begins with a new one.
 func (s *services) fetchToken(ctx context.Context) (string, error) {
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {clientID(0)}, "client_secret": {clientSecret}}
+	return s.fetchTokenOf(ctx, clientID(0))
+}
+
+func (s *services) fetchTokenOf(ctx context.Context, client string) (string, error) {
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {client}, "client_secret": {clientSecret}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.tokenAddr.String()+"/oauth2/token", strings.NewReader(form.Encode()))
 	if err != nil {
 		return "", err

@@ -151,6 +151,7 @@ func (r *resource) insert(ctx context.Context, ev *eventsv1.Event, o writeOption
 // put stores a new event, or in a dry run only looks whether it could.
 func (r *resource) put(ctx context.Context, key store.Key, draft store.Draft, dryRun bool) (store.Record, error) {
 	if !dryRun {
+		turnOf(ctx).pause() // for good: what is left to do is little
 		return r.store.Create(ctx, key, draft)
 	}
 	switch _, err := r.store.Get(ctx, key); {

@@ -101,6 +101,9 @@ func (r *resource) removePages(ctx context.Context, p *pages, o *metav1.DeleteOp
 		if total += n; p.done {
 			return total, nil
 		}
+		if err := turnOf(ctx).resume(ctx); err != nil {
+			return 0, err
+		}
 		if err := p.next(ctx); err != nil {
 			return 0, err
 		}
@@ -125,6 +128,7 @@ func (r *resource) removeAll(ctx context.Context, records []store.Record, o *met
 			plain = append(plain, records[i])
 		}
 	}
+	turnOf(ctx).pause() // until the next page
 	n, changed, err := r.store.DeleteMany(ctx, plain)
 	if err != nil {
 		return n, err

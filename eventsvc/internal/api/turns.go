@@ -36,7 +36,8 @@ func classOf(v policy.Verb) class {
 // turns lets only so many requests of a class work at once. When there are
 // more, the clients take turns, however many requests each has waiting: a
 // flood makes its own client wait. A request that waits for its client, to
-// send a body or to read an answer, works not and holds up nobody.
+// send a body or to read an answer, or for the disk, works not and holds up
+// nobody.
 type turns struct {
 	max, maxPerClient int
 
@@ -64,12 +65,11 @@ type queue struct {
 func (t *turns) limit(all, perClient int) {
 	t.max, t.maxPerClient = all, perClient
 	t.clients = map[string]int{}
-	// Reads need a processor all the time. Writes mostly wait for the disk,
-	// together: the more of them, the cheaper each.
-	busy := max(16, 8*runtime.GOMAXPROCS(0))
-	t.classes[reads] = share{slots: busy, queues: map[string]*queue{}}
-	t.classes[writes] = share{slots: max(1, t.max/2), queues: map[string]*queue{}}
-	t.classes[watchStarts] = share{slots: busy, queues: map[string]*queue{}}
+	// A request that works needs a processor all the time: while it waits for
+	// its client or for the disk, it has no slot.
+	for c := range t.classes {
+		t.classes[c] = share{slots: max(4, 2*runtime.GOMAXPROCS(0)), queues: map[string]*queue{}}
+	}
 }
 
 // turn is the place of one request.

@@ -115,6 +115,43 @@ func TestClientsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestFloodsShare: of what is worked on, a flood gets as much as every other
+// client that has something waiting, one turn in five beside four others.
+func TestFloodsShare(t *testing.T) {
+	t.Parallel()
+	w, slow := newSlowWorld(t)
+	var wait sync.WaitGroup
+	const flood, others, each = 200, 4, 10
+	waiting := func(n int) {
+		for w.metric("eventsvc_requests_waiting", "read")+w.metric("eventsvc_requests_working", "read") < float64(n) {
+		}
+	}
+	for range flood {
+		w.send(t.Context(), &wait, "flood", "flood")
+	}
+	waiting(flood)
+	for range int(w.metric("eventsvc_requests_working", "read")) {
+		<-slow.arrived // these were there before anybody else
+	}
+	for i := range others * each {
+		name := "good-" + string(rune('a'+i%others))
+		w.send(t.Context(), &wait, name, name)
+	}
+	waiting(flood + others*each)
+	turns := map[string]int{}
+	for range (others + 1) * each {
+		slow.proceed <- struct{}{}
+		turns[<-slow.arrived]++
+	}
+	for name, n := range turns {
+		if n < each-1 || n > each+1 || len(turns) != others+1 {
+			t.Errorf("%s had %d of %d turns", name, n, (others+1)*each)
+		}
+	}
+	close(slow.proceed)
+	wait.Wait()
+}
+
 // TestRequestsInFlightAreBounded: a client's own limit and that of all; who has
 // nothing in flight always gets in.
 func TestRequestsInFlightAreBounded(t *testing.T) {

@@ -161,6 +161,7 @@ func (r *resource) write(ctx context.Context, key store.Key, dryRun bool, make c
 // of it.
 func (r *resource) commit(ctx context.Context, key store.Key, dryRun bool, decide store.Decide) (store.Result, error) {
 	if !dryRun {
+		turnOf(ctx).pause() // for good: what is left to do is little
 		return r.store.Update(ctx, key, decide)
 	}
 	var current *store.Record
