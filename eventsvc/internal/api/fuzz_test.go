@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"context"
+	"net/http/httptest"
 	"net/url"
 	"testing"
 )
@@ -68,6 +70,54 @@ func FuzzPaths(f *testing.F) {
 			if a := w.do(method, u.EscapedPath(), body, "Content-Type", kind); a.code >= 500 {
 				t.Fatalf("%s %s: %d %s", method, u.EscapedPath(), a.code, a.body)
 			}
+		}
+	})
+}
+
+// FuzzQueries: no query of a write or a watch makes the server fail, and none
+// of a dry run writes.
+func FuzzQueries(f *testing.F) {
+	for _, query := range []string{
+		"", "dryRun=All&dryRun=x", "fieldManager=a%00b&fieldValidation=Strict", "fieldValidation=x&pretty=1", "timeout=-1s", "timeout=1e9s",
+		"force=true&fieldManager=m", "force=maybe", "gracePeriodSeconds=-1&propagationPolicy=x", "orphanDependents=true&propagationPolicy=Orphan",
+		"resourceVersion=99999999999999999999", "sendInitialEvents=true&allowWatchBookmarks=1", "timeoutSeconds=-9223372036854775808",
+		"resourceVersionMatch=NotOlderThan&sendInitialEvents=x", "labelSelector=%21&fieldSelector=%3D", "limit=x&continue=%00", "shardSelector=x",
+	} {
+		f.Add(query)
+	}
+	w := fuzzWorld(f)
+	gone, hangUp := context.WithCancel(context.Background())
+	hangUp() // so that watches end when they have begun
+	f.Fuzz(func(t *testing.T, query string) {
+		q, err := url.ParseQuery(query)
+		if err != nil {
+			t.Skip()
+		}
+		q.Del("watch")
+		w := *w
+		w.t = t
+		for _, c := range []struct{ method, path, body, kind string }{
+			{"POST", eventsPath, newEvent("f"), "application/json"}, {"PUT", eventsPath + "/a", newEvent("a"), "application/json"},
+			{"PATCH", eventsPath + "/a", `{"metadata":{"labels":{"x":"y"}}}`, mergePatch}, {"PATCH", eventsPath + "/a", "[]", jsonPatch},
+			{"PATCH", eventsPath + "/b", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"b"}}`, "application/apply-patch+yaml"},
+			{"DELETE", eventsPath + "/none", "", ""}, {"DELETE", eventsPath + "x", "", ""},
+		} {
+			before := w.db.Revision()
+			a := w.do(c.method, c.path+"?"+q.Encode(), c.body, "Content-Type", c.kind)
+			if a.code >= 500 && a.code != 504 {
+				t.Fatalf("%s: %d %s", c.method, a.code, a.body)
+			}
+			if len(q["dryRun"]) == 1 && q.Get("dryRun") == "All" && w.db.Revision() != before {
+				t.Fatalf("%s: a dry run has written", c.method)
+			}
+		}
+		w.do("DELETE", eventsPath+"/f", "")
+		req := httptest.NewRequestWithContext(gone, "GET", eventsPath+"?watch=1&"+q.Encode(), nil)
+		req.Header.Set("Authorization", "Bearer good")
+		rec := httptest.NewRecorder()
+		w.server.ServeHTTP(rec, req)
+		if rec.Code >= 500 && rec.Code != 504 {
+			t.Fatalf("watch: %d %s", rec.Code, rec.Body)
 		}
 	})
 }
