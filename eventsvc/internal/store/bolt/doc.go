@@ -56,9 +56,11 @@
 // A list goes over memtables and index as one, in order of keys. Where the
 // newest version is newer than the revision asked for, it follows the records'
 // previous revisions down. A selector that asks for a field or label to have a
-// value goes by the terms instead. Whatever is found is copied out of the mapped
-// pages and its checksum verified; transactions are short and nobody waits
-// inside one.
+// value goes by the terms instead. Records are looked up some at a time, in the
+// order in which they lie. What is found has its checksum verified, and is
+// copied out of the mapped pages or shown to the caller where it is;
+// transactions are short and nobody waits inside one. A first look, which
+// decides only what is then read again, takes no checksums.
 //
 // A watch reads from a ring of the newest changes that all watches share, and
 // from the log where the ring has left it behind.
