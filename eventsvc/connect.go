@@ -17,13 +17,14 @@ import (
 
 // clientCommands use an event server.
 type clientCommands struct {
-	Get    get    `cmd:"" help:"List the events of a server."`
-	Tail   tail   `cmd:"" help:"Follow the events of a server as they happen, or wait for one."`
-	Record record `cmd:"" help:"Record an event on a server, or many."`
+	Get    get     `cmd:"" help:"List the events of a server."`
+	Tail   tail    `cmd:"" help:"Follow the events of a server as they happen, or wait for one."`
+	Record record  `cmd:"" help:"Record an event on a server, or many."`
+	Mirror mirrorC `cmd:"" help:"Copy the events of a Kubernetes cluster into a server, all the time."`
 }
 
 // run runs the command of that name, and reports whether there is one.
-func (c *clientCommands) run(ctx context.Context, command string, stdout io.Writer, stderr *os.File) (bool, error) {
+func (c *clientCommands) run(ctx context.Context, command string, stdout io.Writer, stderr *os.File, tell listening) (bool, error) {
 	switch command {
 	case "get":
 		return true, c.Get.run(ctx, stdout, stderr)
@@ -31,6 +32,8 @@ func (c *clientCommands) run(ctx context.Context, command string, stdout io.Writ
 		return true, c.Tail.run(ctx, stdout, stderr)
 	case "record":
 		return true, c.Record.run(ctx, os.Stdin, stdout, stderr)
+	case "mirror":
+		return true, c.Mirror.run(ctx, stderr, tell)
 	}
 	return false, nil
 }

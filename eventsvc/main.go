@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, 
 		if found, err = s.storeCommands.run(ctx, parsed.Command(), stdout, stderr); found {
 			break
 		}
-		if found, err = s.clientCommands.run(ctx, parsed.Command(), stdout, stderr); !found {
+		if found, err = s.clientCommands.run(ctx, parsed.Command(), stdout, stderr, tell); !found {
 			err = s.Serve.run(ctx, stderr, tell)
 		}
 	}

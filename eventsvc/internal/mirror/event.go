@@ -1,0 +1,65 @@
+package mirror
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The annotations of a copy: which object of the source it shows, and which version of it.
+const (
+	annotationUID     = "mirror.tidings.example/uid"
+	annotationVersion = "mirror.tidings.example/resource-version"
+)
+
+// item is an event of the source on its way.
+type item struct {
+	copy     *corev1.Event // as it is to be stored
+	uid      string
+	version  string
+	modified bool // an earlier version has probably been stored
+}
+
+// newItem makes the copy of an event. What only a server sets is left out, and finalizers, which nobody here would ever
+// take away.
+func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
+	var ev corev1.Event
+	if err := json.Unmarshal(raw, &ev); err != nil || ev.UID == "" || ev.Name == "" {
+		return item{}, fmt.Errorf("the source sent what is no event: %.200s", raw)
+	}
+	it := item{copy: &ev, uid: string(ev.UID), version: ev.ResourceVersion, modified: modified}
+	ev.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
+	ev.ObjectMeta = metav1.ObjectMeta{
+		Name: copyName(m.Cluster, &ev), Namespace: ev.Namespace, OwnerReferences: ev.OwnerReferences,
+		Labels:      with(ev.Labels, m.labels()),
+		Annotations: with(ev.Annotations, map[string]string{annotationUID: it.uid, annotationVersion: it.version}),
+	}
+	return it, nil
+}
+
+// copyName is the same for every version of an event and different for any other event.
+func copyName(cluster string, ev *corev1.Event) string {
+	sum := sha256.Sum256([]byte(cluster + "/" + string(ev.UID)))
+	return fmt.Sprintf("%s.%x", ev.Name, sum[:5])
+}
+
+// labels are those that every copy gets.
+func (m *Mirror) labels() map[string]string {
+	if m.Label == "" {
+		return nil
+	}
+	return map[string]string{m.Label: m.Cluster}
+}
+
+func with(base, more map[string]string) map[string]string {
+	all := maps.Clone(base)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, more)
+	return all
+}

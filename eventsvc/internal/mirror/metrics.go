@@ -1,0 +1,134 @@
+package mirror
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of a mirror; labels are the namespaces that it was told to copy, * for all.
+type metrics struct {
+	registry prometheus.Registerer
+	events   *prometheus.CounterVec
+	lists    *prometheus.CounterVec
+	failures *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		registry: reg,
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "eventsvc_mirror_events_total",
+			Help: "Changes of the source: created, replaced, unchanged (was there already), refused by the target for good, kept (deleted at the source).",
+		}, []string{"namespace", "result"}),
+		lists: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "eventsvc_mirror_lists_total",
+			Help: "Lists of the source: the first, after its history was gone, or after its versions started over.",
+		}, []string{"namespace", "reason"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "eventsvc_mirror_failures_total",
+			Help: "Requests that failed and are tried again, by status code; 0: no answer.",
+		}, []string{"side", "code"}),
+	}
+	reg.MustRegister(m.events, m.lists, m.failures)
+	return m
+}
+
+// state is how one copier is doing.
+type state struct {
+	mu       sync.Mutex
+	failures map[string]error
+	failing  map[string]bool
+	idle     bool      // nothing that was read waits
+	behind   time.Time // since when the target may lack something
+	version  float64
+}
+
+func (m *metrics) newState(namespace string) *state {
+	s := &state{failures: map[string]error{sourceSide: errors.New("not asked yet")}, failing: map[string]bool{}, behind: time.Now()}
+	gauge := func(name, help string, value func() float64) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: name, Help: help, ConstLabels: prometheus.Labels{"namespace": namespace},
+		}, value))
+	}
+	gauge("eventsvc_mirror_lag_seconds", "Time since the target last was known to have all that the source has told; 0: it has.", func() float64 {
+		return s.lag(time.Now()).Seconds()
+	})
+	gauge("eventsvc_mirror_version", "The source's resourceVersion up to which everything is written.", func() float64 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.version
+	})
+	gauge("eventsvc_mirror_connected", "1 while the source answers.", func() float64 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.failures[sourceSide] == nil {
+			return 1
+		}
+		return 0
+	})
+	return s
+}
+
+// fail keeps the last failure of a side, nil for none, and reports whether that is news.
+func (s *state) fail(side string, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.settle(s.current())
+	s.failures[side] = err
+	if news := s.failing[side] != (err != nil); news {
+		s.failing[side] = err != nil
+		return true
+	}
+	return false
+}
+
+// level is told whether anything that was read still waits.
+func (s *state) level(idle bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.settle(s.current())
+	s.idle = idle
+}
+
+func (s *state) moved(version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version, _ = strconv.ParseFloat(version, 64)
+}
+
+// current reports whether the target has everything.
+func (s *state) current() bool {
+	return s.idle && s.failures[sourceSide] == nil && s.failures[targetSide] == nil
+}
+
+// settle notes since when it has not.
+func (s *state) settle(before bool) {
+	if before && !s.current() {
+		s.behind = time.Now()
+	}
+}
+
+func (s *state) lag(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current() {
+		return 0
+	}
+	return now.Sub(s.behind)
+}
+
+func (s *state) ready() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, side := range []string{sourceSide, targetSide} {
+		if err := s.failures[side]; err != nil {
+			return fmt.Errorf("%s: %w", side, err)
+		}
+	}
+	return nil
+}

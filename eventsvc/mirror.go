@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/mirror"
+	"tidings.example/shared/service"
+)
+
+// mirrorC copies a cluster's events into a server. The settings of the connection are about that server.
+type mirrorC struct {
+	connection      `embed:""`
+	Kubeconfig      string        `placeholder:"FILE" help:"How to reach the cluster. Default: as a pod of it."`
+	Context         string        `placeholder:"NAME" help:"Context of the kubeconfig. Default: its current one."`
+	Namespace       []string      `short:"n" placeholder:"NAME,..." help:"Namespaces of the cluster. Default: all."`
+	Cluster         string        `placeholder:"NAME" help:"Name of the cluster, for its copies' names and label; never change it."`
+	ClusterLabel    string        `default:"cluster" placeholder:"KEY" help:"Label that gets that name; empty: none."`
+	CursorNamespace string        `default:"kube-system" placeholder:"NAME" help:"Namespace of the server for the event that says how far the mirror is."`
+	Parallel        int           `default:"8" help:"Events that are written at once."`
+	ListenAdmin     string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Serve probes in detail and metrics here; empty: not at all."`
+	StopTimeout     time.Duration `default:"20s" help:"Bound of a graceful stop."`
+	LogFormat       string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
+	LogLevel        string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
+}
+
+// Help is shown below the settings.
+func (*mirrorC) Help() string {
+	return `Examples:
+
+    eventsvc mirror --kubeconfig ~/.kube/config --cluster production --server https://events.example \
+        --token-url https://tokens.example/oauth2/token --client-id mirror --client-secret-file secret.txt
+    eventsvc get -A -l cluster=production --since 24h
+
+It needs to get, list and watch events (core) of the cluster, and to get, create and update events of the server. It can
+be killed at any time and goes on where it was; two of them for one cluster do no harm. What the cluster forgets, stays.
+
+Exit codes: 0 after a signal, 1 failure, 2 usage. A cluster or server that does not answer is no failure: it waits.`
+}
+
+func (m *mirrorC) check() error {
+	switch {
+	case m.Cluster == "":
+		return service.Usagef("--cluster is not set: give the cluster a name, which tells its events from those of others")
+	case len(validation.IsDNS1123Subdomain(m.Cluster)) > 0 || len(validation.IsValidLabelValue(m.Cluster)) > 0:
+		return service.Usagef("--cluster %q cannot be a label and a part of a name: use lower case letters, digits, - and .", m.Cluster)
+	case m.ClusterLabel != "" && len(validation.IsQualifiedName(m.ClusterLabel)) > 0:
+		return service.Usagef("--cluster-label %q is no label key: %s", m.ClusterLabel, strings.Join(validation.IsQualifiedName(m.ClusterLabel), "; "))
+	case m.Parallel < 1:
+		return service.Usagef("--parallel %d must be positive", m.Parallel)
+	case m.CursorNamespace == "":
+		return service.Usagef("--cursor-namespace is empty: name a namespace of the server")
+	case m.Context != "" && m.Kubeconfig == "":
+		return service.Usagef("--context has no effect without --kubeconfig: set both or none")
+	}
+	return nil
+}
+
+// source is the cluster.
+func (m *mirrorC) source() (client.Config, error) {
+	if m.Kubeconfig != "" {
+		config, err := client.FromKubeconfig(m.Kubeconfig, m.Context)
+		if err != nil {
+			return config, service.Usagef("--kubeconfig: %w", err)
+		}
+		return config, nil
+	}
+	config, inside, err := client.InCluster()
+	if !inside {
+		return config, service.Usagef("--kubeconfig is not set, and this is no pod of a cluster: say how to reach the cluster")
+	}
+	return config, err
+}
+
+func (m *mirrorC) run(ctx context.Context, stderr *os.File, tell listening) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	from, err := m.source()
+	if err != nil {
+		return err
+	}
+	to, err := m.config()
+	if err != nil {
+		return err
+	}
+	if from.Server == to.Server {
+		return service.Usagef("--kubeconfig and --server are the same server, %s: it would copy its own copies for ever", to.Server)
+	}
+	log, err := service.Logger(stderr, m.LogFormat, m.LogLevel)
+	if err != nil {
+		return err
+	}
+	source, err := dial(from)
+	if err != nil {
+		return err
+	}
+	target, err := dial(to)
+	if err != nil {
+		return err
+	}
+	registry := service.NewRegistry("eventsvc")
+	copying := mirror.New(mirror.Config{
+		Source: source, Target: target, Cluster: m.Cluster, Label: m.ClusterLabel, Namespaces: m.Namespace,
+		CursorNamespace: m.CursorNamespace, Parallel: m.Parallel, Log: log, Registry: registry,
+	})
+	health := &service.Health{}
+	health.Add("mirror", copying.Ready)
+	return service.Run(ctx, service.Config{
+		Name: "eventsvc", Log: log, Health: health, Registry: registry,
+		Endpoints: []service.Endpoint{{
+			Setting: "--listen-admin", Addr: m.ListenAdmin, Handler: service.Admin(health, registry), OnListen: tell.of("--listen-admin"),
+		}},
+		Tasks: []func(context.Context) error{copying.Run}, StopTimeout: m.StopTimeout,
+	})
+}
