@@ -26,6 +26,8 @@ type settings struct {
 	clientCommands
 	Config  config  `cmd:"" help:"Show the settings."`
 	Version version `cmd:"" help:"Print the version."`
+
+	Completion service.Completion `cmd:"" help:"Print a shell's completion script."`
 }
 
 // serve holds the settings of the service.

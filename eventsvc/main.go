@@ -57,6 +57,8 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, 
 		err = errors.Join(service.PrintConfig(stdout, parsed), s.Config.Print.check())
 	case "config list":
 		err = service.ListConfig(stdout, parsed)
+	case "completion <shell>":
+		err = s.Completion.Print(stdout, "eventsvc")
 	case "version":
 		_, err = fmt.Fprintln(stdout, "eventsvc", buildVersion())
 	default:

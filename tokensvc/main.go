@@ -50,6 +50,7 @@ type commands struct {
 	Keys        keys        `cmd:"" help:"Look after signing keys in files."`
 	Config      config      `cmd:"" help:"Show the settings."`
 	HashSecret  hashSecret  `cmd:"" help:"Hash a client secret for the clients file or the clients table."`
+	Completion  completion  `cmd:"" help:"Print a shell's completion script."`
 	Version     version     `cmd:"" help:"Print the version."`
 }
 
@@ -242,6 +243,13 @@ func obey(s os.Signal, clients *registrations, keys *keyring.Keyring) error {
 	}
 	return errors.Join(clients.reload(), keys.Reload())
 }
+
+type completion struct {
+	service.Completion `embed:""`
+}
+
+// Run prints the script.
+func (c *completion) Run(std stdio) error { return c.Print(std.out, "tokensvc") }
 
 type version struct{}
 

@@ -70,9 +70,9 @@ const (
 func (c *Client) Follow(ctx context.Context, path, version string, query url.Values, f Follower) error {
 	var wait Backoff
 	var accepted time.Time // when the last watch ended
-	for check := true; ; {
+	for {
 		began, from, connected := time.Now(), version, false
-		err := c.follow(ctx, path, &version, query, check, f, &connected)
+		err := c.follow(ctx, path, &version, query, f, &connected)
 		if connected {
 			accepted = time.Now()
 		}
@@ -90,7 +90,6 @@ func (c *Client) Follow(ctx context.Context, path, version string, query url.Val
 		default:
 			return err
 		}
-		check = !ended
 		if useful && connected {
 			wait.Reset()
 		}
@@ -104,15 +103,13 @@ func (c *Client) Follow(ctx context.Context, path, version string, query url.Val
 }
 
 // follow is one watch. What it has delivered is told by version.
-func (c *Client) follow(ctx context.Context, path string, version *string, query url.Values, check bool, f Follower, connected *bool) error {
-	if check { // a server waits in silence for a version that is still to come
-		current, err := c.Version(ctx, path)
-		if err != nil {
-			return err
-		}
-		if current != *version && Newer(*version, current) {
-			return ErrRewound
-		}
+func (c *Client) follow(ctx context.Context, path string, version *string, query url.Values, f Follower, connected *bool) error {
+	current, err := c.Version(ctx, path) // a server waits in silence for a version that is still to come
+	if err != nil {
+		return err
+	}
+	if current != *version && Newer(*version, current) {
+		return ErrRewound
 	}
 	stream, err := c.Watch(ctx, path, *version, query)
 	if err != nil {

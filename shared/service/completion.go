@@ -1,0 +1,216 @@
+package service
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Completion is the command that prints a shell's completion script. The script asks the program itself for candidates,
+// with [completeArg] as its first argument, so that it is never out of step with the flags.
+type Completion struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Help is shown below the settings.
+func (*Completion) Help() string {
+	return `For this shell, or for all to come from a file that it reads at start:
+
+    source <(PROGRAM completion bash)        # in ~/.bashrc
+    source <(PROGRAM completion zsh)         # in ~/.zshrc, after compinit
+    PROGRAM completion fish | source         # in ~/.config/fish/config.fish`
+}
+
+// Print writes the script of the program called name.
+func (c *Completion) Print(w io.Writer, name string) error {
+	_, err := fmt.Fprint(w, strings.ReplaceAll(completionScripts[c.Shell], "PROGRAM", name))
+	return err
+}
+
+// completeArg makes a program print candidates for the last of the words that follow, one a line, instead of doing its
+// work.
+const completeArg = "__complete"
+
+// completeFile is printed where the name of a file or folder belongs, which the shell knows best.
+const completeFile = ":file"
+
+// The scripts hand over the words up to the cursor. bash takes = and : for the ends of words; what is before the last of
+// them is taken off the candidates again.
+var completionScripts = map[string]string{
+	"bash": `_PROGRAM_complete() {
+  local line=${COMP_LINE:0:COMP_POINT} words found cur
+  read -r -a words <<<"$line"
+  [[ $line == *' ' ]] && words+=('')
+  cur=${words[${#words[@]}-1]}
+  mapfile -t found < <("${words[0]}" __complete "${words[@]:1}" 2>/dev/null)
+  if [[ ${found[0]} == :file ]]; then
+    mapfile -t COMPREPLY < <(compgen -f -- "${cur#*=}")
+    compopt -o filenames 2>/dev/null
+    return
+  fi
+  if [[ $cur == *=* && $COMP_WORDBREAKS == *=* ]]; then
+    found=("${found[@]#*=}")
+  fi
+  [[ ${found[0]} == *= ]] && compopt -o nospace 2>/dev/null
+  COMPREPLY=("${found[@]}")
+}
+complete -F _PROGRAM_complete PROGRAM
+`,
+	"zsh": `#compdef PROGRAM
+_PROGRAM() {
+  local -a found
+  found=("${(@f)$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  if [[ ${found[1]} == :file ]]; then
+    [[ $PREFIX == *=* ]] && compset -P '*='
+    _files
+    return
+  fi
+  found=(${found:#})
+  compadd -S '' -- ${(M)found:#*=}
+  compadd -- ${found:#*=}
+}
+compdef _PROGRAM PROGRAM
+`,
+	"fish": `function __PROGRAM_complete
+  set -l words (commandline -opc) (commandline -ct)
+  set -l found ($words[1] __complete $words[2..-1] 2>/dev/null)
+  if test "$found[1]" = :file
+    set -l cur (commandline -ct)
+    if string match -q -- '*=*' $cur
+      set -l flag (string replace -r -- '=.*' '=' $cur)
+      __fish_complete_path (string replace -r -- '^[^=]*=' '' $cur) | string replace -r -- '^' $flag
+    else
+      __fish_complete_path $cur
+    end
+  else
+    string join \n -- $found
+  end
+end
+complete -c PROGRAM -f -a '(__PROGRAM_complete)'
+`,
+}
+
+// complete lists the candidates for the last word.
+func complete(root *kong.Node, words []string) []string {
+	if len(words) == 0 {
+		return nil
+	}
+	node, last, value := root, words[len(words)-1], (*kong.Flag)(nil)
+	positional := 0
+	for _, word := range words[:len(words)-1] {
+		switch {
+		case value != nil: // the word before was a flag without =, so this is its value
+			value = nil
+		case strings.HasPrefix(word, "-"):
+			if flag := findFlag(node, word); flag != nil && !flag.IsBool() && !strings.Contains(word, "=") {
+				value = flag
+			}
+		case child(node, word) != nil:
+			node = child(node, word)
+		default:
+			positional++
+		}
+	}
+	name, _, equals := strings.Cut(last, "=")
+	var found []string
+	switch {
+	case value != nil:
+		found = values(value.Value, "")
+	case equals && strings.HasPrefix(last, "--"):
+		if flag := findFlag(node, name); flag != nil {
+			found = values(flag.Value, name+"=")
+		}
+	case strings.HasPrefix(last, "-"):
+		found = flagNames(node)
+	default:
+		found = commandNames(node)
+		if positional < len(node.Positional) {
+			found = append(found, values(node.Positional[positional], "")...)
+		}
+	}
+	if slices.Contains(found, completeFile) {
+		return []string{completeFile}
+	}
+	found = slices.DeleteFunc(found, func(s string) bool { return !strings.HasPrefix(s, last) })
+	slices.Sort(found)
+	return found
+}
+
+// child is the command of that name.
+func child(node *kong.Node, name string) *kong.Node {
+	for _, c := range node.Children {
+		if c.Name == name && !c.Hidden {
+			return c
+		}
+	}
+	return nil
+}
+
+func commandNames(node *kong.Node) []string {
+	var names []string
+	for _, c := range node.Children {
+		if !c.Hidden {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// flagsAt are the flags that can be given after the words so far, those of the default command too.
+func flagsAt(node *kong.Node) []*kong.Flag {
+	var flags []*kong.Flag
+	if node.DefaultCmd != nil {
+		flags = append(flags, node.DefaultCmd.Flags...)
+	}
+	for n := node; n != nil; n = n.Parent {
+		flags = append(flags, n.Flags...)
+	}
+	return flags
+}
+
+// findFlag finds the flag of a word such as --name, --no-name, --name=value or -n.
+func findFlag(node *kong.Node, word string) *kong.Flag {
+	name, _, _ := strings.Cut(word, "=")
+	for _, flag := range flagsAt(node) {
+		if name == "--"+flag.Name || name == "--no-"+flag.Name || flag.Short != 0 && name == "-"+string(flag.Short) {
+			return flag
+		}
+	}
+	return nil
+}
+
+// flagNames ends those with = that need a value.
+func flagNames(node *kong.Node) []string {
+	var names []string
+	for _, flag := range flagsAt(node) {
+		switch {
+		case flag.Hidden:
+		case !flag.IsBool():
+			names = append(names, "--"+flag.Name+"=")
+		case flag.Tag.Negatable != "" && flag.Default == "true":
+			names = append(names, "--no-"+flag.Name)
+		default:
+			names = append(names, "--"+flag.Name)
+		}
+	}
+	return names
+}
+
+// values are the values that a flag or an argument can have, as far as they are known.
+func values(v *kong.Value, prefix string) []string {
+	var all []string
+	switch {
+	case v.Enum != "":
+		for _, value := range strings.Split(v.Enum, ",") {
+			all = append(all, prefix+value)
+		}
+	case v.IsBool():
+		all = []string{prefix + "true", prefix + "false"}
+	case v.Tag.PlaceHolder == "FILE" || v.Tag.PlaceHolder == "DIR" || v.Name == "file":
+		all = []string{completeFile}
+	}
+	return all
+}

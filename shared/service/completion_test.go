@@ -1,0 +1,69 @@
+package service_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"tidings.example/shared/service"
+)
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	type leaf struct {
+		Output  string `short:"o" default:"table" enum:"table,json,ndjson" help:"x"`
+		File    string `short:"f" placeholder:"FILE" help:"x"`
+		Name    string `env:"-" help:"x"`
+		Quiet   bool   `help:"x"`
+		Follow  bool   `default:"true" negatable:"" help:"x"`
+		Secret  string `hidden:"" help:"x"`
+		Timeout int    `help:"x"`
+	}
+	type cli struct {
+		Serve struct {
+			Listen string `help:"x"`
+		} `cmd:"" default:"withargs" help:"x"`
+		Get  leaf `cmd:"" help:"x"`
+		Keys struct {
+			Rotate struct {
+				File string `arg:"" help:"x"`
+			} `cmd:"" help:"x"`
+			Inspect struct{} `cmd:"" help:"x"`
+		} `cmd:"" help:"x"`
+		Hidden     struct{}           `cmd:"" hidden:"" help:"x"`
+		Completion service.Completion `cmd:"" help:"x"`
+	}
+	for line, want := range map[string]string{
+		"":                      "completion get keys serve",
+		"g":                     "get",
+		"x":                     "",
+		"--l":                   "--listen=",
+		"keys ":                 "inspect rotate",
+		"keys rotate ":          ":file",
+		"keys inspect x":        "",
+		"get --":                "--config-file= --file= --help --name= --no-follow --output= --quiet --timeout=",
+		"get --output=":         "--output=json --output=ndjson --output=table",
+		"get --output=n":        "--output=ndjson",
+		"get --output ":         "json ndjson table",
+		"get --output=json --q": "--quiet",
+		"get -o ":               "json ndjson table",
+		"get -o j":              "json",
+		"get -o json -":         "--config-file= --file= --help --name= --no-follow --output= --quiet --timeout=",
+		"get --file=/e":         ":file",
+		"get -f ":               ":file",
+		"get --name keys --ti":  "--timeout=",
+		"get --quiet=":          "--quiet=false --quiet=true",
+		"get --nothing=":        "",
+		"completion ":           "bash fish zsh",
+		"completion bash ":      "",
+	} {
+		var out bytes.Buffer
+		var c cli
+		_, err := service.Parse("x", "COMPLETION", "", &c, append([]string{"__complete"}, strings.Split(line, " ")...), &out, io.Discard)
+		if got := strings.Join(strings.Fields(out.String()), " "); got != want || !errors.Is(err, service.ErrHelp) {
+			t.Errorf("%q: %q, want %q (%v)", line, got, want, err)
+		}
+	}
+}
