@@ -91,6 +91,7 @@ type process struct {
 	addrs map[string]string
 	stop  func() error
 	token string
+	log   string // the file
 }
 
 // start runs the program on free ports until stop or the end of the test, and
@@ -104,6 +105,7 @@ func start(t *testing.T, dir string, i *issuer, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.log = log.Name()
 	args = append([]string{
 		"--listen-http=127.0.0.1:0", "--listen-admin=127.0.0.1:0", "--data-dir=" + dir, "--issuer=" + i.URL,
 	}, args...)

@@ -211,6 +211,7 @@ func (s *Server) prepare(next echo.HandlerFunc) echo.HandlerFunc {
 		h := c.Response().Header()
 		h["Cache-Control"] = noCache
 		h["X-Content-Type-Options"] = noSniff
+		h["Content-Security-Policy"] = noPage
 		switch id := c.Request().Header.Get("Audit-Id"); {
 		case id != "" && len(id) <= 64:
 			h["Audit-Id"] = []string{id}
@@ -242,6 +243,7 @@ func (s *Server) strict(next echo.HandlerFunc) echo.HandlerFunc {
 var (
 	noCache = []string{"no-cache, private"}
 	noSniff = []string{"nosniff"}
+	noPage  = []string{"default-src 'none'; frame-ancestors 'none'"} // nothing here is a page
 )
 
 // public tells which requests need no token: the bare probes, and the version,
