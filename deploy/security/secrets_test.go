@@ -25,6 +25,7 @@ var secrets = map[string]*regexp.Regexp{
 var public = map[string]map[string]string{
 	"deploy/compose/postgres/10-clients.sql":        {"bcrypt hash": "demonstration clients, said to be public in docker-compose.yml"},
 	"deploy/compose/secrets/tokensvc-dsn":           {"password in a URL": "the demonstration's database, on its own network"},
+	"deploy/docs/rotate.md":                         {"password in a URL": "an example, of the demonstration's database"},
 	"deploy/local/clients.yaml":                     {"bcrypt hash": "demonstration clients of make run"},
 	"tokensvc/internal/client/postgres/postgres.go": {"password in a URL": "an example in an error message"},
 }
