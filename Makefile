@@ -6,6 +6,7 @@ SERVICES := $(patsubst %/go.mod,%,$(wildcard tokensvc/go.mod eventsvc/go.mod))
 MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod eventsvc/go.mod eventsvc/conformance/go.mod deploy/*/go.mod))
 CODE     := $(filter-out deploy/tools,$(MODULES))
 UNIT     := $(filter-out deploy/e2e deploy/observability deploy/security eventsvc/conformance,$(CODE))
+ARCHS    ?= amd64 arm64
 LINTER   := bin/golangci-lint
 BUILD    := $(GO) build -trimpath -ldflags "-s -w"
 
@@ -78,8 +79,8 @@ install: build ## binaries and systemd units, below DESTDIR
 	install -m 0644 $(SERVICES:%=deploy/systemd/%.service) $(DESTDIR)/etc/systemd/system
 
 release: ## static binaries for linux/amd64 and arm64 with checksums, in bin/release
-	@set -e; mkdir -p bin/release; for a in amd64 arm64; do for s in $(SERVICES); do (cd $$s && CGO_ENABLED=0 GOOS=linux GOARCH=$$a $(BUILD) -o ../bin/release/$$s-linux-$$a .); done; done
-	@cd bin/release && sha256sum $(foreach a,amd64 arm64,$(SERVICES:%=%-linux-$a)) | tee SHA256SUMS
+	@set -e; mkdir -p bin/release; for a in $(ARCHS); do for s in $(SERVICES); do (cd $$s && CGO_ENABLED=0 GOOS=linux GOARCH=$$a $(BUILD) -buildvcs=true -o ../bin/release/$$s-linux-$$a .); done; done
+	@cd bin/release && sha256sum $(foreach a,$(ARCHS),$(SERVICES:%=%-linux-$a)) | tee SHA256SUMS
 
 tidy: ## go mod tidy in every module
 	$(call each,$(MODULES),$(GO) mod tidy)

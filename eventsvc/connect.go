@@ -172,7 +172,7 @@ func tokenHTTP(trust *tls.Config) *http.Client {
 }
 
 func dial(config client.Config) (*client.Client, error) {
-	config.UserAgent = "eventsvc/" + buildVersion()
+	config.UserAgent = "eventsvc/" + strings.Fields(service.Version())[0]
 	c, err := client.New(config)
 	if err != nil {
 		return nil, &service.UsageError{Err: err}

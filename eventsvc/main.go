@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,7 +59,7 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, 
 	case "completion <shell>":
 		err = s.Completion.Print(stdout, "eventsvc")
 	case "version":
-		_, err = fmt.Fprintln(stdout, "eventsvc", buildVersion())
+		_, err = fmt.Fprintln(stdout, "eventsvc", service.Version())
 	default:
 		var found bool
 		if found, err = s.storeCommands.run(ctx, parsed.Command(), stdout, stderr); found {
@@ -223,12 +222,4 @@ func (h *healthcheck) run(ctx context.Context) error {
 		host = "127.0.0.1" // all addresses are listened on, so this one too
 	}
 	return service.Healthcheck(ctx, "http://"+net.JoinHostPort(host, port)+"/readyz", h.Wait)
-}
-
-// buildVersion is the version that the Go tool put into the binary.
-func buildVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(unknown)"
 }

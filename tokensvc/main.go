@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -255,10 +254,6 @@ type version struct{}
 
 // Run prints the version that the build was stamped with.
 func (version) Run(std stdio) error {
-	text := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		text = info.Main.Version + " " + info.GoVersion
-	}
-	_, err := fmt.Fprintln(std.out, "tokensvc", text)
+	_, err := fmt.Fprintln(std.out, "tokensvc", service.Version())
 	return err
 }
