@@ -65,7 +65,8 @@ func ParseSecret(stored string) (Secret, error) {
 	return Secret{encoded: hash, cost: cost}, nil
 }
 
-const bcryptAlphabet = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+// bcryptAlphabet is that of BCrypt's base64, in its order.
+const bcryptAlphabet = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
@@ -102,7 +103,7 @@ func (s Secret) matchesPlain(secret string) bool {
 	return s.Plain() && subtle.ConstantTimeCompare([]byte(s.encoded), []byte(secret)) == 1
 }
 
-// matchesHash compares with a stored BCrypt hash and takes the hash's time whatever the secret is. Go's bcrypt
+// matchesHash compares with a stored BCrypt hash and takes the hash's time whatever the secret is. BCrypt
 // repeats its key with a NUL in between and ignores all after 72 bytes, so that "s\0s" and long tails would pass: such
 // secrets, and the empty one, are compared for the time and then refused.
 func (s Secret) matchesHash(secret string) bool {
@@ -110,8 +111,7 @@ func (s Secret) matchesHash(secret string) bool {
 	if !usable {
 		secret = "-"
 	}
-	match := bcrypt.CompareHashAndPassword([]byte(s.encoded), []byte(secret)) == nil
-	return match && usable
+	return bcryptMatches(s.encoded, secret) && usable
 }
 
 // work is the cost of comparing, in units of one compare of MinCost.

@@ -91,3 +91,30 @@ func FuzzParseSecret(f *testing.F) {
 		}
 	})
 }
+
+// FuzzBcryptMatches: hashes that another implementation makes match exactly the secrets that it says they match.
+func FuzzBcryptMatches(f *testing.F) {
+	long := strings.Repeat("0123456789", 8)
+	for _, s := range []struct{ stored, given string }{
+		{"s3cret", "s3cret"}, {"s3cret", "S3cret"}, {"s3cret", "s3cret\x00s3cret"}, {"\x00", "\x00\x00"}, {"", ""}, {"é\xff", "é\xff"},
+		{long[:71], long[:72]}, {long[:72], long}, {long[:72], long[:71]},
+	} {
+		f.Add(s.stored, s.given, byte('b'))
+	}
+	f.Fuzz(func(t *testing.T, stored, given string, minor byte) {
+		made, err := bcrypt.GenerateFromPassword([]byte(stored[:min(len(stored), 72)]), bcrypt.MinCost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[2] = minor
+		for _, secret := range []string{stored, given} {
+			want := bcrypt.CompareHashAndPassword(made, []byte(secret)) == nil
+			if minor == '$' {
+				continue // not the length of our hashes
+			}
+			if got := client.BcryptMatches(string(made), secret); got != want {
+				t.Errorf("%q with the hash of %q: %v, want %v", secret, stored, got, want)
+			}
+		}
+	})
+}
