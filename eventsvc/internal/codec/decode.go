@@ -29,6 +29,16 @@ func (c *Codec) DecodeEvent(v event.View, contentType string, body []byte, valid
 	if err != nil {
 		return nil, nil, err
 	}
+	if media == JSON {
+		if ev, ok := c.decodePlain(v, body); ok && checkTimes(ev) == nil {
+			return ev, nil, nil
+		}
+	}
+	return c.decodeFully(v, media, body, validation)
+}
+
+// decodeFully is DecodeEvent for everything that is not plain.
+func (c *Codec) decodeFully(v event.View, media Media, body []byte, validation string) (*eventsv1.Event, []string, error) {
 	obj := newViewEvent(v)
 	kind, problems, err := c.decodeBody(media, body, obj, validation != metav1.FieldValidationIgnore)
 	if err := c.checkKind(v, kind, err, body); err != nil {
@@ -66,7 +76,7 @@ func checkTimes(ev *eventsv1.Event) error {
 
 // bodyMedia is the wire format of a request body. No Content-Type means JSON.
 func bodyMedia(contentType string) (Media, error) {
-	if contentType == "" {
+	if contentType == "" || contentType == mediaTypes[JSON] {
 		return JSON, nil
 	}
 	if name, _, err := mime.ParseMediaType(contentType); err == nil {

@@ -3,6 +3,8 @@ package codec_test
 import (
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -284,6 +286,63 @@ func decodeOrStatus(t *testing.T, c *codec.Codec, v event.View, ev *eventsv1.Eve
 	}
 }
 
+// plainEqualsLibrary decodes a body both ways and tells whether it was plain.
+func plainEqualsLibrary(t *testing.T, c *codec.Codec, v event.View, body []byte) bool {
+	t.Helper()
+	plain, ok := codec.DecodePlain(c, v, body)
+	if !ok {
+		return false
+	}
+	full, warnings, err := codec.DecodeFully(c, v, codec.JSON, body, "Strict")
+	if err != nil && strings.Contains(err.Error(), "a time has the year") {
+		return false // DecodeEvent refuses it
+	}
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("taken for plain, but %v, %q: %s", err, warnings, body)
+	}
+	if diff := cmp.Diff(full, plain); diff != "" {
+		t.Fatalf("%s (-library +plain):\n%s", body, diff)
+	}
+	return true
+}
+
+// TestDecodePlain: what is decoded quickly is what the library makes of it, for
+// bodies in which anything may have changed.
+func TestDecodePlain(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	pieces := []string{
+		`"a":"b"`, `{}`, `null`, ` `, `\u0041`, `"kind":"Event",`, `"note":"x",`, `"count":1,`, `-`, `0`, `1.5`, `"`, `,`, `}`, `ä`,
+		`"metadata":{"labels":{"a":"b","a":"c"}},`, `"Reason":"x",`, `"series":{"count":2147483648},`, `"eventTime":"2026-01-02T03:04:05Z",`,
+	}
+	plain, total := 0, 0
+	for seed := range uint64(400) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		ev := typical()
+		ev.ManagedFields, ev.ResourceVersion = nil, ""
+		if seed%2 == 0 {
+			ev = inSeries()
+			ev.Related, ev.DeprecatedCount = &ev.Regarding, int32(seed)
+			ev.ManagedFields, ev.OwnerReferences, ev.Finalizers = nil, nil, nil
+		}
+		for _, v := range allViews {
+			body := []byte(library(t, codec.Format{Pretty: seed%3 == 0}, asView(c, v, ev, 0)))
+			for range random.IntN(3) {
+				at := random.IntN(len(body))
+				piece := pieces[random.IntN(len(pieces))]
+				body = slices.Concat(body[:at], []byte(piece), body[min(len(body), at+random.IntN(3)):])
+			}
+			total++
+			if plainEqualsLibrary(t, c, v, body) {
+				plain++
+			}
+		}
+	}
+	if plain < total/4 || plain == total {
+		t.Errorf("%d of %d bodies were plain", plain, total)
+	}
+}
+
 func FuzzDecodeEvent(f *testing.F) {
 	c := newCodec(f, "k8s.io")
 	r := newRandom(1)
@@ -302,6 +361,7 @@ func FuzzDecodeEvent(f *testing.F) {
 			ev, _, err := c.DecodeEvent(v, contentType, body, validation)
 			decodeOrStatus(t, c, v, ev, err)
 		}
+		plainEqualsLibrary(t, c, v, body)
 	})
 }
 

@@ -91,6 +91,9 @@ func (c *Codec) patchPlain(v event.View, patchType types.PatchType, patch []byte
 	if !isMerge || bytes.ContainsAny(patch, "[$") || bytes.Contains(patch, []byte(`\u0024`)) || bytes.Contains(patch, []byte("null")) {
 		return nil, false
 	}
+	if next := copyPlain(live); c.setPlain(v, patch, next) {
+		return next, true
+	}
 	obj := c.show(v, copyPlain(live))
 	kind := kindOf(obj)
 	problems, err := kjson.UnmarshalStrict(patch, obj)
