@@ -49,6 +49,7 @@ type serve struct {
 	History        time.Duration   `default:"0s" help:"How long superseded versions and deletions can be read and watched from; 0: as long as the retention."`
 	MaxBytes       size            `placeholder:"SIZE" help:"The oldest events go when the files take more, such as 8GiB; 0: 8GiB, or 80% of what is free if that is less."`
 	MaxEvents      int64           `default:"0" help:"The oldest events go when there are more; 0: no limit."`
+	MaxClockStep   time.Duration   `default:"6h" help:"When the system clock is found at start to be further ahead of the last write than this, nothing expires for as long, in case it is wrong."`
 
 	GroupDomain       string   `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	CoreAPI           bool     `name:"core-api" default:"true" negatable:"" help:"Serve the same events as core /api/v1 too."`
@@ -148,6 +149,8 @@ func (s *serve) check() error {
 		return service.Usagef("--retention %s is negative: set a duration such as 168h, or 0 to keep events for ever", s.Retention)
 	case s.History < 0:
 		return service.Usagef("--history %s is negative: set a duration such as 24h, or 0 for as long as --retention", s.History)
+	case s.MaxClockStep <= 0:
+		return service.Usagef("--max-clock-step %s is not positive: set a duration such as 6h", s.MaxClockStep)
 	case s.MaxEvents < 0:
 		return service.Usagef("--max-events %d is negative: set a number, or 0 for no limit", s.MaxEvents)
 	case len(s.Namespaces) > 0 && !s.RequireNamespaces:

@@ -111,7 +111,7 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	}
 	db, err := bolt.Open(bolt.Options{
 		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: s.rules(), History: s.History,
-		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, Log: log, Registry: registry,
+		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, MaxClockStep: s.MaxClockStep, Log: log, Registry: registry,
 	})
 	if err != nil {
 		return fmt.Errorf("--data-dir %s: %w", s.DataDir, err)

@@ -3,6 +3,7 @@ package bolt_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -178,4 +179,48 @@ func BenchmarkFanOut(b *testing.B) {
 			b.ReportMetric(float64(b.N*watchers)/b.Elapsed().Seconds(), "deliveries/s")
 		})
 	}
+}
+
+// BenchmarkCounts reads the counts of a million events for a histogram and its
+// facets: a week, of ten namespaces with five reasons each. What is read is an
+// entry a minute and kind of event, however many events that were.
+func BenchmarkCounts(b *testing.B) {
+	const events, minutes, kinds = 1_000_000, 7 * 24 * 60, 50
+	clock := newFakeClock()
+	start := clock.now()
+	db, err := bolt.Open(bolt.Options{Dir: b.TempDir(), Now: clock.now, MaxBytes: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer closeDB(b, db)
+	var drafts [kinds]store.Draft
+	for i := range drafts {
+		drafts[i].Attributes = store.NewAttributes([store.NumFields]string{
+			store.Type: "Normal", store.Reason: fmt.Sprintf("Reason%d", i%5), store.RegardingKind: "Pod",
+		}, nil)
+	}
+	const each = events / minutes
+	for minute := range minutes {
+		parallel(each, func(i int) {
+			n := minute*each + i
+			k := store.Key{Namespace: fmt.Sprintf("ns%d", n%10), Name: strconv.Itoa(n)}
+			if _, err := db.Create(b.Context(), k, drafts[n%kinds]); err != nil {
+				b.Error(err)
+			}
+		})
+		clock.add(time.Minute)
+	}
+	b.ResetTimer()
+	entries, total := 0, int64(0)
+	for range b.N {
+		entries, total = 0, 0
+		if err := db.Counts(b.Context(), start, clock.now(), "", func(c bolt.MinuteCount) { entries++; total += c.Created }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if total != each*minutes {
+		b.Errorf("%d events counted of %d", total, each*minutes)
+	}
+	b.ReportMetric(float64(entries), "entries")
+	b.ReportMetric(float64(total), "events")
 }
