@@ -24,3 +24,20 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 	})
 	return errors.Join(failed, err)
 }
+
+// CountIn counts records as if they were created by commits, and saves the
+// counts of all that were counted so far.
+func (db *DB) CountIn(records []store.Record, save bool) error {
+	return db.control(context.Background(), func() error {
+		t := db.committer.tally
+		for i := range records {
+			t.add(&change{kind: created, key: records[i].Key, current: &store.Version{Record: records[i]}})
+		}
+		if !save {
+			return nil
+		}
+		return db.segments.Load().head().db.Update(func(tx *bbolt.Tx) error {
+			return t.save(tx.Bucket([]byte(bucketMinutes)))
+		})
+	})
+}

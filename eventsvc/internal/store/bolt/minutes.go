@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"hash/crc32"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -57,7 +59,7 @@ func (t tally) save(b *bbolt.Bucket) error {
 		// A damaged count begins anew: it must not keep events from being stored.
 		was, _ := parseMinute(key, b.Get(key))
 		v := be.AppendUint64(be.AppendUint64(nil, was[0]+n[0]), was[1]+n[1])
-		if err := b.Put(key, be.AppendUint32(v, castagnoli(0, append(key[:len(key):len(key)], v...)))); err != nil {
+		if err := b.Put(key, be.AppendUint32(v, minuteSum(key, v))); err != nil {
 			return err
 		}
 	}
@@ -65,11 +67,18 @@ func (t tally) save(b *bbolt.Bucket) error {
 	return nil
 }
 
+// minuteSum is the checksum of a key and its counts: that of a record of
+// revision 0 which is both.
+func minuteSum(key, counts []byte) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	return crc32.Update(crc32.Update(crc32.Update(0, table, zeros[:8]), table, key), table, counts)
+}
+
 func parseMinute(key, v []byte) (n [2]uint64, err error) {
 	if v == nil {
 		return n, nil
 	}
-	if len(v) != minuteValue || be.Uint32(v[16:]) != castagnoli(0, append(key[:len(key):len(key)], v[:16]...)) {
+	if len(v) != minuteValue || be.Uint32(v[16:]) != minuteSum(key, v[:16]) {
 		return n, fmt.Errorf("count of a minute: %w", errDamaged)
 	}
 	return [2]uint64{be.Uint64(v), be.Uint64(v[8:])}, nil
@@ -80,51 +89,92 @@ func parseMinute(key, v []byte) (n [2]uint64, err error) {
 // begun comes in two parts. Counts are kept as long as the log file that they
 // are in; what expires or is deleted stays counted.
 func (db *DB) Counts(ctx context.Context, from, to time.Time, namespace string, visit func(MinuteCount)) error {
-	var counts []MinuteCount
-	err := db.readLog(func(r *logReader) error {
-		counts = counts[:0]
-		for i := range r.segments {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if _, err := r.cursor(i); err != nil {
-				return err
-			}
-			if err := appendMinutes(r.txs[i].Bucket([]byte(bucketMinutes)), from, to, namespace, &counts); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return db.readError(err)
+	c := minuteReader{
+		first: be.AppendUint64(nil, uint64(from.Unix()/60)), end: uint64(to.Add(time.Minute-1).Unix() / 60),
+		namespace: namespace, kinds: map[string]MinuteCount{},
 	}
-	for i := range counts {
-		visit(counts[i])
+	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := db.readLog(func(r *logReader) (err error) {
+			more, err = c.read(r)
+			return err
+		})
+		if err != nil {
+			return db.readError(err)
+		}
+		for i := range c.part {
+			visit(c.part[i])
+		}
 	}
 	return nil
 }
 
-func appendMinutes(b *bbolt.Bucket, from, to time.Time, namespace string, counts *[]MinuteCount) error {
-	c := b.Cursor()
-	end := uint64(to.Add(time.Minute-1).Unix() / 60)
-	for k, v := c.Seek(be.AppendUint64(nil, uint64(from.Unix()/60))); len(k) > 8 && be.Uint64(k) < end; k, v = c.Next() {
-		text := bytes.Split(k[8:], []byte{0})
+// minuteChunk is how many counts are read in one go.
+const minuteChunk = 8192
+
+// A minuteReader reads counts part by part.
+type minuteReader struct {
+	first     []byte
+	end       uint64
+	namespace string
+
+	base  uint64                 // of the segment that it is in
+	next  []byte                 // the key there to go on with; nil: the first
+	kinds map[string]MinuteCount // what stands behind the minute, of which there is not much that is different
+	part  []MinuteCount
+}
+
+// read reads the next part, and reports whether there is more. A segment that
+// is gone meanwhile is passed over.
+func (m *minuteReader) read(r *logReader) (more bool, err error) {
+	m.part = m.part[:0]
+	base, next := m.base, m.next // kept if this is tried again
+	for i, s := range r.segments {
+		if s.base < base {
+			continue
+		}
+		if _, err := r.cursor(i); err != nil {
+			return false, err
+		}
+		from := m.first
+		if s.base == base && next != nil {
+			from = next
+		}
+		c := r.txs[i].Bucket([]byte(bucketMinutes)).Cursor()
+		for k, v := c.Seek(from); len(k) > 8 && be.Uint64(k) < m.end; k, v = c.Next() {
+			if len(m.part) == minuteChunk {
+				m.base, m.next = s.base, bytes.Clone(k)
+				return true, nil
+			}
+			if err := m.add(k, v); err != nil {
+				return false, err
+			}
+		}
+	}
+	return false, nil
+}
+
+func (m *minuteReader) add(k, v []byte) error {
+	count, ok := m.kinds[string(k[8:])]
+	if !ok {
+		text := strings.Split(string(k[8:]), "\x00")
 		if len(text) != 4 {
 			return fmt.Errorf("count of a minute: %w", errDamaged)
 		}
-		if namespace != "" && namespace != string(text[0]) {
-			continue
-		}
-		n, err := parseMinute(k, v)
-		if err != nil {
-			return err
-		}
-		*counts = append(*counts, MinuteCount{
-			Minute:    time.Unix(int64(be.Uint64(k))*60, 0),
-			Namespace: string(text[0]), Type: string(text[1]), Reason: string(text[2]), RegardingKind: string(text[3]),
-			Created: int64(n[0]), Modified: int64(n[1]),
-		})
+		count = MinuteCount{Namespace: text[0], Type: text[1], Reason: text[2], RegardingKind: text[3]}
+		m.kinds[string(k[8:])] = count
 	}
+	if m.namespace != "" && m.namespace != count.Namespace {
+		return nil
+	}
+	n, err := parseMinute(k, v)
+	if err != nil {
+		return err
+	}
+	count.Minute = time.Unix(int64(be.Uint64(k))*60, 0)
+	count.Created, count.Modified = int64(n[0]), int64(n[1])
+	m.part = append(m.part, count)
 	return nil
 }
