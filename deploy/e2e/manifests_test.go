@@ -4,11 +4,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -58,6 +60,44 @@ func TestManifests(t *testing.T) {
 			}
 			expect(t, render(t, overlay), "kind: PodMonitor", "port: admin", "kubernetes.io/metadata.name: monitoring")
 		})
+	}
+}
+
+// TestMirrorManifests: the mirror's pod is as hardened as the others but for the service account that it needs, and that
+// may read events and nothing else. Its environment is read by the program itself.
+func TestMirrorManifests(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]int{}
+	for _, document := range strings.Split(render(t, filepath.Join(root, "deploy/kubernetes/mirror")), "\n---\n") {
+		for _, fault := range conforms(t, document) {
+			t.Error(fault)
+		}
+		object := strict(t, document)
+		kinds[object.GetObjectKind().GroupVersionKind().Kind]++
+		switch object := object.(type) {
+		case *appsv1.Deployment:
+			pod := object.Spec.Template.Spec
+			if pod.ServiceAccountName != "eventsvc-mirror" || pod.AutomountServiceAccountToken == nil || !*pod.AutomountServiceAccountToken {
+				t.Errorf("service account %q, mounted %v", pod.ServiceAccountName, pod.AutomountServiceAccountToken)
+			}
+			pod.AutomountServiceAccountToken = new(bool)
+			hardened(t, pod)
+			cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "eventsvc"), pod.Containers[0].Args...)
+			for _, variable := range pod.Containers[0].Env {
+				cmd.Env = append(cmd.Env, variable.Name+"="+variable.Value)
+			}
+			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "this is no pod of a cluster") {
+				t.Errorf("the settings are not taken: %v %s", err, out)
+			}
+		case *rbacv1.ClusterRole:
+			want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"get", "list", "watch"}}}
+			if !reflect.DeepEqual(object.Rules, want) {
+				t.Errorf("rules %v", object.Rules)
+			}
+		}
+	}
+	if len(kinds) != 4 {
+		t.Errorf("objects %v", kinds)
 	}
 }
 

@@ -38,6 +38,9 @@ func newCheckout(t *testing.T) *checkout {
 		c.env = append(c.env, l.setting+"="+addr)
 		pairs = append(pairs, l.usual, addr)
 	}
+	for _, further := range []string{"127.0.0.1:8082", "127.0.0.1:8090", "127.0.0.1:8091"} { // of what the pages start themselves
+		pairs = append(pairs, further, freeAddr(t))
+	}
 	c.moved = strings.NewReplacer(pairs...)
 	return c
 }
@@ -72,7 +75,12 @@ func (c *checkout) shell(t *testing.T, script string) string {
 	tool(t, "curl")
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", c.moved.Replace(script))
 	cmd.Dir = c.dir
-	cmd.Env = append(append(os.Environ(), c.env...), "CGO_ENABLED=0", // the build cache of this test's own builds
+	for _, setting := range c.env {
+		if strings.Contains(setting, "_LISTEN_ADMIN=") { // whom to ask; the others are about whom to be
+			cmd.Env = append(cmd.Env, setting)
+		}
+	}
+	cmd.Env = append(append(os.Environ(), cmd.Env...), "CGO_ENABLED=0", // the build cache of this test's own builds
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECACHEDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -188,6 +196,7 @@ func TestDocumentation(t *testing.T) {
 		"docs/commandline.md": {"default/nightly.", "BackupFailed   job/nightly", "shop/web-3.", "deployment/web-3", `"attempt":"2"`},
 		"docs/connect.md":     {"Normal Started backup of orders started", "recorded nightly-"},
 		"docs/kubectl.md":     {"hello-", "labeled", "deleted"},
+		"docs/mirror.md":      {"NodeNotReady", "node/node-1", "up to resourceVersion", `eventsvc_mirror_lists_total{namespace="*",reason="first"} 1`},
 		"docs/operate.md":     {"[+]store ok", "A service would accept it."},
 		"docs/rotate.md":      {"UPDATE clients", "signing", "a new authority"},
 		"docs/space.md":       {"retention: 72h0m0s", "# file", "store_retention_lag_seconds", "ok"},
