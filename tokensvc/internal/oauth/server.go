@@ -104,6 +104,7 @@ func harden(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set(echo.HeaderXContentTypeOptions, "nosniff")
+		h.Set(echo.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'") // nothing here is a page
 		h.Set(echo.HeaderCacheControl, "no-store")
 		if c.Request().URL.Path == pathToken {
 			h.Set("Pragma", "no-cache") // RFC 6749 section 5.1
