@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 )
@@ -20,13 +21,14 @@ import (
 // compose is the project of docker-compose.yml under a name and on ports of its own.
 type compose struct {
 	project string
+	dir     string // of docker-compose.yml
 	env     []string
 }
 
 func (c *compose) run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("docker", append([]string{"compose", "--project-name", c.project, "--progress", "quiet"}, args...)...)
-	cmd.Dir, cmd.Env = root, append(os.Environ(), c.env...)
+	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), c.env...)
 	var stderr output
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -41,6 +43,9 @@ func TestCompose(t *testing.T) {
 	t.Parallel()
 	c, w := startCompose(t)
 	t.Run("Hardened", c.hardened)
+	t.Run("Images", testImages)
+	t.Run("DockerRun", testDockerRun)
+	t.Run("FirstRun", func(t *testing.T) { testFirstRun(t, c.project+"-first") })
 	runScenarios(t, w)
 	t.Run("Roles", func(t *testing.T) { testRoles(t, w) })
 	t.Run("DemoProfile", func(t *testing.T) {
@@ -82,20 +87,61 @@ func testRoles(t *testing.T, w *world) {
 	}
 }
 
+// testFirstRun is a clean clone on a machine that has the images: what it takes until an event is stored, and then the
+// commands of the documentation that are for containers.
+func testFirstRun(t *testing.T, project string) {
+	begin := time.Now()
+	c := &compose{project: project, dir: clone(t), env: freePorts(t)}
+	t.Cleanup(func() { c.run(t, "down", "--volumes") })
+	c.run(t, "up", "--wait", "--wait-timeout=600")
+	healthy := time.Since(begin)
+	value := func(i int) string { _, port, _ := strings.Cut(c.env[i], "="); return "http://localhost:" + port }
+	w := &world{tokens: value(0), events: value(1)}
+	var created eventsv1.Event
+	code, err := call(t.Context(), http.DefaultClient, request{"POST", eventsIn(w.events, "default"), w.token(t), "application/json", encode(newEvent("first", "Stored"))}, &created)
+	if err != nil || code != http.StatusCreated {
+		t.Fatalf("create: %d %v", code, err)
+	}
+	t.Logf("from clone to healthy: %.1f s, to the first stored event: %.1f s", healthy.Seconds(), time.Since(begin).Seconds())
+
+	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/rotate.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(page), "```compose\n")
+	block, _, ok := strings.Cut(block, "```")
+	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", block)
+	cmd.Dir, cmd.Env = c.dir, append(append(os.Environ(), c.env...), "COMPOSE_PROJECT_NAME="+project)
+	if out, err := cmd.CombinedOutput(); err != nil || !ok {
+		t.Fatalf("rotate.md: %v\n%s\n%s", err, block, out)
+	}
+	w.token(t) // with the new password
+}
+
+// freePorts are the published ports.
+func freePorts(t *testing.T) []string {
+	t.Helper()
+	var env []string
+	for _, name := range []string{"TOKEN_PORT", "HTTP_PORT", "HTTPS_PORT"} {
+		_, port, _ := net.SplitHostPort(freeAddr(t))
+		env = append(env, name+"="+port)
+	}
+	return env
+}
+
 // startCompose builds and starts the containers, and leaves nothing behind.
 func startCompose(t *testing.T) (*compose, *world) {
 	t.Helper()
 	if os.Getenv("E2E_COMPOSE") != "1" {
 		t.Skip("set E2E_COMPOSE=1 to run against docker compose as well (make e2e does)")
 	}
-	port := func() string {
-		_, port, _ := net.SplitHostPort(freeAddr(t))
-		return port
-	}
-	token, plain, secure := port(), port(), port()
+	env := freePorts(t)
+	port := func(i int) string { _, port, _ := strings.Cut(env[i], "="); return port }
+	token, plain, secure := port(0), port(1), port(2)
 	c := &compose{
+		dir:     root,
 		project: cmp.Or(os.Getenv("E2E_PROJECT"), fmt.Sprintf("tidings-e2e-%d", os.Getpid())),
-		env:     []string{"TOKEN_PORT=" + token, "HTTP_PORT=" + plain, "HTTPS_PORT=" + secure},
+		env:     env,
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
