@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestKubectlGet is everything that reads.
+// TestKubectlGet is everything that reads, from what was written before a
+// restart.
 func TestKubectlGet(t *testing.T) {
 	t.Parallel()
 	overKubectls(t, func(t *testing.T, s *server, k *kubectl) {
@@ -13,6 +14,7 @@ func TestKubectlGet(t *testing.T) {
 			s.create(t, "team", name, `{"metadata":{"labels":{"app":"`+name+`"}},"note":"the note of `+name+`"}`)
 		}
 		s.create(t, "other", "f", `{"type":"Warning"}`)
+		s.restart(t)
 
 		t.Run("table", func(t *testing.T) {
 			out := k.want(t, args("get events"), "LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE", "pod/p1", "the note of a")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestKubectlWrite is everything that changes events.
+// TestKubectlWrite is everything that changes events, over restarts.
 func TestKubectlWrite(t *testing.T) {
 	t.Parallel()
 	overKubectls(t, func(t *testing.T, s *server, k *kubectl) {
@@ -33,6 +33,7 @@ func TestKubectlWrite(t *testing.T) {
 		t.Run("apply", func(t *testing.T) {
 			file := k.file(t, "a.json", manifest("a"))
 			k.want(t, args("apply -f", file), "event.events.k8s.io/a created")
+			s.restart(t)
 			k.want(t, args("apply -f", file), "event.events.k8s.io/a unchanged")
 			k.file(t, "a.json", manifest("a", `{"metadata":{"labels":{"x":"1"}}}`))
 			if out, _, code := k.try(t, args("diff -f", file)...); code != 1 || !strings.Contains(out, "+    x: \"1\"") {
@@ -49,6 +50,7 @@ func TestKubectlWrite(t *testing.T) {
 		t.Run("apply on the server", func(t *testing.T) {
 			file := k.file(t, "s.json", manifest("s", `{"metadata":{"labels":{"x":"1"}}}`))
 			k.want(t, args("apply --server-side -f", file), "event.events.k8s.io/s serverside-applied")
+			s.restart(t)
 			k.want(t, args("apply --server-side -f", file), "event.events.k8s.io/s serverside-applied")
 			next := k.file(t, "s1.json", manifest("s", `{"metadata":{"labels":{"x":"9"}}}`))
 			if out, _, code := k.try(t, args("diff --server-side -f", next)...); code != 1 || !strings.Contains(out, "+    x: \"9\"") {
@@ -66,6 +68,7 @@ func TestKubectlWrite(t *testing.T) {
 		})
 		t.Run("patch", func(t *testing.T) {
 			k.run(t, args("create -f", k.file(t, "p.json", manifest("p")))...)
+			s.restart(t)
 			for kind, patch := range map[string]string{
 				"merge": `{"metadata":{"labels":{"merge":"1"}}}`, "strategic": `{"metadata":{"labels":{"strategic":"1"}}}`, "json": `[{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]`,
 			} {
@@ -99,6 +102,7 @@ func TestKubectlWrite(t *testing.T) {
 			}
 		})
 		t.Run("delete", func(t *testing.T) {
+			s.restart(t)
 			k.want(t, args("delete "+group+" l"), `event.events.k8s.io "l" deleted`)
 			s.get(t, in(eventsV1, "team", "l")).expect(404)
 			k.want(t, args("delete -f", filepath.Join(k.home, "c.json")), "deleted")

@@ -11,7 +11,6 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const (
@@ -89,13 +88,10 @@ func TestNegotiation(t *testing.T) {
 	})
 	t.Run("errors in the client's format", func(t *testing.T) {
 		a := s.do(t, get(in(eventsV1, ns, "none"), typeProtobuf)).expect(http.StatusNotFound)
-		var unknown runtime.Unknown
 		var st metav1.Status
-		if err := unknown.Unmarshal(bytes.TrimPrefix(a.body, []byte("k8s\x00"))); err != nil {
-			t.Fatal(err)
-		}
-		if err := st.Unmarshal(unknown.Raw); err != nil || unknown.Kind != "Status" || unknown.APIVersion != "v1" || st.Reason != metav1.StatusReasonNotFound || st.Code != 404 {
-			t.Errorf("%v: %v %v", err, unknown.TypeMeta, st)
+		decodeProto(t, a.body, "v1", "Status", &st)
+		if st.Reason != metav1.StatusReasonNotFound || st.Code != 404 {
+			t.Errorf("got %v", st)
 		}
 		if a := s.do(t, get(in(eventsV1, ns, "none"), typeYAML)).expect(http.StatusNotFound); !strings.Contains(string(a.body), "reason: NotFound\n") {
 			t.Errorf("body %s", a.body)
@@ -139,15 +135,8 @@ func TestBodies(t *testing.T) {
 			EventTime:  metav1.NowMicro(), ReportingController: "e.x/c", ReportingInstance: "i", Action: "a", Reason: "r", Type: "Normal", Note: "n",
 		}
 		ev.Regarding.Namespace = ns
-		raw, err := ev.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		envelope, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "Event"}, Raw: raw}).Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := s.do(t, call{method: "POST", path: in(eventsV1, ns), contentType: typeProtobuf, accept: typeProtobuf, body: "k8s\x00" + string(envelope)}).expect(http.StatusCreated)
+		body := string(encodeProto(t, "events.k8s.io/v1", "Event", ev))
+		a := s.do(t, call{method: "POST", path: in(eventsV1, ns), contentType: typeProtobuf, accept: typeProtobuf, body: body}).expect(http.StatusCreated)
 		if got := unwrap(t, a.body); got.Labels["a"] != "b" || got.UID == "" || got.ResourceVersion == "" || !got.EventTime.Time.Equal(ev.EventTime.Truncate(1000)) {
 			t.Errorf("answer %v", got)
 		}

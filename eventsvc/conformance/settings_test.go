@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -34,6 +35,7 @@ func TestGroupDomain(t *testing.T) {
 			t.Errorf("%s: list %v", what, list)
 		}
 	}
+	t.Run("protobuf", func(t *testing.T) { protobufOf(t, s, in(here, ns), "events.example.com/v1") })
 	k := s.kubectl(t, must(run.kubectl()).or(t))
 	k.want(t, args("get events.events.example.com -n", ns, "-o", "name"), "event.events.example.com/a\n")
 	k.want(t, args("label events.events.example.com a x=y -n", ns), "labeled")
@@ -47,6 +49,37 @@ func TestGroupDomain(t *testing.T) {
 		t.Errorf("event %v", ev)
 	}
 	s.get(t, in(here, ns, "a")).expect(http.StatusNotFound)
+}
+
+// protobufOf writes, reads, watches and deletes in protobuf.
+func protobufOf(t *testing.T, s *server, path, apiVersion string) {
+	binary := func(method, path string, body []byte) *answer {
+		return s.do(t, call{method: method, path: path, accept: typeProtobuf, contentType: typeProtobuf, body: string(body)})
+	}
+	var list eventsv1.EventList
+	decodeProto(t, binary("GET", path, nil).expect(http.StatusOK).body, apiVersion, "EventList", &list)
+	ev := list.Items[0]
+	ev.ObjectMeta = metav1.ObjectMeta{Name: "binary"}
+	var made eventsv1.Event
+	decodeProto(t, binary("POST", path, encodeProto(t, apiVersion, "Event", &ev)).expect(http.StatusCreated).body, apiVersion, "Event", &made)
+	if made.Name != "binary" || made.Note != ev.Note || made.UID == "" {
+		t.Errorf("made %v", &made)
+	}
+	w := s.do(t, call{method: "GET", path: path + "?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dbinary", accept: typeProtobuf}).expect(http.StatusOK)
+	var frame metav1.WatchEvent
+	if err := frame.Unmarshal(w.body[4:]); err != nil {
+		t.Fatal(err)
+	}
+	var seen eventsv1.Event
+	decodeProto(t, frame.Object.Raw, apiVersion, "Event", &seen)
+	if seen.UID != made.UID {
+		t.Errorf("seen %v", &seen)
+	}
+	var st metav1.Status
+	decodeProto(t, binary("DELETE", path+"/binary", encodeProto(t, apiVersion, "DeleteOptions", &metav1.DeleteOptions{})).expect(http.StatusOK).body, "v1", "Status", &st)
+	if st.Status != metav1.StatusSuccess {
+		t.Errorf("status %v", st)
+	}
 }
 
 // TestWithoutCore serves the events group alone.
@@ -114,6 +147,12 @@ func TestNamespaces(t *testing.T) {
 	if a := s.do(t, call{method: "GET", path: path, accept: typeProtobuf}).expect(http.StatusOK); !strings.HasPrefix(string(a.body), "k8s\x00") {
 		t.Errorf("protobuf %q", a.body)
 	}
+	t.Run("names", func(t *testing.T) {
+		for name, code := range map[string]int{"1": 201, strings.Repeat("a", 63): 201, strings.Repeat("a", 64): 422, "a.b": 422, "A": 422, "-a": 422} {
+			s.post(t, in(eventsV1, name), newEvent(name, "a")).expect(code)
+			s.post(t, in(coreV1, name), oldEvent(name, "b")).expect(code)
+		}
+	})
 	checkRefusals(t, s, []refusal{
 		{name: "missing", call: call{method: "GET", path: path + "/nope"}, code: 404, reason: metav1.StatusReasonNotFound, message: `namespaces "nope" not found`},
 		{name: "create", call: call{method: "POST", path: path, body: `{"metadata":{"name":"x"}}`}, code: 405, reason: metav1.StatusReasonMethodNotAllowed},

@@ -57,22 +57,40 @@ func TestWatchProtobuf(t *testing.T) {
 // unwrap decodes an event from its protobuf envelope.
 func unwrap(t *testing.T, raw []byte) *eventsv1.Event {
 	t.Helper()
-	body, ok := strings.CutPrefix(string(raw), "k8s\x00")
-	if !ok {
-		t.Fatalf("no envelope: %q", raw)
-	}
+	var ev eventsv1.Event
+	decodeProto(t, raw, "events.k8s.io/v1", "Event", &ev)
+	return &ev
+}
+
+type protobufMessage interface {
+	Marshal() ([]byte, error)
+	Unmarshal([]byte) error
+}
+
+// encodeProto puts a message into the envelope that says what it is.
+func encodeProto(t *testing.T, apiVersion, kind string, m protobufMessage) []byte {
+	t.Helper()
+	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: must(m.Marshal()).or(t)}
+	return append([]byte("k8s\x00"), must(unknown.Marshal()).or(t)...)
+}
+
+// decodeProto takes a message out of its envelope.
+func decodeProto(t *testing.T, b []byte, apiVersion, kind string, into protobufMessage) {
+	t.Helper()
 	var unknown runtime.Unknown
+	body, ok := strings.CutPrefix(string(b), "k8s\x00")
+	if !ok {
+		t.Fatalf("no envelope: %q", b)
+	}
 	if err := unknown.Unmarshal([]byte(body)); err != nil {
 		t.Fatal(err)
 	}
-	if unknown.APIVersion != "events.k8s.io/v1" || unknown.Kind != "Event" {
-		t.Fatalf("envelope of %s %s", unknown.APIVersion, unknown.Kind)
+	if unknown.APIVersion != apiVersion || unknown.Kind != kind {
+		t.Fatalf("%s %s, want %s %s", unknown.APIVersion, unknown.Kind, apiVersion, kind)
 	}
-	var ev eventsv1.Event
-	if err := ev.Unmarshal(unknown.Raw); err != nil {
+	if err := into.Unmarshal(unknown.Raw); err != nil {
 		t.Fatal(err)
 	}
-	return &ev
 }
 
 // TestWatchForms is about watches of tables and of metadata (4.4).
