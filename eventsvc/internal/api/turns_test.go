@@ -227,3 +227,74 @@ func TestSlowSendersHoldNobodyUp(t *testing.T) {
 		t.Error(code)
 	}
 }
+
+// slowLists is a store whose lists of a namespace wait until they are told to
+// go on.
+type slowLists struct {
+	store.Store
+	arrived chan string
+	proceed chan struct{}
+}
+
+func (s *slowLists) List(ctx context.Context, q store.Query) (store.Page, error) {
+	if q.Namespace != "" {
+		s.arrived <- q.Namespace
+		<-s.proceed
+	}
+	return s.Store.List(ctx, q)
+}
+
+// TestWatchesBeginInTurn: a client that opens many watches at once, each with
+// the state before it, is in its own way, not in that of others' watches, and
+// not at all in that of reads and writes.
+func TestWatchesBeginInTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *api.Config) { c.Verify = byName })
+	slow := &slowLists{Store: w.db, arrived: make(chan string, 1000), proceed: make(chan struct{})}
+	w.config.Store, w.config.Registry = slow, prometheus.NewRegistry()
+	var err error
+	if w.server, err = api.New(w.config); err != nil {
+		t.Fatal(err)
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	open := func(caller string) {
+		wait.Go(func() {
+			path := "/apis/events.k8s.io/v1/namespaces/" + caller + "/events?watch=1"
+			req := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+			req.Header.Set("Authorization", "Bearer "+caller)
+			w.server.ServeHTTP(httptest.NewRecorder(), req)
+		})
+	}
+	waiting := func(n int) {
+		for w.metric("eventsvc_requests_waiting", "watch")+w.metric("eventsvc_requests_working", "watch") < float64(n) {
+		}
+	}
+	const flood = 50
+	for range flood {
+		open("flood")
+	}
+	waiting(flood)
+	working := int(w.metric("eventsvc_requests_working", "watch"))
+	for range working {
+		<-slow.arrived
+	}
+	open("good")
+	waiting(flood + 1)
+	w.as("writer", "POST", eventsPath, newEvent("a")).must(201)
+	w.as("reader", "GET", eventsPath+"/a", "").must(200)
+	next := map[string]int{}
+	for range 2 {
+		slow.proceed <- struct{}{}
+		next[<-slow.arrived]++
+	}
+	if next["good"] != 1 {
+		t.Errorf("the next are %v", next)
+	}
+	hangUp()
+	close(slow.proceed)
+	wait.Wait()
+	if n := w.metric("eventsvc_requests_working", "watch") + w.metric("eventsvc_requests_waiting", "watch"); n != 0 {
+		t.Errorf("%v beginnings are still counted", n)
+	}
+}
