@@ -18,10 +18,18 @@ import (
 // store that is found must be the one before the commit or the one after it.
 func TestPowerCutInACommit(t *testing.T) {
 	t.Parallel()
-	rounds := 25
+	stores := 1
 	if *long {
-		rounds = 500
+		stores = 20
 	}
+	for range stores {
+		cutPower(t, 25)
+	}
+}
+
+// cutPower makes a store and cuts so many of its commits.
+func cutPower(t *testing.T, rounds int) {
+	t.Helper()
 	dir := t.TempDir()
 	db := open(t, bolt.Options{Dir: dir})
 	defer closeDB(t, db)
