@@ -34,7 +34,7 @@ type settings struct {
 type serve struct {
 	ListenHTTP  string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Serve the API over HTTP here; empty: not at all."`
 	ListenHTTPS string `placeholder:"HOST:PORT" help:"Serve the API over HTTPS here; kubectl sends no token over plain HTTP."`
-	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Serve probes in detail and metrics here; empty: not at all."`
+	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Serve probes in detail and metrics here, and backups to who can read the data directory; empty: not at all."`
 	Profiles    bool   `help:"Serve profiles of the Go runtime below /debug/pprof/ of the admin listener."`
 
 	TLSCertFile   string   `name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
