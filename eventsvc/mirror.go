@@ -23,7 +23,7 @@ type mirrorC struct {
 	ClusterLabel    string        `default:"cluster" placeholder:"KEY" help:"Label that gets that name; empty: none."`
 	CursorNamespace string        `default:"kube-system" placeholder:"NAME" help:"Namespace of the server for the event that says how far the mirror is."`
 	Parallel        int           `default:"8" help:"Events that are written at once."`
-	ListenAdmin     string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Serve probes in detail and metrics here, and backups to who can read the data directory; empty: not at all."`
+	ListenAdmin     string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Serve probes in detail and metrics here; empty: not at all."`
 	StopTimeout     time.Duration `default:"20s" help:"Bound of a graceful stop."`
 	LogFormat       string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
 	LogLevel        string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
