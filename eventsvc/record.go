@@ -70,6 +70,7 @@ type recording struct {
 	client    *client.Client
 	namespace string // if an event names none
 	bar       *progress
+	screen    bool // what is printed and the progress are on the same terminal
 
 	mu             sync.Mutex // guards what follows and the output
 	stdout, stderr io.Writer
@@ -92,6 +93,7 @@ func (r *record) run(ctx context.Context, stdin io.Reader, stdout io.Writer, std
 	}
 	run := &recording{
 		record: r, client: c, namespace: cmp.Or(r.Namespace, namespace), bar: newProgress(stderr), stdout: stdout, stderr: stderr,
+		screen: terminalWidth(stdout) > 0,
 	}
 	if r.File == "" {
 		ev := &eventsv1.Event{}
@@ -166,7 +168,9 @@ func (r *recording) line(ctx context.Context, l line) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil: // cut off; it may be stored
+	case err != nil:
 		r.failed++
 		r.bar.clear()
 		fmt.Fprintf(r.stderr, "eventsvc: line %d: %v\n", l.number, err)
@@ -261,7 +265,9 @@ func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stored++
-	r.bar.clear()
+	if r.screen {
+		r.bar.clear()
+	}
 	return r.print(ev, stored)
 }
 
