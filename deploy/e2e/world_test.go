@@ -65,7 +65,7 @@ var scenarios = []struct {
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	policy := filepath.Join(root, "deploy/compose/policy.yaml")
-	w := startLocal(t, "EVENTSVC_POLICY_FILE="+policy)
+	w := startLocal(t, "EVENTSVC_POLICY_FILE="+policy, "EVENTSVC_AUDIT=metadata")
 	runScenarios(t, w)
 	t.Run("MetricsThatAreAskedFor", func(t *testing.T) { testMetrics(t, w) })
 }

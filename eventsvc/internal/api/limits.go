@@ -49,11 +49,19 @@ func (l *Limits) complete() {
 	}
 }
 
-// newRefusals counts requests that broke a limit.
+// newRefusals counts requests that broke a limit. All limits begin with zero, so
+// that a rate over the first refusal sees it.
 func newRefusals() *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "eventsvc_requests_refused_total", Help: "Requests refused because of a limit, by limit.",
 	}, []string{"limit"})
+	for _, limit := range []string{
+		"watches", "client-watches", "requests", "client-requests", "create-rate", "client-create-rate", "namespace-create-rate",
+		"body", "body-time", "query", "selector", "depth", "patch-operations", "labels", "annotations",
+	} {
+		refused.WithLabelValues(limit)
+	}
+	return refused
 }
 
 // beyond is the answer to a request that breaks a limit.

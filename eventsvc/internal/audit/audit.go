@@ -77,6 +77,9 @@ func Open(c Config) (*Log, error) {
 			Name: "eventsvc_audit_entries_total", Help: "Audit entries: written, or dropped because the disk is too slow or fails.",
 		}, []string{"result"})),
 	}
+	for _, result := range []string{"written", "dropped"} {
+		l.entries.WithLabelValues(result) // from zero on, for rates over the first
+	}
 	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
 		return nil, err
 	}
