@@ -21,10 +21,10 @@ require (
 	go.etcd.io/bbolt v1.5.0
 	// policy files, with the line of each mistake
 	go.yaml.in/yaml/v3 v3.0.5
-	// token buckets of the create rates
-	golang.org/x/time v0.16.0
 	// the size of terminals
 	golang.org/x/sys v0.49.0
+	// token buckets of the create rates
+	golang.org/x/time v0.16.0
 	// encodes the OpenAPI documents
 	google.golang.org/protobuf v1.36.12
 	// RFC 6902 and 7386, the version that Kubernetes uses
