@@ -52,12 +52,18 @@ type entry struct {
 	value      []byte
 }
 
+// castagnoli is the CRC32C of a revision, big-endian, and the record under it.
+// The revision goes in byte by byte: made a slice for crc32.Update it would be
+// allocated for every record that is read.
 func castagnoli(revision uint64, record []byte) uint32 {
-	var r [8]byte
-	be.PutUint64(r[:], revision)
-	table := crc32.MakeTable(crc32.Castagnoli)
-	return crc32.Update(crc32.Update(0, table, r[:]), table, record)
+	crc := ^uint32(0)
+	for shift := 56; shift >= 0; shift -= 8 {
+		crc = castagnoliTable[byte(crc)^byte(revision>>shift)] ^ crc>>8
+	}
+	return crc32.Update(^crc, castagnoliTable, record)
 }
+
+var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
 
 // appendRecord encodes e behind dst.
 func appendRecord(dst []byte, e *entry) []byte {

@@ -50,8 +50,11 @@ func writeZeros(path string, end int64) (size int64, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
-	if err != nil || info.Size() >= end {
-		return info.Size(), err
+	if err != nil {
+		return 0, err
+	}
+	if info.Size() >= end {
+		return info.Size(), nil
 	}
 	for at := info.Size(); at < end && err == nil; at += int64(len(zeros)) {
 		_, err = f.WriteAt(zeros[:min(int64(len(zeros)), end-at)], at)
