@@ -183,6 +183,8 @@ func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
 		return nil, &FileError{path, "another process is using it", fixLocked}
 	case errors.Is(err, os.ErrPermission):
 		return nil, &FileError{path, err.Error(), fixPermission}
+	case isFull(err): // nothing is wrong with the file
+		return nil, fmt.Errorf("store file %s: %w", path, err)
 	}
 	return nil, &FileError{path, err.Error(), fixRestore}
 }

@@ -44,16 +44,30 @@ func (o *Options) retentions() []time.Duration {
 // commit, few enough for other writes not to notice.
 const expiryBatch = 512
 
-// expiryRound is how many events are deleted before the room of what is gone
-// is brought back.
-const expiryRound = 64 * expiryBatch
+// expiryRound is how many events are deleted at most before the room of what is
+// gone is brought back, each for deletionBytes of the files: its record, its
+// place in the index, the slack of pages.
+const (
+	expiryRound   = 64 * expiryBatch
+	deletionBytes = 256
+)
+
+// expiryRound is the bound by the room there is: a quarter of it may go for
+// deletions, the rest is for files to be written anew.
+func (db *DB) expiryRound() int {
+	free, err := freeBytes(db.o.Dir)
+	if err != nil {
+		return expiryBatch
+	}
+	return int(max(expiryBatch, min(expiryRound, free/4/deletionBytes)))
+}
 
 // expire deletes events whose last write is longer ago than they are kept, and
 // reports whether there may be more. The log is in order of time, so for each
 // retention there is a place in the log before which everything of that
 // retention is gone.
 func (db *DB) expire(ctx context.Context) (more bool, err error) {
-	left := expiryRound
+	left := db.expiryRound()
 	for _, retention := range db.o.retentions() {
 		cutoff := db.clock.old().Add(-retention)
 		for more := true; more; {
