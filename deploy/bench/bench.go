@@ -59,6 +59,7 @@ type result struct {
 	memory        proc.Memory
 	disk          int64
 	foreign       float64 // cores that others used meanwhile
+	signing       float64 // signatures per second just before and after, where they were measured
 	note          string
 	goal          goal
 	err           error

@@ -43,6 +43,13 @@ func syncGoal() goal {
 	}}
 }
 
+// signingShare asks for a share of what two cores could sign at that time.
+func signingShare(share float64) goal {
+	return goal{fmt.Sprintf("≥ %.0f %% of signing", 100*share), func(_ *bench, r *result) bool {
+		return r.signing > 0 && r.rate >= share*r.signing
+	}}
+}
+
 // rateOf asks for a share of another row's rate.
 func rateOf(share float64, name string) goal {
 	return goal{fmt.Sprintf("≥ %.0f %% of %s", 100*share, name), func(b *bench, r *result) bool {

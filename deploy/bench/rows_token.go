@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"tidings.example/deploy/bench/internal/floor"
 	"tidings.example/deploy/bench/internal/load"
 )
 
@@ -21,7 +22,7 @@ func tokenStage() stage {
 			{name: "memory/tokensvc", goal: residentWithin(30 << 20), run: tokenMemory},
 			{name: "tokens/1", goal: p50Within(1500 * time.Microsecond), run: tokens(1)},
 			{name: "tokens/16", run: tokens(16)},
-			{name: "tokens/64", goal: both(rateOf(.85, "floor/sign"), p99Within(60*time.Millisecond)), run: tokens(64)},
+			{name: "tokens/64", goal: both(signingShare(.85), p99Within(60*time.Millisecond)), run: besideSigning(tokens(64))},
 			{name: "jwks/64", goal: atLeast(40_000), run: jwks},
 			{name: "tokens/million", long: true, goal: residentWithin(30 << 20), run: millionTokens},
 			{name: "memory/tokensvc-after", goal: residentWithin(30 << 20), run: tokenMemory},
@@ -34,7 +35,7 @@ func postgresStage() stage {
 	return stage{
 		name: "clients in PostgreSQL",
 		open: (*bench).startPostgres,
-		rows: []row{{name: "tokens/postgres/64", goal: rateOf(.75, "floor/sign"), run: tokens(64)}},
+		rows: []row{{name: "tokens/postgres/64", goal: signingShare(.75), run: besideSigning(tokens(64))}},
 	}
 }
 
@@ -82,6 +83,28 @@ func tokens(conns int) func(*bench) (*result, error) {
 			return nil, err
 		}
 		return b.load(b.tokensvc(), "tokens/s", spec)
+	}
+}
+
+// besideSigning is a row between two measurements of what signing alone takes,
+// because a virtual machine's speed changes from one minute to the next.
+func besideSigning(run func(*bench) (*result, error)) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		before, err := floor.Sign(b.duration)
+		if err != nil {
+			return nil, err
+		}
+		r, err := run(b)
+		if err != nil {
+			return r, err
+		}
+		after, err := floor.Sign(b.duration)
+		if err != nil {
+			return r, err
+		}
+		r.signing = (before.Rate() + after.Rate()) / 2
+		r.notef("%.0f %% of signing: %.0f/s before, %.0f/s after", 100*r.rate/r.signing, before.Rate(), after.Rate())
+		return r, nil
 	}
 }
 
