@@ -8,10 +8,16 @@ CODE     := $(filter-out deploy/tools,$(MODULES))
 UNIT     := $(filter-out deploy/e2e deploy/observability deploy/security eventsvc/conformance,$(CODE))
 ARCHS    ?= amd64 arm64
 LINTER   := bin/golangci-lint
-BUILD    := $(GO) build -trimpath -ldflags "-s -w"
+# The commit, for images and where the Go tool finds none; a tarball has none, make release REVISION=… names it.
+REVISION ?= $(shell git describe --always --abbrev=40 --exclude '*' --dirty 2>/dev/null)
+REVISION := $(REVISION)
+BUILD    := $(GO) build -trimpath -ldflags "-s -w -X tidings.example/shared/service.revision=$(REVISION)"
+# What hangs is ended after half an hour: on a small machine that others use too, the longest tests take minutes.
+TEST     := $(GO) test -timeout 30m
 
 # Each module stands on its own; go.work is for people and their editors.
 export GOWORK := off
+export REVISION
 
 # each: runs $(2) in every module of $(1); fails at the end if one failed.
 each = @bad=; for m in $(1); do echo "== $$m"; (cd $$m && $(2)) || bad="$$bad $$m"; done; test -z "$$bad" || { echo "failed in:$$bad"; exit 1; }
@@ -23,18 +29,18 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 run: build ## build and start both services here, with demo clients
-	@cd deploy/local && $(BUILD) -o ../../bin/local .
+	@cd deploy/local && CGO_ENABLED=0 $(BUILD) -o ../../bin/local .
 	@exec bin/local
 
 build: ## static binaries: bin/tokensvc and bin/eventsvc
-	@set -e; for s in $(SERVICES); do (cd $$s && CGO_ENABLED=0 $(BUILD) -o ../bin/$$s .); done
+	@set -e; for s in $(SERVICES); do echo "building bin/$$s (a minute or two the first time)"; (cd $$s && CGO_ENABLED=0 $(BUILD) -o ../bin/$$s .); done
 
 test: ## all tests that need nothing but this machine
-	$(call each,$(UNIT),$(GO) test ./...)
-	$(call each,$(filter-out $(UNIT),$(CODE)),$(GO) test -count=1 ./...) # these look at binaries and files that the cache knows nothing of
+	$(call each,$(UNIT),$(TEST) ./...)
+	$(call each,$(filter-out $(UNIT),$(CODE)),$(TEST) -count=1 ./...) # these look at binaries and files that the cache knows nothing of
 
 race: ## the unit tests under the race detector (needs a C compiler)
-	$(call each,$(UNIT),$(GO) test -race ./...)
+	$(call each,$(UNIT),$(TEST) -race ./...)
 
 lint: $(LINTER) ## go vet and golangci-lint with the import rules
 	$(call each,$(CODE),$(GO) vet ./... && $(CURDIR)/$(LINTER) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...)
@@ -50,22 +56,22 @@ cover: ## statement coverage of the services, per package
 	$(call each,shared $(SERVICES),$(GO) test -cover ./...)
 
 fuzz: ## every fuzz target for FUZZTIME (10s) each
-	$(call each,shared $(SERVICES),for f in $$(grep -rlE "^func Fuzz" --include="*_test.go" .); do for t in $$(sed -n "s/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p" $$f); do $(GO) test -run "^$$" -fuzz "^$$t$$" -fuzztime $(or $(FUZZTIME),10s) $$(dirname $$f) || exit 1; done; done)
+	$(call each,shared $(SERVICES),for f in $$(grep -rlE "^func Fuzz" --include="*_test.go" .); do for t in $$(sed -n "s/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p" $$f); do $(GO) test -run "^$$" -fuzz "^$$t$$" -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 20x $$(dirname $$f) || exit 1; done; done)
 
 bench: build ## speed of a running service beside this machine's floors
 	@cd deploy/bench && $(GO) run . -bin ../../bin $(BENCH_FLAGS)
 
 e2e: ## end to end: with binaries started here, then with docker compose
-	@cd deploy/e2e && E2E_COMPOSE=1 $(GO) test -count=1 -timeout 20m -v ./...
+	@cd deploy/e2e && E2E_COMPOSE=1 $(TEST) -count=1 -v ./...
 
 robustness: ## the long forms of the store's tests, a line for each promise (ROBUSTNESS_FLAGS="-only R1,R2")
 	@cd eventsvc && $(GO) run ./internal/store/promises $(ROBUSTNESS_FLAGS)
 
 conformance: ## stock Kubernetes clients against a running eventsvc
-	$(call each,$(wildcard eventsvc/conformance),$(GO) test -count=1 ./...)
+	$(call each,$(wildcard eventsvc/conformance),$(TEST) -count=1 ./...)
 
 image: ## container images tidings/tokensvc and tidings/eventsvc
-	@set -e; for s in $(SERVICES); do docker build -t tidings/$$s -f $$s/Dockerfile .; done
+	@set -e; for s in $(SERVICES); do docker build --build-arg REVISION -t tidings/$$s -f $$s/Dockerfile .; done
 
 up: ## PostgreSQL, tokensvc and eventsvc in containers
 	docker compose up --build --wait
@@ -76,15 +82,15 @@ down: ## stop the containers; the events stay
 install: build ## binaries and systemd units, below DESTDIR
 	install -d $(DESTDIR)/usr/local/bin $(DESTDIR)/etc/systemd/system
 	install -m 0755 $(SERVICES:%=bin/%) $(DESTDIR)/usr/local/bin
-	install -m 0644 $(SERVICES:%=deploy/systemd/%.service) $(DESTDIR)/etc/systemd/system
+	install -m 0644 deploy/systemd/*.service $(DESTDIR)/etc/systemd/system
 
 release: ## static binaries for linux/amd64 and arm64 with checksums, in bin/release
-	@set -e; mkdir -p bin/release; for a in $(ARCHS); do for s in $(SERVICES); do (cd $$s && CGO_ENABLED=0 GOOS=linux GOARCH=$$a $(BUILD) -buildvcs=true -o ../bin/release/$$s-linux-$$a .); done; done
+	@set -e; mkdir -p bin/release; for a in $(ARCHS); do for s in $(SERVICES); do (cd $$s && CGO_ENABLED=0 GOOS=linux GOARCH=$$a $(BUILD) $(if $(wildcard .git/HEAD),-buildvcs=true) -o ../bin/release/$$s-linux-$$a .); done; done
 	@cd bin/release && sha256sum $(foreach a,$(ARCHS),$(SERVICES:%=%-linux-$a)) | tee SHA256SUMS
 
 tidy: ## go mod tidy in every module
 	$(call each,$(MODULES),$(GO) mod tidy)
 
-verify: ## go.mod files tidy, formatted, go.work in step
+verify: ## go.mod files are tidy, all is formatted
 	$(call each,$(MODULES),$(GO) mod tidy -diff && $(GO) mod verify)
 	@test -z "$$(gofmt -l $(CODE))" || { gofmt -l $(CODE); echo "make verify: run gofmt -w on these files"; exit 1; }

@@ -143,7 +143,7 @@ func (p *process) watching(token string) <-chan string {
 // ended waits for the end of a watch and checks that a bookmark was its last word.
 func ended(t *testing.T, lines <-chan string) {
 	t.Helper()
-	last, deadline := "", time.After(20*time.Second)
+	last, deadline := "", time.After(patience)
 	for {
 		select {
 		case line, ok := <-lines:
@@ -172,7 +172,7 @@ func TestPolicyFile(t *testing.T) {
 	expect := func(token, method string, want int) {
 		t.Helper()
 		p.token = token
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 			code, object := p.do(method, eventsPath, "{}")
 			if code == want {
 				return
@@ -216,7 +216,7 @@ func TestRotation(t *testing.T) {
 	watch := p.watching(before)
 	i.rotate(t, "k2")
 	p.token = i.token("k2", "demo", "")
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		code, _ := p.do("GET", eventsPath, "") // the set may have been fetched a moment ago
 		if code == http.StatusOK {
 			break
@@ -271,15 +271,17 @@ func TestBadTrust(t *testing.T) {
 	t.Parallel()
 	policyFile := writeFile(t, "policy.yaml", "bindings: [{role: nobody, subjects: [{clientID: x}]}]")
 	unknown := writeFile(t, "issuers.yaml", "- issuer: https://a.example\n  audience: x\n")
+	scalar := writeFile(t, "issuers.yaml", "hello\n")
 	unnamed := writeFile(t, "issuers.yaml", "- jwksURL: https://a.example\n")
 	for args, want := range map[string]string{
-		"--policy-file=" + policyFile:            `line 1: bindings.role: there is no role "nobody"`,
-		"--policy-file=/nowhere":                 "/nowhere",
-		"--issuers-file=" + unknown:              "line 2: field audience not found",
-		"--issuers-file=" + unnamed:              "entry 1: issuer is missing",
-		"--watch-after-expiry=-1s":               "--watch-after-expiry -1s is negative",
-		"--jwks-url=http://keys.example/":        "plain HTTP to another machine",
-		"--claims=a --issuers-file=" + "/absent": "/absent",
+		"--policy-file=" + policyFile:     `line 1: bindings.role: there is no role "nobody"`,
+		"--policy-file=/nowhere":          "/nowhere",
+		"--issuers-file=" + scalar:        "cannot unmarshal !!str `hello` into a list of issuers",
+		"--issuers-file=" + unknown:       "line 2: field audience not found",
+		"--issuers-file=" + unnamed:       "entry 1: issuer is missing",
+		"--watch-after-expiry=-1s":        "--watch-after-expiry -1s is negative",
+		"--jwks-url=http://keys.example/": "plain HTTP to another machine",
+		"--issuers-file=/absent":          "/absent",
 	} {
 		log, err := os.CreateTemp(t.TempDir(), "log")
 		if err != nil {

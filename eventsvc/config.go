@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/api"
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/service"
 )
@@ -81,6 +80,7 @@ type serve struct {
 	MaxQuery           size `default:"8KiB" help:"Bytes of a request's query."`
 	MaxSelectorTerms   int  `default:"200" help:"Requirements and values in the selectors of a request."`
 	MaxDepth           int  `default:"100" help:"Objects and lists in each other in a body."`
+	MaxValues          int  `default:"50000" help:"Values in a body: members and elements, or lines of YAML."`
 	MaxPatchOperations int  `default:"10000" help:"Operations in a JSON patch."`
 	MaxLabels          size `default:"64KiB" help:"Bytes of all labels of an event."`
 	MaxAnnotations     size `default:"256KiB" help:"Bytes of all annotations of an event; at most 256KiB."`
@@ -100,63 +100,6 @@ type serve struct {
 	StopTimeout time.Duration `default:"20s" help:"Bound of a graceful stop."`
 	LogFormat   string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
 	LogLevel    string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
-}
-
-// check finds settings that are missing or contradict each other, naming both.
-func (s *serve) check() error {
-	switch {
-	case s.ListenHTTP == "" && s.ListenHTTPS == "":
-		return service.Usagef("--listen-http and --listen-https are both empty: set at least one, or nobody can reach the API")
-	case s.Issuer == "":
-		return service.Usagef("--issuer is not set: name whose tokens to accept, for instance --issuer=http://127.0.0.1:9000")
-	case s.JWKSURL == "" && !isURL(s.Issuer):
-		return service.Usagef("--issuer %q is no http(s) URL whose metadata could name the keys, and --jwks-url is not set: set --jwks-url", s.Issuer)
-	case s.JWKSURL != "" && !isURL(s.JWKSURL):
-		return service.Usagef("--jwks-url %q is no http(s) URL", s.JWKSURL)
-	case (s.TLSCertFile == "") != (s.TLSKeyFile == ""):
-		return service.Usagef("--tls-cert-file and --tls-key-file go together: set both or none")
-	case s.TLSSelfSigned && s.TLSCertFile != "":
-		return service.Usagef("--tls-self-signed and --tls-cert-file exclude each other: set one of them")
-	case s.ListenHTTPS != "" && !s.TLSSelfSigned && s.TLSCertFile == "":
-		return service.Usagef("--listen-https needs a certificate: set --tls-cert-file and --tls-key-file, or --tls-self-signed")
-	case s.ListenHTTPS == "" && s.TLSCertFile != "":
-		return service.Usagef("--tls-cert-file is set but --listen-https is not: set --listen-https too, or neither")
-	case s.Profiles && s.ListenAdmin == "":
-		return service.Usagef("--profiles is set but --listen-admin is empty: set both or none")
-	case s.ListenHTTPS == "" && s.TLSSelfSigned:
-		return service.Usagef("--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither")
-	case s.MaxRequests < 2 || s.MaxClientRequests < 1 || s.MaxWatches < 1 || s.MaxClientWatches < 1:
-		return service.Usagef("--max-requests, --max-client-requests, --max-watches and --max-client-watches must be positive, --max-requests at least 2")
-	case s.MaxBody < 1 || s.MaxBody > math.MaxInt32 || s.MaxQuery < 1 || s.MaxQuery > math.MaxInt32 || s.MaxLabels < 1 || s.MaxLabels > math.MaxInt32:
-		return service.Usagef("--max-body, --max-query and --max-labels must be positive and below 2GiB")
-	case s.MaxSelectorTerms < 1 || s.MaxDepth < 1 || s.MaxPatchOperations < 1:
-		return service.Usagef("--max-selector-terms, --max-depth and --max-patch-operations must be positive")
-	case s.ConnectionLimits.Check() != nil:
-		return s.ConnectionLimits.Check()
-	case s.MaxAnnotations < 1 || int(s.MaxAnnotations) > event.DefaultMaxAnnotations:
-		return service.Usagef("--max-annotations %d is not between 1 byte and 256KiB, the most that Kubernetes objects may have", s.MaxAnnotations)
-	case s.AuditFiles < 1 || s.AuditFileSize < 1<<10:
-		return service.Usagef("--audit-files %d or --audit-file-size %d is too small: keep at least one file of 1KiB", s.AuditFiles, s.AuditFileSize)
-	case s.AuditFile != "" && s.Audit == "off":
-		return service.Usagef("--audit-file has no effect without --audit=metadata: set both or none")
-	case s.JWKSMaxStale <= 0:
-		return service.Usagef("--jwks-max-stale %s is not positive: set a duration such as 24h", s.JWKSMaxStale)
-	case s.WatchAfterExpiry < 0:
-		return service.Usagef("--watch-after-expiry %s is negative: set a duration such as 30m, or 0 to end watches with their token", s.WatchAfterExpiry)
-	case s.DataDir == "":
-		return service.Usagef("--data-dir is empty: name the directory to keep events in")
-	case s.Retention < 0:
-		return service.Usagef("--retention %s is negative: set a duration such as 168h, or 0 to keep events for ever", s.Retention)
-	case s.History < 0:
-		return service.Usagef("--history %s is negative: set a duration such as 24h, or 0 for as long as --retention", s.History)
-	case s.MaxClockStep <= 0:
-		return service.Usagef("--max-clock-step %s is not positive: set a duration such as 6h", s.MaxClockStep)
-	case s.MaxEvents < 0:
-		return service.Usagef("--max-events %d is negative: set a number, or 0 for no limit", s.MaxEvents)
-	case len(s.Namespaces) > 0 && !s.RequireNamespaces:
-		return service.Usagef("--namespaces has no effect without --require-namespaces: set both or none")
-	}
-	return nil
 }
 
 // retentionRule is a retention of a namespace, a type, or both.

@@ -110,7 +110,7 @@ func (c *connection) config() (client.Config, error) {
 		config.Server = "http://127.0.0.1:8080"
 	}
 	if !isURL(config.Server) {
-		return config, service.Usagef("--server %q is no http(s) URL", config.Server)
+		return config, service.Usagef("--server %q is no http(s) URL, such as http://127.0.0.1:8080", config.Server)
 	}
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
@@ -152,7 +152,7 @@ func (c *connection) tokens(trust *tls.Config) (*client.Tokens, error) {
 		return client.CommandToken(client.Command{Name: words[0], Args: words[1:]}), nil
 	case c.TokenURL != "":
 		if !isURL(c.TokenURL) {
-			return nil, service.Usagef("--token-url %q is no http(s) URL", c.TokenURL)
+			return nil, service.Usagef("--token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token", c.TokenURL)
 		}
 		return client.FetchedToken(client.ClientCredentials{
 			TokenURL: c.TokenURL, ClientID: c.ClientID, SecretFile: c.ClientSecretFile, HTTP: tokenHTTP(trust),

@@ -22,7 +22,7 @@ import (
 // until asks again and again until the answer has the code.
 func (p *process) until(want int, header map[string][]string) {
 	p.t.Helper()
-	tick, deadline := time.NewTicker(20*time.Millisecond), time.After(30*time.Second)
+	tick, deadline := time.NewTicker(20*time.Millisecond), time.After(patience)
 	defer tick.Stop()
 	for {
 		code, text, _ := p.get(header, "")

@@ -25,7 +25,7 @@ type keys struct {
 func newKeys(issuer string, c bearer.JWKSConfig) (*keys, error) {
 	k := &keys{issuer: issuer, config: c}
 	if c.URL == "" {
-		return k, nil
+		return k, bearer.CheckAddress(issuer, c.AllowHTTPHosts)
 	}
 	return k, k.use()
 }

@@ -92,7 +92,7 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	if err != nil {
 		return service.Usagef("--group-domain: %w", err)
 	}
-	bytes.Limits = codec.Limits{Depth: s.MaxDepth, PatchOperations: s.MaxPatchOperations}
+	bytes.Limits = codec.Limits{Depth: s.MaxDepth, Values: s.MaxValues, PatchOperations: s.MaxPatchOperations}
 	registry := service.NewRegistry("eventsvc")
 	trusted, err := s.newTrust(log, registry)
 	if err != nil {
@@ -163,12 +163,8 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 	if err != nil {
 		return nil, err
 	}
-	handler := service.Admin(health, reg)
-	if s.Profiles {
-		handler = service.Profiles(handler)
-	}
 	mux := http.NewServeMux()
-	mux.Handle("/", handler)
+	mux.Handle("/", service.Profiles(service.Admin(health, reg), s.Profiles))
 	mux.Handle(admin.Path, admin.NewHandler(db, token, log))
 	return mux, nil
 }
@@ -216,7 +212,7 @@ func (s *serve) certificate() (*tls.Config, error) {
 func (h *healthcheck) run(ctx context.Context) error {
 	host, port, err := net.SplitHostPort(h.ListenAdmin)
 	if err != nil {
-		return service.Usagef("--listen-admin %q: %w", h.ListenAdmin, err)
+		return service.Usagef("--listen-admin %q: %w; give HOST:PORT", h.ListenAdmin, err)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1" // all addresses are listened on, so this one too

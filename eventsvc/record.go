@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -73,6 +74,7 @@ type recording struct {
 	screen    bool // what is printed and the progress are on the same terminal
 
 	mu             sync.Mutex // guards what follows and the output
+	waits          bool       // for the server, and it has been said
 	stdout, stderr io.Writer
 	stored, failed int
 }
@@ -250,6 +252,13 @@ func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
 		pause := wait.Next(err)
 		if !client.Retryable(err) || time.Now().Add(pause).After(deadline) || client.Sleep(ctx, pause) != nil {
 			return err
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.waits && client.Code(err) != http.StatusTooManyRequests { // once: a person sees why nothing happens
+			r.waits = true
+			r.bar.clear()
+			fmt.Fprintf(r.stderr, "eventsvc: trying again for %s: %v\n", r.Timeout, err)
 		}
 		return nil
 	}

@@ -24,10 +24,15 @@ func TestStopUnderLoad(t *testing.T) {
 	var acknowledged sync.Map
 	var created atomic.Int64
 	var wg sync.WaitGroup
-	enough := make(chan struct{})
+	enough, stopped := make(chan struct{}), make(chan struct{})
 	for n := range 8 {
 		wg.Go(func() {
 			for i := 0; ; i++ {
+				select {
+				case <-stopped: // who answers now is somebody else
+					return
+				default:
+				}
 				name := fmt.Sprintf("e-%d-%d", n, i)
 				resp, err := p.send("POST", eventsPath, newEvent(name))
 				if err != nil {
@@ -44,7 +49,9 @@ func TestStopUnderLoad(t *testing.T) {
 		})
 	}
 	<-enough
-	if err := p.stop(); err != nil {
+	err = p.stop()
+	close(stopped)
+	if err != nil {
 		t.Fatal(err)
 	}
 	wg.Wait()

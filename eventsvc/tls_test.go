@@ -101,7 +101,7 @@ func TestCertificateReload(t *testing.T) {
 	p := start(t, t.TempDir(), newIssuer(t), "--listen-https=127.0.0.1:0", "--tls-cert-file="+cert, "--tls-key-file="+key)
 	addr := strings.TrimPrefix(p.url("--listen-https"), "http://")
 	dial := func(c *tls.Config) error {
-		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 10 * time.Second}, "tcp", addr, c)
+		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", addr, c)
 		if err == nil {
 			err = conn.Close()
 		}
@@ -137,7 +137,7 @@ func TestCertificateReload(t *testing.T) {
 		t.Errorf("with a broken file: %v", err)
 	}
 	place(second)
-	tick, deadline := time.NewTicker(50*time.Millisecond), time.After(30*time.Second)
+	tick, deadline := time.NewTicker(50*time.Millisecond), time.After(patience)
 	defer tick.Stop()
 	for err := dial(trusting(second)); err != nil; err = dial(trusting(second)) {
 		select {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -78,8 +79,9 @@ func readIssuers(path string) ([]issuerSettings, error) {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
 	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
-		text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "in type main.issuerSettings", "(there are issuer, jwksURL, "+
-			"caFile, audiences, maxTokenLife, clientIDClaim, scopeClaim and claims)")
+		text := strings.NewReplacer("in type main.issuerSettings", "(there are issuer, jwksURL, caFile, audiences, maxTokenLife, clientIDClaim, "+
+			"scopeClaim and claims)", "into []main.issuerSettings", "into a list of issuers", "into main.issuerSettings", "into an issuer").
+			Replace(strings.TrimPrefix(err.Error(), "yaml: "))
 		return nil, fmt.Errorf("%s: %s", path, text)
 	}
 	for n := range list {
@@ -110,6 +112,9 @@ func (s *serve) newTrust(log *slog.Logger, reg prometheus.Registerer) (*trust, e
 	t := &trust{}
 	var verifiers []*bearer.Verifier
 	for _, i := range all {
+		if address := cmp.Or(i.JWKSURL, i.Issuer); i.CAFile != "" && strings.HasPrefix(address, "http:") {
+			return nil, service.Usagef("--issuer-ca-file (caFile) of the issuer %s has no effect on its --jwks-url %s, which is plain HTTP: set https or no authorities", i.Issuer, address)
+		}
 		client, err := i.client()
 		if err != nil {
 			return nil, service.Usagef("--issuer-ca-file (caFile) of the issuer %s: %w", i.Issuer, err)
@@ -118,7 +123,11 @@ func (s *serve) newTrust(log *slog.Logger, reg prometheus.Registerer) (*trust, e
 			URL: i.JWKSURL, Client: client, AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: s.JWKSMaxStale, Log: log, Registry: reg,
 		})
 		if err != nil {
-			return nil, service.Usagef("--jwks-url of the issuer %s: %w", i.Issuer, err)
+			where := "--issuer (issuer)"
+			if i.JWKSURL != "" {
+				where = "--jwks-url (jwksURL) of the issuer " + i.Issuer
+			}
+			return nil, service.Usagef("%s: %w, with --jwks-allow-http-host", where, err)
 		}
 		v, err := bearer.New(bearer.Config{
 			Issuer: i.Issuer, Audience: i.Audiences, Keys: k, Leeway: s.ClockSkew, MaxLife: i.MaxTokenLife,

@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,7 +56,8 @@ func TestCredential(t *testing.T) {
 	}
 	r := start(t, "--clients-file", clientsFile(t), "--signing-key", key)
 	cache := t.TempDir()
-	args := append(r.source(t, "s3cret\n"), "--cache-dir", cache)
+	patient := []string{"--cache-dir", cache, "--timeout", "4m"} // as long as a busy machine takes to look at the keys
+	args := append(r.source(t, "s3cret\n"), patient...)
 	begin := time.Now()
 	first := execCredentialOf(t, args)
 	took := time.Since(begin)
@@ -94,7 +97,7 @@ func TestCredential(t *testing.T) {
 	}
 
 	other := start(t, "--clients-file", clientsFile(t)) // with a key of its own
-	moved := append(other.source(t, "s3cret"), "--cache-dir", cache)
+	moved := append(other.source(t, "s3cret"), patient...)
 	stale := execCredentialOf(t, moved)
 	content := fmt.Sprintf(`{"access_token": %q, "expires": %q}`, first.Status.Token, time.Now().Add(time.Hour).Format(time.RFC3339))
 	newest, err := filepath.Glob(filepath.Join(cache, "*"))
@@ -123,6 +126,7 @@ func TestCredentialErrors(t *testing.T) {
 		"nobody there":      {"http://127.0.0.1:1/oauth2/token", "s3cret", []string{"--token-url", "127.0.0.1:1"}},
 		"no token endpoint": {r.api + "/oauth2/jwks", "s3cret", []string{"405", "/oauth2/jwks"}},
 		"no URL":            {"::", "s3cret", []string{"--token-url"}},
+		"no scheme":         {"127.0.0.1:9000/oauth2/token", "s3cret", []string{"--token-url", "such as http://"}},
 		"empty secret":      {r.api + "/oauth2/token", " \n", []string{"--client-secret-file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,6 +143,48 @@ func TestCredentialErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCredentialTimeout: neither an endpoint that does not answer nor another call that waits for it holds up a call for
+// longer than --timeout; a token that is kept is used when the keys cannot be asked for in good time.
+func TestCredentialTimeout(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, for the kernel does, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	cache, secret := t.TempDir(), tempFile(t, "secret", "s3cret")
+	args := []string{"credential", "--token-url", "http://" + silent.Addr().String() + "/oauth2/token", "--client-id", "demo",
+		"--client-secret-file", secret, "--cache-dir", cache, "--timeout", "200ms"}
+	if _, stderr, err := command(t, "", args...); service.ExitCode(err) != 1 || !strings.Contains(stderr, "--timeout") {
+		t.Errorf("a silent endpoint: %v %s", err, stderr)
+	}
+	files, err := filepath.Glob(filepath.Join(cache, "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("cache holds %v, %v", files, err)
+	}
+	content := fmt.Sprintf(`{"access_token": "kept", "expires": %q}`, time.Now().Add(time.Hour).Format(time.RFC3339))
+	if err := os.WriteFile(files[0], []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := execCredentialOf(t, args[1:]); got.Status.Token != "kept" {
+		t.Errorf("token %q instead of the one that was kept", got.Status.Token)
+	}
+	other, err := os.OpenFile(files[0], os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, err := command(t, "", args...); service.ExitCode(err) != 1 || !strings.Contains(stderr, "other calls") {
+		t.Errorf("a call that waits for another: %v %s", err, stderr)
+	}
+	if _, stderr, err := command(t, "", append(args, "--timeout", "0s")...); service.ExitCode(err) != 2 || !strings.Contains(stderr, "--timeout") {
+		t.Errorf("no time at all: %v %s", err, stderr)
 	}
 }
 
@@ -209,7 +255,7 @@ func TestKeyCommands(t *testing.T) {
 	if diff := cmp.Diff([]string{"signing", "pending"}, states("rotate")); diff != "" {
 		t.Errorf("second key (-want +got):\n%s", diff)
 	}
-	for after := before; after["kid"] == before["kid"]; { // within 4 s, the lead
+	for after := before; after["kid"] == before["kid"]; { // within 10 s: the lead, and what a file takes to arrive
 		token, _ := askToken(t, r, demoForm)
 		after, _ = verified(t, r, token)
 	}
@@ -267,7 +313,7 @@ func TestReplicas(t *testing.T) {
 	}
 	before := both()
 	rotate()
-	for both() == before { // for 2 s, the lead
+	for both() == before { // for 8 s: the lead, and what a file takes to arrive
 	}
 }
 

@@ -134,7 +134,9 @@ func (s *serve) checkTLS() error {
 	switch {
 	case s.ListenHTTPS != "" && !files:
 		return service.Usagef("--listen-https needs both --tls-cert-file and --tls-key-file")
-	case s.ListenHTTPS == "" && (s.TLSCertFile != "" || s.TLSKeyFile != ""):
+	case (s.TLSCertFile == "") != (s.TLSKeyFile == ""):
+		return service.Usagef("--tls-cert-file and --tls-key-file go together; set both or none")
+	case s.ListenHTTPS == "" && files:
 		return service.Usagef("--tls-cert-file and --tls-key-file have no effect without --listen-https; set it, or leave them out")
 	case s.Profiles && s.ListenAdmin == "":
 		return service.Usagef("--profiles has no effect without --listen-admin; set both or none")
@@ -164,11 +166,14 @@ func (s *serve) checkTokens() error {
 
 func (s *serve) checkTimes() error {
 	for setting, d := range map[string]time.Duration{
-		"--failure-refill": s.FailureRefill, "--stop-delay": s.StopDelay, "--stop-timeout": s.StopTimeout,
+		"--failure-refill": s.FailureRefill, "--stop-delay": s.StopDelay,
 	} {
 		if d < 0 {
 			return service.Usagef("%s is %v; give 0 or more", setting, d)
 		}
+	}
+	if s.StopTimeout <= 0 {
+		return service.Usagef("--stop-timeout is %v; give more than 0", s.StopTimeout)
 	}
 	return nil
 }

@@ -50,6 +50,9 @@ type execCredentialStatus struct {
 
 // Run prints a credential for kubectl.
 func (c *credential) Run(ctx context.Context, std stdio) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	f, err := c.cached(ctx)
 	if err != nil {
 		return err
@@ -63,7 +66,10 @@ func (c *credential) Run(ctx context.Context, std stdio) error {
 // cached returns the token of an earlier call while it is good, and a new one otherwise. A lock lets calls that run at
 // the same time share one request. Without a cache that can be written it just asks each time.
 func (c *credential) cached(ctx context.Context) (*fetched, error) {
-	file, err := c.openCache()
+	file, err := c.openCache(ctx)
+	if errors.Is(err, errBusy) {
+		return nil, err
+	}
 	if err != nil {
 		return c.fetch(ctx)
 	}
@@ -86,8 +92,14 @@ func (c *credential) cached(ctx context.Context) (*fetched, error) {
 	return fresh, nil
 }
 
+// errBusy is about a call that waited for another one's token for as long as --timeout allows.
+var errBusy = errors.New("other calls for the same token are waiting for the endpoint too; --timeout waits longer")
+
+// lockEvery is how often a call looks whether the others are done.
+const lockEvery = 20 * time.Millisecond
+
 // openCache opens the file of this token source and waits until nobody else has it. Only its owner can read it.
-func (c *credential) openCache() (*os.File, error) {
+func (c *credential) openCache(ctx context.Context) (*os.File, error) {
 	dir := c.CacheDir
 	if dir == "" {
 		base, err := os.UserCacheDir()
@@ -104,19 +116,35 @@ func (c *credential) openCache() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+	if err := c.lock(ctx, file); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
 }
 
+func (c *credential) lock(ctx context.Context, file *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errBusy
+		case <-time.After(lockEvery):
+		}
+	}
+}
+
 // usable reports whether a kept token has time left and its key is still published: a service that made itself a new
-// key has no use for tokens of the old one. When nobody answers, the token is worth a try.
+// key has no use for tokens of the old one. When nobody answers in good time, the token is worth a try.
 func (c *credential) usable(ctx context.Context, f fetched) bool {
 	if time.Until(f.Expires) <= 2*credentialMargin {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout/4)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.TokenURL, "/token")+"/jwks", nil)
 	if err != nil {
@@ -132,7 +160,10 @@ func (c *credential) usable(ctx context.Context, f fetched) bool {
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 512<<10))
-	header, _, headerErr := decodeToken(f.AccessToken)
+	if err != nil {
+		return true
+	}
+	header, _, err := decodeToken(f.AccessToken)
 	kid, _ := header["kid"].(string)
-	return resp.StatusCode == http.StatusOK && err == nil && headerErr == nil && strings.Contains(string(body), `"`+kid+`"`)
+	return resp.StatusCode == http.StatusOK && err == nil && strings.Contains(string(body), `"`+kid+`"`)
 }

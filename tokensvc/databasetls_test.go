@@ -48,7 +48,7 @@ func TestDatabaseTLS(t *testing.T) {
 		full := strings.Replace(dsn, "sslmode=disable", "sslmode=verify-full&sslrootcert="+authority, 1)
 		r := start(t, "--database-dsn-file", tempFile(t, "dsn", full))
 		status, body := fetch(t, "POST", r.api+"/oauth2/token", demoForm)
-		for deadline := time.After(20 * time.Second); wait && status != http.StatusOK; {
+		for deadline := time.After(5 * time.Minute); wait && status != http.StatusOK; {
 			select { // the server takes up its new settings in its own time
 			case <-time.After(50 * time.Millisecond):
 			case <-deadline:

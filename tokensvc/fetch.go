@@ -23,6 +23,20 @@ type tokenSource struct {
 	ClientID         string `required:"" help:"Client to authenticate as." placeholder:"ID"`
 	ClientSecretFile string `required:"" help:"File that holds the client's secret." placeholder:"FILE"`
 	CAFile           string `name:"ca-file" help:"Certificates in PEM to trust instead of the system's." placeholder:"FILE"`
+
+	Timeout time.Duration `default:"20s" help:"Time to get a token."`
+}
+
+// check finds settings that cannot work.
+func (t tokenSource) check() error {
+	u, err := url.Parse(t.TokenURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return service.Usagef("--token-url %q is no http or https URL, such as http://127.0.0.1:9000/oauth2/token", t.TokenURL)
+	}
+	if t.Timeout <= 0 {
+		return service.Usagef("--timeout is %v; set more than 0, such as 20s", t.Timeout)
+	}
+	return nil
 }
 
 // fetched is a token as the endpoint answered it.
@@ -35,6 +49,8 @@ type fetched struct {
 
 // fetch asks for a token (RFC 6749 section 4.4.2). Errors say what the endpoint answered, never the secret.
 func (t tokenSource) fetch(ctx context.Context) (*fetched, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
+	defer cancel()
 	secret, err := service.Secret("client-secret", "", t.ClientSecretFile)
 	if err != nil {
 		return nil, err
@@ -51,6 +67,9 @@ func (t tokenSource) fetch(ctx context.Context) (*fetched, error) {
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	asked := time.Now()
 	resp, err := hc.Do(req)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("no answer from the token endpoint %s within %s: is --token-url right? --timeout waits longer", t.TokenURL, t.Timeout)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("no answer from the token endpoint: %w; is tokensvc running, and --token-url right?", err)
 	}
@@ -86,7 +105,7 @@ func (t tokenSource) refused(status int, body []byte) error {
 }
 
 func (t tokenSource) httpClient() (*http.Client, error) {
-	hc := &http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
+	hc := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 		return errors.New("the token endpoint redirects; give its final address, the secret is not sent on")
 	}}
 	if t.CAFile == "" {

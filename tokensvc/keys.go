@@ -47,7 +47,7 @@ func (k *keysInspect) Run(std stdio) error { return k.print(std) }
 func (f keyFolder) print(std stdio) error {
 	list, err := keyring.Inspect(f.SigningKey, f.config())
 	if err != nil {
-		return err
+		return fmt.Errorf("--signing-key: %w", err)
 	}
 	table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "KEY ID\tSTATE\tSIGNS FROM\tPUBLISHED UNTIL\tBITS\tFILE")
@@ -72,7 +72,7 @@ type keysRotate struct {
 // Run adds a key, deletes what is gone, and prints what there is then.
 func (k *keysRotate) Run(std stdio) error {
 	if _, err := keyring.AddFile(k.SigningKey, k.config()); err != nil {
-		return err
+		return fmt.Errorf("--signing-key: %w", err)
 	}
 	list, err := keyring.Inspect(k.SigningKey, k.config())
 	if err != nil {

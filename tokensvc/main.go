@@ -103,10 +103,7 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	admin := service.Admin(health, reg)
-	if s.Profiles {
-		admin = service.Profiles(admin)
-	}
+	admin := service.Profiles(service.Admin(health, reg), s.Profiles)
 	return service.Run(ctx, service.Config{
 		Name: "tokensvc", Log: log, Registry: reg, Health: health, Limits: s.ConnectionLimits,
 		Endpoints: []service.Endpoint{

@@ -34,7 +34,7 @@ import (
 func command(t *testing.T, input string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	std, read := files(t, input)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // ends a service that should not have started
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // ends a service that should not have started
 	defer cancel()
 	err = run(ctx, args, std)
 	stdout, stderr = read()
@@ -339,34 +339,27 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-func TestContradictions(t *testing.T) {
+// TestBadValues: values that cannot be meant are refused at start by the setting's name. TestContradictions is about
+// settings that do not go together.
+func TestBadValues(t *testing.T) {
 	t.Parallel()
 	file := clientsFile(t)
 	for name, tc := range map[string]struct {
 		args []string
 		want []string
 	}{
-		"no clients":                {nil, []string{"--clients-file", "--database-dsn"}},
-		"two kinds of clients":      {[]string{"--clients-file", file, "--database-dsn", "postgres://x"}, []string{"--clients-file", "--database-dsn"}},
-		"two DSNs":                  {[]string{"--database-dsn", "postgres://x", "--database-dsn-file", file}, []string{"--database-dsn", "--database-dsn-file"}},
-		"DSN file missing":          {[]string{"--database-dsn-file", file + "x"}, []string{"--database-dsn-file"}},
-		"open port, no URL":         {[]string{"--clients-file", file, "--listen-http", "127.0.0.1:0"}, []string{"--listen-http", "--public-url"}},
-		"no URL":                    {[]string{"--clients-file", file, "--public-url", "tokens.test"}, []string{"--public-url"}},
-		"HTTPS without files":       {[]string{"--clients-file", file, "--listen-https", ":0"}, []string{"--listen-https", "--tls-cert-file", "--tls-key-file"}},
-		"certificate without HTTPS": {[]string{"--clients-file", file, "--tls-cert-file", file}, []string{"--listen-https", "--tls-cert-file"}},
-		"nothing to listen on":      {[]string{"--clients-file", file, "--listen-http", "", "--public-url", "http://x"}, []string{"--listen-http", "--listen-https"}},
-		"fraction of a second":      {[]string{"--clients-file", file, "--token-lifetime", "1500ms"}, []string{"--token-lifetime"}},
-		"no lifetime":               {[]string{"--clients-file", file, "--token-lifetime", "0s"}, []string{"--token-lifetime"}},
-		"rotation of files":         {[]string{"--clients-file", file, "--signing-key", file, "--key-rotation", "24h"}, []string{"--signing-key", "--key-rotation"}},
-		"rotation too fast":         {[]string{"--clients-file", file, "--key-rotation", "10m"}, []string{"--key-rotation", "--jwks-max-age"}},
-		"bad proxy":                 {[]string{"--clients-file", file, "--trusted-proxy", "proxy"}, []string{"--trusted-proxy"}},
-		"no burst":                  {[]string{"--clients-file", file, "--failure-burst", "0"}, []string{"--failure-burst", "--failure-refill"}},
-		"negative time":             {[]string{"--clients-file", file, "--failure-refill=-1s"}, []string{"--failure-refill"}},
-		"origin with a path":        {[]string{"--clients-file", file, "--cors-origin", "https://console.example/"}, []string{"--cors-origin", "https://console.example/"}},
-		"all origins":               {[]string{"--clients-file", file, "--cors-origin", "*"}, []string{"--cors-origin"}},
-		"no connections":            {[]string{"--database-dsn", "postgres://x", "--database-max-connections", "0"}, []string{"--database-max-connections"}},
-		"unknown flag":              {[]string{"--clients-fil", file}, []string{"--clients-fil"}},
-		"unknown log level":         {[]string{"--clients-file", file, "--log-level", "loud"}, []string{"--log-level"}},
+		"DSN file missing":     {[]string{"--database-dsn-file", file + "x"}, []string{"--database-dsn-file"}},
+		"no URL":               {[]string{"--clients-file", file, "--public-url", "tokens.test"}, []string{"--public-url"}},
+		"fraction of a second": {[]string{"--clients-file", file, "--token-lifetime", "1500ms"}, []string{"--token-lifetime"}},
+		"no lifetime":          {[]string{"--clients-file", file, "--token-lifetime", "0s"}, []string{"--token-lifetime"}},
+		"bad proxy":            {[]string{"--clients-file", file, "--trusted-proxy", "proxy"}, []string{"--trusted-proxy"}},
+		"negative time":        {[]string{"--clients-file", file, "--failure-refill=-1s"}, []string{"--failure-refill"}},
+		"no time to stop":      {[]string{"--clients-file", file, "--stop-timeout=0s"}, []string{"--stop-timeout"}},
+		"origin with a path":   {[]string{"--clients-file", file, "--cors-origin", "https://console.example/"}, []string{"--cors-origin", "https://console.example/"}},
+		"all origins":          {[]string{"--clients-file", file, "--cors-origin", "*"}, []string{"--cors-origin"}},
+		"no connections":       {[]string{"--database-dsn", "postgres://x", "--database-max-connections", "0"}, []string{"--database-max-connections"}},
+		"unknown flag":         {[]string{"--clients-fil", file}, []string{"--clients-fil"}},
+		"unknown log level":    {[]string{"--clients-file", file, "--log-level", "loud"}, []string{"--log-level"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -435,12 +428,7 @@ func TestEnvironment(t *testing.T) {
 // TestDatabaseDown: without its database the service starts, is not ready, and says 503, not 401.
 func TestDatabaseDown(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close() // nobody listens there now
-	r := start(t, "--database-dsn", fmt.Sprintf("postgres://u:p@%s/d", l.Addr()), "--database-timeout", "500ms")
+	r := start(t, "--database-dsn", "postgres://u:p@127.0.0.1:1/d", "--database-timeout", "500ms") // where nobody listens
 	if status, _ := fetch(t, "GET", r.admin+"/readyz", ""); status == http.StatusOK {
 		t.Error("ready without the database")
 	}

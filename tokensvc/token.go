@@ -41,6 +41,9 @@ type tokenFetch struct {
 
 // Run prints the token and nothing else.
 func (f *tokenFetch) Run(ctx context.Context, std stdio) error {
+	if err := f.check(); err != nil {
+		return err
+	}
 	got, err := f.fetch(ctx)
 	if err != nil {
 		return err
@@ -90,7 +93,7 @@ func (i *tokenInspect) read(std stdio) (string, error) {
 	if i.File != "" {
 		var err error
 		if in, err = os.Open(i.File); err != nil {
-			return "", service.Usagef("%w", err)
+			return "", service.Usagef("%w; name a file that holds a token, or give it on standard input", err)
 		}
 		defer in.Close()
 	}

@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,6 +109,47 @@ func TestRowsAreChosenByNameOrGroup(t *testing.T) {
 	b.long = true
 	if got := b.chosen(rows); len(got) != 2 {
 		t.Errorf("%d rows in the long form, want 2", len(got))
+	}
+}
+
+func TestDisturbedRowsAreRepeated(t *testing.T) {
+	t.Parallel()
+	fault := errors.New("a fault")
+	for _, c := range []struct {
+		name     string
+		once     bool
+		foreign  []float64
+		fails    int // attempt that fails
+		attempts int
+		want     float64
+	}{
+		{name: "a quiet one", foreign: []float64{.1}, attempts: 1, want: .1},
+		{name: "until it is quiet", foreign: []float64{.9, .2}, attempts: 2, want: .2},
+		{name: "the quietest of noisy ones", foreign: []float64{.9, .5, .7}, attempts: 3, want: .5},
+		{name: "only once", once: true, foreign: []float64{.9}, attempts: 1, want: .9},
+		{name: "a failure counts", foreign: []float64{.9, .8}, fails: 2, attempts: 2, want: .8},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := &bench{ctx: t.Context(), options: options{tries: 3}}
+				attempts := 0
+				r := b.runRow(row{name: "a/b", once: c.once, run: func(b *bench) (*result, error) {
+					attempts++
+					if want := "ns"; (b.fresh("ns") == want) != (attempts == 1) {
+						t.Errorf("attempt %d uses namespace %s", attempts, b.fresh("ns"))
+					}
+					r := &result{foreign: c.foreign[attempts-1]}
+					if attempts == c.fails {
+						return r, fault
+					}
+					return r, nil
+				}}, nil)
+				if attempts != c.attempts || r.foreign != c.want || (r.err != nil) != (c.fails > 0) {
+					t.Errorf("%d attempts, %v, %v", attempts, r.foreign, r.err)
+				}
+			})
+		})
 	}
 }
 

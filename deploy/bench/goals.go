@@ -9,27 +9,27 @@ import (
 // row's result.
 
 func atLeast(rate float64) goal {
-	return goal{fmt.Sprintf("≥ %.0f/s", rate), func(_ *bench, r *result) bool { return r.rate >= rate }}
+	return goal{text: fmt.Sprintf("≥ %.0f/s", rate), met: func(_ *bench, r *result) bool { return r.rate >= rate }}
 }
 
 func p50Within(d time.Duration) goal {
-	return goal{fmt.Sprintf("p50 ≤ %v", d), func(_ *bench, r *result) bool { return r.p50 > 0 && r.p50 <= d }}
+	return goal{text: fmt.Sprintf("p50 ≤ %v", d), met: func(_ *bench, r *result) bool { return r.p50 > 0 && r.p50 <= d }}
 }
 
 func p99Within(d time.Duration) goal {
-	return goal{fmt.Sprintf("p99 ≤ %v", d), func(_ *bench, r *result) bool { return r.p99 > 0 && r.p99 <= d }}
+	return goal{text: fmt.Sprintf("p99 ≤ %v", d), met: func(_ *bench, r *result) bool { return r.p99 > 0 && r.p99 <= d }}
 }
 
 func cpuWithin(d time.Duration) goal {
-	return goal{fmt.Sprintf("CPU ≤ %v each", d), func(_ *bench, r *result) bool { return r.serverCPU > 0 && r.serverCPU <= d }}
+	return goal{text: fmt.Sprintf("CPU ≤ %v each", d), met: func(_ *bench, r *result) bool { return r.serverCPU > 0 && r.serverCPU <= d }}
 }
 
 func anonWithin(bytes int64) goal {
-	return goal{fmt.Sprintf("RssAnon ≤ %d MiB", bytes>>20), func(_ *bench, r *result) bool { return r.memory.Anon > 0 && r.memory.Anon <= bytes }}
+	return goal{text: fmt.Sprintf("RssAnon ≤ %d MiB", bytes>>20), met: func(_ *bench, r *result) bool { return r.memory.Anon > 0 && r.memory.Anon <= bytes }}
 }
 
 func residentWithin(bytes int64) goal {
-	return goal{fmt.Sprintf("resident ≤ %d MiB", bytes>>20), func(_ *bench, r *result) bool {
+	return goal{text: fmt.Sprintf("resident ≤ %d MiB", bytes>>20), met: func(_ *bench, r *result) bool {
 		return r.memory.Anon > 0 && r.memory.Anon+r.memory.File <= bytes
 	}}
 }
@@ -37,7 +37,7 @@ func residentWithin(bytes int64) goal {
 // syncGoal allows one create twice the time of an append and its sync, and
 // 0.3 ms.
 func syncGoal() goal {
-	return goal{"p50 ≤ 2 × floor/sync + 0.3ms", func(b *bench, r *result) bool {
+	return goal{text: "p50 ≤ 2 × floor/sync + 0.3ms", met: func(b *bench, r *result) bool {
 		f := b.past("floor/sync")
 		return f != nil && r.p50 > 0 && r.p50 <= 2*f.p50+300*time.Microsecond
 	}}
@@ -45,14 +45,14 @@ func syncGoal() goal {
 
 // signingShare asks for a share of what two cores could sign at that time.
 func signingShare(share float64) goal {
-	return goal{fmt.Sprintf("≥ %.0f %% of signing", 100*share), func(_ *bench, r *result) bool {
+	return goal{text: fmt.Sprintf("≥ %.0f %% of signing", 100*share), met: func(_ *bench, r *result) bool {
 		return r.signing > 0 && r.rate >= share*r.signing
 	}}
 }
 
 // rateOf asks for a share of another row's rate.
 func rateOf(share float64, name string) goal {
-	return goal{fmt.Sprintf("≥ %.0f %% of %s", 100*share, name), func(b *bench, r *result) bool {
+	return goal{text: fmt.Sprintf("≥ %.0f %% of %s", 100*share, name), met: func(b *bench, r *result) bool {
 		f := b.past(name)
 		return f != nil && r.rate >= share*f.rate
 	}}
@@ -60,7 +60,7 @@ func rateOf(share float64, name string) goal {
 
 // p99Of allows a multiple of another row's p99.
 func p99Of(factor float64, name string) goal {
-	return goal{fmt.Sprintf("p99 ≤ %.1f × %s", factor, name), func(b *bench, r *result) bool {
+	return goal{text: fmt.Sprintf("p99 ≤ %.1f × %s", factor, name), met: func(b *bench, r *result) bool {
 		f := b.past(name)
 		return f != nil && r.p99 > 0 && float64(r.p99) <= factor*float64(f.p99)
 	}}
@@ -68,10 +68,10 @@ func p99Of(factor float64, name string) goal {
 
 // both asks for two goals.
 func both(a, c goal) goal {
-	return goal{a.text + ", " + c.text, func(b *bench, r *result) bool { return a.met(b, r) && c.met(b, r) }}
+	return goal{text: a.text + ", " + c.text, met: func(b *bench, r *result) bool { return a.met(b, r) && c.met(b, r) }}
 }
 
 // either asks for one of two goals.
 func either(a, c goal) goal {
-	return goal{a.text + " or " + c.text, func(b *bench, r *result) bool { return a.met(b, r) || c.met(b, r) }}
+	return goal{text: a.text + " or " + c.text, met: func(b *bench, r *result) bool { return a.met(b, r) || c.met(b, r) }}
 }

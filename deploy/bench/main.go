@@ -25,6 +25,7 @@ type options struct {
 	bin, dir, rows, result, profiles, cgroup string
 	long                                     bool
 	duration                                 time.Duration
+	tries                                    int
 	typed                                    []string // those that decide what is measured, as given
 }
 
@@ -76,6 +77,7 @@ func (b *bench) parse(args []string) error {
 	flags.StringVar(&b.rows, "rows", "", "comma-separated `names` of rows or of groups of them, such as create,watch/100 (default: all)")
 	flags.BoolVar(&b.long, "long", false, "the long form: rows with a million events, and more samples; about half an hour")
 	flags.DurationVar(&b.duration, "duration", 0, "how long a row is measured (default 2s, in the long form 10s)")
+	flags.IntVar(&b.tries, "tries", 3, "how often a row is measured at most while other processes disturb it")
 	flags.StringVar(&b.result, "out", "", "`file` for the result (default: RESULTS.md, or none with -rows)")
 	flags.StringVar(&b.profiles, "profile", "", "`directory` for a CPU profile of the server in each row, where it offers them")
 	flags.StringVar(&b.cgroup, "cgroup", "", "`directory` of a control group with a memory limit, to run the services in")
@@ -91,7 +93,7 @@ func (b *bench) parse(args []string) error {
 		return fmt.Errorf("unexpected argument %q: see -h", flags.Arg(0))
 	}
 	flags.Visit(func(f *flag.Flag) {
-		if f.Name == "rows" || f.Name == "long" || f.Name == "duration" {
+		if f.Name == "rows" || f.Name == "long" || f.Name == "duration" || f.Name == "tries" {
 			b.typed = append(b.typed, "-"+f.Name+"="+f.Value.String())
 		}
 	})
@@ -103,6 +105,8 @@ func (b *bench) complete() error {
 	switch {
 	case b.duration < 0 || b.duration > time.Minute:
 		return fmt.Errorf("-duration %v: give more than 0 and at most 1m, tokens live for five", b.duration)
+	case b.tries < 1 || b.tries > 10:
+		return fmt.Errorf("-tries %d: give 1 to 10", b.tries)
 	case b.duration == 0 && b.long:
 		b.duration = 10 * time.Second
 	case b.duration == 0:

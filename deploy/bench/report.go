@@ -26,7 +26,7 @@ func (b *bench) report() error {
 	fmt.Fprintf(&text, "- Machine: %s. Server and load generator share the cores; %s.\n", about, limit)
 	fmt.Fprintf(&text, "- Command: `%s`; %v a row.\n", b.command(), b.duration)
 	fmt.Fprintf(&text, "- Server CPU is user and system time of the measured process per operation, client CPU that of the load generator.\n")
-	fmt.Fprintf(&text, "- A row marked (n) is noisy: other processes used more than %.1f cores meanwhile.\n\n", noisy)
+	fmt.Fprintf(&text, "- A row is measured again, %d times in all at most, while other processes, or other guests of the same host, take more than %.1f cores from it; the quietest attempt is shown. It is marked (n) if that was noisy as well.\n\n", b.tries, noisy)
 	if n := b.noisyRows(); 2*n > len(b.results) {
 		fmt.Fprintf(&text, "**%d of %d rows are noisy: repeat this on a quiet machine before quoting rates or latencies.**\n\n", n, len(b.results))
 	}
@@ -38,7 +38,7 @@ func (b *bench) report() error {
 	if err := os.WriteFile(b.result, []byte(text.String()), 0o644); err != nil {
 		return fmt.Errorf("-out: %w", err)
 	}
-	return nil
+	return b.writeChart()
 }
 
 // noisyRows counts the rows that others disturbed.

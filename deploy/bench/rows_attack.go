@@ -11,11 +11,15 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"tidings.example/deploy/bench/internal/floor"
 	"tidings.example/deploy/bench/internal/load"
 )
 
@@ -28,9 +32,13 @@ func attackStage() stage {
 		open: func(b *bench) error { return errors.Join(b.start(extra{}), b.fill(tenThousand, 0, 10_000)) },
 		rows: []row{
 			{name: "attack/none", run: attacked(nil)},
+			{name: "attack/kids/floor", run: besideFloor(unknownKeys)},
 			{name: "attack/kids", goal: twice, run: attackedByKeys},
+			{name: "attack/flood/floor", run: besideFloor(flood)},
 			{name: "attack/flood", goal: twice, run: attacked(flood)},
+			{name: "attack/bodies/floor", run: besideFloor(largeBodies)},
 			{name: "attack/bodies", goal: twice, run: attacked(largeBodies)},
+			{name: "attack/bombs/floor", run: besideFloor(bombs)},
 			{name: "attack/bombs", goal: twice, run: attacked(bombs)},
 			{name: "attack/slow", goal: twice, run: attackedSlowly},
 			{name: "attack/watches", goal: twice, run: attackedByWatches},
@@ -61,7 +69,7 @@ func (b *bench) goodSpec() (load.Spec, error) {
 	var read, write []*events
 	for i := range goodClients {
 		r, err1 := b.eventsOf(clientID(i), tenThousand)
-		w, err2 := b.eventsOf(clientID(i), strings.ReplaceAll(b.current, "/", "-"))
+		w, err2 := b.eventsOf(clientID(i), b.fresh(strings.ReplaceAll(b.current, "/", "-")))
 		if err := errors.Join(err1, err2); err != nil {
 			return load.Spec{}, err
 		}
@@ -85,37 +93,63 @@ func (b *bench) goodSpec() (load.Spec, error) {
 	}, nil
 }
 
-// attacked is a row of good clients beside an attack, which has a thread of its
-// own so that the good ones' figures do not wait for it.
-func attacked(attack func(*bench) (load.Spec, error)) func(*bench) (*result, error) {
+// attack is what an attacker asks.
+type attack func(*bench) (load.Spec, error)
+
+// attacked is a row of good clients beside an attack.
+func attacked(by attack) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		spec, err := b.goodSpec()
 		if err != nil {
 			return nil, err
 		}
-		if attack == nil {
-			return b.load(b.eventsvc(), "requests/s", spec)
-		}
-		bad, err := attack(b)
-		if err != nil {
-			return nil, err
-		}
-		stop, err := beside(bad)
-		if err != nil {
-			return nil, err
-		}
-		began := time.Now()
-		r, err := b.load(b.eventsvc(), "requests/s", spec)
-		done, attackErr := stop()
-		if r != nil {
-			r.notef("beside %.0f/s", float64(done)/time.Since(began).Seconds())
-		}
-		return r, errors.Join(err, attackErr)
+		return b.beside(by, b.eventsvc(), spec)
 	}
 }
 
-// beside puts load on a server until it is stopped.
-func beside(spec load.Spec) (stop func() (done int, err error), err error) {
+// besideFloor is a row of clients who ask another server of this machine, one
+// that does nothing, beside an attack on the service: what they wait for is the
+// processors. What they wait for in the service's row, the machine forbids.
+func besideFloor(by attack) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		p, addr, err := b.startFloor(floor.Hello)
+		if err != nil {
+			return nil, err
+		}
+		spec := helloSpec(addr)
+		spec.Conns = goodConns
+		r, err := b.beside(by, pid{pid: p.PID()}, spec)
+		return r, errors.Join(err, stopFloor(p))
+	}
+}
+
+// beside measures a load beside an attack on the service, if there is one.
+func (b *bench) beside(by attack, measured pid, spec load.Spec) (*result, error) {
+	if by == nil {
+		return b.load(measured, "requests/s", spec)
+	}
+	bad, err := by(b)
+	if err != nil {
+		return nil, err
+	}
+	stop, err := background(bad)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	r, err := b.load(measured, "requests/s", spec)
+	done, attackErr := stop()
+	if r != nil {
+		r.notef("beside %.0f/s, sent by a thread of the lowest priority", float64(done)/time.Since(began).Seconds())
+	}
+	return r, errors.Join(err, attackErr)
+}
+
+// background puts load on a server until it is stopped. It has a thread of its
+// own, so that the figures of others do not wait for it, and that of the lowest
+// priority: an attacker's processors are not those of the server, so that its
+// work takes none from the good clients, only what it causes in the server does.
+func background(spec load.Spec) (stop func() (done int, err error), err error) {
 	l, err := load.NewLoop()
 	if err != nil {
 		return nil, err
@@ -128,7 +162,15 @@ func beside(spec load.Spec) (stop func() (done int, err error), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	ld.Start()
-	go func() { ended <- l.Run(5*time.Minute, func() bool { return ctx.Err() != nil }) }()
+	go func() {
+		runtime.LockOSThread()
+		err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), 19)
+		if err == nil {
+			err = l.Run(5*time.Minute, func() bool { return ctx.Err() != nil })
+		}
+		ended <- err
+		select {} // the thread is good for nothing else, and services that it has started would end with it
+	}()
 	return func() (int, error) {
 		defer l.Close()
 		cancel()
@@ -216,7 +258,7 @@ func flood(b *bench) (load.Spec, error) {
 	if err != nil {
 		return load.Spec{}, err
 	}
-	own, err := b.eventsOf(attacker, "flood")
+	own, err := b.eventsOf(attacker, b.fresh("by-"+strings.ReplaceAll(b.current, "/", "-")))
 	return load.Spec{
 		Addr: b.up.api(), Conns: 256,
 		Next: func(dst []byte, i int) []byte {
@@ -262,6 +304,8 @@ func bombs(b *bench) (load.Spec, error) {
 		e.request("POST", e.path(), "Content-Type: application/json\r\n", strings.Repeat(`{"a":`, 200_000)),
 		e.request("POST", e.path(), "Content-Type: application/json\r\n", `{"note":`+strings.Repeat("[", 1<<20)),
 		e.request("POST", e.path(), "Content-Type: application/yaml\r\n", aliases),
+		e.request("POST", e.path(), "Content-Type: application/yaml\r\n", "a: ["+strings.Repeat("b,", 200_000)+"b]"),
+		e.request("PATCH", one, "Content-Type: application/merge-patch+json\r\n", `{"a":[`+strings.Repeat("1,", 200_000)+"1]}"),
 		e.request("POST", e.path(), "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", zipped.String()),
 		e.request("PATCH", one, "Content-Type: application/json-patch+json\r\n", "["+strings.Repeat(operation+",", 10_000)+operation+"]"),
 		e.request("PATCH", one, "Content-Type: application/merge-patch+json\r\n", strings.Repeat(`{"a":`, 100_000)),

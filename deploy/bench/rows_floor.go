@@ -104,13 +104,18 @@ func helloFloor(b *bench) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
+	r, err := b.load(pid{pid: p.PID()}, "requests/s", helloSpec(addr))
+	return r, errors.Join(err, stopFloor(p))
+}
+
+// helloSpec asks the server of helloFloor.
+func helloSpec(addr netip.AddrPort) load.Spec {
 	request := []byte("GET /hello HTTP/1.1\r\nHost: " + addr.String() + "\r\n\r\n")
-	r, err := b.load(pid{pid: p.PID()}, "requests/s", load.Spec{
+	return load.Spec{
 		Addr: addr, Conns: 64,
 		Next:  func(dst []byte, _ int) []byte { return append(dst, request...) },
 		Check: load.Status(200),
-	})
-	return r, errors.Join(err, stopFloor(p))
+	}
 }
 
 // copyFloor moves as many bytes over loopback as a list of 10,000 events has.

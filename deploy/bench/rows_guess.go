@@ -21,7 +21,7 @@ func guessStage() stage {
 			{name: "guess/attacked", goal: both(rateOf(.5, "guess/alone"), p99Of(2, "guess/alone")), run: good(0, true)},
 			{name: "guess/alone-200ps", run: good(5*time.Millisecond, false)},
 			{name: "guess/attacked-200ps", goal: p99Of(2, "guess/alone-200ps"), run: good(5*time.Millisecond, true)},
-			{name: "guess/statuses", goal: goal{"equal", func(_ *bench, r *result) bool { return r.rate == 1 }}, run: statuses},
+			{name: "guess/statuses", once: true, goal: goal{text: "equal", met: func(_ *bench, r *result) bool { return r.rate == 1 }}, run: statuses},
 		},
 	}
 }
@@ -30,14 +30,14 @@ func guessStage() stage {
 // others guess.
 func timingStage() stage {
 	even := func(margin float64) goal {
-		return goal{fmt.Sprintf("AUC 0.5 ± %.2f", margin), func(_ *bench, r *result) bool { return math.Abs(r.rate-.5) <= margin }}
+		return goal{text: fmt.Sprintf("AUC 0.5 ± %.2f", margin), met: func(_ *bench, r *result) bool { return math.Abs(r.rate-.5) <= margin }}
 	}
 	return stage{
 		name: "timing",
 		open: func(b *bench) error { return b.start(extra{token: []string{"--failure-refill=0s"}}) },
 		rows: []row{
 			{name: "timing/auc", goal: even(.05), run: timing(100, 2000)},
-			{name: "timing/auc-in-line", long: true, goal: even(.1), run: timing(0, 150, lineGuesses)},
+			{name: "timing/auc-in-line", long: true, once: true, goal: even(.1), run: timing(0, 150, lineGuesses)},
 		},
 	}
 }

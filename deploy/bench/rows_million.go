@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,8 +19,8 @@ const millionEvents = 1_000_000
 
 // millionStage has the rows over a million events.
 func millionStage() stage {
-	ready := goal{"ready < 1 s", func(_ *bench, r *result) bool { return r.p50 < time.Second }}
-	removal := goal{"< 10 s, probe p99 < 100 ms", func(_ *bench, r *result) bool {
+	ready := goal{text: "ready < 1 s", met: func(_ *bench, r *result) bool { return r.p50 < time.Second }}
+	removal := goal{text: "< 10 s, probe p99 < 100 ms", met: func(_ *bench, r *result) bool {
 		return r.rate > millionEvents/10 && r.p99 < 100*time.Millisecond
 	}}
 	return stage{
@@ -30,7 +31,7 @@ func millionStage() stage {
 			{name: "select/1000000", long: true, goal: p50Within(60 * time.Millisecond), run: selects(million, millionEvents/100)},
 			{name: "start/warm", long: true, goal: ready, run: restarts(false)},
 			{name: "start/cold", long: true, run: restarts(true)},
-			{name: "deletecollection/1000000", long: true, goal: removal, run: deleteAll},
+			{name: "deletecollection/1000000", long: true, once: true, goal: removal, run: deleteAll},
 		},
 	}
 }
@@ -64,12 +65,30 @@ func restarts(cold bool) func(*bench) (*result, error) {
 		}
 		r, err := b.restingMemory()
 		r.p50 = ready
+		if cold {
+			err = errors.Join(err, cacheAgain(b.up.dataDir()))
+		}
 		return r, err
 	}
 }
 
 // dropCached asks the kernel to forget the pages of the files under dir.
 func dropCached(dir string) error {
+	return eachFile(dir, func(f *os.File) error {
+		return errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
+	})
+}
+
+// cacheAgain reads the files under dir, so that the rows to come find them in
+// memory as they were.
+func cacheAgain(dir string) error {
+	return eachFile(dir, func(f *os.File) error {
+		_, err := io.Copy(io.Discard, f)
+		return err
+	})
+}
+
+func eachFile(dir string, do func(*os.File) error) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -79,7 +98,7 @@ func dropCached(dir string) error {
 			return err
 		}
 		defer f.Close()
-		return errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
+		return do(f)
 	})
 }
 

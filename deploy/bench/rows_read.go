@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"tidings.example/deploy/bench/internal/floor"
 	"tidings.example/deploy/bench/internal/load"
 	"tidings.example/deploy/bench/internal/stats"
 )
@@ -26,6 +27,7 @@ func readStage() stage {
 		name: "10,000 events",
 		open: func(b *bench) error { return errors.Join(b.start(extra{}), b.fill(tenThousand, 0, 10_000)) },
 		rows: []row{
+			{name: "floor/get/64", run: getFloor},
 			{name: "get/64", goal: atLeast(40_000), run: gets},
 			{name: "list/10000/json", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, jsonType, "")},
 			{name: "list/10000/protobuf", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, protoType, "")},
@@ -64,6 +66,25 @@ func gets(b *bench) (*result, error) {
 		Next:  func(dst []byte, i int) []byte { return e.get.fill(dst, scattered(i)) },
 		Check: e.checkEvent(200, scattered),
 	})
+}
+
+// getFloor is the same requests, and answers of the same size with the same
+// headers, with nothing in between.
+func getFloor(b *bench) (*result, error) {
+	e, err := b.namespace(tenThousand)
+	if err != nil {
+		return nil, err
+	}
+	p, addr, err := b.startFloor(floor.Answer)
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.load(pid{pid: p.PID()}, "gets/s", load.Spec{
+		Addr: addr, Conns: 64,
+		Next:  func(dst []byte, i int) []byte { return e.get.fill(dst, scattered(i)) },
+		Check: load.Status(200),
+	})
+	return r, errors.Join(err, stopFloor(p))
 }
 
 // keptLists is how many lists pass between two that are kept and counted.

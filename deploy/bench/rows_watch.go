@@ -45,7 +45,7 @@ func watchRows() []row {
 // or with interval 0 as fast as they are answered.
 func watches(n int, interval time.Duration) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		name := fmt.Sprintf("watch-%d-%d", n, interval.Microseconds())
+		name := b.fresh(fmt.Sprintf("watch-%d-%d", n, interval.Microseconds()))
 		e, err := b.namespace(name)
 		if err != nil {
 			return nil, err

@@ -26,7 +26,7 @@ func emptyStage() stage {
 // creates is a row of creates from a number of connections.
 func creates(conns int) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		e, err := b.namespace(fmt.Sprintf("create-%d", conns))
+		e, err := b.namespace(b.fresh(fmt.Sprintf("create-%d", conns)))
 		if err != nil {
 			return nil, err
 		}

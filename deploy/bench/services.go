@@ -56,11 +56,12 @@ func (s *services) api() netip.AddrPort {
 
 // extra are settings besides the defaults.
 type extra struct {
-	cgroup string   // directory of a control group for both
-	hashes []string // of the clients' secrets
-	token  []string // of tokensvc
-	dsn    string   // of a database with the clients; else they are in a file
-	secure bool     // HTTPS on eventsvc
+	cgroup   string   // directory of a control group for both
+	hashes   []string // of the clients' secrets
+	token    []string // of tokensvc
+	dsn      string   // of a database with the clients; else they are in a file
+	secure   bool     // HTTPS on eventsvc
+	profiles bool     // offered, for -profile
 }
 
 // startServices starts both on free ports with empty data.
@@ -90,11 +91,17 @@ func startServices(ctx context.Context, bin, dir string, more extra) (*services,
 		}
 		s.tokenArgs = append(s.tokenArgs, "--clients-file="+clients)
 	}
+	if more.profiles {
+		s.tokenArgs = append(s.tokenArgs, "--profiles")
+	}
 	if _, err := s.startToken(ctx); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	s.eventsArgs = []string{"serve", "--listen-http=" + ports[1].String(),
 		"--listen-admin=" + ports[4].String(), "--data-dir=" + s.dataDir(), "--issuer=http://" + ports[0].String()}
+	if more.profiles {
+		s.eventsArgs = append(s.eventsArgs, "--profiles")
+	}
 	if more.secure {
 		s.eventsArgs = append(s.eventsArgs, "--listen-https="+ports[2].String(), "--tls-self-signed")
 	}

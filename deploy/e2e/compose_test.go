@@ -44,6 +44,7 @@ func TestCompose(t *testing.T) {
 	c, w := startCompose(t)
 	t.Run("Hardened", c.hardened)
 	t.Run("Images", testImages)
+	t.Run("ImageVersion", testImageVersion)
 	t.Run("DockerRun", testDockerRun)
 	t.Run("FirstRun", func(t *testing.T) { testFirstRun(t, c.project+"-first") })
 	runScenarios(t, w)
@@ -207,6 +208,9 @@ func (c *compose) hardened(t *testing.T) {
 				CapDrop        []string
 				SecurityOpt    []string
 				PortBindings   map[string][]struct{ HostIP string }
+				Memory         int64
+				PidsLimit      int64
+				LogConfig      struct{ Config map[string]string }
 			}
 		}
 		if err := json.Unmarshal(out, &containers); err != nil || len(containers) != 1 {
@@ -216,6 +220,9 @@ func (c *compose) hardened(t *testing.T) {
 		if containers[0].Config.User != "65532:65532" || !host.ReadonlyRootfs || !slices.Equal(host.CapDrop, []string{"ALL"}) ||
 			!slices.Contains(host.SecurityOpt, "no-new-privileges:true") {
 			t.Errorf("%s runs as %+v", service, containers[0])
+		}
+		if host.Memory <= 0 || host.PidsLimit <= 0 || host.LogConfig.Config["max-size"] == "" || host.LogConfig.Config["max-file"] == "" {
+			t.Errorf("%s has no bound for its memory, its processes or its log: %+v", service, host)
 		}
 		for port, bindings := range host.PortBindings {
 			for _, b := range bindings {

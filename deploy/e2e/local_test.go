@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -161,13 +162,22 @@ func startLocal(t *testing.T, env ...string) *world {
 }
 
 // freeAddr is a loopback address that nobody listens on. Restarts need the
-// same one again, so port 0 will not do.
+// same one again, so port 0 will not do. It is given to nobody else, neither
+// by this process nor, most likely, by the tests of another one, and lies below
+// the ports that the system gives to outgoing connections.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const from, to = 12000, 32000
+	for range to - from {
+		port := from + (os.Getpid()*100+int(ports.Add(1)))%(to-from)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatalf("no port between %d and %d is free", from, to)
+	return ""
 }
+
+var ports atomic.Int32 // given out so far

@@ -49,18 +49,29 @@ func TestManifests(t *testing.T) {
 		})
 		t.Run(service+"/monitoring", func(t *testing.T) {
 			t.Parallel()
-			overlay := t.TempDir()
-			relative, err := filepath.Rel(overlay, filepath.Join(root, "deploy/kubernetes", service))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := "resources: [" + relative + "/production]\ncomponents: [" + relative + "/monitoring]\n"
-			if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			expect(t, render(t, overlay), "kind: PodMonitor", "port: admin", "kubernetes.io/metadata.name: monitoring")
+			rendered := renderWith(t, service+"/production", service+"/monitoring")
+			expect(t, rendered, "kind: PodMonitor", "jobLabel: app.kubernetes.io/name", "port: admin", "kubernetes.io/metadata.name: monitoring")
 		})
 	}
+	t.Run("mirror/monitoring", func(t *testing.T) {
+		t.Parallel()
+		expect(t, renderWith(t, "mirror", "mirror/monitoring"), "kind: PodMonitor", "jobLabel: app.kubernetes.io/name", "port: admin")
+	})
+}
+
+// renderWith renders an overlay as people write it, of a folder of deploy/kubernetes with a component.
+func renderWith(t *testing.T, folder, component string) string {
+	t.Helper()
+	overlay := t.TempDir()
+	relative, err := filepath.Rel(overlay, filepath.Join(root, "deploy/kubernetes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "resources: [" + relative + "/" + folder + "]\ncomponents: [" + relative + "/" + component + "]\n"
+	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return render(t, overlay)
 }
 
 // TestMirrorManifests: the mirror's pod is as hardened as the others but for the service account that it needs, and that

@@ -13,11 +13,26 @@ import (
 // partOfHistogram is what the names of a histogram's series end in.
 var partOfHistogram = regexp.MustCompile(`_(bucket|count|sum)$`)
 
+// startMirror mirrors an empty namespace of w to itself and returns where it
+// tells of that.
+func startMirror(t *testing.T, w *world) (admin string) {
+	t.Helper()
+	addr := freeAddr(t)
+	p := &process{name: "eventsvc", args: []string{"mirror", "--cluster=itself", "--namespace=nothing-here",
+		"--kubeconfig=" + w.kubeconfig(t), "--server=" + w.events, "--token-url=" + w.tokens + "/oauth2/token",
+		"--client-id=" + clientID, "--client-secret-file=" + filepath.Join(root, "deploy/local/demo-secret")},
+		env: []string{"EVENTSVC_LISTEN_ADMIN=" + addr}}
+	p.launch(t)
+	p.waitReady(t)
+	return "http://" + addr
+}
+
 // testMetrics looks for every metric that the alerts and the dashboard ask
-// for in what the services tell after all that the scenarios have done.
+// for in what the services, and a mirror, tell after all that the scenarios have
+// done.
 func testMetrics(t *testing.T, w *world) {
 	told := ""
-	for _, base := range w.probes {
+	for _, base := range append([]string{startMirror(t, w)}, w.probes...) {
 		resp, err := http.Get(base + "/metrics")
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -89,6 +90,24 @@ func TestRelease(t *testing.T) {
 		}
 		if settings["vcs.revision"] != strings.TrimSpace(string(head)) || settings["-trimpath"] != "true" || settings["vcs.modified"] != "false" {
 			t.Errorf("%s says it is made from %v", name, settings)
+		}
+	}
+}
+
+// TestReleaseOfTarball builds from what has no history; the version is what the builder says.
+func TestReleaseOfTarball(t *testing.T) {
+	t.Parallel()
+	dir := clone(t)
+	if err := os.RemoveAll(filepath.Join(dir, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	for revision, want := range map[string]string{"": " (devel) go", "v9.8.7": " (devel) v9.8.7 go"} {
+		makeIn(t, dir, nil, "release", "ARCHS="+runtime.GOARCH, "REVISION="+revision)
+		for _, name := range []string{"tokensvc", "eventsvc"} {
+			out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "bin/release", name+"-linux-"+runtime.GOARCH), "version").CombinedOutput()
+			if err != nil || !strings.HasPrefix(string(out), name+want) {
+				t.Errorf("%s version: %s, %v; want %s", name, out, err, name+want)
+			}
 		}
 	}
 }

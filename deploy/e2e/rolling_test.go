@@ -78,7 +78,7 @@ func TestRollingTokens(t *testing.T) {
 		p := &process{name: "tokensvc", env: []string{
 			"TOKENSVC_LISTEN_HTTP=" + addr, "TOKENSVC_LISTEN_ADMIN=" + admin, "TOKENSVC_PUBLIC_URL=http://" + front,
 			"TOKENSVC_SIGNING_KEY=" + keys, "TOKENSVC_CLIENTS_FILE=" + filepath.Join(root, "deploy/local/clients.yaml"),
-			"TOKENSVC_STOP_DELAY=500ms", // until the load balancer has noticed
+			"TOKENSVC_STOP_DELAY=5s", // until the load balancer has noticed, which asks a hundred times a second when it can
 		}}
 		p.launch(t)
 		p.waitReady(t)

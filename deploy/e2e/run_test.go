@@ -57,15 +57,20 @@ func (c *checkout) makeRun(t *testing.T, env ...string) *process {
 func (p *process) waitFor(t *testing.T, text string) {
 	t.Helper()
 	eventually(t, p.name+" prints "+text, func() error {
-		if strings.Contains(p.log.String(), text) {
-			return nil
-		}
+		ended := false
 		select {
 		case <-p.done:
-			t.Fatalf("%s ended before it printed %q:\n%s", p.name, text, p.log.String())
+			ended = true
 		default:
 		}
-		return fmt.Errorf("so far:\n%s", p.log.String())
+		said := p.log.String() // all of it, if it has ended
+		if strings.Contains(said, text) {
+			return nil
+		}
+		if ended {
+			t.Fatalf("%s ended before it printed %q:\n%s", p.name, text, said)
+		}
+		return fmt.Errorf("so far:\n%s", said)
 	})
 }
 
@@ -73,7 +78,7 @@ func (p *process) waitFor(t *testing.T, text string) {
 func (c *checkout) shell(t *testing.T, script string) string {
 	t.Helper()
 	tool(t, "curl")
-	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", c.moved.Replace(script))
+	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", c.moved.Replace(script)+"\nwait") // also for what the script has stopped
 	cmd.Dir = c.dir
 	for _, setting := range c.env {
 		if strings.Contains(setting, "_LISTEN_ADMIN=") { // whom to ask; the others are about whom to be

@@ -2,7 +2,6 @@ package observability_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -116,7 +114,7 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 		_, events, token := startBoth(t)
 		events.create(t, token, "first", http.StatusCreated)
 		before = events.scraped(t)
-		events.failSyncs(t)
+		events.disk(t, "error=EIO")
 		events.create(t, token, "second", http.StatusServiceUnavailable)
 		return before, events.scrapedOnce(t, "it has failed", func(now scrape) bool { return now.sum("store_failed{") == 1 })
 	},
@@ -124,7 +122,7 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 		_, events, token := startBoth(t)
 		events.create(t, token, "first", http.StatusCreated)
 		before = events.scraped(t)
-		mend := events.failSyncs(t)
+		mend := events.disk(t, "error=EIO")
 		events.create(t, token, "second", http.StatusServiceUnavailable)
 		mend()
 		return before, events.scrapedOnce(t, "it goes on elsewhere", func(now scrape) bool { return now.sum("store_failed_files_total") > 0 })
@@ -133,14 +131,9 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 		_, events, token := startBoth(t)
 		events.create(t, token, "first", http.StatusCreated)
 		before = events.scraped(t)
-		for range 100 {
-			events.stall(t, func() { events.create(t, token, "", http.StatusCreated) })
-			after = events.scraped(t)
-			if after.sum(`store_commit_seconds_bucket{instance="a",job="eventsvc",le="+Inf"}`)-after.sum(`store_commit_seconds_bucket{instance="a",job="eventsvc",le="0.4096"}`) > 0 {
-				break
-			}
-		}
-		return before, after
+		events.disk(t, "delay_exit=500000") // microseconds
+		events.create(t, token, "second", http.StatusCreated)
+		return before, events.scraped(t)
 	},
 	"RetentionLate": func(t *testing.T) (before, after scrape) {
 		events, before := withDamagedRecord(t)
@@ -168,11 +161,57 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 	},
 }
 
+// mirrorFaults are those of the mirror and of the two servers between which it stands.
+var mirrorFaults = map[string]func(t *testing.T) (before, after scrape){
+	"MirrorBehind": func(t *testing.T) (before, after scrape) {
+		tokens, source, _ := startBoth(t)
+		target := startTarget(t, tokens)
+		mirror := startMirror(t, tokens, source.url, target)
+		before = mirror.scraped(t)
+		if err := target.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		source.create(t, tokens.token(t), "", http.StatusCreated)
+		return before, mirror.scrapedOnce(t, "it is behind", func(now scrape) bool { return now.sum("eventsvc_mirror_lag_seconds") > 61 })
+	},
+	"MirrorGap": func(t *testing.T) (before, after scrape) {
+		tokens, source, token := startBoth(t)
+		for range 20 {
+			source.create(t, token, "", http.StatusCreated)
+		}
+		mirror := startMirror(t, tokens, source.url, startTarget(t, tokens))
+		before = mirror.scraped(t)
+		if err := source.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = source.cmd.Wait()
+		again := start(t, "eventsvc", "", "ISSUER="+tokens.url, "LISTEN_HTTP="+strings.TrimPrefix(source.url, "http://")) // with nothing in it
+		again.url = source.url
+		again.ready(t)
+		again.create(t, token, "", http.StatusCreated)
+		return before, mirror.scrapedOnce(t, "it has listed again", func(now scrape) bool {
+			return now.sum(`eventsvc_mirror_lists_total{instance="a",job="eventsvc-mirror",namespace="*",reason="rewound"}`) > 0
+		})
+	},
+	"MirrorRefused": func(t *testing.T) (before, after scrape) {
+		tokens, source, token := startBoth(t)
+		mirror := startMirror(t, tokens, source.url, startTarget(t, tokens, "MAX_ANNOTATIONS=1"))
+		before = mirror.scraped(t)
+		source.create(t, token, "", http.StatusCreated)
+		return before, mirror.scrapedOnce(t, "an event is refused", func(now scrape) bool {
+			return now.sum(`eventsvc_mirror_events_total{instance="a",job="eventsvc-mirror",namespace="*",result="refused"}`) > 0
+		})
+	},
+}
+
 // TestFaults makes a real service fail in the way of each alert, and evaluates the alerts on what it shows.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, rule := range alertRules(t) {
 		fault, ok := faults[rule.Alert]
+		if !ok {
+			fault, ok = mirrorFaults[rule.Alert]
+		}
 		if !ok {
 			t.Errorf("%s has no fault here", rule.Alert)
 			continue
@@ -191,25 +230,41 @@ func TestFaults(t *testing.T) {
 func TestNoFault(t *testing.T) {
 	t.Parallel()
 	tokens, events, token := startBoth(t)
+	slow := false // this machine
+	timed := func(work func()) {
+		begin := time.Now()
+		work()
+		slow = slow || time.Since(begin) > 150*time.Millisecond
+	}
 	work := func() {
 		for range 20 {
-			events.create(t, token, "", http.StatusCreated)
-			events.send(t, "GET", eventsPath+"?limit=1", token, "", http.StatusOK)
+			timed(func() { events.create(t, token, "", http.StatusCreated) })
+			timed(func() { events.send(t, "GET", eventsPath+"?limit=1", token, "", http.StatusOK) })
 		}
-		tokens.token(t)
+		timed(func() { tokens.token(t) })
 	}
 	work()
-	beforeEvents, beforeTokens := events.scraped(t), tokens.scraped(t)
-	work()
-	series := lasting(beforeEvents, events.scraped(t)) + lasting(beforeTokens, tokens.scraped(t))
-	for _, rule := range alertRules(t) {
-		if rule.Alert == "KeySetStale" {
-			continue // keys are fetched every few minutes, which an hour made of two scrapes does not show
+	for range 20 {
+		slow = false
+		beforeEvents, beforeTokens := events.scraped(t), tokens.scraped(t)
+		work()
+		series := lasting(beforeEvents, events.scraped(t)) + lasting(beforeTokens, tokens.scraped(t))
+		late := false
+		for _, rule := range alertRules(t) {
+			switch {
+			case rule.Alert == "KeySetStale": // keys are fetched every few minutes, which an hour made of two scrapes does not show
+			case !fires(t, rule, series):
+			case slow && (rule.Alert == "SlowAnswers" || rule.Alert == "SlowCommits"):
+				late = true // and rightly so
+			default:
+				t.Errorf("%s fires", rule.Alert)
+			}
 		}
-		if fires(t, rule, series) {
-			t.Errorf("%s fires", rule.Alert)
+		if !late {
+			return
 		}
 	}
+	t.Log("this machine is too slow to tell whether the alerts about that are silent when it is not")
 }
 
 // withoutIssuer asks an eventsvc that has never reached its issuer.
@@ -262,28 +317,15 @@ func onSmallDisk(t *testing.T, size string) (before, after scrape) {
 	return now, now
 }
 
-// stall stops the process for a moment while work is under way, as a machine that is short of something does.
-func (s *svc) stall(t *testing.T, work func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); work() }()
-	_ = s.cmd.Process.Signal(syscall.SIGSTOP)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // the stall itself
-	<-ctx.Done()
-	cancel()
-	_ = s.cmd.Process.Signal(syscall.SIGCONT)
-	<-done
-}
-
-// failSyncs has the disk fail from now on, until it is mended.
-func (s *svc) failSyncs(t *testing.T) (mend func()) {
+// disk has it do something else to every sync from now on, until it is mended: fail or take its time.
+func (s *svc) disk(t *testing.T, fault string) (mend func()) {
 	t.Helper()
 	path, err := exec.LookPath("strace")
 	if err != nil && os.Getenv("CI") != "true" {
 		t.Skipf("%v: install strace to run this test", err)
 	}
 	var said output
-	cmd := exec.Command(path, "-f", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO", "-p", strconv.Itoa(s.cmd.Process.Pid))
+	cmd := exec.Command(path, "-f", "-e", "trace=fdatasync", "-e", "inject=fdatasync:"+fault, "-p", strconv.Itoa(s.cmd.Process.Pid))
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

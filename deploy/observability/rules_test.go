@@ -65,6 +65,9 @@ var cases = map[string]struct{ bad, good string }{
 	"MaintenanceFails":         {`store_maintenance_failures_total{job="eventsvc"} 0+1x300`, `store_maintenance_failures_total{job="eventsvc"} 0x300`},
 	"DamagedData":              {`store_damaged_reads_total{job="eventsvc"} 0+1x300`, `store_damaged_reads_total{job="eventsvc"} 0x300`},
 	"AuditEntriesLost":         {`eventsvc_audit_entries_total{job="eventsvc",result="dropped"} 0+1x300`, `eventsvc_audit_entries_total{job="eventsvc",result="written"} 0+1x300`},
+	"MirrorBehind":             {`eventsvc_mirror_lag_seconds{job="eventsvc-mirror",namespace="*"} 0+15x300`, `eventsvc_mirror_lag_seconds{job="eventsvc-mirror",namespace="*"} 2x300`},
+	"MirrorGap":                {`eventsvc_mirror_lists_total{job="eventsvc-mirror",reason="gone"} 0+1x300`, `eventsvc_mirror_lists_total{job="eventsvc-mirror",reason="first"} 0x200 1x100`},
+	"MirrorRefused":            {`eventsvc_mirror_events_total{job="eventsvc-mirror",result="refused"} 0+1x300`, `eventsvc_mirror_events_total{job="eventsvc-mirror",result="kept"} 0+1x300`},
 	"RegistrationsUnreachable": {`tokensvc_token_requests_total{job="tokensvc",outcome="store_unavailable"} 0+1x300`, `tokensvc_token_requests_total{job="tokensvc",outcome="issued"} 0+1x300`},
 	"SecretsGuessed":           {`tokensvc_token_requests_total{job="tokensvc",outcome="wrong_secret"} 0+30x300`, `tokensvc_token_requests_total{job="tokensvc",outcome="wrong_secret"} 0+1x300`},
 }
@@ -135,6 +138,22 @@ func indent(series string) string {
 	return "  " + strings.ReplaceAll(series, "\n", "\n  ") + "\n"
 }
 
+// TestAlertsDocumented compares the alerts with the page about them, which says what to do about each.
+func TestAlertsDocumented(t *testing.T) {
+	t.Parallel()
+	var page strings.Builder
+	page.WriteString("# Alerts\n\nWhat the alerts of [deploy/observability](../observability/alerts.yaml) mean, and what to do. `page` is for now, `ticket` for this week.\n\n" +
+		"| alert | | when | what to do |\n|---|---|---|---|\n")
+	for _, rule := range alertRules(t) {
+		when := "`" + strings.ReplaceAll(strings.Join(strings.Fields(rule.Expr), " "), "|", `\|`) + "`"
+		if rule.For > 0 {
+			when += " for " + rule.For.String()
+		}
+		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", rule.Alert, rule.Labels["severity"], when, rule.Annotations["action"])
+	}
+	samePage(t, "../docs/alerts.md", page.String())
+}
+
 // dashboardExpressions are what the panels of the dashboard ask for, by their titles.
 func dashboardExpressions(t *testing.T) map[string][]string {
 	t.Helper()
@@ -173,8 +192,9 @@ func TestMetricsExist(t *testing.T) {
 	events.watch(t, token)
 	events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
 	events.create(t, token, "", http.StatusCreated)
+	mirror := startMirror(t, tokens, events.url, startTarget(t, tokens))
 	known, help := map[string]bool{}, map[string]string{}
-	for _, s := range []*svc{tokens, events} {
+	for _, s := range []*svc{tokens, events, mirror} {
 		now := s.scraped(t)
 		maps.Copy(help, now.help)
 		for series := range now.samples {
@@ -204,12 +224,11 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write deploy/docs/metrics.md anew")
+var update = flag.Bool("update", false, "write deploy/docs/alerts.md and metrics.md anew")
 
 // documented compares the metrics that the services show with the page about them.
 func documented(t *testing.T, help map[string]string) {
 	t.Helper()
-	const page = "../docs/metrics.md"
 	var table strings.Builder
 	table.WriteString("# Metrics\n\nWhat `/metrics` of the management listeners shows, besides the metrics of the Go runtime (`go_`) and of the process\n" +
 		"(`process_`). A histogram has the series `_bucket`, `_sum` and `_count`.\n\n| metric | |\n|---|---|\n")
@@ -218,8 +237,14 @@ func documented(t *testing.T, help map[string]string) {
 			fmt.Fprintf(&table, "| `%s` | %s |\n", name, help[name])
 		}
 	}
+	samePage(t, "../docs/metrics.md", table.String())
+}
+
+// samePage compares a page of the documentation with what it has to be.
+func samePage(t *testing.T, page, want string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(page, []byte(table.String()), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -227,7 +252,7 @@ func documented(t *testing.T, help map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(table.String(), string(text)); diff != "" {
+	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("%s: run this test with -update (-want +got):\n%s", page, diff)
 	}
 }

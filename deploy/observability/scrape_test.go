@@ -39,7 +39,7 @@ func (s *svc) scraped(t *testing.T) scrape {
 		}
 		out.samples[name+"{"+strings.Join(sorted(pairs), ",")+"}"] = sample{value, counter}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	resp, err := get(ctx, s.admin+"/metrics", "")
 	if err != nil {

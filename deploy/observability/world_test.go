@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -74,6 +75,31 @@ func startBoth(t *testing.T, settings ...string) (tokens, events *svc, token str
 	events = start(t, "eventsvc", "", append(settings, "ISSUER="+tokens.url)...)
 	events.ready(t)
 	return tokens, events, tokens.token(t)
+}
+
+// startTarget starts one more eventsvc, for copies.
+func startTarget(t *testing.T, tokens *svc, settings ...string) *svc {
+	t.Helper()
+	s := start(t, "eventsvc", "", append(settings, "ISSUER="+tokens.url)...)
+	s.ready(t)
+	return s
+}
+
+// startMirror copies from one eventsvc to another, and waits until it follows the source. Its job is the one that the
+// manifests give it.
+func startMirror(t *testing.T, tokens *svc, from string, to *svc) *svc {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir+"/kubeconfig", fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"+
+		"clusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {token: %q}}]\n", from, tokens.token(t)))
+	write(t, dir+"/secret", "demo-secret")
+	s := start(t, "eventsvc", "exec "+bin+"/eventsvc mirror;", "KUBECONFIG="+dir+"/kubeconfig", "CLUSTER=demo", "SERVER="+to.url,
+		"TOKEN_URL="+tokens.url+"/oauth2/token", "CLIENT_ID=demo", "CLIENT_SECRET_FILE="+dir+"/secret")
+	s.name = "eventsvc-mirror"
+	s.scrapedOnce(t, "the mirror follows", func(now scrape) bool {
+		return now.sum(`eventsvc_mirror_connected`) == 1 && now.sum("eventsvc_mirror_lag_seconds") == 0
+	})
+	return s
 }
 
 func (s *svc) token(t *testing.T) string {
@@ -212,15 +238,25 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
+// freeAddr is a loopback address that nobody listens on. It is given to nobody
+// else, neither by this process nor, most likely, by the tests of another one,
+// and lies below the ports that the system gives to outgoing connections.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const from, to = 12000, 32000
+	for range to - from {
+		port := from + (os.Getpid()*100+int(ports.Add(1)))%(to-from)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatalf("no port between %d and %d is free", from, to)
+	return ""
 }
+
+var ports atomic.Int32 // given out so far
 
 func sorted(s []string) []string {
 	slices.Sort(s)
@@ -230,7 +266,7 @@ func sorted(s []string) []string {
 // eventually looks again and again until check is content.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -1,7 +1,9 @@
 package security
 
 import (
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -10,11 +12,17 @@ import (
 
 const root = "../.."
 
-// tracked are the files of the repository, without those that git ignores.
+// tracked are the files of the repository, without those that git ignores. Where git knows nothing, as in what was
+// unpacked from a tarball, they are all but what is built and run there.
 func tracked(t *testing.T) []string {
 	t.Helper()
-	var files []string
-	for _, name := range strings.Split(output(t, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00") {
+	var names, files []string
+	if list, err := exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output(); err == nil {
+		names = strings.Split(string(list), "\x00")
+	} else if names, err = unpacked(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
 		info, err := os.Lstat(filepath.Join(root, name))
 		if err == nil && info.Mode().IsRegular() {
 			files = append(files, name)
@@ -24,6 +32,20 @@ func tracked(t *testing.T) []string {
 		t.Fatalf("only %d files are tracked", len(files))
 	}
 	return files
+}
+
+func unpacked() (names []string, err error) {
+	err = fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == ".git" || name == "bin" || name == "var"):
+			return fs.SkipDir
+		}
+		names = append(names, name)
+		return nil
+	})
+	return names, err
 }
 
 func read(t *testing.T, name string) string {

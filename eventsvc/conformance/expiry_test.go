@@ -32,7 +32,7 @@ func (s *server) shortLived(t *testing.T, bin string, lifetime time.Duration) (k
 // over three lifetimes of it. The token itself is refused all the while.
 func TestWatchOverTokenLives(t *testing.T) {
 	t.Parallel()
-	const lifetime = 8 * time.Second // enough for kubectl to begin on a busy machine
+	const lifetime = 15 * time.Second // enough for kubectl to begin on a busy machine
 	for name, find := range map[string]func() (string, error){
 		"built": run.kubectl, "installed": func() (string, error) { return exec.LookPath("kubectl") },
 	} {
@@ -77,7 +77,7 @@ func TestWatchEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	s := start(t, "--clock-skew", "0s", "--watch-after-expiry", "0s")
 	s.create(t, "team", "a")
-	k, _, expires := s.shortLived(t, must(run.kubectl()).or(t), 8*time.Second)
+	k, _, expires := s.shortLived(t, must(run.kubectl()).or(t), 15*time.Second)
 	out, stderr, code := k.try(t, args("get events -w -o name")...)
 	if code != 0 || stderr != "" || out != "event/a\n" || time.Now().Before(expires) {
 		t.Errorf("kubectl ended with %d, %s before the token: %q %q", code, time.Until(expires), out, stderr)

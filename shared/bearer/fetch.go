@@ -96,9 +96,9 @@ func maxAge(header http.Header) time.Duration {
 	return 0
 }
 
-// checkAddress allows https, and http to this machine and to hosts that were named: whoever can change the keys on their
+// CheckAddress allows https, and http to this machine and to hosts that were named: whoever can change the keys on their
 // way can sign tokens.
-func checkAddress(address string, allowHTTPHosts []string) error {
+func CheckAddress(address string, allowHTTPHosts []string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
@@ -122,7 +122,7 @@ func checkAddress(address string, allowHTTPHosts []string) error {
 // Discovery. The metadata must name the very issuer that was asked for (RFC 8414 section 3.3). A nil client is the default
 // one.
 func DiscoverJWKS(ctx context.Context, issuer string, client *http.Client, allowHTTPHosts []string) (string, error) {
-	if err := checkAddress(issuer, allowHTTPHosts); err != nil {
+	if err := CheckAddress(issuer, allowHTTPHosts); err != nil {
 		return "", fmt.Errorf("issuer: %w", err)
 	}
 	u, err := url.Parse(issuer)
@@ -158,7 +158,7 @@ func jwksURI(metadata []byte, issuer string, allowHTTPHosts []string) (string, e
 	if !ok {
 		return "", fmt.Errorf("metadata of issuer %s has no jwks_uri", issuer)
 	}
-	if err := checkAddress(uri, allowHTTPHosts); err != nil {
+	if err := CheckAddress(uri, allowHTTPHosts); err != nil {
 		return "", fmt.Errorf("metadata of issuer %s: jwks_uri: %w", issuer, err)
 	}
 	return uri, nil

@@ -50,11 +50,11 @@ func (s *Issuers) verify(ctx context.Context, token string) outcome {
 		return refuse(refusal)
 	}
 	// The issuer is read before the signature is checked, only to choose the keys that check it.
-	payload, err := decodeObject(p.payload)
-	if err != nil {
+	var err error
+	if p.claims, err = decodeObject(p.payload); err != nil {
 		return refuse(invalidToken("payload damaged"))
 	}
-	issuer, _ := payload.text("iss")
+	issuer, _ := p.claims.text("iss")
 	v := s.byIssuer[issuer]
 	if v == nil {
 		return refuse(invalidToken("other issuer"))

@@ -2,6 +2,7 @@ package bearer_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,5 +91,17 @@ func TestNewIssuersRefuses(t *testing.T) {
 	}
 	if _, err := bearer.NewIssuers(v, v); err == nil {
 		t.Error("one issuer twice: accepted")
+	}
+}
+
+// A token of a key that there is not, as anybody can make them.
+func BenchmarkUnknownKey(b *testing.B) {
+	issuers := must(bearer.NewIssuers(newVerifier(b, nil)))
+	made := token(strings.Replace(good, `"kid":"`, `"kid":"un`, 1), claims())
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := issuers.Verify(b.Context(), made); err == nil {
+			b.Fatal("taken")
+		}
 	}
 }

@@ -28,7 +28,7 @@ const (
 
 // JWKSConfig says where an issuer's keys come from and how they are kept.
 type JWKSConfig struct {
-	URL            string        // of the JWK set: https, or http where checkAddress allows it; required
+	URL            string        // of the JWK set: https, or http where [CheckAddress] allows it; required
 	Client         *http.Client  // nil: the default one
 	AllowHTTPHosts []string      // hosts beside this machine that may be asked over plain HTTP
 	MinRefresh     time.Duration // least time between fetches caused by unknown key ids; 0: 1 s
@@ -68,7 +68,7 @@ type keySet struct {
 
 // NewJWKS makes a [JWKS]. Nothing is fetched yet.
 func NewJWKS(c JWKSConfig) (*JWKS, error) {
-	if err := checkAddress(c.URL, c.AllowHTTPHosts); err != nil {
+	if err := CheckAddress(c.URL, c.AllowHTTPHosts); err != nil {
 		return nil, fmt.Errorf("JWKS: %w", err)
 	}
 	for setting, fallback := range map[*time.Duration]time.Duration{

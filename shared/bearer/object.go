@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -16,41 +15,82 @@ import (
 type object map[string]json.RawMessage
 
 // decodeObject decodes exactly one JSON object. It refuses what decoders disagree about: names given twice, bytes behind
-// the object and text that is not UTF-8.
+// the object and text that is not UTF-8. The members share memory with data. Anybody may send tokens, so refusing them
+// has to be cheap: the standard library says whether it is JSON, after which finding the members is a matter of counting.
 func decodeObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if first, err := dec.Token(); err != nil || first != json.Delim('{') {
+	if !json.Valid(data) {
+		return nil, errors.New("damaged JSON, or more than one value")
+	}
+	rest := unspaced(data)
+	if rest[0] != '{' {
 		return nil, errors.New("no JSON object")
 	}
 	o := object{}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return nil, errors.New("damaged JSON")
-		}
-		key, _ := name.(string) // encoding/json admits nothing else as a name
-		if strings.ContainsRune(key, utf8.RuneError) {
+	for rest = unspaced(rest[1:]); rest[0] != '}'; {
+		raw, after := cutValue(rest)
+		name, whole := decodeText(raw)
+		if !whole {
 			return nil, errors.New("half a character")
 		}
-		if _, twice := o[key]; twice {
+		if _, twice := o[name]; twice {
 			return nil, errors.New("a name given twice")
 		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, errors.New("damaged JSON")
+		o[name], rest = cutValue(unspaced(after[1:])) // behind the colon
+		if rest[0] == ',' {
+			rest = unspaced(rest[1:])
 		}
-		o[key] = value
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, errors.New("damaged JSON")
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one JSON value")
 	}
 	return o, nil
+}
+
+// unspaced is JSON without the blanks in front.
+func unspaced(data []byte) []byte { return bytes.TrimLeft(data, " \t\r\n") }
+
+// cutValue cuts off the first value of valid JSON, and the blanks behind it.
+func cutValue(data []byte) (value, after []byte) {
+	end, depth := 0, 0
+	for ; end < len(data); end++ {
+		switch data[end] {
+		case '"':
+			for end++; data[end] != '"'; end++ {
+				if data[end] == '\\' {
+					end++
+				}
+			}
+			if depth == 0 {
+				return data[: end+1 : end+1], unspaced(data[end+1:])
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth < 0 { // of what a number or a word is in
+				return data[:end:end], data[end:]
+			}
+			if depth == 0 {
+				return data[: end+1 : end+1], unspaced(data[end+1:])
+			}
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return data[:end:end], unspaced(data[end:])
+			}
+		}
+	}
+	return data, nil
+}
+
+// decodeText decodes a string of valid JSON and tells whether its characters are whole. Halves of surrogate pairs are
+// not: Go makes the same character of all of them, so that different names would become one.
+func decodeText(raw []byte) (string, bool) {
+	var s string
+	if bytes.IndexByte(raw, '\\') < 0 {
+		s = string(raw[1 : len(raw)-1])
+	} else if json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, !strings.ContainsRune(s, utf8.RuneError)
 }
 
 // has says whether there is a member of this name, whatever its value.
@@ -59,16 +99,13 @@ func (o object) has(name string) bool {
 	return ok
 }
 
-// text is a member that is a string. Halves of surrogate pairs are refused: Go makes the same character of all of them,
-// so that different names would become one.
+// text is a member that is a string of whole characters.
 func (o object) text(name string) (string, bool) {
 	raw := o[name]
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
 	}
-	var s string
-	err := json.Unmarshal(raw, &s)
-	return s, err == nil && !strings.ContainsRune(s, utf8.RuneError)
+	return decodeText(raw)
 }
 
 // texts is a member that is a list of strings.

@@ -36,11 +36,11 @@ func (k *JWKS) refresh(ctx context.Context, kid string) {
 }
 
 // alreadyDone is what begin returns where nothing is to be waited for.
-func alreadyDone() chan struct{} {
+var alreadyDone = func() chan struct{} {
 	done := make(chan struct{})
 	close(done)
 	return done
-}
+}()
 
 // begin joins the fetch under way, or starts one that the caller then has to carry out. Neither happens for an id that is
 // known to be missing, or within MinRefresh of the last fetch. An empty id stands for a fetch that is due.
@@ -52,7 +52,7 @@ func (k *JWKS) begin(kid string) (done chan struct{}, first bool) {
 	case k.fetching != nil:
 		return k.fetching, false
 	case missing && now.Sub(since) < missingLife, kid != "" && now.Sub(k.tried) < k.MinRefresh:
-		return alreadyDone(), false
+		return alreadyDone, false
 	}
 	k.fetching, k.tried = make(chan struct{}), now
 	return k.fetching, true

@@ -158,10 +158,16 @@ func (v *Verifier) verifyNew(ctx context.Context, p parts, sum [sha256.Size]byte
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	if err := v.signature.Verify([]byte(p.signed), p.signature, key); err != nil {
+	err := v.signature.Verify([]byte(p.signed), p.signature, key)
+	if err != nil {
 		return refuse(invalidToken("signature wrong"))
 	}
-	caller, refusal := v.checkClaims(p.payload)
+	if p.claims == nil {
+		if p.claims, err = decodeObject(p.payload); err != nil {
+			return refuse(invalidToken("payload damaged"))
+		}
+	}
+	caller, refusal := v.checkClaims(p.claims)
 	if refusal != nil {
 		return refuse(refusal)
 	}
@@ -193,21 +199,33 @@ func (v *Verifier) key(ctx context.Context, kid string) (*rsa.PublicKey, *Error)
 type parts struct {
 	signed                     string // header and payload as they were signed
 	header, payload, signature []byte
+	claims                     object // in the payload; nil: it is not decoded yet
 }
+
+// base64url is strict: it refuses stray low bits. Line breaks, which Go's decoder skips, have to be refused apart.
+var base64url = base64.RawURLEncoding.Strict()
 
 // split decodes a compact JWS (RFC 7515 section 7.1) strictly: every token has exactly one spelling.
 func split(token string) (parts, *Error) {
-	texts := strings.SplitN(token, ".", 4)
-	if len(texts) != 3 {
+	header, rest, ok1 := strings.Cut(token, ".")
+	payload, signature, ok2 := strings.Cut(rest, ".")
+	if !ok1 || !ok2 || strings.Contains(signature, ".") {
 		return parts{}, invalidToken("not three parts")
 	}
-	p := parts{signed: token[:len(texts[0])+1+len(texts[1])]}
-	for i, part := range []*[]byte{&p.header, &p.payload, &p.signature} {
-		var err error
-		// Strict refuses stray low bits; line breaks, which Go's decoder skips, have to be refused apart.
-		if *part, err = base64.RawURLEncoding.Strict().DecodeString(texts[i]); err != nil || strings.ContainsAny(texts[i], "\r\n") {
+	p := parts{signed: token[:len(header)+1+len(payload)]}
+	if strings.ContainsAny(token, "\r\n") {
+		return parts{}, invalidToken("not base64url")
+	}
+	text, room := []byte(token), make([]byte, base64url.DecodedLen(len(token)))
+	for _, part := range []struct {
+		length int
+		into   *[]byte
+	}{{len(header), &p.header}, {len(payload), &p.payload}, {len(signature), &p.signature}} {
+		n, err := base64url.Decode(room, text[:part.length])
+		if err != nil {
 			return parts{}, invalidToken("not base64url")
 		}
+		*part.into, room, text = room[:n:n], room[n:], text[min(part.length+1, len(text)):]
 	}
 	return p, nil
 }

@@ -72,33 +72,52 @@ func SetVerb(ctx context.Context, verb string) {
 // otherwise) which is answered and logged, one access line, metrics by verb, code and class of client, and a 500 without detail for a
 // panic. The trace id of a traceparent (W3C Trace Context) is logged. The query is never logged: it may hold what belongs to the caller.
 func Access(log *slog.Logger, reg *prometheus.Registry, next http.Handler) http.Handler {
-	m := newRequestMetrics(reg)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start := time.Now()
-		both := &struct { // one allocation
-			req request
-			rec recorder
-		}{request{id: requestID(r.Header)}, recorder{ResponseWriter: w, start: start}}
-		req, rec := &both.req, &both.rec
-		if parent := r.Header.Get(traceParentHeader); parent != "" {
-			if req.trace = traceID(parent); req.trace != "" {
-				req.parent = parent
-			}
+	return &accessed{log: log, metrics: newRequestMetrics(reg), next: next}
+}
+
+// accessed is what Access makes of a handler.
+type accessed struct {
+	log     *slog.Logger
+	metrics *requestMetrics
+	next    http.Handler
+}
+
+// inFlight is a request that is being served.
+type inFlight struct {
+	req request
+	rec recorder
+}
+
+// ServeHTTP holds next to nothing on the stack while the handler runs: that of a watch runs for long.
+func (a *accessed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f := a.begin(w, r)
+	panicked := serve(a.next, &f.rec, r.WithContext(context.WithValue(r.Context(), requestKey{}, &f.req)))
+	a.end(f, r, panicked)
+}
+
+func (a *accessed) begin(w http.ResponseWriter, r *http.Request) *inFlight {
+	f := &inFlight{request{id: requestID(r.Header)}, recorder{ResponseWriter: w, start: time.Now()}}
+	if parent := r.Header.Get(traceParentHeader); parent != "" {
+		if f.req.trace = traceID(parent); f.req.trace != "" {
+			f.req.parent = parent
 		}
-		w.Header()[requestIDHeader] = []string{req.id}
-		m.inFlight.Inc()
-		panicked := serve(next, rec, r.WithContext(context.WithValue(r.Context(), requestKey{}, req)))
-		m.inFlight.Dec()
-		if panicked != nil {
-			rec.answerPanic(panicked, log.With("request_id", req.id))
-		}
-		rec.finish(r)
-		m.observe(r, req.verb, rec)
-		logRequest(log, r, req, rec, time.Since(start))
-		if panicked != nil && rec.aborted {
-			panic(http.ErrAbortHandler) // cuts the connection, so that nobody takes half an answer for a whole one
-		}
-	})
+	}
+	w.Header()[requestIDHeader] = []string{f.req.id}
+	a.metrics.inFlight.Inc()
+	return f
+}
+
+func (a *accessed) end(f *inFlight, r *http.Request, panicked *caughtPanic) {
+	a.metrics.inFlight.Dec()
+	if panicked != nil {
+		f.rec.answerPanic(panicked, a.log.With("request_id", f.req.id))
+	}
+	f.rec.finish(r)
+	a.metrics.observe(r, f.req.verb, &f.rec)
+	logRequest(a.log, r, &f.req, &f.rec, time.Since(f.rec.start))
+	if panicked != nil && f.rec.aborted {
+		panic(http.ErrAbortHandler) // cuts the connection, so that nobody takes half an answer for a whole one
+	}
 }
 
 // caughtPanic is what a handler panicked with, and where.

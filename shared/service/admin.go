@@ -51,7 +51,7 @@ func probe(ctx context.Context, client *http.Client, url string) error {
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("health check: %w", err)
+		return fmt.Errorf("health check: no answer: %w; is it running, and --listen-admin right?", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 4096))

@@ -21,8 +21,31 @@ type listener struct {
 // Addr is the real address; the endpoint's may have port 0.
 func (l listener) Addr() net.Addr { return l.Listener.Addr() }
 
+// distinct refuses two endpoints that would listen on the same port, before the second one is told that it is in use.
+func distinct(endpoints []Endpoint) error {
+	for i, a := range endpoints {
+		hostA, portA, _ := net.SplitHostPort(a.Addr)
+		for _, b := range endpoints[:i] {
+			hostB, portB, _ := net.SplitHostPort(b.Addr)
+			if portA != "" && portA != "0" && portA == portB && (hostA == hostB || everywhere(hostA) || everywhere(hostB)) {
+				return Usagef("%s %s and %s %s want the same port: give one of them another", b.Setting, b.Addr, a.Setting, a.Addr)
+			}
+		}
+	}
+	return nil
+}
+
+// everywhere reports whether a host stands for all addresses of this machine.
+func everywhere(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
+}
+
 // listenAll opens all endpoints or none.
 func listenAll(ctx context.Context, c Config) ([]listener, error) {
+	if err := distinct(c.Endpoints); err != nil {
+		return nil, err
+	}
 	var open []listener
 	for _, e := range c.Endpoints {
 		if e.Addr == "" {

@@ -1,11 +1,11 @@
 package service
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net/http"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"sync/atomic"
 
@@ -16,19 +16,11 @@ import (
 // NewRegistry makes the metrics registry of a process, with the Go runtime, the process and NAME_build_info in it.
 func NewRegistry(name string) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
-	version, revision := "unknown", "unknown"
-	if build, ok := debug.ReadBuildInfo(); ok {
-		version = build.Main.Version
-		for _, setting := range build.Settings {
-			if setting.Key == "vcs.revision" {
-				revision = setting.Value
-			}
-		}
-	}
+	version, commit := built()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        name + "_build_info",
 		Help:        "Always 1; the labels say what was built.",
-		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "goversion": runtime.Version()},
+		ConstLabels: prometheus.Labels{"version": cmp.Or(version, "unknown"), "revision": cmp.Or(commit, "unknown"), "goversion": runtime.Version()},
 	})
 	info.Set(1)
 	reg.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

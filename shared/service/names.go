@@ -23,21 +23,23 @@ func allFlags(node *kong.Node) []*kong.Flag {
 // unknownVariable finds a variable with our prefix that no flag has. Kubernetes and Docker add variables for services
 // with our name (EVENTSVC_SERVICE_HOST, EVENTSVC_PORT_8080_TCP, …), which are not meant for us.
 func unknownVariable(root *kong.Node, prefix string, environ []string) error {
-	known := map[string]bool{}
+	known := map[string]bool{} // without the prefix, which would make all names look alike
 	for _, flag := range allFlags(root) {
 		for _, env := range flag.Envs {
-			known[env] = true
+			if rest, ours := strings.CutPrefix(env, prefix+"_"); ours {
+				known[rest] = true
+			}
 		}
 	}
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
 		rest, ours := strings.CutPrefix(name, prefix+"_")
-		if !ours || known[name] || rest == "PORT" || strings.HasPrefix(rest, "PORT_") ||
+		if !ours || known[rest] || rest == "PORT" || strings.HasPrefix(rest, "PORT_") ||
 			rest == "SERVICE_HOST" || strings.HasPrefix(rest, "SERVICE_PORT") {
 			continue
 		}
-		if near := nearest(name, known); near != "" {
-			return fmt.Errorf("unknown environment variable %s, did you mean %s?", name, near)
+		if near := nearest(rest, known); near != "" {
+			return fmt.Errorf("unknown environment variable %s, did you mean %s_%s?", name, prefix, near)
 		}
 		return fmt.Errorf("unknown environment variable %s: unset it", name)
 	}
@@ -46,7 +48,7 @@ func unknownVariable(root *kong.Node, prefix string, environ []string) error {
 
 // nearest is the known name with the fewest edits to name, or "" when none is close.
 func nearest(name string, known map[string]bool) string {
-	best, distance := "", len(name)/3+1
+	best, distance := "", (len(name)+1)/3+1
 	for candidate := range known {
 		d := edits(name, candidate)
 		if d < distance || d == distance && candidate < best {

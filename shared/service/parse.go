@@ -74,21 +74,11 @@ func Parse(name, prefix, description string, cli any, args []string, stdout, std
 		err = unknownVariable(parser.Model.Node, prefix, os.Environ())
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "%s: %v\nRun \"%s\" for all settings.\n", name, err, helpCommand(name, err))
+		said, help := readable(err, parser.Model.Node, args)
+		_, _ = fmt.Fprintf(stderr, "%s: %v\nRun \"%s\" for all settings.\n", name, said, help)
 		return nil, &UsageError{Err: err}
 	}
 	return kctx, nil
-}
-
-// helpCommand is the command that explains what the failed one should have looked like.
-func helpCommand(name string, err error) string {
-	var parse *kong.ParseError
-	if errors.As(err, &parse) && parse.Context != nil {
-		if node := parse.Context.Selected(); node != nil {
-			return node.FullPath() + " --help"
-		}
-	}
-	return name + " --help"
 }
 
 // nameVariables gives each flag its environment variable. kong's own option would split names at digits (HTTP_2).

@@ -28,8 +28,17 @@ type settings struct {
 		serve `embed:""`
 	} `cmd:"" help:"Show the settings."`
 	Healthcheck struct {
-		Wait time.Duration `help:"Wait so long."`
+		Wait  time.Duration `help:"Wait so long."`
+		Times int           `help:"Ask so often."`
+		Place string        `short:"p" placeholder:"HOST" help:"Ask there."`
 	} `cmd:"" help:"Ask the readiness probe."`
+	Show struct {
+		File string `arg:"" help:"What to show."`
+	} `cmd:"" help:"Show a file."`
+	Group struct {
+		One struct{} `cmd:"" help:"The one."`
+		Two struct{} `cmd:"" help:"The other."`
+	} `cmd:"" help:"Two more."`
 }
 
 func parse(t *testing.T, args ...string) (*settings, string, string, string, error) {
@@ -87,12 +96,25 @@ func TestParseMistakes(t *testing.T) {
 	}{
 		"unknown flag":                 {args: []string{"--listen-htp=:1"}, want: "listen-http"},
 		"unknown flag of a command":    {args: []string{"healthcheck", "--wiat=1s"}, want: `Run "demosvc healthcheck --help"`},
-		"unknown command":              {args: []string{"sevre"}, want: `Run "demosvc`},
-		"value that is no duration":    {args: []string{"--lifetime=soon"}, want: "lifetime"},
+		"unknown command":              {args: []string{"sevre"}, want: `unknown command "sevre", did you mean serve?`},
+		"command of elsewhere":         {args: []string{"frobnicate"}, want: `unknown command "frobnicate": there are serve, config, healthcheck, show, group`},
+		"argument too many":            {args: []string{"healthcheck", "now"}, want: "unexpected argument now"},
+		"argument missing":             {args: []string{"show"}, want: "<file> is missing: What to show."},
+		"command missing":              {args: []string{"group"}, want: `a command is missing behind "demosvc group": one of one, two`},
+		"flag without a value":         {args: []string{"--listen-http"}, want: "--listen-http has no value: write --listen-http=127.0.0.1:9000"},
+		"flag before another":          {args: []string{"--listen-http", "--strict"}, want: "--listen-http has no value, --strict follows: write --listen-http=127.0.0.1:9000"},
+		"duration missing":             {args: []string{"serve", "--lifetime"}, want: "--lifetime has no value: write --lifetime=300s"},
+		"choice missing":               {args: []string{"--log-format"}, want: "--log-format has no value: write --log-format=auto"},
+		"short flag without a value":   {args: []string{"healthcheck", "-p"}, want: "--place has no value: write --place=HOST"},
+		"list without a value":         {args: []string{"--names"}, want: "--names has no value: write --names=a,b"},
+		"value that is no duration":    {args: []string{"--lifetime=soon"}, want: `--lifetime: "soon" is no duration: write numbers with units, such as 90s`},
+		"duration in days":             {args: []string{"--lifetime=7d"}, want: `--lifetime: "7d" is no duration`},
+		"value that is no number":      {args: []string{"healthcheck", "--times=x"}, want: `--times: "x" is no whole number`},
 		"value outside the choice":     {args: []string{"--log-format=xml"}, want: "log-format"},
 		"variable outside the choice":  {env: [2]string{"DEMOSVC_LOG_FORMAT", "xml"}, want: "log-format"},
 		"variable that is no duration": {env: [2]string{"DEMOSVC_LIFETIME", "soon"}, want: "DEMOSVC_LIFETIME"},
 		"misspelt variable":            {env: [2]string{"DEMOSVC_LISTEN_HTP", ":1"}, want: "did you mean DEMOSVC_LISTEN_HTTP?"},
+		"short variable of nothing":    {env: [2]string{"DEMOSVC_FOO", "x"}, want: "unknown environment variable DEMOSVC_FOO: unset it"},
 		"variable of nothing":          {env: [2]string{"DEMOSVC_COLOUR_OF_THE_SKY", "blue"}, want: "unknown environment variable DEMOSVC_COLOUR_OF_THE_SKY"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,8 @@ package service_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,12 +19,12 @@ func TestProfiles(t *testing.T) {
 		h.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
 		return rec.Code, rec.Body.String()
 	}
-	if code, _ := get(plain, "/debug/pprof/heap"); code != http.StatusNotFound {
+	if code, _ := get(service.Profiles(plain, false), "/debug/pprof/heap"); code != http.StatusNotFound {
 		t.Errorf("without being told to: %d", code)
 	}
-	with := service.Profiles(plain)
+	with := service.Profiles(plain, true)
 	for path, want := range map[string]string{
-		"/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "goroutine profile", "/debug/pprof/cmdline": "service.test", "/livez": "ok",
+		"/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "goroutine profile", "/debug/pprof/cmdline": filepath.Base(os.Args[0]), "/livez": "ok",
 	} {
 		if code, body := get(with, path); code != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %.200s", path, code, body)

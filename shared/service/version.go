@@ -1,24 +1,43 @@
 package service
 
-import "runtime/debug"
+import (
+	"runtime"
+	"runtime/debug"
+)
 
-// Version is what the Go tool put into the binary: the version of the module and, where that is no release, the commit.
-func Version() string {
+// revision is the commit where the linker is told of it: an image is built without the repository that the Go tool could
+// ask.
+var revision string
+
+// built is the version and the commit that a binary is made of; what is not known is empty.
+func built() (version, commit string) {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return "", revision
 	}
-	revision, modified := "", ""
+	modified := ""
 	for _, setting := range build.Settings {
 		switch {
-		case setting.Key == "vcs.revision" && len(setting.Value) > 12:
-			revision = " " + setting.Value[:12]
+		case setting.Key == "vcs.revision":
+			commit = setting.Value
 		case setting.Key == "vcs.modified" && setting.Value == "true":
-			modified = " modified"
+			modified = "-dirty"
 		}
 	}
-	if version := build.Main.Version; version != "" && version != "(devel)" {
-		return version + " " + build.GoVersion
+	if commit == "" {
+		return build.Main.Version, revision
 	}
-	return "(devel)" + revision + modified + " " + build.GoVersion
+	return build.Main.Version, commit + modified
+}
+
+// Version says what a binary is made of: its version and, where that is no release, the commit.
+func Version() string {
+	version, commit := built()
+	if version == "" || version == "(devel)" { // otherwise it has the commit in it
+		version = "(devel)"
+		if commit != "" {
+			version += " " + commit
+		}
+	}
+	return version + " " + runtime.Version()
 }

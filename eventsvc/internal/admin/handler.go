@@ -83,7 +83,7 @@ func (h *Handler) alone(next http.HandlerFunc) http.HandlerFunc {
 		defer h.busy.Unlock()
 		start := time.Now()
 		next(w, r)
-		h.log.InfoContext(r.Context(), "work on the store has ended", "work", filepath.Base(r.URL.Path), "took", time.Since(start), "given_up", r.Context().Err())
+		h.log.InfoContext(r.Context(), "work on the store has ended", "work", filepath.Base(r.URL.Path), "ms", time.Since(start).Milliseconds(), "given_up", r.Context().Err() != nil)
 	}
 }
 

@@ -43,12 +43,19 @@ func (s *Server) guard(of schema.GroupResource, v policy.Verb, next echo.Handler
 	}
 }
 
-// enter waits for the turn of a request.
+// enter counts a request in. A read waits for its turn at once, others when
+// their body has come: see readBody.
 func (s *Server) enter(c echo.Context, of class) (*turn, error) {
 	req := c.Request()
-	u, err := s.turns.enter(req.Context(), of, client(req))
+	u, err := s.turns.enter(of, client(req))
 	if err != nil {
 		return nil, err
+	}
+	if of == reads {
+		if err := u.resume(req.Context()); err != nil {
+			u.leave()
+			return nil, err
+		}
 	}
 	c.SetRequest(req.WithContext(context.WithValue(req.Context(), turnKey{}, u)))
 	return u, nil

@@ -14,9 +14,10 @@ import (
 
 // buffers keeps byte slices and compressors for reuse.
 type buffers struct {
-	bytes sync.Pool // *[]byte
-	large sync.Pool // *[]byte, for pieces of lists
-	gzip  sync.Pool // *gzip.Writer
+	bytes  sync.Pool // *[]byte
+	large  sync.Pool // *[]byte, for pieces of lists
+	bodies sync.Pool // *[]byte, of requests that nearly reach the limit
+	gzip   sync.Pool // *gzip.Writer
 }
 
 func (b *buffers) get() *[]byte {
@@ -28,10 +29,23 @@ func (b *buffers) get() *[]byte {
 }
 
 func (b *buffers) put(p *[]byte) {
-	if cap(*p) <= maxKept {
-		*p = (*p)[:0]
+	switch *p = (*p)[:0]; {
+	case cap(*p) <= maxKept:
 		b.bytes.Put(p)
+	case cap(*p) <= 4*maxKept:
+		b.bodies.Put(p)
 	}
+}
+
+// grow returns a buffer that begins like p and has room for n bytes more. That
+// of a body is large enough to cost more to make than to fill.
+func (b *buffers) grow(p []byte, n int) []byte {
+	if n > maxKept {
+		if q, ok := b.bodies.Get().(*[]byte); ok && cap(*q) >= len(p)+n {
+			return append(*q, p...)
+		}
+	}
+	return slices.Grow(p, n)
 }
 
 func (b *buffers) getLarge() *[]byte {
@@ -110,8 +124,9 @@ func (b *body) write(whole bool) error {
 	if !b.opened {
 		b.open(whole)
 	}
-	turnOf(b.c.Request().Context()).pause() // the reader may be slow
-	err := b.send(b.buf)
+	u := turnOf(b.c.Request().Context())
+	err := u.writing(func() error { return b.send(b.buf) })
+	u.pause() // others may be waiting
 	b.buf = b.buf[:0]
 	return err
 }

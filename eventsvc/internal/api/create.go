@@ -45,7 +45,7 @@ func (r *resource) create(c echo.Context) error {
 		return err
 	}
 	defer cancel()
-	if err := r.codec.TrackUpdate(r.view, nil, ev, in.options.manager); err != nil {
+	if err := r.trackNew(ev, in.options.manager); err != nil {
 		return err
 	}
 	if err := r.prepareNew(ctx, ev, namespace); err != nil {
@@ -102,6 +102,23 @@ func writeContext(ctx context.Context, q url.Values) (context.Context, context.C
 	return ctx, cancel, nil
 }
 
+// trackNew records who set the fields of a new event, but not of one that
+// prepareNew refuses for its size: what is large is costly to track.
+func (r *resource) trackNew(ev *eventsv1.Event, manager string) error {
+	if event.CheckSize(r.view, ev, nil, r.Rules) != nil {
+		return nil
+	}
+	return r.codec.TrackUpdate(r.view, nil, ev, manager)
+}
+
+// trackNext records who changed what, if the next version may be that large.
+func (r *resource) trackNext(live, next *eventsv1.Event, manager string) error {
+	if err := event.CheckSize(r.view, next, live, r.Rules); err != nil {
+		return err
+	}
+	return r.codec.TrackUpdate(r.view, live, next, manager)
+}
+
 // prepareNew makes an event that a client sent fit to be stored: by POST, or
 // by PUT or apply where there was none.
 func (r *resource) prepareNew(ctx context.Context, ev *eventsv1.Event, namespace string) error {
@@ -151,8 +168,11 @@ func (r *resource) insert(ctx context.Context, ev *eventsv1.Event, o writeOption
 // put stores a new event, or in a dry run only looks whether it could.
 func (r *resource) put(ctx context.Context, key store.Key, draft store.Draft, dryRun bool) (store.Record, error) {
 	if !dryRun {
-		turnOf(ctx).pause() // for good: what is left to do is little
-		return r.store.Create(ctx, key, draft)
+		u := turnOf(ctx)
+		u.pause()
+		rec, err := r.store.Create(ctx, key, draft)
+		_ = u.resume(ctx) // what was written is answered, in turn or not
+		return rec, err
 	}
 	switch _, err := r.store.Get(ctx, key); {
 	case err == nil:

@@ -1,13 +1,16 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -50,11 +53,14 @@ func (r *resource) deleteCollection(c echo.Context) error {
 		return err
 	}
 	before := *p
-	if err := p.next(ctx); err != nil {
+	p.query.Scattered = true
+	gone := &removal{resource: r, pages: p, options: do}
+	page, err := gone.read(ctx)
+	if err != nil {
 		return err
 	}
-	before.query.Revision = p.page.Revision
-	n, err := r.removePages(ctx, p, do)
+	before.query.Revision = gone.first
+	n, err := gone.all(ctx, page)
 	if err != nil {
 		return err
 	}
@@ -91,50 +97,96 @@ func (r *resource) collectionOptions(req *http.Request, q url.Values, body []byt
 	return lo, do, err
 }
 
-// removePages deletes page by page and returns how many events it deleted.
-func (r *resource) removePages(ctx context.Context, p *pages, o *metav1.DeleteOptions) (int, error) {
+// removal deletes a collection page by page.
+type removal struct {
+	*resource
+	pages   *pages
+	options *metav1.DeleteOptions
+	first   uint64 // revision of the first page: what was written later stays
+}
+
+// removable is what a page holds: events that can simply go, nearly always all,
+// and others, which are to be decided on one by one.
+type removable struct {
+	plain  []store.Seen
+	others []store.Key
+}
+
+// read reads the next page; of the newest version, if that of the list is no
+// longer held: the deletions themselves may be more history than there is room
+// for.
+func (r *removal) read(ctx context.Context) (*removable, error) {
+	oneByOne := r.options.Preconditions != nil || len(r.options.DryRun) > 0
+	for {
+		var page removable
+		var failed error
+		err := r.pages.show(ctx, func(rec *store.Record) bool {
+			finalizers, err := r.codec.HasFinalizers(rec)
+			switch {
+			case r.first != 0 && rec.Revision > r.first:
+			case err != nil:
+				failed = r.errorFor(err, rec.Name)
+			case finalizers || oneByOne:
+				page.others = append(page.others, rec.Key)
+			default:
+				page.plain = append(page.plain, rec.Seen())
+			}
+			return failed == nil
+		})
+		switch {
+		case errors.Is(err, errMoved), r.first != 0 && apierrors.IsResourceExpired(err):
+			r.pages.query.Revision = 0
+			continue
+		case r.first == 0:
+			r.first = r.pages.page.Revision
+		}
+		slices.SortFunc(page.plain, func(a, b store.Seen) int { // which the store is fast with
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+		return &page, cmp.Or(failed, err)
+	}
+}
+
+// all deletes page by page, from one that was read, and returns how many events
+// it deleted. While one page is deleted the next is read.
+func (r *removal) all(ctx context.Context, page *removable) (int, error) {
+	without := context.WithValue(ctx, turnKey{}, (*turn)(nil)) // the turn is for reading
 	for total := 0; ; {
-		n, err := r.removeAll(ctx, p.page.Records, o)
-		if err != nil {
+		var n int
+		removed, last := make(chan error, 1), r.pages.done
+		go func(page *removable) {
+			var err error
+			n, err = r.remove(without, page)
+			removed <- err
+		}(page)
+		var ahead error
+		if !last {
+			page, ahead = r.read(ctx)
+		}
+		turnOf(ctx).pause()
+		if err := cmp.Or(<-removed, ahead); err != nil {
 			return 0, err
 		}
-		if total += n; p.done {
+		if total += n; last {
 			return total, nil
 		}
 		if err := turnOf(ctx).resume(ctx); err != nil {
 			return 0, err
 		}
-		if err := p.next(ctx); err != nil {
-			return 0, err
-		}
 	}
 }
 
-// removeAll deletes what a page lists and returns how many that were. What is
-// gone already is passed over; any other error ends it. Events that can simply
-// go, nearly always all, share commits; the others, and those that have changed
-// since they were listed, are decided on one by one.
-func (r *resource) removeAll(ctx context.Context, records []store.Record, o *metav1.DeleteOptions) (int, error) {
-	var plain []store.Record
-	var others []store.Key
-	for i := range records {
-		finalizers, err := r.codec.HasFinalizers(&records[i])
-		switch {
-		case err != nil:
-			return 0, r.errorFor(err, records[i].Name)
-		case finalizers || o.Preconditions != nil || len(o.DryRun) > 0:
-			others = append(others, records[i].Key)
-		default:
-			plain = append(plain, records[i])
-		}
-	}
-	turnOf(ctx).pause() // until the next page
-	n, changed, err := r.store.DeleteMany(ctx, plain)
+// remove deletes events and returns how many those were. What is gone already is
+// passed over; any other error ends it. Those that can simply go share commits;
+// the others, and those that have changed since they were listed, are decided on
+// one by one.
+func (r *removal) remove(ctx context.Context, page *removable) (int, error) {
+	n, changed, err := r.store.DeleteMany(ctx, page.plain)
 	if err != nil {
 		return n, err
 	}
-	for _, key := range append(others, changed...) {
-		switch _, _, err := r.remove(ctx, key, o); {
+	for _, key := range append(page.others, changed...) {
+		switch _, _, err := r.resource.remove(ctx, key, r.options); {
 		case err == nil:
 			n++
 		case !errors.Is(err, store.ErrNotFound):

@@ -21,9 +21,12 @@ type broken struct {
 func (b *broken) Create(context.Context, store.Key, store.Draft) (store.Record, error) {
 	return store.Record{}, b.err
 }
-func (b *broken) Get(context.Context, store.Key) (store.Record, error)  { return store.Record{}, b.err }
+func (b *broken) Get(context.Context, store.Key) (store.Record, error) { return store.Record{}, b.err }
+func (b *broken) Show(context.Context, store.Key, func(*store.Record)) error {
+	return b.err
+}
 func (b *broken) List(context.Context, store.Query) (store.Page, error) { return store.Page{}, b.err }
-func (b *broken) DeleteMany(context.Context, []store.Record) (int, []store.Key, error) {
+func (b *broken) DeleteMany(context.Context, []store.Seen) (int, []store.Key, error) {
 	return 0, nil, b.err
 }
 func (b *broken) Revision() uint64 { return 7 }
@@ -164,7 +167,7 @@ type meddler struct {
 	first func()
 }
 
-func (m *meddler) DeleteMany(ctx context.Context, seen []store.Record) (int, []store.Key, error) {
+func (m *meddler) DeleteMany(ctx context.Context, seen []store.Seen) (int, []store.Key, error) {
 	m.first()
 	return m.Store.DeleteMany(ctx, seen)
 }

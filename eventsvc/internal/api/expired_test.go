@@ -1,12 +1,16 @@
 package api_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/store/bolt"
 )
 
 // clock is a clock that tests turn.
@@ -102,4 +106,30 @@ func TestExpiryLooksLikeADelete(t *testing.T) {
 	}
 	equal(t, s.take(2), []change{{"MODIFIED", "b", "hello"}, {"DELETED", "a", "hello"}})
 	equal(t, w.do("GET", eventsPath, "").must(200).names(), []string{"b"})
+}
+
+// A collection is deleted to its end although the state that it is listed at is
+// given up meanwhile.
+func TestDeleteCollectionOutlivesHistory(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t, bolt.Options{History: time.Nanosecond, SegmentBytes: 1 << 20})
+	long := strings.Repeat("x", 300<<10)
+	for i := range 40 { // many pages
+		w.do("POST", corePath, fmt.Sprintf(`{"metadata":{"name":"long-%02d"},"involvedObject":{"namespace":"default"},"message":"%s"}`, i, long)).must(201)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var forgetting sync.WaitGroup
+	forgetting.Go(func() {
+		for ctx.Err() == nil {
+			if err := w.db.Maintain(ctx); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+		}
+	})
+	w.do("DELETE", corePath, "").must(200)
+	cancel()
+	forgetting.Wait()
+	if left := w.db.Stats().Events; left > 0 {
+		t.Errorf("%d events are left", left)
+	}
 }

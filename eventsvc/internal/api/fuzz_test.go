@@ -24,7 +24,9 @@ func FuzzListOptions(f *testing.F) {
 		q.Del("watch")
 		w := *w
 		w.t = t
-		for _, path := range []string{eventsPath, corePath, "/api/v1/events", namespacesPath} {
+		for _, path := range []string{
+			eventsPath, corePath, "/api/v1/events", namespacesPath, namespacesPath + "/default", eventsPath + "/none", "/apis", "/api/v1", "/openapi/v2", "/version",
+		} {
 			if a := w.do("GET", path+"?"+q.Encode(), ""); a.code >= 500 && a.code != 504 {
 				t.Fatalf("%d %s", a.code, a.body)
 			}
@@ -112,12 +114,14 @@ func FuzzQueries(f *testing.F) {
 			}
 		}
 		w.do("DELETE", eventsPath+"/f", "")
-		req := httptest.NewRequestWithContext(gone, "GET", eventsPath+"?watch=1&"+q.Encode(), nil)
-		req.Header.Set("Authorization", "Bearer good")
-		rec := httptest.NewRecorder()
-		w.server.ServeHTTP(rec, req)
-		if rec.Code >= 500 && rec.Code != 504 {
-			t.Fatalf("watch: %d %s", rec.Code, rec.Body)
+		for _, path := range []string{eventsPath, namespacesPath, "/api/v1/watch/events"} {
+			req := httptest.NewRequestWithContext(gone, "GET", path+"?watch=1&"+q.Encode(), nil)
+			req.Header.Set("Authorization", "Bearer good")
+			rec := httptest.NewRecorder()
+			w.server.ServeHTTP(rec, req)
+			if rec.Code >= 500 && rec.Code != 504 {
+				t.Fatalf("watch of %s: %d %s", path, rec.Code, rec.Body)
+			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -34,9 +35,14 @@ func (r *resource) get(c echo.Context) error {
 		}
 	}
 	key := store.Key{Namespace: c.Param("namespace"), Name: c.Param("name")}
-	rec, err := r.store.Get(req.Context(), key)
-	if err != nil {
+	p := r.buffers.get()
+	defer r.buffers.put(p)
+	var failed error
+	err = r.store.Show(req.Context(), key, func(rec *store.Record) {
+		*p, failed = r.codec.AppendObject((*p)[:0], f, r.view, rec)
+	})
+	if err = cmp.Or(err, failed); err != nil {
 		return r.errorFor(err, key.Name)
 	}
-	return r.object(c, http.StatusOK, f, &rec)
+	return r.send(c, http.StatusOK, f.ContentType(false), *p)
 }

@@ -25,13 +25,19 @@ func TestLimits(t *testing.T) {
 		return newEvent("big", `"metadata":{"name":"big","`+kind+`":{"a":"`+strings.Repeat("x", 60)+`","b":"`+strings.Repeat("x", n-62)+`"}}`)
 	}
 	nested := func(n int) string { return newEvent("deep", `"x":`+strings.Repeat("[", n-1)+strings.Repeat("]", n-1)) }
+	// The values of an event beside those of one list.
+	extra := strings.Count(newEvent("deep"), ",") + strings.Count(newEvent("deep"), "{") + len(`,[`)
+	elements := func(n int) string { return newEvent("deep", `"x":[`+strings.Repeat("1,", n)+"1]") }
 	operations := func(n int) string {
 		return "[" + strings.Repeat(`{"op":"test","path":"/type","value":"Normal"},`, n-1) + `{"op":"test","path":"/type","value":"Normal"}]`
+	}
+	lines := func(n int) string {
+		return "{involvedObject: {namespace: default}, metadata: {name: a}}\n" + strings.Repeat("#\n", n-5)
 	}
 	w := newWorld(t, func(c *api.Config) {
 		c.MaxBody, c.MaxQuery, c.MaxSelectorTerms = 4000, 300, 5
 		c.Rules = event.Rules{MaxLabels: 100, MaxAnnotations: 110}
-		c.Codec.Limits = codec.Limits{Depth: 10, PatchOperations: 3}
+		c.Codec.Limits = codec.Limits{Depth: 10, Values: 60, PatchOperations: 3}
 		c.Registry = prometheus.NewRegistry()
 	})
 	w.create("live")
@@ -44,6 +50,8 @@ func TestLimits(t *testing.T) {
 		{"depth", "PATCH", eventsPath + "/live?fieldManager=m&fieldValidation=Ignore", "application/apply-patch+yaml",
 			`{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"live"}}`, strings.Repeat("- ", 11) + "a"},
 		{"depth", "DELETE", eventsPath + "/none", "application/json", "", strings.Repeat(`{"a":`, 11) + "1" + strings.Repeat("}", 11)},
+		{"values", "POST", eventsPath + "?dryRun=All", "application/json", elements(60 - extra), elements(60 - extra + 1)},
+		{"values", "POST", corePath + "?dryRun=All", "application/yaml", lines(60), lines(61)},
 		{"patch-operations", "PATCH", eventsPath + "/live", patch, operations(3), operations(4)},
 		{"labels", "POST", eventsPath + "?dryRun=All", "", labelled("labels", 100), labelled("labels", 101)},
 		{"annotations", "POST", eventsPath + "?dryRun=All", "", labelled("annotations", 110), labelled("annotations", 111)},
@@ -64,7 +72,7 @@ func TestLimits(t *testing.T) {
 	}
 	for _, path := range []string{eventsPath, "/api/v1/namespaces"} {
 		for limit, queries := range map[string][2]string{
-			"selector": {"labelSelector=a,b,c,d,e", "labelSelector=a+in+(b,c,d,e,f,g)"},
+			"selector": {"labelSelector=a,b,c,d&fieldSelector=metadata.name=a", "labelSelector=a+in+(b,c,d,e)&fieldSelector=metadata.name!=a,metadata.name!=b"},
 			"query":    {"labelSelector=" + strings.Repeat("a", 286), "labelSelector=" + strings.Repeat("a", 287)},
 		} {
 			before := w.metric("eventsvc_requests_refused_total", limit)

@@ -17,17 +17,19 @@ import (
 )
 
 // list answers with the events of a namespace or of all, or watches them.
-func (r *resource) list(c echo.Context) error { return r.listOrWatch(c, false) }
+func (r *resource) list(c echo.Context) error { return following(r.listOrWatch(c, false)) }
 
 // watchOnly serves the old paths that watch without being told to.
-func (r *resource) watchOnly(c echo.Context) error { return r.listOrWatch(c, true) }
+func (r *resource) watchOnly(c echo.Context) error { return following(r.listOrWatch(c, true)) }
 
-func (r *resource) listOrWatch(c echo.Context, forceWatch bool) error {
+// listOrWatch answers with a list, or begins a watch and returns what goes on
+// with it.
+func (r *resource) listOrWatch(c echo.Context, forceWatch bool) (follow func() error, err error) {
 	req := c.Request()
 	q := query(req)
 	o, optionsErr := listOptions(q, forceWatch)
 	if err := r.authorize(c, r.groupResource, listVerb(o)); err != nil {
-		return err
+		return nil, err
 	}
 	scope := codec.ScopeList
 	if o.Watch {
@@ -35,35 +37,34 @@ func (r *resource) listOrWatch(c echo.Context, forceWatch bool) error {
 	}
 	f, err := r.codec.Negotiate(req, scope)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if optionsErr != nil {
-		return optionsErr
+		return nil, optionsErr
 	}
 	sel, err := r.selection(c, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if o.Watch {
-		defer r.upgradable(c, f)()
 		return r.watch(c, o, sel, f)
 	}
 	u, err := r.enter(c, reads)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer u.leave()
 	limit, err := listTime(q, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), limit)
 	defer cancel()
 	p, err := r.newPages(o, sel)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.writeList(ctx, c, f, p)
+	return nil, r.writeList(ctx, c, f, p)
 }
 
 // listVerb is what a request for a list does.
@@ -76,14 +77,12 @@ func listVerb(o metav1.ListOptions) policy.Verb {
 
 // selection reads the selectors and narrows them to the path.
 func (r *resource) selection(c echo.Context, o metav1.ListOptions) (event.Selection, error) {
+	if err := event.CheckTerms(o.FieldSelector, o.LabelSelector, r.MaxSelectorTerms); err != nil {
+		return event.Selection{}, err
+	}
 	sel, err := event.ParseSelector(r.view, o.FieldSelector, o.LabelSelector)
 	if err != nil {
 		return sel, err
-	}
-	if sel.Selector != nil {
-		if err := event.CheckTerms(len(sel.Selector.Fields), sel.Selector.Labels, r.MaxSelectorTerms); err != nil {
-			return sel, err
-		}
 	}
 	if namespace := c.Param("namespace"); namespace != "" {
 		if sel.Namespace != "" && sel.Namespace != namespace {

@@ -169,6 +169,9 @@ func (s *Server) namespacePage(o metav1.ListOptions) (revision uint64, after str
 
 // namespaceSelector tells which namespaces a list or watch is about.
 func (s *Server) namespaceSelector(o metav1.ListOptions) (func(name string) bool, error) {
+	if err := event.CheckTerms(o.FieldSelector, o.LabelSelector, s.MaxSelectorTerms); err != nil {
+		return nil, err
+	}
 	byLabel, err := labels.Parse(o.LabelSelector)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -181,10 +184,6 @@ func (s *Server) namespaceSelector(o metav1.ListOptions) (func(name string) bool
 		if requirement.Field != "metadata.name" && requirement.Field != "status.phase" {
 			return nil, apierrors.NewBadRequest("field label not supported: " + requirement.Field)
 		}
-	}
-	byLabels, _ := byLabel.Requirements()
-	if err := event.CheckTerms(len(byField.Requirements()), byLabels, s.MaxSelectorTerms); err != nil {
-		return nil, err
 	}
 	return func(name string) bool {
 		return byLabel.Matches(labels.Set{corev1.LabelMetadataName: name}) &&

@@ -29,7 +29,7 @@ type namespaceStream struct {
 func (s *Server) watchNamespaces(c echo.Context, o metav1.ListOptions, f codec.Format, match func(string) bool) error {
 	n := &namespaceStream{stream: s.newStream(c, f, s.codec.NewFrames(f, event.CoreV1), o.AllowWatchBookmarks), format: f, match: match}
 	n.stream.deliver, n.stream.bookmark = n.deliver, n.bookmark
-	return n.run(c, o, watched{begin: n.begin, initial: n.initial})
+	return following(n.open(c, o, watched{begin: n.begin, initial: n.initial}))
 }
 
 // begin looks up which namespaces there are.

@@ -87,7 +87,7 @@ func (r *resource) patch(c echo.Context) error {
 		if kind == types.ApplyYAMLPatchType {
 			return next, nil
 		}
-		return next, r.codec.TrackUpdate(r.view, live, next, o.manager)
+		return next, r.trackNext(live, next, o.manager)
 	})
 	if err != nil {
 		return err

@@ -5,7 +5,9 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -26,29 +28,37 @@ const (
 	maxKept = 1 << 20
 )
 
-// readBody reads a request body up to the limit into p.
+// readBody reads a request body up to the limit into p, and waits for the turn
+// of the request. Of a large body no more than the beginning is in memory until
+// its client may have another there.
 func (s *Server) readBody(r *http.Request, p *[]byte) ([]byte, error) {
 	if r.ContentLength > int64(s.MaxBody) {
 		return nil, s.tooBig()
 	}
-	if n := int(r.ContentLength); n >= cap(*p) {
-		*p = make([]byte, 0, n+1) // one more, so that the end is seen without growing
-	}
-	b := (*p)[:0]
-	u := turnOf(r.Context())
-	u.pause() // the sender may be slow
+	whole := int(max(r.ContentLength, 0)) + 1 // one more, so that the end is seen without growing
+	b, ctx := slices.Grow((*p)[:0], min(whole, largeBody)), r.Context()
+	u := turnOf(ctx)
 	for {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
+		room := cap(b)
+		if len(b) < largeBody {
+			room = min(room, largeBody)
+		} else if err := u.hold(ctx); err != nil {
+			return nil, err
 		}
-		n, err := r.Body.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
+		if len(b) == room {
+			b = s.buffers.grow(b, max(whole-len(b), 1))
+			continue
+		}
+		n, err := r.Body.Read(b[len(b):room])
+		if b = b[:len(b)+n]; len(b) > largeBody {
+			u.charge(time.Duration(n) * readCost / 1024)
+		}
 		*p = b
 		switch {
 		case len(b) > s.MaxBody:
 			return nil, s.tooBig()
 		case errors.Is(err, io.EOF):
-			return b, u.resume(r.Context())
+			return b, u.resume(ctx)
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, beyond("body-time", apierrors.NewBadRequest("the body did not come in time"))
 		case err != nil:
@@ -110,9 +120,15 @@ func (s *Server) send(c echo.Context, code int, contentType string, b []byte) er
 		return w.close()
 	}
 	h["Content-Length"] = []string{strconv.Itoa(len(b))}
-	turnOf(c.Request().Context()).pause() // the reader may be slow
-	c.Response().WriteHeader(code)
-	if _, err := c.Response().Write(b); err != nil {
+	err := turnOf(c.Request().Context()).writing(func() error {
+		c.Response().WriteHeader(code)
+		_, err := c.Response().Write(b)
+		if err == nil && c.Request().ProtoMajor == 1 { // else it would be written after the turn
+			err = http.NewResponseController(c.Response().Writer).Flush()
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return errClientGone
 	}
 	return nil

@@ -44,6 +44,11 @@ func (s *Server) routeReviews(e *echo.Echo) {
 
 // review reads the body of a review and answers with it once it is filled in.
 func (s *Server) review(c echo.Context, obj codec.Object, kind schema.GroupVersionKind, fill func()) error {
+	u, err := s.enter(c, writes) // they have a body
+	if err != nil {
+		return err
+	}
+	defer u.leave()
 	req := c.Request()
 	f, err := s.codec.Negotiate(req, codec.ScopeOther)
 	if err != nil {

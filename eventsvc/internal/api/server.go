@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
 	"time"
 
@@ -120,7 +121,7 @@ func New(c Config) (*Server, error) {
 	c.complete()
 	s := &Server{Config: c, codec: c.Codec, store: c.Store, log: c.Log, refused: newRefusals(), rates: newCreateRates(c.Limits)}
 	s.watches.limit(c.MaxWatches, c.MaxClientWatches)
-	s.turns.limit(c.MaxRequests, c.MaxClientRequests)
+	s.turns.limit(c.MaxRequests, c.MaxClientRequests, runtime.GOMAXPROCS(0))
 	if c.Registry != nil {
 		for _, metric := range append(s.turns.collectors(), s.watches.gauge(), s.refused, s.rates.gauge()) {
 			if err := c.Registry.Register(metric); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,6 +34,8 @@ type stream struct {
 	revision  uint64 // everything up to here was sent
 	turn      *turn  // while the state before it is read and sent; nil later
 	ctx       context.Context
+	changed   store.Watcher
+	atEnd     []func()
 
 	deliver  func(context.Context, store.Delivery) error
 	bookmark func(initialEnd bool) error
@@ -42,33 +45,38 @@ func (s *Server) newStream(c echo.Context, f codec.Format, frames *codec.Frames,
 	return &stream{Server: s, frames: frames, bookmarks: bookmarks, out: s.newFlusher(c, f.ContentType(true))}
 }
 
-// run writes the stream until it ends. It returns an error only when nothing
-// was written.
-func (s *stream) run(c echo.Context, o metav1.ListOptions, what watched) error {
+// open admits the stream and writes what it begins with. It returns an error
+// only when nothing was written, and else what writes the rest until the stream
+// ends: that is for the handler to call once it holds nothing else. A watch waits
+// nearly all the time, and thousands wait on stacks as large as what they hold.
+func (s *stream) open(c echo.Context, o metav1.ListOptions, what watched) (follow func() error, err error) {
+	defer func() {
+		if follow == nil {
+			s.close()
+		}
+	}()
 	rv, err := parseVersion(o.ResourceVersion)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx, done, err := s.admit(c, watchTime(o))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer done()
-
-	s.ctx = ctx
+	s.ctx, s.atEnd = ctx, append(s.atEnd, done)
 	if s.turn, err = s.turns.begin(ctx, client(c.Request())); err != nil {
-		return s.end(err)
+		return nil, s.end(err)
 	}
-	defer func() { s.turn.pause() }()
+	s.atEnd = append(s.atEnd, func() { s.turn.pause() })
 
 	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	if current := s.store.Revision(); rv > current && initial {
-		return s.end(tooLarge(rv, current, 1+rand.IntN(4)))
+		return nil, s.end(tooLarge(rv, current, 1+rand.IntN(4)))
 	}
 	switch {
 	case initial: // an old version is fine: the state is sent as it is now
 		if s.revision, err = what.begin(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	case rv == 0:
 		s.revision = s.store.Revision()
@@ -76,22 +84,42 @@ func (s *stream) run(c echo.Context, o metav1.ListOptions, what watched) error {
 		s.revision = rv
 	}
 	what.query.After = s.revision
-	w, err := s.store.Watch(ctx, what.query)
-	if err != nil {
-		return s.end(err)
+	if s.changed, err = s.store.Watch(ctx, what.query); err != nil {
+		return nil, s.end(err)
 	}
-	defer w.Close()
+	s.atEnd = append(s.atEnd, s.changed.Close)
 	if err := s.out.flush(); err != nil { // the headers, before there is any event
-		return nil
+		return nil, nil
 	}
 	if initial {
 		if err := s.initial(ctx, what); err != nil {
-			return s.end(err)
+			return nil, s.end(err)
 		}
 	}
 	s.turn.pause()
 	s.turn = nil
-	return s.end(s.changes(ctx, w))
+	return s.follow, nil
+}
+
+// following goes on with a watch that was opened.
+func following(follow func() error, err error) error {
+	if follow == nil {
+		return err
+	}
+	return follow()
+}
+
+// follow writes what happens until the stream ends.
+func (s *stream) follow() error {
+	defer s.close()
+	return s.end(s.changes(s.ctx, s.changed))
+}
+
+// close gives back what the stream has, last things first.
+func (s *stream) close() {
+	for _, end := range slices.Backward(s.atEnd) {
+		end()
+	}
 }
 
 // initial sends the state that the stream begins with, and the bookmark that
@@ -119,12 +147,9 @@ func (s *stream) changes(ctx context.Context, w store.Watcher) error {
 		case ctx.Err() != nil: // also while changes go on: nothing is sent behind the end
 			return ctx.Err()
 		case err == nil:
-			for _, d := range batch.Changes {
-				if err := s.deliver(ctx, d); err != nil {
-					return err
-				}
+			if err := s.take(ctx, batch); err != nil {
+				return err
 			}
-			s.revision = max(s.revision, batch.Revision)
 		case waiting.Err() != nil: // time for a bookmark
 			cancel()
 			waiting, cancel = s.untilBookmark(ctx)
@@ -140,6 +165,17 @@ func (s *stream) changes(ctx context.Context, w store.Watcher) error {
 			}
 		}
 	}
+}
+
+// take delivers changes.
+func (s *stream) take(ctx context.Context, b store.Batch) error {
+	for i := range b.Changes {
+		if err := s.deliver(ctx, b.Changes[i]); err != nil {
+			return err
+		}
+	}
+	s.revision = max(s.revision, b.Revision)
+	return nil
 }
 
 // untilBookmark is the context in which the watch waits: the next bookmark
@@ -179,10 +215,10 @@ func (s *stream) append(b []byte, err error) error {
 
 // flush writes what has gathered; meanwhile another client may have its turn.
 func (s *stream) flush() error {
-	s.turn.pause()
-	if err := s.out.flush(); err != nil {
+	if err := s.turn.writing(s.out.flush); err != nil {
 		return err
 	}
+	s.turn.pause()
 	return s.turn.resume(s.ctx)
 }
 

@@ -28,7 +28,7 @@ func (w *world) serve() *httptest.Server {
 // watch opens a watch; path has the query.
 func (w *world) watch(srv *httptest.Server, path string, headers ...string) *stream {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+path, nil)
 	if err != nil {
 		w.t.Fatal(err)

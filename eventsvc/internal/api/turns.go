@@ -1,13 +1,11 @@
 package api
 
 import (
-	"context"
-	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"tidings.example/eventsvc/internal/policy"
 )
@@ -33,197 +31,232 @@ func classOf(v policy.Verb) class {
 	return writes
 }
 
-// turns lets only so many requests of a class work at once. When there are
-// more, the clients take turns, however many requests each has waiting: a
-// flood makes its own client wait. A request that waits for its client, to
-// send a body or to read an answer, or for the disk, works not and holds up
-// nobody.
+// turns share the processors among clients. This is all there is to fairness:
+//
+//   - Only so many requests are in flight, in all and of one client; more are
+//     refused. A client with nothing else in flight is never refused.
+//   - A request works, that is needs a processor, or it waits: for its client, to
+//     send a body or to read an answer, or for the disk. Only so many of a class
+//     work at once; one that waits holds up nobody. Nearly all that a request
+//     costs is work, the writing of its answer too, so that what is not bounded
+//     here does not fill the processors.
+//   - Of those that wait for their turn to work, the next is one of the client
+//     that has used the least time so far, however many requests others have
+//     waiting and however long those take. So a client that asks for little
+//     waits for none of a flood but what works already.
+//     What a request takes outside its turns is counted with it: to be received,
+//     and to be written by the store.
+//   - While several clients are about, each leaves a processor to the others, so
+//     that what works already is never everything. A client alone has them all.
+//   - And who has had an equal part of all processors' time has no more of it
+//     while anybody with less has a request in flight, even if that waits for
+//     the disk or the network just now: it will be back at once.
+//   - Of a client's bodies that are large, only a few are in memory at once, and
+//     what it takes to read them counts as work.
 type turns struct {
-	max, maxPerClient int
+	max, maxPerClient, processors int
 
 	mu       sync.Mutex
 	inFlight int
-	clients  map[string]int // requests in flight
+	clients  map[string]*account // those with anything in flight or at work, or to remember
 	classes  [classes]share
+	clock    time.Duration // the most that a client had used when it was let in
+	latest   string        // client
+	changed  time.Time     // when a request was another client's than the one before
+	since    time.Time     // begin of the current period
+	about    int           // clients that worked in the one before
+	timer    *time.Timer   // admits who has to wait for the next period; nil: nobody has
 }
 
 // share is what a class has.
 type share struct {
 	slots   int // requests that may work at once
 	working int
-	queues  map[string]*queue
-	next    []*queue // those with requests that wait, in the order of their turns
 	waiting int
+	queue   []*account // clients with requests that wait
 }
 
-// queue are the waiting requests of one client.
-type queue struct {
-	client  string
-	waiting []chan struct{} // closed when it is the request's turn
+// account is what one client has and has used.
+type account struct {
+	client   string
+	inFlight int
+	working  int
+	used     time.Duration
+	spent    time.Duration            // of that, what counts against the part of the current period
+	waiting  [classes][]chan struct{} // closed when it is the request's turn
+	large    chan struct{}            // filled by its large bodies; nil until there is one
 }
 
-func (t *turns) limit(all, perClient int) {
-	t.max, t.maxPerClient = all, perClient
-	t.clients = map[string]int{}
+const (
+	// leastUse is what a turn counts at least, so that clients alternate also
+	// where the clock does not tell their requests apart.
+	leastUse = 10 * time.Microsecond
+	// slowWrite is how long a write may take until it no longer counts as work.
+	slowWrite = 10 * time.Millisecond
+	// company is how long a client is not alone after another's request.
+	company = time.Second
+	// largeBody is the size from which on a body is large, and largeBodies how
+	// many of a client are in memory at once.
+	largeBody, largeBodies = 64 << 10, 4
+	// readCost is what it takes to read a kilobyte of a large body.
+	readCost = 500 * time.Nanosecond
+)
+
+// costs are what a request takes that no turn covers: the server reads it, and
+// its write is made by the store.
+var costs = [classes]time.Duration{reads: 25 * time.Microsecond, writes: 65 * time.Microsecond}
+
+// limit sets how many requests may be in flight, and how many processors work
+// on them.
+func (t *turns) limit(all, perClient, processors int) {
+	t.max, t.maxPerClient, t.processors = all, perClient, processors
+	t.clients = map[string]*account{}
 	// A request that works needs a processor all the time: while it waits for
 	// its client or for the disk, it has no slot.
 	for c := range t.classes {
-		t.classes[c] = share{slots: max(4, 2*runtime.GOMAXPROCS(0)), queues: map[string]*queue{}}
+		t.classes[c].slots = max(4, 2*processors)
 	}
 }
 
-// turn is the place of one request.
-type turn struct {
-	*turns
-	class  class
-	client string
-	works  bool
+// account is the account of a client, which is new if it had none.
+func (t *turns) account(client string) *account {
+	t.rotate()
+	a := t.clients[client]
+	if a == nil {
+		a = &account{client: client, used: t.clock}
+		t.clients[client] = a
+	}
+	if client != t.latest {
+		if t.latest != "" {
+			t.changed = time.Now()
+		}
+		t.latest = client
+	}
+	return a
 }
 
-// enter counts a request in and waits for its turn. A client with nothing else
-// in flight is never refused, so that others cannot shut it out.
-func (t *turns) enter(ctx context.Context, c class, client string) (*turn, error) {
-	t.mu.Lock()
-	n := t.clients[client]
-	var limit string
-	switch {
-	case n >= t.maxPerClient:
-		limit = "client-requests"
-	case t.inFlight >= t.max && n > 0:
-		limit = "requests"
-	}
-	if limit != "" {
-		t.mu.Unlock()
-		// Nothing was done yet, so that the client may safely try again.
-		return nil, beyond(limit, apierrors.NewTooManyRequests("too many requests are in flight, please try again", 1))
-	}
-	t.clients[client] = n + 1
-	t.inFlight++
-	t.mu.Unlock()
-	u := &turn{turns: t, class: c, client: client}
-	if err := u.resume(ctx); err != nil {
-		u.leave()
-		return nil, err
-	}
-	return u, nil
+// charge counts work that no turn covers.
+func (a *account) charge(worked time.Duration) {
+	a.used += worked
+	a.spent += worked
 }
 
-// begin waits for the turn of a watch to send the state that it begins with.
-// How many watches there are is bounded elsewhere.
-func (t *turns) begin(ctx context.Context, client string) (*turn, error) {
-	u := &turn{turns: t, class: watchStarts, client: client}
-	return u, u.resume(ctx)
+// idle tells whether a client has nothing that works or waits.
+func (a *account) idle() bool {
+	return a.working == 0 && !slices.ContainsFunc(a.waiting[:], func(w []chan struct{}) bool { return len(w) > 0 })
 }
 
-// leave counts the request out.
-func (u *turn) leave() {
-	u.pause()
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.inFlight--
-	if u.clients[u.client]--; u.clients[u.client] == 0 {
-		delete(u.clients, u.client)
+// wait puts a request of a client behind the client's others; nil if it need
+// not wait.
+func (t *turns) wait(a *account, c class) chan struct{} {
+	if a.idle() { // what was not used in time is not saved up
+		a.used = max(a.used, t.clock)
 	}
-}
-
-// pause ends the request's work for a while. The next in turn goes on.
-func (u *turn) pause() {
-	if u == nil || !u.works {
-		return
-	}
-	u.works = false
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.classes[u.class].release()
-}
-
-// resume waits for the request's turn.
-func (u *turn) resume(ctx context.Context) error {
-	if u == nil || u.works {
+	s := &t.classes[c]
+	if s.working < s.slots && a.working < t.most() && len(a.waiting[c]) == 0 && !t.sated(a) {
+		t.start(s, a) // all others that wait could not, whoever is first
 		return nil
 	}
-	s := &u.classes[u.class]
-	u.mu.Lock()
-	if s.working < s.slots {
-		s.working++
-		u.mu.Unlock()
-		u.works = true
-		return nil
-	}
-	ready := s.wait(u.client)
-	u.mu.Unlock()
-	select {
-	case <-ready:
-		u.works = true
-		return nil
-	case <-ctx.Done():
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if !s.forget(u.client, ready) { // its turn has just come
-		s.release()
-	}
-	return ctx.Err()
-}
-
-// wait puts a request of a client behind the client's others.
-func (s *share) wait(client string) chan struct{} {
-	q := s.queues[client]
-	if q == nil {
-		q = &queue{client: client}
-		s.queues[client] = q
-		s.next = append(s.next, q)
+	if len(a.waiting[c]) == 0 {
+		s.queue = append(s.queue, a)
 	}
 	ready := make(chan struct{})
-	q.waiting = append(q.waiting, ready)
+	a.waiting[c] = append(a.waiting[c], ready)
 	s.waiting++
+	if t.sated(a) {
+		t.wakeLater()
+	}
 	return ready
 }
 
 // forget takes a request away that no longer waits; false if it was let in.
-func (s *share) forget(client string, ready chan struct{}) bool {
-	q := s.queues[client]
-	if q == nil {
-		return false
-	}
-	i := slices.Index(q.waiting, ready)
+func (t *turns) forget(a *account, c class, ready chan struct{}) bool {
+	i := slices.Index(a.waiting[c], ready)
 	if i < 0 {
 		return false
 	}
-	q.waiting = slices.Delete(q.waiting, i, i+1)
-	s.waiting--
-	if len(q.waiting) == 0 {
-		delete(s.queues, client)
-		s.next = slices.DeleteFunc(s.next, func(other *queue) bool { return other == q })
-	}
+	t.remove(a, c, i)
 	return true
 }
 
-// release passes the slot of a request on to the client whose turn it is.
-func (s *share) release() {
-	if len(s.next) == 0 {
-		s.working--
-		return
-	}
-	q := s.next[0]
-	s.next = s.next[1:]
-	ready := q.waiting[0]
-	q.waiting = q.waiting[1:]
+// remove takes the i-th of a client's waiting requests away.
+func (t *turns) remove(a *account, c class, i int) {
+	s := &t.classes[c]
+	a.waiting[c] = slices.Delete(a.waiting[c], i, i+1)
 	s.waiting--
-	if len(q.waiting) == 0 {
-		delete(s.queues, q.client)
-	} else {
-		s.next = append(s.next, q)
+	if len(a.waiting[c]) == 0 {
+		s.queue = slices.DeleteFunc(s.queue, func(other *account) bool { return other == a })
 	}
-	close(ready)
 }
 
-type turnKey struct{}
+// admit lets in those whose turn it is.
+func (t *turns) admit(c class) {
+	s := &t.classes[c]
+	for s.working < s.slots && len(s.queue) > 0 {
+		a := t.first(s)
+		if a == nil {
+			return
+		}
+		close(a.waiting[c][0])
+		t.remove(a, c, 0)
+		t.start(s, a)
+	}
+}
 
-// turnOf is the turn of the request that ctx belongs to, nil if it has none.
-func turnOf(ctx context.Context) *turn {
-	u, _ := ctx.Value(turnKey{}).(*turn)
-	return u
+// start counts in that a client's request works.
+func (t *turns) start(s *share, a *account) {
+	s.working++
+	a.working++
+	t.clock = max(t.clock, a.used)
+	a.used += leastUse
+}
+
+// alone is lonely for who does not hold the lock.
+func (t *turns) alone() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lonely()
+}
+
+// lonely tells whether all requests of the last moments were one client's.
+func (t *turns) lonely() bool { return time.Since(t.changed) >= company }
+
+// most is how many requests of one client may work at once.
+func (t *turns) most() int {
+	if t.lonely() {
+		return t.max
+	}
+	return max(1, t.processors-1)
+}
+
+// first is the client whose turn it is, nil if none may have one.
+func (t *turns) first(s *share) (first *account) {
+	most := t.most()
+	for _, a := range s.queue {
+		switch {
+		case a.working >= most || first != nil && a.used >= first.used:
+		case t.sated(a):
+			t.wakeLater()
+		default:
+			first = a
+		}
+	}
+	return first
+}
+
+// stop ends the work of a request of a client.
+func (t *turns) stop(a *account, c class) {
+	t.classes[c].working--
+	a.working--
+	t.admitAll()
+}
+
+// admitAll lets in those of all classes: a client may have waited for itself in
+// another, or for others to be gone.
+func (t *turns) admitAll() {
+	for c := range classes {
+		t.admit(c)
+	}
 }
 
 // collectors show how many requests work and wait.

@@ -22,10 +22,10 @@ type slowStore struct {
 	proceed chan struct{}
 }
 
-func (s *slowStore) Get(ctx context.Context, key store.Key) (store.Record, error) {
+func (s *slowStore) Show(ctx context.Context, key store.Key, visit func(*store.Record)) error {
 	s.arrived <- key.Name
 	<-s.proceed
-	return s.Store.Get(ctx, key)
+	return s.Store.Show(ctx, key, visit)
 }
 
 // newSlowWorld is a server over a store that waits.
@@ -71,8 +71,8 @@ func (w *world) metric(name, class string) float64 {
 	return 0
 }
 
-// TestClientsTakeTurns: behind a flood of one client, another's request is next
-// but one, and writes do not wait for reads at all.
+// TestClientsTakeTurns: behind a flood of one client, another's request is next,
+// and writes do not wait for reads at all.
 func TestClientsTakeTurns(t *testing.T) {
 	t.Parallel()
 	w, slow := newSlowWorld(t)
@@ -99,11 +99,9 @@ func TestClientsTakeTurns(t *testing.T) {
 	for range working {
 		<-slow.arrived
 	}
-	for range 2 { // two slots become free: one for each client
-		slow.proceed <- struct{}{}
-	}
-	if first, second := <-slow.arrived, <-slow.arrived; first != "g" && second != "g" {
-		t.Errorf("the next are %s and %s", first, second)
+	slow.proceed <- struct{}{}
+	if next := <-slow.arrived; next != "g" {
+		t.Errorf("the next is %s", next)
 	}
 	close(slow.proceed)
 	if code := <-good; code != http.StatusNotFound {
@@ -113,43 +111,6 @@ func TestClientsTakeTurns(t *testing.T) {
 	if n := w.metric("eventsvc_requests_working", "read") + w.metric("eventsvc_requests_waiting", "read"); n != 0 {
 		t.Errorf("%v requests are still counted", n)
 	}
-}
-
-// TestFloodsShare: of what is worked on, a flood gets as much as every other
-// client that has something waiting, one turn in five beside four others.
-func TestFloodsShare(t *testing.T) {
-	t.Parallel()
-	w, slow := newSlowWorld(t)
-	var wait sync.WaitGroup
-	const flood, others, each = 200, 4, 10
-	waiting := func(n int) {
-		for w.metric("eventsvc_requests_waiting", "read")+w.metric("eventsvc_requests_working", "read") < float64(n) {
-		}
-	}
-	for range flood {
-		w.send(t.Context(), &wait, "flood", "flood")
-	}
-	waiting(flood)
-	for range int(w.metric("eventsvc_requests_working", "read")) {
-		<-slow.arrived // these were there before anybody else
-	}
-	for i := range others * each {
-		name := "good-" + string(rune('a'+i%others))
-		w.send(t.Context(), &wait, name, name)
-	}
-	waiting(flood + others*each)
-	turns := map[string]int{}
-	for range (others + 1) * each {
-		slow.proceed <- struct{}{}
-		turns[<-slow.arrived]++
-	}
-	for name, n := range turns {
-		if n < each-1 || n > each+1 || len(turns) != others+1 {
-			t.Errorf("%s had %d of %d turns", name, n, (others+1)*each)
-		}
-	}
-	close(slow.proceed)
-	wait.Wait()
 }
 
 // TestRequestsInFlightAreBounded: a client's own limit and that of all; who has
@@ -283,13 +244,9 @@ func TestWatchesBeginInTurn(t *testing.T) {
 	waiting(flood + 1)
 	w.as("writer", "POST", eventsPath, newEvent("a")).must(201)
 	w.as("reader", "GET", eventsPath+"/a", "").must(200)
-	next := map[string]int{}
-	for range 2 {
-		slow.proceed <- struct{}{}
-		next[<-slow.arrived]++
-	}
-	if next["good"] != 1 {
-		t.Errorf("the next are %v", next)
+	slow.proceed <- struct{}{}
+	if next := <-slow.arrived; next != "good" {
+		t.Errorf("the next is %s", next)
 	}
 	hangUp()
 	close(slow.proceed)

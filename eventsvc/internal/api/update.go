@@ -44,7 +44,7 @@ func (r *resource) update(c echo.Context) error {
 				return nil, err
 			}
 			next.ResourceVersion = "" // there is nothing that it could be a version of
-			if err := r.codec.TrackUpdate(r.view, nil, next, in.options.manager); err != nil {
+			if err := r.trackNew(next, in.options.manager); err != nil {
 				return nil, err
 			}
 			return next, r.prepareNew(ctx, next, key.Namespace)
@@ -52,7 +52,7 @@ func (r *resource) update(c echo.Context) error {
 		if err := r.prepareNext(next, live); err != nil {
 			return nil, err
 		}
-		return next, r.codec.TrackUpdate(r.view, live, next, in.options.manager)
+		return next, r.trackNext(live, next, in.options.manager)
 	})
 	if err != nil {
 		return err
@@ -161,8 +161,16 @@ func (r *resource) write(ctx context.Context, key store.Key, dryRun bool, make c
 // of it.
 func (r *resource) commit(ctx context.Context, key store.Key, dryRun bool, decide store.Decide) (store.Result, error) {
 	if !dryRun {
-		turnOf(ctx).pause() // for good: what is left to do is little
-		return r.store.Update(ctx, key, decide)
+		u := turnOf(ctx)
+		result, err := r.store.Update(ctx, key, func(current *store.Record) (store.Decision, error) {
+			if err := u.resume(ctx); err != nil { // another writer was faster
+				return store.Decision{}, err
+			}
+			defer u.pause() // the disk comes next
+			return decide(current)
+		})
+		_ = u.resume(ctx) // what was written is answered, in turn or not
+		return result, err
 	}
 	var current *store.Record
 	rec, err := r.store.Get(ctx, key)

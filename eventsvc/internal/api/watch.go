@@ -13,9 +13,12 @@ import (
 
 // watch streams the changes of a selection (events-api.md 3.4 and 4). What is
 // wrong before the first byte is an ordinary error; later, and for a version
-// that is gone or to come, an ERROR event ends the stream.
-func (r *resource) watch(c echo.Context, o metav1.ListOptions, sel event.Selection, f codec.Format) error {
+// that is gone or to come, an ERROR event ends the stream. What it returns is
+// as of [stream.open].
+func (r *resource) watch(c echo.Context, o metav1.ListOptions, sel event.Selection, f codec.Format) (follow func() error, err error) {
+	end := r.upgradable(c, f)
 	s := r.newStream(c, f, r.codec.NewFrames(f, r.view), o.AllowWatchBookmarks)
+	s.atEnd = []func(){end}
 	s.deliver = func(_ context.Context, d store.Delivery) error {
 		return s.append(s.frames.AppendDelivery(s.out.buffer(), d))
 	}
@@ -23,7 +26,7 @@ func (r *resource) watch(c echo.Context, o metav1.ListOptions, sel event.Selecti
 		return s.append(s.frames.AppendBookmark(s.out.buffer(), s.revision, initialEnd))
 	}
 	var first *pages
-	return s.run(c, o, watched{
+	return s.open(c, o, watched{
 		query: store.WatchQuery{Namespace: sel.Namespace, Name: sel.Name, Selector: sel.Selector},
 		begin: func(ctx context.Context) (uint64, error) {
 			var err error

@@ -53,28 +53,30 @@ func elements(values []string) []string {
 // agreed on: browsers accept no answer without one.
 func socketToken(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		r := c.Request()
-		if !wantsWebSocket(r) {
-			return next(c)
-		}
-		var tokens, others []string
-		for _, protocol := range elements(r.Header[protocolHeader]) {
-			if token, ok := strings.CutPrefix(protocol, tokenProtocol); ok {
-				tokens = append(tokens, token)
-			} else if protocol != "" {
-				others = append(others, protocol)
-			}
-		}
-		r.Header[protocolHeader] = others // a token is never sent back
-		if len(others) == 0 {
-			tokens = nil
-		}
-		for _, token := range tokens {
-			if text, err := base64.RawURLEncoding.DecodeString(token); err == nil {
-				r.Header.Add("Authorization", "Bearer "+string(text))
-			}
+		if r := c.Request(); wantsWebSocket(r) {
+			takeToken(r.Header)
 		}
 		return next(c)
+	}
+}
+
+func takeToken(h http.Header) {
+	var tokens, others []string
+	for _, protocol := range elements(h[protocolHeader]) {
+		if token, ok := strings.CutPrefix(protocol, tokenProtocol); ok {
+			tokens = append(tokens, token)
+		} else if protocol != "" {
+			others = append(others, protocol)
+		}
+	}
+	h[protocolHeader] = others // a token is never sent back
+	if len(others) == 0 {
+		tokens = nil
+	}
+	for _, token := range tokens {
+		if text, err := base64.RawURLEncoding.DecodeString(token); err == nil {
+			h.Add("Authorization", "Bearer "+string(text))
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func TestWebSocketDrain(t *testing.T) {
 	w := newWorld(t, func(c *api.Config) { c.Bookmarks = time.Millisecond })
 	w.do("POST", eventsPath, newEvent("a")).must(201)
 	srv := w.serve()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	token := "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte("good"))
 	dial := func() (*websocket.Conn, *http.Response, error) {
@@ -84,7 +84,7 @@ func TestWebSocketSlowReader(t *testing.T) {
 		pipes <- there
 		return here, nil
 	}}}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dial := func() (*websocket.Conn, error) {
 		conn, _, err := websocket.Dial(ctx, srv.URL+corePath+"?watch=true",

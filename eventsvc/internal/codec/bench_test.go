@@ -1,6 +1,8 @@
 package codec_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +153,39 @@ func BenchmarkDecodeEvent(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, _, err := c.DecodeEvent(event.EventsV1, f.ContentType(false), body, ""); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// largeBodies are events with annotations of that many bytes.
+func largeBodies(size int) map[string][]byte {
+	var many strings.Builder
+	for i := 0; many.Len() < size; i++ {
+		fmt.Fprintf(&many, `"a%d":"b",`, i)
+	}
+	bodies := map[string][]byte{}
+	for name, annotations := range map[string]string{
+		"One": `"a":"` + strings.Repeat("x", size) + `"`, "Text": `"a":"` + strings.Repeat("ä", size/2) + `"`,
+		"Escapes": `"a":"` + strings.Repeat(`\n`, size/2) + `"`, "Many": many.String() + `"a":"b"`,
+	} {
+		bodies[name] = []byte(`{"metadata":{"name":"a","annotations":{` + annotations + `}},"regarding":{"namespace":"large"},"type":"Normal"}`)
+	}
+	return bodies
+}
+
+// What an attacker sends, of 3 MiB: nearly all of it must be looked at to say
+// that it is too large.
+func BenchmarkDecodeLarge(b *testing.B) {
+	c := newCodec(b, "k8s.io")
+	for name, body := range largeBodies(3<<20 - 1000) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				if _, _, err := c.DecodeEvent(event.EventsV1, jsonType, body, ""); err != nil {
 					b.Fatal(err)
 				}
 			}

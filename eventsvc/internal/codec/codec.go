@@ -28,6 +28,8 @@ type Codec struct {
 
 	fields [2]*managedfields.FieldManager // by view
 	drafts sync.Pool                      // *drafting
+
+	framings sync.Pool // *framing
 }
 
 // New returns the codec of the group events.{groupDomain}.

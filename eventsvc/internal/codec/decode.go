@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -30,6 +31,9 @@ func (c *Codec) DecodeEvent(v event.View, contentType string, body []byte, valid
 		return nil, nil, err
 	}
 	if media == JSON {
+		if err := c.checkShape(body); err != nil {
+			return nil, nil, err
+		}
 		if ev, ok := c.decodePlain(v, body); ok && checkTimes(ev) == nil {
 			return ev, nil, nil
 		}
@@ -101,14 +105,17 @@ type errUnrecognized struct{ error }
 func (c *Codec) decodeBody(media Media, body []byte, obj viewEvent, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
 	switch media {
 	case Protobuf:
-		kind, err = decodeProto(body, obj)
+		kind, err = c.decodeProto(body, obj)
 		return kind, nil, err
 	case YAML:
+		if err := c.checkYAML(body); err != nil {
+			return kind, nil, err
+		}
 		text, err := yaml.YAMLToJSON(body)
 		if err != nil {
 			return kind, nil, errUnrecognized{err}
 		}
-		if err := c.checkDepth(text); err != nil {
+		if err := c.checkShape(text); err != nil {
 			return kind, nil, err
 		}
 		kind, problems, err = decodeJSON(text, obj, strict)
@@ -120,9 +127,6 @@ func (c *Codec) decodeBody(media Media, body []byte, obj viewEvent, strict bool)
 		}
 		return kind, problems, err
 	default:
-		if err := c.checkDepth(body); err != nil {
-			return kind, nil, err
-		}
 		return decodeJSON(body, obj, strict)
 	}
 }
@@ -146,27 +150,30 @@ func decodeJSON(text []byte, obj viewEvent, strict bool) (kind metav1.TypeMeta, 
 	return kind, nil, err
 }
 
-func decodeProto(body []byte, obj viewEvent) (metav1.TypeMeta, error) {
+func (c *Codec) decodeProto(body []byte, obj viewEvent) (metav1.TypeMeta, error) {
 	envelope, err := openEnvelope(body)
 	if err != nil {
 		return metav1.TypeMeta{}, errUnrecognized{err}
+	}
+	if err := c.checkFields(envelope.Raw); err != nil {
+		return metav1.TypeMeta{}, err
 	}
 	kind := metav1.TypeMeta{Kind: envelope.Kind, APIVersion: envelope.APIVersion}
 	return kind, obj.Unmarshal(envelope.Raw)
 }
 
 func openEnvelope(body []byte) (*runtime.Unknown, error) {
-	message, ok := strings.CutPrefix(string(body), protoMagic)
+	message, ok := bytes.CutPrefix(body, []byte(protoMagic))
 	switch {
 	case len(body) == 0:
 		return nil, errors.New("empty data")
 	case !ok:
 		return nil, fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v", []byte(protoMagic))
-	case message == "":
+	case len(message) == 0:
 		return nil, errors.New("empty body")
 	}
 	envelope := new(runtime.Unknown)
-	return envelope, envelope.Unmarshal([]byte(message))
+	return envelope, envelope.Unmarshal(message)
 }
 
 // checkKind turns a decoding error, or a body that is something else than an

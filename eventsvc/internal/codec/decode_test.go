@@ -314,6 +314,7 @@ func TestDecodePlain(t *testing.T) {
 	pieces := []string{
 		`"a":"b"`, `{}`, `null`, ` `, `\u0041`, `"kind":"Event",`, `"note":"x",`, `"count":1,`, `-`, `0`, `1.5`, `"`, `,`, `}`, `ä`,
 		`"metadata":{"labels":{"a":"b","a":"c"}},`, `"Reason":"x",`, `"series":{"count":2147483648},`, `"eventTime":"2026-01-02T03:04:05Z",`,
+		`\n`, `\"`, `\/`, `\\`, `\'`, `\u00e4\u4E16`, `\ud83c\udf89`, `\udf89`, `\u12`, `\`, "\xc3", "\xe4\xb8\x96", "\x7f", "\n", "\x00",
 	}
 	plain, total := 0, 0
 	for seed := range uint64(400) {
@@ -340,6 +341,17 @@ func TestDecodePlain(t *testing.T) {
 	}
 	if plain < total/4 || plain == total {
 		t.Errorf("%d of %d bodies were plain", plain, total)
+	}
+}
+
+// TestLargeBodiesArePlain: what is sent to cost much is decoded quickly.
+func TestLargeBodiesArePlain(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	for name, body := range largeBodies(300_000) {
+		if !plainEqualsLibrary(t, c, event.EventsV1, body) {
+			t.Errorf("%s: left to the library", name)
+		}
 	}
 }
 

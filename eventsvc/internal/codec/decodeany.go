@@ -48,12 +48,18 @@ func (c *Codec) Decode(contentType string, body []byte, obj Object) error {
 	case Protobuf:
 		var envelope *runtime.Unknown
 		if envelope, err = openEnvelope(body); err == nil {
+			err = c.checkFields(envelope.Raw)
+		}
+		if err == nil {
 			err = obj.Unmarshal(envelope.Raw)
 			obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
 		}
 	case YAML:
 		var text []byte
-		if text, err = yaml.YAMLToJSON(body); err == nil {
+		if err = c.checkYAML(body); err == nil {
+			text, err = yaml.YAMLToJSON(body)
+		}
+		if err == nil {
 			err = c.decodeAnyJSON(text, obj)
 		}
 	default:
@@ -70,7 +76,7 @@ func (c *Codec) Decode(contentType string, body []byte, obj Object) error {
 }
 
 func (c *Codec) decodeAnyJSON(text []byte, obj Object) error {
-	if err := c.checkDepth(text); err != nil {
+	if err := c.checkShape(text); err != nil {
 		return err
 	}
 	return kjson.UnmarshalCaseSensitivePreserveInts(text, obj)

@@ -67,11 +67,14 @@ func (c *Codec) trackFully(v event.View, live, next *eventsv1.Event, manager str
 // Apply merges an apply patch of manager into the stored event; live is nil
 // when there is none. A conflict with other managers is a 409 unless forced.
 func (c *Codec) Apply(v event.View, live *eventsv1.Event, patch []byte, manager string, force bool, validation string) (*eventsv1.Event, []string, error) {
+	if err := c.checkYAML(patch); err != nil {
+		return nil, nil, err
+	}
 	text, err := yaml.ToJSON(patch)
 	if err != nil {
 		return nil, nil, apierrors.NewBadRequest("error encoding patch: " + err.Error())
 	}
-	if err := c.checkDepth(text); err != nil {
+	if err := c.checkShape(text); err != nil {
 		return nil, nil, err
 	}
 	applied := &unstructured.Unstructured{Object: map[string]any{}}

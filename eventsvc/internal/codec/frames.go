@@ -26,9 +26,29 @@ type Frames struct {
 	format Format
 	view   event.View
 
-	s          stored
 	hasColumns bool // the columns of the table have been sent
-	scratch    []byte
+}
+
+// framing is what a frame takes while it is made. Streams have it in turns: most
+// of them are idle most of the time.
+type framing struct {
+	s       stored
+	scratch []byte
+}
+
+func (c *Codec) takeFraming() *framing {
+	if w, ok := c.framings.Get().(*framing); ok {
+		return w
+	}
+	return new(framing)
+}
+
+func (c *Codec) giveFraming(w *framing) {
+	const kept = 64 << 10
+	w.s = stored{own: w.s.own[:0]} // what was framed may go
+	if cap(w.scratch) <= kept {
+		c.framings.Put(w)
+	}
 }
 
 // NewFrames starts a watch stream.
@@ -77,35 +97,39 @@ func (f *Frames) slot() int {
 
 // encode makes the object of a frame, in memory of its own and just its size.
 func (f *Frames) encode(rec *store.Record) ([]byte, error) {
-	if err := f.s.parse(rec); err != nil {
+	w := f.c.takeFraming()
+	defer f.c.giveFraming(w)
+	if err := w.s.parse(rec); err != nil {
 		return nil, err
 	}
-	f.scratch = f.appendObject(f.scratch[:0])
-	return bytes.Clone(f.scratch), nil
+	w.scratch = f.appendObject(w.scratch[:0], &w.s)
+	return bytes.Clone(w.scratch), nil
 }
 
-// appendObject appends the current event as the object of a frame.
-func (f *Frames) appendObject(dst []byte) []byte {
+// appendObject appends an event as the object of a frame.
+func (f *Frames) appendObject(dst []byte, s *stored) []byte {
 	if f.format.Media == Protobuf {
-		return f.c.appendObjectProto(dst, &f.s, f.format.As, f.view)
+		return f.c.appendObjectProto(dst, s, f.format.As, f.view)
 	}
-	return f.c.appendObjectText(dst, &f.s, f.format.As, f.view)
+	return f.c.appendObjectText(dst, s, f.format.As, f.view)
 }
 
 func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.Record, revision uint64) ([]byte, error) {
-	if err := f.s.parse(rec); err != nil {
+	w := f.c.takeFraming()
+	defer f.c.giveFraming(w)
+	if err := w.s.parse(rec); err != nil {
 		return dst, err
 	}
-	f.s.revision = revision
+	w.s.revision = revision
 	if f.format.As == Table {
-		row, err := f.c.appendRow(nil, &f.s, rec, f.format, f.view, f.c.Now())
+		row, err := f.c.appendRow(nil, &w.s, rec, f.format, f.view, f.c.Now())
 		if err != nil {
 			return dst, err
 		}
 		return f.appendTable(dst, t, revision, row)
 	}
-	f.scratch = f.appendObject(f.scratch[:0])
-	return f.appendFrame(dst, t, f.scratch), nil
+	w.scratch = f.appendObject(w.scratch[:0], &w.s)
+	return f.appendFrame(dst, t, w.scratch), nil
 }
 
 // appendFrame appends an encoded object with the type of its event.

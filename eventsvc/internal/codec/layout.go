@@ -59,8 +59,10 @@ func jsonHead(member int) int { return len(memberNames[member]) + 4 }
 // Protobuf tags: field number and wire type. Every number that is needed here,
 // but for the managed fields, fits in one byte.
 const (
-	wireVarint = 0
-	wireBytes  = 2
+	wireVarint  = 0
+	wireFixed64 = 1
+	wireBytes   = 2
+	wireFixed32 = 5
 )
 
 func protoTag(field int, wire byte) byte { return byte(field)<<3 | wire }

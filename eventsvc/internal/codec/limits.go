@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,35 +13,126 @@ import (
 // Limits bound what it may cost to decode what a client sends.
 type Limits struct {
 	Depth           int // of objects and lists in each other
+	Values          int // in a body
 	PatchOperations int // in a JSON patch
 }
 
 // DefaultLimits are far above what clients send. That of operations is the
-// original's.
-var DefaultLimits = Limits{Depth: 100, PatchOperations: 10000}
+// original's; as many operations are fewer values than may be.
+var DefaultLimits = Limits{Depth: 100, Values: 50000, PatchOperations: 10000}
 
-// checkDepth refuses JSON whose objects and lists are nested too deeply, before
-// anything is made of it. Text with few brackets is not looked at again.
-func (c *Codec) checkDepth(text []byte) error {
-	if bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("[")) <= c.Limits.Depth {
+func (c *Codec) tooDeep() error {
+	return &event.LimitError{StatusError: apierrors.NewBadRequest(fmt.Sprintf(
+		"the body has objects and lists that are nested deeper than %d", c.Limits.Depth)), Limit: "depth"}
+}
+
+func (c *Codec) tooMany() error {
+	return &event.LimitError{StatusError: apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+		"the body has more than %d values", c.Limits.Values)), Limit: "values"}
+}
+
+// checkShape refuses JSON whose objects and lists are nested too deeply, or
+// that has too many values, before anything is made of it: in memory a value of
+// two bytes may have hundreds. A text with few brackets and commas is not
+// looked at again.
+func (c *Codec) checkShape(text []byte) error {
+	brackets := bytes.Count(text, []byte("{")) + bytes.Count(text, []byte("["))
+	if brackets <= c.Limits.Depth && brackets+bytes.Count(text, []byte(",")) <= c.Limits.Values {
 		return nil
 	}
-	depth, quoted := 0, false
+	depth, values := 0, 0
 	for i := 0; i < len(text); i++ {
-		switch b := text[i]; {
-		case quoted && b == '\\':
-			i++
-		case b == '"':
-			quoted = !quoted
-		case quoted:
-		case b == '{' || b == '[':
+		switch text[i] {
+		case '"':
+			i = endOfString(text, i+1)
+		case '{', '[':
 			if depth++; depth > c.Limits.Depth {
-				return &event.LimitError{StatusError: apierrors.NewBadRequest(fmt.Sprintf(
-					"the body has objects and lists that are nested deeper than %d", c.Limits.Depth)), Limit: "depth"}
+				return c.tooDeep()
 			}
-		case b == '}' || b == ']':
+			values++
+		case ',':
+			values++
+		case '}', ']':
 			depth--
+		}
+		if values > c.Limits.Values {
+			return c.tooMany()
 		}
 	}
 	return nil
+}
+
+// endOfString is the place of the quote that ends a string, or the end of the
+// text.
+func endOfString(text []byte, i int) int {
+	for i < len(text) {
+		n, _ := plainRun(text[i:])
+		if i += n; i == len(text) || text[i] == '"' {
+			break
+		}
+		if text[i] == '\\' {
+			i++
+		}
+		i++
+	}
+	return i
+}
+
+// checkYAML refuses YAML with too many values as far as the text shows it: each
+// has a line, a comma or a bracket of its own, or is nested, of which the
+// library takes only so much. What aliases make of it is seen afterwards.
+func (c *Codec) checkYAML(text []byte) error {
+	if len(text) <= c.Limits.Values {
+		return nil
+	}
+	values := 0
+	for _, mark := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029", ",", "[", "{"} {
+		if values += bytes.Count(text, []byte(mark)); values > c.Limits.Values {
+			return c.tooMany()
+		}
+	}
+	return nil
+}
+
+// checkFields refuses a protobuf message with too many fields in itself and in
+// its metadata and spec, the fields 1 and 2 of every object.
+func (c *Codec) checkFields(message []byte) error {
+	if countFields(message, 1) > c.Limits.Values {
+		return c.tooMany()
+	}
+	return nil
+}
+
+// countFields counts the fields of a message up to where it stops being one.
+func countFields(b []byte, inner int) (n int) {
+	for len(b) > 0 {
+		tag, size := binary.Uvarint(b)
+		if size <= 0 {
+			break
+		}
+		b = b[size:]
+		size = 0
+		switch tag & 7 {
+		case wireVarint:
+			_, size = binary.Uvarint(b)
+		case wireFixed64:
+			size = 8
+		case wireFixed32:
+			size = 4
+		case wireBytes:
+			var length uint64
+			if length, size = binary.Uvarint(b); size <= 0 || length > uint64(len(b)-size) {
+				return n
+			}
+			if inner > 0 && tag>>3 <= 2 {
+				n += countFields(b[size:size+int(length)], inner-1)
+			}
+			size += int(length)
+		}
+		if n++; size < 0 || size > len(b) {
+			break
+		}
+		b = b[size:]
+	}
+	return n
 }

@@ -38,7 +38,7 @@ func (l *List) NeedsMeasure() bool { return l.format.Media == Protobuf }
 
 // Measure counts an item in.
 func (l *List) Measure(rec *store.Record) error {
-	if err := l.s.parseWhole(rec); err != nil {
+	if err := l.s.parseLengths(rec); err != nil {
 		return err
 	}
 	l.measured += fieldLen(l.itemLen())

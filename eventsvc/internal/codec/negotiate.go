@@ -94,7 +94,7 @@ func (c *Codec) Negotiate(r *http.Request, s Scope) (Format, error) {
 
 // negotiate returns the format of the best clause and the kind it asks for.
 func negotiate(accept string, s Scope) (Format, string, bool) {
-	if accept == "" {
+	if accept == "" || accept == mediaTypes[JSON] { // what most small clients send
 		return Format{}, "", true
 	}
 	for _, clause := range parseAccept(accept) {

@@ -8,8 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
-	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	eventsv1 "k8s.io/api/events/v1"
@@ -26,21 +24,13 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// maxPatchCopies bounds the bytes that the copy operations of a JSON patch may
-// add together, as in the original.
-const maxPatchCopies = 3 << 20
-
-// limitCopies sets the bound that the patch library has only for the whole
-// process.
-var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxPatchCopies })
-
 // CheckPatch refuses a JSON, merge or strategic merge patch that nothing could
 // be patched with, before anything is looked up.
 func (c *Codec) CheckPatch(patch []byte) error {
-	if err := c.checkDepth(patch); err != nil {
+	if err := c.checkShape(patch); err != nil {
 		return err
 	}
-	if !json.Valid(patch) {
+	if _, plain := plainOperations(patch); !plain && !json.Valid(patch) {
 		return apierrors.NewBadRequest("invalid JSON patch")
 	}
 	return nil
@@ -168,55 +158,6 @@ func (c *Codec) patchText(v event.View, patchType types.PatchType, patch []byte,
 	}
 	p.problems = slices.Concat(problems, more)
 	return p, nil
-}
-
-// jsonPatchOp is one operation of a JSON patch, RFC 6902, to find what else is
-// in it.
-type jsonPatchOp struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	From  string `json:"from"`
-	Value any    `json:"value"`
-}
-
-func (c *Codec) applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error, error) {
-	var problems []error
-	if strict {
-		var ops []jsonPatchOp
-		found, err := kjson.UnmarshalStrict(patch, &ops)
-		if err != nil {
-			// Clients see the type that the original decodes into.
-			cause := strings.ReplaceAll(err.Error(), "codec.jsonPatchOp", "handlers.jsonPatchOp")
-			return nil, nil, apierrors.NewBadRequest("error decoding patch: " + cause)
-		}
-		for _, p := range found {
-			problems = append(problems, fmt.Errorf("json patch %w", p))
-		}
-	}
-	ops, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		return nil, nil, apierrors.NewBadRequest(err.Error())
-	}
-	if limit := c.Limits.PatchOperations; len(ops) > limit {
-		return nil, nil, &event.LimitError{StatusError: apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
-			"The allowed maximum operations in a JSON patch is %d, got %d", limit, len(ops))), Limit: "patch-operations"}
-	}
-	if text, err = applyOperations(ops, text); err != nil {
-		return nil, nil, rejectedPatch(err)
-	}
-	return text, problems, nil
-}
-
-// applyOperations carries operations out. The library panics at some that make
-// no sense, such as a test of the whole document against nothing.
-func applyOperations(ops jsonpatch.Patch, text []byte) (result []byte, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("patch makes no sense: %v", r)
-		}
-	}()
-	limitCopies()
-	return ops.Apply(text)
 }
 
 func applyMergePatch(text, patch []byte, strict bool) ([]byte, []error, error) {

@@ -1,7 +1,7 @@
 package codec
 
 import (
-	"math"
+	"maps"
 	"strings"
 	"time"
 
@@ -14,9 +14,8 @@ import (
 )
 
 // decodePlain reads an event as nearly all clients send it: every member is
-// known, comes once and has the right type, and texts are printable ASCII
-// without escapes. It leaves everything else, and everything that is wrong, to
-// the library and returns false.
+// known, comes once and has the right type. It leaves everything else, and
+// everything that is wrong, to the library and returns false.
 func (c *Codec) decodePlain(v event.View, body []byte) (*eventsv1.Event, bool) {
 	ev := new(eventsv1.Event)
 	return ev, c.setPlain(v, body, ev)
@@ -24,7 +23,7 @@ func (c *Codec) decodePlain(v event.View, body []byte) (*eventsv1.Event, bool) {
 
 // setPlain sets what a body of that kind has in an event that is there.
 func (c *Codec) setPlain(v event.View, body []byte, ev *eventsv1.Event) bool {
-	if c.Limits.Depth < plainDepth || len(body) > plainSize {
+	if c.Limits.Depth < plainDepth {
 		return false
 	}
 	r := plainReader{text: string(body), view: v, apiVersion: c.apiVersion(v)}
@@ -33,120 +32,8 @@ func (c *Codec) setPlain(v event.View, body []byte, ev *eventsv1.Event) bool {
 	return !r.failed && r.at == len(r.text)
 }
 
-const (
-	plainDepth = 3        // how deep the members are nested that are known here
-	plainSize  = 64 << 10 // of a body, which is copied
-)
-
-// plainReader reads JSON from its place on. What it returns after it has failed
-// means nothing. Texts share the memory of the body.
-type plainReader struct {
-	text       string
-	at         int
-	failed     bool
-	view       event.View
-	apiVersion string
-}
-
-func (r *plainReader) space() {
-	for r.at < len(r.text) {
-		switch r.text[r.at] {
-		case ' ', '\n', '\r', '\t':
-			r.at++
-		default:
-			return
-		}
-	}
-}
-
-// take reads one character if it comes next.
-func (r *plainReader) take(c byte) bool {
-	r.space()
-	if r.at < len(r.text) && r.text[r.at] == c {
-		r.at++
-		return true
-	}
-	return false
-}
-
-func (r *plainReader) string() string {
-	if !r.take('"') {
-		r.failed = true
-		return ""
-	}
-	from := r.at
-	for ; r.at < len(r.text); r.at++ {
-		switch c := r.text[r.at]; {
-		case c == '"':
-			r.at++
-			return r.text[from : r.at-1]
-		case c < ' ', c > '~', c == '\\':
-			r.failed = true
-			return ""
-		}
-	}
-	r.failed = true
-	return ""
-}
-
-func (r *plainReader) number() int32 {
-	r.space()
-	from, n := r.at, int64(0)
-	for ; r.at < len(r.text) && '0' <= r.text[r.at] && r.text[r.at] <= '9' && n <= math.MaxInt32; r.at++ {
-		n = n*10 + int64(r.text[r.at]-'0')
-	}
-	if r.at == from || n > math.MaxInt32 || r.text[from] == '0' && r.at-from > 1 {
-		r.failed = true
-	}
-	return int32(n)
-}
-
-// time reads a time in a layout, or null, which is none.
-func (r *plainReader) time(layout string) time.Time {
-	r.space()
-	if strings.HasPrefix(r.text[r.at:], "null") {
-		r.at += len("null")
-		return time.Time{}
-	}
-	t, err := time.Parse(layout, r.string())
-	if err != nil {
-		r.failed = true
-		return time.Time{}
-	}
-	return t.Local()
-}
-
-// members reads an object; read gets the name of each member, reads its value
-// and tells whether it knows it.
-func (r *plainReader) members(read func(name string) bool) {
-	if !r.take('{') {
-		r.failed = true
-		return
-	}
-	if r.take('}') {
-		return
-	}
-	var seen [24]string // as many as an event has, and a few more labels than anybody
-	for n := range seen {
-		name := r.string()
-		for _, other := range seen[:n] {
-			if name == other {
-				r.failed = true
-			}
-		}
-		seen[n] = name
-		if !r.take(':') || r.failed || !read(name) {
-			break
-		}
-		if r.take('}') {
-			return
-		}
-		if !r.take(',') {
-			break
-		}
-	}
-	r.failed = true
-}
+// plainDepth is how deep the members are nested that are known here.
+const plainDepth = 3
 
 // coreNames are the members of core/v1 that have another name there.
 var coreNames = map[string]string{
@@ -239,14 +126,19 @@ func (r *plainReader) metadata(m *metav1.ObjectMeta) {
 	})
 }
 
+// dict adds to a map. It may have any number of members.
 func (r *plainReader) dict(into *map[string]string) {
-	if *into == nil {
-		*into = map[string]string{}
-	}
-	r.members(func(name string) bool {
-		(*into)[name] = r.string()
-		return true
+	read := map[string]string{}
+	r.each(func(name string) bool {
+		_, twice := read[name]
+		read[name] = r.string()
+		return !twice
 	})
+	if *into == nil {
+		*into = read
+		return
+	}
+	maps.Copy(*into, read)
 }
 
 func (r *plainReader) series(s *eventsv1.EventSeries) {

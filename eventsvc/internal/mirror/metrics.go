@@ -35,6 +35,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"side", "code"}),
 	}
 	reg.MustRegister(m.events, m.lists, m.failures)
+	for _, side := range []string{sourceSide, targetSide} {
+		m.failures.WithLabelValues(side, "0") // from zero on, as far as codes are known
+	}
 	return m
 }
 
@@ -49,6 +52,12 @@ type state struct {
 }
 
 func (m *metrics) newState(namespace string) *state {
+	for _, result := range []string{resultCreated, resultReplaced, resultUnchanged, resultRefused, resultKept} {
+		m.events.WithLabelValues(namespace, result) // from zero on, so that the first is an increase
+	}
+	for _, reason := range []string{reasonFirst, reasonGone, reasonRewound} {
+		m.lists.WithLabelValues(namespace, reason)
+	}
 	s := &state{failures: map[string]error{sourceSide: errors.New("not asked yet")}, failing: map[string]bool{}, behind: time.Now()}
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

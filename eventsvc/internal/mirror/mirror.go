@@ -79,6 +79,13 @@ const (
 	targetSide = "target"
 )
 
+// Why the source is listed.
+const (
+	reasonFirst   = "first"
+	reasonGone    = "gone"    // it has forgotten the changes since the cursor
+	reasonRewound = "rewound" // its versions have started over
+)
+
 // copier copies one namespace, or all of them.
 type copier struct {
 	*Mirror
@@ -116,7 +123,7 @@ func (c *copier) run(ctx context.Context) {
 	for c.version == "" && ctx.Err() == nil {
 		version, err := c.loadCursor(ctx)
 		if err == nil && version == "" {
-			err = c.list(ctx, "first")
+			err = c.list(ctx, reasonFirst)
 		} else if err == nil {
 			c.moved(version)
 			c.saved, c.savedAt = version, time.Now()
@@ -135,9 +142,9 @@ func (c *copier) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 		case client.Gone(err):
-			err = c.list(ctx, "gone")
+			err = c.list(ctx, reasonGone)
 		case errors.Is(err, client.ErrRewound):
-			err = c.list(ctx, "rewound")
+			err = c.list(ctx, reasonRewound)
 		}
 		if time.Since(began) > time.Minute {
 			wait.Reset()

@@ -39,6 +39,18 @@ type Record struct {
 	Value      []byte
 }
 
+// Seen is a version of an event that somebody has seen, without its content.
+type Seen struct {
+	Key
+	Revision uint64
+	Bytes    int // of its attributes and value
+}
+
+// Seen tells which version this is.
+func (r *Record) Seen() Seen {
+	return Seen{Key: r.Key, Revision: r.Revision, Bytes: len(r.Attributes) + len(r.Value)}
+}
+
 // Query says which events a list is about.
 type Query struct {
 	Namespace string    // empty: all namespaces
@@ -55,6 +67,10 @@ type Query struct {
 	// The page ends behind the event for which it returns false. After an
 	// error it may have been shown some events.
 	Visit func(*Record) bool
+	// Scattered: without a Limit, Visit may be shown the events of a page in any
+	// order, whatever MaxBytes is. That is much faster where there are many
+	// that are not in memory.
+	Scattered bool
 	// Unverified: Visit may be shown what is damaged, and have an error only
 	// when it is shown the same again without this. It is for a first look.
 	Unverified bool
@@ -112,6 +128,9 @@ type Store interface {
 	Create(ctx context.Context, key Key, draft Draft) (Record, error)
 	// Get returns the newest version, or ErrNotFound.
 	Get(ctx context.Context, key Key) (Record, error)
+	// Show is Get for a look at the newest version: nothing is copied. What
+	// visit is shown is good until it returns, and it must not wait.
+	Show(ctx context.Context, key Key, visit func(*Record)) error
 	// List reads one page. A revision that is no longer held is an
 	// *ExpiredError, one that is yet to come a *FutureError.
 	List(ctx context.Context, q Query) (Page, error)
@@ -122,7 +141,7 @@ type Store interface {
 	// to look at again. It takes many commits, so that others can write
 	// meanwhile, and returns how many it has deleted, before an error as
 	// well.
-	DeleteMany(ctx context.Context, seen []Record) (n int, changed []Key, err error)
+	DeleteMany(ctx context.Context, seen []Seen) (n int, changed []Key, err error)
 	// Watch delivers every change after a revision. A revision that is no
 	// longer held is an *ExpiredError; one to come is waited for.
 	Watch(ctx context.Context, q WatchQuery) (Watcher, error)

@@ -8,7 +8,8 @@
 //	B  ┤── pending ────────┤── signing ──────────
 //
 // A pending key is published but does not sign yet, so that nobody who remembers the key set for its max-age meets a
-// token it cannot verify: lead is twice the max-age. A retiring key is published until the last token it signed has
-// expired everywhere: tail is the token lifetime plus an allowance for clocks that differ. Because nothing else enters
-// the rule, replicas that see the same key files agree without talking to each other.
+// token it cannot verify: lead is twice the max-age, and for files a little more, in which they reach all replicas. A
+// retiring key is published until the last token it signed has expired everywhere: tail is the token lifetime plus an
+// allowance for clocks that differ. Because nothing else enters the rule, replicas that see the same key files agree
+// without talking to each other.
 package keyring

@@ -69,25 +69,35 @@ func Inspect(path string, c Config) ([]Status, error) {
 	return list, nil
 }
 
+// arrival is how long a new file may take to be seen by all replicas: they look every second, when they are not busy.
+const arrival = 5 * time.Second
+
 // AddFile makes a key and writes it into the folder, under the name of the time at which it begins to sign: now for the
-// first key, otherwise lead after now, when everybody who remembers the key set has had to look again. All replicas
-// that see the folder follow.
+// first key, otherwise when everybody who remembers the key set has had to look again, lead after the file has arrived.
+// All replicas that see the folder follow.
 func AddFile(dir string, c Config) (string, error) {
-	from := time.Now().UTC()
-	if list, err := Inspect(dir, c); err == nil && len(list) > 0 {
-		from = from.Add(2 * c.MaxAge)
-	} else if files, _, readErr := readFiles(dir); readErr != nil {
-		return "", readErr
-	} else if len(files) > 0 {
-		return "", err // a folder that cannot be used is not mended by one more key
+	first := false
+	if list, err := Inspect(dir, c); err != nil || len(list) == 0 {
+		files, _, readErr := readFiles(dir)
+		if readErr != nil {
+			return "", readErr
+		}
+		if len(files) > 0 {
+			return "", err // a folder that cannot be used is not mended by one more key
+		}
+		first = true
 	}
-	private, err := rsa.GenerateKey(rand.Reader, minBits)
+	private, err := rsa.GenerateKey(rand.Reader, minBits) // takes its time, on a busy machine seconds
 	if err != nil {
 		return "", fmt.Errorf("make RSA key: %w", err)
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
 		return "", fmt.Errorf("encode RSA key: %w", err)
+	}
+	from := time.Now().UTC()
+	if !first {
+		from = from.Add(arrival + 2*c.MaxAge + time.Second - 1) // a name has whole seconds
 	}
 	path := filepath.Join(dir, from.Format(TimeLayout)+".pem")
 	if _, err := os.Stat(path); err == nil {

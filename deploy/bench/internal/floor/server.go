@@ -2,14 +2,18 @@ package floor
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 )
@@ -18,6 +22,7 @@ import (
 // do, so that its CPU time and its share of the cores compare with theirs.
 const (
 	Hello  = "hello"  // echo answering "hello"
+	Answer = "answer" // echo answering what the event service would
 	Copy   = "copy"   // sends as many bytes as it is asked for
 	Fanout = "fanout" // sends what is posted to everybody who has asked
 )
@@ -31,18 +36,46 @@ func Serve(kind, addr string) error {
 	switch kind {
 	case Hello:
 		return serveHello(l)
+	case Answer:
+		return serveAnswer(l)
 	case Copy:
 		return accept(l, sendBytes)
 	case Fanout:
 		return accept(l, newHub().serve)
 	}
-	return fmt.Errorf("floor server %q: want %s, %s or %s", kind, Hello, Copy, Fanout)
+	return fmt.Errorf("floor server %q: want %s, %s, %s or %s", kind, Hello, Answer, Copy, Fanout)
 }
 
 func serveHello(l net.Listener) error {
 	e := echo.New()
 	e.GET("/hello", func(c echo.Context) error { return c.String(http.StatusOK, "hello") })
 	return http.Serve(l, e)
+}
+
+// answerSize is the length of an event as the answer to a get.
+const answerSize = 1530
+
+// serveAnswer answers everything as the event service answers a get: the same
+// headers, the same number of bytes, the same bounds of time. That is what HTTP
+// costs when nothing is looked up, nobody is asked who they are, and nothing is
+// counted or logged.
+func serveAnswer(l net.Listener) error {
+	body := bytes.Repeat([]byte("x"), answerSize)
+	header := http.Header{
+		"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(answerSize)},
+		"Cache-Control": {"no-cache, private"}, "X-Content-Type-Options": {"nosniff"},
+		"Content-Security-Policy": {"default-src 'none'; frame-ancestors 'none'"},
+		"X-Request-Id":            {"6f6c5a0e-7f0f-4c3a-9a44-2f3f0a2b9f11"}, "Audit-Id": {"6f6c5a0e-7f0f-4c3a-9a44-2f3f0a2b9f11"},
+	}
+	e := echo.New()
+	e.GET("/*", func(c echo.Context) error {
+		maps.Copy(c.Response().Header(), header)
+		c.Response().WriteHeader(http.StatusOK)
+		_, err := c.Response().Write(body)
+		return err
+	})
+	srv := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	return srv.Serve(l)
 }
 
 // accept serves every connection in a goroutine of its own.

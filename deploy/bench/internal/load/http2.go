@@ -51,7 +51,8 @@ type session struct {
 	decoder  *hpack.Decoder
 	block    []byte // header block in parts
 	window   int    // bytes that the server is ready to take
-	consumed int    // bytes since the windows were refilled
+	consumed int    // bytes since the connection's window was refilled
+	received int    // bytes of the current stream since its window was
 
 	head    []byte // of the frame that is arriving
 	payload []byte // of it, unless it is data
@@ -94,6 +95,7 @@ func (s *session) request(text []byte) error {
 	} else {
 		s.stream += 2
 	}
+	s.received = 0 // its window is a new one
 	flags := byte(flagEndHeaders)
 	if len(body) == 0 {
 		flags |= flagEndStream
@@ -156,6 +158,7 @@ func (s *session) feed(a *Answer, p []byte) (done bool, err error) {
 		if s.head[3] == frameData {
 			s.consumed += n
 			if s.ours() {
+				s.received += n
 				a.take(p[:n])
 			}
 		} else {
@@ -168,8 +171,12 @@ func (s *session) feed(a *Answer, p []byte) (done bool, err error) {
 		}
 	}
 	if err == nil && s.consumed >= windowRefill {
-		err = s.write(append(windowUpdate(0, s.consumed), windowUpdate(s.stream, s.consumed)...))
+		err = s.write(windowUpdate(0, s.consumed))
 		s.consumed = 0
+	}
+	if err == nil && s.received >= windowRefill {
+		err = s.write(windowUpdate(s.stream, s.received))
+		s.received = 0
 	}
 	return a.state == complete, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"tidings.example/deploy/bench/internal/stats"
@@ -128,8 +129,8 @@ func (ld *Load) due() (time.Duration, bool) {
 // act sends on idle connections what is due.
 func (ld *Load) act(now time.Duration) error {
 	for at, ok := ld.due(); ok && at <= now; at, ok = ld.due() {
-		c := ld.idle[len(ld.idle)-1]
-		ld.idle = ld.idle[:len(ld.idle)-1]
+		c := ld.idle[0] // the one that was idle the longest: servers end connections that never ask
+		ld.idle = slices.Delete(ld.idle, 0, 1)
 		if ld.spec.Interval == 0 {
 			at = now
 		}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,13 +43,19 @@ func Start(log string, cmd *exec.Cmd) (*Process, error) {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}
 	cmd.SysProcAttr.Pdeathsig, cmd.SysProcAttr.Setpgid = syscall.SIGKILL, true
-	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", filepath.Base(cmd.Path), err), f.Close())
-	}
+	started := make(chan error)
 	go func() {
-		p.err = p.cmd.Wait()
+		runtime.LockOSThread() // for good: the process would end with the thread that has started it
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+		}
 		close(p.ended)
 	}()
+	if err := <-started; err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", filepath.Base(cmd.Path), err), f.Close())
+	}
 	return p, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,6 +137,39 @@ func TestBadBackupsAreRefused(t *testing.T) {
 				t.Errorf("left behind: %v, %v", left, err)
 			}
 		})
+	}
+}
+
+// Of two that restore into one directory at a time the second is told so, and
+// the first is not hindered.
+func TestOneRestoreAtATime(t *testing.T) {
+	t.Parallel()
+	db := open(t, bolt.Options{Dir: t.TempDir()})
+	create(t, db, 20, "value")
+	_, backup := backUp(t, db)
+	closeDB(t, db)
+	dir := filepath.Join(t.TempDir(), "store")
+	r, w := io.Pipe()
+	first := make(chan error, 1)
+	go func() {
+		_, err := bolt.Restore(t.Context(), dir, r, nil)
+		first <- err
+	}()
+	if _, err := w.Write(backup[:1000]); err != nil { // read, so that it has begun
+		t.Fatal(err)
+	}
+	if _, err := bolt.Restore(t.Context(), dir, bytes.NewReader(backup), nil); !errors.Is(err, bolt.ErrInUse) {
+		t.Errorf("the second: %v, want %v", err, bolt.ErrInUse)
+	}
+	_, err := w.Write(backup[1000:])
+	if err := errors.Join(err, w.Close(), <-first); err != nil {
+		t.Errorf("the first: %v", err)
+	}
+	db = open(t, bolt.Options{Dir: dir})
+	defer closeDB(t, db)
+	check(t, db)
+	if s := db.Stats(); s.Events != 20 {
+		t.Errorf("%d events were restored, want 20", s.Events)
 	}
 }
 

@@ -97,6 +97,24 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
+// BenchmarkCreateBesideStalled is BenchmarkCreate with so many watchers that do
+// not read.
+func BenchmarkCreateBesideStalled(b *testing.B) {
+	for _, watchers := range []int{0, 1000} {
+		b.Run(fmt.Sprintf("watchers=%d", watchers), func(b *testing.B) {
+			db := openBench(b)
+			for range watchers {
+				if _, err := db.Watch(b.Context(), store.WatchQuery{After: 1}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ResetTimer()
+			reportCPU(b, b.N, func() { createMany(b, db, 0, b.N, 64) })
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "creates/s")
+		})
+	}
+}
+
 func BenchmarkGet(b *testing.B) {
 	db := openBench(b)
 	const n = 100_000

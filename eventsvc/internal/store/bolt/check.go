@@ -69,8 +69,14 @@ func (db *DB) checkPages(ctx context.Context, r *Report) error {
 	if err := db.index.view(walk); err != nil {
 		r.problem("%s: %v", db.index.path, err)
 	}
-	for _, s := range *db.segments.Load() {
-		err := s.view(walk)
+	ss := *db.segments.Load()
+	for i, s := range ss {
+		err := s.view(func(tx *bbolt.Tx) error {
+			if i == len(ss)-1 { // its pages change, and were gone over at the start
+				return walk(tx)
+			}
+			return errors.Join(checkPages(tx, s.path, true), walk(tx))
+		})
 		if err != nil && !errors.Is(err, berrors.ErrDatabaseNotOpen) { // not compacted meanwhile
 			r.problem("%s: %v", s.path, err)
 		}

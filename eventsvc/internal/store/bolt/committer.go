@@ -31,6 +31,7 @@ type committer struct {
 	failure  atomic.Pointer[error] // why nothing can be written until salvage has made another file; any goroutine
 
 	buf     []byte
+	key     []byte // of the write at hand
 	batch   []*write
 	changes []change
 	tally   tally
@@ -80,18 +81,27 @@ func (db *DB) commitLoop() {
 
 // collect takes the writes that wait behind the first into one batch.
 func (c *committer) collect(first *write) []*write {
-	c.batch = append(c.batch[:0], first)
+	c.batch = c.batch[:0]
+	c.add(first)
 	size := len(first.draft.Value)
 	for len(c.batch) < batchWrites && size < batchBytes {
 		select {
 		case w := <-c.queue:
-			c.batch = append(c.batch, w)
+			c.add(w)
 			size += len(w.draft.Value)
 		default:
 			return c.batch
 		}
 	}
 	return c.batch
+}
+
+// add puts a write into the batch, behind those that are in one piece with it.
+func (c *committer) add(w *write) {
+	for i := range w.others {
+		c.batch = append(c.batch, &w.others[i])
+	}
+	c.batch = append(c.batch, w)
 }
 
 // commit stores a batch and answers its writes.
@@ -105,7 +115,7 @@ func (db *DB) commit(batch []*write) {
 		err = db.store(batch)
 	}
 	db.metrics.committed(len(batch), start)
-	published := false
+	concerned := 0 // watchers
 	if err != nil {
 		err = db.commitFailed(err, before)
 		for _, w := range batch {
@@ -113,19 +123,19 @@ func (db *DB) commit(batch []*write) {
 				w.version, w.err = nil, err
 			}
 		}
-	} else if published = len(c.changes) > 0; published {
-		db.hub.publish(c.changes)
+	} else if len(c.changes) > 0 {
+		concerned = db.hub.publish(c.changes)
 	}
 	for i, w := range batch {
 		c.queued.Add(-w.size())
-		w.done <- struct{}{}
+		if w.done != nil {
+			w.done <- struct{}{}
+		}
 		batch[i] = nil
 	}
 	c.changes = nil // the hub has it now
 	clear(c.newest)
-	if published {
-		db.hub.announce(db.watchers.count())
-	}
+	db.hub.announce(concerned)
 }
 
 // store puts the writes of a batch into one transaction and, when that is on
@@ -178,10 +188,13 @@ func (db *DB) store(batch []*write) error {
 		}
 	}
 	t.active.postings.mu.Unlock()
+	for _, w := range batch {
+		if w.err == nil {
+			t.active.put(w.joined, newPointer(w.revision, w.kind == deleted))
+		}
+	}
 	for i := range c.changes {
-		ch := &c.changes[i]
-		t.active.put(ch.key.String(), newPointer(ch.revision, ch.kind == deleted))
-		db.live.add(ch)
+		db.live.add(&c.changes[i])
 	}
 	if cap(c.buf) > 2*batchBytes {
 		c.buf = nil
@@ -200,21 +213,22 @@ func (c *committer) put(log *bbolt.Bucket, t *tables, keys *bbolt.Bucket, w *wri
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
+	c.key = append(c.key[:0], w.joined...)
 	newest, known := c.newest[w.joined]
 	if !known {
 		var err error
-		if newest, known, err = t.newest(keys, []byte(w.joined)); err != nil {
+		if newest, known, err = t.newest(keys, c.key); err != nil {
 			return err
 		}
 	}
 	live := known && !newest.deletion()
 	switch {
-	case w.previous == nil && live, w.previous != nil && (!live || newest.revision() != w.previous.Revision):
+	case w.seen.Revision == 0 && live, w.seen.Revision != 0 && (!live || newest.revision() != w.seen.Revision):
 		return w.exists
 	}
 	e := entry{
 		revision: c.revision + 1, kind: w.kind, previous: newest.revision(), time: now,
-		key: []byte(w.joined), namespace: len(w.key.Namespace),
+		key: c.key, namespace: len(w.key.Namespace),
 		attributes: w.draft.Attributes, value: w.draft.Value,
 	}
 	start := len(c.buf)
@@ -223,11 +237,13 @@ func (c *committer) put(log *bbolt.Bucket, t *tables, keys *bbolt.Bucket, w *wri
 		return fmt.Errorf("%w: %w", errStopBatch, err)
 	}
 	c.revision++
+	w.revision = e.revision
 	ch := change{revision: e.revision, kind: w.kind, key: w.key, previous: w.previous}
-	if w.kind == deleted {
-		w.version = &store.Version{Record: w.previous.Record}
-		w.version.Revision = e.revision
-	} else {
+	if w.seen.Revision != 0 {
+		ch.growth = -recordBytes(len(c.key), w.seen.Bytes)
+	}
+	if w.kind != deleted {
+		ch.growth += int64(len(c.buf) - start)
 		ch.current = &store.Version{Record: store.Record{
 			Key: w.key, Revision: e.revision, Time: now, Attributes: w.draft.Attributes, Value: w.draft.Value,
 		}}

@@ -73,7 +73,7 @@ type ack struct {
 // runAndKill lets a child write for a while and returns what it acknowledged.
 func runAndKill(t *testing.T, dir string, after time.Duration) (acks []ack) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProcessLosesNothing$", "-test.timeout=60s")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProcessLosesNothing$", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), crashDir+"="+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

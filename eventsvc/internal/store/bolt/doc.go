@@ -32,7 +32,7 @@
 //	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
 //
 //	index.db
-//	├── meta      format, store, merged, live, trimmed, dead
+//	├── meta      format, store, merged, merging, live, trimmed, dead
 //	├── keys      "namespace/name" → revision·2 + deleted 8, CRC32C 4
 //	└── terms     hash of a field or label with its value 8, last revision 8
 //	              → number, differences between revisions (uvarints), CRC32C 4
@@ -63,7 +63,9 @@
 // decides only what is then read again, takes no checksums.
 //
 // A watch reads from a ring of the newest changes that all watches share, and
-// from the log where the ring has left it behind.
+// from the log where the ring has left it behind. A change wakes those who watch
+// its namespace, or all; many of them group by group, so that other work has its
+// turn between them.
 //
 // # Forgetting
 //

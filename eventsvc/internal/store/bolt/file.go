@@ -34,6 +34,7 @@ const (
 	metaEnd     = "end"     // segment, once sealed: the last revision before the next segment
 	metaHorizon = "horizon" // segment: states from this revision on can be read
 	metaBytes   = "bytes"   // segment, once sealed: length of its records
+	metaMerging = "merging" // index: a merge has begun and not ended
 	metaLive    = "live"    // index: number and bytes of the events at the merged revision
 	metaTrimmed = "trimmed" // index: the account of dead records goes up to this revision
 	metaDead    = "dead"    // index: dead bytes by base of their segment
@@ -69,13 +70,18 @@ const (
 // growBytes is how much a file that is full grows by.
 const growBytes = 4 << 20
 
+// smallFile is how large a file may be whose pages are all looked at when it is
+// opened for reading: of larger ones that would take long from a cold disk.
+const smallFile = 16 << 20
+
 // lockWait is how long a second process waits for the first to be gone.
 const lockWait = 200 * time.Millisecond
 
 // openFile opens a bbolt file that exists already and checks what it says it is.
 //
-// A file that is to be written is opened for reading first and gone over: bbolt
-// looks for its free pages in a goroutine of its own, where a damaged page
+// It is opened for reading first, and its branches are gone over; in a small
+// file, or one that is to be written, all pages, and in the latter all entries:
+// bbolt looks for its free pages in a goroutine of its own, where a damaged page
 // would end the process.
 func openFile(path string, o bbolt.Options) (*bbolt.DB, error) {
 	info, err := os.Stat(path)
@@ -90,6 +96,10 @@ func openFile(path string, o bbolt.Options) (*bbolt.DB, error) {
 		return nil, err
 	}
 	err = viewFile(db, func(tx *bbolt.Tx) error {
+		whole := !o.ReadOnly || tx.Size() <= smallFile
+		if err := checkPages(tx, path, whole); err != nil {
+			return err
+		}
 		if err := checkFormat(path, tx); err != nil || o.ReadOnly {
 			return err
 		}
@@ -116,14 +126,16 @@ func viewFile(db *bbolt.DB, f func(*bbolt.Tx) error) error {
 	return guard(func() error { return db.View(f) })
 }
 
-// walk goes over all pages of a file, and checks that keys rise and that those
-// of the index are whole.
+// walk goes over all entries of a file, and checks that keys rise and that what
+// the index has is whole, and as much as was counted.
 func walk(tx *bbolt.Tx) error {
 	return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
 		if b == nil {
 			return fmt.Errorf("bucket %q is none", name)
 		}
 		var last []byte
+		var newest uint64
+		live := int64(0)
 		c := b.Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
 			if last != nil && bytes.Compare(last, k) >= 0 {
@@ -133,14 +145,41 @@ func walk(tx *bbolt.Tx) error {
 			if v == nil { // bbolt's sign of a bucket within a bucket, of which there are none
 				return fmt.Errorf("entry %q of bucket %q is no value", k, name)
 			}
-			if string(name) == bucketKeys {
-				if _, err := parsePointer(k, v); err != nil {
-					return fmt.Errorf("entry %q: %w", k, err)
+			var err error
+			switch string(name) {
+			case bucketKeys:
+				var p pointer
+				if p, err = parsePointer(k, v); !p.deletion() {
+					live++
+				}
+				newest = max(newest, p.revision())
+			case bucketTerms:
+				if err = errDamaged; len(k) == 16 {
+					err = verifyRun(term(be.Uint64(k)), v)
 				}
 			}
+			if err != nil {
+				return fmt.Errorf("entry %q: %w", k, err)
+			}
+		}
+		if string(name) == bucketKeys {
+			return checkCount(tx.Bucket([]byte(bucketMeta)), newest, live)
 		}
 		return nil
 	})
+}
+
+// checkCount compares how many events an index has with how many it says, but
+// for one whose last merge was cut short: it has some of what that was to bring.
+func checkCount(meta *bbolt.Bucket, newest uint64, live int64) error {
+	if meta == nil || meta.Get([]byte(metaMerging)) != nil {
+		return nil
+	}
+	merged, counted := meta.Get([]byte(metaMerged)), meta.Get([]byte(metaLive))
+	if len(merged) == 8 && len(counted) == 16 && newest <= be.Uint64(merged) && live != int64(be.Uint64(counted)) {
+		return fmt.Errorf("it has %d events, but %d were counted", live, be.Uint64(counted))
+	}
+	return nil
 }
 
 func checkFormat(path string, tx *bbolt.Tx) error {

@@ -2,7 +2,6 @@ package bolt_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -302,119 +301,6 @@ func count0(*store.Record) (store.Decision, error) {
 }
 
 func remove(*store.Record) (store.Decision, error) { return store.Decision{Op: store.Delete}, nil }
-
-// R13: whichever byte of a file is flipped, what is served is what was written,
-// or an error. Nothing panics.
-func TestFlippedBytesAreNeverServed(t *testing.T) {
-	t.Parallel()
-	for _, file := range []string{"log-00000000000000000002.db", "index.db"} {
-		t.Run(file, func(t *testing.T) {
-			t.Parallel()
-			flipBytes(t, file)
-		})
-	}
-}
-
-func flipBytes(t *testing.T, file string) {
-	dir := t.TempDir()
-	value := strings.Repeat("value ", 300)
-	db := open(t, bolt.Options{Dir: dir, MemtableLimit: 4})
-	create(t, db, 9, value)
-	rare := store.Draft{Value: []byte(value), Attributes: store.NewAttributes([store.NumFields]string{store.Reason: "Rare"}, nil)}
-	if _, err := db.Create(t.Context(), key(9), rare); err != nil {
-		t.Fatal(err)
-	}
-	closeDB(t, db)
-	path := filepath.Join(dir, file)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	used := len(bytes.TrimRight(whole, "\x00"))
-	step := used/300 | 1
-	if *long {
-		step = 1
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	found, refused := 0, 0
-	for at := 0; at < used; at += step {
-		if _, err := f.WriteAt([]byte{whole[at] ^ 1<<(at%8)}, int64(at)); err != nil {
-			t.Fatal(err)
-		}
-		switch detected, err := readSpoiled(t, dir, value); {
-		case err != nil:
-			refused++
-		case detected:
-			found++
-		}
-		if err := os.WriteFile(path, whole[:used], 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if found+refused == 0 {
-		t.Error("no flip was detected: the test looks at the wrong place")
-	}
-	t.Logf("%d flips: %d found when reading, %d when opening", (used+step-1)/step, found, refused)
-}
-
-// readSpoiled reads everything from a store of which one byte is wrong, and
-// reports whether reading it found that.
-func readSpoiled(t *testing.T, dir, value string) (detected bool, err error) {
-	t.Helper()
-	db, err := bolt.Open(bolt.Options{Dir: dir})
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = db.Close() }()
-	for i := range 10 {
-		r, err := db.Get(t.Context(), key(i))
-		ce := new(store.CorruptError)
-		switch {
-		case errors.As(err, &ce):
-			detected = true
-		case err != nil:
-			t.Errorf("get: %v, want a CorruptError", err)
-		case string(r.Value) != value || r.Name != fmt.Sprintf("e%04d", i):
-			t.Errorf("served %s: %q", r.Key, r.Value)
-		}
-	}
-	rare := &store.Selector{Fields: []store.FieldRequirement{{Field: store.Reason, Value: "Rare"}}}
-	for want, q := range map[int]store.Query{10: {}, 1: {Selector: rare}} {
-		n := 0
-		q.Visit = func(r *store.Record) bool {
-			if n++; string(r.Value) != value || q.Selector != nil && r.Name != key(9).Name {
-				t.Errorf("shown %s: %q", r.Key, r.Value)
-			}
-			return true
-		}
-		if _, err := db.List(t.Context(), q); err != nil {
-			detected = true
-		} else if n != want {
-			t.Errorf("%d events listed, want %d", n, want)
-		}
-	}
-	if w, err := db.Watch(t.Context(), store.WatchQuery{After: 1}); err == nil {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		for n := 0; n < 10; {
-			b, err := w.Next(ctx)
-			if err != nil {
-				detected = true
-				break
-			}
-			n += len(b.Changes)
-		}
-	}
-	report, err := db.Check(t.Context(), nil)
-	if err != nil || len(report.Problems) > 0 {
-		detected = true
-	}
-	return detected, nil
-}
 
 // TestUnusableDirectory: the error names the path, the cause and what to do.
 func TestUnusableDirectory(t *testing.T) {

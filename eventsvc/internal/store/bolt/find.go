@@ -136,13 +136,17 @@ func (l *lister) matches(ctx context.Context, tx *bbolt.Tx, any []term) (ms []ma
 		if revision > l.page.Revision {
 			break
 		}
-		e, record, err := l.log.peekRecord(revision)
+		record, err := l.log.lookup(revision)
+		var e entry
+		if err == nil {
+			e, err = parser(splitRecord).entry(revision, record)
+		}
 		if err == nil && !l.wants(&e) {
 			_, err = l.log.get(revision)
 			e.key = nil
 		}
 		switch {
-		case err == errGone && !l.log.complete(revision): //nolint:errorlint // as peek returns it: dead and compacted away
+		case err == errGone && !l.log.complete(revision): //nolint:errorlint // as lookup returns it: dead and compacted away
 		case err != nil:
 			return nil, err
 		case e.key != nil:
@@ -171,7 +175,7 @@ func (l *lister) valid(ctx context.Context, tx *bbolt.Tx, ms []match) (valid []m
 			if _, err := l.log.get(m.revision); err != nil {
 				return nil, err
 			}
-			now, there, err := l.version(p)
+			now, there, err := l.version(&keyItem{pointer: p})
 			if err != nil {
 				return nil, err
 			}
@@ -193,10 +197,11 @@ func (l *lister) fill(matches []match) error {
 			break
 		}
 		m := &matches[at]
-		if err := l.log.know(m); err != nil {
+		record, err := l.log.matched(m)
+		if err != nil {
 			return err
 		}
-		e, err := l.read(m.revision)
+		e, err := l.parse.entry(m.revision, record)
 		if err != nil {
 			return err
 		}

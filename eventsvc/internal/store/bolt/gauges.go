@@ -42,8 +42,9 @@ func (o *openReads) oldest() time.Duration {
 
 // openWatchers are the watchers that are in use.
 type openWatchers struct {
-	mu  sync.Mutex
-	all map[*watcher]struct{}
+	mu   sync.Mutex
+	all  map[*watcher]struct{}
+	next int // group of the hub
 }
 
 func (o *openWatchers) add(w *watcher) {
@@ -53,28 +54,24 @@ func (o *openWatchers) add(w *watcher) {
 		o.all = map[*watcher]struct{}{}
 	}
 	o.all[w] = struct{}{}
+	w.group, o.next = o.next, (o.next+1)%hubGroups
 }
 
-func (o *openWatchers) remove(w *watcher) {
+// remove reports false for a watcher that was removed before.
+func (o *openWatchers) remove(w *watcher) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	_, there := o.all[w]
 	delete(o.all, w)
-}
-
-func (o *openWatchers) count() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.all)
+	return there
 }
 
 // lag is how many revisions the slowest watcher is behind.
-func (o *openWatchers) lag(published uint64) (lag uint64) {
+func (o *openWatchers) lag(h *hub) (lag uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for w := range o.all {
-		if taken := w.taken.Load(); taken < published {
-			lag = max(lag, published-taken)
-		}
+		lag = max(lag, h.behind(w.query.Namespace, w.taken.Load()))
 	}
 	return lag
 }

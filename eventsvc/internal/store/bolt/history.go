@@ -68,7 +68,7 @@ func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead m
 	err = db.readLog(func(log *logReader) error {
 		n := 0
 		var failed error
-		err := log.scan(next, merged, func(e entry) bool {
+		err := log.scanAll(next, merged, func(e entry) bool {
 			if n == checkChunk || e.revision > horizon && !e.time.Before(cutoff) && excess <= 0 {
 				return false
 			}
@@ -76,13 +76,13 @@ func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead m
 			size := int64(0)
 			if e.kind != created {
 				var before entry
-				before, failed = log.get(e.previous)
+				before, failed = log.read(e.previous, splitRecord)
 				switch {
 				case failed == nil:
 					size = before.size()
 					dead[log.base(e.previous)] += size
-				case errors.Is(failed, errGone) && e.revision <= horizon:
-					failed = nil // compacted away: this account is being made anew
+				case errors.Is(failed, errGone) && e.revision <= horizon, isCorrupt(failed):
+					failed = nil // compacted away: this account is being made anew; or damaged, and kept as evidence
 				default:
 					return false
 				}
@@ -95,7 +95,7 @@ func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead m
 			excess -= size
 			next = e.revision
 			return true
-		})
+		}, passOver)
 		if failed != nil {
 			return failed
 		}

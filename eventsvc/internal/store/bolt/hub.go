@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -15,8 +16,12 @@ type change struct {
 	kind     kind
 	key      store.Key
 	current  *store.Version // nil for a deletion
-	previous *store.Version // nil for a creation
+	previous *store.Version // nil for a creation, and for a deletion whose object is in the log only
+	growth   int64          // by how many bytes the records of what exists have become more
 }
+
+// inLog reports that what a watcher is to be shown is not here.
+func (c *change) inLog() bool { return c.kind == deleted && c.previous == nil }
 
 // delivery tells how a watch sees a change, and whether it sees it at all.
 func (c *change) delivery(q *store.WatchQuery) (store.Delivery, bool) {
@@ -59,39 +64,62 @@ type hub struct {
 	next     uint64    // number that the next change will get
 	bytes    int
 	maxBytes int
-	floor    uint64        // the ring holds every change with a greater revision
-	wake     chan struct{} // replaced when something is published, closed when that is announced
+	floor    uint64 // the ring holds every change with a greater revision
 	closed   bool
 
-	unheard   []chan struct{} // of what is published and not yet announced
-	announced time.Time       // when that was done last
-	timer     *time.Timer     // announces; nil: none is under way
+	topics    map[string]*topic // by namespace; "": all of them
+	groups    [hubGroups]hubGroup
+	turn      int           // the group that is told next
+	round     time.Duration // in which all are told
+	announced time.Time     // when one was told last
+	timer     *time.Timer   // tells the next; nil: none is under way
 }
 
-// Every announcement wakes all watchers, and each of them costs about
-// roundShare when it writes. Announcements are so far apart that a round ends
-// before the next begins: then many watchers get several changes in one write,
-// where they would else fall behind writing each on its own. Few watchers never
-// wait, and nobody waits longer than maxRound.
+// hubGroup is a part of the watchers, who are woken together.
+type hubGroup struct {
+	unheard []chan struct{} // of topics that have changed, closed when that is announced
+}
+
+// Every watcher that is woken costs about roundShare when it writes. Each is
+// woken so seldom that all have written before it is its turn again: then many
+// watchers get several changes in one write, where they would else fall behind
+// writing each on its own. Few watchers never wait, and nobody waits longer than
+// maxRound.
+//
+// Many watchers are woken group by group, each group for a burst of work or as
+// near to it as they can be divided: whatever comes while they write, the next
+// create above all, waits behind a group and not behind a thousand writes.
 const (
 	roundShare = 10 * time.Microsecond
 	maxRound   = 25 * time.Millisecond
+	hubGroups  = 8
+	burst      = time.Millisecond
 )
 
 func newHub(revision uint64, entries, maxBytes int) *hub {
-	h := &hub{ring: make([]*change, entries), maxBytes: maxBytes, floor: revision, wake: make(chan struct{})}
+	h := &hub{ring: make([]*change, entries), maxBytes: maxBytes, floor: revision, topics: map[string]*topic{}}
 	h.published.Store(revision)
 	return h
 }
 
 func (h *hub) at(n uint64) **change { return &h.ring[n%uint64(len(h.ring))] }
 
-// publish makes the changes of one commit visible, oldest first. The caller
-// announces them when it has better things done.
-func (h *hub) publish(changes []change) {
+// publish makes the changes of one commit visible, oldest first, and returns how
+// many watchers they concern. The caller announces them when it has better
+// things done.
+func (h *hub) publish(changes []change) (watchers int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	before := h.published.Load()
 	for i := range changes {
+		revision := changes[i].revision
+		watchers += h.touch("", revision, before) + h.touch(changes[i].key.Namespace, revision, before)
+		if changes[i].inLog() { // who watches this reads it, and what was before it, there
+			h.floor = revision
+			h.dropped("", revision)
+			h.dropped(changes[i].key.Namespace, revision)
+			continue
+		}
 		if h.next-h.first == uint64(len(h.ring)) {
 			h.dropOldest()
 		}
@@ -103,63 +131,95 @@ func (h *hub) publish(changes []change) {
 		}
 	}
 	h.published.Store(changes[len(changes)-1].revision)
-	h.unheard = append(h.unheard, h.wake)
-	h.wake = make(chan struct{})
+	return watchers
 }
 
-// announce wakes those of so many watchers who have not seen what is published,
-// now or when it is time for that.
+// announce wakes so many watchers whom what is published concerns, now or when
+// it is time for that.
 func (h *hub) announce(watchers int) {
+	if watchers == 0 {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.timer != nil {
-		return
-	}
 	round := min(time.Duration(watchers)*roundShare, maxRound)
-	if left := round - time.Since(h.announced); left > 0 {
-		h.timer = time.AfterFunc(left, func() {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.timer = nil
-			h.wakeAll()
-		})
+	if h.timer != nil {
+		h.round = max(h.round, round)
 		return
 	}
-	h.wakeAll()
+	h.round = round
+	h.tell()
 }
 
-func (h *hub) wakeAll() {
-	for i, wake := range h.unheard {
-		close(wake)
-		h.unheard[i] = nil
+// tell wakes the groups whose turn it is, once those before them have had their
+// time, and sees to it that the others follow.
+func (h *hub) tell() {
+	together := hubGroups
+	if h.round > burst {
+		together = max(1, int(hubGroups*burst/h.round))
 	}
-	h.unheard = h.unheard[:0]
-	h.announced = time.Now()
+	step := h.round * time.Duration(together) / hubGroups
+	left := step - time.Since(h.announced)
+	if left <= 0 {
+		for range together {
+			h.groups[h.turn].wakeAll()
+			h.turn = (h.turn + 1) % hubGroups
+		}
+		h.announced, left = time.Now(), step
+	}
+	if !slices.ContainsFunc(h.groups[:], func(g hubGroup) bool { return len(g.unheard) > 0 }) {
+		return
+	}
+	h.timer = time.AfterFunc(left, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.timer = nil
+		h.tell()
+	})
+}
+
+func (g *hubGroup) wakeAll() {
+	for i, wake := range g.unheard {
+		close(wake)
+		g.unheard[i] = nil
+	}
+	g.unheard = g.unheard[:0]
 }
 
 func (h *hub) dropOldest() {
 	c := h.at(h.first)
-	h.floor = (*c).revision
+	h.floor = max(h.floor, (*c).revision)
+	h.dropped("", (*c).revision)
+	h.dropped((*c).key.Namespace, (*c).revision)
 	h.bytes -= (*c).size()
 	*c = nil
 	h.first++
 }
 
-// after appends the changes behind a revision to dst, at most limit. It
-// reports false if the ring no longer holds all of them. When there are none
-// the channel tells of the next.
-func (h *hub) after(dst []*change, revision uint64, limit int) (changes []*change, wake <-chan struct{}, ok bool) {
+// after appends the changes of a topic behind a revision to dst, at most limit,
+// and returns the revision up to which these are all. It reports false if the
+// ring no longer holds all of them. The channel tells a watcher of that group of
+// the next.
+func (h *hub) after(dst []*change, topic string, revision uint64, limit, group int) (changes []*change, upTo uint64, wake <-chan struct{}, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	if revision < h.floor {
-		return dst, nil, false
+	t := h.topics[topic]
+	if revision < t.floor {
+		return dst, revision, nil, false
 	}
 	held := int(h.next - h.first)
 	from := sort.Search(held, func(i int) bool { return (*h.at(h.first + uint64(i))).revision > revision })
-	for i := from; i < held && i-from < limit; i++ {
-		dst = append(dst, *h.at(h.first + uint64(i)))
+	for i, most := from, len(dst)+limit; i < held; i++ {
+		c := *h.at(h.first + uint64(i))
+		if topic != "" && c.key.Namespace != topic {
+			continue
+		}
+		if len(dst) == most {
+			return dst, dst[most-1].revision, t.wakes[group], true
+		}
+		dst = append(dst, c)
 	}
-	return dst, h.wake, true
+	return dst, max(revision, h.published.Load()), t.wakes[group], true
 }
 
 func (h *hub) close() {
@@ -167,8 +227,16 @@ func (h *hub) close() {
 	defer h.mu.Unlock()
 	if !h.closed {
 		h.closed = true
-		h.wakeAll()
-		close(h.wake)
+		for i := range h.groups {
+			h.groups[i].wakeAll()
+		}
+		for _, t := range h.topics {
+			for _, wake := range t.wakes {
+				if wake != nil {
+					close(wake)
+				}
+			}
+		}
 	}
 }
 

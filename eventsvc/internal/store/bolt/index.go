@@ -147,10 +147,13 @@ func (x *index) merge(m *memtable, horizon uint64) error {
 				}
 				node = node.next[0].Load()
 			}
-			if node != nil {
-				return nil
-			}
 			meta := tx.Bucket([]byte(bucketMeta))
+			if node != nil {
+				return meta.Put([]byte(metaMerging), []byte{1})
+			}
+			if err := meta.Delete([]byte(metaMerging)); err != nil {
+				return err
+			}
 			if err := meta.Put([]byte(metaLive), m.live); err != nil {
 				return err
 			}

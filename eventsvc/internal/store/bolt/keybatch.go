@@ -2,8 +2,11 @@ package bolt
 
 import "slices"
 
-// A list looks at most so many keys ahead.
-const batchKeys = 64
+// A list looks at most so many keys ahead: batchKeys.
+const (
+	batchBits = 6
+	batchKeys = 1 << batchBits
+)
 
 // A keyBatch goes over the keys of an iterator, some of which it has read ahead:
 // their records are looked up in order of revision, which is how they lie in the
@@ -11,15 +14,19 @@ const batchKeys = 64
 type keyBatch struct {
 	source *keyIterator
 	log    *logReader // nil: the records are not wanted
-	most   int        // keys to read ahead
+	most   int        // keys to read ahead, at most batchKeys
 	ahead  []keyItem  // the first of them is the current one
 	buf    []keyItem
+	order  []uint64 // revision and place in buf, in the order of the lookups
+
+	opening int // of log, in which the records were looked up
 }
 
 // keyItem is a place of a keyIterator.
 type keyItem struct {
 	key     []byte
 	pointer pointer
+	record  []byte // that the pointer leads to; nil: it was not looked up
 	err     error
 }
 
@@ -30,24 +37,36 @@ func (b *keyBatch) valid() bool {
 	return len(b.ahead) > 0
 }
 
+// current is the first of the keys that are left.
+func (b *keyBatch) current() *keyItem {
+	this := &b.ahead[0]
+	if b.log != nil && b.log.opening != b.opening {
+		this.record = nil // its page may be another's by now
+	}
+	return this
+}
+
 func (b *keyBatch) next() { b.ahead = b.ahead[1:] }
 
 func (b *keyBatch) fill() {
 	it := b.source
-	b.buf = b.buf[:0]
-	var revisions []uint64
-	if b.log != nil {
-		revisions = b.log.wanted[:0]
+	if b.buf == nil {
+		b.buf, b.order = make([]keyItem, 0, b.most), make([]uint64, 0, b.most)
 	}
+	b.buf, b.order = b.buf[:0], b.order[:0]
 	for ; len(b.buf) < b.most && it.valid(); it.next() {
-		b.buf = append(b.buf, keyItem{it.key, it.pointer, it.err})
 		if b.log != nil && it.err == nil && !it.pointer.deletion() {
-			revisions = append(revisions, it.pointer.revision())
+			b.order = append(b.order, it.pointer.revision()<<batchBits|uint64(len(b.buf)))
 		}
+		b.buf = append(b.buf, keyItem{key: it.key, pointer: it.pointer, err: it.err})
+	}
+	slices.Sort(b.order)
+	if b.log != nil {
+		b.opening = b.log.opening
+	}
+	for _, o := range b.order {
+		// What is not there is looked for again when it is wanted.
+		b.buf[o%batchKeys].record, _ = b.log.seek(o >> batchBits)
 	}
 	b.ahead = b.buf
-	if b.log != nil {
-		slices.Sort(revisions)
-		b.log.prepare(revisions)
-	}
 }

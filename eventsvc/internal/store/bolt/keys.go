@@ -46,9 +46,9 @@ type keyIterator struct {
 // behind those with the prefix.
 func newKeyIterator(t *tables, tx *bbolt.Tx, from, prefix string) *keyIterator {
 	it := &keyIterator{prefix: []byte(prefix), cursor: tx.Bucket([]byte(bucketKeys)).Cursor()}
-	it.nodes[0] = t.active.seek(from, nil)
+	it.nodes[0] = t.active.seek(from)
 	if t.frozen != nil {
-		it.nodes[1] = t.frozen.seek(from, nil)
+		it.nodes[1] = t.frozen.seek(from)
 	}
 	it.indexed, it.stored = it.cursor.Seek([]byte(from))
 	it.settle()

@@ -34,12 +34,14 @@ type memtable struct {
 	live []byte // for metaLive, once frozen
 
 	postings postings
+	newest   [memtableHeight]*memnode // the last node of each level that is not behind the newest key; the writer's
 }
 
 type memnode struct {
 	key   []byte
 	value atomic.Uint64
 	next  []atomic.Pointer[memnode]
+	low   [2]atomic.Pointer[memnode] // next of the nodes with so few levels, which most have
 }
 
 func newMemtable() *memtable {
@@ -49,17 +51,13 @@ func newMemtable() *memtable {
 	}
 }
 
-// seek returns the first node whose key is not less than key. With before it
-// also reports the nodes in front of that place, for put.
-func (m *memtable) seek(key string, before *[memtableHeight]*memnode) *memnode {
+// seek returns the first node whose key is not less than key.
+func (m *memtable) seek(key string) *memnode {
 	at := &m.head
 	var next *memnode
 	for level := memtableHeight - 1; level >= 0; level-- {
 		for next = at.next[level].Load(); next != nil && string(next.key) < key; next = at.next[level].Load() {
 			at = next
-		}
-		if before != nil {
-			before[level] = at
 		}
 	}
 	return next
@@ -69,22 +67,44 @@ func (m *memtable) get(key string) (pointer, bool) {
 	if m == nil {
 		return 0, false
 	}
-	if n := m.seek(key, nil); n != nil && string(n.key) == key {
+	if n := m.seek(key); n != nil && string(n.key) == key {
 		return pointer(n.value.Load()), true
 	}
 	return 0, false
 }
 
+// seekFrom is seek for put. It takes before from the nodes in front of one place
+// to those in front of the key's. Where that is behind, it goes on from there:
+// keys that come in order, as when a collection is deleted, are found at once.
+func (m *memtable) seekFrom(before *[memtableHeight]*memnode, key string) *memnode {
+	ahead := before[0] != nil && string(before[0].key) < key
+	at := &m.head
+	var next *memnode
+	for level := memtableHeight - 1; level >= 0; level-- {
+		if ahead && before[level] != &m.head && (at == &m.head || string(at.key) < string(before[level].key)) {
+			at = before[level]
+		}
+		for next = at.next[level].Load(); next != nil && string(next.key) < key; next = at.next[level].Load() {
+			at = next
+		}
+		before[level] = at
+	}
+	return next
+}
+
 func (m *memtable) put(key string, p pointer) {
 	m.last = p.revision()
-	var before [memtableHeight]*memnode
-	if n := m.seek(key, &before); n != nil && string(n.key) == key {
+	before := &m.newest
+	if n := m.seekFrom(before, key); n != nil && string(n.key) == key {
 		n.value.Store(uint64(p))
 		return
 	}
 	// Half of the nodes have one level, a quarter two, and so on.
 	height := 1 + bits.TrailingZeros32(rand.Uint32()|1<<(memtableHeight-1))
-	n := &memnode{key: []byte(key), next: make([]atomic.Pointer[memnode], height)}
+	n := &memnode{key: []byte(key)}
+	if n.next = n.low[:min(height, len(n.low))]; height > len(n.low) {
+		n.next = make([]atomic.Pointer[memnode], height)
+	}
 	n.value.Store(uint64(p))
 	for level := range height {
 		n.next[level].Store(before[level].next[level].Load())

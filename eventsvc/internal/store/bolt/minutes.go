@@ -134,14 +134,15 @@ func (m *minuteReader) read(r *logReader) (more bool, err error) {
 		if s.base < base {
 			continue
 		}
-		if _, err := r.cursor(i); err != nil {
+		opened, err := r.segment(i)
+		if err != nil {
 			return false, err
 		}
 		from := m.first
 		if s.base == base && next != nil {
 			from = next
 		}
-		c := r.txs[i].Bucket([]byte(bucketMinutes)).Cursor()
+		c := opened.tx.Bucket([]byte(bucketMinutes)).Cursor()
 		for k, v := c.Seek(from); len(k) > 8 && be.Uint64(k) < m.end; k, v = c.Next() {
 			if len(m.part) == minuteChunk {
 				m.base, m.next = s.base, bytes.Clone(k)

@@ -16,13 +16,27 @@ type write struct {
 	kind     kind
 	key      store.Key
 	joined   string         // "namespace/name"
-	previous *store.Version // the version that the caller saw; nil: none
-	exists   error          // what to answer when previous is not the newest
+	seen     store.Seen     // the version that the caller saw; of revision 0: none
+	previous *store.Version // its content; nil where nobody is expected to want it
+	exists   error          // what to answer when it is not the newest
 	draft    store.Draft
+	others   []write // in one piece with this one: committed together, answered before it
 
-	done    chan struct{} // receives one value when the write was answered
-	version *store.Version
-	err     error
+	done     chan struct{} // receives one value when the write was answered; nil for one of others
+	version  *store.Version
+	revision uint64
+	err      error
+}
+
+// record is the outcome of a write that was made: the new version, or the last
+// one with the revision of its deletion.
+func (w *write) record() store.Record {
+	if w.version != nil {
+		return w.version.Record
+	}
+	r := w.previous.Record
+	r.Revision = w.revision
+	return r
 }
 
 // submit queues a write and waits for its answer.
@@ -33,22 +47,27 @@ func (db *DB) submit(w *write) error {
 	return db.await(w)
 }
 
+// size is what the write, without those in one piece with it, takes in the queue.
 func (w *write) size() int64 {
-	return int64(recordHeader + len(w.joined) + len(w.draft.Attributes) + len(w.draft.Value) + recordTrailer)
+	return recordBytes(len(w.joined), len(w.draft.Attributes)+len(w.draft.Value))
 }
 
 // enqueue queues a write unless too many are waiting.
 func (db *DB) enqueue(w *write) error {
 	c := &db.committer
 	w.done = make(chan struct{}, 1)
-	if c.queued.Add(w.size()) <= db.o.QueueBytes {
+	size := w.size()
+	for i := range w.others {
+		size += w.others[i].size()
+	}
+	if c.queued.Add(size) <= db.o.QueueBytes {
 		select {
 		case c.queue <- w:
 			return nil
 		default:
 		}
 	}
-	c.queued.Add(-w.size())
+	c.queued.Add(-size)
 	return store.ErrBusy
 }
 

@@ -10,26 +10,41 @@ import (
 )
 
 // Get implements [store.Store].
-func (db *DB) Get(_ context.Context, key store.Key) (store.Record, error) {
+func (db *DB) Get(ctx context.Context, key store.Key) (record store.Record, err error) {
+	err = db.Show(ctx, key, func(shown *store.Record) { record = copied(shown) })
+	return record, err
+}
+
+// copied is a record in memory of its own.
+func copied(r *store.Record) store.Record {
+	c := *r
+	n := len(r.Attributes)
+	buf := append(append(make([]byte, 0, n+len(r.Value)), r.Attributes...), r.Value...)
+	c.Attributes, c.Value = buf[:n:n], buf[n:]
+	return c
+}
+
+// Show implements [store.Store].
+func (db *DB) Show(_ context.Context, key store.Key, visit func(*store.Record)) error {
 	for {
 		at := db.Revision()
-		record, found, err := db.getAt(key, at)
+		found, err := db.showAt(key, at, visit)
 		switch {
 		case err == nil && found:
-			return record, nil
+			return nil
 		case err == nil:
-			return store.Record{}, store.ErrNotFound
+			return store.ErrNotFound
 		case errors.Is(err, errGone) && db.horizon.Load() > at:
 			// Trimmed away while it was looked for: there is a newer version.
 			continue
 		}
-		return store.Record{}, db.readErrorOf(key, err)
+		return db.readErrorOf(key, err)
 	}
 }
 
-func (db *DB) getAt(key store.Key, at uint64) (record store.Record, found bool, err error) {
+func (db *DB) showAt(key store.Key, at uint64, visit func(*store.Record)) (found bool, err error) {
 	if db.closed() {
-		return record, false, store.ErrClosed
+		return false, store.ErrClosed
 	}
 	joined := key.String()
 	p, ok := db.tables.Load().get(joined)
@@ -39,24 +54,24 @@ func (db *DB) getAt(key store.Key, at uint64) (record store.Record, found bool, 
 			return err
 		})
 		if err != nil {
-			return record, false, err
+			return false, err
 		}
 	}
 	if !ok || p.deletion() && p.revision() <= at {
-		return record, false, nil
+		return false, nil
 	}
 	err = db.readLog(func(r *logReader) error {
 		var e entry
-		if e, found, err = r.at(p.revision(), at, r.get); err != nil || !found {
+		if e, found, err = r.at(p.revision(), at, parseRecord); err != nil || !found {
 			return err
 		}
 		if string(e.key) != joined {
 			return &store.CorruptError{Key: key, Revision: e.revision, Reason: "the index leads to the record of " + string(e.key)}
 		}
-		record = e.record()
+		visit(&store.Record{Key: key, Revision: e.revision, Time: e.time, Attributes: e.attributes, Value: e.value})
 		return nil
 	})
-	return record, found, err
+	return found, err
 }
 
 // List implements [store.Store].

@@ -3,6 +3,7 @@ package bolt
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -20,21 +21,31 @@ var errGone = errors.New("no such record")
 type logReader struct {
 	db       *DB
 	segments segments
-	seen     uint64 // every record up to this revision can be seen
-	txs      []*bbolt.Tx
-	cursors  []*bbolt.Cursor
-	places   []uint64 // revisions that the cursors are at, 0: none
-	wanted   []uint64 // revisions that were prepared, in order
-	prepared [][]byte // their records, nil if there is none
+	seen     uint64        // every record up to this revision can be seen
+	opened   []segmentView // in the order of segments
+	opening  int           // how often it was opened: what was found before is gone
 }
+
+// segmentView is what a logReader has of a segment, nil as long as it has not
+// needed it.
+type segmentView struct {
+	tx     *bbolt.Tx
+	cursor *bbolt.Cursor
+	place  uint64 // revision that the cursor is at, 0: none
+}
+
+// logReaders keeps the memory of those that are done.
+var logReaders = sync.Pool{New: func() any { return new(logReader) }}
 
 // readLog runs f with a logReader and closes it behind.
 func (db *DB) readLog(f func(*logReader) error) error {
 	open := db.reads.begin()
 	defer open.Add(-1)
+	r := logReaders.Get().(*logReader)
+	defer logReaders.Put(r)
+	r.db = db
 	for {
 		err := guard(func() error {
-			r := &logReader{db: db}
 			r.open()
 			defer r.close()
 			return f(r)
@@ -48,59 +59,57 @@ func (db *DB) readLog(f func(*logReader) error) error {
 }
 
 func (r *logReader) open() {
+	r.opening++
 	r.seen = r.db.Revision()
 	r.segments = *r.db.segments.Load()
-	r.txs = make([]*bbolt.Tx, len(r.segments))
-	r.cursors = make([]*bbolt.Cursor, len(r.segments))
-	r.places = make([]uint64, len(r.segments))
-	r.prepared = r.prepared[:0]
+	r.opened = slices.Grow(r.opened[:0], len(r.segments))[:len(r.segments)]
 }
 
 func (r *logReader) close() {
-	for _, tx := range r.txs {
-		if tx != nil {
+	for i := range r.opened {
+		if tx := r.opened[i].tx; tx != nil {
 			_ = tx.Rollback()
 		}
 	}
+	clear(r.opened)
+	r.segments = nil
 }
 
-func (r *logReader) cursor(i int) (*bbolt.Cursor, error) {
-	if r.cursors[i] == nil {
+// segment returns a segment with its cursor.
+func (r *logReader) segment(i int) (*segmentView, error) {
+	s := &r.opened[i]
+	if s.cursor == nil {
 		tx, err := r.segments[i].db.Begin(false)
 		if err != nil {
 			return nil, err
 		}
-		r.txs[i], r.cursors[i] = tx, tx.Bucket([]byte(bucketLog)).Cursor()
+		s.tx = tx
+		s.cursor = tx.Bucket([]byte(bucketLog)).Cursor()
 	}
-	return r.cursors[i], nil
+	return s, nil
 }
+
+// A parser takes a record apart: parseRecord, which verifies it, or
+// splitRecord, for a first look.
+type parser func(revision uint64, record []byte) (entry, error)
 
 // get returns the record of a revision, whose bytes are those of the mapped
 // file: good until the reader is closed, or asked for a record that was written
 // after it was opened. A memtable may lead there.
-func (r *logReader) get(revision uint64) (entry, error) {
+func (r *logReader) get(revision uint64) (entry, error) { return r.read(revision, parseRecord) }
+
+func (r *logReader) read(revision uint64, parse parser) (entry, error) {
 	b, err := r.lookup(revision)
 	if err != nil {
 		return entry{}, err
 	}
-	e, err := parseRecord(revision, b)
+	return parse.entry(revision, b)
+}
+
+// entry parses a record that was found.
+func (parse parser) entry(revision uint64, record []byte) (entry, error) {
+	e, err := parse(revision, record)
 	return e, corrupt(revision, err)
-}
-
-// peek is get for a record that may be damaged: its checksum is not verified.
-func (r *logReader) peek(revision uint64) (entry, error) {
-	e, _, err := r.peekRecord(revision)
-	return e, err
-}
-
-// peekRecord is peek that returns the bytes of the record too.
-func (r *logReader) peekRecord(revision uint64) (entry, []byte, error) {
-	b, err := r.lookup(revision)
-	if err != nil {
-		return entry{}, nil, err
-	}
-	e, err := splitRecord(revision, b)
-	return e, b, corrupt(revision, err)
 }
 
 func corrupt(revision uint64, err error) error {
@@ -121,48 +130,35 @@ func (r *logReader) lookup(revision uint64) ([]byte, error) {
 	return b, err
 }
 
-// prepare looks up the records of some revisions, which are in order: those
-// that lie together are found without a search for each.
-func (r *logReader) prepare(revisions []uint64) {
-	r.wanted, r.prepared = revisions, r.prepared[:0]
-	for _, revision := range revisions {
-		record, _ := r.seek(revision) // what is not there is looked for again when it is wanted
-		r.prepared = append(r.prepared, record)
-	}
-}
-
 // walkMost is how many records a cursor goes over one by one: a page holds
 // about as many.
 const walkMost = 4
 
 func (r *logReader) seek(revision uint64) ([]byte, error) {
-	if i, ok := slices.BinarySearch(r.wanted[:len(r.prepared)], revision); ok && r.prepared[i] != nil {
-		return r.prepared[i], nil
-	}
 	i := r.segments.find(revision)
 	if i < 0 {
 		return nil, errGone
 	}
-	c, err := r.cursor(i)
+	s, err := r.segment(i)
 	if err != nil {
 		return nil, err
 	}
-	if place := r.places[i]; place != 0 && revision > place && revision-place <= walkMost {
-		for k, v := c.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, v = c.Next() {
+	if s.place != 0 && revision > s.place && revision-s.place <= walkMost {
+		for k, v := s.cursor.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, v = s.cursor.Next() {
 			if be.Uint64(k) == revision {
-				r.places[i] = revision
+				s.place = revision
 				return v, nil
 			}
 		}
 	}
 	var want [8]byte
 	be.PutUint64(want[:], revision)
-	k, v := c.Seek(want[:])
+	k, v := s.cursor.Seek(want[:])
 	if string(k) != string(want[:]) {
-		r.places[i] = 0
+		s.place = 0
 		return nil, errGone
 	}
-	r.places[i] = revision
+	s.place = revision
 	return v, nil
 }
 
@@ -174,16 +170,14 @@ func (r *logReader) sealed(revision uint64) *segment {
 	return nil
 }
 
-// know prepares the record of a match, if its segment is still the one that it
-// was found in.
-func (r *logReader) know(m *match) error {
-	r.wanted, r.prepared = r.wanted[:0], r.prepared[:0]
+// matched returns the record of a match: as it was found, if its segment is
+// still the one that it was found in.
+func (r *logReader) matched(m *match) ([]byte, error) {
 	if m.segment == nil || r.sealed(m.revision) != m.segment {
-		return nil
+		return r.lookup(m.revision)
 	}
-	r.wanted, r.prepared = append(r.wanted, m.revision), append(r.prepared, m.record)
-	_, err := r.cursor(r.segments.find(m.revision)) // keeps the segment open
-	return err
+	_, err := r.segment(r.segments.find(m.revision)) // keeps the segment open
+	return m.record, err
 }
 
 // complete reports that the log must have the record of a revision: nothing was
@@ -199,12 +193,11 @@ func (r *logReader) base(revision uint64) uint64 {
 }
 
 // at follows an event's versions from a revision down to the one that was the
-// newest at the revision at, reading with get or peek. It reports false if
-// there was none.
-func (r *logReader) at(newest, at uint64, read func(uint64) (entry, error)) (entry, bool, error) {
+// newest at the revision at. It reports false if there was none.
+func (r *logReader) at(newest, at uint64, parse parser) (entry, bool, error) {
 	var newer kind
 	for revision := newest; revision != 0; {
-		e, err := read(revision)
+		e, err := r.read(revision, parse)
 		if newer == created && errors.Is(err, errGone) {
 			return entry{}, false, nil // what was before it was a deletion that is forgotten
 		}
@@ -225,20 +218,35 @@ func (r *logReader) at(newest, at uint64, read func(uint64) (entry, error)) (ent
 // scan calls f with the records behind a revision, up to and including last,
 // in order, until f returns false.
 func (r *logReader) scan(after, last uint64, f func(entry) bool) error {
+	return r.scanAll(after, last, f, nil)
+}
+
+// passOver lets scanAll go on behind damage.
+func passOver(uint64, []byte) bool { return true }
+
+// scanAll is scan that goes on behind damaged records: they are shown to
+// damaged, until that returns false.
+func (r *logReader) scanAll(after, last uint64, f func(entry) bool, damaged func(revision uint64, record []byte) bool) error {
 	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].base <= last; i++ {
-		if _, err := r.cursor(i); err != nil {
+		s, err := r.segment(i)
+		if err != nil {
 			return err
 		}
 		// A cursor of its own: f may read other records.
-		c := r.txs[i].Bucket([]byte(bucketLog)).Cursor()
+		c := s.tx.Bucket([]byte(bucketLog)).Cursor()
 		for k, v := c.Seek(revisionKey(after + 1)); k != nil; k, v = c.Next() {
 			revision := be.Uint64(k)
 			if revision > last {
 				return nil
 			}
 			e, err := parseRecord(revision, v)
-			if err != nil {
+			switch {
+			case err != nil && damaged == nil:
 				return corrupt(revision, err)
+			case err != nil && !damaged(revision, v):
+				return nil
+			case err != nil:
+				continue
 			}
 			if !f(e) {
 				return nil

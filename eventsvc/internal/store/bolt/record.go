@@ -85,9 +85,9 @@ func (e *entry) size() int64 {
 	return int64(recordHeader + len(e.key) + len(e.attributes) + len(e.value) + recordTrailer)
 }
 
-// recordBytes is the length of the record that holds r.
-func recordBytes(r *store.Record) int64 {
-	return int64(recordHeader + len(r.Namespace) + 1 + len(r.Name) + len(r.Attributes) + len(r.Value) + recordTrailer)
+// recordBytes is the length of a record of so long a key, attributes and value.
+func recordBytes(key, content int) int64 {
+	return int64(recordHeader + key + content + recordTrailer)
 }
 
 // parseRecord checks and splits the record stored under a revision.
@@ -121,6 +121,12 @@ func splitRecord(revision uint64, b []byte) (entry, error) {
 	return e, nil
 }
 
+// named reports whether the key of a record that is damaged may be one.
+func (e *entry) named() bool {
+	return len(e.key) < maxKey && e.namespace > 0 && bytes.IndexByte(e.key, '/') == e.namespace &&
+		bytes.LastIndexByte(e.key, '/') == e.namespace && len(e.key) > e.namespace+1 && bytes.IndexByte(e.key, 0) < 0
+}
+
 func (e *entry) storeKey() store.Key { return splitKey(string(e.key), e.namespace) }
 
 func splitKey(s string, namespace int) store.Key {
@@ -133,6 +139,10 @@ func keyOf(joined []byte) store.Key {
 }
 
 // record copies e out of the transaction, into one piece of memory.
+func (e *entry) seen() store.Seen {
+	return store.Seen{Key: e.storeKey(), Revision: e.revision, Bytes: len(e.attributes) + len(e.value)}
+}
+
 func (e *entry) record() store.Record {
 	buf := make([]byte, len(e.attributes)+len(e.value))
 	return e.recordInto(buf, e.storeKey())

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store"
 )
 
 // recover finds the newest revision, and reads what the index does not know
@@ -68,8 +70,11 @@ func (db *DB) setClock(last uint64) error {
 	return nil
 }
 
-// replayIndex fills the memtable with what was written after the last merge.
+// replayIndex fills the memtable with what was written after the last merge. A
+// damaged record does not end it: its event, as far as its name can be read, is
+// one that cannot be, and not what it was before.
 func (db *DB) replayIndex(last uint64) error {
+	damaged := 0
 	for at := db.index.merged.Load(); at < last; {
 		from := at
 		t := db.tables.Load()
@@ -77,10 +82,17 @@ func (db *DB) replayIndex(last uint64) error {
 			keys := tx.Bucket([]byte(bucketKeys))
 			return db.readLog(func(log *logReader) error {
 				var failed error
-				err := log.scan(from, last, func(e entry) bool {
+				each := func(e entry) bool {
 					failed = db.replay(log, t, keys, &e)
 					at = e.revision
 					return failed == nil && t.active.size < db.o.MemtableLimit
+				}
+				err := log.scanAll(from, last, each, func(revision uint64, record []byte) bool {
+					damaged++
+					db.o.Log.Error("a record of the log is damaged", "revision", revision)
+					at = revision
+					e, err := splitRecord(revision, record)
+					return err != nil || !e.named() || each(e)
 				})
 				return errors.Join(err, failed)
 			})
@@ -89,12 +101,15 @@ func (db *DB) replayIndex(last uint64) error {
 			return db.readError(err)
 		}
 		if t.active.size < db.o.MemtableLimit {
-			return nil
+			break
 		}
 		db.freeze()
 		if err := db.mergeFrozen(); err != nil {
 			return err
 		}
+	}
+	if damaged > 0 {
+		db.o.Log.Error("damaged records were passed over; restore a backup, or see with check which events they are of", "records", damaged)
 	}
 	return nil
 }
@@ -110,7 +125,7 @@ func (db *DB) replay(log *logReader, t *tables, keys *bbolt.Bucket, e *entry) er
 		p, known = newPointer(e.previous, e.kind == created), e.previous != 0
 	}
 	if known && !p.deletion() {
-		before, err := log.get(p.revision())
+		before, err := log.read(p.revision(), splitRecord)
 		if err == nil {
 			db.live.events.Add(-1)
 			db.live.bytes.Add(-before.size())
@@ -125,4 +140,9 @@ func (db *DB) replay(log *logReader, t *tables, keys *bbolt.Bucket, e *entry) er
 	}
 	t.active.put(string(e.key), newPointer(e.revision, e.kind == deleted))
 	return nil
+}
+
+func isCorrupt(err error) bool {
+	ce := new(store.CorruptError)
+	return errors.As(err, &ce)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -24,17 +25,12 @@ const restoring = ".restoring"
 // something. Progress is that of the check.
 func Restore(ctx context.Context, dir string, r io.Reader, progress Progress) (report *Report, err error) {
 	dir = filepath.Clean(dir)
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("store restore: %w", err)
-	}
-	if len(entries) > 0 {
-		return nil, fmt.Errorf("store restore: %s is not empty; move it away or choose another data directory", dir)
-	}
 	tmp := dir + restoring
-	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o700)); err != nil {
+	lock, err := lockRestore(dir, tmp)
+	if err != nil {
 		return nil, fmt.Errorf("store restore: %w", err)
 	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(tmp))
@@ -51,6 +47,46 @@ func Restore(ctx context.Context, dir string, r io.Reader, progress Progress) (r
 		return nil, fmt.Errorf("store restore: %w", err)
 	}
 	return report, syncDir(filepath.Dir(dir))
+}
+
+// lockRestore makes the directory beside dir an empty one that no other process
+// restores into, as long as the file is open.
+func lockRestore(dir, tmp string) (lock *os.File, err error) {
+	if err := os.MkdirAll(tmp, 0o700); err != nil {
+		return nil, err
+	}
+	if lock, err = os.Open(tmp); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, lock.Close())
+		}
+	}()
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, &FileError{dir, "another process is restoring into it", fixLocked}
+	} else if err != nil {
+		return nil, err
+	}
+	// What was locked may be the store by now, if the other one was done just then.
+	mine, err := lock.Stat()
+	there, gone := os.Stat(tmp)
+	if err = errors.Join(err, gone); err != nil || !os.SameFile(mine, there) {
+		return nil, errors.Join(&FileError{dir, "another process was restoring into it", fixLocked}, err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if len(entries) > 0 {
+		return nil, fmt.Errorf("%s is not empty; move it away or choose another data directory", dir)
+	}
+	left, err := os.ReadDir(tmp)
+	for _, e := range left {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(tmp, e.Name())))
+	}
+	return lock, err
 }
 
 // DamagedError says that a check has found problems.

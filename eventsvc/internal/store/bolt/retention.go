@@ -42,7 +42,7 @@ func (o *Options) retentions() []time.Duration {
 
 // expiryBatch is how many events are deleted in one go: enough to share a
 // commit, few enough for other writes not to notice.
-const expiryBatch = 512
+const expiryBatch = 1024
 
 // expiryRound is how many events are deleted at most before the room of what is
 // gone is brought back, each for deletionBytes of the files: its record, its
@@ -75,11 +75,11 @@ func (db *DB) expire(ctx context.Context) (more bool, err error) {
 				return true, nil
 			}
 			from := db.expired[retention]
-			var due []store.Record
+			var due []store.Seen
 			if due, more, err = db.due(retention, cutoff); err != nil {
 				return false, err
 			}
-			if err := db.deleteOld(ctx, due); err != nil {
+			if _, _, err := db.DeleteMany(ctx, due); err != nil {
 				db.expired[retention] = from
 				return false, err
 			}
@@ -91,14 +91,14 @@ func (db *DB) expire(ctx context.Context) (more bool, err error) {
 
 // due goes on from where it was, and returns the next newest versions of a
 // retention that were written before the cutoff.
-func (db *DB) due(retention time.Duration, cutoff time.Time) (due []store.Record, more bool, err error) {
+func (db *DB) due(retention time.Duration, cutoff time.Time) (due []store.Seen, more bool, err error) {
 	at := db.expired[retention]
 	err = db.scanLog(at, db.Revision(), func(e *entry, p pointer) bool {
 		if !e.time.Before(cutoff) {
 			return false
 		}
 		if p == newPointer(e.revision, false) && db.o.retentionOf(e) == retention {
-			due = append(due, e.record())
+			due = append(due, e.seen())
 		}
 		at, more = e.revision, true
 		return len(due) < expiryBatch
@@ -109,7 +109,8 @@ func (db *DB) due(retention time.Duration, cutoff time.Time) (due []store.Record
 
 // scanLog calls f with some records behind a revision and what the index has
 // for their keys, until f returns false. It is bounded in time: at most
-// checkChunk records are looked at.
+// checkChunk records are looked at. Damaged ones are passed over: nothing may
+// go because of them, and nothing stay.
 func (db *DB) scanLog(after, last uint64, f func(*entry, pointer) bool) error {
 	t := db.tables.Load()
 	err := db.index.view(func(tx *bbolt.Tx) error {
@@ -117,31 +118,19 @@ func (db *DB) scanLog(after, last uint64, f func(*entry, pointer) bool) error {
 		return db.readLog(func(log *logReader) error {
 			n := 0
 			var failed error
-			err := log.scan(after, last, func(e entry) bool {
+			err := log.scanAll(after, last, func(e entry) bool {
 				var p pointer
 				if p, _, failed = t.newest(keys, e.key); failed != nil {
 					return false
 				}
 				n++
 				return f(&e, p) && n < checkChunk
-			})
+			}, passOver)
 			return errors.Join(err, failed)
 		})
 	})
 	if err != nil {
 		return db.readError(err)
-	}
-	return nil
-}
-
-// deleteOld deletes events unless they have changed since.
-func (db *DB) deleteOld(ctx context.Context, due []store.Record) error {
-	for len(due) > 0 {
-		n, _, err := db.deletePiece(ctx, due)
-		if err != nil {
-			return err
-		}
-		due = due[n:]
 	}
 	return nil
 }

@@ -125,14 +125,14 @@ func (db *DB) expireOldest(ctx context.Context) error {
 		if excessBytes <= 0 && excess <= 0 {
 			return nil
 		}
-		var oldest []store.Record
+		var oldest []store.Seen
 		at := db.oldest
 		err := db.scanLog(at, db.Revision(), func(e *entry, p pointer) bool {
 			if excessBytes <= 0 && excess <= 0 {
 				return false
 			}
 			if p == newPointer(e.revision, false) {
-				oldest = append(oldest, e.record())
+				oldest = append(oldest, e.seen())
 				excess--
 				excessBytes -= e.size()
 			}
@@ -142,7 +142,7 @@ func (db *DB) expireOldest(ctx context.Context) error {
 		if err != nil || at == db.oldest {
 			return err
 		}
-		if err := db.deleteOld(ctx, oldest); err != nil {
+		if _, _, err := db.DeleteMany(ctx, oldest); err != nil {
 			return err
 		}
 		db.oldest = at

@@ -1,6 +1,7 @@
 package bolt_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -129,10 +130,22 @@ func mountSmall(t *testing.T, dir, size string) {
 		t.Skipf("needs the right to mount a small file system (%v); run the tests as root", err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
+		if err := unmount(dir); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// unmount waits until nobody holds a file: the kernel lets go of a loop device
+// in its own time, and so do processes that other tests are just starting.
+func unmount(dir string) error {
+	for deadline := time.Now().Add(time.Minute); ; {
+		err := syscall.Unmount(dir, 0)
+		if !errors.Is(err, syscall.EBUSY) || time.Now().After(deadline) {
+			return err
+		}
+		pause(context.Background(), 10*time.Millisecond)
+	}
 }
 
 // The oldest events make room for new ones when a limit is reached.

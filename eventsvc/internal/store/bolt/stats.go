@@ -80,16 +80,13 @@ func fileSize(path string) int64 {
 type liveCount struct{ events, bytes atomic.Int64 }
 
 func (l *liveCount) add(c *change) {
-	if c.kind == created {
+	switch c.kind {
+	case created:
 		l.events.Add(1)
-	} else {
-		l.bytes.Add(-recordBytes(&c.previous.Record))
-	}
-	if c.kind == deleted {
+	case deleted:
 		l.events.Add(-1)
-	} else {
-		l.bytes.Add(recordBytes(&c.current.Record))
 	}
+	l.bytes.Add(c.growth)
 }
 
 // encode returns the count as it is kept in the index.

@@ -121,9 +121,18 @@ func runCount(run []byte) int {
 	return int(n)
 }
 
-func parseRun(dst []uint64, t term, run []byte) ([]uint64, error) {
+// verifyRun verifies a run, and that it belongs to its term: under another it
+// would hide versions.
+func verifyRun(t term, run []byte) error {
 	if len(run) < 5 || be.Uint32(run[len(run)-4:]) != castagnoli(uint64(t), run[:len(run)-4]) {
-		return nil, fmt.Errorf("index: a run of term %x: %w", uint64(t), errDamaged)
+		return fmt.Errorf("index: a run of term %x: %w", uint64(t), errDamaged)
+	}
+	return nil
+}
+
+func parseRun(dst []uint64, t term, run []byte) ([]uint64, error) {
+	if err := verifyRun(t, run); err != nil {
+		return nil, err
 	}
 	n, size := binary.Uvarint(run)
 	run = run[size:]

@@ -28,6 +28,7 @@ func (db *DB) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, error
 	w := &watcher{db: db, query: q, position: q.After, told: q.After}
 	w.taken.Store(q.After)
 	db.watchers.add(w)
+	db.hub.join(q.Namespace, w.group)
 	return w, nil
 }
 
@@ -37,18 +38,21 @@ type watcher struct {
 	position uint64 // every change up to here was looked at
 	told     uint64 // revision of the last batch returned
 	changes  []*change
+	group    int           // of the hub
 	taken    atomic.Uint64 // every change up to here was taken by whoever watches; any goroutine reads it
 }
 
-func (w *watcher) Close() { w.db.watchers.remove(w) }
+func (w *watcher) Close() {
+	if w.db.watchers.remove(w) {
+		w.db.hub.leave(w.query.Namespace)
+	}
+}
 
 // Next implements [store.Watcher].
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	for {
 		w.taken.Store(w.position)
-		var wake <-chan struct{}
-		var held bool
-		w.changes, wake, held = w.db.hub.after(w.changes[:0], w.position, watchBatch)
+		upTo, wake, held := w.look()
 		if !held {
 			w.db.metrics.replays.Inc()
 			if err := w.replay(); err != nil {
@@ -56,7 +60,7 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 			}
 		}
 		if len(w.changes) > 0 {
-			if b := w.batch(); len(b.Changes) > 0 {
+			if b := w.batch(upTo); len(b.Changes) > 0 {
 				return b, nil
 			}
 			if ctx.Err() == nil {
@@ -65,6 +69,8 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 		} else if !held && ctx.Err() == nil {
 			continue
 		}
+		w.position = max(w.position, upTo)
+		w.taken.Store(w.position)
 		if w.db.hub.isClosed() {
 			return store.Batch{}, store.ErrClosed
 		}
@@ -76,9 +82,20 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
+// look takes the next changes from the ring, if it holds them: all of what the
+// watch covers up to a revision.
+func (w *watcher) look() (upTo uint64, wake <-chan struct{}, held bool) {
+	w.changes, upTo, wake, held = w.db.hub.after(w.changes[:0], w.query.Namespace, w.position, watchBatch, w.group)
+	return upTo, wake, held
+}
+
 // interrupted tells of changes that were passed over before it gives the
 // context's error, so that a bookmark can say how far the watch has come.
 func (w *watcher) interrupted(ctx context.Context) (store.Batch, error) {
+	if upTo, _, held := w.look(); held && len(w.changes) == 0 {
+		w.position = max(w.position, upTo) // nobody was woken for what the watch does not cover
+	}
+	clear(w.changes) // the next call looks again
 	if w.position > w.told {
 		w.told = w.position
 		return store.Batch{Revision: w.position}, nil
@@ -86,8 +103,9 @@ func (w *watcher) interrupted(ctx context.Context) (store.Batch, error) {
 	return store.Batch{Revision: w.position}, ctx.Err()
 }
 
-// batch turns w.changes into what this watch sees of them.
-func (w *watcher) batch() store.Batch {
+// batch turns w.changes, which are all that there is up to a revision or to the
+// last of them, into what this watch sees of them.
+func (w *watcher) batch(upTo uint64) store.Batch {
 	var b store.Batch
 	for i := range w.changes {
 		if d, ok := w.changes[i].delivery(&w.query); ok {
@@ -97,7 +115,7 @@ func (w *watcher) batch() store.Batch {
 			b.Changes = append(b.Changes, d)
 		}
 	}
-	w.position = max(w.position, w.changes[len(w.changes)-1].revision)
+	w.position = max(w.position, upTo, w.changes[len(w.changes)-1].revision)
 	clear(w.changes)
 	b.Revision = w.position
 	if len(b.Changes) > 0 {

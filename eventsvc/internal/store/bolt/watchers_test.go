@@ -18,7 +18,10 @@ import (
 // find everything when they come back, for the log serves what the ring has lost.
 func TestStalledWatchersHinderNobody(t *testing.T) {
 	t.Parallel()
-	const writes, stalled = 3000, 200
+	writes, stalled := 3000, 200
+	if *long {
+		writes, stalled = 20_000, 1000
+	}
 	db := open(t, bolt.Options{Dir: t.TempDir(), RingEntries: 64, SegmentBytes: 256 << 10, MemtableLimit: 500})
 	defer closeDB(t, db)
 	watchers := make([]store.Watcher, stalled)
@@ -34,7 +37,7 @@ func TestStalledWatchersHinderNobody(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, w := range watchers[:20] {
 		wg.Go(func() {
-			for next := uint64(2); next < writes+2; {
+			for next := uint64(2); next < uint64(writes)+2; {
 				b, err := w.Next(t.Context())
 				if err != nil {
 					t.Error(err)
@@ -52,7 +55,7 @@ func TestStalledWatchersHinderNobody(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d deliveries", delivered.Load())
+	t.Logf("%d writes beside %d watchers that do not read; %d deliveries to 20 of them later", writes, stalled, delivered.Load())
 }
 
 // A watcher that even the log has left behind is told so, and nothing after

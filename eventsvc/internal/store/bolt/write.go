@@ -20,7 +20,7 @@ func (db *DB) Create(ctx context.Context, key store.Key, draft store.Draft) (sto
 	if err := db.submit(w); err != nil {
 		return store.Record{}, err
 	}
-	return w.version.Record, nil
+	return w.record(), nil
 }
 
 // Update implements [store.Store]. The decision is made in the caller's
@@ -36,7 +36,7 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 		var current *store.Record
 		switch record, err := db.Get(ctx, key); {
 		case err == nil:
-			w.previous = &store.Version{Record: record}
+			w.seen, w.previous = record.Seen(), &store.Version{Record: record}
 			current = &record
 		case !errors.Is(err, store.ErrNotFound):
 			return store.Result{}, err
@@ -60,58 +60,102 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 			w.kind, w.draft = modified, decision.Draft
 		}
 		if err := db.submit(w); err == nil {
-			return store.Result{Record: w.version.Record, Op: decision.Op, Created: w.kind == created}, nil
+			return store.Result{Record: w.record(), Op: decision.Op, Created: w.kind == created}, nil
 		} else if !errors.Is(err, errConflict) {
 			return store.Result{}, err
 		}
 	}
 }
 
-// DeleteMany implements [store.Store]. It goes in pieces that leave room for
-// other writes in every commit, and waits while the queue is full.
-func (db *DB) DeleteMany(ctx context.Context, seen []store.Record) (n int, changed []store.Key, err error) {
+// DeleteMany implements [store.Store]. It goes in pieces, so that other writes
+// take part in every second commit, and waits while the queue is full. While one
+// piece is committed the next is in the queue already.
+func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
 	if db.closed() {
 		return 0, nil, store.ErrClosed
 	}
-	for len(seen) > 0 {
-		done, left, err := db.deletePiece(ctx, seen[:min(len(seen), expiryBatch)])
-		n += done - len(left)
-		changed = append(changed, left...)
-		if err != nil {
-			return n, changed, err
+	var before *write
+	for piece := expiryBatch; err == nil && (len(seen) > 0 || before != nil); {
+		var next *write
+		if len(seen) > 0 {
+			if next, err = db.deletions(ctx, seen[:min(len(seen), piece)]); err != nil {
+				break
+			}
+			if db.enqueue(next) == nil {
+				seen, piece = seen[len(next.others)+1:], expiryBatch
+			} else {
+				next, piece = nil, max(1, piece/2)
+			}
 		}
-		seen = seen[done:]
+		switch {
+		case before != nil:
+			var done int
+			var left []store.Key
+			done, left, err = db.awaitDeletions(before)
+			n, changed = n+done, append(changed, left...)
+		case next == nil:
+			err = db.sleep(ctx, 5*time.Millisecond)
+		}
+		before = next
 	}
-	return n, changed, nil
+	if before != nil {
+		done, left, _ := db.awaitDeletions(before)
+		n, changed = n+done, append(changed, left...)
+	}
+	return n, changed, err
 }
 
-// deletePiece deletes the first of the versions given, as many as the queue
-// takes. It returns how many it has dealt with, and which of those have changed
-// since they were seen and were left alone.
-func (db *DB) deletePiece(ctx context.Context, seen []store.Record) (n int, changed []store.Key, err error) {
-	writes := make([]*write, 0, len(seen))
+// deletions makes a write that deletes some versions. Their content is read
+// where somebody watches, once for all who do.
+func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*write, error) {
+	writes := make([]write, len(seen))
 	for i := range seen {
-		w := &write{
-			ctx: ctx, kind: deleted, key: seen[i].Key, joined: seen[i].Key.String(),
-			previous: &store.Version{Record: seen[i]}, exists: errConflict,
-		}
-		if err := db.enqueue(w); err != nil {
-			break
-		}
-		writes = append(writes, w)
+		writes[i] = write{ctx: ctx, kind: deleted, key: seen[i].Key, joined: seen[i].Key.String(), seen: seen[i], exists: errConflict}
 	}
-	for i, w := range writes {
-		switch err := db.await(w); {
-		case errors.Is(err, errConflict):
+	err := db.readLog(func(log *logReader) error {
+		for i := range writes {
+			w := &writes[i]
+			if !db.hub.watched(w.key.Namespace) {
+				continue
+			}
+			switch e, err := log.get(w.seen.Revision); {
+			case err == nil && string(e.key) == w.joined:
+				w.previous = &store.Version{Record: e.record()}
+			case err != nil && !errors.Is(err, errGone): // what is gone has changed, and will be refused
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, db.readError(err)
+	}
+	last := &writes[len(writes)-1]
+	last.others = writes[:len(writes)-1]
+	return last, nil
+}
+
+// awaitDeletions returns how many of the deletions were made, and which were
+// not because the events have changed.
+func (db *DB) awaitDeletions(last *write) (n int, changed []store.Key, err error) {
+	if err := db.await(last); err != nil && !errors.Is(err, errConflict) {
+		return 0, nil, err
+	}
+	count := func(w *write) {
+		switch {
+		case w.err == nil:
+			n++
+		case errors.Is(w.err, errConflict):
 			changed = append(changed, w.key)
-		case err != nil:
-			return i, changed, err
+		default:
+			err = w.err
 		}
 	}
-	if len(writes) == 0 {
-		return 0, nil, db.sleep(ctx, 5*time.Millisecond)
+	for i := range last.others {
+		count(&last.others[i])
 	}
-	return len(writes), changed, nil
+	count(last)
+	return n, changed, err
 }
 
 // writable checks a key and returns it as the files hold it.

@@ -60,45 +60,134 @@ func main() {
 		fmt.Fprintln(os.Stderr, "promises:", err)
 		os.Exit(2)
 	}
-	failed := false
-	for _, p := range read(text) {
-		if *only != "" && !slices.Contains(strings.Split(*only, ","), p.id) {
-			continue
-		}
-		start := time.Now()
-		verdict, said := "kept", p.run(ctx, !*short)
-		if said != "" {
-			verdict, failed = "BROKEN", true
-		}
-		fmt.Printf("%-4s %-6s %8s  %s\n%s", p.id, verdict, time.Since(start).Round(time.Second), p.text, said)
+	r := &runner{long: !*short, binaries: map[string]string{}, done: map[string]outcome{}}
+	code := r.all(ctx, read(text), *only)
+	if r.tmp != "" {
+		_ = os.RemoveAll(r.tmp)
 	}
-	if failed {
-		os.Exit(1)
-	}
+	os.Exit(code)
 }
 
-// run runs the tests of a promise, a package at a time, and returns what they
-// say if they fail.
-func (p promise) run(ctx context.Context, long bool) string {
-	byPackage := map[string][]string{}
-	for _, t := range p.tests {
-		dir := filepath.Dir(filepath.Join(filepath.Dir(page), t.file))
-		name, _, _ := strings.Cut(t.name, "/")
-		byPackage[dir] = append(byPackage[dir], name)
-	}
-	var said bytes.Buffer
-	for dir, names := range byPackage {
-		args := []string{"test", "-count=1", "-timeout=2h", "-run", "^(" + strings.Join(names, "|") + ")$", "."}
-		if long && hasLongForms(dir) {
-			args = append(args, "-args", "-long")
+// all runs promises, prints a line for each as soon as it is known, and returns
+// the exit code.
+func (r *runner) all(ctx context.Context, promises []promise, only string) (code int) {
+	for _, p := range promises {
+		if only != "" && !slices.Contains(strings.Split(only, ","), p.id) {
+			continue
 		}
-		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			fmt.Fprintf(&said, "%s%v\n", out, err)
+		var sum outcome
+		for _, t := range p.tests {
+			sum.add(r.run(ctx, t))
+		}
+		verdict := "kept"
+		switch {
+		case sum.failed != "":
+			verdict, code = "BROKEN", 1
+		case len(sum.skipped) > 0:
+			verdict = "in part"
+		}
+		fmt.Printf("%-4s %-7s %7s  %s", p.id, verdict, sum.took.Round(time.Second), p.text)
+		for _, note := range append(sum.skipped, sum.notes...) {
+			fmt.Print("; ", note)
+		}
+		fmt.Printf("\n%s", sum.failed)
+	}
+	return code
+}
+
+// A runner runs each test once, one after the other, however many promises name
+// it: those with a million events need the machine for themselves.
+type runner struct {
+	long     bool
+	tmp      string
+	binaries map[string]string // of the tests, by directory
+	done     map[string]outcome
+}
+
+// outcome is what came of a test, or of several.
+type outcome struct {
+	took    time.Duration
+	failed  string   // all that was printed, if a test failed
+	skipped []string // tests that could not run here, with the reason
+	notes   []string // what the tests have counted
+}
+
+func (o *outcome) add(more outcome) {
+	o.took += more.took
+	o.failed += more.failed
+	o.skipped = append(o.skipped, more.skipped...)
+	o.notes = append(o.notes, more.notes...)
+}
+
+func (r *runner) run(ctx context.Context, t test) outcome {
+	dir := filepath.Dir(filepath.Join(filepath.Dir(page), t.file))
+	name, _, _ := strings.Cut(t.name, "/")
+	if o, ok := r.done[dir+name]; ok {
+		return o
+	}
+	binary, err := r.build(ctx, dir)
+	if err != nil {
+		return outcome{failed: err.Error() + "\n"}
+	}
+	args := []string{"-test.run=^" + name + "$", "-test.v", "-test.timeout=20m"}
+	if r.long && hasLongForms(dir) {
+		args = append(args, "-long")
+	}
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir = dir
+	start := time.Now()
+	out, err := cmd.CombinedOutput()
+	o := outcome{took: time.Since(start)}
+	if err != nil {
+		o.failed = fmt.Sprintf("%s%s: %v\n", out, name, err)
+	}
+	o.notes, o.skipped = remarks(out)
+	r.done[dir+name] = o
+	return o
+}
+
+// build makes the tests of a package a program.
+func (r *runner) build(ctx context.Context, dir string) (binary string, err error) {
+	if binary, ok := r.binaries[dir]; ok {
+		return binary, nil
+	}
+	if r.tmp == "" {
+		if r.tmp, err = os.MkdirTemp("", "promises"); err != nil {
+			return "", err
 		}
 	}
-	return said.String()
+	binary = filepath.Join(r.tmp, fmt.Sprint(len(r.binaries)))
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, ".")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s%w", out, err)
+	}
+	r.binaries[dir] = binary
+	return binary, nil
+}
+
+var (
+	logged  = regexp.MustCompile(`^ +\w+_test\.go:\d+: (.*)$`)
+	skipped = regexp.MustCompile(`^ *--- SKIP: (\S+)`)
+)
+
+// remarks finds in the output of -test.v what the tests have counted, and which
+// were skipped: what such a test has said last is why.
+func remarks(out []byte) (notes, skips []string) {
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimRight(line, "\n")
+		if m := logged.FindStringSubmatch(line); m != nil {
+			notes = append(notes, m[1])
+		}
+		if m := skipped.FindStringSubmatch(line); m != nil {
+			reason := "for no reason"
+			if n := len(notes); n > 0 {
+				reason, notes = notes[n-1], notes[:n-1]
+			}
+			skips = append(skips, m[1]+" skipped: "+reason)
+		}
+	}
+	return notes, skips
 }
 
 // hasLongForms reports whether the tests of a package know the flag.

@@ -116,6 +116,15 @@ func (m *Model) Get(_ context.Context, key store.Key) (store.Record, error) {
 	return store.Record{}, store.ErrNotFound
 }
 
+// Show implements [store.Store].
+func (m *Model) Show(ctx context.Context, key store.Key, visit func(*store.Record)) error {
+	r, err := m.Get(ctx, key)
+	if err == nil {
+		visit(&r)
+	}
+	return err
+}
+
 // Update implements [store.Store].
 func (m *Model) Update(_ context.Context, key store.Key, decide store.Decide) (store.Result, error) {
 	m.mu.Lock()
@@ -138,7 +147,7 @@ func (m *Model) Update(_ context.Context, key store.Key, decide store.Decide) (s
 }
 
 // DeleteMany implements [store.Store].
-func (m *Model) DeleteMany(_ context.Context, seen []store.Record) (n int, changed []store.Key, _ error) {
+func (m *Model) DeleteMany(_ context.Context, seen []store.Seen) (n int, changed []store.Key, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range seen {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,11 @@ func (r *random) get() {
 	want, wantErr := r.model.Get(r.t.Context(), k)
 	got, err := r.store.Get(r.t.Context(), k)
 	r.compare("get "+k.String(), want, got, wantErr, err)
+	err = r.store.Show(r.t.Context(), k, func(shown *store.Record) {
+		got = *shown
+		got.Attributes, got.Value = slices.Clone(shown.Attributes), slices.Clone(shown.Value)
+	})
+	r.compare("show "+k.String(), want, got, wantErr, err)
 }
 
 func (r *random) list() {
@@ -161,7 +167,11 @@ func (r *random) listed(q store.Query) (store.Page, error) {
 		shown = append(shown, kept)
 		return true
 	}
+	q.Scattered = r.rnd.IntN(2) == 0
 	page, err := r.store.List(r.t.Context(), q)
+	if q.Scattered {
+		slices.SortFunc(shown, func(a, b store.Record) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	}
 	if len(page.Records) > 0 {
 		r.t.Errorf("list %+v: %d records beside those that were shown", q, len(page.Records))
 	}

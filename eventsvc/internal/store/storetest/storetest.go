@@ -258,7 +258,10 @@ func testDeleteMany(t *testing.T, s store.Store) {
 		mustCreate(t, s, key("a", fmt.Sprint(i)), draft("v", "R", "x"))
 	}
 	mustCreate(t, s, key("b", "stays"), draft("v", "R", "x"))
-	seen := list(t, s, store.Query{Namespace: "a"})
+	var seen []store.Seen
+	for _, r := range list(t, s, store.Query{Namespace: "a"}) {
+		seen = append(seen, r.Seen())
+	}
 	at := s.Revision()
 	mustPut(t, s, key("a", "17"), draft("changed", "R", "x"))
 	mustDelete(t, s, key("a", "18"))

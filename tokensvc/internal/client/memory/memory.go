@@ -3,11 +3,14 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,13 +107,23 @@ func (s *Store) load(force bool) error {
 	return nil
 }
 
+// readable says where a value of another kind stands, instead of which Go type it does not fit.
+func readable(err error) error {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return err
+	}
+	want := map[reflect.Kind]string{reflect.Struct: "a map", reflect.Slice: "a list", reflect.String: "text"}[kind.Type.Kind()]
+	return fmt.Errorf("%s: %s stands where %s belongs", cmp.Or(kind.Field, "the file"), kind.Value, cmp.Or(want, "another value"))
+}
+
 // parse reads a whole file or refuses it. Registrations that were there before keep their id.
 func parse(data []byte, before *map[string]client.Client) (map[string]client.Client, error) {
 	var file struct {
 		Clients []entry `json:"clients"`
 	}
 	if err := yaml.UnmarshalStrict(data, &file); err != nil {
-		return nil, fmt.Errorf("not a list of clients in YAML or JSON: %w", err)
+		return nil, fmt.Errorf("not a list of clients in YAML or JSON, such as clients: [{client_id: …, client_secret: …, scope: …}]: %w", readable(err))
 	}
 	if len(file.Clients) == 0 {
 		return nil, errors.New("clients: must list at least one client")

@@ -66,7 +66,10 @@ func TestBadFiles(t *testing.T) {
 	for name, tc := range map[string]struct{ content, want string }{
 		"empty":               {"", "at least one client"},
 		"no YAML":             {"clients: [", "YAML or JSON"},
-		"list at the top":     {"- client_id: a", "YAML or JSON"},
+		"list at the top":     {"- client_id: a", "the file: array stands where a map belongs"},
+		"text":                {"hello", "the file: string stands where a map belongs"},
+		"list of scopes":      {"clients: [{client_id: a, client_secret: HASH, scope: [s]}]", "clients.scope: array stands where text belongs"},
+		"map for a list":      {"clients: {client_id: a}", "clients: object stands where a list belongs"},
 		"unknown field":       {one("client_secret: HASH, secret: x"), `"secret"`},
 		"duplicate field":     {one("client_secret: HASH, client_secret: HASH"), "client_secret"},
 		"no id":               {"clients:\n- {client_secret: HASH, scope: s}", "clients[0].client_id"},

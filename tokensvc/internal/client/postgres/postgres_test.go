@@ -66,6 +66,7 @@ func TestPostgres(t *testing.T) {
 		"conformance":            testConformance,
 		"pool of one":            testPoolOfOne,
 		"minimal table":          testMinimalTable,
+		"optional columns":       testOptionalColumns,
 		"fixed-length columns":   testFixedLength,
 		"rows that are not good": testBadRows,
 		"ids that are no text":   testOtherIDs,
@@ -99,6 +100,37 @@ func testMinimalTable(t *testing.T, srv *pgtest.Server) {
 	c, err := store.ByClientID(t.Context(), "a")
 	if err != nil || c.ID != "1" || c.Name != "A" || c.Scope != "read" || len(c.Secrets) != 1 || c.Audience != nil {
 		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+// testOptionalColumns: each of them, and each pair, may be missing; the others count.
+func testOptionalColumns(t *testing.T, srv *pgtest.Server) {
+	optional := []string{"client_secret_next", "client_secret_next_until", "audience"}
+	for missing := range 1 << len(optional) {
+		sql := table + rows
+		has := map[string]bool{}
+		for i, column := range optional {
+			if has[column] = missing>>i&1 == 0; !has[column] {
+				sql += "ALTER TABLE clients DROP COLUMN " + column + ";"
+			}
+		}
+		store := open(t, database(t, srv, sql), 1)
+		two, err := store.ByClientID(t.Context(), "two")
+		aud, audErr := store.ByClientID(t.Context(), "aud")
+		if err != nil || audErr != nil {
+			t.Errorf("%v: %v, %v", has, err, audErr)
+			continue
+		}
+		wantSecrets, wantEnd := 1, false
+		if has["client_secret_next"] {
+			wantSecrets, wantEnd = 2, has["client_secret_next_until"]
+		}
+		if n := len(two.Secrets); n != wantSecrets || !two.Secrets[n-1].Until.IsZero() != wantEnd {
+			t.Errorf("%v: secrets %+v", has, two.Secrets)
+		}
+		if (len(aud.Audience) == 2) != has["audience"] {
+			t.Errorf("%v: audience %v", has, aud.Audience)
+		}
 	}
 }
 
@@ -295,7 +327,7 @@ func portOf(t *testing.T, dsn string) string {
 func testSlow(t *testing.T, srv *pgtest.Server) {
 	store := openWithin(t, database(t, srv, strings.Replace(table, "TABLE clients", "TABLE slow_clients", 1)+
 		strings.Replace(rows, "INTO clients", "INTO slow_clients", 1)+
-		`CREATE VIEW clients AS SELECT * FROM slow_clients WHERE client_id <> 'prefixed' OR pg_sleep(600) IS NOT NULL;`), 1, 3*time.Second)
+		`CREATE VIEW clients AS SELECT * FROM slow_clients WHERE client_id <> 'prefixed' OR pg_sleep(600) IS NOT NULL;`), 1, 10*time.Second)
 	if err := lookup(t, store, "prefixed"); err == nil || errors.Is(err, client.ErrNotFound) {
 		t.Errorf("slow look-up: error %v; want one that is not ErrNotFound", err)
 	}

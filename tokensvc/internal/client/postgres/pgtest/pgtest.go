@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -117,19 +118,25 @@ func unprivileged(t testing.TB) (*syscall.SysProcAttr, int, int) {
 	return nil, 0, 0
 }
 
+// freePort is a port that nobody listens on. It is given to nobody else, neither
+// by this process nor, most likely, by the tests of another one, and lies below
+// the ports that the system gives to outgoing connections.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const from, to = 12000, 32000
+	for range to - from {
+		port := from + (os.Getpid()*100+int(ports.Add(1)))%(to-from)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			defer l.Close()
+			return strconv.Itoa(port)
+		}
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	t.Fatalf("no port between %d and %d is free", from, to)
+	return ""
 }
+
+var ports atomic.Int32 // given out so far
 
 func waitFor(t testing.TB, dsn string) {
 	t.Helper()

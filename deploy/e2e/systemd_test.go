@@ -1,0 +1,43 @@
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// maxExposure is what systemd may find open at most, on its scale from 0 to 100 (10.0). What is left in the units is the
+// network, which a service needs.
+const maxExposure = "20"
+
+// TestUnits has systemd itself look at the units: every line is understood, and the sandbox is as closed as it can be.
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skipf("%v: install systemd to run this test; it need not be what started the machine", err)
+	}
+	for _, name := range []string{"tokensvc", "eventsvc", "eventsvc-mirror"} {
+		text, err := os.ReadFile(filepath.Join(root, "deploy/systemd", name+".service"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const installed = "/usr/local/bin/"
+		unit := filepath.Join(t.TempDir(), name+".service")
+		here := strings.ReplaceAll(string(text), "ExecStart="+installed, "ExecStart="+bin+"/") // the program has to be there
+		if err := os.WriteFile(unit, []byte(here), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{
+			{"verify", "--man=no", "--recursive-errors=no", unit},
+			{"security", "--no-pager", "--offline=yes", "--threshold=" + maxExposure, unit},
+		} {
+			out, err := exec.CommandContext(t.Context(), analyze, args...).CombinedOutput()
+			if err != nil || args[0] == "verify" && len(out) > 0 {
+				t.Errorf("systemd-analyze %s: %v\n%s", strings.Join(args, " "), err, out)
+			}
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestContradictions has every pair of settings that do not go together. Each is refused at start with both names and
+// what to do.
+func TestContradictions(t *testing.T) {
+	t.Parallel()
+	const issuer = "--issuer=http://127.0.0.1:1"
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--issuer=opaque"}, `--issuer "opaque" is no http(s) URL whose metadata could name the keys, and --jwks-url is not set: set --jwks-url`},
+		{[]string{"--issuer=http://tokens.example"}, `--issuer (issuer): "http://tokens.example" is plain HTTP to another machine: use https, or allow the host "tokens.example" where the network is trusted, with --jwks-allow-http-host`},
+		{[]string{issuer, "--jwks-url=http://keys.example/jwks"}, `--jwks-url (jwksURL) of the issuer http://127.0.0.1:1: JWKS: "http://keys.example/jwks" is plain HTTP to another machine: use https, or allow the host "keys.example" where the network is trusted, with --jwks-allow-http-host`},
+		{[]string{issuer, "--issuer-ca-file=x"}, "--issuer-ca-file (caFile) of the issuer http://127.0.0.1:1 has no effect on its --jwks-url http://127.0.0.1:1, which is plain HTTP: set https or no authorities"},
+		{[]string{issuer, "--claims=team"}, "--claims has no effect without --policy-file: set both or none"},
+		{[]string{issuer, "--listen-http=", "--listen-https="}, "--listen-http and --listen-https are both empty: set at least one, or nobody can reach the API"},
+		{[]string{issuer, "--listen-https=:0"}, "--listen-https needs a certificate: set --tls-cert-file and --tls-key-file, or --tls-self-signed"},
+		{[]string{issuer, "--tls-cert-file=x"}, "--tls-cert-file and --tls-key-file go together: set both or none"},
+		{[]string{issuer, "--tls-key-file=x"}, "--tls-cert-file and --tls-key-file go together: set both or none"},
+		{[]string{issuer, "--tls-cert-file=x", "--tls-key-file=y"}, "--tls-cert-file is set but --listen-https is not: set --listen-https too, or neither"},
+		{[]string{issuer, "--listen-https=:0", "--tls-self-signed", "--tls-cert-file=x", "--tls-key-file=y"}, "--tls-self-signed and --tls-cert-file exclude each other: set one of them"},
+		{[]string{issuer, "--tls-self-signed"}, "--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither"},
+		{[]string{issuer, "--listen-https=:0", "--tls-self-signed", "--tls-hosts="}, "--tls-self-signed needs --tls-hosts: name the hosts that clients will ask for"},
+		{[]string{issuer, "--tls-hosts=events.example"}, "--tls-hosts has no effect without --tls-self-signed: set both or none"},
+		{[]string{issuer, "--profiles"}, "--profiles is set but --listen-admin is empty: set both or none"},
+		{[]string{issuer, "--listen-http=127.0.0.1:9", "--listen-admin=0.0.0.0:9"}, "--listen-http 127.0.0.1:9 and --listen-admin 0.0.0.0:9 want the same port: give one of them another"},
+		{[]string{issuer, "--header-timeout=31s"}, "--body-timeout 30s is shorter than --header-timeout 31s, which is a part of it"},
+		{[]string{issuer, "--namespaces=a"}, "--namespaces has no effect without --require-namespaces: set both or none"},
+		{[]string{issuer, "--audit-file=x"}, "--audit-file has no effect without --audit=metadata: set both or none"},
+		{[]string{"mirror", "--cluster=a", "--context=x"}, "--context has no effect without --kubeconfig: set both or none"},
+		{[]string{"record", "--file=x", "--name=y"}, "--name and --file exclude each other: many events cannot have one name"},
+		{[]string{"get", "--namespace=a", "--all-namespaces"}, "--namespace and --all-namespaces exclude each other: set one of them"},
+	} {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			t.Parallel()
+			args := c.args
+			if strings.HasPrefix(args[0], "-") {
+				args = append([]string{"serve", "--listen-http=127.0.0.1:0", "--listen-admin=", "--data-dir=" + t.TempDir()}, args...)
+			}
+			if printed := refused(t, args); !strings.Contains(printed, "eventsvc: "+c.want) {
+				t.Errorf("%q\n lacks %q", printed, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+//go:build !race
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"testing"
+)
+
+// TestIdleWatchesAreSmall: a watch that waits has a stack of 8 KiB, and one of
+// 2 KiB that notices when its client leaves; thousands of them are a matter of
+// megabytes. It measures the process, so it runs alone. The race detector has
+// larger frames.
+func TestIdleWatchesAreSmall(t *testing.T) {
+	const watches, stack, heap = 400, 12 << 10, 28 << 10
+	p := start(t, t.TempDir(), newIssuer(t))
+	watch := func() {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(p.url("--listen-http"), "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		fmt.Fprintf(conn, "GET /apis/events.k8s.io/v1/namespaces/default/events?watch=true&allowWatchBookmarks=true&resourceVersion=1 HTTP/1.1\r\n"+
+			"Host: x\r\nAuthorization: Bearer %s\r\n\r\n", p.token)
+		resp, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), nil)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatal(resp, err)
+		}
+	}
+	inUse := func() (stacks, objects uint64) {
+		runtime.GC() // which makes stacks smaller that have become too large
+		runtime.GC()
+		used := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}
+		metrics.Read(used)
+		return used[0].Value.Uint64(), used[1].Value.Uint64()
+	}
+	watch() // what the first one makes stays
+	stacks, objects := inUse()
+	for range watches {
+		watch()
+	}
+	moreStacks, moreObjects := inUse()
+	if n := (moreStacks - stacks) / watches; n > stack {
+		t.Errorf("the stacks of an idle watch have %d bytes", n)
+	}
+	if n := (moreObjects - objects) / watches; n > heap {
+		t.Errorf("an idle watch has %d bytes beside its stacks", n)
+	}
+}

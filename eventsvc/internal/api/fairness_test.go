@@ -1,0 +1,362 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// newTurns are turns on so many processors.
+func newTurns(processors int) *turns {
+	t := new(turns)
+	t.limit(DefaultLimits.MaxRequests, DefaultLimits.MaxClientRequests, processors)
+	return t
+}
+
+// work is one request of a client that needs a processor for a while. It returns
+// how long it waited for its turn.
+func (t *turns) work(ctx context.Context, c class, client string, takes time.Duration) (waited time.Duration, err error) {
+	start := time.Now()
+	u, err := t.enter(c, client)
+	if err != nil {
+		return 0, err
+	}
+	defer u.leave()
+	if err := u.resume(ctx); err != nil {
+		return 0, err
+	}
+	waited = time.Since(start)
+	time.Sleep(takes)
+	return waited, nil
+}
+
+// flood keeps n requests of a client in flight until ctx ends.
+func (t *turns) flood(ctx context.Context, wait *sync.WaitGroup, c class, client string, n int, takes time.Duration) {
+	for range n {
+		wait.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = t.work(ctx, c, client, takes)
+			}
+		})
+	}
+}
+
+// TestFloodsHoldNobodyUp: beside a flood of one client, of requests that take
+// long, no other waits, but for the first that comes while the flood is alone:
+// that one waits for one of the flood's requests. None is refused.
+func TestFloodsHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+	for _, processors := range []int{2, 3, 8} {
+		t.Run(fmt.Sprint(processors), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const long = 50 * time.Millisecond
+				turns := newTurns(processors)
+				ctx, stop := context.WithCancel(t.Context())
+				var wait sync.WaitGroup
+				for c := range classes {
+					turns.flood(ctx, &wait, c, "flood", 80, long)
+				}
+				time.Sleep(10*company + long/2)
+				for i := range 1000 {
+					client := fmt.Sprint("good-", i%4)
+					waited, err := turns.work(ctx, class(i%int(classes)), client, time.Millisecond)
+					if most := map[bool]time.Duration{true: long}[i < int(classes)]; err != nil || waited > most {
+						t.Fatalf("request %d of %s waited for %v, %v", i, client, waited, err)
+					}
+				}
+				stop()
+				wait.Wait()
+				turns.forgotten(t)
+			})
+		})
+	}
+}
+
+// TestOneProcessor: where there is only one, others wait for one request of the
+// flood at most.
+func TestOneProcessor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const long = 50 * time.Millisecond
+		turns := newTurns(1)
+		ctx, stop := context.WithCancel(t.Context())
+		var wait sync.WaitGroup
+		turns.flood(ctx, &wait, writes, "flood", 200, long)
+		time.Sleep(company)
+		for i := range 100 {
+			if waited, err := turns.work(ctx, writes, "good", time.Millisecond); err != nil || waited > long {
+				t.Fatalf("request %d waited for %v, %v", i, waited, err)
+			}
+		}
+		stop()
+		wait.Wait()
+	})
+}
+
+// TestTimeIsShared: clients that all have more to ask than there is time for get
+// the same time, whatever their requests take, and who had been away no more.
+func TestTimeIsShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(2)
+		turns.classes[reads].slots = 1
+		used := map[string]time.Duration{}
+		var mu sync.Mutex
+		var wait sync.WaitGroup
+		ctx, stop := context.WithTimeout(t.Context(), 40*time.Second)
+		defer stop()
+		ask := func(client string, takes time.Duration) {
+			for range 20 {
+				wait.Go(func() {
+					for ctx.Err() == nil {
+						if _, err := turns.work(ctx, reads, client, takes); err == nil {
+							mu.Lock()
+							used[client] += takes + costs[reads]
+							mu.Unlock()
+						}
+					}
+				})
+			}
+		}
+		ask("long", 50*time.Millisecond)
+		ask("short", time.Millisecond)
+		ask("medium", 7*time.Millisecond)
+		time.Sleep(30 * time.Second)
+		alike := func(clients int, tolerance time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			var sum time.Duration
+			for _, n := range used {
+				sum += n
+			}
+			for client, n := range used {
+				if off := (n - sum/time.Duration(clients)).Abs(); off > tolerance || len(used) != clients {
+					t.Errorf("%s had %v of %v", client, n, sum)
+				}
+			}
+			clear(used)
+		}
+		alike(3, 100*time.Millisecond)
+		ask("late", 20*time.Millisecond)
+		time.Sleep(8 * time.Second)
+		alike(4, 100*time.Millisecond)
+		stop()
+		wait.Wait()
+	})
+}
+
+// TestAloneIsNotHeldBack: a client alone may use everything that there is.
+func TestAloneIsNotHeldBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(2)
+		slots := turns.classes[reads].slots
+		working := func() int {
+			turns.mu.Lock()
+			defer turns.mu.Unlock()
+			return turns.classes[reads].working
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var wait sync.WaitGroup
+		if _, err := turns.work(ctx, reads, "other", time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		turns.flood(ctx, &wait, reads, "alone", 100, time.Millisecond)
+		synctest.Wait()
+		if n := working(); n != 1 {
+			t.Errorf("in company %d requests work", n)
+		}
+		time.Sleep(company + 2*time.Millisecond)
+		synctest.Wait()
+		if n := working(); n != slots {
+			t.Errorf("alone %d requests work, want %d", n, slots)
+		}
+		stop()
+		wait.Wait()
+	})
+}
+
+// TestLargeBodiesAreFew: of one client only so many are in memory, and who
+// leaves while it waits takes no place.
+func TestLargeBodiesAreFew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(2)
+		var held []*turn
+		enter := func(client string) *turn {
+			u, err := turns.enter(writes, client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return u
+		}
+		hold := func(client string, ctx context.Context) error {
+			u := enter(client)
+			if err := u.hold(ctx); err != nil {
+				u.leave()
+				return err
+			}
+			held = append(held, u)
+			return u.hold(ctx) // has it already
+		}
+		for range largeBodies {
+			if err := hold("a", t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := hold("a", short); err == nil {
+			t.Error("another large body is in memory")
+		}
+		if err := hold("b", short); err != nil && short.Err() == nil {
+			t.Error("another client's body waits")
+		}
+		done := make(chan error)
+		go func() { done <- hold("a", t.Context()) }()
+		synctest.Wait()
+		first := held[0]
+		held = held[1:]
+		first.leave()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		for _, u := range held {
+			u.leave()
+		}
+		turns.forgotten(t)
+	})
+}
+
+// TestReadingLargeBodiesIsWork: of a client that has sent as much as takes its
+// part of the time to read, no more is read until the next part.
+func TestReadingLargeBodiesIsWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(2)
+		other, err := turns.enter(writes, "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.leave()
+		start := time.Now()
+		for i, want := range []time.Duration{0, 0, period} {
+			u, err := turns.enter(writes, "sender")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := u.hold(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(start); waited != want {
+				t.Errorf("body %d is read after %s, want %s", i, waited, want)
+			}
+			u.charge(period/2 + time.Millisecond)
+			u.leave()
+		}
+	})
+}
+
+// TestMuchOfLittleIsMuch: requests count also where their turns take no time, and
+// writes for more than reads.
+func TestMuchOfLittleIsMuch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(2)
+		other, err := turns.enter(reads, "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.leave()
+		for client, c := range map[string]class{"reader": reads, "writer": writes} {
+			var waited time.Duration
+			n := 0
+			for ; waited == 0 && n < 10_000; n++ {
+				if waited, err = turns.work(t.Context(), c, client, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want := int(period / costs[c]); n < want || n > want+2 {
+				t.Errorf("the %s has to wait with request %d, want %d", client, n, want)
+			}
+		}
+	})
+}
+
+// forgotten expects that nothing is counted any more once what was used is
+// history.
+func (t *turns) forgotten(tb testing.TB) {
+	tb.Helper()
+	time.Sleep(time.Minute)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rotate()
+	if len(t.clients) != 0 || t.inFlight != 0 {
+		tb.Errorf("%d clients and %d requests are still counted", len(t.clients), t.inFlight)
+	}
+}
+
+// TestPartsOfTime: who asks for all there is gets its part of the processors'
+// time while others have requests in flight, also where these mostly wait for
+// the disk, and all of it when they are gone.
+func TestPartsOfTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(2)
+		var mu sync.Mutex
+		var used time.Duration
+		var wait sync.WaitGroup
+		ctx, stop := context.WithCancel(t.Context())
+		for range 10 {
+			wait.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := turns.work(ctx, reads, "flood", 35*time.Millisecond); err == nil {
+						mu.Lock()
+						used += 35 * time.Millisecond
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		others, gone := context.WithTimeout(ctx, 10*time.Second)
+		defer gone()
+		for i := range 8 {
+			wait.Go(func() {
+				for others.Err() == nil {
+					u, err := turns.enter(writes, fmt.Sprint("good-", i/2))
+					if err == nil {
+						err = u.resume(ctx)
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					time.Sleep(100 * time.Microsecond)
+					u.pause()
+					time.Sleep(time.Millisecond) // the disk
+					u.leave()
+				}
+			})
+		}
+		time.Sleep(10 * time.Second)
+		mu.Lock()
+		if part := 2 * 10 * time.Second / 5; used < part*95/100 || used > part*105/100 {
+			t.Errorf("the flood had %v of 10s of two processors, want a fifth: %v", used, part)
+		}
+		used = 0
+		mu.Unlock()
+		time.Sleep(10 * time.Second)
+		mu.Lock()
+		if used < 19*time.Second/2 {
+			t.Errorf("alone it had %v of 10s", used)
+		}
+		mu.Unlock()
+		stop()
+		wait.Wait()
+		turns.forgotten(t)
+	})
+}

@@ -1,0 +1,96 @@
+package codec
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kjson "sigs.k8s.io/json"
+
+	"tidings.example/eventsvc/internal/event"
+)
+
+// maxPatchCopies bounds the bytes that the copy operations of a JSON patch may
+// add together, as in the original.
+const maxPatchCopies = 3 << 20
+
+// limitCopies sets the bound that the patch library has only for the whole
+// process.
+var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxPatchCopies })
+
+// jsonPatchOp is one operation of a JSON patch, RFC 6902, to find what else is
+// in it.
+type jsonPatchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	From  string `json:"from"`
+	Value any    `json:"value"`
+}
+
+func (c *Codec) applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error, error) {
+	if n, plain := plainOperations(patch); plain && n > c.Limits.PatchOperations {
+		return nil, nil, c.tooManyOperations(n) // which nothing is made of
+	}
+	var problems []error
+	if strict {
+		var ops []jsonPatchOp
+		found, err := kjson.UnmarshalStrict(patch, &ops)
+		if err != nil {
+			// Clients see the type that the original decodes into.
+			cause := strings.ReplaceAll(err.Error(), "codec.jsonPatchOp", "handlers.jsonPatchOp")
+			return nil, nil, apierrors.NewBadRequest("error decoding patch: " + cause)
+		}
+		for _, p := range found {
+			problems = append(problems, fmt.Errorf("json patch %w", p))
+		}
+	}
+	ops, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, nil, apierrors.NewBadRequest(err.Error())
+	}
+	if len(ops) > c.Limits.PatchOperations {
+		return nil, nil, c.tooManyOperations(len(ops))
+	}
+	if text, err = applyOperations(ops, text); err != nil {
+		return nil, nil, rejectedPatch(err)
+	}
+	return text, problems, nil
+}
+
+func (c *Codec) tooManyOperations(n int) error {
+	return &event.LimitError{StatusError: apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+		"The allowed maximum operations in a JSON patch is %d, got %d", c.Limits.PatchOperations, n)), Limit: "patch-operations"}
+}
+
+// plainOperations counts the operations of a patch whose members are texts, so
+// that nothing is wrong with it but perhaps what it says. It tells whether it
+// is such a patch.
+func plainOperations(patch []byte) (n int, plain bool) {
+	if !bytes.HasPrefix(bytes.TrimLeft(patch, " \t\r\n"), []byte("[")) {
+		return 0, false
+	}
+	r := plainReader{text: string(patch)}
+	r.failed = !r.take('[')
+	for more := true; more && !r.failed; more = r.take(',') {
+		r.each(func(string) bool { r.string(); return true })
+		n++
+	}
+	r.failed = r.failed || !r.take(']')
+	r.space()
+	return n, !r.failed && r.at == len(r.text)
+}
+
+// applyOperations carries operations out. The library panics at some that make
+// no sense, such as a test of the whole document against nothing.
+func applyOperations(ops jsonpatch.Patch, text []byte) (result []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("patch makes no sense: %v", r)
+		}
+	}()
+	limitCopies()
+	return ops.Apply(text)
+}

@@ -1,0 +1,145 @@
+package codec_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tidings.example/eventsvc/internal/event"
+)
+
+// envelope is an event in protobuf.
+func envelope(t *testing.T, message []byte) []byte {
+	t.Helper()
+	u := kruntime.Unknown{TypeMeta: kruntime.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "Event"}, Raw: message}
+	raw, err := u.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]byte("k8s\x00"), raw...)
+}
+
+// TestManyValuesAreRefused: bodies within the limit of bytes whose values would
+// take a hundred times as much in memory are refused before they do, in every
+// format that bodies have. It measures what is allocated, so it runs alone.
+func TestManyValuesAreRefused(t *testing.T) {
+	const size = 3<<20 - 1000
+	c := newCodec(t, "k8s.io")
+	stored := live(t, c, typical())
+	many := func(head, value, tail string) []byte {
+		return []byte(head + strings.Repeat(value, (size-len(head)-len(tail))/len(value)) + tail)
+	}
+	decode := func(contentType string, body []byte) func() error {
+		return func() error {
+			_, _, err := c.DecodeEvent(event.EventsV1, contentType, body, "")
+			return err
+		}
+	}
+	options := func(contentType string, body []byte) func() error {
+		return func() error { _, err := c.DecodeDeleteOptions(contentType, body); return err }
+	}
+	metadata := func(field string) []byte {
+		inner := strings.Repeat(field, size/len(field))
+		return envelope(t, append(binary.AppendUvarint([]byte{1<<3 | 2}, uint64(len(inner))), inner...))
+	}
+	for name, try := range map[string]func() error{
+		"JSON list":         decode(jsonType, many(`{"a":[`, "1,", "1]}")),
+		"managed fields":    decode(jsonType, many(`{"metadata":{"managedFields":[`, "{},", "{}]}}")),
+		"nulls":             decode(jsonType, many(`{"metadata":{"finalizers":[`, "null,", "null]}}")),
+		"YAML map":          decode(yamlType, many("", "a: b\n", "")),
+		"YAML list":         decode(yamlType, many("", "- a\r", "")),
+		"YAML flow":         decode(yamlType, many("a: [", "b,", "b]")),
+		"protobuf fields":   decode(protobufType, envelope(t, many("", "\x1a\x00", ""))),
+		"protobuf metadata": decode(protobufType, metadata("\x8a\x01\x00")),
+		"delete options":    options(jsonType, many(`{"dryRun":[`, `"",`, `""]}`)),
+		"options in YAML":   options(yamlType, many(`dryRun: [`, `"",`, `""]`)),
+		"merge patch":       func() error { return c.CheckPatch(many(`{"a":[`, "1,", "1]}")) },
+		"JSON patch":        func() error { return c.CheckPatch(many(`[`, `{"op":""},`, `{}]`)) },
+		"apply": func() error {
+			_, _, err := c.Apply(event.EventsV1, stored, many("a: [", "b,", "b]"), "m", false, "")
+			return err
+		},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := try()
+		runtime.ReadMemStats(&after)
+		var limit *event.LimitError
+		if !errors.As(err, &limit) || limit.Limit != "values" || limit.ErrStatus.Code != 413 {
+			t.Errorf("%s: %v", name, err)
+		}
+		if taken := after.TotalAlloc - before.TotalAlloc; taken > 4*size {
+			t.Errorf("%s: %d MiB were taken", name, taken>>20)
+		}
+	}
+}
+
+// TestTextIsNoValues: what is in strings is not counted, and what an event may
+// have is not too much.
+func TestTextIsNoValues(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	note := strings.Repeat(`,[{`, 50_000)
+	for name, body := range map[string]string{
+		"JSON": `{"note":"` + note + `"}`, "escapes": `{"note":"\"` + note + `\\"}`,
+	} {
+		if ev, _, err := c.DecodeEvent(event.EventsV1, jsonType, []byte(body), ""); err != nil || !strings.Contains(ev.Note, note) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := c.DecodeEvent(event.EventsV1, protobufType, envelope(t, []byte("\x3a\xf0\x93\x09"+note)), ""); err != nil {
+		t.Error(err)
+	}
+	c.Limits.Values = 3
+	for body, ok := range map[string]bool{
+		`{"note":"a","reason":",[{"}`: true, `{"note":"a","reason":"b","type":""}`: true, `{"note":"\",\",","reason":"b","type":"","action":""}`: false,
+	} {
+		if _, _, err := c.DecodeEvent(event.EventsV1, jsonType, []byte(body), ""); (err == nil) != ok {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+// TestManyOperations: an answer to too many operations does not depend on
+// whether they had to be made to count them, and what else is wrong comes first
+// as it would.
+func TestManyOperations(t *testing.T) {
+	t.Parallel()
+	c := newCodec(t, "k8s.io")
+	c.Limits.PatchOperations = 3
+	stored := live(t, c, &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "n", UID: "u"}})
+	const three = `{"op":"test","path":"/metadata/name","value":"a"},{"op":"test","path":"/kind","value":"Event"},{"op":"add","path":"/note","value":"x"}`
+	for patch, want := range map[string]string{
+		"[" + three + "]":                   "",
+		" [ " + three + "\n]\n":             "",
+		"[" + three + `,{"op":"test"}]`:     "got 4",
+		"[" + three + `, {"op":"test"} ] `:  "got 4",
+		"[" + three + `,{}]`:                "got 4",
+		"[" + three + `,{"Op":"","op":""}]`: "got 4",
+		"[" + three + `,{"value":[1]}]`:     "got 4", // is left to the library
+		"[" + three + `,null]`:              "got 4",
+		"[" + three + `,{"op":1}]`:          "cannot unmarshal number",
+		"[" + three + `,7]`:                 "cannot unmarshal number",
+		"[" + three + `,{"op":"\ud800"}]`:   "got 4",
+	} {
+		if err := c.CheckPatch([]byte(patch)); err != nil {
+			t.Errorf("%s: %v", patch, err)
+		}
+		_, _, err := c.Patch(event.EventsV1, types.JSONPatchType, []byte(patch), stored, "")
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", patch, err, want)
+		}
+	}
+	for _, patch := range []string{"[" + three + ",]", "[" + three, "[" + three + "]]", "[" + three + "] x", "[,]", `[{"op":"a"} {}]`, `[{"op":"a",}]`, `[{"op"}]`} {
+		if err := c.CheckPatch([]byte(patch)); err == nil || err.Error() != "invalid JSON patch" {
+			t.Errorf("%s: %v", patch, err)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package bolt_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// flipEvents is how many events the spoiled store has: enough for every kind of
+// page and record. The names are so long that the index has branches; the last
+// value is longer than a page of the log.
+const flipEvents = 14
+
+func flipKey(i int) store.Key {
+	return store.Key{Namespace: "ns", Name: fmt.Sprintf("e%04d-%s", i, strings.Repeat("n", 400))}
+}
+
+func flipValue(i int) string {
+	if i == flipEvents-1 {
+		return strings.Repeat("long value ", 1600)
+	}
+	return strings.Repeat("value ", 400)
+}
+
+// R13: whichever byte of a file is flipped, what is served is what was written,
+// or an error. Nothing panics. The files are a sealed one of the log, its head,
+// and the index.
+func TestFlippedBytesAreNeverServed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := open(t, bolt.Options{Dir: dir, MemtableLimit: 4, SegmentBytes: 24 << 10})
+	for i := range flipEvents {
+		reason := "Pulled"
+		if i == 9 {
+			reason = "Rare"
+		}
+		d := store.Draft{Value: []byte(flipValue(i)), Attributes: store.NewAttributes([store.NumFields]string{store.Reason: reason}, nil)}
+		if _, err := db.Create(t.Context(), flipKey(i), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeDB(t, db)
+	paths, err := filepath.Glob(filepath.Join(dir, "*.db"))
+	if err != nil || len(paths) != 3 {
+		t.Fatalf("%d files (%v), want an index and two of the log", len(paths), err)
+	}
+	whole := map[string][]byte{}
+	for _, path := range paths {
+		// What was reserved behind the last page is no part of the store.
+		const page = 16 << 10
+		file := readFile(t, path)
+		used := len(bytes.TrimRight(file, "\x00"))
+		whole[filepath.Base(path)] = file[:min(len(file), (used+page-1)/page*page)]
+	}
+	for name := range whole {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			flipBytes(t, whole, name)
+		})
+	}
+}
+
+// flipBytes flips bytes of one file, one at a time, and reads the store with
+// each: every one in the long form.
+func flipBytes(t *testing.T, whole map[string][]byte, name string) {
+	used := len(bytes.TrimRight(whole[name], "\x00"))
+	step := used/300 | 1
+	if *long {
+		step = 1
+	}
+	var next, found, refused atomic.Int64
+	var wg sync.WaitGroup
+	for range 24 { // reading waits now and then
+		dir := t.TempDir()
+		wg.Go(func() {
+			for {
+				at := (int(next.Add(1)) - 1) * step
+				if at >= used || t.Failed() {
+					return
+				}
+				if err := spoil(dir, whole, name, at); err != nil {
+					t.Error(err)
+					return
+				}
+				switch detected, err := readSpoiled(t, dir); {
+				case err != nil:
+					refused.Add(1)
+				case detected:
+					found.Add(1)
+				}
+				if t.Failed() {
+					t.Logf("with byte %d of %s flipped", at, name)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if found.Load()+refused.Load() == 0 {
+		t.Error("no flip was detected: the test looks at the wrong place")
+	}
+	t.Logf("%s: %d flips of %d bytes, %d found when reading, %d when opening", name, (used+step-1)/step, used, found.Load(), refused.Load())
+}
+
+// spoil makes the files of a directory the whole ones, but for one byte.
+func spoil(dir string, whole map[string][]byte, name string, at int) error {
+	for file, want := range whole {
+		path := filepath.Join(dir, file)
+		is, err := os.ReadFile(path)
+		if err == nil && bytes.Equal(is, want) {
+			continue
+		}
+		if err == nil && len(is) == len(want) {
+			err = overwrite(path, is, want)
+		} else { // a new file: to cut the old one short would wait for the disk
+			err = errors.Join(os.RemoveAll(path), os.WriteFile(path, want, 0o600))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	spoiled := bytes.Clone(whole[name])
+	spoiled[at] ^= 1 << (at % 8)
+	return overwrite(filepath.Join(dir, name), whole[name], spoiled)
+}
+
+// overwrite writes what differs from what a file has, from the first to the
+// last byte.
+func overwrite(path string, is, want []byte) error {
+	from, to := 0, len(want)
+	for is[from] == want[from] {
+		from++
+	}
+	for is[to-1] == want[to-1] {
+		to--
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(want[from:to], int64(from))
+	return errors.Join(err, f.Close())
+}
+
+// readSpoiled reads everything from a store of which one byte is wrong, and
+// reports whether reading it found that.
+func readSpoiled(t *testing.T, dir string) (detected bool, err error) {
+	t.Helper()
+	db, err := bolt.Open(bolt.Options{Dir: dir})
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = db.Close() }()
+	for i := range flipEvents {
+		r, err := db.Get(t.Context(), flipKey(i))
+		ce := new(store.CorruptError)
+		switch {
+		case errors.As(err, &ce):
+			detected = true
+		case err != nil:
+			t.Errorf("get: %v, want a CorruptError", err)
+		case string(r.Value) != flipValue(i) || r.Key != flipKey(i):
+			t.Errorf("served %s: %q", r.Key, r.Value)
+		}
+	}
+	rare := &store.Selector{Fields: []store.FieldRequirement{{Field: store.Reason, Value: "Rare"}}}
+	for want, q := range map[int]store.Query{flipEvents: {}, 1: {Selector: rare}} {
+		n := 0
+		q.Visit = func(r *store.Record) bool {
+			i := n
+			if n++; q.Selector != nil {
+				i = 9
+			}
+			if r.Key != flipKey(i) || string(r.Value) != flipValue(i) {
+				t.Errorf("shown %s: %q", r.Key, r.Value)
+			}
+			return true
+		}
+		if _, err := db.List(t.Context(), q); err != nil {
+			detected = true
+		} else if n != want {
+			t.Errorf("%d events listed, want %d", n, want)
+		}
+	}
+	if w, err := db.Watch(t.Context(), store.WatchQuery{After: 1}); err == nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		for n := 0; n < flipEvents; {
+			b, err := w.Next(ctx)
+			if err != nil {
+				detected = true
+				break
+			}
+			n += len(b.Changes)
+		}
+	}
+	report, err := db.Check(t.Context(), nil)
+	if err != nil || len(report.Problems) > 0 {
+		detected = true
+	}
+	return detected, nil
+}

@@ -1,0 +1,49 @@
+package bolt_test
+
+import (
+	"strings"
+	"testing"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// TestListWhileEventsChange: a list shows one moment, also where it meets a
+// version that is newer than its look at the log, and what it had found before
+// lies in pages that new versions are written to.
+func TestListWhileEventsChange(t *testing.T) {
+	t.Parallel()
+	const ahead = 64 // keys that a list looks at together
+	db := open(t, bolt.Options{Dir: t.TempDir()})
+	defer closeDB(t, db)
+	value := strings.Repeat("as it was ", 10)
+	for i := range 2 * ahead {
+		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: []byte(value)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change := func(i int) {
+		if _, err := db.Update(t.Context(), key(i), count0); err != nil {
+			t.Error(err)
+		}
+	}
+	seen := 0
+	page, err := db.List(t.Context(), store.Query{Visit: func(r *store.Record) bool {
+		if r.Key != key(seen) || string(r.Value) != value {
+			t.Errorf("event %d is %s: %q", seen, r.Key, r.Value)
+		}
+		switch {
+		case seen == 0:
+			change(ahead + 1) // one of those that are looked at together next
+		case seen >= ahead:
+			for range 8 {
+				change(0)
+			}
+		}
+		seen++
+		return true
+	}})
+	if err != nil || page.More || seen != 2*ahead {
+		t.Errorf("%d events shown, want %d: %v", seen, 2*ahead, err)
+	}
+}

@@ -1,0 +1,57 @@
+package bolt
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestMemtable: whatever the order in which keys come, in order, backwards, at
+// random, in runs, each is found with its newest pointer, and all lie in order.
+func TestMemtable(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	key := func(i int) string { return fmt.Sprintf("a/%04d", i) }
+	orders := map[string]func(i int) int{
+		"in order":  func(i int) int { return i },
+		"backwards": func(i int) int { return 2000 - i },
+		"at random": func(int) int { return r.IntN(1000) },
+		"in runs": func(i int) int {
+			if i%50 == 0 {
+				return r.IntN(1000)
+			}
+			return i % 1000
+		},
+	}
+	for name, order := range orders {
+		m, want := newMemtable(), map[string]pointer{}
+		for i := range 2000 {
+			k, p := key(order(i)), newPointer(uint64(i), i%3 == 0)
+			m.put(k, p)
+			want[k] = p
+			if got, ok := m.get(k); !ok || got != p {
+				t.Fatalf("%s: %s is at %d, %t, want %d", name, k, got, ok, p)
+			}
+		}
+		if m.size != len(want) {
+			t.Errorf("%s: %d keys, want %d", name, m.size, len(want))
+		}
+		var keys []string
+		for n := m.head.next[0].Load(); n != nil; n = n.next[0].Load() {
+			keys = append(keys, string(n.key))
+			if p := pointer(n.value.Load()); p != want[string(n.key)] {
+				t.Errorf("%s: %s is at %d, want %d", name, n.key, p, want[string(n.key)])
+			}
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), keys); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if _, ok := m.get("a/none"); ok {
+			t.Errorf("%s: a key that was never put is found", name)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+
+	"go.etcd.io/bbolt"
+)
+
+// bbolt follows the page numbers in other pages wherever they lead. Where an
+// overwritten page leads back to one above it, a search goes round until the
+// stack of its goroutine is full, which no recover can help. So before bbolt
+// looks at any but the meta pages of a file, its branches are gone over: each
+// page may have one way to it. Its search for free pages runs in a goroutine of
+// its own, where to follow a wrong place of a key, or to find keys that are out of
+// order, is as bad. And where a leaf has lost elements, nobody would miss them.
+//
+// A page, its numbers in the order of the machine:
+//
+//	number 8 | kind 2 | elements 2 | pages behind it that belong to it 4 | elements
+//	element of a branch: place of the key 4 | length of the key 4 | page 8
+//	element of a leaf:   kind 4 | place of the key, seen from here 4 | length of the key 4 | length of the value 4
+//
+// The elements at the top are buckets, whose values begin with
+//
+//	first page 8, 0: the page is right here | sequence 8
+const (
+	pageHead      = 16
+	pageElement   = 16
+	branchPage    = 1
+	leafPage      = 2
+	bucketElement = 1
+	bucketHead    = 16
+)
+
+// native is the byte order of bbolt's pages.
+var native = binary.NativeEndian
+
+// pageWalk goes over the pages of a file.
+type pageWalk struct {
+	file  io.ReaderAt
+	size  uint64   // of a page
+	pages uint64   // that the file has
+	whole bool     // every leaf is looked at too: a file that will be written has all pages searched by bbolt
+	seen  []uint64 // a bit for each page
+	leaf  []byte   // the last one that was read
+}
+
+// checkPages reports what bbolt could lose its way on, or not notice.
+func checkPages(tx *bbolt.Tx, path string, whole bool) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	w := &pageWalk{file: file, size: uint64(tx.DB().Info().PageSize), whole: whole}
+	w.pages = uint64(tx.Size()) / w.size
+	w.seen = make([]uint64, w.pages/64+1)
+	_, err = w.tree(uint64(tx.Cursor().Bucket().Root()), true, keySpan{})
+	return err
+}
+
+// keySpan is where the keys of a page lie: not before the first, and before the
+// second, which is nil where there is no end.
+type keySpan struct{ from, below []byte }
+
+// tree goes over a page and all below it, whose keys are within a span, and
+// reports whether it is a leaf. At the top the leaves have the buckets.
+func (w *pageWalk) tree(id uint64, top bool, span keySpan) (leaf bool, err error) {
+	if err := w.mark(id, 0); err != nil {
+		return false, err
+	}
+	var head [pageHead + pageElement]byte
+	if _, err := w.file.ReadAt(head[:], int64(id*w.size)); err != nil {
+		return false, fmt.Errorf("page %d: %w", id, err)
+	}
+	kind, n, more := native.Uint16(head[8:]), uint64(native.Uint16(head[10:])), uint64(native.Uint32(head[12:]))
+	if native.Uint64(head[:]) != id || kind != leafPage && kind != branchPage || kind == branchPage && n == 0 {
+		return false, fmt.Errorf("page %d is no part of a tree", id)
+	}
+	// Keys and values begin behind the last element, and an empty leaf is empty.
+	place := native.Uint32(head[pageHead+4*(kind-1):])
+	if uint64(place) != n*pageElement {
+		return false, fmt.Errorf("page %d has another number of elements than it says", id)
+	}
+	for i := range min(more, w.pages) {
+		if err := w.mark(id+1+i, id); err != nil {
+			return false, err
+		}
+	}
+	if kind == leafPage && !top && !w.whole {
+		return true, nil
+	}
+	page := w.room(int((1+more)*w.size), kind == leafPage && !top)
+	if _, err := w.file.ReadAt(page, int64(id*w.size)); err != nil {
+		return false, fmt.Errorf("page %d: %w", id, err)
+	}
+	if err := checkElements(page, kind, n, span); err != nil {
+		return false, fmt.Errorf("page %d: %w", id, err)
+	}
+	switch {
+	case kind == branchPage:
+		return false, w.branch(page, n, top, span)
+	case top:
+		return true, w.buckets(id, page, n)
+	}
+	return true, nil
+}
+
+// room returns memory for a page: the same as for the last one where that is not
+// needed any more.
+func (w *pageWalk) room(size int, again bool) []byte {
+	if !again {
+		return make([]byte, size)
+	}
+	if len(w.leaf) < size {
+		w.leaf = make([]byte, size)
+	}
+	return w.leaf[:size]
+}
+
+// checkElements reports a key or a value that is not within its page, and keys
+// that do not rise within the span.
+func checkElements(page []byte, kind uint16, n uint64, span keySpan) error {
+	if pageHead+n*pageElement > uint64(len(page)) {
+		return fmt.Errorf("there is no room for %d elements", n)
+	}
+	last := span.from
+	for i := range n {
+		key, value := elementAt(page, kind, i)
+		switch {
+		case key.end+value > uint64(len(page)):
+			return fmt.Errorf("element %d ends behind it", i)
+		case bytes.Compare(page[key.begin:key.end], last) < 0,
+			i > 0 && bytes.Equal(page[key.begin:key.end], last),
+			span.below != nil && bytes.Compare(page[key.begin:key.end], span.below) >= 0:
+			return fmt.Errorf("the key of element %d is out of order", i)
+		}
+		last = page[key.begin:key.end]
+	}
+	return nil
+}
+
+// keyPlace is where a key is in its page.
+type keyPlace struct{ begin, end uint64 }
+
+// elementAt returns where the key of an element is, and the length of the value
+// behind it.
+func elementAt(page []byte, kind uint16, i uint64) (key keyPlace, value uint64) {
+	at := pageHead + i*pageElement
+	element := page[at:]
+	if kind == leafPage {
+		element, value = element[4:], uint64(native.Uint32(element[12:]))
+	}
+	key.begin = at + uint64(native.Uint32(element))
+	key.end = key.begin + uint64(native.Uint32(element[4:]))
+	return key, value
+}
+
+// branch goes over what is below a branch. All leaves are equally far from the
+// root, so that where one has been seen the others need not be.
+func (w *pageWalk) branch(page []byte, n uint64, top bool, span keySpan) error {
+	leaves := false
+	for i := range n {
+		child := native.Uint64(page[pageHead+i*pageElement+8:])
+		key, _ := elementAt(page, branchPage, i)
+		below := span.below
+		if i+1 < n {
+			next, _ := elementAt(page, branchPage, i+1)
+			below = page[next.begin:next.end]
+		}
+		var err error
+		if leaves && !top && !w.whole {
+			err = w.mark(child, 0)
+		} else {
+			leaves, err = w.tree(child, top, keySpan{page[key.begin:key.end], below})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buckets goes over the trees of the buckets in a leaf.
+func (w *pageWalk) buckets(id uint64, page []byte, n uint64) error {
+	for i := range n {
+		element := page[pageHead+i*pageElement:]
+		at := uint64(native.Uint32(element[4:])) + uint64(native.Uint32(element[8:]))
+		if native.Uint32(element) != bucketElement || native.Uint32(element[12:]) < bucketHead {
+			return fmt.Errorf("page %d: element %d is no bucket", id, i)
+		}
+		first, inline := native.Uint64(element[at:]), element[at+bucketHead:]
+		switch {
+		case first != 0:
+			if _, err := w.tree(first, false, keySpan{}); err != nil {
+				return err
+			}
+		case len(inline) < pageHead || native.Uint16(inline[8:]) != leafPage || !fits(inline):
+			return fmt.Errorf("page %d: element %d is no bucket", id, i)
+		}
+	}
+	return nil
+}
+
+// fits reports whether a leaf has as many elements as it says.
+func fits(page []byte) bool {
+	n := uint32(native.Uint16(page[10:]))
+	return n == 0 || len(page) > pageHead+8 && native.Uint32(page[pageHead+4:]) == n*pageElement
+}
+
+// mark notes that there is a way to a page, from the one that it belongs to if
+// that is not 0.
+func (w *pageWalk) mark(id, of uint64) error {
+	switch {
+	case id < 2 || id >= w.pages:
+		return fmt.Errorf("page %d, of %d, does not exist", id, w.pages)
+	case w.seen[id/64]&(1<<(id%64)) != 0 && of != 0:
+		return fmt.Errorf("page %d is part of page %d, and of another", id, of)
+	case w.seen[id/64]&(1<<(id%64)) != 0:
+		return fmt.Errorf("there are two ways to page %d", id)
+	}
+	w.seen[id/64] |= 1 << (id % 64)
+	return nil
+}

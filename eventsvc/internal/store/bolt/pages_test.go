@@ -1,0 +1,77 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+)
+
+// TestBranchKeysOutOfOrder: a branch that would lead a search astray, and makes
+// bbolt's own search for free pages panic in a goroutine of its own, is found
+// before bbolt follows it.
+func TestBranchKeysOutOfOrder(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "branches.db")
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		meta, err := tx.CreateBucket([]byte(bucketMeta))
+		if err != nil {
+			return err
+		}
+		if err := meta.Put([]byte(metaFormat), fmt.Appendf(nil, "%s %d", formatMagic, formatVersion)); err != nil {
+			return err
+		}
+		log, err := tx.CreateBucket([]byte(bucketLog))
+		for i := uint64(1); err == nil && i < 5000; i++ {
+			err = log.Put(revisionKey(i), []byte("a value"))
+		}
+		return err
+	})
+	size := db.Info().PageSize
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = openFile(path, bbolt.Options{}); err != nil {
+		t.Fatalf("the whole file: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	branches := 0
+	for at := 2 * size; at+size <= len(whole); at += size {
+		page := whole[at : at+size]
+		if native.Uint16(page[8:]) != branchPage || native.Uint16(page[10:]) < 3 {
+			continue
+		}
+		branches++
+		for i, name := range []string{"the first", "another"} {
+			spoiled := append([]byte(nil), whole...)
+			key, _ := elementAt(page, branchPage, uint64(i))
+			spoiled[at+int(key.begin)] ^= 0x80
+			if err := os.WriteFile(path, spoiled, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, readOnly := range []bool{false, true} {
+				_, err := openFile(path, bbolt.Options{ReadOnly: readOnly})
+				if fe := new(FileError); !errors.As(err, &fe) || !strings.Contains(err.Error(), "out of order") {
+					t.Errorf("%s key of a branch, read only %v: %v", name, readOnly, err)
+				}
+			}
+		}
+	}
+	if branches == 0 {
+		t.Error("the file has no branches: the test looks at nothing")
+	}
+}

@@ -1,0 +1,79 @@
+package bolt
+
+import (
+	"fmt"
+	"testing"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// TestDeletionsThatNobodyWatches: the content of what is deleted is in the ring
+// where somebody watches. Where nobody does it is not read at all, and who comes
+// later, even between the decision and the commit, has it from the log.
+func TestDeletionsThatNobodyWatches(t *testing.T) {
+	t.Parallel()
+	db := openQuiet(t, nil)
+	seen := map[string][]store.Seen{}
+	for _, namespace := range []string{"alone", "between", "watched"} {
+		for i := range 3 {
+			r, err := db.Create(t.Context(), store.Key{Namespace: namespace, Name: fmt.Sprint(i)}, store.Draft{Value: []byte(namespace)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[namespace] = append(seen[namespace], r.Seen())
+		}
+	}
+	watch := func(namespace string, after uint64) store.Watcher {
+		t.Helper()
+		w, err := db.Watch(t.Context(), store.WatchQuery{Namespace: namespace, After: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Close)
+		return w
+	}
+	removed := func(w store.Watcher, namespace string, inRing bool) {
+		t.Helper()
+		if _, _, held := w.(*watcher).look(); held != inRing {
+			t.Errorf("what was deleted in %s is in the ring: %t, want %t", namespace, held, inRing)
+		}
+		for n := 0; n < 3; {
+			b, err := w.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range b.Changes {
+				n++
+				if d.Type != store.Removed || string(d.Object.Value) != namespace {
+					t.Errorf("told of %s with type %d and %q", d.Object.Key, d.Type, d.Object.Value)
+				}
+			}
+		}
+	}
+	before := db.Revision()
+
+	watched := watch("watched", 0)
+	if _, _, err := db.DeleteMany(t.Context(), seen["alone"]); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := db.DeleteMany(t.Context(), seen["watched"]); err != nil {
+		t.Fatal(err)
+	}
+	removed(watched, "watched", true)
+
+	decided, err := db.deletions(t.Context(), seen["between"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	between, all := watch("between", 0), watch("", 0)
+	if err := db.submit(decided); err != nil {
+		t.Fatal(err)
+	}
+	removed(between, "between", false)
+	removed(all, "between", false)
+	removed(watch("alone", before), "alone", false)
+
+	if s := db.Stats(); s.Events != 0 || s.LiveBytes != 0 {
+		t.Errorf("%d events of %d bytes are left", s.Events, s.LiveBytes)
+	}
+}

@@ -1,0 +1,4 @@
+package bearer
+
+// DecodeObject is what every token and key set goes through.
+var DecodeObject = decodeObject

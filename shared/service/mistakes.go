@@ -1,0 +1,93 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// What kong says about mistakes that everybody makes, in the words of its parser. TestParseMistakes notices when those
+// change.
+var (
+	noValue     = regexp.MustCompile(`^(--?[a-zA-Z0-9-]+): (?:expected .+ value but got "(EOL|-.*?)" \(.*|missing value, .*)$`)
+	noDuration  = regexp.MustCompile(`expected duration but got "([^"]*)"(?:: time: .*?"[^"]*")?( \(.*)?$`)
+	noNumber    = regexp.MustCompile(`expected a valid [0-9]+ bit u?int but got "([^"]*)"( \(.*)?$`)
+	noArgument  = regexp.MustCompile(`^expected "<(.+)>`)
+	noCommand   = regexp.MustCompile(`^expected one of (".*")$`)
+	notExpected = regexp.MustCompile(`^unexpected argument (\S+?)(?:,.*)?$`)
+)
+
+// readable says what to do about a mistake on a command line, and which command's help says more.
+func readable(err error, root *kong.Node, args []string) (readable error, help string) {
+	node := root
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		if selected := parse.Context.Selected(); selected != nil {
+			node = selected
+		}
+	}
+	help, text := node.FullPath()+" --help", err.Error()
+	if m := noValue.FindStringSubmatch(text); m != nil {
+		return missingValue(findFlag(node, m[1]), m[1], m[2]), help
+	}
+	if m := noArgument.FindStringSubmatch(text); m != nil {
+		return missingArgument(node, m[1]), help
+	}
+	if m := noCommand.FindStringSubmatch(text); m != nil {
+		return fmt.Errorf("a command is missing behind %q: one of %s", node.FullPath(), strings.ReplaceAll(m[1], `"`, "")), help
+	}
+	if m := notExpected.FindStringSubmatch(text); m != nil && len(args) > 0 && args[0] == m[1] {
+		return unknownCommand(root, m[1]), root.FullPath() + " --help"
+	}
+	changed := noDuration.ReplaceAllString(text, `"$1" is no duration: write numbers with units, such as 90s, 1h30m or 168h for a week$2`)
+	changed = noNumber.ReplaceAllString(changed, `"$1" is no whole number$2`)
+	if changed == text {
+		return err, help
+	}
+	return errors.New(changed), help
+}
+
+// missingValue is about a flag that is the last word, or is followed by another flag.
+func missingValue(flag *kong.Flag, name, next string) error {
+	example := "VALUE"
+	switch {
+	case flag == nil:
+	case flag.Enum != "":
+		example = slices.DeleteFunc(strings.Split(flag.Enum, ","), func(s string) bool { return s == "" })[0]
+	case flag.Default != "":
+		example = flag.Default
+	default:
+		example = flag.FormatPlaceHolder()
+	}
+	if flag != nil {
+		name = "--" + flag.Name
+	}
+	if next != "EOL" && next != "" {
+		return fmt.Errorf("%s has no value, %s follows: write %s=%s", name, next, name, example)
+	}
+	return fmt.Errorf("%s has no value: write %s=%s", name, name, example)
+}
+
+func missingArgument(node *kong.Node, name string) error {
+	for _, arg := range node.Positional {
+		if arg.Name == name {
+			return fmt.Errorf("<%s> is missing: %s", name, arg.Help)
+		}
+	}
+	return fmt.Errorf("<%s> is missing", name)
+}
+
+func unknownCommand(root *kong.Node, word string) error {
+	known := map[string]bool{}
+	for _, name := range commandNames(root) {
+		known[name] = true
+	}
+	if near := nearest(word, known); near != "" {
+		return fmt.Errorf("unknown command %q, did you mean %s?", word, near)
+	}
+	return fmt.Errorf("unknown command %q: there are %s", word, strings.Join(commandNames(root), ", "))
+}
