@@ -277,9 +277,11 @@ func TestSourceThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAuthenticator(t, client.Config{Store: newStore(t), FailureBurst: 1, FailureRefill: 16 * time.Second, FailureQueue: 1})
 		a.CompareTakes(0)
+		names := a.Apart(22)
+		ids, here, elsewhere := names[2:], names[0], names[1]
 		guess := func(source string, i int) time.Duration {
 			start := time.Now()
-			_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: fmt.Sprint("id", i), Secret: "x", Source: source})
+			_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: ids[i], Secret: "x", Source: source})
 			if outcome(err) != "unknown_client" {
 				t.Error(err)
 			}
@@ -287,12 +289,12 @@ func TestSourceThrottling(t *testing.T) {
 		}
 		var got []time.Duration
 		for i := range 18 {
-			got = append(got, guess("192.0.2.1", i))
+			got = append(got, guess(here, i))
 		}
 		if diff := cmp.Diff(append(make([]time.Duration, 16), time.Second, time.Second), got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if wait := guess("192.0.2.2", 18); wait != 0 {
+		if wait := guess(elsewhere, 18); wait != 0 {
 			t.Errorf("another address waits %v", wait)
 		}
 		if wait := guess("", 19); wait != 0 {

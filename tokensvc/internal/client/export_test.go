@@ -2,8 +2,27 @@ package client
 
 import (
 	"context"
+	"fmt"
+	"hash/maphash"
 	"time"
 )
+
+// Apart returns n client ids, or source addresses, of which no two share an allowance: which names do is drawn at random
+// when an authenticator is made, so that a test with names of its own would see others' attempts once in a hundred runs.
+func (a *Authenticator) Apart(n int) []string {
+	var names []string
+	taken := map[uint64]bool{}
+	for i := 0; len(names) < n; i++ {
+		name := fmt.Sprint("name", i)
+		id, source := maphash.String(a.ids.seed, name)%throttleNames, maphash.String(a.sources.seed, name)%throttleNames
+		if taken[id] || taken[throttleNames+source] {
+			continue
+		}
+		taken[id], taken[throttleNames+source] = true, true
+		names = append(names, name)
+	}
+	return names
+}
 
 // HoldGate occupies the one place of a gate, so that attempts line up, until the returned function is called.
 func (a *Authenticator) HoldGate() (release func()) {
