@@ -72,7 +72,7 @@ func (db *DB) changesSome(after, until uint64) (part []store.Delivery, next uint
 
 // lastBefore reports whether a record is the last of its event up to a revision.
 func lastBefore(log *logReader, t *tables, keys *bbolt.Bucket, e *entry, until uint64) (bool, error) {
-	p, ok, err := t.newest(keys, e.key)
+	p, ok, err := t.newest(keys, string(e.key))
 	if err != nil || !ok {
 		return false, err
 	}

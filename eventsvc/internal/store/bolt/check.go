@@ -126,7 +126,7 @@ func (db *DB) checkRecord(r *Report, log *logReader, t *tables, keys *bbolt.Buck
 	r.Bytes += e.size()
 	r.done += e.size()
 	horizon := db.horizon.Load()
-	p, ok, err := t.newest(keys, e.key)
+	p, ok, err := t.newest(keys, string(e.key))
 	switch {
 	case err != nil:
 		r.problem("revision %d: %v", e.revision, err)

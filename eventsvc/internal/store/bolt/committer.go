@@ -217,7 +217,7 @@ func (c *committer) put(log *bbolt.Bucket, t *tables, keys *bbolt.Bucket, w *wri
 	newest, known := c.newest[w.joined]
 	if !known {
 		var err error
-		if newest, known, err = t.newest(keys, c.key); err != nil {
+		if newest, known, err = t.newest(keys, w.joined); err != nil {
 			return err
 		}
 	}

@@ -219,7 +219,7 @@ func (c *copier) needed(log *logReader, t *tables, keys *bbolt.Bucket, e *entry)
 	if e.revision > c.horizon {
 		return true, nil
 	}
-	p, ok, err := t.newest(keys, e.key)
+	p, ok, err := t.newest(keys, string(e.key))
 	if err != nil {
 		return false, err
 	}

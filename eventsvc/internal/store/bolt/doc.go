@@ -46,10 +46,11 @@
 // that are synced, so that the syncs of a commit write over what is there and do
 // not wait for the journal of the file system. After the commit it puts the new revisions into the
 // memtable, publishes the changes in order of revision, answers the writers and
-// wakes the watchers. The memtable, a skip list, is the part of the index that
-// is not in the file yet; at its limit it is frozen and merged in order of keys,
-// which dirties each page of the index once for many events. After a crash the
-// memtable is made again from the log behind "merged".
+// wakes the watchers. The memtable, a skip list whose nodes are found by the
+// hashes of their keys too, is the part of the index that is not in the file yet;
+// at its limit it is frozen and merged in order of keys, which dirties each page
+// of the index once for many events. After a crash the memtable is made again
+// from the log behind "merged".
 //
 // # Reading
 //

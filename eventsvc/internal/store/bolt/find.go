@@ -167,7 +167,7 @@ func (l *lister) valid(ctx context.Context, tx *bbolt.Tx, ms []match) (valid []m
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		p, ok, err := l.tables.newest(keys, []byte(m.key))
+		p, ok, err := l.tables.newest(keys, m.key)
 		if err != nil {
 			return nil, err
 		}

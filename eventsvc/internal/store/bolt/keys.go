@@ -12,11 +12,11 @@ import (
 // newest finds the newest version of an event, in the memtables or else in the
 // index. Whoever reads both loads the tables before beginning the index
 // transaction: what leaves a table is in the index before.
-func (t *tables) newest(keys *bbolt.Bucket, key []byte) (p pointer, ok bool, err error) {
-	if p, ok := t.get(string(key)); ok {
+func (t *tables) newest(keys *bbolt.Bucket, joined string) (p pointer, ok bool, err error) {
+	if p, ok := t.get(joined); ok {
 		return p, true, nil
 	}
-	return getPointer(keys, key)
+	return getPointer(keys, []byte(joined))
 }
 
 // get finds the newest version of an event among those that are not in the

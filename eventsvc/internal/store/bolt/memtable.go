@@ -24,15 +24,16 @@ func (p pointer) deletion() bool   { return p&1 == 1 }
 const memtableHeight = 16
 
 // memtable is the part of the key index that is not in the index file yet: an
-// ordered skip list with one writer, the committer, and any number of readers,
-// who take no lock. Entries are never removed; the whole table is dropped once
-// it is merged.
+// ordered skip list, and the places of its nodes by their keys' hashes. It has
+// one writer, the committer, and any number of readers, who take no lock. Entries
+// are never removed; the whole table is dropped once it is merged.
 type memtable struct {
 	head memnode
 	size int    // entries; the writer's
 	last uint64 // newest revision; the writer's until the table is frozen
 	live []byte // for metaLive, once frozen
 
+	places   places
 	postings postings
 	newest   [memtableHeight]*memnode // the last node of each level that is not behind the newest key; the writer's
 }
@@ -45,10 +46,12 @@ type memnode struct {
 }
 
 func newMemtable() *memtable {
-	return &memtable{
+	m := &memtable{
 		head:     memnode{next: make([]atomic.Pointer[memnode], memtableHeight)},
 		postings: postings{of: map[term][]uint64{}},
 	}
+	m.places.init()
+	return m
 }
 
 // seek returns the first node whose key is not less than key.
@@ -67,7 +70,7 @@ func (m *memtable) get(key string) (pointer, bool) {
 	if m == nil {
 		return 0, false
 	}
-	if n := m.seek(key); n != nil && string(n.key) == key {
+	if n := m.places.find(key); n != nil {
 		return pointer(n.value.Load()), true
 	}
 	return 0, false
@@ -76,29 +79,28 @@ func (m *memtable) get(key string) (pointer, bool) {
 // seekFrom is seek for put. It takes before from the nodes in front of one place
 // to those in front of the key's. Where that is behind, it goes on from there:
 // keys that come in order, as when a collection is deleted, are found at once.
-func (m *memtable) seekFrom(before *[memtableHeight]*memnode, key string) *memnode {
+func (m *memtable) seekFrom(before *[memtableHeight]*memnode, key string) {
 	ahead := before[0] != nil && string(before[0].key) < key
 	at := &m.head
-	var next *memnode
 	for level := memtableHeight - 1; level >= 0; level-- {
 		if ahead && before[level] != &m.head && (at == &m.head || string(at.key) < string(before[level].key)) {
 			at = before[level]
 		}
-		for next = at.next[level].Load(); next != nil && string(next.key) < key; next = at.next[level].Load() {
+		for next := at.next[level].Load(); next != nil && string(next.key) < key; next = at.next[level].Load() {
 			at = next
 		}
 		before[level] = at
 	}
-	return next
 }
 
 func (m *memtable) put(key string, p pointer) {
 	m.last = p.revision()
-	before := &m.newest
-	if n := m.seekFrom(before, key); n != nil && string(n.key) == key {
+	if n := m.places.find(key); n != nil {
 		n.value.Store(uint64(p))
 		return
 	}
+	before := &m.newest
+	m.seekFrom(before, key)
 	// Half of the nodes have one level, a quarter two, and so on.
 	height := 1 + bits.TrailingZeros32(rand.Uint32()|1<<(memtableHeight-1))
 	n := &memnode{key: []byte(key)}
@@ -111,4 +113,5 @@ func (m *memtable) put(key string, p pointer) {
 		before[level].next[level].Store(n)
 	}
 	m.size++
+	m.places.add(n, m.size)
 }

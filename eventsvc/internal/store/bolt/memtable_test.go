@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,4 +56,29 @@ func TestMemtable(t *testing.T) {
 			t.Errorf("%s: a key that was never put is found", name)
 		}
 	}
+}
+
+// TestMemtableReaders: who reads while it grows finds whatever was there before.
+func TestMemtableReaders(t *testing.T) {
+	t.Parallel()
+	m := newMemtable()
+	var last atomic.Int64
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for i := int64(0); i < 4000; i = last.Load() {
+				for j := i; j > 0; j /= 2 {
+					if p, ok := m.get(fmt.Sprint(j)); !ok || p.revision() != uint64(j) {
+						t.Errorf("key %d is at %d, %t", j, p.revision(), ok)
+						return
+					}
+				}
+			}
+		})
+	}
+	for i := range uint64(4000) {
+		m.put(fmt.Sprint(i+1), newPointer(i+1, false))
+		last.Store(int64(i + 1))
+	}
+	readers.Wait()
 }

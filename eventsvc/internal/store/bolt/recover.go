@@ -116,7 +116,7 @@ func (db *DB) replayIndex(last uint64) error {
 
 // replay puts one record of the log into the memtable and the count of events.
 func (db *DB) replay(log *logReader, t *tables, keys *bbolt.Bucket, e *entry) error {
-	p, known, err := t.newest(keys, e.key)
+	p, known, err := t.newest(keys, string(e.key))
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (db *DB) scanLog(after, last uint64, f func(*entry, pointer) bool) error {
 			var failed error
 			err := log.scanAll(after, last, func(e entry) bool {
 				var p pointer
-				if p, _, failed = t.newest(keys, e.key); failed != nil {
+				if p, _, failed = t.newest(keys, string(e.key)); failed != nil {
 					return false
 				}
 				n++
