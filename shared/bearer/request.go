@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"tidings.example/shared/service"
 )
 
 // Token is the bearer token in the Authorization header of a request (RFC 6750 section 2.1). Tokens in the query or a
@@ -31,11 +33,6 @@ func Token(r *http.Request) (string, error) {
 }
 
 type callerKey struct{}
-
-// WithCaller returns a context that carries a verified caller.
-func WithCaller(ctx context.Context, c *Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
-}
 
 // FromContext is the verified caller of the request that ctx belongs to.
 func FromContext(ctx context.Context) (*Caller, bool) {
@@ -65,7 +62,7 @@ func Middleware(
 			if err != nil {
 				return refused(c, err, refuse)
 			}
-			c.SetRequest(r.WithContext(WithCaller(r.Context(), caller)))
+			c.SetRequest(service.WithValue(r, callerKey{}, caller))
 			return next(c)
 		}
 	}

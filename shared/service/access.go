@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,48 +25,6 @@ const (
 	statusClientGone = 499
 )
 
-// request is what Access knows about a request in flight.
-type request struct {
-	id     string
-	parent string // a well-formed traceparent, or ""
-	trace  string // the trace id in it
-	verb   string // "": the method
-	attrs  []slog.Attr
-}
-
-type requestKey struct{}
-
-// RequestID is the id of the request that ctx belongs to, or "".
-func RequestID(ctx context.Context) string {
-	if r, ok := ctx.Value(requestKey{}).(*request); ok {
-		return r.id
-	}
-	return ""
-}
-
-// PassTrace gives a request to another service the traceparent of the request that ctx belongs to, if that has one.
-func PassTrace(ctx context.Context, header http.Header) {
-	if r, ok := ctx.Value(requestKey{}).(*request); ok && r.parent != "" {
-		header.Set(traceParentHeader, r.parent)
-	}
-}
-
-// Annotate adds attributes to the access line of the request that ctx belongs to, such as the caller or why it was
-// refused. It may be called only while the request is being served, by the goroutine that serves it.
-func Annotate(ctx context.Context, attrs ...slog.Attr) {
-	if r, ok := ctx.Value(requestKey{}).(*request); ok {
-		r.attrs = append(r.attrs, attrs...)
-	}
-}
-
-// SetVerb says what the request that ctx belongs to asks for, for its metrics and its access line. Verbs are few and
-// fixed. It may be called when [Annotate] may.
-func SetVerb(ctx context.Context, verb string) {
-	if r, ok := ctx.Value(requestKey{}).(*request); ok {
-		r.verb = verb
-	}
-}
-
 // Access wraps a handler with what every request gets: an id (the caller's X-Request-Id where it is well-formed, a new one
 // otherwise) which is answered and logged, one access line, metrics by verb, code and class of client, and a 500 without detail for a
 // panic. The trace id of a traceparent (W3C Trace Context) is logged. The query is never logged: it may hold what belongs to the caller.
@@ -91,12 +48,12 @@ type inFlight struct {
 // ServeHTTP holds next to nothing on the stack while the handler runs: that of a watch runs for long.
 func (a *accessed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f := a.begin(w, r)
-	panicked := serve(a.next, &f.rec, r.WithContext(context.WithValue(r.Context(), requestKey{}, &f.req)))
+	panicked := serve(a.next, &f.rec, r.WithContext(&f.req))
 	a.end(f, r, panicked)
 }
 
 func (a *accessed) begin(w http.ResponseWriter, r *http.Request) *inFlight {
-	f := &inFlight{request{id: requestID(r.Header)}, recorder{ResponseWriter: w, start: time.Now()}}
+	f := &inFlight{request{Context: r.Context(), id: requestID(r.Header)}, recorder{ResponseWriter: w, start: time.Now()}}
 	if parent := r.Header.Get(traceParentHeader); parent != "" {
 		if f.req.trace = traceID(parent); f.req.trace != "" {
 			f.req.parent = parent

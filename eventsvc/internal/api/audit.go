@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -30,7 +29,7 @@ func (s *Server) audited(next echo.HandlerFunc) echo.HandlerFunc {
 			ID: service.RequestID(r.Context()), Method: shorten(r.Method), Path: shorten(r.URL.Path),
 			Remote: r.RemoteAddr, Agent: shorten(r.UserAgent()),
 		}
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), auditKey{}, e)))
+		c.SetRequest(service.WithValue(r, auditKey{}, e))
 		defer func() { // also when the answer has to be cut off
 			if caller, ok := bearer.FromContext(c.Request().Context()); ok {
 				e.Issuer, e.User, e.Client = caller.Issuer, shorten(caller.Subject), shorten(caller.ClientID)

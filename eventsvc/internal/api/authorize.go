@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -57,7 +56,7 @@ func (s *Server) enter(c echo.Context, of class) (*turn, error) {
 			return nil, err
 		}
 	}
-	c.SetRequest(req.WithContext(context.WithValue(req.Context(), turnKey{}, u)))
+	c.SetRequest(service.WithValue(req, turnKey{}, u))
 	return u, nil
 }
 

@@ -10,17 +10,14 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/audit"
@@ -29,7 +26,6 @@ import (
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
-	"tidings.example/shared/service"
 )
 
 // Config is what a server is made of.
@@ -153,7 +149,7 @@ func (s *Server) resource(v event.View, groupPath string) *resource {
 func (s *Server) route() {
 	e := echo.New()
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.prepare, s.audited, socketToken, bearer.Middleware(s.Verify, s.public, s.refuse), s.strict)
+	e.Use(once(s.prepare, s.audited, socketToken, bearer.Middleware(s.Verify, s.public, s.refuse), s.strict))
 	for _, r := range s.resources {
 		all, one := r.path+"/namespaces/:namespace/events", r.path+"/namespaces/:namespace/events/:name"
 		e.GET(r.path+"/events", r.list)
@@ -204,67 +200,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Drain(ctx context.Context) {
 	s.watches.close()
 	s.watches.wait(ctx)
-}
-
-// prepare sets the headers that every answer has.
-func (s *Server) prepare(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		h := c.Response().Header()
-		h["Cache-Control"] = noCache
-		h["X-Content-Type-Options"] = noSniff
-		h["Content-Security-Policy"] = noPage
-		switch id := c.Request().Header.Get("Audit-Id"); {
-		case id != "" && len(id) <= 64:
-			h["Audit-Id"] = []string{id}
-		case h.Get("X-Request-Id") != "":
-			h["Audit-Id"] = h["X-Request-Id"]
-		default:
-			h["Audit-Id"] = []string{uuid.NewString()}
-		}
-		return next(c)
-	}
-}
-
-// strict refuses long queries, and what the router is generous about: names
-// with slashes in them, namespaces without a name, and OPTIONS.
-func (s *Server) strict(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		switch {
-		case len(c.Request().URL.RawQuery) > s.MaxQuery:
-			return beyond("query", apierrors.NewBadRequest(fmt.Sprintf("the query has more than %d bytes: shorten the selectors", s.MaxQuery)))
-		case strings.Contains(c.Param("name"), "/"), strings.Contains(c.Request().URL.Path, "//"):
-			return echo.ErrNotFound
-		case c.Request().Method == http.MethodOptions:
-			return echo.ErrMethodNotAllowed
-		}
-		return next(c)
-	}
-}
-
-var (
-	noCache = []string{"no-cache, private"}
-	noSniff = []string{"nosniff"}
-	noPage  = []string{"default-src 'none'; frame-ancestors 'none'"} // nothing here is a page
-)
-
-// public tells which requests need no token: the bare probes, and the version,
-// which clients ask for before they have one.
-func (s *Server) public(r *http.Request) bool {
-	if r.Method != http.MethodGet {
-		return false
-	}
-	switch r.URL.Path {
-	case "/healthz", "/livez", "/readyz", "/version", "/version/":
-		return true
-	}
-	return false
-}
-
-// refuse answers a request whose caller is not known. The reason is for the
-// log only.
-func (s *Server) refuse(c echo.Context, err error) error {
-	service.Annotate(c.Request().Context(), slog.String("refused", err.Error()))
-	return err
 }
 
 // under tells whether a path is a folder or something in it.

@@ -1,0 +1,54 @@
+package service_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/shared/service"
+)
+
+// TestWithValue: a value is in the context of its request, of those the last
+// under a key, beside what the connection's context has. Where the request is
+// served by Access it is in those that were made before it, too.
+func TestWithValue(t *testing.T) {
+	t.Parallel()
+	type key struct{ name string }
+	for name, through := range map[string]func(http.Handler) http.Handler{
+		"a request of its own": func(h http.Handler) http.Handler { return h },
+		"a request with access": func(h http.Handler) http.Handler {
+			return service.Access(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), h)
+		},
+	} {
+		served := false
+		handler := through(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			served = true
+			before, cancel := context.WithCancel(r.Context())
+			for _, value := range []string{"a", "b", "c"} {
+				r = service.WithValue(r, key{value}, value)
+			}
+			r = service.WithValue(r, key{"a"}, "newer")
+			for of, want := range map[string]any{"a": "newer", "b": "b", "c": "c", "connection": "its own", "none": nil} {
+				if got := r.Context().Value(key{of}); got != want {
+					t.Errorf("%s: %s is %v, want %v", name, of, got, want)
+				}
+			}
+			if got := before.Value(key{"b"}); name == "a request with access" && got != "b" {
+				t.Errorf("%s: a context made before has %v", name, got)
+			}
+			cancel()
+			if r.Context().Err() != nil {
+				t.Errorf("%s: the request ended with a context made from its own", name)
+			}
+		}))
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{"connection"}, "its own"))
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+		if cancel(); !served {
+			t.Errorf("%s: it was not served", name)
+		}
+	}
+}
