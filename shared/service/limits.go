@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,6 +63,7 @@ func newCuts(reg prometheus.Registerer) cuts {
 type connection struct {
 	net.Conn
 	begun atomic.Bool
+	held  *[]byte // what is written waits here; nil: nothing is held back
 }
 
 // CloseWrite ends the sending half, so that a refusal arrives although the client is still sending.
@@ -70,6 +72,49 @@ func (c *connection) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return nil
+}
+
+// heldBytes is how much a connection holds back: thousands may wait for clients that do not read.
+const heldBytes = 16 << 10
+
+var heldBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// hold has the writes that follow wait for release, so that one system call carries them all: net/http's buffer is so small
+// that it takes two or three for what it writes at once. Only the goroutine that writes may call it.
+func (c *connection) hold() {
+	if c.held == nil {
+		c.held = heldBuffers.Get().(*[]byte)
+	}
+}
+
+// release writes what was held back.
+func (c *connection) release() error {
+	held := c.held
+	if held == nil {
+		return nil
+	}
+	c.held = nil
+	var err error
+	if len(*held) > 0 {
+		_, err = c.Conn.Write(*held)
+	}
+	*held = (*held)[:0]
+	heldBuffers.Put(held)
+	return err
+}
+
+// Write writes, or holds back what fits.
+func (c *connection) Write(p []byte) (int, error) {
+	if c.held != nil {
+		if len(*c.held)+len(p) <= heldBytes {
+			*c.held = append(*c.held, p...)
+			return len(p), nil
+		}
+		if err := c.release(); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(p)
 }
 
 // connections are what a listener accepts.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -15,6 +16,8 @@ func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter) h
 		if r.ProtoMajor >= 2 {
 			t.guard = &guard{rc: t.rc, limit: limit}
 			defer t.guard.close()
+		} else if r.TLS == nil { // with TLS others write to the connection too, when it is closed
+			t.conn, _ = r.Context().Value(connectionKey{}).(*connection)
 		}
 		next.ServeHTTP(t, r)
 		t.last()
@@ -28,10 +31,14 @@ type timedWriter struct {
 	limit time.Duration
 	cut   prometheus.Counter
 
-	began time.Time // the last write
-	armed time.Time // when the deadline of the connection was last set
-	guard *guard    // HTTP/2
+	began time.Time   // the last write
+	armed time.Time   // when the deadline of the connection was last set
+	guard *guard      // HTTP/2
+	conn  *connection // HTTP/1 without TLS
 }
+
+// small is what net/http's buffers take whole and write in one call.
+const small = 2 << 10
 
 // slack is by how much of its limit a write may be bounded earlier: setting the deadline of a connection is a good part of
 // what a small write costs, so that one serves the writes of a while.
@@ -62,6 +69,9 @@ func (w *timedWriter) end(err error) {
 func (w *timedWriter) last() {
 	if w.guard == nil {
 		w.begin()
+		if w.conn != nil {
+			_ = w.conn.release() // net/http finds the same error when it writes the end
+		}
 		return
 	}
 	_ = w.rc.SetWriteDeadline(time.Now().Add(w.limit))
@@ -70,6 +80,9 @@ func (w *timedWriter) last() {
 // Write writes within the limit.
 func (w *timedWriter) Write(p []byte) (int, error) {
 	w.begin()
+	if w.conn != nil && len(p) > small {
+		w.conn.hold()
+	}
 	n, err := w.ResponseWriter.Write(p)
 	w.end(err)
 	return n, err
@@ -82,6 +95,9 @@ func (w *timedWriter) Flush() { _ = w.FlushError() }
 func (w *timedWriter) FlushError() error {
 	w.begin()
 	err := w.rc.Flush()
+	if w.conn != nil {
+		err = errors.Join(err, w.conn.release())
+	}
 	w.end(err)
 	return err
 }

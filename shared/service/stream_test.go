@@ -1,0 +1,71 @@
+package service
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestOneWriteForEachFlush: what a handler writes between two flushes arrives as one piece, if it is not long, and all of
+// it arrives in order, also what nobody flushed.
+func TestOneWriteForEachFlush(t *testing.T) {
+	t.Parallel()
+	pieces := []int{1, 3000, 2500, heldBytes - 100, 3 * heldBytes, 3000, 10}
+	synctest.Test(t, func(t *testing.T) {
+		conn := client(t, Endpoint{Streaming: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			for i, n := range pieces {
+				_, _ = io.WriteString(w, strings.Repeat(string(rune('a'+i)), n))
+				_ = http.NewResponseController(w).Flush()
+			}
+			_, _ = io.WriteString(w, strings.Repeat("y", 3000)) // held back, and not flushed
+			_, _ = io.WriteString(w, "z")
+		})})
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		var all []byte
+		var writes []string // the first letter that each brings
+		seen := ""
+		for buf := make([]byte, 4*heldBytes); !bytes.HasSuffix(all, []byte("\r\n0\r\n\r\n")); { // one read of a pipe takes from one write
+			n, err := conn.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, buf[:n]...)
+			letters := ""
+			for _, letter := range "abcdefgyz" {
+				if strings.Contains(string(buf[:n]), strings.Repeat(string(letter), 10)) && !strings.ContainsRune(seen, letter) {
+					letters += string(letter)
+				}
+			}
+			seen += letters
+			writes = append(writes, letters)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(all)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		got, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		for i, n := range pieces {
+			want += strings.Repeat(string(rune('a'+i)), n)
+		}
+		if diff := cmp.Diff(want+strings.Repeat("y", 3000)+"z", string(got)); diff != "" {
+			t.Errorf("body (-want +got):\n%.1000s", diff)
+		}
+		// The long one takes several, the end comes by itself.
+		if diff := cmp.Diff([]string{"", "b", "c", "d"}, writes[:4]); diff != "" {
+			t.Errorf("letters that each write brings (-want +got):\n%s\nall: %q", diff, writes)
+		}
+	})
+}
