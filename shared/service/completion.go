@@ -15,7 +15,7 @@ type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help is shown below the settings.
+// Help is shown below the settings, with the name of the program.
 func (*Completion) Help() string {
 	return `For this shell, or for all to come from a file that it reads at start:
 

@@ -67,3 +67,16 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 }
+
+// TestCompletionHelp: what is to be typed has the program's name.
+func TestCompletionHelp(t *testing.T) {
+	t.Parallel()
+	var cli struct {
+		Completion service.Completion `cmd:"" help:"x"`
+	}
+	var out bytes.Buffer
+	_, err := service.Parse("tidy", "TIDY", "", &cli, []string{"completion", "-h"}, &out, io.Discard)
+	if !errors.Is(err, service.ErrHelp) || !strings.Contains(out.String(), "source <(tidy completion bash)") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}

@@ -56,7 +56,7 @@ func Parse(name, prefix, description string, cli any, args []string, stdout, std
 	parser, err := kong.New(cli, kong.Embed(&file), kong.WithBeforeResolve(file.load),
 		kong.Name(name), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { printed = true }),
-		kong.PostBuild(nameVariables(prefix)), kong.ValueFormatter(explain),
+		kong.PostBuild(nameVariables(prefix)), kong.PostBuild(nameProgram(name)), kong.ValueFormatter(explain),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 120}),
 	)
 	if err != nil {
@@ -92,6 +92,16 @@ func nameVariables(prefix string) func(*kong.Kong) error {
 				flag.Envs = []string{variable(prefix, flag.Name)}
 				flag.Tag.Envs = flag.Envs
 			}
+		}
+		return nil
+	}
+}
+
+// nameProgram puts the program's name into the longer help of commands.
+func nameProgram(name string) func(*kong.Kong) error {
+	return func(k *kong.Kong) error {
+		for _, command := range k.Model.Children {
+			command.Detail = strings.ReplaceAll(command.Detail, "PROGRAM", name)
 		}
 		return nil
 	}
