@@ -98,6 +98,16 @@ type process struct {
 // waits until it is ready.
 func start(t *testing.T, dir string, i *issuer, args ...string) *process {
 	t.Helper()
+	p := launch(t, dir, i, args...)
+	eventually(t, "the service is ready", func() bool {
+		return service.Healthcheck(t.Context(), p.url("--listen-admin")+"/readyz", 0) == nil
+	})
+	return p
+}
+
+// launch is start without the wait: the listeners are open.
+func launch(t *testing.T, dir string, i *issuer, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, addrs: map[string]string{}, token: i.token(t, nil)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -125,20 +135,16 @@ func start(t *testing.T, dir string, i *issuer, args ...string) *process {
 			t.Error(err)
 		}
 	})
-	for deadline := time.Now().Add(patience); ; {
+	eventually(t, "the service listens", func() bool {
 		select {
 		case err := <-done:
+			done <- err
 			t.Fatalf("ended: %v", err)
-		case <-time.After(10 * time.Millisecond):
+		default:
 		}
-		if url := p.url("--listen-admin"); url != "" {
-			if err := service.Healthcheck(t.Context(), url+"/readyz", 0); err == nil {
-				return p
-			} else if time.Now().After(deadline) {
-				t.Fatal(err)
-			}
-		}
-	}
+		return p.url("--listen-admin") != ""
+	})
+	return p
 }
 
 func (p *process) listening(setting string, addr net.Addr) {
@@ -436,14 +442,12 @@ func TestHealthcheck(t *testing.T) {
 	if err := run(t.Context(), []string{"healthcheck", "--listen-admin=" + admin}, io.Discard, os.Stderr, nil); err != nil {
 		t.Error(err)
 	}
-	if err := p.stop(); err != nil {
-		t.Fatal(err)
-	}
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run(t.Context(), []string{"healthcheck", "--listen-admin=" + admin}, io.Discard, null, nil); service.ExitCode(err) != 1 {
+	// Where nobody listens: the address of a service that has stopped may be another's at once.
+	if err := run(t.Context(), []string{"healthcheck", "--listen-admin=127.0.0.1:1"}, io.Discard, null, nil); service.ExitCode(err) != 1 {
 		t.Error(err)
 	}
 }

@@ -235,7 +235,7 @@ func TestTokenCommands(t *testing.T) {
 func TestKeyCommands(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	settings := []string{"--signing-key", dir, "--jwks-max-age", "2s", "--token-lifetime", "1m"}
+	settings := []string{"--signing-key", dir, "--jwks-max-age", "2s", "--token-lifetime", "1h"}
 	states := func(args ...string) (got []string) {
 		stdout, stderr, err := command(t, "", append(append([]string{"keys"}, args...), settings...)...)
 		if err != nil {

@@ -326,8 +326,8 @@ func TestAdmin(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := command(t, "", "healthcheck", "--listen-admin", strings.TrimPrefix(r.admin, "http://")); service.ExitCode(err) != 1 {
-		t.Errorf("healthcheck of a stopped service: %v", err)
+	if _, _, err := command(t, "", "healthcheck", "--listen-admin", "127.0.0.1:1"); service.ExitCode(err) != 1 { // ours may be another's by now
+		t.Errorf("healthcheck where nobody listens: %v", err)
 	}
 	for _, secret := range []string{token, "s3cret", "wrong-passw0rd", "in-the-qu3ry", clienttest.Hash[7:]} {
 		if strings.Contains(r.log(), secret) {

@@ -33,7 +33,7 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 	"SlowAnswers":              withHangingDatabase,
 	"RegistrationsUnreachable": withHangingDatabase,
 	"FilesRunOut": func(t *testing.T) (before, after scrape) {
-		s := startTokens(t, "ulimit -n 64;")
+		s := startTokens(t, "ulimit -n 64; export TOKENSVC_HEADER_TIMEOUT=1h TOKENSVC_BODY_TIMEOUT=1h;") // who says nothing stays
 		before = s.scraped(t)
 		for range 45 {
 			c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -102,7 +102,7 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 		return before, s.scraped(t)
 	},
 	"WatchersBehind": func(t *testing.T) (before, after scrape) {
-		_, events, token := startBoth(t)
+		_, events, token := startBoth(t, "WRITE_TIMEOUT=1h") // who does not read stays, however slow this machine is
 		before = events.scraped(t)
 		events.watchWithoutReading(t, token)
 		events.createMany(t, token, 9000)

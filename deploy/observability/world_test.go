@@ -238,19 +238,25 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// freeAddr is a loopback address that nobody listens on. It is given to nobody
-// else, neither by this process nor, most likely, by the tests of another one,
-// and lies below the ports that the system gives to outgoing connections.
+// freeAddr is a loopback address that nobody listens on. Until the test ends it
+// is given to nobody else: tests of any process mark the ports that they use by
+// taking them for UDP. It lies below the ports that the system gives to outgoing
+// connections.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	const from, to = 12000, 32000
 	for range to - from {
-		port := from + (os.Getpid()*100+int(ports.Add(1)))%(to-from)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
+		addr := fmt.Sprintf("127.0.0.1:%d", from+(os.Getpid()*100+int(ports.Add(1)))%(to-from))
+		mark, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
 		}
+		if l, err := net.Listen("tcp", addr); err == nil {
+			t.Cleanup(func() { _ = mark.Close() })
+			_ = l.Close()
+			return addr
+		}
+		_ = mark.Close()
 	}
 	t.Fatalf("no port between %d and %d is free", from, to)
 	return ""

@@ -58,19 +58,25 @@ func start(t *testing.T, extra ...string) *server {
 	return s
 }
 
-// freeAddress finds an address that is free, and stays so: no other test is
-// given it, and it is below the ports that the system gives to outgoing
-// connections, one of which could take it during a restart.
+// freeAddress finds an address that is free, and stays so until the test ends:
+// tests of any process mark the ports that they use by taking them for UDP, and
+// it is below the ports that the system gives to outgoing connections, one of
+// which could take it during a restart.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	const from, to = 12000, 32000
 	for range to - from {
-		port := from + int(run.port.Add(1))%(to-from)
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
+		addr := fmt.Sprintf("127.0.0.1:%d", from+int(run.port.Add(1))%(to-from))
+		mark, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", addr)
+		if err != nil {
+			continue
 		}
+		if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr); err == nil {
+			t.Cleanup(func() { _ = mark.Close() })
+			_ = l.Close()
+			return addr
+		}
+		_ = mark.Close()
 	}
 	t.Fatalf("no port between %d and %d is free", from, to)
 	return ""

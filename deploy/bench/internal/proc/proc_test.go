@@ -19,11 +19,11 @@ func TestCPUCountsWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(5 * time.Minute) // on a machine that others need
 	for used := time.Duration(0); used < 50*time.Millisecond; {
 		now, err := proc.CPU(os.Getpid())
 		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("used %v of CPU in 30 s of work, %v", used, err)
+			t.Fatalf("used %v of CPU in 5 minutes of work, %v", used, err)
 		}
 		used = now - before
 	}

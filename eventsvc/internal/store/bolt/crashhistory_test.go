@@ -49,8 +49,8 @@ func TestLinearizableOverCrashes(t *testing.T) {
 		}
 	}
 	t.Logf("%d operations, %d of them cut off by %d kills", len(history), open, rounds)
-	if result := porcupine.CheckOperationsTimeout(register(), history, 5*time.Minute); result != porcupine.Ok {
-		t.Error(result)
+	if !porcupine.CheckOperations(register(), history) {
+		t.Error("in no order are they what was seen")
 	}
 }
 

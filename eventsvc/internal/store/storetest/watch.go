@@ -17,7 +17,7 @@ import (
 // revisions rise and that none lies behind its batch.
 func take(t testing.TB, w store.Watcher, n int) (ds []store.Delivery) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // others may have to write them first, to a slow disk
 	defer cancel()
 	var last uint64
 	for len(ds) < n {

@@ -118,19 +118,25 @@ func unprivileged(t testing.TB) (*syscall.SysProcAttr, int, int) {
 	return nil, 0, 0
 }
 
-// freePort is a port that nobody listens on. It is given to nobody else, neither
-// by this process nor, most likely, by the tests of another one, and lies below
-// the ports that the system gives to outgoing connections.
+// freePort is a port that nobody listens on. Until the test ends it is given to
+// nobody else: tests of any process mark the ports that they use by taking them
+// for UDP. It lies below the ports that the system gives to outgoing connections.
 func freePort(t testing.TB) string {
 	t.Helper()
 	const from, to = 12000, 32000
 	for range to - from {
-		port := from + (os.Getpid()*100+int(ports.Add(1)))%(to-from)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			defer l.Close()
-			return strconv.Itoa(port)
+		port := strconv.Itoa(from + (os.Getpid()*100+int(ports.Add(1)))%(to-from))
+		addr := net.JoinHostPort("127.0.0.1", port)
+		mark, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
 		}
+		if l, err := net.Listen("tcp", addr); err == nil {
+			t.Cleanup(func() { mark.Close() })
+			l.Close()
+			return port
+		}
+		mark.Close()
 	}
 	t.Fatalf("no port between %d and %d is free", from, to)
 	return ""
