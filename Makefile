@@ -23,7 +23,7 @@ export REVISION
 each = @bad=; for m in $(1); do echo "== $$m"; (cd $$m && $(2)) || bad="$$bad $$m"; done; test -z "$$bad" || { echo "failed in:$$bad"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race lint vuln cover fuzz bench robustness e2e conformance image up down install release tidy verify
+.PHONY: help run build test race lint vuln cover fuzz bench robustness e2e conformance image up down install release modules tidy verify
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -87,6 +87,9 @@ install: build ## binaries and systemd units, below DESTDIR
 release: ## static binaries for linux/amd64 and arm64 with checksums, in bin/release
 	@set -e; mkdir -p bin/release; for a in $(ARCHS); do for s in $(SERVICES); do (cd $$s && CGO_ENABLED=0 GOOS=linux GOARCH=$$a $(BUILD) $(if $(wildcard .git/HEAD),-buildvcs=true) -o ../bin/release/$$s-linux-$$a .); done; done
 	@cd bin/release && sha256sum $(foreach a,$(ARCHS),$(SERVICES:%=%-linux-$a)) | tee SHA256SUMS
+
+modules: ## all modules into the module cache
+	$(call each,$(MODULES),$(GO) mod download)
 
 tidy: ## go mod tidy in every module
 	$(call each,$(MODULES),$(GO) mod tidy)
