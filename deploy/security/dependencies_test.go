@@ -2,6 +2,7 @@ package security
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -55,7 +56,7 @@ func TestDependencies(t *testing.T) {
 		for _, d := range required(t, module) {
 			key := d.path + "@" + d.version
 			if direct[key] == nil {
-				d.licence = licence(t, d.path, output(t, filepath.Join(root, module), "go", "list", "-m", "-f", "{{.Dir}}", d.path))
+				d.licence = licence(t, d.path, folder(t, module, d.path))
 				direct[key] = d
 				continue
 			}
@@ -80,6 +81,17 @@ func TestDependencies(t *testing.T) {
 	if read(t, document) != text.String() {
 		t.Errorf("%s is not what the go.mod files say: run go test ./... -update in deploy/security", document)
 	}
+}
+
+// folder is where a dependency of a module lies. It is fetched if nothing that
+// was built here so far has needed it.
+func folder(t *testing.T, module, path string) string {
+	t.Helper()
+	var found struct{ Dir string }
+	if err := json.Unmarshal([]byte(output(t, filepath.Join(root, module), "go", "mod", "download", "-json", path)), &found); err != nil {
+		t.Fatal(err)
+	}
+	return found.Dir
 }
 
 // required are the direct dependencies of a module with their reasons, which
