@@ -65,7 +65,7 @@ func protobufOf(t *testing.T, s *server, path, apiVersion string) {
 	if made.Name != "binary" || made.Note != ev.Note || made.UID == "" {
 		t.Errorf("made %v", &made)
 	}
-	w := s.do(t, call{method: "GET", path: path + "?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dbinary", accept: typeProtobuf}).expect(http.StatusOK)
+	w := s.do(t, call{method: "GET", path: path + "?watch=true&timeoutSeconds=5&fieldSelector=metadata.name%3Dbinary", accept: typeProtobuf}).expect(http.StatusOK)
 	var frame metav1.WatchEvent
 	if err := frame.Unmarshal(w.body[4:]); err != nil {
 		t.Fatal(err)

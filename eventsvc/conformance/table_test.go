@@ -22,7 +22,7 @@ func TestTable(t *testing.T) {
 	// Ages are measured in the server, so ages that stay for a while are used.
 	ago := func(d time.Duration, layout string) string { return time.Now().Add(-d).UTC().Format(layout) }
 	micro := "2006-01-02T15:04:05.000000Z"
-	hours, days := ago(5*time.Hour+30*time.Minute, micro), ago(3*24*time.Hour+12*time.Hour, micro)
+	hours, days := ago(30*time.Hour+30*time.Minute, micro), ago(3*24*time.Hour+12*time.Hour+30*time.Minute, micro)
 
 	t.Run("columns", func(t *testing.T) {
 		ev, ref, meta := corev1.Event{}.SwaggerDoc(), corev1.ObjectReference{}.SwaggerDoc(), metav1.ObjectMeta{}.SwaggerDoc()
@@ -50,11 +50,11 @@ func TestTable(t *testing.T) {
 		return marshal(t, table(t, in(eventsV1, ns, name)).at("rows.0.cells"))
 	}
 	for _, c := range []struct{ name, body, want string }{
-		{"single", newEvent(ns, "single", `{"eventTime":"`+hours+`","note":"  hello \n"}`), `["5h30m","Normal","Because","pod/p1","","example.com/ctl, ctl-1","hello","5h30m",1,"single"]`},
+		{"single", newEvent(ns, "single", `{"eventTime":"`+hours+`","note":"  hello \n"}`), `["30h","Normal","Because","pod/p1","","example.com/ctl, ctl-1","hello","30h",1,"single"]`},
 		{"series", newEvent(ns, "series", `{"eventTime":"`+days+`","series":{"count":7,"lastObservedTime":"`+hours+`"},"regarding":{"fieldPath":"spec.x"}}`),
-			`["5h30m","Normal","Because","pod/p1","spec.x","example.com/ctl, ctl-1","hello","3d12h",7,"series"]`},
-		{"legacy", oldEvent(ns, "legacy", `{"firstTimestamp":"`+ago(84*time.Hour, time.RFC3339)+`","lastTimestamp":"`+ago(5*time.Hour+30*time.Minute, time.RFC3339)+`","count":2}`),
-			`["5h30m","Normal","Because","pod/p1","","kubelet, h1","hello","3d12h",2,"legacy"]`},
+			`["30h","Normal","Because","pod/p1","spec.x","example.com/ctl, ctl-1","hello","3d12h",7,"series"]`},
+		{"legacy", oldEvent(ns, "legacy", `{"firstTimestamp":"`+ago(84*time.Hour+30*time.Minute, time.RFC3339)+`","lastTimestamp":"`+ago(30*time.Hour+30*time.Minute, time.RFC3339)+`","count":2}`),
+			`["30h","Normal","Because","pod/p1","","kubelet, h1","hello","3d12h",2,"legacy"]`},
 		{"mixed", oldEvent(ns, "mixed", `{"firstTimestamp":null,"lastTimestamp":null,"source":{"host":null},"reportingInstance":"ctl-1","count":null}`),
 			`["<unknown>","Normal","Because","pod/p1","","kubelet, ctl-1","hello","<unknown>",1,"mixed"]`},
 		{"empty", `{"metadata":{"name":"empty"},"involvedObject":{"namespace":"` + ns + `"}}`, `["<unknown>","","","","","","","<unknown>",1,"empty"]`},

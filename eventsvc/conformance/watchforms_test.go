@@ -156,7 +156,7 @@ func TestWatchForms(t *testing.T) {
 		refusal{call: call{method: "GET", path: path + "?watch=true", accept: typeProtobuf + ";as=Table;g=meta.k8s.io;v=v1"}, code: 406, reason: metav1.StatusReasonNotAcceptable}.check(t, s)
 	})
 	t.Run("never compressed, never indented", func(t *testing.T) {
-		req := s.request(t, call{method: "GET", path: path + "?watch=true&pretty=true&timeoutSeconds=1", header: map[string]string{"Accept-Encoding": "gzip"}})
+		req := s.request(t, call{method: "GET", path: path + "?watch=true&pretty=true&timeoutSeconds=5", header: map[string]string{"Accept-Encoding": "gzip"}})
 		res, err := s.plain.Do(req)
 		if err != nil {
 			t.Fatal(err)

@@ -174,7 +174,7 @@ func TestWebSocket(t *testing.T) {
 		w.want(t, "ADDED "+ns)
 	})
 	t.Run("timeoutSeconds", func(t *testing.T) {
-		w := must(s.dial(t, s.config(), path+"?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Da", "")).or(t)
+		w := must(s.dial(t, s.config(), path+"?watch=true&timeoutSeconds=5&fieldSelector=metadata.name%3Da", "")).or(t)
 		w.want(t, "ADDED a")
 		w.end(t)
 	})
