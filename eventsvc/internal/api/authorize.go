@@ -65,13 +65,19 @@ func (r *resource) may(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 	return r.guard(r.groupResource, v, next)
 }
 
-// authorize is an error unless the caller may use a verb on what the path names.
+// authorize is an error unless the caller may use the verb that the request is
+// for.
 func (s *Server) authorize(c echo.Context, of schema.GroupResource, v policy.Verb) error {
+	service.SetVerb(c.Request().Context(), v.String())
+	return s.allow(c, of, v)
+}
+
+// allow is an error unless the caller may use a verb on what the path names.
+func (s *Server) allow(c echo.Context, of schema.GroupResource, v policy.Verb) error {
 	caller, ok := bearer.FromContext(c.Request().Context())
 	if !ok {
 		return apierrors.NewUnauthorized("Unauthorized")
 	}
-	service.SetVerb(c.Request().Context(), v.String())
 	a := access{resource: of, verb: v, namespace: c.Param("namespace"), name: c.Param("name")}
 	d := s.Policy().Decide(caller, v, a.namespace)
 	if s.Audit != nil {

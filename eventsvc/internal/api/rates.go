@@ -117,10 +117,9 @@ func (s *Server) takeCreate(c echo.Context) error {
 // mayCreate is for writes that may turn out to create: whether they are allowed
 // to, and are not too many. It counts once, however often it is called.
 func (r *resource) mayCreate(c echo.Context) func() error {
-	refused := r.authorize(c, r.groupResource, policy.Create)
 	return sync.OnceValue(func() error {
-		if refused != nil {
-			return refused
+		if err := r.allow(c, r.groupResource, policy.Create); err != nil {
+			return err
 		}
 		return r.takeCreate(c)
 	})

@@ -1,0 +1,48 @@
+package api_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/shared/service"
+)
+
+// TestVerbs: a request is logged and counted under what it asks for, whatever
+// else has to be allowed for it.
+func TestVerbs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("a")
+	apply := `{"apiVersion":"events.k8s.io/v1","kind":"Event",` + newEvent("b")[1:]
+	for _, test := range []struct{ method, path, content, body, verb string }{
+		{"POST", "", "application/json", newEvent("c"), "create"},
+		{"PUT", "/a", "application/json", newEvent("a", `"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}`), "update"},
+		{"PUT", "/d", "application/json", newEvent("d"), "update"},
+		{"PATCH", "/a", mergePatch, `{"metadata":{"labels":{"x":"y"}}}`, "patch"},
+		{"PATCH", "/b?fieldManager=m", "application/apply-patch+yaml", apply, "patch"},
+		{"GET", "/a", "", "", "get"},
+		{"GET", "", "", "", "list"},
+		{"DELETE", "/a", "", "", "delete"},
+	} {
+		var log bytes.Buffer
+		only := func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key != "verb" && a.Key != "code" {
+				return slog.Attr{}
+			}
+			return a
+		}
+		handler := service.Access(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: only})), prometheus.NewRegistry(), w.server)
+		req := httptest.NewRequestWithContext(t.Context(), test.method, eventsPath+test.path, strings.NewReader(test.body))
+		req.Header.Set("Authorization", "Bearer good")
+		req.Header.Set("Content-Type", test.content)
+		handler.ServeHTTP(httptest.NewRecorder(), req)
+		if code, verb, _ := strings.Cut(strings.TrimSpace(log.String()), " "); !strings.HasPrefix(code, "code=20") || verb != "verb="+test.verb {
+			t.Errorf("%s %s is logged as %s, want %s", test.method, test.path, log.String(), test.verb)
+		}
+	}
+}
