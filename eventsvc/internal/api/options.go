@@ -136,6 +136,9 @@ func updateOptions(r *http.Request, q url.Values) (writeOptions, error) {
 
 // patchOptions reads the options of a PATCH, whose rules depend on its type.
 func patchOptions(r *http.Request, q url.Values, pt types.PatchType) (writeOptions, error) {
+	if len(q) == 0 && pt != types.ApplyYAMLPatchType { // which must have a manager
+		return newWriteOptions(r, "", "", nil), nil
+	}
 	var o metav1.PatchOptions
 	if err := metav1.Convert_url_Values_To_v1_PatchOptions(&q, &o, nil); err != nil {
 		return writeOptions{}, apierrors.NewBadRequest(err.Error())

@@ -91,12 +91,18 @@ func (w *objectWriter) end() []byte {
 // appendQuoted appends a string. Only what needs no escaping is done here.
 func appendQuoted(dst []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+		if !isPlainByte(s[i]) {
 			escaped, _ := json.Marshal(s) // a string is never an error
 			return append(dst, escaped...)
 		}
 	}
 	return append(append(append(dst, '"'), s...), '"')
+}
+
+// isPlainByte tells whether a byte stands for itself in a JSON string, as
+// encoding/json writes it.
+func isPlainByte(c byte) bool {
+	return c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
 }
 
 // encodeJSON writes the JSON of an event and notes its members and holes. Own
@@ -261,12 +267,11 @@ func (d *drafting) appendManaged(dst []byte, entries []metav1.ManagedFieldsEntry
 		}
 		w.text("fieldsType", e.FieldsType)
 		if e.FieldsV1 != nil {
-			text, err := json.Marshal(e.FieldsV1)
-			if err != nil {
+			w.name("fieldsV1")
+			var err error
+			if w.b, err = appendSet(w.b, e.FieldsV1); err != nil {
 				return nil, fmt.Errorf("managed fields of %q: %w", e.Manager, err)
 			}
-			w.name("fieldsV1")
-			w.b = append(w.b, text...)
 		}
 		w.text("subresource", e.Subresource)
 		dst = w.end()

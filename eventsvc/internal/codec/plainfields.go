@@ -50,10 +50,11 @@ func (c *Codec) trackPlain(v event.View, live, next *eventsv1.Event, manager str
 	entry := live.ManagedFields[0]
 	mine := entry.Manager == cmp.Or(manager, unknownManager) && entry.Operation == metav1.ManagedFieldsOperationUpdate &&
 		entry.APIVersion == c.apiVersion(v) && entry.Subresource == "" && entry.FieldsType == "FieldsV1"
-	if !mine || entry.FieldsV1 == nil || !bytes.Equal(entry.FieldsV1.Raw, appendFields(nil, v, live)) {
+	var room [1 << 10]byte // for most
+	if !mine || entry.FieldsV1 == nil || !bytes.Equal(entry.FieldsV1.Raw, appendFields(room[:0], v, live)) {
 		return false
 	}
-	fields := appendFields(nil, v, next)
+	fields := appendFields(room[:0], v, next)
 	same := bytes.Equal(entry.FieldsV1.Raw, fields)
 	if !same && !keepsFields(v, live, next) {
 		return false
@@ -64,7 +65,7 @@ func (c *Codec) trackPlain(v event.View, live, next *eventsv1.Event, manager str
 	}
 	entry.Time = &metav1.Time{Time: time.Now().UTC()}
 	if !same {
-		entry.FieldsV1 = &metav1.FieldsV1{Raw: fields}
+		entry.FieldsV1 = &metav1.FieldsV1{Raw: bytes.Clone(fields)}
 	}
 	next.ManagedFields = []metav1.ManagedFieldsEntry{entry}
 	return true

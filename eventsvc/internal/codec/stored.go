@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	eventsv1 "k8s.io/api/events/v1"
 
@@ -222,8 +223,11 @@ func (c *Codec) Event(rec *store.Record) (*eventsv1.Event, error) {
 }
 
 func (c *Codec) decode(s *stored, rec *store.Record) (*eventsv1.Event, error) {
+	d := c.newDrafting()
+	defer c.putDrafting(d)
+	d.wire = c.appendProto(slices.Grow(d.wire, c.protoLen(s)), s, event.EventsV1)
 	ev := new(eventsv1.Event)
-	if err := ev.Unmarshal(c.appendProto(make([]byte, 0, c.protoLen(s)), s, event.EventsV1)); err != nil {
+	if err := ev.Unmarshal(d.wire); err != nil {
 		return nil, &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
 	}
 	return ev, nil
