@@ -43,6 +43,7 @@ type memnode struct {
 	value atomic.Uint64
 	next  []atomic.Pointer[memnode]
 	low   [2]atomic.Pointer[memnode] // next of the nodes with so few levels, which most have
+	short [56]byte                   // key where it fits, for one place in memory less to wait for
 }
 
 func newMemtable() *memtable {
@@ -103,7 +104,8 @@ func (m *memtable) put(key string, p pointer) {
 	m.seekFrom(before, key)
 	// Half of the nodes have one level, a quarter two, and so on.
 	height := 1 + bits.TrailingZeros32(rand.Uint32()|1<<(memtableHeight-1))
-	n := &memnode{key: []byte(key)}
+	n := new(memnode)
+	n.key = append(n.short[:0], key...)
 	if n.next = n.low[:min(height, len(n.low))]; height > len(n.low) {
 		n.next = make([]atomic.Pointer[memnode], height)
 	}

@@ -68,7 +68,8 @@ func (db *DB) showAt(key store.Key, at uint64, visit func(*store.Record)) (found
 		if string(e.key) != joined {
 			return &store.CorruptError{Key: key, Revision: e.revision, Reason: "the index leads to the record of " + string(e.key)}
 		}
-		visit(&store.Record{Key: key, Revision: e.revision, Time: e.time, Attributes: e.attributes, Value: e.value})
+		r.shown = store.Record{Key: key, Revision: e.revision, Time: e.time, Attributes: e.attributes, Value: e.value}
+		visit(&r.shown)
 		return nil
 	})
 	return found, err

@@ -24,6 +24,7 @@ type logReader struct {
 	seen     uint64        // every record up to this revision can be seen
 	opened   []segmentView // in the order of segments
 	opening  int           // how often it was opened: what was found before is gone
+	shown    store.Record  // to somebody who only looks at it
 }
 
 // segmentView is what a logReader has of a segment, nil as long as it has not
@@ -72,7 +73,7 @@ func (r *logReader) close() {
 		}
 	}
 	clear(r.opened)
-	r.segments = nil
+	r.segments, r.shown = nil, store.Record{}
 }
 
 // segment returns a segment with its cursor.
