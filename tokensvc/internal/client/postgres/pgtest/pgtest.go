@@ -146,7 +146,7 @@ var ports atomic.Int32 // given out so far
 
 func waitFor(t testing.TB, dsn string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // on a busy machine with a slow disk
 	defer cancel()
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
