@@ -5,7 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/shared/bearer"
@@ -50,6 +53,56 @@ func TestUnknownKeysAre503(t *testing.T) {
 	})
 	st := w.do("GET", eventsPath, "").must(503).status()
 	equal(t, string(st.Reason), "ServiceUnavailable")
+}
+
+// slowReader is who takes no answer until it is told to.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	arrived, proceed chan struct{}
+}
+
+func (r *slowReader) Write(b []byte) (int, error) {
+	r.arrived <- struct{}{}
+	<-r.proceed
+	return r.ResponseRecorder.Write(b)
+}
+
+// TestRefusalsAreBounded: of those who send tokens that are no good only so many
+// may wait; they take nothing from others, and are not mixed up with those whose
+// tokens nobody can judge.
+func TestRefusalsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *api.Config) {
+		c.MaxClientRequests, c.Registry = 1, prometheus.NewRegistry()
+		c.Verify = func(ctx context.Context, token string) (*bearer.Caller, error) {
+			if token == "unknown" {
+				return nil, &bearer.Error{Reason: "no keys", Status: http.StatusServiceUnavailable}
+			}
+			return verify(ctx, token)
+		}
+	})
+	first := &slowReader{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, eventsPath, nil)
+		req.Header.Set("Authorization", "Bearer bad")
+		w.server.ServeHTTP(first, req)
+	})
+	<-first.arrived
+	if a := w.as("bad", "GET", eventsPath, "").must(429); a.header.Get("Retry-After") != "1" {
+		t.Errorf("%v", a.header)
+	}
+	if n := w.metric("eventsvc_requests_refused_total", "client-requests"); n != 1 {
+		t.Errorf("%v are counted", n)
+	}
+	w.as("unknown", "GET", eventsPath, "").must(503)
+	w.as("good", "GET", eventsPath+"/a", "").must(404)
+	close(first.proceed)
+	wait.Wait()
+	if first.Code != http.StatusUnauthorized {
+		t.Errorf("the first is answered with %d", first.Code)
+	}
+	w.as("bad", "GET", eventsPath, "").must(401)
 }
 
 func TestWhatIsNotThere(t *testing.T) {

@@ -57,14 +57,15 @@ func TestFloodsHoldNobodyUp(t *testing.T) {
 				turns := newTurns(processors)
 				ctx, stop := context.WithCancel(t.Context())
 				var wait sync.WaitGroup
-				for c := range classes {
+				for c := range refusals {
 					turns.flood(ctx, &wait, c, "flood", 80, long)
 				}
+				turns.flood(ctx, &wait, refusals, strangers, 80, long)
 				time.Sleep(10*company + long/2)
 				for i := range 1000 {
 					client := fmt.Sprint("good-", i%4)
-					waited, err := turns.work(ctx, class(i%int(classes)), client, time.Millisecond)
-					if most := map[bool]time.Duration{true: long}[i < int(classes)]; err != nil || waited > most {
+					waited, err := turns.work(ctx, class(i%int(refusals)), client, time.Millisecond)
+					if most := map[bool]time.Duration{true: long}[i < int(refusals)]; err != nil || waited > most {
 						t.Fatalf("request %d of %s waited for %v, %v", i, client, waited, err)
 					}
 				}

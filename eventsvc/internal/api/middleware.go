@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,8 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"tidings.example/shared/service"
 )
 
 // once joins middleware to one that is made now, and not anew for every request
@@ -76,11 +73,4 @@ func (s *Server) public(r *http.Request) bool {
 		return true
 	}
 	return false
-}
-
-// refuse answers a request whose caller is not known. The reason is for the
-// log only.
-func (s *Server) refuse(c echo.Context, err error) error {
-	service.Annotate(c.Request().Context(), slog.String("refused", err.Error()))
-	return err
 }

@@ -40,7 +40,7 @@ func (t *turns) part() time.Duration {
 // sated tells whether a client has had its part and somebody has not.
 func (t *turns) sated(a *account) bool {
 	part := t.part()
-	if a.spent < part || t.lonely() {
+	if a.spent < part || t.alone(a) {
 		return false
 	}
 	for _, other := range t.clients {

@@ -113,12 +113,19 @@ func (u *turn) pause() {
 // writing writes to the client, which is work until the client turns out to be
 // slow.
 func (u *turn) writing(write func() error) error {
-	if u == nil || u.alone() {
+	if u == nil || u.aloneNow() {
 		u.pause() // nobody else wants to be spared the rest
 		return write()
 	}
 	defer time.AfterFunc(slowWrite, u.pause).Stop()
 	return write()
+}
+
+// aloneNow is alone for who does not hold the lock.
+func (u *turn) aloneNow() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.alone(u.of)
 }
 
 // resume waits for the request's turn.

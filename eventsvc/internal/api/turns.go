@@ -18,10 +18,11 @@ const (
 	reads class = iota
 	writes
 	watchStarts // until the state that a watch begins with is sent
+	refusals    // of tokens
 	classes
 )
 
-func (c class) String() string { return [...]string{"read", "write", "watch"}[c] }
+func (c class) String() string { return [...]string{"read", "write", "watch", "refusal"}[c] }
 
 // classOf is the class of a verb.
 func classOf(v policy.Verb) class {
@@ -53,6 +54,7 @@ func classOf(v policy.Verb) class {
 //     the disk or the network just now: it will be back at once.
 //   - Of a client's bodies that are large, only a few are in memory at once, and
 //     what it takes to read them counts as work.
+//   - All callers whose token is refused are one client together, see strangers.go.
 type turns struct {
 	max, maxPerClient, processors int
 
@@ -103,8 +105,11 @@ const (
 )
 
 // costs are what a request takes that no turn covers: the server reads it, and
-// its write is made by the store.
-var costs = [classes]time.Duration{reads: 25 * time.Microsecond, writes: 65 * time.Microsecond}
+// its write is made by the store. A refusal counts for much more than it takes,
+// so that strangers together have a small part of what a client may have.
+var costs = [classes]time.Duration{
+	reads: 25 * time.Microsecond, writes: 65 * time.Microsecond, refusals: 100 * time.Microsecond,
+}
 
 // limit sets how many requests may be in flight, and how many processors work
 // on them.
@@ -126,7 +131,7 @@ func (t *turns) account(client string) *account {
 		a = &account{client: client, used: t.clock}
 		t.clients[client] = a
 	}
-	if client != t.latest {
+	if client != t.latest && client != strangers {
 		if t.latest != "" {
 			t.changed = time.Now()
 		}
@@ -153,7 +158,7 @@ func (t *turns) wait(a *account, c class) chan struct{} {
 		a.used = max(a.used, t.clock)
 	}
 	s := &t.classes[c]
-	if s.working < s.slots && a.working < t.most() && len(a.waiting[c]) == 0 && !t.sated(a) {
+	if s.working < s.slots && a.working < t.most(a) && len(a.waiting[c]) == 0 && !t.sated(a) {
 		t.start(s, a) // all others that wait could not, whoever is first
 		return nil
 	}
@@ -211,19 +216,16 @@ func (t *turns) start(s *share, a *account) {
 	a.used += leastUse
 }
 
-// alone is lonely for who does not hold the lock.
-func (t *turns) alone() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.lonely()
-}
-
 // lonely tells whether all requests of the last moments were one client's.
 func (t *turns) lonely() bool { return time.Since(t.changed) >= company }
 
-// most is how many requests of one client may work at once.
-func (t *turns) most() int {
-	if t.lonely() {
+// alone tells whether a client need not think of others. Strangers always do,
+// and are company to nobody.
+func (t *turns) alone(a *account) bool { return a.client != strangers && t.lonely() }
+
+// most is how many requests of a client may work at once.
+func (t *turns) most(a *account) int {
+	if t.alone(a) {
 		return t.max
 	}
 	return max(1, t.processors-1)
@@ -231,10 +233,9 @@ func (t *turns) most() int {
 
 // first is the client whose turn it is, nil if none may have one.
 func (t *turns) first(s *share) (first *account) {
-	most := t.most()
 	for _, a := range s.queue {
 		switch {
-		case a.working >= most || first != nil && a.used >= first.used:
+		case a.working >= t.most(a) || first != nil && a.used >= first.used:
 		case t.sated(a):
 			t.wakeLater()
 		default:
