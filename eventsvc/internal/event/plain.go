@@ -30,20 +30,20 @@ func unchanged(next, live *eventsv1.Event) bool {
 }
 
 // validateMetaUpdate is the library's check of metadata in an update.
-func validateMetaUpdate(next, live *metav1.ObjectMeta, at *field.Path) field.ErrorList {
+func validateMetaUpdate(next, live *metav1.ObjectMeta) field.ErrorList {
 	if plainUpdate(next, live) {
 		return nil
 	}
-	return metavalidation.ValidateObjectMetaUpdate(next, live, at)
+	return metavalidation.ValidateObjectMetaUpdate(next, live, field.NewPath("metadata"))
 }
 
 // validateMeta is the library's check of the metadata of a new event.
-func validateMeta(m *metav1.ObjectMeta, name metavalidation.ValidateNameFunc, at *field.Path) field.ErrorList {
+func validateMeta(m *metav1.ObjectMeta, name metavalidation.ValidateNameFunc) field.ErrorList {
 	if m.GenerateName == "" && plainSubdomain(m.Name) && plainLabel(m.Namespace) &&
 		m.Generation >= 0 && len(m.Finalizers) == 0 && plainMeta(m) {
 		return nil
 	}
-	return metavalidation.ValidateObjectMeta(m, true, name, at)
+	return metavalidation.ValidateObjectMeta(m, true, name, field.NewPath("metadata"))
 }
 
 func plainUpdate(next, live *metav1.ObjectMeta) bool {

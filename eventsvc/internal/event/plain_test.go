@@ -81,7 +81,7 @@ func TestPlainUpdates(t *testing.T) {
 			updates[random.IntN(len(updates))](next)
 		}
 		want := metavalidation.ValidateObjectMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, at)
-		got := validateMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, at)
+		got := validateMetaUpdate(&next.ObjectMeta, &live.ObjectMeta)
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("seed %d: metadata (-want +got):\n%s", seed, diff)
 		}
@@ -159,7 +159,7 @@ func TestPlainNewMetadata(t *testing.T) {
 			updates[random.IntN(len(updates))](ev)
 		}
 		want := metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, metavalidation.NameIsDNSSubdomain, at)
-		got := validateMeta(&ev.ObjectMeta, metavalidation.NameIsDNSSubdomain, at)
+		got := validateMeta(&ev.ObjectMeta, metavalidation.NameIsDNSSubdomain)
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
 		}

@@ -60,7 +60,7 @@ func ValidateCreate(v View, ev *eventsv1.Event, r Rules) field.ErrorList {
 	if len(errs) > 0 || v == EventsV1 { // whose names are fit for more than URLs
 		return errs
 	}
-	return validateMeta(&ev.ObjectMeta, validatePathName, field.NewPath("metadata"))
+	return validateMeta(&ev.ObjectMeta, validatePathName)
 }
 
 // validatePathName asks that a name can stand in a URL, which is all that
@@ -82,11 +82,10 @@ func validatePathName(name string, prefix bool) []string {
 // type cannot change there, and core/v1 takes any.
 func ValidateUpdate(v View, next, live *eventsv1.Event, _ Rules) field.ErrorList {
 	var errs field.ErrorList
-	metadata := field.NewPath("metadata")
 	for _, msg := range path.IsValidPathSegmentName(next.Name) {
-		errs = append(errs, field.Invalid(metadata.Child("name"), next.Name, msg))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), next.Name, msg))
 	}
-	meta := validateMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, metadata)
+	meta := validateMetaUpdate(&next.ObjectMeta, &live.ObjectMeta)
 	errs = append(errs, meta...)
 	errs = append(errs, validateBasics(v, next)...)
 	if v == CoreV1 {
@@ -96,8 +95,8 @@ func ValidateUpdate(v View, next, live *eventsv1.Event, _ Rules) field.ErrorList
 	// this one, so a broken rule shows as two causes.
 	errs = append(errs, meta...)
 	errs = append(errs, validateFinalizers(next.Finalizers)...)
-	if !equality.Semantic.DeepEqual(next.Series, live.Series) {
-		errs = append(errs, validateSeries(next.Series)...)
+	if series := validateSeries(next.Series); len(series) > 0 && !equality.Semantic.DeepEqual(next.Series, live.Series) {
+		errs = append(errs, series...)
 	}
 	if unchanged(next, live) {
 		return errs
@@ -141,16 +140,16 @@ func validateNewStyle(v View, ev *eventsv1.Event) field.ErrorList {
 	if ev.Regarding.Namespace == "" && ev.Namespace != metav1.NamespaceDefault && ev.Namespace != metav1.NamespaceSystem {
 		errs = append(errs, namespaceMismatch(ev))
 	}
-	controller := field.NewPath("reportingController")
+	controller := "reportingController"
 	if v == CoreV1 {
-		controller = field.NewPath("reportingComponent")
+		controller = "reportingComponent"
 	}
 	if ev.ReportingController == "" {
-		errs = append(errs, field.Required(controller, ""))
+		errs = append(errs, field.Required(field.NewPath(controller), ""))
 	}
 	if !plainKey(ev.ReportingController) {
 		for _, msg := range validation.IsQualifiedName(ev.ReportingController) {
-			errs = append(errs, field.Invalid(controller, ev.ReportingController, msg))
+			errs = append(errs, field.Invalid(field.NewPath(controller), ev.ReportingController, msg))
 		}
 	}
 	for _, f := range []struct{ name, value string }{
@@ -173,7 +172,7 @@ func validateLength(name, value string, limit int) field.ErrorList {
 
 // validateStrict are the rules that events/v1 adds for new events.
 func validateStrict(ev *eventsv1.Event, r Rules) field.ErrorList {
-	errs := validateMeta(&ev.ObjectMeta, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := validateMeta(&ev.ObjectMeta, metavalidation.NameIsDNSSubdomain)
 	errs = append(errs, validateFinalizers(ev.Finalizers)...)
 	errs = append(errs, validateSeries(ev.Series)...)
 	if ev.EventTime.IsZero() {
