@@ -74,7 +74,7 @@ func TestFailingDisk(t *testing.T) {
 	for range rounds {
 		acknowledged += failDisk(t)
 	}
-	t.Logf("%d writes acknowledged before %d disks failed, none lost", acknowledged, rounds)
+	t.Logf("%d writes acknowledged before the disk failed, in %d rounds, none lost", acknowledged, rounds)
 }
 
 // failDisk returns how many writes were acknowledged before the disk failed.
