@@ -129,7 +129,7 @@ func (r *runner) run(ctx context.Context, t test) outcome {
 	if err != nil {
 		return outcome{failed: err.Error() + "\n"}
 	}
-	args := []string{"-test.run=^" + name + "$", "-test.v", "-test.timeout=20m"}
+	args := []string{"-test.run=^" + name + "$", "-test.v", "-test.timeout=1h"}
 	if r.long && hasLongForms(dir) {
 		args = append(args, "-long")
 	}
