@@ -191,8 +191,9 @@ func oneOf(codes ...int) func(int, *load.Answer) error {
 	}
 }
 
-// attackedByKeys sends 10,000 tokens a second, each with a key id of its own.
-// They may cause one fetch of the keys a second.
+// attackedByKeys sends up to 10,000 tokens a second, each with a key id of its
+// own, from 64 connections that wait for their answers: fewer where the service
+// lets these wait. They may cause one fetch of the keys a second.
 func attackedByKeys(b *bench) (*result, error) {
 	before, err := b.fetches()
 	if err != nil {
