@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestDamagedEventIsNeverListed (R13): a list that comes upon damage is an error
@@ -60,5 +62,71 @@ func TestDamagedEventIsNeverListed(t *testing.T) {
 		w.do("GET", eventsPath+"?labelSelector=app%3Da4", "", "Accept", accept).must(200)
 		w.do("GET", eventsPath+"/a3", "", "Accept", accept).must(500)
 		w.do("GET", eventsPath+"/a4", "", "Accept", accept).must(200)
+	}
+}
+
+// TestDamagedFormIsNeverServed (R13): damage in the form of an event that an
+// answer is not made of does not change the answer; who is answered with the
+// damaged form, or changes the event, is told.
+func TestDamagedFormIsNeverServed(t *testing.T) {
+	t.Parallel()
+	const json, yaml, proto, needle = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "needle"
+	inJSON := []byte(`"note":"` + needle)
+	for name, c := range map[string]struct {
+		spoil func(file []byte) []byte
+		codes map[string]int
+	}{
+		"JSON": {
+			func(file []byte) []byte { return bytes.ReplaceAll(file, inJSON, []byte(`"note":"NEEDLE`)) },
+			map[string]int{json: 500, yaml: 500, proto: 200},
+		},
+		"protobuf": {
+			func(file []byte) []byte {
+				away := []byte(`"note":"away--`)
+				file = bytes.ReplaceAll(bytes.ReplaceAll(file, inJSON, away), []byte(needle), []byte("NEEDLE"))
+				return bytes.ReplaceAll(file, away, inJSON)
+			},
+			map[string]int{json: 200, yaml: 200, proto: 500},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.do("POST", eventsPath, newEvent("a", `"note":"`+needle+`"`)).must(201)
+			w.do("POST", eventsPath, newEvent("b")).must(201)
+			paths := []string{eventsPath, eventsPath + "/a", corePath, corePath + "/a"}
+			before := map[string]string{}
+			for _, path := range paths {
+				for accept := range c.codes {
+					before[path+accept] = string(w.do("GET", path, "", "Accept", accept).must(200).body)
+				}
+			}
+			w.stop()
+			path := filepath.Join(w.store.Dir, "log-00000000000000000002.db")
+			file, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, c.spoil(file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w.start()
+			for _, path := range paths {
+				for accept, code := range c.codes {
+					a := w.do("GET", path, "", "Accept", accept).must(code)
+					if diff := cmp.Diff(before[path+accept], string(a.body)); code == 200 && diff != "" {
+						t.Errorf("%s as %s: %s", path, accept, diff)
+					}
+				}
+				table := "application/json;as=Table;v=v1;g=meta.k8s.io"
+				w.do("GET", path, "", "Accept", table).must(500)
+				w.do("GET", path+"?includeObject=None", "", "Accept", table).must(c.codes[proto])
+			}
+			w.do("PATCH", eventsPath+"/a", `{"note":"new"}`, "Content-Type", mergePatch).must(500)
+			report, err := w.db.Check(t.Context(), nil)
+			if err != nil || !strings.Contains(fmt.Sprint(report.Problems), "checksum mismatch") {
+				t.Errorf("the check says %v, %v", report, err)
+			}
+		})
 	}
 }

@@ -22,7 +22,7 @@ func (b *broken) Create(context.Context, store.Key, store.Draft) (store.Record, 
 	return store.Record{}, b.err
 }
 func (b *broken) Get(context.Context, store.Key) (store.Record, error) { return store.Record{}, b.err }
-func (b *broken) Show(context.Context, store.Key, func(*store.Record)) error {
+func (b *broken) Show(context.Context, store.Key, store.Part, func(*store.Record)) error {
 	return b.err
 }
 func (b *broken) List(context.Context, store.Query) (store.Page, error) { return store.Page{}, b.err }

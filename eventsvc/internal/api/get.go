@@ -38,7 +38,7 @@ func (r *resource) get(c echo.Context) error {
 	p := r.buffers.get()
 	defer r.buffers.put(p)
 	var failed error
-	err = r.store.Show(req.Context(), key, func(rec *store.Record) {
+	err = r.store.Show(req.Context(), key, f.Uses(), func(rec *store.Record) {
 		*p, failed = r.codec.AppendObject((*p)[:0], f, r.view, rec)
 	})
 	if err = cmp.Or(err, failed); err != nil {

@@ -113,6 +113,7 @@ func excluding(sel event.Selection) *store.Selector {
 func (r *resource) writeList(ctx context.Context, c echo.Context, f codec.Format, p *pages) error {
 	pooled, small := r.buffers.getLarge(), r.buffers.get()
 	defer func() { r.buffers.putLarge(pooled); r.buffers.put(small) }()
+	p.query.Uses = f.Uses()
 	l, start := r.codec.NewList(f, r.view), *p
 	items, meta, err := p.readAhead(ctx, l, *pooled)
 	for errors.Is(err, errMoved) {

@@ -22,10 +22,10 @@ type slowStore struct {
 	proceed chan struct{}
 }
 
-func (s *slowStore) Show(ctx context.Context, key store.Key, visit func(*store.Record)) error {
+func (s *slowStore) Show(ctx context.Context, key store.Key, uses store.Part, visit func(*store.Record)) error {
 	s.arrived <- key.Name
 	<-s.proceed
-	return s.Store.Show(ctx, key, visit)
+	return s.Store.Show(ctx, key, uses, visit)
 }
 
 // newSlowWorld is a server over a store that waits.

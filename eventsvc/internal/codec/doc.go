@@ -24,6 +24,10 @@
 //	  length of the value of each of the 15 members in json, 0 if absent
 //	  length of the payload of each of the fields 2 to 15 in rest, 0 if absent
 //
+// To the store a value has two parts: json, and meta with rest. Who answers with
+// one of them has only that verified, with what is in front of json, and must
+// not look at the other; see [Format.Uses].
+//
 // Places in the header are counted from the one before them, so that each is
 // behind the other whatever the bytes are.
 //

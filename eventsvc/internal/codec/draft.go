@@ -39,8 +39,8 @@ func (c *Codec) putDrafting(d *drafting) {
 	}
 }
 
-// Draft makes the stored form of an event. Its resourceVersion is not part of
-// it.
+// Draft makes the stored form of an event, whose first part is the JSON and
+// whose second is the protobuf. Its resourceVersion is not part of it.
 func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 	d := c.newDrafting()
 	defer c.putDrafting(d)
@@ -62,7 +62,9 @@ func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 		return store.Draft{}, fmt.Errorf("encode event as protobuf: %w", err)
 	}
 	d.cutProto(d.wire)
-	return store.Draft{Attributes: event.Attributes(ev), Value: d.append(nil)}, nil
+	value := d.append(nil)
+	second := len(value) - len(d.meta) - len(d.rest)
+	return store.Draft{Attributes: event.Attributes(ev), Value: value, First: second - len(d.json), Second: second}, nil
 }
 
 // isOwn tells whether a managed fields entry is of our own group.

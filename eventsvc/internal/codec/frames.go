@@ -99,7 +99,7 @@ func (f *Frames) slot() int {
 func (f *Frames) encode(rec *store.Record) ([]byte, error) {
 	w := f.c.takeFraming()
 	defer f.c.giveFraming(w)
-	if err := w.s.parse(rec); err != nil {
+	if err := w.s.parse(rec, f.format.Uses()); err != nil {
 		return nil, err
 	}
 	w.scratch = f.appendObject(w.scratch[:0], &w.s)
@@ -117,7 +117,7 @@ func (f *Frames) appendObject(dst []byte, s *stored) []byte {
 func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.Record, revision uint64) ([]byte, error) {
 	w := f.c.takeFraming()
 	defer f.c.giveFraming(w)
-	if err := w.s.parse(rec); err != nil {
+	if err := w.s.parse(rec, f.format.Uses()); err != nil {
 		return dst, err
 	}
 	w.s.revision = revision

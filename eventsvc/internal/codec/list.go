@@ -19,6 +19,7 @@ type List struct {
 	c      *Codec
 	format Format
 	view   event.View
+	uses   store.Part // of the items
 	now    time.Time
 
 	s        stored
@@ -30,7 +31,7 @@ type List struct {
 
 // NewList starts a list.
 func (c *Codec) NewList(f Format, v event.View) *List {
-	return &List{c: c, format: f, view: v, now: c.Now()}
+	return &List{c: c, format: f, view: v, uses: f.Uses(), now: c.Now()}
 }
 
 // NeedsMeasure tells whether Measure must see every item before AppendHead.
@@ -135,9 +136,9 @@ func (l *List) AppendItem(dst []byte, rec *store.Record) ([]byte, error) {
 
 func (l *List) parse(rec *store.Record) error {
 	if l.format.As == None && l.view == event.EventsV1 {
-		return l.s.parseWhole(rec)
+		return l.s.parseWhole(rec, l.uses)
 	}
-	return l.s.parse(rec)
+	return l.s.parse(rec, l.uses)
 }
 
 // Rewind begins the items anew: those appended so far are not used.

@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+
+	"tidings.example/eventsvc/internal/store"
 )
 
 // Scope says what an answer can be: it decides which transforms an Accept
@@ -66,6 +68,20 @@ func (f Format) ContentType(watch bool) string {
 		return mediaTypes[Protobuf] + streamParameter
 	}
 	return mediaTypes[f.Media]
+}
+
+// Uses is what an answer in this format is made of: the JSON of an event or its
+// protobuf, or both.
+func (f Format) Uses() store.Part {
+	switch {
+	case f.As == Table && f.IncludeObject == metav1.IncludeNone:
+		return store.SecondPart
+	case f.As == Table: // cells are made from protobuf, the object beside them is JSON
+		return store.WholeValue
+	case f.Media == Protobuf:
+		return store.SecondPart
+	}
+	return store.FirstPart
 }
 
 // Negotiate chooses the format of an answer from the Accept header and the

@@ -28,7 +28,7 @@ func (c *Codec) AppendObject(dst []byte, f Format, v event.View, rec *store.Reco
 		return c.appendObjectTable(dst, f, v, rec)
 	}
 	var s stored
-	if err := s.parse(rec); err != nil {
+	if err := s.parse(rec, f.Uses()); err != nil {
 		return dst, err
 	}
 	if f.Media == Protobuf {

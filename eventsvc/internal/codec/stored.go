@@ -78,7 +78,7 @@ func (h *header) next(limit int) int {
 // go. Nearly always the answer costs no decoding.
 func (c *Codec) HasFinalizers(rec *store.Record) (bool, error) {
 	var s stored
-	if err := s.parse(rec); err != nil {
+	if err := s.parse(rec, store.WholeValue); err != nil {
 		return false, err
 	}
 	meta := s.values[memberMetadata]
@@ -89,22 +89,23 @@ func (c *Codec) HasFinalizers(rec *store.Record) (bool, error) {
 	return err == nil && len(ev.Finalizers) > 0, err
 }
 
-// parse takes a record's value apart and checks that it fits together.
-func (s *stored) parse(rec *store.Record) error {
+// parse takes a record's value apart and checks that what is used of it fits
+// together.
+func (s *stored) parse(rec *store.Record, uses store.Part) error {
 	h, err := s.parseHead(rec.Value)
 	if err == nil {
 		s.parseSpans(&h)
-		err = cmp.Or(s.checkHoles(), s.check(&h))
+		err = cmp.Or(s.checkHoles(uses), s.check(&h))
 	}
 	return s.parsed(rec, err)
 }
 
 // parseWhole is parse for an event that is sent as events/v1 has it: the places
 // of its members are left out.
-func (s *stored) parseWhole(rec *store.Record) error {
+func (s *stored) parseWhole(rec *store.Record, uses store.Part) error {
 	_, err := s.parseHead(rec.Value)
 	if err == nil {
-		err = s.checkHoles()
+		err = s.checkHoles(uses)
 	}
 	return s.parsed(rec, err)
 }
@@ -178,15 +179,17 @@ func (s *stored) parseSpans(h *header) {
 	}
 }
 
-// checkHoles compares the places of the holes with the bytes there are.
-func (s *stored) checkHoles() error {
+// checkHoles compares the places of the holes with the bytes there are, as far
+// as these are used.
+func (s *stored) checkHoles(uses store.Part) error {
 	firstOwn, lastOwn, lastProto := len(s.json), len(s.json), s.protoRV
 	if n := len(s.own); n > 0 {
 		firstOwn, lastOwn, lastProto = s.own[0].json, s.own[n-1].json, s.own[n-1].proto+s.own[n-1].size
 	}
 	key := span{s.jsonRV - len(versionKey), s.jsonRV}
 	switch {
-	case key.from <= 1, key.to+2 > firstOwn, lastOwn > len(s.json), string(s.json[key.from:key.to]) != versionKey:
+	case key.from <= 1, key.to+2 > firstOwn, lastOwn > len(s.json),
+		uses != store.SecondPart && string(s.json[key.from:key.to]) != versionKey:
 		return errJSON
 	case lastProto > len(s.meta):
 		return errProto
@@ -216,7 +219,7 @@ func (s *stored) check(h *header) error {
 // Event decodes a stored event, with its resourceVersion.
 func (c *Codec) Event(rec *store.Record) (*eventsv1.Event, error) {
 	var s stored
-	if err := s.parse(rec); err != nil {
+	if err := s.parse(rec, store.WholeValue); err != nil {
 		return nil, err
 	}
 	return c.decode(&s, rec)

@@ -27,7 +27,28 @@ func (k Key) String() string { return k.Namespace + "/" + k.Name }
 type Draft struct {
 	Attributes Attributes
 	Value      []byte
+
+	// A value may have two parts, of which a reader uses one or the other or
+	// both: where in Value they begin, behind what everybody uses. There are
+	// none if Second is 0.
+	First, Second int
 }
+
+// Parted reports whether the value has parts.
+func (d *Draft) Parted() bool {
+	return d.Second > 0 && 0 <= d.First && d.First <= d.Second && d.Second <= len(d.Value)
+}
+
+// Part says what a reader uses of values that have parts. Only that is sure to
+// be what was stored; the rest may be damaged, and is not to be looked at.
+type Part uint8
+
+// What a reader uses.
+const (
+	WholeValue Part = iota
+	FirstPart       // and what is in front of it
+	SecondPart      // and what is in front of the first
+)
 
 // Record is one stored version of an event. Its bytes are shared and must not
 // be changed; they stay valid after the store is closed.
@@ -37,18 +58,19 @@ type Record struct {
 	Time       time.Time // when that write happened; retention counts from here
 	Attributes Attributes
 	Value      []byte
+	Bytes      int // that it takes in the store
 }
 
 // Seen is a version of an event that somebody has seen, without its content.
 type Seen struct {
 	Key
 	Revision uint64
-	Bytes    int // of its attributes and value
+	Bytes    int // that it takes in the store
 }
 
 // Seen tells which version this is.
 func (r *Record) Seen() Seen {
-	return Seen{Key: r.Key, Revision: r.Revision, Bytes: len(r.Attributes) + len(r.Value)}
+	return Seen{Key: r.Key, Revision: r.Revision, Bytes: r.Bytes}
 }
 
 // Query says which events a list is about.
@@ -61,6 +83,7 @@ type Query struct {
 	MaxBytes  int       // stop after so many bytes of values; 0: the engine's own bound
 	Selector  *Selector // nil: all
 	Count     bool      // fill Page.Remaining
+	Uses      Part      // of the values
 
 	// Visit, if it is set, is shown the events one by one, and the page has no
 	// Records: nothing is copied. What it is shown is good until it returns.
@@ -129,8 +152,9 @@ type Store interface {
 	// Get returns the newest version, or ErrNotFound.
 	Get(ctx context.Context, key Key) (Record, error)
 	// Show is Get for a look at the newest version: nothing is copied. What
-	// visit is shown is good until it returns, and it must not wait.
-	Show(ctx context.Context, key Key, visit func(*Record)) error
+	// visit is shown is good until it returns, and it must not wait. It says
+	// what it uses of the value.
+	Show(ctx context.Context, key Key, uses Part, visit func(*Record)) error
 	// List reads one page. A revision that is no longer held is an
 	// *ExpiredError, one that is yet to come a *FutureError.
 	List(ctx context.Context, q Query) (Page, error)

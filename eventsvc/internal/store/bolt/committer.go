@@ -229,8 +229,8 @@ func (c *committer) put(log *bbolt.Bucket, t *tables, keys *bbolt.Bucket, w *wri
 	e := entry{
 		revision: c.revision + 1, kind: w.kind, previous: newest.revision(), time: now,
 		key: c.key, namespace: len(w.key.Namespace),
-		attributes: w.draft.Attributes, value: w.draft.Value,
 	}
+	e.take(&w.draft)
 	start := len(c.buf)
 	c.buf = appendRecord(c.buf, &e)
 	if err := log.Put(revisionKey(e.revision), c.buf[start:]); err != nil {
@@ -240,12 +240,12 @@ func (c *committer) put(log *bbolt.Bucket, t *tables, keys *bbolt.Bucket, w *wri
 	w.revision = e.revision
 	ch := change{revision: e.revision, kind: w.kind, key: w.key, previous: w.previous}
 	if w.seen.Revision != 0 {
-		ch.growth = -recordBytes(len(c.key), w.seen.Bytes)
+		ch.growth = -int64(w.seen.Bytes)
 	}
 	if w.kind != deleted {
-		ch.growth += int64(len(c.buf) - start)
+		ch.growth += e.size()
 		ch.current = &store.Version{Record: store.Record{
-			Key: w.key, Revision: e.revision, Time: now, Attributes: w.draft.Attributes, Value: w.draft.Value,
+			Key: w.key, Revision: e.revision, Time: now, Attributes: e.attributes, Value: e.value, Bytes: int(e.size()),
 		}}
 		w.version = ch.current
 	}

@@ -23,13 +23,21 @@
 //
 //	record (numbers big-endian)
 //	┌──────┬──────┬───────────┬─────────┬────────────┬──────────────┬────────┐
-//	│ kind │ zero │ namespace │   key   │ attributes │   previous   │  time  │
+//	│ kind │ form │ namespace │   key   │ attributes │   previous   │  time  │
 //	│  1   │  1   │ length 2  │ length 2│  length 4  │  revision 8  │   8    │
 //	├──────┴──────┴─────┬─────┴─────────┴─────┬──────┴──────────────┼────────┤
 //	│ key               │ attributes          │ value               │ CRC32C │
 //	│ "namespace/name"  │                     │                     │   4    │
 //	└───────────────────┴─────────────────────┴─────────────────────┴────────┘
 //	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
+//	form: 0, or 1 for a value with two parts, of which readers use one or both;
+//	its attributes, which say themselves where they end, are then followed by
+//	┌───────┬────────┬────────┬────────┐
+//	│ first │ second │ CRC32C │ CRC32C │  where in the value each part begins, and
+//	│   4   │   4    │   4    │   4    │  a checksum for the readers of each
+//	└───────┴────────┴────────┴────────┘
+//	and their length is that of both. parts.go says what the checksums cover; the
+//	last one covers all, in either form
 //
 //	index.db
 //	├── meta      format, store, merged, merging, live, trimmed, dead
@@ -61,7 +69,9 @@
 // order in which they lie. What is found has its checksum verified, and is
 // copied out of the mapped pages or shown to the caller where it is;
 // transactions are short and nobody waits inside one. A first look, which
-// decides only what is then read again, takes no checksums.
+// decides only what is then read again, takes no checksums. Who uses one part of
+// values verifies that, and what is in front of the parts, and not the other
+// part: most of what a checksum costs is to fetch what it covers.
 //
 // A watch reads from a ring of the newest changes that all watches share, and
 // from the log where the ring has left it behind. A change wakes those who watch

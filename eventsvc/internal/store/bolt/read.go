@@ -11,7 +11,7 @@ import (
 
 // Get implements [store.Store].
 func (db *DB) Get(ctx context.Context, key store.Key) (record store.Record, err error) {
-	err = db.Show(ctx, key, func(shown *store.Record) { record = copied(shown) })
+	err = db.Show(ctx, key, store.WholeValue, func(shown *store.Record) { record = copied(shown) })
 	return record, err
 }
 
@@ -25,10 +25,10 @@ func copied(r *store.Record) store.Record {
 }
 
 // Show implements [store.Store].
-func (db *DB) Show(_ context.Context, key store.Key, visit func(*store.Record)) error {
+func (db *DB) Show(_ context.Context, key store.Key, uses store.Part, visit func(*store.Record)) error {
 	for {
 		at := db.Revision()
-		found, err := db.showAt(key, at, visit)
+		found, err := db.showAt(key, at, uses, visit)
 		switch {
 		case err == nil && found:
 			return nil
@@ -42,7 +42,7 @@ func (db *DB) Show(_ context.Context, key store.Key, visit func(*store.Record)) 
 	}
 }
 
-func (db *DB) showAt(key store.Key, at uint64, visit func(*store.Record)) (found bool, err error) {
+func (db *DB) showAt(key store.Key, at uint64, uses store.Part, visit func(*store.Record)) (found bool, err error) {
 	if db.closed() {
 		return false, store.ErrClosed
 	}
@@ -62,13 +62,13 @@ func (db *DB) showAt(key store.Key, at uint64, visit func(*store.Record)) (found
 	}
 	err = db.readLog(func(r *logReader) error {
 		var e entry
-		if e, found, err = r.at(p.revision(), at, parseRecord); err != nil || !found {
+		if e, found, err = r.at(p.revision(), at, parserFor(uses)); err != nil || !found {
 			return err
 		}
 		if string(e.key) != joined {
 			return &store.CorruptError{Key: key, Revision: e.revision, Reason: "the index leads to the record of " + string(e.key)}
 		}
-		r.shown = store.Record{Key: key, Revision: e.revision, Time: e.time, Attributes: e.attributes, Value: e.value}
+		r.shown = e.shown(key)
 		visit(&r.shown)
 		return nil
 	})

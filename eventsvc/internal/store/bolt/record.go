@@ -23,7 +23,7 @@ const (
 
 // A log record, all numbers big-endian (doc.go draws it):
 //
-//	kind 1 | zero 1 | namespace length 2 | key length 2 | attributes length 4 | previous revision 8 | time 8
+//	kind 1 | form 1 | namespace length 2 | key length 2 | attributes length 4 | previous revision 8 | time 8
 //	key "namespace/name" | attributes | value | CRC32C 4
 //
 // The checksum also covers the revision, which is the key of the record, so
@@ -37,8 +37,11 @@ const (
 // be is the byte order of everything on disk.
 var be = binary.BigEndian
 
-// errDamaged is what is wrong with a record that cannot be served.
-var errDamaged = errors.New("checksum mismatch")
+// What is wrong with a record that cannot be served.
+var (
+	errDamaged = errors.New("checksum mismatch")
+	errHeader  = errors.New("the header makes no sense")
+)
 
 // entry is a parsed log record. Its slices share memory with the record.
 type entry struct {
@@ -50,6 +53,16 @@ type entry struct {
 	namespace  int    // length of the namespace within key
 	attributes []byte
 	value      []byte
+
+	first, second int // where in the value its parts begin; it has none if second is 0
+}
+
+// take makes a draft the content of a record.
+func (e *entry) take(d *store.Draft) {
+	e.attributes, e.value = d.Attributes, d.Value
+	if d.Parted() {
+		e.first, e.second = d.First, d.Second
+	}
 }
 
 // castagnoli is the CRC32C of a revision, big-endian, and the record under it.
@@ -68,26 +81,38 @@ var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
 // appendRecord encodes e behind dst.
 func appendRecord(dst []byte, e *entry) []byte {
 	start := len(dst)
-	dst = append(dst, byte(e.kind), 0)
+	form, attributes := byte(formWhole), len(e.attributes)
+	if e.parted() {
+		form, attributes = formParts, attributes+partsBytes
+	}
+	dst = append(dst, byte(e.kind), form)
 	dst = be.AppendUint16(dst, uint16(e.namespace))
 	dst = be.AppendUint16(dst, uint16(len(e.key)))
-	dst = be.AppendUint32(dst, uint32(len(e.attributes)))
+	dst = be.AppendUint32(dst, uint32(attributes))
 	dst = be.AppendUint64(dst, e.previous)
 	dst = be.AppendUint64(dst, uint64(e.time.UnixNano()))
 	dst = append(dst, e.key...)
 	dst = append(dst, e.attributes...)
+	if e.parted() {
+		dst = e.appendParts(dst, start)
+	}
 	dst = append(dst, e.value...)
 	return be.AppendUint32(dst, castagnoli(e.revision, dst[start:]))
 }
 
 // size is the length of the record that e was parsed from.
 func (e *entry) size() int64 {
-	return int64(recordHeader + len(e.key) + len(e.attributes) + len(e.value) + recordTrailer)
+	n := recordHeader + len(e.key) + len(e.attributes) + len(e.value) + recordTrailer
+	if e.parted() {
+		n += partsBytes
+	}
+	return int64(n)
 }
 
-// recordBytes is the length of a record of so long a key, attributes and value.
+// recordBytes is the most that a record of so long a key, attributes and value
+// takes.
 func recordBytes(key, content int) int64 {
-	return int64(recordHeader + key + content + recordTrailer)
+	return int64(recordHeader + key + partsBytes + content + recordTrailer)
 }
 
 // parseRecord checks and splits the record stored under a revision.
@@ -115,9 +140,12 @@ func splitRecord(revision uint64, b []byte) (entry, error) {
 	keyLen, attrLen := int(be.Uint16(body[4:])), int(be.Uint32(body[6:]))
 	body = body[recordHeader:]
 	if e.kind < created || e.kind > deleted || e.namespace >= keyLen || keyLen+attrLen > len(body) {
-		return entry{}, errors.New("the header makes no sense")
+		return entry{}, errHeader
 	}
 	e.key, e.attributes, e.value = body[:keyLen], body[keyLen:keyLen+attrLen], body[keyLen+attrLen:]
+	if !e.splitParts(b[1]) {
+		return entry{}, errHeader
+	}
 	return e, nil
 }
 
@@ -138,11 +166,16 @@ func keyOf(joined []byte) store.Key {
 	return splitKey(string(joined), bytes.IndexByte(joined, '/'))
 }
 
-// record copies e out of the transaction, into one piece of memory.
 func (e *entry) seen() store.Seen {
-	return store.Seen{Key: e.storeKey(), Revision: e.revision, Bytes: len(e.attributes) + len(e.value)}
+	return store.Seen{Key: e.storeKey(), Revision: e.revision, Bytes: int(e.size())}
 }
 
+// shown is e as it is in the transaction.
+func (e *entry) shown(key store.Key) store.Record {
+	return store.Record{Key: key, Revision: e.revision, Time: e.time, Attributes: e.attributes, Value: e.value, Bytes: int(e.size())}
+}
+
+// record copies e out of the transaction, into one piece of memory.
 func (e *entry) record() store.Record {
 	buf := make([]byte, len(e.attributes)+len(e.value))
 	return e.recordInto(buf, e.storeKey())
@@ -159,6 +192,7 @@ func (e *entry) recordInto(buf []byte, key store.Key) store.Record {
 		Time:       e.time,
 		Attributes: buf[:n:n],
 		Value:      buf[n:],
+		Bytes:      int(e.size()),
 	}
 }
 

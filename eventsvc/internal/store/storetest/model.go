@@ -117,7 +117,7 @@ func (m *Model) Get(_ context.Context, key store.Key) (store.Record, error) {
 }
 
 // Show implements [store.Store].
-func (m *Model) Show(ctx context.Context, key store.Key, visit func(*store.Record)) error {
+func (m *Model) Show(ctx context.Context, key store.Key, _ store.Part, visit func(*store.Record)) error {
 	r, err := m.Get(ctx, key)
 	if err == nil {
 		visit(&r)

@@ -55,7 +55,16 @@ func (r *random) key() store.Key {
 }
 
 func (r *random) draft() store.Draft {
-	return draft(fmt.Sprintf("%d", r.rnd.Uint64()), []string{"R", "S", "T"}[r.rnd.IntN(3)], []string{"web", "db"}[r.rnd.IntN(2)])
+	d := draft(fmt.Sprintf("%d", r.rnd.Uint64()), []string{"R", "S", "T"}[r.rnd.IntN(3)], []string{"web", "db"}[r.rnd.IntN(2)])
+	if r.rnd.IntN(3) > 0 {
+		d.Second = 1 + r.rnd.IntN(len(d.Value))
+		d.First = r.rnd.IntN(d.Second + 1)
+	}
+	return d
+}
+
+func (r *random) part() store.Part {
+	return []store.Part{store.WholeValue, store.FirstPart, store.SecondPart}[r.rnd.IntN(3)]
 }
 
 func (r *random) revision() uint64 {
@@ -106,7 +115,7 @@ func (r *random) get() {
 	want, wantErr := r.model.Get(r.t.Context(), k)
 	got, err := r.store.Get(r.t.Context(), k)
 	r.compare("get "+k.String(), want, got, wantErr, err)
-	err = r.store.Show(r.t.Context(), k, func(shown *store.Record) {
+	err = r.store.Show(r.t.Context(), k, r.part(), func(shown *store.Record) {
 		got = *shown
 		got.Attributes, got.Value = slices.Clone(shown.Attributes), slices.Clone(shown.Value)
 	})
@@ -114,7 +123,7 @@ func (r *random) get() {
 }
 
 func (r *random) list() {
-	q := store.Query{Limit: r.rnd.IntN(5), Revision: r.revision(), Count: r.rnd.IntN(2) == 0}
+	q := store.Query{Limit: r.rnd.IntN(5), Revision: r.revision(), Count: r.rnd.IntN(2) == 0, Uses: r.part()}
 	if r.rnd.IntN(3) == 0 {
 		q.Namespace = r.key().Namespace
 	}
@@ -253,7 +262,7 @@ func (r *random) compare(what string, want, got any, wantErr, gotErr error) {
 		r.t.Errorf("%s: error %v, want %v", what, gotErr, wantErr)
 		return
 	}
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
+	if diff := diffRecords(want, got); diff != "" {
 		r.t.Errorf("%s: %s", what, diff)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"tidings.example/eventsvc/internal/store"
@@ -477,8 +478,10 @@ func testRestart(t *testing.T, e Engine) {
 	}
 }
 
-func diffRecords(want, got []store.Record) string {
-	return cmp.Diff(want, got, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }))
+// diffRecords compares records, or what holds them, but for the bytes that they
+// take, which are the engine's own affair.
+func diffRecords(want, got any) string {
+	return cmp.Diff(want, got, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }), cmpopts.IgnoreFields(store.Record{}, "Bytes"))
 }
 
 func watch(t testing.TB, s store.Store, q store.WatchQuery) store.Watcher {

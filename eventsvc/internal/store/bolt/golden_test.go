@@ -1,0 +1,107 @@
+package bolt_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func goldenTime() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
+
+// R18: files of every format version, and with every form of a record, are kept
+// here and must stay readable and writable. With -update those of the newest
+// are written anew.
+func TestGoldenFormat(t *testing.T) {
+	t.Parallel()
+	if *update {
+		writeGolden(t, filepath.Join("testdata", "format-1-parts"))
+	}
+	goldens, err := filepath.Glob(filepath.Join("testdata", "format-*"))
+	if err != nil || len(goldens) < 2 {
+		t.Fatalf("%d golden stores, %v", len(goldens), err)
+	}
+	for _, golden := range goldens {
+		t.Run(filepath.Base(golden), func(t *testing.T) {
+			t.Parallel()
+			o := bolt.Options{Dir: t.TempDir(), Now: goldenTime, SegmentBytes: 2 << 10}
+			if err := os.CopyFS(o.Dir, os.DirFS(golden)); err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(filepath.Join(golden, "dump.json"))
+			var want []string
+			if err := errors.Join(err, json.Unmarshal(text, &want)); err != nil {
+				t.Fatal(err)
+			}
+			db := open(t, o)
+			check(t, db)
+			if diff := cmp.Diff(want, dump(t, db)); diff != "" {
+				t.Error(diff)
+			}
+			rewriteGolden(t, db)
+			rewritten := dump(t, db)
+			closeDB(t, db)
+			db = open(t, o)
+			defer closeDB(t, db)
+			check(t, db)
+			if diff := cmp.Diff(rewritten, dump(t, db)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// writeGolden makes a store of several files whose records have all forms.
+func writeGolden(t *testing.T, golden string) {
+	t.Helper()
+	if err := errors.Join(os.RemoveAll(golden), os.MkdirAll(golden, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, bolt.Options{Dir: golden, Now: goldenTime, SegmentBytes: 2 << 10})
+	create(t, db, 4, strings.Repeat("v", 200))
+	for i := 4; i < 8; i++ {
+		if _, err := db.Create(t.Context(), key(i), partedDraft()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, decide := range []store.Decide{count0, remove} {
+		if _, err := db.Update(t.Context(), key(2+i), decide); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := json.MarshalIndent(dump(t, db), "", " ")
+	closeDB(t, db)
+	if err := errors.Join(err, os.WriteFile(filepath.Join(golden, "dump.json"), text, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rewriteGolden changes events from one form to the other, deletes some of both,
+// and moves what is left to other files.
+func rewriteGolden(t *testing.T, db *bolt.DB) {
+	t.Helper()
+	parted := func(*store.Record) (store.Decision, error) {
+		return store.Decision{Op: store.Put, Draft: partedDraft()}, nil
+	}
+	for i, decide := range []store.Decide{count0, parted, parted, parted, count0, parted, remove, remove} {
+		if _, err := db.Update(t.Context(), key(i), decide); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(t, db)
+	if err := db.Compact(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	check(t, db)
+}
