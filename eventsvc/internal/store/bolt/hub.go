@@ -90,10 +90,10 @@ type hubGroup struct {
 // near to it as they can be divided: whatever comes while they write, the next
 // create above all, waits behind a group and not behind a thousand writes.
 const (
-	roundShare = 10 * time.Microsecond
+	roundShare = 15 * time.Microsecond
 	maxRound   = 25 * time.Millisecond
 	hubGroups  = 8
-	burst      = time.Millisecond
+	burst      = 1500 * time.Microsecond
 )
 
 func newHub(revision uint64, entries, maxBytes int) *hub {

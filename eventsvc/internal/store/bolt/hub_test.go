@@ -17,9 +17,9 @@ func TestRoundsOfWatchers(t *testing.T) {
 		watchers    int
 		step, round time.Duration // from group to group, and until it is the first's turn again
 	}{
-		{1, 0, 10 * time.Microsecond},
-		{100, 0, time.Millisecond},
-		{1000, 1250 * time.Microsecond, 10 * time.Millisecond},
+		{1, 0, 15 * time.Microsecond},
+		{100, 0, 1500 * time.Microsecond},
+		{1000, 1875 * time.Microsecond, 15 * time.Millisecond},
 		{20000, maxRound / hubGroups, maxRound},
 	} {
 		synctest.Test(t, func(t *testing.T) {
