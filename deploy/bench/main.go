@@ -30,8 +30,8 @@ type options struct {
 }
 
 func main() {
-	if len(os.Args) == 4 && os.Args[1] == floorCommand {
-		fail(floor.Serve(os.Args[2], os.Args[3]))
+	if len(os.Args) == 5 && os.Args[1] == floorCommand {
+		fail(floor.Serve(os.Args[2], os.Args[3], os.Args[4]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

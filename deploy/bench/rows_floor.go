@@ -74,7 +74,7 @@ func (b *bench) startFloor(kind string) (*proc.Process, netip.AddrPort, error) {
 	if err != nil {
 		return nil, addr, fmt.Errorf("floor server: %w", err)
 	}
-	p, err := proc.Start(filepath.Join(b.tmp, "floor.log"), exec.Command(self, floorCommand, kind, addr.String()))
+	p, err := proc.Start(filepath.Join(b.tmp, "floor.log"), exec.Command(self, floorCommand, kind, addr.String(), b.tmp))
 	if err != nil {
 		return nil, addr, err
 	}

@@ -35,8 +35,9 @@ func readStage() stage {
 			{name: "list/10000/gzip", run: lists(tenThousand, 10_000, jsonType, "Accept-Encoding: gzip\r\n")},
 			{name: "list/10000/pages", run: pages(tenThousand, 10_000)},
 			{name: "select/10000", goal: p50Within(2 * time.Millisecond), run: selects(tenThousand, 100)},
-			{name: "patch/merge", goal: atLeast(8_000), run: patches("application/merge-patch+json")},
-			{name: "patch/strategic", goal: atLeast(8_000), run: patches("application/strategic-merge-patch+json")},
+			{name: "floor/patch/16", run: patchFloor},
+			{name: "patch/merge", goal: atLeast(8_000), run: patches(mergePatch)},
+			{name: "patch/strategic", goal: atLeast(8_000), run: patches(strategicPatch)},
 		},
 	}
 	s.rows = append(s.rows, watchRows()...)

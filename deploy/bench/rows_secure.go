@@ -22,7 +22,7 @@ func secureStage() stage {
 			{name: "secure/list/10000/table", run: lists(tenThousand, 10_000, tableType, "")},
 			{name: "secure/list/10000/pages", goal: peer(peerFigure{title: "list of 10,000 in pages of 500", p50: 212 * time.Millisecond}), run: pages(tenThousand, 10_000)},
 			{name: "secure/select/10000", goal: peer(peerFigure{title: "selector that matches 1 %", p50: 9900 * time.Microsecond}), run: selects(tenThousand, 100)},
-			{name: "secure/patch/merge", goal: peer(peerFigure{title: "merge patch, 16 connections", rate: 1_627}), run: patches("application/merge-patch+json")},
+			{name: "secure/patch/merge", goal: peer(peerFigure{title: "merge patch, 16 connections", rate: 1_627}), run: patches(mergePatch)},
 			{name: "secure/watch/1", goal: peer(peerFigure{title: "1 watcher", p50: 2 * time.Millisecond}), run: watches(1, watchInterval)},
 			{name: "secure/watch/100", goal: peer(peerFigure{title: "100 watchers", p99: 6200 * time.Microsecond}), run: watches(100, watchInterval)},
 			{name: "secure/watch/1000", goal: peer(peerFigure{title: "deliveries to 1,000 watchers", rate: 91_700}), run: watches(1000, watchInterval)},

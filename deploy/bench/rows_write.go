@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"tidings.example/deploy/bench/internal/floor"
 	"tidings.example/deploy/bench/internal/load"
 	"tidings.example/deploy/bench/internal/proc"
 )
@@ -99,15 +100,40 @@ func patches(mediaType string) func(*bench) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		return b.load(b.eventsvc(), "patches/s", load.Spec{
-			Addr: b.up.api(), Secure: b.up.tls, Conns: 16,
-			Next: func(dst []byte, i int) []byte {
-				body := fmt.Sprintf(`{"series":{"count":%d,"lastObservedTime":"%s"}}`, i+2, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
-				return e.patch(dst, scattered(i), mediaType, body)
-			},
-			Check: e.checkEvent(200, scattered),
-		})
+		spec := patchSpec(e, mediaType)
+		spec.Addr, spec.Secure, spec.Check = b.up.api(), b.up.tls, e.checkEvent(200, scattered)
+		return b.load(b.eventsvc(), "patches/s", spec)
 	}
+}
+
+// patchFloor is the same requests to a server that only reads them and puts a
+// record of an event's length into bbolt before it answers.
+func patchFloor(b *bench) (*result, error) {
+	e, err := b.namespace(tenThousand)
+	if err != nil {
+		return nil, err
+	}
+	p, addr, err := b.startFloor(floor.Store)
+	if err != nil {
+		return nil, err
+	}
+	spec := patchSpec(e, mergePatch)
+	spec.Addr, spec.Check = addr, load.Status(200)
+	r, err := b.load(pid{pid: p.PID()}, "puts/s", spec)
+	return r, errors.Join(err, stopFloor(p))
+}
+
+const (
+	mergePatch     = "application/merge-patch+json"
+	strategicPatch = "application/strategic-merge-patch+json"
+)
+
+// patchSpec patches the events of e from 16 connections.
+func patchSpec(e *events, mediaType string) load.Spec {
+	return load.Spec{Conns: 16, Next: func(dst []byte, i int) []byte {
+		body := fmt.Sprintf(`{"series":{"count":%d,"lastObservedTime":"%s"}}`, i+2, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
+		return e.patch(dst, scattered(i), mediaType, body)
+	}}
 }
 
 // scattered visits the 10,000 events in an order without neighbours.

@@ -3,12 +3,19 @@ package floor
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
+	"golang.org/x/sync/errgroup"
 
 	"tidings.example/deploy/bench/internal/load"
 )
@@ -77,6 +84,64 @@ func TestCopySendsWhatIsAskedFor(t *testing.T) {
 		if _, err := io.CopyN(io.Discard, c, int64(n)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestStoreAnswersWhatIsInTheFile sends requests at once and one by one, and
+// looks for a record of each.
+func TestStoreAnswersWhatIsInTheFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- serveStore(l, dir) }()
+	const together, each = 8, 5
+	var group errgroup.Group
+	for range together {
+		group.Go(func() error {
+			for range each {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, "http://"+l.Addr().String()+"/apis/x", strings.NewReader("{}"))
+				if err != nil {
+					return err
+				}
+				answer, err := http.DefaultClient.Do(r)
+				if err != nil {
+					return err
+				}
+				n, err := io.Copy(io.Discard, answer.Body)
+				if err := errors.Join(err, answer.Body.Close()); err != nil || n != answerSize || answer.StatusCode != http.StatusOK {
+					return fmt.Errorf("status %d, %d bytes, %w", answer.StatusCode, n, err)
+				}
+			}
+			return nil
+		})
+	}
+	if err := errors.Join(group.Wait(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	db, err := openBolt(filepath.Join(dir, storeFile), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.View(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("log"))
+		if n := b.Stats().KeyN; n != together*each {
+			t.Errorf("%d records", n)
+		}
+		return b.ForEach(func(k, v []byte) error {
+			if len(v) != recordSize {
+				t.Errorf("record %x has %d bytes", k, len(v))
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

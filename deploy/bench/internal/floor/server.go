@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -23,12 +24,14 @@ import (
 const (
 	Hello  = "hello"  // echo answering "hello"
 	Answer = "answer" // echo answering what the event service would
+	Store  = "store"  // the same, after a put into bbolt
 	Copy   = "copy"   // sends as many bytes as it is asked for
 	Fanout = "fanout" // sends what is posted to everybody who has asked
 )
 
-// Serve runs a floor server on a loopback address. It ends with the process.
-func Serve(kind, addr string) error {
+// Serve runs a floor server on a loopback address; one that stores does so in a
+// directory. It ends with the process.
+func Serve(kind, addr, dir string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return fmt.Errorf("floor server: %w", err)
@@ -37,13 +40,15 @@ func Serve(kind, addr string) error {
 	case Hello:
 		return serveHello(l)
 	case Answer:
-		return serveAnswer(l)
+		return serveAnswer(l, nil)
+	case Store:
+		return serveStore(l, dir)
 	case Copy:
 		return accept(l, sendBytes)
 	case Fanout:
 		return accept(l, newHub().serve)
 	}
-	return fmt.Errorf("floor server %q: want %s, %s, %s or %s", kind, Hello, Answer, Copy, Fanout)
+	return fmt.Errorf("floor server %q: want %s, %s, %s, %s or %s", kind, Hello, Answer, Store, Copy, Fanout)
 }
 
 func serveHello(l net.Listener) error {
@@ -58,8 +63,9 @@ const answerSize = 1530
 // serveAnswer answers everything as the event service answers a get: the same
 // headers, the same number of bytes, the same bounds of time. That is what HTTP
 // costs when nothing is looked up, nobody is asked who they are, and nothing is
-// counted or logged.
-func serveAnswer(l net.Listener) error {
+// counted or logged. What is sent along is read, and work is done before the
+// answer.
+func serveAnswer(l net.Listener, work func() error) error {
 	body := bytes.Repeat([]byte("x"), answerSize)
 	header := http.Header{
 		"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(answerSize)},
@@ -68,7 +74,15 @@ func serveAnswer(l net.Listener) error {
 		"X-Request-Id":            {"6f6c5a0e-7f0f-4c3a-9a44-2f3f0a2b9f11"}, "Audit-Id": {"6f6c5a0e-7f0f-4c3a-9a44-2f3f0a2b9f11"},
 	}
 	e := echo.New()
-	e.GET("/*", func(c echo.Context) error {
+	e.Any("/*", func(c echo.Context) error {
+		if work != nil {
+			if _, err := io.Copy(io.Discard, c.Request().Body); err != nil {
+				return err
+			}
+			if err := work(); err != nil {
+				return err
+			}
+		}
 		maps.Copy(c.Response().Header(), header)
 		c.Response().WriteHeader(http.StatusOK)
 		_, err := c.Response().Write(body)
@@ -76,6 +90,39 @@ func serveAnswer(l net.Listener) error {
 	})
 	srv := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	return srv.Serve(l)
+}
+
+// recordSize is the length of a stored version of an event: its JSON, its
+// protobuf, and what is kept beside them.
+const recordSize = 2750
+
+// The file that records are put into, and the page size that suits their length.
+const (
+	storeFile = "floor-store.db"
+	storePage = 16 << 10
+)
+
+// serveStore answers once a record of the length of an event's is on the disk,
+// in a commit with those of all others that wait: a durable write over HTTP
+// where what is written is neither read, nor understood, nor checked.
+func serveStore(l net.Listener, dir string) error {
+	path := filepath.Join(dir, storeFile)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // an attempt before
+		return fmt.Errorf("floor server: %w", err)
+	}
+	db, err := openBolt(path, storePage)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	waiting := make(chan chan error, 1024)
+	defer close(waiting)
+	go commit(db, waiting, make([]byte, recordSize))
+	return serveAnswer(l, func() error {
+		done := make(chan error, 1)
+		waiting <- done
+		return <-done
+	})
 }
 
 // accept serves every connection in a goroutine of its own.
