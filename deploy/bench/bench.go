@@ -42,6 +42,9 @@ type row struct {
 	once bool // it changes what it measures, so that it cannot be repeated
 	goal goal
 	run  func(*bench) (*result, error)
+	// beside compares the result with that of a row before it, if that has run,
+	// for the remarks; nil: with none.
+	beside func(b *bench, r *result) string
 }
 
 // goal is what a row is to reach; nil met means that nothing is asked for.
@@ -159,6 +162,11 @@ func (b *bench) runRow(row row, begin error) *result {
 		}
 		if quietest.foreign <= noisy || row.once || b.ctx.Err() != nil {
 			break
+		}
+	}
+	if row.beside != nil {
+		if remark := row.beside(b, quietest); remark != "" {
+			quietest.notef("%s", remark)
 		}
 	}
 	if n := min(b.attempt, b.tries); n > 1 {

@@ -112,6 +112,33 @@ func TestRowsAreChosenByNameOrGroup(t *testing.T) {
 	}
 }
 
+// TestRowsAreComparedWithTheirFloor runs a row after one that it is compared
+// with, and after none.
+func TestRowsAreComparedWithTheirFloor(t *testing.T) {
+	t.Parallel()
+	ms := time.Millisecond
+	past := []*result{{name: "floor", rate: 200, p50: 2 * ms, p99: 4 * ms}, {name: "failed", rate: 1, p50: 1, p99: 1, err: errors.New("a fault")}}
+	for _, c := range []struct {
+		name   string
+		beside func(*bench, *result) string
+		want   string
+	}{
+		{"a share", share("floor"), "25 % of floor"},
+		{"times", times("floor"), "p50 1.5 and p99 2.0 × floor"},
+		{"a share of a floor that failed", share("failed"), ""},
+		{"times one that has not run", times("other"), ""},
+		{"alone", nil, ""},
+	} {
+		b := &bench{options: options{tries: 1}, ctx: t.Context(), results: past}
+		r := b.runRow(row{beside: c.beside, run: func(*bench) (*result, error) {
+			return &result{rate: 50, p50: 3 * ms, p99: 8 * ms}, nil
+		}}, nil)
+		if r.note != c.want {
+			t.Errorf("%s: remark %q, want %q", c.name, r.note, c.want)
+		}
+	}
+}
+
 func TestDisturbedRowsAreRepeated(t *testing.T) {
 	t.Parallel()
 	fault := errors.New("a fault")

@@ -75,3 +75,27 @@ func both(a, c goal) goal {
 func either(a, c goal) goal {
 	return goal{text: a.text + " or " + c.text, met: func(b *bench, r *result) bool { return a.met(b, r) || c.met(b, r) }}
 }
+
+// The remarks that say how near a row is to what its machine can do.
+
+// share is what a row's rate is of another's.
+func share(name string) func(*bench, *result) string {
+	return func(b *bench, r *result) string {
+		f := b.past(name)
+		if f == nil || f.rate == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.0f %% of %s", 100*r.rate/f.rate, name)
+	}
+}
+
+// times is how many times another row's p50 and p99 a row's are.
+func times(name string) func(*bench, *result) string {
+	return func(b *bench, r *result) string {
+		f := b.past(name)
+		if f == nil || f.p50 == 0 || f.p99 == 0 {
+			return ""
+		}
+		return fmt.Sprintf("p50 %.1f and p99 %.1f × %s", float64(r.p50)/float64(f.p50), float64(r.p99)/float64(f.p99), name)
+	}
+}

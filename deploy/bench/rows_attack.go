@@ -26,22 +26,22 @@ import (
 // attackStage has the rows of good clients while others attack the service. Its
 // limits are the defaults. None of the good clients' requests may be refused.
 func attackStage() stage {
-	twice := p99Of(2, "attack/none")
+	twice, beside := p99Of(2, "attack/none"), times("attack/none")
 	return stage{
 		name: "good clients while others attack",
 		open: func(b *bench) error { return errors.Join(b.start(extra{}), b.fill(tenThousand, 0, 10_000)) },
 		rows: []row{
 			{name: "attack/none", run: attacked(nil)},
 			{name: "attack/kids/floor", run: besideFloor(unknownKeys)},
-			{name: "attack/kids", goal: twice, run: attackedByKeys},
+			{name: "attack/kids", goal: twice, run: attackedByKeys, beside: beside},
 			{name: "attack/flood/floor", run: besideFloor(flood)},
-			{name: "attack/flood", goal: twice, run: attacked(flood)},
+			{name: "attack/flood", goal: twice, run: attacked(flood), beside: beside},
 			{name: "attack/bodies/floor", run: besideFloor(largeBodies)},
-			{name: "attack/bodies", goal: twice, run: attacked(largeBodies)},
+			{name: "attack/bodies", goal: twice, run: attacked(largeBodies), beside: beside},
 			{name: "attack/bombs/floor", run: besideFloor(bombs)},
-			{name: "attack/bombs", goal: twice, run: attacked(bombs)},
-			{name: "attack/slow", goal: twice, run: attackedSlowly},
-			{name: "attack/watches", goal: twice, run: attackedByWatches},
+			{name: "attack/bombs", goal: twice, run: attacked(bombs), beside: beside},
+			{name: "attack/slow", goal: twice, run: attackedSlowly, beside: beside},
+			{name: "attack/watches", goal: twice, run: attackedByWatches, beside: beside},
 		},
 	}
 }

@@ -28,16 +28,16 @@ func readStage() stage {
 		open: func(b *bench) error { return errors.Join(b.start(extra{}), b.fill(tenThousand, 0, 10_000)) },
 		rows: []row{
 			{name: "floor/get/64", run: getFloor},
-			{name: "get/64", goal: atLeast(40_000), run: gets},
-			{name: "list/10000/json", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, jsonType, "")},
-			{name: "list/10000/protobuf", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, protoType, "")},
+			{name: "get/64", goal: atLeast(40_000), run: gets, beside: share("floor/get/64")},
+			{name: "list/10000/json", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, jsonType, ""), beside: times("floor/copy/16MiB")},
+			{name: "list/10000/protobuf", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, protoType, ""), beside: times("floor/copy/16MiB")},
 			{name: "list/10000/table", goal: p50Within(60 * time.Millisecond), run: lists(tenThousand, 10_000, tableType, "")},
 			{name: "list/10000/gzip", run: lists(tenThousand, 10_000, jsonType, "Accept-Encoding: gzip\r\n")},
 			{name: "list/10000/pages", run: pages(tenThousand, 10_000)},
 			{name: "select/10000", goal: p50Within(2 * time.Millisecond), run: selects(tenThousand, 100)},
-			{name: "floor/patch/16", run: patchFloor},
-			{name: "patch/merge", goal: atLeast(8_000), run: patches(mergePatch)},
-			{name: "patch/strategic", goal: atLeast(8_000), run: patches(strategicPatch)},
+			{name: "floor/patch/16", run: storeFloor(func(e *events) load.Spec { return patchSpec(e, mergePatch) })},
+			{name: "patch/merge", goal: atLeast(8_000), run: patches(mergePatch), beside: share("floor/patch/16")},
+			{name: "patch/strategic", goal: atLeast(8_000), run: patches(strategicPatch), beside: share("floor/patch/16")},
 		},
 	}
 	s.rows = append(s.rows, watchRows()...)

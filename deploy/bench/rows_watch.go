@@ -23,11 +23,11 @@ func watchRows() []row {
 	fair := either(atLeast(400_000), rateOf(1, "floor/fanout/saturation/1000"))
 	rows := []row{
 		{name: "floor/fanout/1", run: watchFloor(1, watchInterval)},
-		{name: "watch/1", goal: p50Within(time.Millisecond), run: watches(1, watchInterval)},
+		{name: "watch/1", goal: p50Within(time.Millisecond), run: watches(1, watchInterval), beside: times("floor/fanout/1")},
 		{name: "floor/fanout/100", run: watchFloor(100, watchInterval)},
-		{name: "watch/100", goal: p99Within(3 * time.Millisecond), run: watches(100, watchInterval)},
+		{name: "watch/100", goal: p99Within(3 * time.Millisecond), run: watches(100, watchInterval), beside: times("floor/fanout/100")},
 		{name: "floor/fanout/1000", run: watchFloor(1000, watchInterval)},
-		{name: "watch/1000", goal: everything, run: watches(1000, watchInterval)},
+		{name: "watch/1000", goal: everything, run: watches(1000, watchInterval), beside: times("floor/fanout/1000")},
 		{name: "memory/10000", goal: anonWithin(96 << 20), run: (*bench).restingMemory},
 	}
 	for _, n := range []int{1, 100, 1000} {

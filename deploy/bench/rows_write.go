@@ -17,8 +17,9 @@ func emptyStage() stage {
 		open: func(b *bench) error { return b.start(extra{}) },
 		rows: []row{
 			{name: "memory/empty", goal: anonWithin(32 << 20), run: (*bench).restingMemory},
-			{name: "create/1", goal: syncGoal(), run: creates(1)},
-			{name: "create/64", goal: both(atLeast(12_000), cpuWithin(100*time.Microsecond)), run: creates(64)},
+			{name: "create/1", goal: syncGoal(), run: creates(1), beside: times("floor/sync")},
+			{name: "floor/create/64", run: storeFloor(func(e *events) load.Spec { return load.Spec{Conns: 64, Next: e.create.fill} })},
+			{name: "create/64", goal: both(atLeast(12_000), cpuWithin(100*time.Microsecond)), run: creates(64), beside: share("floor/create/64")},
 			{name: "create/256", run: creates(256)},
 		},
 	}
@@ -106,21 +107,23 @@ func patches(mediaType string) func(*bench) (*result, error) {
 	}
 }
 
-// patchFloor is the same requests to a server that only reads them and puts a
-// record of an event's length into bbolt before it answers.
-func patchFloor(b *bench) (*result, error) {
-	e, err := b.namespace(tenThousand)
-	if err != nil {
-		return nil, err
+// storeFloor is requests to a server that only reads them and puts a record of
+// an event's length into bbolt before it answers.
+func storeFloor(spec func(*events) load.Spec) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.namespace(tenThousand)
+		if err != nil {
+			return nil, err
+		}
+		p, addr, err := b.startFloor(floor.Store)
+		if err != nil {
+			return nil, err
+		}
+		s := spec(e)
+		s.Addr, s.Check = addr, load.Status(200)
+		r, err := b.load(pid{pid: p.PID()}, "puts/s", s)
+		return r, errors.Join(err, stopFloor(p))
 	}
-	p, addr, err := b.startFloor(floor.Store)
-	if err != nil {
-		return nil, err
-	}
-	spec := patchSpec(e, mergePatch)
-	spec.Addr, spec.Check = addr, load.Status(200)
-	r, err := b.load(pid{pid: p.PID()}, "puts/s", spec)
-	return r, errors.Join(err, stopFloor(p))
 }
 
 const (
