@@ -55,7 +55,7 @@ type subject struct {
 }
 
 // Parse reads a policy file. The error names every line that is wrong, the
-// field, and what to write instead.
+// field, and what to write instead; there is no policy then.
 func Parse(data []byte, o Options) (*Policy, error) {
 	if len(o.Issuers) == 0 {
 		return nil, errors.New("policy: no issuer is configured")
@@ -115,7 +115,10 @@ func (f *file) compile(o Options) (*Policy, error) {
 			errs = append(errs, p.bind(s, given, o))
 		}
 	}
-	return p, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err // a part of what was meant is no policy
+	}
+	return p, nil
 }
 
 // grants are the rules of a role as a binding gives them.

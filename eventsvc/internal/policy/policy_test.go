@@ -278,6 +278,9 @@ func FuzzPolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := policy.Parse(data, options)
 		if err != nil {
+			if p != nil {
+				t.Errorf("refused, and yet there is a policy: %v", err)
+			}
 			return
 		}
 		for v := policy.Get; v != 0; v <<= 1 {
