@@ -55,7 +55,23 @@ type form struct {
 	verbs              string // all of them are needed
 	needs              string // "": nothing; "object": it must be there; "none": it must not
 	across             bool   // can be asked across all namespaces, by the path without {ns}
+	code               int    // of who may; 0: 200, or 201 where the object must not be there
 }
+
+// allowed is the status of an answer to who may ask in this form.
+func (f form) allowed() int {
+	switch {
+	case f.code != 0:
+		return f.code
+	case strings.HasPrefix(f.needs, "none"):
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
+
+// whole is the event that the forms write and find.
+const whole = `{"metadata":{"name":"{name}"},"eventTime":"2026-01-02T03:04:05.000006Z","reportingController":"example.com/ctl",` +
+	`"reportingInstance":"c","action":"Do","reason":"B","type":"Normal","regarding":{"namespace":"{ns}"}}`
 
 func forms() []form {
 	const (
@@ -65,8 +81,6 @@ func forms() []form {
 		proto   = "application/vnd.kubernetes.protobuf"
 		apply   = `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"{name}"},"eventTime":"2026-01-02T03:04:05.000006Z",` +
 			`"reportingController":"example.com/ctl","reportingInstance":"c","action":"Do","reason":"B","type":"Normal","regarding":{"namespace":"{ns}"}}`
-		whole = `{"metadata":{"name":"{name}"},"eventTime":"2026-01-02T03:04:05.000006Z","reportingController":"example.com/ctl",` +
-			`"reportingInstance":"c","action":"Do","reason":"B","type":"Normal","regarding":{"namespace":"{ns}"}}`
 		list, one   = "/apis/events.k8s.io/v1/namespaces/{ns}/events", "/apis/events.k8s.io/v1/namespaces/{ns}/events/{name}"
 		core        = "/api/v1/namespaces/{ns}/events"
 		coreOne     = core + "/{name}"
@@ -78,11 +92,11 @@ func forms() []form {
 	accept := func(media string) []string { return []string{"Accept", media} }
 	content := func(media string) []string { return []string{"Content-Type", media} }
 	return []form{
-		{name: "get", method: "GET", path: one, verbs: "get"},
-		{name: "get core", method: "GET", path: coreOne, verbs: "get"},
-		{name: "get table", method: "GET", path: one, headers: accept(table), verbs: "get"},
-		{name: "get metadata", method: "GET", path: one, headers: accept(partial), verbs: "get"},
-		{name: "get protobuf", method: "GET", path: one, headers: accept(proto), verbs: "get"},
+		{name: "get", method: "GET", path: one, verbs: "get", needs: "object"},
+		{name: "get core", method: "GET", path: coreOne, verbs: "get", needs: "object"},
+		{name: "get table", method: "GET", path: one, headers: accept(table), verbs: "get", needs: "object"},
+		{name: "get metadata", method: "GET", path: one, headers: accept(partial), verbs: "get", needs: "object"},
+		{name: "get protobuf", method: "GET", path: one, headers: accept(proto), verbs: "get", needs: "object"},
 		{name: "list", method: "GET", path: list, verbs: "list", across: true},
 		{name: "list core", method: "GET", path: core, verbs: "list", across: true},
 		{name: "list table", method: "GET", path: list, headers: accept(table), verbs: "list", across: true},
@@ -91,13 +105,15 @@ func forms() []form {
 		{name: "list by name", method: "GET", path: list + "?fieldSelector=metadata.name%3D{name}", verbs: "list", across: true},
 		{name: "list by namespace", method: "GET", path: list + "?fieldSelector=metadata.namespace%3D{ns}", verbs: "list", across: true},
 		{name: "list by label", method: "GET", path: list + "?labelSelector=a%3Db&limit=1", verbs: "list", across: true},
+		{name: "list on", method: "GET", path: list + "?limit=1&continue={continue}", verbs: "list", across: true},
+		{name: "list on, core, table", method: "GET", path: core + "?limit=1&continue={continue}", headers: accept(table), verbs: "list", across: true},
 		{name: "list, not watch", method: "GET", path: list + "?watch=false", verbs: "list", across: true},
-		{name: "watch", method: "GET", path: list + unreadable, verbs: "watch", across: true},
-		{name: "watch core", method: "GET", path: core + unreadable, verbs: "watch", across: true},
-		{name: "watch by name", method: "GET", path: list + unreadable + "&fieldSelector=metadata.name%3D{name}", verbs: "watch", across: true},
-		{name: "watch without a value", method: "GET", path: list + "?watch&resourceVersion=abc", verbs: "watch", across: true},
-		{name: "watch, old path", method: "GET", path: "/apis/events.k8s.io/v1/watch/namespaces/{ns}/events?resourceVersion=abc", verbs: "watch", across: true},
-		{name: "watch, old path, one", method: "GET", path: "/api/v1/watch/namespaces/{ns}/events/{name}?resourceVersion=abc", verbs: "watch"},
+		{name: "watch", method: "GET", path: list + unreadable, verbs: "watch", across: true, code: 400},
+		{name: "watch core", method: "GET", path: core + unreadable, verbs: "watch", across: true, code: 400},
+		{name: "watch by name", method: "GET", path: list + unreadable + "&fieldSelector=metadata.name%3D{name}", verbs: "watch", across: true, code: 400},
+		{name: "watch without a value", method: "GET", path: list + "?watch&resourceVersion=abc", verbs: "watch", across: true, code: 400},
+		{name: "watch, old path", method: "GET", path: "/apis/events.k8s.io/v1/watch/namespaces/{ns}/events?resourceVersion=abc", verbs: "watch", across: true, code: 400},
+		{name: "watch, old path, one", method: "GET", path: "/api/v1/watch/namespaces/{ns}/events/{name}?resourceVersion=abc", verbs: "watch", code: 400},
 		{name: "create", method: "POST", path: list, body: whole, verbs: "create", needs: "none"},
 		{name: "create core", method: "POST", path: core, body: `{"metadata":{"name":"{name}"},"involvedObject":{"namespace":"{ns}"}}`, verbs: "create", needs: "none"},
 		{name: "create, dry run", method: "POST", path: list + "?dryRun=All", body: whole, verbs: "create", needs: "none"},
@@ -108,7 +124,7 @@ func forms() []form {
 		{name: "merge patch", method: "PATCH", path: one, body: `{"metadata":{"labels":{"x":"y"}}}`, headers: content(merge), verbs: "patch", needs: "object"},
 		{name: "merge patch, dry run", method: "PATCH", path: coreOne + "?dryRun=All", body: `{"metadata":{"labels":{"x":"z"}}}`, headers: content(merge), verbs: "patch", needs: "object"},
 		{name: "json patch", method: "PATCH", path: one, body: `[{"op":"add","path":"/metadata/labels","value":{"x":"j"}}]`, headers: content(json), verbs: "patch", needs: "object"},
-		{name: "json patch of nothing", method: "PATCH", path: one, body: `[{"op":"add","path":"/metadata/labels","value":{"x":"j"}}]`, headers: content(json), verbs: "patch", needs: "none"},
+		{name: "json patch of nothing", method: "PATCH", path: one, body: `[{"op":"add","path":"/metadata/labels","value":{"x":"j"}}]`, headers: content(json), verbs: "patch", needs: "none", code: 404},
 		{name: "strategic patch", method: "PATCH", path: one, body: `{"metadata":{"labels":{"x":"s"}}}`, headers: content(strategic), verbs: "patch", needs: "object"},
 		{name: "apply", method: "PATCH", path: one + "?fieldManager=m&force=true", body: apply, headers: content(applied), verbs: "patch", needs: "object"},
 		{name: "apply creates", method: "PATCH", path: one + "?fieldManager=m", body: apply, headers: content(applied), verbs: "patch,create", needs: "none"},
@@ -117,9 +133,9 @@ func forms() []form {
 		{name: "delete core, dry run", method: "DELETE", path: coreOne + "?dryRun=All", verbs: "delete", needs: "object"},
 		{name: "deletecollection", method: "DELETE", path: list, verbs: "deletecollection"},
 		{name: "deletecollection, table, dry run", method: "DELETE", path: core + "?dryRun=All", headers: accept(table), verbs: "deletecollection"},
-		{name: "get namespace", method: "GET", path: "/api/v1/namespaces/{ns}", verbs: "get"},
+		{name: "get namespace", method: "GET", path: "/api/v1/namespaces/{ns}", verbs: "get", needs: "object"},
 		{name: "list namespaces", method: "GET", path: "/api/v1/namespaces", verbs: "list", across: true},
-		{name: "watch namespaces", method: "GET", path: "/api/v1/namespaces" + unreadable, verbs: "watch", across: true},
+		{name: "watch namespaces", method: "GET", path: "/api/v1/namespaces" + unreadable, verbs: "watch", across: true, code: 400},
 	}
 }
 
@@ -208,22 +224,30 @@ func (w *world) tryForm(f form, caller, namespace, path string) {
 			missing = verb
 		}
 	}
-	one := fill("/apis/events.k8s.io/v1/namespaces/{ns}/events/obj", "")
-	switch f.needs {
-	case "none", "none-put":
-		w.as("root", "DELETE", one, "")
-	case "object":
-		w.as("root", "PUT", one, strings.ReplaceAll(newEvent("obj"), `"namespace":"default"`, `"namespace":"`+in+`"`))
+	events := fill("/apis/events.k8s.io/v1/namespaces/{ns}/events", "")
+	if f.needs != "" {
+		w.as("root", "DELETE", events+"/obj", "")
+	}
+	if f.needs == "object" {
+		w.as("root", "POST", events, fill(whole, "obj")).must(201)
 	}
 	if f.needs == "none-put" && missing == "" && !slices.Contains(held, "create") {
 		missing = "create"
+	}
+	if strings.Contains(path, "{continue}") { // where another client's list goes on
+		for _, name := range []string{"next1", "next2"} {
+			w.as("root", "PUT", events+"/"+name, fill(whole, name))
+		}
+		list, _, _ := strings.Cut(fill(path, ""), "?")
+		place := w.as("root", "GET", list+"?limit=1", "").must(200).at("metadata.continue").(string)
+		path = strings.Replace(path, "{continue}", place, 1)
 	}
 	before := w.db.Revision()
 	a := w.as(caller, f.method, fill(path, "obj"), fill(f.body, "obj"), f.headers...)
 	what := fmt.Sprintf("%s by %s in %q", f.name, caller, namespace)
 	if missing == "" {
-		if a.code == http.StatusForbidden || a.code == http.StatusUnauthorized {
-			w.t.Errorf("%s: refused: %s", what, a.body)
+		if a.code != f.allowed() {
+			w.t.Errorf("%s: %d, want %d: %s", what, a.code, f.allowed(), a.body)
 		}
 		return
 	}
