@@ -41,7 +41,7 @@ func bearing(token string) map[string][]string {
 	return map[string][]string{"Authorization": {"Bearer " + token}}
 }
 
-// TestClockSkew is N31, N32, N37, N38 and N73 with the largest leeway, which is minutes more than this test may take.
+// TestClockSkew is N31, N32, N37 to N39 and N73 with the largest leeway, which is minutes more than this test may take.
 func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	i := newRotating(t)
@@ -59,6 +59,7 @@ func TestClockSkew(t *testing.T) {
 		"N37 nbf, outside":            {[]string{"nbf", at(1200), "exp", at(1500)}, 401},
 		"N38 iat in the future":       {[]string{"iat", at(30), "nbf", ""}, 200},
 		"N38 iat, outside":            {[]string{"iat", at(1200), "nbf", "", "exp", at(1500)}, 401},
+		"N39 nbf behind exp":          {[]string{"iat", at(-60), "nbf", at(60), "exp", at(59)}, 401},
 		"N73 issuer's clock is ahead": {[]string{"iat", at(50), "nbf", at(50), "exp", at(350)}, 200},
 	} {
 		if code, text, _ := p.get(bearing(i.signed("k1", goodHeader, i.payload(c.changes...))), ""); code != c.want {

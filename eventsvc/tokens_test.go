@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"strings"
 	"testing"
@@ -28,9 +29,10 @@ type hostile struct {
 func TestHostileTokens(t *testing.T) {
 	t.Parallel()
 	i := newRotating(t)
+	attacker := newAnswering(t, text(`{"keys":[]}`))
 	p := start(t, t.TempDir(), &issuer{Server: i.Server, key: i.keys["k1"]}, "--jwks-url="+i.URL, "--audience=eventsvc", "--clock-skew=0s")
 	body := ""
-	for _, row := range append(i.headerRows(t), append(i.claimRows(), i.signatureRows()...)...) {
+	for _, row := range append(i.headerRows(t, attacker.URL), append(i.claimRows(), i.signatureRows()...)...) {
 		code, text, header := p.get(map[string][]string{"Authorization": {"Bearer " + row.token}}, "")
 		if len(row.token) > 16<<10 { // the server refuses such a header before anybody reads it
 			if code != http.StatusRequestHeaderFieldsTooLarge {
@@ -76,6 +78,9 @@ func TestHostileTokens(t *testing.T) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if n := attacker.count(); n > 0 { // N18
+		t.Errorf("an address in a token was asked %d times", n)
+	}
 	if i.fetches > 10 { // N14, N67: the unknown key ids above have caused few
 		t.Errorf("the keys were fetched %d times", i.fetches)
 	}
@@ -103,7 +108,7 @@ func (p *process) get(header map[string][]string, query string) (int, string, ht
 
 const goodHeader = `{"alg":"RS256","kid":"k1","typ":"JWT"}`
 
-func (i *rotating) headerRows(t *testing.T) []hostile {
+func (i *rotating) headerRows(t *testing.T, attacker string) []hostile {
 	t.Helper()
 	public := &i.keys["k1"].PublicKey
 	der, err := x509.MarshalPKIXPublicKey(public)
@@ -126,7 +131,8 @@ func (i *rotating) headerRows(t *testing.T) []hostile {
 		{"N8 HS256 with the DER", hs256(der), false},
 		{"N8 HS256 with the modulus", hs256([]byte(encode(public.N.Bytes()))), false},
 		{"N17 jwk", signedBy(foreign, fmt.Sprintf(`{"alg":"RS256","kid":"k1","jwk":{"kty":"RSA","n":%q,"e":"AQAB"}}`, encode(foreign.N.Bytes())), i.payload()), false},
-		{"N18 jku", signedBy(foreign, `{"alg":"RS256","kid":"k1","jku":"`+i.URL+`/evil"}`, i.payload()), false},
+		{"N18 jku", signedBy(foreign, `{"alg":"RS256","kid":"k1","jku":"`+attacker+`/jwks"}`, i.payload()), false},
+		{"N18 x5u", signedBy(foreign, `{"alg":"RS256","kid":"k9","x5u":"`+attacker+`/x5u"}`, i.payload()), false},
 		{"N47 another key", signedBy(foreign, goodHeader, i.payload()), false},
 	}
 	for header, accepted := range map[string]bool{
@@ -210,6 +216,8 @@ func (i *rotating) claimRows() []hostile {
 		{"N43 aud with a slash", []string{"aud", `"eventsvc/"`}, false},
 		{"N44 no iss", []string{"iss", ""}, false},
 		{"N44 iss with a slash", []string{"iss", `"` + i.URL + `/"`}, false},
+		{"N44 iss in other case", []string{"iss", `"` + strings.ToUpper(i.URL) + `"`}, false},
+		{"N44 iss another", []string{"iss", `"https://other.example"`}, false},
 		{"N44 iss a list", []string{"iss", `["` + i.URL + `"]`}, false},
 		{"N46 no sub", []string{"sub", ""}, false},
 		{"N46 sub a number", []string{"sub", "1"}, false},
@@ -254,9 +262,11 @@ func (i *rotating) signatureRows() []hostile {
 		{"N49 a byte short", with(raw[:255]), false},
 		{"N49 a byte long", with(append(raw[:256:256], 0)), false},
 		{"N49 zero", with(make([]byte, 256)), false},
+		{"N49 at least the modulus", with(new(big.Int).Add(new(big.Int).SetBytes(raw), i.keys["k1"].N).Bytes()), false},
 		{"N50 standard base64", i.standardBase64(), false},
 		{"N51 padded", whole + "==", false},
 		{"N52 stray bits", whole[:last] + string(alphabet[strings.IndexByte(alphabet, whole[last])|1]), false},
+		{"N53 a blank in front", " " + whole, false},
 		{"N53 a blank inside", parts[0] + " ." + parts[1] + "." + parts[2], false},
 		{"N53 a tab inside", parts[0] + ".\t" + parts[1] + "." + parts[2], false},
 		{"N54 one part", parts[0], false},
