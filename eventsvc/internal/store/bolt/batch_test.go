@@ -1,0 +1,181 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// hold keeps the committer from taking writes until release is called.
+func hold(t *testing.T, db *DB) (release func()) {
+	t.Helper()
+	held, proceed, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- db.control(context.Background(), func() error { close(held); <-proceed; return nil })
+	}()
+	<-held
+	return func() {
+		t.Helper()
+		close(proceed)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func batchKey(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprint("e", i)} }
+
+// writeOf is a write as Create and Update make it.
+func writeOf(ctx context.Context, k kind, key store.Key, seen store.Seen, exists error) *write {
+	return &write{ctx: ctx, kind: k, key: key, joined: key.String(), seen: seen, exists: exists, draft: store.Draft{Value: []byte("written")}}
+}
+
+// commits is how many commits there were, by the histogram of their writes.
+func commits(t *testing.T, r *prometheus.Registry) uint64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "store_commit_writes" {
+			return f.GetMetric()[0].GetHistogram().GetSampleCount()
+		}
+	}
+	t.Fatal("commits are not counted")
+	return 0
+}
+
+// R19: writes that cannot be made are refused each for its own reason, and those
+// that share the commit with them are made, as if they had come alone.
+func TestBadWritesInACommit(t *testing.T) {
+	t.Parallel()
+	r := prometheus.NewRegistry()
+	db := openQuiet(t, func(o *Options) { o.Registry = r })
+	there, err := db.Create(t.Context(), batchKey(0), store.Draft{Value: []byte("there")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	stale := store.Seen{Key: there.Key, Revision: there.Revision - 1}
+	never := store.Seen{Key: batchKey(99), Revision: there.Revision}
+	batch := []struct {
+		w    *write
+		want error
+	}{
+		{writeOf(t.Context(), created, batchKey(1), store.Seen{}, store.ErrExists), nil},
+		{writeOf(t.Context(), created, batchKey(0), store.Seen{}, store.ErrExists), store.ErrExists},
+		{writeOf(t.Context(), modified, there.Key, stale, errConflict), errConflict},
+		{writeOf(t.Context(), created, batchKey(2), store.Seen{}, store.ErrExists), nil},
+		{writeOf(gone, created, batchKey(3), store.Seen{}, store.ErrExists), context.Canceled},
+		{writeOf(t.Context(), created, batchKey(1), store.Seen{}, store.ErrExists), store.ErrExists}, // created three before
+		{writeOf(t.Context(), deleted, batchKey(99), never, store.ErrNotFound), store.ErrNotFound},
+		{writeOf(t.Context(), modified, there.Key, there.Seen(), errConflict), nil},
+		{writeOf(t.Context(), deleted, there.Key, there.Seen(), errConflict), errConflict}, // modified just before
+	}
+	for _, b := range batch {
+		if b.w.kind != created {
+			b.w.previous = &store.Version{Record: there} // as far as the writer knows
+		}
+	}
+	w, err := db.Watch(t.Context(), store.WatchQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	before := commits(t, r)
+	release := hold(t, db)
+	for i, b := range batch {
+		if err := db.enqueue(b.w); err != nil {
+			t.Fatalf("write %d: %v", i, err)
+		}
+	}
+	release()
+	revision := there.Revision
+	for i, b := range batch {
+		<-b.w.done
+		if !errors.Is(b.w.err, b.want) {
+			t.Errorf("write %d: %v, want %v", i, b.w.err, b.want)
+		}
+		if b.want != nil {
+			continue
+		}
+		if revision++; b.w.revision != revision {
+			t.Errorf("write %d has revision %d, want %d: what was refused takes none", i, b.w.revision, revision)
+		}
+		if got, err := db.Get(t.Context(), b.w.key); err != nil || got.Revision != revision || string(got.Value) != "written" {
+			t.Errorf("write %d: %+v, %v", i, got, err)
+		}
+	}
+	if n := commits(t, r) - before; n != 1 {
+		t.Errorf("%d commits, want one for all: the test shows nothing otherwise", n)
+	}
+	for _, name := range []int{3, 99} {
+		if _, err := db.Get(t.Context(), batchKey(name)); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s, which was refused: %v", batchKey(name), err)
+		}
+	}
+	if t.Failed() {
+		return // what was not written is not told either
+	}
+	for told := there.Revision; told < revision; {
+		b, err := w.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range b.Changes {
+			if told++; d.Revision != told {
+				t.Errorf("told of revision %d, want %d", d.Revision, told)
+			}
+		}
+	}
+}
+
+// TestQueueIsBounded: of writes that wait for their commit there are only so
+// many, and so many bytes; the next is refused and nothing comes of it. Who has
+// waited is served, and then there is room again.
+func TestQueueIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Options){
+		"by number": func(o *Options) { o.QueueLength = 3 },
+		"by bytes":  func(o *Options) { o.QueueBytes = 4*recordBytes(len("ns/e0"), len("written")) - 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := openQuiet(t, change)
+			for round := range 2 {
+				release := hold(t, db)
+				var waiting []*write
+				for i := range 3 {
+					w := writeOf(t.Context(), created, batchKey(round*4+i), store.Seen{}, store.ErrExists)
+					if err := db.enqueue(w); err != nil {
+						t.Fatalf("round %d, write %d: %v", round, i, err)
+					}
+					waiting = append(waiting, w)
+				}
+				refused := batchKey(round*4 + 3)
+				if _, err := db.Create(t.Context(), refused, store.Draft{Value: []byte("written")}); !errors.Is(err, store.ErrBusy) {
+					t.Errorf("round %d: one more than may wait: %v, want %v", round, err, store.ErrBusy)
+				}
+				release()
+				for _, w := range waiting {
+					if <-w.done; w.err != nil {
+						t.Error(w.err)
+					}
+				}
+				if _, err := db.Get(t.Context(), refused); !errors.Is(err, store.ErrNotFound) {
+					t.Errorf("round %d: what was refused: %v", round, err)
+				}
+			}
+			if n := db.committer.queued.Load(); n != 0 {
+				t.Errorf("%d bytes are still counted as waiting", n)
+			}
+		})
+	}
+}
