@@ -3,6 +3,7 @@ package bolt_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
@@ -207,24 +209,46 @@ func TestCompactionKeepsWhatIsAlive(t *testing.T) {
 	check(t, db)
 }
 
-// R16: jumps of the wall clock, found at start.
+// gauge reads a gauge.
+func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return 0
+}
+
+// R16: jumps of the wall clock, found at start. Those that are not followed are
+// said, and expiry that is delayed is seen in the metrics for as long.
 func TestClockJumps(t *testing.T) {
 	t.Parallel()
+	const (
+		aheadWarning  = `level=WARN msg="the system clock is far ahead of the last write`
+		behindWarning = `level=WARN msg="the system clock is behind the last write`
+	)
 	tests := []struct {
-		name      string
-		jump      time.Duration
-		wait      time.Duration // until maintenance
-		want      int64         // events left of one that is 30 minutes old and kept for 1 hour
-		wantLater int64         // the same 7 hours later
+		name string
+		jump time.Duration
+		wait time.Duration // until maintenance
+		want int64         // events left of one that is 30 minutes old and kept for 1 hour
+		says string        // at start
+		held time.Duration // what expiry is behind, as the metric has it
 	}{
 		{name: "none", want: 1},
 		{name: "a little", jump: 20 * time.Minute, want: 1},
 		{name: "stopped past the retention", jump: 2 * time.Hour, want: 0},
-		{name: "a day ahead", jump: 24 * time.Hour, want: 1},
-		{name: "a day ahead, then the retention", jump: 24 * time.Hour, wait: 31 * time.Minute, want: 0},
-		{name: "a day back", jump: -24 * time.Hour, want: 1},
-		{name: "a day back, then the retention", jump: -24 * time.Hour, wait: 29 * time.Minute, want: 1},
-		{name: "a day back, longer", jump: -24 * time.Hour, wait: 31 * time.Minute, want: 0},
+		{name: "a day ahead", jump: 24 * time.Hour, want: 1, says: aheadWarning, held: 24 * time.Hour},
+		{name: "a day ahead, then the retention", jump: 24 * time.Hour, wait: 31 * time.Minute, want: 0, says: aheadWarning, held: 24 * time.Hour},
+		{name: "a day back", jump: -24 * time.Hour, want: 1, says: behindWarning},
+		{name: "a day back, then the retention", jump: -24 * time.Hour, wait: 29 * time.Minute, want: 1, says: behindWarning},
+		{name: "a day back, longer", jump: -24 * time.Hour, wait: 31 * time.Minute, want: 0, says: behindWarning},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -243,8 +267,16 @@ func TestClockJumps(t *testing.T) {
 			revision := db.Revision()
 			closeDB(t, db)
 			clock.add(tt.jump)
+			said, registry := new(syncBuffer), prometheus.NewRegistry()
+			o.Log, o.Registry = slog.New(slog.NewTextHandler(said, nil)), registry
 			db = open(t, o)
 			defer closeDB(t, db)
+			if text := said.String(); tt.says == "" && strings.Contains(text, "clock") || !strings.Contains(text, tt.says) {
+				t.Errorf("said %q, want %q", text, tt.says)
+			}
+			if held := gauge(t, registry, "store_expiry_held_seconds"); held != tt.held.Seconds() {
+				t.Errorf("expiry is %v s behind, want %s", held, tt.held)
+			}
 			clock.add(tt.wait)
 			maintain(t, db)
 			if s := db.Stats(); s.Events != tt.want {
@@ -258,6 +290,9 @@ func TestClockJumps(t *testing.T) {
 			maintain(t, db)
 			if s := db.Stats(); s.Events != 0 {
 				t.Errorf("%d events 7 hours later", s.Events)
+			}
+			if held := gauge(t, registry, "store_expiry_held_seconds"); held != 0 {
+				t.Errorf("expiry is still %v s behind", held)
 			}
 		})
 	}

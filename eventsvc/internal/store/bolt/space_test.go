@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
@@ -175,4 +177,69 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDefaultLimit: where nobody says how much the store may take, it is most of
+// what is free, what it has already counted in, and 8 GiB at most.
+func TestDefaultLimit(t *testing.T) {
+	t.Parallel()
+	limit := func(t *testing.T, dir string) float64 {
+		t.Helper()
+		r := prometheus.NewRegistry()
+		db := open(t, bolt.Options{Dir: dir, MinFree: -1, SegmentBytes: 1 << 20, Registry: r})
+		defer closeDB(t, db)
+		if _, err := db.Create(t.Context(), key(0), store.Draft{Value: make([]byte, 2<<20)}); err != nil && !errors.Is(err, store.ErrExists) {
+			t.Fatal(err)
+		}
+		return gauge(t, r, "store_max_bytes")
+	}
+	if got := limit(t, t.TempDir()); got > 8<<30 {
+		t.Errorf("the limit is %v bytes, want 8 GiB at most", got)
+	}
+	dir := t.TempDir()
+	mountSmall(t, dir, "40m")
+	for _, start := range []string{"first", "second"} {
+		if got, want := limit(t, dir), 0.8*float64(40<<20); got < 0.97*want || got > want {
+			t.Errorf("%s start on a disk of 40 MiB: the limit is %v bytes, want about %v", start, got, want)
+		}
+	}
+}
+
+// TestHistoryIsAQuarter: superseded versions are kept for as long as is asked,
+// but they never take more than a quarter of the limit; who asks for an older
+// state is told.
+func TestHistoryIsAQuarter(t *testing.T) {
+	t.Parallel()
+	const limit = 24 << 20
+	db := open(t, bolt.Options{Dir: t.TempDir(), MaxBytes: limit, MinFree: -1, SegmentBytes: 1 << 20, Retention: 1000 * time.Hour, History: 1000 * time.Hour})
+	defer closeDB(t, db)
+	value := []byte(strings.Repeat("x", 20000))
+	first := uint64(0)
+	most := int64(0)
+	for i := range 600 { // 12 MB
+		r, err := db.Update(t.Context(), key(i%5), func(*store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Put, Draft: store.Draft{Value: value}}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == 0 {
+			first = r.Record.Revision
+		}
+		if i%100 == 99 {
+			maintain(t, db)
+			most = max(most, db.Stats().HistoryBytes)
+		}
+	}
+	if most < limit/8 || most > limit/4 {
+		t.Errorf("history took up to %d bytes, want less than a quarter of %d and not much less", most, limit)
+	}
+	expired := new(store.ExpiredError)
+	if _, err := db.List(t.Context(), store.Query{Revision: first}); !errors.As(err, &expired) {
+		t.Errorf("the state of revision %d: %v", first, err)
+	}
+	if s := db.Stats(); s.Events != 5 {
+		t.Errorf("%d events, want 5: history goes before them", s.Events)
+	}
+	check(t, db)
 }
