@@ -10,6 +10,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -60,7 +61,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "promises:", err)
 		os.Exit(2)
 	}
-	r := &runner{long: !*short, binaries: map[string]string{}, done: map[string]outcome{}}
+	r := &runner{out: os.Stdout, long: !*short, binaries: map[string]string{}, done: map[string]finished{}}
 	code := r.all(ctx, read(text), *only)
 	if r.tmp != "" {
 		_ = os.RemoveAll(r.tmp)
@@ -77,7 +78,7 @@ func (r *runner) all(ctx context.Context, promises []promise, only string) (code
 		}
 		var sum outcome
 		for _, t := range p.tests {
-			sum.add(r.run(ctx, t))
+			sum.add(r.run(ctx, p.id, t))
 		}
 		verdict := "kept"
 		switch {
@@ -86,22 +87,40 @@ func (r *runner) all(ctx context.Context, promises []promise, only string) (code
 		case len(sum.skipped) > 0:
 			verdict = "in part"
 		}
-		fmt.Printf("%-4s %-7s %7s  %s", p.id, verdict, sum.took.Round(time.Second), p.text)
+		fmt.Fprintf(r.out, "%-4s %-7s %7s  %s", p.id, verdict, sum.took.Round(time.Second), p.text)
 		for _, note := range append(sum.skipped, sum.notes...) {
-			fmt.Print("; ", note)
+			fmt.Fprint(r.out, "; ", note)
 		}
-		fmt.Printf("\n%s", sum.failed)
+		fmt.Fprintf(r.out, "\n%s", sum.failed)
 	}
 	return code
 }
 
 // A runner runs each test once, one after the other, however many promises name
-// it: those with a million events need the machine for themselves.
+// it: those with a million events need the machine for themselves. The time of
+// the test is in the line of the first promise, and the others say so.
 type runner struct {
+	out      io.Writer
 	long     bool
 	tmp      string
-	binaries map[string]string // of the tests, by directory
-	done     map[string]outcome
+	binaries map[string]string   // of the tests, by directory
+	done     map[string]finished // by directory and name
+}
+
+// finished is what came of a test, and the promise it was run for.
+type finished struct {
+	outcome
+	promise string
+}
+
+// again is the outcome for another promise that the test shows.
+func (f finished) again(name string) outcome {
+	said := name + " as for " + f.promise
+	o := outcome{skipped: f.skipped, notes: []string{said}}
+	if f.failed != "" {
+		o.failed = said + "\n"
+	}
+	return o
 }
 
 // outcome is what came of a test, or of several.
@@ -119,11 +138,12 @@ func (o *outcome) add(more outcome) {
 	o.notes = append(o.notes, more.notes...)
 }
 
-func (r *runner) run(ctx context.Context, t test) outcome {
+// run runs a test for a promise, unless it has been run.
+func (r *runner) run(ctx context.Context, promise string, t test) outcome {
 	dir := filepath.Dir(filepath.Join(filepath.Dir(page), t.file))
 	name, _, _ := strings.Cut(t.name, "/")
-	if o, ok := r.done[dir+name]; ok {
-		return o
+	if f, ok := r.done[dir+name]; ok {
+		return f.again(name)
 	}
 	binary, err := r.build(ctx, dir)
 	if err != nil {
@@ -142,7 +162,7 @@ func (r *runner) run(ctx context.Context, t test) outcome {
 		o.failed = fmt.Sprintf("%s%s: %v\n", out, name, err)
 	}
 	o.notes, o.skipped = remarks(out)
-	r.done[dir+name] = o
+	r.done[dir+name] = finished{o, promise}
 	return o
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestPage: every promise has its row, and each row names tests that there are.
@@ -35,6 +36,29 @@ func TestPage(t *testing.T) {
 			if sub != "" && !casesHave(t, sub) {
 				t.Errorf("%s: the conformance suite has no case %s", p.id, sub)
 			}
+		}
+	}
+}
+
+// TestTimesAreCountedOnce: a test that shows two promises runs once. Its time and
+// what it has counted are in the line of the first; the second says where.
+func TestTimesAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	shared := test{"TestShared", "../a_test.go"}
+	dir := filepath.Dir(filepath.Join(filepath.Dir(page), shared.file))
+	for name, c := range map[string]struct {
+		failed, want string
+		code         int
+	}{
+		"kept":   {"", "R3   kept         0s  whole; TestShared as for R1\n", 0},
+		"broken": {"output\n", "R3   BROKEN       0s  whole; TestShared as for R1\nTestShared as for R1\n", 1},
+	} {
+		var out strings.Builder
+		r := &runner{out: &out, done: map[string]finished{
+			dir + "TestShared": {outcome{took: time.Minute, notes: []string{"300 kills"}, failed: c.failed}, "R1"},
+		}}
+		if code := r.all(t.Context(), []promise{{id: "R3", text: "whole", tests: []test{shared}}}, ""); code != c.code || out.String() != c.want {
+			t.Errorf("%s: exit code %d, %q, want %d, %q", name, code, out.String(), c.code, c.want)
 		}
 	}
 }
