@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -45,11 +46,48 @@ type inFlight struct {
 	rec recorder
 }
 
-// ServeHTTP holds next to nothing on the stack while the handler runs: that of a watch runs for long.
+// asked is what of a request is told when it is over.
+type asked struct{ method, path, remote, agent string }
+
+func newAsked(r *http.Request) asked { return asked{r.Method, r.URL.Path, r.RemoteAddr, r.UserAgent()} }
+
+// ServeHTTP holds next to nothing on the stack while the handler runs: that of a watch over HTTP/2 runs for long.
 func (a *accessed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f := a.begin(w, r)
 	panicked := serve(a.next, &f.rec, r.WithContext(&f.req))
-	a.end(f, r, panicked)
+	if f.req.detached != nil {
+		f.detach()
+		go a.goOn(f, newAsked(r), panicked)
+		return
+	}
+	f.rec.aborted = f.rec.aborted || r.Context().Err() != nil
+	a.end(f, newAsked(r), panicked)
+	if panicked != nil && f.rec.aborted {
+		panic(http.ErrAbortHandler) // cuts the connection, so that nobody takes half an answer for a whole one
+	}
+}
+
+// detach lets go of what net/http keeps for a request.
+func (f *inFlight) detach() {
+	f.req.Context = context.Background()
+	f.rec.ResponseWriter = nil
+	f.req.detached.rec = &f.rec
+}
+
+// goOn writes the rest of an answer that was detached. Where its handler has panicked since, nothing is written, only what
+// the answer holds is given back.
+func (a *accessed) goOn(f *inFlight, of asked, panicked *caughtPanic) {
+	d := f.req.detached
+	defer d.of.remove(d)
+	if panicked != nil {
+		_ = d.conn.Close()
+	}
+	if again := d.run(); again != nil {
+		panicked = again
+	}
+	whole := d.end(panicked == nil)
+	f.rec.aborted = f.rec.aborted || !whole
+	a.end(f, of, panicked)
 }
 
 func (a *accessed) begin(w http.ResponseWriter, r *http.Request) *inFlight {
@@ -64,17 +102,17 @@ func (a *accessed) begin(w http.ResponseWriter, r *http.Request) *inFlight {
 	return f
 }
 
-func (a *accessed) end(f *inFlight, r *http.Request, panicked *caughtPanic) {
+func (a *accessed) end(f *inFlight, of asked, panicked *caughtPanic) {
 	a.metrics.inFlight.Dec()
 	if panicked != nil {
 		f.rec.answerPanic(panicked, a.log.With("request_id", f.req.id))
 	}
-	f.rec.finish(r)
-	a.metrics.observe(r, f.req.verb, &f.rec)
-	logRequest(a.log, r, &f.req, &f.rec, time.Since(f.rec.start))
-	if panicked != nil && f.rec.aborted {
-		panic(http.ErrAbortHandler) // cuts the connection, so that nobody takes half an answer for a whole one
+	f.rec.finish()
+	for _, end := range f.req.atEnd {
+		end()
 	}
+	a.metrics.observe(&of, f.req.verb, &f.rec)
+	logRequest(a.log, &of, &f.req, &f.rec, time.Since(f.rec.start))
 }
 
 // caughtPanic is what a handler panicked with, and where.
@@ -84,33 +122,37 @@ type caughtPanic struct {
 }
 
 // serve calls the handler and catches its panic.
-func serve(next http.Handler, w http.ResponseWriter, r *http.Request) (panicked *caughtPanic) {
+func serve(next http.Handler, w http.ResponseWriter, r *http.Request) *caughtPanic {
+	return caught(func() { next.ServeHTTP(w, r) })
+}
+
+// caught calls f and catches its panic.
+func caught(f func()) (panicked *caughtPanic) {
 	defer func() {
 		if value := recover(); value != nil {
 			panicked = &caughtPanic{value, debug.Stack()}
 		}
 	}()
-	next.ServeHTTP(w, r)
+	f()
 	return nil
 }
 
 // logRequest writes the access line. It makes the record itself: the logger would look up who calls it, which nobody
 // is shown.
-func logRequest(log *slog.Logger, r *http.Request, req *request, rec *recorder, took time.Duration) {
-	ctx := r.Context()
-	if !log.Enabled(ctx, slog.LevelInfo) {
+func logRequest(log *slog.Logger, of *asked, req *request, rec *recorder, took time.Duration) {
+	if !log.Enabled(req, slog.LevelInfo) {
 		return
 	}
 	var room [16]slog.Attr
 	attrs := append(room[:0],
 		slog.String("request_id", req.id),
-		slog.String("method", truncate(r.Method)),
-		slog.String("path", truncate(r.URL.Path)),
+		slog.String("method", truncate(of.method)),
+		slog.String("path", truncate(of.path)),
 		slog.Int("code", rec.code),
 		slog.Int64("bytes", rec.bytes),
 		slog.Float64("ms", float64(took.Microseconds())/1000),
-		slog.String("remote", r.RemoteAddr),
-		slog.String("agent", truncate(r.UserAgent())),
+		slog.String("remote", of.remote),
+		slog.String("agent", truncate(of.agent)),
 	)
 	if req.verb != "" {
 		attrs = append(attrs, slog.String("verb", req.verb))
@@ -129,7 +171,7 @@ func logRequest(log *slog.Logger, r *http.Request, req *request, rec *recorder, 
 	}
 	line := slog.NewRecord(end, slog.LevelInfo, "request", 0)
 	line.AddAttrs(attrs...)
-	_ = handler.Handle(ctx, line) // as a logger does: there is nowhere to report that the log cannot be written
+	_ = handler.Handle(req, line) // as a logger does: there is nowhere to report that the log cannot be written
 }
 
 func truncate(s string) string {
@@ -229,10 +271,7 @@ func (rec *recorder) answerPanic(panicked *caughtPanic, log *slog.Logger) {
 }
 
 // finish settles the code of a request that was never answered explicitly.
-func (rec *recorder) finish(r *http.Request) {
-	if r.Context().Err() != nil {
-		rec.aborted = true
-	}
+func (rec *recorder) finish() {
 	if rec.code != 0 {
 		return
 	}

@@ -90,7 +90,7 @@ func (e Endpoint) listen(ctx context.Context, name string) (net.Listener, error)
 }
 
 // serve accepts connections until the server is shut down.
-func (l listener) serve(srv *http.Server) error {
+func (l listener) serve(srv *server) error {
 	var err error
 	if l.TLS != nil {
 		err = srv.ServeTLS(connections{l.Listener}, "", "")
@@ -103,11 +103,17 @@ func (l listener) serve(srv *http.Server) error {
 	return fmt.Errorf("%s: %w", l.Setting, err)
 }
 
+// server is an HTTP server and what it no longer knows of.
+type server struct {
+	http.Server
+	detachments detachments
+}
+
 // newServer makes a server that neither slow senders nor slow readers can hold up.
-func newServer(e Endpoint, c Config) *http.Server {
+func newServer(e Endpoint, c Config) *server {
 	limits, cut := c.Limits, newCuts(c.Registry)
 	limits.complete()
-	srv := &http.Server{
+	srv := &server{Server: http.Server{
 		Addr:              e.Addr,
 		Handler:           e.Handler,
 		TLSConfig:         e.TLS,
@@ -116,13 +122,13 @@ func newServer(e Endpoint, c Config) *http.Server {
 		IdleTimeout:       limits.IdleTimeout,
 		MaxHeaderBytes:    limits.MaxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(connectionLog{c.Log.Handler()}, slog.LevelWarn),
-	}
+	}}
 	if e.Streaming {
-		srv.Handler = streaming(e.Handler, limits.WriteTimeout, cut.answer)
+		srv.Handler = streaming(e.Handler, limits.WriteTimeout, cut.answer, &srv.detachments)
 	} else {
 		srv.WriteTimeout = limits.WriteTimeout
 	}
-	cut.watchHeaders(srv)
+	cut.watchHeaders(&srv.Server)
 	return srv
 }
 

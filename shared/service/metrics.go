@@ -87,15 +87,15 @@ func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 }
 
 // observe counts a request under its verb or, where the handler has named none, under its method.
-func (m *requestMetrics) observe(r *http.Request, verb string, rec *recorder) {
+func (m *requestMetrics) observe(a *asked, verb string, rec *recorder) {
 	if verb == "" {
-		switch verb = r.Method; verb { // anything may come as a method; a metric's labels stay few
+		switch verb = a.method; verb { // anything may come as a method; a metric's labels stay few
 		case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		default:
 			verb = "other"
 		}
 	}
-	of := m.of(requestKind{verb: verb, client: clientClass(r.UserAgent()), code: rec.code})
+	of := m.of(requestKind{verb: verb, client: clientClass(a.agent), code: rec.code})
 	of.requests.Inc()
 	of.seconds.Observe(rec.firstBytes.Seconds())
 }

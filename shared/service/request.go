@@ -17,6 +17,9 @@ type request struct {
 	attrs  []slog.Attr
 	values []contextValue
 	room   [2]contextValue // of values
+
+	detached *detached // nil: the answer is its handler's
+	atEnd    []func()
 }
 
 type requestKey struct{}

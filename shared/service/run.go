@@ -86,7 +86,7 @@ func Run(ctx context.Context, c Config) error {
 	defer endTasks()
 
 	failures := make(chan error, len(listeners)+len(c.Tasks))
-	var servers []*http.Server
+	var servers []*server
 	var serving, tasks sync.WaitGroup
 	for _, l := range listeners {
 		c.Log.Info("listening", "setting", l.Setting, "address", l.Addr().String(), "tls", l.TLS != nil)
@@ -122,7 +122,7 @@ func Run(ctx context.Context, c Config) error {
 }
 
 // stop ends everything in the order the package comment draws. Only a stop that was asked for waits for load balancers.
-func (c Config) stop(servers []*http.Server, serving, tasks *sync.WaitGroup, endTasks func(), delay bool) error {
+func (c Config) stop(servers []*server, serving, tasks *sync.WaitGroup, endTasks func(), delay bool) error {
 	if c.Health != nil {
 		c.Health.stop()
 	}
@@ -161,9 +161,14 @@ func (c Config) stop(servers []*http.Server, serving, tasks *sync.WaitGroup, end
 }
 
 // shutdown lets open requests finish and cuts off those that outlast ctx.
-func (c Config) shutdown(ctx context.Context, srv *http.Server) {
-	if err := srv.Shutdown(ctx); err != nil {
+func (c Config) shutdown(ctx context.Context, srv *server) {
+	err := srv.Shutdown(ctx)
+	if err == nil {
+		err = srv.detachments.wait(ctx)
+	}
+	if err != nil {
 		c.Log.Warn("open requests were cut off at the end of the stop timeout", "address", srv.Addr)
 		_ = srv.Close() // its connections are lost either way
+		srv.detachments.close()
 	}
 }

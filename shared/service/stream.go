@@ -9,10 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// streaming bounds each single write, because a deadline for the whole answer would end watches.
-func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter) http.Handler {
+// streaming bounds each single write, because a deadline for the whole answer would end watches. Those that are taken
+// away from their handlers are counted in open.
+func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter, open *detachments) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), limit: limit, cut: cut}
+		t := &timedWriter{
+			ResponseWriter: w, rc: http.NewResponseController(w), limit: limit, cut: cut,
+			chunked: r.ProtoAtLeast(1, 1), detachments: open,
+		}
 		if r.ProtoMajor >= 2 {
 			t.guard = &guard{rc: t.rc, limit: limit}
 			defer t.guard.close()
@@ -20,7 +24,9 @@ func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter) h
 			t.conn, _ = r.Context().Value(connectionKey{}).(*connection)
 		}
 		next.ServeHTTP(t, r)
-		t.last()
+		if !t.detached {
+			t.last()
+		}
 	})
 }
 
@@ -35,6 +41,10 @@ type timedWriter struct {
 	armed time.Time   // when the deadline of the connection was last set
 	guard *guard      // HTTP/2
 	conn  *connection // HTTP/1 without TLS
+
+	chunked     bool // an answer in HTTP/1 whose length is not known
+	detachments *detachments
+	detached    bool // the connection is no longer the handler's
 }
 
 // small is what net/http's buffers take whole and write in one call.

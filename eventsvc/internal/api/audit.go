@@ -31,11 +31,15 @@ func (s *Server) audited(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		c.SetRequest(service.WithValue(r, auditKey{}, e))
 		defer func() { // also when the answer has to be cut off
-			if caller, ok := bearer.FromContext(c.Request().Context()); ok {
+			ctx := c.Request().Context()
+			if caller, ok := bearer.FromContext(ctx); ok {
 				e.Issuer, e.User, e.Client = caller.Issuer, shorten(caller.Subject), shorten(caller.ClientID)
 			}
-			e.Time, e.Code, e.Millis = s.Now(), c.Response().Status, float64(time.Since(start).Microseconds())/1000
-			s.Audit.Record(e)
+			e.Code = c.Response().Status
+			service.AtEnd(ctx, func() {
+				e.Time, e.Millis = s.Now(), float64(time.Since(start).Microseconds())/1000
+				s.Audit.Record(e)
+			})
 		}()
 		if err := next(c); err != nil {
 			c.Error(err) // answers now, so that the code is known

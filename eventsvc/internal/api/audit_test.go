@@ -34,12 +34,18 @@ func TestAudit(t *testing.T) {
 	if w.server, err = api.New(w.config); err != nil {
 		t.Fatal(err)
 	}
-	w.as("root", "POST", eventsPath, newEvent("a")).must(201)
+	made := w.as("root", "POST", eventsPath, newEvent("a")).must(201)
 	w.as("team", "GET", eventsPath+"/a?secret=1", "").must(403)
 	w.as("x+events:read", "GET", "/api/v1/events", "").must(200)
 	w.as("only-update", "PUT", eventsPath+"/none", newEvent("none")).must(403)
 	w.as("hidden-token", "GET", eventsPath, "").must(401)
 	w.as("root", "GET", "/apis", "").must(200)
+	srv := w.serve()
+	// A watch is told of when it ends.
+	watched := w.watch(srv, eventsPath+"?watch=1&resourceVersion="+made.at("metadata.resourceVersion").(string), "Authorization", "Bearer root")
+	w.as("root", "GET", eventsPath+"/a", "").must(200)
+	srv.stop()
+	watched.ended()
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := log.Run(ctx); err != nil {
@@ -77,6 +83,8 @@ func TestAudit(t *testing.T) {
 		`only-update|update|events|default|none|Forbidden|yes|role "only-update"`,
 		`|||||Unauthorized|-|`,
 		`root|||||OK|-|`,
+		`root|get|events|default|a|OK|yes|role "events:admin"`,
+		`root|watch|events|default||OK|yes|role "events:admin"`,
 	})
 }
 

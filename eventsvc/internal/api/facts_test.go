@@ -39,7 +39,7 @@ func TestHTTP2(t *testing.T) {
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	rv := w.create("a")
-	s := w.watch(srv, eventsPath+"?watch=1&resourceVersion="+rv)
+	s := w.watch(&running{URL: srv.URL, client: srv.Client()}, eventsPath+"?watch=1&resourceVersion="+rv)
 	equal(t, s.resp.ProtoMajor, 2)
 	w.create("b")
 	equal(t, s.take(1), []change{{"ADDED", "b", "hello"}})

@@ -20,27 +20,31 @@ import (
 const lookAgain = time.Second
 
 // admit counts a watch in. Its context ends when the watch has to: after a
-// time, some time after its token, or when it is no longer allowed.
-func (s *Server) admit(c echo.Context, limit time.Duration) (context.Context, func(), error) {
+// time, some time after its token, when it is no longer allowed, or with the
+// request.
+func (s *stream) admit(c echo.Context, limit time.Duration) error {
 	req := c.Request()
 	caller, ok := bearer.FromContext(req.Context())
 	if !ok {
-		return nil, nil, apierrors.NewUnauthorized("Unauthorized")
+		return apierrors.NewUnauthorized("Unauthorized")
 	}
 	if !caller.Expires.IsZero() {
 		limit = min(limit, caller.Expires.Add(s.WatchAfterExpiry).Sub(s.Now()))
 	}
-	ctx, cancel := context.WithTimeout(req.Context(), limit)
-	w := &openWatch{caller: caller, namespace: c.Param("namespace"), end: cancel}
-	done, err := s.watches.add(client(req), w)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), limit)
+	o := &openWatch{caller: caller, namespace: c.Param("namespace"), end: cancel}
+	done, err := s.watches.add(client(req), o)
 	if err != nil {
 		cancel()
-		return nil, nil, err
+		return err
 	}
-	if !s.allowed(w) { // the policy has changed between the decision and the count
+	if !s.allowed(o) { // the policy has changed between the decision and the count
 		cancel()
 	}
-	return ctx, func() { done(); cancel() }, nil
+	attached := context.AfterFunc(req.Context(), cancel)
+	s.ctx, s.cancel, s.attached = ctx, cancel, attached
+	s.atEnd = append(s.atEnd, func() { attached(); done(); cancel() })
+	return nil
 }
 
 func (s *Server) allowed(w *openWatch) bool {

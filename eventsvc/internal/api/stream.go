@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/service"
 )
 
 // watched is what a stream is about: which changes, and the state before them.
@@ -34,6 +36,8 @@ type stream struct {
 	revision  uint64 // everything up to here was sent
 	turn      *turn  // while the state before it is read and sent; nil later
 	ctx       context.Context
+	cancel    context.CancelFunc
+	attached  func() bool // that the request ends ends ctx; to be called when that is no longer so
 	changed   store.Watcher
 	atEnd     []func()
 
@@ -59,11 +63,10 @@ func (s *stream) open(c echo.Context, o metav1.ListOptions, what watched) (follo
 	if err != nil {
 		return nil, err
 	}
-	ctx, done, err := s.admit(c, watchTime(o))
-	if err != nil {
+	if err := s.admit(c, watchTime(o)); err != nil {
 		return nil, err
 	}
-	s.ctx, s.atEnd = ctx, append(s.atEnd, done)
+	ctx := s.ctx
 	if s.turn, err = s.turns.begin(ctx, client(c.Request())); err != nil {
 		return nil, s.end(err)
 	}
@@ -88,6 +91,7 @@ func (s *stream) open(c echo.Context, o metav1.ListOptions, what watched) (follo
 		return nil, s.end(err)
 	}
 	s.atEnd = append(s.atEnd, s.changed.Close)
+	service.MayDetach(ctx, s.out.res.Writer)
 	if err := s.out.flush(); err != nil { // the headers, before there is any event
 		return nil, nil
 	}
@@ -109,8 +113,24 @@ func following(follow func() error, err error) error {
 	return follow()
 }
 
-// follow writes what happens until the stream ends.
+// follow writes what happens until the stream ends, or hands that over to who
+// does so with less than a handler has.
 func (s *stream) follow() error {
+	if service.Detach(s.ctx, s.out.res.Writer, s.cancel, s.goOn) {
+		s.attached()
+		s.out.res, s.out.rc = nil, nil
+		return nil
+	}
+	return s.toEnd()
+}
+
+// goOn is follow for an answer that is detached.
+func (s *stream) goOn(rest io.Writer) {
+	s.out.rest = rest
+	_ = s.toEnd() // which was told to the client
+}
+
+func (s *stream) toEnd() error {
 	defer s.close()
 	return s.end(s.changes(s.ctx, s.changed))
 }
@@ -249,6 +269,7 @@ func (s *stream) end(err error) error {
 // flusher writes frames to one client. Between two batches it holds no buffer:
 // most watches are idle most of the time.
 type flusher struct {
+	rest    io.Writer // of an answer that is detached, which res and rc are not for
 	res     *echo.Response
 	rc      *http.ResponseController
 	buffers *buffers
@@ -273,16 +294,7 @@ func (o *flusher) buffer() []byte {
 // flush writes what has gathered, and the headers if they are still to come. A
 // client that does not read for long is cut off by the listener; it can resume.
 func (o *flusher) flush() error {
-	if !o.res.Committed {
-		o.res.WriteHeader(http.StatusOK)
-	}
-	var err error
-	if len(o.buf) > 0 {
-		_, err = o.res.Writer.Write(o.buf)
-	}
-	if err == nil {
-		err = o.rc.Flush()
-	}
+	err := o.write()
 	if o.kept != nil {
 		*o.kept = o.buf
 		o.buffers.put(o.kept)
@@ -292,4 +304,20 @@ func (o *flusher) flush() error {
 		return errClientGone
 	}
 	return nil
+}
+
+func (o *flusher) write() error {
+	if o.rest != nil {
+		_, err := o.rest.Write(o.buf)
+		return err
+	}
+	if !o.res.Committed {
+		o.res.WriteHeader(http.StatusOK)
+	}
+	if len(o.buf) > 0 {
+		if _, err := o.res.Writer.Write(o.buf); err != nil {
+			return err
+		}
+	}
+	return o.rc.Flush()
 }

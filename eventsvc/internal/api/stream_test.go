@@ -4,10 +4,15 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
-	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/shared/service"
 )
 
 // stream is an open watch over a real connection.
@@ -18,15 +23,38 @@ type stream struct {
 	cancel context.CancelFunc
 }
 
-// serve puts the server on a real connection.
-func (w *world) serve() *httptest.Server {
-	srv := httptest.NewServer(w.server)
-	w.t.Cleanup(srv.Close)
-	return srv
+// running is a server with real connections.
+type running struct {
+	URL    string
+	client *http.Client
+	stop   context.CancelFunc // ends it, and waits until it has
+}
+
+// serve runs the server as the program does.
+func (w *world) serve() *running {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	opened, ended := make(chan string, 1), make(chan error, 1)
+	c := service.Config{
+		Name: "eventsvc", Log: w.config.Log, Drain: w.server.Drain,
+		Endpoints: []service.Endpoint{{
+			Setting: "--listen-http", Addr: "127.0.0.1:0", Handler: service.Access(w.config.Log, prometheus.NewRegistry(), w.server),
+			Streaming: true, OnListen: func(a net.Addr) { opened <- "http://" + a.String() },
+		}},
+	}
+	go func() { ended <- service.Run(ctx, c) }()
+	r := &running{<-opened, http.DefaultClient, sync.OnceFunc(func() {
+		stop()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})}
+	w.t.Cleanup(r.stop)
+	return r
 }
 
 // watch opens a watch; path has the query.
-func (w *world) watch(srv *httptest.Server, path string, headers ...string) *stream {
+func (w *world) watch(srv *running, path string, headers ...string) *stream {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+path, nil)
@@ -37,7 +65,7 @@ func (w *world) watch(srv *httptest.Server, path string, headers ...string) *str
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := srv.Client().Do(req)
+	resp, err := srv.client.Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}

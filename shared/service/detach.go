@@ -1,0 +1,223 @@
+package service
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A watch waits nearly all of its time, and there are thousands. In the hands of net/http each keeps three buffers, what
+// was asked, and a stack as deep as its handlers are. So it is taken out of them once it has begun: what is left is the
+// connection, and two goroutines with small stacks, one that writes and one that notices when the client leaves.
+
+// detached is an answer over HTTP/1 that goes on after its handler has returned.
+type detached struct {
+	conn    net.Conn
+	rec     *recorder
+	of      *detachments
+	limit   time.Duration
+	cut     prometheus.Counter
+	chunked bool // HTTP/1.0 has no chunks: there the answer ends with the connection
+
+	rest    func(io.Writer)
+	gone    context.CancelFunc
+	armed   time.Time // when the deadline of writes was last set
+	failed  error     // of a write, which may have been half done: there are none after it
+	left    atomic.Bool
+	one     [1]byte // what is listened for
+	listens sync.WaitGroup
+}
+
+// MayDetach tells whether [Detach] can take an answer, and if so says in its header that the connection ends with it. It
+// may be called until the header is written.
+func MayDetach(ctx context.Context, w http.ResponseWriter) bool {
+	t := timed(w)
+	if _, ok := ctx.Value(requestKey{}).(*request); !ok || t == nil || t.guard != nil {
+		return false
+	}
+	w.Header()["Connection"] = []string{"close"}
+	return true
+}
+
+// Detach takes an answer whose header is written out of the hands of net/http: rest writes what follows, on a goroutine of
+// its own once the handler has returned, and the answer ends when it returns. Neither it nor gone, which is called when
+// the client leaves, may use anything of the request but values of its context; and that context has then ended. ctx is
+// the request's or one made from it. For metrics, log and the stop of the service the request goes on. It reports false,
+// and has done nothing, where [MayDetach] was not called or said so.
+func Detach(ctx context.Context, w http.ResponseWriter, gone context.CancelFunc, rest func(io.Writer)) bool {
+	t := timed(w)
+	req, ok := ctx.Value(requestKey{}).(*request)
+	if !ok || t == nil || t.guard != nil || w.Header().Get("Connection") != "close" {
+		return false
+	}
+	if t.FlushError() != nil {
+		return false // the handler will find the same
+	}
+	d := &detached{of: t.detachments, limit: t.limit, cut: t.cut, chunked: t.chunked, rest: rest, gone: gone}
+	d.of.running.Add(1) // before the server forgets the connection
+	conn, _, err := t.rc.Hijack()
+	if err != nil {
+		d.of.running.Done()
+		return false
+	}
+	d.conn, t.conn, t.detached = conn, nil, true
+	d.of.add(d)
+	req.detached = d
+	return true
+}
+
+// AtEnd calls f when the request that ctx belongs to is over: now, or if it has been detached when that ends.
+func AtEnd(ctx context.Context, f func()) {
+	if r, ok := ctx.Value(requestKey{}).(*request); ok && r.detached != nil {
+		r.atEnd = append(r.atEnd, f)
+		return
+	}
+	f()
+}
+
+// timed is the writer below w that bounds each write, nil if there is none.
+func timed(w http.ResponseWriter) *timedWriter {
+	for {
+		switch of := w.(type) {
+		case *timedWriter:
+			return of
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = of.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
+
+// run writes the rest of the answer. A panic cuts it off.
+func (d *detached) run() *caughtPanic {
+	d.listens.Go(d.listen)
+	return caught(func() { d.rest(d) })
+}
+
+// listen waits for the client's leaving. Who sends more instead is not answered, and is missed when written to.
+func (d *detached) listen() {
+	if n, err := d.conn.Read(d.one[:]); n == 0 && err != nil {
+		d.left.Store(true)
+		d.gone()
+	}
+}
+
+// Write writes within the limit, each piece as one chunk in one system call.
+func (d *detached) Write(p []byte) (int, error) {
+	if d.failed != nil {
+		return 0, d.failed
+	}
+	began := time.Now()
+	if began.Sub(d.armed) >= d.limit/slack {
+		d.armed = began
+		_ = d.conn.SetWriteDeadline(began.Add(d.limit))
+	}
+	const most = heldBytes - 16 // what is around it takes less
+	written := 0
+	for len(p) > 0 {
+		piece := p[:min(len(p), most)]
+		if err := d.chunk(piece); err != nil {
+			if time.Since(began) >= d.limit-d.limit/slack {
+				d.cut.Inc()
+			}
+			d.failed = err
+			return written, err
+		}
+		written += len(piece)
+		d.rec.bytes += int64(len(piece))
+		p = p[len(piece):]
+	}
+	return written, nil
+}
+
+// chunk writes a piece as RFC 9112 section 7.1 has it.
+func (d *detached) chunk(p []byte) error {
+	if !d.chunked {
+		_, err := d.conn.Write(p)
+		return err
+	}
+	held := heldBuffers.Get().(*[]byte)
+	b := strconv.AppendInt((*held)[:0], int64(len(p)), 16)
+	b = append(append(append(b, "\r\n"...), p...), "\r\n"...)
+	_, err := d.conn.Write(b)
+	*held = b[:0]
+	heldBuffers.Put(held)
+	return err
+}
+
+// lastWait is how long a client may take to see the end of an answer before the connection is closed.
+const lastWait = 500 * time.Millisecond
+
+// end finishes the answer, or cuts it off, and reports whether the client has all of it.
+func (d *detached) end(whole bool) bool {
+	if whole = whole && d.failed == nil && !d.left.Load(); whole {
+		_ = d.conn.SetWriteDeadline(time.Now().Add(d.limit))
+		if d.chunked {
+			_, err := d.conn.Write([]byte("0\r\n\r\n"))
+			whole = err == nil
+		}
+		if half, ok := d.conn.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
+	}
+	if whole {
+		_ = d.conn.SetReadDeadline(time.Now().Add(lastWait))
+		d.listens.Wait()
+	}
+	_ = d.conn.Close()
+	d.listens.Wait()
+	return whole
+}
+
+// detachments are the answers of a server that are detached.
+type detachments struct {
+	running sync.WaitGroup
+
+	mu   sync.Mutex
+	open map[*detached]struct{}
+}
+
+func (o *detachments) add(d *detached) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open == nil {
+		o.open = map[*detached]struct{}{}
+	}
+	o.open[d] = struct{}{}
+}
+
+func (o *detachments) remove(d *detached) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.open, d)
+	o.running.Done()
+}
+
+// wait waits until all have ended, or ctx has. No handler may be running any more.
+func (o *detachments) wait(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() { o.running.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// close cuts off those that are open.
+func (o *detachments) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for d := range o.open {
+		_ = d.conn.Close() // lost either way
+	}
+}
