@@ -28,8 +28,10 @@ func open(t testing.TB, o bolt.Options) *bolt.DB {
 	return db
 }
 
+// closeDB closes a store, of which nothing may be damaged.
 func closeDB(t testing.TB, db *bolt.DB) {
 	t.Helper()
+	check(t, db)
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}
