@@ -25,8 +25,9 @@ const Path = "/store/"
 const (
 	tokenName      = "admin.token"
 	headerRevision = "Store-Revision"
-	headerTotal    = "Store-Lines"
-	maxChunk       = 16 << 20 // of an import, in one request
+	headerLines    = "Store-Lines"
+	headerBytes    = "Store-Bytes" // no Content-Length, so that the answer ends when the work has, and other work may begin
+	maxChunk       = 16 << 20      // of an import, in one request
 	tellEvery      = 200 * time.Millisecond
 )
 
@@ -117,7 +118,7 @@ func (a *answer) fail(err error) {
 func (h *Handler) backup(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w}
 	a.fail(h.store.Backup(r.Context(), a.begin("application/x-tar", func(_ uint64, size int64) {
-		w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+		w.Header().Set(headerBytes, strconv.FormatInt(size, 10))
 	})))
 }
 
@@ -129,7 +130,7 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 	}
 	a := &answer{ResponseWriter: w}
 	a.fail(h.store.Export(r.Context(), after, a.begin("application/x-ndjson", func(_ uint64, lines int64) {
-		w.Header().Set(headerTotal, strconv.FormatInt(lines, 10))
+		w.Header().Set(headerLines, strconv.FormatInt(lines, 10))
 	})))
 }
 

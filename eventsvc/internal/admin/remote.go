@@ -64,8 +64,8 @@ func (r *Remote) ask(ctx context.Context, path string, body []byte) (*http.Respo
 	return resp, nil
 }
 
-// copy writes a long answer where begin says.
-func (r *Remote) copy(ctx context.Context, path string, total func(*http.Response) int64, begin Begin) error {
+// copy writes a long answer where begin says. How long it is stands in a header.
+func (r *Remote) copy(ctx context.Context, path, totalHeader string, begin Begin) error {
 	resp, err := r.ask(ctx, path, nil)
 	if err != nil {
 		return err
@@ -75,7 +75,8 @@ func (r *Remote) copy(ctx context.Context, path string, total func(*http.Respons
 	if err != nil {
 		return fmt.Errorf("the service at %s does not say of which revision its answer is", r.address)
 	}
-	if _, err := io.Copy(begin(revision, total(resp)), resp.Body); err != nil {
+	total, _ := strconv.ParseInt(resp.Header.Get(totalHeader), 10, 64) // only for the progress
+	if _, err := io.Copy(begin(revision, total), resp.Body); err != nil {
 		return fmt.Errorf("the service at %s broke off, its log says why: %w", r.address, err)
 	}
 	return nil
@@ -83,15 +84,12 @@ func (r *Remote) copy(ctx context.Context, path string, total func(*http.Respons
 
 // Backup implements [Store].
 func (r *Remote) Backup(ctx context.Context, begin Begin) error {
-	return r.copy(ctx, "backup", func(resp *http.Response) int64 { return resp.ContentLength }, begin)
+	return r.copy(ctx, "backup", headerBytes, begin)
 }
 
 // Export implements [Store].
 func (r *Remote) Export(ctx context.Context, after uint64, begin Begin) error {
-	return r.copy(ctx, "export?after="+strconv.FormatUint(after, 10), func(resp *http.Response) int64 {
-		n, _ := strconv.ParseInt(resp.Header.Get(headerTotal), 10, 64) // only for the progress
-		return n
-	}, begin)
+	return r.copy(ctx, "export?after="+strconv.FormatUint(after, 10), headerLines, begin)
 }
 
 // Check implements [Store].
@@ -129,6 +127,7 @@ func (r *Remote) follow(ctx context.Context, path string, body []byte, progress 
 			return fmt.Errorf("the service at %s: %w", r.address, err)
 		}
 		if len(t.Result) > 0 {
+			_, _ = io.Copy(io.Discard, in) // ends when the service is ready for other work
 			err = json.Unmarshal(t.Result, result)
 		}
 		switch {

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tidings.example/eventsvc/internal/admin"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// newTerminal returns both ends of a terminal of so many columns: what a person
+// reads, and what a program writes to.
+func newTerminal(t *testing.T, columns uint16) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("there are no terminals here: %v", err)
+	}
+	t.Cleanup(func() { _ = person.Close() })
+	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if program, err = os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = program.Close() })
+	if err := unix.IoctlSetWinsize(int(program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+		t.Fatal(err)
+	}
+	return person, program
+}
+
+// TestProgressOnATerminal: work that takes its time is told of in one line that
+// is rewritten, fits, and is gone when the work is done. Short work is not, nor
+// is anything where nobody looks.
+func TestProgressOnATerminal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		person, program := newTerminal(t, 16)
+		tell, done := streams{io.Discard, program}.progress("backup")
+		tell(10, 200) // the work has just begun
+		done()
+		time.Sleep(time.Second) // of the bubble's time
+		tell(50, 200)
+		tell(51, 200) // too soon after the other for a person
+		time.Sleep(time.Second)
+		tell(200, 200)
+		done()
+		long, end := streams{io.Discard, program}.progress("a work with a long name")
+		time.Sleep(time.Second)
+		long(1, 2)
+		end()
+		const want = "\r\x1b[Kbackup:  25 %\r\x1b[Kbackup: 100 %\r\x1b[K\r\x1b[Ka work with a …\r\x1b[K"
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(person, got); err != nil || string(got) != want {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	})
+	nobody, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = nobody.Close() }()
+	if tell, done := (streams{io.Discard, nobody}).progress("backup"); tell != nil {
+		t.Error("progress is told to a file")
+	} else {
+		done()
+	}
+}
+
+// steps records progress, which only rises and ends with the whole.
+type steps struct {
+	t           *testing.T
+	n           int
+	done, total int64
+}
+
+func (s *steps) tell(done, total int64) {
+	s.t.Helper()
+	if s.n++; done < s.done || done > total || total <= 0 {
+		s.t.Errorf("%d of %d behind %d of %d", done, total, s.done, s.total)
+	}
+	s.done, s.total = done, total
+}
+
+// TestLongWorkTellsProgress: check and compact tell how far they are, on the
+// files and through the running service, and restore does.
+func TestLongWorkTellsProgress(t *testing.T) {
+	t.Parallel()
+	dir, copied := t.TempDir(), t.TempDir()
+	p := start(t, dir, newIssuer(t))
+	for n := range 20 {
+		p.do("POST", eventsPath, newEvent(fmt.Sprint("e", n)))
+	}
+	file := filepath.Join(copied, "events.tar")
+	command(t, 0, "backup", file, "--data-dir="+dir, "--listen-admin="+p.addrs["--listen-admin"])
+	running, err := admin.NewRemote(dir, p.addrs["--listen-admin"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = archive.Close() }()
+	restored := filepath.Join(copied, "store")
+	told := &steps{t: t}
+	if _, err := bolt.Restore(t.Context(), restored, archive, told.tell); err != nil || told.n == 0 || told.done != told.total {
+		t.Errorf("restore: %+v, %v", told, err)
+	}
+	db, err := bolt.Open(bolt.Options{Dir: restored, MinFree: -1, MaxBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for where, s := range map[string]admin.Store{"files": admin.Local{DB: db}, "service": running} {
+		for what, work := range map[string]func(context.Context, bolt.Progress) error{
+			"check":   func(ctx context.Context, p bolt.Progress) error { _, err := s.Check(ctx, p); return err },
+			"compact": func(ctx context.Context, p bolt.Progress) error { _, err := s.Compact(ctx, p); return err },
+		} {
+			told := &steps{t: t}
+			err := work(t.Context(), told.tell)
+			// The service tells no more often than a person can read.
+			if err != nil || told.n == 0 || where == "files" && told.done != told.total {
+				t.Errorf("%s of the %s: %+v, %v", what, where, told, err)
+			}
+		}
+	}
+}
+
+// TestResultsAsJSON: each command that has a result prints it as one line of
+// JSON, on the files as through the running service.
+func TestResultsAsJSON(t *testing.T) {
+	t.Parallel()
+	dir, copied := t.TempDir(), t.TempDir()
+	p := start(t, dir, newIssuer(t))
+	p.do("POST", eventsPath, newEvent("a"))
+	here := []string{"--json", "--data-dir=" + dir, "--listen-admin=" + p.addrs["--listen-admin"]}
+	for _, where := range []string{"service", "files"} {
+		archive, lines := filepath.Join(copied, where+".tar"), filepath.Join(copied, where+".ndjson")
+		for _, c := range []struct {
+			args []string
+			has  map[string]any
+		}{
+			{[]string{"backup", archive}, map[string]any{"file": archive, "revision": 2.0}},
+			{[]string{"export", lines}, map[string]any{"file": lines, "revision": 2.0, "events": 1.0}},
+			{[]string{"import", lines}, map[string]any{"unchanged": 1.0, "created": 0.0}},
+			{[]string{"check"}, map[string]any{"live": 1.0}},
+			{[]string{"compact"}, map[string]any{"events": 1.0}},
+			{[]string{"restore", archive, "--json", "--data-dir=" + filepath.Join(copied, where)}, map[string]any{"live": 1.0, "revision": 2.0}},
+		} {
+			args := c.args
+			if args[0] != "restore" {
+				args = append(args, here...)
+			}
+			out := command(t, 0, args...)
+			got := decoded[map[string]any](t, out)
+			for name, want := range c.has {
+				if got[name] != want {
+					t.Errorf("%s of the %s: %s is %v, want %v: %s", args[0], where, name, got[name], want, out)
+				}
+			}
+			if strings.Count(out, "\n") != 1 {
+				t.Errorf("%s of the %s: more than a line: %q", args[0], where, out)
+			}
+		}
+		if where == "service" {
+			if err := p.stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
