@@ -209,7 +209,7 @@ func BenchmarkCounts(b *testing.B) {
 	for minute := range minutes {
 		at := start.Add(time.Duration(minute) * time.Minute)
 		var counted []store.Record
-		for n := range 99 {
+		for n := range 100 {
 			events++
 			counted = append(counted, store.Record{
 				Key: store.Key{Namespace: fmt.Sprintf("ns%d", n%10), Name: "e"}, Time: at,
