@@ -262,6 +262,45 @@ func TestReadingLargeBodiesIsWork(t *testing.T) {
 	})
 }
 
+// TestLargeBodiesAreReadInTurn: each piece of a body waits for its turn. While it
+// waits because its client has had its part, others go on at once.
+func TestLargeBodiesAreReadInTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(2)
+		other, err := turns.enter(writes, "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.leave()
+		u, err := turns.enter(writes, "sender")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.leave()
+		read := make(chan time.Duration)
+		start := time.Now()
+		go func() {
+			for range 3 {
+				if err := u.hold(t.Context()); err != nil {
+					t.Error(err)
+				}
+				read <- time.Since(start)
+				u.charge(period/2 + time.Millisecond)
+			}
+		}()
+		for piece, want := range []time.Duration{0, 0, period} {
+			synctest.Wait() // the sender has read the piece, or waits for its turn
+			if waited, err := turns.work(t.Context(), writes, "small", 0); waited > 0 || err != nil {
+				t.Errorf("beside piece %d another waits for %s, %v", piece, waited, err)
+			}
+			if at := <-read; at != want {
+				t.Errorf("piece %d is read after %s, want %s", piece, at, want)
+			}
+		}
+	})
+}
+
 // TestMuchOfLittleIsMuch: requests count also where their turns take no time, and
 // writes for more than reads.
 func TestMuchOfLittleIsMuch(t *testing.T) {

@@ -49,7 +49,7 @@ func (s *Server) readBody(r *http.Request, p *[]byte) ([]byte, error) {
 			b = s.buffers.grow(b, max(whole-len(b), 1))
 			continue
 		}
-		n, err := r.Body.Read(b[len(b):room])
+		n, err := r.Body.Read(b[len(b):min(room, len(b)+largeBody)])
 		if b = b[:len(b)+n]; len(b) > largeBody {
 			u.charge(time.Duration(n) * readCost / 1024)
 		}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,23 +73,27 @@ func (u *turn) charge(worked time.Duration) {
 	u.of.charge(worked)
 }
 
-// hold waits until another large body of the client may be in memory and it is
-// the client's turn; it may be there until the request ends.
+// hold waits until another large body of the client may be in memory, where it
+// may be until the request ends, and for the client's turn to have the next piece
+// of it read. Whatever is ready to run goes first.
 func (u *turn) hold(ctx context.Context) error {
-	if u == nil || u.large {
+	if u == nil {
 		return nil
 	}
-	u.mu.Lock()
-	if u.of.large == nil {
-		u.of.large = make(chan struct{}, largeBodies)
+	if !u.large {
+		u.mu.Lock()
+		if u.of.large == nil {
+			u.of.large = make(chan struct{}, largeBodies)
+		}
+		u.mu.Unlock()
+		select {
+		case u.of.large <- struct{}{}:
+			u.large = true
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	u.mu.Unlock()
-	select {
-	case u.of.large <- struct{}{}:
-		u.large = true
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	runtime.Gosched()
 	defer u.pause() // what is read is charged instead, for it comes as it comes
 	return u.resume(ctx)
 }

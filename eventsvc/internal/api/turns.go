@@ -52,8 +52,9 @@ func classOf(v policy.Verb) class {
 //   - And who has had an equal part of all processors' time has no more of it
 //     while anybody with less has a request in flight, even if that waits for
 //     the disk or the network just now: it will be back at once.
-//   - Of a client's bodies that are large, only a few are in memory at once, and
-//     what it takes to read them counts as work.
+//   - Of a client's bodies that are large, only a few are in memory at once.
+//     They are read in pieces, each when it is the client's turn, and that counts
+//     as work. Who checks or decodes them lets others run after each piece too.
 //   - All callers whose token is refused are one client together, see strangers.go.
 type turns struct {
 	max, maxPerClient, processors int
@@ -100,8 +101,11 @@ const (
 	// largeBody is the size from which on a body is large, and largeBodies how
 	// many of a client are in memory at once.
 	largeBody, largeBodies = 64 << 10, 4
-	// readCost is what it takes to read a kilobyte of a large body.
-	readCost = 500 * time.Nanosecond
+	// readCost is what a kilobyte of a large body counts, several times what it
+	// takes to read: the kernel has received it outside of any turn, and the
+	// memory has to be cleaned up. Hardly an event needs such a body, so that who
+	// sends many of them has a small part of what a client may have.
+	readCost = 2 * time.Microsecond
 )
 
 // costs are what a request takes that no turn covers: the server reads it, and

@@ -189,6 +189,45 @@ func TestSlowSendersHoldNobodyUp(t *testing.T) {
 	}
 }
 
+// pieces is a body that another client's requests are made beside: one at each
+// of its reads.
+type pieces struct {
+	io.Reader
+	beside  func()
+	n, most int // reads, and the largest
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	p.beside()
+	p.n++
+	n, err := p.Reader.Read(b)
+	p.most = max(p.most, n)
+	return n, err
+}
+
+// TestLargeBodiesAreReadInPieces: between any two pieces of a body as large as
+// may be, another client is answered, and nothing works meanwhile.
+func TestLargeBodiesAreReadInPieces(t *testing.T) {
+	t.Parallel()
+	const size, piece = 3 << 20, 64 << 10
+	w := newWorld(t, func(c *api.Config) { c.Verify, c.Registry = byName, prometheus.NewRegistry() })
+	text := newEvent("large")
+	body := &pieces{Reader: strings.NewReader(text + strings.Repeat(" ", size-len(text))), beside: func() {
+		if n := w.metric("eventsvc_requests_working", "write"); n != 0 {
+			t.Errorf("%v writes work while a body is read", n)
+		}
+		w.as("good", "POST", eventsPath+"?dryRun=All", newEvent("small")).must(201)
+	}}
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, eventsPath, body)
+	req.Header.Set("Authorization", "Bearer sender")
+	req.ContentLength = size
+	rec := httptest.NewRecorder()
+	w.server.ServeHTTP(rec, req)
+	if rec.Code != http.StatusCreated || body.most > piece || body.n < size/piece {
+		t.Errorf("%d after %d reads of at most %d bytes: %s", rec.Code, body.n, body.most, rec.Body)
+	}
+}
+
 // slowLists is a store whose lists of a namespace wait until they are told to
 // go on.
 type slowLists struct {

@@ -17,3 +17,6 @@ func AppendSet(set string) (text []byte, plain bool, err error) {
 	text, err = appendSet(nil, &metav1.FieldsV1{Raw: []byte(set)})
 	return text, isPlainSet([]byte(set)), err
 }
+
+// Piece is how many bytes of a body are looked at without a break.
+const Piece = piece

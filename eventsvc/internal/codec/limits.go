@@ -36,12 +36,21 @@ func (c *Codec) tooMany() error {
 // two bytes may have hundreds. A text with few brackets and commas is not
 // looked at again.
 func (c *Codec) checkShape(text []byte) error {
-	brackets := bytes.Count(text, []byte("{")) + bytes.Count(text, []byte("["))
-	if brackets <= c.Limits.Depth && brackets+bytes.Count(text, []byte(",")) <= c.Limits.Values {
+	var p pieces
+	brackets, commas := 0, 0
+	for i := 0; i < len(text) && brackets <= c.Limits.Depth && brackets+commas <= c.Limits.Values; i += piece {
+		p.reach(i)
+		part := text[i:min(i+piece, len(text))]
+		brackets += bytes.Count(part, []byte("{")) + bytes.Count(part, []byte("["))
+		commas += bytes.Count(part, []byte(","))
+	}
+	if brackets <= c.Limits.Depth && brackets+commas <= c.Limits.Values {
 		return nil
 	}
+	p = pieces{}
 	depth, values := 0, 0
 	for i := 0; i < len(text); i++ {
+		p.reach(i)
 		switch text[i] {
 		case '"':
 			i = endOfString(text, i+1)

@@ -3,6 +3,7 @@ package codec
 import (
 	"math"
 	"math/bits"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ type plainReader struct {
 	text       string
 	at         int
 	failed     bool
+	pieces     pieces
 	view       event.View
 	apiVersion string
 }
@@ -65,9 +67,23 @@ func (r *plainReader) string() string {
 
 // plainRun is how many bytes come before a quote, a backslash or a control
 // character, of which JSON wants an escape (RFC 8259, section 7), and whether
-// all of them are ASCII. It looks at eight at once: a text may be as long as a
-// body.
+// all of them are ASCII. A text may be as long as a body.
 func plainRun[T string | []byte](s T) (n int, ascii bool) {
+	if len(s) <= piece {
+		return plainPart(s)
+	}
+	for ascii = true; ; runtime.Gosched() {
+		part := s[n:min(n+piece, len(s))]
+		m, plain := plainPart(part)
+		n, ascii = n+m, ascii && plain
+		if m < len(part) || n == len(s) {
+			return n, ascii
+		}
+	}
+}
+
+// plainPart is plainRun without a break. It looks at eight bytes at once.
+func plainPart[T string | []byte](s T) (n int, ascii bool) {
 	const each, top = 0x0101010101010101, 0x8080808080808080 // of the eight bytes: one, and the highest bit
 	var seen uint64
 	for ; len(s)-n >= 8; n += 8 {
@@ -97,6 +113,7 @@ func (r *plainReader) escaped(from int) string {
 	text.Grow(r.at - from + max(0, strings.IndexByte(r.text[r.at:], '"'))) // at least
 	text.WriteString(r.text[from:r.at])
 	for r.at+1 < len(r.text) && r.text[r.at] == '\\' {
+		r.pieces.reach(r.at)
 		c := r.text[r.at+1]
 		r.at += 2
 		if c == 'u' {
@@ -175,6 +192,7 @@ func (r *plainReader) each(read func(name string) bool) {
 		return
 	}
 	for {
+		r.pieces.reach(r.at)
 		name := r.string()
 		if !r.take(':') || r.failed || !read(name) || r.failed {
 			break

@@ -1,0 +1,69 @@
+package codec_test
+
+import (
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+)
+
+// TestLargeBodiesArePaused: while a large body is checked and decoded, others
+// that are ready to run do so after every piece, on a machine that has only one
+// processor. It counts how often another goroutine runs, so it runs alone.
+func TestLargeBodiesArePaused(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const size = 3<<20 - 1000
+	c := newCodec(t, "k8s.io")
+	decode := func(body string) func() {
+		return func() {
+			if _, _, err := c.DecodeEvent(event.EventsV1, jsonType, []byte(body), ""); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	operation := `{"op":"test","path":"/note","value":"` + strings.Repeat("x", 300) + `"}`
+	patch := []byte("[" + strings.Repeat(operation+",", size/len(operation)-20) + operation + "]")
+	for name, tt := range map[string]struct {
+		work   func()
+		passes int // over the body
+	}{
+		"text":     {decode(`{"metadata":{"annotations":{"a":"` + strings.Repeat("x", size) + `"}}}`), 2},
+		"escapes":  {decode(`{"metadata":{"annotations":{"a":"` + strings.Repeat(`\n`, size/2) + `"}}}`), 2},
+		"brackets": {decode(`{"metadata":{"annotations":{"a":"` + strings.Repeat(`[{`, size/2) + `"}}}`), 2},
+		"patch": {func() {
+			if err := c.CheckPatch(patch); err != nil {
+				t.Error(err)
+			}
+		}, 2},
+	} {
+		if others, want := runsOfOthers(tt.work), tt.passes*(size/codec.Piece-2); others < want {
+			t.Errorf("%s: others ran %d times, want %d", name, others, want)
+		}
+	}
+}
+
+// runsOfOthers counts how often another goroutine runs meanwhile.
+func runsOfOthers(work func()) int {
+	var runs atomic.Int64
+	var done atomic.Bool
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for !done.Load() {
+			runs.Add(1)
+			runtime.Gosched()
+		}
+	}()
+	for runs.Load() == 0 {
+		runtime.Gosched()
+	}
+	before := runs.Load()
+	work()
+	others := runs.Load() - before
+	done.Store(true)
+	<-ended
+	return int(others)
+}
