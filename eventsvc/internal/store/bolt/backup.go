@@ -58,7 +58,11 @@ func (db *DB) setAside(ctx context.Context, b *Snapshot) error {
 	db.maintaining.Lock()
 	defer db.maintaining.Unlock()
 	var ss segments
-	if err := db.control(ctx, func() error { ss = *db.segments.Load(); return nil }); err != nil {
+	err := db.control(ctx, func() error {
+		ss = *db.segments.Load()
+		return db.fold(nil)
+	})
+	if err != nil {
 		return err
 	}
 	for _, s := range ss[:len(ss)-1] {
@@ -73,9 +77,18 @@ func (db *DB) setAside(ctx context.Context, b *Snapshot) error {
 			if k, _ := tx.Bucket([]byte(bucketLog)).Cursor().Last(); len(k) == 8 {
 				b.Revision = be.Uint64(k)
 			}
-			return tx.CopyFile(path, 0o600)
+			return errors.Join(tx.CopyFile(path, 0o600), withoutJournal(path))
 		})
 	})
+}
+
+// withoutJournal makes the copy of a head one that can be used alone.
+func withoutJournal(path string) error {
+	db, err := openFile(path, bbolt.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join((&segment{db: db}).setFormat(formatVersion), db.Close())
 }
 
 // add takes one file, under a name that the next start removes should this

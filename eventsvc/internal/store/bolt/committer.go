@@ -28,22 +28,23 @@ type committer struct {
 	revision uint64                // the last that was given to a write
 	rollAt   int64                 // size of the head at which to try again to seal it
 	merged   chan struct{}         // a memtable was merged; the merge loop's
+	folding  int                   // so many records of the journal are being folded
+	folded   chan error            // how that has ended
 	failure  atomic.Pointer[error] // why nothing can be written until salvage has made another file; any goroutine
 
-	buf     []byte
 	key     []byte // of the write at hand
 	batch   []*write
+	frame   []byte   // the records of the current batch, as the journal takes them
+	logged  []logged // the same, one by one
 	changes []change
-	tally   tally
 	newest  map[string]pointer // of the events that the current batch has written
 }
 
 func (c *committer) init(o Options, revision uint64) {
 	c.queue = make(chan *write, o.QueueLength)
 	c.controls = make(chan func())
-	c.merged = make(chan struct{}, 1)
+	c.merged, c.folded = make(chan struct{}, 1), make(chan error, 1)
 	c.revision = revision
-	c.tally = tally{}
 	c.newest = make(map[string]pointer)
 }
 
@@ -66,6 +67,8 @@ func (db *DB) commitLoop() {
 			db.commit(c.collect(w))
 		case f := <-c.controls:
 			f()
+		case err := <-c.folded:
+			_ = db.foldEnded(err) // it has said so
 		case <-db.stop:
 			for {
 				select {
@@ -133,54 +136,35 @@ func (db *DB) commit(batch []*write) {
 		}
 		batch[i] = nil
 	}
-	c.changes = nil // the hub has it now
+	c.changes, c.frame = nil, nil // the hub has the ones now, readers have the other
 	clear(c.newest)
 	db.hub.announce(concerned)
 }
 
-// store puts the writes of a batch into one transaction and, when that is on
-// the disk, into the memtable.
+// store brings the writes of a batch to the disk and, when they are there, into
+// the memtable.
 func (db *DB) store(batch []*write) error {
 	c := &db.committer
-	head := db.segments.Load().head()
 	now := db.clock.now()
-	c.buf = c.buf[:0]
+	c.frame, c.logged = newFrame(len(batch), batchSize(batch)), c.logged[:0]
 	c.changes = make([]change, 0, len(batch))
-	clear(c.tally)
 	t := db.tables.Load()
 	full := db.full()
-	err := guard(func() error {
-		return db.index.view(func(tx *bbolt.Tx) error {
-			return head.db.Update(func(logTx *bbolt.Tx) error {
-				if full == nil {
-					head.reserve(logTx.Size(), batchSize(batch), db.o.SegmentBytes)
-				}
-				log := logTx.Bucket([]byte(bucketLog))
-				log.FillPercent = segmentFill
-				keys := tx.Bucket([]byte(bucketKeys))
-				for _, w := range batch {
-					if w.kind != deleted && full != nil {
-						w.err = full
-						continue
-					}
-					if w.err = c.put(log, t, keys, w, now); w.err != nil && errors.Is(w.err, errStopBatch) {
-						return w.err
-					}
-				}
-				if len(c.changes) == 0 {
-					return errNothingWritten
-				}
-				for i := range c.changes {
-					c.tally.add(&c.changes[i])
-				}
-				return c.tally.save(logTx.Bucket([]byte(bucketMinutes)))
-			})
-		})
+	err := db.index.view(func(tx *bbolt.Tx) error {
+		keys := tx.Bucket([]byte(bucketKeys))
+		for _, w := range batch {
+			if w.err = full; w.kind == deleted || full == nil {
+				w.err = c.put(t, keys, w, now)
+			}
+		}
+		return nil
 	})
-	if err != nil && !errors.Is(err, errNothingWritten) {
+	if err != nil || len(c.logged) == 0 {
 		return err
 	}
-	head.records.Add(int64(len(c.buf)))
+	if err := db.keep(c.frame, c.logged); err != nil {
+		return err
+	}
 	t.active.postings.mu.Lock()
 	for i := range c.changes {
 		if v := c.changes[i].current; v != nil {
@@ -196,20 +180,44 @@ func (db *DB) store(batch []*write) error {
 	for i := range c.changes {
 		db.live.add(&c.changes[i])
 	}
-	if cap(c.buf) > 2*batchBytes {
-		c.buf = nil
-	}
 	return nil
 }
 
-var (
-	errNothingWritten = errors.New("no write of the batch has an effect")
-	errStopBatch      = errors.New("store: the log cannot be written")
-)
+// batchSize is the most that the records of a batch take.
+func batchSize(batch []*write) (n int64) {
+	for _, w := range batch {
+		n += w.size()
+	}
+	return n
+}
+
+// keep brings the records of a frame to the disk: into the journal, or, where
+// that has no room for so many, with all that is there into the head.
+func (db *DB) keep(frame []byte, records []logged) error {
+	j := db.journal
+	if j == nil {
+		return db.fold(records)
+	}
+	switch now, alone := j.fits(frame); {
+	case !alone:
+		return db.fold(records)
+	case !now:
+		if err := db.turn(); err != nil {
+			return err
+		}
+	}
+	if err := j.append(frame, records[0].revision, db.Revision()); err != nil {
+		return err
+	}
+	db.segments.Load().head().records.Add(recordsBytes(records))
+	pending := append(*db.pending.Load(), records...)
+	db.pending.Store(&pending)
+	return nil
+}
 
 // put checks one write against the state that the batch has come to, and adds
-// it to the transaction. Its error is that write's alone.
-func (c *committer) put(log *bbolt.Bucket, t *tables, keys *bbolt.Bucket, w *write, now time.Time) error {
+// it to the frame. Its error is that write's alone.
+func (c *committer) put(t *tables, keys *bbolt.Bucket, w *write, now time.Time) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
@@ -231,11 +239,11 @@ func (c *committer) put(log *bbolt.Bucket, t *tables, keys *bbolt.Bucket, w *wri
 		key: c.key, namespace: len(w.key.Namespace),
 	}
 	e.take(&w.draft)
-	start := len(c.buf)
-	c.buf = appendRecord(c.buf, &e)
-	if err := log.Put(revisionKey(e.revision), c.buf[start:]); err != nil {
-		return fmt.Errorf("%w: %w", errStopBatch, err)
-	}
+	start := len(c.frame) + frameRecord
+	c.frame = appendRecord(append(c.frame, make([]byte, frameRecord)...), &e)
+	record := c.frame[start:len(c.frame):len(c.frame)]
+	be.PutUint32(c.frame[start-frameRecord:], uint32(len(record)))
+	c.logged = append(c.logged, logged{e.revision, record})
 	c.revision++
 	w.revision = e.revision
 	ch := change{revision: e.revision, kind: w.kind, key: w.key, previous: w.previous}
@@ -261,7 +269,7 @@ func (db *DB) commitFailed(cause error, before uint64) error {
 		return err
 	}
 	last, err := db.segments.Load().head().lastRevision()
-	if isFull(cause) && err == nil && last <= before {
+	if isFull(cause) && !errors.Is(cause, errJournal) && err == nil && last <= before {
 		return fmt.Errorf("%w: %w", store.ErrFull, cause)
 	}
 	return db.headFailed(cause)

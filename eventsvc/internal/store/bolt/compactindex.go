@@ -151,8 +151,9 @@ func (s *revisionSet) has(r uint64) bool {
 
 // heldRevisions returns which revisions the log has up to the last merge.
 func (db *DB) heldRevisions(ctx context.Context) (*revisionSet, error) {
-	ss := *db.segments.Load()
 	last := db.index.merged.Load()
+	pending := *db.pending.Load() // before the segments, see [logReader.open]
+	ss := *db.segments.Load()
 	set := newRevisionSet(ss[0].base, max(last, ss[0].base))
 	for _, s := range ss {
 		err := s.view(func(tx *bbolt.Tx) error {
@@ -164,6 +165,11 @@ func (db *DB) heldRevisions(ctx context.Context) (*revisionSet, error) {
 		})
 		if err != nil {
 			return nil, err
+		}
+	}
+	for _, l := range pending {
+		if l.revision <= last {
+			set.add(l.revision)
 		}
 	}
 	return set, nil

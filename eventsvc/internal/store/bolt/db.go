@@ -71,6 +71,8 @@ type DB struct {
 	o         Options
 	index     *index
 	segments  atomic.Pointer[segments]
+	journal   *journal                 // nil where there is none; the committer's
+	pending   atomic.Pointer[[]logged] // the records of the journal: what the head does not have, and perhaps some that it has
 	tables    atomic.Pointer[tables]
 	hub       *hub
 	watchers  openWatchers
@@ -167,7 +169,7 @@ func (db *DB) openFiles() error {
 			return &FileError{db.index.path, "the log files that it belongs to are missing", fixRestore}
 		}
 		// Revision 1 is that of the empty store; the first write gets 2.
-		if err := createSegment(db.o.Dir, 2, id, 1); err != nil {
+		if err := createSegment(db.o.Dir, 2, id, 1, formatVersion); err != nil {
 			return err
 		}
 		if ss, err = openSegments(db.o.Dir, db.segmentMmap()); err != nil {
@@ -175,6 +177,7 @@ func (db *DB) openFiles() error {
 		}
 	}
 	db.segments.Store(&ss)
+	db.pending.Store(new([]logged))
 	db.measureFiles()
 	return db.recover(string(id))
 }
@@ -233,7 +236,7 @@ func (db *DB) Close() error {
 		close(db.stop)
 		db.running.Wait()
 		db.hub.close()
-		db.closeErr = errors.Join(db.mergeRest(), db.closeFiles())
+		db.closeErr = errors.Join(db.mergeRest(), db.emptyJournal(), db.closeFiles())
 	})
 	return db.closeErr
 }
@@ -248,8 +251,31 @@ func (db *DB) mergeRest() error {
 	return db.mergeFrozen()
 }
 
+// emptyJournal brings what is in the journal into the head, so that the store
+// can be opened without. Where that fails it is read at the next start.
+func (db *DB) emptyJournal() error {
+	if db.journal == nil {
+		return nil
+	}
+	err := db.awaitFold()
+	if db.committer.failed() != nil {
+		return nil
+	}
+	if err == nil {
+		err = db.fold(nil)
+	}
+	if err == nil {
+		err = db.segments.Load().head().setFormat(formatVersion)
+	}
+	if err != nil {
+		db.o.Log.Warn("the journal could not be emptied, and will be read at the next start", "error", err)
+	}
+	return nil
+}
+
 func (db *DB) closeFiles() error {
 	var errs []error
+	errs = append(errs, db.closeJournal())
 	if ss := db.segments.Load(); ss != nil {
 		errs = append(errs, ss.close())
 	}

@@ -17,25 +17,27 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 		c := &db.committer
 		c.revision++
 		e := entry{revision: c.revision, kind: modified, key: []byte(key.String()), namespace: len(key.Namespace), value: value, time: db.clock.now()}
-		err := db.segments.Load().head().db.Update(func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte(bucketLog)).Put(revisionKey(e.revision), appendRecord(nil, &e))
-		})
+		record := appendRecord(nil, &e)
+		frame := append(be.AppendUint32(newFrame(1, int64(len(record))), uint32(len(record))), record...)
+		err := db.journal.append(frame, e.revision, db.Revision())
 		failed = db.commitFailed(errors.New("input/output error"), c.revision-1)
 		return err
 	})
 	return errors.Join(failed, err)
 }
 
-// CountIn counts records as if they were created by commits, and saves the
-// counts of all that were counted so far.
-func (db *DB) CountIn(records []store.Record, save bool) error {
+// Fold brings what is in the journal into the head.
+func (db *DB) Fold() error {
+	return db.control(context.Background(), func() error { return db.fold(nil) })
+}
+
+// CountIn counts records as if they were created, in one commit.
+func (db *DB) CountIn(records []store.Record) error {
 	return db.control(context.Background(), func() error {
-		t := db.committer.tally
+		t := tally{}
 		for i := range records {
-			t.add(&change{kind: created, key: records[i].Key, current: &store.Version{Record: records[i]}})
-		}
-		if !save {
-			return nil
+			r := &records[i]
+			t.add(&entry{kind: created, key: []byte(r.Key.String()), namespace: len(r.Key.Namespace), attributes: r.Attributes, time: r.Time})
 		}
 		return db.segments.Load().head().db.Update(func(tx *bbolt.Tx) error {
 			return t.save(tx.Bucket([]byte(bucketMinutes)))

@@ -64,6 +64,7 @@ const (
 	fixPermission = "give this user the right to read and write the data directory"
 	fixLocked     = "stop the other process or choose another data directory"
 	fixRebuild    = "remove this file alone: it will be made again from the log files beside it"
+	fixJournal    = "move this file away: the store that is here was closed, and needs no journal of before"
 	fixVersion    = "use the release that wrote it, or export there and import here"
 )
 
@@ -182,6 +183,8 @@ func checkCount(meta *bbolt.Bucket, newest uint64, live int64) error {
 	return nil
 }
 
+func formatText(version int) []byte { return fmt.Appendf(nil, "%s %d", formatMagic, version) }
+
 func checkFormat(path string, tx *bbolt.Tx) error {
 	meta := tx.Bucket([]byte(bucketMeta))
 	if meta == nil {
@@ -192,7 +195,7 @@ func checkFormat(path string, tx *bbolt.Tx) error {
 	if _, err := fmt.Sscanf(string(meta.Get([]byte(metaFormat))), "%s %s %d", &magic1, &magic2, &version); err != nil || magic1+" "+magic2 != formatMagic {
 		return &FileError{path, "this is not a file of the event store", fixRestore}
 	}
-	if version != formatVersion {
+	if version != formatVersion && (version != formatJournal || tx.Bucket([]byte(bucketLog)) == nil) {
 		return &FileError{path, fmt.Sprintf("format version %d, this program reads version %d", version, formatVersion), fixVersion}
 	}
 	return nil
@@ -264,12 +267,15 @@ func createBolt(path string, pageSize int, buckets []string, meta map[string][]b
 		if err != nil {
 			return err
 		}
+		if err := b.Put([]byte(metaFormat), formatText(formatVersion)); err != nil {
+			return err
+		}
 		for k, v := range meta {
 			if err := b.Put([]byte(k), v); err != nil {
 				return err
 			}
 		}
-		return b.Put([]byte(metaFormat), fmt.Appendf(nil, "%s %d", formatMagic, formatVersion))
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store file %s: %w", path, errors.Join(err, db.Close()))

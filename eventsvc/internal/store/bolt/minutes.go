@@ -27,16 +27,16 @@ type MinuteCount struct {
 //	value: created 8 | modified 8 | CRC32C 4
 const minuteValue = 20
 
-// tally counts the changes of one batch by the keys of the minutes bucket.
+// tally counts records by the keys of the minutes bucket.
 type tally map[string]*[2]uint64
 
-func (t tally) add(c *change) {
-	if c.current == nil {
+func (t tally) add(e *entry) {
+	if e.kind == deleted {
 		return
 	}
-	a := c.current.Attributes
-	k := be.AppendUint64(make([]byte, 0, 96), uint64(c.current.Time.Unix()/60))
-	k = append(append(k, c.key.Namespace...), 0)
+	a := store.Attributes(e.attributes)
+	k := be.AppendUint64(make([]byte, 0, 96), uint64(e.time.Unix()/60))
+	k = append(append(k, e.key[:e.namespace]...), 0)
 	k = append(append(k, a.Field(store.Type)...), 0)
 	k = append(append(k, a.Field(store.Reason)...), 0)
 	k = append(k, a.Field(store.RegardingKind)...)
@@ -45,14 +45,26 @@ func (t tally) add(c *change) {
 		n = new([2]uint64)
 		t[string(k)] = n
 	}
-	if c.kind == created {
+	if e.kind == created {
 		n[0]++
 	} else {
 		n[1]++
 	}
 }
 
-// save adds the counts of a batch to those of the segment, and forgets them.
+// addBehind adds the records behind a revision.
+func (t tally) addBehind(records []logged, revision uint64) {
+	for _, l := range records {
+		if l.revision <= revision {
+			continue
+		}
+		if e, err := splitRecord(l.revision, l.record); err == nil { // what is damaged is not counted
+			t.add(&e)
+		}
+	}
+}
+
+// save adds the counts to those of a segment.
 func (t tally) save(b *bbolt.Bucket) error {
 	for k, n := range t {
 		key := []byte(k)
@@ -63,7 +75,6 @@ func (t tally) save(b *bbolt.Bucket) error {
 			return err
 		}
 	}
-	clear(t)
 	return nil
 }
 
@@ -85,7 +96,7 @@ func parseMinute(key, v []byte) (n [2]uint64, err error) {
 
 // Counts calls visit with the counts of the minutes from one time to before
 // another, of one namespace or of all. A minute during which a new log file was
-// begun comes in two parts. Counts are kept as long as the log file that they
+// begun comes in parts, and so does one of which the journal has some. Counts are kept as long as the log file that they
 // are in; what expires or is deleted stays counted.
 func (db *DB) Counts(ctx context.Context, from, to time.Time, namespace string, visit func(MinuteCount)) error {
 	c := minuteReader{
@@ -142,21 +153,46 @@ func (m *minuteReader) read(r *logReader) (more bool, err error) {
 		if s.base == base && next != nil {
 			from = next
 		}
+		waiting := tally{}
+		if i == len(r.segments)-1 {
+			waiting.addBehind(r.pending, lastIn(opened.tx, s.base-1))
+		}
 		c := opened.tx.Bucket([]byte(bucketMinutes)).Cursor()
 		for k, v := c.Seek(from); len(k) > 8 && be.Uint64(k) < m.end; k, v = c.Next() {
-			if len(m.part) == minuteChunk {
+			if len(m.part) >= minuteChunk {
 				m.base, m.next = s.base, bytes.Clone(k)
-				return true, nil
+				return true, m.addWaiting(waiting, from, m.next)
 			}
-			if err := m.add(k, v); err != nil {
+			n, err := parseMinute(k, v)
+			if err == nil {
+				err = m.add(k, n)
+			}
+			if err != nil {
 				return false, err
 			}
+		}
+		if err := m.addWaiting(waiting, from, be.AppendUint64(nil, m.end)); err != nil {
+			return false, err
 		}
 	}
 	return false, nil
 }
 
-func (m *minuteReader) add(k, v []byte) error {
+// addWaiting adds the counts from one key to before another of what the head
+// does not have yet.
+func (m *minuteReader) addWaiting(waiting tally, from, until []byte) error {
+	for k, n := range waiting {
+		if k < string(from) || k >= string(until) {
+			continue
+		}
+		if err := m.add([]byte(k), *n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *minuteReader) add(k []byte, n [2]uint64) error {
 	count, ok := m.kinds[string(k[8:])]
 	if !ok {
 		text := strings.Split(string(k[8:]), "\x00")
@@ -168,10 +204,6 @@ func (m *minuteReader) add(k, v []byte) error {
 	}
 	if m.namespace != "" && m.namespace != count.Namespace {
 		return nil
-	}
-	n, err := parseMinute(k, v)
-	if err != nil {
-		return err
 	}
 	count.Minute = time.Unix(int64(be.Uint64(k))*60, 0)
 	count.Created, count.Modified = int64(n[0]), int64(n[1])

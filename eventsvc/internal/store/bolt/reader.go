@@ -21,6 +21,7 @@ var errGone = errors.New("no such record")
 type logReader struct {
 	db       *DB
 	segments segments
+	pending  []logged      // what the head may not have yet
 	seen     uint64        // every record up to this revision can be seen
 	opened   []segmentView // in the order of segments
 	opening  int           // how often it was opened: what was found before is gone
@@ -61,7 +62,9 @@ func (db *DB) readLog(f func(*logReader) error) error {
 
 func (r *logReader) open() {
 	r.opening++
+	// In this order: what is not pending any more is in the segments.
 	r.seen = r.db.Revision()
+	r.pending = *r.db.pending.Load()
 	r.segments = *r.db.segments.Load()
 	r.opened = slices.Grow(r.opened[:0], len(r.segments))[:len(r.segments)]
 }
@@ -73,7 +76,7 @@ func (r *logReader) close() {
 		}
 	}
 	clear(r.opened)
-	r.segments, r.shown = nil, store.Record{}
+	r.segments, r.pending, r.shown = nil, nil, store.Record{}
 }
 
 // segment returns a segment with its cursor.
@@ -136,6 +139,9 @@ func (r *logReader) lookup(revision uint64) ([]byte, error) {
 const walkMost = 4
 
 func (r *logReader) seek(revision uint64) ([]byte, error) {
+	if b := find(r.pending, revision); b != nil {
+		return b, nil
+	}
 	i := r.segments.find(revision)
 	if i < 0 {
 		return nil, errGone
@@ -228,6 +234,25 @@ func passOver(uint64, []byte) bool { return true }
 // scanAll is scan that goes on behind damaged records: they are shown to
 // damaged, until that returns false.
 func (r *logReader) scanAll(after, last uint64, f func(entry) bool, damaged func(revision uint64, record []byte) bool) error {
+	if last > r.seen {
+		r.close()
+		r.open()
+	}
+	// each returns false at the end.
+	each := func(revision uint64, record []byte) (bool, error) {
+		if revision > last {
+			return false, nil
+		}
+		after = revision
+		e, err := parseRecord(revision, record)
+		switch {
+		case err != nil && damaged == nil:
+			return false, corrupt(revision, err)
+		case err != nil:
+			return damaged(revision, record), nil
+		}
+		return f(e), nil
+	}
 	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].base <= last; i++ {
 		s, err := r.segment(i)
 		if err != nil {
@@ -236,22 +261,17 @@ func (r *logReader) scanAll(after, last uint64, f func(entry) bool, damaged func
 		// A cursor of its own: f may read other records.
 		c := s.tx.Bucket([]byte(bucketLog)).Cursor()
 		for k, v := c.Seek(revisionKey(after + 1)); k != nil; k, v = c.Next() {
-			revision := be.Uint64(k)
-			if revision > last {
-				return nil
+			if more, err := each(be.Uint64(k), v); err != nil || !more {
+				return err
 			}
-			e, err := parseRecord(revision, v)
-			switch {
-			case err != nil && damaged == nil:
-				return corrupt(revision, err)
-			case err != nil && !damaged(revision, v):
-				return nil
-			case err != nil:
-				continue
-			}
-			if !f(e) {
-				return nil
-			}
+		}
+	}
+	for _, l := range r.pending {
+		if l.revision <= after {
+			continue
+		}
+		if more, err := each(l.revision, l.record); err != nil || !more {
+			return err
 		}
 	}
 	return nil

@@ -25,6 +25,15 @@ func (db *DB) recover(id string) error {
 	if err != nil {
 		return &FileError{head.path, err.Error(), fixRestore}
 	}
+	pending, err := db.openJournal(head, id, last)
+	if err != nil {
+		return err
+	}
+	if len(pending) > 0 {
+		db.pending.Store(&pending)
+		head.records.Add(recordsBytes(pending))
+		last = pending[len(pending)-1].revision
+	}
 	if merged := db.index.merged.Load(); merged > last {
 		return &FileError{head.path, fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
 			last, merged), fixRestore}

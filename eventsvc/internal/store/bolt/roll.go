@@ -1,6 +1,9 @@
 package bolt
 
 import (
+	"errors"
+	"os"
+
 	"go.etcd.io/bbolt"
 )
 
@@ -56,15 +59,10 @@ func (db *DB) rollIfDue() {
 // roll seals the head and starts the next. The committer runs it.
 func (db *DB) roll(head *segment) error {
 	last := db.committer.revision
-	err := guard(func() error {
-		return head.db.Update(func(tx *bbolt.Tx) error {
-			meta := tx.Bucket([]byte(bucketMeta))
-			if err := meta.Put([]byte(metaBytes), revisionKey(uint64(head.records.Load()))); err != nil {
-				return err
-			}
-			return meta.Put([]byte(metaEnd), revisionKey(last))
-		})
-	})
+	err := db.fold(nil)
+	if err == nil {
+		err = guard(func() error { return head.seal(last) })
+	}
 	if err != nil && !isFull(err) {
 		return db.headFailed(err)
 	} else if err != nil {
@@ -82,4 +80,22 @@ func (db *DB) roll(head *segment) error {
 	}
 	db.measureFiles()
 	return nil
+}
+
+// seal writes into a head what a sealed segment has.
+func (s *segment) seal(last uint64) error {
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		meta := tx.Bucket([]byte(bucketMeta))
+		return errors.Join(
+			meta.Put([]byte(metaBytes), revisionKey(uint64(s.records.Load()))),
+			meta.Put([]byte(metaEnd), revisionKey(last)),
+			meta.Put([]byte(metaFormat), formatText(formatVersion)))
+	})
+}
+
+// shrink gives back what bbolt has made a head longer by, which is sealed now.
+func (s *segment) shrink() error {
+	return s.view(func(tx *bbolt.Tx) error {
+		return os.Truncate(s.path, tx.Size()+segmentPage)
+	})
 }

@@ -63,6 +63,7 @@ func (db *DB) salvage(ctx context.Context) error {
 // committer runs it.
 func (db *DB) salvageHead() error {
 	c := &db.committer
+	_ = db.awaitFold() // it has failed as well, or has not: what it has brought there is found
 	failed := db.segments.Load().head()
 	tmp := failed.path + ".tmp"
 	if err := db.copyAcknowledged(failed, tmp); err != nil {
@@ -75,6 +76,9 @@ func (db *DB) salvageHead() error {
 	if err != nil {
 		return err
 	}
+	if err := db.renewJournal(failed); err != nil {
+		return errors.Join(err, sealed.db.Close())
+	}
 	next, err := db.nextHead(failed)
 	if err != nil {
 		return errors.Join(err, sealed.db.Close())
@@ -82,6 +86,7 @@ func (db *DB) salvageHead() error {
 	ss := *db.segments.Load()
 	swapped := append(ss[:len(ss)-1:len(ss)-1], sealed, next)
 	db.segments.Store(&swapped)
+	db.pending.Store(new([]logged)) // in this order: a reader that has one of them has seen it in the other
 	if err := failed.db.Close(); err != nil {
 		db.o.Log.Warn("a log file that had failed could not be closed", "file", failed.path, "error", err)
 	}
@@ -99,14 +104,42 @@ func (db *DB) nextHead(before *segment) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := createSegment(db.o.Dir, base, []byte(id), db.horizon.Load()); err != nil {
+	format := formatVersion
+	if db.journal != nil {
+		format = formatJournal
+	}
+	if err := createSegment(db.o.Dir, base, []byte(id), db.horizon.Load(), format); err != nil {
 		return nil, err
 	}
 	return openSegment(segmentPath(db.o.Dir, base), true, db.segmentMmap())
 }
 
-// copyAcknowledged copies the records of the head up to the published revision
-// to a sealed file, and verifies each, and that none is missing.
+// renewJournal puts a new journal in the place of one that may have failed. There
+// is none until that has been done: its records are in the file that was copied.
+func (db *DB) renewJournal(head *segment) error {
+	if db.journal == nil {
+		return nil
+	}
+	id, err := head.storeID()
+	if err != nil {
+		return err
+	}
+	if err := removeIfThere(db.journal.path); err != nil {
+		return err
+	}
+	j, err := beginJournal(db.journal.path, id, db.journal.size)
+	if err != nil {
+		return err
+	}
+	if err := db.journal.file.Close(); err != nil {
+		db.o.Log.Warn("a journal that may have failed could not be closed", "error", err)
+	}
+	db.journal = j
+	return nil
+}
+
+// copyAcknowledged copies the records of the head and the journal up to the
+// published revision to a sealed file, and verifies each, and that none is missing.
 func (db *DB) copyAcknowledged(head *segment, path string) error {
 	id, err := head.storeID()
 	if err != nil {
@@ -118,7 +151,11 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 	}
 	last := db.Revision()
 	copied := int64(0)
+	pending := *db.pending.Load()
 	err = head.view(func(from *bbolt.Tx) error {
+		if len(pending) > 0 && lastIn(from, 0) >= pending[0].revision {
+			pending = nil // a commit that was said to have failed has brought them here
+		}
 		keep := func(k, v []byte) ([]byte, []byte, error) {
 			revision := be.Uint64(k)
 			if revision > last {
@@ -131,6 +168,10 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 		ctx := context.Background() // bounded by the size of one file
 		return errors.Join(copyBucket(ctx, from, to, bucketLog, keep), copyBucket(ctx, from, to, bucketMinutes, nil))
 	})
+	if err == nil && len(pending) > 0 {
+		copied += recordsBytes(pending)
+		err = to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, pending) })
+	}
 	if err == nil && copied != head.records.Load() {
 		err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.records.Load(), copied)
 	}

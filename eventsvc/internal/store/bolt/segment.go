@@ -21,8 +21,6 @@ type segment struct {
 	records atomic.Int64
 	// rewritten: a compaction has left records out.
 	rewritten bool
-	// reserved is where the blocks end that the file has; the committer's.
-	reserved int64
 	// retained is the length of dead deletions that the last rewrite has kept.
 	retained int64
 }
@@ -49,11 +47,12 @@ func createSegmentFile(path string, base uint64, storeID []byte) (*bbolt.DB, err
 	return db, err
 }
 
-func createSegment(dir string, base uint64, storeID []byte, horizon uint64) error {
+func createSegment(dir string, base uint64, storeID []byte, horizon uint64, format int) error {
 	return createFile(segmentPath(dir, base), segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{
 		metaBase:    revisionKey(base),
 		metaStore:   storeID,
 		metaHorizon: revisionKey(horizon),
+		metaFormat:  formatText(format),
 	})
 }
 
@@ -110,6 +109,23 @@ func (s *segment) meta(name string) (n uint64, err error) {
 	return n, err
 }
 
+// format returns the version of the segment's format, which openFile has looked at.
+func (s *segment) format() (version int, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		_, err := fmt.Sscanf(string(tx.Bucket([]byte(bucketMeta)).Get([]byte(metaFormat))), formatMagic+" %d", &version)
+		return err
+	})
+	return version, err
+}
+
+func (s *segment) setFormat(version int) error {
+	return guard(func() error {
+		return s.db.Update(func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaFormat), formatText(version))
+		})
+	})
+}
+
 func (s *segment) storeID() (id string, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
 		id = string(tx.Bucket([]byte(bucketMeta)).Get([]byte(metaStore)))
@@ -122,12 +138,19 @@ func (s *segment) storeID() (id string, err error) {
 func (s *segment) lastRevision() (last uint64, err error) {
 	last = s.base - 1
 	err = s.view(func(tx *bbolt.Tx) error {
-		if k, _ := tx.Bucket([]byte(bucketLog)).Cursor().Last(); len(k) == 8 {
-			last = be.Uint64(k)
-		}
+		last = lastIn(tx, last)
 		return nil
 	})
 	return last, err
+}
+
+// lastIn returns the greatest revision in the file of a segment, or what is
+// given where there is none.
+func lastIn(tx *bbolt.Tx, none uint64) uint64 {
+	if k, _ := tx.Bucket([]byte(bucketLog)).Cursor().Last(); len(k) == 8 {
+		return be.Uint64(k)
+	}
+	return none
 }
 
 func (s *segment) view(f func(*bbolt.Tx) error) error {

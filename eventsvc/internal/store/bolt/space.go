@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path/filepath"
 	"syscall"
 
 	"tidings.example/eventsvc/internal/store"
@@ -90,7 +91,7 @@ func (db *DB) hurry() {
 // measureFiles notes the size of everything but the head.
 func (db *DB) measureFiles() {
 	ss := *db.segments.Load()
-	size := fileSize(db.index.path)
+	size := fileSize(db.index.path) + fileSize(filepath.Join(db.o.Dir, journalName))
 	for _, s := range ss[:len(ss)-1] {
 		size += fileSize(s.path)
 	}

@@ -30,7 +30,7 @@ func (db *DB) Stats() Stats {
 		Revision: db.Revision(), Oldest: db.horizon.Load(),
 		Events: db.live.events.Load(), LiveBytes: db.live.bytes.Load(), DeadBytes: db.dead.total(),
 	}
-	s.FileBytes = fileSize(db.index.path)
+	s.FileBytes = fileSize(db.index.path) + fileSize(filepath.Join(db.o.Dir, journalName))
 	var records int64
 	for _, seg := range *db.segments.Load() {
 		records += seg.records.Load()
@@ -59,7 +59,7 @@ func directoryBytes(dir string) (sum int64) {
 	if err != nil {
 		return 0
 	}
-	for _, path := range files {
+	for _, path := range append(files, filepath.Join(dir, journalName)) {
 		sum += fileSize(path)
 	}
 	return sum
