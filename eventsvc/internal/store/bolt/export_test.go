@@ -60,3 +60,6 @@ func ReadRecord(revision uint64, b []byte, uses store.Part) (store.Record, error
 	}
 	return e.shown(e.storeKey()), nil
 }
+
+// Dir is where the store is.
+func (db *DB) Dir() string { return db.o.Dir }

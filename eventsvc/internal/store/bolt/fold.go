@@ -51,7 +51,7 @@ func (db *DB) foldEnded(err error) error {
 }
 
 // fold brings all records of the journal, and more, into the head, and begins
-// the journal anew.
+// the journal anew. The head has failed if it cannot, for another reason than room.
 func (db *DB) fold(more []logged) error {
 	if err := db.awaitFold(); err != nil {
 		return err
@@ -60,8 +60,10 @@ func (db *DB) fold(more []logged) error {
 	if len(pending)+len(more) == 0 {
 		return nil
 	}
-	if err := head.fold(pending, more); err != nil {
+	if err := head.fold(pending, more); isFull(err) {
 		return err
+	} else if err != nil {
+		return db.headFailed(err)
 	}
 	head.records.Add(recordsBytes(more))
 	db.pending.Store(new([]logged))

@@ -6,16 +6,18 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
 
-// R2: the power fails in the middle of a commit. What was synced before is on
-// the disk; of the commit, data pages are there in any part and order as long
-// as they are not synced, and after that the meta page, whole or torn. The
-// store that is found must be the one before the commit or the one after it.
+// R2: the power fails in the middle of a write. What was synced before is on the
+// disk; of a frame of the journal there is any part, and of a commit of the head
+// data pages in any part and order as long as they are not synced, and after that
+// the meta page, whole or torn. The store that is found must be the one before the
+// write or the one after it.
 func TestPowerCutInACommit(t *testing.T) {
 	t.Parallel()
 	stores := 1
@@ -27,14 +29,15 @@ func TestPowerCutInACommit(t *testing.T) {
 	}
 }
 
-// cutPower makes a store and cuts so many of its commits.
+// cutPower makes a store and cuts so many of its writes, and as many commits of
+// its head.
 func cutPower(t *testing.T, rounds int) {
 	t.Helper()
 	dir := t.TempDir()
-	db := open(t, bolt.Options{Dir: dir})
+	db := open(t, bolt.Options{Dir: dir, SegmentBytes: 1 << 20})
 	defer closeDB(t, db)
-	path := filepath.Join(dir, "log-00000000000000000002.db")
-	before := readFile(t, path)
+	const log = "log-00000000000000000002.db"
+	before := readFiles(t, dir, "journal", log)
 	for round := range rounds {
 		k := key(rand.IntN(20))
 		op := store.Put
@@ -48,15 +51,46 @@ func cutPower(t *testing.T, rounds int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		after := readFile(t, path)
+		after := readFiles(t, dir, "journal", log)
 		want = append(want, fmt.Sprint(dump(t, db)))
-		for _, torn := range [][]byte{tearData(before, after), tearMeta(before, after), before, after} {
-			found := fmt.Sprint(dumpOf(t, torn, filepath.Base(path)))
-			if found != want[0] && found != want[1] {
-				t.Fatalf("round %d: after the cut there is %.300s, want %.300s or %.300s", round, found, want[0], want[1])
-			}
+		if bytes.Equal(before["journal"], after["journal"]) {
+			t.Error("the journal was not written to")
 		}
-		before = after
+		for _, torn := range [][]byte{tear(before["journal"], after["journal"], 0, len(after["journal"])), before["journal"], after["journal"]} {
+			wantOneOf(t, round, want, map[string][]byte{"journal": torn, log: after[log]})
+		}
+		if round%3 == 0 { // of several writes at a time
+			before = foldAndCut(t, db, dir, after, want[1])
+		} else {
+			before = after
+		}
+	}
+}
+
+// foldAndCut folds the journal into the head and cuts that. It returns the files
+// that are there then.
+func foldAndCut(t *testing.T, db *bolt.DB, dir string, before map[string][]byte, want string) (after map[string][]byte) {
+	t.Helper()
+	const log = "log-00000000000000000002.db"
+	if err := db.Fold(); err != nil {
+		t.Fatal(err)
+	}
+	after = readFiles(t, dir, "journal", log)
+	if bytes.Equal(before[log], after[log]) {
+		t.Error("nothing was folded")
+	}
+	long := len(after[log])
+	data := append(bytes.Clone(grown(before[log], long)[:metaEnd]), tear(before[log], after[log], metaEnd, long)[metaEnd:]...)
+	for _, torn := range [][]byte{data, tear(before[log], after[log], 0, metaEnd), before[log], after[log]} {
+		wantOneOf(t, 0, []string{want}, map[string][]byte{"journal": after["journal"], log: torn})
+	}
+	return after
+}
+
+func wantOneOf(t *testing.T, round int, want []string, files map[string][]byte) {
+	t.Helper()
+	if found := fmt.Sprint(dumpOf(t, files)); !slices.Contains(want, found) {
+		t.Fatalf("round %d: after the cut there is %.300s, want one of %.300s", round, found, want)
 	}
 }
 
@@ -67,24 +101,13 @@ const (
 	metaEnd = 2 * 16 << 10
 )
 
-// tearData returns the file with some of the sectors that a commit has changed,
-// and the old meta pages.
-func tearData(before, after []byte) []byte {
-	torn := grown(before, len(after))
-	for at := metaEnd; at < len(after); at += sector {
+// tear returns the file as it is after a write, but for some of the sectors
+// between two places: they are as they were before.
+func tear(before, after []byte, from, to int) []byte {
+	torn, was := bytes.Clone(after), grown(before, len(after))
+	for at := from; at < to; at += sector {
 		if rand.IntN(2) == 0 {
-			copy(torn[at:at+sector], after[at:])
-		}
-	}
-	return torn
-}
-
-// tearMeta returns the file with all data and some sectors of the meta pages.
-func tearMeta(before, after []byte) []byte {
-	torn := bytes.Clone(after)
-	for at := 0; at < metaEnd; at += sector {
-		if rand.IntN(2) == 0 {
-			copy(torn[at:at+sector], before[at:])
+			copy(torn[at:at+sector], was[at:])
 		}
 	}
 	return torn
@@ -94,17 +117,28 @@ func grown(b []byte, n int) []byte {
 	return append(bytes.Clone(b), make([]byte, max(0, n-len(b)))...)
 }
 
-// dumpOf opens a copy of a store that has nothing but this log file.
-func dumpOf(t *testing.T, file []byte, name string) []string {
+// dumpOf opens a copy of a store that has nothing but these files.
+func dumpOf(t *testing.T, files map[string][]byte) []string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, name), file, 0o600); err != nil {
-		t.Fatal(err)
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	db := open(t, bolt.Options{Dir: dir})
+	db := open(t, bolt.Options{Dir: dir, SegmentBytes: 1 << 20})
 	defer closeDB(t, db)
 	check(t, db)
 	return dump(t, db)
+}
+
+func readFiles(t *testing.T, dir string, names ...string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for _, name := range names {
+		files[name] = readFile(t, filepath.Join(dir, name))
+	}
+	return files
 }
 
 func readFile(t *testing.T, path string) []byte {

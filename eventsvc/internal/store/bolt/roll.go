@@ -59,10 +59,10 @@ func (db *DB) rollIfDue() {
 // roll seals the head and starts the next. The committer runs it.
 func (db *DB) roll(head *segment) error {
 	last := db.committer.revision
-	err := db.fold(nil)
-	if err == nil {
-		err = guard(func() error { return head.seal(last) })
+	if err := db.fold(nil); err != nil {
+		return err
 	}
+	err := guard(func() error { return head.seal(last) })
 	if err != nil && !isFull(err) {
 		return db.headFailed(err)
 	} else if err != nil {

@@ -72,10 +72,12 @@ func (s *syncBuffer) String() string {
 }
 
 // A file that cannot be written is given up: writes are refused, reads and
-// watches go on, and maintenance moves what was acknowledged to new files.
+// watches go on, and maintenance moves what was acknowledged to new files. That
+// the log cannot be written is found when the journal is folded into it, and that
+// the index cannot when something is merged.
 func TestUnwritableFilesAreReplaced(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"log-00000000000000000002.db", "index.db"} {
+	for _, file := range []string{"journal", "log-00000000000000000002.db", "index.db"} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			said := new(syncBuffer)
@@ -90,25 +92,24 @@ func TestUnwritableFilesAreReplaced(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before, revision := dump(t, db), db.Revision()
 
 			breakFile(t, filepath.Join(o.Dir, file))
-			_, err = db.Create(t.Context(), key(1000), store.Draft{Value: []byte("refused")})
+			if file != "journal" {
+				if _, err := db.Create(t.Context(), key(1000), store.Draft{Value: []byte("taken")}); err != nil {
+					t.Errorf("the journal can be written: %v", err)
+				}
+			}
 			if strings.HasPrefix(file, "log") {
-				if !errors.Is(err, store.ErrUnwritable) || db.Ready(t.Context()) == nil {
-					t.Errorf("written to a file that cannot be: %v, ready: %v", err, db.Ready(t.Context()))
+				if err := db.Fold(); !errors.Is(err, store.ErrUnwritable) {
+					t.Errorf("folded into a file that cannot be written: %v", err)
 				}
-				if _, err := db.Update(t.Context(), key(0), remove); !errors.Is(err, store.ErrUnwritable) {
-					t.Errorf("and again: %v", err)
-				}
-				if diff := cmp.Diff(before, dump(t, db)); diff != "" || db.Revision() != revision {
-					t.Errorf("revision %d, was %d: %s", db.Revision(), revision, diff)
-				}
-			} else if err != nil {
-				t.Errorf("the log is not the index: %v", err)
+			}
+			revision := db.Revision()
+			if file != "index.db" {
+				refuses(t, db)
 			}
 			for i := 0; !strings.Contains(said.String(), "is written again"); i++ {
-				if !strings.HasPrefix(file, "log") && i < 120 { // a merge finds out
+				if file == "index.db" && i < 120 { // a merge finds out
 					if _, err := db.Update(t.Context(), key(i%90), count0); err != nil {
 						t.Fatal(err)
 					}
@@ -118,29 +119,7 @@ func TestUnwritableFilesAreReplaced(t *testing.T) {
 					t.Log(err)
 				}
 			}
-			if err := db.Ready(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			r, err := db.Create(t.Context(), key(2000), store.Draft{Value: []byte("taken")})
-			if err != nil || r.Revision <= revision+1 {
-				t.Fatalf("revision %d, %v; revisions that were given away are not used again", r.Revision, err)
-			}
-			for seen := uint64(0); seen < r.Revision; {
-				b, err := w.Next(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, d := range b.Changes {
-					if string(d.Object.Value) == "refused" && strings.HasPrefix(file, "log") {
-						t.Error("what was refused was published")
-					}
-				}
-				seen = b.Revision
-			}
-			if err := db.Compact(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
-			check(t, db)
+			takesAgain(t, db, w, revision)
 			want := dump(t, db)
 			closeDB(t, db)
 			db = open(t, o)
@@ -150,6 +129,50 @@ func TestUnwritableFilesAreReplaced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// refuses wants writes refused, and what was there before as it was.
+func refuses(t *testing.T, db *bolt.DB) {
+	t.Helper()
+	before, revision := dump(t, db), db.Revision()
+	if _, err := db.Create(t.Context(), key(1001), store.Draft{Value: []byte("refused")}); !errors.Is(err, store.ErrUnwritable) {
+		t.Errorf("written to a file that cannot be: %v", err)
+	}
+	if _, err := db.Update(t.Context(), key(0), remove); !errors.Is(err, store.ErrUnwritable) || db.Ready(t.Context()) == nil {
+		t.Errorf("and again: %v, ready: %v", err, db.Ready(t.Context()))
+	}
+	if diff := cmp.Diff(before, dump(t, db)); diff != "" || db.Revision() != revision {
+		t.Errorf("revision %d, was %d: %s", db.Revision(), revision, diff)
+	}
+}
+
+// takesAgain wants a write taken behind a revision, and a watcher told of that
+// and not of what was refused.
+func takesAgain(t *testing.T, db *bolt.DB, w store.Watcher, revision uint64) {
+	t.Helper()
+	if err := db.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := db.Create(t.Context(), key(2000), store.Draft{Value: []byte("taken")})
+	if err != nil || r.Revision <= revision {
+		t.Fatalf("revision %d, %v; revisions that were given away are not used again", r.Revision, err)
+	}
+	for seen := uint64(0); seen < r.Revision; {
+		b, err := w.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range b.Changes {
+			if string(d.Object.Value) == "refused" {
+				t.Error("what was refused was published")
+			}
+		}
+		seen = b.Revision
+	}
+	if err := db.Compact(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	check(t, db)
 }
 
 // A commit that has failed may be on the disk all the same. It does not come
@@ -195,6 +218,9 @@ func TestDamageIsNotSalvaged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := db.Fold(); err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(o.Dir, "log-00000000000000000002.db")
 	content := readFile(t, path)
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -215,15 +241,18 @@ func TestDamageIsNotSalvaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	breakFile(t, path)
-	if _, err := db.Update(t.Context(), key(5), count0); !errors.Is(err, store.ErrUnwritable) {
+	if _, err := db.Update(t.Context(), key(5), count0); err != nil {
 		t.Errorf("update: %v", err)
+	}
+	if err := db.Fold(); !errors.Is(err, store.ErrUnwritable) {
+		t.Errorf("folded into a file that cannot be written: %v", err)
 	}
 	if err := db.Maintain(t.Context()); err == nil || db.Ready(t.Context()) == nil {
 		t.Errorf("maintained: %v, ready: %v", err, db.Ready(t.Context()))
 	}
 	good := 0
 	for i := range 20 {
-		if r, err := db.Get(t.Context(), key(i)); err == nil && string(r.Value) == fmt.Sprintf("value %d of 20", i) {
+		if r, err := db.Get(t.Context(), key(i)); err == nil && (string(r.Value) == fmt.Sprintf("value %d of 20", i) || i == 5 && string(r.Value) == "changed") {
 			good++
 		}
 	}

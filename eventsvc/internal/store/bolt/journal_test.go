@@ -1,0 +1,196 @@
+package bolt_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+const firstLog = "log-00000000000000000002.db"
+
+// killed copies a store as a kill would leave it: nobody writes meanwhile.
+func killed(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// What is in the journal is found after a kill, whichever half it is in, and
+// again after another; counts of minutes too.
+func TestJournalIsTakenUp(t *testing.T) {
+	t.Parallel()
+	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20, Now: goldenTime}
+	db := open(t, o)
+	for i := range 60 { // one and a half of the halves, of sixteen blocks each
+		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: bytes.Repeat([]byte{'x'}, 5000)}); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 > 0 {
+			continue
+		}
+		again := o
+		again.Dir = killed(t, o.Dir)
+		left := open(t, again)
+		again.Dir = killed(t, again.Dir) // before it has done anything
+		if i%2 == 0 {
+			if _, err := left.Update(t.Context(), key(i), count0); err != nil {
+				t.Fatal(err)
+			}
+			again.Dir = killed(t, left.Dir())
+		}
+		want, counts := dump(t, left), counted(t, left)
+		closeDB(t, left)
+		left = open(t, again)
+		if diff := cmp.Diff(want, dump(t, left)); diff != "" {
+			t.Errorf("after %d writes: %s", i+1, diff)
+		}
+		if got := counted(t, left); got != counts || got[0] != int64(i+1) {
+			t.Errorf("after %d writes %v are counted, and before the second kill %v were", i+1, got, counts)
+		}
+		closeDB(t, left)
+	}
+	closeDB(t, db)
+}
+
+// counted is how many events were created and modified.
+func counted(t *testing.T, db *bolt.DB) (n [2]int64) {
+	t.Helper()
+	err := db.Counts(t.Context(), goldenTime(), goldenTime().Add(1), "", func(c bolt.MinuteCount) {
+		n[0], n[1] = n[0]+c.Created, n[1]+c.Modified
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// R13: whichever byte of the journal is flipped, what is served is what was
+// written, or an error. Only the last frame may be missing: that cannot be told
+// from one that a crash has cut short.
+func TestFlippedBytesInTheJournal(t *testing.T) {
+	t.Parallel()
+	o := bolt.Options{Dir: t.TempDir()}
+	db := open(t, o)
+	var values []string
+	for i := range 4 {
+		values = append(values, strings.Repeat(fmt.Sprint(i), 100+i*3000))
+		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: []byte(values[i])}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := killed(t, o.Dir)
+	closeDB(t, db)
+	whole := map[string][]byte{firstLog: readFile(t, filepath.Join(dir, firstLog)), "journal": readFile(t, filepath.Join(dir, "journal"))}
+	if err := os.Remove(filepath.Join(dir, "index.db")); err != nil {
+		t.Fatal(err)
+	}
+	used := len(bytes.TrimRight(whole["journal"], "\x00"))
+	step := used/100 | 1
+	if *long {
+		step = 1
+	}
+	refused, found, last := 0, 0, 0
+	for at := 0; at < used; at += step {
+		if err := spoil(dir, whole, "journal", at); err != nil {
+			t.Fatal(err)
+		}
+		o.Dir = killed(t, dir)
+		db, err := bolt.Open(o)
+		if err != nil {
+			refused++
+			continue
+		}
+		for i, value := range values {
+			r, err := db.Get(t.Context(), key(i))
+			switch {
+			case err == nil && string(r.Value) != value:
+				t.Errorf("byte %d flipped: event %d is served wrong", at, i)
+			case err != nil && i == len(values)-1:
+				last++
+			case errors.As(err, new(*store.CorruptError)):
+				found++
+			case err != nil:
+				t.Errorf("byte %d flipped: event %d: %v", at, i, err)
+			}
+		}
+		_ = db.Close()
+	}
+	if refused == 0 || found == 0 || last == 0 {
+		t.Error("the test looks at the wrong place")
+	}
+	t.Logf("%d flips of %d bytes: %d found when opening, %d when reading, the last write missing in %d", (used+step-1)/step, used, refused, found, last)
+}
+
+// R18: a store that was not closed cannot be opened without its journal, nor
+// with one that is not whole or another's. They are left as they are.
+func TestJournalMustBeThere(t *testing.T) {
+	t.Parallel()
+	o := bolt.Options{Dir: t.TempDir()}
+	other := open(t, bolt.Options{Dir: t.TempDir()})
+	closeDB(t, other)
+	db := open(t, o)
+	create(t, db, 5, "value")
+	dir := killed(t, o.Dir)
+	want := dump(t, db)
+	closeDB(t, db)
+	whole := readFile(t, filepath.Join(dir, "journal"))
+	// Of five frames the second is not whole any more.
+	noFrame := slices.Clone(whole)
+	noFrame[2*4096+3] ^= 1
+	for name, journal := range map[string][]byte{
+		"it is missing":            nil,
+		"should have":              whole[:len(whole)-4096],
+		"not a journal":            []byte("something else"),
+		"first block is damaged":   append([]byte("tidings events journal 1\n"), make([]byte, 10000)...),
+		"format version 2":         append([]byte("tidings events journal 2\n"), whole...),
+		"belongs to another store": readFile(t, filepath.Join(other.Dir(), "journal")),
+		"goes on behind":           noFrame,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := killed(t, dir)
+			path := filepath.Join(dir, "journal")
+			err := os.Remove(path)
+			if journal != nil {
+				err = os.WriteFile(path, journal, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantFileError(t, dir, path, name)
+			if left, _ := os.ReadFile(path); !bytes.Equal(left, journal) {
+				t.Error("it was changed")
+			}
+			if err := os.WriteFile(path, whole, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			db := open(t, bolt.Options{Dir: dir})
+			defer closeDB(t, db)
+			if diff := cmp.Diff(want, dump(t, db)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	// One that was closed needs none.
+	if err := os.Remove(filepath.Join(o.Dir, "journal")); err != nil {
+		t.Fatal(err)
+	}
+	db = open(t, o)
+	defer closeDB(t, db)
+	if diff := cmp.Diff(want, dump(t, db)); diff != "" {
+		t.Error(diff)
+	}
+}
