@@ -20,7 +20,7 @@ func (db *DB) turn() error {
 	c := &db.committer
 	head, pending := db.segments.Load().head(), *db.pending.Load()
 	c.folding = len(pending)
-	go func() { c.folded <- head.fold(pending, nil) }()
+	go func() { c.folded <- db.metrics.fold(func() error { return head.fold(pending, nil) }) }()
 	return nil
 }
 
@@ -60,7 +60,8 @@ func (db *DB) fold(more []logged) error {
 	if len(pending)+len(more) == 0 {
 		return nil
 	}
-	if err := head.fold(pending, more); isFull(err) {
+	err := db.metrics.fold(func() error { return head.fold(pending, more) })
+	if isFull(err) {
 		return err
 	} else if err != nil {
 		return db.headFailed(err)

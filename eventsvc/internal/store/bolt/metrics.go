@@ -12,6 +12,7 @@ import (
 type metrics struct {
 	batch   prometheus.Histogram
 	commit  prometheus.Histogram
+	folds   prometheus.Histogram
 	damaged prometheus.Counter
 	failed  prometheus.Counter
 	replays prometheus.Counter
@@ -26,6 +27,9 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 		}),
 		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "store_commit_seconds", Help: "Time of one commit, its sync included.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+		}),
+		folds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "store_fold_seconds", Help: "Time that the records of the journal took to get into the log.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}),
 		damaged: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "store_damaged_reads_total", Help: "Reads that found damage and were answered with an error.",
@@ -51,7 +55,7 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.batch, m.commit, m.damaged, m.failed, m.replays, m.failedCommits,
+		m.batch, m.commit, m.folds, m.damaged, m.failed, m.replays, m.failedCommits,
 		gauge("store_events", "Events that exist.", func(s Stats) int64 { return s.Events }),
 		gauge("store_live_bytes", "Bytes of the events that exist.", func(s Stats) int64 { return s.LiveBytes }),
 		gauge("store_history_bytes", "Bytes that only older states need.", func(s Stats) int64 { return s.HistoryBytes }),
@@ -98,4 +102,11 @@ func boolean(b bool) float64 {
 func (m *metrics) committed(writes int, since time.Time) {
 	m.batch.Observe(float64(writes))
 	m.commit.Observe(time.Since(since).Seconds())
+}
+
+// fold takes the time of a fold.
+func (m *metrics) fold(f func() error) error {
+	start := time.Now()
+	defer func() { m.folds.Observe(time.Since(start).Seconds()) }()
+	return f()
 }
