@@ -64,6 +64,7 @@ const (
 	fixPermission = "give this user the right to read and write the data directory"
 	fixLocked     = "stop the other process or choose another data directory"
 	fixRebuild    = "remove this file alone: it will be made again from the log files beside it"
+	fixWrites     = "put back the file that was here, or restore a backup into another data directory"
 	fixJournal    = "move this file away: the store that is here was closed, and needs no journal of before"
 	fixVersion    = "use the release that wrote it, or export there and import here"
 )

@@ -130,7 +130,7 @@ func beginJournal(path, id string, size int64) (j *journal, err error) {
 	if err := j.open(made); err != nil {
 		return nil, err
 	}
-	_, err = j.file.WriteAt(j.header(id), 0)
+	err = j.write(j.header(id), 0)
 	if err == nil && made != path {
 		err = errors.Join(os.Rename(made, path), syncDir(filepath.Dir(path)))
 	}
@@ -140,12 +140,24 @@ func beginJournal(path, id string, size int64) (j *journal, err error) {
 	return j, nil
 }
 
-// open opens the file so that a write has ended when it is on the disk.
 func (j *journal) open(path string) (err error) {
-	if j.file, err = os.OpenFile(path, os.O_RDWR|syscall.O_DSYNC, 0); err != nil {
+	if j.file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
+}
+
+// write brings bytes to the disk, with no more of the file's description than it
+// takes to find them: neither its length nor its blocks change.
+func (j *journal) write(b []byte, at int64) error {
+	if _, err := j.file.WriteAt(b, at); err != nil {
+		return err
+	}
+	for {
+		if err := syscall.Fdatasync(int(j.file.Fd())); !errors.Is(err, syscall.EINTR) {
+			return os.NewSyscallError("fdatasync", err)
+		}
+	}
 }
 
 func randomSalt() uint64 {
@@ -249,7 +261,7 @@ func (j *journal) append(frame []byte, first, before uint64) error {
 	h = be.AppendUint32(h, crc32.Checksum(frame[frameHeader:], castagnoliTable))
 	be.AppendUint32(h, crc32.Checksum(h, castagnoliTable))
 	blocks := frame[:padded(len(frame))]
-	if _, err := j.file.WriteAt(blocks, j.end); err != nil {
+	if err := j.write(blocks, j.end); err != nil {
 		return fmt.Errorf("%w: %w", errJournal, err)
 	}
 	j.end += int64(len(blocks))
@@ -319,16 +331,16 @@ func (f *frame) take(body []byte) {
 func takeUpJournal(path, id string, last uint64) (*journal, []logged, error) {
 	file, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, &FileError{path, "it is missing, and with it the last writes", fixRestore}
+		return nil, nil, &FileError{path, "it is missing, and with it the last writes", fixWrites}
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("journal: %w", err)
 	}
-	j, err := parseJournal(path, id, file, fixRestore)
+	j, err := parseJournal(path, id, file, fixWrites)
 	if err != nil {
 		return nil, nil, err
 	}
 	if int64(len(file)) != j.size {
-		return nil, nil, &FileError{path, fmt.Sprintf("it has %d bytes, and should have %d", len(file), j.size), fixRestore}
+		return nil, nil, &FileError{path, fmt.Sprintf("it has %d bytes, and should have %d", len(file), j.size), fixWrites}
 	}
 	records, err := j.read(file, last)
 	if err != nil {
@@ -367,7 +379,7 @@ func (j *journal) read(file []byte, last uint64) (records []logged, err error) {
 	}
 	for _, f := range frames {
 		if f.before > last {
-			return nil, &FileError{j.path, fmt.Sprintf("it goes on behind revision %d, but what comes before that ends with %d: this file is damaged, or one of the log is missing", f.before, last), fixRestore}
+			return nil, &FileError{j.path, fmt.Sprintf("it goes on behind revision %d, but what comes before that ends with %d: this file is damaged, or one of the log is missing", f.before, last), fixWrites}
 		}
 	}
 	j.full = len(halves) == 2
