@@ -17,9 +17,9 @@ const (
 	batchBytes  = 8 << 20
 )
 
-// The committer is the only writer of the log. It takes what is waiting into
-// one transaction, so that many writes share one sync and none waits for a
-// timer. Its fields are used by its goroutine alone, unless they say otherwise.
+// The committer alone gives out revisions and brings records to the disk, but for
+// a fold, which it begins. It takes what is waiting into one frame of the journal,
+// so that many writes share one of the disk's and none waits for a timer. Its fields are used by its goroutine alone, unless they say otherwise.
 type committer struct {
 	queue    chan *write
 	controls chan func()
@@ -262,7 +262,7 @@ func (c *committer) put(t *tables, keys *bbolt.Bucket, w *write, now time.Time) 
 	return nil
 }
 
-// commitFailed finds out what a failed transaction has left behind and returns
+// commitFailed finds out what a failed commit has left behind and returns
 // what its writers are told.
 func (db *DB) commitFailed(cause error, before uint64) error {
 	if err := db.committer.failed(); err != nil {

@@ -8,13 +8,17 @@
 //	log-<base>.db   segments of the log, each with the revisions from its base on;
 //	                the newest is the head, the others are sealed: never written,
 //	                only replaced whole or unlinked
+//	journal         the newest records, until the head has them; of fixed length
 //	index.db        where the newest version of each event is; its file lock keeps
 //	                a second process out; without it it is made again from the log
 //	*.tmp           files in the making, removed at start
 //
-// Each is a bbolt file with a bucket "meta" whose entry "format" names the store
-// and the version of the format, and "store" a random id that is equal in all
-// files that belong together.
+// Those in .db are bbolt files with a bucket "meta" whose entry "format" names the
+// store and the version of the format, and "store" a random id that is equal in
+// all files that belong together, the journal too. The version is 1, and 2 in a
+// head with a journal in use: a program that does not know of journals refuses
+// such a store, and would overlook the last writes otherwise. A store that was
+// closed is of version 1 throughout, unless that has failed, and needs no journal.
 //
 //	log-<base>.db
 //	├── meta      format, store, base, horizon; when sealed: end, bytes
@@ -45,20 +49,48 @@
 //	└── terms     hash of a field or label with its value 8, last revision 8
 //	              → number, differences between revisions (uvarints), CRC32C 4
 //
+//	journal (frames byte by byte: see type journal)
+//	┌────────┬───────┬───────┬───────┬───┬───────┬───────┬─────────────────┐
+//	│ header │ frame │ frame │ frame │ … │ frame │ frame │ ▶               │
+//	├────────┴───────┴───────┴───────┴───┼───────┴───────┴─────────────────┤
+//	│ one half: full, folded into        │ the other: takes the next frame │
+//	│ the head in one commit             │                                 │
+//	└────────────────────────────────────┴─────────────────────────────────┘
+//	it is a sixteenth of a segment long, but from 128 KiB to 4 MiB
+//
 // # Writing
 //
-// One goroutine, the committer, takes whatever writes are waiting into one
-// transaction of the head: one sync for all, no timer. It checks each against
-// the state that the batch has come to, so that one that is refused does not
-// touch its neighbours. The head is made longer ahead of need, by blocks of zeros
-// that are synced, so that the syncs of a commit write over what is there and do
-// not wait for the journal of the file system. After the commit it puts the new revisions into the
-// memtable, publishes the changes in order of revision, answers the writers and
-// wakes the watchers. The memtable, a skip list whose nodes are found by the
-// hashes of their keys too, is the part of the index that is not in the file yet;
-// at its limit it is frozen and merged in order of keys, which dirties each page
-// of the index once for many events. After a crash the memtable is made again
-// from the log behind "merged".
+// One goroutine, the committer, takes whatever writes are waiting into one frame
+// of the journal: one write for all, which has ended when it is on the disk, and
+// no timer. It checks each against the state that the batch has come to, so that
+// one that is refused does not touch its neighbours. The blocks of the journal are
+// there from the start, and a frame begins with a block of its own: so a commit
+// changes nothing but data, in one piece, and the file system notes nothing of it
+// in a journal of its own. After the commit the committer puts the new revisions
+// into the memtable, publishes the changes in order of revision, answers the
+// writers and wakes the watchers.
+//
+// The records of a frame stay in memory until the head has them. When a half of
+// the journal is full they are folded into the head, in one transaction beside
+// the committer, while the other half takes what comes; the committer waits only
+// if that is full before the fold has ended. They are folded too when the head is
+// to be sealed, for a backup, and when the store is closed. A commit that an empty
+// half has no room for goes straight into the head, with all that is in the
+// journal; and so does every commit until the next start where there was no room
+// on the disk to make a journal.
+//
+// A start that finds a head of version 2 reads from the journal what the head does
+// not have. A frame is begun when the one before it is on the disk: so the last,
+// if it is not whole, was cut short, and nobody was told of it. A journal that is
+// missing, cut, of another store or without a frame that others follow on is
+// refused by name. A damaged record in a frame that others follow on is found by
+// who reads it, as in the log.
+//
+// The memtable, a skip list whose nodes are found by the hashes of their keys too,
+// is the part of the index that is not in the file yet; at its limit it is frozen
+// and merged in order of keys, which dirties each page of the index once for many
+// events. After a crash the memtable is made again from the log and the journal
+// behind "merged".
 //
 // # Reading
 //
@@ -66,8 +98,9 @@
 // newest version is newer than the revision asked for, it follows the records'
 // previous revisions down. A selector that asks for a field or label to have a
 // value goes by the terms instead. Records are looked up some at a time, in the
-// order in which they lie. What is found has its checksum verified, and is
-// copied out of the mapped pages or shown to the caller where it is;
+// order in which they lie; those that the head may not have yet are found in
+// memory, as they are in the journal. What is found has its checksum verified, and
+// is copied out of the mapped pages or shown to the caller where it is;
 // transactions are short and nobody waits inside one. A first look, which
 // decides only what is then read again, takes no checksums. Who uses one part of
 // values verifies that, and what is in front of the parts, and not the other

@@ -76,7 +76,7 @@ func TestFlippedBytesAreNeverServed(t *testing.T) {
 	}
 	whole := map[string][]byte{}
 	for _, path := range paths {
-		// What was reserved behind the last page is no part of the store.
+		// What bbolt has made a file longer by is no part of the store.
 		const page = 16 << 10
 		file := readFile(t, path)
 		used := len(bytes.TrimRight(file, "\x00"))

@@ -96,8 +96,9 @@ func parseMinute(key, v []byte) (n [2]uint64, err error) {
 
 // Counts calls visit with the counts of the minutes from one time to before
 // another, of one namespace or of all. A minute during which a new log file was
-// begun comes in parts, and so does one of which the journal has some. Counts are kept as long as the log file that they
-// are in; what expires or is deleted stays counted.
+// begun comes in parts, and so does one of which the journal has some. Counts are
+// kept as long as the log file that they are in; what expires or is deleted stays
+// counted.
 func (db *DB) Counts(ctx context.Context, from, to time.Time, namespace string, visit func(MinuteCount)) error {
 	c := minuteReader{
 		first: be.AppendUint64(nil, uint64(from.Unix()/60)), end: uint64(to.Add(time.Minute-1).Unix() / 60),

@@ -19,11 +19,11 @@ func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
-// headFailed ends writing to the head, whose last commit has failed for another
-// reason than room. What of it is on the disk nobody knows, and to sync again
-// would not tell: the kernel drops what it could not write, and reports that
-// once. So nothing is written to this file any more; [DB.salvage] makes
-// another.
+// headFailed ends writing to the head and the journal, of which one could not take
+// its last commit, for another reason than room. What of it is on the disk nobody
+// knows, and to sync again would not tell: the kernel drops what it could not
+// write, and reports that once. So nothing is written to these files any more;
+// [DB.salvage] makes others.
 func (db *DB) headFailed(cause error) error {
 	c := &db.committer
 	if err := c.failed(); err != nil {
