@@ -341,9 +341,18 @@ func (s *svc) disk(t *testing.T, fault string) (mend func()) {
 	return mend
 }
 
-// damage flips a byte of the only event in the log file, which the running service has mapped.
+// damage flips a byte of the only event in the log file, which the running service has mapped. A backup brings there
+// what the journal has.
 func (s *svc) damage(t *testing.T) {
 	t.Helper()
+	resp, err := http.Post(s.admin+"/store/backup", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	if resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("backup: %s, %v", resp.Status, err)
+	}
 	files, err := filepath.Glob(s.dir + "/store/*.db")
 	if err != nil {
 		t.Fatal(err)
