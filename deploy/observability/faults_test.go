@@ -345,13 +345,8 @@ func (s *svc) disk(t *testing.T, fault string) (mend func()) {
 // what the journal has.
 func (s *svc) damage(t *testing.T) {
 	t.Helper()
-	resp, err := http.Post(s.admin+"/store/backup", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = io.Copy(io.Discard, resp.Body)
-	if resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("backup: %s, %v", resp.Status, err)
+	if out, err := exec.Command(bin+"/eventsvc", "backup", t.TempDir()+"/backup.tar", "--data-dir", s.dir, "--listen-admin", strings.TrimPrefix(s.admin, "http://")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	files, err := filepath.Glob(s.dir + "/store/*.db")
 	if err != nil {

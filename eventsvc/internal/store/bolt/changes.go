@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"context"
-	"errors"
 
 	"go.etcd.io/bbolt"
 
@@ -41,38 +40,52 @@ func (db *DB) changesSome(after, until uint64) (part []store.Delivery, next uint
 		keys := tx.Bucket([]byte(bucketKeys))
 		return db.readLog(func(log *logReader) error {
 			part, next = part[:0], until // readLog may try again
-			n, size := 0, int64(0)
-			var failed error
+			var found []uint64
+			size := int64(0)
 			err := log.scan(after, until, func(e entry) bool {
-				if n == checkChunk || size > compactCommit {
+				if len(found) == checkChunk || size > compactCommit {
 					return false
 				}
-				n++
-				next = e.revision
-				var last bool
-				if last, failed = lastBefore(log, t, keys, &e, until); failed != nil || !last {
-					return failed == nil
-				}
-				var d store.Delivery
-				if d, failed = lastState(log, &e); failed != nil {
-					return false
-				}
-				part = append(part, d)
+				found = append(found, e.revision)
 				size += e.size()
 				return true
 			})
-			if n < checkChunk && size <= compactCommit {
-				next = until
+			if len(found) == checkChunk || size > compactCommit {
+				next = found[len(found)-1]
 			}
-			return errors.Join(failed, err)
+			for _, revision := range found {
+				if err != nil {
+					break
+				}
+				part, err = appendChange(part, log, t, keys, revision, until)
+			}
+			return err
 		})
 	})
 	return part, next, err
 }
 
-// lastBefore reports whether a record is the last of its event up to a revision.
-func lastBefore(log *logReader, t *tables, keys *bbolt.Bucket, e *entry, until uint64) (bool, error) {
-	p, ok, err := t.newest(keys, string(e.key))
+// appendChange appends what a record tells of, if it is the last of its event up
+// to a revision.
+func appendChange(part []store.Delivery, log *logReader, t *tables, keys *bbolt.Bucket, revision, until uint64) ([]store.Delivery, error) {
+	e, err := log.get(revision)
+	if err != nil {
+		return part, err
+	}
+	// To look for newer versions may open the log anew: then what was read is gone.
+	if last, err := lastBefore(log, t, keys, string(e.key), revision, until); err != nil || !last {
+		return part, err
+	}
+	if e, err = log.get(revision); err != nil {
+		return part, err
+	}
+	d, err := lastState(log, &e)
+	return append(part, d), err
+}
+
+// lastBefore reports whether a revision is the last of an event up to another.
+func lastBefore(log *logReader, t *tables, keys *bbolt.Bucket, key string, of, until uint64) (bool, error) {
+	p, ok, err := t.newest(keys, key)
 	if err != nil || !ok {
 		return false, err
 	}
@@ -84,7 +97,7 @@ func lastBefore(log *logReader, t *tables, keys *bbolt.Bucket, e *entry, until u
 		}
 		revision = newer.previous
 	}
-	return revision == e.revision, nil
+	return revision == of, nil
 }
 
 // lastState tells of a record as a watch without a selector would.

@@ -112,7 +112,7 @@ func (db *DB) commit(batch []*write) {
 	c := &db.committer
 	db.makeRoomInMemory()
 	db.rollIfDue()
-	before, start := c.revision, time.Now()
+	start := time.Now()
 	err := c.failed()
 	if err == nil {
 		err = db.store(batch)
@@ -120,7 +120,7 @@ func (db *DB) commit(batch []*write) {
 	db.metrics.committed(len(batch), start)
 	concerned := 0 // watchers
 	if err != nil {
-		err = db.commitFailed(err, before)
+		err = db.commitFailed(err)
 		for _, w := range batch {
 			if w.err == nil {
 				w.version, w.err = nil, err
@@ -137,6 +137,7 @@ func (db *DB) commit(batch []*write) {
 		batch[i] = nil
 	}
 	c.changes, c.frame = nil, nil // the hub has the ones now, readers have the other
+	clear(c.logged)
 	clear(c.newest)
 	db.hub.announce(concerned)
 }
@@ -262,14 +263,14 @@ func (c *committer) put(t *tables, keys *bbolt.Bucket, w *write, now time.Time) 
 	return nil
 }
 
-// commitFailed finds out what a failed commit has left behind and returns
-// what its writers are told.
-func (db *DB) commitFailed(cause error, before uint64) error {
-	if err := db.committer.failed(); err != nil {
-		return err
-	}
-	last, err := db.segments.Load().head().lastRevision()
-	if isFull(cause) && !errors.Is(cause, errJournal) && err == nil && last <= before {
+// commitFailed returns what the writers of a batch are told that failed. Where
+// there was no room for it, or for what was to be folded before it, nothing of it
+// is in the head, or that has failed.
+func (db *DB) commitFailed(cause error) error {
+	switch failure := db.committer.failed(); {
+	case failure != nil:
+		return failure
+	case isFull(cause) && !errors.Is(cause, errJournal):
 		return fmt.Errorf("%w: %w", store.ErrFull, cause)
 	}
 	return db.headFailed(cause)

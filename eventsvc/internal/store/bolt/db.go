@@ -179,7 +179,10 @@ func (db *DB) openFiles() error {
 	db.segments.Store(&ss)
 	db.pending.Store(new([]logged))
 	db.measureFiles()
-	return db.recover(string(id))
+	if err := db.recover(string(id)); err != nil {
+		return err
+	}
+	return db.startJournal()
 }
 
 // newStoreID returns the id of the log files that are there without an index,

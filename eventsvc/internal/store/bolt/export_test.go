@@ -20,7 +20,7 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 		record := appendRecord(nil, &e)
 		frame := append(be.AppendUint32(newFrame(1, int64(len(record))), uint32(len(record))), record...)
 		err := db.journal.append(frame, e.revision, db.Revision())
-		failed = db.commitFailed(errors.New("input/output error"), c.revision-1)
+		failed = db.commitFailed(errors.New("input/output error"))
 		return err
 	})
 	return errors.Join(failed, err)

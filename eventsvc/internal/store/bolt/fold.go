@@ -20,7 +20,7 @@ func (db *DB) turn() error {
 	c := &db.committer
 	head, pending := db.segments.Load().head(), *db.pending.Load()
 	c.folding = len(pending)
-	go func() { c.folded <- db.metrics.fold(func() error { return head.fold(pending, nil) }) }()
+	go func() { c.folded <- db.metrics.fold(func() error { return head.fold(pending) }) }()
 	return nil
 }
 
@@ -38,30 +38,43 @@ func (db *DB) foldEnded(err error) error {
 	c := &db.committer
 	folded := c.folding
 	c.folding = 0
+	head, pending := db.segments.Load().head(), *db.pending.Load()
 	switch {
 	case err == nil:
-		left := slices.Clone((*db.pending.Load())[folded:])
+		left := slices.Clone(pending[folded:])
 		db.pending.Store(&left)
 		db.journal.full = false
 		return nil
-	case isFull(err):
+	case head.refused(err, pending):
 		return nil
 	}
 	return db.headFailed(err)
 }
 
+// refused reports that there was no room for records in the file of a head, and
+// that it has none of them: it may have after its last sync has failed, which
+// then is not made up for.
+func (s *segment) refused(err error, records []logged) bool {
+	if !isFull(err) {
+		return false
+	}
+	last, unread := s.lastRevision()
+	return unread == nil && last < records[0].revision
+}
+
 // fold brings all records of the journal, and more, into the head, and begins
 // the journal anew. The head has failed if it cannot, for another reason than room.
 func (db *DB) fold(more []logged) error {
-	if err := db.awaitFold(); err != nil {
+	if err := errors.Join(db.awaitFold(), db.committer.failed()); err != nil {
 		return err
 	}
 	head, pending := db.segments.Load().head(), *db.pending.Load()
-	if len(pending)+len(more) == 0 {
+	all := slices.Concat(pending, more)
+	if len(all) == 0 {
 		return nil
 	}
-	err := db.metrics.fold(func() error { return head.fold(pending, more) })
-	if isFull(err) {
+	err := db.metrics.fold(func() error { return head.fold(all) })
+	if err != nil && head.refused(err, all) {
 		return err
 	} else if err != nil {
 		return db.headFailed(err)
@@ -74,17 +87,21 @@ func (db *DB) fold(more []logged) error {
 	return nil
 }
 
-// fold brings records into the file of a head, some of which may be there: a
-// commit can have brought them that was said to have failed.
-func (s *segment) fold(pending, more []logged) error {
+// fold brings records into the file of a head, some of which may be there.
+func (s *segment) fold(records []logged) error {
 	return guard(func() error {
 		return s.db.Update(func(tx *bbolt.Tx) error {
-			for last := lastIn(tx, 0); len(pending) > 0 && pending[0].revision <= last; {
-				pending = pending[1:] // they would be counted twice
-			}
-			return errors.Join(putRecords(tx, pending), putRecords(tx, more))
+			return putRecords(tx, behind(records, lastIn(tx, 0))) // the others would be counted twice
 		})
 	})
+}
+
+// behind returns the records behind a revision.
+func behind(records []logged, revision uint64) []logged {
+	for len(records) > 0 && records[0].revision <= revision {
+		records = records[1:]
+	}
+	return records
 }
 
 // putRecords puts records into the file of a segment, and counts their minutes.

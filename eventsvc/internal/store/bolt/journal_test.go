@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -193,4 +195,34 @@ func TestJournalMustBeThere(t *testing.T) {
 	if diff := cmp.Diff(want, dump(t, db)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// What has changed up to a revision can be read while it changes again.
+func TestChangesWhileWritten(t *testing.T) {
+	t.Parallel()
+	const events = 1000
+	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20})
+	defer closeDB(t, db)
+	create(t, db, events, "value")
+	until := db.Revision()
+	var stop atomic.Bool
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := 0; !stop.Load(); i++ {
+			if _, err := db.Update(t.Context(), key(i%events), count0); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 100 {
+		n := 0
+		err := db.Changes(t.Context(), 1, until, func(part []store.Delivery, _ uint64) error { n += len(part); return nil })
+		if err != nil || n != events {
+			t.Errorf("%d of %d events: %v", n, events, err)
+			break
+		}
+	}
+	stop.Store(true)
+	writer.Wait()
 }

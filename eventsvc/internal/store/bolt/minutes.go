@@ -54,10 +54,7 @@ func (t tally) add(e *entry) {
 
 // addBehind adds the records behind a revision.
 func (t tally) addBehind(records []logged, revision uint64) {
-	for _, l := range records {
-		if l.revision <= revision {
-			continue
-		}
+	for _, l := range behind(records, revision) {
 		if e, err := splitRecord(l.revision, l.record); err == nil { // what is damaged is not counted
 			t.add(&e)
 		}

@@ -75,6 +75,10 @@ func (db *DB) roll(head *segment) error {
 	ss := *db.segments.Load()
 	longer := append(ss[:len(ss):len(ss)], next)
 	db.segments.Store(&longer)
+	// Not before: as long as this is the head, the journal is needed with it.
+	if err := head.setFormat(formatVersion); err != nil {
+		db.o.Log.Warn("a sealed log file cannot be read by a release that knows of no journal", "file", head.path, "error", err)
+	}
 	if err := head.shrink(); err != nil {
 		db.o.Log.Warn("a sealed log file takes more room than it needs", "error", err)
 	}
@@ -88,8 +92,7 @@ func (s *segment) seal(last uint64) error {
 		meta := tx.Bucket([]byte(bucketMeta))
 		return errors.Join(
 			meta.Put([]byte(metaBytes), revisionKey(uint64(s.records.Load()))),
-			meta.Put([]byte(metaEnd), revisionKey(last)),
-			meta.Put([]byte(metaFormat), formatText(formatVersion)))
+			meta.Put([]byte(metaEnd), revisionKey(last)))
 	})
 }
 

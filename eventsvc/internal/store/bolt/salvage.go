@@ -65,6 +65,7 @@ func (db *DB) salvageHead() error {
 	c := &db.committer
 	_ = db.awaitFold() // it has failed as well, or has not: what it has brought there is found
 	failed := db.segments.Load().head()
+	c.revision = max(c.revision, failed.base) // one at least is given away, so that the next head has another base
 	tmp := failed.path + ".tmp"
 	if err := db.copyAcknowledged(failed, tmp); err != nil {
 		return errors.Join(err, removeIfThere(tmp))
@@ -109,9 +110,13 @@ func (db *DB) nextHead(before *segment) (*segment, error) {
 		format = formatJournal
 	}
 	if err := createSegment(db.o.Dir, base, []byte(id), db.horizon.Load(), format); err != nil {
-		return nil, err
+		return nil, errors.Join(err, removeIfThere(segmentPath(db.o.Dir, base)))
 	}
-	return openSegment(segmentPath(db.o.Dir, base), true, db.segmentMmap())
+	next, err := openSegment(segmentPath(db.o.Dir, base), true, db.segmentMmap())
+	if err != nil { // it must not be the head at the next start
+		err = errors.Join(err, removeIfThere(segmentPath(db.o.Dir, base)), syncDir(db.o.Dir))
+	}
+	return next, err
 }
 
 // renewJournal puts a new journal in the place of one that may have failed. There
@@ -124,10 +129,7 @@ func (db *DB) renewJournal(head *segment) error {
 	if err != nil {
 		return err
 	}
-	if err := removeIfThere(db.journal.path); err != nil {
-		return err
-	}
-	j, err := beginJournal(db.journal.path, id, db.journal.size)
+	j, err := makeJournal(db.journal.path, id, db.journal.size)
 	if err != nil {
 		return err
 	}
@@ -153,9 +155,7 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 	copied := int64(0)
 	pending := *db.pending.Load()
 	err = head.view(func(from *bbolt.Tx) error {
-		if len(pending) > 0 && lastIn(from, 0) >= pending[0].revision {
-			pending = nil // a commit that was said to have failed has brought them here
-		}
+		pending = behind(pending, lastIn(from, 0)) // a commit that was said to have failed has brought the others here
 		keep := func(k, v []byte) ([]byte, []byte, error) {
 			revision := be.Uint64(k)
 			if revision > last {
@@ -170,7 +170,11 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 	})
 	if err == nil && len(pending) > 0 {
 		copied += recordsBytes(pending)
-		err = to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, pending) })
+		for _, l := range pending {
+			_, damage := parseRecord(l.revision, l.record)
+			err = errors.Join(err, damage)
+		}
+		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, pending) }))
 	}
 	if err == nil && copied != head.records.Load() {
 		err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.records.Load(), copied)

@@ -1,0 +1,155 @@
+package bolt
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// A chain is a store that is killed again and again, each time in the middle of
+// its last write.
+type chain struct {
+	o       Options
+	r       *rand.Rand
+	want    map[string][]byte
+	written int64
+
+	name  string // the write that was cut short
+	value []byte
+}
+
+// R1, R2, R3: restarts of restarts. A write that was cut short is there whole or
+// not at all; revisions are given away, writes go past the journal, files are
+// rolled and salvaged in between.
+func TestRestartsOfRestarts(t *testing.T) {
+	t.Parallel()
+	rounds := 25
+	if long := flag.Lookup("long"); long != nil && long.Value.String() == "true" {
+		rounds = 1000
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	c := &chain{r: rand.New(rand.NewPCG(seed, 1)), want: map[string][]byte{}}
+	c.o = Options{Dir: t.TempDir(), SegmentBytes: 600 << 10, MemtableLimit: 40}
+	for round := range rounds {
+		db := openInside(t, c.o)
+		c.compare(t, db)
+		for range c.r.IntN(40) {
+			c.settle(c.write(t, db))
+		}
+		if c.r.IntN(8) == 0 {
+			_ = db.control(t.Context(), func() error { return db.headFailed(syscall.EIO) })
+			if err := db.salvage(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := killedInside(t, db)
+		name, value := c.write(t, db)
+		after := killedInside(t, db)
+		if c.tear(t, before, after) {
+			c.settle(name, value)
+		} else {
+			c.name, c.value = name, value
+		}
+		closeInside(t, db)
+		if c.o.Dir = after; t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+}
+
+func (c *chain) settle(name string, value []byte) {
+	c.want[name] = value
+	c.written++
+}
+
+// write writes an event; now and then one that is longer than the journal.
+func (c *chain) write(t *testing.T, db *DB) (name string, value []byte) {
+	t.Helper()
+	n := c.r.IntN(6000)
+	if c.r.IntN(40) == 0 {
+		n = 70 << 10
+	}
+	value = make([]byte, n)
+	for i := range value {
+		value[i] = byte(c.r.Uint32())
+	}
+	if c.r.IntN(9) == 0 { // as to writes that are refused
+		given := uint64(c.r.IntN(3))
+		if err := db.control(t.Context(), func() error { db.committer.revision += given; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name = fmt.Sprint("e", c.r.IntN(60))
+	putInside(t, db, name, value)
+	return name, value
+}
+
+// compare wants everything that was written in the store, and counted once.
+func (c *chain) compare(t *testing.T, db *DB) {
+	t.Helper()
+	get := func(name string) []byte {
+		r, err := db.Get(t.Context(), store.Key{Namespace: "ns", Name: name})
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+		return r.Value
+	}
+	if c.name != "" && bytes.Equal(get(c.name), c.value) {
+		c.settle(c.name, c.value) // it was whole
+	}
+	c.name = ""
+	for name, value := range c.want {
+		if !bytes.Equal(get(name), value) {
+			t.Errorf("%s is not what was written", name)
+		}
+	}
+	counted := int64(0)
+	now := time.Now()
+	err := db.Counts(t.Context(), now.Add(-time.Hour), now.Add(time.Hour), "", func(m MinuteCount) { counted += m.Created + m.Modified })
+	if err != nil || counted != c.written {
+		t.Errorf("%d writes are counted, want %d: %v", counted, c.written, err)
+	}
+}
+
+// tear makes some sectors of the last write what they were before it, if it went
+// into the journal alone. It reports whether the write is whole.
+func (c *chain) tear(t *testing.T, before, after string) (whole bool) {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(after, segmentPattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range logs {
+		was, err := os.ReadFile(filepath.Join(before, filepath.Base(path)))
+		if is, err2 := os.ReadFile(path); err != nil || err2 != nil || !bytes.Equal(was, is) {
+			return true
+		}
+	}
+	was, err := os.ReadFile(filepath.Join(before, journalName))
+	is, err2 := os.ReadFile(filepath.Join(after, journalName))
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	whole = true
+	const sector = 512
+	for at := 0; at < len(is); at += sector {
+		if !bytes.Equal(was[at:at+sector], is[at:at+sector]) && c.r.IntN(3) == 0 {
+			copy(is[at:at+sector], was[at:])
+			whole = false
+		}
+	}
+	if err := os.WriteFile(filepath.Join(after, journalName), is, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return whole
+}

@@ -1,0 +1,232 @@
+package bolt
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// openInside opens a store for a test that looks inside of it.
+func openInside(t *testing.T, o Options) *DB {
+	t.Helper()
+	o.MinFree, o.MaxBytes = -1, -1
+	db, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// closeInside checks and closes a store.
+func closeInside(t *testing.T, db *DB) {
+	t.Helper()
+	report, err := db.Check(t.Context(), nil)
+	if err != nil || len(report.Problems) > 0 {
+		t.Errorf("%v %v", err, report)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// putInside writes an event, whatever it was before.
+func putInside(t *testing.T, db *DB, name string, value []byte) uint64 {
+	t.Helper()
+	r, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: name}, func(*store.Record) (store.Decision, error) {
+		return store.Decision{Op: store.Put, Draft: store.Draft{Value: value}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Record.Revision
+}
+
+func wantInside(t *testing.T, db *DB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := db.Get(t.Context(), store.Key{Namespace: "ns", Name: name}); err != nil {
+			t.Errorf("%s was acknowledged: %v", name, err)
+		}
+	}
+}
+
+// killedInside copies the files as a kill would leave them, when nothing is
+// being folded.
+func killedInside(t *testing.T, db *DB) string {
+	t.Helper()
+	to := t.TempDir()
+	err := db.control(t.Context(), func() error {
+		if err := db.awaitFold(); err != nil {
+			return err
+		}
+		files, err := filepath.Glob(filepath.Join(db.o.Dir, "*"))
+		for _, path := range files {
+			if strings.HasSuffix(path, ".tmp") || err != nil {
+				continue
+			}
+			var content []byte
+			if content, err = os.ReadFile(path); err == nil {
+				err = os.WriteFile(filepath.Join(to, filepath.Base(path)), content, 0o600)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// A head that is sealed goes on as one that has a journal if the next cannot be
+// made.
+func TestRollThatFailsKeepsTheJournal(t *testing.T) {
+	t.Parallel()
+	o := Options{Dir: t.TempDir(), SegmentBytes: 64 << 10}
+	db := openInside(t, o)
+	for i := range 200 { // whatever base the next has
+		if err := os.MkdirAll(filepath.Join(segmentPath(o.Dir, uint64(i))+".tmp", "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var names []string
+	for i := range 70 {
+		names = append(names, fmt.Sprint("e", i))
+		putInside(t, db, names[i], make([]byte, 1000))
+	}
+	if n := len(*db.segments.Load()); n != 1 {
+		t.Fatalf("%d files of the log: the test hinders nothing", n)
+	}
+	left := openInside(t, Options{Dir: killedInside(t, db)})
+	wantInside(t, left, names...)
+	closeInside(t, left)
+	closeInside(t, db)
+}
+
+// The commit of a fold that is said to have failed may be in the head all the
+// same, while more was acknowledged: nothing is missing then, and nothing there
+// twice, and the head is trusted no more, whatever the failure was.
+func TestFoldThatIsThereAllTheSame(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"broken": syscall.EIO, "full": syscall.ENOSPC} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := openInside(t, Options{Dir: t.TempDir()})
+			putInside(t, db, "a", []byte("value"))
+			folded := *db.pending.Load()
+			putInside(t, db, "b", []byte("value"))
+			err := db.control(t.Context(), func() error {
+				if err := db.segments.Load().head().fold(folded); err != nil {
+					return err
+				}
+				db.committer.folding = len(folded)
+				return db.foldEnded(failure)
+			})
+			if err == nil || db.committer.failed() == nil {
+				t.Errorf("a file that was not synced is trusted: %v", err)
+			}
+			if err := db.salvage(t.Context()); err != nil {
+				t.Error(err)
+			}
+			putInside(t, db, "c", []byte("value"))
+			wantInside(t, db, "a", "b", "c")
+			closeInside(t, db)
+		})
+	}
+}
+
+// A backup that cannot fold has found out that the head has failed; and none
+// folds into one that has.
+func TestBackupFindsFailedHead(t *testing.T) {
+	t.Parallel()
+	db := openInside(t, Options{Dir: t.TempDir()})
+	putInside(t, db, "a", []byte("value"))
+	fail := func() error { return db.headFailed(syscall.EIO) }
+	if err := db.control(t.Context(), fail); err == nil {
+		t.Fatal("it has not failed")
+	}
+	if s, err := db.Snapshot(t.Context()); err == nil {
+		_ = s.Close()
+		t.Error("a backup of a store that has failed")
+	}
+	if n := len(*db.pending.Load()); n != 1 {
+		t.Errorf("%d records wait to be folded, want 1", n)
+	}
+	if err := db.salvage(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wantInside(t, db, "a")
+	closeInside(t, db)
+}
+
+// A head can fail again before anything was written to it.
+func TestSalvageTwice(t *testing.T) {
+	t.Parallel()
+	o := Options{Dir: t.TempDir()}
+	db := openInside(t, o)
+	putInside(t, db, "a", []byte("value"))
+	for range 2 {
+		if err := db.control(t.Context(), func() error { return db.headFailed(syscall.EIO) }); err == nil {
+			t.Fatal("it has not failed")
+		}
+		if err := db.salvage(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var names []string
+	for i := range 20 {
+		names = append(names, fmt.Sprint("x", i%10))
+		putInside(t, db, names[i], make([]byte, 100<<10))
+	}
+	if err := db.Compact(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	wantInside(t, db, "a")
+	closeInside(t, db)
+	db = openInside(t, o)
+	wantInside(t, db, append(names, "a")...)
+	closeInside(t, db)
+}
+
+// Of two frames that were cut short, with revisions between them that went to
+// writes that were refused, neither tells that the other is damaged.
+func TestTwoFramesCutShort(t *testing.T) {
+	t.Parallel()
+	for _, halves := range [][2]bool{{true, false}, {false, true}} {
+		path := filepath.Join(t.TempDir(), journalName)
+		j, err := makeJournal(path, "id", leastJournal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range []int{10, 1} {
+			frame, first := newFrame(n, int64(100*n)), uint64(11+20*i)
+			for k := range n {
+				e := entry{revision: first + uint64(k), kind: created, key: []byte("ns/x"), namespace: 2, value: []byte("0123456789")}
+				r := appendRecord(nil, &e)
+				frame = append(be.AppendUint32(frame, uint32(len(r))), r...)
+			}
+			j.begin(halves[i])
+			at := j.end
+			if err := j.append(frame, first, 10); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := j.file.WriteAt([]byte("X"), at+int64(len(frame))-6); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if records, err := j.read(file, 10); len(records) > 0 || err != nil {
+			t.Errorf("%d records of writes that nobody was told of, %v", len(records), err)
+		}
+		if err := j.file.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
