@@ -46,7 +46,7 @@ func (b *backup) run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeStore() }() // nothing was written to it
+	defer func() { _ = closeStore() }() // what it holds was not changed
 	result := written{File: b.File}
 	progress, done := std.progress("backup")
 	defer done()
