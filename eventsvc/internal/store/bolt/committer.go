@@ -192,15 +192,20 @@ func batchSize(batch []*write) (n int64) {
 	return n
 }
 
+// mostLogged is how many records of a commit go into the journal. That of more,
+// of a piece of a collection that is deleted, takes no longer in the head, where
+// it has to go anyway.
+const mostLogged = 512
+
 // keep brings the records of a frame to the disk: into the journal, or, where
-// that has no room for so many, with all that is there into the head.
+// they are too many for that, with all that is there into the head.
 func (db *DB) keep(frame []byte, records []logged) error {
 	j := db.journal
 	if j == nil {
 		return db.fold(records)
 	}
 	switch now, alone := j.fits(frame); {
-	case !alone:
+	case !alone || len(records) > mostLogged:
 		return db.fold(records)
 	case !now:
 		if err := db.turn(); err != nil {

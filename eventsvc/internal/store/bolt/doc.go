@@ -74,9 +74,9 @@
 // the journal is full they are folded into the head, in one transaction beside
 // the committer, while the other half takes what comes; the committer waits only
 // if that is full before the fold has ended. They are folded too when the head is
-// to be sealed, for a backup, and when the store is closed. A commit that an empty
-// half has no room for goes straight into the head, with all that is in the
-// journal; and so does every commit until the next start where there was no room
+// to be sealed, for a backup, and when the store is closed. A commit of very many
+// records, or one that an empty half has no room for, goes straight into the head,
+// with all that is in the journal; and so does every commit until the next start where there was no room
 // on the disk to make a journal.
 //
 // A start that finds a head of version 2 reads from the journal what the head does
