@@ -121,16 +121,20 @@ func TestRowsAreComparedWithTheirFloor(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		beside func(*bench, *result) string
+		goal   goal
 		want   string
 	}{
-		{"a share", share("floor"), "25 % of floor"},
-		{"times", times("floor"), "p50 1.5 and p99 2.0 × floor"},
-		{"a share of a floor that failed", share("failed"), ""},
-		{"times one that has not run", times("other"), ""},
-		{"alone", nil, ""},
+		{"a share", share("floor"), goal{}, "25 % of floor"},
+		{"of a floor that reaches the goal", share("floor"), atLeast(200), "25 % of floor"},
+		{"of one that does not", share("floor"), atLeast(201), "25 % of floor, which misses the goal too"},
+		{"times", times("floor"), p99Within(4 * ms), "p50 1.5 and p99 2.0 × floor"},
+		{"times one that is too slow", times("floor"), p99Within(3 * ms), "p50 1.5 and p99 2.0 × floor, which misses the goal too"},
+		{"a share of a floor that failed", share("failed"), goal{}, ""},
+		{"times one that has not run", times("other"), goal{}, ""},
+		{"alone", nil, goal{}, ""},
 	} {
 		b := &bench{options: options{tries: 1}, ctx: t.Context(), results: past}
-		r := b.runRow(row{beside: c.beside, run: func(*bench) (*result, error) {
+		r := b.runRow(row{beside: c.beside, goal: c.goal, run: func(*bench) (*result, error) {
 			return &result{rate: 50, p50: 3 * ms, p99: 8 * ms}, nil
 		}}, nil)
 		if r.note != c.want {

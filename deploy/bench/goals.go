@@ -85,7 +85,7 @@ func share(name string) func(*bench, *result) string {
 		if f == nil || f.rate == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%.0f %% of %s", 100*r.rate/f.rate, name)
+		return fmt.Sprintf("%.0f %% of %s%s", 100*r.rate/f.rate, name, misses(b, r, f))
 	}
 }
 
@@ -96,6 +96,15 @@ func times(name string) func(*bench, *result) string {
 		if f == nil || f.p50 == 0 || f.p99 == 0 {
 			return ""
 		}
-		return fmt.Sprintf("p50 %.1f and p99 %.1f × %s", float64(r.p50)/float64(f.p50), float64(r.p99)/float64(f.p99), name)
+		return fmt.Sprintf("p50 %.1f and p99 %.1f × %s%s", float64(r.p50)/float64(f.p50), float64(r.p99)/float64(f.p99), name, misses(b, r, f))
 	}
+}
+
+// misses says of a floor that it does not reach a row's goal either: then this
+// machine forbids it.
+func misses(b *bench, r, floor *result) string {
+	if r.goal.met == nil || r.goal.met(b, floor) {
+		return ""
+	}
+	return ", which misses the goal too"
 }

@@ -26,7 +26,11 @@ func (b *bench) report() error {
 	fmt.Fprintf(&text, "- Machine: %s. Server and load generator share the cores; %s.\n", about, limit)
 	fmt.Fprintf(&text, "- Command: `%s`; %v a row.\n", b.command(), b.duration)
 	fmt.Fprintf(&text, "- Server CPU is user and system time of the measured process per operation, client CPU that of the load generator.\n")
-	fmt.Fprintf(&text, "- A row is measured again, %d times in all at most, while other processes, or other guests of the same host, take more than %.1f cores from it; the quietest attempt is shown. It is marked (n) if that was noisy as well.\n\n", b.tries, noisy)
+	fmt.Fprintf(&text, "- A row is measured again, %d times in all at most, while other processes, or other guests of the same host, take more than %.1f cores from it; the quietest attempt is shown. It is marked (n) if that was noisy as well.\n", b.tries, noisy)
+	if f := b.past("floor/hello/64"); f != nil {
+		text.WriteString(goalsMachine(f.rate))
+	}
+	text.WriteString("\n")
 	if n := b.noisyRows(); 2*n > len(b.results) {
 		fmt.Fprintf(&text, "**%d of %d rows are noisy: repeat this on a quiet machine before quoting rates or latencies.**\n\n", n, len(b.results))
 	}
@@ -39,6 +43,14 @@ func (b *bench) report() error {
 		return fmt.Errorf("-out: %w", err)
 	}
 	return b.writeChart()
+}
+
+// goalsMachine sets this machine beside those that the goals in rates and times
+// are of.
+func goalsMachine(hello float64) string {
+	const least, most = 64_000, 93_000
+	return fmt.Sprintf("- Goals in rates and times are those of machines with %d to %d requests/s of floor/hello/64. This one gave %.0f: %.0f %% of the least.\n",
+		least, most, hello, 100*hello/least)
 }
 
 // noisyRows counts the rows that others disturbed.
