@@ -34,7 +34,7 @@ func TestRestartsOfRestarts(t *testing.T) {
 	t.Parallel()
 	rounds := 25
 	if long := flag.Lookup("long"); long != nil && long.Value.String() == "true" {
-		rounds = 1000
+		rounds = 300
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -61,6 +61,9 @@ func TestRestartsOfRestarts(t *testing.T) {
 			c.name, c.value = name, value
 		}
 		closeInside(t, db)
+		if err := errors.Join(os.RemoveAll(before), os.RemoveAll(c.o.Dir)); err != nil {
+			t.Fatal(err)
+		}
 		if c.o.Dir = after; t.Failed() {
 			t.Fatalf("in round %d", round)
 		}
