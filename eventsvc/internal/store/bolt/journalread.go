@@ -47,14 +47,6 @@ func (f *frame) take(body []byte) {
 	}
 }
 
-// named reports whether the key of every record of a frame can be read.
-func (f *frame) named() bool {
-	return !slices.ContainsFunc(f.records, func(l logged) bool {
-		e, err := splitRecord(l.revision, l.record)
-		return err != nil || !e.named()
-	})
-}
-
 // takeUpJournal opens the journal of a head that ends with a revision, and
 // returns the records behind it.
 func takeUpJournal(path, id string, last uint64) (*journal, []logged, error) {
@@ -85,8 +77,7 @@ func takeUpJournal(path, id string, last uint64) (*journal, []logged, error) {
 // whichever lies where: what is older has been folded. A frame was begun when the
 // one before it was on the disk; so one that is not whole was cut short by a
 // crash, and nobody was told of it, if none follows on it. Otherwise it is
-// damaged: its records are returned as they are, and found out by who reads them,
-// if it can be told what they are of.
+// damaged: its records are returned as they are, and found out by who reads them.
 func (j *journal) read(file []byte, last uint64) (records []logged, err error) {
 	var frames []*frame
 	for at := int64(journalBlock); at < j.size; at += journalBlock {
@@ -100,9 +91,6 @@ func (j *journal) read(file []byte, last uint64) (records []logged, err error) {
 		f := following(frames, last)
 		if f == nil || len(f.records) == 0 || !f.intact && !continued(frames, f) {
 			break
-		}
-		if !f.intact && !f.named() {
-			return nil, &FileError{j.path, fmt.Sprintf("a write behind revision %d is damaged so that nobody can tell which event it is of", last), fixWrites}
 		}
 		records = append(records, f.records...)
 		last = f.last()
