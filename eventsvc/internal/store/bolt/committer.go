@@ -19,7 +19,8 @@ const (
 
 // The committer alone gives out revisions and brings records to the disk, but for
 // a fold, which it begins. It takes what is waiting into one frame of the journal,
-// so that many writes share one of the disk's and none waits for a timer. Its fields are used by its goroutine alone, unless they say otherwise.
+// so that many writes share one sync and none waits for a timer. Its fields are
+// used by its goroutine alone, unless they say otherwise.
 type committer struct {
 	queue    chan *write
 	controls chan func()
@@ -154,9 +155,11 @@ func (db *DB) store(batch []*write) error {
 	err := db.index.view(func(tx *bbolt.Tx) error {
 		keys := tx.Bucket([]byte(bucketKeys))
 		for _, w := range batch {
-			if w.err = full; w.kind == deleted || full == nil {
-				w.err = c.put(t, keys, w, now)
+			if w.kind != deleted && full != nil {
+				w.err = full
+				continue
 			}
+			w.err = c.put(t, keys, w, now)
 		}
 		return nil
 	})
