@@ -118,7 +118,7 @@ func (v *Verifier) verify(ctx context.Context, token string) outcome {
 	if len(token) > maxToken {
 		return refuse(invalidToken("too long"))
 	}
-	sum := sha256.Sum256([]byte(token))
+	sum := sumOf(token)
 	if o, ok := v.recall(ctx, sum); ok {
 		return o
 	}
