@@ -74,7 +74,7 @@ func (db *DB) unlink(ctx context.Context, s *segment) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(s.db.Close(), os.Remove(s.path)); err != nil {
+	if err := errors.Join(s.close(), os.Remove(s.path)); err != nil {
 		return err
 	}
 	return db.accountFor(s, 0)
@@ -110,9 +110,9 @@ func (db *DB) rewrite(ctx context.Context, s *segment, clean bool) error {
 		return nil
 	})
 	if err != nil {
-		return errors.Join(err, smaller.db.Close())
+		return errors.Join(err, smaller.close())
 	}
-	if err := s.db.Close(); err != nil {
+	if err := s.close(); err != nil {
 		return err
 	}
 	return db.accountFor(s, c.retained)

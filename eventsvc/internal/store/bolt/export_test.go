@@ -39,7 +39,7 @@ func (db *DB) CountIn(records []store.Record) error {
 			r := &records[i]
 			t.add(&entry{kind: created, key: []byte(r.Key.String()), namespace: len(r.Key.Namespace), attributes: r.Attributes, time: r.Time})
 		}
-		return db.segments.Load().head().db.Update(func(tx *bbolt.Tx) error {
+		return db.segments.Load().head().update(func(tx *bbolt.Tx) error {
 			return t.save(tx.Bucket([]byte(bucketMinutes)))
 		})
 	})

@@ -89,10 +89,8 @@ func (db *DB) fold(more []logged) error {
 
 // fold brings records into the file of a head, some of which may be there.
 func (s *segment) fold(records []logged) error {
-	return guard(func() error {
-		return s.db.Update(func(tx *bbolt.Tx) error {
-			return putRecords(tx, behind(records, lastIn(tx, 0))) // the others would be counted twice
-		})
+	return s.update(func(tx *bbolt.Tx) error {
+		return putRecords(tx, behind(records, lastIn(tx, 0))) // the others would be counted twice
 	})
 }
 

@@ -86,6 +86,7 @@ func (db *DB) fileStats() (sum bbolt.Stats) {
 	add(db.index.db.Load().Stats())
 	for _, s := range *db.segments.Load() {
 		add(s.db.Stats())
+		sum.OpenTxN -= s.views.waiting()
 	}
 	return sum
 }

@@ -120,10 +120,8 @@ func (db *DB) moveHorizon(ctx context.Context, horizon uint64) error {
 			return err
 		}
 		head := db.segments.Load().head()
-		err := guard(func() error {
-			return head.db.Update(func(tx *bbolt.Tx) error {
-				return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaHorizon), revisionKey(horizon))
-			})
+		err := head.update(func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaHorizon), revisionKey(horizon))
 		})
 		if err != nil && !isFull(err) {
 			return db.headFailed(err)

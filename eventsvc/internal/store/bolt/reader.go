@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
 	"tidings.example/eventsvc/internal/store"
@@ -25,15 +24,8 @@ type logReader struct {
 	seen     uint64        // every record up to this revision can be seen
 	opened   []segmentView // in the order of segments
 	opening  int           // how often it was opened: what was found before is gone
+	intact   bool          // nothing was wrong with what it has read
 	shown    store.Record  // to somebody who only looks at it
-}
-
-// segmentView is what a logReader has of a segment, nil as long as it has not
-// needed it.
-type segmentView struct {
-	tx     *bbolt.Tx
-	cursor *bbolt.Cursor
-	place  uint64 // revision that the cursor is at, 0: none
 }
 
 // logReaders keeps the memory of those that are done.
@@ -50,7 +42,9 @@ func (db *DB) readLog(f func(*logReader) error) error {
 		err := guard(func() error {
 			r.open()
 			defer r.close()
-			return f(r)
+			err := f(r)
+			r.intact = err == nil
+			return err
 		})
 		// A segment was replaced or unlinked after its list was loaded.
 		if errors.Is(err, berrors.ErrDatabaseNotOpen) && !db.closed() {
@@ -70,27 +64,30 @@ func (r *logReader) open() {
 }
 
 func (r *logReader) close() {
-	for i := range r.opened {
-		if tx := r.opened[i].tx; tx != nil {
-			_ = tx.Rollback()
+	for i, v := range r.opened {
+		switch {
+		case v.tx == nil:
+		case r.intact:
+			r.segments[i].views.keep(v)
+		default:
+			_ = v.tx.Rollback()
 		}
 	}
 	clear(r.opened)
+	r.intact = false
 	r.segments, r.pending, r.shown = nil, nil, store.Record{}
 }
 
 // segment returns a segment with its cursor.
 func (r *logReader) segment(i int) (*segmentView, error) {
-	s := &r.opened[i]
-	if s.cursor == nil {
-		tx, err := r.segments[i].db.Begin(false)
-		if err != nil {
+	v := &r.opened[i]
+	if v.cursor == nil {
+		var err error
+		if *v, err = r.segments[i].read(); err != nil {
 			return nil, err
 		}
-		s.tx = tx
-		s.cursor = tx.Bucket([]byte(bucketLog)).Cursor()
 	}
-	return s, nil
+	return v, nil
 }
 
 // A parser takes a record apart: parseRecord, which verifies it, or

@@ -62,7 +62,7 @@ func (db *DB) roll(head *segment) error {
 	if err := db.fold(nil); err != nil {
 		return err
 	}
-	err := guard(func() error { return head.seal(last) })
+	err := head.seal(last)
 	if err != nil && !isFull(err) {
 		return db.headFailed(err)
 	} else if err != nil {
@@ -88,7 +88,7 @@ func (db *DB) roll(head *segment) error {
 
 // seal writes into a head what a sealed segment has.
 func (s *segment) seal(last uint64) error {
-	return s.db.Update(func(tx *bbolt.Tx) error {
+	return s.update(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket([]byte(bucketMeta))
 		return errors.Join(
 			meta.Put([]byte(metaBytes), revisionKey(uint64(s.records.Load()))),

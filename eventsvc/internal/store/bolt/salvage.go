@@ -78,17 +78,17 @@ func (db *DB) salvageHead() error {
 		return err
 	}
 	if err := db.renewJournal(failed); err != nil {
-		return errors.Join(err, sealed.db.Close())
+		return errors.Join(err, sealed.close())
 	}
 	next, err := db.nextHead(failed)
 	if err != nil {
-		return errors.Join(err, sealed.db.Close())
+		return errors.Join(err, sealed.close())
 	}
 	ss := *db.segments.Load()
 	swapped := append(ss[:len(ss)-1:len(ss)-1], sealed, next)
 	db.segments.Store(&swapped)
 	db.pending.Store(new([]logged)) // in this order: a reader that has one of them has seen it in the other
-	if err := failed.db.Close(); err != nil {
+	if err := failed.close(); err != nil {
 		db.o.Log.Warn("a log file that had failed could not be closed", "file", failed.path, "error", err)
 	}
 	c.failure.Store(nil)

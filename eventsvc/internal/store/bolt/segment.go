@@ -17,6 +17,8 @@ type segment struct {
 	base uint64 // its records have this revision or a greater one
 	path string
 	db   *bbolt.DB
+	// views are those of readers that are done.
+	views views
 	// records is the length of all records. The committer counts it for the head.
 	records atomic.Int64
 	// rewritten: a compaction has left records out.
@@ -119,10 +121,8 @@ func (s *segment) format() (version int, err error) {
 }
 
 func (s *segment) setFormat(version int) error {
-	return guard(func() error {
-		return s.db.Update(func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaFormat), formatText(version))
-		})
+	return s.update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaFormat), formatText(version))
 	})
 }
 
@@ -155,6 +155,19 @@ func lastIn(tx *bbolt.Tx, none uint64) uint64 {
 
 func (s *segment) view(f func(*bbolt.Tx) error) error {
 	return viewFile(s.db, f)
+}
+
+// update runs f in a write transaction and commits it. No view is kept beyond.
+func (s *segment) update(f func(*bbolt.Tx) error) error {
+	s.views.shut()
+	defer s.views.reopen()
+	return guard(func() error { return s.db.Update(f) })
+}
+
+// close waits for those who read.
+func (s *segment) close() error {
+	s.views.shut()
+	return s.db.Close()
 }
 
 // segments is a list of open segments by rising base. It is never changed, a
@@ -222,7 +235,7 @@ func (ss segments) check() error {
 func (ss segments) close() error {
 	var first error
 	for _, s := range ss {
-		if err := s.db.Close(); err != nil && first == nil {
+		if err := s.close(); err != nil && first == nil {
 			first = err
 		}
 	}

@@ -1,0 +1,96 @@
+package bolt
+
+import (
+	"sync"
+
+	"go.etcd.io/bbolt"
+)
+
+// mostKept is how many views of a segment wait for their next reader: about as
+// many as read at once, for a reader waits for nothing.
+const mostKept = 4
+
+// views are the read transactions of a segment in which nobody reads just now: to
+// begin one costs as much as to find a record in it. None is kept while the file
+// is written, or beyond that. It would not see what was written, keep pages from
+// being used again, and never let go of a mapping that has to grow.
+type views struct {
+	mu     sync.Mutex
+	kept   []segmentView
+	writes int // that have begun or ended: it is odd while there is one
+}
+
+// segmentView is what a logReader has of a segment, nil as long as it has not
+// needed it.
+type segmentView struct {
+	tx     *bbolt.Tx
+	cursor *bbolt.Cursor
+	place  uint64 // revision that the cursor is at, 0: none
+	writes int    // of views, before the transaction was begun
+}
+
+// read begins to read, in the newest state of the file.
+func (s *segment) read() (segmentView, error) {
+	if v, ok := s.views.take(); ok {
+		return v, nil
+	}
+	v := segmentView{writes: s.views.count()}
+	var err error
+	if v.tx, err = s.db.Begin(false); err == nil {
+		v.cursor = v.tx.Bucket([]byte(bucketLog)).Cursor()
+	}
+	return v, err
+}
+
+// take returns a view that was kept.
+func (vs *views) take() (v segmentView, ok bool) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	last := len(vs.kept) - 1
+	if last < 0 {
+		return v, false
+	}
+	v, vs.kept = vs.kept[last], vs.kept[:last]
+	return v, true
+}
+
+func (vs *views) count() int {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	return vs.writes
+}
+
+// keep has a view wait for its next reader, unless it has to end.
+func (vs *views) keep(v segmentView) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	if v.writes != vs.writes || vs.writes%2 == 1 || len(vs.kept) == mostKept {
+		_ = v.tx.Rollback()
+		return
+	}
+	vs.kept = append(vs.kept, v)
+}
+
+// shut ends all views that nobody reads in, and keeps none until reopen.
+func (vs *views) shut() {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	vs.writes |= 1
+	for _, v := range vs.kept {
+		_ = v.tx.Rollback()
+	}
+	vs.kept = nil
+}
+
+func (vs *views) reopen() {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	vs.writes++
+}
+
+// waiting is how many are kept.
+func (vs *views) waiting() int {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	return len(vs.kept)
+}

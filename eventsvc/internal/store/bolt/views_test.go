@@ -1,0 +1,101 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// TestViewsAreKept: readers one after another share a transaction, which sees
+// what was folded meanwhile, and closing waits for none that nobody reads in.
+func TestViewsAreKept(t *testing.T) {
+	t.Parallel()
+	db := openQuiet(t, nil)
+	head := db.segments.Load().head()
+	fold := func() {
+		t.Helper()
+		if err := db.control(t.Context(), func() error { return db.fold(nil) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		key := store.Key{Namespace: "default", Name: fmt.Sprint("e", i)}
+		if _, err := db.Create(t.Context(), key, store.Draft{Value: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+		fold()
+		if n := head.views.waiting(); n != 0 {
+			t.Fatalf("%d views are kept beyond a fold", n)
+		}
+		for range 3 {
+			if _, err := db.Get(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+			if n := head.views.waiting(); n != 1 {
+				t.Fatalf("%d views are kept after a read, want 1", n)
+			}
+		}
+		if n := db.fileStats().OpenTxN; n != 0 {
+			t.Errorf("%d open reads, but nobody reads", n)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestViewsEnd: a view that was begun before a write, or while there is one, or
+// in which something was found wrong, is nobody else's.
+func TestViewsEnd(t *testing.T) {
+	t.Parallel()
+	db := openQuiet(t, nil)
+	head := db.segments.Load().head()
+	read := func(during func() error) error {
+		return db.readLog(func(r *logReader) error {
+			if _, err := r.segment(0); err != nil {
+				return err
+			}
+			return during()
+		})
+	}
+	write := func() error { return head.setFormat(formatVersion) }
+	wrong := errors.New("something is wrong")
+	for _, tt := range []struct {
+		name   string
+		during func() error
+		kept   int
+	}{
+		{"nothing", func() error { return nil }, 1},
+		{"a write", write, 0},
+		{"a fault", func() error { return wrong }, 0},
+		{"a panic", func() error { panic("page") }, 0},
+	} {
+		head.views.shut()
+		head.views.reopen()
+		_ = read(tt.during)
+		if n := head.views.waiting(); n != tt.kept {
+			t.Errorf("%s: %d views are kept, want %d", tt.name, n, tt.kept)
+		}
+	}
+	head.views.shut()
+	_ = read(func() error { return nil })
+	if n := head.views.waiting(); n != 0 {
+		t.Errorf("%d views are kept while the file is written", n)
+	}
+	head.views.reopen()
+	// More at once than are kept.
+	var all, met sync.WaitGroup
+	met.Add(2 * mostKept)
+	for range 2 * mostKept {
+		all.Go(func() {
+			_ = read(func() error { met.Done(); met.Wait(); return nil })
+		})
+	}
+	all.Wait()
+	if n := head.views.waiting(); n != mostKept {
+		t.Errorf("%d views are kept, want %d", n, mostKept)
+	}
+}
