@@ -18,6 +18,7 @@ type buffers struct {
 	large  sync.Pool // *[]byte, for pieces of lists
 	bodies sync.Pool // *[]byte, of requests that nearly reach the limit
 	gzip   sync.Pool // *gzip.Writer
+	more   more      // of the large ones
 }
 
 func (b *buffers) get() *[]byte {

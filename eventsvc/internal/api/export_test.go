@@ -16,3 +16,14 @@ func FloodCreateRates(start time.Time, n int, at func(i int) time.Time) (kept, p
 	}
 	return len(rates[0].byKey), passed
 }
+
+// ReadNothingAhead takes all room that lists have to be read ahead in, beyond a
+// buffer each, and returns what gives it back.
+func (s *Server) ReadNothingAhead() (undo func()) {
+	for s.buffers.more.take() {
+	}
+	return func() { s.buffers.more.Store(0) }
+}
+
+// Ahead is how many buffers lists have, beyond one each.
+func (s *Server) Ahead() int { return int(s.buffers.more.Load()) }

@@ -111,32 +111,29 @@ func excluding(sel event.Selection) *store.Selector {
 
 // writeList answers with a list of which nothing was read yet.
 func (r *resource) writeList(ctx context.Context, c echo.Context, f codec.Format, p *pages) error {
-	pooled, small := r.buffers.getLarge(), r.buffers.get()
-	defer func() { r.buffers.putLarge(pooled); r.buffers.put(small) }()
+	ahead, small := r.buffers.ahead(), r.buffers.get()
+	defer func() { ahead.give(0); r.buffers.put(small) }()
 	p.query.Uses = f.Uses()
 	l, start := r.codec.NewList(f, r.view), *p
-	items, meta, err := p.readAhead(ctx, l, *pooled)
+	meta, err := ahead.read(ctx, p, l)
 	for errors.Is(err, errMoved) {
 		l, *p = r.codec.NewList(f, r.view), start
-		items, meta, err = p.readAhead(ctx, l, items[:0])
+		meta, err = ahead.read(ctx, p, l)
 	}
-	*pooled = items
 	if err != nil {
 		return err
 	}
 	c.Response().Header()["Content-Type"] = []string{f.ContentType(false)}
 	w := r.newBody(c, http.StatusOK)
 	*small = l.AppendHead(*small, meta)
-	if err := w.begin(*small, items); err != nil {
+	if err := ahead.write(w, *small); err != nil {
 		return err
 	}
-	err = r.writeItems(ctx, w, l, p)
-	*pooled = w.buf
-	if err != nil {
+	defer func() { *ahead.last() = w.buf }()
+	if err := r.writeItems(ctx, w, l, p); err != nil {
 		return err
 	}
 	w.buf = l.AppendTail(w.buf)
-	*pooled = w.buf
 	return w.close()
 }
 

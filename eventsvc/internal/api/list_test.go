@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -157,32 +158,66 @@ func TestPages(t *testing.T) {
 	equal(t, strings.Join(names, " "), "e00 e01 e02 e03 e04 e05 e06 e07 e08 e09")
 }
 
-// TestLongPage has a page that is too long to be held between the two times
-// that it is read, in JSON and in protobuf.
+// TestLongPage has a page that is too long for one buffer, in JSON and in
+// protobuf: it is held in several between the two times that it is read, or read
+// twice where there is no room for that.
 func TestLongPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	big := `"` + strings.Repeat("x", 400<<10) + `"` // so that 24 of them are more than is held
+	big := `"` + strings.Repeat("x", 400<<10) + `"` // so that 24 of them are many buffers
 	var want []string
 	for i := range 25 {
 		name := fmt.Sprintf("e%02d", i)
 		w.do("POST", corePath, `{"metadata":{"name":"`+name+`"},"involvedObject":{"namespace":"default"},"message":`+big+`}`).must(201)
 		want = append(want, name)
 	}
-	a := w.do("GET", corePath+"?limit=24", "").must(200)
-	equal(t, a.names(), want[:24])
-	rest := w.do("GET", corePath+"?limit=24&continue="+a.at("metadata.continue").(string), "").must(200)
-	equal(t, rest.names(), want[24:])
-	equal(t, w.do("GET", corePath, "").must(200).names(), want)
-	var list protoList
-	list.decode(t, w.do("GET", corePath, "", "Accept", "application/vnd.kubernetes.protobuf").must(200).body)
-	equal(t, list.names, want)
-	list.decode(t, w.do("GET", corePath+"?limit=24", "", "Accept", "application/vnd.kubernetes.protobuf").must(200).body)
-	equal(t, list.names, want[:24])
+	for _, room := range []bool{true, false} {
+		undo := func() {}
+		if !room {
+			undo = w.server.ReadNothingAhead()
+		}
+		a := w.do("GET", corePath+"?limit=24", "").must(200)
+		equal(t, a.names(), want[:24])
+		rest := w.do("GET", corePath+"?limit=24&continue="+a.at("metadata.continue").(string), "").must(200)
+		equal(t, rest.names(), want[24:])
+		equal(t, w.do("GET", corePath, "").must(200).names(), want)
+		var list protoList
+		list.decode(t, w.do("GET", corePath, "", "Accept", "application/vnd.kubernetes.protobuf").must(200).body)
+		equal(t, list.names, want)
+		list.decode(t, w.do("GET", corePath+"?limit=24", "", "Accept", "application/vnd.kubernetes.protobuf").must(200).body)
+		equal(t, list.names, want[:24])
+		undo()
+		equal(t, w.server.Ahead(), 0)
+	}
 	// A collection of many pages is shown whole after it was deleted.
 	gone := w.do("DELETE", corePath, "", "Accept", "application/json"+asPartials).must(200)
 	equal(t, gone.names(), want)
 	equal(t, w.do("GET", corePath, "").must(200).names(), []string{})
+}
+
+// TestLongestList is longer than what all lists together may keep.
+func TestLongestList(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	big := `"` + strings.Repeat("x", 400<<10) + `"`
+	var want []string
+	for i := range 50 {
+		name := fmt.Sprintf("e%02d", i)
+		w.do("POST", corePath, `{"metadata":{"name":"`+name+`"},"involvedObject":{"namespace":"default"},"message":`+big+`}`).must(201)
+		want = append(want, name)
+	}
+	var lists sync.WaitGroup
+	var answers [3]*answer
+	for i := range answers {
+		lists.Go(func() { answers[i] = w.do("GET", corePath, "", "Accept", "application/vnd.kubernetes.protobuf") })
+	}
+	lists.Wait()
+	for _, a := range answers {
+		var list protoList
+		list.decode(t, a.must(200).body)
+		equal(t, list.names, want)
+	}
+	equal(t, w.server.Ahead(), 0)
 }
 
 func TestOrderIsThatOfBytes(t *testing.T) {

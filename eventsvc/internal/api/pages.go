@@ -7,17 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
-)
-
-const (
-	// maxHeld is how many bytes of a list are kept until it is known what its
-	// head says. Longer lists are read twice.
-	maxHeld = maxKept
-	// pieceBytes is how much of a list is sent at a time.
-	pieceBytes = 512 << 10
 )
 
 // errMoved: the newest version, which was to be listed, is no longer held.
@@ -148,48 +139,4 @@ func (p *pages) meta() metav1.ListMeta {
 		}
 	}
 	return m
-}
-
-// readAhead reads what the head of a list depends on, and returns the items
-// that it has kept of it in buf; the pages behind them are still to be shown.
-//
-// Most lists are written as they are read, so that a piece is enough. But one
-// with a limit says in its head where the next page begins, and a protobuf one
-// how long it is: these are read to their end first, and once more if their
-// items are too many to be kept.
-func (p *pages) readAhead(ctx context.Context, l *codec.List, buf []byte) (items []byte, meta metav1.ListMeta, err error) {
-	start := *p
-	whole := l.NeedsMeasure() || p.left >= 0
-	kept := true
-	var failed error
-	visit := func(rec *store.Record) bool {
-		if l.NeedsMeasure() {
-			// What is damaged behind the kept items is found when it is read again.
-			if err := l.Measure(rec); err != nil && kept {
-				failed = err
-			}
-		}
-		if !kept {
-			return true
-		}
-		if failed == nil {
-			buf, failed = l.AppendItem(buf, rec)
-		}
-		kept = !whole || len(buf) <= maxHeld
-		return failed == nil && kept && (whole || len(buf) < pieceBytes)
-	}
-	for read := true; read; read = whole && !p.done {
-		p.query.Unverified = !kept
-		if err := errors.Join(p.show(ctx, visit), failed); err != nil {
-			return buf, meta, err
-		}
-	}
-	meta = p.meta()
-	if kept {
-		return buf, meta, nil
-	}
-	start.query.Revision = p.page.Revision // reading again gives the same
-	*p = start
-	l.Rewind()
-	return buf[:0], meta, nil
 }
