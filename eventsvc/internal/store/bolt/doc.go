@@ -100,11 +100,12 @@
 // value goes by the terms instead. Records are looked up some at a time, in the
 // order in which they lie; those that the head may not have yet are found in
 // memory, as they are in the journal. What is found has its checksum verified, and
-// is copied out of the mapped pages or shown to the caller where it is;
-// transactions are short and nobody waits inside one. A first look, which
-// decides only what is then read again, takes no checksums. Who uses one part of
-// values verifies that, and what is in front of the parts, and not the other
-// part: most of what a checksum costs is to fetch what it covers.
+// is copied out of the mapped pages or shown to the caller where it is; nobody
+// waits inside a transaction, and one that is left open for the next reader does
+// not outlast the next write. A first look, which decides only what is then read
+// again, takes no checksums. Who uses one part of values verifies that, and what
+// is in front of the parts, and not the other part: most of what a checksum costs
+// is to fetch what it covers.
 //
 // A watch reads from a ring of the newest changes that all watches share, and
 // from the log where the ring has left it behind. A change wakes those who watch
