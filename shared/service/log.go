@@ -49,44 +49,58 @@ func Logger(w *os.File, format, level string) (*slog.Logger, error) {
 }
 
 const (
-	linesHeld = 32 << 10               // bytes of lines that may wait
+	linesHeld = 128 << 10              // bytes of lines that may wait: to write few of them costs as much as to make them
 	linesWait = 100 * time.Millisecond // and for how long
 )
 
 // lines gathers log lines and writes them together.
 type lines struct {
-	w  io.Writer
-	mu sync.Mutex
-	// held are the lines that wait; a timer is running while there are any.
-	held []byte
+	w   io.Writer
+	out sync.Mutex // who has it writes: lines stay in order, and the others go on meanwhile
+	// spare is for the lines that come while others are written. Guarded by out.
+	spare []byte
+
+	mu     sync.Mutex
+	held   []byte // lines that wait
+	waited bool   // a timer is running, which has them written
 }
 
 // Write keeps one line, or writes all of them when they are many.
 func (l *lines) Write(line []byte) (int, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.held) == 0 {
-		time.AfterFunc(linesWait, func() { _ = l.flush() }) // there is nowhere to report that the log cannot be written
+	if !l.waited {
+		l.waited = true
+		time.AfterFunc(linesWait, l.waitedEnough)
 	}
 	l.held = append(l.held, line...)
-	if len(l.held) < linesHeld {
-		return len(line), nil
+	many := len(l.held) >= linesHeld
+	l.mu.Unlock()
+	if many {
+		return len(line), l.flush()
 	}
-	return len(line), l.flushLocked()
+	return len(line), nil
 }
 
-func (l *lines) flush() error {
+func (l *lines) waitedEnough() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.flushLocked()
+	l.waited = false
+	l.mu.Unlock()
+	_ = l.flush() // there is nowhere to report that the log cannot be written
 }
 
-func (l *lines) flushLocked() error {
-	if len(l.held) == 0 {
+// flush writes the lines that wait, behind those that are being written.
+func (l *lines) flush() error {
+	l.out.Lock()
+	defer l.out.Unlock()
+	l.mu.Lock()
+	full := l.held
+	l.held = l.spare[:0]
+	l.mu.Unlock()
+	l.spare = full
+	if len(full) == 0 {
 		return nil
 	}
-	_, err := l.w.Write(l.held)
-	l.held = l.held[:0]
+	_, err := l.w.Write(full)
 	return err
 }
 

@@ -1,9 +1,12 @@
 package service_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,9 +50,60 @@ func TestLoggerGathersLines(t *testing.T) {
 		if got := written(); !strings.Contains(got, "fourth") {
 			t.Errorf("after a second: %q, want the fourth line", got)
 		}
-		log.Info(strings.Repeat("x", 40<<10))
-		if got := written(); len(got) < 40<<10 {
+		log.Info(strings.Repeat("x", 200<<10))
+		if got := written(); len(got) < 200<<10 {
 			t.Errorf("many lines: %d bytes written, want them at once", len(got))
 		}
 	})
+}
+
+// Lines of many goroutines are written whole, none is lost, and those of each are in its order.
+func TestLoggerKeepsOrder(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "log")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	log, err := service.Logger(file, "json", "info")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const writers, each = 8, 4000
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for i := range each {
+				log.Info("line", "writer", w, "i", i)
+			}
+		})
+	}
+	all.Wait()
+	log.Warn("last")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var next [writers]int
+	lines := 0
+	for line := range bytes.Lines(text) {
+		var of struct {
+			Msg       string
+			Writer, I int
+		}
+		if err := json.Unmarshal(line, &of); err != nil {
+			t.Fatalf("line %d, %q: %v", lines, line, err)
+		}
+		if lines++; of.Msg == "last" {
+			continue
+		}
+		if of.I != next[of.Writer] {
+			t.Fatalf("writer %d: line %d, want %d", of.Writer, of.I, next[of.Writer])
+		}
+		next[of.Writer]++
+	}
+	if lines != writers*each+1 {
+		t.Errorf("%d lines, want %d", lines, writers*each+1)
+	}
 }
