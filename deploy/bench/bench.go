@@ -20,9 +20,10 @@ type bench struct {
 	tmp     string // for the data of the services and of the floors
 	out     io.Writer
 	results []*result
-	up      *services // of the current stage
-	current string    // the row that runs
-	attempt int       // at it, from 1
+	up      *services               // of the current stage
+	current string                  // the row that runs
+	attempt int                     // at it, from 1
+	speed   func() (float64, error) // of the machine, see speedometer; nil: nobody asks
 
 	database *database // of the current stage
 	hashes   func() ([]string, error)
@@ -65,6 +66,7 @@ type result struct {
 	memory        proc.Memory
 	disk          int64
 	foreign       float64 // cores that others used meanwhile
+	hello         float64 // floor/hello/64 just before or after, whichever was less, where it was measured
 	signing       float64 // signatures per second just before and after, where they were measured
 	note          string
 	goal          goal
@@ -140,9 +142,9 @@ func (b *bench) runStage(s stage, rows []row) (failed int, err error) {
 // calm is how long a disturbed row waits for the others to become quiet.
 const calm = 3 * time.Second
 
-// runRow runs a row, unless its stage could not begin. A row that other
-// processes disturbed is run again; the quietest attempt counts, whatever its
-// figures are, and a failure counts always.
+// runRow runs a row, unless its stage could not begin. A row that was disturbed
+// is run again; the quietest attempt counts, whatever its figures are, and a
+// failure counts always.
 func (b *bench) runRow(row row, begin error) *result {
 	if begin != nil {
 		return finished(row, nil, begin)
@@ -153,14 +155,18 @@ func (b *bench) runRow(row row, begin error) *result {
 			time.Sleep(calm)
 		}
 		b.current = row.name
+		before := b.speedFor(row)
 		r, err := row.run(b)
 		if r = finished(row, r, err); r.err != nil {
 			return r
 		}
-		if quietest == nil || r.foreign < quietest.foreign {
+		if r.rate > 0 || r.p50 > 0 {
+			r.hello = min(before, b.speedFor(row))
+		}
+		if quietest == nil || r.calmer(quietest) {
 			quietest = r
 		}
-		if quietest.foreign <= noisy || row.once || b.ctx.Err() != nil {
+		if !quietest.disturbed() || row.once || b.ctx.Err() != nil {
 			break
 		}
 	}

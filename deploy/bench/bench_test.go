@@ -184,6 +184,48 @@ func TestDisturbedRowsAreRepeated(t *testing.T) {
 	}
 }
 
+// TestSlowMachine: a row is repeated while the machine is slower than those of
+// the goals, and the attempt on the fastest counts, whatever its figures are.
+func TestSlowMachine(t *testing.T) {
+	t.Parallel()
+	type attempt struct{ before, after, foreign float64 }
+	for _, c := range []struct {
+		name     string
+		goal     goal
+		attempts []attempt
+		want     int // which counts
+	}{
+		{"fast", atLeast(1), []attempt{{64_000, 70_000, 0}}, 1},
+		{"slow at first", atLeast(1), []attempt{{60_000, 60_000, 0}, {90_000, 64_000, 0}}, 2},
+		{"slower meanwhile", atLeast(1), []attempt{{90_000, 50_000, 0}, {65_000, 65_000, 0}}, 2},
+		{"slow throughout", atLeast(1), []attempt{{50_000, 50_000, 0}, {60_000, 61_000, 0}, {55_000, 90_000, 0}}, 2},
+		{"fast, but others were busy", atLeast(1), []attempt{{90_000, 90_000, .9}, {50_000, 50_000, 0}, {60_000, 60_000, .4}}, 2},
+		{"nothing asked for", goal{}, []attempt{{50_000, 50_000, 0}}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ran := 0
+				b := &bench{ctx: t.Context(), options: options{tries: 3}}
+				asked := 0
+				b.speed = func() (float64, error) {
+					if asked++; asked%2 == 1 {
+						return c.attempts[ran].before, nil
+					}
+					return c.attempts[ran-1].after, nil
+				}
+				r := b.runRow(row{goal: c.goal, run: func(*bench) (*result, error) {
+					ran++
+					return &result{rate: float64(ran), foreign: c.attempts[ran-1].foreign}, nil
+				}}, nil)
+				if ran != len(c.attempts) || r.rate != float64(c.want) {
+					t.Errorf("%d attempts, number %.0f counts; want %d, %d", ran, r.rate, len(c.attempts), c.want)
+				}
+			})
+		})
+	}
+}
+
 func TestRowNamesAreDistinct(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
@@ -242,17 +284,17 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	b := &bench{results: []*result{
 		{name: "floor/sync", rate: 4577, unit: "appends/s", p50: 201 * time.Microsecond, p95: time.Millisecond, p99: 3 * time.Second},
-		{name: "create/1", rate: 99.9, unit: "creates/s", p50: 702 * time.Microsecond, serverCPU: 96 * time.Microsecond, disk: 1 << 20, goal: syncGoal(), foreign: .4},
+		{name: "create/1", rate: 99.9, unit: "creates/s", p50: 702 * time.Microsecond, serverCPU: 96 * time.Microsecond, disk: 1 << 20, goal: syncGoal(), foreign: .4, hello: 60_800},
 		{name: "create/64", rate: 12_000, unit: "creates/s", goal: atLeast(12_000), note: "a|b"},
 		{name: "watch/1", goal: atLeast(0), err: os.ErrInvalid},
 	}}
 	want := `
-| row          | rate            | p50    | p95  | p99 | server CPU | client CPU | RssAnon | RssFile | disk    | goal                         | reached | remarks |
-| ------------ | --------------- | ------ | ---- | --- | ---------- | ---------- | ------- | ------- | ------- | ---------------------------- | ------- | --- |
-| floor/sync   | 4577 appends/s  | 201 µs | 1 ms | 3 s |            |            |         |         |         |                              |         |  |
-| create/1 (n) | 99.9 creates/s  | 702 µs |      |     | 96 µs      |            |         |         | 1.0 MiB | p50 ≤ 2 × floor/sync + 0.3ms | yes     |  |
-| create/64    | 12000 creates/s |        |      |     |            |            |         |         |         | ≥ 12000/s                    | yes     | a/b |
-| watch/1      |                 |        |      |     |            |            |         |         |         | ≥ 0/s                        | **no**  |  |
+| row          | rate            | p50    | p95  | p99 | server CPU | client CPU | RssAnon | RssFile | disk    | machine | goal                         | reached | remarks |
+| ------------ | --------------- | ------ | ---- | --- | ---------- | ---------- | ------- | ------- | ------- | ------- | ---------------------------- | ------- | --- |
+| floor/sync   | 4577 appends/s  | 201 µs | 1 ms | 3 s |            |            |         |         |         |         |                              |         |  |
+| create/1 (n) | 99.9 creates/s  | 702 µs |      |     | 96 µs      |            |         |         | 1.0 MiB | 95 %    | p50 ≤ 2 × floor/sync + 0.3ms | yes     |  |
+| create/64    | 12000 creates/s |        |      |     |            |            |         |         |         |         | ≥ 12000/s                    | yes     | a/b |
+| watch/1      |                 |        |      |     |            |            |         |         |         |         | ≥ 0/s                        | **no**  |  |
 `
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), b.table()); diff != "" {
 		t.Error(diff)

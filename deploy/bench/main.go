@@ -62,7 +62,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("-dir: %w", err)
 	}
 	defer os.RemoveAll(b.tmp)
-	err = b.run(stages())
+	meter, err := b.startSpeedometer()
+	if err != nil {
+		return err
+	}
+	b.speed = meter.read
+	err = errors.Join(b.run(stages()), meter.stop())
 	if len(b.results) > 0 {
 		err = errors.Join(err, b.report())
 	}

@@ -26,7 +26,8 @@ func (b *bench) report() error {
 	fmt.Fprintf(&text, "- Machine: %s. Server and load generator share the cores; %s.\n", about, limit)
 	fmt.Fprintf(&text, "- Command: `%s`; %v a row.\n", b.command(), b.duration)
 	fmt.Fprintf(&text, "- Server CPU is user and system time of the measured process per operation, client CPU that of the load generator.\n")
-	fmt.Fprintf(&text, "- A row is measured again, %d times in all at most, while other processes, or other guests of the same host, take more than %.1f cores from it; the quietest attempt is shown. It is marked (n) if that was noisy as well.\n", b.tries, noisy)
+	fmt.Fprintf(&text, "- Machine, in the table: what it gave of floor/hello/64 just before or after the row, whichever was less, in percent of the %d requests/s of the slowest machine that the goals are of.\n", leastHello)
+	fmt.Fprintf(&text, "- A row is measured again, %d times in all at most, while that is less than 100 %%, or others take more than %.1f cores; the quietest attempt is shown. It is marked (n) if others were as busy then.\n", b.tries, noisy)
 	if f := b.past("floor/hello/64"); f != nil {
 		text.WriteString(goalsMachine(f.rate))
 	}
@@ -48,9 +49,8 @@ func (b *bench) report() error {
 // goalsMachine sets this machine beside those that the goals in rates and times
 // are of.
 func goalsMachine(hello float64) string {
-	const least, most = 64_000, 93_000
 	return fmt.Sprintf("- Goals in rates and times are those of machines with %d to %d requests/s of floor/hello/64. This one gave %.0f: %.0f %% of the least.\n",
-		least, most, hello, 100*hello/least)
+		leastHello, mostHello, hello, 100*hello/leastHello)
 }
 
 // noisyRows counts the rows that others disturbed.
@@ -73,7 +73,7 @@ func (b *bench) command() string {
 
 // table is the rows as a Markdown table with aligned columns.
 func (b *bench) table() string {
-	lines := [][]string{{"row", "rate", "p50", "p95", "p99", "server CPU", "client CPU", "RssAnon", "RssFile", "disk", "goal", "reached", "remarks"}}
+	lines := [][]string{{"row", "rate", "p50", "p95", "p99", "server CPU", "client CPU", "RssAnon", "RssFile", "disk", "machine", "goal", "reached", "remarks"}}
 	for _, r := range b.results {
 		lines = append(lines, r.cells(b))
 	}
@@ -119,14 +119,14 @@ func (r *result) cells(b *bench) []string {
 	}
 	note := strings.NewReplacer("|", "/", "\n", " ").Replace(r.note)
 	return []string{name, rate(r.rate, r.unit), span(r.p50), span(r.p95), span(r.p99), span(r.serverCPU), span(r.clientCPU),
-		bytesText(r.memory.Anon), bytesText(r.memory.File), bytesText(r.disk), r.goal.text, reached, note}
+		bytesText(r.memory.Anon), bytesText(r.memory.File), bytesText(r.disk), speedText(r.hello), r.goal.text, reached, note}
 }
 
 // line is the row as it is shown while the benchmark goes on.
 func (r *result) line(b *bench) string {
 	cells := r.cells(b)
 	var words []string
-	for i, label := range []string{"", "", "p50 ", "p95 ", "p99 ", "CPU ", "client ", "anon ", "file ", "disk ", "goal ", "", ""} {
+	for i, label := range []string{"", "", "p50 ", "p95 ", "p99 ", "CPU ", "client ", "anon ", "file ", "disk ", "machine ", "goal ", "", ""} {
 		if i > 0 && cells[i] != "" {
 			words = append(words, label+cells[i])
 		}
