@@ -41,8 +41,11 @@ type row struct {
 	name string
 	long bool // only in the long form
 	once bool // it changes what it measures, so that it cannot be repeated
-	goal goal
-	run  func(*bench) (*result, error)
+	// grows: it leaves many events behind, so that it is repeated only for others
+	// who were busy.
+	grows bool
+	goal  goal
+	run   func(*bench) (*result, error)
 	// beside compares the result with that of a row before it, if that has run,
 	// for the remarks; nil: with none.
 	beside func(b *bench, r *result) string
@@ -155,7 +158,7 @@ func (b *bench) runRow(row row, begin error) *result {
 			time.Sleep(calm)
 		}
 		b.current = row.name
-		before := b.speedFor(row)
+		before := b.await(row)
 		r, err := row.run(b)
 		if r = finished(row, r, err); r.err != nil {
 			return r
@@ -166,7 +169,7 @@ func (b *bench) runRow(row row, begin error) *result {
 		if quietest == nil || r.calmer(quietest) {
 			quietest = r
 		}
-		if !quietest.disturbed() || row.once || b.ctx.Err() != nil {
+		if !quietest.disturbed(row) || row.once || b.ctx.Err() != nil {
 			break
 		}
 	}

@@ -194,13 +194,16 @@ func TestSlowMachine(t *testing.T) {
 		goal     goal
 		attempts []attempt
 		want     int // which counts
+		grows    bool
 	}{
-		{"fast", atLeast(1), []attempt{{64_000, 70_000, 0}}, 1},
-		{"slow at first", atLeast(1), []attempt{{60_000, 60_000, 0}, {90_000, 64_000, 0}}, 2},
-		{"slower meanwhile", atLeast(1), []attempt{{90_000, 50_000, 0}, {65_000, 65_000, 0}}, 2},
-		{"slow throughout", atLeast(1), []attempt{{50_000, 50_000, 0}, {60_000, 61_000, 0}, {55_000, 90_000, 0}}, 2},
-		{"fast, but others were busy", atLeast(1), []attempt{{90_000, 90_000, .9}, {50_000, 50_000, 0}, {60_000, 60_000, .4}}, 2},
-		{"nothing asked for", goal{}, []attempt{{50_000, 50_000, 0}}, 1},
+		{"fast", atLeast(1), []attempt{{64_000, 70_000, 0}}, 1, false},
+		{"slow at first", atLeast(1), []attempt{{60_000, 60_000, 0}, {90_000, 64_000, 0}}, 2, false},
+		{"slower meanwhile", atLeast(1), []attempt{{90_000, 50_000, 0}, {65_000, 65_000, 0}}, 2, false},
+		{"slow throughout", atLeast(1), []attempt{{50_000, 50_000, 0}, {60_000, 61_000, 0}, {55_000, 90_000, 0}}, 2, false},
+		{"fast, but others were busy", atLeast(1), []attempt{{90_000, 90_000, .9}, {50_000, 50_000, 0}, {60_000, 60_000, .4}}, 2, false},
+		{"leaves events behind", atLeast(1), []attempt{{70_000, 50_000, 0}}, 1, true},
+		{"a peer's", goal{met: atLeast(1).met, peer: new(peerFigure)}, []attempt{{50_000, 50_000, 0}}, 1, false},
+		{"nothing asked for", goal{}, []attempt{{50_000, 50_000, 0}}, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -214,7 +217,7 @@ func TestSlowMachine(t *testing.T) {
 					}
 					return c.attempts[ran-1].after, nil
 				}
-				r := b.runRow(row{goal: c.goal, run: func(*bench) (*result, error) {
+				r := b.runRow(row{goal: c.goal, grows: c.grows, run: func(*bench) (*result, error) {
 					ran++
 					return &result{rate: float64(ran), foreign: c.attempts[ran-1].foreign}, nil
 				}}, nil)
@@ -222,6 +225,32 @@ func TestSlowMachine(t *testing.T) {
 					t.Errorf("%d attempts, number %.0f counts; want %d, %d", ran, r.rate, len(c.attempts), c.want)
 				}
 			})
+		})
+	}
+}
+
+// TestRowWaitsForTheMachine: one that is not repeated begins when the machine is
+// fast, or after as many looks as there are attempts.
+func TestRowWaitsForTheMachine(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		speeds []float64 // look by look, the last one behind the row
+		want   float64
+	}{
+		{[]float64{70_000, 80_000}, 70_000},
+		{[]float64{50_000, 65_000, 66_000}, 65_000},
+		{[]float64{50_000, 60_000, 55_000, 90_000}, 55_000},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			looks := 0
+			b := &bench{ctx: t.Context(), options: options{tries: 3}, speed: func() (float64, error) {
+				looks++
+				return c.speeds[looks-1], nil
+			}}
+			r := b.runRow(row{grows: true, goal: atLeast(1), run: func(*bench) (*result, error) { return &result{rate: 1}, nil }}, nil)
+			if looks != len(c.speeds) || r.hello != c.want {
+				t.Errorf("%v: %d looks, %.0f", c.speeds, looks, r.hello)
+			}
 		})
 	}
 }

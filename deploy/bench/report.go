@@ -27,7 +27,7 @@ func (b *bench) report() error {
 	fmt.Fprintf(&text, "- Command: `%s`; %v a row.\n", b.command(), b.duration)
 	fmt.Fprintf(&text, "- Server CPU is user and system time of the measured process per operation, client CPU that of the load generator.\n")
 	fmt.Fprintf(&text, "- Machine, in the table: what it gave of floor/hello/64 just before or after the row, whichever was less, in percent of the %d requests/s of the slowest machine that the goals are of.\n", leastHello)
-	fmt.Fprintf(&text, "- A row is measured again, %d times in all at most, while that is less than 100 %%, or others take more than %.1f cores; the quietest attempt is shown. It is marked (n) if others were as busy then.\n", b.tries, noisy)
+	fmt.Fprintf(&text, "- A row is measured again, %d times in all at most, while that is less than 100 %%, or others take more than %.1f cores; the quietest attempt is shown. Rows that leave many events behind wait as long for a faster machine instead. (n): others were as busy then.\n", b.tries, noisy)
 	if f := b.past("floor/hello/64"); f != nil {
 		text.WriteString(goalsMachine(f.rate))
 	}

@@ -36,8 +36,8 @@ func readStage() stage {
 			{name: "list/10000/pages", run: pages(tenThousand, 10_000)},
 			{name: "select/10000", goal: p50Within(2 * time.Millisecond), run: selects(tenThousand, 100)},
 			{name: "floor/patch/16", run: storeFloor(func(e *events) load.Spec { return patchSpec(e, mergePatch) })},
-			{name: "patch/merge", goal: atLeast(8_000), run: patches(mergePatch), beside: share("floor/patch/16")},
-			{name: "patch/strategic", goal: atLeast(8_000), run: patches(strategicPatch), beside: share("floor/patch/16")},
+			{name: "patch/merge", grows: true, goal: atLeast(8_000), run: patches(mergePatch), beside: share("floor/patch/16")},
+			{name: "patch/strategic", grows: true, goal: atLeast(8_000), run: patches(strategicPatch), beside: share("floor/patch/16")},
 		},
 	}
 	s.rows = append(s.rows, watchRows()...)

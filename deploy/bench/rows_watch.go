@@ -32,7 +32,7 @@ func watchRows() []row {
 	}
 	for _, n := range []int{1, 100, 1000} {
 		name := fmt.Sprintf("floor/fanout/saturation/%d", n)
-		r := row{name: fmt.Sprintf("saturation/%d", n), run: watches(n, 0)}
+		r := row{name: fmt.Sprintf("saturation/%d", n), grows: true, run: watches(n, 0)}
 		if n == 1000 {
 			r.goal = fair
 		}

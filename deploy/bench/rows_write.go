@@ -17,9 +17,9 @@ func emptyStage() stage {
 		open: func(b *bench) error { return b.start(extra{}) },
 		rows: []row{
 			{name: "memory/empty", goal: anonWithin(32 << 20), run: (*bench).restingMemory},
-			{name: "create/1", goal: syncGoal(), run: creates(1), beside: times("floor/sync")},
+			{name: "create/1", grows: true, goal: syncGoal(), run: creates(1), beside: times("floor/sync")},
 			{name: "floor/create/64", run: storeFloor(func(e *events) load.Spec { return load.Spec{Conns: 64, Next: e.create.fill} })},
-			{name: "create/64", goal: both(atLeast(12_000), cpuWithin(100*time.Microsecond)), run: creates(64), beside: share("floor/create/64")},
+			{name: "create/64", grows: true, goal: both(atLeast(12_000), cpuWithin(100*time.Microsecond)), run: creates(64), beside: share("floor/create/64")},
 			{name: "create/256", run: creates(256)},
 		},
 	}

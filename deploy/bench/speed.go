@@ -62,10 +62,23 @@ func (s *speedometer) read() (float64, error) {
 	return rate, errors.Join(ld.Drain(), ld.Failure)
 }
 
+// await reads the machine's speed before a row. One that leaves events behind
+// waits for a faster machine, as long as the others would be repeated: repeated
+// itself, it would leave more than those behind it are meant to have.
+func (b *bench) await(row row) float64 {
+	for try := 1; ; try++ {
+		hello := b.speedFor(row)
+		if !row.grows || hello == 0 || hello >= leastHello || try == b.tries || b.ctx.Err() != nil {
+			return hello
+		}
+		time.Sleep(calm)
+	}
+}
+
 // speedFor reads the machine's speed for a row whose goal depends on it; 0 for
 // the others.
 func (b *bench) speedFor(row row) float64 {
-	if b.speed == nil || row.goal.met == nil || row.once {
+	if b.speed == nil || row.goal.met == nil || row.goal.peer != nil || row.once {
 		return 0
 	}
 	hello, err := b.speed()
@@ -75,10 +88,10 @@ func (b *bench) speedFor(row row) float64 {
 	return hello
 }
 
-// disturbed tells whether others took much of the processors, or made the
-// machine slower than any that the goals are of.
-func (r *result) disturbed() bool {
-	return r.foreign > noisy || r.hello > 0 && r.hello < leastHello
+// disturbed tells whether others took much of the processors during a row, or
+// made the machine slower than any that the goals are of.
+func (r *result) disturbed(row row) bool {
+	return r.foreign > noisy || !row.grows && r.hello > 0 && r.hello < leastHello
 }
 
 // calmer tells whether the machine was more its own than for another attempt at
