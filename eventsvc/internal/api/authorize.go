@@ -42,15 +42,15 @@ func (s *Server) guard(of schema.GroupResource, v policy.Verb, next echo.Handler
 	}
 }
 
-// enter counts a request in. A read waits for its turn at once, others when
-// their body has come: see readBody.
+// enter counts a request in. A read waits for its turn at once, if it has to,
+// others when their body has come: see readBody.
 func (s *Server) enter(c echo.Context, of class) (*turn, error) {
 	req := c.Request()
 	u, err := s.turns.enter(of, client(req))
 	if err != nil {
 		return nil, err
 	}
-	if of == reads {
+	if of == reads && u.began.IsZero() {
 		if err := u.resume(req.Context()); err != nil {
 			u.leave()
 			return nil, err

@@ -17,7 +17,8 @@ type turn struct {
 	large bool      // its body is
 }
 
-// enter counts a request in. It has to resume before it works.
+// enter counts a request in. It has to resume before it works, but for a read
+// that need not wait for its turn: it does.
 func (t *turns) enter(c class, client string) (*turn, error) {
 	t.mu.Lock()
 	a := t.account(client)
@@ -36,8 +37,12 @@ func (t *turns) enter(c class, client string) (*turn, error) {
 	a.inFlight++
 	t.inFlight++
 	a.charge(costs[c])
+	u := &turn{turns: t, class: c, of: a}
+	if c == reads && t.atOnce(a, c) {
+		u.began = time.Now()
+	}
 	t.mu.Unlock()
-	return &turn{turns: t, class: c, of: a}, nil
+	return u, nil
 }
 
 // begin waits for the turn of a watch to send the state that it begins with.

@@ -155,17 +155,26 @@ func (a *account) idle() bool {
 	return a.working == 0 && !slices.ContainsFunc(a.waiting[:], func(w []chan struct{}) bool { return len(w) > 0 })
 }
 
-// wait puts a request of a client behind the client's others; nil if it need
-// not wait.
-func (t *turns) wait(a *account, c class) chan struct{} {
+// atOnce has a request of a client work, if it need not wait.
+func (t *turns) atOnce(a *account, c class) bool {
 	if a.idle() { // what was not used in time is not saved up
 		a.used = max(a.used, t.clock)
 	}
 	s := &t.classes[c]
-	if s.working < s.slots && a.working < t.most(a) && len(a.waiting[c]) == 0 && !t.sated(a) {
-		t.start(s, a) // all others that wait could not, whoever is first
+	if s.working == s.slots || a.working >= t.most(a) || len(a.waiting[c]) > 0 || t.sated(a) {
+		return false
+	}
+	t.start(s, a) // all others that wait could not, whoever is first
+	return true
+}
+
+// wait puts a request of a client behind the client's others; nil if it need
+// not wait.
+func (t *turns) wait(a *account, c class) chan struct{} {
+	if t.atOnce(a, c) {
 		return nil
 	}
+	s := &t.classes[c]
 	if len(a.waiting[c]) == 0 {
 		s.queue = append(s.queue, a)
 	}
@@ -221,7 +230,7 @@ func (t *turns) start(s *share, a *account) {
 }
 
 // lonely tells whether all requests of the last moments were one client's.
-func (t *turns) lonely() bool { return time.Since(t.changed) >= company }
+func (t *turns) lonely() bool { return t.changed.IsZero() || time.Since(t.changed) >= company }
 
 // alone tells whether a client need not think of others. Strangers always do,
 // and are company to nobody.
