@@ -15,9 +15,10 @@ const mostKept = 4
 // is written, or beyond that. It would not see what was written, keep pages from
 // being used again, and never let go of a mapping that has to grow.
 type views struct {
-	mu     sync.Mutex
-	kept   []segmentView
-	writes int // that have begun or ended: it is odd while there is one
+	mu      sync.Mutex
+	kept    []segmentView
+	writes  int // how often one has begun or ended
+	writing int // that have begun and not ended: a fold and what the committer notes may overlap
 }
 
 // segmentView is what a logReader has of a segment, nil as long as it has not
@@ -64,18 +65,19 @@ func (vs *views) count() int {
 func (vs *views) keep(v segmentView) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
-	if v.writes != vs.writes || vs.writes%2 == 1 || len(vs.kept) == mostKept {
+	if v.writes != vs.writes || vs.writing > 0 || len(vs.kept) == mostKept {
 		_ = v.tx.Rollback()
 		return
 	}
 	vs.kept = append(vs.kept, v)
 }
 
-// shut ends all views that nobody reads in, and keeps none until reopen.
+// shut ends all views that nobody reads in, and keeps none until as many reopen.
 func (vs *views) shut() {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
-	vs.writes |= 1
+	vs.writing++
+	vs.writes++
 	for _, v := range vs.kept {
 		_ = v.tx.Rollback()
 	}
@@ -85,6 +87,7 @@ func (vs *views) shut() {
 func (vs *views) reopen() {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
+	vs.writing--
 	vs.writes++
 }
 

@@ -85,7 +85,16 @@ func TestViewsEnd(t *testing.T) {
 	if n := head.views.waiting(); n != 0 {
 		t.Errorf("%d views are kept while the file is written", n)
 	}
+	head.views.shut()
 	head.views.reopen()
+	_ = read(func() error { return nil })
+	if n := head.views.waiting(); n != 0 {
+		t.Errorf("%d views are kept while the file is written, of two that do the one has ended", n)
+	}
+	_ = read(func() error { head.views.reopen(); return nil })
+	if n := head.views.waiting(); n != 0 {
+		t.Errorf("%d views are kept that were begun before the last write has ended", n)
+	}
 	// More at once than are kept.
 	var all, met sync.WaitGroup
 	met.Add(2 * mostKept)
