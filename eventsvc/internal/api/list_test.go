@@ -178,6 +178,7 @@ func TestLongPage(t *testing.T) {
 		}
 		a := w.do("GET", corePath+"?limit=24", "").must(200)
 		equal(t, a.names(), want[:24])
+		equal(t, a.at("metadata.remainingItemCount"), any(float64(1)))
 		rest := w.do("GET", corePath+"?limit=24&continue="+a.at("metadata.continue").(string), "").must(200)
 		equal(t, rest.names(), want[24:])
 		equal(t, w.do("GET", corePath, "").must(200).names(), want)

@@ -135,7 +135,8 @@ func (p *pages) meta() metav1.ListMeta {
 	if p.done && p.page.More {
 		m.Continue = encodeContinue(p.query.Namespace, int64(p.page.Revision), p.page.Last)
 		if p.query.Count {
-			m.RemainingItemCount = &p.page.Remaining
+			remaining := p.page.Remaining // p may be begun anew before this is written
+			m.RemainingItemCount = &remaining
 		}
 	}
 	return m

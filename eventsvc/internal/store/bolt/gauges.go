@@ -88,6 +88,7 @@ func (db *DB) fileStats() (sum bbolt.Stats) {
 		add(s.db.Stats())
 		sum.OpenTxN -= s.views.waiting()
 	}
+	sum.OpenTxN = max(sum.OpenTxN, 0) // the two are not counted at one moment
 	return sum
 }
 

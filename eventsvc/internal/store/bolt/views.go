@@ -36,11 +36,18 @@ func (s *segment) read() (segmentView, error) {
 		return v, nil
 	}
 	v := segmentView{writes: s.views.count()}
-	var err error
-	if v.tx, err = s.db.Begin(false); err == nil {
-		v.cursor = v.tx.Bucket([]byte(bucketLog)).Cursor()
+	tx, err := s.db.Begin(false)
+	if err != nil {
+		return v, err
 	}
-	return v, err
+	defer func() {
+		if v.tx == nil { // the page of its root is damaged, on which bbolt panics
+			_ = tx.Rollback()
+		}
+	}()
+	v.cursor = tx.Bucket([]byte(bucketLog)).Cursor()
+	v.tx = tx
+	return v, nil
 }
 
 // take returns a view that was kept.
@@ -63,25 +70,35 @@ func (vs *views) count() int {
 
 // keep has a view wait for its next reader, unless it has to end.
 func (vs *views) keep(v segmentView) {
+	if !vs.put(v) {
+		_ = v.tx.Rollback()
+	}
+}
+
+// put reports whether a view may wait. Views end outside of the lock: to end one
+// may have to wait for a file that is being closed, which waits for those who
+// still read, and want the lock.
+func (vs *views) put(v segmentView) bool {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	if v.writes != vs.writes || vs.writing > 0 || len(vs.kept) == mostKept {
-		_ = v.tx.Rollback()
-		return
+		return false
 	}
 	vs.kept = append(vs.kept, v)
+	return true
 }
 
 // shut ends all views that nobody reads in, and keeps none until as many reopen.
 func (vs *views) shut() {
 	vs.mu.Lock()
-	defer vs.mu.Unlock()
 	vs.writing++
 	vs.writes++
-	for _, v := range vs.kept {
+	ended := vs.kept
+	vs.kept = nil
+	vs.mu.Unlock()
+	for _, v := range ended {
 		_ = v.tx.Rollback()
 	}
-	vs.kept = nil
 }
 
 func (vs *views) reopen() {

@@ -1,10 +1,15 @@
 package bolt
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
+
+	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -106,5 +111,78 @@ func TestViewsEnd(t *testing.T) {
 	all.Wait()
 	if n := head.views.waiting(); n != mostKept {
 		t.Errorf("%d views are kept, want %d", n, mostKept)
+	}
+}
+
+// TestReadersBesideRewrites: files are put in the place of others, and those
+// closed, while many read in them.
+func TestReadersBesideRewrites(t *testing.T) {
+	t.Parallel()
+	db := openQuiet(t, func(o *Options) { o.SegmentBytes = 64 << 10 })
+	const n, readers, rounds = 60, 4, 40
+	key := func(i int) store.Key { return store.Key{Namespace: "default", Name: fmt.Sprint("e", i)} }
+	for i := range n {
+		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: make([]byte, 2000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for from := range readers {
+		all.Go(func() {
+			for i := from; ctx.Err() == nil; i++ {
+				if _, err := db.Get(t.Context(), key(i%n)); err != nil {
+					t.Errorf("event %d: %v", i%n, err)
+					return
+				}
+			}
+		})
+	}
+	for range rounds {
+		if err := db.rewrite(t.Context(), (*db.segments.Load())[0], false); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	stop()
+	all.Wait()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestViewOfDamagedRoot: a file whose first page is damaged is not left open for
+// ever by who comes upon that.
+func TestViewOfDamagedRoot(t *testing.T) {
+	t.Parallel()
+	db := openQuiet(t, func(o *Options) { o.SegmentBytes = 24 << 10 })
+	key := func(i int) store.Key { return store.Key{Namespace: "default", Name: fmt.Sprint("e", i)} }
+	for i := range 40 {
+		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: make([]byte, 2000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := (*db.segments.Load())[0]
+	s.views.shut()
+	s.views.reopen()
+	var root int64
+	if err := s.view(func(tx *bbolt.Tx) error { root = int64(tx.Cursor().Bucket().Root()); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(s.path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt(bytes.Repeat([]byte{0xff}, pageHead), root*segmentPage); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Get(t.Context(), key(0)); !errors.As(err, new(*store.CorruptError)) {
+		t.Errorf("an event of a damaged file: %v", err)
+	}
+	if n := db.fileStats().OpenTxN; n != 0 {
+		t.Fatalf("%d reads are left open", n)
 	}
 }
