@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -193,12 +191,7 @@ func (d discard) WriteHeader(int)             {}
 
 // BenchmarkAccess is what every request pays beside its handler, the access line included.
 func BenchmarkAccess(b *testing.B) {
-	out, err := os.Create(filepath.Join(b.TempDir(), "log")) // a device would be taken for a terminal
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = out.Close() }()
-	log, err := service.Logger(out, "json", "info")
+	log, err := service.Logger(logFile(b), "json", "info")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,17 +14,23 @@ import (
 	"tidings.example/shared/service"
 )
 
+// logFile is a regular file: a device would be taken for a terminal.
+func logFile(tb testing.TB) *os.File {
+	tb.Helper()
+	file, err := os.Create(filepath.Join(tb.TempDir(), "log"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = file.Close() })
+	return file
+}
+
 // Lines below warn wait to be written together; a warning takes them along.
 func TestLoggerGathersLines(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "log")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
+	file := logFile(t)
 	written := func() string {
-		b, err := os.ReadFile(path)
+		b, err := os.ReadFile(file.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,12 +66,7 @@ func TestLoggerGathersLines(t *testing.T) {
 // Lines of many goroutines are written whole, none is lost, and those of each are in its order.
 func TestLoggerKeepsOrder(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "log")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
+	file := logFile(t)
 	log, err := service.Logger(file, "json", "info")
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func TestLoggerKeepsOrder(t *testing.T) {
 	}
 	all.Wait()
 	log.Warn("last")
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(file.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
