@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/watch"
 )
 
 // Bounds of one commit.
@@ -37,8 +38,9 @@ type committer struct {
 	batch   []*write
 	frame   []byte   // the records of the current batch, as the journal takes them
 	logged  []logged // the same, one by one
-	changes []change
-	newest  map[string]pointer // of the events that the current batch has written
+	changes []watch.Change
+	growth  struct{ events, bytes int64 } // of what exists, by the current batch
+	newest  map[string]pointer            // of the events that the current batch has written
 }
 
 func (c *committer) init(o Options, revision uint64) {
@@ -128,7 +130,7 @@ func (db *DB) commit(batch []*write) {
 			}
 		}
 	} else if len(c.changes) > 0 {
-		concerned = db.hub.publish(c.changes)
+		concerned = db.hub.Publish(c.changes)
 	}
 	for i, w := range batch {
 		c.queued.Add(-w.size())
@@ -140,7 +142,7 @@ func (db *DB) commit(batch []*write) {
 	c.changes, c.frame = nil, nil // the hub has the ones now, readers have the other
 	clear(c.logged)
 	clear(c.newest)
-	db.hub.announce(concerned)
+	db.hub.Announce(concerned)
 }
 
 // store brings the writes of a batch to the disk and, when they are there, into
@@ -149,7 +151,8 @@ func (db *DB) store(batch []*write) error {
 	c := &db.committer
 	now := db.clock.now()
 	c.frame, c.logged = newFrame(len(batch), batchSize(batch)), c.logged[:0]
-	c.changes = make([]change, 0, len(batch))
+	c.growth.events, c.growth.bytes = 0, 0
+	c.changes = make([]watch.Change, 0, len(batch))
 	t := db.tables.Load()
 	full := db.full()
 	err := db.index.view(func(tx *bbolt.Tx) error {
@@ -171,7 +174,7 @@ func (db *DB) store(batch []*write) error {
 	}
 	t.active.postings.mu.Lock()
 	for i := range c.changes {
-		if v := c.changes[i].current; v != nil {
+		if v := c.changes[i].Current; v != nil {
 			t.active.postings.add(v.Revision, v.Attributes)
 		}
 	}
@@ -181,9 +184,8 @@ func (db *DB) store(batch []*write) error {
 			t.active.put(w.joined, newPointer(w.revision, w.kind == deleted))
 		}
 	}
-	for i := range c.changes {
-		db.live.add(&c.changes[i])
-	}
+	db.live.events.Add(c.growth.events)
+	db.live.bytes.Add(c.growth.bytes)
 	return nil
 }
 
@@ -255,16 +257,22 @@ func (c *committer) put(t *tables, keys *bbolt.Bucket, w *write, now time.Time) 
 	c.logged = append(c.logged, logged{e.revision, record})
 	c.revision++
 	w.revision = e.revision
-	ch := change{revision: e.revision, kind: w.kind, key: w.key, previous: w.previous}
+	ch := watch.Change{Revision: e.revision, Key: w.key, Previous: w.previous}
+	switch w.kind {
+	case created:
+		c.growth.events++
+	case deleted:
+		c.growth.events--
+	}
 	if w.seen.Revision != 0 {
-		ch.growth = -int64(w.seen.Bytes)
+		c.growth.bytes -= int64(w.seen.Bytes)
 	}
 	if w.kind != deleted {
-		ch.growth += e.size()
-		ch.current = &store.Version{Record: store.Record{
+		c.growth.bytes += e.size()
+		ch.Current = &store.Version{Record: store.Record{
 			Key: w.key, Revision: e.revision, Time: now, Attributes: e.attributes, Value: e.value, Bytes: int(e.size()),
 		}}
-		w.version = ch.current
+		w.version = ch.Current
 	}
 	c.changes = append(c.changes, ch)
 	c.newest[w.joined] = newPointer(e.revision, w.kind == deleted)

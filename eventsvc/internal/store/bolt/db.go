@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/watch"
 )
 
 // Options say where the store is and how much it may use. Only Dir is required.
@@ -74,8 +75,7 @@ type DB struct {
 	journal   *journal                 // nil where there is none; the committer's
 	pending   atomic.Pointer[[]logged] // the records of the journal: what the head does not have, and perhaps some that it has
 	tables    atomic.Pointer[tables]
-	hub       *hub
-	watchers  openWatchers
+	hub       *watch.Hub
 	reads     openReads
 	cleared   atomic.Int64 // when the last round that did all its deleting began, in nanoseconds after the opening
 	metrics   *metrics
@@ -214,7 +214,7 @@ func removeTemporary(dir string) error {
 func (db *DB) segmentMmap() int { return int(2*db.o.SegmentBytes + 2*db.o.QueueBytes) }
 
 // Revision implements [store.Store].
-func (db *DB) Revision() uint64 { return db.hub.published.Load() }
+func (db *DB) Revision() uint64 { return db.hub.Published() }
 
 // Ready reports why the store cannot take writes, nil if it can.
 func (db *DB) Ready(context.Context) error {
@@ -238,7 +238,7 @@ func (db *DB) Close() error {
 	db.stopOnce.Do(func() {
 		close(db.stop)
 		db.running.Wait()
-		db.hub.close()
+		db.hub.Close()
 		db.closeErr = errors.Join(db.mergeRest(), db.emptyJournal(), db.closeFiles())
 	})
 	return db.closeErr

@@ -3,7 +3,6 @@ package bolt
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,42 +37,6 @@ func (o *openReads) oldest() time.Duration {
 		}
 	}
 	return 0
-}
-
-// openWatchers are the watchers that are in use.
-type openWatchers struct {
-	mu   sync.Mutex
-	all  map[*watcher]struct{}
-	next int // group of the hub
-}
-
-func (o *openWatchers) add(w *watcher) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.all == nil {
-		o.all = map[*watcher]struct{}{}
-	}
-	o.all[w] = struct{}{}
-	w.group, o.next = o.next, (o.next+1)%hubGroups
-}
-
-// remove reports false for a watcher that was removed before.
-func (o *openWatchers) remove(w *watcher) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	_, there := o.all[w]
-	delete(o.all, w)
-	return there
-}
-
-// lag is how many revisions the slowest watcher is behind.
-func (o *openWatchers) lag(h *hub) (lag uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for w := range o.all {
-		lag = max(lag, h.behind(w.query.Namespace, w.taken.Load()))
-	}
-	return lag
 }
 
 // fileStats sums up what bbolt says of the files.

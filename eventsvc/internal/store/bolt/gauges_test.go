@@ -93,7 +93,7 @@ func TestWatchLag(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if lag := db.watchers.lag(db.hub); lag != 3 {
+	if lag := db.hub.Lag(); lag != 3 {
 		t.Errorf("lag %d after three writes", lag)
 	}
 	if _, err := w.Next(t.Context()); err != nil {
@@ -102,11 +102,11 @@ func TestWatchLag(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _ = w.Next(ended) // asks for more, so has taken what came
-	if lag := db.watchers.lag(db.hub); lag != 0 {
+	if lag := db.hub.Lag(); lag != 0 {
 		t.Errorf("lag %d when all is taken", lag)
 	}
 	w.Close()
-	if n := len(db.watchers.all); n != 0 {
+	if n := db.hub.Watchers(); n != 0 {
 		t.Errorf("%d watchers after the only one was closed", n)
 	}
 }

@@ -69,7 +69,7 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 		file("store_open_reads", "Read transactions that are open.", func(s bbolt.Stats) int { return s.OpenTxN }),
 		plain("store_oldest_read_seconds", "Age of the oldest open read transaction.", func() float64 { return db.reads.oldest().Seconds() }),
 		plain("store_retention_lag_seconds", "Time since old events were last cleared away.", func() float64 { return db.retentionLag().Seconds() }),
-		plain("store_watch_lag_revisions", "Revisions that the slowest watcher is behind.", func() float64 { return float64(db.watchers.lag(db.hub)) }),
+		plain("store_watch_lag_revisions", "Revisions that the slowest watcher is behind.", func() float64 { return float64(db.hub.Lag()) }),
 		plain("store_failed", "1 while nothing can be written, because the disk fails.", func() float64 { return boolean(db.committer.failed() != nil) }),
 		plain("store_full", "1 if there is no room for new events.", func() float64 { return boolean(db.full() != nil) }),
 		plain("store_disk_free_bytes", "Bytes that the disk has left.", func() float64 { free, _ := freeBytes(db.o.Dir); return float64(free) }),

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/watch"
 )
 
 // recover finds the newest revision, and reads what the index does not know
@@ -43,7 +44,7 @@ func (db *DB) recover(id string) error {
 		return &FileError{head.path, err.Error(), fixRestore}
 	}
 	db.horizon.Store(horizon)
-	db.hub = newHub(last, db.o.RingEntries, db.o.RingBytes)
+	db.hub = watch.NewHub(last, db.o.RingEntries, db.o.RingBytes)
 	db.tables.Store(&tables{active: newMemtable()})
 	db.committer.init(db.o, last)
 	if err := db.loadAccounts(); err != nil {

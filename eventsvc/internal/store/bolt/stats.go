@@ -79,16 +79,6 @@ func fileSize(path string) int64 {
 // memtable takes the count of its moment into the index.
 type liveCount struct{ events, bytes atomic.Int64 }
 
-func (l *liveCount) add(c *change) {
-	switch c.kind {
-	case created:
-		l.events.Add(1)
-	case deleted:
-		l.events.Add(-1)
-	}
-	l.bytes.Add(c.growth)
-}
-
 // encode returns the count as it is kept in the index.
 func (l *liveCount) encode() []byte {
 	return be.AppendUint64(be.AppendUint64(nil, uint64(l.events.Load())), uint64(l.bytes.Load()))

@@ -115,7 +115,7 @@ func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*write, error) 
 	err := db.readLog(func(log *logReader) error {
 		for i := range writes {
 			w := &writes[i]
-			if !db.hub.watched(w.key.Namespace) {
+			if !db.hub.Watched(w.key.Namespace) {
 				continue
 			}
 			switch e, err := log.get(w.seen.Revision); {

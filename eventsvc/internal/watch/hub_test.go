@@ -1,4 +1,4 @@
-package bolt
+package watch
 
 import (
 	"testing"
@@ -8,9 +8,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// TestRoundsOfWatchers: one change is announced at once, to many watchers group
-// by group; those that follow faster than many can write are announced together,
-// and nobody who waits is forgotten.
+// TestRoundsOfWatchers: many watchers are woken group by group. Changes that come
+// faster than they can write are announced together, and no watcher is forgotten.
 func TestRoundsOfWatchers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -20,20 +19,20 @@ func TestRoundsOfWatchers(t *testing.T) {
 		{1, 0, 15 * time.Microsecond},
 		{100, 0, 1500 * time.Microsecond},
 		{1000, 1875 * time.Microsecond, 15 * time.Millisecond},
-		{20000, maxRound / hubGroups, maxRound},
+		{20000, maxRound / groupCount, maxRound},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHub(1, 16, 1<<20)
-			for g := range hubGroups {
+			h := NewHub(1, 16, 1<<20)
+			for g := range groupCount {
 				h.join("", g)
 			}
 			start := time.Now()
-			publish := func(revision uint64) (wakes [hubGroups]<-chan struct{}) {
+			publish := func(revision uint64) (wakes [groupCount]<-chan struct{}) {
 				for g := range wakes {
 					_, _, wakes[g], _ = h.after(nil, "", revision-1, 1, g)
 				}
-				h.publish([]change{{revision: revision, kind: created, current: &store.Version{}}})
-				h.announce(test.watchers)
+				h.Publish([]Change{{Revision: revision, Current: &store.Version{}}})
+				h.Announce(test.watchers)
 				return wakes
 			}
 			second, third := publish(2), publish(3)
@@ -59,7 +58,7 @@ func TestRoundsOfWatchers(t *testing.T) {
 				t.Errorf("%d watchers: the last hear of it after %s, within two rounds of %s", test.watchers, took, test.round)
 			}
 			last := publish(5)
-			h.close() // also ends a round that is to come
+			h.Close() // also ends a round that is to come
 			for g := range last {
 				<-last[g]
 			}

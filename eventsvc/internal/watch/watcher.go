@@ -1,0 +1,157 @@
+package watch
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// batchChanges bounds the changes that one call of Next takes from the ring.
+const batchChanges = 256
+
+// A Log has the changes that the ring no longer holds.
+type Log interface {
+	// Replay appends to dst the oldest changes after a revision that q covers by
+	// namespace and name, in order and bounded in number and size. Every such
+	// change up to the revision upTo is then in dst; upTo is greater than after.
+	// A revision that is no longer held is a [*store.ExpiredError].
+	Replay(dst []*Change, q *store.WatchQuery, after uint64) (changes []*Change, upTo uint64, err error)
+}
+
+// A Watcher is one reader of the changes. It implements [store.Watcher].
+type Watcher struct {
+	hub      *Hub
+	log      Log
+	query    store.WatchQuery
+	group    int
+	position uint64 // every change up to here was looked at
+	told     uint64 // revision of the last batch that was returned
+	changes  []*Change
+	taken    atomic.Uint64 // every change up to here was delivered; read by any goroutine
+}
+
+// Close ends the watcher. Further calls do nothing.
+func (w *Watcher) Close() {
+	if w.hub.watchers.remove(w) {
+		w.hub.leave(w.query.Namespace)
+	}
+}
+
+// Next implements [store.Watcher].
+func (w *Watcher) Next(ctx context.Context) (store.Batch, error) {
+	for {
+		w.taken.Store(w.position)
+		upTo, wake, held := w.look()
+		if !held {
+			var err error
+			if w.changes, upTo, err = w.log.Replay(w.changes[:0], &w.query, w.position); err != nil {
+				return store.Batch{}, err
+			}
+		}
+		if b := w.batch(upTo); len(b.Changes) > 0 {
+			return b, nil
+		}
+		if wake == nil && ctx.Err() == nil {
+			continue
+		}
+		w.taken.Store(w.position)
+		if w.hub.isClosed() {
+			return store.Batch{}, store.ErrClosed
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return w.interrupted(ctx)
+		}
+	}
+}
+
+// look takes the next changes from the ring if it holds them: all changes of the
+// topic up to a revision. There are no more of them as long as wake is not closed;
+// wake is nil if there are.
+func (w *Watcher) look() (upTo uint64, wake <-chan struct{}, held bool) {
+	w.changes, upTo, wake, held = w.hub.after(w.changes[:0], w.query.Namespace, w.position, batchChanges, w.group)
+	if len(w.changes) > 0 {
+		wake = nil
+	}
+	return upTo, wake, held
+}
+
+// interrupted reports progress before it returns the context's error: the
+// changes that the watch does not cover move its revision on too, and a bookmark
+// tells the client so.
+func (w *Watcher) interrupted(ctx context.Context) (store.Batch, error) {
+	if upTo, _, held := w.look(); held && len(w.changes) == 0 {
+		w.position = max(w.position, upTo)
+	}
+	clear(w.changes) // the next call looks again
+	if w.position > w.told {
+		w.told = w.position
+		return store.Batch{Revision: w.position}, nil
+	}
+	return store.Batch{Revision: w.position}, ctx.Err()
+}
+
+// batch makes deliveries of w.changes, which are all changes of the topic up to a
+// revision, and moves the position there.
+func (w *Watcher) batch(upTo uint64) store.Batch {
+	var b store.Batch
+	for i := range w.changes {
+		if d, ok := w.changes[i].delivery(&w.query); ok {
+			if b.Changes == nil {
+				b.Changes = make([]store.Delivery, 0, len(w.changes)-i)
+			}
+			b.Changes = append(b.Changes, d)
+		}
+	}
+	w.position = max(w.position, upTo)
+	clear(w.changes)
+	b.Revision = w.position
+	if len(b.Changes) > 0 {
+		w.told = w.position
+	}
+	return b
+}
+
+// watchers is the set of open watchers. Each gets a group, in rotation.
+type watchers struct {
+	mu        sync.Mutex
+	all       map[*Watcher]struct{}
+	nextGroup int
+}
+
+func (s *watchers) add(w *Watcher) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[*Watcher]struct{}{}
+	}
+	s.all[w] = struct{}{}
+	w.group, s.nextGroup = s.nextGroup, (s.nextGroup+1)%groupCount
+}
+
+// remove reports false for a watcher that was removed before.
+func (s *watchers) remove(w *Watcher) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, there := s.all[w]
+	delete(s.all, w)
+	return there
+}
+
+func (s *watchers) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.all)
+}
+
+func (s *watchers) lag(h *Hub) (lag uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.all {
+		lag = max(lag, h.behind(w.query.Namespace, w.taken.Load()))
+	}
+	return lag
+}
