@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/service"
 )
@@ -32,15 +33,12 @@ type canI struct {
 
 // options are those of a service with the same settings.
 func (c *canI) options() (policy.Options, error) {
-	o := policy.Options{Issuers: []string{c.Issuer}, Claims: append(slices.Collect(maps.Keys(c.Claim)), c.Claims...)}
+	all := []trust.Issuer{{Issuer: c.Issuer, Claims: append(slices.Collect(maps.Keys(c.Claim)), c.Claims...)}}
 	if c.IssuersFile == "" {
-		return o, nil
+		return policyOptions(all), nil
 	}
-	more, err := readIssuers(c.IssuersFile)
-	for _, i := range more {
-		o.Issuers, o.Claims = append(o.Issuers, i.Issuer), append(o.Claims, i.Claims...)
-	}
-	return o, err
+	more, err := trust.ReadIssuers(c.IssuersFile)
+	return policyOptions(append(all, more...)), err
 }
 
 // policy is the one that the service would start with.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -174,11 +173,6 @@ func (s *size) UnmarshalText(text []byte) error {
 	}
 	*s = size(n * unit)
 	return nil
-}
-
-func isURL(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 // config has the commands that show settings.

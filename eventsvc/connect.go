@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/service"
 )
 
@@ -109,7 +110,7 @@ func (c *connection) config() (client.Config, error) {
 	if config.Server == "" {
 		config.Server = "http://127.0.0.1:8080"
 	}
-	if !isURL(config.Server) {
+	if !trust.IsURL(config.Server) {
 		return config, service.Usagef("--server %q is no http(s) URL, such as http://127.0.0.1:8080", config.Server)
 	}
 	if c.CAFile != "" {
@@ -129,7 +130,7 @@ func (c *connection) config() (client.Config, error) {
 }
 
 // tokens is where tokens come from, nil if nowhere.
-func (c *connection) tokens(trust *tls.Config) (*client.Tokens, error) {
+func (c *connection) tokens(config *tls.Config) (*client.Tokens, error) {
 	var sources []string
 	for _, name := range c.given() {
 		if strings.HasPrefix(name, "token") {
@@ -151,20 +152,20 @@ func (c *connection) tokens(trust *tls.Config) (*client.Tokens, error) {
 		words := strings.Fields(c.TokenCommand)
 		return client.CommandToken(client.Command{Name: words[0], Args: words[1:]}), nil
 	case c.TokenURL != "":
-		if !isURL(c.TokenURL) {
+		if !trust.IsURL(c.TokenURL) {
 			return nil, service.Usagef("--token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token", c.TokenURL)
 		}
 		return client.FetchedToken(client.ClientCredentials{
-			TokenURL: c.TokenURL, ClientID: c.ClientID, SecretFile: c.ClientSecretFile, HTTP: tokenHTTP(trust),
+			TokenURL: c.TokenURL, ClientID: c.ClientID, SecretFile: c.ClientSecretFile, HTTP: tokenHTTP(config),
 		}), nil
 	}
 	return nil, nil
 }
 
-func tokenHTTP(trust *tls.Config) *http.Client {
+func tokenHTTP(config *tls.Config) *http.Client {
 	return &http.Client{
 		Timeout:   30 * time.Second,
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, ForceAttemptHTTP2: true},
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return errors.New("it redirects; give its final address, the secret is not sent on")
 		},

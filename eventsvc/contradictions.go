@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/service"
 )
 
@@ -51,9 +52,9 @@ func (s *serve) checkTrust() error {
 	switch {
 	case s.Issuer == "":
 		return service.Usagef("--issuer is not set: name whose tokens to accept, for instance --issuer=http://127.0.0.1:9000")
-	case s.JWKSURL == "" && !isURL(s.Issuer):
+	case s.JWKSURL == "" && !trust.IsURL(s.Issuer):
 		return service.Usagef("--issuer %q is no http(s) URL whose metadata could name the keys, and --jwks-url is not set: set --jwks-url", s.Issuer)
-	case s.JWKSURL != "" && !isURL(s.JWKSURL):
+	case s.JWKSURL != "" && !trust.IsURL(s.JWKSURL):
 		return service.Usagef("--jwks-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/jwks", s.JWKSURL)
 	case s.JWKSMaxStale <= 0:
 		return service.Usagef("--jwks-max-stale %s is not positive: set a duration such as 24h", s.JWKSMaxStale)

@@ -24,6 +24,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/service"
 )
 
@@ -94,13 +95,19 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	}
 	bytes.Limits = codec.Limits{Depth: s.MaxDepth, Values: s.MaxValues, PatchOperations: s.MaxPatchOperations}
 	registry := service.NewRegistry("eventsvc")
-	trusted, err := s.newTrust(log, registry)
+	issuers, err := s.issuers()
 	if err != nil {
 		return err
 	}
+	trusted, err := trust.New(trust.Config{
+		Issuers: issuers, AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: s.JWKSMaxStale, ClockSkew: s.ClockSkew, Log: log, Registry: registry,
+	})
+	if err != nil {
+		return service.Usagef("%w", err)
+	}
 	var server *api.Server
 	rights, err := policy.NewLive(policy.Config{
-		Path: s.PolicyFile, Options: trusted.options, Log: log, Registry: registry, Changed: func() { server.PolicyChanged() },
+		Path: s.PolicyFile, Options: policyOptions(issuers), Log: log, Registry: registry, Changed: func() { server.PolicyChanged() },
 	})
 	if err != nil {
 		return service.Usagef("--policy-file: %w", err)
@@ -151,7 +158,7 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 			{Setting: "--listen-https", Addr: s.ListenHTTPS, Handler: handler, Streaming: true, TLS: certificate, OnListen: tell.of("--listen-https")},
 			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: management, Streaming: true, OnListen: tell.of("--listen-admin")},
 		},
-		Tasks: append(append(trusted.tasks(), auditTasks(entries)...), db.Run, rights.Run, server.Run),
+		Tasks: append(append(trusted.Tasks(), auditTasks(entries)...), db.Run, rights.Run, server.Run),
 		Drain: server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }
@@ -167,6 +174,29 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 	mux.Handle("/", service.Profiles(service.Admin(health, reg), s.Profiles))
 	mux.Handle(admin.Path, admin.NewHandler(db, token, log))
 	return mux, nil
+}
+
+// issuers are the issuer that the flags describe, and those of the issuers file.
+func (s *serve) issuers() ([]trust.Issuer, error) {
+	all := []trust.Issuer{{
+		Issuer: s.Issuer, JWKSURL: s.JWKSURL, CAFile: s.IssuerCAFile, Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims,
+	}}
+	if s.IssuersFile == "" {
+		return all, nil
+	}
+	more, err := trust.ReadIssuers(s.IssuersFile)
+	if err != nil {
+		return nil, service.Usagef("--issuers-file: %w", err)
+	}
+	return append(all, more...), nil
+}
+
+// policyOptions are what a policy may refer to: issuers and the claims of their tokens.
+func policyOptions(issuers []trust.Issuer) (o policy.Options) {
+	for _, i := range issuers {
+		o.Issuers, o.Claims = append(o.Issuers, i.Issuer), append(o.Claims, i.Claims...)
+	}
+	return o
 }
 
 func (s *serve) rules() []bolt.Rule {

@@ -1,4 +1,4 @@
-package main
+package trust
 
 import (
 	"context"
@@ -11,17 +11,17 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// keys are the issuer's public keys. Where they are published may itself have
-// to be found out from the issuer, who may not be up yet: until then nobody can
-// be authenticated and the service is not ready.
+// keys are the public keys of one issuer. Where they are published may have to be
+// asked from the issuer (RFC 8414), which may not be up yet. Until it answers, its
+// tokens are refused with 503 and it does not count as ready.
 type keys struct {
 	config bearer.JWKSConfig
 	issuer string
 	found  atomic.Pointer[bearer.JWKS]
 }
 
-// newKeys uses the JWKS at the URL or, if that is empty, the one that the
-// issuer's metadata names.
+// newKeys uses the JWKS at c.URL. If that is empty, Run asks the issuer's metadata
+// where it is.
 func newKeys(issuer string, c bearer.JWKSConfig) (*keys, error) {
 	k := &keys{issuer: issuer, config: c}
 	if c.URL == "" {
@@ -38,7 +38,7 @@ func (k *keys) use() error {
 	return err
 }
 
-// Run finds the key set and keeps it fresh until ctx ends.
+// Run finds the key set, if need be, and keeps it fresh until ctx ends.
 func (k *keys) Run(ctx context.Context) error {
 	const first, longest = 250 * time.Millisecond, 15 * time.Second
 	for wait := first; k.found.Load() == nil; wait = min(2*wait, longest) {
@@ -62,7 +62,7 @@ func (k *keys) Run(ctx context.Context) error {
 
 var errNoKeys = errors.New("the issuer's keys have not been found yet")
 
-// Key finds a public key by its id.
+// Key returns the public key with an id. It implements the key source of [bearer.Verifier].
 func (k *keys) Key(ctx context.Context, kid string) (*rsa.PublicKey, error) {
 	if set := k.found.Load(); set != nil {
 		return set.Key(ctx, kid)
@@ -70,7 +70,7 @@ func (k *keys) Key(ctx context.Context, kid string) (*rsa.PublicKey, error) {
 	return nil, &bearer.Error{Reason: errNoKeys.Error(), Status: http.StatusServiceUnavailable}
 }
 
-// Ready tells whether there are keys to verify tokens with.
+// Ready returns nil if there are keys to verify tokens with.
 func (k *keys) Ready(ctx context.Context) error {
 	if set := k.found.Load(); set != nil {
 		return set.Ready(ctx)
