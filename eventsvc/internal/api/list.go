@@ -100,12 +100,12 @@ func (r *resource) selection(c echo.Context, o metav1.ListOptions) (event.Select
 }
 
 // excluding is the selector of a selection with its namespace as a requirement.
-func excluding(sel event.Selection) *store.Selector {
-	var s store.Selector
+func excluding(sel event.Selection) *event.Selector {
+	var s event.Selector
 	if sel.Selector != nil {
 		s = *sel.Selector
 	}
-	s.Fields = append(slices.Clip(s.Fields), store.FieldRequirement{Field: store.FieldNamespace, Value: sel.Namespace})
+	s.Fields = append(slices.Clip(s.Fields), event.FieldRequirement{Field: event.FieldNamespace, Value: sel.Namespace})
 	return &s
 }
 

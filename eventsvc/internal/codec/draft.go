@@ -64,7 +64,7 @@ func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 	d.cutProto(d.wire)
 	value := d.append(nil)
 	second := len(value) - len(d.meta) - len(d.rest)
-	return store.Draft{Attributes: event.Attributes(ev), Value: value, First: second - len(d.json), Second: second}, nil
+	return store.Draft{Attributes: event.AttributesOf(ev), Value: value, First: second - len(d.json), Second: second}, nil
 }
 
 // isOwn tells whether a managed fields entry is of our own group.

@@ -109,7 +109,7 @@ func TestDraft(t *testing.T) {
 	if diff := cmp.Diff(first, second); diff != "" {
 		t.Errorf("stored with and without resourceVersion and kind:\n%s", diff)
 	}
-	if !bytes.Equal(first.Attributes, event.Attributes(a)) {
+	if !bytes.Equal(first.Attributes, event.AttributesOf(a)) {
 		t.Error("the attributes are those of another event")
 	}
 	if b.ResourceVersion != "12345" || b.ManagedFields[0].APIVersion != "events.k8s.io/v1" {

@@ -33,6 +33,6 @@ func BenchmarkAttributes(b *testing.B) {
 	ev := full()
 	b.ReportAllocs()
 	for b.Loop() {
-		event.Attributes(ev)
+		event.AttributesOf(ev)
 	}
 }

@@ -1,36 +1,73 @@
 package event
 
 import (
-	"maps"
-
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-
-	"tidings.example/eventsvc/internal/store"
 )
 
-// Attributes are what selectors may ask of an event.
-func Attributes(ev *eventsv1.Event) store.Attributes {
-	source := ev.DeprecatedSource.Component
-	if source == "" {
-		source = ev.ReportingController
+// Selector is a conjunction of requirements on fields and labels.
+type Selector struct {
+	Fields []FieldRequirement
+	Labels []labels.Requirement
+}
+
+// FieldRequirement asks that a field has a value, or with Not that it has not.
+type FieldRequirement struct {
+	Field Field
+	Value string
+	Not   bool
+}
+
+// Matches reports whether an event meets every requirement. A nil selector
+// matches everything.
+func (s *Selector) Matches(namespace, name string, a Attributes) bool {
+	if s == nil {
+		return true
 	}
-	var f [store.NumFields]string
-	f[store.RegardingKind] = ev.Regarding.Kind
-	f[store.RegardingNamespace] = ev.Regarding.Namespace
-	f[store.RegardingName] = ev.Regarding.Name
-	f[store.RegardingUID] = string(ev.Regarding.UID)
-	f[store.RegardingAPIVersion] = ev.Regarding.APIVersion
-	f[store.RegardingResourceVersion] = ev.Regarding.ResourceVersion
-	f[store.RegardingFieldPath] = ev.Regarding.FieldPath
-	f[store.Reason] = ev.Reason
-	f[store.Type] = ev.Type
-	f[store.ReportingController] = ev.ReportingController
-	f[store.Source] = source
-	return store.NewAttributes(f, ev.Labels)
+	for i := range s.Fields {
+		if !s.Fields[i].matches(namespace, name, a) {
+			return false
+		}
+	}
+	for i := range s.Labels {
+		if !s.Labels[i].Matches(attributeLabels(a)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *FieldRequirement) matches(namespace, name string, a Attributes) bool {
+	var equal bool
+	switch r.Field {
+	case FieldNamespace:
+		equal = namespace == r.Value
+	case FieldName:
+		equal = name == r.Value
+	default:
+		equal = string(a.Field(r.Field)) == r.Value
+	}
+	return equal != r.Not
+}
+
+// attributeLabels lets a labels.Requirement ask Attributes.
+type attributeLabels Attributes
+
+func (a attributeLabels) Has(key string) bool {
+	_, ok := Attributes(a).Label(key)
+	return ok
+}
+
+func (a attributeLabels) Get(key string) string {
+	v, _ := Attributes(a).Label(key)
+	return string(v)
+}
+
+func (a attributeLabels) Lookup(key string) (string, bool) {
+	v, ok := Attributes(a).Label(key)
+	return string(v), ok
 }
 
 // Selection is what a fieldSelector and a labelSelector ask for. Namespace and
@@ -38,32 +75,7 @@ func Attributes(ev *eventsv1.Event) store.Attributes {
 type Selection struct {
 	Namespace string
 	Name      string
-	Selector  *store.Selector // nil: everything
-}
-
-// selectable returns the field labels of a view: 12 of events/v1, 13 of core/v1.
-func selectable(v View) map[string]store.Field {
-	regarding, controller := "regarding.", "reportingController"
-	byLabel := map[string]store.Field{}
-	if v == CoreV1 {
-		regarding, controller = "involvedObject.", "reportingComponent"
-		byLabel["source"] = store.Source
-	}
-	maps.Copy(byLabel, map[string]store.Field{
-		"metadata.name":               store.FieldName,
-		"metadata.namespace":          store.FieldNamespace,
-		"reason":                      store.Reason,
-		"type":                        store.Type,
-		controller:                    store.ReportingController,
-		regarding + "kind":            store.RegardingKind,
-		regarding + "namespace":       store.RegardingNamespace,
-		regarding + "name":            store.RegardingName,
-		regarding + "uid":             store.RegardingUID,
-		regarding + "apiVersion":      store.RegardingAPIVersion,
-		regarding + "resourceVersion": store.RegardingResourceVersion,
-		regarding + "fieldPath":       store.RegardingFieldPath,
-	})
-	return byLabel
+	Selector  *Selector // nil: everything
 }
 
 // ParseSelector parses the two selectors of a list, watch or deletecollection
@@ -82,7 +94,7 @@ func ParseSelector(v View, fieldSelector, labelSelector string) (Selection, erro
 		return Selection{}, apierrors.NewBadRequest(err.Error())
 	}
 	var sel Selection
-	var want store.Selector
+	var want Selector
 	known := selectable(v)
 	for _, req := range byField.Requirements() {
 		f, ok := known[req.Field]
@@ -90,7 +102,7 @@ func ParseSelector(v View, fieldSelector, labelSelector string) (Selection, erro
 			return Selection{}, apierrors.NewBadRequest("field label not supported: " + req.Field)
 		}
 		if !sel.narrow(f, req) {
-			want.Fields = append(want.Fields, store.FieldRequirement{
+			want.Fields = append(want.Fields, FieldRequirement{
 				Field: f, Value: req.Value, Not: req.Operator == selection.NotEquals,
 			})
 		}
@@ -104,12 +116,12 @@ func ParseSelector(v View, fieldSelector, labelSelector string) (Selection, erro
 
 // narrow takes up the first requirement of one namespace or one name. A second
 // one, and the empty value that nothing has, are left to the selector.
-func (s *Selection) narrow(f store.Field, req fields.Requirement) bool {
+func (s *Selection) narrow(f Field, req fields.Requirement) bool {
 	var one *string
 	switch f {
-	case store.FieldNamespace:
+	case FieldNamespace:
 		one = &s.Namespace
-	case store.FieldName:
+	case FieldName:
 		one = &s.Name
 	default:
 		return false

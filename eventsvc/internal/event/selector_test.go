@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/store"
 )
 
 // fieldSet is what events-api.md 2.1 says each label has, said once more.
@@ -42,7 +41,7 @@ func matches(sel event.Selection, ev *eventsv1.Event) bool {
 	if sel.Namespace != "" && sel.Namespace != ev.Namespace || sel.Name != "" && sel.Name != ev.Name {
 		return false
 	}
-	return sel.Selector.Matches(store.Key{Namespace: ev.Namespace, Name: ev.Name}, event.Attributes(ev))
+	return sel.Selector.Matches(ev.Namespace, ev.Name, event.AttributesOf(ev))
 }
 
 // Random selectors of both kinds match what a naive evaluation with the
@@ -97,16 +96,16 @@ func TestSelectorsEqualNaive(t *testing.T) {
 
 func TestParseSelectorNarrows(t *testing.T) {
 	t.Parallel()
-	other := store.FieldRequirement{Field: store.FieldName, Value: "other"}
+	other := event.FieldRequirement{Field: event.FieldName, Value: "other"}
 	for text, want := range map[string]event.Selection{
 		"":                                    {},
 		"metadata.name=a":                     {Name: "a"},
 		"metadata.namespace=n":                {Namespace: "n"},
-		"metadata.name=a,metadata.name=other": {Name: "a", Selector: &store.Selector{Fields: []store.FieldRequirement{other}}},
-		"metadata.name!=other": {Selector: &store.Selector{Fields: []store.FieldRequirement{
-			{Field: store.FieldName, Value: "other", Not: true}}}},
-		"metadata.name=": {Selector: &store.Selector{Fields: []store.FieldRequirement{{Field: store.FieldName}}}},
-		`reason=a\,b\=c`: {Selector: &store.Selector{Fields: []store.FieldRequirement{{Field: store.Reason, Value: "a,b=c"}}}},
+		"metadata.name=a,metadata.name=other": {Name: "a", Selector: &event.Selector{Fields: []event.FieldRequirement{other}}},
+		"metadata.name!=other": {Selector: &event.Selector{Fields: []event.FieldRequirement{
+			{Field: event.FieldName, Value: "other", Not: true}}}},
+		"metadata.name=": {Selector: &event.Selector{Fields: []event.FieldRequirement{{Field: event.FieldName}}}},
+		`reason=a\,b\=c`: {Selector: &event.Selector{Fields: []event.FieldRequirement{{Field: event.Reason, Value: "a,b=c"}}}},
 	} {
 		got, err := event.ParseSelector(event.EventsV1, text, "")
 		if err != nil {

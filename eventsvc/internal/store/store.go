@@ -15,6 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"tidings.example/eventsvc/internal/event"
 )
 
 // Key names one event. Namespace and name hold no NUL byte and no slash.
@@ -25,7 +27,7 @@ func (k Key) String() string { return k.Namespace + "/" + k.Name }
 
 // Draft is a version that is to be stored: everything but its revision.
 type Draft struct {
-	Attributes Attributes
+	Attributes event.Attributes
 	Value      []byte
 
 	// A value may have two parts, of which a reader uses one or the other or
@@ -56,7 +58,7 @@ type Record struct {
 	Key
 	Revision   uint64    // revision of the write that made this version
 	Time       time.Time // when that write happened; retention counts from here
-	Attributes Attributes
+	Attributes event.Attributes
 	Value      []byte
 	Bytes      int // that it takes in the store
 }
@@ -75,15 +77,15 @@ func (r *Record) Seen() Seen {
 
 // Query says which events a list is about.
 type Query struct {
-	Namespace string    // empty: all namespaces
-	Name      string    // empty: all names
-	Revision  uint64    // state as of this revision; 0: the newest
-	After     Key       // only keys behind this one; zero: from the first
-	Limit     int       // at most so many records; 0: no limit but MaxBytes
-	MaxBytes  int       // stop after so many bytes of values; 0: the engine's own bound
-	Selector  *Selector // nil: all
-	Count     bool      // fill Page.Remaining
-	Uses      Part      // of the values
+	Namespace string          // empty: all namespaces
+	Name      string          // empty: all names
+	Revision  uint64          // state as of this revision; 0: the newest
+	After     Key             // only keys behind this one; zero: from the first
+	Limit     int             // at most so many records; 0: no limit but MaxBytes
+	MaxBytes  int             // stop after so many bytes of values; 0: the engine's own bound
+	Selector  *event.Selector // nil: all
+	Count     bool            // fill Page.Remaining
+	Uses      Part            // of the values
 
 	// Visit, if it is set, is shown the events one by one, and the page has no
 	// Records: nothing is copied. What it is shown is good until it returns.
@@ -178,7 +180,14 @@ type WatchQuery struct {
 	Namespace string // empty: all namespaces
 	Name      string // empty: all names
 	After     uint64 // deliver changes with greater revisions; 0: from now on
-	Selector  *Selector
+	Selector  *event.Selector
+}
+
+// Matches reports whether a watch is about an event with these attributes.
+func (q *WatchQuery) Matches(key Key, a event.Attributes) bool {
+	return (q.Namespace == "" || q.Namespace == key.Namespace) &&
+		(q.Name == "" || q.Name == key.Name) &&
+		q.Selector.Matches(key.Namespace, key.Name, a)
 }
 
 // Watcher is one reader of the change log. It is used by one goroutine.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
@@ -21,7 +22,7 @@ func benchDraft(reason string) store.Draft {
 	for i := range value {
 		value[i] = byte(rand.Uint32())
 	}
-	return store.Draft{Value: value, Attributes: store.NewAttributes([store.NumFields]string{
+	return store.Draft{Value: value, Attributes: event.NewAttributes([event.NumFields]string{
 		"Pod", "shop", "web-7c5ddbdf54-x2x7k", "9c1f0e0a-3b7e-4f6e-9d1c-0a5f5b0c7a11", "v1", "123456", "spec.containers{web}", reason, "Normal", "kubelet", "kubelet",
 	}, map[string]string{"app": "web"})}
 }
@@ -213,8 +214,8 @@ func BenchmarkCounts(b *testing.B) {
 			events++
 			counted = append(counted, store.Record{
 				Key: store.Key{Namespace: fmt.Sprintf("ns%d", n%10), Name: "e"}, Time: at,
-				Attributes: store.NewAttributes([store.NumFields]string{
-					store.Type: "Normal", store.Reason: fmt.Sprintf("Reason%d", n%kinds/10), store.RegardingKind: "Pod",
+				Attributes: event.NewAttributes([event.NumFields]string{
+					event.Type: "Normal", event.Reason: fmt.Sprintf("Reason%d", n%kinds/10), event.RegardingKind: "Pod",
 				}, nil),
 			})
 		}

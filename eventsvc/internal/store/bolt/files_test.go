@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
@@ -43,7 +44,7 @@ func key(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprintf(
 func create(t testing.TB, db *bolt.DB, n int, value string) {
 	t.Helper()
 	one := func(i int) {
-		d := store.Draft{Attributes: store.NewAttributes([store.NumFields]string{store.Reason: "Pulled"}, nil), Value: []byte(value)}
+		d := store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil), Value: []byte(value)}
 		if _, err := db.Create(t.Context(), key(i), d); err != nil {
 			t.Error(err)
 		}

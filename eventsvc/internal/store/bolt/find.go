@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -219,7 +218,7 @@ func (l *lister) fill(matches []match) error {
 // wants reports whether a version matches everything but the page of a query.
 func (l *lister) wants(e *entry) bool {
 	q := l.query
-	return (q.Namespace == "" || q.Namespace == string(e.key[:e.namespace])) &&
-		(q.Name == "" || bytes.Equal(e.key[e.namespace+1:], []byte(q.Name))) &&
-		(q.Selector == nil || q.Selector.Matches(e.storeKey(), e.attributes))
+	namespace, name := e.key[:e.namespace], e.key[e.namespace+1:]
+	return (q.Namespace == "" || q.Namespace == string(namespace)) && (q.Name == "" || q.Name == string(name)) &&
+		(q.Selector == nil || q.Selector.Matches(string(namespace), string(name), e.attributes))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
@@ -21,9 +22,9 @@ func TestSelectorsFindTheSame(t *testing.T) {
 	defer func() { closeDB(t, db) }()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	draft := func(i int) store.Draft {
-		return store.Draft{Value: fmt.Appendf(nil, "value %d", i), Attributes: store.NewAttributes([store.NumFields]string{
-			store.Reason: fmt.Sprintf("R%d", rnd.IntN(40)), store.Type: []string{"Normal", "Warning"}[rnd.IntN(2)],
-			store.RegardingUID: fmt.Sprintf("uid-%d", rnd.IntN(300)),
+		return store.Draft{Value: fmt.Appendf(nil, "value %d", i), Attributes: event.NewAttributes([event.NumFields]string{
+			event.Reason: fmt.Sprintf("R%d", rnd.IntN(40)), event.Type: []string{"Normal", "Warning"}[rnd.IntN(2)],
+			event.RegardingUID: fmt.Sprintf("uid-%d", rnd.IntN(300)),
 		}, map[string]string{"app": fmt.Sprintf("a%d", rnd.IntN(60)), "odd": ""})}
 	}
 	drafts := make([]store.Draft, 3000)
@@ -59,23 +60,23 @@ func compareSelectors(t *testing.T, db *bolt.DB, revision uint64) {
 	t.Helper()
 	everything := listed(t, db, store.Query{Revision: revision})
 	for _, text := range []string{"", "app=a7", "app in (a1,a2,nothing)", "app=a7,odd", "app!=a7", "odd=,app=a9", "none=1"} {
-		for _, fields := range [][]store.FieldRequirement{
+		for _, fields := range [][]event.FieldRequirement{
 			nil,
-			{{Field: store.Reason, Value: "R7"}},
-			{{Field: store.RegardingUID, Value: "uid-17"}},
-			{{Field: store.Reason, Value: "R7"}, {Field: store.Type, Value: "Normal", Not: true}},
-			{{Field: store.Reason, Value: "R7"}, {Field: store.FieldNamespace, Value: "ns1"}},
-			{{Field: store.Reason, Value: ""}},
+			{{Field: event.Reason, Value: "R7"}},
+			{{Field: event.RegardingUID, Value: "uid-17"}},
+			{{Field: event.Reason, Value: "R7"}, {Field: event.Type, Value: "Normal", Not: true}},
+			{{Field: event.Reason, Value: "R7"}, {Field: event.FieldNamespace, Value: "ns1"}},
+			{{Field: event.Reason, Value: ""}},
 		} {
 			reqs, err := labels.ParseToRequirements(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			q := store.Query{Revision: revision, Selector: &store.Selector{Fields: fields, Labels: reqs}}
+			q := store.Query{Revision: revision, Selector: &event.Selector{Fields: fields, Labels: reqs}}
 			for _, q.Namespace = range []string{"", "ns2"} {
 				var want []string
 				for _, r := range everything {
-					if (q.Namespace == "" || q.Namespace == r.Namespace) && q.Selector.Matches(r.Key, r.Attributes) {
+					if (q.Namespace == "" || q.Namespace == r.Namespace) && q.Selector.Matches(r.Namespace, r.Name, r.Attributes) {
 						want = append(want, fmt.Sprint(r.Key, r.Revision, string(r.Value)))
 					}
 				}

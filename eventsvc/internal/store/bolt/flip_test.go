@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
@@ -39,7 +40,7 @@ func flipDraft(i int) store.Draft {
 	if i == 9 {
 		reason = "Rare"
 	}
-	d := store.Draft{Value: []byte(flipValue(i)), Attributes: store.NewAttributes([store.NumFields]string{store.Reason: reason}, nil)}
+	d := store.Draft{Value: []byte(flipValue(i)), Attributes: event.NewAttributes([event.NumFields]string{event.Reason: reason}, nil)}
 	if i%2 == 1 {
 		d.First, d.Second = 100, len(d.Value)/2
 	}
@@ -200,7 +201,7 @@ func getSpoiled(t *testing.T, db *bolt.DB, uses store.Part) (detected bool) {
 // something.
 func listSpoiled(t *testing.T, db *bolt.DB, uses store.Part) (detected bool) {
 	t.Helper()
-	rare := &store.Selector{Fields: []store.FieldRequirement{{Field: store.Reason, Value: "Rare"}}}
+	rare := &event.Selector{Fields: []event.FieldRequirement{{Field: event.Reason, Value: "Rare"}}}
 	for want, q := range map[int]store.Query{flipEvents: {}, 1: {Selector: rare}} {
 		n := 0
 		q.Uses = uses

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
@@ -27,7 +28,7 @@ func TestManyEvents(t *testing.T) {
 	db := open(t, o)
 	defer func() { closeDB(t, db) }()
 	start := time.Now()
-	draft := store.Draft{Value: make([]byte, 500), Attributes: store.NewAttributes([store.NumFields]string{store.Reason: "Pulled"}, nil)}
+	draft := store.Draft{Value: make([]byte, 500), Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil)}
 	parallel(n, func(i int) {
 		if _, err := db.Create(t.Context(), benchKey(i), draft); err != nil {
 			t.Error(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
@@ -55,7 +56,7 @@ func BenchmarkMillion(b *testing.B) {
 		fmt.Printf("list of %d: %v\n", n/50, time.Since(start))
 	}
 	for range 3 {
-		sel := &store.Selector{Fields: []store.FieldRequirement{{Field: store.Reason, Value: "Rare"}}}
+		sel := &event.Selector{Fields: []event.FieldRequirement{{Field: event.Reason, Value: "Rare"}}}
 		start = time.Now()
 		listAll(b, db, store.Query{Selector: sel}, n/100)
 		fmt.Printf("list of 1%%: %v\n", time.Since(start))

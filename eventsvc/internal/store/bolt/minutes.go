@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/event"
 )
 
 // MinuteCount says how many events of one kind were written within a minute.
@@ -34,12 +34,12 @@ func (t tally) add(e *entry) {
 	if e.kind == deleted {
 		return
 	}
-	a := store.Attributes(e.attributes)
+	a := event.Attributes(e.attributes)
 	k := be.AppendUint64(make([]byte, 0, 96), uint64(e.time.Unix()/60))
 	k = append(append(k, e.key[:e.namespace]...), 0)
-	k = append(append(k, a.Field(store.Type)...), 0)
-	k = append(append(k, a.Field(store.Reason)...), 0)
-	k = append(k, a.Field(store.RegardingKind)...)
+	k = append(append(k, a.Field(event.Type)...), 0)
+	k = append(append(k, a.Field(event.Reason)...), 0)
+	k = append(k, a.Field(event.RegardingKind)...)
 	n := t[string(k)]
 	if n == nil {
 		n = new([2]uint64)

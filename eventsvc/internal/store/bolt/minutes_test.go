@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
@@ -20,8 +21,8 @@ func TestMinuteCounts(t *testing.T) {
 	defer func() { closeDB(t, db) }()
 	for minute := range 4 {
 		parallel(120, func(i int) {
-			d := store.Draft{Value: make([]byte, 500), Attributes: store.NewAttributes([store.NumFields]string{
-				store.Type: "Normal", store.Reason: fmt.Sprintf("R%d", i%2), store.RegardingKind: "Pod",
+			d := store.Draft{Value: make([]byte, 500), Attributes: event.NewAttributes([event.NumFields]string{
+				event.Type: "Normal", event.Reason: fmt.Sprintf("R%d", i%2), event.RegardingKind: "Pod",
 			}, nil)}
 			k := store.Key{Namespace: fmt.Sprintf("ns%d", i%3), Name: fmt.Sprintf("%d-%d", minute, i)}
 			if _, err := db.Create(t.Context(), k, d); err != nil {

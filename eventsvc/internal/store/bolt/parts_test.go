@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
@@ -17,7 +18,7 @@ import (
 func partedDraft() store.Draft {
 	first, second := strings.Repeat("first ", 60), strings.Repeat("second ", 40)
 	return store.Draft{
-		Attributes: store.NewAttributes([store.NumFields]string{store.Reason: "Pulled"}, map[string]string{"app": "web"}),
+		Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, map[string]string{"app": "web"}),
 		Value:      []byte("head 7 " + first + second), First: 7, Second: 7 + len(first),
 	}
 }
@@ -83,8 +84,8 @@ func TestPartsAreReadByThoseWhoKnowNone(t *testing.T) {
 	}
 	keyLen, attrLen := int(binary.BigEndian.Uint16(record[4:])), int(binary.BigEndian.Uint32(record[6:]))
 	rest := body[26+keyLen:]
-	a := store.Attributes(rest[:attrLen])
-	for f := range store.NumFields {
+	a := event.Attributes(rest[:attrLen])
+	for f := range event.NumFields {
 		if diff := cmp.Diff(string(d.Attributes.Field(f)), string(a.Field(f))); diff != "" {
 			t.Errorf("field %d: %s", f, diff)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -23,7 +24,7 @@ type Rule struct {
 func (o *Options) retentionOf(e *entry) time.Duration {
 	for _, r := range o.Rules {
 		if (r.Namespace == "" || r.Namespace == string(e.key[:e.namespace])) &&
-			(r.Type == "" || r.Type == string(store.Attributes(e.attributes).Field(store.Type))) {
+			(r.Type == "" || r.Type == string(event.Attributes(e.attributes).Field(event.Type))) {
 			return r.Retention
 		}
 	}

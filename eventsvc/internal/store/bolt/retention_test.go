@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
@@ -138,7 +139,7 @@ func TestRetentionRules(t *testing.T) {
 	defer closeDB(t, db)
 	for _, namespace := range []string{"kept", "other"} {
 		for _, typ := range []string{"Warning", "Normal", "Odd"} {
-			d := store.Draft{Attributes: store.NewAttributes([store.NumFields]string{store.Type: typ}, nil)}
+			d := store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Type: typ}, nil)}
 			if _, err := db.Create(t.Context(), store.Key{Namespace: namespace, Name: typ}, d); err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 	"k8s.io/apimachinery/pkg/selection"
 
-	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/event"
 )
 
 // A term stands for one thing that a selector can ask for: a field with a
@@ -17,7 +17,7 @@ import (
 // again, so that two things with one hash cost time and nothing else.
 type term uint64
 
-func fieldTerm(f store.Field, value []byte) term {
+func fieldTerm(f event.Field, value []byte) term {
 	return hashText(hashText(fnvBasis, []byte{byte(f)}), value)
 }
 
@@ -39,7 +39,7 @@ func hashText(h term, text []byte) term {
 }
 
 // eachTerm calls f with the terms of a version. Empty fields have none.
-func eachTerm(a store.Attributes, f func(term)) {
+func eachTerm(a event.Attributes, f func(term)) {
 	for field, value := range a.Fields() {
 		if len(value) > 0 {
 			f(fieldTerm(field, value))
@@ -52,9 +52,9 @@ func eachTerm(a store.Attributes, f func(term)) {
 
 // alternatives returns the terms of which a version has one if it meets a
 // requirement of the selector: for each requirement that terms can answer.
-func alternatives(s *store.Selector) (all [][]term) {
+func alternatives(s *event.Selector) (all [][]term) {
 	for _, r := range s.Fields {
-		if !r.Not && r.Value != "" && r.Field < store.NumFields {
+		if !r.Not && r.Value != "" && r.Field < event.NumFields {
 			all = append(all, []term{fieldTerm(r.Field, []byte(r.Value))})
 		}
 	}
@@ -79,7 +79,7 @@ type postings struct {
 	of map[term][]uint64
 }
 
-func (p *postings) add(revision uint64, a store.Attributes) {
+func (p *postings) add(revision uint64, a event.Attributes) {
 	eachTerm(a, func(t term) { p.of[t] = append(p.of[t], revision) })
 }
 

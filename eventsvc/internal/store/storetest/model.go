@@ -190,7 +190,7 @@ func (m *Model) List(_ context.Context, q store.Query) (store.Page, error) {
 			continue
 		}
 		page.Last = k
-		if (q.Name == "" || q.Name == k.Name) && q.Selector.Matches(k, state[k].Attributes) {
+		if (q.Name == "" || q.Name == k.Name) && q.Selector.Matches(k.Namespace, k.Name, state[k].Attributes) {
 			page.Records = append(page.Records, *state[k])
 			bytes += len(state[k].Value)
 			ended = q.Visit != nil && !q.Visit(state[k])
@@ -258,7 +258,7 @@ func (m *Model) Deliveries(q store.WatchQuery, after, last uint64) []store.Deliv
 func (m *Model) deliveries(q store.WatchQuery, after, last uint64) (ds []store.Delivery) {
 	matches := func(r *store.Record) bool {
 		return r != nil && (q.Namespace == "" || q.Namespace == r.Namespace) &&
-			(q.Name == "" || q.Name == r.Name) && q.Selector.Matches(r.Key, r.Attributes)
+			(q.Name == "" || q.Name == r.Name) && q.Selector.Matches(r.Namespace, r.Name, r.Attributes)
 	}
 	for _, c := range m.changes {
 		if c.revision <= after || c.revision > last {

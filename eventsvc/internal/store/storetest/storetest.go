@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -86,7 +87,7 @@ func key(namespace, name string) store.Key { return store.Key{Namespace: namespa
 // draft makes a version whose reason and label "app" are the given ones.
 func draft(value, reason, app string) store.Draft {
 	return store.Draft{
-		Attributes: store.NewAttributes([store.NumFields]string{store.Reason: reason, store.RegardingUID: "uid-" + app}, map[string]string{"app": app}),
+		Attributes: event.NewAttributes([event.NumFields]string{event.Reason: reason, event.RegardingUID: "uid-" + app}, map[string]string{"app": app}),
 		Value:      []byte(value),
 	}
 }
@@ -135,7 +136,7 @@ func testCreate(t *testing.T, s store.Store) {
 	if r.Revision <= before || s.Revision() != r.Revision {
 		t.Errorf("revision %d after %d, the store says %d", r.Revision, before, s.Revision())
 	}
-	if r.Key != key("a", "1") || string(r.Value) != "v" || string(r.Attributes.Field(store.Reason)) != "R" || time.Since(r.Time) > time.Minute {
+	if r.Key != key("a", "1") || string(r.Value) != "v" || string(r.Attributes.Field(event.Reason)) != "R" || time.Since(r.Time) > time.Minute {
 		t.Errorf("created %+v", r)
 	}
 	if _, err := s.Create(t.Context(), key("a", "1"), draft("w", "R", "x")); !errors.Is(err, store.ErrExists) {
@@ -395,15 +396,15 @@ func testListAtRevision(t *testing.T, s store.Store) {
 	}
 }
 
-func selector(t testing.TB, reason, lbls string) *store.Selector {
+func selector(t testing.TB, reason, lbls string) *event.Selector {
 	t.Helper()
 	reqs, err := labels.ParseToRequirements(lbls)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &store.Selector{Labels: reqs}
+	s := &event.Selector{Labels: reqs}
 	if reason != "" {
-		s.Fields = append(s.Fields, store.FieldRequirement{Field: store.Reason, Value: reason})
+		s.Fields = append(s.Fields, event.FieldRequirement{Field: event.Reason, Value: reason})
 	}
 	return s
 }

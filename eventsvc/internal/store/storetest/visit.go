@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -15,7 +16,7 @@ func testListVisit(t *testing.T, s store.Store) {
 	for i := range 30 {
 		mustCreate(t, s, key("a", fmt.Sprintf("%02d", i)), draft("v", []string{"Pulled", "Killing", "Failed"}[i%3], "web"))
 	}
-	reason := &store.Selector{Fields: []store.FieldRequirement{{Field: store.Reason, Value: "Killing"}}}
+	reason := &event.Selector{Fields: []event.FieldRequirement{{Field: event.Reason, Value: "Killing"}}}
 	for _, q := range []store.Query{{}, {Namespace: "a", Limit: 4}, {Selector: reason}, {Selector: reason, Limit: 2}, {Unverified: true}} {
 		for every := 1; every < 5; every++ {
 			if diff := cmp.Diff(names(list(t, s, q)), names(visit(t, s, q, every))); diff != "" {

@@ -1,9 +1,66 @@
-package store
+package event
 
 import (
 	"encoding/binary"
 	"iter"
+	"sort"
+
+	eventsv1 "k8s.io/api/events/v1"
 )
+
+// Attributes hold what selectors may ask of a version, in a flat form that is
+// read in place: for each Field a length (uvarint) and the text, then the
+// number of labels (uvarint) and for each, sorted by key, length and text of
+// key and value.
+type Attributes []byte
+
+// NewAttributes encodes fields and labels.
+func NewAttributes(fields [NumFields]string, lbls map[string]string) Attributes {
+	n := int(NumFields)*2 + 2
+	for _, f := range fields {
+		n += len(f)
+	}
+	keys := make([]string, 0, len(lbls))
+	for k, v := range lbls {
+		keys = append(keys, k)
+		n += len(k) + len(v) + 4
+	}
+	sort.Strings(keys)
+	a := make([]byte, 0, n)
+	for _, f := range fields {
+		a = appendText(a, f)
+	}
+	a = binary.AppendUvarint(a, uint64(len(keys)))
+	for _, k := range keys {
+		a = appendText(appendText(a, k), lbls[k])
+	}
+	return a
+}
+
+func appendText(a []byte, s string) []byte {
+	return append(binary.AppendUvarint(a, uint64(len(s))), s...)
+}
+
+// AttributesOf returns what selectors may ask of an event.
+func AttributesOf(ev *eventsv1.Event) Attributes {
+	source := ev.DeprecatedSource.Component
+	if source == "" {
+		source = ev.ReportingController
+	}
+	var f [NumFields]string
+	f[RegardingKind] = ev.Regarding.Kind
+	f[RegardingNamespace] = ev.Regarding.Namespace
+	f[RegardingName] = ev.Regarding.Name
+	f[RegardingUID] = string(ev.Regarding.UID)
+	f[RegardingAPIVersion] = ev.Regarding.APIVersion
+	f[RegardingResourceVersion] = ev.Regarding.ResourceVersion
+	f[RegardingFieldPath] = ev.Regarding.FieldPath
+	f[Reason] = ev.Reason
+	f[Type] = ev.Type
+	f[ReportingController] = ev.ReportingController
+	f[Source] = source
+	return NewAttributes(f, ev.Labels)
+}
 
 // Field returns the text of a selectable field, "" if it is not set. The
 // result shares memory with the attributes.
@@ -78,61 +135,4 @@ func cutText(a []byte) (text, rest []byte) {
 		return nil, nil
 	}
 	return a[size : size+int(n)], a[size+int(n):]
-}
-
-// attributeLabels lets a labels.Requirement ask Attributes.
-type attributeLabels Attributes
-
-func (a attributeLabels) Has(key string) bool {
-	_, ok := Attributes(a).Label(key)
-	return ok
-}
-
-func (a attributeLabels) Get(key string) string {
-	v, _ := Attributes(a).Label(key)
-	return string(v)
-}
-
-func (a attributeLabels) Lookup(key string) (string, bool) {
-	v, ok := Attributes(a).Label(key)
-	return string(v), ok
-}
-
-// Matches reports whether an event meets every requirement. A nil selector
-// matches everything.
-func (s *Selector) Matches(key Key, a Attributes) bool {
-	if s == nil {
-		return true
-	}
-	for i := range s.Fields {
-		if !s.Fields[i].matches(key, a) {
-			return false
-		}
-	}
-	for i := range s.Labels {
-		if !s.Labels[i].Matches(attributeLabels(a)) {
-			return false
-		}
-	}
-	return true
-}
-
-func (r *FieldRequirement) matches(key Key, a Attributes) bool {
-	var equal bool
-	switch r.Field {
-	case FieldNamespace:
-		equal = key.Namespace == r.Value
-	case FieldName:
-		equal = key.Name == r.Value
-	default:
-		equal = string(a.Field(r.Field)) == r.Value
-	}
-	return equal != r.Not
-}
-
-// Matches reports whether a watch is about an event with these attributes.
-func (q *WatchQuery) Matches(key Key, a Attributes) bool {
-	return (q.Namespace == "" || q.Namespace == key.Namespace) &&
-		(q.Name == "" || q.Name == key.Name) &&
-		q.Selector.Matches(key, a)
 }
