@@ -35,7 +35,8 @@ type written struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-func (b *backup) run(ctx context.Context, std streams) error {
+// Run writes the backup.
+func (b *backup) Run(ctx context.Context, std stdio) error {
 	if b.File == "-" && b.JSON {
 		return service.Usagef("--json would be mixed with the backup on the output: name a file")
 	}
@@ -96,7 +97,8 @@ func (*restore) Help() string {
   gunzip < events.tar.gz | eventsvc restore -` + exitCodes
 }
 
-func (r *restore) run(ctx context.Context, std streams) error {
+// Run makes the data directory.
+func (r *restore) Run(ctx context.Context, std stdio) error {
 	in, size, err := openInput(r.File)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -64,8 +63,8 @@ func (c *canI) policy() (*policy.Policy, error) {
 // errNo is the answer no, in the exit code.
 var errNo = errors.New("no")
 
-// run prints the answer and the rule that gives it.
-func (c *canI) run(stdout io.Writer) error {
+// Run prints the answer and the rule that gives it.
+func (c *canI) Run(std stdio) error {
 	verb, err := policy.ParseVerb(c.Verb)
 	if err != nil {
 		return &service.UsageError{Err: err}
@@ -91,7 +90,7 @@ func (c *canI) run(stdout io.Writer) error {
 	if d.Allowed {
 		answer = "yes"
 	}
-	if _, err := fmt.Fprintf(stdout, "%s: %s\n", answer, d.Rule); err != nil || d.Allowed {
+	if _, err := fmt.Fprintf(std.out, "%s: %s\n", answer, d.Rule); err != nil || d.Allowed {
 		return err
 	}
 	return errNo

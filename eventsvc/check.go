@@ -21,7 +21,8 @@ meanwhile.
   eventsvc check --json | jq .problems` + exitCodes
 }
 
-func (c *check) run(ctx context.Context, std streams) error {
+// Run prints what is damaged.
+func (c *check) Run(ctx context.Context, std stdio) error {
 	if err := c.exists(); err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (c *check) run(ctx context.Context, std streams) error {
 	return errFindings
 }
 
-func (c *check) report(ctx context.Context, std streams) (*bolt.Report, error) {
+func (c *check) report(ctx context.Context, std stdio) (*bolt.Report, error) {
 	s, closeStore, err := c.open(bolt.Options{MinFree: -1}, nil)
 	if damage := bolt.DamageOf(err); damage != nil {
 		return damage.Report, nil
@@ -64,7 +65,8 @@ cleared away. Needs room for the largest log file (64 MiB) and for the index onc
   eventsvc compact --json | jq .bytesAfter` + exitCodes
 }
 
-func (c *compact) run(ctx context.Context, std streams) error {
+// Run compacts the store.
+func (c *compact) Run(ctx context.Context, std stdio) error {
 	if err := c.exists(); err != nil {
 		return err
 	}

@@ -2,11 +2,14 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/store/bolt"
@@ -25,7 +28,7 @@ type settings struct {
 	Config  config  `cmd:"" help:"Show the settings."`
 	Version version `cmd:"" help:"Print the version."`
 
-	Completion service.Completion `cmd:"" help:"Print a shell's completion script."`
+	Completion completion `cmd:"" help:"Print a shell's completion script."`
 }
 
 // serve holds the settings of the service.
@@ -177,13 +180,25 @@ func (s *size) UnmarshalText(text []byte) error {
 
 // config has the commands that show settings.
 type config struct {
-	Print struct {
-		serve `embed:""`
-	} `cmd:"" help:"Print the settings that serve would start with, and where each comes from; takes the flags of serve."`
-	List struct {
-		serve `embed:""`
-	} `cmd:"" help:"Print a table of all settings of serve in Markdown."`
+	Print configPrint `cmd:"" help:"Print the settings that serve would start with, and where each comes from; takes the flags of serve."`
+	List  configList  `cmd:"" help:"Print a table of all settings of serve in Markdown."`
 }
+
+type configPrint struct {
+	serve `embed:""`
+}
+
+// Run prints the settings. It fails where they contradict each other.
+func (c *configPrint) Run(kctx *kong.Context, std stdio) error {
+	return errors.Join(service.PrintConfig(std.out, kctx), c.check())
+}
+
+type configList struct {
+	serve `embed:""`
+}
+
+// Run prints the table.
+func (*configList) Run(kctx *kong.Context, std stdio) error { return service.ListConfig(std.out, kctx) }
 
 // healthcheck asks the admin listener, for containers without a shell.
 type healthcheck struct {
@@ -193,3 +208,16 @@ type healthcheck struct {
 
 // version prints what this binary is.
 type version struct{}
+
+// Run prints the version.
+func (version) Run(std stdio) error {
+	_, err := fmt.Fprintln(std.out, "eventsvc", service.Version())
+	return err
+}
+
+type completion struct {
+	service.Completion `embed:""`
+}
+
+// Run prints the script.
+func (c *completion) Run(std stdio) error { return c.Print(std.out, "eventsvc") }

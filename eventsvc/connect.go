@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -22,21 +20,6 @@ type clientCommands struct {
 	Tail   tail    `cmd:"" help:"Follow the events of a server as they happen, or wait for one."`
 	Record record  `cmd:"" help:"Record an event on a server, or many."`
 	Mirror mirrorC `cmd:"" help:"Copy the events of a Kubernetes cluster into a server, all the time."`
-}
-
-// run runs the command of that name, and reports whether there is one.
-func (c *clientCommands) run(ctx context.Context, command string, stdout io.Writer, stderr *os.File, tell listening) (bool, error) {
-	switch command {
-	case "get":
-		return true, c.Get.run(ctx, stdout, stderr)
-	case "tail":
-		return true, c.Tail.run(ctx, stdout, stderr)
-	case "record":
-		return true, c.Record.run(ctx, os.Stdin, stdout, stderr)
-	case "mirror":
-		return true, c.Mirror.run(ctx, stderr, tell)
-	}
-	return false, nil
 }
 
 // connection holds the settings of the commands that use an event server: where it is, whom to trust, which token to

@@ -33,7 +33,8 @@ revision. With --after of that revision the next export has only what has change
   eventsvc export - | jq -r 'select(.type == "ADDED") | .object.note'` + exitCodes
 }
 
-func (e *export) run(ctx context.Context, std streams) error {
+// Run writes the events.
+func (e *export) Run(ctx context.Context, std stdio) error {
 	if e.File == "-" && e.JSON {
 		return service.Usagef("--json would be mixed with the events on the output: name a file")
 	}
@@ -112,7 +113,8 @@ counts from now. What is here as the export has it is left alone, so that an imp
 // importChunk is how much is imported in one go, unless a line is longer.
 const importChunk = 2 << 20
 
-func (i *importC) run(ctx context.Context, std streams) error {
+// Run stores the events.
+func (i *importC) Run(ctx context.Context, std stdio) error {
 	bytes, err := codec.New(i.GroupDomain)
 	if err != nil {
 		return service.Usagef("--group-domain: %w", err)

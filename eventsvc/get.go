@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -42,7 +41,8 @@ unless --last asks for an order. Exit code: 0 also when there are no events.`
 // pageSize is how many events are asked for at once.
 const pageSize = 500
 
-func (g *get) run(ctx context.Context, stdout io.Writer, stderr *os.File) error {
+// Run lists the events.
+func (g *get) Run(ctx context.Context, std stdio) error {
 	if err := g.check(); err != nil {
 		return err
 	}
@@ -53,8 +53,8 @@ func (g *get) run(ctx context.Context, stdout io.Writer, stderr *os.File) error 
 	if err != nil {
 		return err
 	}
-	out := g.sink(stdout)
-	bar, begin, read := newProgress(stderr), time.Now(), 0
+	out := g.sink(std.out)
+	bar, begin, read := newProgress(std.err), time.Now(), 0
 	defer bar.clear()
 	list := func(page *client.Page) error {
 		for _, item := range page.Items {
@@ -78,7 +78,7 @@ func (g *get) run(ctx context.Context, stdout io.Writer, stderr *os.File) error 
 	bar.clear()
 	shown, err := out.end()
 	if err == nil && shown == 0 && g.Output == "table" {
-		fmt.Fprintln(stderr, "No events found.")
+		fmt.Fprintln(std.err, "No events found.")
 	}
 	return err
 }

@@ -46,31 +46,9 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, 
 	if err != nil {
 		return err // printed already
 	}
-	switch parsed.Command() {
-	case "healthcheck":
-		err = s.Healthcheck.run(ctx)
-	case "can-i <verb>":
-		if err = s.CanI.run(stdout); errors.Is(err, errNo) {
-			return err // printed already
-		}
-	case "config print":
-		err = errors.Join(service.PrintConfig(stdout, parsed), s.Config.Print.check())
-	case "config list":
-		err = service.ListConfig(stdout, parsed)
-	case "completion <shell>":
-		err = s.Completion.Print(stdout, "eventsvc")
-	case "version":
-		_, err = fmt.Fprintln(stdout, "eventsvc", service.Version())
-	default:
-		var found bool
-		if found, err = s.storeCommands.run(ctx, parsed.Command(), stdout, stderr); found {
-			break
-		}
-		if found, err = s.clientCommands.run(ctx, parsed.Command(), stdout, stderr, tell); !found {
-			err = s.Serve.run(ctx, stderr, tell)
-		}
-	}
-	if err != nil && !errors.Is(err, errFindings) {
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	err = parsed.Run(stdio{out: stdout, err: stderr, listened: tell})
+	if err != nil && !errors.Is(err, errFindings) && !errors.Is(err, errNo) { // the last two were printed by their commands
 		_, _ = fmt.Fprintln(stderr, "eventsvc:", err)
 		if hint := client.Hint(err); hint != "" {
 			_, _ = fmt.Fprintln(stderr, "  "+hint)
@@ -79,12 +57,19 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, 
 	return err
 }
 
-// run serves until ctx ends.
-func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err error) {
+// stdio is what commands write to, besides files.
+type stdio struct {
+	out      io.Writer
+	err      *os.File
+	listened listening // may be nil
+}
+
+// Run serves until ctx ends.
+func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err := s.check(); err != nil {
 		return err
 	}
-	log, err := service.Logger(stderr, s.LogFormat, s.LogLevel)
+	log, err := service.Logger(std.err, s.LogFormat, s.LogLevel)
 	if err != nil {
 		return err
 	}
@@ -154,9 +139,9 @@ func (s *serve) run(ctx context.Context, stderr *os.File, tell listening) (err e
 	return service.Run(ctx, service.Config{
 		Name: "eventsvc", Log: log, Registry: registry, Health: health, Limits: s.ConnectionLimits,
 		Endpoints: []service.Endpoint{
-			{Setting: "--listen-http", Addr: s.ListenHTTP, Handler: handler, Streaming: true, OnListen: tell.of("--listen-http")},
-			{Setting: "--listen-https", Addr: s.ListenHTTPS, Handler: handler, Streaming: true, TLS: certificate, OnListen: tell.of("--listen-https")},
-			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: management, Streaming: true, OnListen: tell.of("--listen-admin")},
+			{Setting: "--listen-http", Addr: s.ListenHTTP, Handler: handler, Streaming: true, OnListen: std.listened.of("--listen-http")},
+			{Setting: "--listen-https", Addr: s.ListenHTTPS, Handler: handler, Streaming: true, TLS: certificate, OnListen: std.listened.of("--listen-https")},
+			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: management, Streaming: true, OnListen: std.listened.of("--listen-admin")},
 		},
 		Tasks: append(append(trusted.Tasks(), auditTasks(entries)...), db.Run, rights.Run, server.Run),
 		Drain: server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
@@ -238,8 +223,8 @@ func (s *serve) certificate() (*tls.Config, error) {
 	}
 }
 
-// run asks the admin listener's readiness probe.
-func (h *healthcheck) run(ctx context.Context) error {
+// Run asks the admin listener's readiness probe.
+func (h *healthcheck) Run(ctx context.Context) error {
 	host, port, err := net.SplitHostPort(h.ListenAdmin)
 	if err != nil {
 		return service.Usagef("--listen-admin %q: %w; give HOST:PORT", h.ListenAdmin, err)

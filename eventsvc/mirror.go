@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"strings"
 	"time"
 
@@ -77,7 +76,8 @@ func (m *mirrorC) source() (client.Config, error) {
 	return config, err
 }
 
-func (m *mirrorC) run(ctx context.Context, stderr *os.File, tell listening) error {
+// Run copies events until ctx ends.
+func (m *mirrorC) Run(ctx context.Context, std stdio) error {
 	if err := m.check(); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (m *mirrorC) run(ctx context.Context, stderr *os.File, tell listening) erro
 	if from.Server == to.Server {
 		return service.Usagef("--kubeconfig and --server are the same server, %s: it would copy its own copies for ever", to.Server)
 	}
-	log, err := service.Logger(stderr, m.LogFormat, m.LogLevel)
+	log, err := service.Logger(std.err, m.LogFormat, m.LogLevel)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (m *mirrorC) run(ctx context.Context, stderr *os.File, tell listening) erro
 	return service.Run(ctx, service.Config{
 		Name: "eventsvc", Log: log, Health: health, Registry: registry,
 		Endpoints: []service.Endpoint{{
-			Setting: "--listen-admin", Addr: m.ListenAdmin, Handler: service.Admin(health, registry), OnListen: tell.of("--listen-admin"),
+			Setting: "--listen-admin", Addr: m.ListenAdmin, Handler: service.Admin(health, registry), OnListen: std.listened.of("--listen-admin"),
 		}},
 		Tasks: []func(context.Context) error{copying.Run}, StopTimeout: m.StopTimeout,
 	})

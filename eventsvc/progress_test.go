@@ -50,7 +50,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		person, program := newTerminal(t, 16)
-		tell, done := streams{io.Discard, program}.progress("backup")
+		tell, done := stdio{out: io.Discard, err: program}.progress("backup")
 		tell(10, 200) // the work has just begun
 		done()
 		time.Sleep(time.Second) // of the bubble's time
@@ -59,7 +59,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		time.Sleep(time.Second)
 		tell(200, 200)
 		done()
-		long, end := streams{io.Discard, program}.progress("a work with a long name")
+		long, end := stdio{out: io.Discard, err: program}.progress("a work with a long name")
 		time.Sleep(time.Second)
 		long(1, 2)
 		end()
@@ -74,7 +74,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = nobody.Close() }()
-	if tell, done := (streams{io.Discard, nobody}).progress("backup"); tell != nil {
+	if tell, done := (stdio{out: io.Discard, err: nobody}).progress("backup"); tell != nil {
 		t.Error("progress is told to a file")
 	} else {
 		done()

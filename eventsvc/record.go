@@ -79,7 +79,8 @@ type recording struct {
 	stored, failed int
 }
 
-func (r *record) run(ctx context.Context, stdin io.Reader, stdout io.Writer, stderr *os.File) error {
+// Run records one event, or those of a file.
+func (r *record) Run(ctx context.Context, std stdio) error {
 	if r.Parallel < 1 || r.Timeout < 0 {
 		return service.Usagef("--parallel %d must be positive, --timeout %s not negative", r.Parallel, r.Timeout)
 	}
@@ -94,15 +95,15 @@ func (r *record) run(ctx context.Context, stdin io.Reader, stdout io.Writer, std
 		return err
 	}
 	run := &recording{
-		record: r, client: c, namespace: cmp.Or(r.Namespace, namespace), bar: newProgress(stderr), stdout: stdout, stderr: stderr,
-		screen: terminalWidth(stdout) > 0,
+		record: r, client: c, namespace: cmp.Or(r.Namespace, namespace), bar: newProgress(std.err), stdout: std.out, stderr: std.err,
+		screen: terminalWidth(std.out) > 0,
 	}
 	if r.File == "" {
 		ev := &eventsv1.Event{}
 		run.complete(ev, rand.Text())
 		return at(c, run.store(ctx, ev))
 	}
-	in := stdin
+	var in io.Reader = os.Stdin
 	if r.File != "-" {
 		file, err := os.Open(r.File)
 		if err != nil {

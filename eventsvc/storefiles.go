@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,26 +30,6 @@ const exitCodes = `
 
 Exit codes: 0 done, 1 failed, 2 wrong settings, 3 done but something is damaged or was left out.`
 
-// run runs the command of that name, and reports whether there is one.
-func (c *storeCommands) run(ctx context.Context, command string, stdout io.Writer, stderr *os.File) (bool, error) {
-	std := streams{stdout, stderr}
-	switch command {
-	case "backup <file>":
-		return true, c.Backup.run(ctx, std)
-	case "restore <file>":
-		return true, c.Restore.run(ctx, std)
-	case "check":
-		return true, c.Check.run(ctx, std)
-	case "compact":
-		return true, c.Compact.run(ctx, std)
-	case "export <file>":
-		return true, c.Export.run(ctx, std)
-	case "import <file>":
-		return true, c.Import.run(ctx, std)
-	}
-	return false, nil
-}
-
 // errFindings is what a check or an import has to tell, in the exit code.
 var errFindings = errors.New("not everything is well")
 
@@ -61,11 +40,6 @@ func exitCode(err error) int {
 		return 3
 	}
 	return service.ExitCode(err)
-}
-
-type streams struct {
-	out io.Writer
-	err *os.File
 }
 
 // place is where the store is.
@@ -114,7 +88,7 @@ func (p *place) print(out io.Writer, result any, text string) error {
 
 // progress returns a line on the terminal that tells how far the work is, and
 // what takes it away. Where there is no terminal there is nothing.
-func (s streams) progress(what string) (bolt.Progress, func()) {
+func (s stdio) progress(what string) (bolt.Progress, func()) {
 	bar := newProgress(s.err)
 	if bar.width == 0 {
 		return nil, func() {}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,11 +63,12 @@ type following struct {
 	away    bool   // the server was lost, and that was said
 }
 
-func (t *tail) run(ctx context.Context, stdout io.Writer, stderr *os.File) error {
+// Run follows the events.
+func (t *tail) Run(ctx context.Context, std stdio) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	f := &following{tail: t, stdout: stdout, stderr: stderr, table: newTable(stdout, t.AllNamespaces, true, t.Wide)}
+	f := &following{tail: t, stdout: std.out, stderr: std.err, table: newTable(std.out, t.AllNamespaces, true, t.Wide)}
 	if t.WaitFor != "" {
 		var err error
 		if f.awaited, err = parseAwaited(t.WaitFor); err != nil {
