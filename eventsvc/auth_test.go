@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // rotating is an issuer whose keys change. Its tokens are put together by hand.
@@ -289,7 +289,7 @@ func TestBadTrust(t *testing.T) {
 		}
 		all := append([]string{"--issuer=https://issuer.example", "--data-dir=" + t.TempDir(), "--listen-http=127.0.0.1:0", "--listen-admin="}, strings.Fields(args)...)
 		err = run(t.Context(), all, &bytes.Buffer{}, log, nil)
-		if service.ExitCode(err) != 2 || !strings.Contains(err.Error(), want) {
+		if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
@@ -312,7 +312,7 @@ func TestCanI(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		err := run(t.Context(), append([]string{"can-i"}, strings.Fields(c.args)...), &out, os.Stderr, nil)
-		if service.ExitCode(err) != c.code || !strings.HasPrefix(out.String(), c.want) {
+		if cli.ExitCode(err) != c.code || !strings.HasPrefix(out.String(), c.want) {
 			t.Errorf("can-i %s: %v, %q", c.args, err, out.String())
 		}
 		if c.code == 1 && !errors.Is(err, errNo) {

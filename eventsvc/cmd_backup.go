@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // backup writes a backup of the store.
@@ -38,7 +38,7 @@ type written struct {
 // Run writes the backup.
 func (b *backup) Run(ctx context.Context, std stdio) error {
 	if b.File == "-" && b.JSON {
-		return service.Usagef("--json would be mixed with the backup on the output: name a file")
+		return cli.Usagef("--json would be mixed with the backup on the output: name a file")
 	}
 	if err := b.exists(); err != nil {
 		return err

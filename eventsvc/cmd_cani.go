@@ -11,7 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/bearer"
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // canI explains what a policy file decides, without a running service.
@@ -47,15 +47,15 @@ func (c *canI) policy() (*policy.Policy, error) {
 	}
 	o, err := c.options()
 	if err != nil {
-		return nil, service.Usagef("--issuers-file: %w", err)
+		return nil, cli.Usagef("--issuers-file: %w", err)
 	}
 	data, err := os.ReadFile(c.PolicyFile)
 	if err != nil {
-		return nil, service.Usagef("--policy-file: %w", err)
+		return nil, cli.Usagef("--policy-file: %w", err)
 	}
 	p, err := policy.Parse(data, o)
 	if err != nil {
-		return nil, service.Usagef("--policy-file %s: %w", c.PolicyFile, err)
+		return nil, cli.Usagef("--policy-file %s: %w", c.PolicyFile, err)
 	}
 	return p, nil
 }
@@ -67,7 +67,7 @@ var errNo = errors.New("no")
 func (c *canI) Run(std stdio) error {
 	verb, err := policy.ParseVerb(c.Verb)
 	if err != nil {
-		return &service.UsageError{Err: err}
+		return &cli.UsageError{Err: err}
 	}
 	p, err := c.policy()
 	if err != nil {

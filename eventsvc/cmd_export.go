@@ -12,7 +12,7 @@ import (
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // export writes events as JSON.
@@ -36,14 +36,14 @@ revision. With --after of that revision the next export has only what has change
 // Run writes the events.
 func (e *export) Run(ctx context.Context, std stdio) error {
 	if e.File == "-" && e.JSON {
-		return service.Usagef("--json would be mixed with the events on the output: name a file")
+		return cli.Usagef("--json would be mixed with the events on the output: name a file")
 	}
 	if err := e.exists(); err != nil {
 		return err
 	}
 	bytes, err := codec.New(e.GroupDomain)
 	if err != nil {
-		return service.Usagef("--group-domain: %w", err)
+		return cli.Usagef("--group-domain: %w", err)
 	}
 	s, closeStore, err := e.open(bolt.Options{MinFree: -1}, bytes)
 	if err != nil {
@@ -117,7 +117,7 @@ const importChunk = 2 << 20
 func (i *importC) Run(ctx context.Context, std stdio) error {
 	bytes, err := codec.New(i.GroupDomain)
 	if err != nil {
-		return service.Usagef("--group-domain: %w", err)
+		return cli.Usagef("--group-domain: %w", err)
 	}
 	in, size, err := openInput(i.File)
 	if err != nil {

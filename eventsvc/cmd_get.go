@@ -14,7 +14,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"tidings.example/eventsvc/internal/client"
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // get lists events.
@@ -47,7 +47,7 @@ func (g *get) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	if g.Last < 0 {
-		return service.Usagef("--last %d is negative: set a number of events", g.Last)
+		return cli.Usagef("--last %d is negative: set a number of events", g.Last)
 	}
 	c, namespace, err := g.open()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/mirror"
+	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
 
@@ -45,17 +46,17 @@ Exit codes: 0 after a signal, 1 failure, 2 usage. A cluster or server that does 
 func (m *mirrorC) check() error {
 	switch {
 	case m.Cluster == "":
-		return service.Usagef("--cluster is not set: give the cluster a name, which tells its events from those of others")
+		return cli.Usagef("--cluster is not set: give the cluster a name, which tells its events from those of others")
 	case len(validation.IsDNS1123Subdomain(m.Cluster)) > 0 || len(validation.IsValidLabelValue(m.Cluster)) > 0:
-		return service.Usagef("--cluster %q cannot be a label and a part of a name: use lower case letters, digits, - and .", m.Cluster)
+		return cli.Usagef("--cluster %q cannot be a label and a part of a name: use lower case letters, digits, - and .", m.Cluster)
 	case m.ClusterLabel != "" && len(validation.IsQualifiedName(m.ClusterLabel)) > 0:
-		return service.Usagef("--cluster-label %q is no label key: %s", m.ClusterLabel, strings.Join(validation.IsQualifiedName(m.ClusterLabel), "; "))
+		return cli.Usagef("--cluster-label %q is no label key: %s", m.ClusterLabel, strings.Join(validation.IsQualifiedName(m.ClusterLabel), "; "))
 	case m.Parallel < 1:
-		return service.Usagef("--parallel %d must be positive", m.Parallel)
+		return cli.Usagef("--parallel %d must be positive", m.Parallel)
 	case m.CursorNamespace == "":
-		return service.Usagef("--cursor-namespace is empty: name a namespace of the server")
+		return cli.Usagef("--cursor-namespace is empty: name a namespace of the server")
 	case m.Context != "" && m.Kubeconfig == "":
-		return service.Usagef("--context has no effect without --kubeconfig: set both or none")
+		return cli.Usagef("--context has no effect without --kubeconfig: set both or none")
 	}
 	return nil
 }
@@ -65,13 +66,13 @@ func (m *mirrorC) source() (client.Config, error) {
 	if m.Kubeconfig != "" {
 		config, err := client.FromKubeconfig(m.Kubeconfig, m.Context)
 		if err != nil {
-			return config, service.Usagef("--kubeconfig: %w", err)
+			return config, cli.Usagef("--kubeconfig: %w", err)
 		}
 		return config, nil
 	}
 	config, inside, err := client.InCluster()
 	if !inside {
-		return config, service.Usagef("--kubeconfig is not set, and this is no pod of a cluster: say how to reach the cluster")
+		return config, cli.Usagef("--kubeconfig is not set, and this is no pod of a cluster: say how to reach the cluster")
 	}
 	return config, err
 }
@@ -90,7 +91,7 @@ func (m *mirrorC) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	if from.Server == to.Server {
-		return service.Usagef("--kubeconfig and --server are the same server, %s: it would copy its own copies for ever", to.Server)
+		return cli.Usagef("--kubeconfig and --server are the same server, %s: it would copy its own copies for ever", to.Server)
 	}
 	log, err := service.Logger(std.err, m.LogFormat, m.LogLevel)
 	if err != nil {

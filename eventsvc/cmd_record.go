@@ -24,7 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/client"
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // record creates events.
@@ -82,13 +82,13 @@ type recording struct {
 // Run records one event, or those of a file.
 func (r *record) Run(ctx context.Context, std stdio) error {
 	if r.Parallel < 1 || r.Timeout < 0 {
-		return service.Usagef("--parallel %d must be positive, --timeout %s not negative", r.Parallel, r.Timeout)
+		return cli.Usagef("--parallel %d must be positive, --timeout %s not negative", r.Parallel, r.Timeout)
 	}
 	if r.File == "" && r.Reason == "" {
-		return service.Usagef("--reason is not set: say in one word why, or give events with --file")
+		return cli.Usagef("--reason is not set: say in one word why, or give events with --file")
 	}
 	if r.File != "" && r.Name != "" {
-		return service.Usagef("--name and --file exclude each other: many events cannot have one name")
+		return cli.Usagef("--name and --file exclude each other: many events cannot have one name")
 	}
 	c, namespace, err := r.open()
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *record) Run(ctx context.Context, std stdio) error {
 	if r.File != "-" {
 		file, err := os.Open(r.File)
 		if err != nil {
-			return service.Usagef("--file: %w", err)
+			return cli.Usagef("--file: %w", err)
 		}
 		defer func() { _ = file.Close() }()
 		in = file

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"tidings.example/eventsvc/internal/client"
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // tail follows events.
@@ -72,7 +72,7 @@ func (t *tail) Run(ctx context.Context, std stdio) error {
 	if t.WaitFor != "" {
 		var err error
 		if f.awaited, err = parseAwaited(t.WaitFor); err != nil {
-			return service.Usagef("--wait-for: %w", err)
+			return cli.Usagef("--wait-for: %w", err)
 		}
 	}
 	c, namespace, err := t.open()

@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
 
@@ -190,7 +191,7 @@ type configPrint struct {
 
 // Run prints the settings. It fails where they contradict each other.
 func (c *configPrint) Run(kctx *kong.Context, std stdio) error {
-	return errors.Join(service.PrintConfig(std.out, kctx), c.check())
+	return errors.Join(cli.PrintConfig(std.out, kctx), c.check())
 }
 
 type configList struct {
@@ -198,7 +199,7 @@ type configList struct {
 }
 
 // Run prints the table.
-func (*configList) Run(kctx *kong.Context, std stdio) error { return service.ListConfig(std.out, kctx) }
+func (*configList) Run(kctx *kong.Context, std stdio) error { return cli.ListConfig(std.out, kctx) }
 
 // healthcheck asks the admin listener, for containers without a shell.
 type healthcheck struct {
@@ -216,7 +217,7 @@ func (version) Run(std stdio) error {
 }
 
 type completion struct {
-	service.Completion `embed:""`
+	cli.Completion `embed:""`
 }
 
 // Run prints the script.

@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/trust"
+	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
 
@@ -47,16 +48,16 @@ type access struct {
 func (a *access) config() (client.Config, error) {
 	if a.Kubeconfig == "" {
 		if a.Context != "" {
-			return client.Config{}, service.Usagef("--context has no effect without --kubeconfig: set both or none")
+			return client.Config{}, cli.Usagef("--context has no effect without --kubeconfig: set both or none")
 		}
 		return a.connection.config()
 	}
 	for _, other := range a.given() {
-		return client.Config{}, service.Usagef("--kubeconfig and --%s exclude each other: set one of them", other)
+		return client.Config{}, cli.Usagef("--kubeconfig and --%s exclude each other: set one of them", other)
 	}
 	config, err := client.FromKubeconfig(a.Kubeconfig, a.Context)
 	if err != nil {
-		return config, service.Usagef("--kubeconfig: %w", err)
+		return config, cli.Usagef("--kubeconfig: %w", err)
 	}
 	return config, nil
 }
@@ -94,16 +95,16 @@ func (c *connection) config() (client.Config, error) {
 		config.Server = "http://127.0.0.1:8080"
 	}
 	if !trust.IsURL(config.Server) {
-		return config, service.Usagef("--server %q is no http(s) URL, such as http://127.0.0.1:8080", config.Server)
+		return config, cli.Usagef("--server %q is no http(s) URL, such as http://127.0.0.1:8080", config.Server)
 	}
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
 		if err != nil {
-			return config, service.Usagef("--ca-file: %w", err)
+			return config, cli.Usagef("--ca-file: %w", err)
 		}
 		roots, err := client.Authorities(pem)
 		if err != nil {
-			return config, service.Usagef("--ca-file %s: %w", c.CAFile, err)
+			return config, cli.Usagef("--ca-file %s: %w", c.CAFile, err)
 		}
 		config.TLS = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
@@ -122,11 +123,11 @@ func (c *connection) tokens(config *tls.Config) (*client.Tokens, error) {
 	}
 	switch {
 	case len(sources) > 1:
-		return nil, service.Usagef("--%s and --%s exclude each other: set one of them", sources[0], sources[1])
+		return nil, cli.Usagef("--%s and --%s exclude each other: set one of them", sources[0], sources[1])
 	case c.TokenURL != "" && (c.ClientID == "" || c.ClientSecretFile == ""):
-		return nil, service.Usagef("--token-url, --client-id and --client-secret-file go together: set all or none")
+		return nil, cli.Usagef("--token-url, --client-id and --client-secret-file go together: set all or none")
 	case c.TokenURL == "" && c.ClientSecretFile != "":
-		return nil, service.Usagef("--client-secret-file is set but --token-url is not: set both or none")
+		return nil, cli.Usagef("--client-secret-file is set but --token-url is not: set both or none")
 	case c.Token != "":
 		return client.StaticToken(c.Token), nil
 	case c.TokenFile != "":
@@ -136,7 +137,7 @@ func (c *connection) tokens(config *tls.Config) (*client.Tokens, error) {
 		return client.CommandToken(client.Command{Name: words[0], Args: words[1:]}), nil
 	case c.TokenURL != "":
 		if !trust.IsURL(c.TokenURL) {
-			return nil, service.Usagef("--token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token", c.TokenURL)
+			return nil, cli.Usagef("--token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token", c.TokenURL)
 		}
 		return client.FetchedToken(client.ClientCredentials{
 			TokenURL: c.TokenURL, ClientID: c.ClientID, SecretFile: c.ClientSecretFile, HTTP: tokenHTTP(config),
@@ -159,7 +160,7 @@ func dial(config client.Config) (*client.Client, error) {
 	config.UserAgent = "eventsvc/" + strings.Fields(service.Version())[0]
 	c, err := client.New(config)
 	if err != nil {
-		return nil, &service.UsageError{Err: err}
+		return nil, &cli.UsageError{Err: err}
 	}
 	return c, nil
 }

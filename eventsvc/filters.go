@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"tidings.example/eventsvc/internal/client"
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // filters say which events a command is about. All but --since are evaluated by the server.
@@ -29,16 +29,16 @@ type filters struct {
 // check finds filters that contradict each other or cannot be read.
 func (f *filters) check() error {
 	if f.AllNamespaces && f.Namespace != "" {
-		return service.Usagef("--namespace and --all-namespaces exclude each other: set one of them")
+		return cli.Usagef("--namespace and --all-namespaces exclude each other: set one of them")
 	}
 	if f.Since < 0 {
-		return service.Usagef("--since %s is negative: set a duration such as 30m", f.Since)
+		return cli.Usagef("--since %s is negative: set a duration such as 30m", f.Since)
 	}
 	if _, err := labels.Parse(f.Selector); err != nil {
-		return service.Usagef("--selector: %w", err)
+		return cli.Usagef("--selector: %w", err)
 	}
 	if _, err := fields.ParseSelector(f.FieldSelector); err != nil {
-		return service.Usagef("--field-selector: %w", err)
+		return cli.Usagef("--field-selector: %w", err)
 	}
 	return nil
 }

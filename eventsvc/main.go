@@ -25,6 +25,7 @@ import (
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/trust"
+	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
 
@@ -42,7 +43,7 @@ type listening func(setting string, addr net.Addr)
 // ctx ends. Errors are printed.
 func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, tell listening) error {
 	var s settings
-	parsed, err := service.Parse("eventsvc", "EVENTSVC", "A Kubernetes-style Events API on an embedded store.", &s, args, stdout, stderr)
+	parsed, err := cli.Parse("eventsvc", "EVENTSVC", "A Kubernetes-style Events API on an embedded store.", &s, args, stdout, stderr)
 	if err != nil {
 		return err // printed already
 	}
@@ -76,7 +77,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	service.LimitMemory(log)
 	bytes, err := codec.New(s.GroupDomain)
 	if err != nil {
-		return service.Usagef("--group-domain: %w", err)
+		return cli.Usagef("--group-domain: %w", err)
 	}
 	bytes.Limits = codec.Limits{Depth: s.MaxDepth, Values: s.MaxValues, PatchOperations: s.MaxPatchOperations}
 	registry := service.NewRegistry("eventsvc")
@@ -88,14 +89,14 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 		Issuers: issuers, AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: s.JWKSMaxStale, ClockSkew: s.ClockSkew, Log: log, Registry: registry,
 	})
 	if err != nil {
-		return service.Usagef("%w", err)
+		return cli.Usagef("%w", err)
 	}
 	var server *api.Server
 	rights, err := policy.NewLive(policy.Config{
 		Path: s.PolicyFile, Options: policyOptions(issuers), Log: log, Registry: registry, Changed: func() { server.PolicyChanged() },
 	})
 	if err != nil {
-		return service.Usagef("--policy-file: %w", err)
+		return cli.Usagef("--policy-file: %w", err)
 	}
 	certificate, err := s.certificate()
 	if err != nil {
@@ -171,7 +172,7 @@ func (s *serve) issuers() ([]trust.Issuer, error) {
 	}
 	more, err := trust.ReadIssuers(s.IssuersFile)
 	if err != nil {
-		return nil, service.Usagef("--issuers-file: %w", err)
+		return nil, cli.Usagef("--issuers-file: %w", err)
 	}
 	return append(all, more...), nil
 }
@@ -227,7 +228,7 @@ func (s *serve) certificate() (*tls.Config, error) {
 func (h *healthcheck) Run(ctx context.Context) error {
 	host, port, err := net.SplitHostPort(h.ListenAdmin)
 	if err != nil {
-		return service.Usagef("--listen-admin %q: %w; give HOST:PORT", h.ListenAdmin, err)
+		return cli.Usagef("--listen-admin %q: %w; give HOST:PORT", h.ListenAdmin, err)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1" // all addresses are listened on, so this one too

@@ -25,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
 
@@ -364,7 +365,7 @@ func refused(t *testing.T, args []string) string {
 	}
 	defer func() { _ = stderr.Close() }()
 	err = run(t.Context(), args, io.Discard, stderr, nil)
-	if code := service.ExitCode(err); code != 2 {
+	if code := cli.ExitCode(err); code != 2 {
 		t.Errorf("exit code %d: %v", code, err)
 	}
 	printed, err := os.ReadFile(stderr.Name())
@@ -430,7 +431,7 @@ func TestUnusableDataDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = run(t.Context(), []string{"--issuer=http://127.0.0.1:1", "--data-dir=" + file}, io.Discard, stderr, nil)
-	if service.ExitCode(err) != 1 || !strings.Contains(err.Error(), "--data-dir") {
+	if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "--data-dir") {
 		t.Error(err)
 	}
 }
@@ -447,7 +448,7 @@ func TestHealthcheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Where nobody listens: the address of a service that has stopped may be another's at once.
-	if err := run(t.Context(), []string{"healthcheck", "--listen-admin=127.0.0.1:1"}, io.Discard, null, nil); service.ExitCode(err) != 1 {
+	if err := run(t.Context(), []string{"healthcheck", "--listen-admin=127.0.0.1:1"}, io.Discard, null, nil); cli.ExitCode(err) != 1 {
 		t.Error(err)
 	}
 }
@@ -456,7 +457,7 @@ func TestPrints(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{"version": "eventsvc ", "--help": "healthcheck", "serve --help": "EVENTSVC_DATA_DIR"} {
 		var out bytes.Buffer
-		if err := run(t.Context(), strings.Fields(args), &out, os.Stderr, nil); service.ExitCode(err) != 0 || !strings.Contains(out.String(), want) {
+		if err := run(t.Context(), strings.Fields(args), &out, os.Stderr, nil); cli.ExitCode(err) != 0 || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v\n%s", args, err, out.String())
 		}
 	}

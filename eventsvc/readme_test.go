@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 var update = flag.Bool("update", false, "write the settings table in README.md anew")
@@ -67,7 +67,7 @@ func TestConfigPrint(t *testing.T) {
 	}
 	out.Reset()
 	err := run(t.Context(), []string{"config", "print", "--config-file", file, "--tls-self-signed"}, &out, os.Stderr, nil)
-	if service.ExitCode(err) != 2 || !strings.Contains(err.Error(), "--tls-self-signed") || !strings.Contains(err.Error(), "--listen-https") ||
+	if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "--tls-self-signed") || !strings.Contains(err.Error(), "--listen-https") ||
 		!strings.Contains(out.String(), "tls-self-signed: true ") {
 		t.Errorf("%v\n%s", err, out.String())
 	}

@@ -12,7 +12,7 @@ import (
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // storeCommands work on the store as a whole.
@@ -39,7 +39,7 @@ func exitCode(err error) int {
 	if errors.Is(err, errFindings) || errors.Is(err, errTimedOut) {
 		return 3
 	}
-	return service.ExitCode(err)
+	return cli.ExitCode(err)
 }
 
 // place is where the store is.
@@ -69,7 +69,7 @@ func (p *place) open(o bolt.Options, bytes *codec.Codec) (s admin.Store, closeSt
 func (p *place) exists() error {
 	there, err := bolt.Holds(filepath.Join(p.DataDir, "store"))
 	if err == nil && !there {
-		return service.Usagef("--data-dir %s holds no events: name the data directory of the service", p.DataDir)
+		return cli.Usagef("--data-dir %s holds no events: name the data directory of the service", p.DataDir)
 	}
 	if err != nil {
 		return fmt.Errorf("--data-dir %s: %w; run this as the user of the service", p.DataDir, err)

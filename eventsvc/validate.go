@@ -8,7 +8,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/trust"
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // check finds settings that are missing or contradict each other, naming both.
@@ -24,23 +24,23 @@ func (s *serve) check() error {
 func (s *serve) checkListeners() error {
 	switch {
 	case s.ListenHTTP == "" && s.ListenHTTPS == "":
-		return service.Usagef("--listen-http and --listen-https are both empty: set at least one, or nobody can reach the API")
+		return cli.Usagef("--listen-http and --listen-https are both empty: set at least one, or nobody can reach the API")
 	case (s.TLSCertFile == "") != (s.TLSKeyFile == ""):
-		return service.Usagef("--tls-cert-file and --tls-key-file go together: set both or none")
+		return cli.Usagef("--tls-cert-file and --tls-key-file go together: set both or none")
 	case s.TLSSelfSigned && s.TLSCertFile != "":
-		return service.Usagef("--tls-self-signed and --tls-cert-file exclude each other: set one of them")
+		return cli.Usagef("--tls-self-signed and --tls-cert-file exclude each other: set one of them")
 	case s.ListenHTTPS != "" && !s.TLSSelfSigned && s.TLSCertFile == "":
-		return service.Usagef("--listen-https needs a certificate: set --tls-cert-file and --tls-key-file, or --tls-self-signed")
+		return cli.Usagef("--listen-https needs a certificate: set --tls-cert-file and --tls-key-file, or --tls-self-signed")
 	case s.ListenHTTPS == "" && s.TLSCertFile != "":
-		return service.Usagef("--tls-cert-file is set but --listen-https is not: set --listen-https too, or neither")
+		return cli.Usagef("--tls-cert-file is set but --listen-https is not: set --listen-https too, or neither")
 	case s.ListenHTTPS == "" && s.TLSSelfSigned:
-		return service.Usagef("--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither")
+		return cli.Usagef("--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither")
 	case s.TLSSelfSigned && len(s.TLSHosts) == 0:
-		return service.Usagef("--tls-self-signed needs --tls-hosts: name the hosts that clients will ask for")
+		return cli.Usagef("--tls-self-signed needs --tls-hosts: name the hosts that clients will ask for")
 	case !s.TLSSelfSigned && !slices.Equal(s.TLSHosts, strings.Split(defaultTLSHosts, ",")):
-		return service.Usagef("--tls-hosts has no effect without --tls-self-signed: set both or none")
+		return cli.Usagef("--tls-hosts has no effect without --tls-self-signed: set both or none")
 	case s.Profiles && s.ListenAdmin == "":
-		return service.Usagef("--profiles is set but --listen-admin is empty: set both or none")
+		return cli.Usagef("--profiles is set but --listen-admin is empty: set both or none")
 	}
 	return s.ConnectionLimits.Check()
 }
@@ -51,21 +51,21 @@ const defaultTLSHosts = "localhost,127.0.0.1,::1,eventsvc"
 func (s *serve) checkTrust() error {
 	switch {
 	case s.Issuer == "":
-		return service.Usagef("--issuer is not set: name whose tokens to accept, for instance --issuer=http://127.0.0.1:9000")
+		return cli.Usagef("--issuer is not set: name whose tokens to accept, for instance --issuer=http://127.0.0.1:9000")
 	case s.JWKSURL == "" && !trust.IsURL(s.Issuer):
-		return service.Usagef("--issuer %q is no http(s) URL whose metadata could name the keys, and --jwks-url is not set: set --jwks-url", s.Issuer)
+		return cli.Usagef("--issuer %q is no http(s) URL whose metadata could name the keys, and --jwks-url is not set: set --jwks-url", s.Issuer)
 	case s.JWKSURL != "" && !trust.IsURL(s.JWKSURL):
-		return service.Usagef("--jwks-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/jwks", s.JWKSURL)
+		return cli.Usagef("--jwks-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/jwks", s.JWKSURL)
 	case s.JWKSMaxStale <= 0:
-		return service.Usagef("--jwks-max-stale %s is not positive: set a duration such as 24h", s.JWKSMaxStale)
+		return cli.Usagef("--jwks-max-stale %s is not positive: set a duration such as 24h", s.JWKSMaxStale)
 	case s.MaxTokenLife <= 0:
-		return service.Usagef("--max-token-life %s is not positive: set a duration such as 1h", s.MaxTokenLife)
+		return cli.Usagef("--max-token-life %s is not positive: set a duration such as 1h", s.MaxTokenLife)
 	case s.ClockSkew < 0 || s.ClockSkew > maxClockSkew:
-		return service.Usagef("--clock-skew %s is not between 0s and %s: a larger one would defeat the expiry of tokens", s.ClockSkew, maxClockSkew)
+		return cli.Usagef("--clock-skew %s is not between 0s and %s: a larger one would defeat the expiry of tokens", s.ClockSkew, maxClockSkew)
 	case len(s.Claims) > 0 && s.PolicyFile == "":
-		return service.Usagef("--claims has no effect without --policy-file: set both or none")
+		return cli.Usagef("--claims has no effect without --policy-file: set both or none")
 	case s.WatchAfterExpiry < 0:
-		return service.Usagef("--watch-after-expiry %s is negative: set a duration such as 30m, or 0 to end watches with their token", s.WatchAfterExpiry)
+		return cli.Usagef("--watch-after-expiry %s is negative: set a duration such as 30m, or 0 to end watches with their token", s.WatchAfterExpiry)
 	}
 	return nil
 }
@@ -75,17 +75,17 @@ const maxClockSkew = 5 * time.Minute
 func (s *serve) checkLimits() error {
 	switch {
 	case s.MaxRequests < 2 || s.MaxClientRequests < 1 || s.MaxWatches < 1 || s.MaxClientWatches < 1:
-		return service.Usagef("--max-requests, --max-client-requests, --max-watches and --max-client-watches must be positive, --max-requests at least 2")
+		return cli.Usagef("--max-requests, --max-client-requests, --max-watches and --max-client-watches must be positive, --max-requests at least 2")
 	case s.MaxBody < 1 || s.MaxBody > math.MaxInt32 || s.MaxQuery < 1 || s.MaxQuery > math.MaxInt32 || s.MaxLabels < 1 || s.MaxLabels > math.MaxInt32:
-		return service.Usagef("--max-body, --max-query and --max-labels must be positive and below 2GiB")
+		return cli.Usagef("--max-body, --max-query and --max-labels must be positive and below 2GiB")
 	case s.MaxSelectorTerms < 1 || s.MaxDepth < 1 || s.MaxValues < 1 || s.MaxPatchOperations < 1:
-		return service.Usagef("--max-selector-terms, --max-depth, --max-values and --max-patch-operations must be positive")
+		return cli.Usagef("--max-selector-terms, --max-depth, --max-values and --max-patch-operations must be positive")
 	case s.MaxAnnotations < 1 || int(s.MaxAnnotations) > event.DefaultMaxAnnotations:
-		return service.Usagef("--max-annotations %d is not between 1 byte and 256KiB, the most that Kubernetes objects may have", s.MaxAnnotations)
+		return cli.Usagef("--max-annotations %d is not between 1 byte and 256KiB, the most that Kubernetes objects may have", s.MaxAnnotations)
 	case len(s.EventTypes) == 0:
-		return service.Usagef("--event-types is empty: name what may be in type, such as Normal,Warning")
+		return cli.Usagef("--event-types is empty: name what may be in type, such as Normal,Warning")
 	case len(s.Namespaces) > 0 && !s.RequireNamespaces:
-		return service.Usagef("--namespaces has no effect without --require-namespaces: set both or none")
+		return cli.Usagef("--namespaces has no effect without --require-namespaces: set both or none")
 	}
 	return nil
 }
@@ -93,15 +93,15 @@ func (s *serve) checkLimits() error {
 func (s *serve) checkStore() error {
 	switch {
 	case s.DataDir == "":
-		return service.Usagef("--data-dir is empty: name the directory to keep events in")
+		return cli.Usagef("--data-dir is empty: name the directory to keep events in")
 	case s.Retention < 0:
-		return service.Usagef("--retention %s is negative: set a duration such as 168h, or 0 to keep events for ever", s.Retention)
+		return cli.Usagef("--retention %s is negative: set a duration such as 168h, or 0 to keep events for ever", s.Retention)
 	case s.History < 0:
-		return service.Usagef("--history %s is negative: set a duration such as 24h, or 0 for as long as --retention", s.History)
+		return cli.Usagef("--history %s is negative: set a duration such as 24h, or 0 for as long as --retention", s.History)
 	case s.MaxClockStep <= 0:
-		return service.Usagef("--max-clock-step %s is not positive: set a duration such as 6h", s.MaxClockStep)
+		return cli.Usagef("--max-clock-step %s is not positive: set a duration such as 6h", s.MaxClockStep)
 	case s.MaxEvents < 0:
-		return service.Usagef("--max-events %d is negative: set a number, or 0 for no limit", s.MaxEvents)
+		return cli.Usagef("--max-events %d is negative: set a number, or 0 for no limit", s.MaxEvents)
 	}
 	return nil
 }
@@ -109,16 +109,16 @@ func (s *serve) checkStore() error {
 func (s *serve) checkAudit() error {
 	switch {
 	case s.AuditFiles < 1 || s.AuditFileSize < 1<<10:
-		return service.Usagef("--audit-files %d or --audit-file-size %d is too small: keep at least one file of 1KiB", s.AuditFiles, s.AuditFileSize)
+		return cli.Usagef("--audit-files %d or --audit-file-size %d is too small: keep at least one file of 1KiB", s.AuditFiles, s.AuditFileSize)
 	case s.AuditFile != "" && s.Audit == "off":
-		return service.Usagef("--audit-file has no effect without --audit=metadata: set both or none")
+		return cli.Usagef("--audit-file has no effect without --audit=metadata: set both or none")
 	}
 	return nil
 }
 
 func (s *serve) checkStop() error {
 	if s.StopDelay < 0 || s.StopTimeout <= 0 {
-		return service.Usagef("--stop-delay %s must not be negative, --stop-timeout %s must be positive", s.StopDelay, s.StopTimeout)
+		return cli.Usagef("--stop-delay %s must not be negative, --stop-timeout %s must be positive", s.StopDelay, s.StopTimeout)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 	"tidings.example/tokensvc/internal/keyring"
 )
@@ -158,7 +159,7 @@ func TestCredentialTimeout(t *testing.T) {
 	cache, secret := t.TempDir(), tempFile(t, "secret", "s3cret")
 	args := []string{"credential", "--token-url", "http://" + silent.Addr().String() + "/oauth2/token", "--client-id", "demo",
 		"--client-secret-file", secret, "--cache-dir", cache, "--timeout", "200ms"}
-	if _, stderr, err := command(t, "", args...); service.ExitCode(err) != 1 || !strings.Contains(stderr, "--timeout") {
+	if _, stderr, err := command(t, "", args...); cli.ExitCode(err) != 1 || !strings.Contains(stderr, "--timeout") {
 		t.Errorf("a silent endpoint: %v %s", err, stderr)
 	}
 	files, err := filepath.Glob(filepath.Join(cache, "*"))
@@ -180,10 +181,10 @@ func TestCredentialTimeout(t *testing.T) {
 	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, err := command(t, "", args...); service.ExitCode(err) != 1 || !strings.Contains(stderr, "other calls") {
+	if _, stderr, err := command(t, "", args...); cli.ExitCode(err) != 1 || !strings.Contains(stderr, "other calls") {
 		t.Errorf("a call that waits for another: %v %s", err, stderr)
 	}
-	if _, stderr, err := command(t, "", append(args, "--timeout", "0s")...); service.ExitCode(err) != 2 || !strings.Contains(stderr, "--timeout") {
+	if _, stderr, err := command(t, "", append(args, "--timeout", "0s")...); cli.ExitCode(err) != 2 || !strings.Contains(stderr, "--timeout") {
 		t.Errorf("no time at all: %v %s", err, stderr)
 	}
 }
@@ -284,7 +285,7 @@ func TestKeyCommands(t *testing.T) {
 		t.Errorf("after another rotation (-want +got):\n%s", diff)
 	}
 	for _, path := range []string{filepath.Join(dir, "none"), tempFile(t, "key.pem", "x")} {
-		if _, _, err := command(t, "", "keys", "rotate", "--signing-key", path); service.ExitCode(err) != 1 {
+		if _, _, err := command(t, "", "keys", "rotate", "--signing-key", path); cli.ExitCode(err) != 1 {
 			t.Errorf("rotate in %s: %v", path, err)
 		}
 	}
@@ -336,7 +337,7 @@ func TestHTTPS(t *testing.T) {
 	}
 	for _, file := range []string{filepath.Join(dir, "none"), filepath.Join(dir, "tls.key")} {
 		args[3] = file
-		if _, stderr, err := command(t, "", args...); service.ExitCode(err) != 2 || !strings.Contains(stderr, "--ca-file") {
+		if _, stderr, err := command(t, "", args...); cli.ExitCode(err) != 2 || !strings.Contains(stderr, "--ca-file") {
 			t.Errorf("--ca-file %s: %v %s", file, err, stderr)
 		}
 	}

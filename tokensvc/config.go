@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
 
@@ -85,7 +86,7 @@ func (s *serve) complete() error {
 }
 
 func (s *serve) completeClients() error {
-	dsn, err := service.Secret("database-dsn", s.DatabaseDSN, s.DatabaseDSNFile)
+	dsn, err := cli.Secret("database-dsn", s.DatabaseDSN, s.DatabaseDSNFile)
 	if err != nil {
 		return err
 	}
@@ -93,13 +94,13 @@ func (s *serve) completeClients() error {
 	const settings = "--clients-file (TOKENSVC_CLIENTS_FILE) and --database-dsn or --database-dsn-file (TOKENSVC_DATABASE_DSN, TOKENSVC_DATABASE_DSN_FILE)"
 	switch {
 	case s.ClientsFile == "" && dsn == "":
-		return service.Usagef("no clients: of %s exactly one must be set, none is", settings)
+		return cli.Usagef("no clients: of %s exactly one must be set, none is", settings)
 	case s.ClientsFile != "" && dsn != "":
-		return service.Usagef("two sources of clients: of %s exactly one must be set, both are", settings)
+		return cli.Usagef("two sources of clients: of %s exactly one must be set, both are", settings)
 	case s.DatabaseMaxConnections < 1:
-		return service.Usagef("--database-max-connections is %d; set at least 1", s.DatabaseMaxConnections)
+		return cli.Usagef("--database-max-connections is %d; set at least 1", s.DatabaseMaxConnections)
 	case s.DatabaseTimeout <= 0:
-		return service.Usagef("--database-timeout is %v; set more than 0", s.DatabaseTimeout)
+		return cli.Usagef("--database-timeout is %v; set more than 0", s.DatabaseTimeout)
 	}
 	return nil
 }
@@ -107,20 +108,20 @@ func (s *serve) completeClients() error {
 func (s *serve) completeURLs() error {
 	if s.PublicURL == "" {
 		if s.ListenHTTP == "" {
-			return service.Usagef("--public-url must be set where --listen-http is empty")
+			return cli.Usagef("--public-url must be set where --listen-http is empty")
 		}
 		_, port, err := net.SplitHostPort(s.ListenHTTP)
 		if err != nil {
-			return service.Usagef("--listen-http: %w; give HOST:PORT", err)
+			return cli.Usagef("--listen-http: %w; give HOST:PORT", err)
 		}
 		if port == "0" {
-			return service.Usagef("--public-url must be set where --listen-http leaves the port open (0)")
+			return cli.Usagef("--public-url must be set where --listen-http leaves the port open (0)")
 		}
 		s.PublicURL = "http://" + net.JoinHostPort("127.0.0.1", port)
 	}
 	u, err := url.Parse(s.PublicURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return service.Usagef("--public-url %q is no http or https URL without query and fragment", s.PublicURL)
+		return cli.Usagef("--public-url %q is no http or https URL without query and fragment", s.PublicURL)
 	}
 	s.PublicURL = strings.TrimSuffix(s.PublicURL, "/")
 	if s.Issuer == "" {
@@ -133,15 +134,15 @@ func (s *serve) checkTLS() error {
 	files := s.TLSCertFile != "" && s.TLSKeyFile != ""
 	switch {
 	case s.ListenHTTPS != "" && !files:
-		return service.Usagef("--listen-https needs both --tls-cert-file and --tls-key-file")
+		return cli.Usagef("--listen-https needs both --tls-cert-file and --tls-key-file")
 	case (s.TLSCertFile == "") != (s.TLSKeyFile == ""):
-		return service.Usagef("--tls-cert-file and --tls-key-file go together; set both or none")
+		return cli.Usagef("--tls-cert-file and --tls-key-file go together; set both or none")
 	case s.ListenHTTPS == "" && files:
-		return service.Usagef("--tls-cert-file and --tls-key-file have no effect without --listen-https; set it, or leave them out")
+		return cli.Usagef("--tls-cert-file and --tls-key-file have no effect without --listen-https; set it, or leave them out")
 	case s.Profiles && s.ListenAdmin == "":
-		return service.Usagef("--profiles has no effect without --listen-admin; set both or none")
+		return cli.Usagef("--profiles has no effect without --listen-admin; set both or none")
 	case s.ListenHTTPS == "" && s.ListenHTTP == "":
-		return service.Usagef("both --listen-http and --listen-https are empty; set one")
+		return cli.Usagef("both --listen-http and --listen-https are empty; set one")
 	}
 	return nil
 }
@@ -149,17 +150,17 @@ func (s *serve) checkTLS() error {
 func (s *serve) checkTokens() error {
 	switch {
 	case s.TokenLifetime < time.Second || s.TokenLifetime%time.Second != 0:
-		return service.Usagef("--token-lifetime is %v; give whole seconds, at least 1s", s.TokenLifetime)
+		return cli.Usagef("--token-lifetime is %v; give whole seconds, at least 1s", s.TokenLifetime)
 	case s.JwksMaxAge < time.Second:
-		return service.Usagef("--jwks-max-age is %v; give at least 1s", s.JwksMaxAge)
+		return cli.Usagef("--jwks-max-age is %v; give at least 1s", s.JwksMaxAge)
 	case s.KeyRotation < 0:
-		return service.Usagef("--key-rotation is %v; give 0 or more", s.KeyRotation)
+		return cli.Usagef("--key-rotation is %v; give 0 or more", s.KeyRotation)
 	case s.KeyRotation > 0 && s.SigningKey != "":
-		return service.Usagef("--key-rotation is for keys made in memory and --signing-key for keys in files; set one (files are rotated by `tokensvc keys rotate`)")
+		return cli.Usagef("--key-rotation is for keys made in memory and --signing-key for keys in files; set one (files are rotated by `tokensvc keys rotate`)")
 	case s.KeyRotation > 0 && s.KeyRotation < 4*s.JwksMaxAge:
-		return service.Usagef("--key-rotation is %v and --jwks-max-age %v: a key must live at least four times as long as others remember the published keys", s.KeyRotation, s.JwksMaxAge)
+		return cli.Usagef("--key-rotation is %v and --jwks-max-age %v: a key must live at least four times as long as others remember the published keys", s.KeyRotation, s.JwksMaxAge)
 	case s.FailureRefill > 0 && (s.FailureBurst < 1 || s.FailureQueue < 1):
-		return service.Usagef("--failure-burst is %d and --failure-queue %d; give at least 1, or --failure-refill 0 for no throttling", s.FailureBurst, s.FailureQueue)
+		return cli.Usagef("--failure-burst is %d and --failure-queue %d; give at least 1, or --failure-refill 0 for no throttling", s.FailureBurst, s.FailureQueue)
 	}
 	return nil
 }
@@ -169,11 +170,11 @@ func (s *serve) checkTimes() error {
 		"--failure-refill": s.FailureRefill, "--stop-delay": s.StopDelay,
 	} {
 		if d < 0 {
-			return service.Usagef("%s is %v; give 0 or more", setting, d)
+			return cli.Usagef("%s is %v; give 0 or more", setting, d)
 		}
 	}
 	if s.StopTimeout <= 0 {
-		return service.Usagef("--stop-timeout is %v; give more than 0", s.StopTimeout)
+		return cli.Usagef("--stop-timeout is %v; give more than 0", s.StopTimeout)
 	}
 	return nil
 }
@@ -183,7 +184,7 @@ func (s *serve) checkOrigins() error {
 	for _, origin := range s.CorsOrigin {
 		u, err := url.Parse(origin)
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || origin != strings.ToLower(u.Scheme+"://"+u.Host) {
-			return service.Usagef("--cors-origin %q is no origin; give scheme, host and port only, such as https://console.example.com", origin)
+			return cli.Usagef("--cors-origin %q is no origin; give scheme, host and port only, such as https://console.example.com", origin)
 		}
 	}
 	return nil
@@ -195,7 +196,7 @@ func (s *serve) parseProxies() error {
 		if err != nil {
 			addr, addrErr := netip.ParseAddr(given)
 			if addrErr != nil {
-				return service.Usagef("--trusted-proxy %q is neither an address nor a prefix such as 10.0.0.0/8", given)
+				return cli.Usagef("--trusted-proxy %q is neither an address nor a prefix such as 10.0.0.0/8", given)
 			}
 			prefix = netip.PrefixFrom(addr, addr.BitLen())
 		}
@@ -226,7 +227,7 @@ type configPrint struct {
 
 // Run prints the settings, and is an error where they contradict each other.
 func (c *configPrint) Run(kctx *kong.Context, std stdio) error {
-	return errors.Join(service.PrintConfig(std.out, kctx), c.complete())
+	return errors.Join(cli.PrintConfig(std.out, kctx), c.complete())
 }
 
 type configList struct {
@@ -234,7 +235,7 @@ type configList struct {
 }
 
 // Run prints the table.
-func (*configList) Run(kctx *kong.Context, std stdio) error { return service.ListConfig(std.out, kctx) }
+func (*configList) Run(kctx *kong.Context, std stdio) error { return cli.ListConfig(std.out, kctx) }
 
 // healthcheck has the settings of the command of that name.
 type healthcheck struct {
@@ -253,7 +254,7 @@ func (*healthcheck) Help() string {
 func (h *healthcheck) Run(ctx context.Context) error {
 	host, port, err := net.SplitHostPort(h.ListenAdmin)
 	if err != nil {
-		return service.Usagef("--listen-admin: %w; give HOST:PORT", err)
+		return cli.Usagef("--listen-admin: %w; give HOST:PORT", err)
 	}
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
 		host = "127.0.0.1"

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // TestContradictions has every pair of settings that do not go together. Each is refused at start with both names and
@@ -39,7 +39,7 @@ func TestContradictions(t *testing.T) {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
 			t.Parallel()
 			_, stderr, err := command(t, "", tc.args...)
-			if code := service.ExitCode(err); code != 2 || !strings.Contains(stderr, "tokensvc: "+tc.want) {
+			if code := cli.ExitCode(err); code != 2 || !strings.Contains(stderr, "tokensvc: "+tc.want) {
 				t.Errorf("exit code %d, want 2, and %q\n     lacks %q", code, stderr, tc.want)
 			}
 		})

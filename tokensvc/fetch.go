@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // tokenSource has the settings of the commands that fetch a token.
@@ -31,10 +31,10 @@ type tokenSource struct {
 func (t tokenSource) check() error {
 	u, err := url.Parse(t.TokenURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return service.Usagef("--token-url %q is no http or https URL, such as http://127.0.0.1:9000/oauth2/token", t.TokenURL)
+		return cli.Usagef("--token-url %q is no http or https URL, such as http://127.0.0.1:9000/oauth2/token", t.TokenURL)
 	}
 	if t.Timeout <= 0 {
-		return service.Usagef("--timeout is %v; set more than 0, such as 20s", t.Timeout)
+		return cli.Usagef("--timeout is %v; set more than 0, such as 20s", t.Timeout)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ type fetched struct {
 func (t tokenSource) fetch(ctx context.Context) (*fetched, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
-	secret, err := service.Secret("client-secret", "", t.ClientSecretFile)
+	secret, err := cli.Secret("client-secret", "", t.ClientSecretFile)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (t tokenSource) fetch(ctx context.Context) (*fetched, error) {
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {t.ClientID}, "client_secret": {secret}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.TokenURL, strings.NewReader(form.Encode()))
 	if err != nil {
-		return nil, service.Usagef("--token-url: %w", err)
+		return nil, cli.Usagef("--token-url: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	asked := time.Now()
@@ -113,11 +113,11 @@ func (t tokenSource) httpClient() (*http.Client, error) {
 	}
 	pem, err := os.ReadFile(t.CAFile)
 	if err != nil {
-		return nil, service.Usagef("--ca-file: %w", err)
+		return nil, cli.Usagef("--ca-file: %w", err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, service.Usagef("--ca-file: %s holds no certificate in PEM", t.CAFile)
+		return nil, cli.Usagef("--ca-file: %s holds no certificate in PEM", t.CAFile)
 	}
 	hc.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 	return hc, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/client/memory"
@@ -30,7 +31,7 @@ func main() {
 	ctx, stop := service.Signals(context.Background())
 	err := run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	stop()
-	os.Exit(service.ExitCode(err))
+	os.Exit(cli.ExitCode(err))
 }
 
 // stdio is what commands read and write.
@@ -58,7 +59,7 @@ const description = "OAuth 2.0 client-credentials token service: RS256 access to
 // run is the whole program but for the exit code; errors are printed when it returns.
 func run(ctx context.Context, args []string, std stdio) error {
 	var c commands
-	selected, err := service.Parse("tokensvc", "TOKENSVC", description, &c, args, std.out, std.err)
+	selected, err := cli.Parse("tokensvc", "TOKENSVC", description, &c, args, std.out, std.err)
 	if err != nil {
 		return err // printed already
 	}
@@ -241,7 +242,7 @@ func obey(s os.Signal, clients *registrations, keys *keyring.Keyring) error {
 }
 
 type completion struct {
-	service.Completion `embed:""`
+	cli.Completion `embed:""`
 }
 
 // Run prints the script.

@@ -26,7 +26,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 	"tidings.example/tokensvc/internal/client/clienttest"
 )
 
@@ -326,7 +326,7 @@ func TestAdmin(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := command(t, "", "healthcheck", "--listen-admin", "127.0.0.1:1"); service.ExitCode(err) != 1 { // ours may be another's by now
+	if _, _, err := command(t, "", "healthcheck", "--listen-admin", "127.0.0.1:1"); cli.ExitCode(err) != 1 { // ours may be another's by now
 		t.Errorf("healthcheck where nobody listens: %v", err)
 	}
 	for _, secret := range []string{token, "s3cret", "wrong-passw0rd", "in-the-qu3ry", clienttest.Hash[7:]} {
@@ -364,7 +364,7 @@ func TestBadValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, stderr, err := command(t, "", tc.args...)
-			if code := service.ExitCode(err); code != 2 {
+			if code := cli.ExitCode(err); code != 2 {
 				t.Errorf("exit code %d (%v), want 2", code, err)
 			}
 			for _, setting := range tc.want {
@@ -398,7 +398,7 @@ func TestStartFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, stderr, err := command(t, "", append([]string{"--listen-admin", "127.0.0.1:0"}, tc.args...)...)
-			if code := service.ExitCode(err); code != 1 && code != 2 || err == nil {
+			if code := cli.ExitCode(err); code != 1 && code != 2 || err == nil {
 				t.Errorf("exit code %d (%v)", code, err)
 			}
 			for _, text := range tc.want {
@@ -450,7 +450,7 @@ func TestHashSecret(t *testing.T) {
 	r := start(t, "--clients-file", tempFile(t, "clients.yaml", strings.ReplaceAll(demoClients, "HASH", hash)))
 	askToken(t, r, strings.Replace(demoForm, "s3cret", "new-s3cret", 1))
 	for _, bad := range []string{"", "\n", strings.Repeat("x", 73), "a\x00b"} {
-		if _, _, err := command(t, bad, "hash-secret"); service.ExitCode(err) == 0 {
+		if _, _, err := command(t, bad, "hash-secret"); cli.ExitCode(err) == 0 {
 			t.Errorf("%q is hashed", bad)
 		}
 	}
@@ -462,7 +462,7 @@ func TestVersionAndHelp(t *testing.T) {
 		t.Errorf("version: %q, %v", stdout, err)
 	}
 	stdout, _, err := command(t, "", "serve", "--help")
-	if service.ExitCode(err) != 0 {
+	if cli.ExitCode(err) != 0 {
 		t.Errorf("help: %v", err)
 	}
 	for _, want := range []string{"--clients-file", "TOKENSVC_CLIENTS_FILE", "--database-dsn-file", "TOKENSVC_DATABASE_DSN_FILE", "--jwks-max-age"} {
@@ -472,7 +472,7 @@ func TestVersionAndHelp(t *testing.T) {
 	}
 	for _, name := range []string{"serve", "healthcheck", "token", "credential", "keys", "hash-secret"} {
 		stdout, _, err := command(t, "", name, "--help")
-		if service.ExitCode(err) != 0 || !regexp.MustCompile(`(?m)^    .*\btokensvc\b`).MatchString(stdout) {
+		if cli.ExitCode(err) != 0 || !regexp.MustCompile(`(?m)^    .*\btokensvc\b`).MatchString(stdout) {
 			t.Errorf("help of %s has no example (%v):\n%s", name, err, stdout)
 		}
 	}

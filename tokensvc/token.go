@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"tidings.example/shared/bearer"
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 // tokens has the commands that help people with tokens.
@@ -93,7 +93,7 @@ func (i *tokenInspect) read(std stdio) (string, error) {
 	if i.File != "" {
 		var err error
 		if in, err = os.Open(i.File); err != nil {
-			return "", service.Usagef("%w; name a file that holds a token, or give it on standard input", err)
+			return "", cli.Usagef("%w; name a file that holds a token, or give it on standard input", err)
 		}
 		defer in.Close()
 	}
@@ -136,7 +136,7 @@ func (i *tokenInspect) judge(ctx context.Context, token string, claims map[strin
 	}
 	keys, err := bearer.NewJWKS(bearer.JWKSConfig{URL: url})
 	if err != nil {
-		return service.Usagef("--jwks-url: %w", err)
+		return cli.Usagef("--jwks-url: %w", err)
 	}
 	var audience []string
 	if i.Audience != "" {
@@ -144,7 +144,7 @@ func (i *tokenInspect) judge(ctx context.Context, token string, claims map[strin
 	}
 	verifier, err := bearer.New(bearer.Config{Issuer: issuer, Audience: audience, Keys: keys, Leeway: i.Leeway})
 	if err != nil {
-		return service.Usagef("%w", err)
+		return cli.Usagef("%w", err)
 	}
 	if _, err = verifier.Verify(ctx, token); err != nil {
 		return fmt.Errorf("a service would refuse it: %w%s", err, hint(err, claims, issuer, i.Audience))

@@ -1,12 +1,12 @@
-// Package service is the life of a process, the same for every service of this repository: settings from flags and the
-// environment, listeners with TLS, probes, metrics, logs and a graceful stop in bounded time.
+// Package service is the life of a process, the same for every service of this repository: listeners with TLS, probes,
+// metrics, logs and a graceful stop in bounded time.
 //
 // A program is one straight line:
 //
-//	kctx, err := service.Parse(…)        // settings; help and usage errors are printed here
+//	kctx, err := cli.Parse(…)            // settings; help and usage errors are printed here
 //	ctx, stop := service.Signals(ctx)    // SIGINT and SIGTERM end ctx, a second one ends the process
 //	err = service.Run(ctx, service.Config{…})
-//	os.Exit(service.ExitCode(err))
+//	os.Exit(cli.ExitCode(err))
 //
 // How Run stops:
 //

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/shared/cli"
 )
 
 // ConnectionLimits are the settings that bound what a connection can cost: how long it may take its time, and how large
@@ -25,10 +27,10 @@ type ConnectionLimits struct {
 // Check finds limits that nobody can mean.
 func (l *ConnectionLimits) Check() error {
 	if min(l.HeaderTimeout, l.BodyTimeout, l.WriteTimeout, l.IdleTimeout) <= 0 || l.MaxHeaderBytes < 1<<10 {
-		return Usagef("--header-timeout, --body-timeout, --write-timeout and --idle-timeout must be positive, --max-header-bytes at least 1024")
+		return cli.Usagef("--header-timeout, --body-timeout, --write-timeout and --idle-timeout must be positive, --max-header-bytes at least 1024")
 	}
 	if l.BodyTimeout < l.HeaderTimeout {
-		return Usagef("--body-timeout %s is shorter than --header-timeout %s, which is a part of it", l.BodyTimeout, l.HeaderTimeout)
+		return cli.Usagef("--body-timeout %s is shorter than --header-timeout %s, which is a part of it", l.BodyTimeout, l.HeaderTimeout)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"tidings.example/shared/cli"
 )
 
 // listener is an endpoint that is open.
@@ -28,7 +30,7 @@ func distinct(endpoints []Endpoint) error {
 		for _, b := range endpoints[:i] {
 			hostB, portB, _ := net.SplitHostPort(b.Addr)
 			if portA != "" && portA != "0" && portA == portB && (hostA == hostB || everywhere(hostA) || everywhere(hostB)) {
-				return Usagef("%s %s and %s %s want the same port: give one of them another", b.Setting, b.Addr, a.Setting, a.Addr)
+				return cli.Usagef("%s %s and %s %s want the same port: give one of them another", b.Setting, b.Addr, a.Setting, a.Addr)
 			}
 		}
 	}
@@ -65,11 +67,11 @@ func listenAll(ctx context.Context, c Config) ([]listener, error) {
 
 // listen opens the endpoint. An error says what is wrong with the address and which setting mends it.
 func (e Endpoint) listen(ctx context.Context, name string) (net.Listener, error) {
-	setting := fmt.Sprintf("%s / %s", e.Setting, variable(strings.ToUpper(name), strings.TrimLeft(e.Setting, "-")))
+	setting := fmt.Sprintf("%s / %s", e.Setting, cli.Variable(strings.ToUpper(name), strings.TrimLeft(e.Setting, "-")))
 	host, port, splitErr := net.SplitHostPort(e.Addr)
 	number, portErr := strconv.ParseUint(port, 10, 16)
 	if splitErr != nil || portErr != nil {
-		return nil, Usagef("%s: %q is no listen address: set %s to host:port, for example 127.0.0.1:8080", e.Setting, e.Addr, setting)
+		return nil, cli.Usagef("%s: %q is no listen address: set %s to host:port, for example 127.0.0.1:8080", e.Setting, e.Addr, setting)
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", e.Addr)
 	switch {

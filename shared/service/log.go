@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"tidings.example/shared/cli"
 )
 
 // Logger makes the logger of a process, which writes to w. The format is text or json; auto is text on a terminal and
@@ -19,7 +21,7 @@ import (
 func Logger(w *os.File, format, level string) (*slog.Logger, error) {
 	var threshold slog.Level
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
-		return nil, Usagef("--log-level: %q is no level: use debug, info, warn or error", level)
+		return nil, cli.Usagef("--log-level: %q is no level: use debug, info, warn or error", level)
 	}
 	terminal := false
 	if info, err := w.Stat(); err == nil {
@@ -40,7 +42,7 @@ func Logger(w *os.File, format, level string) (*slog.Logger, error) {
 	case "json":
 		handler = slog.NewJSONHandler(out, options)
 	default:
-		return nil, Usagef("--log-format: %q is no format: use auto, text or json", format)
+		return nil, cli.Usagef("--log-format: %q is no format: use auto, text or json", format)
 	}
 	if terminal {
 		return slog.New(flushing{handler, out, slog.Level(-1 << 30), format == "json"}), nil

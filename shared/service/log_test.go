@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
 
@@ -106,5 +107,36 @@ func TestLoggerKeepsOrder(t *testing.T) {
 	}
 	if lines != writers*each+1 {
 		t.Errorf("%d lines, want %d", lines, writers*each+1)
+	}
+}
+
+func TestLogger(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ format, level, want string }{
+		"auto into a file is JSON": {"auto", "info", `"msg":"hello\nthere"`},
+		"text":                     {"text", "debug", `msg="hello\nthere"`},
+		"level":                    {"json", "error", ""},
+	} {
+		file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, err := service.Logger(file, test.format, test.level)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Warn("hello\nthere")
+		content, err := os.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.want == "" && len(content) > 0 || !strings.Contains(string(content), test.want) {
+			t.Errorf("%s: logged %q, want %q", name, content, test.want)
+		}
+	}
+	for _, bad := range [][2]string{{"xml", "info"}, {"json", "loud"}} {
+		if _, err := service.Logger(os.Stderr, bad[0], bad[1]); cli.ExitCode(err) != 2 {
+			t.Errorf("%q: %v, want a usage error", bad, err)
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
 
@@ -74,8 +75,8 @@ func TestRunBusyPort(t *testing.T) {
 		err := service.Run(t.Context(), service.Config{Name: "demosvc", Log: quiet, Endpoints: []service.Endpoint{
 			free, {Setting: "--listen-http", Addr: test.addr},
 		}})
-		if service.ExitCode(err) != test.code {
-			t.Errorf("%s: exit code %d of %v, want %d", name, service.ExitCode(err), err, test.code)
+		if cli.ExitCode(err) != test.code {
+			t.Errorf("%s: exit code %d of %v, want %d", name, cli.ExitCode(err), err, test.code)
 		}
 		for _, text := range test.want {
 			if err == nil || !strings.Contains(err.Error(), text) {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"tidings.example/shared/cli"
 )
 
 // certCheckInterval is how often, at most, a handshake looks whether the certificate's files have changed.
@@ -17,7 +19,7 @@ const certCheckInterval = 5 * time.Second
 func CertFiles(cert, key string) (*tls.Config, error) {
 	c := &certFiles{cert: cert, key: key}
 	if err := c.load(); err != nil {
-		return nil, &UsageError{Err: err}
+		return nil, &cli.UsageError{Err: err}
 	}
 	return serverTLS(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(time.Now()), nil }), nil
 }

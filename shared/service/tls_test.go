@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
 
@@ -171,7 +172,7 @@ func TestCertFilesReload(t *testing.T) {
 		time.Sleep(time.Hour)
 		leaf(t, config, ca, "new.example", time.Now())
 	})
-	if _, err := service.CertFiles(certFile, filepath.Join(dir, "none")); service.ExitCode(err) != 2 || !strings.Contains(err.Error(), "none") {
+	if _, err := service.CertFiles(certFile, filepath.Join(dir, "none")); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "none") {
 		t.Errorf("a key file that is not there: %v", err)
 	}
 }

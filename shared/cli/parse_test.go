@@ -1,4 +1,4 @@
-package service_test
+package cli_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 type serve struct {
@@ -43,37 +43,37 @@ type settings struct {
 
 func parse(t *testing.T, args ...string) (*settings, string, string, string, error) {
 	t.Helper()
-	var cli settings
+	var set settings
 	var stdout, stderr bytes.Buffer
-	kctx, err := service.Parse("demosvc", "DEMOSVC", "A demonstration.", &cli, args, &stdout, &stderr)
+	kctx, err := cli.Parse("demosvc", "DEMOSVC", "A demonstration.", &set, args, &stdout, &stderr)
 	command := ""
 	if kctx != nil {
 		command = kctx.Command()
 	}
-	return &cli, command, stdout.String(), stderr.String(), err
+	return &set, command, stdout.String(), stderr.String(), err
 }
 
 func TestParseOrder(t *testing.T) {
-	cli, command, _, _, err := parse(t)
-	if err != nil || command != "serve" || cli.Serve.ListenHTTP != "127.0.0.1:9000" || cli.Serve.Lifetime != 300*time.Second {
-		t.Fatalf("defaults: command %q, %+v, %v", command, cli, err)
+	set, command, _, _, err := parse(t)
+	if err != nil || command != "serve" || set.Serve.ListenHTTP != "127.0.0.1:9000" || set.Serve.Lifetime != 300*time.Second {
+		t.Fatalf("defaults: command %q, %+v, %v", command, set, err)
 	}
 	t.Setenv("DEMOSVC_LISTEN_HTTP", "127.0.0.1:1")
-	if cli, _, _, _, err = parse(t); err != nil || cli.Serve.ListenHTTP != "127.0.0.1:1" {
-		t.Errorf("environment over default: %+v, %v", cli, err)
+	if set, _, _, _, err = parse(t); err != nil || set.Serve.ListenHTTP != "127.0.0.1:1" {
+		t.Errorf("environment over default: %+v, %v", set, err)
 	}
-	if cli, _, _, _, err = parse(t, "--listen-http", "127.0.0.1:2"); err != nil || cli.Serve.ListenHTTP != "127.0.0.1:2" {
-		t.Errorf("flag over environment, default command: %+v, %v", cli, err)
+	if set, _, _, _, err = parse(t, "--listen-http", "127.0.0.1:2"); err != nil || set.Serve.ListenHTTP != "127.0.0.1:2" {
+		t.Errorf("flag over environment, default command: %+v, %v", set, err)
 	}
-	if cli, command, _, _, err = parse(t, "healthcheck", "--wait=3s"); err != nil || command != "healthcheck" || cli.Healthcheck.Wait != 3*time.Second {
-		t.Errorf("another command: %q, %+v, %v", command, cli, err)
+	if set, command, _, _, err = parse(t, "healthcheck", "--wait=3s"); err != nil || command != "healthcheck" || set.Healthcheck.Wait != 3*time.Second {
+		t.Errorf("another command: %q, %+v, %v", command, set, err)
 	}
 }
 
 func TestParseHelp(t *testing.T) {
 	for _, args := range [][]string{{"-h"}, {"--help"}, {"serve", "-h"}, {"healthcheck", "-h"}} {
 		_, _, stdout, stderr, err := parse(t, args...)
-		if !errors.Is(err, service.ErrHelp) || service.ExitCode(err) != 0 || stderr != "" {
+		if !errors.Is(err, cli.ErrHelp) || cli.ExitCode(err) != 0 || stderr != "" {
 			t.Errorf("%q: error %v, stderr %q", args, err, stderr)
 		}
 		want := []string{"Usage: demosvc"}
@@ -122,8 +122,8 @@ func TestParseMistakes(t *testing.T) {
 				t.Setenv(test.env[0], test.env[1])
 			}
 			_, _, stdout, stderr, err := parse(t, test.args...)
-			if service.ExitCode(err) != 2 || stdout != "" {
-				t.Errorf("exit code %d of %v, stdout %q", service.ExitCode(err), err, stdout)
+			if cli.ExitCode(err) != 2 || stdout != "" {
+				t.Errorf("exit code %d of %v, stdout %q", cli.ExitCode(err), err, stdout)
 			}
 			if !strings.Contains(stderr, test.want) || !strings.Contains(stderr, "--help") {
 				t.Errorf("stderr does not tell %q and how to get help:\n%s", test.want, stderr)
@@ -143,8 +143,8 @@ func TestParseIgnoresServiceLinks(t *testing.T) {
 
 func TestExitCode(t *testing.T) {
 	t.Parallel()
-	for want, err := range map[int]error{0: nil, 1: errors.New("disk full"), 2: fmt.Errorf("start: %w", service.Usagef("--a and --b"))} {
-		if got := service.ExitCode(err); got != want {
+	for want, err := range map[int]error{0: nil, 1: errors.New("disk full"), 2: fmt.Errorf("start: %w", cli.Usagef("--a and --b"))} {
+		if got := cli.ExitCode(err); got != want {
 			t.Errorf("ExitCode(%v) = %d, want %d", err, got, want)
 		}
 	}
@@ -167,43 +167,12 @@ func TestSecret(t *testing.T) {
 		"empty file":     {file: write("\n"), err: "is empty"},
 		"file not there": {file: filepath.Join(t.TempDir(), "none"), err: "--dsn-file"},
 	} {
-		got, err := service.Secret("dsn", test.value, test.file)
+		got, err := cli.Secret("dsn", test.value, test.file)
 		if got != test.want || (err != nil) != (test.err != "") {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
-		if err != nil && (!strings.Contains(err.Error(), test.err) || service.ExitCode(err) != 2) {
+		if err != nil && (!strings.Contains(err.Error(), test.err) || cli.ExitCode(err) != 2) {
 			t.Errorf("%s: error %v, want %q and exit code 2", name, err, test.err)
-		}
-	}
-}
-
-func TestLogger(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct{ format, level, want string }{
-		"auto into a file is JSON": {"auto", "info", `"msg":"hello\nthere"`},
-		"text":                     {"text", "debug", `msg="hello\nthere"`},
-		"level":                    {"json", "error", ""},
-	} {
-		file, err := os.Create(filepath.Join(t.TempDir(), "log"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		log, err := service.Logger(file, test.format, test.level)
-		if err != nil {
-			t.Fatal(err)
-		}
-		log.Warn("hello\nthere")
-		content, err := os.ReadFile(file.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if test.want == "" && len(content) > 0 || !strings.Contains(string(content), test.want) {
-			t.Errorf("%s: logged %q, want %q", name, content, test.want)
-		}
-	}
-	for _, bad := range [][2]string{{"xml", "info"}, {"json", "loud"}} {
-		if _, err := service.Logger(os.Stderr, bad[0], bad[1]); service.ExitCode(err) != 2 {
-			t.Errorf("%q: %v, want a usage error", bad, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package service
+package cli
 
 import (
 	"errors"
@@ -89,7 +89,7 @@ func nameVariables(prefix string) func(*kong.Kong) error {
 			case slices.Equal(flag.Envs, []string{"-"}): // what a command is about, which is no setting
 				flag.Envs, flag.Tag.Envs = nil, nil
 			case len(flag.Envs) == 0 && flag.Name != "help":
-				flag.Envs = []string{variable(prefix, flag.Name)}
+				flag.Envs = []string{Variable(prefix, flag.Name)}
 				flag.Tag.Envs = flag.Envs
 			}
 		}

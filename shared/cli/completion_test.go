@@ -1,4 +1,4 @@
-package service_test
+package cli_test
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 func TestCompletion(t *testing.T) {
@@ -21,7 +21,7 @@ func TestCompletion(t *testing.T) {
 		Secret  string `hidden:"" help:"x"`
 		Timeout int    `help:"x"`
 	}
-	type cli struct {
+	type table struct {
 		Serve struct {
 			Listen string `help:"x"`
 		} `cmd:"" default:"withargs" help:"x"`
@@ -32,8 +32,8 @@ func TestCompletion(t *testing.T) {
 			} `cmd:"" help:"x"`
 			Inspect struct{} `cmd:"" help:"x"`
 		} `cmd:"" help:"x"`
-		Hidden     struct{}           `cmd:"" hidden:"" help:"x"`
-		Completion service.Completion `cmd:"" help:"x"`
+		Hidden     struct{}       `cmd:"" hidden:"" help:"x"`
+		Completion cli.Completion `cmd:"" help:"x"`
 	}
 	for line, want := range map[string]string{
 		"":                      "completion get keys serve",
@@ -60,9 +60,9 @@ func TestCompletion(t *testing.T) {
 		"completion bash ":      "",
 	} {
 		var out bytes.Buffer
-		var c cli
-		_, err := service.Parse("x", "COMPLETION", "", &c, append([]string{"__complete"}, strings.Split(line, " ")...), &out, io.Discard)
-		if got := strings.Join(strings.Fields(out.String()), " "); got != want || !errors.Is(err, service.ErrHelp) {
+		var c table
+		_, err := cli.Parse("x", "COMPLETION", "", &c, append([]string{"__complete"}, strings.Split(line, " ")...), &out, io.Discard)
+		if got := strings.Join(strings.Fields(out.String()), " "); got != want || !errors.Is(err, cli.ErrHelp) {
 			t.Errorf("%q: %q, want %q (%v)", line, got, want, err)
 		}
 	}
@@ -71,12 +71,12 @@ func TestCompletion(t *testing.T) {
 // TestCompletionHelp: what is to be typed has the program's name.
 func TestCompletionHelp(t *testing.T) {
 	t.Parallel()
-	var cli struct {
-		Completion service.Completion `cmd:"" help:"x"`
+	var set struct {
+		Completion cli.Completion `cmd:"" help:"x"`
 	}
 	var out bytes.Buffer
-	_, err := service.Parse("tidy", "TIDY", "", &cli, []string{"completion", "-h"}, &out, io.Discard)
-	if !errors.Is(err, service.ErrHelp) || !strings.Contains(out.String(), "source <(tidy completion bash)") {
+	_, err := cli.Parse("tidy", "TIDY", "", &set, []string{"completion", "-h"}, &out, io.Discard)
+	if !errors.Is(err, cli.ErrHelp) || !strings.Contains(out.String(), "source <(tidy completion bash)") {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }

@@ -1,4 +1,4 @@
-package service
+package cli
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// variable is the environment variable of a flag: listen-http becomes PREFIX_LISTEN_HTTP.
-func variable(prefix, flag string) string {
+// Variable returns the environment variable of a flag: listen-http becomes PREFIX_LISTEN_HTTP.
+func Variable(prefix, flag string) string {
 	return prefix + "_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 

@@ -1,4 +1,4 @@
-package service_test
+package cli_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/cli"
 )
 
 func configFile(t *testing.T, content string) string {
@@ -31,23 +31,23 @@ strict: false
 wait: 3s # a setting of another command
 `)
 	t.Setenv("DEMOSVC_CONFIG_FILE", file)
-	cli, _, _, stderr, err := parse(t)
+	set, _, _, stderr, err := parse(t)
 	want := serve{ListenHTTP: "127.0.0.1:1", Lifetime: time.Minute, LogFormat: "auto", Names: []string{"x", "y,z"}}
-	if diff := cmp.Diff(want, cli.Serve); diff != "" || err != nil {
+	if diff := cmp.Diff(want, set.Serve); diff != "" || err != nil {
 		t.Fatalf("file over default: %v, %s\n%s", err, stderr, diff)
 	}
 	t.Setenv("DEMOSVC_LISTEN_HTTP", "127.0.0.1:2")
 	t.Setenv("DEMOSVC_NAMES", "n")
-	cli, _, _, _, err = parse(t, "--lifetime=2s", "--strict")
+	set, _, _, _, err = parse(t, "--lifetime=2s", "--strict")
 	want = serve{ListenHTTP: "127.0.0.1:2", Lifetime: 2 * time.Second, LogFormat: "auto", Names: []string{"n"}, Strict: true}
-	if diff := cmp.Diff(want, cli.Serve); diff != "" || err != nil {
+	if diff := cmp.Diff(want, set.Serve); diff != "" || err != nil {
 		t.Errorf("flag and environment over file: %v\n%s", err, diff)
 	}
-	if cli, _, _, _, err = parse(t, "healthcheck"); err != nil || cli.Healthcheck.Wait != 3*time.Second {
-		t.Errorf("another command: %+v, %v", cli.Healthcheck, err)
+	if set, _, _, _, err = parse(t, "healthcheck"); err != nil || set.Healthcheck.Wait != 3*time.Second {
+		t.Errorf("another command: %+v, %v", set.Healthcheck, err)
 	}
-	if cli, _, _, _, err = parse(t, "--config-file="+configFile(t, "# nothing yet\n")); err != nil || cli.Serve.Lifetime != 300*time.Second {
-		t.Errorf("flag over environment for the file itself, an empty file: %+v, %v", cli.Serve, err)
+	if set, _, _, _, err = parse(t, "--config-file="+configFile(t, "# nothing yet\n")); err != nil || set.Serve.Lifetime != 300*time.Second {
+		t.Errorf("flag over environment for the file itself, an empty file: %+v, %v", set.Serve, err)
 	}
 }
 
@@ -67,11 +67,11 @@ func TestConfigFileMistakes(t *testing.T) {
 		"outside the choice": {"log-format: xml", "log-format"},
 	} {
 		_, _, _, stderr, err := parse(t, "--config-file="+configFile(t, test.content))
-		if service.ExitCode(err) != 2 || !strings.Contains(stderr, test.want) {
-			t.Errorf("%s: exit code %d, %s\nwant %s", name, service.ExitCode(err), stderr, test.want)
+		if cli.ExitCode(err) != 2 || !strings.Contains(stderr, test.want) {
+			t.Errorf("%s: exit code %d, %s\nwant %s", name, cli.ExitCode(err), stderr, test.want)
 		}
 	}
-	if _, _, _, stderr, err := parse(t, "--config-file=/nowhere.yaml"); service.ExitCode(err) != 2 || !strings.Contains(stderr, "--config-file") {
+	if _, _, _, stderr, err := parse(t, "--config-file=/nowhere.yaml"); cli.ExitCode(err) != 2 || !strings.Contains(stderr, "--config-file") {
 		t.Errorf("no such file: %v %s", err, stderr)
 	}
 }
@@ -79,16 +79,16 @@ func TestConfigFileMistakes(t *testing.T) {
 // printConfig prints what the arguments amount to.
 func printConfig(t *testing.T, args ...string) (*settings, string) {
 	t.Helper()
-	var cli settings
+	var set settings
 	var out, stderr bytes.Buffer
-	kctx, err := service.Parse("demosvc", "DEMOSVC", "A demonstration.", &cli, append([]string{"config"}, args...), &out, &stderr)
+	kctx, err := cli.Parse("demosvc", "DEMOSVC", "A demonstration.", &set, append([]string{"config"}, args...), &out, &stderr)
 	if err == nil {
-		err = service.PrintConfig(&out, kctx)
+		err = cli.PrintConfig(&out, kctx)
 	}
 	if err != nil {
 		t.Fatalf("%v %s", err, stderr.String())
 	}
-	return &cli, out.String()
+	return &set, out.String()
 }
 
 // TestPrintConfig: each value comes with its origin, and what is printed is a config file of the same settings.
@@ -122,11 +122,11 @@ func TestPrintConfig(t *testing.T) {
 
 func TestListConfig(t *testing.T) {
 	t.Parallel()
-	var cli settings
+	var set settings
 	var out bytes.Buffer
-	kctx, err := service.Parse("demosvc", "DEMOSVC", "A demonstration.", &cli, []string{"config"}, &out, &out)
+	kctx, err := cli.Parse("demosvc", "DEMOSVC", "A demonstration.", &set, []string{"config"}, &out, &out)
 	if err == nil {
-		err = service.ListConfig(&out, kctx)
+		err = cli.ListConfig(&out, kctx)
 	}
 	want := "| `--lifetime` | `DEMOSVC_LIFETIME` | `300s` | How long tokens live. |\n"
 	if err != nil || !strings.Contains(out.String(), want) {
