@@ -3,6 +3,8 @@ module tidings.example/eventsvc
 go 1.26.0
 
 require (
+	// settings and commands
+	github.com/alecthomas/kong v1.17.0
 	// tests: checks histories for linearizability
 	github.com/anishathalye/porcupine v1.3.1
 	// watches over WebSockets, without dependencies of its own
@@ -42,8 +44,6 @@ require (
 	// what both services use
 	tidings.example/shared v0.0.0
 )
-
-require github.com/alecthomas/kong v1.17.0
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
