@@ -10,7 +10,7 @@ require (
 	// watches over WebSockets, without dependencies of its own
 	github.com/coder/websocket v1.8.15
 	// OpenAPI documents in protobuf, as kubectl reads them
-	github.com/google/gnostic-models v0.7.0
+	github.com/google/gnostic-models v0.7.1
 	// tests: readable differences
 	github.com/google/go-cmp v0.7.0
 	// uids of events
@@ -22,7 +22,7 @@ require (
 	// asked for: the event store
 	go.etcd.io/bbolt v1.5.0
 	// policy files, with the line of each mistake
-	go.yaml.in/yaml/v3 v3.0.5
+	go.yaml.in/yaml/v3 v3.0.6
 	// the size of terminals
 	golang.org/x/sys v0.49.0
 	// token buckets of the create rates
@@ -38,7 +38,7 @@ require (
 	// schema types of the OpenAPI documents
 	k8s.io/kube-openapi v0.0.0-20260821135717-be32def86098
 	// strict JSON as Kubernetes reads it
-	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
+	sigs.k8s.io/json v0.0.0-20260909141634-11ed52e25bc5
 	// YAML bodies and answers
 	sigs.k8s.io/yaml v1.6.0
 	// what both services use
@@ -89,7 +89,7 @@ require (
 	github.com/x448/float16 v0.8.4 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
-	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect

@@ -12,7 +12,7 @@ require (
 	// hashes of the clients' secrets, and the floor of bcrypt
 	golang.org/x/crypto v0.58.0
 	// headers of the load's HTTP/2
-	golang.org/x/net v0.60.0
+	golang.org/x/net v0.62.0
 	// goroutines that end with the first error
 	golang.org/x/sync v0.24.0
 	// CPU, disk and terminal, from the kernel
