@@ -111,7 +111,7 @@ func (s Secret) matchesHash(secret string) bool {
 	if !usable {
 		secret = "-"
 	}
-	return bcryptMatches(s.encoded, secret) && usable
+	return bcrypt.CompareHashAndPassword([]byte(s.encoded), []byte(secret)) == nil && usable
 }
 
 // work is the cost of comparing, in units of one compare of MinCost.

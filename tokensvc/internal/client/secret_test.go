@@ -92,28 +92,28 @@ func FuzzParseSecret(f *testing.F) {
 	})
 }
 
-// FuzzBcryptMatches: hashes that another implementation makes match exactly the secrets that it says they match.
-func FuzzBcryptMatches(f *testing.F) {
+// FuzzMatchesHash: a hash matches exactly the secret that it was made of, whoever wrote its version. BCrypt alone repeats
+// what comes before a NUL and ignores what comes after 72 bytes.
+func FuzzMatchesHash(f *testing.F) {
 	long := strings.Repeat("0123456789", 8)
 	for _, s := range []struct{ stored, given string }{
-		{"s3cret", "s3cret"}, {"s3cret", "S3cret"}, {"s3cret", "s3cret\x00s3cret"}, {"\x00", "\x00\x00"}, {"", ""}, {"é\xff", "é\xff"},
+		{"s3cret", "s3cret"}, {"s3cret", "S3cret"}, {"s3cret", "s3cret\x00s3cret"}, {"s3cret", ""}, {"é\xff", "é\xff"}, {"s3cret", "s3cret\x00"},
 		{long[:71], long[:72]}, {long[:72], long}, {long[:72], long[:71]},
 	} {
-		f.Add(s.stored, s.given, byte('b'))
+		f.Add(s.stored, s.given, byte(1))
 	}
 	f.Fuzz(func(t *testing.T, stored, given string, minor byte) {
-		made, err := bcrypt.GenerateFromPassword([]byte(stored[:min(len(stored), 72)]), bcrypt.MinCost)
+		if stored == "" || len(stored) > 72 || strings.Contains(stored, "\x00") {
+			return // HashSecret refuses it
+		}
+		made, err := bcrypt.GenerateFromPassword([]byte(stored), bcrypt.MinCost)
 		if err != nil {
 			t.Fatal(err)
 		}
-		made[2] = minor
+		made[2] = "aby"[minor%3]
 		for _, secret := range []string{stored, given} {
-			want := bcrypt.CompareHashAndPassword(made, []byte(secret)) == nil
-			if minor == '$' {
-				continue // not the length of our hashes
-			}
-			if got := client.BcryptMatches(string(made), secret); got != want {
-				t.Errorf("%q with the hash of %q: %v, want %v", secret, stored, got, want)
+			if got := client.MatchesHash(string(made), secret); got != (secret == stored) {
+				t.Errorf("%q with the hash of %q: %v", secret, stored, got)
 			}
 		}
 	})
