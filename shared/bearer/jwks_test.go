@@ -80,6 +80,8 @@ func TestJWKSEntries(t *testing.T) {
 		"N68 e is 1":                   number(b64(key.N), "AQ"),
 		"N68 e is even":                number(b64(key.N), "AQAA"),
 		"N68 e of 40 bits":             number(b64(key.N), "AQABAQE"),
+		"N68 e of 72 bits":             number(b64(key.N), "AQAAAAAAAQAB"),
+		"N68 e padded":                 number(b64(key.N), "AQAB===="),
 		"N68 n is 0":                   number("AA", "AQAB"),
 		"N68 n is empty":               number("", "AQAB"),
 		"N68 n is even":                number(b64(even), "AQAB"),
@@ -119,6 +121,16 @@ func TestJWKSEntries(t *testing.T) {
 			}
 		})
 	}
+	t.Run("members that do not make the key", func(t *testing.T) {
+		t.Parallel()
+		const odd = `,"x5c":7,"x5t":["a"],"x5u":{},"key_ops":["verify","other"],"oth":"x"`
+		k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) {
+			return answer(200, document(entry("good", key, odd)))
+		}}, nil)
+		if got, err := k.Key(t.Context(), "good"); err != nil || !got.Equal(&key.PublicKey) {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
 	t.Run("N69 no alg", func(t *testing.T) {
 		t.Parallel()
 		k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) {

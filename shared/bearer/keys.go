@@ -2,18 +2,21 @@ package bearer
 
 import (
 	"crypto/rsa"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/big"
+	"math"
+
+	"github.com/lestrrat-go/jwx/v2/jwk"
 )
 
 const (
 	maxKeys    = 100  // in one document
 	minKeyBits = 2048 // NIST SP 800-131A, RFC 7518 section 3.3
 	maxKeyBits = 8192 // larger ones make verification a way to spend our time
+
+	maxExponent = 6 // characters of base64url; jwx would cut off what is beyond 64 bits
 )
 
 // parseKeys reads the keys we can use from a JWK set (RFC 7517 section 5). Entries that are no RS256 verification keys of
@@ -50,51 +53,71 @@ func parseKeys(document []byte, log *slog.Logger) (map[string]*rsa.PublicKey, er
 }
 
 // parseKey reads one RSA key (RFC 7518 section 6.3.1).
-func parseKey(entry []byte) (kid string, key *rsa.PublicKey, err error) {
-	jwk, err := decodeObject(entry)
+func parseKey(document []byte) (kid string, key *rsa.PublicKey, err error) {
+	entry, err := decodeObject(document)
 	if err != nil {
 		return "", nil, err
 	}
-	if kid, _ = jwk.text("kid"); kid == "" || len(kid) > maxKeyID {
+	if kid, _ = entry.text("kid"); kid == "" || len(kid) > maxKeyID {
 		return "", nil, errors.New("kid missing or malformed")
 	}
-	if err := checkPurpose(jwk); err != nil {
+	if err := checkPurpose(entry); err != nil {
 		return kid, nil, err
 	}
-	n, err := jwk.integer("n")
+	public, err := publicKey(entry)
 	if err != nil {
 		return kid, nil, err
 	}
-	e, err := jwk.integer("e")
-	if err != nil {
-		return kid, nil, err
-	}
-	switch {
+	switch n, e := public.N, public.E; {
 	case n.BitLen() < minKeyBits || n.BitLen() > maxKeyBits:
 		return kid, nil, fmt.Errorf("a key of %d bits, not of %d to %d", n.BitLen(), minKeyBits, maxKeyBits)
 	case n.Bit(0) == 0:
 		return kid, nil, errors.New("an even modulus")
-	case e.BitLen() > 31 || e.Bit(0) == 0 || e.Cmp(big.NewInt(3)) < 0:
+	case e < 3 || e > math.MaxInt32 || e%2 == 0:
 		return kid, nil, errors.New("an exponent that is even, below 3 or above 31 bits")
 	}
-	return kid, &rsa.PublicKey{N: n, E: int(e.Int64())}, nil
+	return kid, public, nil
+}
+
+// publicKey has jwx parse the two members that make an RSA key. It is shown no others, because a member that it does not
+// like would make it refuse a key that works: what is refused is decided here.
+func publicKey(entry object) (*rsa.PublicKey, error) {
+	for name, most := range map[string]int{"n": maxToken, "e": maxExponent} {
+		text, ok := entry.text(name)
+		if !ok || len(text) > most {
+			return nil, fmt.Errorf("%s missing or malformed", name)
+		}
+		if _, err := base64url.DecodeString(text); err != nil { // jwx would take other alphabets and padding too
+			return nil, fmt.Errorf("%s is not base64url", name)
+		}
+	}
+	reduced, err := json.Marshal(object{"kty": entry["kty"], "n": entry["n"], "e": entry["e"]})
+	if err != nil {
+		return nil, err
+	}
+	key, err := jwk.ParseKey(reduced)
+	if err != nil {
+		return nil, err
+	}
+	public := new(rsa.PublicKey)
+	return public, key.Raw(public)
 }
 
 // checkPurpose refuses keys that are not meant to verify RS256 signatures. A key that does not say its algorithm is taken
 // for RS256, the only one there is here.
-func checkPurpose(jwk object) error {
-	if kty, _ := jwk.text("kty"); kty != "RSA" {
+func checkPurpose(entry object) error {
+	if kty, _ := entry.text("kty"); kty != "RSA" {
 		return errors.New("kty is not RSA")
 	}
-	if alg, ok := jwk.text("alg"); jwk.has("alg") && (!ok || alg != "RS256") {
+	if alg, ok := entry.text("alg"); entry.has("alg") && (!ok || alg != "RS256") {
 		return errors.New("alg is not RS256")
 	}
-	if use, ok := jwk.text("use"); jwk.has("use") && (!ok || use != "sig") {
+	if use, ok := entry.text("use"); entry.has("use") && (!ok || use != "sig") {
 		return errors.New("use is not sig")
 	}
-	if jwk.has("key_ops") {
+	if entry.has("key_ops") {
 		verifies := false
-		operations, _ := jwk.texts("key_ops")
+		operations, _ := entry.texts("key_ops")
 		for _, operation := range operations {
 			verifies = verifies || operation == "verify"
 		}
@@ -102,21 +125,8 @@ func checkPurpose(jwk object) error {
 			return errors.New("key_ops has no verify")
 		}
 	}
-	if jwk.has("d") {
+	if entry.has("d") {
 		return errors.New("a private key, which its owner should replace because it was published")
 	}
 	return nil
-}
-
-// integer is a member that is a Base64urlUInt (RFC 7518 section 2).
-func (o object) integer(name string) (*big.Int, error) {
-	text, ok := o.text(name)
-	if !ok || len(text) > maxToken {
-		return nil, fmt.Errorf("%s missing or malformed", name)
-	}
-	bytes, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not base64url", name)
-	}
-	return new(big.Int).SetBytes(bytes), nil
 }
