@@ -1,6 +1,16 @@
 package postgres
 
-import "context"
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Prepared is the number of statements that the one connection of a pool has prepared.
+func (s *Store) Prepared(ctx context.Context) (n int, err error) {
+	err = s.pool.QueryRowContext(ctx, "SELECT count(*) FROM pg_prepared_statements", pgx.QueryExecModeSimpleProtocol).Scan(&n)
+	return n, err
+}
 
 // Queries is how look-ups share queries, with any database: ask is given the ids, and its error comes back.
 func Queries(parallel int, ask func(ids []string) error) (find func(ctx context.Context, id string) error) {

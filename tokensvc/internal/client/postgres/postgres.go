@@ -38,8 +38,11 @@ type Store struct {
 	db      *gorm.DB
 	pool    *sql.DB
 	queries *queries
-	table   atomic.Pointer[string] // statement that finds rows, once the table has been looked at
+	table   atomic.Pointer[shape] // once the table has been looked at
 }
+
+// maxStatements bounds what gorm keeps prepared: one to look at the table, and one for each number of ids.
+const maxStatements = 32
 
 // Open prepares the store. The server is first asked when a client is looked up, so that it may be down at start.
 func Open(c Config) (*Store, error) {
@@ -71,7 +74,9 @@ func Open(c Config) (*Store, error) {
 	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{
 		DisableAutomaticPing:   true, // the server may be down
 		SkipDefaultTransaction: true,
-		Logger:                 logger.Discard, // it would log client ids as sent
+		PrepareStmt:            conf.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement, // else the DSN forbids it
+		PrepareStmtMaxSize:     maxStatements,
+		Logger:                 statements(c.Log),
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), pool.Close())
@@ -82,6 +87,23 @@ func Open(c Config) (*Store, error) {
 	s := &Store{c: c, db: db, pool: pool}
 	s.queries = &queries{ask: s.ask, free: c.MaxConnections}
 	return s, nil
+}
+
+// statements logs what gorm says: each statement, without the ids that clients have sent, where debug lines are wanted.
+// Errors come back to us, and are logged where a request is answered.
+func statements(log *slog.Logger) logger.Interface {
+	if !log.Enabled(context.Background(), slog.LevelDebug) {
+		return logger.Discard
+	}
+	return logger.NewSlogLogger(slog.New(asDebug{log.Handler()}), logger.Config{LogLevel: logger.Info, ParameterizedQueries: true})
+}
+
+// asDebug makes every line a debug line.
+type asDebug struct{ slog.Handler }
+
+func (h asDebug) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = slog.LevelDebug
+	return h.Handler.Handle(ctx, r)
 }
 
 // Close closes all connections.
@@ -96,7 +118,12 @@ func (s *Store) Ready(ctx context.Context) error {
 }
 
 // Reload looks at the table again when it is read next, for columns that have been added.
-func (s *Store) Reload() { s.table.Store(nil) }
+func (s *Store) Reload() {
+	s.table.Store(nil)
+	if prepared, ok := s.db.ConnPool.(*gorm.PreparedStmtDB); ok {
+		prepared.Close() // PostgreSQL refuses statements whose result has another type now
+	}
+}
 
 // ByClientID finds a registration. The connection is given back before it returns.
 func (s *Store) ByClientID(ctx context.Context, clientID string) (client.Client, error) {
@@ -138,15 +165,19 @@ func (s *Store) ask(ids []string) ([]row, error) {
 
 // find returns at most one row more than ids.
 func (s *Store) find(ctx context.Context, ids []string) ([]row, error) {
-	statement := s.table.Load()
-	if statement == nil {
+	table := s.table.Load()
+	if table == nil {
 		var err error
-		if statement, err = s.lookAtTable(ctx); err != nil {
+		if table, err = s.lookAtTable(ctx); err != nil {
 			return nil, err
 		}
 	}
+	limit := len(ids) + 1
+	for len(ids)&(len(ids)-1) != 0 { // to a power of two, so that few statements serve any number
+		ids = append(ids, ids[0])
+	}
 	var rows []row
-	err := s.db.WithContext(ctx).Raw(*statement, textArray(ids), len(ids)+1).Scan(&rows).Error
+	err := s.db.WithContext(ctx).Select(table.columns).Where(table.id, ids).Limit(limit).Find(&rows).Error
 	return rows, err
 }
 

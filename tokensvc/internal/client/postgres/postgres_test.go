@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -65,6 +67,8 @@ func TestPostgres(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *pgtest.Server){
 		"conformance":            testConformance,
 		"pool of one":            testPoolOfOne,
+		"prepared statements":    testPrepared,
+		"statements in the log":  testLog,
 		"minimal table":          testMinimalTable,
 		"optional columns":       testOptionalColumns,
 		"fixed-length columns":   testFixedLength,
@@ -90,6 +94,45 @@ func testConformance(t *testing.T, srv *pgtest.Server) {
 
 func testPoolOfOne(t *testing.T, srv *pgtest.Server) {
 	clienttest.Test(t, open(t, database(t, srv, table+rows), 1))
+}
+
+// testPrepared: statements are prepared, a few for any number of ids, unless the DSN forbids it, as it has to behind a
+// PgBouncer that gives each statement another connection.
+func testPrepared(t *testing.T, srv *pgtest.Server) {
+	dsn := database(t, srv, table+rows)
+	for parameter, prepares := range map[string]bool{"": true, "&default_query_exec_mode=exec": false, "&default_query_exec_mode=simple_protocol": false} {
+		store := open(t, dsn+parameter, 1)
+		clienttest.Test(t, store)
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				if err := lookup(t, store, fmt.Sprint("nobody-", i)); !errors.Is(err, client.ErrNotFound) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		n, err := store.Prepared(t.Context())
+		if err != nil || (n > 0) != prepares || n > 9 { // the table, and up to 128 ids
+			t.Errorf("with %q: %d prepared statements, %v", parameter, n, err)
+		}
+	}
+}
+
+// testLog: gorm's lines are debug lines of the service's log, and never show what a client has sent.
+func testLog(t *testing.T, srv *pgtest.Server) {
+	dsn := database(t, srv, table+rows)
+	for level, shown := range map[slog.Level]bool{slog.LevelDebug: true, slog.LevelInfo: false} {
+		var log bytes.Buffer
+		store, err := postgres.Open(postgres.Config{DSN: dsn, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = errors.Join(lookup(t, store, "plain"), store.Close())
+		if text := log.String(); err != nil || strings.Contains(text, "SELECT") != shown || strings.Contains(text, "'plain'") || strings.Contains(text, "level=INFO") {
+			t.Errorf("%v: %v, %s", level, err, text)
+		}
+	}
 }
 
 // testMinimalTable: without the optional columns, other columns being there.

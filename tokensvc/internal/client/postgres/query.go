@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"strings"
 	"sync"
 )
 
@@ -74,14 +73,4 @@ func (qs *queries) following() *query {
 		qs.free++
 	}
 	return q
-}
-
-// textArray writes an array as PostgreSQL reads it. One parameter makes one prepared statement for any number of ids.
-func textArray(ids []string) string {
-	quoted := make([]string, len(ids))
-	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-	for i, id := range ids {
-		quoted[i] = `"` + escape.Replace(id) + `"`
-	}
-	return "{" + strings.Join(quoted, ",") + "}"
 }

@@ -12,22 +12,25 @@ import (
 	"tidings.example/tokensvc/internal/client"
 )
 
-// row is what is selected; optional columns that the table lacks stay nil.
+// row is a registration in the table. Columns that the table lacks stay nil.
 type row struct {
 	ID         string
 	ClientID   string
-	Secret     *string
-	Name       *string
-	Scope      *string
-	SecretNext *string
-	NextUntil  *time.Time
-	Audience   *string // JSON list of strings
+	Secret     *string    `gorm:"column:client_secret"`
+	Name       *string    `gorm:"column:client_name"`
+	Scope      *string    `gorm:"column:scope"`
+	SecretNext *string    `gorm:"column:client_secret_next"`
+	NextUntil  *time.Time `gorm:"column:client_secret_next_until"`
+	Audience   *string    `gorm:"column:audience"` // JSON list of strings
 }
 
-// column is one that this role may read.
-type column struct {
-	Name string
-	Text bool // it holds text of some kind
+// TableName is what gorm calls the table.
+func (row) TableName() string { return "clients" }
+
+// shape is how the table is read.
+type shape struct {
+	columns []string // to select, those of other types with their conversion
+	id      string   // condition on client_id
 }
 
 // The columns and how they are selected. The optional ones may be missing, so that a table which was made for another
@@ -36,27 +39,35 @@ func requiredColumns() map[string]string {
 	return map[string]string{
 		"id":            "id::text AS id",
 		"client_id":     "client_id::text AS client_id",
-		"client_secret": "client_secret AS secret",
-		"client_name":   "client_name AS name",
+		"client_secret": "client_secret",
+		"client_name":   "client_name",
 		"scope":         "scope",
 	}
 }
 
 func optionalColumns() map[string]string {
 	return map[string]string{
-		"client_secret_next":       "client_secret_next AS secret_next",
-		"client_secret_next_until": "client_secret_next_until::timestamptz AS next_until",
+		"client_secret_next":       "client_secret_next",
+		"client_secret_next_until": "client_secret_next_until::timestamptz AS client_secret_next_until",
 		"audience":                 "to_json(audience)::text AS audience",
 	}
 }
 
-// lookAtTable finds out which columns there are and remembers the statement that reads them.
-func (s *Store) lookAtTable(ctx context.Context) (*string, error) {
+// column is one that this role may read, a row of PostgreSQL's catalog.
+type column struct {
+	Name string
+	Text bool // it holds text of some kind
+}
+
+// lookAtTable finds out which columns there are and remembers how to read them.
+func (s *Store) lookAtTable(ctx context.Context) (*shape, error) {
 	var found []column
-	err := s.db.WithContext(ctx).Raw(`
-		SELECT attname AS name, typcategory = 'S' AS text FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
-		WHERE attrelid = to_regclass('clients') AND attnum > 0 AND NOT attisdropped
-		  AND has_column_privilege(attrelid, attnum, 'SELECT')`).Scan(&found).Error
+	err := s.db.WithContext(ctx).Table("pg_attribute").
+		Select("attname AS name", "typcategory = 'S' AS text").
+		Joins("JOIN pg_type ON pg_type.oid = atttypid").
+		Where("attrelid = to_regclass('clients') AND attnum > 0 AND NOT attisdropped").
+		Where("has_column_privilege(attrelid, attnum, 'SELECT')").
+		Find(&found).Error
 	if err != nil {
 		return nil, fmt.Errorf("ask for the columns of table clients: %w", err)
 	}
@@ -64,17 +75,17 @@ func (s *Store) lookAtTable(ctx context.Context) (*string, error) {
 		return nil, errors.New("there is no table clients that this role may read; create it, or GRANT SELECT ON clients")
 	}
 	var readable []string
-	id := "client_id"
+	table := shape{id: "client_id IN ?"}
 	for _, c := range found {
 		readable = append(readable, c.Name)
 		if c.Name == "client_id" && !c.Text {
-			id = "client_id::text" // such as uuid, which would not be compared with just any text
+			table.id = "client_id::text IN ?" // such as uuid, which would not be compared with just any text
 		}
 	}
-	var selected, missing []string
+	var missing []string
 	for column, expression := range requiredColumns() {
 		if slices.Contains(readable, column) {
-			selected = append(selected, expression)
+			table.columns = append(table.columns, expression)
 		} else {
 			missing = append(missing, column)
 		}
@@ -85,13 +96,12 @@ func (s *Store) lookAtTable(ctx context.Context) (*string, error) {
 	}
 	for column, expression := range optionalColumns() {
 		if slices.Contains(readable, column) {
-			selected = append(selected, expression)
+			table.columns = append(table.columns, expression)
 		}
 	}
-	slices.Sort(selected)
-	statement := "SELECT " + strings.Join(selected, ", ") + " FROM clients WHERE " + id + " = ANY(?) LIMIT ?"
-	s.table.Store(&statement)
-	return &statement, nil
+	slices.Sort(table.columns)
+	s.table.Store(&table)
+	return &table, nil
 }
 
 // client checks the row as strictly as a clients file; only BCrypt hashes are accepted.
