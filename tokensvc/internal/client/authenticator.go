@@ -69,7 +69,7 @@ type Authenticator struct {
 	gate    *gate
 	ids     *throttle
 	sources *throttle
-	flights *flights
+	flights flights
 	budget  atomic.Int64 // work that every failure costs: that of the dearest registration seen
 	burn    func(units int)
 
@@ -93,7 +93,7 @@ func New(c Config) (*Authenticator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	a := &Authenticator{c: c, proofs: newProofs(maxProofs), gate: newGate(c.Parallel, c.Waiting), flights: newFlights(c.Timeout), burn: burn}
+	a := &Authenticator{c: c, proofs: newProofs(maxProofs), gate: newGate(c.Parallel, c.Waiting), flights: flights{timeout: c.Timeout}, burn: burn}
 	a.budget.Store(1)
 	a.compares = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "tokensvc_secret_compare_seconds", Help: "Time to compare one submitted secret by BCrypt, without waiting.",

@@ -218,6 +218,45 @@ func TestSharedCompare(t *testing.T) {
 	}
 }
 
+// TestImpatience: who gives up and asks again joins the compare that is under way, and is answered when that ends.
+func TestImpatience(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthenticator(t, client.Config{Store: newStore(t), Parallel: 1})
+		a.CompareTakes(time.Second)
+		start := time.Now()
+		soon, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
+		defer cancel()
+		_, err := a.Authenticate(soon, client.Attempt{ClientID: "nobody", Secret: "guess"})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		_, err = a.Authenticate(t.Context(), client.Attempt{ClientID: "nobody", Secret: "guess"})
+		if got, want := (answer{outcome(err), time.Since(start)}), (answer{"unknown_client", time.Second}); got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+	})
+}
+
+// TestRightSecretsCostNothing: a right secret gives its attempt back, a wrong one does not.
+func TestRightSecretsCostNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthenticator(t, client.Config{Store: newStore(t), FailureBurst: 1, FailureRefill: time.Hour, FailureQueue: 1, Timeout: 2 * time.Hour})
+		a.CompareTakes(0)
+		var got []answer
+		for _, secret := range []string{"s3cret", "s3cret-next", "guess", "another"} {
+			start := time.Now()
+			_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: "two", Secret: secret})
+			got = append(got, answer{outcome(err), time.Since(start)})
+		}
+		want := []answer{{"ok", 0}, {"ok", 0}, {"wrong_secret", 0}, {"wrong_secret", time.Hour}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
 // answer is what can be seen from outside: whether accepted, sent away or refused, and after how long.
 type answer struct {
 	Outcome string

@@ -3,9 +3,10 @@ package client
 import (
 	"context"
 	"hash/maphash"
-	"math"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // throttle slows guessing down. Every name (a client id, a source address) has an allowance of attempts that refills
@@ -15,7 +16,7 @@ import (
 // The table has a fixed size and is indexed by a keyed hash: ids that exist and ids that do not look the same in it,
 // it cannot be filled up, and names that collide cannot be chosen from outside.
 type throttle struct {
-	burst  float64       // attempts that may be spent at once
+	burst  int           // attempts that may be spent at once
 	refill time.Duration // per attempt
 	queue  int           // attempts under way per name
 	now    func() time.Time
@@ -27,8 +28,7 @@ type throttle struct {
 
 // allowance of one name. The zero value is a full one.
 type allowance struct {
-	spent    float64 // as of at; above burst: somebody waits
-	at       time.Time
+	limiter  *rate.Limiter // below zero: somebody waits
 	underway int
 }
 
@@ -36,7 +36,7 @@ const throttleNames = 1 << 14
 
 func newThrottle(burst int, refill time.Duration, queue int, now func() time.Time) *throttle {
 	return &throttle{
-		burst: float64(burst), refill: refill, queue: queue, now: now,
+		burst: burst, refill: refill, queue: queue, now: now,
 		seed: maphash.MakeSeed(), table: make([]allowance, throttleNames),
 	}
 }
@@ -74,19 +74,22 @@ func (a attempt) spend() (time.Duration, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := &t.table[a.slot]
-	now := t.now()
-	if !e.at.IsZero() {
-		e.spent = max(0, e.spent-float64(now.Sub(e.at))/float64(t.refill))
+	if e.limiter == nil {
+		e.limiter = rate.NewLimiter(rate.Every(t.refill), t.burst)
 	}
-	e.at = now
-	wait := time.Duration(math.Ceil((e.spent + 1 - t.burst) * float64(t.refill)))
+	now := t.now()
+	wait := e.limiter.ReserveN(now, 1).DelayFrom(now)
 	if e.underway >= t.queue {
+		e.refund(now)
 		return 0, &BusyError{Reason: "throttle_full", RetryAfter: max(wait, time.Second)}
 	}
-	e.spent++
 	e.underway++
 	return wait, nil
 }
+
+// refund gives an attempt back. A Reservation can be cancelled only until its time has come, and a secret is known to be
+// right only after that; so the attempt is reserved with the opposite sign.
+func (e *allowance) refund(now time.Time) { e.limiter.ReserveN(now, -1) }
 
 // end closes the attempt; a refund is for right secrets and for attempts that came to no decision.
 func (a attempt) end(refund bool) {
@@ -98,6 +101,6 @@ func (a attempt) end(refund bool) {
 	e := &a.t.table[a.slot]
 	e.underway--
 	if refund {
-		e.spent = max(0, e.spent-1)
+		e.refund(a.t.now())
 	}
 }
