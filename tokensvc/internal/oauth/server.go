@@ -5,14 +5,13 @@ package oauth
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"runtime/debug"
 	"slices"
 
 	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/shared/bearer"
@@ -81,10 +80,9 @@ func (s *Server) routes() *echo.Echo {
 	e.HTTPErrorHandler = s.handleError
 	e.IPExtractor = s.sourceAddress()
 	s.public = append([]string{pathToken, pathJWKS}, metadataPaths(s.c.Issuer)...)
-	e.Use(harden, s.catchPanic, bearer.Middleware(s.c.Verify, s.isPublic, refuseToken))
+	e.Use(harden, s.catchPanic(), bearer.Middleware(s.c.Verify, s.isPublic, refuseToken))
 
-	e.POST(pathToken, s.handleToken)
-	e.OPTIONS(pathToken, s.handlePreflight)
+	e.Match([]string{http.MethodPost, http.MethodOptions}, pathToken, s.handleToken, s.cors())
 	e.Match(reading(), pathJWKS, s.handleJWKS)
 	for _, path := range metadataPaths(s.c.Issuer) {
 		e.Match(reading(), path, s.handleMetadata)
@@ -114,16 +112,12 @@ func harden(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // catchPanic makes a panic an error, so that it is answered in JSON like any other.
-func (s *Server) catchPanic(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) (err error) {
-		defer func() {
-			value := recover()
-			if value == nil {
-				return
-			}
-			s.c.Log.Error("panic while serving a request", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
-			err = echo.ErrInternalServerError
-		}()
-		return next(c)
-	}
+func (s *Server) catchPanic() echo.MiddlewareFunc {
+	return middleware.RecoverWithConfig(middleware.RecoverConfig{
+		StackSize: 64 << 10, DisableStackAll: true, DisableErrorHandler: true,
+		LogErrorFunc: func(_ echo.Context, err error, stack []byte) error {
+			s.c.Log.Error("panic while serving a request", "panic", err.Error(), "stack", string(stack))
+			return echo.ErrInternalServerError
+		},
+	})
 }

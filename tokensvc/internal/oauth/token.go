@@ -22,7 +22,6 @@ type tokenAnswer struct {
 
 // handleToken is the token endpoint.
 func (s *Server) handleToken(c echo.Context) error {
-	s.allowOrigin(c)
 	if c.Request().Method != http.MethodPost {
 		return s.refuse(c, decision{}, faultMethod)
 	}
