@@ -3,6 +3,8 @@ module tidings.example/shared
 go 1.26.0
 
 require (
+	// the memory limit of the control group
+	github.com/KimMachineGun/automemlimit v1.0.1
 	// settings: one struct gives flags, environment and help
 	github.com/alecthomas/kong v1.17.0
 	// tests: readable differences
@@ -33,6 +35,7 @@ require (
 	github.com/mattn/go-colorable v0.1.15 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect

@@ -1,37 +1,40 @@
 package service
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"math"
+	"runtime/debug"
+	"strings"
 	"testing"
-	"testing/fstest"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-func TestGroupLimit(t *testing.T) {
-	t.Parallel()
-	const mixed = "9:name=systemd:/\n4:memory:/a/b\n1:cpu:/\n0::/\n"
+func TestLimitMemory(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	for name, test := range map[string]struct {
-		process string
-		groups  map[string]string
-		want    int64
+		found  uint64
+		err    error
+		own    string // GOMEMLIMIT
+		want   int64
+		logged string
 	}{
-		"container, version 2":    {"0::/\n", map[string]string{"memory.max": "536870912\n"}, 512 << 20},
-		"unit, version 2":         {"0::/system.slice/e.service\n", map[string]string{"system.slice/e.service/memory.max": "1000\n"}, 1000},
-		"the tighter one around":  {"0::/a/b\n", map[string]string{"a/b/memory.max": "max\n", "a/memory.max": "5000\n", "memory.max": "9000"}, 5000},
-		"version 1":               {mixed, map[string]string{"memory/a/b/memory.limit_in_bytes": "7000\n"}, 7000},
-		"host's path, version 1":  {mixed, map[string]string{"memory/memory.limit_in_bytes": "8000\n"}, 8000},
-		"no limit, version 1":     {mixed, map[string]string{"memory/a/b/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
-		"no limit, version 2":     {"0::/\n", map[string]string{"memory.max": "max\n"}, 0},
-		"no control groups":       {"", nil, 0},
-		"damaged":                 {"0\nx:y\n0::/../..\n", map[string]string{"memory.max": "x"}, 0},
-		"a path that leads aside": {"0::/../a\n", map[string]string{"a/memory.max": "3000"}, 3000},
+		"limited":             {found: 5 << 30, want: 4 << 30, logged: "level=INFO msg=\"the memory of the control group is limited\" bytes=5368709120 collector=4294967296\n"},
+		"not limited":         {err: memlimit.ErrNoLimit, want: math.MaxInt64},
+		"no control group":    {err: errors.New("none"), want: math.MaxInt64, logged: "level=DEBUG msg=\"no control group with a memory limit is found\" error=none\n"},
+		"set by the operator": {found: 5 << 30, own: "3GiB", want: math.MaxInt64},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			groups := fstest.MapFS{}
-			for file, text := range test.groups {
-				groups[file] = &fstest.MapFile{Data: []byte(text)}
-			}
-			if got := groupLimit(fstest.MapFS{"cgroup": {Data: []byte(test.process)}}, groups); got != test.want {
-				t.Errorf("the limit is %d, want %d", got, test.want)
+			t.Setenv("GOMEMLIMIT", test.own)
+			debug.SetMemoryLimit(math.MaxInt64)
+			var log bytes.Buffer
+			limitMemory(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), func() (uint64, error) { return test.found, test.err })
+			_, line, _ := strings.Cut(log.String(), " ") // behind the time
+			if got := debug.SetMemoryLimit(-1); got != test.want || line != test.logged {
+				t.Errorf("the limit is %d, want %d; the log has %q, want %q", got, test.want, line, test.logged)
 			}
 		})
 	}
