@@ -38,7 +38,7 @@ func newFailingDisk(t *testing.T) *failingDisk {
 		{"mount", "-o", "loop", d.image, d.mount},
 	} {
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-			t.Skipf("no file system on a loop device can be made here: %v: %v: %s", command, err, out)
+			unable(t, "no file system on a loop device can be made here: %v: %v: %s", command, err, out)
 		}
 	}
 	t.Cleanup(func() {
@@ -56,7 +56,7 @@ func (d *failingDisk) repair(t *testing.T) {
 	if err := unmount(d.mount); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("tmpfs", d.back, "tmpfs", syscall.MS_REMOUNT, "size=600m"); err != nil {
+	if err := resizeMount(d.back, "600m"); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("mount", "-o", "loop", d.image, d.mount).CombinedOutput(); err != nil {

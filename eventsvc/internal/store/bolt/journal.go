@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
-	"syscall"
 )
 
 // The journal is a file of fixed length whose blocks are all on the disk from
@@ -126,9 +125,5 @@ func (j *journal) write(b []byte, at int64) error {
 	if _, err := j.file.WriteAt(b, at); err != nil {
 		return err
 	}
-	for {
-		if err := syscall.Fdatasync(int(j.file.Fd())); !errors.Is(err, syscall.EINTR) {
-			return os.NewSyscallError("fdatasync", err)
-		}
-	}
+	return datasync(j.file)
 }

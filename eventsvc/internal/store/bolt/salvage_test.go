@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,41 +16,6 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
-
-// breakFile lets all further writing to a file that this process has open for
-// writing fail, and no reading: its descriptor becomes one for reading only.
-func breakFile(t *testing.T, path string) {
-	t.Helper()
-	replacement, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = replacement.Close() }()
-	links, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	broken := 0
-	for _, link := range links {
-		if target, err := os.Readlink(link); err != nil || target != path {
-			continue
-		}
-		var fd int
-		if _, err := fmt.Sscanf(filepath.Base(link), "%d", &fd); err != nil {
-			t.Fatal(err)
-		}
-		if fd == int(replacement.Fd()) {
-			continue
-		}
-		if err := syscall.Dup3(int(replacement.Fd()), fd, syscall.O_CLOEXEC); err != nil {
-			t.Fatal(err)
-		}
-		broken++
-	}
-	if broken == 0 {
-		t.Fatalf("%s is not open", path)
-	}
-}
 
 // syncBuffer collects what several goroutines write.
 type syncBuffer struct {

@@ -42,7 +42,7 @@ func freeBytes(dir string) (int64, error) {
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return 0, fmt.Errorf("store directory %s: %w", dir, err)
 	}
-	return int64(st.Bavail) * st.Bsize, nil
+	return int64(st.Bavail) * int64(st.Bsize), nil // Bsize is an int64 on Linux and a uint32 on macOS
 }
 
 // limitBytes fills in MaxBytes by what is free now, counting what the store

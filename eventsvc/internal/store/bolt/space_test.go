@@ -1,12 +1,10 @@
 package bolt_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -122,31 +120,6 @@ func TestExpiryOnAFullDisk(t *testing.T) {
 	check(t, db)
 	if _, err := db.Create(t.Context(), store.Key{Namespace: "ns", Name: "new"}, store.Draft{Value: []byte("new")}); err != nil {
 		t.Errorf("after everything old is gone: %v", err)
-	}
-}
-
-// mountSmall makes a directory a file system of its own.
-func mountSmall(t *testing.T, dir, size string) {
-	t.Helper()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("needs the right to mount a small file system (%v); run the tests as root", err)
-	}
-	t.Cleanup(func() {
-		if err := unmount(dir); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// unmount waits until nobody holds a file: the kernel lets go of a loop device
-// in its own time, and so do processes that other tests are just starting.
-func unmount(dir string) error {
-	for deadline := time.Now().Add(time.Minute); ; {
-		err := syscall.Unmount(dir, 0)
-		if !errors.Is(err, syscall.EBUSY) || time.Now().After(deadline) {
-			return err
-		}
-		pause(context.Background(), 10*time.Millisecond)
 	}
 }
 

@@ -1,0 +1,77 @@
+package bolt_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// mountSmall mounts a file system of the given size over a directory.
+func mountSmall(t *testing.T, dir, size string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		unable(t, "a small file system cannot be mounted (%v): run the tests as root", err)
+	}
+	t.Cleanup(func() {
+		if err := unmount(dir); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// resizeMount changes the size of a file system of mountSmall.
+func resizeMount(dir, size string) error {
+	return syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size="+size)
+}
+
+// unmount retries while the file system is busy: the kernel releases a loop device
+// with a delay, and a process that another test is starting may still hold a file.
+func unmount(dir string) error {
+	for deadline := time.Now().Add(time.Minute); ; {
+		err := syscall.Unmount(dir, 0)
+		if !errors.Is(err, syscall.EBUSY) || time.Now().After(deadline) {
+			return err
+		}
+		pause(context.Background(), 10*time.Millisecond)
+	}
+}
+
+// breakFile makes all further writes to a file fail that this process has open,
+// and no reads: its descriptor is replaced by one that is read-only.
+func breakFile(t *testing.T, path string) {
+	t.Helper()
+	replacement, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = replacement.Close() }()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := 0
+	for _, link := range links {
+		if target, err := os.Readlink(link); err != nil || target != path {
+			continue
+		}
+		var fd int
+		if _, err := fmt.Sscanf(filepath.Base(link), "%d", &fd); err != nil {
+			t.Fatal(err)
+		}
+		if fd == int(replacement.Fd()) {
+			continue
+		}
+		if err := syscall.Dup3(int(replacement.Fd()), fd, syscall.O_CLOEXEC); err != nil {
+			t.Fatal(err)
+		}
+		broken++
+	}
+	if broken == 0 {
+		t.Fatalf("%s is not open", path)
+	}
+}

@@ -1,0 +1,22 @@
+//go:build !linux
+
+package bolt_test
+
+import (
+	"errors"
+	"testing"
+)
+
+func mountSmall(t *testing.T, _, _ string) {
+	t.Helper()
+	unable(t, "a small file system is mounted on Linux only")
+}
+
+func resizeMount(_, _ string) error { return errors.ErrUnsupported }
+
+func unmount(string) error { return errors.ErrUnsupported }
+
+func breakFile(t *testing.T, _ string) {
+	t.Helper()
+	unable(t, "a descriptor is found by its path in /proc, which only Linux has")
+}
