@@ -4,16 +4,23 @@
 GO       ?= go
 SERVICES := $(patsubst %/go.mod,%,$(wildcard tokensvc/go.mod eventsvc/go.mod))
 MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod eventsvc/go.mod eventsvc/conformance/go.mod deploy/*/go.mod))
-CODE     := $(filter-out deploy/tools,$(MODULES))
-UNIT     := $(filter-out deploy/e2e deploy/observability deploy/security eventsvc/conformance,$(CODE))
+# What runs on macOS as well: the services, make run and the examples. The other modules measure or drive Linux.
+PORTABLE := $(filter shared deploy/local deploy/examples $(SERVICES),$(MODULES))
+CODE     := $(if $(filter Linux,$(shell uname -s)),$(filter-out deploy/tools,$(MODULES)),$(PORTABLE))
+# Modules whose tests drive the services from outside.
+WHOLE    := $(filter deploy/e2e deploy/observability deploy/security deploy/test eventsvc/conformance,$(CODE))
+UNIT     := $(filter-out $(WHOLE),$(CODE))
 ARCHS    ?= amd64 arm64
 LINTER   := bin/golangci-lint
 # The commit, for images and where the Go tool finds none; a tarball has none, make release REVISION=… names it.
 REVISION ?= $(shell git describe --always --abbrev=40 --exclude '*' --dirty 2>/dev/null)
 REVISION := $(REVISION)
 BUILD    := $(GO) build -trimpath -ldflags "-s -w -X tidings.example/shared/service.revision=$(REVISION)"
-# What hangs is ended after half an hour: on a small machine that others use too, the longest tests take minutes.
-TEST     := $(GO) test -timeout 30m
+# Not from the cache: many tests are random, others look at binaries and files that the cache does not know.
+# A test that hangs is ended after half an hour: on a small, busy machine the longest tests take minutes.
+TEST     := $(GO) test -count=1 -timeout 30m $(TESTFLAGS)
+# The tests in files that start with //go:build !race, which are too slow under the race detector or measure memory.
+NORACE   := for f in $$(grep -rl "^//go:build !race$$" --include="*_test.go" .); do t=$$(sed -n "s/^func \(Test[A-Za-z0-9_]*\).*/\1/p" $$f | paste -sd "|" -); test -z "$$t" || $(TEST) -run "^($$t)$$" $$(dirname $$f) || exit 1; done
 
 # Each module stands on its own; go.work is for people and their editors.
 export GOWORK := off
@@ -36,13 +43,15 @@ build: ## static binaries: bin/tokensvc and bin/eventsvc
 	@set -e; for s in $(SERVICES); do echo "building bin/$$s (a minute or two the first time)"; (cd $$s && CGO_ENABLED=0 $(BUILD) -o ../bin/$$s .); done
 
 test: ## all tests that need nothing but this machine
-	$(call each,$(UNIT),$(TEST) ./...)
-	$(call each,$(filter-out $(UNIT),$(CODE)),$(TEST) -count=1 ./...) # these look at binaries and files that the cache knows nothing of
+	$(call each,$(UNIT),$(TEST) $(RACE) ./...)
+	$(if $(RACE),$(call each,$(UNIT),$(NORACE)))
+	$(call each,$(WHOLE),$(TEST) ./...)
 
-race: ## the unit tests under the race detector (needs a C compiler)
-	$(call each,$(UNIT),$(TEST) -race ./...)
+race: ## the same, with the unit tests under the race detector (needs a C compiler)
+	@$(MAKE) test RACE=-race
 
-lint: $(LINTER) ## go vet and golangci-lint with the import rules
+lint: $(LINTER) ## go vet, for macOS too, and golangci-lint with the import rules
+	$(call each,$(PORTABLE),for a in amd64 arm64; do GOOS=darwin GOARCH=$$a CGO_ENABLED=0 $(GO) vet ./... || exit 1; done)
 	$(call each,$(CODE),$(GO) vet ./... && $(CURDIR)/$(LINTER) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...)
 
 $(LINTER): deploy/tools/go.mod
@@ -62,13 +71,13 @@ bench: build ## speed of a running service beside this machine's floors
 	@cd deploy/bench && $(GO) run . -bin ../../bin $(BENCH_FLAGS)
 
 e2e: ## end to end: with binaries started here, then with docker compose
-	@cd deploy/e2e && E2E_COMPOSE=1 $(TEST) -count=1 -v ./...
+	@cd deploy/e2e && E2E_COMPOSE=1 $(TEST) -v ./...
 
 robustness: ## the long forms of the store's tests, a line for each promise (ROBUSTNESS_FLAGS="-only R1,R2")
 	@cd eventsvc && $(GO) run ./internal/store/promises $(ROBUSTNESS_FLAGS)
 
 conformance: ## stock Kubernetes clients against a running eventsvc
-	$(call each,$(wildcard eventsvc/conformance),$(TEST) -count=1 ./...)
+	$(call each,$(wildcard eventsvc/conformance),$(TEST) ./...)
 
 image: ## container images tidings/tokensvc and tidings/eventsvc
 	@set -e; for s in $(SERVICES); do docker build --build-arg REVISION -t tidings/$$s -f $$s/Dockerfile .; done

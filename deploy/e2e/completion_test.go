@@ -60,9 +60,7 @@ echo "${COMPREPLY[@]}"`
 	})
 	t.Run("fish", func(t *testing.T) {
 		t.Parallel()
-		if _, err := exec.LookPath("fish"); err != nil {
-			t.Skip("fish is not installed")
-		}
+		tool(t, "fish")
 		for _, c := range cases {
 			out := run(t, "fish", "--no-config", "-c", `for p in eventsvc tokensvc; $p completion fish | source; end; complete -C `+"'"+c.line+"'")
 			var found []string
@@ -76,9 +74,7 @@ echo "${COMPREPLY[@]}"`
 	})
 	t.Run("zsh", func(t *testing.T) {
 		t.Parallel()
-		if _, err := exec.LookPath("zsh"); err != nil {
-			t.Skip("zsh is not installed")
-		}
+		tool(t, "zsh")
 		// compadd is replaced by one that prints, because zle needs a terminal.
 		const ask = `
 compdef() { }; _files() { print -l -- ${PREFIX}*(N) }

@@ -23,6 +23,7 @@ type compose struct {
 	project string
 	dir     string // of docker-compose.yml
 	env     []string
+	build   []string // --build, unless the images are there already
 }
 
 func (c *compose) run(t *testing.T, args ...string) string {
@@ -50,7 +51,7 @@ func TestCompose(t *testing.T) {
 	runScenarios(t, w)
 	t.Run("Roles", func(t *testing.T) { testRoles(t, w) })
 	t.Run("DemoProfile", func(t *testing.T) {
-		c.run(t, "--profile", "demo", "up", "--build", "--detach", "reporter")
+		c.run(t, append([]string{"--profile", "demo", "up", "--detach", "reporter"}, c.build...)...)
 		all := request{"GET", w.events + "/apis/events.k8s.io/v1/events?fieldSelector=reportingController=kubelet", w.token(t), "", nil}
 		eventually(t, "the reporter records", func() error {
 			var list eventsv1.EventList
@@ -133,8 +134,12 @@ func freePorts(t *testing.T) []string {
 // startCompose builds and starts the containers, and leaves nothing behind.
 func startCompose(t *testing.T) (*compose, *world) {
 	t.Helper()
-	if os.Getenv("E2E_COMPOSE") != "1" {
+	build := []string{"--build"}
+	switch os.Getenv("E2E_COMPOSE") {
+	case "":
 		t.Skip("set E2E_COMPOSE=1 to run against docker compose as well (make e2e does)")
+	case "built":
+		build = nil
 	}
 	env := freePorts(t)
 	port := func(i int) string { _, port, _ := strings.Cut(env[i], "="); return port }
@@ -143,6 +148,7 @@ func startCompose(t *testing.T) (*compose, *world) {
 		dir:     root,
 		project: cmp.Or(os.Getenv("E2E_PROJECT"), fmt.Sprintf("tidings-e2e-%d", os.Getpid())),
 		env:     env,
+		build:   build,
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -151,7 +157,7 @@ func startCompose(t *testing.T) (*compose, *world) {
 		noSecrets(t, c.run(t, "logs", "--no-color", "--no-log-prefix", "tokensvc", "eventsvc"))
 		c.run(t, "--profile", "demo", "down", "--volumes", "--remove-orphans")
 	})
-	c.run(t, "up", "--build", "--wait", "--wait-timeout=600")
+	c.run(t, append([]string{"up", "--wait", "--wait-timeout=600"}, c.build...)...)
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	c.run(t, "cp", "eventsvc:/data/tls/ca.crt", ca)
 	return c, &world{

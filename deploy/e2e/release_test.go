@@ -18,7 +18,7 @@ func clone(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tidings")
 	if out, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "--no-hardlinks", root, dir).CombinedOutput(); err != nil {
-		t.Skipf("this is no git repository: %v %s", err, out)
+		unable(t, "this is no git repository: %v %s", err, out)
 	}
 	return dir
 }

@@ -169,9 +169,9 @@ func TestMakeRunDyingService(t *testing.T) {
 	c := newCheckout(t)
 	p := c.makeRun(t)
 	p.waitFor(t, readyLine)
-	out, err := exec.CommandContext(t.Context(), "pgrep", "-P", fmt.Sprint(p.cmd.Process.Pid), "eventsvc").Output()
+	out, err := exec.CommandContext(t.Context(), tool(t, "pgrep"), "-P", fmt.Sprint(p.cmd.Process.Pid), "eventsvc").Output()
 	if err != nil {
-		t.Skipf("pgrep (package procps) is needed to find the child: %v", err)
+		t.Fatalf("make run has no child eventsvc: %v", err)
 	}
 	var pid int
 	if _, err := fmt.Sscan(string(out), &pid); err != nil {
