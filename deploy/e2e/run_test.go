@@ -109,7 +109,7 @@ func TestMakeRun(t *testing.T) {
 		t.Errorf("var/kubeconfig: %v, %v; want mode 0600", info, err)
 	}
 	_, guide, _ := strings.Cut(p.log.String(), readyLine)
-	typed := regexp.MustCompile(`(?m)^  ((?:TOKEN=|curl|export|kubectl).*)$`).FindAllStringSubmatch(guide, -1)
+	typed := regexp.MustCompile(`(?m)^  ((?:TOKEN=|curl|export|kubectl|\S*deploy/examples/).*)$`).FindAllStringSubmatch(guide, -1)
 	var script strings.Builder
 	for _, line := range typed {
 		if !strings.HasSuffix(line[1], "--watch") {
@@ -119,6 +119,11 @@ func TestMakeRun(t *testing.T) {
 	out := c.shell(t, script.String())
 	if n := strings.Count(out, "Greeted"); len(typed) != 7 || n < 4 {
 		t.Errorf("%d lines to type, and %d times Greeted in\n%s", len(typed), n, out)
+	}
+	if ages := regexp.MustCompile(`(?m)^(\S+) +Normal +Greeted`).FindAllStringSubmatch(out, -1); len(ages) != 2 {
+		t.Errorf("%d of 2 events in the table of\n%s", len(ages), out)
+	} else if recent := regexp.MustCompile(`^(\d+m)?(\d+s)?$`); !recent.MatchString(ages[0][1]) || !recent.MatchString(ages[1][1]) {
+		t.Errorf("events that were just recorded are shown as %s and %s old", ages[0][1], ages[1][1])
 	}
 
 	if err := p.end(syscall.SIGINT); err != nil {

@@ -1,10 +1,14 @@
-# An Event as a controller would report it. The server adds the rest.
+#!/bin/sh
+# Prints an Event as a controller would report it now. The server adds the rest.
+#
+#   deploy/examples/event.sh | kubectl create -f -
+cat <<EOF
 apiVersion: events.k8s.io/v1
 kind: Event
 metadata:
   generateName: hello-
   namespace: default
-eventTime: "2026-01-05T12:00:00.000000Z"
+eventTime: "$(date -u +%Y-%m-%dT%H:%M:%S.000000Z)"
 type: Normal
 reason: Greeted
 action: Greeting
@@ -12,3 +16,4 @@ note: Hello from the first minute.
 regarding: {apiVersion: v1, kind: Pod, name: web-0, namespace: default}
 reportingController: example.com/first-minute
 reportingInstance: first-minute-1
+EOF
