@@ -11,7 +11,9 @@ CODE     := $(if $(filter Linux,$(shell uname -s)),$(filter-out deploy/tools,$(M
 WHOLE    := $(filter deploy/e2e deploy/observability deploy/security deploy/test eventsvc/conformance,$(CODE))
 UNIT     := $(filter-out $(WHOLE),$(CODE))
 ARCHS    ?= amd64 arm64
+RELEASED  = $(foreach a,$(ARCHS),$(SERVICES:%=%-linux-$a))
 LINTER   := bin/golangci-lint
+ACTIONS  := bin/actionlint
 # The commit, for images and where the Go tool finds none; a tarball has none, make release REVISION=… names it.
 REVISION ?= $(shell git describe --always --abbrev=40 --exclude '*' --dirty 2>/dev/null)
 REVISION := $(REVISION)
@@ -50,12 +52,16 @@ test: ## all tests that need nothing but this machine
 race: ## the same, with the unit tests under the race detector (needs a C compiler)
 	@$(MAKE) test RACE=-race
 
-lint: $(LINTER) ## go vet, for macOS too, and golangci-lint with the import rules
+lint: $(LINTER) $(ACTIONS) ## go vet, for macOS too, golangci-lint with the import rules, and actionlint for the workflows
+	@$(ACTIONS) -shellcheck= -pyflakes= .github/workflows/*.yml
 	$(call each,$(PORTABLE),for a in amd64 arm64; do GOOS=darwin GOARCH=$$a CGO_ENABLED=0 $(GO) vet ./... || exit 1; done)
 	$(call each,$(CODE),$(GO) vet ./... && $(CURDIR)/$(LINTER) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...)
 
 $(LINTER): deploy/tools/go.mod
 	cd deploy/tools && $(GO) build -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(ACTIONS): deploy/tools/go.mod
+	cd deploy/tools && $(GO) build -o $(CURDIR)/$@ github.com/rhysd/actionlint/cmd/actionlint
 
 vuln: ## known vulnerabilities that the code can reach (asks vuln.go.dev)
 	cd deploy/tools && $(GO) build -o $(CURDIR)/bin/govulncheck golang.org/x/vuln/cmd/govulncheck
@@ -93,9 +99,10 @@ install: build ## binaries and systemd units, below DESTDIR
 	install -m 0755 $(SERVICES:%=bin/%) $(DESTDIR)/usr/local/bin
 	install -m 0644 deploy/systemd/*.service $(DESTDIR)/etc/systemd/system
 
-release: ## static binaries for linux/amd64 and arm64 with checksums, in bin/release
+release: ## static binaries for linux/amd64 and arm64, an SBOM for each, and checksums, in bin/release
+	@cd deploy/tools && CGO_ENABLED=0 $(GO) build -o ../../bin/sbom ./sbom
 	@set -e; mkdir -p bin/release; for a in $(ARCHS); do for s in $(SERVICES); do (cd $$s && CGO_ENABLED=0 GOOS=linux GOARCH=$$a $(BUILD) $(if $(wildcard .git/HEAD),-buildvcs=true) -o ../bin/release/$$s-linux-$$a .); done; done
-	@cd bin/release && sha256sum $(foreach a,$(ARCHS),$(SERVICES:%=%-linux-$a)) | tee SHA256SUMS
+	@set -e; cd bin/release; for f in $(RELEASED); do ../sbom $$f >$$f.cdx.json; done; sha256sum $(RELEASED) $(RELEASED:%=%.cdx.json) | tee SHA256SUMS
 
 modules: ## all modules into the module cache
 	$(call each,$(MODULES),$(GO) mod download)

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"debug/buildinfo"
 	"debug/elf"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,8 +55,8 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	makeIn(t, there, nil, "release")
-	if diff := cmp.Diff(sums(here), sums(there)); diff != "" || strings.Count(sums(here), "\n") != 4 {
-		t.Errorf("two builds differ, or not four binaries:\n%s%s", sums(here), diff)
+	if diff := cmp.Diff(sums(here), sums(there)); diff != "" || strings.Count(sums(here), "\n") != 8 {
+		t.Errorf("two builds differ, or not four binaries with an SBOM each:\n%s%s", sums(here), diff)
 	}
 	check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "SHA256SUMS")
 	check.Dir = filepath.Join(here, "bin/release")
@@ -91,6 +92,37 @@ func TestRelease(t *testing.T) {
 		if settings["vcs.revision"] != strings.TrimSpace(string(head)) || settings["-trimpath"] != "true" || settings["vcs.modified"] != "false" {
 			t.Errorf("%s says it is made from %v", name, settings)
 		}
+		checkSBOM(t, path, info)
+	}
+}
+
+// checkSBOM compares the bill of materials of a binary with what the binary says it is made of.
+func checkSBOM(t *testing.T, path string, info *buildinfo.BuildInfo) {
+	t.Helper()
+	text, err := os.ReadFile(path + ".cdx.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bill struct {
+		BOMFormat, SpecVersion string
+		Components             []struct{ Name, Version, PURL string }
+	}
+	if err := json.Unmarshal(text, &bill); err != nil || bill.BOMFormat != "CycloneDX" || bill.SpecVersion != "1.6" {
+		t.Fatalf("%s.cdx.json: %v, %s %s", path, err, bill.BOMFormat, bill.SpecVersion)
+	}
+	want, got := []string{"std " + strings.TrimPrefix(info.GoVersion, "go") + " pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")}, []string{}
+	for _, m := range info.Deps {
+		if m.Replace != nil { // by a directory of this repository
+			want = append(want, m.Path+"  ")
+			continue
+		}
+		want = append(want, m.Path+" "+m.Version+" pkg:golang/"+m.Path+"@"+m.Version)
+	}
+	for _, c := range bill.Components {
+		got = append(got, c.Name+" "+c.Version+" "+c.PURL)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(got) < 10 {
+		t.Errorf("%s.cdx.json lists %d components (-want +got):\n%s", path, len(got), diff)
 	}
 }
 

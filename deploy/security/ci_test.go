@@ -1,0 +1,153 @@
+package security
+
+import (
+	"maps"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// verdict is what the filter of .ci/run says about the output of go test -v.
+func verdict(t *testing.T, said string) (shown string, passed bool) {
+	t.Helper()
+	awk := exec.Command("awk", "-f", ".ci/tests.awk")
+	awk.Dir, awk.Stdin = root, strings.NewReader(said)
+	out, err := awk.CombinedOutput()
+	return string(out), err == nil
+}
+
+// TestSkippedTestsFailCI: a skipped test fails the stage unless .ci/skips lists it, and of what failed everything is shown.
+func TestSkippedTestsFailCI(t *testing.T) {
+	t.Parallel()
+	const passes = "=== RUN   TestA\n    a_test.go:1: fine\n--- PASS: TestA (0.00s)\nPASS\nok  \tp/a\t1.0s\n"
+	for name, test := range map[string]struct {
+		said, want string
+		passed     bool
+	}{
+		"passed":       {passes, "ok  \tp/a\t1.0s\n", true},
+		"skipped":      {"=== RUN   TestB\n    b_test.go:1: no disk\n--- SKIP: TestB (0.00s)\n" + passes, "b_test.go:1: no disk\n--- SKIP: TestB", false},
+		"part skipped": {"=== RUN   TestB\n    --- SKIP: TestB/part (0.00s)\n" + passes, "--- SKIP: TestB/part", false},
+		"listed":       {"--- SKIP: TestChild (0.00s)\n    --- SKIP: FuzzPaths/seed#1 (0.00s)\n" + passes, "ok  \tp/a\t1.0s\n", true},
+		"failed":       {"    c_test.go:1: why\n--- FAIL: TestC (0.00s)\nFAIL\nFAIL\tp/c\t1.0s\n", "c_test.go:1: why\n--- FAIL: TestC", true}, // make has failed
+		"no compiler":  {"# p/d\nd.go:1: undefined\nFAIL\tp/d [build failed]\n", "d.go:1: undefined", true},
+	} {
+		if shown, passed := verdict(t, test.said); passed != test.passed || !strings.Contains(shown, test.want) {
+			t.Errorf("%s: passed %t, want %t, with %q in\n%s", name, passed, test.passed, test.want, shown)
+		}
+	}
+	if shown, _ := verdict(t, passes); strings.Contains(shown, "fine") {
+		t.Errorf("of a package that passes more is shown than its last line:\n%s", shown)
+	}
+}
+
+var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+
+// TestSkipsExist: what may be skipped exists, and has a reason.
+func TestSkipsExist(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, name := range tracked(t) {
+		if strings.HasSuffix(name, "_test.go") {
+			for _, found := range testFunction.FindAllStringSubmatch(read(t, name), -1) {
+				known[found[1]] = true
+			}
+		}
+	}
+	for line := range strings.Lines(read(t, ".ci/skips")) {
+		if words := strings.Fields(line); words[0] != "#" && (!known[words[0]] || len(words) < 3) {
+			t.Errorf("there is no such test, or no reason: %s", line)
+		}
+	}
+}
+
+// TestNoTestIsLostToTheRaceDetector: make finds the tests that do not run under the race detector by the first line of
+// their file, so there is no other way of keeping tests from it.
+func TestNoTestIsLostToTheRaceDetector(t *testing.T) {
+	t.Parallel()
+	constraint := regexp.MustCompile(`(?m)^//go:build .*\brace\b.*$`)
+	without := 0
+	for _, name := range tracked(t) {
+		if !strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text := read(t, name)
+		if found := constraint.FindString(text); found != "" && testFunction.MatchString(text) {
+			without++
+			if found != "//go:build !race" {
+				t.Errorf("%s: %q, want %q", name, found, "//go:build !race")
+			}
+		}
+	}
+	out := output(t, root, "make", "--no-print-directory", "--dry-run", "test", "RACE=-race")
+	if n := strings.Count(out, "//go:build !race"); without == 0 || n != 1 || !strings.Contains(out, "-race ./...") {
+		t.Errorf("%d files without the race detector, and make test RACE=-race does\n%s", without, out)
+	}
+}
+
+// TestEveryModuleIsTested: no module is left out by make test, nor by dependabot.
+func TestEveryModuleIsTested(t *testing.T) {
+	t.Parallel()
+	run := output(t, root, "make", "--no-print-directory", "--dry-run", "test")
+	updates := read(t, ".github/dependabot.yml")
+	for _, name := range tracked(t) {
+		dir, file := path.Split(name)
+		dir = path.Clean(dir)
+		switch {
+		case strings.HasSuffix(file, "Dockerfile") || file == "go.mod":
+			if !regexp.MustCompile(`[\s\[]/` + regexp.QuoteMeta(dir) + `[\s,\]]`).MatchString(updates) {
+				t.Errorf("dependabot does not look at %s", name)
+			}
+		}
+		if file == "go.mod" && dir != "deploy/tools" && !regexp.MustCompile(`for m in [^;]*\b`+regexp.QuoteMeta(dir)+`\b`).MatchString(run) {
+			t.Errorf("make test leaves out %s", dir)
+		}
+	}
+}
+
+// TestWorkflows: the targets of make and the stages of .ci/run that workflows and pages for people name exist. That the
+// workflows are well-formed is checked by actionlint, in make lint.
+func TestWorkflows(t *testing.T) {
+	t.Parallel()
+	named := func(pattern, text string) map[string]bool {
+		names := map[string]bool{}
+		for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			for word := range strings.FieldsSeq(found[1]) {
+				names[word] = true
+			}
+		}
+		return names
+	}
+	targets := named(`(?m)^([a-z0-9]+):.*## `, read(t, "Makefile"))
+	stages := named(`(?m)^([a-z0-9]+)\(\) `, read(t, ".ci/run"))
+	workflows := 0
+	for _, name := range tracked(t) {
+		workflow := strings.HasPrefix(name, ".github/workflows/")
+		if !workflow && name != ".github/CONTRIBUTING.md" && name != "README.md" {
+			continue
+		}
+		text := read(t, name)
+		if workflow {
+			workflows++
+			if !regexp.MustCompile(`(?m)^permissions:\n  contents: read\n`).MatchString(text) {
+				t.Errorf("%s does not begin with the least permissions", name)
+			}
+		}
+		const command = `(?:run: |'|&& |` + "`" + `)(?:sudo env "PATH=\$PATH" "HOME=\$HOME" )?`
+		for target := range named(command+`make((?: [a-z0-9]+)+)`, text) {
+			if !targets[target] {
+				t.Errorf("%s: there is no make %s", name, target)
+			}
+		}
+		for stage := range named(command+`\.ci/run((?: [a-z0-9]+)+)`, text) {
+			if !stages[stage] {
+				t.Errorf("%s: .ci/run has no stage %s: %v", name, stage, slices.Sorted(maps.Keys(stages)))
+			}
+		}
+	}
+	if workflows < 3 || len(targets) < 20 || len(stages) < 6 {
+		t.Errorf("%d workflows, %d targets, %d stages", workflows, len(targets), len(stages))
+	}
+}
