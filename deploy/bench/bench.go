@@ -55,7 +55,7 @@ type row struct {
 type goal struct {
 	text string
 	met  func(b *bench, r *result) bool
-	peer *peerFigure // whose figure it is, if it is one's
+	peer bool // it is the figure of a peer
 }
 
 // result is what a row has measured. Zero fields are left out of the table.

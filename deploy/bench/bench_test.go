@@ -202,7 +202,7 @@ func TestSlowMachine(t *testing.T) {
 		{"slow throughout", atLeast(1), []attempt{{50_000, 50_000, 0}, {60_000, 61_000, 0}, {55_000, 90_000, 0}}, 2, false},
 		{"fast, but others were busy", atLeast(1), []attempt{{90_000, 90_000, .9}, {50_000, 50_000, 0}, {60_000, 60_000, .4}}, 2, false},
 		{"leaves events behind", atLeast(1), []attempt{{70_000, 50_000, 0}}, 1, true},
-		{"a peer's", goal{met: atLeast(1).met, peer: new(peerFigure)}, []attempt{{50_000, 50_000, 0}}, 1, false},
+		{"a peer's", goal{met: atLeast(1).met, peer: true}, []attempt{{50_000, 50_000, 0}}, 1, false},
 		{"nothing asked for", goal{}, []attempt{{50_000, 50_000, 0}}, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

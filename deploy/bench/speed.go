@@ -80,7 +80,7 @@ func (b *bench) await(row row) float64 {
 // speedFor reads the machine's speed for a row whose goal depends on it; 0 for
 // the others.
 func (b *bench) speedFor(row row) float64 {
-	if b.speed == nil || row.goal.met == nil || row.goal.peer != nil || row.once {
+	if b.speed == nil || row.goal.met == nil || row.goal.peer || row.once {
 		return 0
 	}
 	hello, err := b.speed()
