@@ -91,7 +91,7 @@ const (
 	barsLeft   = 330
 	barsWidth  = 330
 	lineHeight = 26
-	chartHead  = 76
+	chartHead  = 93
 )
 
 // longest is the factor that the longest bar stands for. A longer one is cut: its number says by how much.
@@ -109,7 +109,8 @@ func chart() string {
 	fmt.Fprintf(&svg, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", chartWidth, height)
 	svg.WriteString(`<text x="16" y="24" font-size="15" font-weight="bold" fill="#1f2933">eventsvc in its worse run of two, beside the better peer in each row</text>` + "\n")
 	fmt.Fprintf(&svg, `<text x="16" y="43" fill="#52606d">%s:</text>`+"\n", html.EscapeString(where))
-	fmt.Fprintf(&svg, `<text x="16" y="60" fill="#52606d">%s. Longer is better; the line is the peer, bars are cut at 10 ×.</text>`+"\n", html.EscapeString(what))
+	fmt.Fprintf(&svg, `<text x="16" y="60" fill="#52606d">%s.</text>`+"\n", html.EscapeString(what))
+	fmt.Fprintf(&svg, `<text x="16" y="77" fill="#52606d">TLS and HTTP/2. Longer is better; the line is the peer, and bars are cut at %.0f ×.</text>`+"\n", longest)
 	for i, c := range comparisons {
 		ours, peer := c.worst()
 		times := ours.of(peer)
