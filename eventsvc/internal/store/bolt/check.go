@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -38,14 +41,14 @@ func (r *Report) problem(format string, args ...any) {
 }
 
 // Check reads everything the store holds at the newest revision: the pages of
-// every file, the checksum of every record, and that log and index agree in
-// both directions. Writes may go on meanwhile. The error is only for a check
+// every file, the checksum of every record, that log and index agree in both
+// directions, and that an index made again from the log would be the same. Writes may go on meanwhile. The error is only for a check
 // that could not be made; what it found is in the report. Progress counts bytes.
 func (db *DB) Check(ctx context.Context, progress Progress) (*Report, error) {
 	s := db.Stats()
 	r := &Report{Revision: db.Revision(), progress: progress}
-	r.total = 2*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes
-	for _, check := range []func(context.Context, *Report) error{db.checkPages, db.checkLog, db.checkIndex} {
+	r.total = 3*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes
+	for _, check := range []func(context.Context, *Report) error{db.checkPages, db.checkLog, db.checkIndex, db.checkDeletions} {
 		if err := check(ctx, r); err != nil {
 			return nil, err
 		}
@@ -203,4 +206,65 @@ func (db *DB) checkKey(r *Report, log *logReader, key string, p pointer) {
 		r.LiveBytes += e.size()
 		r.done += e.size()
 	}
+}
+
+// mostGone is how many events checkDeletions keeps in memory.
+const mostGone = 1 << 20
+
+// checkDeletions looks for versions that an index which is made again from the log
+// would bring back: those of events that do not exist, with no deletion behind
+// them. It goes over the log once for every mostGone records of that kind.
+func (db *DB) checkDeletions(ctx context.Context, r *Report) error {
+	seed := maphash.MakeSeed()
+	passes := 1 + uint64(max(0, r.Records-r.Live))/mostGone
+	for pass := range passes {
+		left := map[uint64]uint64{} // by hash of the key: the newest version that has no deletion behind it yet
+		for at, more := uint64(0), true; more; {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			more = false
+			err := db.scanLog(at, db.Revision(), func(e *entry, p pointer) bool {
+				at, more = e.revision, true
+				if pass == 0 {
+					r.done += e.size()
+				}
+				h := maphash.Bytes(seed, e.key)
+				switch {
+				case h%passes != pass:
+				case e.kind == deleted:
+					delete(left, h)
+				case !p.live():
+					left[h] = e.revision
+				}
+				return true
+			})
+			r.read(0)
+			if err != nil {
+				r.problem("log behind revision %d: %v", at, err)
+				return nil
+			}
+		}
+		if err := db.confirmLeft(r, slices.Sorted(maps.Values(left))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirmLeft reports versions that are still there: others were compacted
+// meanwhile, and their deletions with them.
+func (db *DB) confirmLeft(r *Report, revisions []uint64) error {
+	for _, revision := range revisions[:min(len(revisions), maxProblems)] {
+		err := db.scanLog(revision-1, revision, func(e *entry, p pointer) bool {
+			if !p.live() {
+				r.problem("revision %d: %s does not exist, but an index made again from the log would bring it back; compact the store", revision, e.key)
+			}
+			return false
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -26,22 +26,30 @@ func (db *DB) compact(ctx context.Context) error {
 		return err
 	}
 	ss := *db.segments.Load()
-	clean := true // nothing dead in the segments before
+	clean := true // nothing dead in the segments before, as far as the account tells
 	for i, s := range ss[:len(ss)-1] {
 		dead, all := db.dead.of(s.base), s.records.Load()
 		gain := dead
 		if !clean {
 			gain -= s.retained
 		}
-		var err error
-		switch {
-		case dead >= all && i == 0:
-			err = db.unlink(ctx, s)
-		case gain >= min(compactBytes, db.o.SegmentBytes/16) && float64(gain) >= compactFraction*float64(all):
-			err = db.rewrite(ctx, s, clean)
-		default:
-			clean = clean && dead == 0
+		empty := dead >= all && i == 0
+		if !empty && (gain < min(compactBytes, db.o.SegmentBytes/16) || float64(gain) < compactFraction*float64(all)) {
+			clean = clean && db.clean(s)
 			continue
+		}
+		var corrected bool
+		var err error
+		if clean { // a removal relies on the account, and so does a deletion that is dropped
+			s.counted = s.counted && !empty // what is removed is looked at again
+			corrected, err = db.countDead(ctx, ss[:i+1])
+		}
+		switch {
+		case err != nil || corrected:
+		case empty:
+			err = db.unlink(ctx, s)
+		default:
+			err = db.rewrite(ctx, s, clean)
 		}
 		if err != nil {
 			return fmt.Errorf("store: compacting %s: %w", s.path, err)
@@ -49,6 +57,41 @@ func (db *DB) compact(ctx context.Context) error {
 		return db.compact(ctx)
 	}
 	return nil
+}
+
+// clean reports whether a sealed segment holds no version of an event that was
+// superseded or deleted, as far as the account tells.
+func (db *DB) clean(s *segment) bool { return db.dead.of(s.base) == 0 && !s.damaged }
+
+// countDead corrects the account of what is dead in sealed segments by reading
+// each of them once after a start, and reports whether it did. The account in the
+// index file can be wrong: the process may have ended after a segment was
+// replaced or removed and before the index had that, and an index that is made
+// again from the log cannot know what was superseded by a version that is gone.
+// From then on the account is exact.
+func (db *DB) countDead(ctx context.Context, ss segments) (corrected bool, err error) {
+	for _, s := range ss {
+		if s.counted {
+			continue
+		}
+		c := &copier{db: db, from: s, horizon: db.horizon.Load(), at: s.base - 1}
+		for more := true; more; {
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+			if more, err = c.some(func(_, _ []byte) error { return nil }); err != nil {
+				return false, err
+			}
+		}
+		s.counted, s.damaged, s.retained = true, c.damaged, c.retained
+		if dead := s.records.Load() - c.kept + c.retained; dead != db.dead.of(s.base) || s.damaged {
+			corrected = true
+			if err := db.accountFor(s, dead); err != nil {
+				return false, err
+			}
+		}
+	}
+	return corrected, nil
 }
 
 // sealDeadHead starts a new head when the present one has so much dead in it.
@@ -63,8 +106,12 @@ func (db *DB) sealDeadHead(ctx context.Context, bytes int64, fraction float64) e
 	})
 }
 
-// unlink removes the oldest segment.
+// unlink removes the oldest segment. It counts as there until a power cut cannot
+// bring it back: deletions of what it holds may be dropped only then.
 func (db *DB) unlink(ctx context.Context, s *segment) error {
+	if err := errors.Join(removeIfThere(s.path), syncDir(db.o.Dir)); err != nil {
+		return err
+	}
 	err := db.control(ctx, func() error {
 		ss := *db.segments.Load()
 		rest := ss[1:len(ss):len(ss)]
@@ -74,7 +121,7 @@ func (db *DB) unlink(ctx context.Context, s *segment) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(s.close(), os.Remove(s.path)); err != nil {
+	if err := s.close(); err != nil {
 		return err
 	}
 	return db.accountFor(s, 0)
@@ -102,7 +149,7 @@ func (db *DB) rewrite(ctx context.Context, s *segment, clean bool) error {
 	if err != nil {
 		return err
 	}
-	smaller.retained = c.retained
+	smaller.counted, smaller.damaged, smaller.retained = true, c.damaged, c.retained
 	err = db.control(ctx, func() error {
 		ss := append(segments(nil), *db.segments.Load()...)
 		ss[ss.find(s.base)] = smaller
@@ -132,7 +179,8 @@ type copier struct {
 	horizon       uint64
 
 	at             uint64 // the last record that was looked at
-	kept, retained int64  // bytes: all that were copied, and the dead among them
+	kept, retained int64  // bytes: all that are kept, and the dead deletions among them
+	damaged        bool   // a record cannot be read: it may be an older version of any event
 }
 
 func (c *copier) run(ctx context.Context, path string) error {
@@ -172,23 +220,31 @@ func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
 	err = to.Update(func(out *bbolt.Tx) error {
 		b := out.Bucket([]byte(bucketLog))
 		b.FillPercent = segmentFill
-		t := c.db.tables.Load()
-		return c.db.index.view(func(tx *bbolt.Tx) error {
-			keys := tx.Bucket([]byte(bucketKeys))
-			return c.db.readLog(func(log *logReader) error {
-				return c.from.view(func(from *bbolt.Tx) error {
-					more, err = c.copyFrom(from.Bucket([]byte(bucketLog)).Cursor(), b, func(e *entry) (bool, error) {
-						return c.needed(log, t, keys, e)
-					})
-					return err
+		more, err = c.some(func(k, v []byte) error { return b.Put(k, append([]byte(nil), v...)) })
+		return err
+	})
+	return more, err
+}
+
+// some calls keep with the needed records of one stretch, and reports whether
+// there are more.
+func (c *copier) some(keep func(k, v []byte) error) (more bool, err error) {
+	t := c.db.tables.Load()
+	err = c.db.index.view(func(tx *bbolt.Tx) error {
+		keys := tx.Bucket([]byte(bucketKeys))
+		return c.db.readLog(func(log *logReader) error {
+			return c.from.view(func(from *bbolt.Tx) error {
+				more, err = c.each(from.Bucket([]byte(bucketLog)).Cursor(), keep, func(e *entry) (bool, error) {
+					return c.needed(log, t, keys, e)
 				})
+				return err
 			})
 		})
 	})
 	return more, err
 }
 
-func (c *copier) copyFrom(from *bbolt.Cursor, to *bbolt.Bucket, needed func(*entry) (bool, error)) (more bool, err error) {
+func (c *copier) each(from *bbolt.Cursor, keep func(k, v []byte) error, needed func(*entry) (bool, error)) (more bool, err error) {
 	size := 0
 	for k, v := from.Seek(revisionKey(c.at + 1)); k != nil; k, v = from.Next() {
 		if size > compactCommit {
@@ -196,14 +252,14 @@ func (c *copier) copyFrom(from *bbolt.Cursor, to *bbolt.Bucket, needed func(*ent
 		}
 		c.at = be.Uint64(k)
 		// A damaged record is kept as it is: it is the evidence.
-		if e, err := parseRecord(c.at, v); err == nil {
-			if ok, err := needed(&e); err != nil {
-				return false, err
-			} else if !ok {
-				continue
-			}
+		if e, err := parseRecord(c.at, v); err != nil {
+			c.damaged = true
+		} else if ok, err := needed(&e); err != nil {
+			return false, err
+		} else if !ok {
+			continue
 		}
-		if err := to.Put(k, append([]byte(nil), v...)); err != nil {
+		if err := keep(k, v); err != nil {
 			return false, err
 		}
 		size += len(v)
@@ -223,7 +279,7 @@ func (c *copier) needed(log *logReader, t *tables, keys *bbolt.Bucket, e *entry)
 	if err != nil {
 		return false, err
 	}
-	if !ok && e.kind == deleted && !c.dropDeletions {
+	if gone := !ok || p.deletion() && p.revision() <= c.horizon; gone && e.kind == deleted && !c.dropDeletions {
 		c.retained += e.size()
 		return true, nil
 	}

@@ -44,6 +44,9 @@ func (db *DB) trim(ctx context.Context, cutoff time.Time, maxHistory int64) erro
 // mergeDue reports whether something that is not in the index yet is to be
 // trimmed. As long as there is not, small merges would be wasted.
 func (db *DB) mergeDue(cutoff time.Time, maxHistory int64) (due bool, err error) {
+	if db.index.merged.Load() < db.horizon.Load() { // an index that is made again; the account of what is dead waits for it
+		return true, nil
+	}
 	excess := db.Stats().HistoryBytes > maxHistory
 	err = db.readLog(func(log *logReader) error {
 		return log.scan(db.index.merged.Load(), db.Revision(), func(e entry) bool {

@@ -163,21 +163,25 @@ func (db *DB) Compact(ctx context.Context, progress Progress) error {
 		return err
 	}
 	defer db.measureFiles()
+	sealed := func() segments { ss := *db.segments.Load(); return ss[:len(ss)-1] }
+	if _, err := db.countDead(ctx, sealed()); err != nil {
+		return fmt.Errorf("store: compacting: %w", err)
+	}
 	clean := true
-	ss := *db.segments.Load()
-	for i, s := range ss[:len(ss)-1] {
-		progress.tell(int64(i), int64(len(ss)))
+	ss := sealed()
+	for i, s := range ss {
+		progress.tell(int64(i), int64(len(ss)+1))
 		if db.dead.of(s.base) > 0 {
 			if err := db.rewrite(ctx, s, clean); err != nil {
 				return fmt.Errorf("store: compacting %s: %w", s.path, err)
 			}
 		}
-		clean = clean && db.dead.of(s.base) == 0
+		clean = clean && db.clean(s)
 	}
 	if err := db.rewriteIndex(ctx); err != nil {
 		return err
 	}
-	progress.tell(int64(len(ss)), int64(len(ss)))
+	progress.tell(int64(len(ss)+1), int64(len(ss)+1))
 	return nil
 }
 

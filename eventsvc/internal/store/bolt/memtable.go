@@ -20,6 +20,7 @@ func newPointer(revision uint64, deletion bool) pointer {
 
 func (p pointer) revision() uint64 { return uint64(p >> 1) }
 func (p pointer) deletion() bool   { return p&1 == 1 }
+func (p pointer) live() bool       { return p != 0 && !p.deletion() }
 
 const memtableHeight = 16
 

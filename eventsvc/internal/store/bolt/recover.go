@@ -50,6 +50,7 @@ func (db *DB) recover(id string) error {
 	if err := db.loadAccounts(); err != nil {
 		return &FileError{db.index.path, err.Error(), fixRebuild}
 	}
+	db.dead.keep(*db.segments.Load())
 	if err := db.replayIndex(last); err != nil {
 		return err
 	}

@@ -23,8 +23,13 @@ type segment struct {
 	records atomic.Int64
 	// rewritten: a compaction has left records out.
 	rewritten bool
+	// counted: what is dead in it was found by reading it, since the start. The
+	// account is exact from then on. Maintenance alone uses this and the next two.
+	counted bool
 	// retained is the length of dead deletions that the last rewrite has kept.
 	retained int64
+	// damaged: it has a record that may be an older version of any event.
+	damaged bool
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -120,6 +121,16 @@ func (d *deadBytes) set(base uint64, n int64) {
 	if d.bytes[base] = n; n == 0 {
 		delete(d.bytes, base)
 	}
+}
+
+// keep forgets segments that are not there: one was removed, and the process
+// ended before the account had that.
+func (d *deadBytes) keep(ss segments) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.bytes, func(base uint64, _ int64) bool {
+		return !slices.ContainsFunc(ss, func(s *segment) bool { return s.base == base })
+	})
 }
 
 // save writes the account, and up to which revision it goes.

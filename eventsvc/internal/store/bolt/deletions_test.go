@@ -1,0 +1,268 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// A tombstones store has small segments, and a clock by which all that was
+// superseded so far can be forgotten.
+type tombstones struct {
+	t   *testing.T
+	o   Options
+	db  *DB
+	now atomic.Int64
+}
+
+func newTombstones(t *testing.T) *tombstones {
+	ts := &tombstones{t: t}
+	ts.now.Store(goldenStart)
+	ts.o = Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, History: time.Minute, Now: func() time.Time { return time.Unix(0, ts.now.Load()) }}
+	ts.db = openInside(t, ts.o)
+	t.Cleanup(func() { _ = ts.db.Close() })
+	return ts
+}
+
+const goldenStart = 1_700_000_000_000_000_000
+
+// put writes events of a kilobyte each.
+func (ts *tombstones) put(kind string, from, to int) {
+	ts.t.Helper()
+	for i := from; i < to; i++ {
+		putInside(ts.t, ts.db, fmt.Sprint(kind, i), make([]byte, 1000))
+	}
+}
+
+func (ts *tombstones) remove(kind string, from, to int) {
+	ts.t.Helper()
+	for i := from; i < to; i++ {
+		if _, err := ts.db.Update(ts.t.Context(), store.Key{Namespace: "ns", Name: fmt.Sprint(kind, i)}, func(*store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Delete}, nil
+		}); err != nil {
+			ts.t.Fatal(err)
+		}
+	}
+}
+
+// seal starts the next segment.
+func (ts *tombstones) seal() {
+	ts.t.Helper()
+	if err := ts.db.control(ts.t.Context(), func() error { return ts.db.roll(ts.db.segments.Load().head()) }); err != nil {
+		ts.t.Fatal(err)
+	}
+}
+
+// maintain forgets all that was superseded so far.
+func (ts *tombstones) maintain() {
+	ts.t.Helper()
+	ts.now.Add(int64(time.Hour))
+	if err := ts.db.Maintain(ts.t.Context()); err != nil {
+		ts.t.Fatal(err)
+	}
+}
+
+// reopen opens the store again after its files were changed.
+func (ts *tombstones) reopen(change func() error) {
+	ts.t.Helper()
+	if err := errors.Join(ts.db.Close(), change()); err != nil {
+		ts.t.Fatal(err)
+	}
+	ts.db = openInside(ts.t, ts.o)
+}
+
+// rebuild has the index made again from the log.
+func (ts *tombstones) rebuild() {
+	ts.t.Helper()
+	ts.reopen(func() error { return os.Remove(filepath.Join(ts.o.Dir, indexName)) })
+}
+
+// want compares the events with those that must be there, and has the store checked.
+func (ts *tombstones) want(names ...string) {
+	ts.t.Helper()
+	if got := ts.names(); !slices.Equal(got, names) {
+		ts.t.Errorf("there is %s, want %s", got, names)
+	}
+	if r, err := ts.db.Check(ts.t.Context(), nil); err != nil || len(r.Problems) > 0 {
+		ts.t.Errorf("the check says %v, %v", r, err)
+	}
+}
+
+func (ts *tombstones) names() (names []string) {
+	ts.t.Helper()
+	page, err := ts.db.List(ts.t.Context(), store.Query{})
+	if err != nil || page.More {
+		ts.t.Fatal(page.More, err)
+	}
+	for _, r := range page.Records {
+		names = append(names, r.Key.Name)
+	}
+	return names
+}
+
+func (ts *tombstones) first() *segment { return (*ts.db.segments.Load())[0] }
+
+// dieThenChurn makes a first segment of nothing but events that are gone, a second
+// one with their deletions, and a third, and forgets all of that but for the first.
+func (ts *tombstones) dieThenChurn() (first string, content []byte) {
+	ts.t.Helper()
+	ts.put("gone", 0, 20)
+	ts.seal()
+	ts.put("kept", 0, 3)
+	ts.remove("gone", 0, 20)
+	ts.put("churn", 0, 20)
+	ts.seal()
+	path := ts.first().path
+	content, err := os.ReadFile(path)
+	if err != nil {
+		ts.t.Fatal(err)
+	}
+	ts.maintain()
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		ts.t.Fatalf("the first segment was not removed: %v", err)
+	}
+	return path, content
+}
+
+// R6: a log file whose removal a power cut has undone holds versions whose
+// deletions must stay with it, although the index was told that it is gone.
+func TestSegmentThatComesBack(t *testing.T) {
+	t.Parallel()
+	ts := newTombstones(t)
+	path, content := ts.dieThenChurn()
+	ts.reopen(func() error { return os.WriteFile(path, content, 0o600) })
+	ts.remove("churn", 0, 20) // makes the segment with the deletions one to be compacted
+	ts.maintain()
+	ts.maintain()
+	ts.rebuild()
+	ts.want("kept0", "kept1", "kept2")
+}
+
+// R6: an index that is made again from the log does not know of versions that are
+// dead because of others that are not there any more. Deletions are kept for
+// them too, when it is made again later.
+func TestDeletionsStayWithARebuiltIndex(t *testing.T) {
+	t.Parallel()
+	ts := newTombstones(t)
+	ts.put("kept", 0, 40)
+	ts.put("gone", 0, 5) // too little to compact that segment
+	ts.seal()
+	ts.put("gone", 0, 5)
+	ts.put("churn", 0, 30)
+	ts.seal()
+	ts.remove("churn", 0, 30)
+	ts.remove("gone", 0, 5)
+	ts.put("late", 0, 30)
+	ts.seal()
+	ts.maintain() // the second version of what is gone goes
+	want := ts.names()
+	want = slices.DeleteFunc(want, func(name string) bool { return strings.HasPrefix(name, "late") })
+	ts.rebuild()
+	ts.remove("late", 0, 30) // and now the segment with its deletion is compacted
+	ts.maintain()
+	ts.rebuild()
+	ts.want(want...)
+}
+
+// R6: a deletion is kept as well when the index has it still.
+func TestDeletionsStayThatTheIndexHas(t *testing.T) {
+	t.Parallel()
+	ts := newTombstones(t)
+	ts.put("kept", 0, 40)
+	ts.put("gone", 0, 1)
+	ts.seal()
+	ts.remove("gone", 0, 1)
+	ts.put("churn", 0, 30)
+	ts.seal()
+	deletion := ts.db.Revision() - 30
+	ts.maintain()
+	err := ts.db.index.update(func(tx *bbolt.Tx) error { // as if forgetting it had failed
+		k := []byte("ns/gone0")
+		return tx.Bucket([]byte(bucketKeys)).Put(k, appendPointer(nil, k, newPointer(deletion, true)))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts.remove("churn", 0, 30)
+	ts.maintain()
+	if len(*ts.db.segments.Load()) < 3 {
+		t.Fatal("the first segments are gone")
+	}
+	want := slices.DeleteFunc(ts.names(), func(name string) bool { return !strings.HasPrefix(name, "kept") })
+	ts.rebuild()
+	ts.want(want...)
+}
+
+// R2: a process that is killed when it has compacted a segment, and has not told
+// the index of it, leaves an account by which nothing of the segment is needed.
+func TestKilledBehindACompaction(t *testing.T) {
+	t.Parallel()
+	ts := newTombstones(t)
+	ts.put("kept", 0, 10)
+	ts.put("gone", 0, 30)
+	ts.remove("gone", 0, 30)
+	ts.seal()
+	first := ts.first()
+	dead := first.records.Load()
+	ts.maintain()
+	want := ts.names()
+	if len(want) != 10 || ts.first() == first {
+		t.Fatalf("there is %s, in a segment that was not compacted", want)
+	}
+	if err := ts.db.accountFor(ts.first(), dead); err != nil {
+		t.Fatal(err)
+	}
+	ts.reopen(func() error { return nil })
+	ts.maintain()
+	ts.want(want...)
+	ts.rebuild()
+	ts.want(want...)
+}
+
+// R6: the check tells of versions that an index which is made again from the log
+// would bring back, or would not have, and a compaction removes the former.
+func TestCheckTellsOfLostDeletions(t *testing.T) {
+	t.Parallel()
+	ts := newTombstones(t)
+	path, content := ts.dieThenChurn()
+	ts.remove("churn", 0, 20)
+	ts.maintain() // the deletions go, with nothing that they are of
+	ts.want("kept0", "kept1", "kept2")
+	ts.reopen(func() error { return os.WriteFile(path, content, 0o600) })
+	r, err := ts.db.Check(t.Context(), nil)
+	if err != nil || len(r.Problems) != 20 || !strings.Contains(r.Problems[0], "ns/gone0 does not exist, but an index made again from the log would bring it back") {
+		t.Errorf("the check says %v, %v", r, err)
+	}
+	if err := ts.db.Compact(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	ts.want("kept0", "kept1", "kept2")
+	ts.rebuild()
+	ts.want("kept0", "kept1", "kept2")
+
+	k := []byte("ns/kept0")
+	before, err := ts.db.Get(t.Context(), store.Key{Namespace: "ns", Name: "kept0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts.remove("kept", 0, 1)
+	err = errors.Join(ts.db.flush(t.Context()), ts.db.index.update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte(bucketKeys)).Put(k, appendPointer(nil, k, newPointer(before.Revision, false)))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err = ts.db.Check(t.Context(), nil); err != nil || !strings.Contains(fmt.Sprint(r.Problems), "the index has ns/kept0 at revision") {
+		t.Errorf("the check says %v, %v", r, err)
+	}
+}
