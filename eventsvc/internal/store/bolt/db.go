@@ -129,7 +129,7 @@ func Open(o Options) (*DB, error) {
 	if o.Dir == "" {
 		return nil, errors.New("store: no data directory given")
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+	if err := makeDir(o.Dir); err != nil {
 		return nil, fmt.Errorf("store directory: %w; name a directory that this user may write to, or one that can be made", err)
 	}
 	if err := o.limitBytes(); err != nil {
@@ -154,6 +154,11 @@ func (db *DB) openFiles() error {
 		return err
 	}
 	if err := removeTemporary(db.o.Dir); err != nil {
+		return err
+	}
+	// A process that was killed may have removed or replaced files, and not have
+	// come to sync that.
+	if err := syncDir(db.o.Dir); err != nil {
 		return err
 	}
 	id, err := db.index.storeID()

@@ -134,7 +134,7 @@ func (ts *tombstones) dieThenChurn() (first string, content []byte) {
 	return path, content
 }
 
-// R6: a log file whose removal a power cut has undone holds versions whose
+// R11: a log file whose removal a power cut has undone holds versions whose
 // deletions must stay with it, although the index was told that it is gone.
 func TestSegmentThatComesBack(t *testing.T) {
 	t.Parallel()
@@ -148,7 +148,7 @@ func TestSegmentThatComesBack(t *testing.T) {
 	ts.want("kept0", "kept1", "kept2")
 }
 
-// R6: an index that is made again from the log does not know of versions that are
+// R11: an index that is made again from the log does not know of versions that are
 // dead because of others that are not there any more. Deletions are kept for
 // them too, when it is made again later.
 func TestDeletionsStayWithARebuiltIndex(t *testing.T) {
@@ -174,7 +174,7 @@ func TestDeletionsStayWithARebuiltIndex(t *testing.T) {
 	ts.want(want...)
 }
 
-// R6: a deletion is kept as well when the index has it still.
+// R11: a deletion is kept as well when the index has it still.
 func TestDeletionsStayThatTheIndexHas(t *testing.T) {
 	t.Parallel()
 	ts := newTombstones(t)
@@ -203,7 +203,7 @@ func TestDeletionsStayThatTheIndexHas(t *testing.T) {
 	ts.want(want...)
 }
 
-// R2: a process that is killed when it has compacted a segment, and has not told
+// R1: a process that is killed when it has compacted a segment, and has not told
 // the index of it, leaves an account by which nothing of the segment is needed.
 func TestKilledBehindACompaction(t *testing.T) {
 	t.Parallel()
@@ -229,7 +229,7 @@ func TestKilledBehindACompaction(t *testing.T) {
 	ts.want(want...)
 }
 
-// R6: the check tells of versions that an index which is made again from the log
+// R11: the check tells of versions that an index which is made again from the log
 // would bring back, or would not have, and a compaction removes the former.
 func TestCheckTellsOfLostDeletions(t *testing.T) {
 	t.Parallel()

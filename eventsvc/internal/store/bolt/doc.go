@@ -79,6 +79,10 @@
 // with all that is in the journal; and so does every commit until the next start where there was no room
 // on the disk to make a journal.
 //
+// A start writes the newest meta page of head and index again, and the newest frame
+// of the journal: what it reads of a process that was killed may be in the page cache
+// alone, after a sync that has failed, and no sync would tell. See rewriteMeta.
+//
 // A start that finds a head of version 2 reads from the journal what the head does
 // not have. A frame is begun when the one before it is on the disk: so the last,
 // if it is not whole, was cut short, and nobody was told of it. A journal that is
@@ -125,7 +129,10 @@
 // was superseded at or before the horizon; sealed segments with much dead in
 // them are written anew, dead ones at the old end are unlinked. A deletion stays
 // until no older version can be left in the files, so that making the index
-// anew brings nothing back.
+// anew brings nothing back. What is dead in a segment the index keeps an account of,
+// which may be wrong after a kill, or in an index that was made anew: the segments
+// before a deletion are each read once since the start before it is dropped. A
+// segment is read before it is unlinked, and counts as there until that is synced.
 //
 // # Promises
 //

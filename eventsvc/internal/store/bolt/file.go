@@ -120,7 +120,13 @@ func openFile(path string, o bbolt.Options) (*bbolt.DB, error) {
 	if err := db.Close(); err != nil {
 		return nil, fmt.Errorf("store file %s: %w", path, err)
 	}
-	return openBolt(path, o)
+	if db, err = openBolt(path, o); err != nil {
+		return nil, err
+	}
+	if err := rewriteMeta(db); err != nil {
+		return nil, fmt.Errorf("store file %s: %w", path, errors.Join(err, db.Close()))
+	}
+	return db, nil
 }
 
 // viewFile runs f in a read transaction; a damaged page is an error.

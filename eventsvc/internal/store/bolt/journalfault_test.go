@@ -222,7 +222,7 @@ func TestTwoFramesCutShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if records, err := j.read(file, 10); len(records) > 0 || err != nil {
+		if records, _, err := j.read(file, 10); len(records) > 0 || err != nil {
 			t.Errorf("%d records of writes that nobody was told of, %v", len(records), err)
 		}
 		if err := j.file.Close(); err != nil {

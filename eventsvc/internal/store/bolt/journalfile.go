@@ -28,11 +28,6 @@ func (db *DB) openJournal(head *segment, id string, last uint64) (records []logg
 	if db.journal, records, err = takeUpJournal(db.journalPath(), id, last); err != nil {
 		return nil, err
 	}
-	// What a process has written that was killed can be read, and may not be on
-	// the disk yet.
-	if err := errors.Join(head.db.Sync(), db.journal.file.Sync(), syncDir(db.o.Dir)); err != nil {
-		return nil, fmt.Errorf("store files: %w", err)
-	}
 	return records, nil
 }
 

@@ -63,12 +63,17 @@ func takeUpJournal(path, id string, last uint64) (*journal, []logged, error) {
 	if int64(len(file)) != j.size {
 		return nil, nil, &FileError{path, fmt.Sprintf("it has %d bytes, and should have %d", len(file), j.size), fixWrites}
 	}
-	records, err := j.read(file, last)
+	records, newest, err := j.read(file, last)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := j.open(path); err != nil {
 		return nil, nil, err
+	}
+	if newest != nil { // the frames before it were on the disk when it was begun; see rewriteMeta
+		if err := j.write(file[newest.at:newest.end], newest.at); err != nil {
+			return nil, nil, fmt.Errorf("journal: %w", errors.Join(err, j.file.Close()))
+		}
 	}
 	return j, records, nil
 }
@@ -78,7 +83,8 @@ func takeUpJournal(path, id string, last uint64) (*journal, []logged, error) {
 // one before it was on the disk; so one that is not whole was cut short by a
 // crash, and nobody was told of it, if none follows on it. Otherwise it is
 // damaged: its records are returned as they are, and found out by who reads them.
-func (j *journal) read(file []byte, last uint64) (records []logged, err error) {
+// The newest frame is nil if there is none.
+func (j *journal) read(file []byte, last uint64) (records []logged, newest *frame, err error) {
 	var frames []*frame
 	for at := int64(journalBlock); at < j.size; at += journalBlock {
 		if f, ok := j.frameAt(file, at); ok && f.last() > last {
@@ -92,7 +98,7 @@ func (j *journal) read(file []byte, last uint64) (records []logged, err error) {
 		if f == nil || len(f.records) == 0 || !f.intact && !continued(frames, f) {
 			break
 		}
-		records = append(records, f.records...)
+		records, newest = append(records, f.records...), f
 		last = f.last()
 		j.begin(f.at >= j.size/2)
 		halves[j.second()] = true
@@ -100,11 +106,11 @@ func (j *journal) read(file []byte, last uint64) (records []logged, err error) {
 	}
 	for _, f := range frames {
 		if f.before > last {
-			return nil, &FileError{j.path, fmt.Sprintf("it goes on behind revision %d, but what comes before that ends with %d: this file is damaged, or one of the log is missing", f.before, last), fixWrites}
+			return nil, nil, &FileError{j.path, fmt.Sprintf("it goes on behind revision %d, but what comes before that ends with %d: this file is damaged, or one of the log is missing", f.before, last), fixWrites}
 		}
 	}
 	j.full = len(halves) == 2
-	return records, nil
+	return records, newest, nil
 }
 
 // following returns the frame that goes on from a revision: the whole one where

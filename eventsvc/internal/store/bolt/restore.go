@@ -52,7 +52,7 @@ func Restore(ctx context.Context, dir string, r io.Reader, progress Progress) (r
 // lockRestore makes the directory beside dir an empty one that no other process
 // restores into, as long as the file is open.
 func lockRestore(dir, tmp string) (lock *os.File, err error) {
-	if err := os.MkdirAll(tmp, 0o700); err != nil {
+	if err := makeDir(tmp); err != nil {
 		return nil, err
 	}
 	if lock, err = os.Open(tmp); err != nil {

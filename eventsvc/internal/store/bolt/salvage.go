@@ -109,14 +109,20 @@ func (db *DB) nextHead(before *segment) (*segment, error) {
 	if db.journal != nil {
 		format = formatJournal
 	}
-	if err := createSegment(db.o.Dir, base, []byte(id), db.horizon.Load(), format); err != nil {
-		return nil, errors.Join(err, removeIfThere(segmentPath(db.o.Dir, base)))
+	path := segmentPath(db.o.Dir, base)
+	var next *segment
+	if err = createSegment(db.o.Dir, base, []byte(id), db.horizon.Load(), format); err == nil {
+		next, err = openSegment(path, true, db.segmentMmap())
 	}
-	next, err := openSegment(segmentPath(db.o.Dir, base), true, db.segmentMmap())
-	if err != nil { // it must not be the head at the next start
-		err = errors.Join(err, removeIfThere(segmentPath(db.o.Dir, base)), syncDir(db.o.Dir))
+	if err == nil {
+		return next, nil
 	}
-	return next, err
+	// It must not be the head at the next start: that would hide what is written
+	// to the present one from now on.
+	if there := errors.Join(removeIfThere(path), syncDir(db.o.Dir)); there != nil {
+		return nil, db.headFailed(errors.Join(err, there))
+	}
+	return nil, err
 }
 
 // renewJournal puts a new journal in the place of one that may have failed. There
