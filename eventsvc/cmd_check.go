@@ -14,8 +14,8 @@ type check struct{ place }
 
 // Help is the rest of the command's help.
 func (*check) Help() string {
-	return `Reads the pages of all files and the checksum of every record, and compares the index with the log. Writes may go on
-meanwhile.
+	return `Reads the pages of all files and the checksum of every record, and compares the index with the log, and with what
+an index made again from the log would be. Writes may go on meanwhile.
 
   eventsvc check
   eventsvc check --json | jq .problems` + exitCodes

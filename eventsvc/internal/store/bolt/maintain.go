@@ -167,6 +167,9 @@ func (db *DB) Compact(ctx context.Context, progress Progress) error {
 	if _, err := db.countDead(ctx, sealed()); err != nil {
 		return fmt.Errorf("store: compacting: %w", err)
 	}
+	if err := db.compact(ctx); err != nil {
+		return err
+	}
 	clean := true
 	ss := sealed()
 	for i, s := range ss {

@@ -48,7 +48,9 @@ func (db *DB) rollIfDue() {
 	if head.records.Load() < max(db.o.SegmentBytes, c.rollAt) || c.failed() != nil {
 		return
 	}
-	if err := db.roll(head); err != nil {
+	if err := db.roll(head); c.failed() != nil {
+		return // and that was said
+	} else if err != nil {
 		db.o.Log.Error("a new log file could not be started; the old one goes on", "error", err)
 		c.rollAt = head.records.Load() + db.o.SegmentBytes/16
 		return

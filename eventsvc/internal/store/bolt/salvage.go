@@ -120,7 +120,8 @@ func (db *DB) nextHead(before *segment) (*segment, error) {
 	// It must not be the head at the next start: that would hide what is written
 	// to the present one from now on.
 	if there := errors.Join(removeIfThere(path), syncDir(db.o.Dir)); there != nil {
-		return nil, db.headFailed(errors.Join(err, there))
+		err = errors.Join(err, there)
+		_ = db.headFailed(err)
 	}
 	return nil, err
 }
