@@ -27,14 +27,14 @@ type tombstones struct {
 
 func newTombstones(t *testing.T) *tombstones {
 	ts := &tombstones{t: t}
-	ts.now.Store(goldenStart)
+	ts.now.Store(startTime)
 	ts.o = Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, History: time.Minute, Now: func() time.Time { return time.Unix(0, ts.now.Load()) }}
 	ts.db = openInside(t, ts.o)
 	t.Cleanup(func() { _ = ts.db.Close() })
 	return ts
 }
 
-const goldenStart = 1_700_000_000_000_000_000
+const startTime = 1_700_000_000_000_000_000
 
 // put writes events of a kilobyte each.
 func (ts *tombstones) put(kind string, from, to int) {

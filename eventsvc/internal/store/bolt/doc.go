@@ -128,11 +128,12 @@
 // moves over history that is past its own time or size. A record is dead when it
 // was superseded at or before the horizon; sealed segments with much dead in
 // them are written anew, dead ones at the old end are unlinked. A deletion stays
-// until no older version can be left in the files, so that making the index
-// anew brings nothing back. What is dead in a segment the index keeps an account of,
-// which may be wrong after a kill, or in an index that was made anew: the segments
-// before a deletion are each read once since the start before it is dropped. A
-// segment is read before it is unlinked, and counts as there until that is synced.
+// until no older version can be left in the files, because an index that is made
+// again from the log would bring that back. The index keeps an account of what is
+// dead in each segment, but a kill, a power cut or a new index can leave it wrong.
+// So a deletion is dropped only when all segments before it were read since the
+// start, and a segment is read before it is unlinked. It counts as there until the
+// unlink is synced.
 //
 // # Promises
 //
