@@ -250,7 +250,9 @@ func (c *copier) each(from *bbolt.Cursor, keep func(k, v []byte) error, needed f
 		if size > compactCommit {
 			return true, nil
 		}
-		c.at = be.Uint64(k)
+		if c.at, err = revisionOf(k); err != nil {
+			return false, err
+		}
 		// A damaged record is kept as it is: it is the evidence.
 		if e, err := parseRecord(c.at, v); err != nil {
 			c.damaged = true

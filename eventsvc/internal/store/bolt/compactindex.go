@@ -113,8 +113,11 @@ func copyBucket(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, name string, 
 	return nil
 }
 
-func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held *revisionSet) error {
+func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held revisionSet) error {
 	return copyBucket(ctx, from, to, bucketTerms, func(k, v []byte) ([]byte, []byte, error) {
+		if len(k) != 16 {
+			return nil, nil, fmt.Errorf("%q is no key of a term: %w", k, errDamaged)
+		}
 		t := term(be.Uint64(k))
 		revisions, err := parseRun(nil, t, v)
 		if err != nil {
@@ -133,33 +136,44 @@ func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held *revision
 	})
 }
 
-// A revisionSet has one bit for each revision of a range.
-type revisionSet struct {
-	first uint64
-	bits  []uint64
+// A revisionSet has one bit for each revision, in pages for the ranges that have
+// any: [DB.BumpRevision] leaves gaps that are far too long for one.
+type revisionSet map[uint64]*[revisionPage / 64]uint64
+
+const revisionPage = 1 << 16
+
+func (s revisionSet) add(r uint64) {
+	page := s[r/revisionPage]
+	if page == nil {
+		page = new([revisionPage / 64]uint64)
+		s[r/revisionPage] = page
+	}
+	page[r%revisionPage/64] |= 1 << (r % 64)
 }
 
-func newRevisionSet(first, last uint64) *revisionSet {
-	return &revisionSet{first, make([]uint64, (last-first)/64+1)}
-}
-
-func (s *revisionSet) add(r uint64) { s.bits[(r-s.first)/64] |= 1 << ((r - s.first) % 64) }
-
-func (s *revisionSet) has(r uint64) bool {
-	return r >= s.first && (r-s.first)/64 < uint64(len(s.bits)) && s.bits[(r-s.first)/64]&(1<<((r-s.first)%64)) != 0
+func (s revisionSet) has(r uint64) bool {
+	page := s[r/revisionPage]
+	return page != nil && page[r%revisionPage/64]&(1<<(r%64)) != 0
 }
 
 // heldRevisions returns which revisions the log has up to the last merge.
-func (db *DB) heldRevisions(ctx context.Context) (*revisionSet, error) {
+func (db *DB) heldRevisions(ctx context.Context) (revisionSet, error) {
 	last := db.index.merged.Load()
 	pending := *db.pending.Load() // before the segments, see [logReader.open]
 	ss := *db.segments.Load()
-	set := newRevisionSet(ss[0].base, max(last, ss[0].base))
+	set := revisionSet{}
 	for _, s := range ss {
 		err := s.view(func(tx *bbolt.Tx) error {
 			c := tx.Bucket([]byte(bucketLog)).Cursor()
-			for k, _ := c.First(); k != nil && be.Uint64(k) <= last; k, _ = c.Next() {
-				set.add(be.Uint64(k))
+			for k, _ := c.First(); k != nil; k, _ = c.Next() {
+				revision, err := revisionOf(k)
+				if err != nil {
+					return err
+				}
+				if revision > last {
+					break
+				}
+				set.add(revision)
 			}
 			return ctx.Err()
 		})

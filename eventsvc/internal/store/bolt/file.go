@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -301,15 +303,55 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// guard runs f on bbolt's mapped pages. A damaged page can make bbolt panic or
-// read outside of its mapping; both become errors here, so that damage costs
-// one request and not the process.
+// guard runs f, which works on bbolt's mapped pages. A damaged page can make
+// bbolt panic, and a page that the disk cannot read makes whoever looks at it
+// fault: both become errors, so that damage costs one request and not the
+// process. Every other panic is a bug, of this package or of a function that f
+// calls for its caller, and is passed on: to restore a backup would not help.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("damaged page: %v", r)
+		r := recover()
+		if r == nil {
+			return
 		}
+		if !isFault(r) && !raisedByBolt() {
+			panic(r) // the stack is still there: whoever logs this panic also sees where it began
+		}
+		err = fmt.Errorf("damaged page: %v", r)
 	}()
 	return f()
 }
+
+// isFault reports a panic over memory that is mapped and cannot be read (see
+// [debug.SetPanicOnFault]), unlike that over a nil pointer, which has no address.
+func isFault(r any) bool {
+	fault, ok := r.(interface {
+		runtime.Error
+		Addr() uintptr
+	})
+	return ok && fault != nil
+}
+
+// raisedByBolt reports whether the innermost function of the panic that is being
+// recovered, apart from those of the runtime, is one of bbolt.
+func raisedByBolt() bool {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	panicking := false
+	for {
+		frame, more := frames.Next()
+		switch {
+		case frame.Function == "runtime.gopanic":
+			panicking = true
+		case panicking && !strings.HasPrefix(frame.Function, "runtime."):
+			return strings.HasPrefix(frame.Function, boltPackage)
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// boltPackage begins the names of the functions of bbolt and of its parts.
+const boltPackage = "go.etcd.io/bbolt"

@@ -258,7 +258,11 @@ func (r *logReader) scanAll(after, last uint64, f func(entry) bool, damaged func
 		// A cursor of its own: f may read other records.
 		c := s.tx.Bucket([]byte(bucketLog)).Cursor()
 		for k, v := c.Seek(revisionKey(after + 1)); k != nil; k, v = c.Next() {
-			if more, err := each(be.Uint64(k), v); err != nil || !more {
+			revision, err := revisionOf(k)
+			if err != nil {
+				return err
+			}
+			if more, err := each(revision, v); err != nil || !more {
 				return err
 			}
 		}

@@ -212,3 +212,11 @@ func (t *texts) text(b []byte) string {
 func revisionKey(revision uint64) []byte {
 	return be.AppendUint64(nil, revision)
 }
+
+// revisionOf reads a key of the log bucket. A damaged page may have any bytes there.
+func revisionOf(k []byte) (uint64, error) {
+	if len(k) != 8 {
+		return 0, fmt.Errorf("%q is no key of the log: %w", k, errDamaged)
+	}
+	return be.Uint64(k), nil
+}

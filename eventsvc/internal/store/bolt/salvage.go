@@ -164,12 +164,15 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 	err = head.view(func(from *bbolt.Tx) error {
 		pending = behind(pending, lastIn(from, 0)) // a commit that was said to have failed has brought the others here
 		keep := func(k, v []byte) ([]byte, []byte, error) {
-			revision := be.Uint64(k)
+			revision, err := revisionOf(k)
+			if err != nil {
+				return nil, nil, err
+			}
 			if revision > last {
 				return nil, nil, nil
 			}
 			copied += int64(len(v))
-			_, err := parseRecord(revision, v)
+			_, err = parseRecord(revision, v)
 			return k, v, err
 		}
 		ctx := context.Background() // bounded by the size of one file

@@ -1,0 +1,122 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// TestPanicOfVisitorIsPassedOn: a bug in what a reader does with an event is not
+// reported as damage of the files, and leaves no transaction or lock behind.
+func TestPanicOfVisitorIsPassedOn(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	db := openQuiet(t, func(o *Options) { o.Registry = registry })
+	key := func(i int) store.Key { return store.Key{Namespace: "default", Name: fmt.Sprint("e", i)} }
+	for i := range 20 {
+		d := store.Draft{Value: []byte("{}"), Attributes: store.NewAttributes([store.NumFields]string{store.Reason: fmt.Sprint("R", i)}, nil)}
+		if _, err := db.Create(t.Context(), key(i), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bug := errors.New("a bug in the codec")
+	visit := func(*store.Record) bool { panic(bug) }
+	list := func(q store.Query) func() error {
+		return func() error {
+			q.Visit = visit
+			_, err := db.List(t.Context(), q)
+			return err
+		}
+	}
+	rare := &store.Selector{Fields: []store.FieldRequirement{{Field: store.Reason, Value: "R7"}}}
+	for name, read := range map[string]func() error{
+		"show": func() error {
+			return db.Show(t.Context(), key(3), store.WholeValue, func(r *store.Record) { visit(r) })
+		},
+		"list":      list(store.Query{}),
+		"page":      list(store.Query{Limit: 5, Count: true}),
+		"scattered": list(store.Query{Scattered: true}),
+		"selected":  list(store.Query{Selector: rare}),
+		"nil": func() error {
+			return db.Show(t.Context(), key(3), store.WholeValue, func(*store.Record) {
+				var none *store.Record
+				none.Revision++
+			})
+		},
+	} {
+		var err error
+		panicked := func() (value any) {
+			defer func() { value = recover() }()
+			err = read()
+			return nil
+		}()
+		if panicked == nil {
+			t.Errorf("%s: the panic was taken for %v", name, err)
+		} else if name != "nil" && panicked != any(bug) {
+			t.Errorf("%s: the panic has become %v", name, panicked)
+		}
+	}
+	if n := db.fileStats().OpenTxN; n != 0 {
+		t.Errorf("%d transactions are left open", n)
+	}
+	if age := db.reads.oldest(); age != 0 {
+		t.Errorf("a read has been counted as open for %s", age)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if n := f.GetMetric()[0].GetCounter().GetValue(); f.GetName() == "store_damaged_reads_total" && n != 0 {
+			t.Errorf("%v reads are counted as damaged", n)
+		}
+	}
+	if err := db.Compact(t.Context(), nil); err != nil { // needs every lock
+		t.Error(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGuard: what bbolt does on damaged pages, and a page that cannot be read,
+// are errors, whoever touches it.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	gone := make([]byte, 0)
+	f, err := os.CreateTemp(t.TempDir(), "mapped")
+	if err == nil {
+		err = f.Truncate(1 << 16)
+	}
+	if err == nil {
+		gone, err = syscall.Mmap(int(f.Fd()), 0, 1<<16, syscall.PROT_READ, syscall.MAP_SHARED)
+	}
+	if err := errors.Join(err, f.Truncate(0), f.Close()); err != nil { // now there is nothing behind the mapping
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Munmap(gone) }()
+	for name, f := range map[string]func() error{
+		"bbolt":           func() error { new(bbolt.Tx).Bucket([]byte("none")).Cursor().First(); return nil },
+		"fault":           func() error { return fmt.Errorf("read %d", gone[4096]) },
+		"fault in bbolt":  func() error { return guard(func() error { return fmt.Errorf("read %d", gone[4096]) }) },
+		"ordinary errors": func() error { return errors.New("no room") },
+	} {
+		func() {
+			defer func() {
+				if r := recover(); r != nil {
+					t.Errorf("%s: panicked with %v", name, r)
+				}
+			}()
+			if err := guard(f); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+		}()
+	}
+}
