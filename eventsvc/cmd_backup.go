@@ -92,6 +92,8 @@ type restore struct {
 // Help is the rest of the command's help.
 func (*restore) Help() string {
 	return `Everything in the backup is checked before the data directory gets it: whole, or not at all. Then start the service.
+It continues with revisions (resourceVersion) beyond all that were given out since the backup: the result says which. Clients
+that watch, or read at, an older one get 410 Expired and list again.
 
   eventsvc restore /backup/events.tar --data-dir /var/lib/eventsvc
   gunzip < events.tar.gz | eventsvc restore -` + exitCodes
@@ -122,7 +124,8 @@ func (r *restore) Run(ctx context.Context, std stdio) error {
 	}
 	done()
 	p := place{JSON: r.JSON}
-	return p.print(std.out, report, fmt.Sprintf("%s: revision %d with %d events, checked", r.DataDir, report.Revision, report.Live))
+	return p.print(std.out, report, fmt.Sprintf("%s: revision %d with %d events, checked; continues after revision %d, older ones are compacted",
+		r.DataDir, report.Revision, report.Live, report.CompactRevision))
 }
 
 // openInput opens a file, or with "-" the input, whose size nobody knows.

@@ -104,7 +104,8 @@ type importC struct {
 // Help is the rest of the command's help.
 func (*importC) Help() string {
 	return `Events keep their uid, their times and everything else; only the resourceVersion is this store's own, and their retention
-counts from now. What is here as the export has it is left alone, so that an import can be repeated, whole or in part.
+counts from now. If they come with a resourceVersion that this store has not come to, it continues beyond all that the other
+store may have given out, so that clients of either list again. What is here as the export has it is left alone, so that an import can be repeated, whole or in part.
 
   eventsvc import events.ndjson
   zcat events.ndjson.gz | eventsvc import - --json` + exitCodes
@@ -143,6 +144,9 @@ func (i *importC) Run(ctx context.Context, std stdio) error {
 	})
 	done()
 	text := fmt.Sprintf("%d created, %d changed, %d deleted, %d unchanged, %d left out", sum.Created, sum.Changed, sum.Deleted, sum.Unchanged, sum.LeftOut)
+	if sum.CompactRevision > 0 {
+		text += fmt.Sprintf("; continues after revision %d, older ones are compacted", sum.CompactRevision)
+	}
 	if len(sum.Problems) > 0 {
 		text += "\n" + strings.Join(sum.Problems, "\n")
 	}

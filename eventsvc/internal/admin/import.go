@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"tidings.example/eventsvc/internal/event"
@@ -24,6 +26,10 @@ type Imported struct {
 	Unchanged int64    `json:"unchanged"`          // there already, or gone already
 	LeftOut   int64    `json:"leftOut"`            // could not be imported
 	Problems  []string `json:"problems,omitempty"` // why, of the first of them
+
+	// CompactRevision is what the store's revisions continue after, if an event
+	// came with one that this store had not given out.
+	CompactRevision uint64 `json:"compactRevision,omitempty"`
 }
 
 // maxProblems bounds what is told of lines that were left out.
@@ -36,6 +42,7 @@ func (i *Imported) Add(more Imported) {
 	i.Deleted += more.Deleted
 	i.Unchanged += more.Unchanged
 	i.LeftOut += more.LeftOut
+	i.CompactRevision = max(i.CompactRevision, more.CompactRevision)
 	i.Problems = append(i.Problems, more.Problems[:min(len(more.Problems), maxProblems-len(i.Problems))]...)
 }
 
@@ -45,11 +52,12 @@ const importBatch = 256
 // errNewer is why an event is left out although it is not there.
 var errNewer = errors.New("there is a newer event of this name, with another uid; delete that first to have this one")
 
-// A line is one event of an export, to be put or deleted.
+// A line is one event of an export, to be put or deleted, or a bookmark.
 type line struct {
-	key     store.Key
-	event   *eventsv1.Event
-	deleted bool
+	key      store.Key
+	event    *eventsv1.Event // nil: a bookmark
+	deleted  bool
+	revision uint64 // that it had in the store that was exported; 0: not known
 
 	outcome func(*Imported) *int64
 	err     error
@@ -57,6 +65,11 @@ type line struct {
 
 // Import implements [Store]. What an event is afterwards is what its last line
 // says. Changes of one event are made in their order, others side by side.
+//
+// A line with a revision that this store has not given out comes from another
+// one, whose clients may come here as well. Before it is stored the revisions of
+// this store are moved beyond those of the other (see [bolt.DB.BumpRevision]):
+// they mean other versions here, so its clients must list again.
 func (l Local) Import(ctx context.Context, lines []byte) (sum Imported, err error) {
 	var batch []*line
 	pending := map[store.Key]bool{}
@@ -73,7 +86,12 @@ func (l Local) Import(ctx context.Context, lines []byte) (sum Imported, err erro
 			sum.leaveOut(text, err)
 			continue
 		}
-		if in == nil {
+		if in.revision > l.DB.Revision() {
+			if sum.CompactRevision, err = l.DB.BumpRevision(ctx, in.revision); err != nil {
+				return sum, fmt.Errorf("import: %w", err)
+			}
+		}
+		if in.event == nil {
 			continue
 		}
 		if len(batch) == importBatch || pending[in.key] {
@@ -93,7 +111,7 @@ func (i *Imported) leaveOut(text []byte, err error) {
 	}
 }
 
-// parse reads one line, nil if it is about no event.
+// parse reads one line.
 func (l Local) parse(text []byte) (*line, error) {
 	var frame struct {
 		Type   watch.EventType `json:"type"`
@@ -105,7 +123,11 @@ func (l Local) parse(text []byte) (*line, error) {
 	switch frame.Type {
 	case watch.Added, watch.Modified, watch.Deleted:
 	case watch.Bookmark:
-		return nil, nil
+		var bookmark metav1.PartialObjectMetadata
+		if err := json.Unmarshal(frame.Object, &bookmark); err != nil {
+			return nil, fmt.Errorf("no line of an export: %w", err)
+		}
+		return &line{revision: knownRevision(bookmark.ResourceVersion)}, nil
 	default:
 		return nil, fmt.Errorf("no line of an export: its type is %q", frame.Type)
 	}
@@ -116,7 +138,23 @@ func (l Local) parse(text []byte) (*line, error) {
 	if errs := event.ValidateStored(ev); len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
-	return &line{key: store.Key{Namespace: ev.Namespace, Name: ev.Name}, event: ev, deleted: frame.Type == watch.Deleted}, nil
+	return &line{
+		key: store.Key{Namespace: ev.Namespace, Name: ev.Name}, event: ev, deleted: frame.Type == watch.Deleted,
+		revision: knownRevision(ev.ResourceVersion),
+	}, nil
+}
+
+// maxKnownRevision is far beyond what a store comes to in this century, and as
+// far from the numbers that a float64 does not hold.
+const maxKnownRevision = 1 << 52
+
+// knownRevision reads the resourceVersion of an event from elsewhere, which may be
+// any text. No revision here will ever be as great as what is left out.
+func knownRevision(text string) uint64 {
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil && n <= maxKnownRevision {
+		return n
+	}
+	return 0
 }
 
 // importBatch imports lines about different events. The error is one that the

@@ -73,7 +73,7 @@ func (s *stream) open(c echo.Context, o metav1.ListOptions, what watched) (follo
 	s.atEnd = append(s.atEnd, func() { s.turn.pause() })
 
 	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
-	if current := s.store.Revision(); rv > current && initial {
+	if current := s.store.Revision(); rv > current {
 		return nil, s.end(tooLarge(rv, current, 1+rand.IntN(4)))
 	}
 	switch {
@@ -208,10 +208,9 @@ func (s *stream) untilBookmark(ctx context.Context) (context.Context, context.Ca
 	return context.WithTimeout(ctx, d-d/10+rand.N(d/5+1))
 }
 
-// mark sends a bookmark if there is anything to say: not to who allows none,
-// nor while the stream waits for a version to come.
+// mark sends a bookmark to a client that allows them.
 func (s *stream) mark() error {
-	if !s.bookmarks || s.revision > s.store.Revision() {
+	if !s.bookmarks {
 		return nil
 	}
 	return s.bookmark(false)

@@ -104,7 +104,7 @@ func (c *Client) Follow(ctx context.Context, path, version string, query url.Val
 
 // follow is one watch. What it has delivered is told by version.
 func (c *Client) follow(ctx context.Context, path string, version *string, query url.Values, f Follower, connected *bool) error {
-	current, err := c.Version(ctx, path) // a server waits in silence for a version that is still to come
+	current, err := c.Version(ctx, path) // kube-apiserver waits in silence for a version that is still to come
 	if err != nil {
 		return err
 	}

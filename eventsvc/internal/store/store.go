@@ -169,7 +169,8 @@ type Store interface {
 	// well.
 	DeleteMany(ctx context.Context, seen []Seen) (n int, changed []Key, err error)
 	// Watch delivers every change after a revision. A revision that is no
-	// longer held is an *ExpiredError; one to come is waited for.
+	// longer held is an *ExpiredError, one that was never given out a
+	// *FutureError: whoever asks has it from another store.
 	Watch(ctx context.Context, q WatchQuery) (Watcher, error)
 	// Revision returns the revision of the newest published write, never 0.
 	Revision() uint64
@@ -255,7 +256,7 @@ func (e *ExpiredError) Error() string {
 	return fmt.Sprintf("store: revision %d is no longer held, the oldest is %d", e.Revision, e.Oldest)
 }
 
-// FutureError says that the revision asked for has not been written yet.
+// FutureError says that the revision asked for was not given out yet.
 type FutureError struct{ Revision, Current uint64 }
 
 func (e *FutureError) Error() string {

@@ -65,6 +65,10 @@ func NewHub(revision uint64, entries, maxBytes int) *Hub {
 // Published returns the revision of the newest published write.
 func (h *Hub) Published() uint64 { return h.published.Load() }
 
+// Advance moves the newest revision on behind a gap that has no changes. Watchers
+// are not woken; their next bookmark tells the revision.
+func (h *Hub) Advance(revision uint64) { h.published.Store(revision) }
+
 func (h *Hub) at(n uint64) **Change { return &h.ring[n%uint64(len(h.ring))] }
 
 // Publish makes the changes of one commit visible, oldest first. There must be at

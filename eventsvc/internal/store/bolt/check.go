@@ -22,6 +22,9 @@ type Report struct {
 	Bytes     int64 `json:"bytes"`     // of all records
 	LiveBytes int64 `json:"liveBytes"` // of those of events that exist
 
+	// CompactRevision is what a restored store continues behind (see [Restore]).
+	CompactRevision uint64 `json:"compactRevision,omitempty"`
+
 	Problems []string `json:"problems,omitempty"`
 
 	progress    Progress

@@ -61,5 +61,8 @@ func ReadRecord(revision uint64, b []byte, uses store.Part) (store.Record, error
 	return e.shown(e.storeKey()), nil
 }
 
+// Bumped is where revisions go on after a known one.
+func Bumped(known uint64, now time.Time) uint64 { return bumped(known, now) }
+
 // Dir is where the store is.
 func (db *DB) Dir() string { return db.o.Dir }

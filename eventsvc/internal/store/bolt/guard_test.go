@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -21,7 +22,7 @@ func TestPanicOfVisitorIsPassedOn(t *testing.T) {
 	db := openQuiet(t, func(o *Options) { o.Registry = registry })
 	key := func(i int) store.Key { return store.Key{Namespace: "default", Name: fmt.Sprint("e", i)} }
 	for i := range 20 {
-		d := store.Draft{Value: []byte("{}"), Attributes: store.NewAttributes([store.NumFields]string{store.Reason: fmt.Sprint("R", i)}, nil)}
+		d := store.Draft{Value: []byte("{}"), Attributes: event.NewAttributes([event.NumFields]string{event.Reason: fmt.Sprint("R", i)}, nil)}
 		if _, err := db.Create(t.Context(), key(i), d); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +36,7 @@ func TestPanicOfVisitorIsPassedOn(t *testing.T) {
 			return err
 		}
 	}
-	rare := &store.Selector{Fields: []store.FieldRequirement{{Field: store.Reason, Value: "R7"}}}
+	rare := &event.Selector{Fields: []event.FieldRequirement{{Field: event.Reason, Value: "R7"}}}
 	for name, read := range map[string]func() error{
 		"show": func() error {
 			return db.Show(t.Context(), key(3), store.WholeValue, func(r *store.Record) { visit(r) })

@@ -140,7 +140,7 @@ func (db *DB) moveHorizon(ctx context.Context, horizon uint64) error {
 // bytes, in the same transaction.
 func (db *DB) forget(trimmed uint64, dead map[uint64]int64, gone []deadKey) error {
 	db.dead.add(dead)
-	db.staleTerms += int64(trimmed - db.trimmed)
+	db.staleTerms += min(int64(trimmed-db.trimmed), checkChunk) // trimmable looks at no more, however far revisions are apart
 	db.trimmed = trimmed
 	return db.index.update(func(tx *bbolt.Tx) error {
 		keys := tx.Bucket([]byte(bucketKeys))

@@ -86,6 +86,9 @@ func (db *DB) List(ctx context.Context, q store.Query) (store.Page, error) {
 		return store.Page{}, &store.FutureError{Revision: page.Revision, Current: current}
 	}
 	if err := db.held(page.Revision); err != nil {
+		if db.Revision() != current && q.Revision == 0 {
+			return db.List(ctx, q) // bumped meanwhile
+		}
 		return store.Page{}, err
 	}
 	l := &lister{db: db, tables: db.tables.Load(), query: &q, page: &page}

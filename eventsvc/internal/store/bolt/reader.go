@@ -166,6 +166,24 @@ func (r *logReader) seek(revision uint64) ([]byte, error) {
 	return v, nil
 }
 
+// newest returns the newest record that there is. That need not be the one of the
+// newest revision, which may be compacted away or only skipped to.
+func (r *logReader) newest() (entry, error) {
+	if n := len(r.pending); n > 0 {
+		return parser(parseRecord).entry(r.pending[n-1].revision, r.pending[n-1].record)
+	}
+	for i := range slices.Backward(r.segments) {
+		s, err := r.segment(i)
+		if err != nil {
+			return entry{}, err
+		}
+		if revision := lastIn(s.tx, 0); revision > 0 {
+			return r.get(revision)
+		}
+	}
+	return entry{}, errGone
+}
+
 // sealed returns the segment of a revision if that is sealed.
 func (r *logReader) sealed(revision uint64) *segment {
 	if i := r.segments.find(revision); i >= 0 && i < len(r.segments)-1 {

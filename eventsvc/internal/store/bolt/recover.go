@@ -54,19 +54,21 @@ func (db *DB) recover(id string) error {
 	if err := db.replayIndex(last); err != nil {
 		return err
 	}
-	return db.setClock(last)
+	return db.setClock()
 }
 
 // setClock starts the clock from the time of the last write.
-func (db *DB) setClock(last uint64) error {
+func (db *DB) setClock() error {
 	var written time.Time
 	err := db.readLog(func(log *logReader) error {
-		e, err := log.get(last)
+		e, err := log.newest()
 		written = e.time
 		return err
 	})
-	// After a compaction the newest record may be gone, and with it its time.
-	if err != nil && !errors.Is(err, errGone) {
+	switch {
+	case isCorrupt(err): // it is kept from nobody but who reads it
+		_ = db.readError(err)
+	case err != nil && !errors.Is(err, errGone):
 		return db.readError(err)
 	}
 	var step time.Duration

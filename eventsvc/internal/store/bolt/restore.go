@@ -23,6 +23,10 @@ const restoring = ".restoring"
 // there yet. The store is checked before it appears there, whole: until then
 // it is beside it. The error is a [*DamagedError] where the check found
 // something. Progress is that of the check.
+//
+// The store has the events of the backup, but does not continue at its revision:
+// clients may have seen later ones, which must not be given to other writes. It
+// continues behind the CompactRevision of the report (see [DB.BumpRevision]).
 func Restore(ctx context.Context, dir string, r io.Reader, progress Progress) (report *Report, err error) {
 	dir = filepath.Clean(dir)
 	tmp := dir + restoring
@@ -109,7 +113,8 @@ func DamageOf(err error) *DamagedError {
 	return &DamagedError{&Report{Problems: []string{err.Error()}}}
 }
 
-// checkRestored opens what was unpacked, which makes its index, and checks it.
+// checkRestored opens what was unpacked, which makes its index, checks it, and
+// moves its revision to where nobody has been.
 func checkRestored(ctx context.Context, dir string, m *Manifest, progress Progress) (*Report, error) {
 	db, err := Open(Options{Dir: dir, MaxBytes: -1, MinFree: -1})
 	if damage := DamageOf(err); damage != nil {
@@ -118,11 +123,14 @@ func checkRestored(ctx context.Context, dir string, m *Manifest, progress Progre
 		return nil, err
 	}
 	report, err := db.Check(ctx, progress)
+	if err == nil && report.Revision != m.Revision {
+		report.problem("the backup is of revision %d, but holds %d", m.Revision, report.Revision)
+	}
+	if err == nil && len(report.Problems) == 0 {
+		report.CompactRevision, err = db.BumpRevision(ctx, m.Revision)
+	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		return report, err
-	}
-	if report.Revision != m.Revision {
-		report.problem("the backup is of revision %d, but holds %d", m.Revision, report.Revision)
 	}
 	if len(report.Problems) > 0 {
 		return report, &DamagedError{report}

@@ -59,7 +59,10 @@ func (db *DB) rollIfDue() {
 }
 
 // roll seals the head and starts the next. The committer runs it.
-func (db *DB) roll(head *segment) error {
+func (db *DB) roll(head *segment) error { return db.rollTo(head, db.horizon.Load()) }
+
+// rollTo is roll with the horizon that the next head notes.
+func (db *DB) rollTo(head *segment, horizon uint64) error {
 	last := db.committer.revision
 	if err := db.fold(nil); err != nil {
 		return err
@@ -70,7 +73,7 @@ func (db *DB) roll(head *segment) error {
 	} else if err != nil {
 		return err
 	}
-	next, err := db.nextHead(head)
+	next, err := db.nextHead(head, horizon)
 	if err != nil {
 		return err
 	}

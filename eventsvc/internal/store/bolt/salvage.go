@@ -80,7 +80,7 @@ func (db *DB) salvageHead() error {
 	if err := db.renewJournal(failed); err != nil {
 		return errors.Join(err, sealed.close())
 	}
-	next, err := db.nextHead(failed)
+	next, err := db.nextHead(failed, db.horizon.Load())
 	if err != nil {
 		return errors.Join(err, sealed.close())
 	}
@@ -99,7 +99,7 @@ func (db *DB) salvageHead() error {
 
 // nextHead makes and opens the file for the revisions behind those that were
 // given away, also to writes that failed.
-func (db *DB) nextHead(before *segment) (*segment, error) {
+func (db *DB) nextHead(before *segment, horizon uint64) (*segment, error) {
 	base := db.committer.revision + 1
 	id, err := before.storeID()
 	if err != nil {
@@ -111,7 +111,7 @@ func (db *DB) nextHead(before *segment) (*segment, error) {
 	}
 	path := segmentPath(db.o.Dir, base)
 	var next *segment
-	if err = createSegment(db.o.Dir, base, []byte(id), db.horizon.Load(), format); err == nil {
+	if err = createSegment(db.o.Dir, base, []byte(id), horizon, format); err == nil {
 		next, err = openSegment(path, true, db.segmentMmap())
 	}
 	if err == nil {

@@ -20,7 +20,13 @@ func (db *DB) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, error
 	if db.closed() {
 		return nil, store.ErrClosed
 	}
-	if oldest := db.horizon.Load(); q.After != 0 && q.After < oldest {
+	oldest, current := db.horizon.Load(), db.Revision()
+	switch {
+	case q.After == 0:
+		q.After = current
+	case q.After > current:
+		return nil, &store.FutureError{Revision: q.After, Current: current}
+	case q.After < oldest:
 		return nil, &store.ExpiredError{Revision: q.After, Oldest: oldest}
 	}
 	return db.hub.Subscribe(q, replayer{db}), nil

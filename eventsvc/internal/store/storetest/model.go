@@ -208,6 +208,8 @@ func (m *Model) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, err
 	defer m.mu.Unlock()
 	if q.After == 0 {
 		q.After = m.revision()
+	} else if q.After > m.revision() {
+		return nil, &store.FutureError{Revision: q.After, Current: m.revision()}
 	} else if q.After < m.oldest {
 		return nil, &store.ExpiredError{Revision: q.After, Oldest: m.oldest}
 	}

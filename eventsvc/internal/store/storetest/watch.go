@@ -131,12 +131,11 @@ func testWatchPast(t *testing.T, s store.Store) {
 			}
 		}
 	}
-	// A revision to come is waited for: what is written before it is not told.
-	w := watch(t, s, store.WatchQuery{After: s.Revision() + 1})
-	mustCreate(t, s, key("b", "not told"), draft("", "R", "x"))
-	mustCreate(t, s, key("b", "told"), draft("", "R", "x"))
-	if d := take(t, w, 1); d[0].Object.Name != "told" {
-		t.Errorf("a watch after a revision to come was told of %s", d[0].Object.Key)
+	// A revision to come is one of another store.
+	var future *store.FutureError
+	if _, err := s.Watch(t.Context(), store.WatchQuery{After: s.Revision() + 1}); !errors.As(err, &future) ||
+		*future != (store.FutureError{Revision: s.Revision() + 1, Current: s.Revision()}) {
+		t.Errorf("watch after a revision to come: %v", err)
 	}
 }
 

@@ -1,0 +1,233 @@
+package bolt_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// expires checks that nothing can be read at a revision, or watched after it.
+func expires(t *testing.T, db *bolt.DB, revision uint64) {
+	t.Helper()
+	expired := new(store.ExpiredError)
+	if _, err := db.List(t.Context(), store.Query{Revision: revision}); !errors.As(err, &expired) {
+		t.Errorf("list at %d: %v", revision, err)
+	}
+	if _, err := db.Watch(t.Context(), store.WatchQuery{After: revision}); !errors.As(err, &expired) {
+		t.Errorf("watch after %d: %v", revision, err)
+	}
+	if err := db.Changes(t.Context(), revision, db.Revision(), nil); !errors.As(err, &expired) {
+		t.Errorf("changes after %d: %v", revision, err)
+	}
+}
+
+// R4: no revision that was given out means something else in a restored store,
+// however often a backup is restored; who knows one has to list again.
+func TestRestoreReusesNoRevision(t *testing.T) {
+	t.Parallel()
+	db := open(t, bolt.Options{Dir: t.TempDir()})
+	create(t, db, 7, "value")
+	revision, backup := backUp(t, db)
+	for range 5 { // after the backup: clients have seen these
+		if _, err := db.Update(t.Context(), key(1), count0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newest := db.Revision()
+	closeDB(t, db)
+
+	for round := range 4 {
+		o := bolt.Options{Dir: filepath.Join(t.TempDir(), "store")}
+		report, err := bolt.Restore(t.Context(), o.Dir, bytes.NewReader(backup), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, index := range []string{"kept", "removed"} {
+			if index == "removed" {
+				if err := os.Remove(filepath.Join(o.Dir, "index.db")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			db = open(t, o)
+			if s := db.Stats(); s.Events != 7 || s.Revision != report.CompactRevision || s.Oldest != s.Revision || s.Revision <= newest {
+				t.Fatalf("round %d, index %s: %+v, reported %+v, newest before %d", round, index, s, report, newest)
+			}
+			for _, known := range []uint64{2, revision, newest, db.Revision() - 1} {
+				expires(t, db, known)
+			}
+			future := new(store.FutureError)
+			if _, err := db.Watch(t.Context(), store.WatchQuery{After: db.Revision() + 1}); !errors.As(err, &future) {
+				t.Errorf("watch after a revision to come: %v", err)
+			}
+			check(t, db)
+			closeDB(t, db)
+		}
+		db = open(t, o)
+		w, err := db.Watch(t.Context(), store.WatchQuery{After: report.CompactRevision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := db.Update(t.Context(), key(1), count0)
+		if err != nil || r.Record.Revision <= newest {
+			t.Fatalf("revision %d, %v; %d was given out", r.Record.Revision, err, newest)
+		}
+		if b, err := w.Next(t.Context()); err != nil || len(b.Changes) != 1 || b.Changes[0].Revision != r.Record.Revision {
+			t.Errorf("%+v, %v", b, err)
+		}
+		if err := db.Compact(t.Context(), nil); err != nil { // also makes the index anew
+			t.Fatal(err)
+		}
+		check(t, db)
+		newest = db.Revision()
+		if round == 2 { // of a store that was restored
+			revision, backup = backUp(t, db)
+		}
+		closeDB(t, db)
+	}
+}
+
+// A store of an old format whose head is closed is restored too.
+func TestRestoreOfOldFormat(t *testing.T) {
+	t.Parallel()
+	backup := archive(t, filepath.Join("testdata", "format-1"))
+	dir := filepath.Join(t.TempDir(), "store")
+	report, err := bolt.Restore(t.Context(), dir, bytes.NewReader(backup), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, bolt.Options{Dir: dir, Now: goldenTime})
+	defer closeDB(t, db)
+	check(t, db)
+	if db.Revision() != report.CompactRevision || report.Live == 0 || db.Stats().Events != report.Live {
+		t.Errorf("%+v, %+v", report, db.Stats())
+	}
+}
+
+// An open store that is bumped goes on: writers, readers of the newest state and
+// watches notice nothing, but that revisions have a gap.
+func TestBumpWhileOpen(t *testing.T) {
+	t.Parallel()
+	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 50, RingEntries: 32})
+	defer closeDB(t, db)
+	create(t, db, 50, "value")
+	from := db.Revision()
+	w, err := db.Watch(t.Context(), store.WatchQuery{After: from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	const each = 300
+	for n := range 4 {
+		all.Go(func() {
+			for i := range each {
+				if _, err := db.Update(t.Context(), key(n), func(*store.Record) (store.Decision, error) {
+					return store.Decision{Op: store.Put, Draft: store.Draft{Value: fmt.Appendf(nil, "%d", i)}}, nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if page, err := db.List(t.Context(), store.Query{}); err != nil || len(page.Records) != 50 {
+					t.Errorf("%d events, %v", len(page.Records), err)
+				}
+			}
+		})
+	}
+	for bumps := uint64(0); bumps < 5; bumps++ {
+		known := db.Revision()
+		revision, err := db.BumpRevision(t.Context(), 0)
+		if err != nil || revision <= known {
+			t.Errorf("bumped from %d to %d, %v", known, revision, err)
+		}
+		expires(t, db, known)
+	}
+	seen, last := map[store.Key]int{}, from
+	for n := 0; n < 4*each; {
+		b, err := w.Next(t.Context())
+		if expired := new(store.ExpiredError); errors.As(err, &expired) {
+			// It was too slow for the ring: then it has to be told.
+			t.Logf("the watch had to begin again behind %d changes", n)
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range b.Changes {
+			if d.Revision <= last {
+				t.Errorf("revision %d after %d", d.Revision, last)
+			}
+			last = d.Revision
+			if string(d.Object.Value) != fmt.Sprint(seen[d.Object.Key]) {
+				t.Errorf("%s: %s, want %d", d.Object.Key, d.Object.Value, seen[d.Object.Key])
+			}
+			seen[d.Object.Key]++
+			n++
+		}
+	}
+	cancel()
+	all.Wait()
+	if err := db.Compact(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	check(t, db)
+}
+
+// The clock goes on from the last write, although that has not the newest revision.
+func TestClockBehindABump(t *testing.T) {
+	t.Parallel()
+	clock := newFakeClock()
+	o := bolt.Options{Dir: t.TempDir(), Now: clock.now}
+	db := open(t, o)
+	create(t, db, 3, "value")
+	if _, err := db.BumpRevision(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	written, err := db.Get(t.Context(), key(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeDB(t, db)
+	clock.add(-time.Hour)
+	db = open(t, o)
+	defer closeDB(t, db)
+	r, err := db.Update(t.Context(), key(2), count0)
+	if err != nil || r.Record.Time.Before(written.Time) {
+		t.Errorf("written at %s, %v, after %s", r.Record.Time, err, written.Time)
+	}
+}
+
+func TestBumped(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 22, 21, 0, 0, 0, time.UTC)
+	micros := uint64(now.UnixMicro())
+	for name, c := range map[string]struct {
+		known uint64
+		now   time.Time
+		want  uint64
+	}{
+		"a young store":          {13, now, micros},
+		"a store restored today": {micros - 1_000_000, now, micros},
+		"the clock is behind":    {micros + 5, now, micros + 5 + 1_000_000_000},
+		"it stands":              {micros, now, micros + 1_000_000_000},
+		"it is before 1970":      {13, time.Unix(-1, 0), 1_000_000_013},
+	} {
+		if got := bolt.Bumped(c.known, c.now); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	if end := bolt.Bumped(0, time.Date(2255, 1, 1, 0, 0, 0, 0, time.UTC)); end >= 1<<53 {
+		t.Errorf("%d is no number that a float64 holds", end)
+	}
+}
