@@ -87,9 +87,11 @@ func (l Local) Import(ctx context.Context, lines []byte) (sum Imported, err erro
 			continue
 		}
 		if in.revision > l.DB.Revision() {
-			if sum.CompactRevision, err = l.DB.BumpRevision(ctx, in.revision); err != nil {
+			bumped, err := l.DB.BumpRevision(ctx, in.revision)
+			if err != nil {
 				return sum, fmt.Errorf("import: %w", err)
 			}
+			sum.CompactRevision = bumped
 		}
 		if in.event == nil {
 			continue

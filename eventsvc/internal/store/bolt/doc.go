@@ -135,6 +135,15 @@
 // start, and a segment is read before it is unlinked. It counts as there until the
 // unlink is synced.
 //
+// # Gaps
+//
+// Revisions rise, but not always by one. A sealed segment notes with which
+// revision it ends, and the next one begins behind that, so there may be any
+// number of revisions between two records: those of commits that failed, and, in
+// a store that was restored or took over the events of another, all that its
+// clients may know from before ([DB.BumpRevision]). The horizon is then behind
+// the gap.
+//
 // # Promises
 //
 // They are listed with their tests, R1 to R21, in deploy/docs/storage.md.
