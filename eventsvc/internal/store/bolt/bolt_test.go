@@ -79,6 +79,16 @@ func (e *engine) Trim(t testing.TB) uint64 {
 	return e.db.Stats().Oldest
 }
 
+// Bump implements storetest.Bumper.
+func (e *engine) Bump(t testing.TB) uint64 {
+	t.Helper()
+	revision, err := e.db.BumpRevision(t.Context(), 0)
+	if err != nil {
+		t.Error(err)
+	}
+	return revision
+}
+
 // check fails the test if the store's own check finds anything.
 func check(t testing.TB, db *bolt.DB) {
 	t.Helper()

@@ -18,6 +18,7 @@ type Model struct {
 
 	mu      sync.Mutex
 	changes []modelChange
+	last    uint64
 	oldest  uint64
 	wake    chan struct{}
 }
@@ -36,7 +37,7 @@ var _ store.Store = (*Model)(nil)
 
 // NewModel returns an empty store.
 func NewModel(now func() time.Time) *Model {
-	return &Model{now: now, oldest: firstRevision, wake: make(chan struct{})}
+	return &Model{now: now, last: firstRevision, oldest: firstRevision, wake: make(chan struct{})}
 }
 
 // Trim forgets the states before a revision, as an engine's history does.
@@ -46,14 +47,19 @@ func (m *Model) Trim(oldest uint64) {
 	m.oldest = oldest
 }
 
+// Bump goes on behind a revision, and forgets all states before it.
+func (m *Model) Bump(revision uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last, m.oldest = revision, revision
+}
+
 // Revision implements [store.Store].
 func (m *Model) Revision() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.revision()
+	return m.last
 }
-
-func (m *Model) revision() uint64 { return firstRevision + uint64(len(m.changes)) }
 
 func (m *Model) state(revision uint64) map[store.Key]*store.Record {
 	state := map[store.Key]*store.Record{}
@@ -81,7 +87,8 @@ func (m *Model) newest(key store.Key) *store.Record {
 
 // write stores a version, or with a nil draft a deletion.
 func (m *Model) write(key store.Key, draft *store.Draft) store.Record {
-	c := modelChange{revision: m.revision() + 1, key: key, before: m.newest(key)}
+	m.last++
+	c := modelChange{revision: m.last, key: key, before: m.newest(key)}
 	result := store.Record{Key: key, Revision: c.revision}
 	if draft != nil {
 		result.Time, result.Attributes, result.Value = m.now(), draft.Attributes, draft.Value
@@ -167,10 +174,10 @@ func (m *Model) List(_ context.Context, q store.Query) (store.Page, error) {
 	defer m.mu.Unlock()
 	page := store.Page{Revision: q.Revision}
 	if page.Revision == 0 {
-		page.Revision = m.revision()
+		page.Revision = m.last
 	}
-	if page.Revision > m.revision() {
-		return store.Page{}, &store.FutureError{Revision: page.Revision, Current: m.revision()}
+	if page.Revision > m.last {
+		return store.Page{}, &store.FutureError{Revision: page.Revision, Current: m.last}
 	}
 	if page.Revision < m.oldest {
 		return store.Page{}, &store.ExpiredError{Revision: page.Revision, Oldest: m.oldest}
@@ -207,9 +214,9 @@ func (m *Model) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if q.After == 0 {
-		q.After = m.revision()
-	} else if q.After > m.revision() {
-		return nil, &store.FutureError{Revision: q.After, Current: m.revision()}
+		q.After = m.last
+	} else if q.After > m.last {
+		return nil, &store.FutureError{Revision: q.After, Current: m.last}
 	} else if q.After < m.oldest {
 		return nil, &store.ExpiredError{Revision: q.After, Oldest: m.oldest}
 	}
@@ -246,7 +253,7 @@ func (w *modelWatcher) pending() (store.Batch, <-chan struct{}, error) {
 	if w.told < w.m.oldest {
 		return store.Batch{}, nil, &store.ExpiredError{Revision: w.told, Oldest: w.m.oldest}
 	}
-	return store.Batch{Revision: w.m.revision(), Changes: w.m.deliveries(w.q, w.told, w.m.revision())}, w.m.wake, nil
+	return store.Batch{Revision: w.m.last, Changes: w.m.deliveries(w.q, w.told, w.m.last)}, w.m.wake, nil
 }
 
 // Deliveries returns what a watch sees of the changes behind one revision up

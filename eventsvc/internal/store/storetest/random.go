@@ -91,6 +91,8 @@ func (r *random) step() {
 		r.compareWatch()
 	case n < 99:
 		r.trim()
+	case r.rnd.IntN(3) == 0:
+		r.bump()
 	default:
 		r.restart()
 	}
@@ -234,6 +236,26 @@ func (r *random) trim() {
 		}
 		if err == nil {
 			w.Close()
+		}
+	}
+}
+
+// bump has the engine go on behind a gap (R4).
+func (r *random) bump() {
+	e, ok := r.engine.(Bumper)
+	if !ok {
+		return
+	}
+	before := r.model.Revision()
+	after := e.Bump(r.t)
+	if after <= before || r.store.Revision() != after {
+		r.t.Errorf("bumped from %d to %d, and is at %d", before, after, r.store.Revision())
+	}
+	r.model.Bump(after)
+	for _, revision := range []uint64{before, after - 1} {
+		expired := new(store.ExpiredError)
+		if _, err := r.store.Watch(r.t.Context(), store.WatchQuery{After: revision}); !errors.As(err, &expired) || expired.Oldest != after {
+			r.t.Errorf("watch after %d, bumped to %d: %v", revision, after, err)
 		}
 	}
 }

@@ -33,6 +33,13 @@ type Trimmer interface {
 	Trim(t testing.TB) uint64
 }
 
+// Bumper is an engine whose revisions can go on behind a gap, as those of a
+// restored store do.
+type Bumper interface {
+	// Bump returns the revision that the engine has come to.
+	Bump(t testing.TB) uint64
+}
+
 // Run runs all cases and the random operations, each with an engine of its own.
 func Run(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engine) {
 	t.Helper()
