@@ -116,7 +116,7 @@ func TestRestoreOfOldFormat(t *testing.T) {
 // watches notice nothing, but that revisions have a gap.
 func TestBumpWhileOpen(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 50, RingEntries: 32})
+	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 50, RingEntries: 32, History: time.Nanosecond})
 	defer closeDB(t, db)
 	create(t, db, 50, "value")
 	from := db.Revision()
@@ -146,13 +146,25 @@ func TestBumpWhileOpen(t *testing.T) {
 			}
 		})
 	}
-	for bumps := uint64(0); bumps < 5; bumps++ {
+	all.Go(func() { // must not move the horizon back
+		for ctx.Err() == nil {
+			if err := db.Maintain(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	var oldest uint64
+	for range 5 {
+		if now := db.Stats().Oldest; now < oldest {
+			t.Errorf("the oldest revision is %d, and was %d", now, oldest)
+		}
 		known := db.Revision()
 		revision, err := db.BumpRevision(t.Context(), 0)
 		if err != nil || revision <= known {
 			t.Errorf("bumped from %d to %d, %v", known, revision, err)
 		}
 		expires(t, db, known)
+		oldest = revision
 	}
 	seen, last := map[store.Key]int{}, from
 	for n := 0; n < 4*each; {

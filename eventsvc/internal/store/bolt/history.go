@@ -122,6 +122,9 @@ func (db *DB) moveHorizon(ctx context.Context, horizon uint64) error {
 		if err := db.committer.failed(); err != nil {
 			return err
 		}
+		if horizon <= db.horizon.Load() {
+			return nil // a bump came in between: the horizon never moves back
+		}
 		head := db.segments.Load().head()
 		err := head.update(func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaHorizon), revisionKey(horizon))
