@@ -65,10 +65,12 @@ func TestHostileTokens(t *testing.T) {
 	}{
 		{"N1 none", "", nil, 401, "Bearer"},
 		{"N2 Basic", "", []string{"Basic Z29vZDpnb29k"}, 401, "Bearer"},
-		{"N2 empty", "", []string{"Bearer "}, 400, `Bearer error="invalid_request"`},
-		{"N3 two headers", "", []string{good, good}, 400, `Bearer error="invalid_request"`},
-		{"N3 header and query", "?access_token=x", []string{good}, 400, `Bearer error="invalid_request"`},
+		{"N2 scheme alone", "", []string{"Bearer"}, 401, `Bearer error="invalid_request", error_description="empty token"`},
+		{"N2 empty", "", []string{"Bearer "}, 401, `Bearer error="invalid_request", error_description="empty token"`},
+		{"N3 two headers", "", []string{good, good}, 401, `Bearer error="invalid_request", error_description="several Authorization headers"`},
+		{"N3 header and query", "?access_token=x", []string{good}, 401, `Bearer error="invalid_request", error_description="tokens in header and query"`},
 		{"N3 query only", "?access_token=" + strings.TrimPrefix(good, "Bearer "), nil, 401, "Bearer"},
+		{"N53 two blanks", "", []string{"Bearer  " + good[7:]}, 401, `Bearer error="invalid_token"`},
 		{"N4 other case", "", []string{"bEARER " + good[7:]}, 200, ""},
 	} {
 		code, text, header := p.get(map[string][]string{"Authorization": c.authorization}, c.query)

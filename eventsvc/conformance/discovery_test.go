@@ -296,6 +296,10 @@ func TestErrors(t *testing.T) {
 	notAllowed := `the server does not allow this method on the requested resource`
 	checkRefusals(t, s, []refusal{
 		{name: "no token", call: call{method: "GET", path: in(eventsV1, ns), anonymous: true}, code: 401, reason: metav1.StatusReasonUnauthorized, message: "Unauthorized"},
+		{name: "Bearer alone", call: call{method: "GET", path: in(eventsV1, ns), anonymous: true, header: map[string]string{"Authorization": "Bearer"}}, code: 401, reason: metav1.StatusReasonUnauthorized, message: "Unauthorized"},
+		{name: "empty token", call: call{method: "GET", path: in(eventsV1, ns), anonymous: true, header: map[string]string{"Authorization": "Bearer "}}, code: 401, reason: metav1.StatusReasonUnauthorized, message: "Unauthorized"},
+		{name: "blanks before the token", call: call{method: "GET", path: in(eventsV1, ns), anonymous: true, header: map[string]string{"Authorization": "Bearer  " + s.token}}, code: 401, reason: metav1.StatusReasonUnauthorized, message: "Unauthorized"},
+		{name: "token in header and query", call: call{method: "GET", path: in(eventsV1, ns) + "?access_token=x"}, code: 401, reason: metav1.StatusReasonUnauthorized, message: "Unauthorized"},
 		{name: "bad token", call: call{method: "GET", path: in(eventsV1, ns), anonymous: true, header: map[string]string{"Authorization": "Bearer a.b.c"}}, code: 401, reason: metav1.StatusReasonUnauthorized, message: "Unauthorized"},
 		{name: "no event", call: call{method: "GET", path: in(eventsV1, ns, "x")}, code: 404, reason: metav1.StatusReasonNotFound,
 			message: `events.events.k8s.io "x" not found`, details: `{"name":"x","group":"events.k8s.io","kind":"events"}`},
@@ -326,9 +330,16 @@ func TestErrors(t *testing.T) {
 		}
 	})
 	t.Run("challenge", func(t *testing.T) {
-		a := s.do(t, call{method: "GET", path: in(eventsV1, ns), anonymous: true})
-		if !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer") {
-			t.Errorf("WWW-Authenticate %q", a.header.Get("WWW-Authenticate"))
+		for authorization, want := range map[string]string{
+			"":             `Bearer`,
+			"Basic YTpi":   `Bearer`,
+			"Bearer":       `Bearer error="invalid_request", error_description="empty token"`,
+			"Bearer a.b.c": `Bearer error="invalid_token"`,
+		} {
+			a := s.do(t, call{method: "GET", path: in(eventsV1, ns), anonymous: true, header: map[string]string{"Authorization": authorization}})
+			if got := a.header.Get("WWW-Authenticate"); got != want {
+				t.Errorf("Authorization %q: WWW-Authenticate %q, want %q", authorization, got, want)
+			}
 		}
 	})
 }

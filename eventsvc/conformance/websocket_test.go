@@ -229,7 +229,7 @@ func TestWebSocketRefused(t *testing.T) {
 		{name: "bad token as a subprotocol", call: anonymous(upgrade(watch, token("bad"), "x")), code: 401, reason: metav1.StatusReasonUnauthorized},
 		{name: "nothing beside the token", call: anonymous(upgrade(watch, token(s.token))), code: 401, reason: metav1.StatusReasonUnauthorized},
 		{name: "token in another encoding", call: anonymous(upgrade(watch, "base64url.bearer.authorization.k8s.io.%%%", "x")), code: 401, reason: metav1.StatusReasonUnauthorized},
-		{name: "two tokens", call: upgrade(watch, token(s.token), "x"), code: 400, reason: metav1.StatusReasonBadRequest},
+		{name: "two tokens", call: upgrade(watch, token(s.token), "x"), code: 401, reason: metav1.StatusReasonUnauthorized},
 		{name: "options", call: upgrade(watch + "&resourceVersionMatch=Exact&resourceVersion=1"), code: 422, reason: metav1.StatusReasonInvalid},
 		{name: "selector", call: upgrade(watch + "&fieldSelector=nope%3Dx"), code: 400, reason: metav1.StatusReasonBadRequest},
 	})

@@ -12,8 +12,8 @@
 //	        iat, nbf, longest life, no cnf
 //
 // All but the signature is done here and not by the JOSE library, because libraries are lenient where it matters
-// (duplicate members, padding, unknown algorithms, missing claims). Callers learn nothing of the reason; it is for logs
-// and metrics.
+// (duplicate members, padding, unknown algorithms, missing claims). Callers learn nothing of why a
+// token was refused; that is for logs and metrics.
 //
 // A verified token is remembered by its SHA-256 until it expires or its key leaves the key set, so that a repeat costs
 // about a microsecond. A bearer token may be replayed until it expires, and one of a client that was deleted stays good

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Error is why a request is refused. Reason is for logs and metrics only: it is one of few fixed texts, holds nothing of
-// the token, and must not be told to the caller, who could use it to probe.
+// Error is why a request is refused. Reason is one of few fixed texts and holds nothing of the token. It is for logs and
+// metrics. Only with code invalid_request, where no token was looked at, is it told to the caller: with any other code it
+// would help to probe.
 type Error struct {
 	Reason string
 	Status int    // the HTTP status to answer with
@@ -28,8 +29,13 @@ func invalidToken(reason string) *Error {
 	return &Error{Reason: reason, Status: http.StatusUnauthorized, Code: "invalid_token"}
 }
 
+// codeInvalidRequest is the error code of a request that does not present a token as RFC 6750 section 2 has it.
+const codeInvalidRequest = "invalid_request"
+
+// invalidRequest refuses a malformed request. RFC 6750 section 3.1 proposes status 400 for it, but kube-apiserver answers
+// 401 to every request that it cannot authenticate, and its clients fetch another token on a 401 only.
 func invalidRequest(reason string) *Error {
-	return &Error{Reason: reason, Status: http.StatusBadRequest, Code: "invalid_request"}
+	return &Error{Reason: reason, Status: http.StatusUnauthorized, Code: codeInvalidRequest}
 }
 
 // noToken is the refusal of a request without a token: it gets the bare challenge (RFC 6750 section 3.1).
@@ -43,7 +49,7 @@ func unavailable(reason string) *Error {
 }
 
 // Challenge is the value of WWW-Authenticate for a refusal (RFC 6750 section 3). It is empty where the status asks for
-// none. It is the same for every reason of a status.
+// none. It is the same for every token that is refused.
 func Challenge(err error) string {
 	var refusal *Error
 	switch {
@@ -51,6 +57,8 @@ func Challenge(err error) string {
 		return ""
 	case refusal.Scope != "":
 		return fmt.Sprintf(`Bearer error="%s", scope="%s"`, refusal.Code, quotable(refusal.Scope))
+	case refusal.Code == codeInvalidRequest:
+		return fmt.Sprintf(`Bearer error="%s", error_description="%s"`, refusal.Code, quotable(refusal.Reason))
 	case refusal.Code != "":
 		return fmt.Sprintf(`Bearer error="%s"`, refusal.Code)
 	case refusal.Status == http.StatusUnauthorized:
@@ -60,12 +68,12 @@ func Challenge(err error) string {
 	}
 }
 
-// quotable drops what may not stand in a quoted scope (RFC 6749 section 3.3).
-func quotable(scope string) string {
+// quotable drops what may not stand in a quoted attribute (RFC 6750 section 3).
+func quotable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r > 0x7e || r == '"' || r == '\\' {
 			return -1
 		}
 		return r
-	}, scope)
+	}, text)
 }

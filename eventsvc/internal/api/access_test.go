@@ -25,18 +25,13 @@ func TestWithoutAToken(t *testing.T) {
 		{"DELETE", eventsPath + "/a"}, {"DELETE", eventsPath}, {"GET", eventsPath + "?watch=1"}, {"GET", corePath}, {"OPTIONS", eventsPath},
 		{"POST", "/version"}, {"POST", "/healthz"}, {"GET", "/metrics"}, {"GET", "/apis/events.k8s.io/v2"}, {"GET", "/readyz/keys"},
 	} {
-		for _, token := range []string{"", "Bearer bad", "Basic Z29vZA=="} {
-			a := w.do(c.method, c.path, "", "Authorization", token)
-			if a.code != http.StatusUnauthorized && a.code != http.StatusBadRequest || token == "Bearer bad" && a.code != 401 {
-				t.Errorf("%s %s with %q: %d %s", c.method, c.path, token, a.code, a.body)
-				continue
-			}
+		for _, token := range []string{"", "Bearer", "Bearer ", "Bearer bad", "Bearer  good", "Bearer good x", "Basic Z29vZA=="} {
+			a := w.do(c.method, c.path, "", "Authorization", token).must(401)
+			equal(t, string(a.body), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`+"\n")
 			if a.header.Get("WWW-Authenticate") == "" {
 				t.Errorf("%s %s with %q: no challenge", c.method, c.path, token)
 			}
 		}
-		a := w.do(c.method, c.path, "", "Authorization", "Bearer bad").must(401)
-		equal(t, string(a.body), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`+"\n")
 	}
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/readyz?verbose", "/version"} {
 		w.do("GET", path, "", "Authorization", "").must(200)

@@ -80,18 +80,14 @@ func statusOf(err error) *metav1.Status {
 	}
 }
 
-// refusal is the Status for a caller who could not be authenticated. It is the
-// same for every reason: which check failed is nobody's business but the log's.
+// refusal is the Status for a caller who could not be authenticated: as in the
+// original one 401 for every reason, because which check failed would help to
+// guess tokens. What is wrong with the form of a request is in WWW-Authenticate.
 func refusal(err *bearer.Error) *metav1.Status {
-	switch err.Status {
-	case http.StatusServiceUnavailable:
+	if err.Status == http.StatusServiceUnavailable {
 		return statusOf(apierrors.NewServiceUnavailable("the keys of the token issuer are not known yet, please try again"))
-	case http.StatusBadRequest:
-		return statusOf(apierrors.NewBadRequest("exactly one Authorization header with a bearer token is needed; " +
-			"tokens in the query or in a form are not read"))
-	default:
-		return statusOf(apierrors.NewUnauthorized("Unauthorized"))
 	}
+	return statusOf(apierrors.NewUnauthorized("Unauthorized"))
 }
 
 // generic is the Status for what routing alone decides. Its details are there,
