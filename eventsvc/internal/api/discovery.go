@@ -34,18 +34,23 @@ func (g apiGroup) path() string {
 	return "/apis/" + g.Group + "/" + g.Version
 }
 
-// groups are the API groups served here, in the order in which clients prefer
-// them.
-func (s *Server) groups() []apiGroup {
+// apiGroups are the API groups of a server, in the order in which clients
+// prefer them. Kinds without a resource here are named beside the core API only,
+// the one through which kubectl events reads.
+func (s *Server) apiGroups() []apiGroup {
 	var groups []apiGroup
 	for _, r := range s.resources {
 		g := apiGroup{GroupVersion: r.groupVersion, resources: []metav1.APIResource{eventResource()}}
 		if r.view == event.CoreV1 {
-			g.resources = append(g.resources, namespaceResource())
+			g.resources = append(append(g.resources, namespaceResource()), coreKinds()...)
 		}
 		groups = append(groups, g)
 	}
-	return append(groups, reviewGroups()...)
+	groups = append(groups, reviewGroups()...)
+	if s.CoreAPI {
+		groups = append(groups, kindGroups()...)
+	}
+	return groups
 }
 
 // eventResource describes events, in both views alike: what is stored is the
@@ -77,7 +82,7 @@ func (s *Server) routeDocuments(e *echo.Echo) {
 	e.GET("/version/", s.version) // as the Python client asks for it
 	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
 	var core, named []apiGroup
-	for _, g := range s.groups() {
+	for _, g := range s.groups {
 		resources := &metav1.APIResourceList{
 			TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 			GroupVersion: g.String(), APIResources: g.resources,

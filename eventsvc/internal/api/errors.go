@@ -176,7 +176,7 @@ func (s *Server) plainNotFound(err error, r *http.Request) bool {
 	if !errors.As(err, &routing) || routing.Code != http.StatusNotFound {
 		return false
 	}
-	for _, g := range s.groups() {
+	for _, g := range s.groups {
 		if under(r.URL.Path, path.Dir(g.path())) {
 			return false
 		}

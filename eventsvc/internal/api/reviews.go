@@ -121,11 +121,11 @@ func (s *Server) decide(r *http.Request, spec authorizationv1.SelfSubjectAccessR
 
 // serves tells whether a resource is there and knows the verb.
 func (s *Server) serves(a *authorizationv1.ResourceAttributes) bool {
-	for _, g := range s.groups() {
+	for _, g := range s.groups {
 		for _, r := range g.resources {
 			if (a.Group == g.Group || a.Group == "*") && (a.Version == g.Version || a.Version == "" || a.Version == "*") &&
 				(a.Resource == r.Name || a.Resource == "*") && a.Subresource == "" &&
-				(a.Verb == "*" || slices.Contains(r.Verbs, a.Verb)) {
+				(a.Verb == "*" && len(r.Verbs) > 0 || slices.Contains(r.Verbs, a.Verb)) {
 				return true
 			}
 		}
@@ -184,7 +184,7 @@ func (s *Server) resourceRules(r *http.Request, namespace string) []authorizatio
 		"events":                    in(namespace),
 		namespacesResource.Resource: in(namespace)&policy.Get | in(policy.AllNamespaces),
 	}
-	for _, g := range s.groups() {
+	for _, g := range s.groups {
 		for _, resource := range g.resources {
 			verbs := slices.Clone(resource.Verbs)
 			if held, decided := allowed[resource.Name]; decided {

@@ -80,6 +80,7 @@ type Server struct {
 	rates     createRates
 	refused   *prometheus.CounterVec
 	resources []*resource
+	groups    []apiGroup
 	documents documents
 	echo      *echo.Echo
 }
@@ -129,6 +130,7 @@ func New(c Config) (*Server, error) {
 		s.resources = append(s.resources, s.resource(event.CoreV1, "/api"))
 	}
 	s.resources = append(s.resources, s.resource(event.EventsV1, "/apis/"+c.Codec.GroupVersion(event.EventsV1).Group))
+	s.groups = s.apiGroups()
 	var err error
 	if s.documents, err = s.newDocuments(); err != nil {
 		return nil, err
@@ -170,6 +172,7 @@ func (s *Server) route() {
 	}
 	s.routeReviews(e)
 	s.routeDocuments(e)
+	s.routeKinds(e)
 	for _, path := range healthPaths() {
 		h := echo.WrapHandler(s.Probe(path))
 		e.GET(path, h)

@@ -1,0 +1,102 @@
+package api_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/api"
+)
+
+// kinds are the resources that discovery names without verbs, by the path of
+// their group and version.
+func kinds(t *testing.T, w *world) map[string][]metav1.APIResource {
+	t.Helper()
+	named := map[string][]metav1.APIResource{}
+	for _, path := range []string{
+		"/api/v1", "/apis/apps/v1", "/apis/autoscaling/v2", "/apis/batch/v1", "/apis/networking.k8s.io/v1", "/apis/policy/v1", "/apis/storage.k8s.io/v1",
+	} {
+		var list metav1.APIResourceList
+		if err := json.Unmarshal(w.do("GET", path, "").must(200).body, &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.APIResources {
+			if len(r.Verbs) == 0 {
+				named[path] = append(named[path], r)
+			}
+		}
+		if len(named[path]) == 0 {
+			t.Errorf("%s names nothing", path)
+		}
+	}
+	return named
+}
+
+// TestKindsAreNamedOnly: whatever is asked of a kind that events are about is
+// 405, with a sentence that says why.
+func TestKindsAreNamedOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for group, resources := range kinds(t, w) {
+		for _, r := range resources {
+			paths := []string{group + "/" + r.Name, group + "/" + r.Name + "/x"}
+			if r.Namespaced {
+				paths = append(paths, group+"/namespaces/team/"+r.Name, group+"/namespaces/team/"+r.Name+"/x", group+"/namespaces/team/"+r.Name+"/x/status")
+			}
+			for _, path := range paths {
+				for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"} {
+					a := w.do(method, path, "").must(405)
+					if _, ok := a.header["Allow"]; !ok || a.header.Get("Allow") != "" {
+						t.Errorf("%s %s: Allow %q", method, path, a.header["Allow"])
+					}
+				}
+				w.do("GET", path, "", "Authorization", "").must(401)
+			}
+			review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: r.Name},
+			}}
+			body, err := json.Marshal(review)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := w.do("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", string(body)).must(201)
+			equal(t, a.at("status.allowed"), any(false))
+		}
+	}
+	st := w.do("GET", "/apis/apps/v1/namespaces/team/deployments/x", "").must(405).status()
+	equal(t, st.Message, `deployments.apps are not stored here: this server stores events only, `+
+		`and names the resources that events are about so that "kubectl events --for" finds their events`)
+	equal(t, st.Reason, metav1.StatusReasonMethodNotAllowed)
+	w.do("GET", "/apis/apps/v1/namespaces/team/widgets", "").must(404)
+	w.do("GET", "/apis/apps/v2", "").must(404)
+}
+
+// TestKindsAreNotRules: what a caller may do is about events and namespaces.
+func TestKindsAreNotRules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.do("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", `{"spec":{"namespace":"team"}}`).must(201)
+	var review authorizationv1.SelfSubjectRulesReview
+	if err := json.Unmarshal(a.body, &review); err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range review.Status.ResourceRules {
+		switch rule.APIGroups[0] {
+		case "", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io":
+		default:
+			t.Errorf("rule %+v", rule)
+		}
+	}
+}
+
+// TestKindsNeedTheCoreAPI: kubectl events reads core events, so that without
+// them there is nothing to name kinds for.
+func TestKindsNeedTheCoreAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *api.Config) { c.CoreAPI = false })
+	for _, path := range []string{"/apis/apps", "/apis/apps/v1", "/apis/apps/v1/deployments"} {
+		equal(t, string(w.do("GET", path, "").must(404).body), "404 page not found\n")
+	}
+}
