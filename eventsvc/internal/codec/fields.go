@@ -20,15 +20,15 @@ import (
 
 // newFieldManagers makes what computes managed fields, for each view.
 func (c *Codec) newFieldManagers() error {
-	models, err := c.models()
-	if err != nil {
-		return err
-	}
-	types, err := managedfields.NewTypeConverter(models, false)
-	if err != nil {
-		return fmt.Errorf("read the embedded schemas: %w", err)
-	}
 	for _, v := range []event.View{event.EventsV1, event.CoreV1} {
+		models, err := c.models(v)
+		if err != nil {
+			return err
+		}
+		types, err := managedfields.NewTypeConverter(models, false)
+		if err != nil {
+			return fmt.Errorf("read the embedded schemas: %w", err)
+		}
 		gv := c.GroupVersion(v)
 		c.fields[v], err = managedfields.NewDefaultFieldManager(types, versions{c}, versions{c}, versions{c},
 			gv.WithKind(event.Kind), c.GroupVersion(event.EventsV1), "", nil)

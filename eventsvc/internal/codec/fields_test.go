@@ -78,23 +78,29 @@ func TestTrackUpdate(t *testing.T) {
 	if err := c.TrackUpdate(event.EventsV1, nil, created, "recorder"); err != nil {
 		t.Fatal(err)
 	}
-	next := created.DeepCopy()
-	next.Note = "changed"
-	next.Series = &eventsv1.EventSeries{Count: 2, LastObservedTime: metav1.NowMicro()}
-	if err := c.TrackUpdate(event.CoreV1, created, next, "kubectl-patch"); err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, e := range next.ManagedFields {
-		got[e.Manager+" "+e.APIVersion] = string(e.FieldsV1.Raw)
-	}
-	want := map[string]string{
-		"recorder events.example.com/v1": `{"f:action":{},"f:eventTime":{},"f:metadata":{"f:labels":{".":{},"f:app":{},"f:tier":{}}},` +
-			`"f:reason":{},"f:regarding":{},"f:reportingController":{},"f:reportingInstance":{},"f:type":{}}`,
-		"kubectl-patch v1": `{"f:message":{},"f:series":{".":{},"f:count":{},"f:lastObservedTime":{}}}`,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("managed fields (-want +got):\n%s", diff)
+	for v, want := range map[event.View]map[string]string{
+		event.EventsV1: {
+			"recorder events.example.com/v1": `{"f:action":{},"f:eventTime":{},"f:metadata":{"f:labels":{".":{},"f:app":{},"f:tier":{}}},` +
+				`"f:reason":{},"f:regarding":{},"f:reportingController":{},"f:reportingInstance":{},"f:type":{}}`,
+			"kubectl-patch events.example.com/v1": `{"f:note":{},"f:series":{".":{},"f:count":{},"f:lastObservedTime":{}}}`,
+		},
+		event.CoreV1: { // which does not know the other group's kinds
+			"kubectl-patch v1": `{"f:message":{},"f:series":{".":{},"f:count":{},"f:lastObservedTime":{}}}`,
+		},
+	} {
+		next := created.DeepCopy()
+		next.Note = "changed"
+		next.Series = &eventsv1.EventSeries{Count: 2, LastObservedTime: metav1.NowMicro()}
+		if err := c.TrackUpdate(v, created, next, "kubectl-patch"); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, e := range next.ManagedFields {
+			got[e.Manager+" "+e.APIVersion] = string(e.FieldsV1.Raw)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: managed fields (-want +got):\n%s", c.GroupVersion(v), diff)
+		}
 	}
 }
 

@@ -56,8 +56,11 @@ func (c *Codec) Schemas() map[string]any {
 	return schemas
 }
 
-// models are the schemas for the merging of fields.
-func (c *Codec) models() (map[string]*spec.Schema, error) {
+// models are the schemas for the merging of fields by a view. Those of the other
+// view are without a kind: kube-apiserver builds its field managers for each API
+// group alone, so that the core group does not know the kinds of another, and
+// the library drops managed fields of a version that it does not know.
+func (c *Codec) models(v event.View) (map[string]*spec.Schema, error) {
 	var models map[string]*spec.Schema
 	if err := json.Unmarshal(schemaDocument, &models); err != nil {
 		return nil, fmt.Errorf("read the embedded schemas: %w", err)
@@ -68,6 +71,11 @@ func (c *Codec) models() (map[string]*spec.Schema, error) {
 			return nil, fmt.Errorf("the embedded schemas lack %s", name)
 		}
 		model.AddExtension(kindExtension, slices.Clone(kinds))
+	}
+	if v == event.CoreV1 {
+		delete(models[eventsSchemas+event.Kind].Extensions, kindExtension)
+	} else {
+		delete(models[coreSchemas+event.Kind].Extensions, kindExtension)
 	}
 	return models, nil
 }
