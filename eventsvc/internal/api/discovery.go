@@ -108,12 +108,9 @@ func (s *Server) routeDocuments(e *echo.Echo) {
 	s.routeOpenAPI(e)
 }
 
-// routeObject serves an object that never changes, with and without a slash
-// at the end of its path.
+// routeObject serves an object that never changes.
 func (s *Server) routeObject(e *echo.Echo, path string, obj runtime.Object) {
-	h := func(c echo.Context) error { return s.other(c, http.StatusOK, obj) }
-	e.GET(path, h)
-	e.GET(path+"/", h)
+	e.GET(path, func(c echo.Context) error { return s.other(c, http.StatusOK, obj) })
 }
 
 // apiVersions describes the core group in the legacy form.
@@ -131,15 +128,13 @@ func (s *Server) apiVersions(c echo.Context) error {
 // once for clients that ask for it, else the legacy list.
 func (s *Server) routeAggregated(e *echo.Echo, path string, groups []apiGroup, legacy echo.HandlerFunc) {
 	doc := aggregate(groups)
-	h := func(c echo.Context) error {
+	e.GET(path, func(c echo.Context) error {
 		c.Response().Header().Set("Vary", "Accept")
 		if media, ok := wantsAggregated(c.Request().Header.Get("Accept")); ok {
 			return s.aggregated(c, doc, media)
 		}
 		return legacy(c)
-	}
-	e.GET(path, h)
-	e.GET(path+"/", h)
+	})
 }
 
 // aggregatedParams are the Accept parameters that ask for aggregated discovery.

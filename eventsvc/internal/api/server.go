@@ -186,16 +186,26 @@ func healthPaths() []string { return []string{"/healthz", "/livez", "/readyz"} }
 
 // ServeHTTP serves one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.RawPath != "" {
+	if path := canonical(r.URL.Path); r.URL.RawPath != "" || path != r.URL.Path {
 		// Routes and names are those of the decoded path, as in the
 		// original: an escaped slash parts segments like any other.
 		u := *r.URL
-		u.RawPath = ""
+		u.Path, u.RawPath = path, ""
 		clone := *r
 		clone.URL = &u
 		r = &clone
 	}
 	s.echo.ServeHTTP(w, r)
+}
+
+// canonical is a path of the API without the slash at its end, which means
+// nothing in the original, whatever the method. Other paths are as they are.
+func canonical(path string) string {
+	short, cut := strings.CutSuffix(path, "/")
+	if cut && (under(short, "/api") || under(short, "/apis")) && !strings.HasSuffix(short, "/") {
+		return short
+	}
+	return path
 }
 
 // Drain ends all watches and refuses new ones, so that their clients go on
