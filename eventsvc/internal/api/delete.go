@@ -22,7 +22,7 @@ import (
 // that takes the last of them away removes it.
 func (r *resource) delete(c echo.Context) error {
 	req := c.Request()
-	f, err := r.codec.Negotiate(req, codec.ScopeStatus)
+	f, err := r.codec.Negotiate(req, codec.ScopeObject)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,11 @@ func (r *resource) delete(c echo.Context) error {
 		return r.errorFor(err, key.Name)
 	}
 	if result.Op != store.Delete {
-		return r.object(c, http.StatusOK, f, &result.Record)
+		code := http.StatusOK
+		if o.OrphanDependents != nil && !*o.OrphanDependents {
+			code = http.StatusAccepted // as kube-apiserver does for cascading deletes that must wait
+		}
+		return r.object(c, code, f, &result.Record)
 	}
 	return r.status(c, http.StatusOK, f, &metav1.Status{
 		Status: metav1.StatusSuccess,

@@ -22,7 +22,7 @@ type operation struct {
 	method, action, id string // without an action it is about no object: discovery
 	parameters         []string
 	body, answer       string // names of schemas
-	created            bool   // may answer 201 too
+	created, accepted  bool   // may answer 201, 202 too
 }
 
 const metaSchema = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -33,10 +33,12 @@ func operations(schema string) map[string][]operation {
 	patch, options, change := metaSchema+"Patch", metaSchema+"DeleteOptions", metaSchema+"WatchEvent"
 	reads := []string{
 		"allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion",
-		"resourceVersionMatch", "sendInitialEvents", "timeoutSeconds", "watch",
+		"resourceVersionMatch", "sendInitialEvents", "shardSelector", "timeoutSeconds", "watch",
 	}
 	writes := []string{"dryRun", "fieldManager", "fieldValidation"}
-	deletes := []string{"dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy"}
+	deletes := []string{
+		"dryRun", "gracePeriodSeconds", "ignoreStoreReadErrorWithClusterBreakingPotential", "orphanDependents", "propagationPolicy",
+	}
 	return map[string][]operation{
 		"/":       {{method: "get", id: "getAPIResources", answer: metaSchema + "APIResourceList"}},
 		"/events": {{method: "get", action: "list", id: "listEventForAllNamespaces", parameters: reads, answer: list}},
@@ -55,7 +57,7 @@ func operations(schema string) map[string][]operation {
 				method: "patch", action: "patch", id: "patchNamespacedEvent", body: patch, answer: event, created: true,
 				parameters: append(slices.Clone(writes), "force"),
 			},
-			{method: "delete", action: "delete", id: "deleteNamespacedEvent", parameters: deletes, body: options, answer: status},
+			{method: "delete", action: "delete", id: "deleteNamespacedEvent", parameters: deletes, body: options, answer: status, accepted: true},
 		},
 		"/watch/events":                               {{method: "get", action: "watchlist", id: "watchEventListForAllNamespaces", parameters: reads, answer: change}},
 		"/watch/namespaces/{namespace}/events":        {{method: "get", action: "watchlist", id: "watchNamespacedEventList", parameters: reads, answer: change}},
@@ -251,6 +253,9 @@ func (o openAPI) responses(op operation) map[string]any {
 	out := map[string]any{"200": ok("OK"), "401": map[string]any{"description": "Unauthorized"}}
 	if op.created {
 		out["201"] = ok("Created")
+	}
+	if op.accepted {
+		out["202"] = ok("Accepted")
 	}
 	return out
 }

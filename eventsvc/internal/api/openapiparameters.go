@@ -31,6 +31,7 @@ func parameters() map[string]about {
 		"limit":                {"integer", "At most so many events in one answer; metadata.continue is the token of the next page."},
 		"resourceVersion":      {"string", "Which version to read, or after which to watch."},
 		"resourceVersionMatch": {"string", "How resourceVersion is meant: Exact or NotOlderThan."},
+		"shardSelector":        {"string", "Accepted, and without effect: a list or watch is never a shard."},
 		"sendInitialEvents":    {"boolean", "Begin a watch with the state there is, and a bookmark behind it."},
 		"timeoutSeconds":       {"integer", "End the call after so many seconds."},
 		"watch":                {"boolean", "Stream changes instead of listing."},
@@ -41,7 +42,8 @@ func parameters() map[string]about {
 		"force":           {"boolean", "Take fields over from other managers when applying."},
 
 		"gracePeriodSeconds": {"integer", "Accepted, and without effect on events."},
-		"orphanDependents":   {"boolean", "Deprecated. Accepted, and without effect on events."},
-		"propagationPolicy":  {"string", "Orphan, Background or Foreground: accepted, and without effect on events."},
+		"ignoreStoreReadErrorWithClusterBreakingPotential": {"boolean", "Without effect on one event; refused for a collection."},
+		"orphanDependents":  {"boolean", "Deprecated. Without effect on events but for the code of the answer: 202 if false and finalizers hold the event."},
+		"propagationPolicy": {"string", "Orphan, Background or Foreground: accepted, and without effect on events."},
 	}
 }

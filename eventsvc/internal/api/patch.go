@@ -25,6 +25,7 @@ func (r *resource) patch(c echo.Context) error {
 	}
 	kind, err := patchType(req)
 	if err != nil {
+		c.Response().Header().Set("Accept-Patch", patchTypes)
 		return err
 	}
 	p := r.buffers.get()
@@ -89,12 +90,16 @@ func (r *resource) patch(c echo.Context) error {
 		}
 		return next, r.trackNext(live, next, o.manager)
 	})
+	warn(c, warnings)
 	if err != nil {
 		return err
 	}
-	warn(c, warnings)
 	return r.object(c, code, f, rec)
 }
+
+// patchTypes are the media types of patches, as Accept-Patch lists them (RFC
+// 5789 section 3.1).
+const patchTypes = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
 
 // patchType reads the kind of a patch from the Content-Type header.
 func patchType(r *http.Request) (types.PatchType, error) {
@@ -105,11 +110,11 @@ func patchType(r *http.Request) (types.PatchType, error) {
 			return t, nil
 		}
 	}
+	// The answer of kube-apiserver's router, which has no details.
 	return "", &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure,
-		Code:   http.StatusUnsupportedMediaType,
-		Reason: metav1.StatusReasonUnsupportedMediaType,
-		Message: "the body of the request was in an unknown format - accepted media types include: " +
-			"application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml",
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnsupportedMediaType,
+		Reason:  metav1.StatusReasonUnsupportedMediaType,
+		Message: "415: Unsupported Media Type", Details: &metav1.StatusDetails{},
 	}}
 }

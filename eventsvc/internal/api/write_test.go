@@ -67,7 +67,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"fieldValidation", "POST", eventsPath + "?fieldValidation=Lax", newEvent("x"), nil, 422, invalid, `CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Lax": supported values: "", "Ignore", "Strict", "Warn"`},
 		{"unknown field", "POST", eventsPath + "?fieldValidation=Strict", newEvent("x", `"noteX":"a"`), nil, 400, bad, `Event in version "v1" cannot be handled as a Event: strict decoding error: unknown field "noteX"`},
 		{"bad namespace", "POST", "/apis/events.k8s.io/v1/namespaces/Bad_NS/events", newEvent("x"), nil, 422, invalid, `Event "x" is invalid: *`},
-		{"not acceptable", "POST", eventsPath, newEvent("unstored"), []string{"Accept", "text/html"}, 406, metav1.StatusReasonNotAcceptable, "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{"not acceptable", "POST", eventsPath, newEvent("unstored"), []string{"Accept", "text/html"}, 406, metav1.StatusReasonNotAcceptable, "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 		{"timeout", "POST", eventsPath + "?timeout=soon", newEvent("x"), nil, 400, bad, `invalid timeout specified in the request URL - time: invalid duration "soon"`},
 		{"all namespaces", "POST", "/apis/events.k8s.io/v1/events", newEvent("x"), nil, 405, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource"},
 		{"one", "POST", eventsPath + "/x", newEvent("x"), nil, 405, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource"},
@@ -247,8 +247,7 @@ func TestPatch(t *testing.T) {
 		must(200).at("metadata.labels.y"), any("2"))
 	bad, invalid := metav1.StatusReasonBadRequest, metav1.StatusReasonInvalid
 	of := func(kind string) []string { return []string{"Content-Type", kind} }
-	unknown := "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, " +
-		"application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
+	unknown := "415: Unsupported Media Type"
 	path := eventsPath + "/a"
 	w.refuses(t, []refusal{
 		{"missing", "PATCH", eventsPath + "/none", `{}`, of(mergePatch), 404, metav1.StatusReasonNotFound, `events.events.k8s.io "none" not found`},

@@ -86,7 +86,7 @@ func (c *clause) format(media Media, s Scope) (Format, bool) {
 		return f, false
 	}
 	kind, group, version := c.params["as"], c.params["g"], c.params["v"]
-	if s == ScopeStatus || kind == "" && group == "" && version == "" {
+	if kind == "" && group == "" && version == "" {
 		return f, true
 	}
 	if s == ScopeOther || group != metaGroup {

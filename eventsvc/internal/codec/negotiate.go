@@ -2,6 +2,7 @@ package codec
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,8 +22,7 @@ const (
 	ScopeObject Scope = iota // one event
 	ScopeList                // an event list
 	ScopeWatch               // a watch stream
-	ScopeStatus              // errors and the answer to delete: transforms are ignored
-	ScopeOther               // discovery, namespaces, reviews: no transforms
+	ScopeOther               // errors, discovery, namespaces, reviews: no transforms
 )
 
 // Media is a wire format.
@@ -88,8 +88,12 @@ func (f Format) Uses() store.Part {
 // query of a request: the first clause that can be met, in the order of the
 // client's preference. The error is a 406 or, for a bad includeObject, a 400.
 func (c *Codec) Negotiate(r *http.Request, s Scope) (Format, error) {
-	f, kind, ok := negotiate(r.Header.Get("Accept"), s)
-	if !ok {
+	accept := r.Header.Get("Accept")
+	f, kind, ok := negotiate(accept, s)
+	switch {
+	case !routable(accept):
+		return Format{}, unroutable(s)
+	case !ok:
 		return Format{}, notAcceptable(s)
 	}
 	f.Pretty = f.Media == JSON && s != ScopeWatch && (f.Pretty || wantsPretty(r))
@@ -126,15 +130,48 @@ func negotiate(accept string, s Scope) (Format, string, bool) {
 	return Format{}, "", false
 }
 
+// routable tells whether the router of kube-apiserver would let a request
+// through to negotiation: one clause has to name a media type that is served, or
+// be */*. It knows no other wildcard, and no parameter counts.
+func routable(accept string) bool {
+	if strings.TrimSpace(accept) == "" {
+		return true
+	}
+	for clause := range strings.SplitSeq(accept, ",") {
+		media, _, _ := strings.Cut(clause, ";")
+		media = strings.ToLower(strings.TrimSpace(media)) // RFC 9110 section 8.3.1
+		if media == "*/*" || slices.Contains(mediaTypes[:], media) {
+			return true
+		}
+	}
+	return false
+}
+
+// streamTypes are the media types of a watch.
+var streamTypes = []string{mediaTypes[JSON] + streamParameter, mediaTypes[Protobuf] + streamParameter}
+
+// unroutable is the 406 of the router. Its details are there, and empty. Lists
+// and watches share a path, which serves the media types of both.
+func unroutable(s Scope) error {
+	types := mediaTypes[:]
+	if s == ScopeList || s == ScopeWatch {
+		types = slices.Concat(types, streamTypes)
+	}
+	err := statusNotAcceptable("406: Not Acceptable\n\nAvailable representations: " + strings.Join(types, ", "))
+	err.ErrStatus.Details = &metav1.StatusDetails{}
+	return err
+}
+
+// notAcceptable is the 406 for parameters that cannot be met.
 func notAcceptable(s Scope) error {
 	types := mediaTypes[:]
 	if s == ScopeWatch {
-		types = []string{mediaTypes[JSON] + streamParameter, mediaTypes[Protobuf] + streamParameter}
+		types = streamTypes
 	}
 	return statusNotAcceptable("only the following media types are accepted: " + strings.Join(types, ", "))
 }
 
-func statusNotAcceptable(message string) error {
+func statusNotAcceptable(message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Message: message, Reason: metav1.StatusReasonNotAcceptable, Code: http.StatusNotAcceptable,
 	}}

@@ -2,6 +2,7 @@ package codec_test
 
 import (
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,8 +32,7 @@ func TestNegotiate(t *testing.T) {
 	}{
 		{"no header", codec.ScopeObject, "", codec.Format{}},
 		{"anything", codec.ScopeList, "*/*", codec.Format{}},
-		{"an asterisk", codec.ScopeList, "*", codec.Format{}},
-		{"any application type", codec.ScopeList, "application/*", codec.Format{}},
+		{"any application type beside one that is served", codec.ScopeList, "text/html,application/json;q=0.1,application/*;q=0.5", codec.Format{}},
 		{"case and blanks", codec.ScopeList, " Application/JSON ; Charset=utf-8 ", codec.Format{}},
 		{"client-go", codec.ScopeObject, protobufType + ",application/json", protobuf},
 		{"old recorder", codec.ScopeObject, "application/json, */*", codec.Format{}},
@@ -58,7 +58,6 @@ func TestNegotiate(t *testing.T) {
 		{"another server version", codec.ScopeObject, "application/json;sv=v2," + protobufType, protobuf},
 		{"this server version", codec.ScopeObject, "application/json;sv=v1;profile=x;unknown=y", codec.Format{}},
 		{"pretty", codec.ScopeObject, "application/json;pretty=1", codec.Format{Pretty: true}},
-		{"a Status ignores transforms", codec.ScopeStatus, kubectlGet, codec.Format{}},
 		{"discovery passes over transforms", codec.ScopeOther, kubectlGet, codec.Format{}},
 		{"aggregated discovery elsewhere", codec.ScopeObject, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json", codec.Format{}},
 	} {
@@ -80,15 +79,25 @@ func TestNegotiateErrors(t *testing.T) {
 	t.Parallel()
 	c := newCodec(t, "k8s.io")
 	const types = "only the following media types are accepted: "
+	const routed = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+	const streams = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 	for _, tt := range []struct {
 		scope         codec.Scope
 		accept, query string
 		code          int32
 		want          string
 	}{
-		{codec.ScopeList, "text/html", "", 406, types + "application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{codec.ScopeObject, "text/html", "", 406, routed},
+		{codec.ScopeOther, "text/html", "", 406, routed},
+		{codec.ScopeList, "text/html", "", 406, routed + streams},
+		{codec.ScopeWatch, "text/html", "", 406, routed + streams},
+		{codec.ScopeObject, "*", "", 406, routed},
+		{codec.ScopeObject, "application/*", "", 406, routed},
+		{codec.ScopeObject, "application/*;as=Table;v=v1;g=meta.k8s.io", "", 406, routed},
+		{codec.ScopeList, "application/*;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,text/html", "", 406, routed + streams},
+		{codec.ScopeObject, "*/*;as=Other;v=v1;g=meta.k8s.io", "", 406, types + "application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 		{codec.ScopeList, "application/json;q=0", "", 406, types + "application/json, application/yaml, application/vnd.kubernetes.protobuf"},
-		{codec.ScopeList, "application/cbor", "", 406, types + "application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{codec.ScopeObject, "application/cbor", "", 406, routed},
 		{codec.ScopeWatch, "application/yaml", "", 406, types + "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"},
 		{codec.ScopeList, protobufType + ";as=Table;v=v1;g=meta.k8s.io", "", 406, types + "application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 		{codec.ScopeOther, "application/json;as=Table;v=v1;g=meta.k8s.io", "", 406, types + "application/json, application/yaml, application/vnd.kubernetes.protobuf"},
@@ -102,6 +111,8 @@ func TestNegotiateErrors(t *testing.T) {
 		status, ok := err.(apierrors.APIStatus)
 		if !ok || status.Status().Code != tt.code || err.Error() != tt.want {
 			t.Errorf("%s%s: %v, want %d %s", tt.accept, tt.query, err, tt.code, tt.want)
+		} else if details := status.Status().Details; (details != nil) != strings.HasPrefix(tt.want, routed) {
+			t.Errorf("%s%s: details %v", tt.accept, tt.query, details)
 		}
 	}
 }
@@ -120,7 +131,7 @@ func TestPretty(t *testing.T) {
 		{"", "Wget/1.21", "", codec.ScopeList, true},
 		{"", "Mozilla/5.0 (X11)", "", codec.ScopeList, true},
 		{"?pretty=true", "", "", codec.ScopeList, true},
-		{"?pretty=1", "", "", codec.ScopeStatus, true},
+		{"?pretty=1", "", "", codec.ScopeOther, true},
 		{"?pretty=false", "curl/8.5.0", "", codec.ScopeList, false},
 		{"?pretty=", "curl/8.5.0", "", codec.ScopeList, true},
 		{"", "curl/8.5.0", "", codec.ScopeWatch, false},
