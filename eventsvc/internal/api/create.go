@@ -85,6 +85,7 @@ func (r *resource) receive(c echo.Context, options func(*http.Request, url.Value
 	}
 	ev, warnings, err := r.codec.DecodeEvent(r.view, req.Header.Get("Content-Type"), body, in.options.validation)
 	if err != nil {
+		warn(c, warnings)
 		return in, err
 	}
 	warn(c, append(warnings, event.DropDuplicateOwners(ev, false)...))

@@ -60,6 +60,16 @@ func (c *Codec) apiVersion(v event.View) string {
 	return c.groupVersion
 }
 
+// viewOf is the view whose version an object names; false: of none.
+func (c *Codec) viewOf(apiVersion string) (event.View, bool) {
+	for _, v := range []event.View{event.EventsV1, event.CoreV1} {
+		if c.apiVersion(v) == apiVersion {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
 // Resource names the resource in a view, as errors print it.
 func (c *Codec) Resource(v event.View) schema.GroupResource {
 	return schema.GroupResource{Group: c.GroupVersion(v).Group, Resource: "events"}

@@ -24,7 +24,7 @@ import (
 
 // DecodeEvent reads an event from a request body. Validation is Ignore, Warn
 // or Strict ("" is Warn) and says what becomes of unknown and duplicate
-// fields; with Warn they are returned as warnings.
+// fields; with Warn they are returned as warnings, with an error too.
 func (c *Codec) DecodeEvent(v event.View, contentType string, body []byte, validation string) (*eventsv1.Event, []string, error) {
 	media, err := bodyMedia(contentType)
 	if err != nil {
@@ -43,13 +43,22 @@ func (c *Codec) DecodeEvent(v event.View, contentType string, body []byte, valid
 
 // decodeFully is DecodeEvent for everything that is not plain.
 func (c *Codec) decodeFully(v event.View, media Media, body []byte, validation string) (*eventsv1.Event, []string, error) {
-	obj := newViewEvent(v)
-	kind, problems, err := c.decodeBody(media, body, obj, validation != metav1.FieldValidationIgnore)
+	obj, strict := newViewEvent(v), validation != metav1.FieldValidationIgnore
+	kind, problems, err := c.decodeBody(media, body, obj, strict)
+	if named, known := c.viewOf(kind.APIVersion); known && named != v {
+		// kube-apiserver reads a body as the version that it names before it
+		// compares that with the URL's: what is wrong in that version comes first.
+		kind, problems, err = c.decodeBody(media, body, newViewEvent(named), strict)
+	}
 	if err := c.checkKind(v, kind, err, body); err != nil {
 		return nil, nil, err
 	}
 	if len(problems) > 0 && validation == metav1.FieldValidationStrict {
 		return nil, nil, unusable(kind, c.GroupVersion(v).Version, runtime.NewStrictDecodingError(problems))
+	}
+	if kind.APIVersion != "" && kind.APIVersion != c.apiVersion(v) {
+		return nil, warnings(problems), apierrors.NewBadRequest(fmt.Sprintf(
+			"the API version in the data (%s) does not match the expected API version (%s)", kind.APIVersion, c.apiVersion(v)))
 	}
 	ev := hub(obj)
 	if err := checkTimes(ev); err != nil {
@@ -187,8 +196,7 @@ func (c *Codec) checkKind(v event.View, kind metav1.TypeMeta, err error, body []
 	case errors.As(err, &unrecognized):
 		return cannotRecognize(unrecognized.error, body)
 	}
-	want := c.GroupVersion(v)
-	gv, gvErr := want, error(nil)
+	gv, gvErr := c.GroupVersion(v), error(nil)
 	if kind.APIVersion != "" && kind.APIVersion != c.apiVersion(v) {
 		gv, gvErr = schema.ParseGroupVersion(kind.APIVersion)
 	}
@@ -197,9 +205,6 @@ func (c *Codec) checkKind(v event.View, kind metav1.TypeMeta, err error, body []
 		return cannotRecognize(gvErr, body)
 	case kind.Kind != "" && kind.Kind != event.Kind:
 		return unusable(kind, gv.Version, fmt.Errorf("converting (%s.%s) to (core.Event): unknown conversion", gv.Version, kind.Kind))
-	case gv != want:
-		return apierrors.NewBadRequest(fmt.Sprintf(
-			"the API version in the data (%s) does not match the expected API version (%s)", gv, want))
 	case err != nil:
 		return unusable(kind, gv.Version, err)
 	}

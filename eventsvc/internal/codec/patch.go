@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -148,16 +149,35 @@ func (c *Codec) patchText(v event.View, patchType types.PatchType, patch []byte,
 	if err != nil {
 		return patched{}, err
 	}
-	p := patched{obj: newViewEvent(v), text: string(text)}
-	kind, more, err := decodeJSON(text, p.obj, strict)
-	if err == nil && kind != kindOf(shown) {
-		err = fmt.Errorf("unable to decode %s into *core.Event", schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind))
-	}
+	p := patched{text: string(text)}
+	p.obj, p.problems, err = c.decodePatched(v, text, strict)
 	if err != nil {
 		return p, invalidPatch(p.text, err)
 	}
-	p.problems = slices.Concat(problems, more)
+	p.problems = slices.Concat(problems, p.problems)
 	return p, nil
+}
+
+// decodePatched reads the result of a patch as the version that it names, which
+// the patch may have changed, as kube-apiserver does. The members of another
+// view are unknown fields then and are dropped; without a version all members
+// are, so that not even a name is left.
+func (c *Codec) decodePatched(v event.View, text []byte, strict bool) (viewEvent, []error, error) {
+	gvk, err := jsonserializer.DefaultMetaFactory.Interpret(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	named, known := c.viewOf(gvk.GroupVersion().String())
+	switch {
+	case gvk.Version == "":
+		problems, err := kjson.UnmarshalStrict(text, &metav1.TypeMeta{})
+		return newViewEvent(v), problems, err
+	case !known, gvk.Kind != "" && gvk.Kind != event.Kind:
+		return nil, nil, fmt.Errorf("unable to decode %s into *core.Event", gvk)
+	}
+	obj := newViewEvent(named)
+	_, problems, err := decodeJSON(text, obj, strict)
+	return obj, problems, err
 }
 
 func applyMergePatch(text, patch []byte, strict bool) ([]byte, []error, error) {
