@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -122,6 +123,42 @@ func TestManagedFields(t *testing.T) {
 			if e.text("manager") == "second" {
 				equalJSON(t, "fields", e["fieldsV1"], `{"f:series":{".":{},"f:count":{},"f:lastObservedTime":{}}}`)
 			}
+		}
+	})
+	t.Run("through both views", func(t *testing.T) {
+		ev := s.create(t, ns, "both")
+		shown := func(ev object) (all []string) {
+			for _, e := range entries(ev) {
+				all = append(all, e.text("manager")+" "+e.text("operation")+" "+e.text("apiVersion")+" "+marshal(t, e["fieldsV1"]))
+			}
+			return all
+		}
+		for _, c := range []struct {
+			group, manager, contentType, body string
+			want                              []string
+		}{
+			// A view knows its own kinds only and drops the entries of the other.
+			{coreV1, "one", typeMerge, `{"message":"changed","metadata":{"labels":{"a":"1"}}}`,
+				[]string{`one Update v1 {"f:message":{},"f:metadata":{"f:labels":{".":{},"f:a":{}}}}`}},
+			{coreV1, "two", typeMerge, `{"count":5,"source":{"component":"c"}}`, []string{
+				`one Update v1 {"f:message":{},"f:metadata":{"f:labels":{".":{},"f:a":{}}}}`, `two Update v1 {"f:count":{},"f:source":{"f:component":{}}}`}},
+			{eventsV1, "two", typeStrategy, `{"series":{"count":3,"lastObservedTime":"2026-01-02T03:04:06.000006Z"}}`,
+				[]string{`two Update events.k8s.io/v1 {"f:series":{".":{},"f:count":{},"f:lastObservedTime":{}}}`}},
+			{coreV1, "ap", typeApply, `{"apiVersion":"v1","kind":"Event","metadata":{"name":"both"},"message":"applied"}`,
+				[]string{`ap Apply v1 {"f:message":{}}`}},
+			{eventsV1, "other", typeApply, `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"both","labels":{"a":"2"}}}`,
+				[]string{`other Apply events.k8s.io/v1 {"f:metadata":{"f:labels":{"f:a":{}}}}`}},
+			// Even where nothing else changes.
+			{coreV1, "last", typeMerge, `{}`, nil},
+		} {
+			next := s.patch(t, in(c.group, ns, "both")+"?fieldManager="+c.manager, c.contentType, c.body).expect(http.StatusOK).object()
+			if diff := cmp.Diff(c.want, shown(next)); diff != "" {
+				t.Errorf("%s of %s: managed fields (-want +got):\n%s", c.contentType, c.manager, diff)
+			}
+			if next.version(t) <= ev.version(t) {
+				t.Errorf("%s: version %d after %d", c.body, next.version(t), ev.version(t))
+			}
+			ev = next
 		}
 	})
 	t.Run("kept, reset and kept again", func(t *testing.T) {

@@ -45,6 +45,28 @@ func TestDelete(t *testing.T) {
 		}
 		s.get(t, path).expect(http.StatusNotFound)
 	})
+	t.Run("finalizers and orphanDependents", func(t *testing.T) {
+		for i, c := range []struct {
+			query, body string
+			code        int
+		}{
+			{"?orphanDependents=false", "", http.StatusAccepted},
+			{"", `{"orphanDependents":false}`, http.StatusAccepted},
+			{"?orphanDependents=true", "", http.StatusOK},
+			{"?propagationPolicy=Background", "", http.StatusOK},
+		} {
+			name := fmt.Sprint("held", i)
+			s.create(t, ns, name, `{"metadata":{"finalizers":["example.com/f"]}}`)
+			for _, group := range []string{eventsV1, coreV1} { // again, too
+				marked := s.delete(t, in(group, ns, name)+c.query, c.body).expect(c.code).object()
+				if marked.text("kind") != "Event" || marked.text("metadata.deletionTimestamp") == "" {
+					t.Errorf("%s %s: %v", c.query, c.body, marked)
+				}
+			}
+		}
+		s.create(t, ns, "free")
+		s.delete(t, in(eventsV1, ns, "free")+"?orphanDependents=false", "").expect(http.StatusOK)
+	})
 	t.Run("options", func(t *testing.T) {
 		for i, body := range []string{
 			``, `{}`, `{"kind":"DeleteOptions","apiVersion":"v1"}`, `{"kind":"DeleteOptions","apiVersion":"meta.k8s.io/v1","gracePeriodSeconds":-3}`,

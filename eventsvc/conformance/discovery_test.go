@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,7 +107,7 @@ func TestDiscovery(t *testing.T) {
 			}
 			found := sets.New[string]()
 			for _, g := range groups {
-				if g.PreferredVersion.Version != "v1" {
+				if g.PreferredVersion.Version != "v1" && g.Name != "autoscaling" { // which is named at v2
 					t.Errorf("preferred version %v", g.PreferredVersion)
 				}
 			}
@@ -221,6 +222,53 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	})
+	t.Run("parameters", func(t *testing.T) {
+		// Those of Kubernetes 1.37, whether a path or its operation has them.
+		reads := "allowWatchBookmarks continue fieldSelector labelSelector limit pretty resourceVersion resourceVersionMatch sendInitialEvents shardSelector timeoutSeconds watch"
+		writes := "dryRun fieldManager fieldValidation"
+		deletes := "dryRun gracePeriodSeconds ignoreStoreReadErrorWithClusterBreakingPotential orphanDependents pretty propagationPolicy"
+		selects := " continue fieldSelector labelSelector limit resourceVersion resourceVersionMatch sendInitialEvents shardSelector timeoutSeconds"
+		want := map[string]string{
+			"get /events":                                     reads,
+			"get /namespaces/{namespace}/events":              "namespace " + reads,
+			"post /namespaces/{namespace}/events":             "namespace pretty " + writes,
+			"delete /namespaces/{namespace}/events":           "namespace " + deletes + selects,
+			"get /namespaces/{namespace}/events/{name}":       "name namespace pretty",
+			"put /namespaces/{namespace}/events/{name}":       "name namespace pretty " + writes,
+			"patch /namespaces/{namespace}/events/{name}":     "name namespace pretty force " + writes,
+			"delete /namespaces/{namespace}/events/{name}":    "name namespace " + deletes,
+			"get /watch/events":                               reads,
+			"get /watch/namespaces/{namespace}/events":        "namespace " + reads,
+			"get /watch/namespaces/{namespace}/events/{name}": "name namespace " + reads,
+		}
+		for gv, prefix := range map[string]string{"apis/events.k8s.io/v1": eventsV1, "api/v1": coreV1} {
+			served, _ := s.get(t, link(gv)).object()["paths"].(map[string]any)
+			seen := 0
+			for path, item := range served {
+				item, _ := item.(map[string]any)
+				for _, method := range []string{"get", "post", "put", "patch", "delete"} {
+					op, ok := item[method].(map[string]any)
+					if !ok || path == prefix+"/" {
+						continue
+					}
+					seen++
+					names := sets.New[string]()
+					shared, _ := item["parameters"].([]any)
+					own, _ := op["parameters"].([]any)
+					for _, p := range append(slices.Clone(shared), own...) {
+						names.Insert(object(p.(map[string]any)).text("name"))
+					}
+					key := method + " " + strings.TrimPrefix(path, prefix)
+					if wanted := sets.New(strings.Fields(want[key])...); !names.Equal(wanted) {
+						t.Errorf("%s: %s: parameters %v, want %v", gv, key, sets.List(names), sets.List(wanted))
+					}
+				}
+			}
+			if seen != len(want) {
+				t.Errorf("%s: %d operations, want %d", gv, seen, len(want))
+			}
+		}
+	})
 	t.Run("second edition", func(t *testing.T) {
 		a := s.get(t, "/openapi/v2").expect(http.StatusOK)
 		if doc := a.object(); doc.text("swagger") != "2.0" || doc["definitions"].(map[string]any)["io.k8s.api.events.v1.Event"] == nil || a.header.Get("ETag") == "" {
@@ -320,6 +368,17 @@ func TestErrors(t *testing.T) {
 	t.Run("order of members", func(t *testing.T) {
 		a := s.get(t, in(eventsV1, ns, "x"))
 		wantOrder(t, a.body, "kind", "apiVersion", "metadata", "status", "message", "reason", "details", "code")
+	})
+	t.Run("slash at the end", func(t *testing.T) {
+		s.get(t, in(eventsV1, ns, "a/")).expect(http.StatusOK)
+		s.get(t, in(coreV1, ns, "a/")).expect(http.StatusOK)
+		for _, path := range []string{in(eventsV1, ns, ""), eventsV1 + "/events/", coreV1 + "/namespaces/", coreV1 + "/namespaces/" + ns + "/", "/apis/", "/apis/events.k8s.io/", eventsV1 + "/"} {
+			s.get(t, path).expect(http.StatusOK)
+		}
+		s.post(t, in(eventsV1, ns, ""), newEvent(ns, "slash")).expect(http.StatusCreated)
+		s.do(t, call{method: "PUT", path: in(eventsV1, ns, ""), body: "{}"}).expect(http.StatusMethodNotAllowed)
+		s.patch(t, in(eventsV1, ns, "slash/"), typeMerge, `{}`).expect(http.StatusOK)
+		s.delete(t, in(eventsV1, ns, "slash/"), "").expect(http.StatusOK)
 	})
 	t.Run("paths outside", func(t *testing.T) {
 		for _, path := range []string{"/nowhere", "/apis/other.example/v1/things"} {

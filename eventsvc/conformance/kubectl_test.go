@@ -60,8 +60,6 @@ func TestKubectlGet(t *testing.T) {
 		t.Run("events", func(t *testing.T) {
 			k.want(t, args("events"), "LAST SEEN", "Pod/p1", "the note of a")
 			k.want(t, args("events -A"), "NAMESPACE", "other")
-			// What --for names must be a resource of the server; events and
-			// namespaces are.
 			uid := s.get(t, in(coreV1, "team", "a")).object().text("metadata.uid")
 			s.create(t, "team", "about", `{"regarding":{"kind":"Event","name":"a","uid":"`+uid+`"},"note":"about an event"}`)
 			if out := k.want(t, args("events --for event/a"), "about an event"); strings.Contains(out, "the note of") {

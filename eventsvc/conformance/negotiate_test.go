@@ -29,7 +29,6 @@ func TestNegotiation(t *testing.T) {
 	for _, c := range []struct{ name, path, accept, contentType, kind string }{
 		{"none", one, "", typeJSON, "Event"},
 		{"anything", one, "*/*", typeJSON, "Event"},
-		{"any application", one, "application/*", typeJSON, "Event"},
 		{"unknown parameters", one, "application/json;charset=utf-8;profile=x", typeJSON, "Event"},
 		{"YAML", one, typeYAML, typeYAML, "Event"},
 		{"protobuf", one, typeProtobuf, typeProtobuf, ""},
@@ -71,10 +70,18 @@ func TestNegotiation(t *testing.T) {
 		})
 	}
 	only := "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+	routed := "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"
 	no := metav1.StatusReasonNotAcceptable
 	checkRefusals(t, s, []refusal{
-		{name: "HTML", call: get(one, "text/html"), code: 406, reason: no, message: only},
-		{name: "CBOR", call: get(one, "application/cbor"), code: 406, reason: no},
+		{name: "HTML", call: get(one, "text/html"), code: 406, reason: no, message: routed, details: `{}`},
+		{name: "HTML of a list", call: get(all, "text/html"), code: 406, reason: no, details: `{}`,
+			message: routed + ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"},
+		{name: "CBOR", call: get(one, "application/cbor"), code: 406, reason: no, message: routed, details: `{}`},
+		{name: "any application type", call: get(one, "application/*"), code: 406, reason: no, message: routed, details: `{}`},
+		{name: "any application type as a table", call: get(one, "application/*;as=Table;v=v1;g=meta.k8s.io"), code: 406, reason: no, message: routed, details: `{}`},
+		{name: "anything as something unknown", call: get(one, "*/*;as=Other;v=v1;g=meta.k8s.io"), code: 406, reason: no, message: only},
+		{name: "JSON as something unknown", call: get(one, typeJSON+";as=Other;v=v1;g=meta.k8s.io"), code: 406, reason: no, message: only},
+		{name: "delete as something unknown", call: call{method: "DELETE", path: one, accept: typeJSON + ";as=Other;v=v1;g=meta.k8s.io"}, code: 406, reason: no, message: only},
 		{name: "table only in protobuf", call: get(all, typeProtobuf+asTable), code: 406, reason: no, message: only},
 		{name: "metadata of a list", call: get(all, typeJSON+asPartial), code: 406, reason: no, contains: "you requested PartialObjectMetadata, but the requested object is a list"},
 		{name: "metadata list of an object", call: get(one, typeJSON+asList), code: 406, reason: no, contains: "you requested PartialObjectMetadataList, but the requested object is not a list"},

@@ -101,7 +101,7 @@ func TestPatchRefused(t *testing.T) {
 	undisclosed := `the server rejected our request due to an error in our request`
 	bad, invalid := metav1.StatusReasonBadRequest, metav1.StatusReasonInvalid
 	checkRefusals(t, s, []refusal{
-		{name: "plain JSON", call: patch(typeJSON, `{}`), code: 415, reason: metav1.StatusReasonUnsupportedMediaType},
+		{name: "plain JSON", call: patch(typeJSON, `{}`), code: 415, reason: metav1.StatusReasonUnsupportedMediaType, message: "415: Unsupported Media Type", details: `{}`},
 		{name: "no media type", call: patch("", `{}`), code: 415, reason: metav1.StatusReasonUnsupportedMediaType},
 		{name: "CBOR apply", call: patch("application/apply-patch+cbor", `x`), code: 415, reason: metav1.StatusReasonUnsupportedMediaType},
 		{name: "missing event", call: call{method: "PATCH", path: in(eventsV1, ns, "none"), contentType: typeMerge, body: `{}`}, code: 404, reason: metav1.StatusReasonNotFound},
@@ -111,6 +111,16 @@ func TestPatchRefused(t *testing.T) {
 		{name: "other name", call: patch(typeMerge, `{"metadata":{"name":"other"}}`), code: 400, reason: bad, message: `the name of the object (other) does not match the name on the URL (p1)`},
 		{name: "name of null", call: patch(typeMerge, `{"metadata":{"name":null}}`), code: 400, reason: bad},
 		{name: "other namespace", call: patch(typeMerge, `{"metadata":{"name":"other","namespace":"x"}}`), code: 400, reason: bad, message: `the namespace of the provided object does not match the namespace sent on the request`},
+		{name: "other version in a merge patch", call: patch(typeMerge, `{"apiVersion":"v1"}`), code: 422, reason: invalid,
+			causes: "involvedObject.namespace reportingController reportingController reportingController involvedObject message reportingController"},
+		{name: "other version in a JSON patch", call: patch(typePatch, `[{"op":"replace","path":"/apiVersion","value":"v1"}]`), code: 422, reason: invalid,
+			causes: "involvedObject.namespace reportingController reportingController reportingController involvedObject message reportingController"},
+		{name: "other version in a strict merge patch", call: patch(typeMerge, `{"apiVersion":"v1"}`, "?fieldValidation=Strict"), code: 422, reason: invalid,
+			contains: `strict decoding error: unknown field "deprecatedFirstTimestamp", unknown field "deprecatedLastTimestamp", unknown field "deprecatedSource", unknown field "note"`},
+		{name: "version of null", call: patch(typeMerge, `{"apiVersion":null}`), code: 400, reason: bad, message: `the name of the object (p1 based on URL) was undeterminable: name must be provided`},
+		{name: "version of a number", call: patch(typeMerge, `{"apiVersion":3}`), code: 422, reason: invalid, contains: ` "" is invalid: patch: Invalid value: `},
+		{name: "version of another group", call: patch(typeMerge, `{"apiVersion":"apps/v1"}`), code: 422, reason: invalid, contains: ` "" is invalid: patch: Invalid value: `},
+		{name: "other kind in a merge patch", call: patch(typeMerge, `{"kind":"Pod"}`), code: 422, reason: invalid, contains: ` "" is invalid: patch: Invalid value: `},
 		{name: "stale version", call: patch(typeMerge, `{"metadata":{"resourceVersion":"1"}}`), code: 409, reason: metav1.StatusReasonConflict},
 		// Only that of a PUT is a precondition.
 		{name: "other uid", call: patch(typeMerge, `{"metadata":{"uid":"abc"}}`), code: 422, reason: invalid, causes: "metadata.uid metadata.uid"},
@@ -135,6 +145,28 @@ func TestPatchRefused(t *testing.T) {
 		{name: "force without apply", call: patch(typeMerge, `{}`, "?force=true"), code: 422, reason: invalid,
 			message: `PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch`},
 		{name: "dryRun", call: patch(typeMerge, `{}`, "?dryRun=None"), code: 422, reason: invalid, contains: `PatchOptions.meta.k8s.io "" is invalid: dryRun`},
+	})
+	t.Run("other version warns", func(t *testing.T) {
+		a := s.do(t, patch(typeMerge, `{"apiVersion":"v1"}`)).expect(http.StatusUnprocessableEntity)
+		want := "deprecatedFirstTimestamp deprecatedLastTimestamp deprecatedSource note regarding reportingController"
+		if got := unknownFields(a); got != want {
+			t.Errorf("warnings of %q, want %q", got, want)
+		}
+	})
+	t.Run("Accept-Patch", func(t *testing.T) {
+		if got := s.do(t, patch(typeJSON, `{}`)).header.Get("Accept-Patch"); !strings.Contains(got, typeMerge) || !strings.Contains(got, typeApply) {
+			t.Errorf("Accept-Patch %q", got)
+		}
+	})
+	t.Run("version and kind that count for nothing", func(t *testing.T) {
+		for _, c := range []call{
+			patch(typeMerge, `{"kind":null}`), patch(typeMerge, `{"apiVersion":"events.k8s.io/v1","kind":"Event"}`),
+			patch(typeStrategy, `{"apiVersion":"v1"}`), patch(typeStrategy, `{"apiVersion":"apps/v1","kind":"Pod"}`), patch(typeStrategy, `{"apiVersion":null,"kind":null}`),
+		} {
+			if got := s.do(t, c).expect(http.StatusOK).object(); got.text("apiVersion") != "events.k8s.io/v1" || got.text("kind") != "Event" {
+				t.Errorf("%s: %v", c.body, got)
+			}
+		}
 	})
 	t.Run("exactly enough operations", func(t *testing.T) {
 		s.patch(t, in(eventsV1, ns, "p1"), typePatch, many(10000)).expect(http.StatusOK)

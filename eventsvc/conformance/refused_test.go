@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,12 @@ func TestCreateRefused(t *testing.T) {
 			message: `the namespace of the provided object does not match the namespace sent on the request`},
 		{name: "other version in the body", call: post(eventsV1, newEvent(ns, "b1", `{"kind":"Event","apiVersion":"v1"}`), ""), code: 400, reason: metav1.StatusReasonBadRequest,
 			message: `the API version in the data (v1) does not match the expected API version (events.k8s.io/v1)`},
+		{name: "other version in the body, bad time", call: post(eventsV1, newEvent(ns, "b1", `{"apiVersion":"v1","eventTime":"x"}`), ""), code: 400, reason: metav1.StatusReasonBadRequest,
+			contains: `Event in version "v1" cannot be handled as a Event: parsing time "x"`},
+		{name: "other version in the body, strict", call: post(eventsV1, newEvent(ns, "b1", `{"kind":"Event","apiVersion":"v1"}`), "?fieldValidation=Strict"), code: 400, reason: metav1.StatusReasonBadRequest,
+			contains: `Event in version "v1" cannot be handled as a Event: strict decoding error: unknown field `},
+		{name: "other version in the body, core", call: post(coreV1, newEvent(ns, "b1", `{"kind":"Event","apiVersion":"events.k8s.io/v1"}`), "?fieldValidation=Strict"), code: 400, reason: metav1.StatusReasonBadRequest,
+			message: `the API version in the data (events.k8s.io/v1) does not match the expected API version (v1)`},
 		{name: "other kind in the body", call: post(coreV1, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"}}`, ""), code: 400, reason: metav1.StatusReasonBadRequest,
 			contains: `Pod in version "v1" cannot be handled as a Event`},
 		{name: "broken JSON", call: post(eventsV1, `{"kind":`, ""), code: 400, reason: metav1.StatusReasonBadRequest,
@@ -83,6 +90,23 @@ func TestCreateRefused(t *testing.T) {
 		{name: "nothing acceptable", call: call{method: "POST", path: in(eventsV1, ns), accept: "text/html", body: newEvent(ns, "never")}, code: 406, reason: metav1.StatusReasonNotAcceptable},
 	})
 	s.get(t, in(eventsV1, ns, "never")).expect(http.StatusNotFound)
+	// A body is read as the version that it names.
+	for path, c := range map[string]struct{ body, want string }{
+		in(eventsV1, ns):         {newEvent(ns, "b1", `{"apiVersion":"v1"}`), "note regarding reportingController"},
+		in(coreV1, ns):           {oldEvent(ns, "b1", `{"apiVersion":"events.k8s.io/v1"}`), "count firstTimestamp involvedObject lastTimestamp message source"},
+		in(eventsV1, ns) + "/b1": {newEvent(ns, "b1", `{"apiVersion":"v1"}`), "note regarding reportingController"},
+	} {
+		t.Run("other version in the body warns of "+c.want, func(t *testing.T) {
+			method := "POST"
+			if strings.HasSuffix(path, "/b1") {
+				method = "PUT"
+			}
+			a := s.do(t, call{method: method, path: path, contentType: typeJSON, body: c.body}).expect(http.StatusBadRequest)
+			if got := unknownFields(a); got != c.want {
+				t.Errorf("%s %s: warnings of %q, want %q", method, path, got, c.want)
+			}
+		})
+	}
 }
 
 // TestFieldValidation is about what is not refused (3.5).
@@ -151,4 +175,15 @@ func TestDryRun(t *testing.T) {
 	if got := after.names(); len(got) != 1 || got[0] != "a" || after.version(t) != before.version(t) {
 		t.Errorf("after all: %v at %s, want a at %s", got, after.text("metadata.resourceVersion"), before.text("metadata.resourceVersion"))
 	}
+}
+
+// unknownFields are the fields that the warnings of an answer name, in order.
+func unknownFields(a *answer) string {
+	var names []string
+	for _, warning := range a.header.Values("Warning") {
+		name, _ := strings.CutPrefix(warning, `299 - "unknown field \"`)
+		names = append(names, strings.TrimSuffix(name, `\""`))
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
 }
