@@ -220,7 +220,7 @@ func matrix() []struct {
 		{"own registration without a token", "GET", "/oauth2/client", "", nil, 401},
 		{"Basic at a protected path", "GET", "/oauth2/client", "", []string{auth, basic("demo:s3cret")}, 401},
 		{"bad token", "GET", "/oauth2/client", "", []string{auth, "Bearer x.y.z"}, 401},
-		{"empty token", "GET", "/oauth2/client", "", []string{auth, "Bearer "}, 400},
+		{"empty token", "GET", "/oauth2/client", "", []string{auth, "Bearer "}, 401},
 	}
 }
 
