@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -104,6 +108,49 @@ func TestNothingLeaks(t *testing.T) {
 				t.Errorf("%s has %s", file, name)
 			}
 		}
+	}
+}
+
+// TestWatchesThatAreTalkedIntoEnd: a client that writes into its watch ends it,
+// whether it leaves after that or stays, so that none is left that waits for ever
+// without a client.
+func TestWatchesThatAreTalkedIntoEnd(t *testing.T) {
+	t.Parallel()
+	p := start(t, t.TempDir(), newIssuer(t), "--listen-https=127.0.0.1:0", "--tls-self-signed")
+	plain := func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(p.url("--listen-http"), "http://"))
+	}
+	secure := func(ctx context.Context) (net.Conn, error) {
+		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // which offers no HTTP/2
+		return dialer.DialContext(ctx, "tcp", strings.TrimPrefix(p.url("--listen-https"), "http://"))
+	}
+	for name, dial := range map[string]func(context.Context) (net.Conn, error){"HTTP": plain, "HTTPS": secure} {
+		conns := make([]net.Conn, 50)
+		for i := range conns {
+			conn, err := dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			fmt.Fprintf(conn, "GET %s?watch=true&resourceVersion=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", eventsPath, p.token)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatal(resp, err)
+			}
+			conns[i] = conn
+		}
+		if n := metric(t, p.url("--listen-admin"), "eventsvc_watches"); n != "50" {
+			t.Fatalf("%s: %s watches are open", name, n)
+		}
+		for i, conn := range conns {
+			if _, err := conn.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			if i%2 == 0 {
+				_ = conn.Close()
+			}
+		}
+		eventually(t, name+": no watch is left", func() bool { return metric(t, p.url("--listen-admin"), "eventsvc_watches") == "0" })
 	}
 }
 

@@ -122,7 +122,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	health.Add("retention", db.OnTime)
 	server, err = api.New(api.Config{
 		Store: db, Codec: bytes, Rules: s.eventRules(), Verify: trusted.Verify,
-		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry, SocketWriteTimeout: s.WriteTimeout,
+		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
 		CoreAPI: s.CoreAPI, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
 		Probe: health.Handler, Limits: s.limits(), Log: log, Registry: registry,
 	})

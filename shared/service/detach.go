@@ -3,14 +3,11 @@ package service
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // A watch waits nearly all of its time, and there are thousands. In the hands of net/http each keeps three buffers, what
@@ -19,17 +16,14 @@ import (
 
 // detached is an answer over HTTP/1 that goes on after its handler has returned.
 type detached struct {
-	conn    net.Conn
+	conn    *boundedConn
 	rec     *recorder
 	of      *detachments
-	limit   time.Duration
-	cut     prometheus.Counter
 	chunked bool // HTTP/1.0 has no chunks: there the answer ends with the connection
 
 	rest    func(io.Writer)
 	gone    context.CancelFunc
-	armed   time.Time // when the deadline of writes was last set
-	failed  error     // of a write, which may have been half done: there are none after it
+	body    int64 // bytes of the request's body that are still to come
 	left    atomic.Bool
 	one     [1]byte // what is listened for
 	listens sync.WaitGroup
@@ -47,8 +41,10 @@ func MayDetach(ctx context.Context, w http.ResponseWriter) bool {
 }
 
 // Detach takes an answer whose header is written out of the hands of net/http: rest writes what follows, on a goroutine of
-// its own once the handler has returned, and the answer ends when it returns. Neither it nor gone, which is called when
-// the client leaves, may use anything of the request but values of its context; and that context has then ended. ctx is
+// its own once the handler has returned, and the answer ends when it returns. It has to return soon after gone was called,
+// which happens when the client leaves, and also when it sends anything after its request: net/http would read one byte of
+// that and then no longer notice that the connection is closed, and no answer but this one follows on the connection. Neither
+// of the two functions may use anything of the request but values of its context; and that context has then ended. ctx is
 // the request's or one made from it. For metrics, log and the stop of the service the request goes on. It reports false,
 // and has done nothing, where [MayDetach] was not called or said so.
 func Detach(ctx context.Context, w http.ResponseWriter, gone context.CancelFunc, rest func(io.Writer)) bool {
@@ -60,14 +56,17 @@ func Detach(ctx context.Context, w http.ResponseWriter, gone context.CancelFunc,
 	if t.FlushError() != nil {
 		return false // the handler will find the same
 	}
-	d := &detached{of: t.detachments, limit: t.limit, cut: t.cut, chunked: t.chunked, rest: rest, gone: gone}
+	d := &detached{of: t.detachments, chunked: t.chunked, rest: rest, gone: gone}
 	d.of.running.Add(1) // before the server forgets the connection
-	conn, _, err := t.rc.Hijack()
+	conn, buffered, err := t.hijack()
 	if err != nil {
 		d.of.running.Done()
 		return false
 	}
-	d.conn, t.conn, t.detached = conn, nil, true
+	d.conn = conn
+	if d.body = t.body - int64(buffered.Reader.Buffered()); d.body < 0 {
+		gone() // the client has sent more than its request
+	}
 	d.of.add(d)
 	req.detached = d
 	return true
@@ -102,33 +101,28 @@ func (d *detached) run() *caughtPanic {
 	return caught(func() { d.rest(d) })
 }
 
-// listen waits for the client's leaving. Who sends more instead is not answered, and is missed when written to.
+// listen waits until the client leaves, or sends something after its request. What it sends is read on to the end, because
+// a connection that is closed with unread data is reset, and then the client may lose the end of the answer (RFC 9112
+// section 9.6).
 func (d *detached) listen() {
-	if n, err := d.conn.Read(d.one[:]); n == 0 && err != nil {
-		d.left.Store(true)
-		d.gone()
+	if d.body > 0 {
+		_, _ = io.CopyN(io.Discard, d.conn, d.body) // an error comes again with the next read
 	}
+	if n, _ := d.conn.Read(d.one[:]); n > 0 {
+		d.gone()
+		_, _ = io.Copy(io.Discard, d.conn)
+	}
+	d.left.Store(true)
+	d.gone()
 }
 
-// Write writes within the limit, each piece as one chunk in one system call.
+// Write writes each piece as one chunk in one system call.
 func (d *detached) Write(p []byte) (int, error) {
-	if d.failed != nil {
-		return 0, d.failed
-	}
-	began := time.Now()
-	if began.Sub(d.armed) >= d.limit/slack {
-		d.armed = began
-		_ = d.conn.SetWriteDeadline(began.Add(d.limit))
-	}
 	const most = heldBytes - 16 // what is around it takes less
 	written := 0
 	for len(p) > 0 {
 		piece := p[:min(len(p), most)]
 		if err := d.chunk(piece); err != nil {
-			if time.Since(began) >= d.limit-d.limit/slack {
-				d.cut.Inc()
-			}
-			d.failed = err
 			return written, err
 		}
 		written += len(piece)
@@ -158,15 +152,12 @@ const lastWait = 500 * time.Millisecond
 
 // end finishes the answer, or cuts it off, and reports whether the client has all of it.
 func (d *detached) end(whole bool) bool {
-	if whole = whole && d.failed == nil && !d.left.Load(); whole {
-		_ = d.conn.SetWriteDeadline(time.Now().Add(d.limit))
+	if whole = whole && d.conn.failed == nil && !d.left.Load(); whole {
 		if d.chunked {
 			_, err := d.conn.Write([]byte("0\r\n\r\n"))
 			whole = err == nil
 		}
-		if half, ok := d.conn.(interface{ CloseWrite() error }); ok {
-			_ = half.CloseWrite()
-		}
+		_ = d.conn.CloseWrite()
 	}
 	if whole {
 		_ = d.conn.SetReadDeadline(time.Now().Add(lastWait))

@@ -173,6 +173,103 @@ func TestDetachedCutOff(t *testing.T) {
 	}
 }
 
+// TestDetachedAnswerIsTalkedInto: a client that sends something after its request ends the answer, which it gets whole if
+// it stays. The body of the request is no such thing.
+func TestDetachedAnswerIsTalkedInto(t *testing.T) {
+	t.Parallel()
+	const get, withBody = "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n"
+	for name, row := range map[string]struct {
+		ask, later string
+		leaves     bool
+	}{
+		"a byte":                      {ask: get, later: "x"},
+		"a byte with the request":     {ask: get + "x"},
+		"a byte behind the body":      {ask: withBody + "bo", later: "dyx"},
+		"much":                        {ask: get, later: strings.Repeat("x", 1<<20)},
+		"a byte, and the client goes": {ask: get, later: "x", leaves: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				gone, leave := context.WithCancel(t.Context())
+				defer leave()
+				conn := client(t, Endpoint{Streaming: true, Handler: detaching(&log, leave, func(w io.Writer) {
+					<-gone.Done()
+					_, _ = io.WriteString(w, "end")
+				})})
+				go func() {
+					_, _ = io.WriteString(conn, row.ask)
+					if strings.HasPrefix(row.ask, withBody) {
+						_, _ = io.WriteString(conn, row.later[:2])
+						synctest.Wait()
+						if gone.Err() != nil {
+							t.Error("the body of the request has ended its answer")
+						}
+						row.later = row.later[2:]
+					}
+					_, _ = io.WriteString(conn, row.later)
+					if row.leaves {
+						_ = conn.Close()
+					}
+				}()
+				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(resp.Body)
+				if whole := err == nil && string(body) == "begin end"; whole == row.leaves {
+					t.Errorf("got %q, %v", body, err)
+				}
+				_ = conn.Close()
+				synctest.Wait()
+				if !strings.Contains(log.String(), "ended=true") {
+					t.Errorf("the answer has not ended: %s", log.String())
+				}
+			})
+		})
+	}
+}
+
+// TestHijackedConnectionIsBounded: what is written to a connection that its handler has taken, as a WebSocket's does, has
+// the limit of all writes, and who does not take it is cut off once and counted.
+func TestHijackedConnectionIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limits, reg := ConnectionLimits{WriteTimeout: 5 * time.Second}, prometheus.NewRegistry()
+		failed := make(chan time.Duration, 1)
+		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, buffered, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			start := time.Now()
+			_, err = io.WriteString(buffered, strings.Repeat("x", 64<<10))
+			for range 3 { // it stays so
+				if err == nil {
+					t.Error("nobody has read that")
+				}
+				_, err = io.WriteString(conn, "x")
+			}
+			failed <- time.Since(start)
+		})
+		conn := limitedClient(t, Endpoint{Streaming: true, Handler: Access(slog.New(slog.DiscardHandler), reg, handler)}, Config{Registry: reg, Limits: limits})
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if took := <-failed; took != limits.WriteTimeout {
+			t.Errorf("cut off after %s", took)
+		}
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Error("the connection is still open")
+		}
+		if n := cutIn(reg, "answer"); n != 1 {
+			t.Errorf("%v cuts are counted", n)
+		}
+	})
+}
+
 // TestDetachedOverTLS: over HTTP/1.1 with TLS an answer is detached too, over HTTP/2 it stays with its handler.
 func TestDetachedOverTLS(t *testing.T) {
 	t.Parallel()

@@ -1,8 +1,11 @@
 package service
 
 import (
+	"bufio"
 	"errors"
+	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -15,7 +18,7 @@ func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter, o
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := &timedWriter{
 			ResponseWriter: w, rc: http.NewResponseController(w), limit: limit, cut: cut,
-			chunked: r.ProtoAtLeast(1, 1), detachments: open,
+			chunked: r.ProtoAtLeast(1, 1), body: max(r.ContentLength, 0), detachments: open,
 		}
 		if r.ProtoMajor >= 2 {
 			t.guard = &guard{rc: t.rc, limit: limit}
@@ -24,7 +27,7 @@ func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter, o
 			t.conn, _ = r.Context().Value(connectionKey{}).(*connection)
 		}
 		next.ServeHTTP(t, r)
-		if !t.detached {
+		if !t.hijacked {
 			t.last()
 		}
 	})
@@ -42,9 +45,10 @@ type timedWriter struct {
 	guard *guard      // HTTP/2
 	conn  *connection // HTTP/1 without TLS
 
-	chunked     bool // an answer in HTTP/1 whose length is not known
+	chunked     bool  // an answer in HTTP/1 whose length is not known
+	body        int64 // length of the request's, if known
 	detachments *detachments
-	detached    bool // the connection is no longer the handler's
+	hijacked    bool // the connection is no longer the server's
 }
 
 // small is what net/http's buffers take whole and write in one call.
@@ -114,6 +118,63 @@ func (w *timedWriter) FlushError() error {
 
 // Unwrap lets [http.ResponseController] reach the connection.
 func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Hijack takes the connection from the server, for a WebSocket. What is written to it is bounded, and counted when it is
+// cut off, as before.
+func (w *timedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := w.hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	buffered.Writer.Reset(conn)
+	return conn, buffered, nil
+}
+
+func (w *timedWriter) hijack() (*boundedConn, *bufio.ReadWriter, error) {
+	conn, buffered, err := w.rc.Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	w.conn, w.hijacked = nil, true
+	return &boundedConn{Conn: conn, limit: w.limit, cut: w.cut}, buffered, nil
+}
+
+// boundedConn is a connection that was hijacked. Each write to it has the limit, and only one may be under way.
+type boundedConn struct {
+	net.Conn
+	limit  time.Duration
+	cut    prometheus.Counter
+	armed  time.Time // when the deadline of writes was last set
+	failed error     // of a write, which may have been half done: there are none after it
+}
+
+// Write writes within the limit. A write that fails closes the connection.
+func (c *boundedConn) Write(p []byte) (n int, err error) {
+	if c.failed != nil {
+		return 0, c.failed
+	}
+	began := time.Now()
+	if began.Sub(c.armed) >= c.limit/slack {
+		c.armed = began
+		_ = c.SetWriteDeadline(began.Add(c.limit))
+	}
+	if n, err = c.Conn.Write(p); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.cut.Inc()
+		}
+		c.failed = err
+		_ = c.Close() // lost either way
+	}
+	return n, err
+}
+
+// CloseWrite ends the sending half.
+func (c *boundedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
 
 // guard ends an HTTP/2 stream whose write takes too long. A deadline of the stream would have to be set and taken away
 // around every write, because HTTP/2 resets a stream whose deadline passes even while nothing is being written, and each

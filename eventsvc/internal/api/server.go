@@ -51,10 +51,6 @@ type Config struct {
 	// WatchAfterExpiry is how long a watch may run on after the token that it
 	// was begun with has expired.
 	WatchAfterExpiry time.Duration
-	// SocketWriteTimeout is how long the client of a WebSocket may take for
-	// what it is sent at once: the connection is no longer the listener's,
-	// which bounds all other writes. 0: a minute.
-	SocketWriteTimeout time.Duration
 	// Withdrawn tells whether the key that signed a caller's token is gone.
 	// Nil: keys are never withdrawn.
 	Withdrawn func(context.Context, *bearer.Caller) bool
@@ -111,9 +107,6 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Bookmarks <= 0 {
 		c.Bookmarks = time.Minute
-	}
-	if c.SocketWriteTimeout <= 0 {
-		c.SocketWriteTimeout = time.Minute
 	}
 	c.complete()
 	s := &Server{Config: c, codec: c.Codec, store: c.Store, log: c.Log, refused: newRefusals(), rates: newCreateRates(c.Limits)}

@@ -30,17 +30,20 @@ type running struct {
 	stop   context.CancelFunc // ends it, and waits until it has
 }
 
-// serve runs the server as the program does.
-func (w *world) serve() *running {
+// serve runs the server as the program does. Limits are those of connections.
+func (w *world) serve(limits ...service.ConnectionLimits) *running {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	opened, ended := make(chan string, 1), make(chan error, 1)
 	c := service.Config{
-		Name: "eventsvc", Log: w.config.Log, Drain: w.server.Drain,
+		Name: "eventsvc", Log: w.config.Log, Registry: w.config.Registry, Drain: w.server.Drain,
 		Endpoints: []service.Endpoint{{
 			Setting: "--listen-http", Addr: "127.0.0.1:0", Handler: service.Access(w.config.Log, prometheus.NewRegistry(), w.server),
 			Streaming: true, OnListen: func(a net.Addr) { opened <- "http://" + a.String() },
 		}},
+	}
+	if len(limits) > 0 {
+		c.Limits = limits[0]
 	}
 	go func() { ended <- service.Run(ctx, c) }()
 	r := &running{<-opened, http.DefaultClient, sync.OnceFunc(func() {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/coder/websocket"
 	"github.com/labstack/echo/v4"
@@ -86,7 +85,6 @@ type socket struct {
 	http.ResponseWriter
 	res    *echo.Response
 	req    *http.Request
-	limit  time.Duration      // of a write
 	binary bool               // the frames are protobuf
 	gone   context.CancelFunc // the client has left
 	conn   *websocket.Conn    // nil: there is none yet
@@ -108,8 +106,7 @@ func (s *Server) upgradable(c echo.Context, f codec.Format) (end func()) {
 	ctx, gone := context.WithCancel(req.Context())
 	c.SetRequest(req.WithContext(ctx))
 	w := &socket{
-		ResponseWriter: c.Response().Writer, res: c.Response(), req: req, gone: gone,
-		limit: s.SocketWriteTimeout, binary: f.Media == codec.Protobuf,
+		ResponseWriter: c.Response().Writer, res: c.Response(), req: req, gone: gone, binary: f.Media == codec.Protobuf,
 	}
 	c.Response().Writer = w
 	return func() {
@@ -158,7 +155,8 @@ func (w *socket) listen() {
 	}
 }
 
-// Write sends each of the frames as a message.
+// Write sends each of the frames as a message. A client that does not take them
+// is cut off by the listener, as every other is.
 func (w *socket) Write(frames []byte) (int, error) {
 	switch {
 	case w.failed:
@@ -166,8 +164,6 @@ func (w *socket) Write(frames []byte) (int, error) {
 	case w.conn == nil: // an error before the watch began
 		return w.ResponseWriter.Write(frames)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), w.limit)
-	defer cancel()
 	kind := websocket.MessageText
 	if w.binary {
 		kind = websocket.MessageBinary
@@ -175,7 +171,7 @@ func (w *socket) Write(frames []byte) (int, error) {
 	for rest := frames; len(rest) > 0; {
 		var message []byte
 		message, rest = w.cut(rest)
-		if err := w.conn.Write(ctx, kind, message); err != nil {
+		if err := w.conn.Write(context.Background(), kind, message); err != nil {
 			return 0, err
 		}
 	}

@@ -3,16 +3,18 @@ package api_test
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/shared/service"
 )
 
 // TestWebSocketDrain: a stop ends WebSockets too, waits for their close, and
@@ -64,25 +66,22 @@ func TestWebSocketDrain(t *testing.T) {
 	}
 }
 
-// TestWebSocketSlowReader: a client that takes nothing is cut off, and no
-// longer counts.
+// TestWebSocketSlowReader: a client that takes nothing is cut off and counted
+// like that of any other answer, and its watch no longer counts.
 func TestWebSocketSlowReader(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *api.Config) {
-		c.MaxClientWatches, c.SocketWriteTimeout = 1, 50*time.Millisecond
-	})
-	for _, name := range []string{"a", "b", "c", "d"} { // more than anything between the two keeps
-		w.do("POST", corePath, `{"metadata":{"name":"`+name+`"},"involvedObject":{"namespace":"default"},"message":"`+strings.Repeat("x", 60<<10)+`"}`).must(201)
+	reg := prometheus.NewRegistry()
+	w := newWorld(t, func(c *api.Config) { c.MaxClientWatches, c.Registry = 1, reg })
+	for i := range 128 { // more than the kernel keeps between the two
+		w.do("POST", corePath, fmt.Sprintf(`{"metadata":{"name":"e%d"},"involvedObject":{"namespace":"default"},"message":"%s"}`, i, strings.Repeat("x", 60<<10))).must(201)
 	}
-	pipes := make(chan net.Conn)
-	srv := httptest.NewUnstartedServer(w.server)
-	srv.Listener = pipeListener{srv.Listener, pipes}
-	srv.Start()
-	t.Cleanup(srv.Close)
-	client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-		here, there := net.Pipe()
-		pipes <- there
-		return here, nil
+	srv := w.serve(service.ConnectionLimits{WriteTimeout: 50 * time.Millisecond})
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil {
+			err = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+		}
+		return conn, err
 	}}}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -100,30 +99,30 @@ func TestWebSocketSlowReader(t *testing.T) {
 		next, err := dial() // refused as long as the other is there
 		if err == nil {
 			_ = next.CloseNow()
-			return
+			break
 		}
 		if ctx.Err() != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-// pipeListener hands out connections that keep nothing between their ends.
-type pipeListener struct {
-	net.Listener
-	pipes <-chan net.Conn
-}
-
-func (l pipeListener) Accept() (net.Conn, error) {
-	closed := make(chan error, 1)
-	go func() { // the real listener says when it is over
-		_, err := l.Listener.Accept()
-		closed <- err
-	}()
-	select {
-	case conn := <-l.pipes:
-		return conn, nil
-	case err := <-closed:
-		return nil, err
+	if sum(t, reg, "http_connections_cut_total") == 0 {
+		t.Error("no connection is counted as cut off")
 	}
+}
+
+// sum is what the series of a metric come to.
+func sum(t *testing.T, reg *prometheus.Registry, name string) (total float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			for _, m := range family.GetMetric() {
+				total += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return total
 }
