@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/audit"
+	"tidings.example/shared/service"
 )
 
 // openAudit opens the audit log, nil if there is none.
@@ -21,7 +22,7 @@ func (s *serve) openAudit(log *slog.Logger, reg prometheus.Registerer) (*audit.L
 		path = filepath.Join(s.DataDir, "audit.log")
 	}
 	entries, err := audit.Open(audit.Config{
-		Path: path, MaxBytes: int64(s.AuditFileSize), Files: s.AuditFiles, Log: log, Registry: reg,
+		Path: path, MaxBytes: int64(s.AuditFileSize), Files: s.AuditFiles, RefuseWrites: s.AuditFailure == "refuse", Log: log, Registry: reg,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--audit-file: %w", err)
@@ -35,4 +36,16 @@ func auditTasks(entries *audit.Log) []func(context.Context) error {
 		return nil
 	}
 	return []func(context.Context) error{entries.Run}
+}
+
+// addAudit shows in the probes whether the audit log is written. Where writes are
+// allowed without it, the service stays ready.
+func (s *serve) addAudit(health *service.Health, entries *audit.Log) {
+	switch {
+	case entries == nil:
+	case s.AuditFailure == "refuse":
+		health.Add("audit", entries.Failing)
+	default:
+		health.AddWarning("audit", entries.Failing)
+	}
 }

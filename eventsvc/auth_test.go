@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/shared/cli"
 )
 
@@ -337,5 +339,156 @@ func TestAuditLog(t *testing.T) {
 	}
 	if !bytes.Contains(data, []byte(`"user":"demo"`)) || !bytes.Contains(data, []byte(`"verb":"create"`)) || bytes.Contains(data, []byte(p.token)) {
 		t.Errorf("the log is %s", data)
+	}
+}
+
+// TestManagementIsAudited: what is asked of the management listener has an access
+// line and an audit entry each, with the same id, whether it is let in or not.
+func TestManagementIsAudited(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := start(t, dir, newIssuer(t), "--audit=metadata")
+	store, err := admin.NewRemote(dir, p.addrs["--listen-admin"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	discard := func(uint64, int64) io.Writer { return io.Discard }
+	_, imported := store.Import(t.Context(), nil)
+	_, checked := store.Check(t.Context(), nil)
+	_, compacted := store.Compact(t.Context(), nil)
+	if err := errors.Join(store.Backup(t.Context(), discard), store.Export(t.Context(), 0, discard), imported, checked, compacted); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method, path string
+		want         int
+	}{{"GET", "/metrics", 200}, {"GET", "/livez", 200}, {"GET", "/nothing", 404}, {"POST", "/store/backup", 401}} {
+		req, err := http.NewRequestWithContext(t.Context(), c.method, p.url("--listen-admin")+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil || resp.StatusCode != c.want {
+			t.Fatalf("%s: %v, %v", c.path, resp, err)
+		}
+		_ = resp.Body.Close()
+	}
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	type entry struct {
+		ID        string
+		RequestID string `json:"request_id"`
+		Path      string
+		Verb      string
+		Code      int
+		Allowed   bool
+	}
+	read := func(path string) map[string]entry {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]entry{}
+		for line := range strings.Lines(string(data)) {
+			var e entry
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatal(err)
+			}
+			found[e.ID+e.RequestID] = e // one of them is there
+		}
+		return found
+	}
+	audited, logged, missing := read(filepath.Join(dir, "audit.log")), read(p.log), map[entry]bool{
+		{Path: "/metrics", Code: 200}: true, {Path: "/livez", Code: 200}: true, {Path: "/nothing", Code: 404}: true,
+		{Path: "/store/backup", Verb: "backup", Code: 401}: true,
+	}
+	for _, work := range []string{"backup", "check", "compact", "export", "import"} {
+		missing[entry{Path: "/store/" + work, Verb: work, Code: 200, Allowed: true}] = true
+	}
+	for id, e := range audited {
+		if line := logged[id]; line.Path != e.Path || line.Code != e.Code {
+			t.Errorf("%+v has the access line %+v", e, line)
+		}
+		e.ID = ""
+		delete(missing, e)
+	}
+	if len(missing) > 0 {
+		t.Errorf("no entries for %+v, only %+v", missing, audited)
+	}
+}
+
+// TestAuditFailure: while the audit file cannot be written, probes, log and
+// metrics tell, and by setting writes are refused.
+func TestAuditFailure(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mode         string
+		write, ready int
+	}{{"allow", http.StatusOK, http.StatusOK}, {"refuse", http.StatusServiceUnavailable, http.StatusInternalServerError}} {
+		t.Run(c.mode, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			blocked := filepath.Join(dir, "audit.log.1") // a directory, which no file can take the place of
+			if err := os.Mkdir(blocked, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			p := start(t, dir, newIssuer(t), "--audit=metadata", "--audit-file-size=1KiB", "--audit-files=2", "--audit-failure="+c.mode)
+			if code, object := p.do("POST", eventsPath, newEvent("a")); code != http.StatusCreated {
+				t.Fatal(code, object)
+			}
+			probe := func() (int, string) {
+				resp, err := http.Get(p.url("--listen-admin") + "/readyz?verbose")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = resp.Body.Close() }()
+				body, err := io.ReadAll(resp.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return resp.StatusCode, string(body)
+			}
+			eventually(t, "the audit log fails", func() bool {
+				_, body := probe()
+				return strings.Contains(body, "[-]audit failed")
+			})
+			if code, body := probe(); code != c.ready || !strings.Contains(body, blocked) {
+				t.Errorf("readiness is %d %s", code, body)
+			}
+			if value := metric(t, p.url("--listen-admin"), "eventsvc_audit_failing"); value != "1" {
+				t.Errorf("eventsvc_audit_failing is %q", value)
+			}
+			if code, object := p.do("PUT", eventsPath+"/a", newEvent("a")); code != c.write {
+				t.Errorf("a write is answered with %d %v", code, object)
+			}
+			if code, object := p.do("GET", eventsPath+"/a", ""); code != http.StatusOK {
+				t.Errorf("a read is answered with %d %v", code, object)
+			}
+			store, err := admin.NewRemote(dir, p.addrs["--listen-admin"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Import(t.Context(), nil); (err != nil) != (c.mode == "refuse") {
+				t.Errorf("an import ends with %v", err)
+			}
+			if err := os.Remove(blocked); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the audit log is written again", func() bool {
+				_, body := probe()
+				return strings.Contains(body, "[+]audit ok")
+			})
+			if code, object := p.do("PUT", eventsPath+"/a", newEvent("a")); code != http.StatusOK {
+				t.Errorf("a write is answered with %d %v", code, object)
+			}
+			log, err := os.ReadFile(p.log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := bytes.Count(log, []byte("the audit log cannot be written")); n != 1 {
+				t.Errorf("the log tells %d times that it fails", n)
+			}
+		})
 	}
 }

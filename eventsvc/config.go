@@ -96,6 +96,7 @@ type serve struct {
 	AuditFile     string `placeholder:"FILE" help:"Where the audit log is. Default: audit.log in the data directory."`
 	AuditFileSize size   `default:"64MiB" help:"A larger audit file makes room for a new one."`
 	AuditFiles    int    `default:"8" help:"Audit files that are kept, with the current one."`
+	AuditFailure  string `default:"allow" enum:"allow,refuse" help:"What becomes of writes while the audit file cannot be written: allow, or refuse them with 503."`
 
 	service.ConnectionLimits
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +18,7 @@ import (
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -120,6 +120,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	health.Add("store", db.Ready)
 	health.Add("room", db.Room)
 	health.Add("retention", db.OnTime)
+	s.addAudit(health, entries)
 	server, err = api.New(api.Config{
 		Store: db, Codec: bytes, Rules: s.eventRules(), Verify: trusted.Verify,
 		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
@@ -132,11 +133,13 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventsvc_max_watches", Help: "Watches that may be open, as --max-watches says.",
 	}, func() float64 { return float64(s.MaxWatches) }))
-	management, err := s.management(health, registry, admin.Local{DB: db, Codec: bytes}, log)
+	management, err := s.management(health, registry, admin.Local{DB: db, Codec: bytes}, entries)
 	if err != nil {
 		return err
 	}
-	handler := service.Access(log, registry, server)
+	handler := service.Access(log, registry, audit.Handler(entries, server))
+	// Probes and scrapes are not counted with what clients ask: they would dilute the rates that alerts rest on.
+	management = service.Access(log, prometheus.NewRegistry(), audit.Handler(entries, management))
 	return service.Run(ctx, service.Config{
 		Name: "eventsvc", Log: log, Registry: registry, Health: health, Limits: s.ConnectionLimits,
 		Endpoints: []service.Endpoint{
@@ -151,14 +154,14 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 
 // management is what the management listener serves: probes, metrics, and work
 // on the store for who can read the data directory.
-func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, log *slog.Logger) (http.Handler, error) {
+func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log) (http.Handler, error) {
 	token, err := admin.NewToken(s.DataDir)
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", service.Profiles(service.Admin(health, reg), s.Profiles))
-	mux.Handle(admin.Path, admin.NewHandler(db, token, log))
+	mux.Handle(admin.Path, admin.NewHandler(db, token, entries))
 	return mux, nil
 }
 

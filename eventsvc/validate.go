@@ -112,6 +112,8 @@ func (s *serve) checkAudit() error {
 		return cli.Usagef("--audit-files %d or --audit-file-size %d is too small: keep at least one file of 1KiB", s.AuditFiles, s.AuditFileSize)
 	case s.AuditFile != "" && s.Audit == "off":
 		return cli.Usagef("--audit-file has no effect without --audit=metadata: set both or none")
+	case s.AuditFailure == "refuse" && s.Audit == "off":
+		return cli.Usagef("--audit-failure=refuse has no effect without --audit=metadata: set both or none")
 	}
 	return nil
 }

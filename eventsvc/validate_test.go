@@ -33,6 +33,7 @@ func TestContradictions(t *testing.T) {
 		{[]string{issuer, "--header-timeout=31s"}, "--body-timeout 30s is shorter than --header-timeout 31s, which is a part of it"},
 		{[]string{issuer, "--namespaces=a"}, "--namespaces has no effect without --require-namespaces: set both or none"},
 		{[]string{issuer, "--audit-file=x"}, "--audit-file has no effect without --audit=metadata: set both or none"},
+		{[]string{issuer, "--audit-failure=refuse"}, "--audit-failure=refuse has no effect without --audit=metadata: set both or none"},
 		{[]string{"mirror", "--cluster=a", "--context=x"}, "--context has no effect without --kubeconfig: set both or none"},
 		{[]string{"record", "--file=x", "--name=y"}, "--name and --file exclude each other: many events cannot have one name"},
 		{[]string{"get", "--namespace=a", "--all-namespaces"}, "--namespace and --all-namespaces exclude each other: set one of them"},

@@ -148,16 +148,18 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 		return before, events.scraped(t)
 	},
 	"AuditEntriesLost": func(t *testing.T) (before, after scrape) {
-		small := filepath.Join(t.TempDir(), "audit")
-		if err := os.Symlink("/dev/full", small); err != nil {
-			t.Fatal(err)
-		}
-		_, events, token := startBoth(t, "AUDIT=metadata", "AUDIT_FILE="+small)
+		events, token := withFullAuditFile(t)
 		before = events.scraped(t)
-		events.create(t, token, "", http.StatusCreated)
+		events.createMany(t, token, 9000) // more than wait for the file
 		return before, events.scrapedOnce(t, "entries are dropped", func(now scrape) bool {
 			return now.sum(`eventsvc_audit_entries_total{instance="a",job="eventsvc",result="dropped"}`) > 0
 		})
+	},
+	"AuditLogFailing": func(t *testing.T) (before, after scrape) {
+		events, token := withFullAuditFile(t)
+		before = events.scraped(t)
+		events.create(t, token, "", http.StatusCreated)
+		return before, events.scrapedOnce(t, "it fails", func(now scrape) bool { return now.sum("eventsvc_audit_failing{") == 1 })
 	},
 }
 
@@ -292,6 +294,12 @@ func withHangingDatabase(t *testing.T) (before, after scrape) {
 		s.send(t, "POST", "/oauth2/token", "", tokenForm, http.StatusServiceUnavailable)
 	}
 	return before, s.scraped(t)
+}
+
+// withFullAuditFile runs an eventsvc whose audit file takes nothing.
+func withFullAuditFile(t *testing.T) (events *svc, token string) {
+	_, events, token = startBoth(t, "AUDIT=metadata", "AUDIT_FILE=/dev/full")
+	return events, token
 }
 
 // withDamagedRecord flips a byte in an event of a running service, and asks for that event.

@@ -64,6 +64,7 @@ var cases = map[string]struct{ bad, good string }{
 	"RetentionLate":            {`store_retention_lag_seconds{job="eventsvc"} 0+15x300`, `store_retention_lag_seconds{job="eventsvc"} 10x300`},
 	"MaintenanceFails":         {`store_maintenance_failures_total{job="eventsvc"} 0+1x300`, `store_maintenance_failures_total{job="eventsvc"} 0x300`},
 	"DamagedData":              {`store_damaged_reads_total{job="eventsvc"} 0+1x300`, `store_damaged_reads_total{job="eventsvc"} 0x300`},
+	"AuditLogFailing":          {`eventsvc_audit_failing{job="eventsvc"} 1x300`, `eventsvc_audit_failing{job="eventsvc"} 0x300`},
 	"AuditEntriesLost":         {`eventsvc_audit_entries_total{job="eventsvc",result="dropped"} 0+1x300`, `eventsvc_audit_entries_total{job="eventsvc",result="written"} 0+1x300`},
 	"MirrorBehind":             {`eventsvc_mirror_lag_seconds{job="eventsvc-mirror",namespace="*"} 0+15x300`, `eventsvc_mirror_lag_seconds{job="eventsvc-mirror",namespace="*"} 2x300`},
 	"MirrorGap":                {`eventsvc_mirror_lists_total{job="eventsvc-mirror",reason="gone"} 0+1x300`, `eventsvc_mirror_lists_total{job="eventsvc-mirror",reason="first"} 0x200 1x100`},

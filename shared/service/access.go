@@ -109,7 +109,7 @@ func (a *accessed) end(f *inFlight, of asked, panicked *caughtPanic) {
 	}
 	f.rec.finish()
 	for _, end := range f.req.atEnd {
-		end()
+		end(f.rec.code, time.Since(f.rec.start))
 	}
 	a.metrics.observe(&of, f.req.verb, &f.rec)
 	logRequest(a.log, &of, &f.req, &f.rec, time.Since(f.rec.start))

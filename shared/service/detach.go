@@ -72,15 +72,6 @@ func Detach(ctx context.Context, w http.ResponseWriter, gone context.CancelFunc,
 	return true
 }
 
-// AtEnd calls f when the request that ctx belongs to is over: now, or if it has been detached when that ends.
-func AtEnd(ctx context.Context, f func()) {
-	if r, ok := ctx.Value(requestKey{}).(*request); ok && r.detached != nil {
-		r.atEnd = append(r.atEnd, f)
-		return
-	}
-	f()
-}
-
 // timed is the writer below w that bounds each write, nil if there is none.
 func timed(w http.ResponseWriter) *timedWriter {
 	for {

@@ -32,7 +32,7 @@ func detaching(log io.Writer, gone context.CancelFunc, rest func(io.Writer)) htt
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{ReplaceAttr: drop}))
 	return Access(logger, prometheus.NewRegistry(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
-		defer func() { AtEnd(ctx, func() { Annotate(ctx, slog.Bool("ended", true)) }) }()
+		AtEnd(ctx, func(int, time.Duration) { Annotate(ctx, slog.Bool("ended", true)) })
 		SetVerb(ctx, "stay")
 		if MayDetach(ctx, w) {
 			SetVerb(ctx, "leave")

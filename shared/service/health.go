@@ -26,22 +26,30 @@ type Health struct {
 }
 
 type check struct {
-	name string
-	run  func(context.Context) error
+	name    string
+	run     func(context.Context) error
+	warning bool // the probe passes all the same
 }
 
 // Add adds a check of readiness.
 func (h *Health) Add(name string, run func(context.Context) error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ready = append(h.ready, check{name, run})
+	h.ready = append(h.ready, check{name: name, run: run})
+}
+
+// AddWarning adds a check that is reported with those of readiness and whose failure does not end it.
+func (h *Health) AddWarning(name string, run func(context.Context) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ready = append(h.ready, check{name: name, run: run, warning: true})
 }
 
 // AddLive adds a check of liveness, which counts for readiness too.
 func (h *Health) AddLive(name string, run func(context.Context) error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.live = append(h.live, check{name, run})
+	h.live = append(h.live, check{name: name, run: run})
 }
 
 // stop makes readiness fail for good, the first step of a graceful stop.
@@ -51,13 +59,13 @@ func (h *Health) stop() { h.stopping.Store(true) }
 func (h *Health) checks(probe string) []check {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	checks := []check{{"ping", func(context.Context) error { return nil }}}
+	checks := []check{{name: "ping", run: func(context.Context) error { return nil }}}
 	checks = append(checks, h.live...)
 	if probe == "livez" {
 		return checks
 	}
 	checks = append(checks, h.ready...)
-	return append(checks, check{"shutdown", func(context.Context) error {
+	return append(checks, check{name: "shutdown", run: func(context.Context) error {
 		if h.stopping.Load() {
 			return errors.New("the process is stopping")
 		}
@@ -118,6 +126,10 @@ func (h *Health) writeAll(ctx context.Context, w http.ResponseWriter, r *http.Re
 			excluded = slices.Delete(excluded, i, i+1)
 			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", c.name)
 		} else if err := c.run(ctx); err != nil {
+			if c.warning {
+				fmt.Fprintf(&lines, "[-]%s failed (a warning): %s\n", c.name, reason(err))
+				continue
+			}
 			failed = true
 			fmt.Fprintf(&lines, "[-]%s failed: %s\n", c.name, reason(err))
 		} else {

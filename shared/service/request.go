@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 )
 
 // request is what Access knows about a request in flight. It is the request's context as well, so that what is learnt
@@ -19,7 +20,7 @@ type request struct {
 	room   [2]contextValue // of values
 
 	detached *detached // nil: the answer is its handler's
-	atEnd    []func()
+	atEnd    []func(code int, took time.Duration)
 }
 
 type requestKey struct{}
@@ -73,6 +74,15 @@ func PassTrace(ctx context.Context, header http.Header) {
 func Annotate(ctx context.Context, attrs ...slog.Attr) {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {
 		r.attrs = append(r.attrs, attrs...)
+	}
+}
+
+// AtEnd calls f when the request that ctx belongs to is over, with the status code of its answer and how long it took. A
+// watch is over when it ends, though its handler may have returned before. Without [Access] f is never called. AtEnd may be
+// called when [Annotate] may.
+func AtEnd(ctx context.Context, f func(code int, took time.Duration)) {
+	if r, ok := ctx.Value(requestKey{}).(*request); ok {
+		r.atEnd = append(r.atEnd, f)
 	}
 }
 

@@ -13,10 +13,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/shared/service"
 )
 
 // Path is where [Handler] belongs.
@@ -49,14 +52,16 @@ func NewToken(dataDir string) (string, error) {
 type Handler struct {
 	store Store
 	token string
-	log   *slog.Logger
+	audit *audit.Log // nil: there is none
 	mux   http.ServeMux
 	busy  sync.Mutex // held by work that reads or writes everything
 }
 
-// NewHandler offers a store to who knows the token.
-func NewHandler(s Store, token string, log *slog.Logger) *Handler {
-	h := &Handler{store: s, token: token, log: log}
+// NewHandler offers a store to callers that know the token. The audit log, which
+// may be nil, is asked whether an import has to be refused; [audit.Handler] makes
+// the entries.
+func NewHandler(s Store, token string, log *audit.Log) *Handler {
+	h := &Handler{store: s, token: token, audit: log}
 	h.mux.HandleFunc("POST "+Path+"backup", h.alone(h.backup))
 	h.mux.HandleFunc("POST "+Path+"check", h.alone(long(h.store.Check)))
 	h.mux.HandleFunc("POST "+Path+"compact", h.alone(long(h.store.Compact)))
@@ -67,7 +72,13 @@ func NewHandler(s Store, token string, log *slog.Logger) *Handler {
 
 // ServeHTTP asks for the token first.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+h.token)) != 1 {
+	d := audit.Decision{Verb: strings.TrimPrefix(r.URL.Path, Path), Resource: "store", Rule: "the caller knows the secret in " + tokenName}
+	d.Allowed = subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+h.token)) == 1
+	if !d.Allowed {
+		d.Rule = "the caller does not know the secret in " + tokenName
+	}
+	audit.Decided(r.Context(), d)
+	if !d.Allowed {
 		http.Error(w, "the token is not the one in "+tokenName+" of this service's data directory", http.StatusUnauthorized)
 		return
 	}
@@ -82,9 +93,7 @@ func (h *Handler) alone(next http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		defer h.busy.Unlock()
-		start := time.Now()
 		next(w, r)
-		h.log.InfoContext(r.Context(), "work on the store has ended", "work", filepath.Base(r.URL.Path), "ms", time.Since(start).Milliseconds(), "given_up", r.Context().Err() != nil)
 	}
 }
 
@@ -135,6 +144,11 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) importLines(w http.ResponseWriter, r *http.Request) {
+	if err := h.audit.Writable(); err != nil {
+		service.Annotate(r.Context(), slog.String("refused", "audit log: "+err.Error()))
+		http.Error(w, "the audit log cannot be written at present and nothing is imported without it: "+err.Error(), http.StatusServiceUnavailable)
+		return
+	}
 	lines, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChunk))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

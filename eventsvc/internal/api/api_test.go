@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/bearer"
@@ -108,6 +110,11 @@ func (w *world) stop() {
 	}
 }
 
+// handler is the server with what the program puts around it.
+func (w *world) handler() http.Handler {
+	return service.Access(w.config.Log, prometheus.NewRegistry(), audit.Handler(w.config.Audit, w.server))
+}
+
 // answer is what a request got.
 type answer struct {
 	t      testing.TB
@@ -125,7 +132,7 @@ func (w *world) do(method, path, body string, headers ...string) *answer {
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	rec := httptest.NewRecorder()
-	w.server.ServeHTTP(rec, req)
+	w.handler().ServeHTTP(rec, req)
 	return &answer{w.t, rec.Code, rec.Header(), rec.Body.Bytes()}
 }
 

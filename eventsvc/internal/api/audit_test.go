@@ -7,8 +7,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/audit"
@@ -86,6 +89,99 @@ func TestAudit(t *testing.T) {
 		`root|get|events|default|a|OK|yes|role "events:admin"`,
 		`root|watch|events|default||OK|yes|role "events:admin"`,
 	})
+}
+
+// TestAuditID: the answer and the entry have the same id, the client's where it
+// sends one that is fit for a log, and the entry names the access line too.
+func TestAuditID(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log, err := audit.Open(audit.Config{Path: path, MaxBytes: 1 << 20, Files: 1, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, func(c *api.Config) { c.Audit = log })
+	type ids struct{ Audit, Request string }
+	var want []ids
+	for _, sent := range []string{"", "mine-1", "mine 2", "mine\"3", strings.Repeat("x", 64), strings.Repeat("x", 65)} {
+		header := w.do("GET", eventsPath, "", "Audit-Id", sent).must(200).header
+		got := ids{header.Get("Audit-Id"), header.Get("X-Request-Id")}
+		if (got.Audit == sent) != (sent == "mine-1" || len(sent) == 64) || got.Audit == "" {
+			t.Errorf("%q: the answer's id is %q", sent, got.Audit)
+		}
+		if got.Audit == got.Request {
+			got.Request = "" // once is enough
+		}
+		want = append(want, got)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := log.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []ids
+	for line := range strings.Lines(string(data)) {
+		var e audit.Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, ids{e.ID, e.RequestID})
+	}
+	equal(t, got, want)
+}
+
+// TestWritesWithoutAudit: while the audit file cannot be written, writes are
+// refused and counted if that is the setting, and reads are answered.
+func TestWritesWithoutAudit(t *testing.T) {
+	t.Parallel()
+	for _, refuse := range []bool{false, true} {
+		reg := prometheus.NewRegistry()
+		log, err := audit.Open(audit.Config{
+			Path: "/dev/full", MaxBytes: 1 << 20, Files: 1, RefuseWrites: refuse, Log: slog.New(slog.DiscardHandler), Registry: reg,
+		})
+		if err != nil {
+			t.Skipf("%v: this system has no device that is always full", err)
+		}
+		w := newWorld(t, func(c *api.Config) { c.Audit, c.Registry = log, reg })
+		w.create("a")
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- log.Run(ctx) }()
+		for log.Failing(t.Context()) == nil {
+			runtime.Gosched()
+		}
+		code := map[bool]int{false: 0, true: http.StatusServiceUnavailable}[refuse]
+		for _, c := range []struct {
+			method, path, body, media string
+			code                      int
+		}{
+			{"POST", eventsPath, newEvent("b"), "application/json", 201},
+			{"PUT", eventsPath + "/a", newEvent("a"), "application/json", 200},
+			{"PATCH", eventsPath + "/a", `{"metadata":{"labels":{"x":"y"}}}`, "application/merge-patch+json", 200},
+			{"DELETE", eventsPath + "/a", "", "", 200},
+			{"DELETE", eventsPath, "", "", 200},
+		} {
+			a := w.do(c.method, c.path, c.body, "Content-Type", c.media).must(max(c.code, code))
+			if refuse && !strings.Contains(a.status().Message, "audit log") {
+				t.Errorf("%s: %s", c.method, a.body)
+			}
+		}
+		w.do("GET", eventsPath, "").must(200)
+		if n, want := sum(t, reg, "eventsvc_requests_refused_total"), map[bool]float64{true: 5}[refuse]; n != want {
+			t.Errorf("%v refusals are counted, want %v", n, want)
+		}
+		if sum(t, reg, "eventsvc_audit_failing") != 1 {
+			t.Error("no metric tells that the audit log fails")
+		}
+		stop()
+		if err := <-ended; err == nil {
+			t.Error("entries are lost, and nobody is told at the end")
+		}
+	}
 }
 
 // TestBombs: what would cost much is refused, and cheaply.

@@ -3,12 +3,14 @@ package api
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/service"
@@ -31,6 +33,9 @@ var namespacesResource = schema.GroupResource{Resource: "namespaces"}
 func (s *Server) guard(of schema.GroupResource, v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := s.authorize(c, of, v); err != nil {
+			return err
+		}
+		if err := s.auditable(c, v); err != nil {
 			return err
 		}
 		u, err := s.enter(c, classOf(v))
@@ -60,6 +65,21 @@ func (s *Server) enter(c echo.Context, of class) (*turn, error) {
 	return u, nil
 }
 
+// auditable refuses a write while the audit log cannot be written, if that is
+// the setting.
+func (s *Server) auditable(c echo.Context, v policy.Verb) error {
+	if classOf(v) != writes {
+		return nil
+	}
+	err := s.Audit.Writable()
+	if err == nil {
+		return nil
+	}
+	service.Annotate(c.Request().Context(), slog.String("refused", "audit log: "+err.Error()))
+	return beyond("audit", apierrors.NewServiceUnavailable("the audit log cannot be written at present and writes are refused without it: reads and watches go on, "+
+		"writes will once the operator has mended it"))
+}
+
 // may guards a handler of events.
 func (r *resource) may(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 	return r.guard(r.groupResource, v, next)
@@ -80,9 +100,9 @@ func (s *Server) allow(c echo.Context, of schema.GroupResource, v policy.Verb) e
 	}
 	a := access{resource: of, verb: v, namespace: c.Param("namespace"), name: c.Param("name")}
 	d := s.Policy().Decide(caller, v, a.namespace)
-	if s.Audit != nil {
-		s.decided(c.Request(), a, d)
-	}
+	audit.Decided(c.Request().Context(), audit.Decision{
+		Verb: v.String(), Group: of.Group, Resource: of.Resource, Namespace: a.namespace, Name: a.name, Allowed: d.Allowed, Rule: d.Rule,
+	})
 	if d.Allowed {
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -28,14 +27,6 @@ func (s *Server) prepare(next echo.HandlerFunc) echo.HandlerFunc {
 		h["Cache-Control"] = noCache
 		h["X-Content-Type-Options"] = noSniff
 		h["Content-Security-Policy"] = noPage
-		switch id := c.Request().Header.Get("Audit-Id"); {
-		case id != "" && len(id) <= 64:
-			h["Audit-Id"] = []string{id}
-		case h.Get("X-Request-Id") != "":
-			h["Audit-Id"] = h["X-Request-Id"]
-		default:
-			h["Audit-Id"] = []string{uuid.NewString()}
-		}
 		return next(c)
 	}
 }

@@ -54,7 +54,8 @@ type Config struct {
 	// Withdrawn tells whether the key that signed a caller's token is gone.
 	// Nil: keys are never withdrawn.
 	Withdrawn func(context.Context, *bearer.Caller) bool
-	// Audit keeps who did what; nil: nobody does.
+	// Audit is asked whether writes are to be refused, because they could not
+	// be audited. [audit.Handler] makes its entries. It may be nil.
 	Audit *audit.Log
 	// Bookmarks is the time between two bookmarks of a watch; 0: a minute.
 	Bookmarks time.Duration
@@ -144,7 +145,7 @@ func (s *Server) resource(v event.View, groupPath string) *resource {
 func (s *Server) route() {
 	e := echo.New()
 	e.HTTPErrorHandler = s.fail
-	e.Use(once(s.prepare, s.audited, socketToken, bearer.Middleware(s.Verify, s.public, s.refuse), s.strict))
+	e.Use(once(s.prepare, socketToken, bearer.Middleware(s.Verify, s.public, s.refuse), s.strict))
 	for _, r := range s.resources {
 		all, one := r.path+"/namespaces/:namespace/events", r.path+"/namespaces/:namespace/events/:name"
 		e.GET(r.path+"/events", r.list)

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"tidings.example/shared/service"
 )
 
@@ -38,7 +36,7 @@ func (w *world) serve(limits ...service.ConnectionLimits) *running {
 	c := service.Config{
 		Name: "eventsvc", Log: w.config.Log, Registry: w.config.Registry, Drain: w.server.Drain,
 		Endpoints: []service.Endpoint{{
-			Setting: "--listen-http", Addr: "127.0.0.1:0", Handler: service.Access(w.config.Log, prometheus.NewRegistry(), w.server),
+			Setting: "--listen-http", Addr: "127.0.0.1:0", Handler: w.handler(),
 			Streaming: true, OnListen: func(a net.Addr) { opened <- "http://" + a.String() },
 		}},
 	}
