@@ -99,7 +99,7 @@ func (d *detached) listen() {
 	if d.body > 0 {
 		_, _ = io.CopyN(io.Discard, d.conn, d.body) // an error comes again with the next read
 	}
-	if n, _ := d.conn.Read(d.one[:]); n > 0 {
+	if _, err := io.ReadFull(d.conn, d.one[:]); err == nil {
 		d.gone()
 		_, _ = io.Copy(io.Discard, d.conn)
 	}

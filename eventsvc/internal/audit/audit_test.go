@@ -203,9 +203,6 @@ func TestFileThatFailsForATime(t *testing.T) {
 		if l.Writable() == nil || l.Failing(ctx) == nil {
 			t.Error("the log says that it does not fail")
 		}
-		if n := strings.Count(said.String(), "level=ERROR"); n != 1 {
-			t.Errorf("%d errors are logged:\n%s", n, said.String())
-		}
 		mend()
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -219,6 +216,9 @@ func TestFileThatFailsForATime(t *testing.T) {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+		if n := strings.Count(said.String(), "level=ERROR"); n != 1 {
+			t.Errorf("%d errors are logged:\n%s", n, said.String())
 		}
 	})
 }
