@@ -24,7 +24,7 @@ const document = "deploy/docs/dependencies.md"
 // others test and show them.
 var modules = []string{
 	"shared", "tokensvc", "eventsvc", "eventsvc/conformance",
-	"deploy/bench", "deploy/e2e", "deploy/examples", "deploy/local", "deploy/observability", "deploy/security",
+	"deploy/bench", "deploy/e2e", "deploy/examples", "deploy/local", "deploy/observability", "deploy/security", "deploy/test",
 }
 
 func output(t *testing.T, dir, name string, args ...string) string {
@@ -100,10 +100,13 @@ func required(t *testing.T, module string) (list []*dependency) {
 	t.Helper()
 	reason := ""
 	for line := range strings.Lines(read(t, module+"/go.mod")) {
+		if single, ok := strings.CutPrefix(line, "require "); ok { // not in a block
+			line = "\t" + single
+		}
 		words := strings.Fields(line)
-		switch {
-		case strings.HasPrefix(line, "\t//"):
-			reason = strings.TrimSpace(strings.TrimPrefix(line, "\t//"))
+		switch text, comment := strings.CutPrefix(strings.TrimSpace(line), "//"); {
+		case comment:
+			reason = strings.TrimSpace(text)
 		case !strings.HasPrefix(line, "\t") || len(words) != 2 || strings.HasPrefix(words[0], "tidings.example/"):
 			reason = ""
 		default:

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +18,9 @@ var (
 )
 
 var eventsvc = flag.String("eventsvc", "", "binary to run, instead of those that the test builds")
+
+// atOnce is how many chains run at the same time: they mostly wait.
+const atOnce = 8
 
 var modes = []mode{strict, ext4, journal}
 
@@ -64,12 +68,15 @@ func TestPowerCuts(t *testing.T) {
 	keys := startIssuer(t)
 	var total, acknowledged atomic.Int64
 	began := time.Now()
-	for _, on := range modes {
-		t.Run(string(on), func(t *testing.T) {
+	var running sync.WaitGroup
+	free := make(chan struct{}, atOnce)
+	for s := *seed; s < *seed+campaigns; s++ {
+		for _, on := range modes {
 			for i := range loads {
-				for s := *seed; s < *seed+campaigns; s++ {
-					t.Run(fmt.Sprintf("%s/seed=%d", loads[i].name, s), func(t *testing.T) {
-						t.Parallel()
+				free <- struct{}{}
+				running.Go(func() {
+					defer func() { <-free }()
+					t.Run(fmt.Sprintf("%s/%s/seed=%d", on, loads[i].name, s), func(t *testing.T) {
 						c := newChain(machine{binary: binaries[(s+uint64(i))%2], issuer: keys}, on, &loads[i], s, t.TempDir())
 						c.run(t.Context(), cuts)
 						total.Add(int64(c.cuts))
@@ -78,10 +85,11 @@ func TestPowerCuts(t *testing.T) {
 							t.Errorf("%s", text)
 						}
 					})
-				}
+				})
 			}
-		})
+		}
 	}
+	running.Wait()
 	t.Logf("%d cuts, %d acknowledged writes in %v, seed %d", total.Load(), acknowledged.Load(), time.Since(began).Round(time.Second), *seed)
 	if least := int64(200 * campaigns); !t.Failed() && total.Load() < least {
 		t.Errorf("%d cuts, want %d", total.Load(), least)
