@@ -81,11 +81,8 @@ func read(path string) (*bill, error) {
 	return b, nil
 }
 
-// library is a module. One that a directory replaces is of this repository, and has no version of its own.
+// library is a module. Only those of this repository are replaced, by their directories, and they have no version.
 func library(m *debug.Module) component {
-	if m.Replace != nil && m.Replace.Version != "" {
-		m = m.Replace
-	}
 	if m.Replace != nil {
 		return component{Type: "library", Name: m.Path}
 	}
