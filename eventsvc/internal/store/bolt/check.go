@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"tidings.example/eventsvc/internal/store/boltcheck"
 )
 
 // Report is what [DB.Check] has looked at and found.
@@ -81,7 +83,7 @@ func (db *DB) checkPages(ctx context.Context, r *Report) error {
 			if i == len(ss)-1 { // its pages change, and were gone over at the start
 				return walk(tx)
 			}
-			return errors.Join(checkPages(tx, s.path, true), walk(tx))
+			return errors.Join(boltcheck.Pages(tx, s.path, true), walk(tx))
 		})
 		if err != nil && !errors.Is(err, berrors.ErrDatabaseNotOpen) { // not compacted meanwhile
 			r.problem("%s: %v", s.path, err)

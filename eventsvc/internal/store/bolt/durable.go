@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/boltcheck"
 )
 
 // makeDir makes a directory, if it is not there yet, that a power cut does not
@@ -53,7 +55,7 @@ func sameFileSystem(a, b string) (bool, error) {
 func rewriteMeta(db *bbolt.DB) error {
 	page := make([]byte, db.Info().PageSize)
 	var at int64
-	if err := viewFile(db, func(tx *bbolt.Tx) error {
+	if err := boltcheck.View(db, func(tx *bbolt.Tx) error {
 		at = int64(tx.ID()%2) * int64(len(page))
 		return nil
 	}); err != nil {

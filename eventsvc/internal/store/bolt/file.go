@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"tidings.example/eventsvc/internal/store/boltcheck"
 )
 
 // Every file of the store says in its meta bucket what it is.
@@ -99,9 +98,9 @@ func openFile(path string, o bbolt.Options) (*bbolt.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = viewFile(db, func(tx *bbolt.Tx) error {
+	err = boltcheck.View(db, func(tx *bbolt.Tx) error {
 		whole := !o.ReadOnly || tx.Size() <= smallFile
-		if err := checkPages(tx, path, whole); err != nil {
+		if err := boltcheck.Pages(tx, path, whole); err != nil {
 			return err
 		}
 		if err := checkFormat(path, tx); err != nil || o.ReadOnly {
@@ -129,11 +128,6 @@ func openFile(path string, o bbolt.Options) (*bbolt.DB, error) {
 		return nil, fmt.Errorf("store file %s: %w", path, errors.Join(err, db.Close()))
 	}
 	return db, nil
-}
-
-// viewFile runs f in a read transaction; a damaged page is an error.
-func viewFile(db *bbolt.DB, f func(*bbolt.Tx) error) error {
-	return guard(func() error { return db.View(f) })
 }
 
 // walk goes over all entries of a file, and checks that keys rise and that what
@@ -219,7 +213,7 @@ func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
 		file, err = os.OpenFile(name, flag, mode)
 		return file, err
 	}
-	err = guard(func() error {
+	err = boltcheck.Guard(func() error {
 		db, err = bbolt.Open(path, 0o600, &o)
 		return err
 	})
@@ -302,56 +296,3 @@ func syncDir(dir string) error {
 	}
 	return nil
 }
-
-// guard runs f, which works on bbolt's mapped pages. A damaged page can make
-// bbolt panic, and a page that the disk cannot read makes whoever looks at it
-// fault: both become errors, so that damage costs one request and not the
-// process. Every other panic is a bug, of this package or of a function that f
-// calls for its caller, and is passed on: to restore a backup would not help.
-func guard(f func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		r := recover()
-		if r == nil {
-			return
-		}
-		if !isFault(r) && !raisedByBolt() {
-			panic(r) // the stack is still there: whoever logs this panic also sees where it began
-		}
-		err = fmt.Errorf("damaged page: %v", r)
-	}()
-	return f()
-}
-
-// isFault reports a panic over memory that is mapped and cannot be read (see
-// [debug.SetPanicOnFault]), unlike that over a nil pointer, which has no address.
-func isFault(r any) bool {
-	fault, ok := r.(interface {
-		runtime.Error
-		Addr() uintptr
-	})
-	return ok && fault != nil
-}
-
-// raisedByBolt reports whether the innermost function of the panic that is being
-// recovered, apart from those of the runtime, is one of bbolt.
-func raisedByBolt() bool {
-	var pcs [32]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	panicking := false
-	for {
-		frame, more := frames.Next()
-		switch {
-		case frame.Function == "runtime.gopanic":
-			panicking = true
-		case panicking && !strings.HasPrefix(frame.Function, "runtime."):
-			return strings.HasPrefix(frame.Function, boltPackage)
-		}
-		if !more {
-			return false
-		}
-	}
-}
-
-// boltPackage begins the names of the functions of bbolt and of its parts.
-const boltPackage = "go.etcd.io/bbolt"

@@ -3,12 +3,9 @@ package bolt
 import (
 	"errors"
 	"fmt"
-	"os"
-	"syscall"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -84,40 +81,5 @@ func TestPanicOfVisitorIsPassedOn(t *testing.T) {
 	}
 	if err := db.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestGuard: what bbolt does on damaged pages, and a page that cannot be read,
-// are errors, whoever touches it.
-func TestGuard(t *testing.T) {
-	t.Parallel()
-	gone := make([]byte, 0)
-	f, err := os.CreateTemp(t.TempDir(), "mapped")
-	if err == nil {
-		err = f.Truncate(1 << 16)
-	}
-	if err == nil {
-		gone, err = syscall.Mmap(int(f.Fd()), 0, 1<<16, syscall.PROT_READ, syscall.MAP_SHARED)
-	}
-	if err := errors.Join(err, f.Truncate(0), f.Close()); err != nil { // now there is nothing behind the mapping
-		t.Fatal(err)
-	}
-	defer func() { _ = syscall.Munmap(gone) }()
-	for name, f := range map[string]func() error{
-		"bbolt":           func() error { new(bbolt.Tx).Bucket([]byte("none")).Cursor().First(); return nil },
-		"fault":           func() error { return fmt.Errorf("read %d", gone[4096]) },
-		"fault in bbolt":  func() error { return guard(func() error { return fmt.Errorf("read %d", gone[4096]) }) },
-		"ordinary errors": func() error { return errors.New("no room") },
-	} {
-		func() {
-			defer func() {
-				if r := recover(); r != nil {
-					t.Errorf("%s: panicked with %v", name, r)
-				}
-			}()
-			if err := guard(f); err == nil {
-				t.Errorf("%s: no error", name)
-			}
-		}()
 	}
 }

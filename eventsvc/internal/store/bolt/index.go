@@ -12,6 +12,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltcheck"
 )
 
 // The index file tells for every key where its newest version is. It is made
@@ -64,7 +65,7 @@ func openIndex(dir string, newID func() []byte) (*index, error) {
 func (x *index) view(f func(*bbolt.Tx) error) error {
 	for {
 		db := x.db.Load()
-		err := viewFile(db, f)
+		err := boltcheck.View(db, f)
 		if errors.Is(err, berrors.ErrDatabaseNotOpen) && x.db.Load() != db {
 			continue // the file was replaced
 		}
@@ -78,7 +79,7 @@ func (x *index) update(f func(*bbolt.Tx) error) error {
 	if x.failed.Load() {
 		return errIndexFailed
 	}
-	err := guard(func() error { return x.db.Load().Update(f) })
+	err := boltcheck.Guard(func() error { return x.db.Load().Update(f) })
 	if err != nil && !isFull(err) {
 		x.failed.Store(true)
 	}

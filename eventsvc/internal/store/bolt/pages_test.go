@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -52,14 +53,14 @@ func TestBranchKeysOutOfOrder(t *testing.T) {
 	branches := 0
 	for at := 2 * size; at+size <= len(whole); at += size {
 		page := whole[at : at+size]
-		if native.Uint16(page[8:]) != branchPage || native.Uint16(page[10:]) < 3 {
+		if kind, elements := binary.NativeEndian.Uint16(page[8:]), binary.NativeEndian.Uint16(page[10:]); kind != 1 || elements < 3 {
 			continue
 		}
 		branches++
 		for i, name := range []string{"the first", "another"} {
 			spoiled := append([]byte(nil), whole...)
-			key, _ := elementAt(page, branchPage, uint64(i))
-			spoiled[at+int(key.begin)] ^= 0x80
+			element := 16 * (i + 1) // behind the page's head; it begins with the offset of its key
+			spoiled[at+element+int(binary.NativeEndian.Uint32(page[element:]))] ^= 0x80
 			if err := os.WriteFile(path, spoiled, 0o600); err != nil {
 				t.Fatal(err)
 			}

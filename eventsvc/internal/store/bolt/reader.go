@@ -8,6 +8,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltcheck"
 )
 
 // errGone: the log holds no record of a revision that was asked for.
@@ -39,7 +40,7 @@ func (db *DB) readLog(f func(*logReader) error) error {
 	defer logReaders.Put(r)
 	r.db = db
 	for {
-		err := guard(func() error {
+		err := boltcheck.Guard(func() error {
 			r.open()
 			defer r.close()
 			err := f(r)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/boltcheck"
 )
 
 // A segment is one file of the log. All but the newest, the head, are sealed:
@@ -159,14 +161,14 @@ func lastIn(tx *bbolt.Tx, none uint64) uint64 {
 }
 
 func (s *segment) view(f func(*bbolt.Tx) error) error {
-	return viewFile(s.db, f)
+	return boltcheck.View(s.db, f)
 }
 
 // update runs f in a write transaction and commits it. No view is kept beyond.
 func (s *segment) update(f func(*bbolt.Tx) error) error {
 	s.views.shut()
 	defer s.views.reopen()
-	return guard(func() error { return s.db.Update(f) })
+	return boltcheck.Guard(func() error { return s.db.Update(f) })
 }
 
 // close waits for those who read.

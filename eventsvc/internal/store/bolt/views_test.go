@@ -176,7 +176,7 @@ func TestViewOfDamagedRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := file.WriteAt(bytes.Repeat([]byte{0xff}, pageHead), root*segmentPage); err != nil {
+	if _, err := file.WriteAt(bytes.Repeat([]byte{0xff}, 16), root*segmentPage); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Close(); err != nil {

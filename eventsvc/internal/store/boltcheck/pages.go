@@ -1,4 +1,4 @@
-package bolt
+package boltcheck
 
 import (
 	"bytes"
@@ -10,23 +10,15 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// bbolt follows the page numbers in other pages wherever they lead. Where an
-// overwritten page leads back to one above it, a search goes round until the
-// stack of its goroutine is full, which no recover can help. So before bbolt
-// looks at any but the meta pages of a file, its branches are gone over: each
-// page may have one way to it. Its search for free pages runs in a goroutine of
-// its own, where to follow a wrong place of a key, or to find keys that are out of
-// order, is as bad. And where a leaf has lost elements, nobody would miss them.
+// The layout of a bbolt page. Numbers have the byte order of the machine.
 //
-// A page, its numbers in the order of the machine:
+//	page id 8 | kind 2 | element count 2 | overflow page count 4 | elements
+//	element of a branch: key offset 4 | key length 4 | page id 8
+//	element of a leaf:   kind 4 | key offset 4 | key length 4 | value length 4
 //
-//	number 8 | kind 2 | elements 2 | pages behind it that belong to it 4 | elements
-//	element of a branch: place of the key 4 | length of the key 4 | page 8
-//	element of a leaf:   kind 4 | place of the key, seen from here 4 | length of the key 4 | length of the value 4
-//
-// The elements at the top are buckets, whose values begin with
-//
-//	first page 8, 0: the page is right here | sequence 8
+// Offsets count from the element. The elements of the root tree are buckets. A
+// bucket's value begins with its root page id 8, or 0 if its only page is inline
+// behind, and a sequence 8.
 const (
 	pageHead      = 16
 	pageElement   = 16
@@ -39,18 +31,26 @@ const (
 // native is the byte order of bbolt's pages.
 var native = binary.NativeEndian
 
-// pageWalk goes over the pages of a file.
+// pageWalk visits the pages of a file.
 type pageWalk struct {
 	file  io.ReaderAt
 	size  uint64   // of a page
-	pages uint64   // that the file has
-	whole bool     // every leaf is looked at too: a file that will be written has all pages searched by bbolt
-	seen  []uint64 // a bit for each page
-	leaf  []byte   // the last one that was read
+	pages uint64   // number of pages in the file
+	whole bool     // read every leaf, not only branches
+	seen  []uint64 // one bit for each page
+	leaf  []byte   // buffer of the last leaf
 }
 
-// checkPages reports what bbolt could lose its way on, or not notice.
-func checkPages(tx *bbolt.Tx, path string, whole bool) error {
+// Pages checks the pages of a file that tx reads: that every page has exactly one
+// parent, that elements lie within their page, and that keys are in order. With
+// whole it reads all leaves too; otherwise only branches, and one leaf of each
+// tree. The error names the page.
+//
+// bbolt itself follows page ids wherever they lead. A page that leads back to a
+// page above it makes a search recurse until its stack is full, which no recover
+// can stop. The scan for free pages, at the opening of a file for writing, runs in
+// a goroutine of its own, where a panic ends the process.
+func Pages(tx *bbolt.Tx, path string, whole bool) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -63,12 +63,12 @@ func checkPages(tx *bbolt.Tx, path string, whole bool) error {
 	return err
 }
 
-// keySpan is where the keys of a page lie: not before the first, and before the
-// second, which is nil where there is no end.
+// keySpan bounds the keys of a page: at least from, and less than below; a nil
+// below is no bound.
 type keySpan struct{ from, below []byte }
 
-// tree goes over a page and all below it, whose keys are within a span, and
-// reports whether it is a leaf. At the top the leaves have the buckets.
+// tree checks a page and all pages below it, whose keys must lie within a span. It
+// reports whether the page is a leaf. The leaves of the top tree hold the buckets.
 func (w *pageWalk) tree(id uint64, top bool, span keySpan) (leaf bool, err error) {
 	if err := w.mark(id, 0); err != nil {
 		return false, err
@@ -81,7 +81,8 @@ func (w *pageWalk) tree(id uint64, top bool, span keySpan) (leaf bool, err error
 	if native.Uint64(head[:]) != id || kind != leafPage && kind != branchPage || kind == branchPage && n == 0 {
 		return false, fmt.Errorf("page %d is no part of a tree", id)
 	}
-	// Keys and values begin behind the last element, and an empty leaf is empty.
+	// The first key lies right behind the last element. Another place means that
+	// elements were lost, which no search would notice.
 	place := native.Uint32(head[pageHead+4*(kind-1):])
 	if uint64(place) != n*pageElement {
 		return false, fmt.Errorf("page %d has another number of elements than it says", id)
@@ -110,8 +111,8 @@ func (w *pageWalk) tree(id uint64, top bool, span keySpan) (leaf bool, err error
 	return true, nil
 }
 
-// room returns memory for a page: the same as for the last one where that is not
-// needed any more.
+// room returns memory for a page. With again it may be the memory of the last
+// leaf, which is no longer needed.
 func (w *pageWalk) room(size int, again bool) []byte {
 	if !again {
 		return make([]byte, size)
@@ -160,8 +161,8 @@ func elementAt(page []byte, kind uint16, i uint64) (key keyPlace, value uint64) 
 	return key, value
 }
 
-// branch goes over what is below a branch. All leaves are equally far from the
-// root, so that where one has been seen the others need not be.
+// branch checks the children of a branch. All leaves of a tree have the same depth,
+// so once one child is a leaf the others are too, and need not be read.
 func (w *pageWalk) branch(page []byte, n uint64, top bool, span keySpan) error {
 	leaves := false
 	for i := range n {
@@ -185,7 +186,7 @@ func (w *pageWalk) branch(page []byte, n uint64, top bool, span keySpan) error {
 	return nil
 }
 
-// buckets goes over the trees of the buckets in a leaf.
+// buckets checks the trees of the buckets in a leaf of the top tree.
 func (w *pageWalk) buckets(id uint64, page []byte, n uint64) error {
 	for i := range n {
 		element := page[pageHead+i*pageElement:]
@@ -206,14 +207,14 @@ func (w *pageWalk) buckets(id uint64, page []byte, n uint64) error {
 	return nil
 }
 
-// fits reports whether a leaf has as many elements as it says.
+// fits reports whether an inline leaf has as many elements as it says.
 func fits(page []byte) bool {
 	n := uint32(native.Uint16(page[10:]))
 	return n == 0 || len(page) > pageHead+8 && native.Uint32(page[pageHead+4:]) == n*pageElement
 }
 
-// mark notes that there is a way to a page, from the one that it belongs to if
-// that is not 0.
+// mark notes a reference to a page. A page that is an overflow of another one names
+// it as of; otherwise of is 0.
 func (w *pageWalk) mark(id, of uint64) error {
 	switch {
 	case id < 2 || id >= w.pages:
