@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/cli"
 )
@@ -55,7 +56,7 @@ type place struct {
 func (p *place) open(o bolt.Options, bytes *codec.Codec) (s admin.Store, closeStore func() error, err error) {
 	o.Dir, o.MaxBytes = filepath.Join(p.DataDir, "store"), -1
 	db, err := bolt.Open(o)
-	if errors.Is(err, bolt.ErrInUse) {
+	if errors.Is(err, store.ErrInUse) {
 		remote, err := admin.NewRemote(p.DataDir, p.ListenAdmin)
 		return remote, func() error { return nil }, err
 	}

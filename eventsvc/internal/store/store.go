@@ -245,6 +245,8 @@ var (
 	// ErrUnwritable: a file could not be written, for another reason than room.
 	// Nothing of it is seen while the process runs; it is worth trying again.
 	ErrUnwritable = errors.New("store: the log cannot be written")
+	// ErrInUse: another process has the files open. It comes as a [*FileError].
+	ErrInUse = errors.New("store: another process has the files open")
 	// ErrClosed: the store is closing or closed.
 	ErrClosed = errors.New("store: closed")
 )
@@ -274,3 +276,17 @@ type CorruptError struct {
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("store: version %d of %s is damaged: %s", e.Revision, e.Key, e.Reason)
 }
+
+// FileError says that a file of the store cannot be used. It was not changed.
+type FileError struct {
+	Path   string
+	Reason string // what is wrong
+	Fix    string // what to do about it
+	Err    error  // the kind of error, for errors.Is; may be nil
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("store file %s: %s; %s", e.Path, e.Reason, e.Fix)
+}
+
+func (e *FileError) Unwrap() error { return e.Err }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // A backup is a tar archive: first manifestName, which says what belongs to
@@ -60,7 +62,7 @@ func (db *DB) setAside(ctx context.Context, b *Snapshot) error {
 	var ss segments
 	err := db.control(ctx, func() error {
 		ss = *db.segments.Load()
-		return db.fold(nil)
+		return db.checkpoint(nil)
 	})
 	if err != nil {
 		return err
@@ -98,21 +100,14 @@ func (b *Snapshot) add(s *segment, take func(path string) error) error {
 	path := b.prefix + "-" + name + ".tmp"
 	err := take(path)
 	if err != nil {
-		return errors.Join(err, removeIfThere(path))
+		return errors.Join(err, disk.Remove(path))
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return errors.Join(err, removeIfThere(path))
+		return errors.Join(err, disk.Remove(path))
 	}
 	b.files, b.Files = append(b.files, f), append(b.Files, name)
 	return os.Remove(path)
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // Size is how many bytes WriteTo writes.

@@ -200,8 +200,8 @@ func TestOneRestoreAtATime(t *testing.T) {
 	if _, err := w.Write(backup[:1000]); err != nil { // read, so that it has begun
 		t.Fatal(err)
 	}
-	if _, err := bolt.Restore(t.Context(), dir, bytes.NewReader(backup), nil); !errors.Is(err, bolt.ErrInUse) {
-		t.Errorf("the second: %v, want %v", err, bolt.ErrInUse)
+	if _, err := bolt.Restore(t.Context(), dir, bytes.NewReader(backup), nil); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("the second: %v, want %v", err, store.ErrInUse)
 	}
 	_, err := w.Write(backup[1000:])
 	if err := errors.Join(err, w.Close(), <-first); err != nil {

@@ -9,6 +9,8 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
 
@@ -19,7 +21,7 @@ const (
 )
 
 // The committer alone gives out revisions and brings records to the disk, but for
-// a fold, which it begins. It takes what is waiting into one frame of the journal,
+// a checkpoint, which it begins. It takes what is waiting into one frame of the write-ahead log,
 // so that many writes share one sync and none waits for a timer. Its fields are
 // used by its goroutine alone, unless they say otherwise.
 type committer struct {
@@ -27,17 +29,16 @@ type committer struct {
 	controls chan func()
 	queued   atomic.Int64 // bytes of the drafts that wait; any goroutine
 
-	revision uint64                // the last that was given to a write
-	rollAt   int64                 // size of the head at which to try again to seal it
-	merged   chan struct{}         // a memtable was merged; the merge loop's
-	folding  int                   // so many records of the journal are being folded
-	folded   chan error            // how that has ended
-	failure  atomic.Pointer[error] // why nothing can be written until salvage has made another file; any goroutine
+	revision      uint64                // the last that was given to a write
+	rollAt        int64                 // size of the head at which to try again to seal it
+	merged        chan struct{}         // a memtable was merged; the merge loop's
+	checkpointing int                   // so many records are being brought into the head
+	checkpointed  chan error            // the result of that
+	failure       atomic.Pointer[error] // why nothing can be written until salvage has made another file; any goroutine
 
 	key     []byte // of the write at hand
 	batch   []*write
-	frame   []byte   // the records of the current batch, as the journal takes them
-	logged  []logged // the same, one by one
+	frame   *wal.Frame // the records of the current batch
 	changes []watch.Change
 	growth  struct{ events, bytes int64 } // of what exists, by the current batch
 	newest  map[string]pointer            // of the events that the current batch has written
@@ -46,7 +47,7 @@ type committer struct {
 func (c *committer) init(o Options, revision uint64) {
 	c.queue = make(chan *write, o.QueueLength)
 	c.controls = make(chan func())
-	c.merged, c.folded = make(chan struct{}, 1), make(chan error, 1)
+	c.merged, c.checkpointed = make(chan struct{}, 1), make(chan error, 1)
 	c.revision = revision
 	c.newest = make(map[string]pointer)
 }
@@ -70,8 +71,8 @@ func (db *DB) commitLoop() {
 			db.commit(c.collect(w))
 		case f := <-c.controls:
 			f()
-		case err := <-c.folded:
-			_ = db.foldEnded(err) // it has said so
+		case err := <-c.checkpointed:
+			_ = db.endCheckpoint(err) // it has said so
 		case <-db.stop:
 			for {
 				select {
@@ -140,7 +141,6 @@ func (db *DB) commit(batch []*write) {
 		batch[i] = nil
 	}
 	c.changes, c.frame = nil, nil // the hub has the ones now, readers have the other
-	clear(c.logged)
 	clear(c.newest)
 	db.hub.Announce(concerned)
 }
@@ -150,7 +150,7 @@ func (db *DB) commit(batch []*write) {
 func (db *DB) store(batch []*write) error {
 	c := &db.committer
 	now := db.clock.now()
-	c.frame, c.logged = newFrame(len(batch), batchSize(batch)), c.logged[:0]
+	c.frame = wal.NewFrame(len(batch), batchSize(batch))
 	c.growth.events, c.growth.bytes = 0, 0
 	c.changes = make([]watch.Change, 0, len(batch))
 	t := db.tables.Load()
@@ -166,10 +166,10 @@ func (db *DB) store(batch []*write) error {
 		}
 		return nil
 	})
-	if err != nil || len(c.logged) == 0 {
+	if err != nil || len(c.frame.Records) == 0 {
 		return err
 	}
-	if err := db.keep(c.frame, c.logged); err != nil {
+	if err := db.keep(c.frame); err != nil {
 		return err
 	}
 	t.active.postings.mu.Lock()
@@ -197,31 +197,27 @@ func batchSize(batch []*write) (n int64) {
 	return n
 }
 
-// mostLogged is how many records of a commit go into the journal. That of more,
-// of a piece of a collection that is deleted, takes no longer in the head, where
-// it has to go anyway.
-const mostLogged = 512
+// maxLogged is how many records of one commit go to the write-ahead log. A commit of
+// more, such as a part of a deleted collection, takes no longer in the head, where its
+// records have to go anyway.
+const maxLogged = 512
 
-// keep brings the records of a frame to the disk: into the journal, or, where
-// they are too many for that, with all that is there into the head.
-func (db *DB) keep(frame []byte, records []logged) error {
-	j := db.journal
-	if j == nil {
-		return db.fold(records)
+// keep makes the records of a frame durable: in the write-ahead log or, if they are
+// too many for it, in the head together with all that the log holds.
+func (db *DB) keep(frame *wal.Frame) error {
+	if db.wal == nil || len(frame.Records) > maxLogged || !db.wal.FitsHalf(frame) {
+		return db.checkpoint(frame.Records)
 	}
-	switch now, alone := j.fits(frame); {
-	case !alone || len(records) > mostLogged:
-		return db.fold(records)
-	case !now:
-		if err := db.turn(); err != nil {
+	if !db.wal.Fits(frame) {
+		if err := db.beginCheckpoint(); err != nil {
 			return err
 		}
 	}
-	if err := j.append(frame, records[0].revision, db.Revision()); err != nil {
+	if err := db.wal.Append(frame, db.Revision()); err != nil {
 		return err
 	}
-	db.segments.Load().head().records.Add(recordsBytes(records))
-	pending := append(*db.pending.Load(), records...)
+	db.segments.Load().head().records.Add(wal.Bytes(frame.Records))
+	pending := append(*db.pending.Load(), frame.Records...)
 	db.pending.Store(&pending)
 	return nil
 }
@@ -250,11 +246,7 @@ func (c *committer) put(t *tables, keys *bbolt.Bucket, w *write, now time.Time) 
 		key: c.key, namespace: len(w.key.Namespace),
 	}
 	e.take(&w.draft)
-	start := len(c.frame) + frameRecord
-	c.frame = appendRecord(append(c.frame, make([]byte, frameRecord)...), &e)
-	record := c.frame[start:len(c.frame):len(c.frame)]
-	be.PutUint32(c.frame[start-frameRecord:], uint32(len(record)))
-	c.logged = append(c.logged, logged{e.revision, record})
+	c.frame.Append(e.revision, func(dst []byte) []byte { return appendRecord(dst, &e) })
 	c.revision++
 	w.revision = e.revision
 	ch := watch.Change{Revision: e.revision, Key: w.key, Previous: w.previous}
@@ -286,7 +278,7 @@ func (db *DB) commitFailed(cause error) error {
 	switch failure := db.committer.failed(); {
 	case failure != nil:
 		return failure
-	case isFull(cause) && !errors.Is(cause, errJournal):
+	case disk.IsFull(cause) && !errors.Is(cause, wal.ErrAppend):
 		return fmt.Errorf("%w: %w", store.ErrFull, cause)
 	}
 	return db.headFailed(cause)

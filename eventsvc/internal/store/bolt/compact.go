@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // A sealed segment is compacted when so much of it is dead, less bytes where
@@ -109,7 +111,7 @@ func (db *DB) sealDeadHead(ctx context.Context, bytes int64, fraction float64) e
 // unlink removes the oldest segment. It counts as there until a power cut cannot
 // bring it back: deletions of what it holds may be dropped only then.
 func (db *DB) unlink(ctx context.Context, s *segment) error {
-	if err := errors.Join(removeIfThere(s.path), syncDir(db.o.Dir)); err != nil {
+	if err := errors.Join(disk.Remove(s.path), disk.SyncDir(db.o.Dir)); err != nil {
 		return err
 	}
 	err := db.control(ctx, func() error {
@@ -142,7 +144,7 @@ func (db *DB) rewrite(ctx context.Context, s *segment, clean bool) error {
 	if err := os.Rename(tmp, s.path); err != nil {
 		return err
 	}
-	if err := syncDir(db.o.Dir); err != nil {
+	if err := disk.SyncDir(db.o.Dir); err != nil {
 		return err
 	}
 	smaller, err := openSegment(s.path, false, 0)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // The index is written anew when it has so much empty, and more than half, or
@@ -24,7 +26,7 @@ func (db *DB) compactIndex(ctx context.Context) error {
 	file := db.index.db.Load()
 	stats := file.Stats()
 	free := int64(stats.FreePageN+stats.PendingPageN) * int64(file.Info().PageSize)
-	if (free < indexFreeBytes || free < fileSize(db.index.path)/2) && db.staleTerms < max(indexStaleTerms, db.live.events.Load()) {
+	if (free < indexFreeBytes || free < disk.Usage(db.index.path)/2) && db.staleTerms < max(indexStaleTerms, db.live.events.Load()) {
 		return nil
 	}
 	return db.rewriteIndex(ctx)
@@ -74,7 +76,7 @@ func (x *index) replace(path string) error {
 	}
 	old := x.db.Swap(db)
 	x.failed.Store(false)
-	return errors.Join(old.Close(), syncDir(filepath.Dir(x.path)))
+	return errors.Join(old.Close(), disk.SyncDir(filepath.Dir(x.path)))
 }
 
 // copyBucket copies a bucket in transactions of bounded size. With edit values
@@ -182,8 +184,8 @@ func (db *DB) heldRevisions(ctx context.Context) (revisionSet, error) {
 		}
 	}
 	for _, l := range pending {
-		if l.revision <= last {
-			set.add(l.revision)
+		if l.Revision <= last {
+			set.add(l.Revision)
 		}
 	}
 	return set, nil

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
 
@@ -72,8 +74,8 @@ type DB struct {
 	o         Options
 	index     *index
 	segments  atomic.Pointer[segments]
-	journal   *journal                 // nil where there is none; the committer's
-	pending   atomic.Pointer[[]logged] // the records of the journal: what the head does not have, and perhaps some that it has
+	wal       *wal.Log                     // nil if there was no room for one; the committer's
+	pending   atomic.Pointer[[]wal.Record] // the records of the write-ahead log: all that the head does not have, and perhaps some that it has
 	tables    atomic.Pointer[tables]
 	hub       *watch.Hub
 	reads     openReads
@@ -123,13 +125,13 @@ func Holds(dir string) (bool, error) {
 }
 
 // Open opens the store in a directory, which it makes if need be. A file that
-// is not the store's, is damaged or in use by another process is a *FileError.
+// is not the store's, is damaged or in use by another process is a *store.FileError.
 func Open(o Options) (*DB, error) {
 	o.setDefaults()
 	if o.Dir == "" {
 		return nil, errors.New("store: no data directory given")
 	}
-	if err := makeDir(o.Dir); err != nil {
+	if err := disk.MkdirAll(o.Dir); err != nil {
 		return nil, fmt.Errorf("store directory: %w; name a directory that this user may write to, or one that can be made", err)
 	}
 	if err := o.limitBytes(); err != nil {
@@ -158,7 +160,7 @@ func (db *DB) openFiles() error {
 	}
 	// A process that was killed may have removed or replaced files, and not have
 	// come to sync that.
-	if err := syncDir(db.o.Dir); err != nil {
+	if err := disk.SyncDir(db.o.Dir); err != nil {
 		return err
 	}
 	id, err := db.index.storeID()
@@ -171,7 +173,7 @@ func (db *DB) openFiles() error {
 	}
 	if len(ss) == 0 {
 		if db.index.merged.Load() != 0 {
-			return &FileError{db.index.path, "the log files that it belongs to are missing", fixRestore}
+			return &store.FileError{Path: db.index.path, Reason: "the log files that it belongs to are missing", Fix: fixRestore}
 		}
 		// Revision 1 is that of the empty store; the first write gets 2.
 		if err := createSegment(db.o.Dir, 2, id, 1, formatVersion); err != nil {
@@ -182,12 +184,12 @@ func (db *DB) openFiles() error {
 		}
 	}
 	db.segments.Store(&ss)
-	db.pending.Store(new([]logged))
+	db.pending.Store(new([]wal.Record))
 	db.measureFiles()
 	if err := db.recover(string(id)); err != nil {
 		return err
 	}
-	return db.startJournal()
+	return db.startWAL()
 }
 
 // newStoreID returns the id of the log files that are there without an index,
@@ -244,7 +246,7 @@ func (db *DB) Close() error {
 		close(db.stop)
 		db.running.Wait()
 		db.hub.Close()
-		db.closeErr = errors.Join(db.mergeRest(), db.emptyJournal(), db.closeFiles())
+		db.closeErr = errors.Join(db.mergeRest(), db.emptyWAL(), db.closeFiles())
 	})
 	return db.closeErr
 }
@@ -259,18 +261,18 @@ func (db *DB) mergeRest() error {
 	return db.mergeFrozen()
 }
 
-// emptyJournal brings what is in the journal into the head, so that the store
-// can be opened without. Where that fails it is read at the next start.
-func (db *DB) emptyJournal() error {
-	if db.journal == nil {
+// emptyWAL brings the records of the write-ahead log into the head, so that the
+// store can be opened without it. If that fails the next start reads the log.
+func (db *DB) emptyWAL() error {
+	if db.wal == nil {
 		return nil
 	}
-	err := db.awaitFold()
+	err := db.awaitCheckpoint()
 	if db.committer.failed() != nil {
 		return nil
 	}
 	if err == nil {
-		err = db.fold(nil)
+		err = db.checkpoint(nil)
 	}
 	if err == nil {
 		err = db.segments.Load().head().setFormat(formatVersion)
@@ -283,7 +285,7 @@ func (db *DB) emptyJournal() error {
 
 func (db *DB) closeFiles() error {
 	var errs []error
-	errs = append(errs, db.closeJournal())
+	errs = append(errs, db.closeWAL())
 	if ss := db.segments.Load(); ss != nil {
 		errs = append(errs, ss.close())
 	}

@@ -180,7 +180,7 @@ func TestStartWritesAgainWhatItFinds(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	db := openInside(t, o)
 	putInside(t, db, "first", nil)
-	if err := db.Fold(); err != nil {
+	if err := db.Checkpoint(); err != nil {
 		t.Fatal(err)
 	}
 	putInside(t, db, "second", nil)
@@ -197,7 +197,7 @@ func TestStartWritesAgainWhatItFinds(t *testing.T) {
 	for name, want := range map[string]string{
 		filepath.Base(segmentPath(dir, 2)): `pwrite64\(\d+<%s>, .*, 16384, (0|16384)\)`,
 		indexName:                          fmt.Sprintf(`pwrite64\(\d+<%%s>, .*, %d, (0|%[1]d)\)`, os.Getpagesize()),
-		journalName:                        `pwrite64\(\d+<%s>, .*, 4096, [1-9]\d*\)`,
+		walName:                            `pwrite64\(\d+<%s>, .*, 4096, [1-9]\d*\)`,
 	} {
 		path := filepath.Join(dir, name)
 		first := place(calls, 0, `pwrite64\(\d+<%s>`, path)

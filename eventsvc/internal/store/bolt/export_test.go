@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/wal"
 )
 
 // FailAfterCommit brings a record to the disk as a commit does of which then
@@ -18,17 +19,18 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 		c.revision++
 		e := entry{revision: c.revision, kind: modified, key: []byte(key.String()), namespace: len(key.Namespace), value: value, time: db.clock.now()}
 		record := appendRecord(nil, &e)
-		frame := append(be.AppendUint32(newFrame(1, int64(len(record))), uint32(len(record))), record...)
-		err := db.journal.append(frame, e.revision, db.Revision())
+		frame := wal.NewFrame(1, int64(len(record)))
+		frame.Append(e.revision, func(dst []byte) []byte { return append(dst, record...) })
+		err := db.wal.Append(frame, db.Revision())
 		failed = db.commitFailed(errors.New("input/output error"))
 		return err
 	})
 	return errors.Join(failed, err)
 }
 
-// Fold brings what is in the journal into the head.
-func (db *DB) Fold() error {
-	return db.control(context.Background(), func() error { return db.fold(nil) })
+// Checkpoint brings the records of the write-ahead log into the head.
+func (db *DB) Checkpoint() error {
+	return db.control(context.Background(), func() error { return db.checkpoint(nil) })
 }
 
 // CountIn counts records as if they were created, in one commit.

@@ -11,7 +11,9 @@ import (
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltcheck"
+	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // Every file of the store says in its meta bucket what it is.
@@ -41,32 +43,11 @@ const (
 	metaDead    = "dead"    // index: dead bytes by base of their segment
 )
 
-// FileError says that a file in the data directory cannot be used. It was not changed.
-type FileError struct {
-	Path   string
-	Reason string // what is wrong
-	Fix    string // what to do about it
-}
-
-func (e *FileError) Error() string {
-	return fmt.Sprintf("store file %s: %s; %s", e.Path, e.Reason, e.Fix)
-}
-
-// Is makes errors.Is tell a file that is in use, or not this user's, from a bad one.
-func (e *FileError) Is(target error) bool {
-	return target == ErrInUse && e.Fix == fixLocked || target == os.ErrPermission && e.Fix == fixPermission
-}
-
-// ErrInUse is what a [*FileError] is when another process has the file open.
-var ErrInUse = errors.New("store: another process has the files open")
-
 const (
 	fixRestore    = "put the file back from a backup, or move the whole data directory away to start empty"
 	fixPermission = "give this user the right to read and write the data directory"
 	fixLocked     = "stop the other process or choose another data directory"
 	fixRebuild    = "remove this file alone: it will be made again from the log files beside it"
-	fixWrites     = "put back the file that was here, or restore a backup into another data directory"
-	fixJournal    = "move this file away: the store that is here was closed, and needs no journal of before"
 	fixVersion    = "use the release that wrote it, or export there and import here"
 )
 
@@ -92,7 +73,7 @@ func openFile(path string, o bbolt.Options) (*bbolt.DB, error) {
 		return nil, fmt.Errorf("store file: %w", err)
 	}
 	if info.Size() == 0 {
-		return nil, &FileError{path, "the file is empty", fixRestore}
+		return nil, &store.FileError{Path: path, Reason: "the file is empty", Fix: fixRestore}
 	}
 	db, err := openBolt(path, bbolt.Options{ReadOnly: true})
 	if err != nil {
@@ -110,8 +91,8 @@ func openFile(path string, o bbolt.Options) (*bbolt.DB, error) {
 	})
 	if err != nil {
 		_ = db.Close()
-		if fe := new(FileError); !errors.As(err, &fe) {
-			err = &FileError{path, err.Error(), fixRestore}
+		if fe := new(store.FileError); !errors.As(err, &fe) {
+			err = &store.FileError{Path: path, Reason: err.Error(), Fix: fixRestore}
 		}
 		return nil, err
 	}
@@ -191,15 +172,15 @@ func formatText(version int) []byte { return fmt.Appendf(nil, "%s %d", formatMag
 func checkFormat(path string, tx *bbolt.Tx) error {
 	meta := tx.Bucket([]byte(bucketMeta))
 	if meta == nil {
-		return &FileError{path, "this is not a file of the event store", fixRestore}
+		return &store.FileError{Path: path, Reason: "this is not a file of the event store", Fix: fixRestore}
 	}
 	var magic1, magic2 string
 	var version int
 	if _, err := fmt.Sscanf(string(meta.Get([]byte(metaFormat))), "%s %s %d", &magic1, &magic2, &version); err != nil || magic1+" "+magic2 != formatMagic {
-		return &FileError{path, "this is not a file of the event store", fixRestore}
+		return &store.FileError{Path: path, Reason: "this is not a file of the event store", Fix: fixRestore}
 	}
-	if version != formatVersion && (version != formatJournal || tx.Bucket([]byte(bucketLog)) == nil) {
-		return &FileError{path, fmt.Sprintf("format version %d, this program reads version %d", version, formatVersion), fixVersion}
+	if version != formatVersion && (version != formatWAL || tx.Bucket([]byte(bucketLog)) == nil) {
+		return &store.FileError{Path: path, Reason: fmt.Sprintf("format version %d, this program reads version %d", version, formatVersion), Fix: fixVersion}
 	}
 	return nil
 }
@@ -225,13 +206,13 @@ func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
 		db.AllocSize = growBytes
 		return db, nil
 	case errors.Is(err, berrors.ErrTimeout):
-		return nil, &FileError{path, "another process is using it", fixLocked}
+		return nil, &store.FileError{Path: path, Reason: "another process is using it", Fix: fixLocked, Err: store.ErrInUse}
 	case errors.Is(err, os.ErrPermission):
-		return nil, &FileError{path, err.Error(), fixPermission}
-	case isFull(err): // nothing is wrong with the file
+		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: fixPermission, Err: os.ErrPermission}
+	case disk.IsFull(err): // nothing is wrong with the file
 		return nil, fmt.Errorf("store file %s: %w", path, err)
 	}
-	return nil, &FileError{path, err.Error(), fixRestore}
+	return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: fixRestore}
 }
 
 // createFile makes a file with its meta entries and the given buckets. It
@@ -248,7 +229,7 @@ func createFile(path string, pageSize int, buckets []string, meta map[string][]b
 	if err := os.Rename(tmp, path); err != nil {
 		return fmt.Errorf("store file: %w", err)
 	}
-	return syncDir(filepath.Dir(path))
+	return disk.SyncDir(filepath.Dir(path))
 }
 
 // createBolt makes a file, in place of one that may be left from a try before.
@@ -286,13 +267,34 @@ func createBolt(path string, pageSize int, buckets []string, meta map[string][]b
 	return db, nil
 }
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("store directory: %w", err)
+// rewriteMeta writes the newest meta page of a file that was opened for writing
+// again, as it is, and syncs it.
+//
+// A process that could not sync it, and was killed, has left it in the page cache.
+// There it can be read, but it is not on the disk, and will not be: the kernel has
+// reported the error, has marked the page as written, and a sync alone finds
+// nothing to do. What that page leads to is on the disk, because bbolt writes it
+// only when it has synced that. But without the page the file has the commit
+// before, whose pages the next commit takes as free, and whose records the journal
+// would no longer keep.
+func rewriteMeta(db *bbolt.DB) error {
+	page := make([]byte, db.Info().PageSize)
+	var at int64
+	if err := boltcheck.View(db, func(tx *bbolt.Tx) error {
+		at = int64(tx.ID()%2) * int64(len(page))
+		return nil
+	}); err != nil {
+		return err
 	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("store directory: %w", err)
+	f, err := os.OpenFile(db.Path(), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	if _, err = f.ReadAt(page, at); err == nil {
+		_, err = f.WriteAt(page, at)
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("its newest commit cannot be written again: %w", err)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func wantFileError(t *testing.T, dir, path string, says ...string) {
 		closeDB(t, db)
 		t.Fatal("the store opened")
 	}
-	fe := new(bolt.FileError)
+	fe := new(store.FileError)
 	if !errors.As(err, &fe) || fe.Path != path || fe.Fix == "" {
 		t.Errorf("error %v, want a FileError for %s that says what to do", err, path)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // trim gives up old states: it moves the horizon, behind which states can be
@@ -129,7 +131,7 @@ func (db *DB) moveHorizon(ctx context.Context, horizon uint64) error {
 		err := head.update(func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaHorizon), revisionKey(horizon))
 		})
-		if err != nil && !isFull(err) {
+		if err != nil && !disk.IsFull(err) {
 			return db.headFailed(err)
 		} else if err != nil {
 			return fmt.Errorf("store: moving the horizon: %w", err)

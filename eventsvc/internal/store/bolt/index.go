@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltcheck"
+	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // The index file tells for every key where its newest version is. It is made
@@ -45,7 +46,7 @@ func openIndex(dir string, newID func() []byte) (*index, error) {
 	}
 	db, err := openFile(path, bbolt.Options{InitialMmapSize: indexMmap})
 	if err != nil {
-		fe := new(FileError)
+		fe := new(store.FileError)
 		if errors.As(err, &fe) && fe.Fix == fixRestore {
 			fe.Fix = fixRebuild
 		}
@@ -80,7 +81,7 @@ func (x *index) update(f func(*bbolt.Tx) error) error {
 		return errIndexFailed
 	}
 	err := boltcheck.Guard(func() error { return x.db.Load().Update(f) })
-	if err != nil && !isFull(err) {
+	if err != nil && !disk.IsFull(err) {
 		x.failed.Store(true)
 	}
 	return err

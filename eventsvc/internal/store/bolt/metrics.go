@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // metrics are what an operator wants to know of the store.
@@ -72,7 +74,7 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 		plain("store_watch_lag_revisions", "Revisions that the slowest watcher is behind.", func() float64 { return float64(db.hub.Lag()) }),
 		plain("store_failed", "1 while nothing can be written, because the disk fails.", func() float64 { return boolean(db.committer.failed() != nil) }),
 		plain("store_full", "1 if there is no room for new events.", func() float64 { return boolean(db.full() != nil) }),
-		plain("store_disk_free_bytes", "Bytes that the disk has left.", func() float64 { free, _ := freeBytes(db.o.Dir); return float64(free) }),
+		plain("store_disk_free_bytes", "Bytes that the disk has left.", func() float64 { free, _ := disk.Free(db.o.Dir); return float64(free) }),
 		plain("store_max_bytes", "Bytes that the files may take.", func() float64 { return float64(db.o.MaxBytes) }),
 		plain("store_queued_writes", "Writes that wait for their commit.", func() float64 { return float64(len(db.committer.queue)) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "store_queued_bytes", Help: "Bytes of writes that wait for their commit."},
@@ -104,8 +106,8 @@ func (m *metrics) committed(writes int, since time.Time) {
 	m.commit.Observe(time.Since(since).Seconds())
 }
 
-// fold takes the time of a fold.
-func (m *metrics) fold(f func() error) error {
+// checkpoint measures the time of a checkpoint.
+func (m *metrics) checkpoint(f func() error) error {
 	start := time.Now()
 	defer func() { m.folds.Observe(time.Since(start).Seconds()) }()
 	return f()

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store/wal"
 )
 
 // MinuteCount says how many events of one kind were written within a minute.
@@ -52,10 +53,10 @@ func (t tally) add(e *entry) {
 	}
 }
 
-// addBehind adds the records behind a revision.
-func (t tally) addBehind(records []logged, revision uint64) {
-	for _, l := range behind(records, revision) {
-		if e, err := splitRecord(l.revision, l.record); err == nil { // what is damaged is not counted
+// addAfter adds the records behind a revision.
+func (t tally) addAfter(records []wal.Record, revision uint64) {
+	for _, l := range wal.After(records, revision) {
+		if e, err := splitRecord(l.Revision, l.Data); err == nil { // what is damaged is not counted
 			t.add(&e)
 		}
 	}
@@ -153,7 +154,7 @@ func (m *minuteReader) read(r *logReader) (more bool, err error) {
 		}
 		waiting := tally{}
 		if i == len(r.segments)-1 {
-			waiting.addBehind(r.pending, lastIn(opened.tx, s.base-1))
+			waiting.addAfter(r.pending, lastIn(opened.tx, s.base-1))
 		}
 		c := opened.tx.Bucket([]byte(bucketMinutes)).Cursor()
 		for k, v := c.Seek(from); len(k) > 8 && be.Uint64(k) < m.end; k, v = c.Next() {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store"
 )
 
 // TestBranchKeysOutOfOrder: a branch that would lead a search astray, and makes
@@ -66,7 +68,7 @@ func TestBranchKeysOutOfOrder(t *testing.T) {
 			}
 			for _, readOnly := range []bool{false, true} {
 				_, err := openFile(path, bbolt.Options{ReadOnly: readOnly})
-				if fe := new(FileError); !errors.As(err, &fe) || !strings.Contains(err.Error(), "out of order") {
+				if fe := new(store.FileError); !errors.As(err, &fe) || !strings.Contains(err.Error(), "out of order") {
 					t.Errorf("%s key of a branch, read only %v: %v", name, readOnly, err)
 				}
 			}

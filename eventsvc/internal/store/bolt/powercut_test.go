@@ -60,24 +60,24 @@ func cutPower(t *testing.T, rounds int) {
 			wantOneOf(t, round, want, map[string][]byte{"journal": torn, log: after[log]})
 		}
 		if round%3 == 0 { // of several writes at a time
-			before = foldAndCut(t, db, dir, after, want[1])
+			before = checkpointAndCut(t, db, dir, after, want[1])
 		} else {
 			before = after
 		}
 	}
 }
 
-// foldAndCut folds the journal into the head and cuts that. It returns the files
+// checkpointAndCut makes a checkpoint and cuts it. It returns the files
 // that are there then.
-func foldAndCut(t *testing.T, db *bolt.DB, dir string, before map[string][]byte, want string) (after map[string][]byte) {
+func checkpointAndCut(t *testing.T, db *bolt.DB, dir string, before map[string][]byte, want string) (after map[string][]byte) {
 	t.Helper()
 	const log = "log-00000000000000000002.db"
-	if err := db.Fold(); err != nil {
+	if err := db.Checkpoint(); err != nil {
 		t.Fatal(err)
 	}
 	after = readFiles(t, dir, "journal", log)
 	if bytes.Equal(before[log], after[log]) {
-		t.Error("nothing was folded")
+		t.Error("nothing was checkpointed")
 	}
 	long := len(after[log])
 	data := append(bytes.Clone(grown(before[log], long)[:metaEnd]), tear(before[log], after[log], metaEnd, long)[metaEnd:]...)

@@ -9,6 +9,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltcheck"
+	"tidings.example/eventsvc/internal/store/wal"
 )
 
 // errGone: the log holds no record of a revision that was asked for.
@@ -21,7 +22,7 @@ var errGone = errors.New("no such record")
 type logReader struct {
 	db       *DB
 	segments segments
-	pending  []logged      // what the head may not have yet
+	pending  []wal.Record  // what the head may not have yet
 	seen     uint64        // every record up to this revision can be seen
 	opened   []segmentView // in the order of segments
 	opening  int           // how often it was opened: what was found before is gone
@@ -137,7 +138,7 @@ func (r *logReader) lookup(revision uint64) ([]byte, error) {
 const walkMost = 4
 
 func (r *logReader) seek(revision uint64) ([]byte, error) {
-	if b := find(r.pending, revision); b != nil {
+	if b := wal.Find(r.pending, revision); b != nil {
 		return b, nil
 	}
 	i := r.segments.find(revision)
@@ -171,7 +172,7 @@ func (r *logReader) seek(revision uint64) ([]byte, error) {
 // newest revision, which may be compacted away or only skipped to.
 func (r *logReader) newest() (entry, error) {
 	if n := len(r.pending); n > 0 {
-		return parser(parseRecord).entry(r.pending[n-1].revision, r.pending[n-1].record)
+		return parser(parseRecord).entry(r.pending[n-1].Revision, r.pending[n-1].Data)
 	}
 	for i := range slices.Backward(r.segments) {
 		s, err := r.segment(i)
@@ -287,10 +288,10 @@ func (r *logReader) scanAll(after, last uint64, f func(entry) bool, damaged func
 		}
 	}
 	for _, l := range r.pending {
-		if l.revision <= after {
+		if l.Revision <= after {
 			continue
 		}
-		if more, err := each(l.revision, l.record); err != nil || !more {
+		if more, err := each(l.Revision, l.Data); err != nil || !more {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
 
@@ -17,38 +18,38 @@ func (db *DB) recover(id string) error {
 	head := db.segments.Load().head()
 	headID, err := head.storeID()
 	if err != nil {
-		return &FileError{head.path, err.Error(), fixRestore}
+		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: fixRestore}
 	}
 	if headID != id {
-		return &FileError{head.path, "it belongs to another store than " + db.index.path, fixRestore}
+		return &store.FileError{Path: head.path, Reason: "it belongs to another store than " + db.index.path, Fix: fixRestore}
 	}
 	last, err := head.lastRevision()
 	if err != nil {
-		return &FileError{head.path, err.Error(), fixRestore}
+		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: fixRestore}
 	}
-	pending, err := db.openJournal(head, id, last)
+	pending, err := db.openWAL(head, id, last)
 	if err != nil {
 		return err
 	}
 	if len(pending) > 0 {
 		db.pending.Store(&pending)
-		head.records.Add(recordsBytes(pending))
-		last = pending[len(pending)-1].revision
+		head.records.Add(wal.Bytes(pending))
+		last = pending[len(pending)-1].Revision
 	}
 	if merged := db.index.merged.Load(); merged > last {
-		return &FileError{head.path, fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
-			last, merged), fixRestore}
+		return &store.FileError{Path: head.path, Reason: fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
+			last, merged), Fix: fixRestore}
 	}
 	horizon, err := head.meta(metaHorizon)
 	if err != nil {
-		return &FileError{head.path, err.Error(), fixRestore}
+		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: fixRestore}
 	}
 	db.horizon.Store(horizon)
 	db.hub = watch.NewHub(last, db.o.RingEntries, db.o.RingBytes)
 	db.tables.Store(&tables{active: newMemtable()})
 	db.committer.init(db.o, last)
 	if err := db.loadAccounts(); err != nil {
-		return &FileError{db.index.path, err.Error(), fixRebuild}
+		return &store.FileError{Path: db.index.path, Reason: err.Error(), Fix: fixRebuild}
 	}
 	db.dead.keep(*db.segments.Load())
 	if err := db.replayIndex(last); err != nil {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // restoring is behind the name of a store that is being restored. What is there
@@ -47,16 +48,16 @@ func Restore(ctx context.Context, dir string, r io.Reader, progress Progress) (r
 	if report, err = checkRestored(ctx, tmp, m, progress); err != nil {
 		return report, err
 	}
-	if err := errors.Join(syncDir(tmp), removeIfThere(dir), os.Rename(tmp, dir)); err != nil {
+	if err := errors.Join(disk.SyncDir(tmp), disk.Remove(dir), os.Rename(tmp, dir)); err != nil {
 		return nil, fmt.Errorf("store restore: %w", err)
 	}
-	return report, syncDir(filepath.Dir(dir))
+	return report, disk.SyncDir(filepath.Dir(dir))
 }
 
 // lockRestore makes the directory beside dir an empty one that no other process
 // restores into, as long as the file is open.
 func lockRestore(dir, tmp string) (lock *os.File, err error) {
-	if err := makeDir(tmp); err != nil {
+	if err := disk.MkdirAll(tmp); err != nil {
 		return nil, err
 	}
 	if lock, err = os.Open(tmp); err != nil {
@@ -69,7 +70,7 @@ func lockRestore(dir, tmp string) (lock *os.File, err error) {
 	}()
 	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, &FileError{dir, "another process is restoring into it", fixLocked}
+		return nil, &store.FileError{Path: dir, Reason: "another process is restoring into it", Fix: fixLocked, Err: store.ErrInUse}
 	} else if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func lockRestore(dir, tmp string) (lock *os.File, err error) {
 	mine, err := lock.Stat()
 	there, gone := os.Stat(tmp)
 	if err = errors.Join(err, gone); err != nil || !os.SameFile(mine, there) {
-		return nil, errors.Join(&FileError{dir, "another process was restoring into it", fixLocked}, err)
+		return nil, errors.Join(&store.FileError{Path: dir, Reason: "another process was restoring into it", Fix: fixLocked, Err: store.ErrInUse}, err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -106,8 +107,8 @@ func (e *DamagedError) Error() string {
 // DamageOf turns an error of [Open] that is about what is in the files, and not
 // about who may open them, into what a check would have found; nil if it is none.
 func DamageOf(err error) *DamagedError {
-	file, version := new(FileError), new(store.CorruptError)
-	if !errors.As(err, &version) && !errors.As(err, &file) || errors.Is(err, ErrInUse) || errors.Is(err, os.ErrPermission) {
+	file, version := new(store.FileError), new(store.CorruptError)
+	if !errors.As(err, &version) && !errors.As(err, &file) || errors.Is(err, store.ErrInUse) || errors.Is(err, os.ErrPermission) {
 		return nil
 	}
 	return &DamagedError{&Report{Problems: []string{err.Error()}}}

@@ -10,6 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // Rule gives events of a namespace, of a type, or of both a retention of their
@@ -56,7 +57,7 @@ const (
 // expiryRound is the bound by the room there is: a quarter of it may go for
 // deletions, the rest is for files to be written anew.
 func (db *DB) expiryRound() int {
-	free, err := freeBytes(db.o.Dir)
+	free, err := disk.Free(db.o.Dir)
 	if err != nil {
 		return expiryBatch
 	}

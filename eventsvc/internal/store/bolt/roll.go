@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // makeRoomInMemory freezes a memtable that has grown to its limit. While the
@@ -64,11 +66,11 @@ func (db *DB) roll(head *segment) error { return db.rollTo(head, db.horizon.Load
 // rollTo is roll with the horizon that the next head notes.
 func (db *DB) rollTo(head *segment, horizon uint64) error {
 	last := db.committer.revision
-	if err := db.fold(nil); err != nil {
+	if err := db.checkpoint(nil); err != nil {
 		return err
 	}
 	err := head.seal(last)
-	if err != nil && !isFull(err) {
+	if err != nil && !disk.IsFull(err) {
 		return db.headFailed(err)
 	} else if err != nil {
 		return err
@@ -80,7 +82,7 @@ func (db *DB) rollTo(head *segment, horizon uint64) error {
 	ss := *db.segments.Load()
 	longer := append(ss[:len(ss):len(ss)], next)
 	db.segments.Store(&longer)
-	// Not before: as long as this is the head, the journal is needed with it.
+	// Not before: as long as this is the head, the write-ahead log is needed with it.
 	if err := head.setFormat(formatVersion); err != nil {
 		db.o.Log.Warn("a sealed log file cannot be read by a release that knows of no journal", "file", head.path, "error", err)
 	}

@@ -5,21 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/wal"
 )
 
-// isFull reports whether a file could not be written for want of room. That is
-// a state that passes: the kernel has said so before it took the bytes, or took
-// pages that the next commit writes anew.
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
-}
-
-// headFailed ends writing to the head and the journal, of which one could not take
+// headFailed ends writing to the head and the write-ahead log, of which one could not take
 // its last commit, for another reason than room. What of it is on the disk nobody
 // knows, and to sync again would not tell: the kernel drops what it could not
 // write, and reports that once. So nothing is written to these files any more;
@@ -63,21 +57,21 @@ func (db *DB) salvage(ctx context.Context) error {
 // committer runs it.
 func (db *DB) salvageHead() error {
 	c := &db.committer
-	_ = db.awaitFold() // it has failed as well, or has not: what it has brought there is found
+	_ = db.awaitCheckpoint() // it has failed as well, or has not: what it has brought there is found
 	failed := db.segments.Load().head()
 	c.revision = max(c.revision, failed.base) // one at least is given away, so that the next head has another base
 	tmp := failed.path + ".tmp"
 	if err := db.copyAcknowledged(failed, tmp); err != nil {
-		return errors.Join(err, removeIfThere(tmp))
+		return errors.Join(err, disk.Remove(tmp))
 	}
-	if err := errors.Join(os.Rename(tmp, failed.path), syncDir(db.o.Dir)); err != nil {
+	if err := errors.Join(os.Rename(tmp, failed.path), disk.SyncDir(db.o.Dir)); err != nil {
 		return err
 	}
 	sealed, err := openSegment(failed.path, false, 0)
 	if err != nil {
 		return err
 	}
-	if err := db.renewJournal(failed); err != nil {
+	if err := db.renewWAL(failed); err != nil {
 		return errors.Join(err, sealed.close())
 	}
 	next, err := db.nextHead(failed, db.horizon.Load())
@@ -87,7 +81,7 @@ func (db *DB) salvageHead() error {
 	ss := *db.segments.Load()
 	swapped := append(ss[:len(ss)-1:len(ss)-1], sealed, next)
 	db.segments.Store(&swapped)
-	db.pending.Store(new([]logged)) // in this order: a reader that has one of them has seen it in the other
+	db.pending.Store(new([]wal.Record)) // in this order: a reader that has one of them has seen it in the other
 	if err := failed.close(); err != nil {
 		db.o.Log.Warn("a log file that had failed could not be closed", "file", failed.path, "error", err)
 	}
@@ -106,8 +100,8 @@ func (db *DB) nextHead(before *segment, horizon uint64) (*segment, error) {
 		return nil, err
 	}
 	format := formatVersion
-	if db.journal != nil {
-		format = formatJournal
+	if db.wal != nil {
+		format = formatWAL
 	}
 	path := segmentPath(db.o.Dir, base)
 	var next *segment
@@ -119,35 +113,35 @@ func (db *DB) nextHead(before *segment, horizon uint64) (*segment, error) {
 	}
 	// It must not be the head at the next start: that would hide what is written
 	// to the present one from now on.
-	if there := errors.Join(removeIfThere(path), syncDir(db.o.Dir)); there != nil {
+	if there := errors.Join(disk.Remove(path), disk.SyncDir(db.o.Dir)); there != nil {
 		err = errors.Join(err, there)
 		_ = db.headFailed(err)
 	}
 	return nil, err
 }
 
-// renewJournal puts a new journal in the place of one that may have failed. There
+// renewWAL replaces a write-ahead log that may have failed. There
 // is none until that has been done: its records are in the file that was copied.
-func (db *DB) renewJournal(head *segment) error {
-	if db.journal == nil {
+func (db *DB) renewWAL(head *segment) error {
+	if db.wal == nil {
 		return nil
 	}
 	id, err := head.storeID()
 	if err != nil {
 		return err
 	}
-	j, err := makeJournal(db.journal.path, id, db.journal.size)
+	log, err := wal.Create(db.wal.Path(), id, db.wal.Size())
 	if err != nil {
 		return err
 	}
-	if err := db.journal.file.Close(); err != nil {
+	if err := db.wal.Close(); err != nil {
 		db.o.Log.Warn("a journal that may have failed could not be closed", "error", err)
 	}
-	db.journal = j
+	db.wal = log
 	return nil
 }
 
-// copyAcknowledged copies the records of the head and the journal up to the
+// copyAcknowledged copies the records of the head and the write-ahead log up to the
 // published revision to a sealed file, and verifies each, and that none is missing.
 func (db *DB) copyAcknowledged(head *segment, path string) error {
 	id, err := head.storeID()
@@ -162,7 +156,7 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 	copied := int64(0)
 	pending := *db.pending.Load()
 	err = head.view(func(from *bbolt.Tx) error {
-		pending = behind(pending, lastIn(from, 0)) // a commit that was said to have failed has brought the others here
+		pending = wal.After(pending, lastIn(from, 0)) // a commit that was said to have failed has brought the others here
 		keep := func(k, v []byte) ([]byte, []byte, error) {
 			revision, err := revisionOf(k)
 			if err != nil {
@@ -179,9 +173,9 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 		return errors.Join(copyBucket(ctx, from, to, bucketLog, keep), copyBucket(ctx, from, to, bucketMinutes, nil))
 	})
 	if err == nil && len(pending) > 0 {
-		copied += recordsBytes(pending)
+		copied += wal.Bytes(pending)
 		for _, l := range pending {
-			_, damage := parseRecord(l.revision, l.record)
+			_, damage := parseRecord(l.Revision, l.Data)
 			err = errors.Join(err, damage)
 		}
 		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, pending) }))

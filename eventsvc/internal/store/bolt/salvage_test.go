@@ -64,8 +64,8 @@ func TestUnwritableFilesAreReplaced(t *testing.T) {
 				}
 			}
 			if strings.HasPrefix(file, "log") {
-				if err := db.Fold(); !errors.Is(err, store.ErrUnwritable) {
-					t.Errorf("folded into a file that cannot be written: %v", err)
+				if err := db.Checkpoint(); !errors.Is(err, store.ErrUnwritable) {
+					t.Errorf("checkpointed into a file that cannot be written: %v", err)
 				}
 			}
 			revision := db.Revision()
@@ -182,7 +182,7 @@ func TestDamageIsNotSalvaged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Fold(); err != nil {
+	if err := db.Checkpoint(); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(o.Dir, "log-00000000000000000002.db")
@@ -208,8 +208,8 @@ func TestDamageIsNotSalvaged(t *testing.T) {
 	if _, err := db.Update(t.Context(), key(5), count0); err != nil {
 		t.Errorf("update: %v", err)
 	}
-	if err := db.Fold(); !errors.Is(err, store.ErrUnwritable) {
-		t.Errorf("folded into a file that cannot be written: %v", err)
+	if err := db.Checkpoint(); !errors.Is(err, store.ErrUnwritable) {
+		t.Errorf("checkpointed into a file that cannot be written: %v", err)
 	}
 	if err := db.Maintain(t.Context()); err == nil || db.Ready(t.Context()) == nil {
 		t.Errorf("maintained: %v, ready: %v", err, db.Ready(t.Context()))

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltcheck"
 )
 
@@ -81,12 +82,12 @@ func openSegment(path string, head bool, mmap int) (*segment, error) {
 	s.base, err = s.meta(metaBase)
 	if err != nil || s.base == 0 {
 		_ = db.Close()
-		return nil, &FileError{path, "it does not say which revisions it holds", fixRestore}
+		return nil, &store.FileError{Path: path, Reason: "it does not say which revisions it holds", Fix: fixRestore}
 	}
 	horizon, err := s.meta(metaHorizon)
 	if err = errors.Join(err, s.measure(head)); err != nil {
 		_ = db.Close()
-		return nil, &FileError{path, err.Error(), fixRestore}
+		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: fixRestore}
 	}
 	s.rewritten = horizon == 0 && !head // createSegmentFile notes none
 	return s, nil
@@ -217,23 +218,23 @@ func (ss segments) check() error {
 		this, next := ss[i], ss[i+1]
 		end, err := this.meta(metaEnd)
 		if err != nil {
-			return &FileError{this.path, err.Error(), fixRestore}
+			return &store.FileError{Path: this.path, Reason: err.Error(), Fix: fixRestore}
 		}
 		// A head that was to be sealed when the process was killed has no end
 		// yet; its last record tells as much.
 		if end == 0 {
 			if end, err = this.lastRevision(); err != nil {
-				return &FileError{this.path, err.Error(), fixRestore}
+				return &store.FileError{Path: this.path, Reason: err.Error(), Fix: fixRestore}
 			}
 		}
 		if end+1 != next.base {
-			return &FileError{next.path, fmt.Sprintf("it starts with revision %d, but %s ends with %d: a file between them is missing",
-				next.base, this.path, end), fixRestore}
+			return &store.FileError{Path: next.path, Reason: fmt.Sprintf("it starts with revision %d, but %s ends with %d: a file between them is missing",
+				next.base, this.path, end), Fix: fixRestore}
 		}
 		a, errA := this.storeID()
 		b, errB := next.storeID()
 		if errA != nil || errB != nil || a != b {
-			return &FileError{next.path, "it belongs to another store than " + this.path, fixRestore}
+			return &store.FileError{Path: next.path, Reason: "it belongs to another store than " + this.path, Fix: fixRestore}
 		}
 	}
 	return nil

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"syscall"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // Where nothing is said, a store takes at most so much of the disk.
@@ -31,18 +31,9 @@ func (db *DB) packing() float64 {
 	var records, files int64
 	for _, s := range *db.segments.Load() {
 		records += s.records.Load()
-		files += fileSize(s.path)
+		files += disk.Usage(s.path)
 	}
-	return min(1, max(0.4, float64(records)/float64(files+fileSize(db.index.path)+1)))
-}
-
-// freeBytes returns how much the disk of a directory has left for this user.
-func freeBytes(dir string) (int64, error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("store directory %s: %w", dir, err)
-	}
-	return int64(st.Bavail) * int64(st.Bsize), nil // Bsize is an int64 on Linux and a uint32 on macOS
+	return min(1, max(0.4, float64(records)/float64(files+disk.Usage(db.index.path)+1)))
 }
 
 // limitBytes fills in MaxBytes by what is free now, counting what the store
@@ -51,7 +42,7 @@ func (o *Options) limitBytes() error {
 	if o.MaxBytes != 0 {
 		return nil
 	}
-	free, err := freeBytes(o.Dir)
+	free, err := disk.Free(o.Dir)
 	if err != nil {
 		return err
 	}
@@ -63,7 +54,7 @@ func (o *Options) limitBytes() error {
 // asked before every commit; deletions go through regardless, into what
 // MinFree keeps back.
 func (db *DB) full() error {
-	free, err := freeBytes(db.o.Dir)
+	free, err := disk.Free(db.o.Dir)
 	if err != nil {
 		return err
 	}
@@ -71,7 +62,7 @@ func (db *DB) full() error {
 		return fmt.Errorf("%w: %d MiB are free on the disk, %d MiB are kept back for deletions", store.ErrFull, free>>20, db.o.MinFree>>20)
 	}
 	if db.o.MaxBytes > 0 {
-		used := db.sealed.Load() + fileSize(db.segments.Load().head().path)
+		used := db.sealed.Load() + disk.Usage(db.segments.Load().head().path)
 		if used > db.o.MaxBytes {
 			db.hurry()
 			return fmt.Errorf("%w: %d MiB are in use, the limit is %d MiB", store.ErrFull, used>>20, db.o.MaxBytes>>20)
@@ -91,9 +82,9 @@ func (db *DB) hurry() {
 // measureFiles notes the size of everything but the head.
 func (db *DB) measureFiles() {
 	ss := *db.segments.Load()
-	size := fileSize(db.index.path) + fileSize(filepath.Join(db.o.Dir, journalName))
+	size := disk.Usage(db.index.path) + disk.Usage(filepath.Join(db.o.Dir, walName))
 	for _, s := range ss[:len(ss)-1] {
-		size += fileSize(s.path)
+		size += disk.Usage(s.path)
 	}
 	db.sealed.Store(size)
 }
@@ -101,7 +92,7 @@ func (db *DB) measureFiles() {
 // historyLimit is how many bytes of history fit beside the events: none when
 // the disk has no room left, whoever has filled it.
 func (db *DB) historyLimit() int64 {
-	if free, err := freeBytes(db.o.Dir); err == nil && free < db.o.MinFree {
+	if free, err := disk.Free(db.o.Dir); err == nil && free < db.o.MinFree {
 		return 0
 	}
 	if db.o.MaxBytes <= 0 {

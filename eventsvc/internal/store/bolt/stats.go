@@ -7,10 +7,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // Stats say how much the store holds.
@@ -31,11 +32,11 @@ func (db *DB) Stats() Stats {
 		Revision: db.Revision(), Oldest: db.horizon.Load(),
 		Events: db.live.events.Load(), LiveBytes: db.live.bytes.Load(), DeadBytes: db.dead.total(),
 	}
-	s.FileBytes = fileSize(db.index.path) + fileSize(filepath.Join(db.o.Dir, journalName))
+	s.FileBytes = disk.Usage(db.index.path) + disk.Usage(filepath.Join(db.o.Dir, walName))
 	var records int64
 	for _, seg := range *db.segments.Load() {
 		records += seg.records.Load()
-		s.FileBytes += fileSize(seg.path)
+		s.FileBytes += disk.Usage(seg.path)
 		s.Segments++
 	}
 	s.HistoryBytes = max(0, records-s.LiveBytes-s.DeadBytes)
@@ -60,20 +61,10 @@ func directoryBytes(dir string) (sum int64) {
 	if err != nil {
 		return 0
 	}
-	for _, path := range append(files, filepath.Join(dir, journalName)) {
-		sum += fileSize(path)
+	for _, path := range append(files, filepath.Join(dir, walName)) {
+		sum += disk.Usage(path)
 	}
 	return sum
-}
-
-// fileSize returns what a file takes on the disk: bbolt makes files longer than
-// they are filled.
-func fileSize(path string) int64 {
-	var st syscall.Stat_t
-	if err := syscall.Stat(path, &st); err != nil {
-		return 0
-	}
-	return st.Blocks * 512
 }
 
 // liveCount counts the events that exist. The committer keeps it; each frozen

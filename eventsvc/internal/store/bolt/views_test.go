@@ -22,7 +22,7 @@ func TestViewsAreKept(t *testing.T) {
 	head := db.segments.Load().head()
 	fold := func() {
 		t.Helper()
-		if err := db.control(t.Context(), func() error { return db.fold(nil) }); err != nil {
+		if err := db.control(t.Context(), func() error { return db.checkpoint(nil) }); err != nil {
 			t.Fatal(err)
 		}
 	}

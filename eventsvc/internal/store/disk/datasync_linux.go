@@ -1,4 +1,4 @@
-package bolt
+package disk
 
 import (
 	"errors"
@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// datasync waits until a file's data is on the disk. It leaves out metadata that
+// SyncData waits until a file's data is on the disk. It leaves out metadata that
 // is not needed to read the data back, such as the time of the last write.
-func datasync(f *os.File) error {
+func SyncData(f *os.File) error {
 	for {
 		if err := syscall.Fdatasync(int(f.Fd())); !errors.Is(err, syscall.EINTR) {
 			return os.NewSyscallError("fdatasync", err)

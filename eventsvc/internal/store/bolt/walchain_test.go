@@ -138,8 +138,8 @@ func (c *chain) tear(t *testing.T, before, after string) (whole bool) {
 			return true
 		}
 	}
-	was, err := os.ReadFile(filepath.Join(before, journalName))
-	is, err2 := os.ReadFile(filepath.Join(after, journalName))
+	was, err := os.ReadFile(filepath.Join(before, walName))
+	is, err2 := os.ReadFile(filepath.Join(after, walName))
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func (c *chain) tear(t *testing.T, before, after string) (whole bool) {
 			whole = false
 		}
 	}
-	if err := os.WriteFile(filepath.Join(after, journalName), is, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(after, walName), is, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return whole

@@ -33,7 +33,7 @@ func killed(t *testing.T, dir string) string {
 
 // What is in the journal is found after a kill, whichever half it is in, and
 // again after another; counts of minutes too.
-func TestJournalIsTakenUp(t *testing.T) {
+func TestWALIsReplayed(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20, Now: goldenTime}
 	db := open(t, o)
@@ -84,7 +84,7 @@ func counted(t *testing.T, db *bolt.DB) (n [2]int64) {
 // written, or an error. Where the name of an event is hit, the start says that a
 // record is damaged. Only the last frame may be missing without a word: that
 // cannot be told from one that a crash has cut short.
-func TestFlippedBytesInTheJournal(t *testing.T) {
+func TestFlippedBytesInTheWAL(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir()}
 	db := open(t, o)
@@ -147,7 +147,7 @@ func TestFlippedBytesInTheJournal(t *testing.T) {
 
 // R18: a store that was not closed cannot be opened without its journal, nor
 // with one that is not whole or another's. They are left as they are.
-func TestJournalMustBeThere(t *testing.T) {
+func TestWALMustBeThere(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir()}
 	other := open(t, bolt.Options{Dir: t.TempDir()})

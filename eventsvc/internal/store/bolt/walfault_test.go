@@ -61,7 +61,7 @@ func killedInside(t *testing.T, db *DB) string {
 	t.Helper()
 	to := t.TempDir()
 	err := db.control(t.Context(), func() error {
-		if err := db.awaitFold(); err != nil {
+		if err := db.awaitCheckpoint(); err != nil {
 			return err
 		}
 		files, err := filepath.Glob(filepath.Join(db.o.Dir, "*"))
@@ -84,7 +84,7 @@ func killedInside(t *testing.T, db *DB) string {
 
 // A head that is sealed goes on as one that has a journal if the next cannot be
 // made.
-func TestRollThatFailsKeepsTheJournal(t *testing.T) {
+func TestFailedRotationKeepsTheLog(t *testing.T) {
 	t.Parallel()
 	o := Options{Dir: t.TempDir(), SegmentBytes: 64 << 10}
 	db := openInside(t, o)
@@ -107,24 +107,24 @@ func TestRollThatFailsKeepsTheJournal(t *testing.T) {
 	closeInside(t, db)
 }
 
-// The commit of a fold that is said to have failed may be in the head all the
-// same, while more was acknowledged: nothing is missing then, and nothing there
-// twice, and the head is trusted no more, whatever the failure was.
-func TestFoldThatIsThereAllTheSame(t *testing.T) {
+// The commit of a checkpoint that is reported as failed may be in the head, while
+// more was acknowledged: then nothing is missing and nothing is there twice, and the
+// head is no longer trusted, whatever the failure was.
+func TestFailedCheckpointThatIsThere(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"broken": syscall.EIO, "full": syscall.ENOSPC} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := openInside(t, Options{Dir: t.TempDir()})
 			putInside(t, db, "a", []byte("value"))
-			folded := *db.pending.Load()
+			done := *db.pending.Load()
 			putInside(t, db, "b", []byte("value"))
 			err := db.control(t.Context(), func() error {
-				if err := db.segments.Load().head().fold(folded); err != nil {
+				if err := db.segments.Load().head().checkpoint(done); err != nil {
 					return err
 				}
-				db.committer.folding = len(folded)
-				return db.foldEnded(failure)
+				db.committer.checkpointing = len(done)
+				return db.endCheckpoint(failure)
 			})
 			if err == nil || db.committer.failed() == nil {
 				t.Errorf("a file that was not synced is trusted: %v", err)
@@ -139,8 +139,8 @@ func TestFoldThatIsThereAllTheSame(t *testing.T) {
 	}
 }
 
-// A backup that cannot fold has found out that the head has failed; and none
-// folds into one that has.
+// A backup whose checkpoint fails reports the head as failed, and no backup
+// checkpoints into a failed head.
 func TestBackupFindsFailedHead(t *testing.T) {
 	t.Parallel()
 	db := openInside(t, Options{Dir: t.TempDir()})
@@ -190,43 +190,4 @@ func TestSalvageTwice(t *testing.T) {
 	db = openInside(t, o)
 	wantInside(t, db, append(names, "a")...)
 	closeInside(t, db)
-}
-
-// Of two frames that were cut short, with revisions between them that went to
-// writes that were refused, neither tells that the other is damaged.
-func TestTwoFramesCutShort(t *testing.T) {
-	t.Parallel()
-	for _, halves := range [][2]bool{{true, false}, {false, true}} {
-		path := filepath.Join(t.TempDir(), journalName)
-		j, err := makeJournal(path, "id", leastJournal)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, n := range []int{10, 1} {
-			frame, first := newFrame(n, int64(100*n)), uint64(11+20*i)
-			for k := range n {
-				e := entry{revision: first + uint64(k), kind: created, key: []byte("ns/x"), namespace: 2, value: []byte("0123456789")}
-				r := appendRecord(nil, &e)
-				frame = append(be.AppendUint32(frame, uint32(len(r))), r...)
-			}
-			j.begin(halves[i])
-			at := j.end
-			if err := j.append(frame, first, 10); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := j.file.WriteAt([]byte("X"), at+int64(len(frame))-6); err != nil {
-				t.Fatal(err)
-			}
-		}
-		file, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if records, _, err := j.read(file, 10); len(records) > 0 || err != nil {
-			t.Errorf("%d records of writes that nobody was told of, %v", len(records), err)
-		}
-		if err := j.file.Close(); err != nil {
-			t.Error(err)
-		}
-	}
 }

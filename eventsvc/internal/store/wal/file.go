@@ -1,0 +1,190 @@
+package wal
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/disk"
+)
+
+const magic = "tidings events journal "
+
+// What to do about a file that cannot be used.
+const (
+	fixLost    = "put back the file that was here, or restore a backup into another data directory"
+	fixForeign = "move this file away: the store that is here was closed, and needs no records of before"
+	fixVersion = "use the release that wrote it, or export there and import here"
+)
+
+// Begin opens the log of a store that needs no record of it, and discards what it
+// holds. It makes the file if there is none, or if its size is another one. A file
+// that is no log of this store is a [*store.FileError] and is not touched.
+func Begin(path, id string, size int64) (*Log, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Create(path, id, size)
+	}
+	b, err := firstBlock(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := parseHeader(path, id, b, fixForeign); err != nil {
+		return nil, err
+	}
+	if info.Size() != size {
+		return Create(path, id, size)
+	}
+	return empty(path, path, id, size)
+}
+
+// Create makes an empty log, and replaces a file that is there.
+func Create(path, id string, size int64) (l *Log, err error) {
+	tmp := path + ".tmp"
+	if err = writeZeros(tmp, size); err == nil {
+		l, err = empty(tmp, path, id, size)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", errors.Join(err, disk.Remove(tmp)))
+	}
+	if err := errors.Join(os.Rename(tmp, path), disk.SyncDir(filepath.Dir(path))); err != nil {
+		return nil, fmt.Errorf("journal: %w", errors.Join(err, l.file.Close(), disk.Remove(tmp)))
+	}
+	return l, nil
+}
+
+// Open opens a log whose records may be needed, and returns those with revisions
+// greater than after. What a process wrote that was killed before it could sync is
+// on the disk afterwards.
+func Open(path, id string, after uint64) (*Log, []Record, error) {
+	file, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, &store.FileError{Path: path, Reason: "it is missing, and with it the last writes", Fix: fixLost}
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	l, err := parseHeader(path, id, file, fixLost)
+	if err != nil {
+		return nil, nil, err
+	}
+	if int64(len(file)) != l.size {
+		return nil, nil, &store.FileError{Path: path, Reason: fmt.Sprintf("it has %d bytes, and should have %d", len(file), l.size), Fix: fixLost}
+	}
+	records, newest, err := l.replay(file, after)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := l.open(path); err != nil {
+		return nil, nil, err
+	}
+	// The newest frame may be in the page cache alone. A sync would not help: after a
+	// failed one the kernel takes the pages for written. The frames before it were on
+	// the disk when it was begun.
+	if newest != nil {
+		if err := l.write(file[newest.at:newest.end], newest.at); err != nil {
+			return nil, nil, fmt.Errorf("journal: %w", errors.Join(err, l.file.Close()))
+		}
+	}
+	return l, records, nil
+}
+
+// empty opens a file, which will have the given path, as an empty log.
+func empty(file, path, id string, size int64) (*Log, error) {
+	l := &Log{path: path, size: size, salt: randomSalt()}
+	l.begin(false)
+	if err := l.open(file); err != nil {
+		return nil, err
+	}
+	if err := l.write(l.header(id), 0); err != nil {
+		return nil, fmt.Errorf("journal: %w", errors.Join(err, l.file.Close()))
+	}
+	return l, nil
+}
+
+func (l *Log) open(path string) (err error) {
+	if l.file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
+}
+
+func randomSalt() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return be.Uint64(b[:])
+}
+
+// writeZeros makes a durable file of zeros. It writes them, because a file that was
+// only allocated would need metadata for each block that is first written.
+func writeZeros(path string, size int64) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	zeros := make([]byte, min(size, 256<<10))
+	for at := int64(0); at < size && err == nil; at += int64(len(zeros)) {
+		_, err = f.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// header returns the first block.
+func (l *Log) header(id string) []byte {
+	b := make([]byte, 0, blockSize)
+	b = fmt.Appendf(b, "%s%d\n", magic, 1)
+	b = append(be.AppendUint16(b, uint16(len(id))), id...)
+	b = be.AppendUint64(be.AppendUint64(b, uint64(l.size)), l.salt)
+	b = be.AppendUint32(b, crc32.Checksum(b, castagnoliTable))
+	return b[:cap(b)]
+}
+
+// firstBlock reads the first block of a file, as far as there is one.
+func firstBlock(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	b := make([]byte, blockSize)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	return b[:n], nil
+}
+
+// parseHeader reads the header, and refuses a file that is no log of this store. The
+// error says with fix what to do about a file that is not.
+func parseHeader(path, id string, b []byte, fix string) (*Log, error) {
+	refuse := func(reason, fix string) (*Log, error) {
+		return nil, &store.FileError{Path: path, Reason: reason, Fix: fix}
+	}
+	var version int
+	if _, err := fmt.Sscanf(string(b[:min(len(b), 64)]), magic+"%d\n", &version); err != nil {
+		return refuse("this is not a journal of the event store", fix)
+	}
+	if version != 1 {
+		return refuse(fmt.Sprintf("format version %d, this program reads version 1", version), fixVersion)
+	}
+	at := len(magic) + len("1\n") + 2
+	if at > len(b) {
+		return refuse("its first block is damaged", fix)
+	}
+	name := at + int(be.Uint16(b[at-2:]))
+	end := name + 16
+	if end+4 > len(b) || be.Uint32(b[end:]) != crc32.Checksum(b[:end], castagnoliTable) {
+		return refuse("its first block is damaged", fix)
+	}
+	if string(b[at:name]) != id {
+		return refuse("it belongs to another store", fix)
+	}
+	return &Log{path: path, size: int64(be.Uint64(b[name:])), salt: be.Uint64(b[name+8:])}, nil
+}

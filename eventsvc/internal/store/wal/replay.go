@@ -1,0 +1,102 @@
+package wal
+
+import (
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// A found frame is one that lies in a file.
+type found struct {
+	at, end       int64
+	first, before uint64
+	records       []Record // none if their lengths make no sense
+	intact        bool     // the checksum of the records is right
+}
+
+func (f *found) last() uint64 { return f.first + uint64(max(1, len(f.records))) - 1 }
+
+// frameAt reads the frame at an offset. It reports false if there is none.
+func (l *Log) frameAt(file []byte, at int64) (f *found, ok bool) {
+	h := file[at : at+frameHeader]
+	length := int64(be.Uint32(h[24:]))
+	if be.Uint64(h) != l.salt || be.Uint32(h[32:]) != crc32.Checksum(h[:32], castagnoliTable) || at+frameHeader+length > int64(len(file)) {
+		return nil, false
+	}
+	body := file[at+frameHeader : at+frameHeader+length]
+	f = &found{at: at, first: be.Uint64(h[8:]), before: be.Uint64(h[16:]), end: at + padded(frameHeader+int(length))}
+	f.intact = be.Uint32(h[28:]) == crc32.Checksum(body, castagnoliTable)
+	f.records = split(f.first, body)
+	return f, true
+}
+
+// split returns the records of a frame's body, none if their lengths make no sense.
+func split(first uint64, body []byte) (records []Record) {
+	for revision := first; len(body) > 0; revision++ {
+		if len(body) < recordHeader || int64(be.Uint32(body))+recordHeader > int64(len(body)) {
+			return nil
+		}
+		n := recordHeader + int(be.Uint32(body))
+		records = append(records, Record{revision, body[recordHeader:n:n]})
+		body = body[n:]
+	}
+	return records
+}
+
+// replay returns the records with revisions greater than after, and their newest
+// frame, nil if there is none. It sets where the next frame goes.
+//
+// Each frame names the revision before it, so the frames form a chain, whichever
+// half they lie in; frames outside the chain are older and were checkpointed. A frame
+// was begun only when the one before it was on the disk. So a damaged frame that no
+// other continues was cut short, and nobody was told that it was written: it is
+// left out. A damaged frame that another continues was acknowledged: its records are
+// returned as they are, and their own checksums tell readers of the damage.
+func (l *Log) replay(file []byte, after uint64) (records []Record, newest *found, err error) {
+	var frames []*found
+	for at := int64(blockSize); at < l.size; at += blockSize {
+		if f, ok := l.frameAt(file, at); ok && f.last() > after {
+			frames = append(frames, f)
+		}
+	}
+	halves := map[bool]bool{} // which have frames of the chain
+	l.begin(false)
+	last := after
+	for {
+		f := next(frames, last)
+		if f == nil || len(f.records) == 0 || !f.intact && !continued(frames, f) {
+			break
+		}
+		records, newest = append(records, f.records...), f
+		last = f.last()
+		l.begin(f.at >= l.size/2)
+		halves[l.second()] = true
+		l.end = f.end
+	}
+	for _, f := range frames {
+		if f.before > last {
+			return nil, nil, &store.FileError{Path: l.path, Fix: fixLost, Reason: fmt.Sprintf(
+				"it goes on behind revision %d, but what comes before that ends with %d: this file is damaged, or one of the log is missing", f.before, last)}
+		}
+	}
+	l.both = len(halves) == 2
+	return records, newest, nil
+}
+
+// next returns the frame that continues from a revision, nil if there is none. If a
+// frame was cut short and another written after a restart, it is the intact one.
+func next(frames []*found, revision uint64) (best *found) {
+	for _, f := range frames {
+		if f.before <= revision && f.first > revision && (best == nil || f.intact) {
+			best = f
+		}
+	}
+	return best
+}
+
+// continued reports whether another frame continues from one.
+func continued(frames []*found, one *found) bool {
+	return slices.ContainsFunc(frames, func(f *found) bool { return f.before == one.last() })
+}
