@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -193,7 +194,7 @@ func (c *chain) interruptStarts() {
 			return
 		}
 		changes := c.rng.IntN(60)
-		m.stopWhen(func(string, *inode) bool { changes--; return changes < 0 })
+		m.stopWhen(func(_, _ string) bool { changes--; return changes < 0 })
 		s, err := c.serve()
 		if err != nil {
 			c.fail("%v", err)
@@ -217,24 +218,30 @@ func (c *chain) awaitMoment(m *mount, s *service) string {
 	wait := time.Duration(100+c.rng.IntN(500)) * time.Millisecond
 	n := 1 + c.rng.IntN(12)
 	kind := []string{"any", "write", "fsync", "name", "name", "log file", "log file", "stop"}[c.rng.IntN(8)]
+	limit := time.Second
+	if slices.Contains(c.load.commands, "compact") && c.rng.IntN(2) == 0 { // when there is something to compact
+		kind, n, wait, limit = "compaction", 1+c.rng.IntN(4), wait+c.load.retention+c.load.history, 3*time.Second
+	}
 	select {
 	case <-s.done:
 	case <-time.After(wait):
 	}
-	match := func(change string, n *inode) bool {
+	match := func(change, name string) bool {
 		switch kind {
 		case "name":
 			return change != "write" && change != "fsync" && change != "setattr"
+		case "compaction":
+			return (change == "rename" || change == "unlink") && strings.HasPrefix(name, "log-")
 		case "log file":
-			return strings.HasPrefix(n.name, "log-") || strings.HasPrefix(n.name, "index")
+			return strings.HasPrefix(name, "log-") || strings.HasPrefix(name, "index")
 		case "write", "fsync":
 			return change == kind
 		}
 		return true
 	}
 	left := n
-	m.stopWhen(func(change string, n *inode) bool {
-		if match(change, n) {
+	m.stopWhen(func(change, name string) bool {
+		if match(change, name) {
 			left--
 		}
 		return left < 0
@@ -248,7 +255,7 @@ func (c *chain) awaitMoment(m *mount, s *service) string {
 		if kind != "stop" || s.err != nil {
 			c.fail("the service has ended by itself: %v: %s", s.err, &s.output)
 		}
-	case <-time.After(time.Second):
+	case <-time.After(limit):
 	}
 	return fmt.Sprintf("load for %v, then %d changes of kind %q", wait, n, kind)
 }

@@ -29,7 +29,7 @@ type disk struct {
 	names  []nameChange      // not durable yet, oldest first
 
 	stopped  chan struct{} // closed when the disk takes no more changes
-	stopAt   func(change string, n *inode) bool
+	stopAt   func(change, name string) bool
 	failSync func(n *inode) bool
 	synced   *sync.Cond // a file was synced
 }
@@ -373,8 +373,8 @@ func (w write) tear(b []byte, rng *rand.Rand) []byte {
 }
 
 // enter is called before each change with the lock held. False: the disk has stopped.
-func (d *disk) enter(change string, n *inode) bool {
-	if d.stopAt != nil && d.stopAt(change, n) {
+func (d *disk) enter(change, name string) bool {
+	if d.stopAt != nil && d.stopAt(change, name) {
 		d.stopLocked()
 	}
 	return !d.hasStopped()
@@ -404,7 +404,7 @@ func (d *disk) stop() {
 }
 
 // stopWhen stops the disk before the first change for which when is true.
-func (d *disk) stopWhen(when func(change string, n *inode) bool) {
+func (d *disk) stopWhen(when func(change, name string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stopAt = when

@@ -25,8 +25,6 @@ func TestMistakesAreFound(t *testing.T) {
 			"errors.Join(d.Sync(), d.Close())", "d.Close()"}, strict, []string{"small"}},
 		{"the directory above a new data directory is not synced", edit{"internal/store/bolt/db.go",
 			"makeDir(o.Dir)", "os.MkdirAll(o.Dir, 0o700)"}, strict, []string{"small", "few", "many"}},
-		{"deletions are dropped while older versions may be in the files", edit{"internal/store/bolt/compact.go",
-			"dropDeletions: clean", "dropDeletions: true"}, journal, []string{"expire", "die", "delete"}},
 	} {
 		t.Run(strings.ReplaceAll(mistake.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()

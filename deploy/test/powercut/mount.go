@@ -63,14 +63,18 @@ func (m *mount) unmount() error {
 
 func (m *mount) String() string { return "powercut" }
 
-// begin takes the lock for a change of an inode. Whoever calls it unlocks.
-func (m *mount) begin(change string, number uint64) (*inode, fuse.Status) {
+// begin takes the lock for a change of an inode, or of a name in a directory.
+// Whoever calls it unlocks.
+func (m *mount) begin(change string, number uint64, name string) (*inode, fuse.Status) {
 	m.mu.Lock()
 	n := m.inodes[number]
 	if n == nil {
 		return nil, fuse.ENOENT
 	}
-	if !m.enter(change, n) {
+	if name == "" {
+		name = n.name
+	}
+	if !m.enter(change, name) {
 		return nil, fuse.EIO
 	}
 	return n, fuse.OK
@@ -110,7 +114,7 @@ func (m *mount) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut
 }
 
 func (m *mount) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
-	n, status := m.begin("setattr", in.NodeId)
+	n, status := m.begin("setattr", in.NodeId, "")
 	defer m.mu.Unlock()
 	if !status.Ok() {
 		return status
@@ -131,7 +135,7 @@ func (m *mount) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut
 
 // create makes a file or a directory.
 func (m *mount) create(change string, parent uint64, name string, mode uint32, out *fuse.EntryOut) fuse.Status {
-	dir, status := m.begin(change, parent)
+	dir, status := m.begin(change, parent, name)
 	defer m.mu.Unlock()
 	if !status.Ok() {
 		return status
@@ -155,7 +159,7 @@ func (m *mount) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *f
 }
 
 func (m *mount) Link(_ <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
-	dir, status := m.begin("link", in.NodeId)
+	dir, status := m.begin("link", in.NodeId, name)
 	defer m.mu.Unlock()
 	if !status.Ok() {
 		return status
@@ -181,7 +185,7 @@ func (m *mount) Rmdir(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Sta
 }
 
 func (m *mount) unlink(change string, parent uint64, name string) fuse.Status {
-	dir, status := m.begin(change, parent)
+	dir, status := m.begin(change, parent, name)
 	defer m.mu.Unlock()
 	if !status.Ok() {
 		return status
@@ -198,7 +202,7 @@ func (m *mount) unlink(change string, parent uint64, name string) fuse.Status {
 }
 
 func (m *mount) Rename(_ <-chan struct{}, in *fuse.RenameIn, name, to string) fuse.Status {
-	dir, status := m.begin("rename", in.NodeId)
+	dir, status := m.begin("rename", in.NodeId, name)
 	defer m.mu.Unlock()
 	if !status.Ok() {
 		return status
@@ -226,7 +230,7 @@ func (m *mount) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse
 	if in.Flags&syscall.O_TRUNC == 0 {
 		return fuse.OK
 	}
-	n, status := m.begin("truncate", in.NodeId)
+	n, status := m.begin("truncate", in.NodeId, "")
 	defer m.mu.Unlock()
 	if status.Ok() {
 		m.change(n, write{})
@@ -245,7 +249,7 @@ func (m *mount) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadR
 }
 
 func (m *mount) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
-	n, status := m.begin("write", in.NodeId)
+	n, status := m.begin("write", in.NodeId, "")
 	defer m.mu.Unlock()
 	if !status.Ok() {
 		return 0, status
@@ -256,7 +260,7 @@ func (m *mount) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32,
 
 func (m *mount) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	const dataOnly = 1
-	n, status := m.begin("fsync", in.NodeId)
+	n, status := m.begin("fsync", in.NodeId, "")
 	defer m.mu.Unlock()
 	switch {
 	case !status.Ok():
@@ -272,7 +276,7 @@ func (m *mount) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 
 // Fallocate makes room at the end of a file.
 func (m *mount) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
-	n, status := m.begin("fallocate", in.NodeId)
+	n, status := m.begin("fallocate", in.NodeId, "")
 	defer m.mu.Unlock()
 	switch {
 	case !status.Ok():
@@ -318,7 +322,7 @@ func (m *mount) ReleaseDir(in *fuse.ReleaseIn) {
 }
 
 func (m *mount) FsyncDir(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
-	n, status := m.begin("fsyncdir", in.NodeId)
+	n, status := m.begin("fsyncdir", in.NodeId, "")
 	defer m.mu.Unlock()
 	if status.Ok() {
 		m.syncDir(n)
