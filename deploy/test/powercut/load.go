@@ -46,8 +46,8 @@ var loads = []load{
 	{name: "die", large: 0.6, keep: 60, create: 0.9, collections: 0.001, bytes: 30 << 20,
 		commands: []string{"compact"}, retention: 300 * time.Millisecond, history: 100 * time.Millisecond,
 		flags: []string{"--retention=300ms", "--history=100ms"}},
-	{name: "full", large: 0.6, keep: 200, create: 0.8, collections: 0.001, bytes: 60 << 20,
-		commands: []string{"compact"}, evicts: true, history: time.Nanosecond, flags: []string{"--max-bytes=64MiB"}},
+	{name: "full", large: 0.6, keep: 200, create: 0.8, collections: 0.001, bytes: 110 << 20,
+		commands: []string{"compact"}, evicts: true, history: time.Nanosecond, flags: []string{"--max-bytes=220MiB"}},
 }
 
 // mayBeGone reports whether the service may have deleted a version by itself.
