@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestMistakesAreFound runs campaigns against builds of eventsvc with one
@@ -19,12 +20,12 @@ func TestMistakesAreFound(t *testing.T) {
 		mode  mode
 		loads []string
 	}{
-		{"the write-ahead log is not synced", edit{"internal/store/bolt/journal.go",
-			"syscall.Fdatasync(int(j.file.Fd()))", "error(nil)"}, journal, []string{"small"}},
-		{"directories are not synced", edit{"internal/store/bolt/file.go",
+		{"the write-ahead log is not synced", edit{"internal/store/wal/wal.go",
+			"return disk.SyncData(l.file)", "_ = disk.SyncData; return nil"}, journal, []string{"small"}},
+		{"directories are not synced", edit{"internal/store/disk/disk.go",
 			"errors.Join(d.Sync(), d.Close())", "d.Close()"}, strict, []string{"small"}},
 		{"the directory above a new data directory is not synced", edit{"internal/store/bolt/db.go",
-			"makeDir(o.Dir)", "os.MkdirAll(o.Dir, 0o700)"}, strict, []string{"small", "few", "many"}},
+			"disk.MkdirAll(o.Dir)", "os.MkdirAll(o.Dir, 0o700)"}, strict, []string{"small", "few", "many"}},
 	} {
 		t.Run(strings.ReplaceAll(mistake.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
@@ -84,6 +85,90 @@ func TestFailedCheckpointSync(t *testing.T) {
 	for _, text := range c.wrong {
 		t.Error(text)
 	}
+}
+
+// TestLostDeletions cuts the power when the service has removed a log file and
+// noted in its index that it is gone. If the removal was not synced the file is
+// there again, with versions of events whose deletions are in the next file. The
+// service must not drop these deletions when it compacts that file: an index that
+// is made again from the log would bring the events back.
+func TestLostDeletions(t *testing.T) {
+	needDisk(t)
+	const compact = "internal/store/bolt/compact.go"
+	for name, c := range map[string]struct {
+		edits []edit
+		lost  bool
+	}{
+		"as it is": {},
+		"the account of dead records is trusted": {lost: true, edits: []edit{
+			{compact, "errors.Join(disk.Remove(s.path), disk.SyncDir(db.o.Dir))", "disk.Remove(s.path)"},
+			{compact, "if s.counted {", "if true {"},
+		}},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			l := &load{history: 100 * time.Millisecond, flags: []string{"--history=100ms"}}
+			chain := newChain(machine{binary: build(t, append(c.edits, smallFiles)...), issuer: startIssuer(t)}, strict, l, *seed, t.TempDir())
+			chain.loseDeletions(t.Context())
+			switch came := strings.Join(chain.wrong, "\n"); {
+			case !c.lost && came != "":
+				t.Error(came)
+			case c.lost && !strings.Contains(came, "a list has"):
+				t.Errorf("deleted events did not come back: %s", came)
+			}
+		})
+	}
+}
+
+// loseDeletions leads to the state that TestLostDeletions describes, and makes the
+// index again from the log.
+func (c *chain) loseDeletions(ctx context.Context) {
+	const files = 2 // that so many events fill
+	const events = files * 256 << 10 / 1000
+	c.use(ctx, func(_ *mount, _ *service, w *writer) {
+		for range events {
+			w.createOne()
+		}
+	})
+	c.disk.restart()
+	c.use(ctx, func(m *mount, _ *service, w *writer) {
+		for _, name := range slices.Clone(w.alive) {
+			w.delete(name)
+		}
+		for range events {
+			w.createOne()
+		}
+		removed, syncs := false, 0
+		m.stopWhen(func(change, name string) bool {
+			log := strings.HasPrefix(name, "log-") && strings.HasSuffix(name, ".db")
+			switch {
+			case syncs == 2: // of a commit of the index
+				return true
+			case change == "unlink" && log:
+				removed = true
+			case removed && change == "fsync" && name == "index.db":
+				syncs++
+			}
+			return false
+		})
+		for !m.hasStopped() && ctx.Err() == nil {
+			_ = c.machine.run("compact") // which the cut interrupts
+		}
+	})
+	c.cut(nothing)
+	c.use(ctx, func(_ *mount, _ *service, w *writer) {
+		for _, name := range slices.Clone(w.alive) { // makes the files with the deletions worth a compaction
+			w.delete(name)
+		}
+		for range 10 {
+			if err := c.machine.run("compact"); err != nil {
+				c.fail("%v", err)
+			}
+		}
+	})
+	c.disk.restart()
+	c.removeIndex()
+	c.use(ctx, func(*mount, *service, *writer) {})
 }
 
 // use compares what is there without "eventsvc check", which would write, lets a function use the service, and kills it.
