@@ -2,18 +2,22 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
-// queries lets look-ups that would have to wait for a connection wait for a query together. A query begins after the
-// look-ups that it answers, so that a row that has been changed takes effect at once.
+// queries lets look-ups that would have to wait for a connection share a query. A query begins after the look-ups that
+// it answers, so that a row that has been changed takes effect at once.
 type queries struct {
 	ask func(ids []string) ([]row, error)
 
-	mu   sync.Mutex
-	free int    // queries that may begin
-	next *query // for those who wait; nil: nobody does
+	mu      sync.Mutex
+	free    int      // queries that may begin
+	waiting []*query // in the order in which they will begin
 }
+
+// maxIDs bounds what one query asks for: PostgreSQL takes at most 65,535 parameters.
+const maxIDs = 1024
 
 // query asks for one or more ids.
 type query struct {
@@ -37,21 +41,21 @@ func (qs *queries) find(ctx context.Context, id string) ([]row, error) {
 func (qs *queries) join(id string) *query {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	q := qs.next
-	if q == nil {
-		q = &query{ids: map[string]bool{}, done: make(chan struct{})}
-		qs.next = q
+	if last := len(qs.waiting) - 1; last >= 0 && len(qs.waiting[last].ids) < maxIDs {
+		qs.waiting[last].ids[id] = true
+		return qs.waiting[last]
 	}
-	q.ids[id] = true
+	q := &query{ids: map[string]bool{id: true}, done: make(chan struct{})}
 	if qs.free > 0 {
 		qs.free--
-		qs.next = nil
 		go qs.run(q)
+	} else {
+		qs.waiting = append(qs.waiting, q)
 	}
 	return q
 }
 
-// run asks until nobody waits.
+// run asks until no look-up waits.
 func (qs *queries) run(q *query) {
 	for q != nil {
 		ids := make([]string, 0, len(q.ids))
@@ -64,13 +68,15 @@ func (qs *queries) run(q *query) {
 	}
 }
 
+// following returns the next query, nil if no look-up waits for one.
 func (qs *queries) following() *query {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	q := qs.next
-	qs.next = nil
-	if q == nil {
+	if len(qs.waiting) == 0 {
 		qs.free++
+		return nil
 	}
+	q := qs.waiting[0]
+	qs.waiting = slices.Delete(qs.waiting, 0, 1)
 	return q
 }

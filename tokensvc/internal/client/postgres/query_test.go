@@ -62,3 +62,32 @@ func TestSharedQueries(t *testing.T) {
 		}
 	})
 }
+
+// TestSharedQueriesAreBounded: one query asks for at most 1024 ids, because PostgreSQL bounds its parameters. The
+// look-ups beyond share the query after it.
+func TestSharedQueriesAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked []int
+		find := postgres.Queries(1, func(ids []string) error {
+			asked = append(asked, len(ids))
+			time.Sleep(time.Second)
+			return nil
+		})
+		var wg sync.WaitGroup
+		for i := range 2500 {
+			wg.Go(func() {
+				if err := find(t.Context(), fmt.Sprint(i)); err != nil {
+					t.Error(err)
+				}
+			})
+			if i == 0 {
+				synctest.Wait() // the first has a connection
+			}
+		}
+		wg.Wait()
+		if diff := cmp.Diff([]int{1, 1024, 1024, 451}, asked); diff != "" {
+			t.Errorf("ids of the queries (-want +got):\n%s", diff)
+		}
+	})
+}
