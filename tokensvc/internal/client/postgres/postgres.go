@@ -117,12 +117,13 @@ func (s *Store) Ready(ctx context.Context) error {
 	return err
 }
 
-// Reload looks at the table again when it is read next, for columns that have been added.
+// Reload looks at the table again when it is read next, over new connections, for columns that have been added.
 func (s *Store) Reload() {
 	s.table.Store(nil)
-	if prepared, ok := s.db.ConnPool.(*gorm.PreparedStmtDB); ok {
-		prepared.Close() // PostgreSQL refuses statements whose result has another type now
-	}
+	// PostgreSQL refuses a prepared statement whose columns have another type now. Statements end with their connection:
+	// gorm's way to close them works in the background, and the next look-up would find them still there.
+	s.pool.SetMaxIdleConns(0)
+	s.pool.SetMaxIdleConns(s.c.MaxConnections)
 }
 
 // ByClientID finds a registration. The connection is given back before it returns.
