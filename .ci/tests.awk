@@ -12,8 +12,8 @@ BEGIN {
   if (!(name in allowed)) skipped = skipped reason "\n" $0 "\n"
 }
 { reason = $0 }
-/^(ok|\?) *\t/ { print; said = "" }
-/^FAIL\t/ || /^== / { printf "%s", said; said = "" }
+/^(ok|\?) *\t/ { print; said = ""; fflush() }
+/^FAIL\t/ || /^== / { printf "%s", said; said = ""; fflush() }
 END {
   printf "%s", said
   if (skipped) {
