@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/audit"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/service"
@@ -38,37 +39,19 @@ func (s *Server) guard(of schema.GroupResource, v policy.Verb, next echo.Handler
 		if err := s.auditable(c, v); err != nil {
 			return err
 		}
-		u, err := s.enter(c, classOf(v))
+		u, err := s.enter(c, levelOf(v))
 		if err != nil {
 			return err
 		}
-		defer u.leave()
+		defer u.Release()
 		return next(c)
 	}
-}
-
-// enter counts a request in. A read waits for its turn at once, if it has to,
-// others when their body has come: see readBody.
-func (s *Server) enter(c echo.Context, of class) (*turn, error) {
-	req := c.Request()
-	u, err := s.turns.enter(of, client(req))
-	if err != nil {
-		return nil, err
-	}
-	if of == reads && u.began.IsZero() {
-		if err := u.resume(req.Context()); err != nil {
-			u.leave()
-			return nil, err
-		}
-	}
-	c.SetRequest(service.WithValue(req, turnKey{}, u))
-	return u, nil
 }
 
 // auditable refuses a write while the audit log cannot be written, if that is
 // the setting.
 func (s *Server) auditable(c echo.Context, v policy.Verb) error {
-	if classOf(v) != writes {
+	if levelOf(v) != flow.Writes {
 		return nil
 	}
 	err := s.Audit.Writable()

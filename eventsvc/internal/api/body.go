@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/labstack/echo/v4"
+
+	"tidings.example/eventsvc/internal/flow"
 )
 
 // buffers keeps byte slices and compressors for reuse.
@@ -117,7 +119,7 @@ func (b *body) flush() error {
 		return err
 	}
 	ctx := b.c.Request().Context()
-	return turnOf(ctx).resume(ctx)
+	return flow.FromContext(ctx).Acquire(ctx)
 }
 
 // write sends the buffer; whole tells that it is all of the answer.
@@ -125,9 +127,9 @@ func (b *body) write(whole bool) error {
 	if !b.opened {
 		b.open(whole)
 	}
-	u := turnOf(b.c.Request().Context())
-	err := u.writing(func() error { return b.send(b.buf) })
-	u.pause() // others may be waiting
+	seat := flow.FromContext(b.c.Request().Context())
+	err := seat.Write(func() error { return b.send(b.buf) })
+	seat.Yield() // others may be waiting
 	b.buf = b.buf[:0]
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -150,7 +151,7 @@ func (r *removal) read(ctx context.Context) (*removable, error) {
 // all deletes page by page, from one that was read, and returns how many events
 // it deleted. While one page is deleted the next is read.
 func (r *removal) all(ctx context.Context, page *removable) (int, error) {
-	without := context.WithValue(ctx, turnKey{}, (*turn)(nil)) // the turn is for reading
+	without := context.WithValue(ctx, flow.Key{}, (*flow.Seat)(nil)) // the seat is for reading
 	for total := 0; ; {
 		var n int
 		removed, last := make(chan error, 1), r.pages.done
@@ -163,14 +164,14 @@ func (r *removal) all(ctx context.Context, page *removable) (int, error) {
 		if !last {
 			page, ahead = r.read(ctx)
 		}
-		turnOf(ctx).pause()
+		flow.FromContext(ctx).Yield()
 		if err := cmp.Or(<-removed, ahead); err != nil {
 			return 0, err
 		}
 		if total += n; last {
 			return total, nil
 		}
-		if err := turnOf(ctx).resume(ctx); err != nil {
+		if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
 			return 0, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -49,11 +50,11 @@ func (r *resource) listOrWatch(c echo.Context, forceWatch bool) (follow func() e
 	if o.Watch {
 		return r.watch(c, o, sel, f)
 	}
-	u, err := r.enter(c, reads)
+	u, err := r.enter(c, flow.Reads)
 	if err != nil {
 		return nil, err
 	}
-	defer u.leave()
+	defer u.Release()
 	limit, err := listTime(q, o)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -122,11 +123,11 @@ func (s *Server) listNamespaces(c echo.Context) error {
 		defer s.upgradable(c, f)()
 		return s.watchNamespaces(c, o, f, match)
 	}
-	u, err := s.enter(c, reads)
+	u, err := s.enter(c, flow.Reads)
 	if err != nil {
 		return err
 	}
-	defer u.leave()
+	defer u.Release()
 	revision, after, err := s.namespacePage(o)
 	if err != nil {
 		return err

@@ -1,13 +1,13 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -17,6 +17,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -28,39 +29,35 @@ const (
 	maxKept = 1 << 20
 )
 
-// readBody reads a request body up to the limit into p, and waits for the turn
-// of the request. Of a large body no more than the beginning is in memory until
-// its client may have another there.
+// readBody reads a request body up to the limit into p. It makes room for the
+// rest of a large body only after the first byte of it: until then the reader
+// makes the request wait, see [flow.Reader].
 func (s *Server) readBody(r *http.Request, p *[]byte) ([]byte, error) {
 	if r.ContentLength > int64(s.MaxBody) {
 		return nil, s.tooBig()
 	}
 	whole := int(max(r.ContentLength, 0)) + 1 // one more, so that the end is seen without growing
-	b, ctx := slices.Grow((*p)[:0], min(whole, largeBody)), r.Context()
-	u := turnOf(ctx)
+	b := slices.Grow((*p)[:0], min(whole, flow.LargeBody))
+	var next [1]byte
 	for {
-		room := cap(b)
-		if len(b) < largeBody {
-			room = min(room, largeBody)
-		} else if err := u.hold(ctx); err != nil {
-			return nil, err
-		}
-		if len(b) == room {
-			b = s.buffers.grow(b, max(whole-len(b), 1))
-			continue
-		}
-		n, err := r.Body.Read(b[len(b):min(room, len(b)+largeBody)])
-		if b = b[:len(b)+n]; len(b) > largeBody {
-			u.charge(time.Duration(n) * readCost / 1024)
+		var n int
+		var err error
+		if len(b) < cap(b) {
+			n, err = r.Body.Read(b[len(b):cap(b)])
+			b = b[:len(b)+n]
+		} else if n, err = r.Body.Read(next[:]); n > 0 {
+			b = append(s.buffers.grow(b, max(whole-len(b), 1)), next[0])
 		}
 		*p = b
 		switch {
 		case len(b) > s.MaxBody:
 			return nil, s.tooBig()
 		case errors.Is(err, io.EOF):
-			return b, u.resume(ctx)
+			return b, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, beyond("body-time", apierrors.NewBadRequest("the body did not come in time"))
+		case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // while it waited
+			return nil, err
 		case err != nil:
 			return nil, apierrors.NewBadRequest("the body could not be read: " + err.Error())
 		}
@@ -120,10 +117,10 @@ func (s *Server) send(c echo.Context, code int, contentType string, b []byte) er
 		return w.close()
 	}
 	h["Content-Length"] = []string{strconv.Itoa(len(b))}
-	err := turnOf(c.Request().Context()).writing(func() error {
+	err := flow.FromContext(c.Request().Context()).Write(func() error {
 		c.Response().WriteHeader(code)
 		_, err := c.Response().Write(b)
-		if err == nil && c.Request().ProtoMajor == 1 { // else it would be written after the turn
+		if err == nil && c.Request().ProtoMajor == 1 { // else it would be written after the seat is released
 			err = http.NewResponseController(c.Response().Writer).Flush()
 		}
 		return err

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
 )
@@ -44,11 +45,11 @@ func (s *Server) routeReviews(e *echo.Echo) {
 
 // review reads the body of a review and answers with it once it is filled in.
 func (s *Server) review(c echo.Context, obj codec.Object, kind schema.GroupVersionKind, fill func()) error {
-	u, err := s.enter(c, writes) // they have a body
+	u, err := s.enter(c, flow.Writes) // they have a body
 	if err != nil {
 		return err
 	}
-	defer u.leave()
+	defer u.Release()
 	req := c.Request()
 	f, err := s.codec.Negotiate(req, codec.ScopeOther)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
@@ -73,7 +74,7 @@ type Server struct {
 	buffers   buffers
 	frames    buffers // of streams, which stay small
 	watches   watches
-	turns     turns
+	scheduler *flow.Scheduler
 	rates     createRates
 	refused   *prometheus.CounterVec
 	resources []*resource
@@ -112,9 +113,9 @@ func New(c Config) (*Server, error) {
 	c.complete()
 	s := &Server{Config: c, codec: c.Codec, store: c.Store, log: c.Log, refused: newRefusals(), rates: newCreateRates(c.Limits)}
 	s.watches.limit(c.MaxWatches, c.MaxClientWatches)
-	s.turns.limit(c.MaxRequests, c.MaxClientRequests, runtime.GOMAXPROCS(0))
+	s.scheduler = flow.New(c.MaxRequests, c.MaxClientRequests, runtime.GOMAXPROCS(0))
 	if c.Registry != nil {
-		for _, metric := range append(s.turns.collectors(), s.watches.gauge(), s.refused, s.rates.gauge()) {
+		for _, metric := range append(s.scheduler.Collectors(), s.watches.gauge(), s.refused, s.rates.gauge()) {
 			if err := c.Registry.Register(metric); err != nil {
 				return nil, err
 			}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/service"
 )
@@ -33,8 +34,8 @@ type stream struct {
 	frames    *codec.Frames
 	out       *flusher
 	bookmarks bool
-	revision  uint64 // everything up to here was sent
-	turn      *turn  // while the state before it is read and sent; nil later
+	revision  uint64     // everything up to here was sent
+	seat      *flow.Seat // while the initial state is read and sent; nil later
 	ctx       context.Context
 	cancel    context.CancelFunc
 	attached  func() bool // that the request ends ends ctx; to be called when that is no longer so
@@ -67,10 +68,13 @@ func (s *stream) open(c echo.Context, o metav1.ListOptions, what watched) (follo
 		return nil, err
 	}
 	ctx := s.ctx
-	if s.turn, err = s.turns.begin(ctx, client(c.Request())); err != nil {
+	if s.seat, err = s.scheduler.Enter(flow.Watches, client(c.Request())); err != nil {
+		return nil, err
+	}
+	s.atEnd = append(s.atEnd, func() { s.seat.Release() })
+	if err := s.seat.Acquire(ctx); err != nil {
 		return nil, s.end(err)
 	}
-	s.atEnd = append(s.atEnd, func() { s.turn.pause() })
 
 	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	if current := s.store.Revision(); rv > current {
@@ -100,8 +104,8 @@ func (s *stream) open(c echo.Context, o metav1.ListOptions, what watched) (follo
 			return nil, s.end(err)
 		}
 	}
-	s.turn.pause()
-	s.turn = nil
+	s.seat.Release()
+	s.seat = nil
 	return s.follow, nil
 }
 
@@ -232,13 +236,13 @@ func (s *stream) append(b []byte, err error) error {
 	return s.flush()
 }
 
-// flush writes what has gathered; meanwhile another client may have its turn.
+// flush writes what has gathered; meanwhile another client may have the seat.
 func (s *stream) flush() error {
-	if err := s.turn.writing(s.out.flush); err != nil {
+	if err := s.seat.Write(s.out.flush); err != nil {
 		return err
 	}
-	s.turn.pause()
-	return s.turn.resume(s.ctx)
+	s.seat.Yield()
+	return s.seat.Acquire(s.ctx)
 }
 
 // end finishes the stream. Where the client asked for the end, or the server

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -161,15 +162,15 @@ func (r *resource) write(ctx context.Context, key store.Key, dryRun bool, make c
 // of it.
 func (r *resource) commit(ctx context.Context, key store.Key, dryRun bool, decide store.Decide) (store.Result, error) {
 	if !dryRun {
-		u := turnOf(ctx)
+		seat := flow.FromContext(ctx)
 		result, err := r.store.Update(ctx, key, func(current *store.Record) (store.Decision, error) {
-			if err := u.resume(ctx); err != nil { // another writer was faster
+			if err := seat.Acquire(ctx); err != nil { // another writer was faster
 				return store.Decision{}, err
 			}
-			defer u.pause() // the disk comes next
+			defer seat.Yield() // the disk comes next
 			return decide(current)
 		})
-		_ = u.resume(ctx) // what was written is answered, in turn or not
+		_ = seat.Acquire(ctx) // what was written is answered, with a seat or without
 		return result, err
 	}
 	var current *store.Record

@@ -1,4 +1,4 @@
-package api
+package flow
 
 import (
 	"context"
@@ -9,23 +9,21 @@ import (
 	"time"
 )
 
-// newTurns are turns on so many processors.
-func newTurns(processors int) *turns {
-	t := new(turns)
-	t.limit(DefaultLimits.MaxRequests, DefaultLimits.MaxClientRequests, processors)
-	return t
+// newScheduler is a scheduler for so many processors.
+func newScheduler(processors int) *Scheduler {
+	return New(1024, 256, processors)
 }
 
 // work is one request of a client that needs a processor for a while. It returns
-// how long it waited for its turn.
-func (t *turns) work(ctx context.Context, c class, client string, takes time.Duration) (waited time.Duration, err error) {
+// how long it waited for its seat.
+func (s *Scheduler) work(ctx context.Context, l Level, client string, takes time.Duration) (waited time.Duration, err error) {
 	start := time.Now()
-	u, err := t.enter(c, client)
+	u, err := s.Enter(l, client)
 	if err != nil {
 		return 0, err
 	}
-	defer u.leave()
-	if err := u.resume(ctx); err != nil {
+	defer u.Release()
+	if err := u.Acquire(ctx); err != nil {
 		return 0, err
 	}
 	waited = time.Since(start)
@@ -34,11 +32,11 @@ func (t *turns) work(ctx context.Context, c class, client string, takes time.Dur
 }
 
 // flood keeps n requests of a client in flight until ctx ends.
-func (t *turns) flood(ctx context.Context, wait *sync.WaitGroup, c class, client string, n int, takes time.Duration) {
+func (s *Scheduler) flood(ctx context.Context, wait *sync.WaitGroup, l Level, client string, n int, takes time.Duration) {
 	for range n {
 		wait.Go(func() {
 			for ctx.Err() == nil {
-				_, _ = t.work(ctx, c, client, takes)
+				_, _ = s.work(ctx, l, client, takes)
 			}
 		})
 	}
@@ -54,24 +52,24 @@ func TestFloodsHoldNobodyUp(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const long = 50 * time.Millisecond
-				turns := newTurns(processors)
+				scheduler := newScheduler(processors)
 				ctx, stop := context.WithCancel(t.Context())
 				var wait sync.WaitGroup
-				for c := range refusals {
-					turns.flood(ctx, &wait, c, "flood", 80, long)
+				for c := range Refusals {
+					scheduler.flood(ctx, &wait, c, "flood", 80, long)
 				}
-				turns.flood(ctx, &wait, refusals, strangers, 80, long)
-				time.Sleep(10*company + long/2)
+				scheduler.flood(ctx, &wait, Refusals, Anonymous, 80, long)
+				time.Sleep(10*contention + long/2)
 				for i := range 1000 {
 					client := fmt.Sprint("good-", i%4)
-					waited, err := turns.work(ctx, class(i%int(refusals)), client, time.Millisecond)
-					if most := map[bool]time.Duration{true: long}[i < int(refusals)]; err != nil || waited > most {
+					waited, err := scheduler.work(ctx, Level(i%int(Refusals)), client, time.Millisecond)
+					if most := map[bool]time.Duration{true: long}[i < int(Refusals)]; err != nil || waited > most {
 						t.Fatalf("request %d of %s waited for %v, %v", i, client, waited, err)
 					}
 				}
 				stop()
 				wait.Wait()
-				turns.forgotten(t)
+				scheduler.forgotten(t)
 			})
 		})
 	}
@@ -83,13 +81,13 @@ func TestOneProcessor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const long = 50 * time.Millisecond
-		turns := newTurns(1)
+		scheduler := newScheduler(1)
 		ctx, stop := context.WithCancel(t.Context())
 		var wait sync.WaitGroup
-		turns.flood(ctx, &wait, writes, "flood", 200, long)
-		time.Sleep(company)
+		scheduler.flood(ctx, &wait, Writes, "flood", 200, long)
+		time.Sleep(contention)
 		for i := range 100 {
-			if waited, err := turns.work(ctx, writes, "good", time.Millisecond); err != nil || waited > long {
+			if waited, err := scheduler.work(ctx, Writes, "good", time.Millisecond); err != nil || waited > long {
 				t.Fatalf("request %d waited for %v, %v", i, waited, err)
 			}
 		}
@@ -103,8 +101,8 @@ func TestOneProcessor(t *testing.T) {
 func TestTimeIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2)
-		turns.classes[reads].slots = 1
+		scheduler := newScheduler(2)
+		scheduler.levels[Reads].seats = 1
 		used := map[string]time.Duration{}
 		var mu sync.Mutex
 		var wait sync.WaitGroup
@@ -114,9 +112,9 @@ func TestTimeIsShared(t *testing.T) {
 			for range 20 {
 				wait.Go(func() {
 					for ctx.Err() == nil {
-						if _, err := turns.work(ctx, reads, client, takes); err == nil {
+						if _, err := scheduler.work(ctx, Reads, client, takes); err == nil {
 							mu.Lock()
-							used[client] += takes + costs[reads]
+							used[client] += takes + costs[Reads]
 							mu.Unlock()
 						}
 					}
@@ -154,24 +152,24 @@ func TestTimeIsShared(t *testing.T) {
 func TestAloneIsNotHeldBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2)
-		slots := turns.classes[reads].slots
+		scheduler := newScheduler(2)
+		slots := scheduler.levels[Reads].seats
 		working := func() int {
-			turns.mu.Lock()
-			defer turns.mu.Unlock()
-			return turns.classes[reads].working
+			scheduler.mu.Lock()
+			defer scheduler.mu.Unlock()
+			return scheduler.levels[Reads].working
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		var wait sync.WaitGroup
-		if _, err := turns.work(ctx, reads, "other", time.Millisecond); err != nil {
+		if _, err := scheduler.work(ctx, Reads, "other", time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
-		turns.flood(ctx, &wait, reads, "alone", 100, time.Millisecond)
+		scheduler.flood(ctx, &wait, Reads, "alone", 100, time.Millisecond)
 		synctest.Wait()
 		if n := working(); n != 1 {
-			t.Errorf("in company %d requests work", n)
+			t.Errorf("in contention %d requests work", n)
 		}
-		time.Sleep(company + 2*time.Millisecond)
+		time.Sleep(contention + 2*time.Millisecond)
 		synctest.Wait()
 		if n := working(); n != slots {
 			t.Errorf("alone %d requests work, want %d", n, slots)
@@ -186,10 +184,10 @@ func TestAloneIsNotHeldBack(t *testing.T) {
 func TestLargeBodiesAreFew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2)
-		var held []*turn
-		enter := func(client string) *turn {
-			u, err := turns.enter(writes, client)
+		scheduler := newScheduler(2)
+		var held []*Seat
+		enter := func(client string) *Seat {
+			u, err := scheduler.Enter(Writes, client)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,12 +195,12 @@ func TestLargeBodiesAreFew(t *testing.T) {
 		}
 		hold := func(client string, ctx context.Context) error {
 			u := enter(client)
-			if err := u.hold(ctx); err != nil {
-				u.leave()
+			if err := u.piece(ctx); err != nil {
+				u.Release()
 				return err
 			}
 			held = append(held, u)
-			return u.hold(ctx) // has it already
+			return u.piece(ctx) // has it already
 		}
 		for range largeBodies {
 			if err := hold("a", t.Context()); err != nil {
@@ -222,14 +220,14 @@ func TestLargeBodiesAreFew(t *testing.T) {
 		synctest.Wait()
 		first := held[0]
 		held = held[1:]
-		first.leave()
+		first.Release()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 		for _, u := range held {
-			u.leave()
+			u.Release()
 		}
-		turns.forgotten(t)
+		scheduler.forgotten(t)
 	})
 }
 
@@ -238,51 +236,51 @@ func TestLargeBodiesAreFew(t *testing.T) {
 func TestReadingLargeBodiesIsWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2)
-		other, err := turns.enter(writes, "other")
+		scheduler := newScheduler(2)
+		other, err := scheduler.Enter(Writes, "other")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer other.leave()
+		defer other.Release()
 		start := time.Now()
 		for i, want := range []time.Duration{0, 0, period} {
-			u, err := turns.enter(writes, "sender")
+			u, err := scheduler.Enter(Writes, "sender")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := u.hold(t.Context()); err != nil {
+			if err := u.piece(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if waited := time.Since(start); waited != want {
 				t.Errorf("body %d is read after %s, want %s", i, waited, want)
 			}
 			u.charge(period/2 + time.Millisecond)
-			u.leave()
+			u.Release()
 		}
 	})
 }
 
-// TestLargeBodiesAreReadInTurn: each piece of a body waits for its turn. While it
+// TestLargeBodiesAreReadInTurn: each piece of a body waits for a seat. While it
 // waits because its client has had its part, others go on at once.
 func TestLargeBodiesAreReadInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2)
-		other, err := turns.enter(writes, "other")
+		scheduler := newScheduler(2)
+		other, err := scheduler.Enter(Writes, "other")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer other.leave()
-		u, err := turns.enter(writes, "sender")
+		defer other.Release()
+		u, err := scheduler.Enter(Writes, "sender")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer u.leave()
+		defer u.Release()
 		read := make(chan time.Duration)
 		start := time.Now()
 		go func() {
 			for range 3 {
-				if err := u.hold(t.Context()); err != nil {
+				if err := u.piece(t.Context()); err != nil {
 					t.Error(err)
 				}
 				read <- time.Since(start)
@@ -290,8 +288,8 @@ func TestLargeBodiesAreReadInTurn(t *testing.T) {
 			}
 		}()
 		for piece, want := range []time.Duration{0, 0, period} {
-			synctest.Wait() // the sender has read the piece, or waits for its turn
-			if waited, err := turns.work(t.Context(), writes, "small", 0); waited > 0 || err != nil {
+			synctest.Wait() // the sender has read the piece, or waits for a seat
+			if waited, err := scheduler.work(t.Context(), Writes, "small", 0); waited > 0 || err != nil {
 				t.Errorf("beside piece %d another waits for %s, %v", piece, waited, err)
 			}
 			if at := <-read; at != want {
@@ -301,22 +299,22 @@ func TestLargeBodiesAreReadInTurn(t *testing.T) {
 	})
 }
 
-// TestMuchOfLittleIsMuch: requests count also where their turns take no time, and
-// writes for more than reads.
+// TestMuchOfLittleIsMuch: requests count also if they hold their seats for no time, and
+// Writes for more than Reads.
 func TestMuchOfLittleIsMuch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2)
-		other, err := turns.enter(reads, "other")
+		scheduler := newScheduler(2)
+		other, err := scheduler.Enter(Reads, "other")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer other.leave()
-		for client, c := range map[string]class{"reader": reads, "writer": writes} {
+		defer other.Release()
+		for client, c := range map[string]Level{"reader": Reads, "writer": Writes} {
 			var waited time.Duration
 			n := 0
 			for ; waited == 0 && n < 10_000; n++ {
-				if waited, err = turns.work(t.Context(), c, client, 0); err != nil {
+				if waited, err = scheduler.work(t.Context(), c, client, 0); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -329,14 +327,14 @@ func TestMuchOfLittleIsMuch(t *testing.T) {
 
 // forgotten expects that nothing is counted any more once what was used is
 // history.
-func (t *turns) forgotten(tb testing.TB) {
+func (s *Scheduler) forgotten(tb testing.TB) {
 	tb.Helper()
 	time.Sleep(time.Minute)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.rotate()
-	if len(t.clients) != 0 || t.inFlight != 0 {
-		tb.Errorf("%d clients and %d requests are still counted", len(t.clients), t.inFlight)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.startPeriod()
+	if len(s.flows) != 0 || s.inFlight != 0 {
+		tb.Errorf("%d flows and %d requests are still counted", len(s.flows), s.inFlight)
 	}
 }
 
@@ -346,7 +344,7 @@ func (t *turns) forgotten(tb testing.TB) {
 func TestPartsOfTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2)
+		scheduler := newScheduler(2)
 		var mu sync.Mutex
 		var used time.Duration
 		var wait sync.WaitGroup
@@ -354,7 +352,7 @@ func TestPartsOfTime(t *testing.T) {
 		for range 10 {
 			wait.Go(func() {
 				for ctx.Err() == nil {
-					if _, err := turns.work(ctx, reads, "flood", 35*time.Millisecond); err == nil {
+					if _, err := scheduler.work(ctx, Reads, "flood", 35*time.Millisecond); err == nil {
 						mu.Lock()
 						used += 35 * time.Millisecond
 						mu.Unlock()
@@ -367,18 +365,18 @@ func TestPartsOfTime(t *testing.T) {
 		for i := range 8 {
 			wait.Go(func() {
 				for others.Err() == nil {
-					u, err := turns.enter(writes, fmt.Sprint("good-", i/2))
+					u, err := scheduler.Enter(Writes, fmt.Sprint("good-", i/2))
 					if err == nil {
-						err = u.resume(ctx)
+						err = u.Acquire(ctx)
 					}
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					time.Sleep(100 * time.Microsecond)
-					u.pause()
+					u.Yield()
 					time.Sleep(time.Millisecond) // the disk
-					u.leave()
+					u.Release()
 				}
 			})
 		}
@@ -397,6 +395,6 @@ func TestPartsOfTime(t *testing.T) {
 		mu.Unlock()
 		stop()
 		wait.Wait()
-		turns.forgotten(t)
+		scheduler.forgotten(t)
 	})
 }

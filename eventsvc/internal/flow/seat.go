@@ -1,0 +1,180 @@
+package flow
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+// slowWrite is how long a write to the client may hold the seat.
+const slowWrite = 10 * time.Millisecond
+
+// Seat is one request's right to a seat of its level.
+type Seat struct {
+	scheduler *Scheduler
+	level     Level
+	large     bool // its body is
+
+	// Guarded by the scheduler's mutex, because the timer of a slow write yields.
+	flow  *flow     // nil: released
+	began time.Time // when it got the seat; zero: it does not hold it
+}
+
+// Acquire waits for the seat, unless the request holds it. The error is that of
+// ctx.
+func (s *Seat) Acquire(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	t := s.scheduler
+	t.mu.Lock()
+	if s.flow == nil || !s.began.IsZero() {
+		t.mu.Unlock()
+		return nil
+	}
+	s.flow = t.flow(s.flow.name) // that of a watch may have been forgotten
+	f := s.flow
+	ready := t.enqueue(f, s.level)
+	if ready == nil {
+		s.began = time.Now()
+		t.mu.Unlock()
+		return nil
+	}
+	t.mu.Unlock()
+	var err error
+	select {
+	case <-ready: // counts more than the end of ctx
+	default:
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case err == nil:
+		s.began = time.Now()
+	case !t.cancel(f, s.level, ready): // it has got the seat in this moment
+		t.stop(f, s.level)
+	}
+	return err
+}
+
+// Yield gives up the seat until the next Acquire. It does nothing if the request
+// does not hold it.
+func (s *Seat) Yield() {
+	if s == nil {
+		return
+	}
+	s.scheduler.mu.Lock()
+	defer s.scheduler.mu.Unlock()
+	s.yield()
+}
+
+// yield is Yield for a caller who holds the mutex.
+func (s *Seat) yield() {
+	if s.began.IsZero() {
+		return
+	}
+	worked := time.Since(s.began)
+	s.flow.used += max(worked-minUse, 0)
+	s.flow.spent += worked
+	s.began = time.Time{}
+	s.scheduler.stop(s.flow, s.level)
+}
+
+// Release ends the request: it gives up all that the request holds. Every other
+// method does nothing from then on.
+func (s *Seat) Release() {
+	if s == nil {
+		return
+	}
+	t := s.scheduler
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := s.flow
+	if f == nil {
+		return
+	}
+	s.yield()
+	s.flow = nil
+	if s.large {
+		<-f.large // never blocks: this request's element is in it
+	}
+	if s.level == Watches {
+		return
+	}
+	t.inFlight--
+	if f.inFlight--; f.inFlight == 0 {
+		t.dispatchAll() // no flow has to leave anything to this one any more
+	}
+}
+
+// Write runs write, which sends to the client. The request gives up its seat if
+// that takes long, and at once if no other flow wants to compete: then nothing is
+// gained by counting it. The caller acquires the seat again if it has more to do.
+func (s *Seat) Write(write func() error) error {
+	if s == nil {
+		return write()
+	}
+	t := s.scheduler
+	t.mu.Lock()
+	if s.flow == nil || s.began.IsZero() || t.alone(s.flow) {
+		s.yield()
+		t.mu.Unlock()
+		return write()
+	}
+	t.mu.Unlock()
+	defer time.AfterFunc(slowWrite, s.Yield).Stop()
+	return write()
+}
+
+// piece waits until another large body of the flow may be in memory, where it may
+// stay until the request is released, and for a seat to read its next piece.
+func (s *Seat) piece(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	if !s.large {
+		s.scheduler.mu.Lock()
+		if s.flow.large == nil {
+			s.flow.large = make(chan struct{}, largeBodies)
+		}
+		large := s.flow.large
+		s.scheduler.mu.Unlock()
+		select {
+		case large <- struct{}{}:
+			s.large = true
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	runtime.Gosched() // what is ready to run goes first
+	defer s.Yield()   // the read itself is charged by size, because it waits for the client
+	return s.Acquire(ctx)
+}
+
+// charge adds time that the request used without its seat.
+func (s *Seat) charge(d time.Duration) {
+	if s == nil {
+		return
+	}
+	s.scheduler.mu.Lock()
+	defer s.scheduler.mu.Unlock()
+	if s.flow != nil {
+		s.flow.charge(d)
+	}
+}
+
+// Key is the key of a context under which [FromContext] finds the seat of a
+// request.
+type Key struct{}
+
+// FromContext returns the seat of the request that ctx belongs to. It is nil if
+// the request is exempt.
+func FromContext(ctx context.Context) *Seat {
+	s, _ := ctx.Value(Key{}).(*Seat)
+	return s
+}
