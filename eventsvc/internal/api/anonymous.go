@@ -27,7 +27,7 @@ func (s *Server) refuse(c echo.Context, err error) error {
 	if refused := (*bearer.Error)(nil); errors.As(err, &refused) && refused.Status >= http.StatusInternalServerError {
 		return err // the keys are not known, so nothing is known about the caller
 	}
-	seat, tooMany := s.admitted(flow.Refusals, flow.Anonymous)
+	seat, tooMany := s.enter(flow.Refusals, flow.Anonymous)
 	if tooMany != nil {
 		return tooMany
 	}

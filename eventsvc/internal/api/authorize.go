@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/audit"
-	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/service"
@@ -32,6 +31,7 @@ var namespacesResource = schema.GroupResource{Resource: "namespaces"}
 // guard lets a request through to its handler if the policy allows it. That is
 // decided before anything is looked up, so that a refusal tells nothing.
 func (s *Server) guard(of schema.GroupResource, v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
+	next = s.seated(v, next)
 	return func(c echo.Context) error {
 		if err := s.authorize(c, of, v); err != nil {
 			return err
@@ -39,11 +39,6 @@ func (s *Server) guard(of schema.GroupResource, v policy.Verb, next echo.Handler
 		if err := s.auditable(c, v); err != nil {
 			return err
 		}
-		u, err := s.enter(c, levelOf(v))
-		if err != nil {
-			return err
-		}
-		defer u.Release()
 		return next(c)
 	}
 }
@@ -51,7 +46,7 @@ func (s *Server) guard(of schema.GroupResource, v policy.Verb, next echo.Handler
 // auditable refuses a write while the audit log cannot be written, if that is
 // the setting.
 func (s *Server) auditable(c echo.Context, v policy.Verb) error {
-	if levelOf(v) != flow.Writes {
+	if !writes(v) {
 		return nil
 	}
 	err := s.Audit.Writable()

@@ -127,9 +127,7 @@ func (b *body) write(whole bool) error {
 	if !b.opened {
 		b.open(whole)
 	}
-	seat := flow.FromContext(b.c.Request().Context())
-	err := seat.Write(func() error { return b.send(b.buf) })
-	seat.Yield() // others may be waiting
+	err := flow.FromContext(b.c.Request().Context()).Write(func() error { return b.send(b.buf) })
 	b.buf = b.buf[:0]
 	return err
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -151,28 +150,22 @@ func (r *removal) read(ctx context.Context) (*removable, error) {
 // all deletes page by page, from one that was read, and returns how many events
 // it deleted. While one page is deleted the next is read.
 func (r *removal) all(ctx context.Context, page *removable) (int, error) {
-	without := context.WithValue(ctx, flow.Key{}, (*flow.Seat)(nil)) // the seat is for reading
 	for total := 0; ; {
 		var n int
-		removed, last := make(chan error, 1), r.pages.done
-		go func(page *removable) {
-			var err error
-			n, err = r.remove(without, page)
-			removed <- err
-		}(page)
+		read, last := page, r.pages.done
+		removed := beside(ctx, func(ctx context.Context) (err error) {
+			n, err = r.remove(ctx, read)
+			return err
+		})
 		var ahead error
 		if !last {
 			page, ahead = r.read(ctx)
 		}
-		flow.FromContext(ctx).Yield()
-		if err := cmp.Or(<-removed, ahead); err != nil {
+		if err := cmp.Or(removed(), ahead); err != nil {
 			return 0, err
 		}
 		if total += n; last {
 			return total, nil
-		}
-		if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
-			return 0, err
 		}
 	}
 }

@@ -1,11 +1,14 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
+
+	"tidings.example/eventsvc/internal/flow"
 )
 
 // flusher writes frames to one client. Between two batches it holds no buffer:
@@ -46,6 +49,16 @@ func (o *flusher) flush() error {
 		return errClientGone
 	}
 	return nil
+}
+
+// next is flush for a stream that goes on computing: the request yields its seat
+// if the write is slow, and waits for it again.
+func (o *flusher) next(ctx context.Context) error {
+	seat := flow.FromContext(ctx)
+	if err := seat.Write(o.flush); err != nil {
+		return err
+	}
+	return seat.Acquire(ctx)
 }
 
 func (o *flusher) write() error {

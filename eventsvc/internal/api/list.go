@@ -9,40 +9,50 @@ import (
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 )
 
-// list answers with the events of a namespace or of all, or watches them.
-func (r *resource) list(c echo.Context) error { return following(r.listOrWatch(c, false)) }
+// lister lists or watches what a request selects. It answers with a list, or
+// begins a watch and returns what goes on with it, see [stream.open].
+type lister func(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func() error, err error)
 
-// watchOnly serves the old paths that watch without being told to.
-func (r *resource) watchOnly(c echo.Context) error { return following(r.listOrWatch(c, true)) }
+// listing serves lists and watches of a resource: what both do before they read
+// anything. Errors surface in the original's order: authorization, answer format,
+// options.
+func (s *Server) listing(of schema.GroupResource, forceWatch bool, next lister) echo.HandlerFunc {
+	return func(c echo.Context) error { return following(s.listOrWatch(c, of, forceWatch, next)) }
+}
 
-// listOrWatch answers with a list, or begins a watch and returns what goes on
-// with it.
-func (r *resource) listOrWatch(c echo.Context, forceWatch bool) (follow func() error, err error) {
-	req := c.Request()
-	q := query(req)
-	o, optionsErr := listOptions(q, forceWatch)
-	if err := r.authorize(c, r.groupResource, listVerb(o)); err != nil {
+func (s *Server) listOrWatch(c echo.Context, of schema.GroupResource, forceWatch bool, next lister) (follow func() error, err error) {
+	o, optionsErr := listOptions(query(c.Request()), forceWatch)
+	verb, scope := policy.List, codec.ScopeList
+	if o.Watch {
+		verb, scope = policy.Watch, codec.ScopeWatch
+	}
+	if err := s.authorize(c, of, verb); err != nil {
 		return nil, err
 	}
-	scope := codec.ScopeList
-	if o.Watch {
-		scope = codec.ScopeWatch
-	}
-	f, err := r.codec.Negotiate(req, scope)
+	f, err := s.codec.Negotiate(c.Request(), scope)
 	if err != nil {
 		return nil, err
 	}
 	if optionsErr != nil {
 		return nil, optionsErr
 	}
+	err = s.seated(verb, func(c echo.Context) (err error) {
+		follow, err = next(c, o, f)
+		return err
+	})(c)
+	return follow, err
+}
+
+// list answers with the events of a namespace or of all, or watches them.
+func (r *resource) list(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func() error, err error) {
 	sel, err := r.selection(c, o)
 	if err != nil {
 		return nil, err
@@ -50,30 +60,17 @@ func (r *resource) listOrWatch(c echo.Context, forceWatch bool) (follow func() e
 	if o.Watch {
 		return r.watch(c, o, sel, f)
 	}
-	u, err := r.enter(c, flow.Reads)
+	limit, err := listTime(query(c.Request()), o)
 	if err != nil {
 		return nil, err
 	}
-	defer u.Release()
-	limit, err := listTime(q, o)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(req.Context(), limit)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), limit)
 	defer cancel()
 	p, err := r.newPages(o, sel)
 	if err != nil {
 		return nil, err
 	}
 	return nil, r.writeList(ctx, c, f, p)
-}
-
-// listVerb is what a request for a list does.
-func listVerb(o metav1.ListOptions) policy.Verb {
-	if o.Watch {
-		return policy.Watch
-	}
-	return policy.List
 }
 
 // selection reads the selectors and narrows them to the path.

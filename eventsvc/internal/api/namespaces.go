@@ -15,7 +15,6 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -98,43 +97,21 @@ func (s *Server) getNamespace(c echo.Context) error {
 
 // listNamespaces answers with namespaces, page by page if need be, or watches
 // them.
-func (s *Server) listNamespaces(c echo.Context) error {
-	q := query(c.Request())
-	o, optionsErr := listOptions(q, false)
-	if err := s.authorize(c, namespacesResource, listVerb(o)); err != nil {
-		return err
-	}
-	scope := codec.ScopeList
-	if o.Watch {
-		scope = codec.ScopeWatch
-	}
-	f, err := s.codec.Negotiate(c.Request(), scope)
-	if err != nil {
-		return err
-	}
-	if optionsErr != nil {
-		return optionsErr
-	}
+func (s *Server) listNamespaces(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func() error, err error) {
 	match, err := s.namespaceSelector(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if o.Watch {
-		defer s.upgradable(c, f)()
 		return s.watchNamespaces(c, o, f, match)
 	}
-	u, err := s.enter(c, flow.Reads)
-	if err != nil {
-		return err
-	}
-	defer u.Release()
 	revision, after, err := s.namespacePage(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names, revision, err := s.namespacesAt(c.Request().Context(), revision)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return name <= after || !match(name) })
 	meta := metav1.ListMeta{ResourceVersion: formatVersion(revision)}
@@ -142,7 +119,7 @@ func (s *Server) listNamespaces(c echo.Context) error {
 		names = names[:limit]
 		meta.Continue = encodeContinue("namespaces", int64(revision), store.Key{Name: names[limit-1]})
 	}
-	return s.runtime(c, http.StatusOK, f, namespaceList(f, names, meta))
+	return nil, s.runtime(c, http.StatusOK, f, namespaceList(f, names, meta))
 }
 
 // namespacePage is the revision that a list shows and the name that it goes on

@@ -26,10 +26,12 @@ type namespaceStream struct {
 }
 
 // watchNamespaces streams the changes of namespaces.
-func (s *Server) watchNamespaces(c echo.Context, o metav1.ListOptions, f codec.Format, match func(string) bool) error {
+func (s *Server) watchNamespaces(c echo.Context, o metav1.ListOptions, f codec.Format, match func(string) bool) (follow func() error, err error) {
+	end := s.upgradable(c, f)
 	n := &namespaceStream{stream: s.newStream(c, f, s.codec.NewFrames(f, event.CoreV1), o.AllowWatchBookmarks), format: f, match: match}
 	n.stream.deliver, n.stream.bookmark = n.deliver, n.bookmark
-	return following(n.open(c, o, watched{begin: n.begin, initial: n.initial}))
+	n.atEnd = []func(){end}
+	return n.open(c, o, watched{begin: n.begin, initial: n.initial})
 }
 
 // begin looks up which namespaces there are.

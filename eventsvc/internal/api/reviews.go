@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
 )
@@ -38,18 +37,13 @@ func reviewGroups() []apiGroup {
 func (s *Server) routeReviews(e *echo.Echo) {
 	authentication := "/apis/" + authenticationv1.SchemeGroupVersion.String()
 	authorization := "/apis/" + authorizationv1.SchemeGroupVersion.String()
-	e.POST(authentication+"/selfsubjectreviews", s.whoAmI)
-	e.POST(authorization+"/selfsubjectaccessreviews", s.canI)
-	e.POST(authorization+"/selfsubjectrulesreviews", s.whatCanI)
+	e.POST(authentication+"/selfsubjectreviews", s.seated(policy.Create, s.whoAmI))
+	e.POST(authorization+"/selfsubjectaccessreviews", s.seated(policy.Create, s.canI))
+	e.POST(authorization+"/selfsubjectrulesreviews", s.seated(policy.Create, s.whatCanI))
 }
 
 // review reads the body of a review and answers with it once it is filled in.
 func (s *Server) review(c echo.Context, obj codec.Object, kind schema.GroupVersionKind, fill func()) error {
-	u, err := s.enter(c, flow.Writes) // they have a body
-	if err != nil {
-		return err
-	}
-	defer u.Release()
 	req := c.Request()
 	f, err := s.codec.Negotiate(req, codec.ScopeOther)
 	if err != nil {

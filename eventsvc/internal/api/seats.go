@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 
 	"github.com/labstack/echo/v4"
@@ -8,41 +9,56 @@ import (
 
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/service"
 )
 
+// Handlers know nothing of seats. A request enters its level in seated and leaves
+// it there; the store yields the seat while a write waits for the disk, and the
+// writers of answers (respond.go, body.go, flusher.go) while a client is slow.
+
 // levelOf is the level of a verb's requests.
 func levelOf(v policy.Verb) flow.Level {
-	if v&(policy.Get|policy.List) != 0 {
+	switch {
+	case v&(policy.Get|policy.List) != 0:
 		return flow.Reads
+	case v == policy.Watch:
+		return flow.Watches
 	}
 	return flow.Writes
 }
 
-// enter counts a request in. A read acquires its seat now, other requests when
-// their body has been read.
-func (s *Server) enter(c echo.Context, l flow.Level) (*flow.Seat, error) {
-	req := c.Request()
-	seat, err := s.admitted(l, client(req))
-	if err != nil {
-		return nil, err
-	}
-	if l == flow.Reads {
-		if err := seat.Acquire(req.Context()); err != nil {
-			seat.Release()
-			return nil, err
+// writes reports whether a verb changes events.
+func writes(v policy.Verb) bool { return levelOf(v) == flow.Writes }
+
+// seated serves the requests of a verb with a seat, which is released when next
+// returns or panics. A read acquires it here, other requests when their body has
+// been read or when they first need the store.
+func (s *Server) seated(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
+	level := levelOf(v)
+	return func(c echo.Context) error {
+		req := c.Request()
+		seat, err := s.enter(level, client(req))
+		if err != nil {
+			return err
 		}
+		defer seat.Release()
+		req = service.WithValue(req, flow.Key{}, seat)
+		switch level {
+		case flow.Reads:
+			if err := seat.Acquire(req.Context()); err != nil {
+				return err
+			}
+		case flow.Writes:
+			req.Body = flow.NewReader(req.Context(), req.Body)
+		}
+		c.SetRequest(req)
+		return next(c)
 	}
-	req = service.WithValue(req, flow.Key{}, seat)
-	if l == flow.Writes {
-		req.Body = flow.NewReader(req.Context(), req.Body)
-	}
-	c.SetRequest(req)
-	return seat, nil
 }
 
-// admitted enters a flow, or returns the answer to a request that is one too many.
-func (s *Server) admitted(l flow.Level, name string) (*flow.Seat, error) {
+// enter counts a request in, or returns the answer to one that is too many.
+func (s *Server) enter(l flow.Level, name string) (*flow.Seat, error) {
 	seat, err := s.scheduler.Enter(l, name)
 	if err == nil {
 		return seat, nil
@@ -52,4 +68,87 @@ func (s *Server) admitted(l flow.Level, name string) (*flow.Seat, error) {
 		limit = "client-requests"
 	}
 	return nil, beyond(limit, apierrors.NewTooManyRequests("too many requests are in flight, please try again", 1))
+}
+
+// seatedStore is a store whose callers hold their seat while they read or decide,
+// and yield it while a write waits for other writes and for the disk.
+type seatedStore struct{ store.Store }
+
+// Create implements [store.Store].
+func (s seatedStore) Create(ctx context.Context, key store.Key, draft store.Draft) (store.Record, error) {
+	seat := flow.FromContext(ctx)
+	seat.Yield()
+	rec, err := s.Store.Create(ctx, key, draft)
+	_ = seat.Acquire(ctx) // what was written is answered, with a seat or without
+	return rec, err
+}
+
+// Get implements [store.Store].
+func (s seatedStore) Get(ctx context.Context, key store.Key) (store.Record, error) {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return store.Record{}, err
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// Show implements [store.Store].
+func (s seatedStore) Show(ctx context.Context, key store.Key, uses store.Part, visit func(*store.Record)) error {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return err
+	}
+	return s.Store.Show(ctx, key, uses, visit)
+}
+
+// List implements [store.Store].
+func (s seatedStore) List(ctx context.Context, q store.Query) (store.Page, error) {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return store.Page{}, err
+	}
+	return s.Store.List(ctx, q)
+}
+
+// Update implements [store.Store].
+func (s seatedStore) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+	seat := flow.FromContext(ctx)
+	result, err := s.Store.Update(ctx, key, func(current *store.Record) (store.Decision, error) {
+		if err := seat.Acquire(ctx); err != nil { // another write came first, and decide is called again
+			return store.Decision{}, err
+		}
+		defer seat.Yield() // the disk comes next
+		return decide(current)
+	})
+	_ = seat.Acquire(ctx) // what was written is answered, with a seat or without
+	return result, err
+}
+
+// DeleteMany implements [store.Store].
+func (s seatedStore) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
+	seat := flow.FromContext(ctx)
+	seat.Yield()
+	n, changed, err = s.Store.DeleteMany(ctx, seen)
+	_ = seat.Acquire(ctx) // what was deleted is answered, with a seat or without
+	return n, changed, err
+}
+
+// Watch implements [store.Store].
+func (s seatedStore) Watch(ctx context.Context, q store.WatchQuery) (store.Watcher, error) {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.Watch(ctx, q)
+}
+
+// beside runs work on a goroutine while the caller goes on. A seat is for one
+// goroutine, so work has none: it must mostly wait for the disk. The caller must
+// call wait, which returns the error of work and yields the seat meanwhile.
+func beside(ctx context.Context, work func(context.Context) error) (wait func() error) {
+	done := make(chan error, 1)
+	go func() { done <- work(context.WithValue(ctx, flow.Key{}, (*flow.Seat)(nil))) }()
+	return func() error {
+		seat := flow.FromContext(ctx)
+		seat.Yield()
+		err := <-done
+		_ = seat.Acquire(ctx) // what was done is answered, with a seat or without
+		return err
+	}
 }

@@ -111,7 +111,7 @@ func New(c Config) (*Server, error) {
 		c.Bookmarks = time.Minute
 	}
 	c.complete()
-	s := &Server{Config: c, codec: c.Codec, store: c.Store, log: c.Log, refused: newRefusals(), rates: newCreateRates(c.Limits)}
+	s := &Server{Config: c, codec: c.Codec, store: seatedStore{c.Store}, log: c.Log, refused: newRefusals(), rates: newCreateRates(c.Limits)}
 	s.watches.limit(c.MaxWatches, c.MaxClientWatches)
 	s.scheduler = flow.New(c.MaxRequests, c.MaxClientRequests, runtime.GOMAXPROCS(0))
 	if c.Registry != nil {
@@ -149,20 +149,21 @@ func (s *Server) route() {
 	e.Use(once(s.prepare, socketToken, bearer.Middleware(s.Verify, s.public, s.refuse), s.strict))
 	for _, r := range s.resources {
 		all, one := r.path+"/namespaces/:namespace/events", r.path+"/namespaces/:namespace/events/:name"
-		e.GET(r.path+"/events", r.list)
-		e.GET(all, r.list)
+		list, watchOnly := r.listing(r.groupResource, false, r.list), r.listing(r.groupResource, true, r.list)
+		e.GET(r.path+"/events", list)
+		e.GET(all, list)
 		e.POST(all, r.may(policy.Create, r.create))
 		e.DELETE(all, r.may(policy.DeleteCollection, r.deleteCollection))
 		e.GET(one, r.may(policy.Get, r.get))
 		e.PUT(one, r.may(policy.Update, r.update))
 		e.PATCH(one, r.may(policy.Patch, r.patch))
 		e.DELETE(one, r.may(policy.Delete, r.delete))
-		e.GET(r.path+"/watch/events", r.watchOnly)
-		e.GET(r.path+"/watch/namespaces/:namespace/events", r.watchOnly)
-		e.GET(r.path+"/watch/namespaces/:namespace/events/:name", r.watchOnly)
+		e.GET(r.path+"/watch/events", watchOnly)
+		e.GET(r.path+"/watch/namespaces/:namespace/events", watchOnly)
+		e.GET(r.path+"/watch/namespaces/:namespace/events/:name", watchOnly)
 	}
 	if s.CoreAPI {
-		e.GET("/api/v1/namespaces", s.listNamespaces)
+		e.GET("/api/v1/namespaces", s.listing(namespacesResource, false, s.listNamespaces))
 		e.GET("/api/v1/namespaces/:namespace", s.guard(namespacesResource, policy.Get, s.getNamespace))
 	}
 	s.routeReviews(e)

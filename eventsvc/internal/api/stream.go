@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/service"
 )
@@ -34,8 +33,7 @@ type stream struct {
 	frames    *codec.Frames
 	out       *flusher
 	bookmarks bool
-	revision  uint64     // everything up to here was sent
-	seat      *flow.Seat // while the initial state is read and sent; nil later
+	revision  uint64 // everything up to here was sent
 	ctx       context.Context
 	cancel    context.CancelFunc
 	attached  func() bool // that the request ends ends ctx; to be called when that is no longer so
@@ -68,14 +66,6 @@ func (s *stream) open(c echo.Context, o metav1.ListOptions, what watched) (follo
 		return nil, err
 	}
 	ctx := s.ctx
-	if s.seat, err = s.scheduler.Enter(flow.Watches, client(c.Request())); err != nil {
-		return nil, err
-	}
-	s.atEnd = append(s.atEnd, func() { s.seat.Release() })
-	if err := s.seat.Acquire(ctx); err != nil {
-		return nil, s.end(err)
-	}
-
 	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	if current := s.store.Revision(); rv > current {
 		return nil, s.end(tooLarge(rv, current, 1+rand.IntN(4)))
@@ -83,6 +73,9 @@ func (s *stream) open(c echo.Context, o metav1.ListOptions, what watched) (follo
 	switch {
 	case initial: // an old version is fine: the state is sent as it is now
 		if s.revision, err = what.begin(ctx); err != nil {
+			if ctx.Err() != nil { // the watch is over before it has begun
+				err = s.end(ctx.Err())
+			}
 			return nil, err
 		}
 	case rv == 0:
@@ -96,16 +89,14 @@ func (s *stream) open(c echo.Context, o metav1.ListOptions, what watched) (follo
 	}
 	s.atEnd = append(s.atEnd, s.changed.Close)
 	service.MayDetach(ctx, s.out.res.Writer)
-	if err := s.out.flush(); err != nil { // the headers, before there is any event
-		return nil, nil
+	if err := s.out.next(ctx); err != nil { // the headers, before there is any event
+		return nil, s.end(err)
 	}
 	if initial {
 		if err := s.initial(ctx, what); err != nil {
 			return nil, s.end(err)
 		}
 	}
-	s.seat.Release()
-	s.seat = nil
 	return s.follow, nil
 }
 
@@ -157,7 +148,7 @@ func (s *stream) initial(ctx context.Context, what watched) error {
 			return err
 		}
 	}
-	return s.flush()
+	return s.out.next(ctx)
 }
 
 // changes sends what happens until the context ends or the watcher fails.
@@ -233,16 +224,7 @@ func (s *stream) append(b []byte, err error) error {
 	if len(b) < streamPiece {
 		return nil
 	}
-	return s.flush()
-}
-
-// flush writes what has gathered; meanwhile another client may have the seat.
-func (s *stream) flush() error {
-	if err := s.seat.Write(s.out.flush); err != nil {
-		return err
-	}
-	s.seat.Yield()
-	return s.seat.Acquire(s.ctx)
+	return s.out.next(s.ctx)
 }
 
 // end finishes the stream. Where the client asked for the end, or the server

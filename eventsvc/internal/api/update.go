@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -162,16 +161,7 @@ func (r *resource) write(ctx context.Context, key store.Key, dryRun bool, make c
 // of it.
 func (r *resource) commit(ctx context.Context, key store.Key, dryRun bool, decide store.Decide) (store.Result, error) {
 	if !dryRun {
-		seat := flow.FromContext(ctx)
-		result, err := r.store.Update(ctx, key, func(current *store.Record) (store.Decision, error) {
-			if err := seat.Acquire(ctx); err != nil { // another writer was faster
-				return store.Decision{}, err
-			}
-			defer seat.Yield() // the disk comes next
-			return decide(current)
-		})
-		_ = seat.Acquire(ctx) // what was written is answered, with a seat or without
-		return result, err
+		return r.store.Update(ctx, key, decide)
 	}
 	var current *store.Record
 	rec, err := r.store.Get(ctx, key)

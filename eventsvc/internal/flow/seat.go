@@ -6,8 +6,13 @@ import (
 	"time"
 )
 
-// slowWrite is how long a write to the client may hold the seat.
-const slowWrite = 10 * time.Millisecond
+const (
+	// quantum is how long a request may hold its seat until Acquire gives it up
+	// first. So a long list takes its place in the queue again for each page.
+	quantum = time.Millisecond
+	// slowWrite is how long a write to the client may hold the seat.
+	slowWrite = 10 * time.Millisecond
+)
 
 // Seat is one request's right to a seat of its level.
 type Seat struct {
@@ -20,18 +25,20 @@ type Seat struct {
 	began time.Time // when it got the seat; zero: it does not hold it
 }
 
-// Acquire waits for the seat, unless the request holds it. The error is that of
-// ctx.
+// Acquire waits for the seat. A request that has held it for less than a quantum
+// keeps it; after that it gives the seat up first, so that others go before it.
+// The error is that of ctx; then the request does not hold the seat.
 func (s *Seat) Acquire(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
 	t := s.scheduler
 	t.mu.Lock()
-	if s.flow == nil || !s.began.IsZero() {
+	if s.flow == nil || !s.began.IsZero() && time.Since(s.began) < quantum {
 		t.mu.Unlock()
 		return nil
 	}
+	s.yield()
 	s.flow = t.flow(s.flow.name) // that of a watch may have been forgotten
 	f := s.flow
 	ready := t.enqueue(f, s.level)
