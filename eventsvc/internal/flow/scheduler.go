@@ -287,10 +287,10 @@ func (s *Scheduler) Collectors() []prometheus.Collector {
 		labels := prometheus.Labels{"class": l.String()}
 		all = append(all,
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name: "eventsvc_requests_working", Help: "Requests that are being worked on.", ConstLabels: labels,
+				Name: "eventsvc_requests_working", Help: "Requests that hold a seat: they need a processor.", ConstLabels: labels,
 			}, read(&v.working)),
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name: "eventsvc_requests_waiting", Help: "Requests that wait for their client's turn.", ConstLabels: labels,
+				Name: "eventsvc_requests_waiting", Help: "Requests that wait for a seat.", ConstLabels: labels,
 			}, read(&v.waiting)))
 	}
 	return all
