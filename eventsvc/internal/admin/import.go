@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -242,6 +243,6 @@ func (l Local) compare(current *store.Record, in *line) (same, other bool, err e
 	case live.UID != in.event.UID:
 		return false, true, nil
 	default:
-		return !in.deleted && l.Codec.SameObject(in.event, live), false, nil
+		return !in.deleted && fields.Same(in.event, live), false, nil
 	}
 }

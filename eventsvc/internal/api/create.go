@@ -109,7 +109,7 @@ func (r *resource) trackNew(ev *eventsv1.Event, manager string) error {
 	if event.CheckSize(r.view, ev, nil, r.Rules) != nil {
 		return nil
 	}
-	return r.codec.TrackUpdate(r.view, nil, ev, manager)
+	return r.codec.Fields.Update(r.view, nil, ev, manager)
 }
 
 // trackNext records who changed what, if the next version may be that large.
@@ -117,7 +117,7 @@ func (r *resource) trackNext(live, next *eventsv1.Event, manager string) error {
 	if err := event.CheckSize(r.view, next, live, r.Rules); err != nil {
 		return err
 	}
-	return r.codec.TrackUpdate(r.view, live, next, manager)
+	return r.codec.Fields.Update(r.view, live, next, manager)
 }
 
 // prepareNew makes an event that a client sent fit to be stored: by POST, or

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -129,7 +130,7 @@ func (r *resource) write(ctx context.Context, key store.Key, dryRun bool, make c
 			if errs := event.ValidateUpdate(r.view, next, live, r.Rules); len(errs) > 0 {
 				return store.Decision{}, event.Invalid(r.view, key.Name, errs)
 			}
-			if r.codec.SameObject(next, live) {
+			if fields.Same(next, live) {
 				return store.Decision{Op: store.Keep}, nil
 			}
 		}

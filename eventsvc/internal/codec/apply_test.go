@@ -9,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/event/eventtest"
 )
 
 const applied = `
@@ -52,7 +54,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("labels after the second apply (-want +got):\n%s", diff)
 	}
 	same, _, err := c.Apply(event.EventsV1, stored, []byte(applied), "me", false, "")
-	if err != nil || !c.SameObject(stored, same) {
+	if err != nil || !fields.Same(stored, same) {
 		t.Errorf("the same once more changes something: %v, %v", same, err)
 	}
 	shared, _, err := c.Apply(event.EventsV1, stored, []byte(applied), "you", false, "")
@@ -99,7 +101,7 @@ func TestApplyConflicts(t *testing.T) {
 	}
 	updated := stored.DeepCopy()
 	updated.Action = "Other"
-	if err := c.TrackUpdate(event.EventsV1, stored, updated, "kubectl-patch"); err != nil {
+	if err := c.Fields.Update(event.EventsV1, stored, updated, "kubectl-patch"); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = c.Apply(event.EventsV1, updated, []byte(applied), "me", false, "")
@@ -150,7 +152,7 @@ func TestApplyErrors(t *testing.T) {
 func TestFirstApply(t *testing.T) {
 	t.Parallel()
 	c := newCodec(t, "k8s.io")
-	ev := typical()
+	ev := eventtest.Typical()
 	ev.ManagedFields, ev.Action = nil, "Start"
 	next, _, err := c.Apply(event.EventsV1, live(t, c, ev), []byte(strings.NewReplacer("eventTime", "# eventTime").Replace(applied)), "me", false, "")
 	if err != nil {
@@ -165,15 +167,15 @@ func TestFirstApply(t *testing.T) {
 func TestManagersAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newCodec(t, "k8s.io")
-	ev := typical()
+	ev := eventtest.Typical()
 	ev.ManagedFields = nil
-	if err := c.TrackUpdate(event.EventsV1, nil, ev, "first"); err != nil {
+	if err := c.Fields.Update(event.EventsV1, nil, ev, "first"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 15 {
 		next := ev.DeepCopy()
 		next.Labels[string(rune('a'+i))] = "x"
-		if err := c.TrackUpdate(event.EventsV1, ev, next, "manager-"+string(rune('a'+i))); err != nil {
+		if err := c.Fields.Update(event.EventsV1, ev, next, "manager-"+string(rune('a'+i))); err != nil {
 			t.Fatal(err)
 		}
 		ev = next
@@ -187,7 +189,7 @@ func TestManagersAreBounded(t *testing.T) {
 	}{"left out": {nil, 10}, "empty": {[]metav1.ManagedFieldsEntry{}, 0}, "one empty": {[]metav1.ManagedFieldsEntry{{}}, 0}} {
 		next := ev.DeepCopy()
 		next.ManagedFields = tt.fields
-		if err := c.TrackUpdate(event.EventsV1, ev, next, "me"); err != nil || len(next.ManagedFields) != tt.want {
+		if err := c.Fields.Update(event.EventsV1, ev, next, "me"); err != nil || len(next.ManagedFields) != tt.want {
 			t.Errorf("%s: %d managers, %v", name, len(next.ManagedFields), err)
 		}
 	}
@@ -199,10 +201,10 @@ func TestManagersAreBounded(t *testing.T) {
 func TestKubectlTakesOver(t *testing.T) {
 	t.Parallel()
 	c := newCodec(t, "k8s.io")
-	ev := typical()
+	ev := eventtest.Typical()
 	ev.ManagedFields, ev.Labels = nil, map[string]string{"app": "web"}
 	ev.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"labels":{"app":"web"}}}`}
-	if err := c.TrackUpdate(event.EventsV1, nil, ev, "kubectl-client-side-apply"); err != nil {
+	if err := c.Fields.Update(event.EventsV1, nil, ev, "kubectl-client-side-apply"); err != nil {
 		t.Fatal(err)
 	}
 	stored := live(t, c, ev)
@@ -219,10 +221,10 @@ func TestKubectlTakesOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.TrackUpdate(event.EventsV1, stored, next, "kubectl"); err != nil {
+	if err := c.Fields.Update(event.EventsV1, stored, next, "kubectl"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"kubectl Apply"}, managers(next)); diff != "" || c.SameObject(stored, next) {
+	if diff := cmp.Diff([]string{"kubectl Apply"}, managers(next)); diff != "" || fields.Same(stored, next) {
 		t.Errorf("managers after the rewrite (-want +got):\n%s", diff)
 	}
 	last, _, err := c.Apply(event.EventsV1, live(t, c, next), []byte(strings.Replace(config, "app: shop", "tier: front", 1)), "kubectl", false, "Strict")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,12 +44,12 @@ func (c *Codec) DecodeEvent(v event.View, contentType string, body []byte, valid
 
 // decodeFully is DecodeEvent for everything that is not plain.
 func (c *Codec) decodeFully(v event.View, media Media, body []byte, validation string) (*eventsv1.Event, []string, error) {
-	obj, strict := newViewEvent(v), validation != metav1.FieldValidationIgnore
+	obj, strict := event.NewObject(v), validation != metav1.FieldValidationIgnore
 	kind, problems, err := c.decodeBody(media, body, obj, strict)
-	if named, known := c.viewOf(kind.APIVersion); known && named != v {
+	if named, known := c.ViewOf(kind.APIVersion); known && named != v {
 		// kube-apiserver reads a body as the version that it names before it
 		// compares that with the URL's: what is wrong in that version comes first.
-		kind, problems, err = c.decodeBody(media, body, newViewEvent(named), strict)
+		kind, problems, err = c.decodeBody(media, body, event.NewObject(named), strict)
 	}
 	if err := c.checkKind(v, kind, err, body); err != nil {
 		return nil, nil, err
@@ -56,11 +57,11 @@ func (c *Codec) decodeFully(v event.View, media Media, body []byte, validation s
 	if len(problems) > 0 && validation == metav1.FieldValidationStrict {
 		return nil, nil, unusable(kind, c.GroupVersion(v).Version, runtime.NewStrictDecodingError(problems))
 	}
-	if kind.APIVersion != "" && kind.APIVersion != c.apiVersion(v) {
+	if kind.APIVersion != "" && kind.APIVersion != c.APIVersion(v) {
 		return nil, warnings(problems), apierrors.NewBadRequest(fmt.Sprintf(
-			"the API version in the data (%s) does not match the expected API version (%s)", kind.APIVersion, c.apiVersion(v)))
+			"the API version in the data (%s) does not match the expected API version (%s)", kind.APIVersion, c.APIVersion(v)))
 	}
-	ev := hub(obj)
+	ev := event.Hub(obj)
 	if err := checkTimes(ev); err != nil {
 		return nil, nil, unusable(kind, c.GroupVersion(v).Version, err)
 	}
@@ -111,7 +112,7 @@ type errUnrecognized struct{ error }
 
 // decodeBody reads a body into an object. Kind is what the body says it is, and
 // problems are unknown and duplicate fields, if strict.
-func (c *Codec) decodeBody(media Media, body []byte, obj viewEvent, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
+func (c *Codec) decodeBody(media Media, body []byte, obj event.Object, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
 	switch media {
 	case Protobuf:
 		kind, err = c.decodeProto(body, obj)
@@ -142,7 +143,7 @@ func (c *Codec) decodeBody(media Media, body []byte, obj viewEvent, strict bool)
 
 // decodeJSON reads the object at once, and looks again for its kind only if
 // that fails, to say so in the words of the original.
-func decodeJSON(text []byte, obj viewEvent, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
+func decodeJSON(text []byte, obj event.Object, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
 	if strict {
 		problems, err = kjson.UnmarshalStrict(text, obj)
 	} else {
@@ -159,7 +160,7 @@ func decodeJSON(text []byte, obj viewEvent, strict bool) (kind metav1.TypeMeta, 
 	return kind, nil, err
 }
 
-func (c *Codec) decodeProto(body []byte, obj viewEvent) (metav1.TypeMeta, error) {
+func (c *Codec) decodeProto(body []byte, obj event.Object) (metav1.TypeMeta, error) {
 	envelope, err := openEnvelope(body)
 	if err != nil {
 		return metav1.TypeMeta{}, errUnrecognized{err}
@@ -197,7 +198,7 @@ func (c *Codec) checkKind(v event.View, kind metav1.TypeMeta, err error, body []
 		return cannotRecognize(unrecognized.error, body)
 	}
 	gv, gvErr := c.GroupVersion(v), error(nil)
-	if kind.APIVersion != "" && kind.APIVersion != c.apiVersion(v) {
+	if kind.APIVersion != "" && kind.APIVersion != c.APIVersion(v) {
 		gv, gvErr = schema.ParseGroupVersion(kind.APIVersion)
 	}
 	switch {
@@ -258,4 +259,12 @@ func warnings(problems []error) []string {
 		}
 	}
 	return texts
+}
+
+// kindOf is what an object says it is, as it says it.
+func kindOf(obj event.Object) metav1.TypeMeta {
+	if core, ok := obj.(*corev1.Event); ok {
+		return core.TypeMeta
+	}
+	return obj.(*eventsv1.Event).TypeMeta
 }

@@ -17,6 +17,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/event/eventtest"
 )
 
 const (
@@ -39,11 +40,11 @@ func TestDecodeEvent(t *testing.T) {
 	t.Parallel()
 	for _, domain := range domains {
 		c := newCodec(t, domain)
-		r := newRandom(13)
+		r := eventtest.NewRandom(13)
 		for range 30 {
 			for _, v := range allViews {
 				for _, f := range []codec.Format{{}, {Pretty: true}, {Media: codec.YAML}, {Media: codec.Protobuf}} {
-					want := r.event(c.GroupVersion(v).String())
+					want := r.Event(c.GroupVersion(v).String())
 					body := library(t, f, asView(c, v, want, 5))
 					got, warnings, err := c.DecodeEvent(v, f.ContentType(false), []byte(body), "Strict")
 					if err != nil || len(warnings) > 0 {
@@ -319,7 +320,7 @@ func TestDecodePlain(t *testing.T) {
 	plain, total := 0, 0
 	for seed := range uint64(400) {
 		random := rand.New(rand.NewPCG(seed, 3))
-		ev := typical()
+		ev := eventtest.Typical()
 		ev.ManagedFields, ev.ResourceVersion = nil, ""
 		if seed%2 == 0 {
 			ev = inSeries()
@@ -357,10 +358,10 @@ func TestLargeBodiesArePlain(t *testing.T) {
 
 func FuzzDecodeEvent(f *testing.F) {
 	c := newCodec(f, "k8s.io")
-	r := newRandom(1)
+	r := eventtest.NewRandom(1)
 	for i, contentType := range []string{jsonType, yamlType, protobufType} {
 		for _, v := range allViews {
-			body := library(f, codec.Format{Media: codec.Media(i)}, asView(c, v, r.event("v1"), 1))
+			body := library(f, codec.Format{Media: codec.Media(i)}, asView(c, v, r.Event("v1"), 1))
 			f.Add(contentType, []byte(body), v == event.CoreV1)
 		}
 	}

@@ -45,7 +45,7 @@ func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 	d := c.newDrafting()
 	defer c.putDrafting(d)
 	for i := range ev.ManagedFields {
-		if ev.ManagedFields[i].APIVersion == c.groupVersion {
+		if ev.ManagedFields[i].APIVersion == c.APIVersion(event.EventsV1) {
 			if len(d.mask) == 0 {
 				d.mask = append(d.mask, make([]bool, len(ev.ManagedFields))...)
 			}

@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -73,7 +74,9 @@ func (w *objectWriter) dict(name string, m map[string]string) {
 	}
 	w.name(name)
 	var few [8]string
-	for i, key := range sortedKeys(few[:0], m) {
+	keys := slices.AppendSeq(few[:0], maps.Keys(m))
+	slices.Sort(keys)
+	for i, key := range keys {
 		w.b = appendQuoted(separate(w.b, '{', i), key)
 		w.b = appendQuoted(append(w.b, ':'), m[key])
 	}

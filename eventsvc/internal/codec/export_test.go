@@ -8,8 +8,6 @@ var (
 	DecodePlain = (*Codec).decodePlain
 	PatchFully  = (*Codec).patchFully
 	PatchPlain  = (*Codec).patchPlain
-	TrackFully  = (*Codec).trackFully
-	TrackPlain  = (*Codec).trackPlain
 )
 
 // AppendSet is appendSet, and whether it needed no encoder.

@@ -180,7 +180,7 @@ func (f *Frames) AppendBookmark(dst []byte, rv uint64, initialEnd bool) ([]byte,
 
 // bookmark is an otherwise empty object of the kind that the stream sends.
 func (f *Frames) bookmark(meta metav1.ObjectMeta) runtime.Object {
-	kind := metav1.TypeMeta{Kind: event.Kind, APIVersion: f.c.apiVersion(f.view)}
+	kind := metav1.TypeMeta{Kind: event.Kind, APIVersion: f.c.APIVersion(f.view)}
 	switch {
 	case f.format.As == Partial:
 		kind = metav1.TypeMeta{Kind: partialKind, APIVersion: metaAPIVersion}

@@ -16,6 +16,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/event/eventtest"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -67,7 +68,7 @@ func TestFrames(t *testing.T) {
 				return strings.TrimSuffix(string(b), "\n")
 			}
 			want := []frame{
-				{"ADDED", object(record(t, c, typical(), 41))}, {"BOOKMARK", got[1].Object},
+				{"ADDED", object(record(t, c, eventtest.Typical(), 41))}, {"BOOKMARK", got[1].Object},
 				{"ADDED", object(record(t, c, oldStyle(), 7))}, {"MODIFIED", object(record(t, c, inSeries(), 42))},
 				{"DELETED", object(record(t, c, inSeries(), 43))}, {"BOOKMARK", got[5].Object}, {"ERROR", got[6].Object},
 			}
@@ -83,7 +84,7 @@ func TestFrames(t *testing.T) {
 func TestFormsAreShared(t *testing.T) {
 	t.Parallel()
 	c := newCodec(t, "k8s.io")
-	version := &store.Version{Record: *record(t, c, typical(), 41)}
+	version := &store.Version{Record: *record(t, c, eventtest.Typical(), 41)}
 	delivery := store.Delivery{Type: store.Added, Object: version, Revision: 41}
 	all := func() map[string]bool {
 		seen := map[string]bool{}

@@ -17,6 +17,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/event/eventtest"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -62,7 +63,7 @@ func oldStyle() *eventsv1.Event {
 }
 
 func inSeries() *eventsv1.Event {
-	ev := typical()
+	ev := eventtest.Typical()
 	ev.Series = &eventsv1.EventSeries{Count: 3, LastObservedTime: metav1.NewMicroTime(time.Date(2026, 5, 4, 12, 55, 0, 0, time.UTC))}
 	return ev
 }
@@ -148,7 +149,7 @@ func stream(t *testing.T, c *codec.Codec, f codec.Format, v event.View) []byte {
 	old := &store.Version{Record: *record(t, c, oldStyle(), 7)}
 	var b []byte
 	for i, add := range []func() ([]byte, error){
-		func() ([]byte, error) { return frames.AppendInitial(b, record(t, c, typical(), 41)) },
+		func() ([]byte, error) { return frames.AppendInitial(b, record(t, c, eventtest.Typical(), 41)) },
 		func() ([]byte, error) { return frames.AppendBookmark(b, 41, true) },
 		func() ([]byte, error) {
 			return frames.AppendDelivery(b, store.Delivery{Type: store.Added, Object: old, Revision: 42})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/event/eventtest"
 )
 
 // envelope is an event in protobuf.
@@ -32,7 +33,7 @@ func envelope(t *testing.T, message []byte) []byte {
 func TestManyValuesAreRefused(t *testing.T) {
 	const size = 3<<20 - 1000
 	c := newCodec(t, "k8s.io")
-	stored := live(t, c, typical())
+	stored := live(t, c, eventtest.Typical())
 	many := func(head, value, tail string) []byte {
 		return []byte(head + strings.Repeat(value, (size-len(head)-len(tail))/len(value)) + tail)
 	}

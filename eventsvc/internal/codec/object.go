@@ -51,7 +51,7 @@ func (c *Codec) appendObjectProto(dst []byte, s *stored, as Transform, v event.V
 		dst = appendEnvelope(dst, metaAPIVersion, partialKind, fieldLen(c.metaLen(s)))
 		dst = c.appendMeta(dst, s)
 	} else {
-		dst = appendEnvelope(dst, c.apiVersion(v), event.Kind, c.protoLen(s))
+		dst = appendEnvelope(dst, c.APIVersion(v), event.Kind, c.protoLen(s))
 		dst = c.appendProto(dst, s, v)
 	}
 	return append(dst, envelopeTail...)

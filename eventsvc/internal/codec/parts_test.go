@@ -10,6 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/event/eventtest"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -53,9 +54,9 @@ func answers(t *testing.T, c *codec.Codec, f codec.Format, v event.View, rec *st
 func TestFormatsReadWhatTheyUse(t *testing.T) {
 	t.Parallel()
 	c := newCodec(t, "k8s.io")
-	r := newRandom(13)
+	r := eventtest.NewRandom(13)
 	for name, ev := range map[string]*eventsv1.Event{
-		"typical": typical(), "in series": inSeries(), "old style": oldStyle(), "random": r.event("events.k8s.io/v1"), "other": r.event("v1"),
+		"typical": eventtest.Typical(), "in series": inSeries(), "old style": oldStyle(), "random": r.Event("events.k8s.io/v1"), "other": r.Event("v1"),
 	} {
 		d, err := c.Draft(ev)
 		if err != nil {

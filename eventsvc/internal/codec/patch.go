@@ -50,7 +50,7 @@ func (c *Codec) Patch(v event.View, patchType types.PatchType, patch []byte, liv
 
 // patchFully is Patch for everything that patchPlain leaves.
 func (c *Codec) patchFully(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event, validation string) (*eventsv1.Event, []string, error) {
-	shown := c.show(v, live)
+	shown := c.Show(v, live)
 	var p patched
 	var err error
 	strict := validation != metav1.FieldValidationIgnore
@@ -69,7 +69,7 @@ func (c *Codec) patchFully(v event.View, patchType types.PatchType, patch []byte
 	if err != nil {
 		return nil, nil, err
 	}
-	return hub(p.obj), warnings(p.problems), nil
+	return event.Hub(p.obj), warnings(p.problems), nil
 }
 
 // patchPlain applies a merge or strategic merge patch that only sets values, as
@@ -85,13 +85,13 @@ func (c *Codec) patchPlain(v event.View, patchType types.PatchType, patch []byte
 	if next := copyPlain(live); c.setPlain(v, patch, next) {
 		return next, true
 	}
-	obj := c.show(v, copyPlain(live))
+	obj := c.Show(v, copyPlain(live))
 	kind := kindOf(obj)
 	problems, err := kjson.UnmarshalStrict(patch, obj)
 	if err != nil || len(problems) > 0 || kindOf(obj) != kind {
 		return nil, false
 	}
-	return hub(obj), true
+	return event.Hub(obj), true
 }
 
 // copyPlain copies what a patch without lists and nulls can reach. The lists
@@ -115,7 +115,7 @@ func clonePointer[T any](p *T) *T {
 
 // patched is what became of an object.
 type patched struct {
-	obj      viewEvent
+	obj      event.Object
 	text     string  // what an error shows
 	problems []error // unknown and duplicate fields
 }
@@ -135,7 +135,7 @@ func rejectedPatch(err error) error {
 }
 
 // patchText applies a patch that works on the JSON of an object.
-func (c *Codec) patchText(v event.View, patchType types.PatchType, patch []byte, shown viewEvent, strict bool) (patched, error) {
+func (c *Codec) patchText(v event.View, patchType types.PatchType, patch []byte, shown event.Object, strict bool) (patched, error) {
 	text, err := json.Marshal(shown)
 	if err != nil {
 		return patched{}, fmt.Errorf("encode event to patch it: %w", err)
@@ -162,20 +162,20 @@ func (c *Codec) patchText(v event.View, patchType types.PatchType, patch []byte,
 // the patch may have changed, as kube-apiserver does. The members of another
 // view are unknown fields then and are dropped; without a version all members
 // are, so that not even a name is left.
-func (c *Codec) decodePatched(v event.View, text []byte, strict bool) (viewEvent, []error, error) {
+func (c *Codec) decodePatched(v event.View, text []byte, strict bool) (event.Object, []error, error) {
 	gvk, err := jsonserializer.DefaultMetaFactory.Interpret(text)
 	if err != nil {
 		return nil, nil, err
 	}
-	named, known := c.viewOf(gvk.GroupVersion().String())
+	named, known := c.ViewOf(gvk.GroupVersion().String())
 	switch {
 	case gvk.Version == "":
 		problems, err := kjson.UnmarshalStrict(text, &metav1.TypeMeta{})
-		return newViewEvent(v), problems, err
+		return event.NewObject(v), problems, err
 	case !known, gvk.Kind != "" && gvk.Kind != event.Kind:
 		return nil, nil, fmt.Errorf("unable to decode %s into *core.Event", gvk)
 	}
-	obj := newViewEvent(named)
+	obj := event.NewObject(named)
 	_, problems, err := decodeJSON(text, obj, strict)
 	return obj, problems, err
 }
@@ -197,7 +197,7 @@ func applyMergePatch(text, patch []byte, strict bool) ([]byte, []error, error) {
 
 // patchStrategic applies a strategic merge patch, for which the type of the
 // view says how lists are merged.
-func patchStrategic(v event.View, patch []byte, shown viewEvent, strict bool) (patched, error) {
+func patchStrategic(v event.View, patch []byte, shown event.Object, strict bool) (patched, error) {
 	var problems []error
 	var err error
 	changes := map[string]any{}
@@ -209,12 +209,12 @@ func patchStrategic(v event.View, patch []byte, shown viewEvent, strict bool) (p
 	if err != nil {
 		return patched{}, apierrors.NewBadRequest(err.Error())
 	}
-	p := patched{obj: newViewEvent(v), text: fmt.Sprintf("%+v", changes), problems: problems}
+	p := patched{obj: event.NewObject(v), text: fmt.Sprintf("%+v", changes), problems: problems}
 	original, err := runtime.DefaultUnstructuredConverter.ToUnstructured(shown)
 	if err != nil {
 		return p, fmt.Errorf("take event apart to patch it: %w", err)
 	}
-	result, err := strategicpatch.StrategicMergeMapPatch(original, changes, newViewEvent(v))
+	result, err := strategicpatch.StrategicMergeMapPatch(original, changes, event.NewObject(v))
 	if err != nil {
 		return p, strategicError(err)
 	}

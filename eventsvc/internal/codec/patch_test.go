@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/event/eventtest"
 )
 
 // live is a stored event, as Event returns it.
@@ -40,7 +42,7 @@ func TestPatch(t *testing.T) {
 			func(ev *eventsv1.Event) { ev.Series.Count = 2 }},
 		{"count by the old recorder", types.StrategicMergePatchType, event.CoreV1,
 			`{"count":2,"lastTimestamp":"2026-05-04T12:00:00Z","message":"msg"}`, func(ev *eventsv1.Event) {
-				ev.DeprecatedCount, ev.Note, ev.DeprecatedLastTimestamp = 2, "msg", typical().CreationTimestamp
+				ev.DeprecatedCount, ev.Note, ev.DeprecatedLastTimestamp = 2, "msg", eventtest.Typical().CreationTimestamp
 			}},
 		{"label by kubectl", types.MergePatchType, event.EventsV1, `{"metadata":{"labels":{"tier":null,"x":"y"}}}`,
 			func(ev *eventsv1.Event) { ev.Labels = map[string]string{"app": "web", "x": "y"} }},
@@ -168,7 +170,7 @@ func TestPatchWarnings(t *testing.T) {
 func TestPatchCopiesAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newCodec(t, "k8s.io")
-	ev := typical()
+	ev := eventtest.Typical()
 	ev.Note = strings.Repeat("x", 1<<20)
 	var ops []string
 	for i := range 10 {
@@ -212,12 +214,12 @@ func FuzzPatch(f *testing.F) {
 			}
 			if plain, ok := codec.PatchPlain(c, v, patchType, patch, stored); ok {
 				full, warnings, err := codec.PatchFully(c, v, patchType, patch, stored, "Strict")
-				if err != nil || len(warnings) > 0 || !c.SameObject(plain, full) {
+				if err != nil || len(warnings) > 0 || !fields.Same(plain, full) {
 					t.Fatalf("plain %v, full %v, %q, %v", plain, full, warnings, err)
 				}
 			}
 			if err == nil {
-				err = c.TrackUpdate(v, stored, ev, "fuzz")
+				err = c.Fields.Update(v, stored, ev, "fuzz")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -26,7 +26,7 @@ func (c *Codec) setPlain(v event.View, body []byte, ev *eventsv1.Event) bool {
 	if c.Limits.Depth < plainDepth {
 		return false
 	}
-	r := plainReader{text: string(body), view: v, apiVersion: c.apiVersion(v)}
+	r := plainReader{text: string(body), view: v, apiVersion: c.APIVersion(v)}
 	r.event(ev)
 	r.space()
 	return !r.failed && r.at == len(r.text)

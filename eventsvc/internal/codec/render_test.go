@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/event/eventtest"
 )
 
 // Domains longer and shorter than the default, one so long that lengths in
@@ -34,9 +35,9 @@ func TestAppendObjectEqualsLibrary(t *testing.T) {
 	t.Parallel()
 	for _, domain := range domains {
 		c := newCodec(t, domain)
-		r := newRandom(uint64(len(domain)))
+		r := eventtest.NewRandom(uint64(len(domain)))
 		for i := range 100 {
-			ev := r.event(c.GroupVersion(event.EventsV1).String())
+			ev := r.Event(c.GroupVersion(event.EventsV1).String())
 			revision := []uint64{0, 1, 12345, 1<<64 - 1}[i%4]
 			rec := record(t, c, ev, revision)
 			for _, f := range wireFormats {
@@ -72,7 +73,7 @@ func asPartial(obj runtime.Object) runtime.Object {
 func TestListEqualsLibrary(t *testing.T) {
 	t.Parallel()
 	c := newCodec(t, "k8s.io")
-	r := newRandom(7)
+	r := eventtest.NewRandom(7)
 	remaining := int64(300)
 	for n := range 5 {
 		for _, f := range wireFormats {
@@ -83,7 +84,7 @@ func TestListEqualsLibrary(t *testing.T) {
 				}
 				events := make([]*eventsv1.Event, n)
 				for i := range events {
-					events[i] = r.event("events.k8s.io/v1")
+					events[i] = r.Event("events.k8s.io/v1")
 				}
 				got := appendList(t, c, f, v, listMeta, events)
 				want := library(t, f, libraryList(c, f, v, listMeta, events))
@@ -148,9 +149,9 @@ func libraryList(c *codec.Codec, f codec.Format, v event.View, listMeta metav1.L
 func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	before, after := newCodec(t, "k8s.io"), newCodec(t, "example.com")
-	r := newRandom(3)
+	r := eventtest.NewRandom(3)
 	for range 100 {
-		ev := r.event("events.k8s.io/v1")
+		ev := r.Event("events.k8s.io/v1")
 		rec := record(t, before, ev, 42)
 		got, err := before.Event(rec)
 		if err != nil {
@@ -182,7 +183,7 @@ func TestCharactersEqualLibrary(t *testing.T) {
 	t.Parallel()
 	c := newCodec(t, "k8s.io")
 	for char := range rune(0x2100) {
-		ev := typical()
+		ev := eventtest.Typical()
 		ev.Note, ev.Labels = string(char), map[string]string{"a" + string(char): string(char) + "b"}
 		got, err := c.AppendObject(nil, codec.Format{}, event.EventsV1, record(t, c, ev, 1))
 		if err != nil {

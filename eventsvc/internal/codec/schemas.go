@@ -32,10 +32,10 @@ func (c *Codec) kindExtensions() map[string][]any {
 	of := func(group, kind string) any {
 		return map[string]any{"group": group, "version": "v1", "kind": kind}
 	}
-	both := func(kind string) []any { return []any{of("", kind), of(c.group, kind)} }
+	both := func(kind string) []any { return []any{of("", kind), of(c.GroupVersion(event.EventsV1).Group, kind)} }
 	return map[string][]any{
-		eventsSchemas + event.Kind:          {of(c.group, event.Kind)},
-		eventsSchemas + event.Kind + "List": {of(c.group, event.Kind+"List")},
+		eventsSchemas + event.Kind:          {of(c.GroupVersion(event.EventsV1).Group, event.Kind)},
+		eventsSchemas + event.Kind + "List": {of(c.GroupVersion(event.EventsV1).Group, event.Kind+"List")},
 		coreSchemas + event.Kind:            {of("", event.Kind)},
 		coreSchemas + event.Kind + "List":   {of("", event.Kind+"List")},
 		metaSchemas + "Status":              {of("", "Status")},

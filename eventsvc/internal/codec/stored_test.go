@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/event/eventtest"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -85,10 +86,10 @@ func TestDamagedValues(t *testing.T) {
 
 func FuzzStoredValue(f *testing.F) {
 	c := newCodec(f, "k8s.io")
-	r := newRandom(2)
+	r := eventtest.NewRandom(2)
 	f.Add(record(f, c, inSeries(), 1).Value, uint64(1))
 	f.Add(record(f, c, oldStyle(), 1).Value, uint64(0))
-	f.Add(record(f, c, r.event("events.k8s.io/v1"), 1).Value, uint64(1<<63))
+	f.Add(record(f, c, r.Event("events.k8s.io/v1"), 1).Value, uint64(1<<63))
 	f.Fuzz(func(t *testing.T, value []byte, revision uint64) {
 		rec := &store.Record{Key: store.Key{Namespace: "n", Name: "e"}, Revision: revision, Value: value}
 		before := bytes.Clone(value)
@@ -103,7 +104,7 @@ func FuzzStoredValue(f *testing.F) {
 func TestDraft(t *testing.T) {
 	t.Parallel()
 	c := newCodec(t, "k8s.io")
-	a, b := typical(), typical()
+	a, b := eventtest.Typical(), eventtest.Typical()
 	b.ResourceVersion, b.Kind, b.APIVersion = "12345", "Event", "v1"
 	first, second := record(t, c, a, 1), record(t, c, b, 1)
 	if diff := cmp.Diff(first, second); diff != "" {
@@ -122,7 +123,7 @@ func TestDraft(t *testing.T) {
 func TestDraftRefusesBadFields(t *testing.T) {
 	t.Parallel()
 	c := newCodec(t, "k8s.io")
-	ev := typical()
+	ev := eventtest.Typical()
 	ev.ManagedFields[0].FieldsV1.Raw = []byte("{")
 	if _, err := c.Draft(ev); err == nil {
 		t.Error("managed fields that are no JSON are stored")

@@ -10,6 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/event/eventtest"
 )
 
 // libraryTable is the table that the original would encode.
@@ -36,20 +37,20 @@ func libraryTable(c *codec.Codec, f codec.Format, v event.View, meta metav1.List
 func TestTableEqualsLibrary(t *testing.T) {
 	t.Parallel()
 	c := newCodec(t, "k8s.io")
-	r := newRandom(5)
+	r := eventtest.NewRandom(5)
 	for _, include := range []metav1.IncludeObjectPolicy{"", metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject} {
 		for _, f := range []codec.Format{{}, {Pretty: true}, {Media: codec.YAML}} {
 			f.As, f.IncludeObject = codec.Table, include
 			for i, version := range []string{"v1", "v1beta1"} {
 				f.TableVersion = version
 				for _, v := range allViews {
-					events := []*eventsv1.Event{r.event(""), r.event(""), r.event("")}[:i+1]
+					events := []*eventsv1.Event{r.Event(""), r.Event(""), r.Event("")}[:i+1]
 					list := metav1.ListMeta{ResourceVersion: "99"}
 					want := library(t, f, libraryTable(c, f, v, list, events, 1))
 					if diff := cmp.Diff(want, appendList(t, c, f, v, list, events)); diff != "" {
 						t.Fatalf("list %+v, -library +ours:\n%s", f, diff)
 					}
-					checkObjectTable(t, c, f, v, r.event(""), uint64(i)*77)
+					checkObjectTable(t, c, f, v, r.Event(""), uint64(i)*77)
 				}
 			}
 		}

@@ -1,8 +1,9 @@
-package codec
+package fields
 
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,13 +17,12 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// unknownManager is the name of a manager without one.
+// unknownManager is the name that the library gives a manager without one.
 const unknownManager = "unknown"
 
-// trackCreate records the managed fields of a new event, as the library would,
-// at a small part of its cost. It leaves what is not plain to the library and
-// returns false.
-func (c *Codec) trackCreate(v event.View, ev *eventsv1.Event, manager string) bool {
+// trackCreate records the managed fields of a new event as the library would. It
+// returns false, and records nothing, if the event is not plain.
+func (t *Tracker) trackCreate(v event.View, ev *eventsv1.Event, manager string) bool {
 	if !isPlain(ev) || ev.ManagedFields != nil || !utf8.ValidString(manager) {
 		return false
 	}
@@ -33,7 +33,7 @@ func (c *Codec) trackCreate(v event.View, ev *eventsv1.Event, manager string) bo
 	ev.ManagedFields = []metav1.ManagedFieldsEntry{{
 		Manager:    cmp.Or(manager, unknownManager),
 		Operation:  metav1.ManagedFieldsOperationUpdate,
-		APIVersion: c.apiVersion(v),
+		APIVersion: t.group.APIVersion(v),
 		Time:       &metav1.Time{Time: time.Now().UTC()},
 		FieldsType: "FieldsV1",
 		FieldsV1:   &metav1.FieldsV1{Raw: fields},
@@ -41,15 +41,16 @@ func (c *Codec) trackCreate(v event.View, ev *eventsv1.Event, manager string) bo
 	return true
 }
 
-// trackPlain is the same for a change of a plain event by the one manager who
-// has every field of it: then that manager has every field afterwards.
-func (c *Codec) trackPlain(v event.View, live, next *eventsv1.Event, manager string) bool {
+// trackPlain records a change of a plain event by the manager that owns every
+// field of it, and so owns every field afterwards. It returns false, and records
+// nothing, if that is not the case.
+func (t *Tracker) trackPlain(v event.View, live, next *eventsv1.Event, manager string) bool {
 	if len(live.ManagedFields) != 1 || !isPlain(live) || !isPlain(next) || !sameEntries(live, next) {
 		return false
 	}
 	entry := live.ManagedFields[0]
 	mine := entry.Manager == cmp.Or(manager, unknownManager) && entry.Operation == metav1.ManagedFieldsOperationUpdate &&
-		entry.APIVersion == c.apiVersion(v) && entry.Subresource == "" && entry.FieldsType == "FieldsV1"
+		entry.APIVersion == t.group.APIVersion(v) && entry.Subresource == "" && entry.FieldsType == "FieldsV1"
 	var room [1 << 10]byte // for most
 	if !mine || entry.FieldsV1 == nil || !bytes.Equal(entry.FieldsV1.Raw, appendFields(room[:0], v, live)) {
 		return false
@@ -60,7 +61,7 @@ func (c *Codec) trackPlain(v event.View, live, next *eventsv1.Event, manager str
 		return false
 	}
 	next.ManagedFields = live.ManagedFields
-	if !surelyDiffer(live, next) && c.SameObject(tracked(live), tracked(next)) {
+	if !surelyDiffer(live, next) && Same(tracked(live), tracked(next)) {
 		return true
 	}
 	entry.Time = &metav1.Time{Time: time.Now().UTC()}
@@ -71,7 +72,7 @@ func (c *Codec) trackPlain(v event.View, live, next *eventsv1.Event, manager str
 	return true
 }
 
-// tracked is an event without the metadata that no manager has.
+// tracked returns an event without the metadata that managed fields leave out.
 func tracked(ev *eventsv1.Event) *eventsv1.Event {
 	out := *ev
 	out.Name, out.Namespace, out.UID, out.SelfLink, out.Generation = "", "", "", "", 0
@@ -79,9 +80,8 @@ func tracked(ev *eventsv1.Event) *eventsv1.Event {
 	return &out
 }
 
-// keepsFields tells whether every field is still there, at most with new ones
-// beside it. Taking fields away is no change of a manager's time, which is left
-// to the library.
+// keepsFields tells whether next has every field of live. If it lacks one, the
+// library decides whether the time of the entry changes.
 func keepsFields(v event.View, live, next *eventsv1.Event) bool {
 	return !slices.ContainsFunc(trackedFields(v), func(f trackedField) bool {
 		before := f.value(live)
@@ -89,8 +89,8 @@ func keepsFields(v event.View, live, next *eventsv1.Event) bool {
 	})
 }
 
-// sameEntries tells whether a client did not ask to change managed fields:
-// it left them out or sent what is stored.
+// sameEntries tells whether next leaves managed fields as they are in live: they
+// are left out or equal.
 func sameEntries(live, next *eventsv1.Event) bool {
 	l, n := live.ManagedFields, next.ManagedFields
 	if len(l) == len(n) && len(l) > 0 && &l[0] == &n[0] { // as a patch leaves them
@@ -111,7 +111,7 @@ func isPlain(ev *eventsv1.Event) bool {
 	return plainKeys(ev.Labels) && plainKeys(ev.Annotations)
 }
 
-// plainKeys tells whether keys need no escaping in JSON.
+// plainKeys tells whether no key has to be escaped in JSON.
 func plainKeys(m map[string]string) bool {
 	for key := range m {
 		special := func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r) }
@@ -123,7 +123,7 @@ func plainKeys(m map[string]string) bool {
 }
 
 // appendFields appends the set of the fields that an event has, as FieldsV1:
-// names in order, with "." where an object or map has come into being.
+// names in order, with "." for an object or map that did not exist before.
 func appendFields(dst []byte, v event.View, ev *eventsv1.Event) []byte {
 	dst = append(slices.Grow(dst, 512), '{') // enough for most
 	for _, f := range trackedFields(v) {
@@ -145,8 +145,8 @@ func closeSet(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// trackedField is a member of an event and the set of fields in it, empty if it
-// is not there.
+// trackedField is a member of an event. Value returns the set of the fields in
+// the member, and "" if the event does not have it.
 type trackedField struct {
 	name  string
 	value func(*eventsv1.Event) string
@@ -204,7 +204,7 @@ func setSeries(ev *eventsv1.Event) string {
 	return `{".":{},"f:count":{},"f:lastObservedTime":{}}`
 }
 
-// setSource has no "." because an empty source is always there.
+// setSource has no "." because every event has a source, even if it is empty.
 func setSource(ev *eventsv1.Event) string {
 	switch source := ev.DeprecatedSource; {
 	case source.Component != "" && source.Host != "":
@@ -230,15 +230,6 @@ func setMetadata(ev *eventsv1.Event) string {
 	return string(closeSet(set))
 }
 
-// sortedKeys appends the keys of a map, in order.
-func sortedKeys(dst []string, m map[string]string) []string {
-	for key := range m {
-		dst = append(dst, key)
-	}
-	slices.Sort(dst)
-	return dst
-}
-
 func appendKeys(dst []byte, name string, m map[string]string) []byte {
 	if len(m) == 0 {
 		return dst
@@ -246,7 +237,9 @@ func appendKeys(dst []byte, name string, m map[string]string) []byte {
 	dst = append(append(dst, `"f:`...), name...)
 	dst = append(dst, `":{".":{},`...)
 	var few [8]string
-	for _, key := range sortedKeys(few[:0], m) {
+	keys := slices.AppendSeq(few[:0], maps.Keys(m))
+	slices.Sort(keys)
+	for _, key := range keys {
 		dst = append(append(dst, `"f:`...), key...)
 		dst = append(dst, `":{},`...)
 	}
