@@ -21,6 +21,7 @@ import (
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store/bolt"
@@ -79,7 +80,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return cli.Usagef("--group-domain: %w", err)
 	}
-	bytes.Limits = codec.Limits{Depth: s.MaxDepth, Values: s.MaxValues, PatchOperations: s.MaxPatchOperations}
+	bytes.Limits = request.Limits{Depth: s.MaxDepth, Values: s.MaxValues, PatchOperations: s.MaxPatchOperations}
 	registry := service.NewRegistry("eventsvc")
 	issuers, err := s.issuers()
 	if err != nil {

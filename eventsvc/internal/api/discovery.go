@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 )
 
@@ -143,7 +144,7 @@ const aggregatedParams = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 // wantsAggregated finds the first clause of an Accept header that can be
 // served, and whether it asks for the aggregated form. Other forms and
 // versions of it are passed over: clients name a fallback behind them.
-func wantsAggregated(accept string) (codec.Media, bool) {
+func wantsAggregated(accept string) (wire.Media, bool) {
 	for clause := range strings.SplitSeq(accept, ",") {
 		media, params, err := mime.ParseMediaType(clause)
 		if err != nil {
@@ -154,19 +155,19 @@ func wantsAggregated(accept string) (codec.Media, bool) {
 		}
 		switch media {
 		case "application/json", "application/*", "*/*":
-			return codec.JSON, params["as"] != ""
+			return wire.JSON, params["as"] != ""
 		case "application/vnd.kubernetes.protobuf":
-			return codec.Protobuf, params["as"] != ""
+			return wire.Protobuf, params["as"] != ""
 		case "application/yaml":
-			return codec.YAML, params["as"] != ""
+			return wire.YAML, params["as"] != ""
 		}
 	}
-	return codec.JSON, false
+	return wire.JSON, false
 }
 
 // aggregated answers with the aggregated form. Its ETag lets clients keep what
 // they have.
-func (s *Server) aggregated(c echo.Context, doc *discoveryv2.APIGroupDiscoveryList, media codec.Media) error {
+func (s *Server) aggregated(c echo.Context, doc *discoveryv2.APIGroupDiscoveryList, media wire.Media) error {
 	f := codec.Format{Media: media}
 	b, err := s.codec.AppendRuntime(nil, f, doc)
 	if err != nil {

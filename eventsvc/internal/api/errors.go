@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
@@ -150,7 +151,7 @@ func (s *Server) fail(err error, c echo.Context) {
 	st := statusOf(err)
 	f, negotiation := s.codec.Negotiate(req, codec.ScopeOther)
 	if negotiation != nil {
-		f = codec.Format{Media: codec.JSON, Pretty: true}
+		f = codec.Format{Media: wire.JSON, Pretty: true}
 	}
 	if st.Code == http.StatusInternalServerError {
 		s.log.ErrorContext(req.Context(), "request failed", "method", req.Method, "path", req.URL.Path, "error", err)

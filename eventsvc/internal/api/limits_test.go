@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
-	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -37,7 +36,7 @@ func TestLimits(t *testing.T) {
 	w := newWorld(t, func(c *api.Config) {
 		c.MaxBody, c.MaxQuery, c.MaxSelectorTerms = 4000, 300, 5
 		c.Rules = event.Rules{MaxLabels: 100, MaxAnnotations: 110}
-		c.Codec.Limits = codec.Limits{Depth: 10, Values: 60, PatchOperations: 3}
+		c.Codec.Limits.Depth, c.Codec.Limits.Values, c.Codec.Limits.PatchOperations = 10, 60, 3
 		c.Registry = prometheus.NewRegistry()
 	})
 	w.create("live")

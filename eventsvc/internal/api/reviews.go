@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
 )
@@ -43,7 +44,7 @@ func (s *Server) routeReviews(e *echo.Echo) {
 }
 
 // review reads the body of a review and answers with it once it is filled in.
-func (s *Server) review(c echo.Context, obj codec.Object, kind schema.GroupVersionKind, fill func()) error {
+func (s *Server) review(c echo.Context, obj request.Object, kind schema.GroupVersionKind, fill func()) error {
 	req := c.Request()
 	f, err := s.codec.Negotiate(req, codec.ScopeOther)
 	if err != nil {

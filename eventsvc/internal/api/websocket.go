@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/wire"
 )
 
 // A watch may go over a WebSocket (events-api.md 4.5), which is what programs
@@ -106,7 +107,7 @@ func (s *Server) upgradable(c echo.Context, f codec.Format) (end func()) {
 	ctx, gone := context.WithCancel(req.Context())
 	c.SetRequest(req.WithContext(ctx))
 	w := &socket{
-		ResponseWriter: c.Response().Writer, res: c.Response(), req: req, gone: gone, binary: f.Media == codec.Protobuf,
+		ResponseWriter: c.Response().Writer, res: c.Response(), req: req, gone: gone, binary: f.Media == wire.Protobuf,
 	}
 	c.Response().Writer = w
 	return func() {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tidings.example/eventsvc/internal/codec/wire"
 )
 
 // clause is one alternative of an Accept header, RFC 9110 section 12.5.1.
@@ -77,7 +79,7 @@ func (c *clause) accepts(mediaType string) bool {
 
 // format is the clause in a wire format, if the scope can give it. Parameters
 // that mean nothing here are ignored.
-func (c *clause) format(media Media, s Scope) (Format, bool) {
+func (c *clause) format(media wire.Media, s Scope) (Format, bool) {
 	f := Format{Media: media, Pretty: c.params["pretty"] == "1"}
 	if stream := c.params["stream"]; stream != "" && stream != "watch" {
 		return f, false
@@ -95,7 +97,7 @@ func (c *clause) format(media Media, s Scope) (Format, bool) {
 	switch kind {
 	case "Table":
 		f.As, f.TableVersion = Table, version
-		return f, media != Protobuf && (version == metaVersion || version == "v1beta1")
+		return f, media != wire.Protobuf && (version == metaVersion || version == "v1beta1")
 	case partialKind, partialKind + "List":
 		f.As = Partial
 		return f, version == metaVersion

@@ -5,20 +5,21 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
 	"tidings.example/eventsvc/internal/codec/fields"
+	"tidings.example/eventsvc/internal/codec/request"
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 )
 
-// Codec knows the wire formats of both views. It is safe for concurrent use.
+// Codec knows the wire formats of both views: its Decoder reads requests, and it
+// writes answers and the stored form itself. It is safe for concurrent use.
 type Codec struct {
-	event.Group
+	*request.Decoder
 
 	// Now is the clock that the ages in tables count from, time.Now at first.
 	Now func() time.Time
-	// Limits are [DefaultLimits] at first.
-	Limits Limits
-	// Fields keeps the managed fields of events of the same group.
-	Fields *fields.Tracker
 
 	ownField []byte    // protobuf field of a managed fields entry that is of our group
 	drafts   sync.Pool // *drafting
@@ -31,10 +32,13 @@ func New(groupDomain string) (*Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Codec{Group: group, Now: time.Now, Limits: DefaultLimits}
+	tracker, err := fields.New(group, func(v event.View) (map[string]*spec.Schema, error) { return models(group, v) })
+	if err != nil {
+		return nil, err
+	}
+	c := &Codec{Decoder: request.New(group, tracker), Now: time.Now}
 	own := group.APIVersion(event.EventsV1)
-	c.ownField = binary.AppendUvarint([]byte{protoTag(fieldAPIVersion, wireBytes)}, uint64(len(own)))
+	c.ownField = binary.AppendUvarint([]byte{protoTag(fieldAPIVersion, wire.Bytes)}, uint64(len(own)))
 	c.ownField = append(c.ownField, own...)
-	c.Fields, err = fields.New(group, c.models)
-	return c, err
+	return c, nil
 }

@@ -1,6 +1,6 @@
-// Package codec turns events into bytes and back: request bodies and patches
-// in, the stored form, and everything that goes out, in both views and every
-// wire format.
+// Package codec turns events into bytes and back: the stored form, and every
+// answer, in both views and every wire format. Package request reads what clients
+// send, package fields keeps managed fields; [Codec] has all of it.
 //
 // # The stored form
 //

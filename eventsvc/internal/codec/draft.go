@@ -7,6 +7,7 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -165,7 +166,7 @@ func nextField(b []byte) (protoField, []byte) {
 	v, m := binary.Uvarint(b[n:])
 	f := protoField{number: int(tag >> 3)}
 	end := n + m
-	if tag&7 == wireBytes {
+	if tag&7 == wire.Bytes {
 		f.payload = b[end : end+int(v)]
 		end += int(v)
 	}

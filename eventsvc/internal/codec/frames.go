@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -86,7 +87,7 @@ func (f *Frames) AppendDelivery(dst []byte, d store.Delivery) ([]byte, error) {
 // are the same in both views.
 func (f *Frames) slot() int {
 	slot := 0
-	if f.format.Media == Protobuf {
+	if f.format.Media == wire.Protobuf {
 		slot = 1
 	}
 	if f.format.As == Partial {
@@ -108,7 +109,7 @@ func (f *Frames) encode(rec *store.Record) ([]byte, error) {
 
 // appendObject appends an event as the object of a frame.
 func (f *Frames) appendObject(dst []byte, s *stored) []byte {
-	if f.format.Media == Protobuf {
+	if f.format.Media == wire.Protobuf {
 		return f.c.appendObjectProto(dst, s, f.format.As, f.view)
 	}
 	return f.c.appendObjectText(dst, s, f.format.As, f.view)
@@ -134,7 +135,7 @@ func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.Record, 
 
 // appendFrame appends an encoded object with the type of its event.
 func (f *Frames) appendFrame(dst []byte, t watch.EventType, object []byte) []byte {
-	if f.format.Media != Protobuf {
+	if f.format.Media != wire.Protobuf {
 		dst = append(dst, `{"type":"`...)
 		dst = append(dst, t...)
 		dst = append(dst, `","object":`...)
@@ -214,7 +215,7 @@ func (f *Frames) AppendError(dst []byte, st *metav1.Status) ([]byte, error) {
 // AppendRuntime appends an event about any other object, which carries its kind
 // and apiVersion.
 func (f *Frames) AppendRuntime(dst []byte, t watch.EventType, obj runtime.Object) ([]byte, error) {
-	if f.format.Media == Protobuf {
+	if f.format.Media == wire.Protobuf {
 		object, err := appendRuntimeProto(nil, obj)
 		return f.appendFrame(dst, t, object), err
 	}

@@ -15,6 +15,8 @@ import (
 	apijson "k8s.io/apimachinery/pkg/util/json"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 	"tidings.example/eventsvc/internal/store"
@@ -26,7 +28,7 @@ type frame struct{ Type, Object string }
 func readFrames(t *testing.T, f codec.Format, stream []byte) []frame {
 	t.Helper()
 	framer := runtime.Framer(json.Framer)
-	if f.Media == codec.Protobuf {
+	if f.Media == wire.Protobuf {
 		framer = protobuf.LengthDelimitedFramer
 	}
 	r := framer.NewFrameReader(io.NopCloser(bytes.NewReader(stream)))
@@ -41,7 +43,7 @@ func readFrames(t *testing.T, f codec.Format, stream []byte) []frame {
 			t.Fatal(err)
 		}
 		var ev metav1.WatchEvent
-		if f.Media == codec.Protobuf {
+		if f.Media == wire.Protobuf {
 			err = ev.Unmarshal(b[:n])
 		} else {
 			err = apijson.Unmarshal(b[:n], &ev)
@@ -56,9 +58,9 @@ func readFrames(t *testing.T, f codec.Format, stream []byte) []frame {
 // events-api.md 4.2: types, and the revision that each object shows.
 func TestFrames(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
-	for view, v := range allViews {
-		for _, f := range []codec.Format{{}, {Media: codec.Protobuf}} {
+	c := codectest.New(t, "k8s.io")
+	for view, v := range codectest.Views {
+		for _, f := range []codec.Format{{}, {Media: wire.Protobuf}} {
 			got := readFrames(t, f, stream(t, c, f, v))
 			object := func(rec *store.Record) string {
 				b, err := c.AppendObject(nil, f, v, rec)
@@ -68,9 +70,9 @@ func TestFrames(t *testing.T) {
 				return strings.TrimSuffix(string(b), "\n")
 			}
 			want := []frame{
-				{"ADDED", object(record(t, c, eventtest.Typical(), 41))}, {"BOOKMARK", got[1].Object},
-				{"ADDED", object(record(t, c, oldStyle(), 7))}, {"MODIFIED", object(record(t, c, inSeries(), 42))},
-				{"DELETED", object(record(t, c, inSeries(), 43))}, {"BOOKMARK", got[5].Object}, {"ERROR", got[6].Object},
+				{"ADDED", object(codectest.Record(t, c, eventtest.Typical(), 41))}, {"BOOKMARK", got[1].Object},
+				{"ADDED", object(codectest.Record(t, c, oldStyle(), 7))}, {"MODIFIED", object(codectest.Record(t, c, eventtest.InSeries(), 42))},
+				{"DELETED", object(codectest.Record(t, c, eventtest.InSeries(), 43))}, {"BOOKMARK", got[5].Object}, {"ERROR", got[6].Object},
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s %+v (-want +got):\n%s", view, f, diff)
@@ -83,13 +85,13 @@ func TestFrames(t *testing.T) {
 // and no two of them share a form.
 func TestFormsAreShared(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
-	version := &store.Version{Record: *record(t, c, eventtest.Typical(), 41)}
+	c := codectest.New(t, "k8s.io")
+	version := &store.Version{Record: *codectest.Record(t, c, eventtest.Typical(), 41)}
 	delivery := store.Delivery{Type: store.Added, Object: version, Revision: 41}
 	all := func() map[string]bool {
 		seen := map[string]bool{}
-		for _, v := range allViews {
-			for _, f := range []codec.Format{{}, {Media: codec.Protobuf}, {As: codec.Partial}, {Media: codec.Protobuf, As: codec.Partial}} {
+		for _, v := range codectest.Views {
+			for _, f := range []codec.Format{{}, {Media: wire.Protobuf}, {As: codec.Partial}, {Media: wire.Protobuf, As: codec.Partial}} {
 				b, err := c.NewFrames(f, v).AppendDelivery(nil, delivery)
 				if err != nil {
 					t.Fatal(err)

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 	"tidings.example/eventsvc/internal/store"
@@ -62,38 +64,31 @@ func oldStyle() *eventsv1.Event {
 	return ev
 }
 
-func inSeries() *eventsv1.Event {
-	ev := eventtest.Typical()
-	ev.Series = &eventsv1.EventSeries{Count: 3, LastObservedTime: metav1.NewMicroTime(time.Date(2026, 5, 4, 12, 55, 0, 0, time.UTC))}
-	return ev
-}
-
-// goldenFormats are all formats of objects and lists.
 var goldenFormats = map[string]codec.Format{
-	"json": {}, "pretty.json": {Pretty: true}, "yaml": {Media: codec.YAML}, "protobuf": {Media: codec.Protobuf},
-	"partial.json": {As: codec.Partial}, "partial.yaml": {Media: codec.YAML, As: codec.Partial},
-	"partial.protobuf":   {Media: codec.Protobuf, As: codec.Partial},
+	"json": {}, "pretty.json": {Pretty: true}, "yaml": {Media: wire.YAML}, "protobuf": {Media: wire.Protobuf},
+	"partial.json": {As: codec.Partial}, "partial.yaml": {Media: wire.YAML, As: codec.Partial},
+	"partial.protobuf":   {Media: wire.Protobuf, As: codec.Partial},
 	"table.json":         {As: codec.Table, TableVersion: "v1"},
 	"table.v1beta1.json": {As: codec.Table, TableVersion: "v1beta1", IncludeObject: metav1.IncludeObject},
 	"table.pretty.json":  {As: codec.Table, TableVersion: "v1", IncludeObject: metav1.IncludeNone, Pretty: true},
-	"table.yaml":         {Media: codec.YAML, As: codec.Table, TableVersion: "v1"},
+	"table.yaml":         {Media: wire.YAML, As: codec.Table, TableVersion: "v1"},
 }
 
 var viewFolders = map[string]event.View{"events": event.EventsV1, "core": event.CoreV1}
 
 func TestGoldenObjectsAndLists(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	remaining := int64(7)
 	for folder, v := range viewFolders {
 		for name, f := range goldenFormats {
-			b, err := c.AppendObject(nil, f, v, record(t, c, inSeries(), 41))
+			b, err := c.AppendObject(nil, f, v, codectest.Record(t, c, eventtest.InSeries(), 41))
 			if err != nil {
 				t.Fatal(err)
 			}
 			golden(t, folder+"/object."+name, b)
 			list := metav1.ListMeta{ResourceVersion: "99", Continue: "dG9rZW4", RemainingItemCount: &remaining}
-			golden(t, folder+"/list."+name, []byte(appendList(t, c, f, v, list, []*eventsv1.Event{inSeries(), oldStyle()})))
+			golden(t, folder+"/list."+name, []byte(appendList(t, c, f, v, list, []*eventsv1.Event{eventtest.InSeries(), oldStyle()})))
 			empty := metav1.ListMeta{ResourceVersion: "99"}
 			golden(t, folder+"/empty."+name, []byte(appendList(t, c, f, v, empty, nil)))
 		}
@@ -103,15 +98,15 @@ func TestGoldenObjectsAndLists(t *testing.T) {
 // The stored form is a format on disk: what was written must stay readable.
 func TestGoldenStoredForm(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
-	golden(t, "stored.value", record(t, c, inSeries(), 41).Value)
+	c := codectest.New(t, "k8s.io")
+	golden(t, "stored.value", codectest.Record(t, c, eventtest.InSeries(), 41).Value)
 }
 
 func TestGoldenStatus(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	st := &apierrors.NewNotFound(c.Resource(event.EventsV1), "x").ErrStatus
-	for name, f := range map[string]codec.Format{"json": {}, "pretty.json": {Pretty: true}, "yaml": {Media: codec.YAML}, "protobuf": {Media: codec.Protobuf}} {
+	for name, f := range map[string]codec.Format{"json": {}, "pretty.json": {Pretty: true}, "yaml": {Media: wire.YAML}, "protobuf": {Media: wire.Protobuf}} {
 		b, err := c.AppendStatus(nil, f, st)
 		if err != nil {
 			t.Fatal(err)
@@ -124,8 +119,8 @@ func TestGoldenStatus(t *testing.T) {
 }
 
 var frameFormats = map[string]codec.Format{
-	"json": {}, "protobuf": {Media: codec.Protobuf},
-	"partial.json": {As: codec.Partial}, "partial.protobuf": {Media: codec.Protobuf, As: codec.Partial},
+	"json": {}, "protobuf": {Media: wire.Protobuf},
+	"partial.json": {As: codec.Partial}, "partial.protobuf": {Media: wire.Protobuf, As: codec.Partial},
 	"table.json":      {As: codec.Table, TableVersion: "v1"},
 	"table.none.json": {As: codec.Table, TableVersion: "v1", IncludeObject: metav1.IncludeNone},
 	"table.full.json": {As: codec.Table, TableVersion: "v1", IncludeObject: metav1.IncludeObject},
@@ -134,7 +129,7 @@ var frameFormats = map[string]codec.Format{
 // One stream with every kind of event, in each format.
 func TestGoldenFrames(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	for folder, v := range viewFolders {
 		for name, f := range frameFormats {
 			golden(t, folder+"/watch."+name, stream(t, c, f, v))
@@ -145,11 +140,13 @@ func TestGoldenFrames(t *testing.T) {
 func stream(t *testing.T, c *codec.Codec, f codec.Format, v event.View) []byte {
 	t.Helper()
 	frames := c.NewFrames(f, v)
-	series := &store.Version{Record: *record(t, c, inSeries(), 42)}
-	old := &store.Version{Record: *record(t, c, oldStyle(), 7)}
+	series := &store.Version{Record: *codectest.Record(t, c, eventtest.InSeries(), 42)}
+	old := &store.Version{Record: *codectest.Record(t, c, oldStyle(), 7)}
 	var b []byte
 	for i, add := range []func() ([]byte, error){
-		func() ([]byte, error) { return frames.AppendInitial(b, record(t, c, eventtest.Typical(), 41)) },
+		func() ([]byte, error) {
+			return frames.AppendInitial(b, codectest.Record(t, c, eventtest.Typical(), 41))
+		},
 		func() ([]byte, error) { return frames.AppendBookmark(b, 41, true) },
 		func() ([]byte, error) {
 			return frames.AppendDelivery(b, store.Delivery{Type: store.Added, Object: old, Revision: 42})

@@ -1,5 +1,7 @@
 package codec
 
+import "tidings.example/eventsvc/internal/codec/wire"
+
 // The members of an event by their place in events/v1, which is the same in
 // JSON and, counted from one, in protobuf.
 const (
@@ -56,21 +58,14 @@ var coreMembers = [numMembers]struct {
 // events/v1 member: a brace or comma, the name in quotes, a colon.
 func jsonHead(member int) int { return len(memberNames[member]) + 4 }
 
-// Protobuf tags: field number and wire type. Every number that is needed here,
+// protoTag is a field number and a wire type. Every number that is needed here,
 // but for the managed fields, fits in one byte.
-const (
-	wireVarint  = 0
-	wireFixed64 = 1
-	wireBytes   = 2
-	wireFixed32 = 5
-)
-
 func protoTag(field int, wire byte) byte { return byte(field)<<3 | wire }
 
 // wireType is the protobuf wire type of a member, the same in both views.
 func wireType(member int) byte {
 	if member == memberCount {
-		return wireVarint
+		return wire.Varint
 	}
-	return wireBytes
+	return wire.Bytes
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -35,7 +36,7 @@ func (c *Codec) NewList(f Format, v event.View) *List {
 }
 
 // NeedsMeasure tells whether Measure must see every item before AppendHead.
-func (l *List) NeedsMeasure() bool { return l.format.Media == Protobuf }
+func (l *List) NeedsMeasure() bool { return l.format.Media == wire.Protobuf }
 
 // Measure counts an item in.
 func (l *List) Measure(rec *store.Record) error {
@@ -64,7 +65,7 @@ func (l *List) kind() metav1.TypeMeta {
 
 // AppendHead appends what comes before the items.
 func (l *List) AppendHead(dst []byte, meta metav1.ListMeta) []byte {
-	if l.format.Media == Protobuf {
+	if l.format.Media == wire.Protobuf {
 		return l.appendProtoHead(dst, meta)
 	}
 	// Strings and numbers only: there is nothing that could not be encoded.
@@ -93,7 +94,7 @@ func (l *List) appendProtoHead(dst []byte, meta metav1.ListMeta) []byte {
 func (l *List) split(dst, text []byte, member string) []byte {
 	cut := len(text) - len("]}")
 	switch {
-	case l.format.Media == YAML:
+	case l.format.Media == wire.YAML:
 		// YAML sorts its keys, so that there is something behind the items.
 		text, _ = yaml.JSONToYAML(text)
 		empty := []byte("\n" + member + ": []\n")
@@ -118,9 +119,9 @@ func (l *List) AppendItem(dst []byte, rec *store.Record) ([]byte, error) {
 	first := l.items == 0
 	l.items++
 	switch {
-	case l.format.Media == Protobuf:
+	case l.format.Media == wire.Protobuf:
 		return l.appendProto(dst), nil
-	case l.format.Media == YAML:
+	case l.format.Media == wire.YAML:
 		return l.appendYAML(dst, rec, first)
 	case l.format.Pretty:
 		text, err := l.appendItem(l.scratch[:0], rec)
@@ -189,9 +190,9 @@ func (l *List) appendItem(dst []byte, rec *store.Record) ([]byte, error) {
 // AppendTail appends what comes after the items.
 func (l *List) AppendTail(dst []byte) []byte {
 	switch {
-	case l.items == 0 && l.format.Media == YAML:
+	case l.items == 0 && l.format.Media == wire.YAML:
 		dst = append(dst, " []\n"...)
-	case l.items > 0 && l.format.Media == JSON && l.format.Pretty:
+	case l.items > 0 && l.format.Media == wire.JSON && l.format.Pretty:
 		dst = append(dst, "\n  "...)
 	}
 	return append(dst, l.tail...)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -24,21 +25,6 @@ const (
 	ScopeWatch               // a watch stream
 	ScopeOther               // errors, discovery, namespaces, reviews: no transforms
 )
-
-// Media is a wire format.
-type Media uint8
-
-// The wire formats, in the order in which the server prefers them.
-const (
-	JSON Media = iota
-	YAML
-	Protobuf
-)
-
-// mediaTypes are the names of the wire formats.
-var mediaTypes = [...]string{
-	JSON: "application/json", YAML: "application/yaml", Protobuf: "application/vnd.kubernetes.protobuf",
-}
 
 // streamParameter is what a media type has in a watch.
 const streamParameter = ";stream=watch"
@@ -55,7 +41,7 @@ const (
 
 // Format is what was negotiated for an answer. The zero value is JSON.
 type Format struct {
-	Media         Media
+	Media         wire.Media
 	As            Transform
 	TableVersion  string                     // v1 or v1beta1, with Table
 	IncludeObject metav1.IncludeObjectPolicy // with Table
@@ -64,10 +50,10 @@ type Format struct {
 
 // ContentType is the Content-Type header of an answer in this format.
 func (f Format) ContentType(watch bool) string {
-	if watch && f.Media == Protobuf {
-		return mediaTypes[Protobuf] + streamParameter
+	if watch && f.Media == wire.Protobuf {
+		return wire.MediaTypes[wire.Protobuf] + streamParameter
 	}
-	return mediaTypes[f.Media]
+	return wire.MediaTypes[f.Media]
 }
 
 // Uses is what an answer in this format is made of: the JSON of an event or its
@@ -78,7 +64,7 @@ func (f Format) Uses() store.Part {
 		return store.SecondPart
 	case f.As == Table: // cells are made from protobuf, the object beside them is JSON
 		return store.WholeValue
-	case f.Media == Protobuf:
+	case f.Media == wire.Protobuf:
 		return store.SecondPart
 	}
 	return store.FirstPart
@@ -96,7 +82,7 @@ func (c *Codec) Negotiate(r *http.Request, s Scope) (Format, error) {
 	case !ok:
 		return Format{}, notAcceptable(s)
 	}
-	f.Pretty = f.Media == JSON && s != ScopeWatch && (f.Pretty || wantsPretty(r))
+	f.Pretty = f.Media == wire.JSON && s != ScopeWatch && (f.Pretty || wantsPretty(r))
 	switch {
 	case f.As == Table:
 		f.IncludeObject = metav1.IncludeObjectPolicy(r.URL.Query().Get("includeObject"))
@@ -114,12 +100,12 @@ func (c *Codec) Negotiate(r *http.Request, s Scope) (Format, error) {
 
 // negotiate returns the format of the best clause and the kind it asks for.
 func negotiate(accept string, s Scope) (Format, string, bool) {
-	if accept == "" || accept == mediaTypes[JSON] { // what most small clients send
+	if accept == "" || accept == wire.MediaTypes[wire.JSON] { // what most small clients send
 		return Format{}, "", true
 	}
 	for _, clause := range parseAccept(accept) {
-		for media := range Media(len(mediaTypes)) {
-			if s == ScopeWatch && media == YAML || !clause.accepts(mediaTypes[media]) {
+		for media := range wire.Media(len(wire.MediaTypes)) {
+			if s == ScopeWatch && media == wire.YAML || !clause.accepts(wire.MediaTypes[media]) {
 				continue
 			}
 			if f, ok := clause.format(media, s); ok {
@@ -140,7 +126,7 @@ func routable(accept string) bool {
 	for clause := range strings.SplitSeq(accept, ",") {
 		media, _, _ := strings.Cut(clause, ";")
 		media = strings.ToLower(strings.TrimSpace(media)) // RFC 9110 section 8.3.1
-		if media == "*/*" || slices.Contains(mediaTypes[:], media) {
+		if media == "*/*" || slices.Contains(wire.MediaTypes[:], media) {
 			return true
 		}
 	}
@@ -148,12 +134,12 @@ func routable(accept string) bool {
 }
 
 // streamTypes are the media types of a watch.
-var streamTypes = []string{mediaTypes[JSON] + streamParameter, mediaTypes[Protobuf] + streamParameter}
+var streamTypes = []string{wire.MediaTypes[wire.JSON] + streamParameter, wire.MediaTypes[wire.Protobuf] + streamParameter}
 
 // unroutable is the 406 of the router. Its details are there, and empty. Lists
 // and watches share a path, which serves the media types of both.
 func unroutable(s Scope) error {
-	types := mediaTypes[:]
+	types := wire.MediaTypes[:]
 	if s == ScopeList || s == ScopeWatch {
 		types = slices.Concat(types, streamTypes)
 	}
@@ -164,7 +150,7 @@ func unroutable(s Scope) error {
 
 // notAcceptable is the 406 for parameters that cannot be met.
 func notAcceptable(s Scope) error {
-	types := mediaTypes[:]
+	types := wire.MediaTypes[:]
 	if s == ScopeWatch {
 		types = streamTypes
 	}

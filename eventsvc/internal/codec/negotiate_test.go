@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
+	"tidings.example/eventsvc/internal/codec/wire"
 )
 
 const (
@@ -21,8 +23,8 @@ const (
 // events-api.md 6.2.
 func TestNegotiate(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
-	protobuf := codec.Format{Media: codec.Protobuf}
+	c := codectest.New(t, "k8s.io")
+	protobuf := codec.Format{Media: wire.Protobuf}
 	table := codec.Format{As: codec.Table, TableVersion: "v1"}
 	for _, tt := range []struct {
 		name   string
@@ -38,19 +40,19 @@ func TestNegotiate(t *testing.T) {
 		{"old recorder", codec.ScopeObject, "application/json, */*", codec.Format{}},
 		{"quality", codec.ScopeObject, "application/json;q=0.5," + protobufType + ";q=0.9,application/yaml;q=0.7", protobuf},
 		{"the definite before the wildcard", codec.ScopeObject, "*/*," + protobufType, protobuf},
-		{"quality zero is a refusal", codec.ScopeObject, protobufType + ";q=0,application/yaml", codec.Format{Media: codec.YAML}},
-		{"unknown types are passed over", codec.ScopeObject, "text/html,application/cbor,application/yaml;q=0.1", codec.Format{Media: codec.YAML}},
+		{"quality zero is a refusal", codec.ScopeObject, protobufType + ";q=0,application/yaml", codec.Format{Media: wire.YAML}},
+		{"unknown types are passed over", codec.ScopeObject, "text/html,application/cbor,application/yaml;q=0.1", codec.Format{Media: wire.YAML}},
 		{"kubectl get", codec.ScopeList, kubectlGet, table},
 		{"kubectl get, one", codec.ScopeObject, kubectlGet, table},
 		{"kubectl get -w", codec.ScopeWatch, kubectlGet, table},
 		{"older table", codec.ScopeList, "application/json;as=Table;v=v1beta1;g=meta.k8s.io", codec.Format{As: codec.Table, TableVersion: "v1beta1"}},
-		{"table as YAML", codec.ScopeList, "application/yaml;as=Table;v=v1;g=meta.k8s.io", codec.Format{Media: codec.YAML, As: codec.Table, TableVersion: "v1"}},
-		{"a table of unknown version falls through", codec.ScopeList, "application/json;as=Table;v=v9;g=meta.k8s.io,application/yaml", codec.Format{Media: codec.YAML}},
+		{"table as YAML", codec.ScopeList, "application/yaml;as=Table;v=v1;g=meta.k8s.io", codec.Format{Media: wire.YAML, As: codec.Table, TableVersion: "v1"}},
+		{"a table of unknown version falls through", codec.ScopeList, "application/json;as=Table;v=v9;g=meta.k8s.io,application/yaml", codec.Format{Media: wire.YAML}},
 		{"a protobuf table falls through", codec.ScopeList, protobufType + ";as=Table;v=v1;g=meta.k8s.io,application/json", codec.Format{}},
 		{"metadata in JSON", codec.ScopeObject, "application/json" + metadataOnly, codec.Format{As: codec.Partial}},
-		{"metadata in protobuf", codec.ScopeObject, protobufType + metadataOnly, codec.Format{Media: codec.Protobuf, As: codec.Partial}},
-		{"metadata of a list", codec.ScopeList, protobufType + metadataList, codec.Format{Media: codec.Protobuf, As: codec.Partial}},
-		{"metadata in a watch", codec.ScopeWatch, protobufType + metadataOnly, codec.Format{Media: codec.Protobuf, As: codec.Partial}},
+		{"metadata in protobuf", codec.ScopeObject, protobufType + metadataOnly, codec.Format{Media: wire.Protobuf, As: codec.Partial}},
+		{"metadata of a list", codec.ScopeList, protobufType + metadataList, codec.Format{Media: wire.Protobuf, As: codec.Partial}},
+		{"metadata in a watch", codec.ScopeWatch, protobufType + metadataOnly, codec.Format{Media: wire.Protobuf, As: codec.Partial}},
 		{"watch", codec.ScopeWatch, "application/json;stream=watch", codec.Format{}},
 		{"protobuf watch", codec.ScopeWatch, protobufType + ";stream=watch", protobuf},
 		{"yaml is no stream", codec.ScopeWatch, "application/yaml,application/json", codec.Format{}},
@@ -77,7 +79,7 @@ func TestNegotiate(t *testing.T) {
 
 func TestNegotiateErrors(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	const types = "only the following media types are accepted: "
 	const routed = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"
 	const streams = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
@@ -120,7 +122,7 @@ func TestNegotiateErrors(t *testing.T) {
 // events-api.md 3.1: who gets indented JSON.
 func TestPretty(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	for _, tt := range []struct {
 		query, agent, accept string
 		scope                codec.Scope
@@ -150,13 +152,13 @@ func TestPretty(t *testing.T) {
 func TestContentType(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		media codec.Media
+		media wire.Media
 		watch bool
 		want  string
 	}{
-		{codec.JSON, false, "application/json"}, {codec.JSON, true, "application/json"},
-		{codec.YAML, false, "application/yaml"}, {codec.Protobuf, false, protobufType},
-		{codec.Protobuf, true, protobufType + ";stream=watch"},
+		{wire.JSON, false, "application/json"}, {wire.JSON, true, "application/json"},
+		{wire.YAML, false, "application/yaml"}, {wire.Protobuf, false, protobufType},
+		{wire.Protobuf, true, protobufType + ";stream=watch"},
 	} {
 		if got := (codec.Format{Media: tt.media}).ContentType(tt.watch); got != tt.want {
 			t.Errorf("%v, watch %v: %q", tt.media, tt.watch, got)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -31,7 +32,7 @@ func (c *Codec) AppendObject(dst []byte, f Format, v event.View, rec *store.Reco
 	if err := s.parse(rec, f.Uses()); err != nil {
 		return dst, err
 	}
-	if f.Media == Protobuf {
+	if f.Media == wire.Protobuf {
 		return c.appendObjectProto(dst, &s, f.As, v), nil
 	}
 	return f.appendText(dst, func(dst []byte) []byte { return c.appendObjectText(dst, &s, f.As, v) })
@@ -61,7 +62,7 @@ func (c *Codec) appendObjectProto(dst []byte, s *stored, as Transform, v event.V
 // indented, or as YAML.
 func (f Format) appendText(dst []byte, text func(dst []byte) []byte) ([]byte, error) {
 	switch {
-	case f.Media == YAML:
+	case f.Media == wire.YAML:
 		y, err := yaml.JSONToYAML(text(nil))
 		return append(dst, y...), err
 	case f.Pretty:
@@ -102,7 +103,7 @@ type protoMessage interface {
 // AppendRuntime appends any other object, which carries its kind and
 // apiVersion, as the whole body of an answer.
 func (c *Codec) AppendRuntime(dst []byte, f Format, obj runtime.Object) ([]byte, error) {
-	if f.Media == Protobuf {
+	if f.Media == wire.Protobuf {
 		return appendRuntimeProto(dst, obj)
 	}
 	text, err := json.Marshal(obj)

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 	"tidings.example/eventsvc/internal/store"
@@ -16,12 +18,12 @@ import (
 
 // partFormats are all formats that differ in what they are made of.
 func partFormats() (fs []codec.Format) {
-	for _, media := range []codec.Media{codec.JSON, codec.YAML, codec.Protobuf} {
+	for _, media := range []wire.Media{wire.JSON, wire.YAML, wire.Protobuf} {
 		for _, as := range []codec.Transform{codec.None, codec.Partial} {
 			fs = append(fs, codec.Format{Media: media, As: as})
 		}
 	}
-	for _, media := range []codec.Media{codec.JSON, codec.YAML} {
+	for _, media := range []wire.Media{wire.JSON, wire.YAML} {
 		for _, include := range []metav1.IncludeObjectPolicy{"", metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject} {
 			fs = append(fs, codec.Format{Media: media, As: codec.Table, TableVersion: "v1", IncludeObject: include})
 		}
@@ -53,10 +55,10 @@ func answers(t *testing.T, c *codec.Codec, f codec.Format, v event.View, rec *st
 // verified it.
 func TestFormatsReadWhatTheyUse(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	r := eventtest.NewRandom(13)
 	for name, ev := range map[string]*eventsv1.Event{
-		"typical": eventtest.Typical(), "in series": inSeries(), "old style": oldStyle(), "random": r.Event("events.k8s.io/v1"), "other": r.Event("v1"),
+		"typical": eventtest.Typical(), "in series": eventtest.InSeries(), "old style": oldStyle(), "random": r.Event("events.k8s.io/v1"), "other": r.Event("v1"),
 	} {
 		d, err := c.Draft(ev)
 		if err != nil {
@@ -65,12 +67,12 @@ func TestFormatsReadWhatTheyUse(t *testing.T) {
 		if !d.Parted() || d.Value[d.First] != '{' || d.Value[d.Second-1] != '}' {
 			t.Fatalf("%s: the first part is not the JSON: %d to %d of %q", name, d.First, d.Second, d.Value)
 		}
-		good := recordOf(ev, d, 41)
+		good := codectest.RecordOf(ev, d, 41)
 		for _, f := range partFormats() {
-			for viewName, v := range allViews {
+			for viewName, v := range codectest.Views {
 				want := answers(t, c, f, v, good)
 				for _, other := range []byte{0, 'x', 0xff} {
-					spoiled := recordOf(ev, d, 41)
+					spoiled := codectest.RecordOf(ev, d, 41)
 					spoiled.Value = unusedSetTo(d, f.Uses(), other)
 					if diff := cmp.Diff(want, answers(t, c, f, v, spoiled)); diff != "" {
 						t.Errorf("%s as %+v of %s depends on more than it uses: %s", name, f, viewName, diff)
@@ -100,8 +102,8 @@ func unusedSetTo(d store.Draft, uses store.Part, other byte) []byte {
 func TestUses(t *testing.T) {
 	t.Parallel()
 	for want, fs := range map[store.Part][]codec.Format{
-		store.FirstPart:  {{}, {Media: codec.YAML}, {As: codec.Partial}, {Pretty: true}},
-		store.SecondPart: {{Media: codec.Protobuf}, {Media: codec.Protobuf, As: codec.Partial}, {As: codec.Table, IncludeObject: metav1.IncludeNone}},
+		store.FirstPart:  {{}, {Media: wire.YAML}, {As: codec.Partial}, {Pretty: true}},
+		store.SecondPart: {{Media: wire.Protobuf}, {Media: wire.Protobuf, As: codec.Partial}, {As: codec.Table, IncludeObject: metav1.IncludeNone}},
 		store.WholeValue: {{As: codec.Table}, {As: codec.Table, IncludeObject: metav1.IncludeObject}},
 	} {
 		for _, f := range fs {

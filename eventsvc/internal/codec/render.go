@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"strconv"
 
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 )
 
@@ -107,7 +108,7 @@ func fieldLen(n int) int { return 1 + uvarintLen(n) + n }
 
 // appendFieldHead appends tag and length of such a field.
 func appendFieldHead(dst []byte, number, n int) []byte {
-	return binary.AppendUvarint(append(dst, protoTag(number, wireBytes)), uint64(n))
+	return binary.AppendUvarint(append(dst, protoTag(number, wire.Bytes)), uint64(n))
 }
 
 // versionLen is how many digits the resourceVersion has.
@@ -143,7 +144,7 @@ func (c *Codec) appendMeta(dst []byte, s *stored) []byte {
 	at := s.protoRV
 	for _, e := range s.own {
 		dst = append(dst, s.meta[at:e.proto]...)
-		dst = binary.AppendUvarint(dst, fieldManagedFields<<3|wireBytes)
+		dst = binary.AppendUvarint(dst, fieldManagedFields<<3|wire.Bytes)
 		dst = binary.AppendUvarint(dst, uint64(e.size+len(c.ownField)))
 		dst = append(dst, s.meta[e.proto:e.field]...)
 		dst = append(dst, c.ownField...)
@@ -168,10 +169,6 @@ func (c *Codec) appendProto(dst []byte, s *stored, v event.View) []byte {
 	return dst
 }
 
-// protoMagic begins every protobuf body: a runtime.Unknown follows, which says
-// what the message in it is.
-const protoMagic = "k8s\x00"
-
 // envelopeTail are the content encoding and type of the envelope, both empty.
 const envelopeTail = "\x1a\x00\x22\x00"
 
@@ -181,7 +178,7 @@ func typeMetaLen(apiVersion, kind string) int { return fieldLen(len(apiVersion))
 // appendEnvelope appends what comes in front of the n bytes of an envelope.
 // envelopeTail follows them.
 func appendEnvelope(dst []byte, apiVersion, kind string, n int) []byte {
-	dst = append(dst, protoMagic...)
+	dst = append(dst, wire.Magic...)
 	dst = appendFieldHead(dst, 1, typeMetaLen(apiVersion, kind))
 	dst = append(appendFieldHead(dst, 1, len(apiVersion)), apiVersion...)
 	dst = append(appendFieldHead(dst, 2, len(kind)), kind...)

@@ -12,45 +12,40 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 )
 
-// Domains longer and shorter than the default, one so long that lengths in
-// protobuf take a second byte.
-var domains = []string{
-	"k8s.io", "a.b",
-	"a-rather-long-domain-name-of-a-company.with-departments.and-sections.and-teams.and-more-of-the-same.example.com",
-}
-
 var wireFormats = []codec.Format{
-	{}, {Pretty: true}, {Media: codec.YAML}, {Media: codec.Protobuf},
-	{As: codec.Partial}, {As: codec.Partial, Pretty: true}, {Media: codec.YAML, As: codec.Partial},
-	{Media: codec.Protobuf, As: codec.Partial},
+	{}, {Pretty: true}, {Media: wire.YAML}, {Media: wire.Protobuf},
+	{As: codec.Partial}, {As: codec.Partial, Pretty: true}, {Media: wire.YAML, As: codec.Partial},
+	{Media: wire.Protobuf, As: codec.Partial},
 }
 
 // What goes out is, byte by byte, what the Kubernetes libraries make of the
 // same event, in both views, every format and for any group domain.
 func TestAppendObjectEqualsLibrary(t *testing.T) {
 	t.Parallel()
-	for _, domain := range domains {
-		c := newCodec(t, domain)
+	for _, domain := range codectest.Domains {
+		c := codectest.New(t, domain)
 		r := eventtest.NewRandom(uint64(len(domain)))
 		for i := range 100 {
 			ev := r.Event(c.GroupVersion(event.EventsV1).String())
 			revision := []uint64{0, 1, 12345, 1<<64 - 1}[i%4]
-			rec := record(t, c, ev, revision)
+			rec := codectest.Record(t, c, ev, revision)
 			for _, f := range wireFormats {
-				for name, v := range allViews {
+				for name, v := range codectest.Views {
 					got, err := c.AppendObject([]byte("in front "), f, v, rec)
 					if err != nil {
 						t.Fatal(err)
 					}
-					want := asView(c, v, ev, revision)
+					want := codectest.AsView(c, v, ev, revision)
 					if f.As == codec.Partial {
 						want = asPartial(want)
 					}
-					if diff := cmp.Diff("in front "+library(t, f, want), string(got)); diff != "" {
+					if diff := cmp.Diff("in front "+codectest.Library(t, f, want), string(got)); diff != "" {
 						t.Fatalf("%s %s %+v, event %d, -library +ours:\n%s", domain, name, f, i, diff)
 					}
 				}
@@ -72,12 +67,12 @@ func asPartial(obj runtime.Object) runtime.Object {
 // Lists of any length are those of the libraries too.
 func TestListEqualsLibrary(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	r := eventtest.NewRandom(7)
 	remaining := int64(300)
 	for n := range 5 {
 		for _, f := range wireFormats {
-			for name, v := range allViews {
+			for name, v := range codectest.Views {
 				listMeta := metav1.ListMeta{ResourceVersion: "99"}
 				if n == 3 {
 					listMeta.Continue, listMeta.RemainingItemCount = "dG9rZW4", &remaining
@@ -87,7 +82,7 @@ func TestListEqualsLibrary(t *testing.T) {
 					events[i] = r.Event("events.k8s.io/v1")
 				}
 				got := appendList(t, c, f, v, listMeta, events)
-				want := library(t, f, libraryList(c, f, v, listMeta, events))
+				want := codectest.Library(t, f, libraryList(c, f, v, listMeta, events))
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Fatalf("%d events, %s %+v, -library +ours:\n%s", n, name, f, diff)
 				}
@@ -101,7 +96,7 @@ func appendList(t testing.TB, c *codec.Codec, f codec.Format, v event.View, meta
 	l := c.NewList(f, v)
 	if l.NeedsMeasure() {
 		for i, ev := range events {
-			if err := l.Measure(record(t, c, ev, uint64(i)+1)); err != nil {
+			if err := l.Measure(codectest.Record(t, c, ev, uint64(i)+1)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -109,7 +104,7 @@ func appendList(t testing.TB, c *codec.Codec, f codec.Format, v event.View, meta
 	b := l.AppendHead(nil, meta)
 	for i, ev := range events {
 		var err error
-		if b, err = l.AppendItem(b, record(t, c, ev, uint64(i)+1)); err != nil {
+		if b, err = l.AppendItem(b, codectest.Record(t, c, ev, uint64(i)+1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +118,7 @@ func libraryList(c *codec.Codec, f codec.Format, v event.View, listMeta metav1.L
 	core := &corev1.EventList{TypeMeta: kind, ListMeta: listMeta, Items: []corev1.Event{}}
 	ours := &eventsv1.EventList{TypeMeta: kind, ListMeta: listMeta, Items: []eventsv1.Event{}}
 	for i, ev := range events {
-		obj := asView(c, v, ev, uint64(i)+1)
+		obj := codectest.AsView(c, v, ev, uint64(i)+1)
 		partial.Items = append(partial.Items, *asPartial(obj).(*metav1.PartialObjectMetadata))
 		switch o := obj.(type) {
 		case *corev1.Event:
@@ -148,18 +143,18 @@ func libraryList(c *codec.Codec, f codec.Format, v event.View, listMeta metav1.L
 // and a store that changes its group domain shows the new one.
 func TestStoredForm(t *testing.T) {
 	t.Parallel()
-	before, after := newCodec(t, "k8s.io"), newCodec(t, "example.com")
+	before, after := codectest.New(t, "k8s.io"), codectest.New(t, "example.com")
 	r := eventtest.NewRandom(3)
 	for range 100 {
 		ev := r.Event("events.k8s.io/v1")
-		rec := record(t, before, ev, 42)
+		rec := codectest.Record(t, before, ev, 42)
 		got, err := before.Event(rec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := ev.DeepCopy()
 		want.ResourceVersion = "42"
-		if diff := cmp.Diff(library(t, codec.Format{}, want), library(t, codec.Format{}, got)); diff != "" {
+		if diff := cmp.Diff(codectest.Library(t, codec.Format{}, want), codectest.Library(t, codec.Format{}, got)); diff != "" {
 			t.Fatalf("-stored +decoded:\n%s", diff)
 		}
 		moved, err := after.Event(rec)
@@ -181,15 +176,15 @@ func TestStoredForm(t *testing.T) {
 // Every character is written as the library writes it, alone and in company.
 func TestCharactersEqualLibrary(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	for char := range rune(0x2100) {
 		ev := eventtest.Typical()
 		ev.Note, ev.Labels = string(char), map[string]string{"a" + string(char): string(char) + "b"}
-		got, err := c.AppendObject(nil, codec.Format{}, event.EventsV1, record(t, c, ev, 1))
+		got, err := c.AppendObject(nil, codec.Format{}, event.EventsV1, codectest.Record(t, c, ev, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(library(t, codec.Format{}, asView(c, event.EventsV1, ev, 1)), string(got)); diff != "" {
+		if diff := cmp.Diff(codectest.Library(t, codec.Format{}, codectest.AsView(c, event.EventsV1, ev, 1)), string(got)); diff != "" {
 			t.Fatalf("%U (-library +ours):\n%s", char, diff)
 		}
 	}

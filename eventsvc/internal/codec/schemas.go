@@ -28,14 +28,15 @@ const (
 
 // kindExtensions are the kinds of schemas. The bodies that every group has are
 // listed with each group that is served.
-func (c *Codec) kindExtensions() map[string][]any {
+func kindExtensions(g event.Group) map[string][]any {
+	group := g.GroupVersion(event.EventsV1).Group
 	of := func(group, kind string) any {
 		return map[string]any{"group": group, "version": "v1", "kind": kind}
 	}
-	both := func(kind string) []any { return []any{of("", kind), of(c.GroupVersion(event.EventsV1).Group, kind)} }
+	both := func(kind string) []any { return []any{of("", kind), of(group, kind)} }
 	return map[string][]any{
-		eventsSchemas + event.Kind:          {of(c.GroupVersion(event.EventsV1).Group, event.Kind)},
-		eventsSchemas + event.Kind + "List": {of(c.GroupVersion(event.EventsV1).Group, event.Kind+"List")},
+		eventsSchemas + event.Kind:          {of(group, event.Kind)},
+		eventsSchemas + event.Kind + "List": {of(group, event.Kind+"List")},
 		coreSchemas + event.Kind:            {of("", event.Kind)},
 		coreSchemas + event.Kind + "List":   {of("", event.Kind+"List")},
 		metaSchemas + "Status":              {of("", "Status")},
@@ -50,7 +51,7 @@ func (c *Codec) Schemas() map[string]any {
 	var schemas map[string]any
 	// The document is part of the program, and New has read it before.
 	_ = json.Unmarshal(schemaDocument, &schemas)
-	for name, kinds := range c.kindExtensions() {
+	for name, kinds := range kindExtensions(c.Group) {
 		schemas[name].(map[string]any)[kindExtension] = kinds
 	}
 	return schemas
@@ -60,12 +61,12 @@ func (c *Codec) Schemas() map[string]any {
 // view are without a kind: kube-apiserver builds its field managers for each API
 // group alone, so that the core group does not know the kinds of another, and
 // the library drops managed fields of a version that it does not know.
-func (c *Codec) models(v event.View) (map[string]*spec.Schema, error) {
+func models(g event.Group, v event.View) (map[string]*spec.Schema, error) {
 	var models map[string]*spec.Schema
 	if err := json.Unmarshal(schemaDocument, &models); err != nil {
 		return nil, fmt.Errorf("read the embedded schemas: %w", err)
 	}
-	for name, kinds := range c.kindExtensions() {
+	for name, kinds := range kindExtensions(g) {
 		model, ok := models[name]
 		if !ok {
 			return nil, fmt.Errorf("the embedded schemas lack %s", name)

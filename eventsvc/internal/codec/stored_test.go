@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 	"tidings.example/eventsvc/internal/store"
@@ -31,8 +33,8 @@ func useValue(t testing.TB, c *codec.Codec, rec *store.Record) error {
 	}
 	_, err := c.Event(rec)
 	note(err)
-	for _, v := range allViews {
-		for _, f := range []codec.Format{{}, {Media: codec.Protobuf}, {As: codec.Partial}, {Media: codec.Protobuf, As: codec.Partial}, {As: codec.Table, TableVersion: "v1"}} {
+	for _, v := range codectest.Views {
+		for _, f := range []codec.Format{{}, {Media: wire.Protobuf}, {As: codec.Partial}, {Media: wire.Protobuf, As: codec.Partial}, {As: codec.Table, TableVersion: "v1"}} {
 			_, err := c.AppendObject(nil, f, v, rec)
 			note(err)
 			l := c.NewList(f, v)
@@ -57,8 +59,8 @@ func useValue(t testing.TB, c *codec.Codec, rec *store.Record) error {
 // Any byte of a value may be damaged, and a value may end anywhere.
 func TestDamagedValues(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
-	good := record(t, c, inSeries(), 41)
+	c := codectest.New(t, "k8s.io")
+	good := codectest.Record(t, c, eventtest.InSeries(), 41)
 	if err := useValue(t, c, good); err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +87,11 @@ func TestDamagedValues(t *testing.T) {
 }
 
 func FuzzStoredValue(f *testing.F) {
-	c := newCodec(f, "k8s.io")
+	c := codectest.New(f, "k8s.io")
 	r := eventtest.NewRandom(2)
-	f.Add(record(f, c, inSeries(), 1).Value, uint64(1))
-	f.Add(record(f, c, oldStyle(), 1).Value, uint64(0))
-	f.Add(record(f, c, r.Event("events.k8s.io/v1"), 1).Value, uint64(1<<63))
+	f.Add(codectest.Record(f, c, eventtest.InSeries(), 1).Value, uint64(1))
+	f.Add(codectest.Record(f, c, oldStyle(), 1).Value, uint64(0))
+	f.Add(codectest.Record(f, c, r.Event("events.k8s.io/v1"), 1).Value, uint64(1<<63))
 	f.Fuzz(func(t *testing.T, value []byte, revision uint64) {
 		rec := &store.Record{Key: store.Key{Namespace: "n", Name: "e"}, Revision: revision, Value: value}
 		before := bytes.Clone(value)
@@ -103,10 +105,10 @@ func FuzzStoredValue(f *testing.F) {
 // Attributes are taken along, and the resourceVersion of the writer is not.
 func TestDraft(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	a, b := eventtest.Typical(), eventtest.Typical()
 	b.ResourceVersion, b.Kind, b.APIVersion = "12345", "Event", "v1"
-	first, second := record(t, c, a, 1), record(t, c, b, 1)
+	first, second := codectest.Record(t, c, a, 1), codectest.Record(t, c, b, 1)
 	if diff := cmp.Diff(first, second); diff != "" {
 		t.Errorf("stored with and without resourceVersion and kind:\n%s", diff)
 	}
@@ -122,7 +124,7 @@ func TestDraft(t *testing.T) {
 // may hold anything.
 func TestDraftRefusesBadFields(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	ev := eventtest.Typical()
 	ev.ManagedFields[0].FieldsV1.Raw = []byte("{")
 	if _, err := c.Draft(ev); err == nil {

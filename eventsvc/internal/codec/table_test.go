@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 )
@@ -19,7 +21,7 @@ func libraryTable(c *codec.Codec, f codec.Format, v event.View, meta metav1.List
 	table.TypeMeta = metav1.TypeMeta{Kind: "Table", APIVersion: "meta.k8s.io/" + f.TableVersion}
 	for i, ev := range events {
 		row := metav1.TableRow{Cells: event.TableCells(ev, c.Now())}
-		full := asView(c, v, ev, first+uint64(i))
+		full := codectest.AsView(c, v, ev, first+uint64(i))
 		switch f.IncludeObject {
 		case metav1.IncludeNone:
 		case metav1.IncludeObject:
@@ -36,17 +38,17 @@ func libraryTable(c *codec.Codec, f codec.Format, v event.View, meta metav1.List
 
 func TestTableEqualsLibrary(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	r := eventtest.NewRandom(5)
 	for _, include := range []metav1.IncludeObjectPolicy{"", metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject} {
-		for _, f := range []codec.Format{{}, {Pretty: true}, {Media: codec.YAML}} {
+		for _, f := range []codec.Format{{}, {Pretty: true}, {Media: wire.YAML}} {
 			f.As, f.IncludeObject = codec.Table, include
 			for i, version := range []string{"v1", "v1beta1"} {
 				f.TableVersion = version
-				for _, v := range allViews {
+				for _, v := range codectest.Views {
 					events := []*eventsv1.Event{r.Event(""), r.Event(""), r.Event("")}[:i+1]
 					list := metav1.ListMeta{ResourceVersion: "99"}
-					want := library(t, f, libraryTable(c, f, v, list, events, 1))
+					want := codectest.Library(t, f, libraryTable(c, f, v, list, events, 1))
 					if diff := cmp.Diff(want, appendList(t, c, f, v, list, events)); diff != "" {
 						t.Fatalf("list %+v, -library +ours:\n%s", f, diff)
 					}
@@ -63,8 +65,8 @@ func checkObjectTable(t *testing.T, c *codec.Codec, f codec.Format, v event.View
 	if revision > 0 {
 		meta.ResourceVersion = strconv.FormatUint(revision, 10)
 	}
-	want := library(t, f, libraryTable(c, f, v, meta, []*eventsv1.Event{ev}, revision))
-	got, err := c.AppendObject(nil, f, v, record(t, c, ev, revision))
+	want := codectest.Library(t, f, libraryTable(c, f, v, meta, []*eventsv1.Event{ev}, revision))
+	got, err := c.AppendObject(nil, f, v, codectest.Record(t, c, ev, revision))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,54 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
 	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
-	"tidings.example/eventsvc/internal/store"
 )
-
-var allViews = map[string]event.View{"events.k8s.io/v1": event.EventsV1, "v1": event.CoreV1}
-
-// domains are the default, a short and a long group domain.
-var domains = []string{
-	"k8s.io", "a.b",
-	"a-rather-long-domain-name-of-a-company.with-departments.and-sections.and-teams.and-more-of-the-same.example.com",
-}
-
-// newCodec makes a codec: the tracker that it has knows the real schemas.
-func newCodec(t testing.TB, domain string) *codec.Codec {
-	t.Helper()
-	c, err := codec.New(domain)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// live is an event as it comes back from the store.
-func live(t testing.TB, c *codec.Codec, ev *eventsv1.Event) *eventsv1.Event {
-	t.Helper()
-	d, err := c.Draft(ev)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := c.Event(&store.Record{Key: store.Key{Namespace: ev.Namespace, Name: ev.Name}, Revision: 41, Value: d.Value})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
 
 // The fast path for new events gives what the library gives. An empty list of
 // managed fields removes those that are there, so the library answers the same
 // question for it.
 func TestTrackCreateEqualsLibrary(t *testing.T) {
 	t.Parallel()
-	for _, domain := range domains {
-		c := newCodec(t, domain)
+	for _, domain := range codectest.Domains {
+		c := codectest.New(t, domain)
 		r := eventtest.NewRandom(11)
 		for i := range 120 {
-			for name, v := range allViews {
+			for name, v := range codectest.Views {
 				fast := r.Plain()
 				slow := fast.DeepCopy()
 				slow.ManagedFields = []metav1.ManagedFieldsEntry{}
@@ -91,7 +59,7 @@ func untimed(t *testing.T, ev *eventsv1.Event) []metav1.ManagedFieldsEntry {
 
 func TestUpdate(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "example.com")
+	c := codectest.New(t, "example.com")
 	created := eventtest.Typical()
 	created.ManagedFields = nil
 	if err := c.Fields.Update(event.EventsV1, nil, created, "recorder"); err != nil {
@@ -149,17 +117,17 @@ func TestSame(t *testing.T) {
 // The same for what one manager changes.
 func TestTrackPlainEqualsLibrary(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "example.com")
+	c := codectest.New(t, "example.com")
 	r := eventtest.NewRandom(19)
 	plain := 0
 	for range 600 {
-		for _, v := range allViews {
+		for _, v := range codectest.Views {
 			stored := r.Plain()
 			stored.UID = "u"
 			if err := c.Fields.Update(v, nil, stored, "controller"); err != nil {
 				t.Fatal(err)
 			}
-			stored = live(t, c, stored)
+			stored = codectest.Live(t, c, stored)
 			fast := change(t, r, c, v, stored)
 			slow := fast.DeepCopy()
 			if !fields.TrackPlain(c.Fields, v, stored, fast, "controller") {
@@ -197,7 +165,7 @@ func change(t *testing.T, r eventtest.Random, c *codec.Codec, v event.View, stor
 	return next
 }
 func BenchmarkCreate(b *testing.B) {
-	c := newCodec(b, "k8s.io")
+	c := codectest.New(b, "k8s.io")
 	for name, entries := range map[string][]metav1.ManagedFieldsEntry{"Fast": nil, "Library": {}} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -1,4 +1,4 @@
-package codec
+package request
 
 import (
 	"errors"
@@ -12,13 +12,14 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 )
 
 // DecodeDeleteOptions reads the body of a delete. It is not for empty bodies:
 // then the options are in the query. As in the original, DeleteOptions of any
 // group will do, and unknown fields are ignored.
-func (c *Codec) DecodeDeleteOptions(contentType string, body []byte) (*metav1.DeleteOptions, error) {
+func (c *Decoder) DecodeDeleteOptions(contentType string, body []byte) (*metav1.DeleteOptions, error) {
 	options := new(metav1.DeleteOptions)
 	if err := c.Decode(contentType, body, options); err != nil {
 		return nil, err
@@ -39,13 +40,13 @@ type Object interface {
 
 // Decode reads an object that is no event from a request body, with the kind
 // that the body names. Unknown fields are ignored.
-func (c *Codec) Decode(contentType string, body []byte, obj Object) error {
+func (c *Decoder) Decode(contentType string, body []byte, obj Object) error {
 	media, err := bodyMedia(contentType)
 	if err != nil {
 		return err
 	}
 	switch media {
-	case Protobuf:
+	case wire.Protobuf:
 		var envelope *runtime.Unknown
 		if envelope, err = openEnvelope(body); err == nil {
 			err = c.checkFields(envelope.Raw)
@@ -54,7 +55,7 @@ func (c *Codec) Decode(contentType string, body []byte, obj Object) error {
 			err = obj.Unmarshal(envelope.Raw)
 			obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
 		}
-	case YAML:
+	case wire.YAML:
 		var text []byte
 		if err = c.checkYAML(body); err == nil {
 			text, err = yaml.YAMLToJSON(body)
@@ -75,7 +76,7 @@ func (c *Codec) Decode(contentType string, body []byte, obj Object) error {
 	return nil
 }
 
-func (c *Codec) decodeAnyJSON(text []byte, obj Object) error {
+func (c *Decoder) decodeAnyJSON(text []byte, obj Object) error {
 	if err := c.checkShape(text); err != nil {
 		return err
 	}

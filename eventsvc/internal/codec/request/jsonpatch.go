@@ -1,4 +1,4 @@
-package codec
+package request
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ type jsonPatchOp struct {
 	Value any    `json:"value"`
 }
 
-func (c *Codec) applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error, error) {
+func (c *Decoder) applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error, error) {
 	if n, plain := plainOperations(patch); plain && n > c.Limits.PatchOperations {
 		return nil, nil, c.tooManyOperations(n) // which nothing is made of
 	}
@@ -40,7 +40,7 @@ func (c *Codec) applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error
 		found, err := kjson.UnmarshalStrict(patch, &ops)
 		if err != nil {
 			// Clients see the type that the original decodes into.
-			cause := strings.ReplaceAll(err.Error(), "codec.jsonPatchOp", "handlers.jsonPatchOp")
+			cause := strings.ReplaceAll(err.Error(), "request.jsonPatchOp", "handlers.jsonPatchOp")
 			return nil, nil, apierrors.NewBadRequest("error decoding patch: " + cause)
 		}
 		for _, p := range found {
@@ -60,7 +60,7 @@ func (c *Codec) applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error
 	return text, problems, nil
 }
 
-func (c *Codec) tooManyOperations(n int) error {
+func (c *Decoder) tooManyOperations(n int) error {
 	return &event.LimitError{StatusError: apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
 		"The allowed maximum operations in a JSON patch is %d, got %d", c.Limits.PatchOperations, n)), Limit: "patch-operations"}
 }

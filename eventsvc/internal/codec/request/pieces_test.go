@@ -1,4 +1,4 @@
-package codec_test
+package request_test
 
 import (
 	"runtime"
@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestLargeBodiesArePaused(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const size = 3<<20 - 1000
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	decode := func(body string) func() {
 		return func() {
 			if _, _, err := c.DecodeEvent(event.EventsV1, jsonType, []byte(body), ""); err != nil {
@@ -39,7 +40,7 @@ func TestLargeBodiesArePaused(t *testing.T) {
 			}
 		}, 2},
 	} {
-		if others, want := runsOfOthers(tt.work), tt.passes*(size/codec.Piece-2); others < want {
+		if others, want := runsOfOthers(tt.work), tt.passes*(size/request.Piece-2); others < want {
 			t.Errorf("%s: others ran %d times, want %d", name, others, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package codec
+package request
 
 import (
 	"bytes"
@@ -20,18 +20,19 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 )
 
 // DecodeEvent reads an event from a request body. Validation is Ignore, Warn
 // or Strict ("" is Warn) and says what becomes of unknown and duplicate
 // fields; with Warn they are returned as warnings, with an error too.
-func (c *Codec) DecodeEvent(v event.View, contentType string, body []byte, validation string) (*eventsv1.Event, []string, error) {
+func (c *Decoder) DecodeEvent(v event.View, contentType string, body []byte, validation string) (*eventsv1.Event, []string, error) {
 	media, err := bodyMedia(contentType)
 	if err != nil {
 		return nil, nil, err
 	}
-	if media == JSON {
+	if media == wire.JSON {
 		if err := c.checkShape(body); err != nil {
 			return nil, nil, err
 		}
@@ -43,7 +44,7 @@ func (c *Codec) DecodeEvent(v event.View, contentType string, body []byte, valid
 }
 
 // decodeFully is DecodeEvent for everything that is not plain.
-func (c *Codec) decodeFully(v event.View, media Media, body []byte, validation string) (*eventsv1.Event, []string, error) {
+func (c *Decoder) decodeFully(v event.View, media wire.Media, body []byte, validation string) (*eventsv1.Event, []string, error) {
 	obj, strict := event.NewObject(v), validation != metav1.FieldValidationIgnore
 	kind, problems, err := c.decodeBody(media, body, obj, strict)
 	if named, known := c.ViewOf(kind.APIVersion); known && named != v {
@@ -89,21 +90,21 @@ func checkTimes(ev *eventsv1.Event) error {
 }
 
 // bodyMedia is the wire format of a request body. No Content-Type means JSON.
-func bodyMedia(contentType string) (Media, error) {
-	if contentType == "" || contentType == mediaTypes[JSON] {
-		return JSON, nil
+func bodyMedia(contentType string) (wire.Media, error) {
+	if contentType == "" || contentType == wire.MediaTypes[wire.JSON] {
+		return wire.JSON, nil
 	}
 	if name, _, err := mime.ParseMediaType(contentType); err == nil {
-		for media, known := range mediaTypes {
+		for media, known := range wire.MediaTypes {
 			if name == known {
-				return Media(media), nil
+				return wire.Media(media), nil
 			}
 		}
 	}
-	return JSON, &apierrors.StatusError{ErrStatus: metav1.Status{
+	return wire.JSON, &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Reason: metav1.StatusReasonUnsupportedMediaType, Code: http.StatusUnsupportedMediaType,
 		Message: "the body of the request was in an unknown format - accepted media types include: " +
-			strings.Join(mediaTypes[:], ", "),
+			strings.Join(wire.MediaTypes[:], ", "),
 	}}
 }
 
@@ -112,12 +113,12 @@ type errUnrecognized struct{ error }
 
 // decodeBody reads a body into an object. Kind is what the body says it is, and
 // problems are unknown and duplicate fields, if strict.
-func (c *Codec) decodeBody(media Media, body []byte, obj event.Object, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
+func (c *Decoder) decodeBody(media wire.Media, body []byte, obj event.Object, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
 	switch media {
-	case Protobuf:
+	case wire.Protobuf:
 		kind, err = c.decodeProto(body, obj)
 		return kind, nil, err
-	case YAML:
+	case wire.YAML:
 		if err := c.checkYAML(body); err != nil {
 			return kind, nil, err
 		}
@@ -160,7 +161,7 @@ func decodeJSON(text []byte, obj event.Object, strict bool) (kind metav1.TypeMet
 	return kind, nil, err
 }
 
-func (c *Codec) decodeProto(body []byte, obj event.Object) (metav1.TypeMeta, error) {
+func (c *Decoder) decodeProto(body []byte, obj event.Object) (metav1.TypeMeta, error) {
 	envelope, err := openEnvelope(body)
 	if err != nil {
 		return metav1.TypeMeta{}, errUnrecognized{err}
@@ -173,12 +174,12 @@ func (c *Codec) decodeProto(body []byte, obj event.Object) (metav1.TypeMeta, err
 }
 
 func openEnvelope(body []byte) (*runtime.Unknown, error) {
-	message, ok := bytes.CutPrefix(body, []byte(protoMagic))
+	message, ok := bytes.CutPrefix(body, []byte(wire.Magic))
 	switch {
 	case len(body) == 0:
 		return nil, errors.New("empty data")
 	case !ok:
-		return nil, fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v", []byte(protoMagic))
+		return nil, fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v", []byte(wire.Magic))
 	case len(message) == 0:
 		return nil, errors.New("empty body")
 	}
@@ -188,7 +189,7 @@ func openEnvelope(body []byte) (*runtime.Unknown, error) {
 
 // checkKind turns a decoding error, or a body that is something else than an
 // event of the view, into a 400 with the text of the original.
-func (c *Codec) checkKind(v event.View, kind metav1.TypeMeta, err error, body []byte) error {
+func (c *Decoder) checkKind(v event.View, kind metav1.TypeMeta, err error, body []byte) error {
 	var unrecognized errUnrecognized
 	var limit *event.LimitError
 	switch {

@@ -1,4 +1,4 @@
-package codec_test
+package request_test
 
 import (
 	"testing"
@@ -7,32 +7,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event/eventtest"
 )
 
 // Patches that only set values give what the libraries make of them.
 func TestPlainPatchEqualsLibrary(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	r := eventtest.NewRandom(17)
 	plain := 0
 	for range 1000 {
-		for _, v := range allViews {
+		for _, v := range codectest.Views {
 			for _, kind := range []types.PatchType{types.MergePatchType, types.StrategicMergePatchType} {
 				stored := r.Plain()
 				stored.Namespace, stored.UID = "n", "u"
-				stored = live(t, c, stored)
+				stored = codectest.Live(t, c, stored)
 				patch := []byte(r.MergePatch(v))
-				got, ok := codec.PatchPlain(c, v, kind, patch, stored)
+				got, ok := request.PatchPlain(c.Decoder, v, kind, patch, stored)
 				if !ok {
 					continue
 				}
 				plain++
-				want, warnings, err := codec.PatchFully(c, v, kind, patch, stored, "Strict")
+				want, warnings, err := request.PatchFully(c.Decoder, v, kind, patch, stored, "Strict")
 				if err != nil || len(warnings) > 0 {
 					t.Fatalf("%s: %q, %v", patch, warnings, err)
 				}
-				if diff := cmp.Diff(library(t, codec.Format{}, want), library(t, codec.Format{}, got)); diff != "" {
+				if diff := cmp.Diff(codectest.Library(t, codec.Format{}, want), codectest.Library(t, codec.Format{}, got)); diff != "" {
 					t.Fatalf("%s, %s (-library +ours):\n%s", kind, patch, diff)
 				}
 			}

@@ -1,4 +1,4 @@
-package codec_test
+package request_test
 
 import (
 	"encoding/binary"
@@ -12,6 +12,7 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"tidings.example/eventsvc/internal/codec/codectest"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 )
@@ -32,8 +33,8 @@ func envelope(t *testing.T, message []byte) []byte {
 // format that bodies have. It measures what is allocated, so it runs alone.
 func TestManyValuesAreRefused(t *testing.T) {
 	const size = 3<<20 - 1000
-	c := newCodec(t, "k8s.io")
-	stored := live(t, c, eventtest.Typical())
+	c := codectest.New(t, "k8s.io")
+	stored := codectest.Live(t, c, eventtest.Typical())
 	many := func(head, value, tail string) []byte {
 		return []byte(head + strings.Repeat(value, (size-len(head)-len(tail))/len(value)) + tail)
 	}
@@ -86,7 +87,7 @@ func TestManyValuesAreRefused(t *testing.T) {
 // have is not too much.
 func TestTextIsNoValues(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	note := strings.Repeat(`,[{`, 50_000)
 	for name, body := range map[string]string{
 		"JSON": `{"note":"` + note + `"}`, "escapes": `{"note":"\"` + note + `\\"}`,
@@ -113,9 +114,9 @@ func TestTextIsNoValues(t *testing.T) {
 // as it would.
 func TestManyOperations(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	c.Limits.PatchOperations = 3
-	stored := live(t, c, &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "n", UID: "u"}})
+	stored := codectest.Live(t, c, &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "n", UID: "u"}})
 	const three = `{"op":"test","path":"/metadata/name","value":"a"},{"op":"test","path":"/kind","value":"Event"},{"op":"add","path":"/note","value":"x"}`
 	for patch, want := range map[string]string{
 		"[" + three + "]":                   "",

@@ -1,4 +1,4 @@
-package codec
+package request
 
 import (
 	eventsv1 "k8s.io/api/events/v1"
@@ -13,7 +13,7 @@ import (
 // Apply decodes an apply patch of manager, merges it into the stored event, and
 // returns the result and warnings about duplicate fields. Live is nil if there is
 // no event yet. A conflict with other managers is a 409 unless forced.
-func (c *Codec) Apply(v event.View, live *eventsv1.Event, patch []byte, manager string, force bool, validation string) (*eventsv1.Event, []string, error) {
+func (c *Decoder) Apply(v event.View, live *eventsv1.Event, patch []byte, manager string, force bool, validation string) (*eventsv1.Event, []string, error) {
 	if err := c.checkYAML(patch); err != nil {
 		return nil, nil, err
 	}

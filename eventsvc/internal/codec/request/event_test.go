@@ -1,4 +1,4 @@
-package codec_test
+package request_test
 
 import (
 	"encoding/json"
@@ -16,13 +16,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
+	"tidings.example/eventsvc/internal/codec/request"
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 )
 
 const (
-	jsonType = "application/json"
-	yamlType = "application/yaml"
+	jsonType     = "application/json"
+	yamlType     = "application/yaml"
+	protobufType = "application/vnd.kubernetes.protobuf"
 )
 
 // statusOf is the answer that an error becomes.
@@ -38,20 +42,20 @@ func statusOf(t *testing.T, err error) metav1.Status {
 // What any client encodes, in any format and view, is read as it was.
 func TestDecodeEvent(t *testing.T) {
 	t.Parallel()
-	for _, domain := range domains {
-		c := newCodec(t, domain)
+	for _, domain := range codectest.Domains {
+		c := codectest.New(t, domain)
 		r := eventtest.NewRandom(13)
 		for range 30 {
-			for _, v := range allViews {
-				for _, f := range []codec.Format{{}, {Pretty: true}, {Media: codec.YAML}, {Media: codec.Protobuf}} {
+			for _, v := range codectest.Views {
+				for _, f := range []codec.Format{{}, {Pretty: true}, {Media: wire.YAML}, {Media: wire.Protobuf}} {
 					want := r.Event(c.GroupVersion(v).String())
-					body := library(t, f, asView(c, v, want, 5))
+					body := codectest.Library(t, f, codectest.AsView(c, v, want, 5))
 					got, warnings, err := c.DecodeEvent(v, f.ContentType(false), []byte(body), "Strict")
 					if err != nil || len(warnings) > 0 {
 						t.Fatalf("%v %q\n%s", err, warnings, body)
 					}
 					want.ResourceVersion = "5"
-					if diff := cmp.Diff(library(t, codec.Format{}, want), library(t, codec.Format{}, got)); diff != "" {
+					if diff := cmp.Diff(codectest.Library(t, codec.Format{}, want), codectest.Library(t, codec.Format{}, got)); diff != "" {
 						t.Fatalf("(-sent +read):\n%s", diff)
 					}
 				}
@@ -63,7 +67,7 @@ func TestDecodeEvent(t *testing.T) {
 // Unknown and duplicate fields, events-api.md 3.5.
 func TestFieldValidation(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	const unusable = `Event in version "v1" cannot be handled as a Event: strict decoding error: `
 	for _, tt := range []struct {
 		name, contentType, body string
@@ -106,7 +110,7 @@ func TestFieldValidation(t *testing.T) {
 // events-api.md 6.1, with the texts of the original.
 func TestDecodeEventErrors(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	const unrecognized = "the object provided is unrecognized (must be of type Event): "
 	const parse = unrecognized + "couldn't get version/kind; json parse error: "
 	for _, tt := range []struct {
@@ -151,7 +155,7 @@ func TestDecodeEventErrors(t *testing.T) {
 
 func TestContentTypes(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	for _, contentType := range []string{"", "application/json; charset=utf-8", "Application/JSON"} {
 		if _, _, err := c.DecodeEvent(event.EventsV1, contentType, []byte(`{}`), ""); err != nil {
 			t.Errorf("%q: %v", contentType, err)
@@ -173,7 +177,7 @@ func TestContentTypes(t *testing.T) {
 // events-api.md 1.1 and 17: other zones, other spellings, broken text.
 func TestDecodeEventTolerates(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	for _, tt := range []struct{ contentType, body, want string }{
 		{jsonType, `null`, `"eventTime":null`},
 		{jsonType, `{}`, `"eventTime":null`},
@@ -190,7 +194,7 @@ func TestDecodeEventTolerates(t *testing.T) {
 			t.Errorf("%s: %v", tt.body, err)
 			continue
 		}
-		if text := library(t, codec.Format{}, ev); !strings.Contains(text, tt.want) {
+		if text := codectest.Library(t, codec.Format{}, ev); !strings.Contains(text, tt.want) {
 			t.Errorf("%s: %s", tt.body, text)
 		}
 	}
@@ -199,10 +203,10 @@ func TestDecodeEventTolerates(t *testing.T) {
 // A time that JSON cannot show would break every list with the event in it.
 func TestDecodeEventRefusesStrangeTimes(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	for _, at := range []time.Time{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(1<<55, 0)} {
 		for i := range 5 {
-			ev := inSeries()
+			ev := eventtest.InSeries()
 			switch i {
 			case 0:
 				ev.EventTime.Time = at
@@ -215,7 +219,7 @@ func TestDecodeEventRefusesStrangeTimes(t *testing.T) {
 			case 4:
 				ev.ManagedFields[0].Time = &metav1.Time{Time: at}
 			}
-			body := library(t, codec.Format{Media: codec.Protobuf}, asView(c, event.CoreV1, ev, 0))
+			body := codectest.Library(t, codec.Format{Media: wire.Protobuf}, codectest.AsView(c, event.CoreV1, ev, 0))
 			_, _, err := c.DecodeEvent(event.CoreV1, protobufType, []byte(body), "")
 			if err == nil || !apierrors.IsBadRequest(err) {
 				t.Errorf("field %d, %v: %v", i, at, err)
@@ -226,13 +230,13 @@ func TestDecodeEventRefusesStrangeTimes(t *testing.T) {
 
 func TestDecodeDeleteOptions(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	uid, grace := metav1.NewUIDPreconditions("u"), int64(3)
 	options := metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: uid, DryRun: []string{"All"}}
 	for _, apiVersion := range []string{"v1", "meta.k8s.io/v1", "events.k8s.io/v1", "unknown.example.com/v9", ""} {
 		options.APIVersion, options.Kind = apiVersion, "DeleteOptions"
-		for _, f := range []codec.Format{{}, {Media: codec.YAML}, {Media: codec.Protobuf}} {
-			body := library(t, f, &deleteOptions{options})
+		for _, f := range []codec.Format{{}, {Media: wire.YAML}, {Media: wire.Protobuf}} {
+			body := codectest.Library(t, f, &deleteOptions{options})
 			got, err := c.DecodeDeleteOptions(f.ContentType(false), []byte(body))
 			if err != nil {
 				t.Fatalf("%s: %v", body, err)
@@ -280,7 +284,7 @@ func decodeOrStatus(t *testing.T, c *codec.Codec, v event.View, ev *eventsv1.Eve
 		// Only managed fields that are no JSON cannot be stored.
 		return
 	}
-	rec := recordOf(ev, d, 1)
+	rec := codectest.RecordOf(ev, d, 1)
 	text, err := c.AppendObject(nil, codec.Format{}, v, rec)
 	if err != nil || !json.Valid(text) {
 		t.Errorf("shown as %s, %v", text, err)
@@ -290,11 +294,11 @@ func decodeOrStatus(t *testing.T, c *codec.Codec, v event.View, ev *eventsv1.Eve
 // plainEqualsLibrary decodes a body both ways and tells whether it was plain.
 func plainEqualsLibrary(t *testing.T, c *codec.Codec, v event.View, body []byte) bool {
 	t.Helper()
-	plain, ok := codec.DecodePlain(c, v, body)
+	plain, ok := request.DecodePlain(c.Decoder, v, body)
 	if !ok {
 		return false
 	}
-	full, warnings, err := codec.DecodeFully(c, v, codec.JSON, body, "Strict")
+	full, warnings, err := request.DecodeFully(c.Decoder, v, wire.JSON, body, "Strict")
 	if err != nil && strings.Contains(err.Error(), "a time has the year") {
 		return false // DecodeEvent refuses it
 	}
@@ -311,7 +315,7 @@ func plainEqualsLibrary(t *testing.T, c *codec.Codec, v event.View, body []byte)
 // bodies in which anything may have changed.
 func TestDecodePlain(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	pieces := []string{
 		`"a":"b"`, `{}`, `null`, ` `, `\u0041`, `"kind":"Event",`, `"note":"x",`, `"count":1,`, `-`, `0`, `1.5`, `"`, `,`, `}`, `ä`,
 		`"metadata":{"labels":{"a":"b","a":"c"}},`, `"Reason":"x",`, `"series":{"count":2147483648},`, `"eventTime":"2026-01-02T03:04:05Z",`,
@@ -323,12 +327,12 @@ func TestDecodePlain(t *testing.T) {
 		ev := eventtest.Typical()
 		ev.ManagedFields, ev.ResourceVersion = nil, ""
 		if seed%2 == 0 {
-			ev = inSeries()
+			ev = eventtest.InSeries()
 			ev.Related, ev.DeprecatedCount = &ev.Regarding, int32(seed)
 			ev.ManagedFields, ev.OwnerReferences, ev.Finalizers = nil, nil, nil
 		}
-		for _, v := range allViews {
-			body := []byte(library(t, codec.Format{Pretty: seed%3 == 0}, asView(c, v, ev, 0)))
+		for _, v := range codectest.Views {
+			body := []byte(codectest.Library(t, codec.Format{Pretty: seed%3 == 0}, codectest.AsView(c, v, ev, 0)))
 			for range random.IntN(3) {
 				at := random.IntN(len(body))
 				piece := pieces[random.IntN(len(pieces))]
@@ -348,7 +352,7 @@ func TestDecodePlain(t *testing.T) {
 // TestLargeBodiesArePlain: what is sent to cost much is decoded quickly.
 func TestLargeBodiesArePlain(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	for name, body := range largeBodies(300_000) {
 		if !plainEqualsLibrary(t, c, event.EventsV1, body) {
 			t.Errorf("%s: left to the library", name)
@@ -357,11 +361,11 @@ func TestLargeBodiesArePlain(t *testing.T) {
 }
 
 func FuzzDecodeEvent(f *testing.F) {
-	c := newCodec(f, "k8s.io")
+	c := codectest.New(f, "k8s.io")
 	r := eventtest.NewRandom(1)
 	for i, contentType := range []string{jsonType, yamlType, protobufType} {
-		for _, v := range allViews {
-			body := library(f, codec.Format{Media: codec.Media(i)}, asView(c, v, r.Event("v1"), 1))
+		for _, v := range codectest.Views {
+			body := codectest.Library(f, codec.Format{Media: wire.Media(i)}, codectest.AsView(c, v, r.Event("v1"), 1))
 			f.Add(contentType, []byte(body), v == event.CoreV1)
 		}
 	}
@@ -379,10 +383,10 @@ func FuzzDecodeEvent(f *testing.F) {
 }
 
 func FuzzDecodeDeleteOptions(f *testing.F) {
-	c := newCodec(f, "k8s.io")
+	c := codectest.New(f, "k8s.io")
 	f.Add(jsonType, []byte(`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"x"}}`))
 	f.Add(yamlType, []byte("propagationPolicy: Orphan\n"))
-	f.Add(protobufType, []byte(library(f, codec.Format{Media: codec.Protobuf}, &deleteOptions{})))
+	f.Add(protobufType, []byte(codectest.Library(f, codec.Format{Media: wire.Protobuf}, &deleteOptions{})))
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
 		if _, err := c.DecodeDeleteOptions(contentType, body); err != nil {
 			statusOf(t, err)

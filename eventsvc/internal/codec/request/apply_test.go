@@ -1,4 +1,4 @@
-package codec_test
+package request_test
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"tidings.example/eventsvc/internal/codec/codectest"
 	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
@@ -33,7 +34,7 @@ func managers(ev *eventsv1.Event) []string {
 // Apply creates, owns, takes away what is left out, and shares ownership.
 func TestApply(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	created, warnings, err := c.Apply(event.EventsV1, nil, []byte(applied), "me", false, "Strict")
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
@@ -45,7 +46,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("managers (-want +got):\n%s", diff)
 	}
 	created.UID = "u"
-	stored := live(t, c, created)
+	stored := codectest.Live(t, c, created)
 	next, _, err := c.Apply(event.EventsV1, stored, []byte(strings.Replace(applied, "{app: web}", "{tier: front}", 1)), "me", false, "")
 	if err != nil {
 		t.Fatal(err)
@@ -69,13 +70,13 @@ func TestApply(t *testing.T) {
 // events-api.md 5.5: conflicts, with the texts of the original.
 func TestApplyConflicts(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	first, _, err := c.Apply(event.EventsV1, nil, []byte(applied), "me", false, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.UID = "u"
-	stored := live(t, c, first)
+	stored := codectest.Live(t, c, first)
 	other := strings.NewReplacer("web", "shop", "Start", "Stop").Replace(applied)
 	_, _, err = c.Apply(event.EventsV1, stored, []byte(strings.Replace(applied, "web", "shop", 1)), "you", false, "")
 	want := metav1.Status{
@@ -112,7 +113,7 @@ func TestApplyConflicts(t *testing.T) {
 
 func TestApplyErrors(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	for _, tt := range []struct {
 		name, patch, want string
 	}{
@@ -151,10 +152,10 @@ func TestApplyErrors(t *testing.T) {
 // first apply.
 func TestFirstApply(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	ev := eventtest.Typical()
 	ev.ManagedFields, ev.Action = nil, "Start"
-	next, _, err := c.Apply(event.EventsV1, live(t, c, ev), []byte(strings.NewReplacer("eventTime", "# eventTime").Replace(applied)), "me", false, "")
+	next, _, err := c.Apply(event.EventsV1, codectest.Live(t, c, ev), []byte(strings.NewReplacer("eventTime", "# eventTime").Replace(applied)), "me", false, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func TestFirstApply(t *testing.T) {
 // events-api.md 5.5: at most ten managers of updates, and resets.
 func TestManagersAreBounded(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	ev := eventtest.Typical()
 	ev.ManagedFields = nil
 	if err := c.Fields.Update(event.EventsV1, nil, ev, "first"); err != nil {
@@ -200,20 +201,20 @@ func TestManagersAreBounded(t *testing.T) {
 // version.
 func TestKubectlTakesOver(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	ev := eventtest.Typical()
 	ev.ManagedFields, ev.Labels = nil, map[string]string{"app": "web"}
 	ev.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"labels":{"app":"web"}}}`}
 	if err := c.Fields.Update(event.EventsV1, nil, ev, "kubectl-client-side-apply"); err != nil {
 		t.Fatal(err)
 	}
-	stored := live(t, c, ev)
+	stored := codectest.Live(t, c, ev)
 	config := "apiVersion: events.k8s.io/v1\nkind: Event\nmetadata: {name: " + ev.Name + ", labels: {app: shop}}\n"
 	first, _, err := c.Apply(event.EventsV1, stored, []byte(config), "kubectl", false, "Strict")
 	if err != nil {
 		t.Fatalf("kubectl conflicts with its own older self: %v", err)
 	}
-	stored = live(t, c, first)
+	stored = codectest.Live(t, c, first)
 	rewritten := `[{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"kubectl","operation":"Apply",` +
 		`"apiVersion":"events.k8s.io/v1","time":"2026-05-04T12:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:app":{}}}}}]},` +
 		`{"op":"replace","path":"/metadata/resourceVersion","value":"41"}]`
@@ -227,7 +228,7 @@ func TestKubectlTakesOver(t *testing.T) {
 	if diff := cmp.Diff([]string{"kubectl Apply"}, managers(next)); diff != "" || fields.Same(stored, next) {
 		t.Errorf("managers after the rewrite (-want +got):\n%s", diff)
 	}
-	last, _, err := c.Apply(event.EventsV1, live(t, c, next), []byte(strings.Replace(config, "app: shop", "tier: front", 1)), "kubectl", false, "Strict")
+	last, _, err := c.Apply(event.EventsV1, codectest.Live(t, c, next), []byte(strings.Replace(config, "app: shop", "tier: front", 1)), "kubectl", false, "Strict")
 	if err != nil {
 		t.Fatal(err)
 	}

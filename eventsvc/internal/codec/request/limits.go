@@ -1,4 +1,4 @@
-package codec
+package request
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 )
 
@@ -21,12 +22,12 @@ type Limits struct {
 // original's; as many operations are fewer values than may be.
 var DefaultLimits = Limits{Depth: 100, Values: 50000, PatchOperations: 10000}
 
-func (c *Codec) tooDeep() error {
+func (c *Decoder) tooDeep() error {
 	return &event.LimitError{StatusError: apierrors.NewBadRequest(fmt.Sprintf(
 		"the body has objects and lists that are nested deeper than %d", c.Limits.Depth)), Limit: "depth"}
 }
 
-func (c *Codec) tooMany() error {
+func (c *Decoder) tooMany() error {
 	return &event.LimitError{StatusError: apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
 		"the body has more than %d values", c.Limits.Values)), Limit: "values"}
 }
@@ -35,7 +36,7 @@ func (c *Codec) tooMany() error {
 // that has too many values, before anything is made of it: in memory a value of
 // two bytes may have hundreds. A text with few brackets and commas is not
 // looked at again.
-func (c *Codec) checkShape(text []byte) error {
+func (c *Decoder) checkShape(text []byte) error {
 	var p pieces
 	brackets, commas := 0, 0
 	for i := 0; i < len(text) && brackets <= c.Limits.Depth && brackets+commas <= c.Limits.Values; i += piece {
@@ -90,7 +91,7 @@ func endOfString(text []byte, i int) int {
 // checkYAML refuses YAML with too many values as far as the text shows it: each
 // has a line, a comma or a bracket of its own, or is nested, of which the
 // library takes only so much. What aliases make of it is seen afterwards.
-func (c *Codec) checkYAML(text []byte) error {
+func (c *Decoder) checkYAML(text []byte) error {
 	if len(text) <= c.Limits.Values {
 		return nil
 	}
@@ -105,7 +106,7 @@ func (c *Codec) checkYAML(text []byte) error {
 
 // checkFields refuses a protobuf message with too many fields in itself and in
 // its metadata and spec, the fields 1 and 2 of every object.
-func (c *Codec) checkFields(message []byte) error {
+func (c *Decoder) checkFields(message []byte) error {
 	if countFields(message, 1) > c.Limits.Values {
 		return c.tooMany()
 	}
@@ -122,13 +123,13 @@ func countFields(b []byte, inner int) (n int) {
 		b = b[size:]
 		size = 0
 		switch tag & 7 {
-		case wireVarint:
+		case wire.Varint:
 			_, size = binary.Uvarint(b)
-		case wireFixed64:
+		case wire.Fixed64:
 			size = 8
-		case wireFixed32:
+		case wire.Fixed32:
 			size = 4
-		case wireBytes:
+		case wire.Bytes:
 			var length uint64
 			if length, size = binary.Uvarint(b); size <= 0 || length > uint64(len(b)-size) {
 				return n

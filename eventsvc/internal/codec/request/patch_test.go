@@ -1,4 +1,4 @@
-package codec_test
+package request_test
 
 import (
 	"fmt"
@@ -11,25 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
 	"tidings.example/eventsvc/internal/codec/fields"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 )
 
-// live is a stored event, as Event returns it.
-func live(t testing.TB, c *codec.Codec, ev *eventsv1.Event) *eventsv1.Event {
-	t.Helper()
-	got, err := c.Event(record(t, c, ev, 41))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
 // Every kind of patch, through both views, and what it changes.
 func TestPatch(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "example.com")
+	c := codectest.New(t, "example.com")
 	for _, tt := range []struct {
 		name   string
 		kind   types.PatchType
@@ -69,19 +61,19 @@ func TestPatch(t *testing.T) {
 			func(ev *eventsv1.Event) { ev.Finalizers = nil }},
 		{"nothing", types.MergePatchType, event.CoreV1, `{}`, func(*eventsv1.Event) {}},
 	} {
-		before := inSeries()
+		before := eventtest.InSeries()
 		before.Finalizers = []string{"a/a"}
-		stored := live(t, c, before)
+		stored := codectest.Live(t, c, before)
 		got, warnings, err := c.Patch(tt.view, tt.kind, []byte(tt.patch), stored, "Strict")
 		if err != nil || len(warnings) > 0 {
 			t.Errorf("%s: %q, %v", tt.name, warnings, err)
 			continue
 		}
-		if diff := cmp.Diff(library(t, codec.Format{}, live(t, c, before)), library(t, codec.Format{}, stored)); diff != "" {
+		if diff := cmp.Diff(codectest.Library(t, codec.Format{}, codectest.Live(t, c, before)), codectest.Library(t, codec.Format{}, stored)); diff != "" {
 			t.Errorf("%s changed the stored event:\n%s", tt.name, diff)
 		}
 		tt.change(stored)
-		if diff := cmp.Diff(library(t, codec.Format{}, stored), library(t, codec.Format{}, got)); diff != "" {
+		if diff := cmp.Diff(codectest.Library(t, codec.Format{}, stored), codectest.Library(t, codec.Format{}, got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -90,7 +82,7 @@ func TestPatch(t *testing.T) {
 // events-api.md 5.1 to 5.4: codes and texts.
 func TestPatchErrors(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	const rejected = "the server rejected our request due to an error in our request"
 	const invalid = ` "" is invalid: patch: Invalid value: `
 	for _, tt := range []struct {
@@ -124,7 +116,7 @@ func TestPatchErrors(t *testing.T) {
 		var got *eventsv1.Event
 		err := c.CheckPatch([]byte(tt.patch))
 		if err == nil {
-			got, _, err = c.Patch(event.EventsV1, tt.kind, []byte(tt.patch), live(t, c, inSeries()), "Strict")
+			got, _, err = c.Patch(event.EventsV1, tt.kind, []byte(tt.patch), codectest.Live(t, c, eventtest.InSeries()), "Strict")
 		}
 		if err == nil {
 			t.Errorf("%s in %s: became %v", tt.name, tt.kind, got)
@@ -143,7 +135,7 @@ func TestPatchErrors(t *testing.T) {
 
 func TestPatchWarnings(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	for _, tt := range []struct {
 		kind  types.PatchType
 		patch string
@@ -153,14 +145,14 @@ func TestPatchWarnings(t *testing.T) {
 		{types.StrategicMergePatchType, `{"noteX":1,"note":"a","note":"b"}`, []string{`duplicate field "note"`, `unknown field "noteX"`}},
 		{types.JSONPatchType, `[{"op":"add","path":"/noteX","value":1,"op":"add"}]`, []string{`json patch duplicate field "[0].op"`, `unknown field "noteX"`}},
 	} {
-		got, warnings, err := c.Patch(event.EventsV1, tt.kind, []byte(tt.patch), live(t, c, inSeries()), "")
+		got, warnings, err := c.Patch(event.EventsV1, tt.kind, []byte(tt.patch), codectest.Live(t, c, eventtest.InSeries()), "")
 		if err != nil || tt.kind != types.JSONPatchType && got.Note != "b" {
 			t.Fatalf("%s: %v, %v", tt.patch, got, err)
 		}
 		if diff := cmp.Diff(tt.want, warnings); diff != "" {
 			t.Errorf("%s in %s (-want +got):\n%s", tt.patch, tt.kind, diff)
 		}
-		if _, warnings, err = c.Patch(event.EventsV1, tt.kind, []byte(tt.patch), live(t, c, inSeries()), "Ignore"); err != nil || len(warnings) > 0 {
+		if _, warnings, err = c.Patch(event.EventsV1, tt.kind, []byte(tt.patch), codectest.Live(t, c, eventtest.InSeries()), "Ignore"); err != nil || len(warnings) > 0 {
 			t.Errorf("%s ignored: %q, %v", tt.patch, warnings, err)
 		}
 	}
@@ -169,7 +161,7 @@ func TestPatchWarnings(t *testing.T) {
 // Copies are bounded together, not one by one.
 func TestPatchCopiesAreBounded(t *testing.T) {
 	t.Parallel()
-	c := newCodec(t, "k8s.io")
+	c := codectest.New(t, "k8s.io")
 	ev := eventtest.Typical()
 	ev.Note = strings.Repeat("x", 1<<20)
 	var ops []string
@@ -183,8 +175,8 @@ func TestPatchCopiesAreBounded(t *testing.T) {
 }
 
 func FuzzPatch(f *testing.F) {
-	c := newCodec(f, "k8s.io")
-	stored := live(f, c, inSeries())
+	c := codectest.New(f, "k8s.io")
+	stored := codectest.Live(f, c, eventtest.InSeries())
 	kinds := []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyPatchType}
 	for _, patch := range []string{
 		`[{"op":"add","path":"/metadata/labels/x","value":"y"},{"op":"test","path":"/note"},{"op":"copy","from":"/a","path":"/b/-"}]`,
@@ -212,8 +204,8 @@ func FuzzPatch(f *testing.F) {
 			} else if err = c.CheckPatch(patch); err == nil {
 				ev, _, err = c.Patch(v, patchType, patch, stored, validation)
 			}
-			if plain, ok := codec.PatchPlain(c, v, patchType, patch, stored); ok {
-				full, warnings, err := codec.PatchFully(c, v, patchType, patch, stored, "Strict")
+			if plain, ok := request.PatchPlain(c.Decoder, v, patchType, patch, stored); ok {
+				full, warnings, err := request.PatchFully(c.Decoder, v, patchType, patch, stored, "Strict")
 				if err != nil || len(warnings) > 0 || !fields.Same(plain, full) {
 					t.Fatalf("plain %v, full %v, %q, %v", plain, full, warnings, err)
 				}

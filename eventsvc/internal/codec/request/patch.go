@@ -1,4 +1,4 @@
-package codec
+package request
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ import (
 
 // CheckPatch refuses a JSON, merge or strategic merge patch that nothing could
 // be patched with, before anything is looked up.
-func (c *Codec) CheckPatch(patch []byte) error {
+func (c *Decoder) CheckPatch(patch []byte) error {
 	if err := c.checkShape(patch); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (c *Codec) CheckPatch(patch []byte) error {
 // the view shows it, and returns the patched event and warnings. Live is not
 // changed. Whether the patch passes [Codec.CheckPatch], and whether name,
 // namespace and resourceVersion are still right, is for the caller to check.
-func (c *Codec) Patch(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event, validation string) (*eventsv1.Event, []string, error) {
+func (c *Decoder) Patch(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event, validation string) (*eventsv1.Event, []string, error) {
 	if next, ok := c.patchPlain(v, patchType, patch, live); ok {
 		return next, nil, nil
 	}
@@ -49,7 +49,7 @@ func (c *Codec) Patch(v event.View, patchType types.PatchType, patch []byte, liv
 }
 
 // patchFully is Patch for everything that patchPlain leaves.
-func (c *Codec) patchFully(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event, validation string) (*eventsv1.Event, []string, error) {
+func (c *Decoder) patchFully(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event, validation string) (*eventsv1.Event, []string, error) {
 	shown := c.Show(v, live)
 	var p patched
 	var err error
@@ -76,7 +76,7 @@ func (c *Codec) patchFully(v event.View, patchType types.PatchType, patch []byte
 // recorders send them: decoding it over the event is the same then, at a tenth
 // of the cost. It returns false for everything else, and for everything that is
 // wrong, which is said in the words of the original elsewhere.
-func (c *Codec) patchPlain(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event) (*eventsv1.Event, bool) {
+func (c *Decoder) patchPlain(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event) (*eventsv1.Event, bool) {
 	isMerge := patchType == types.MergePatchType || patchType == types.StrategicMergePatchType
 	// Null removes, lists are replaced or merged, a dollar begins a directive.
 	if !isMerge || bytes.ContainsAny(patch, "[$") || bytes.Contains(patch, []byte(`\u0024`)) || bytes.Contains(patch, []byte("null")) {
@@ -135,7 +135,7 @@ func rejectedPatch(err error) error {
 }
 
 // patchText applies a patch that works on the JSON of an object.
-func (c *Codec) patchText(v event.View, patchType types.PatchType, patch []byte, shown event.Object, strict bool) (patched, error) {
+func (c *Decoder) patchText(v event.View, patchType types.PatchType, patch []byte, shown event.Object, strict bool) (patched, error) {
 	text, err := json.Marshal(shown)
 	if err != nil {
 		return patched{}, fmt.Errorf("encode event to patch it: %w", err)
@@ -162,7 +162,7 @@ func (c *Codec) patchText(v event.View, patchType types.PatchType, patch []byte,
 // the patch may have changed, as kube-apiserver does. The members of another
 // view are unknown fields then and are dropped; without a version all members
 // are, so that not even a name is left.
-func (c *Codec) decodePatched(v event.View, text []byte, strict bool) (event.Object, []error, error) {
+func (c *Decoder) decodePatched(v event.View, text []byte, strict bool) (event.Object, []error, error) {
 	gvk, err := jsonserializer.DefaultMetaFactory.Interpret(text)
 	if err != nil {
 		return nil, nil, err

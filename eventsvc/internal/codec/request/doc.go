@@ -1,0 +1,31 @@
+// Package request reads what clients send: events, other objects, and patches of
+// four kinds, as JSON, YAML or protobuf.
+//
+// # Contract
+//
+// A body means what it means to kube-apiserver, in both views: which fields are
+// unknown, what is tolerated, and the text of every refusal. The decoding and
+// merging is that of the Kubernetes libraries. A body as nearly all clients send
+// it is read by a decoder of our own (plainjson.go, plaintext.go), which gives the
+// same result or leaves the body to the library.
+//
+// # Limits
+//
+// A body of few bytes can become a hundred times as many in memory, so [Limits]
+// bound the depth, values and operations before anything is made of it. Large
+// bodies are read in pieces, with other goroutines in between (pieces.go).
+//
+// # Errors
+//
+// Every error is a Status for the client: 400, 409, 413, 415 or 422. One that
+// breaks a limit is an [event.LimitError].
+//
+// # Concurrency
+//
+// A [Decoder] is safe for concurrent use while its Limits do not change. No event
+// that is passed in is changed, and what is returned does not share the body.
+//
+// # What it does not know
+//
+// The stored form, answers, and HTTP apart from the names of media types.
+package request
