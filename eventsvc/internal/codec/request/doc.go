@@ -17,7 +17,7 @@
 //
 // # Errors
 //
-// Every error is a Status for the client: 400, 409, 413, 415 or 422. One that
+// Every error about a body is a Status: 400, 409, 413, 415 or 422. A body that
 // breaks a limit is an [event.LimitError].
 //
 // # Concurrency

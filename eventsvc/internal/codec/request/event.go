@@ -25,8 +25,8 @@ import (
 )
 
 // DecodeEvent reads an event from a request body. Validation is Ignore, Warn
-// or Strict ("" is Warn) and says what becomes of unknown and duplicate
-// fields; with Warn they are returned as warnings, with an error too.
+// or Strict ("" is Warn): unknown and duplicate fields are ignored, returned as
+// warnings (with an error too), or an error.
 func (c *Decoder) DecodeEvent(v event.View, contentType string, body []byte, validation string) (*eventsv1.Event, []string, error) {
 	media, err := bodyMedia(contentType)
 	if err != nil {
@@ -43,13 +43,13 @@ func (c *Decoder) DecodeEvent(v event.View, contentType string, body []byte, val
 	return c.decodeFully(v, media, body, validation)
 }
 
-// decodeFully is DecodeEvent for everything that is not plain.
+// decodeFully is DecodeEvent by the libraries.
 func (c *Decoder) decodeFully(v event.View, media wire.Media, body []byte, validation string) (*eventsv1.Event, []string, error) {
 	obj, strict := event.NewObject(v), validation != metav1.FieldValidationIgnore
 	kind, problems, err := c.decodeBody(media, body, obj, strict)
 	if named, known := c.ViewOf(kind.APIVersion); known && named != v {
-		// kube-apiserver reads a body as the version that it names before it
-		// compares that with the URL's: what is wrong in that version comes first.
+		// kube-apiserver decodes a body as the version that it names before it
+		// compares that version with the URL's, so errors of decoding come first.
 		kind, problems, err = c.decodeBody(media, body, event.NewObject(named), strict)
 	}
 	if err := c.checkKind(v, kind, err, body); err != nil {
@@ -69,8 +69,8 @@ func (c *Decoder) decodeFully(v event.View, media wire.Media, body []byte, valid
 	return ev, warnings(problems), nil
 }
 
-// checkTimes refuses times that RFC 3339 cannot write, which only protobuf can
-// bring along: shown as JSON they would break every list that they are in.
+// checkTimes refuses years that RFC 3339 cannot write. Only protobuf can have
+// them. As JSON such a time would make every list with it invalid.
 func checkTimes(ev *eventsv1.Event) error {
 	times := []time.Time{ev.EventTime.Time, ev.DeprecatedFirstTimestamp.Time, ev.DeprecatedLastTimestamp.Time}
 	if ev.Series != nil {
@@ -108,11 +108,11 @@ func bodyMedia(contentType string) (wire.Media, error) {
 	}}
 }
 
-// errUnrecognized wraps the error of a body that does not even say what it is.
+// errUnrecognized wraps the error of a body whose kind cannot be read.
 type errUnrecognized struct{ error }
 
-// decodeBody reads a body into an object. Kind is what the body says it is, and
-// problems are unknown and duplicate fields, if strict.
+// decodeBody reads a body into an object. It returns the kind that the body names
+// and, if strict, its unknown and duplicate fields as problems.
 func (c *Decoder) decodeBody(media wire.Media, body []byte, obj event.Object, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
 	switch media {
 	case wire.Protobuf:
@@ -131,7 +131,7 @@ func (c *Decoder) decodeBody(media wire.Media, body []byte, obj event.Object, st
 		}
 		kind, problems, err = decodeJSON(text, obj, strict)
 		if strict {
-			// Only the YAML shows duplicate keys.
+			// Duplicate keys are lost in the conversion to JSON.
 			if _, err := yaml.YAMLToJSONStrict(body); err != nil {
 				problems = append([]error{err}, problems...)
 			}
@@ -142,8 +142,8 @@ func (c *Decoder) decodeBody(media wire.Media, body []byte, obj event.Object, st
 	}
 }
 
-// decodeJSON reads the object at once, and looks again for its kind only if
-// that fails, to say so in the words of the original.
+// decodeJSON reads the object first. Only if that fails does it read the kind, as
+// kube-apiserver does first, for the same text of the error.
 func decodeJSON(text []byte, obj event.Object, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
 	if strict {
 		problems, err = kjson.UnmarshalStrict(text, obj)
@@ -187,8 +187,8 @@ func openEnvelope(body []byte) (*runtime.Unknown, error) {
 	return envelope, envelope.Unmarshal(message)
 }
 
-// checkKind turns a decoding error, or a body that is something else than an
-// event of the view, into a 400 with the text of the original.
+// checkKind turns an error of decoding, or a kind that is not an event, into a 400
+// with the text of kube-apiserver.
 func (c *Decoder) checkKind(v event.View, kind metav1.TypeMeta, err error, body []byte) error {
 	var unrecognized errUnrecognized
 	var limit *event.LimitError
@@ -244,8 +244,8 @@ func summary(body []byte) string {
 	}
 }
 
-// warnings are the texts of problems for Warning headers. What the YAML reader
-// says is one text with a heading and a line for each key.
+// warnings are the texts of problems for Warning headers. The YAML reader reports
+// all duplicate keys in one text, a line each, below a heading.
 func warnings(problems []error) []string {
 	var texts []string
 	for _, p := range problems {
@@ -262,7 +262,7 @@ func warnings(problems []error) []string {
 	return texts
 }
 
-// kindOf is what an object says it is, as it says it.
+// kindOf is the kind and apiVersion that an object carries.
 func kindOf(obj event.Object) metav1.TypeMeta {
 	if core, ok := obj.(*corev1.Event); ok {
 		return core.TypeMeta

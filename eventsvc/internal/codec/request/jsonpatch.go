@@ -13,16 +13,15 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// maxPatchCopies bounds the bytes that the copy operations of a JSON patch may
-// add together, as in the original.
+// maxPatchCopies bounds the bytes that all copy operations of a JSON patch add, as
+// kube-apiserver does.
 const maxPatchCopies = 3 << 20
 
-// limitCopies sets the bound that the patch library has only for the whole
-// process.
+// limitCopies sets maxPatchCopies, which is a variable of the library.
 var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxPatchCopies })
 
-// jsonPatchOp is one operation of a JSON patch, RFC 6902, to find what else is
-// in it.
+// jsonPatchOp is one operation of a JSON patch (RFC 6902). It is decoded only to
+// find unknown and duplicate members.
 type jsonPatchOp struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -32,14 +31,14 @@ type jsonPatchOp struct {
 
 func (c *Decoder) applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error, error) {
 	if n, plain := plainOperations(patch); plain && n > c.Limits.PatchOperations {
-		return nil, nil, c.tooManyOperations(n) // which nothing is made of
+		return nil, nil, c.tooManyOperations(n) // before they take memory
 	}
 	var problems []error
 	if strict {
 		var ops []jsonPatchOp
 		found, err := kjson.UnmarshalStrict(patch, &ops)
 		if err != nil {
-			// Clients see the type that the original decodes into.
+			// Clients of kube-apiserver see the type that it decodes into.
 			cause := strings.ReplaceAll(err.Error(), "request.jsonPatchOp", "handlers.jsonPatchOp")
 			return nil, nil, apierrors.NewBadRequest("error decoding patch: " + cause)
 		}
@@ -65,9 +64,9 @@ func (c *Decoder) tooManyOperations(n int) error {
 		"The allowed maximum operations in a JSON patch is %d, got %d", c.Limits.PatchOperations, n)), Limit: "patch-operations"}
 }
 
-// plainOperations counts the operations of a patch whose members are texts, so
-// that nothing is wrong with it but perhaps what it says. It tells whether it
-// is such a patch.
+// plainOperations counts the operations of a patch without decoding them. It
+// returns false if the body is not a list of objects whose members are strings:
+// such a patch is for the library.
 func plainOperations(patch []byte) (n int, plain bool) {
 	if !bytes.HasPrefix(bytes.TrimLeft(patch, " \t\r\n"), []byte("[")) {
 		return 0, false
@@ -83,8 +82,8 @@ func plainOperations(patch []byte) (n int, plain bool) {
 	return n, !r.failed && r.at == len(r.text)
 }
 
-// applyOperations carries operations out. The library panics at some that make
-// no sense, such as a test of the whole document against nothing.
+// applyOperations executes operations. The library panics at some that make no
+// sense, such as a test of the whole document without a value.
 func applyOperations(ops jsonpatch.Patch, text []byte) (result []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {

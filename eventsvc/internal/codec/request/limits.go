@@ -11,15 +11,15 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// Limits bound what it may cost to decode what a client sends.
+// Limits bound what the decoding of a body may cost.
 type Limits struct {
-	Depth           int // of objects and lists in each other
+	Depth           int // of nested objects and lists
 	Values          int // in a body
 	PatchOperations int // in a JSON patch
 }
 
-// DefaultLimits are far above what clients send. That of operations is the
-// original's; as many operations are fewer values than may be.
+// DefaultLimits are far above what clients send. The limit of operations is that
+// of kube-apiserver; so many operations stay within the limit of values.
 var DefaultLimits = Limits{Depth: 100, Values: 50000, PatchOperations: 10000}
 
 func (c *Decoder) tooDeep() error {
@@ -32,10 +32,9 @@ func (c *Decoder) tooMany() error {
 		"the body has more than %d values", c.Limits.Values)), Limit: "values"}
 }
 
-// checkShape refuses JSON whose objects and lists are nested too deeply, or
-// that has too many values, before anything is made of it: in memory a value of
-// two bytes may have hundreds. A text with few brackets and commas is not
-// looked at again.
+// checkShape refuses JSON that is nested too deeply or has too many values, before
+// it is decoded: a value of two bytes may take hundreds in memory. It counts
+// brackets and commas first, and looks for strings only if there are too many.
 func (c *Decoder) checkShape(text []byte) error {
 	var p pieces
 	brackets, commas := 0, 0
@@ -72,8 +71,7 @@ func (c *Decoder) checkShape(text []byte) error {
 	return nil
 }
 
-// endOfString is the place of the quote that ends a string, or the end of the
-// text.
+// endOfString is the index of the quote that ends a string, or len(text).
 func endOfString(text []byte, i int) int {
 	for i < len(text) {
 		n, _ := plainRun(text[i:])
@@ -88,9 +86,10 @@ func endOfString(text []byte, i int) int {
 	return i
 }
 
-// checkYAML refuses YAML with too many values as far as the text shows it: each
-// has a line, a comma or a bracket of its own, or is nested, of which the
-// library takes only so much. What aliases make of it is seen afterwards.
+// checkYAML refuses YAML with too many values before it is decoded. Every value
+// has a line, a comma or a bracket of its own, or is nested, and the library bounds
+// nesting. Aliases do not show in the text; checkShape counts them afterwards, in
+// the JSON.
 func (c *Decoder) checkYAML(text []byte) error {
 	if len(text) <= c.Limits.Values {
 		return nil
@@ -105,7 +104,7 @@ func (c *Decoder) checkYAML(text []byte) error {
 }
 
 // checkFields refuses a protobuf message with too many fields in itself and in
-// its metadata and spec, the fields 1 and 2 of every object.
+// its fields 1 and 2, which are metadata and spec in every object.
 func (c *Decoder) checkFields(message []byte) error {
 	if countFields(message, 1) > c.Limits.Values {
 		return c.tooMany()
@@ -113,7 +112,7 @@ func (c *Decoder) checkFields(message []byte) error {
 	return nil
 }
 
-// countFields counts the fields of a message up to where it stops being one.
+// countFields counts the fields of a message up to the first invalid one.
 func countFields(b []byte, inner int) (n int) {
 	for len(b) > 0 {
 		tag, size := binary.Uvarint(b)

@@ -16,9 +16,9 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// DecodeDeleteOptions reads the body of a delete. It is not for empty bodies:
-// then the options are in the query. As in the original, DeleteOptions of any
-// group will do, and unknown fields are ignored.
+// DecodeDeleteOptions reads the body of a delete, which must not be empty: the
+// options are in the query then. Like kube-apiserver, it accepts DeleteOptions of
+// any group and ignores unknown fields.
 func (c *Decoder) DecodeDeleteOptions(contentType string, body []byte) (*metav1.DeleteOptions, error) {
 	options := new(metav1.DeleteOptions)
 	if err := c.Decode(contentType, body, options); err != nil {
@@ -32,14 +32,14 @@ func (c *Decoder) DecodeDeleteOptions(contentType string, body []byte) (*metav1.
 	return options, nil
 }
 
-// Object is any API object, which all know how to read their protobuf form.
+// Object is any API object.
 type Object interface {
 	runtime.Object
 	Unmarshal([]byte) error
 }
 
-// Decode reads an object that is no event from a request body, with the kind
-// that the body names. Unknown fields are ignored.
+// Decode reads an object other than an event from a request body, with the kind
+// that the body names. It ignores unknown fields.
 func (c *Decoder) Decode(contentType string, body []byte, obj Object) error {
 	media, err := bodyMedia(contentType)
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// CheckPatch refuses a JSON, merge or strategic merge patch that nothing could
-// be patched with, before anything is looked up.
+// CheckPatch refuses a JSON, merge or strategic merge patch that is not JSON or
+// breaks a limit. It is called before the event is read.
 func (c *Decoder) CheckPatch(patch []byte) error {
 	if err := c.checkShape(patch); err != nil {
 		return err
@@ -39,8 +39,8 @@ func (c *Decoder) CheckPatch(patch []byte) error {
 
 // Patch applies a JSON, merge or strategic merge patch to a stored event, as
 // the view shows it, and returns the patched event and warnings. Live is not
-// changed. Whether the patch passes [Codec.CheckPatch], and whether name,
-// namespace and resourceVersion are still right, is for the caller to check.
+// changed. The caller must have called [Decoder.CheckPatch], and checks name,
+// namespace and resourceVersion of the result.
 func (c *Decoder) Patch(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event, validation string) (*eventsv1.Event, []string, error) {
 	if next, ok := c.patchPlain(v, patchType, patch, live); ok {
 		return next, nil, nil
@@ -48,7 +48,7 @@ func (c *Decoder) Patch(v event.View, patchType types.PatchType, patch []byte, l
 	return c.patchFully(v, patchType, patch, live, validation)
 }
 
-// patchFully is Patch for everything that patchPlain leaves.
+// patchFully is Patch by the libraries.
 func (c *Decoder) patchFully(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event, validation string) (*eventsv1.Event, []string, error) {
 	shown := c.Show(v, live)
 	var p patched
@@ -73,12 +73,12 @@ func (c *Decoder) patchFully(v event.View, patchType types.PatchType, patch []by
 }
 
 // patchPlain applies a merge or strategic merge patch that only sets values, as
-// recorders send them: decoding it over the event is the same then, at a tenth
-// of the cost. It returns false for everything else, and for everything that is
-// wrong, which is said in the words of the original elsewhere.
+// event recorders send them: decoding it over the event gives the same at a tenth
+// of the cost. It returns false for every other patch and for every error:
+// patchFully has the texts of kube-apiserver.
 func (c *Decoder) patchPlain(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event) (*eventsv1.Event, bool) {
 	isMerge := patchType == types.MergePatchType || patchType == types.StrategicMergePatchType
-	// Null removes, lists are replaced or merged, a dollar begins a directive.
+	// Null removes a member, lists are replaced or merged, $ begins a directive.
 	if !isMerge || bytes.ContainsAny(patch, "[$") || bytes.Contains(patch, []byte(`\u0024`)) || bytes.Contains(patch, []byte("null")) {
 		return nil, false
 	}
@@ -94,8 +94,8 @@ func (c *Decoder) patchPlain(v event.View, patchType types.PatchType, patch []by
 	return event.Hub(obj), true
 }
 
-// copyPlain copies what a patch without lists and nulls can reach. The lists
-// are shared.
+// copyPlain copies an event and all that a patch without lists and nulls can
+// change. The copy shares the lists.
 func copyPlain(ev *eventsv1.Event) *eventsv1.Event {
 	out := *ev
 	out.Labels, out.Annotations = maps.Clone(ev.Labels), maps.Clone(ev.Annotations)
@@ -113,23 +113,23 @@ func clonePointer[T any](p *T) *T {
 	return &v
 }
 
-// patched is what became of an object.
+// patched is the result of a patch.
 type patched struct {
 	obj      event.Object
-	text     string  // what an error shows
+	text     string  // for errors
 	problems []error // unknown and duplicate fields
 }
 
-// invalidPatch is the 422 of the original for a patch whose result is no event.
-// It has neither kind nor name.
+// invalidPatch is the 422 for a patch whose result is not an event. Like that of
+// kube-apiserver it has neither kind nor name.
 func invalidPatch(text string, err error) error {
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
 		field.Invalid(field.NewPath("patch"), text, err.Error()),
 	})
 }
 
-// rejectedPatch is the 422 for a patch that cannot be carried out. The original
-// does not tell the client why.
+// rejectedPatch is the 422 for a patch that cannot be executed. Like kube-apiserver
+// it does not tell the client why.
 func rejectedPatch(err error) error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 }
@@ -158,10 +158,10 @@ func (c *Decoder) patchText(v event.View, patchType types.PatchType, patch []byt
 	return p, nil
 }
 
-// decodePatched reads the result of a patch as the version that it names, which
-// the patch may have changed, as kube-apiserver does. The members of another
-// view are unknown fields then and are dropped; without a version all members
-// are, so that not even a name is left.
+// decodePatched reads the result of a patch as the version that it names, as
+// kube-apiserver does. If the patch has changed the version, the members of the
+// old view are unknown fields and are dropped. If it has removed the version, all
+// members are dropped, the name too.
 func (c *Decoder) decodePatched(v event.View, text []byte, strict bool) (event.Object, []error, error) {
 	gvk, err := jsonserializer.DefaultMetaFactory.Interpret(text)
 	if err != nil {
@@ -229,8 +229,8 @@ func patchStrategic(v event.View, patch []byte, shown event.Object, strict bool)
 	return p, nil
 }
 
-// strategicError answers a patch that cannot be merged. What the original calls
-// its own failure, such as an unknown directive, is the client's too.
+// strategicError answers a patch that cannot be merged. kube-apiserver answers 500
+// to some, such as an unknown directive; here they are a 400.
 func strategicError(err error) error {
 	if errors.Is(err, mergepatch.ErrNoListOfLists) || errors.Is(err, mergepatch.ErrPatchContentNotMatchRetainKeys) {
 		return rejectedPatch(err)

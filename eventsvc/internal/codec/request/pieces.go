@@ -2,17 +2,16 @@ package request
 
 import "runtime"
 
-// piece is how many bytes of a body are looked at without a break, which takes less
-// than a tenth of a millisecond.
+// piece is how many bytes of a body are processed without a break: less than
+// 0.1 ms.
 const piece = 64 << 10
 
-// pieces parts the work on a large body: after each piece of it, all that is
-// ready to run goes first. The runtime itself would take the processor away only
-// after ten milliseconds, for which other requests would wait. A body that is
-// smaller than a piece is worked on without a break.
+// pieces divides the work on a large body: after each piece it yields to all
+// goroutines that are ready to run. The runtime preempts only after 10 ms, for
+// which other requests would wait.
 type pieces struct{ done int }
 
-// reach is told how far the work has come.
+// reach reports how many bytes are done, and yields if that completes a piece.
 func (p *pieces) reach(at int) {
 	if at-p.done >= piece {
 		p.done = at

@@ -14,8 +14,8 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// plainReader reads JSON from its place on. What it returns after it has failed
-// means nothing. Texts share the memory of the body.
+// plainReader reads JSON from position at. What it returns is not valid once it
+// has failed. The strings it returns share the memory of text.
 type plainReader struct {
 	text       string
 	at         int
@@ -65,9 +65,9 @@ func (r *plainReader) string() string {
 	return text
 }
 
-// plainRun is how many bytes come before a quote, a backslash or a control
-// character, of which JSON wants an escape (RFC 8259, section 7), and whether
-// all of them are ASCII. A text may be as long as a body.
+// plainRun counts the bytes before the first quote, backslash or control
+// character, which JSON requires to be escaped (RFC 8259 section 7), and tells
+// whether all of them are ASCII. It yields in between, as s may be a whole body.
 func plainRun[T string | []byte](s T) (n int, ascii bool) {
 	if len(s) <= piece {
 		return plainPart(s)
@@ -82,7 +82,7 @@ func plainRun[T string | []byte](s T) (n int, ascii bool) {
 	}
 }
 
-// plainPart is plainRun without a break. It looks at eight bytes at once.
+// plainPart is plainRun without a break. It examines eight bytes at once.
 func plainPart[T string | []byte](s T) (n int, ascii bool) {
 	const each, top = 0x0101010101010101, 0x8080808080808080 // of the eight bytes: one, and the highest bit
 	var seen uint64
@@ -90,8 +90,8 @@ func plainPart[T string | []byte](s T) (n int, ascii bool) {
 		p := s[n : n+8]
 		w := uint64(p[0]) | uint64(p[1])<<8 | uint64(p[2])<<16 | uint64(p[3])<<24 |
 			uint64(p[4])<<32 | uint64(p[5])<<40 | uint64(p[6])<<48 | uint64(p[7])<<56
-		// A byte that is too small borrows from its highest bit. What
-		// follows it may borrow as well, but the first is what counts.
+		// Subtraction sets the highest bit of a byte that is too small. The
+		// borrow may set that of the next bytes too, but only the first counts.
 		quote, backslash := w^each*'"', w^each*'\\'
 		ends := ((w-each*' ')&^w | (quote-each)&^quote | (backslash-each)&^backslash) & top
 		if ends != 0 {
@@ -107,7 +107,8 @@ func plainPart[T string | []byte](s T) (n int, ascii bool) {
 	return n, seen&top == 0
 }
 
-// escaped reads a string from its beginning that has escapes, or is none.
+// escaped reads a string that begins at from and has its first escape at r.at. It
+// fails if there is something else, or the string does not end.
 func (r *plainReader) escaped(from int) string {
 	var text strings.Builder
 	text.Grow(r.at - from + max(0, strings.IndexByte(r.text[r.at:], '"'))) // at least
@@ -137,10 +138,11 @@ func (r *plainReader) escaped(from int) string {
 	return ""
 }
 
-// escapes are the characters that a letter behind a backslash stands for.
+// escapes maps the letter after a backslash to the character it stands for.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// unit reads the four digits of an escape that is a character by itself.
+// unit reads the four digits of a \u escape. It fails for half a surrogate pair,
+// which is left to the library.
 func (r *plainReader) unit() rune {
 	if len(r.text)-r.at < 4 {
 		r.failed = true
@@ -166,7 +168,7 @@ func (r *plainReader) number() int32 {
 	return int32(n)
 }
 
-// time reads a time in a layout, or null, which is none.
+// time reads a time in a layout. Null is the zero time.
 func (r *plainReader) time(layout string) time.Time {
 	r.space()
 	if strings.HasPrefix(r.text[r.at:], "null") {
@@ -181,8 +183,8 @@ func (r *plainReader) time(layout string) time.Time {
 	return t.Local()
 }
 
-// each reads an object; read gets the name of each member, reads its value and
-// tells whether it knows it.
+// each reads an object. It calls read with the name of each member; read consumes
+// the value, or returns false if it does not know the member.
 func (r *plainReader) each(read func(name string) bool) {
 	if !r.take('{') {
 		r.failed = true
@@ -207,9 +209,9 @@ func (r *plainReader) each(read func(name string) bool) {
 	r.failed = true
 }
 
-// members reads an object of few members, each of which comes once.
+// members is each for an object of at most 20 members, none of which comes twice.
 func (r *plainReader) members(read func(name string) bool) {
-	var seen [20]string // more than an event has
+	var seen [20]string // an event has 17
 	n := 0
 	r.each(func(name string) bool {
 		if n == len(seen) || slices.Contains(seen[:n], name) {
