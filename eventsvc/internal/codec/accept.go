@@ -19,9 +19,9 @@ type clause struct {
 // maxClauses bounds the work for one header.
 const maxClauses = 64
 
-// parseAccept returns the clauses of a header, best first: by quality, then the
-// more definite one, then as the client wrote them. What cannot be read is left
-// out.
+// parseAccept returns the clauses of a header in the order of preference: by
+// quality, then by fewer wildcards, then as the client wrote them. It ignores
+// invalid clauses and those with quality 0.
 func parseAccept(header string) []clause {
 	var clauses []clause
 	for part := range strings.SplitSeq(header, ",") {
@@ -53,7 +53,7 @@ func (c *clause) parseParams(rest string) {
 		switch name = strings.TrimSpace(name); name {
 		case "":
 		case "q":
-			// Not a number is no preference, as if there were no q.
+			// An invalid q is ignored.
 			if q, err := strconv.ParseFloat(value, 64); err == nil && q <= 1 {
 				c.quality = q
 			}
@@ -77,8 +77,8 @@ func (c *clause) accepts(mediaType string) bool {
 	return isGroup && strings.HasPrefix(mediaType, group)
 }
 
-// format is the clause in a wire format, if the scope can give it. Parameters
-// that mean nothing here are ignored.
+// format returns the format that the clause asks for in a medium, and false if the
+// scope does not have it. Unknown parameters are ignored.
 func (c *clause) format(media wire.Media, s Scope) (Format, bool) {
 	f := Format{Media: media, Pretty: c.params["pretty"] == "1"}
 	if stream := c.params["stream"]; stream != "" && stream != "watch" {

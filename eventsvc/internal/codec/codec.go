@@ -22,8 +22,8 @@ type Codec struct {
 	Now func() time.Time
 
 	ownField []byte    // protobuf field of a managed fields entry that is of our group
-	drafts   sync.Pool // *drafting
-	framings sync.Pool // *framing
+	encoders sync.Pool // *encoder
+	frames   sync.Pool // *frameBuffer
 }
 
 // New returns the codec of the group events.{groupDomain}.

@@ -5,8 +5,8 @@
 // # The stored form
 //
 // An event is encoded once, when it is written, and after that only copied. A
-// stored value holds the JSON and the protobuf of the events/v1 view, both with
-// holes for what is not known or must not be kept when it is written:
+// stored value holds the JSON and the protobuf of the events/v1 view. Both have
+// holes where the revision and the group of this service belong:
 //
 //	value:
 //	  format      1 byte, 1
@@ -17,33 +17,33 @@
 //
 //	header:
 //	  len(json) len(meta) len(rest)
-//	  place of the resourceVersion in json, and of field 6 in meta
+//	  position of the resourceVersion in json, and of field 6 in meta
 //	  number of own entries, and for each:
-//	    place of the apiVersion in json, of the entry in meta, size of the
-//	    entry without its apiVersion, place of field 3 in the entry
+//	    position of the apiVersion in json, of the entry in meta, size of the
+//	    entry without its apiVersion, position of field 3 in the entry
 //	  length of the value of each of the 15 members in json, 0 if absent
 //	  length of the payload of each of the fields 2 to 15 in rest, 0 if absent
 //
-// To the store a value has two parts: json, and meta with rest. Who answers with
-// one of them has only that verified, with what is in front of json, and must
-// not look at the other; see [Format.Uses].
+// To the store a value has two parts, each with its checksum: json with everything
+// before it, and meta with rest. An answer that needs only one of them
+// ([Format.Uses]) has only that verified, and must not read the other.
 //
-// Places in the header are counted from the one before them, so that each is
-// behind the other whatever the bytes are.
+// Each position in the header is counted from the one before it. Positions are
+// therefore in order, whatever bytes a damaged header has.
 //
-// The first hole is the resourceVersion: it is the revision that the store
-// assigns after the value has been made. The others are the apiVersion of the
-// managed fields entries that came through this service's own group: stored
-// data do not depend on the group domain. In protobuf a hole is a whole field,
-// because its length comes before it, and the head of an own entry is left out
-// for the same reason.
+// The first hole is the resourceVersion. It is the revision, which the store
+// assigns after the value has been made. The others are the apiVersions of own
+// entries: managed fields entries that were made through this service's group. They
+// are left out so that stored data do not depend on the group domain. In protobuf
+// a hole is a whole field, because its length comes before it. For the same reason
+// tag and length of an own entry are left out.
 //
-// The members of the two views differ in names, order and numbers but, with one
-// exception, not in their bytes, so core/v1 is pieced together from the same
-// values by the two tables of lengths. The exception is the count of a series:
-// core/v1 leaves out a zero.
+// The members of the two views differ in names, order and numbers, but not in the
+// bytes of their values. So core/v1 is put together from the same values by the
+// two tables of lengths. The one exception is the count of a series: core/v1
+// leaves out a zero.
 //
-// Kind and apiVersion are not stored: list items have none, and everything else
-// gets them in front. A value is checked when it is read: every length against
-// the bytes there are, so that a damaged one is an error and never a panic.
+// Kind and apiVersion are not stored: list items have none, and all other answers
+// begin with them. Every length is compared with the bytes there are when a value
+// is read, so a damaged value is an error and never a panic.
 package codec

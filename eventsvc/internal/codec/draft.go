@@ -12,39 +12,38 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// drafting is an event on its way into the stored form. It is reused with its
-// memory.
-type drafting struct {
+// encoder makes the stored form of one event. It is reused for its memory.
+type encoder struct {
 	stored
-	mask []bool // which managed fields entries are of our own group, empty if none
+	mask []bool // which managed fields entries are own entries, empty if none
 	wire []byte // protobuf
 }
 
-// maxDraftKept bounds the memory that is kept for another event.
-const maxDraftKept = 64 << 10
+// maxEncoderKept is the largest encoder, in bytes, that is kept for reuse.
+const maxEncoderKept = 64 << 10
 
-func (c *Codec) newDrafting() *drafting {
-	d, ok := c.drafts.Get().(*drafting)
+func (c *Codec) newEncoder() *encoder {
+	d, ok := c.encoders.Get().(*encoder)
 	if !ok {
-		d = new(drafting)
+		d = new(encoder)
 	}
-	*d = drafting{
+	*d = encoder{
 		stored: stored{json: d.json[:0], meta: d.meta[:0], own: d.own[:0]}, mask: d.mask[:0], wire: d.wire[:0],
 	}
 	return d
 }
 
-func (c *Codec) putDrafting(d *drafting) {
-	if cap(d.json)+cap(d.wire) <= maxDraftKept {
-		c.drafts.Put(d)
+func (c *Codec) putEncoder(d *encoder) {
+	if cap(d.json)+cap(d.wire) <= maxEncoderKept {
+		c.encoders.Put(d)
 	}
 }
 
-// Draft makes the stored form of an event, whose first part is the JSON and
-// whose second is the protobuf. Its resourceVersion is not part of it.
+// Draft makes the stored form of an event. Its first part is the JSON, its second
+// the protobuf. It leaves out the resourceVersion.
 func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
-	d := c.newDrafting()
-	defer c.putDrafting(d)
+	d := c.newEncoder()
+	defer c.putEncoder(d)
 	for i := range ev.ManagedFields {
 		if ev.ManagedFields[i].APIVersion == c.APIVersion(event.EventsV1) {
 			if len(d.mask) == 0 {
@@ -68,8 +67,8 @@ func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 	return store.Draft{Attributes: event.AttributesOf(ev), Value: value, First: second - len(d.json), Second: second}, nil
 }
 
-// isOwn tells whether a managed fields entry is of our own group.
-func (d *drafting) isOwn(entry int) bool { return entry < len(d.mask) && d.mask[entry] }
+// isOwn tells whether a managed fields entry is an own entry.
+func (d *encoder) isOwn(entry int) bool { return entry < len(d.mask) && d.mask[entry] }
 
 // Field numbers of ObjectMeta and ManagedFieldsEntry.
 const (
@@ -79,7 +78,7 @@ const (
 )
 
 // cutProto finds the fields and the holes in the protobuf of an event.
-func (d *drafting) cutProto(wire []byte) {
+func (d *encoder) cutProto(wire []byte) {
 	meta, rest := nextField(wire)
 	d.rest = rest
 	for b := rest; len(b) > 0; {
@@ -109,7 +108,7 @@ func (d *drafting) cutProto(wire []byte) {
 }
 
 // cutEntry takes the head and the apiVersion out of a managed fields entry.
-func (d *drafting) cutEntry(e *ownEntry, entry []byte) {
+func (d *encoder) cutEntry(e *ownEntry, entry []byte) {
 	e.proto = len(d.meta)
 	for b := entry; len(b) > 0; {
 		f, after := nextField(b)
@@ -124,7 +123,7 @@ func (d *drafting) cutEntry(e *ownEntry, entry []byte) {
 }
 
 // append writes the value that parse reads.
-func (d *drafting) append(dst []byte) []byte {
+func (d *encoder) append(dst []byte) []byte {
 	dst = slices.Grow(dst, len(d.json)+len(d.meta)+len(d.rest)+80+8*len(d.own))
 	num := func(n int) { dst = binary.AppendUvarint(dst, uint64(n)) }
 	dst = append(dst, storedFormat)
@@ -159,8 +158,8 @@ type protoField struct {
 	payload []byte
 }
 
-// nextField reads the first field of a message and returns what follows it. It
-// reads what the encoder has just made, so it expects that to be right.
+// nextField reads the first field of a message and returns the rest. The message
+// must be valid, as it has just been encoded.
 func nextField(b []byte) (protoField, []byte) {
 	tag, n := binary.Uvarint(b)
 	v, m := binary.Uvarint(b[n:])

@@ -13,14 +13,15 @@ import (
 )
 
 // objectWriter writes one JSON object as encoding/json does with the types of
-// k8s.io/api: the same order, escapes and left out members. It is its own
-// because what it writes has holes whose places must be known.
+// k8s.io/api: the same order, escapes and omitted members. encoding/json cannot
+// be used because the positions of the holes must be known.
 type objectWriter struct {
 	b     []byte
 	count int // members so far
 }
 
-// separate writes what comes before element i: the opening bracket or a comma.
+// separate writes the opening bracket before the first element, and a comma before
+// the others.
 func separate(dst []byte, open byte, i int) []byte {
 	if i > 0 {
 		open = ','
@@ -91,7 +92,8 @@ func (w *objectWriter) end() []byte {
 	return append(w.b, '}')
 }
 
-// appendQuoted appends a string. Only what needs no escaping is done here.
+// appendQuoted appends a string in quotes. A string with escapes is left to
+// encoding/json.
 func appendQuoted(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if !isPlainByte(s[i]) {
@@ -108,9 +110,9 @@ func isPlainByte(c byte) bool {
 	return c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
 }
 
-// encodeJSON writes the JSON of an event and notes its members and holes. Own
-// entries of the managed fields and the resourceVersion are written empty.
-func (d *drafting) encodeJSON(ev *eventsv1.Event) error {
+// encodeJSON writes the JSON of an event and records the positions of members and
+// holes. In the holes it writes empty strings.
+func (d *encoder) encodeJSON(ev *eventsv1.Event) error {
 	w := objectWriter{b: slices.Grow(d.json[:0], 2048)}
 	w.name(memberNames[memberMetadata])
 	from := len(w.b)
@@ -131,7 +133,7 @@ func (d *drafting) encodeJSON(ev *eventsv1.Event) error {
 	return nil
 }
 
-// writeMember writes a member behind the metadata, if it is to be there.
+// writeMember writes any member but the metadata, unless it is omitted.
 func writeMember(w *objectWriter, member int, ev *eventsv1.Event) {
 	name := memberNames[member]
 	switch member {
@@ -197,8 +199,8 @@ func appendReference(dst []byte, ref *corev1.ObjectReference) []byte {
 	return w.end()
 }
 
-// appendMetadata writes the metadata and notes the holes in it.
-func (d *drafting) appendMetadata(dst []byte, m *metav1.ObjectMeta) ([]byte, error) {
+// appendMetadata writes the metadata and records the hole of the resourceVersion.
+func (d *encoder) appendMetadata(dst []byte, m *metav1.ObjectMeta) ([]byte, error) {
 	w := objectWriter{b: dst}
 	w.text("name", m.Name)
 	w.text("generateName", m.GenerateName)
@@ -237,7 +239,8 @@ func (d *drafting) appendMetadata(dst []byte, m *metav1.ObjectMeta) ([]byte, err
 	return w.end(), nil
 }
 
-// list writes a member that few events have.
+// list writes a list of n elements, unless it is empty, by encoding/json: few
+// events have one.
 func (w *objectWriter) list(name string, n int, value any) error {
 	if n == 0 {
 		return nil
@@ -248,9 +251,8 @@ func (w *objectWriter) list(name string, n int, value any) error {
 	return err
 }
 
-// appendManaged writes the managed fields and notes where our own entries have
-// their apiVersion.
-func (d *drafting) appendManaged(dst []byte, entries []metav1.ManagedFieldsEntry) ([]byte, error) {
+// appendManaged writes the managed fields and records the holes in own entries.
+func (d *encoder) appendManaged(dst []byte, entries []metav1.ManagedFieldsEntry) ([]byte, error) {
 	own := 0
 	for i := range entries {
 		e := &entries[i]

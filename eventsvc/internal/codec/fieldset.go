@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// appendSet appends a set of fields. A plain one needs no encoder.
+// appendSet appends a set of fields as encoding/json does, which it calls only if
+// the set has to be checked or rewritten.
 func appendSet(dst []byte, set *metav1.FieldsV1) ([]byte, error) {
 	if isPlainSet(set.Raw) {
 		return append(dst, set.Raw...), nil
@@ -16,11 +17,11 @@ func appendSet(dst []byte, set *metav1.FieldsV1) ([]byte, error) {
 	return append(dst, text...), err
 }
 
-// maxSetDepth is deeper than the fields of an event are.
+// maxSetDepth is more than the nesting of an event's fields.
 const maxSetDepth = 8
 
-// isPlainSet tells whether a set of fields is written as encoding/json would:
-// objects within objects, no blanks, and no keys that need escaping.
+// isPlainSet tells whether encoding/json would leave a set as it is: objects within
+// objects, without blanks and without keys that have to be escaped.
 func isPlainSet(b []byte) bool {
 	last := byte(0) // bracket
 	for depth := 0; len(b) > 0; {
@@ -48,8 +49,8 @@ func isPlainSet(b []byte) bool {
 	return false
 }
 
-// afterKey is what follows the key with which a text begins, and its colon; nil
-// if it begins with none.
+// afterKey returns the bytes after a leading key and colon, and nil if there is no
+// such key.
 func afterKey(b []byte) []byte {
 	if len(b) == 0 || b[0] != '"' {
 		return nil

@@ -30,25 +30,25 @@ type Frames struct {
 	hasColumns bool // the columns of the table have been sent
 }
 
-// framing is what a frame takes while it is made. Streams have it in turns: most
-// of them are idle most of the time.
-type framing struct {
+// frameBuffer is the memory for making one frame. Streams share them, because most
+// are idle most of the time.
+type frameBuffer struct {
 	s       stored
 	scratch []byte
 }
 
-func (c *Codec) takeFraming() *framing {
-	if w, ok := c.framings.Get().(*framing); ok {
+func (c *Codec) newFrameBuffer() *frameBuffer {
+	if w, ok := c.frames.Get().(*frameBuffer); ok {
 		return w
 	}
-	return new(framing)
+	return new(frameBuffer)
 }
 
-func (c *Codec) giveFraming(w *framing) {
+func (c *Codec) putFrameBuffer(w *frameBuffer) {
 	const kept = 64 << 10
-	w.s = stored{own: w.s.own[:0]} // what was framed may go
+	w.s = stored{own: w.s.own[:0]} // without references to the record
 	if cap(w.scratch) <= kept {
-		c.framings.Put(w)
+		c.frames.Put(w)
 	}
 }
 
@@ -57,13 +57,14 @@ func (c *Codec) NewFrames(f Format, v event.View) *Frames {
 	return &Frames{c: c, format: f, view: v}
 }
 
-// AppendInitial appends the ADDED event of an object that was there when the
-// watch began.
+// AppendInitial appends the ADDED event of an object that existed when the watch
+// began.
 func (f *Frames) AppendInitial(dst []byte, rec *store.Record) ([]byte, error) {
 	return f.appendRecord(dst, watch.Added, rec, rec.Revision)
 }
 
-// AppendDelivery appends one change. What many watchers see is encoded once.
+// AppendDelivery appends one change. The object in it is encoded once for all
+// watchers of the same format, except for tables and deletions.
 func (f *Frames) AppendDelivery(dst []byte, d store.Delivery) ([]byte, error) {
 	t := watch.Added
 	switch d.Type {
@@ -83,8 +84,8 @@ func (f *Frames) AppendDelivery(dst []byte, d store.Delivery) ([]byte, error) {
 	return f.appendFrame(dst, t, object), nil
 }
 
-// slot is where a version remembers the form that this stream sends. Metadata
-// are the same in both views.
+// slot is the index of the encoded form that this stream sends, in the cache of
+// [store.Version.Form]. Metadata are the same in both views.
 func (f *Frames) slot() int {
 	slot := 0
 	if f.format.Media == wire.Protobuf {
@@ -96,10 +97,11 @@ func (f *Frames) slot() int {
 	return slot + 2*int(f.view)
 }
 
-// encode makes the object of a frame, in memory of its own and just its size.
+// encode returns the object of a frame in memory of exactly its size, because it is
+// cached.
 func (f *Frames) encode(rec *store.Record) ([]byte, error) {
-	w := f.c.takeFraming()
-	defer f.c.giveFraming(w)
+	w := f.c.newFrameBuffer()
+	defer f.c.putFrameBuffer(w)
 	if err := w.s.parse(rec, f.format.Uses()); err != nil {
 		return nil, err
 	}
@@ -116,8 +118,8 @@ func (f *Frames) appendObject(dst []byte, s *stored) []byte {
 }
 
 func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.Record, revision uint64) ([]byte, error) {
-	w := f.c.takeFraming()
-	defer f.c.giveFraming(w)
+	w := f.c.newFrameBuffer()
+	defer f.c.putFrameBuffer(w)
 	if err := w.s.parse(rec, f.format.Uses()); err != nil {
 		return dst, err
 	}
@@ -179,7 +181,7 @@ func (f *Frames) AppendBookmark(dst []byte, rv uint64, initialEnd bool) ([]byte,
 	return f.AppendRuntime(dst, watch.Bookmark, f.bookmark(meta))
 }
 
-// bookmark is an otherwise empty object of the kind that the stream sends.
+// bookmark is an object of the kind that the stream sends, with metadata only.
 func (f *Frames) bookmark(meta metav1.ObjectMeta) runtime.Object {
 	kind := metav1.TypeMeta{Kind: event.Kind, APIVersion: f.c.APIVersion(f.view)}
 	switch {
@@ -193,8 +195,8 @@ func (f *Frames) bookmark(meta metav1.ObjectMeta) runtime.Object {
 	}
 }
 
-// bookmarkRow is the row of a bookmark: blank cells. The end of the initial
-// events shows in its object, so that is there even if the client wants none.
+// bookmarkRow is the row of a bookmark, with blank cells. The mark of the end of the
+// initial events is in its object, so that bookmark has one in any case.
 func (f *Frames) bookmarkRow(meta metav1.ObjectMeta, initialEnd bool) ([]byte, error) {
 	row := metav1.TableRow{Cells: event.TableCells(&eventsv1.Event{}, time.Time{})}
 	switch {

@@ -23,7 +23,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // golden compares bytes with a file. Binary ones are kept as a hex dump.
 func golden(t *testing.T, name string, got []byte) {
@@ -64,6 +64,7 @@ func oldStyle() *eventsv1.Event {
 	return ev
 }
 
+// goldenFormats are all formats of objects and lists.
 var goldenFormats = map[string]codec.Format{
 	"json": {}, "pretty.json": {Pretty: true}, "yaml": {Media: wire.YAML}, "protobuf": {Media: wire.Protobuf},
 	"partial.json": {As: codec.Partial}, "partial.yaml": {Media: wire.YAML, As: codec.Partial},

@@ -2,8 +2,8 @@ package codec
 
 import "tidings.example/eventsvc/internal/codec/wire"
 
-// The members of an event by their place in events/v1, which is the same in
-// JSON and, counted from one, in protobuf.
+// The members of an event in the order of events/v1. Counted from one they are its
+// protobuf field numbers.
 const (
 	memberMetadata = iota
 	memberEventTime
@@ -30,8 +30,8 @@ var memberNames = [numMembers]string{
 }
 
 // coreMembers is core/v1: its members in their order, which again is that of
-// its protobuf fields. A member that is absent from the stored form is written
-// as empty says, or not at all.
+// its protobuf fields. Empty is the JSON of a member that the stored form omits but
+// core/v1 does not; "" if core/v1 omits it too.
 var coreMembers = [numMembers]struct {
 	member int
 	head   string // the JSON in front of the value

@@ -13,9 +13,9 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// List writes one list: the head, every item, the tail. Where NeedsMeasure,
-// every item is shown to Measure first, because the format says its length
-// before its content. It is for one goroutine.
+// List writes one list: the head, every item, the tail. If NeedsMeasure, the caller
+// passes every item to Measure first, because the format has its length before its
+// content. It is for one goroutine.
 type List struct {
 	c      *Codec
 	format Format
@@ -26,7 +26,7 @@ type List struct {
 	s        stored
 	measured int    // bytes of all items, in protobuf
 	items    int    // items appended
-	tail     []byte // what comes behind the items
+	tail     []byte // what follows the items
 	scratch  []byte
 }
 
@@ -38,7 +38,7 @@ func (c *Codec) NewList(f Format, v event.View) *List {
 // NeedsMeasure tells whether Measure must see every item before AppendHead.
 func (l *List) NeedsMeasure() bool { return l.format.Media == wire.Protobuf }
 
-// Measure counts an item in.
+// Measure adds the length of an item to that of the list.
 func (l *List) Measure(rec *store.Record) error {
 	if err := l.s.parseLengths(rec); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (l *List) itemLen() int {
 	return l.c.protoLen(&l.s)
 }
 
-// kind is what the list says it is.
+// kind is the kind and apiVersion of the list.
 func (l *List) kind() metav1.TypeMeta {
 	if l.format.As == Partial {
 		return metav1.TypeMeta{Kind: partialKind + "List", APIVersion: metaAPIVersion}
@@ -68,7 +68,7 @@ func (l *List) AppendHead(dst []byte, meta metav1.ListMeta) []byte {
 	if l.format.Media == wire.Protobuf {
 		return l.appendProtoHead(dst, meta)
 	}
-	// Strings and numbers only: there is nothing that could not be encoded.
+	// Strings and numbers only: encoding them cannot fail.
 	if l.format.As == Table {
 		text, _ := emptyTable(l.format.TableVersion, meta, true)
 		return l.split(dst, text, "rows")
@@ -89,13 +89,13 @@ func (l *List) appendProtoHead(dst []byte, meta metav1.ListMeta) []byte {
 	return append(appendFieldHead(dst, 1, len(head)), head...)
 }
 
-// split appends the part of an empty list in front of its items and keeps the
-// part behind them.
+// split cuts an empty list where its items belong. It appends what comes before
+// them and keeps what follows as the tail.
 func (l *List) split(dst, text []byte, member string) []byte {
 	cut := len(text) - len("]}")
 	switch {
 	case l.format.Media == wire.YAML:
-		// YAML sorts its keys, so that there is something behind the items.
+		// YAML sorts its keys, so there are members after the items.
 		text, _ = yaml.JSONToYAML(text)
 		empty := []byte("\n" + member + ": []\n")
 		cut = bytes.LastIndex(text, empty) + len(empty) - len(" []\n")
@@ -142,7 +142,7 @@ func (l *List) parse(rec *store.Record) error {
 	return l.s.parse(rec, l.uses)
 }
 
-// Rewind begins the items anew: those appended so far are not used.
+// Rewind discards the items appended so far: the next item is the first.
 func (l *List) Rewind() { l.items = 0 }
 
 func separator(first bool) string {

@@ -14,8 +14,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// Scope says what an answer can be: it decides which transforms an Accept
-// header may ask for.
+// Scope is the kind of an answer. It decides which transforms an Accept header may
+// ask for.
 type Scope uint8
 
 // The scopes of answers.
@@ -26,7 +26,7 @@ const (
 	ScopeOther               // errors, discovery, namespaces, reviews: no transforms
 )
 
-// streamParameter is what a media type has in a watch.
+// streamParameter is the parameter of media types of a watch.
 const streamParameter = ";stream=watch"
 
 // Transform is another shape in which a client may ask for events.
@@ -56,8 +56,7 @@ func (f Format) ContentType(watch bool) string {
 	return wire.MediaTypes[f.Media]
 }
 
-// Uses is what an answer in this format is made of: the JSON of an event or its
-// protobuf, or both.
+// Uses returns the part of a stored value that an answer in this format is made of.
 func (f Format) Uses() store.Part {
 	switch {
 	case f.As == Table && f.IncludeObject == metav1.IncludeNone:
@@ -70,9 +69,9 @@ func (f Format) Uses() store.Part {
 	return store.FirstPart
 }
 
-// Negotiate chooses the format of an answer from the Accept header and the
-// query of a request: the first clause that can be met, in the order of the
-// client's preference. The error is a 406 or, for a bad includeObject, a 400.
+// Negotiate chooses the format of an answer by the Accept header and the query of a
+// request: the client's most preferred clause that the scope has. The error is a
+// 406 or, for a bad includeObject, a 400.
 func (c *Codec) Negotiate(r *http.Request, s Scope) (Format, error) {
 	accept := r.Header.Get("Accept")
 	f, kind, ok := negotiate(accept, s)
@@ -100,7 +99,7 @@ func (c *Codec) Negotiate(r *http.Request, s Scope) (Format, error) {
 
 // negotiate returns the format of the best clause and the kind it asks for.
 func negotiate(accept string, s Scope) (Format, string, bool) {
-	if accept == "" || accept == wire.MediaTypes[wire.JSON] { // what most small clients send
+	if accept == "" || accept == wire.MediaTypes[wire.JSON] { // as most small clients send
 		return Format{}, "", true
 	}
 	for _, clause := range parseAccept(accept) {
@@ -116,9 +115,9 @@ func negotiate(accept string, s Scope) (Format, string, bool) {
 	return Format{}, "", false
 }
 
-// routable tells whether the router of kube-apiserver would let a request
-// through to negotiation: one clause has to name a media type that is served, or
-// be */*. It knows no other wildcard, and no parameter counts.
+// routable tells whether the router of kube-apiserver would pass a request on to
+// negotiation: one clause must name a media type that is served, or be */*. The
+// router knows no other wildcard and ignores parameters.
 func routable(accept string) bool {
 	if strings.TrimSpace(accept) == "" {
 		return true
@@ -136,8 +135,8 @@ func routable(accept string) bool {
 // streamTypes are the media types of a watch.
 var streamTypes = []string{wire.MediaTypes[wire.JSON] + streamParameter, wire.MediaTypes[wire.Protobuf] + streamParameter}
 
-// unroutable is the 406 of the router. Its details are there, and empty. Lists
-// and watches share a path, which serves the media types of both.
+// unroutable is the 406 of the router, which has empty details. Lists and watches
+// share a path, which has the media types of both.
 func unroutable(s Scope) error {
 	types := wire.MediaTypes[:]
 	if s == ScopeList || s == ScopeWatch {
@@ -163,8 +162,8 @@ func statusNotAcceptable(message string) *apierrors.StatusError {
 	}}
 }
 
-// wantsPretty tells whether to indent JSON: the client says so, or it is a tool
-// that people look at.
+// wantsPretty tells whether to indent JSON: the query asks for it, or the client is
+// curl, wget or a browser, as in kube-apiserver.
 func wantsPretty(r *http.Request) bool {
 	if strings.Contains(r.URL.RawQuery, "pretty") {
 		if v := r.URL.Query().Get("pretty"); v != "" {

@@ -22,8 +22,8 @@ const (
 	partialKind    = "PartialObjectMetadata"
 )
 
-// AppendObject appends one event as the whole body of an answer. A record
-// without a revision, as a dry run makes, shows no resourceVersion.
+// AppendObject appends one event as the whole body of an answer. A record without a
+// revision, which is that of a dry run, has no resourceVersion.
 func (c *Codec) AppendObject(dst []byte, f Format, v event.View, rec *store.Record) ([]byte, error) {
 	if f.As == Table {
 		return c.appendObjectTable(dst, f, v, rec)
@@ -73,11 +73,11 @@ func (f Format) appendText(dst []byte, text func(dst []byte) []byte) ([]byte, er
 }
 
 // appendIndented appends compact JSON with two blanks for each level and prefix
-// in front of every line but the first. As in the original there is no newline
-// at the end.
+// in front of every line but the first. Like kube-apiserver it writes no newline at
+// the end.
 func appendIndented(dst, text []byte, prefix string) []byte {
 	var b bytes.Buffer
-	// The text comes from our own encoders and is valid.
+	// The text comes from the encoders of this package and is valid.
 	_ = json.Indent(&b, text, prefix, "  ")
 	return append(dst, b.Bytes()...)
 }
@@ -87,14 +87,15 @@ func (c *Codec) AppendStatus(dst []byte, f Format, st *metav1.Status) ([]byte, e
 	return c.AppendRuntime(dst, f, withStatusKind(st))
 }
 
-// withStatusKind returns a Status that says what it is.
+// withStatusKind returns a Status with kind and apiVersion.
 func withStatusKind(st *metav1.Status) *metav1.Status {
 	out := *st
 	out.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	return &out
 }
 
-// protoMessage is what every type of the Kubernetes API can do.
+// protoMessage has the methods for encoding that every type of the Kubernetes API
+// has.
 type protoMessage interface {
 	Size() int
 	MarshalTo([]byte) (int, error)

@@ -9,11 +9,11 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// versionKey stands in JSON in front of the hole of the resourceVersion.
+// versionKey precedes the hole of the resourceVersion in JSON.
 const versionKey = `"resourceVersion":"`
 
-// versionHole is what the resourceVersion replaces in the JSON. Without a
-// revision, as in the answer to a dry run, the member is not there at all.
+// versionHole is the span of the JSON that the resourceVersion replaces. Without a
+// revision, as in the answer to a dry run, it is the whole member and a comma.
 func (s *stored) versionHole() span {
 	if s.revision > 0 {
 		return span{s.jsonRV, s.jsonRV}
@@ -27,8 +27,9 @@ func (s *stored) versionHole() span {
 	return hole
 }
 
-// appendPart appends a part of the JSON that has all holes, filled in.
-func (c *Codec) appendPart(dst []byte, s *stored, part span) []byte {
+// appendFilled appends a span of the JSON, which must include all holes, and fills
+// them in.
+func (c *Codec) appendFilled(dst []byte, s *stored, part span) []byte {
 	hole := s.versionHole()
 	dst = append(dst, s.json[part.from:hole.from]...)
 	if s.revision > 0 {
@@ -47,14 +48,14 @@ func (c *Codec) appendPart(dst []byte, s *stored, part span) []byte {
 // kind and apiVersion can come in front.
 func (c *Codec) appendMembers(dst []byte, s *stored, v event.View) []byte {
 	if v == event.EventsV1 {
-		return c.appendPart(dst, s, span{1, len(s.json)})
+		return c.appendFilled(dst, s, span{1, len(s.json)})
 	}
 	for _, m := range coreMembers {
 		value := s.values[m.member]
 		switch {
 		case m.member == memberMetadata:
 			dst = append(dst, m.head...)
-			dst = c.appendPart(dst, s, value)
+			dst = c.appendFilled(dst, s, value)
 		case value.len() > 0 && m.member == memberSeries:
 			dst = append(dst, m.head...)
 			dst = appendCoreSeries(dst, s.json[value.from:value.to])
@@ -87,7 +88,8 @@ func (c *Codec) appendObjectJSON(dst []byte, s *stored, v event.View) []byte {
 	return c.appendMembers(dst, s, v)
 }
 
-// appendItemJSON appends an event as lists have it.
+// appendItemJSON appends an event as an item of a list, which has neither kind nor
+// apiVersion.
 func (c *Codec) appendItemJSON(dst []byte, s *stored, v event.View) []byte {
 	return c.appendMembers(append(dst, '{'), s, v)
 }
@@ -97,7 +99,7 @@ func (c *Codec) appendPartialJSON(dst []byte, s *stored, version string) []byte 
 	dst = append(dst, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/`...)
 	dst = append(dst, version...)
 	dst = append(dst, `","metadata":`...)
-	dst = c.appendPart(dst, s, s.values[memberMetadata])
+	dst = c.appendFilled(dst, s, s.values[memberMetadata])
 	return append(dst, '}')
 }
 
@@ -132,8 +134,8 @@ func (c *Codec) metaLen(s *stored) int {
 // protoLen is the length of an event in protobuf, the same in both views.
 func (c *Codec) protoLen(s *stored) int { return fieldLen(c.metaLen(s)) + len(s.rest) }
 
-// appendMeta appends the metadata as field 1, as events have it and
-// PartialObjectMetadata too.
+// appendMeta appends the metadata as field 1, which they are in events and in
+// PartialObjectMetadata.
 func (c *Codec) appendMeta(dst []byte, s *stored) []byte {
 	dst = appendFieldHead(dst, 1, c.metaLen(s))
 	dst = append(dst, s.meta[:s.protoRV]...)
@@ -175,8 +177,8 @@ const envelopeTail = "\x1a\x00\x22\x00"
 // typeMetaLen is the length of an envelope's type.
 func typeMetaLen(apiVersion, kind string) int { return fieldLen(len(apiVersion)) + fieldLen(len(kind)) }
 
-// appendEnvelope appends what comes in front of the n bytes of an envelope.
-// envelopeTail follows them.
+// appendEnvelope appends the head of an envelope around n bytes. The caller appends
+// these and envelopeTail.
 func appendEnvelope(dst []byte, apiVersion, kind string, n int) []byte {
 	dst = append(dst, wire.Magic...)
 	dst = appendFieldHead(dst, 1, typeMetaLen(apiVersion, kind))

@@ -49,7 +49,7 @@ func kindExtensions(g event.Group) map[string][]any {
 // version 3 of OpenAPI writes them. The caller may change the result.
 func (c *Codec) Schemas() map[string]any {
 	var schemas map[string]any
-	// The document is part of the program, and New has read it before.
+	// The document is embedded, and New has decoded it without an error.
 	_ = json.Unmarshal(schemaDocument, &schemas)
 	for name, kinds := range kindExtensions(c.Group) {
 		schemas[name].(map[string]any)[kindExtension] = kinds
@@ -57,10 +57,10 @@ func (c *Codec) Schemas() map[string]any {
 	return schemas
 }
 
-// models are the schemas for the merging of fields by a view. Those of the other
-// view are without a kind: kube-apiserver builds its field managers for each API
-// group alone, so that the core group does not know the kinds of another, and
-// the library drops managed fields of a version that it does not know.
+// models returns the schemas by which fields of a view are merged. The event of the
+// other view has no kind in them: kube-apiserver has field managers for each API
+// group, which know no kind of another group, and the library drops managed fields
+// of versions that it does not know.
 func models(g event.Group, v event.View) (map[string]*spec.Schema, error) {
 	var models map[string]*spec.Schema
 	if err := json.Unmarshal(schemaDocument, &models); err != nil {

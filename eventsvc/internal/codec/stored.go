@@ -15,15 +15,15 @@ import (
 
 const storedFormat = 1
 
-// stored is a value taken apart. It is reused from one value to the next.
+// stored is a parsed value. It is reused from one value to the next.
 type stored struct {
 	revision uint64
 	json     []byte
 	meta     []byte // protobuf of the metadata
 	rest     []byte // protobuf of all other fields
 
-	jsonRV  int // place of the resourceVersion in json
-	protoRV int // place of field 6 in meta
+	jsonRV  int // position of the resourceVersion in json
+	protoRV int // position of field 6 in meta
 	own     []ownEntry
 
 	values [numMembers]span // in json
@@ -37,13 +37,13 @@ func (s span) len() int { return s.to - s.from }
 // ownEntry is a managed fields entry whose apiVersion is the group of this
 // service, which is not stored.
 type ownEntry struct {
-	json  int // place of the apiVersion in the JSON
-	proto int // place of the entry in meta; tag and length are not stored
+	json  int // position of the apiVersion in json
+	proto int // position of the entry in meta; tag and length are not stored
 	size  int // of the entry without its apiVersion
-	field int // place of the apiVersion field in meta
+	field int // position of the apiVersion field in meta
 }
 
-// What can be wrong with a value.
+// The reasons of a [store.CorruptError] about a value.
 var (
 	errTruncated = errors.New("value ends early")
 	errHeader    = errors.New("header of the value is damaged")
@@ -74,8 +74,8 @@ func (h *header) next(limit int) int {
 	return int(v)
 }
 
-// HasFinalizers tells whether somebody is to be waited for before an event may
-// go. Nearly always the answer costs no decoding.
+// HasFinalizers tells whether an event has finalizers, which delay its deletion. It
+// decodes the event only if its JSON has text that looks like them.
 func (c *Codec) HasFinalizers(rec *store.Record) (bool, error) {
 	var s stored
 	if err := s.parse(rec, store.WholeValue); err != nil {
@@ -85,12 +85,11 @@ func (c *Codec) HasFinalizers(rec *store.Record) (bool, error) {
 	if !bytes.Contains(s.json[meta.from:meta.to], []byte(`"finalizers":[`)) {
 		return false, nil
 	}
-	ev, err := c.Event(rec) // a label may be called that too
+	ev, err := c.Event(rec) // the value of a label may have that text too
 	return err == nil && len(ev.Finalizers) > 0, err
 }
 
-// parse takes a record's value apart and checks that what is used of it fits
-// together.
+// parse parses the value of a record, and checks the parts of it that are used.
 func (s *stored) parse(rec *store.Record, uses store.Part) error {
 	h, err := s.parseHead(rec.Value)
 	if err == nil {
@@ -100,8 +99,8 @@ func (s *stored) parse(rec *store.Record, uses store.Part) error {
 	return s.parsed(rec, err)
 }
 
-// parseWhole is parse for an event that is sent as events/v1 has it: the places
-// of its members are left out.
+// parseWhole is parse without the positions of the members, for an event that is
+// sent as a whole in events/v1.
 func (s *stored) parseWhole(rec *store.Record, uses store.Part) error {
 	_, err := s.parseHead(rec.Value)
 	if err == nil {
@@ -110,8 +109,7 @@ func (s *stored) parseWhole(rec *store.Record, uses store.Part) error {
 	return s.parsed(rec, err)
 }
 
-// parseLengths is parseWhole for an event that is only measured: nothing behind
-// the header of its value is looked at.
+// parseLengths parses only the header, for an event that is measured.
 func (s *stored) parseLengths(rec *store.Record) error {
 	_, err := s.parseHead(rec.Value)
 	return s.parsed(rec, err)
@@ -179,8 +177,8 @@ func (s *stored) parseSpans(h *header) {
 	}
 }
 
-// checkHoles compares the places of the holes with the bytes there are, as far
-// as these are used.
+// checkHoles checks that the holes are within the bytes, and in the JSON, if it is
+// used, at the right member.
 func (s *stored) checkHoles(uses store.Part) error {
 	firstOwn, lastOwn, lastProto := len(s.json), len(s.json), s.protoRV
 	if n := len(s.own); n > 0 {
@@ -197,8 +195,8 @@ func (s *stored) checkHoles(uses store.Part) error {
 	return nil
 }
 
-// check compares the places of the members with the bytes there are, and with
-// the holes, all of which are in the metadata.
+// check checks that the members fill json and rest, and that all holes are in the
+// metadata.
 func (s *stored) check(h *header) error {
 	metadata := s.values[memberMetadata]
 	lastOwn := s.jsonRV + 2
@@ -226,8 +224,8 @@ func (c *Codec) Event(rec *store.Record) (*eventsv1.Event, error) {
 }
 
 func (c *Codec) decode(s *stored, rec *store.Record) (*eventsv1.Event, error) {
-	d := c.newDrafting()
-	defer c.putDrafting(d)
+	d := c.newEncoder()
+	defer c.putEncoder(d)
 	d.wire = c.appendProto(slices.Grow(d.wire, c.protoLen(s)), s, event.EventsV1)
 	ev := new(eventsv1.Event)
 	if err := ev.Unmarshal(d.wire); err != nil {

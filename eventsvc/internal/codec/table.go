@@ -27,8 +27,8 @@ func emptyTable(version string, meta metav1.ListMeta, headers bool) ([]byte, err
 	return json.Marshal(table)
 }
 
-// appendRow appends the row of an event to a table: its cells, for which all of
-// it but its metadata is decoded, and what the client asked to have beside them.
+// appendRow appends the row of an event: its cells, for which everything but the
+// metadata is decoded, and the object that the client asks for (includeObject).
 func (c *Codec) appendRow(dst []byte, s *stored, rec *store.Record, f Format, v event.View, now time.Time) ([]byte, error) {
 	ev := new(eventsv1.Event)
 	if err := ev.Unmarshal(s.rest); err != nil {

@@ -194,10 +194,9 @@ func Typical() *eventsv1.Event {
 	}
 }
 
+// InSeries is Typical in a series of three.
 func InSeries() *eventsv1.Event {
 	ev := Typical()
 	ev.Series = &eventsv1.EventSeries{Count: 3, LastObservedTime: metav1.NewMicroTime(time.Date(2026, 5, 4, 12, 55, 0, 0, time.UTC))}
 	return ev
 }
-
-// goldenFormats are all formats of objects and lists.
