@@ -14,6 +14,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 )
 
@@ -44,7 +45,7 @@ type Snapshot struct {
 // Snapshot sets the present state aside. Everything else goes on meanwhile.
 func (db *DB) Snapshot(ctx context.Context) (*Snapshot, error) {
 	s := &Snapshot{prefix: filepath.Join(db.o.Dir, "backup-"+rand.Text())}
-	s.Format, s.Time = formatVersion, db.clock.now().UTC()
+	s.Format, s.Time = boltfile.Version, db.clock.now().UTC()
 	err := db.setAside(ctx, s)
 	if err == nil {
 		s.manifest, err = json.Marshal(s.Manifest)
@@ -86,11 +87,11 @@ func (db *DB) setAside(ctx context.Context, b *Snapshot) error {
 
 // withoutJournal makes the copy of a head one that can be used alone.
 func withoutJournal(path string) error {
-	db, err := openFile(path, bbolt.Options{})
+	db, err := boltfile.Open(path, boltfile.Options{Newest: formatWAL})
 	if err != nil {
 		return err
 	}
-	return errors.Join((&segment{db: db}).setFormat(formatVersion), db.Close())
+	return errors.Join((&segment{db: db}).setFormat(boltfile.Version), db.Close())
 }
 
 // add takes one file, under a name that the next start removes should this

@@ -12,6 +12,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"tidings.example/eventsvc/internal/store/boltcheck"
+	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
 // Report is what [DB.Check] has looked at and found.
@@ -74,16 +75,16 @@ func (r *Report) read(n int64) {
 // checkPages goes over the pages of each file. (bbolt's own check does that in
 // a goroutine where a damaged page would end the process.)
 func (db *DB) checkPages(ctx context.Context, r *Report) error {
-	if err := db.index.view(walk); err != nil {
+	if err := db.index.view(checkIndexFile); err != nil {
 		r.problem("%s: %v", db.index.path, err)
 	}
 	ss := *db.segments.Load()
 	for i, s := range ss {
 		err := s.view(func(tx *bbolt.Tx) error {
 			if i == len(ss)-1 { // its pages change, and were gone over at the start
-				return walk(tx)
+				return boltfile.Walk(tx, nil)
 			}
-			return errors.Join(boltcheck.Pages(tx, s.path, true), walk(tx))
+			return errors.Join(boltcheck.Pages(tx, s.path, true), boltfile.Walk(tx, nil))
 		})
 		if err != nil && !errors.Is(err, berrors.ErrDatabaseNotOpen) { // not compacted meanwhile
 			r.problem("%s: %v", s.path, err)

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -32,7 +33,7 @@ func (db *DB) walPath() string { return filepath.Join(db.o.Dir, walName) }
 func (db *DB) openWAL(head *segment, id string, last uint64) (records []wal.Record, err error) {
 	format, err := head.format()
 	if err != nil {
-		return nil, &store.FileError{Path: head.path, Reason: err.Error(), Fix: fixRestore}
+		return nil, &store.FileError{Path: head.path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	if format != formatWAL {
 		return nil, nil
@@ -163,7 +164,7 @@ func (s *segment) checkpoint(records []wal.Record) error {
 // putRecords puts records into the file of a segment, and counts their minutes.
 func putRecords(tx *bbolt.Tx, records []wal.Record) error {
 	log := tx.Bucket([]byte(bucketLog))
-	log.FillPercent = segmentFill
+	log.FillPercent = boltfile.FillPercent
 	for _, l := range records {
 		if err := log.Put(revisionKey(l.Revision), l.Data); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 )
 
@@ -205,11 +206,11 @@ func (c *copier) run(ctx context.Context, path string) error {
 		}
 	}
 	if err == nil {
-		err = c.from.view(func(from *bbolt.Tx) error { return copyBucket(ctx, from, to, bucketMinutes, nil) })
+		err = c.from.view(func(from *bbolt.Tx) error { return boltfile.CopyBucket(ctx, from, to, bucketMinutes, nil) })
 	}
 	if err == nil {
 		err = to.Update(func(tx *bbolt.Tx) error {
-			meta := tx.Bucket([]byte(bucketMeta))
+			meta := tx.Bucket([]byte(boltfile.Meta))
 			return errors.Join(meta.Put([]byte(metaEnd), revisionKey(end)), meta.Put([]byte(metaBytes), revisionKey(uint64(c.kept))))
 		})
 	}
@@ -221,7 +222,7 @@ func (c *copier) run(ctx context.Context, path string) error {
 func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
 	err = to.Update(func(out *bbolt.Tx) error {
 		b := out.Bucket([]byte(bucketLog))
-		b.FillPercent = segmentFill
+		b.FillPercent = boltfile.FillPercent
 		more, err = c.some(func(k, v []byte) error { return b.Put(k, append([]byte(nil), v...)) })
 		return err
 	})

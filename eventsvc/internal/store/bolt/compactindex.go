@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 )
 
@@ -18,7 +18,6 @@ import (
 const (
 	indexFreeBytes  = 16 << 20
 	indexStaleTerms = 100_000
-	indexCopy       = 16384 // entries in one transaction of the copy
 )
 
 // compactIndex writes the index anew if that is worth it.
@@ -47,15 +46,15 @@ func (db *DB) rewriteIndex(ctx context.Context) error {
 		return err
 	}
 	tmp := db.index.path + ".tmp"
-	to, err := createBolt(tmp, 0, []string{bucketKeys, bucketTerms}, map[string][]byte{metaStore: id})
+	to, err := boltfile.Create(tmp, 0, []string{bucketKeys, bucketTerms}, map[string][]byte{boltfile.StoreID: id})
 	if err != nil {
 		return err
 	}
 	to.NoSync = true
 	err = db.index.view(func(from *bbolt.Tx) error {
 		return errors.Join(
-			copyBucket(ctx, from, to, bucketMeta, nil),
-			copyBucket(ctx, from, to, bucketKeys, nil),
+			boltfile.CopyBucket(ctx, from, to, boltfile.Meta, nil),
+			boltfile.CopyBucket(ctx, from, to, bucketKeys, nil),
 			copyTerms(ctx, from, to, held))
 	})
 	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
@@ -67,7 +66,7 @@ func (db *DB) rewriteIndex(ctx context.Context) error {
 
 // replace puts a new file in the place of the index.
 func (x *index) replace(path string) error {
-	db, err := openBolt(path, bbolt.Options{InitialMmapSize: indexMmap})
+	db, err := boltfile.OpenUnchecked(path, indexMmap)
 	if err != nil {
 		return err
 	}
@@ -79,46 +78,10 @@ func (x *index) replace(path string) error {
 	return errors.Join(old.Close(), disk.SyncDir(filepath.Dir(x.path)))
 }
 
-// copyBucket copies a bucket in transactions of bounded size. With edit values
-// are changed on the way, or left out if they come back empty.
-func copyBucket(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, name string, edit func(k, v []byte) ([]byte, []byte, error)) error {
-	c := from.Bucket([]byte(name)).Cursor()
-	k, v := c.First()
-	for k != nil {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := to.Update(func(tx *bbolt.Tx) error {
-			b := tx.Bucket([]byte(name))
-			b.FillPercent = segmentFill
-			for n := 0; n < indexCopy && k != nil; n++ {
-				key, value := bytes.Clone(k), bytes.Clone(v)
-				if edit != nil {
-					var err error
-					if key, value, err = edit(key, value); err != nil {
-						return err
-					}
-				}
-				if len(value) > 0 {
-					if err := b.Put(key, value); err != nil {
-						return err
-					}
-				}
-				k, v = c.Next()
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held revisionSet) error {
-	return copyBucket(ctx, from, to, bucketTerms, func(k, v []byte) ([]byte, []byte, error) {
+	return boltfile.CopyBucket(ctx, from, to, bucketTerms, func(k, v []byte) ([]byte, []byte, error) {
 		if len(k) != 16 {
-			return nil, nil, fmt.Errorf("%q is no key of a term: %w", k, errDamaged)
+			return nil, nil, fmt.Errorf("%q is no key of a term: %w", k, boltfile.ErrChecksum)
 		}
 		t := term(be.Uint64(k))
 		revisions, err := parseRun(nil, t, v)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
@@ -173,10 +174,10 @@ func (db *DB) openFiles() error {
 	}
 	if len(ss) == 0 {
 		if db.index.merged.Load() != 0 {
-			return &store.FileError{Path: db.index.path, Reason: "the log files that it belongs to are missing", Fix: fixRestore}
+			return &store.FileError{Path: db.index.path, Reason: "the log files that it belongs to are missing", Fix: boltfile.FixRestore}
 		}
 		// Revision 1 is that of the empty store; the first write gets 2.
-		if err := createSegment(db.o.Dir, 2, id, 1, formatVersion); err != nil {
+		if err := createSegment(db.o.Dir, 2, id, 1, boltfile.Version); err != nil {
 			return err
 		}
 		if ss, err = openSegments(db.o.Dir, db.segmentMmap()); err != nil {
@@ -275,7 +276,7 @@ func (db *DB) emptyWAL() error {
 		err = db.checkpoint(nil)
 	}
 	if err == nil {
-		err = db.segments.Load().head().setFormat(formatVersion)
+		err = db.segments.Load().head().setFormat(boltfile.Version)
 	}
 	if err != nil {
 		db.o.Log.Warn("the journal could not be emptied, and will be read at the next start", "error", err)

@@ -81,7 +81,7 @@
 //
 // A start writes the newest meta page of head and index again, and the newest frame
 // of the journal: what it reads of a process that was killed may be in the page cache
-// alone, after a sync that has failed, and no sync would tell. See rewriteMeta.
+// alone, after a sync that has failed, and no sync would tell. See [boltfile.Open].
 //
 // A start that finds a head of version 2 reads from the journal what the head does
 // not have. A frame is begun when the one before it is on the disk: so the last,

@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 )
 
@@ -129,7 +130,7 @@ func (db *DB) moveHorizon(ctx context.Context, horizon uint64) error {
 		}
 		head := db.segments.Load().head()
 		err := head.update(func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaHorizon), revisionKey(horizon))
+			return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaHorizon), revisionKey(horizon))
 		})
 		if err != nil && !disk.IsFull(err) {
 			return db.headFailed(err)

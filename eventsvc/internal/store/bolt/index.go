@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltcheck"
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 )
 
@@ -28,6 +29,18 @@ type index struct {
 
 var errIndexFailed = errors.New("the file could not be written before; it is being replaced")
 
+// The buckets of the file, and the entries of its meta bucket.
+const (
+	bucketKeys  = "keys"  // key → pointer to its newest version
+	bucketTerms = "terms" // term and last revision → run of revisions
+
+	metaMerged  = "merged"  // log records up to this revision are in the file
+	metaMerging = "merging" // a merge has begun and not ended
+	metaLive    = "live"    // number and bytes of the events at the merged revision
+	metaTrimmed = "trimmed" // the account of dead records goes up to this revision
+	metaDead    = "dead"    // dead bytes by base of their segment
+)
+
 const (
 	indexName = "index.db"
 	indexMmap = 4 << 30
@@ -40,22 +53,22 @@ const (
 func openIndex(dir string, newID func() []byte) (*index, error) {
 	path := filepath.Join(dir, indexName)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if err := createFile(path, 0, []string{bucketKeys, bucketTerms}, map[string][]byte{metaStore: newID()}); err != nil {
+		if err := boltfile.Install(path, 0, []string{bucketKeys, bucketTerms}, map[string][]byte{boltfile.StoreID: newID()}); err != nil {
 			return nil, err
 		}
 	}
-	db, err := openFile(path, bbolt.Options{InitialMmapSize: indexMmap})
+	db, err := boltfile.Open(path, boltfile.Options{Mmap: indexMmap, Check: checkIndexFile})
 	if err != nil {
 		fe := new(store.FileError)
-		if errors.As(err, &fe) && fe.Fix == fixRestore {
-			fe.Fix = fixRebuild
+		if errors.As(err, &fe) && fe.Fix == boltfile.FixRestore {
+			fe.Fix = boltfile.FixRebuild
 		}
 		return nil, err
 	}
 	x := &index{path: path}
 	x.db.Store(db)
 	err = x.view(func(tx *bbolt.Tx) error {
-		if v := tx.Bucket([]byte(bucketMeta)).Get([]byte(metaMerged)); len(v) == 8 {
+		if v := tx.Bucket([]byte(boltfile.Meta)).Get([]byte(metaMerged)); len(v) == 8 {
 			x.merged.Store(be.Uint64(v))
 		}
 		return nil
@@ -89,7 +102,7 @@ func (x *index) update(f func(*bbolt.Tx) error) error {
 
 func (x *index) storeID() (id []byte, err error) {
 	err = x.view(func(tx *bbolt.Tx) error {
-		id = append(id, tx.Bucket([]byte(bucketMeta)).Get([]byte(metaStore))...)
+		id = append(id, tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.StoreID))...)
 		return nil
 	})
 	return id, err
@@ -99,16 +112,16 @@ func (x *index) storeID() (id []byte, err error) {
 // wrong bit may lead to another record, or hide one.
 func appendPointer(dst []byte, key []byte, p pointer) []byte {
 	dst = be.AppendUint64(dst, uint64(p))
-	return be.AppendUint32(dst, castagnoli(uint64(p), key))
+	return be.AppendUint32(dst, boltfile.Checksum(uint64(p), key))
 }
 
 func parsePointer(key, stored []byte) (pointer, error) {
 	if len(stored) != 12 {
-		return 0, errDamaged
+		return 0, boltfile.ErrChecksum
 	}
 	p := pointer(be.Uint64(stored))
-	if be.Uint32(stored[8:]) != castagnoli(uint64(p), key) {
-		return 0, errDamaged
+	if be.Uint32(stored[8:]) != boltfile.Checksum(uint64(p), key) {
+		return 0, boltfile.ErrChecksum
 	}
 	return p, nil
 }
@@ -149,7 +162,7 @@ func (x *index) merge(m *memtable, horizon uint64) error {
 				}
 				node = node.next[0].Load()
 			}
-			meta := tx.Bucket([]byte(bucketMeta))
+			meta := tx.Bucket([]byte(boltfile.Meta))
 			if node != nil {
 				return meta.Put([]byte(metaMerging), []byte{1})
 			}
@@ -166,5 +179,45 @@ func (x *index) merge(m *memtable, horizon uint64) error {
 		}
 	}
 	x.merged.Store(m.last)
+	return nil
+}
+
+// checkIndexFile checks all entries, and that there are as many events as were counted.
+func checkIndexFile(tx *bbolt.Tx) error {
+	var newest uint64
+	live := int64(0)
+	err := boltfile.Walk(tx, func(bucket string, k, v []byte) error {
+		switch bucket {
+		case bucketKeys:
+			p, err := parsePointer(k, v)
+			if !p.deletion() {
+				live++
+			}
+			newest = max(newest, p.revision())
+			return err
+		case bucketTerms:
+			if len(k) != 16 {
+				return boltfile.ErrChecksum
+			}
+			return verifyRun(term(be.Uint64(k)), v)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return checkCount(tx.Bucket([]byte(boltfile.Meta)), newest, live)
+}
+
+// checkCount compares how many events the file has with how many it says. After a merge
+// that was cut short they differ: the file has a part of what that was to bring.
+func checkCount(meta *bbolt.Bucket, newest uint64, live int64) error {
+	if meta == nil || meta.Get([]byte(metaMerging)) != nil {
+		return nil
+	}
+	merged, counted := meta.Get([]byte(metaMerged)), meta.Get([]byte(metaLive))
+	if len(merged) == 8 && len(counted) == 16 && newest <= be.Uint64(merged) && live != int64(be.Uint64(counted)) {
+		return fmt.Errorf("it has %d events, but %d were counted", live, be.Uint64(counted))
+	}
 	return nil
 }

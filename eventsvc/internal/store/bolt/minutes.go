@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -79,7 +80,7 @@ func (t tally) save(b *bbolt.Bucket) error {
 // minuteSum is the checksum of a key and its counts: that of a record of
 // revision 0 which is both.
 func minuteSum(key, counts []byte) uint32 {
-	return crc32.Update(castagnoli(0, key), castagnoliTable, counts)
+	return crc32.Update(boltfile.Checksum(0, key), boltfile.Castagnoli, counts)
 }
 
 func parseMinute(key, v []byte) (n [2]uint64, err error) {
@@ -87,7 +88,7 @@ func parseMinute(key, v []byte) (n [2]uint64, err error) {
 		return n, nil
 	}
 	if len(v) != minuteValue || be.Uint32(v[16:]) != minuteSum(key, v[:16]) {
-		return n, fmt.Errorf("count of a minute: %w", errDamaged)
+		return n, fmt.Errorf("count of a minute: %w", boltfile.ErrChecksum)
 	}
 	return [2]uint64{be.Uint64(v), be.Uint64(v[8:])}, nil
 }
@@ -196,7 +197,7 @@ func (m *minuteReader) add(k []byte, n [2]uint64) error {
 	if !ok {
 		text := strings.Split(string(k[8:]), "\x00")
 		if len(text) != 4 {
-			return fmt.Errorf("count of a minute: %w", errDamaged)
+			return fmt.Errorf("count of a minute: %w", boltfile.ErrChecksum)
 		}
 		count = MinuteCount{Namespace: text[0], Type: text[1], Reason: text[2], RegardingKind: text[3]}
 		m.kinds[string(k[8:])] = count

@@ -4,6 +4,7 @@ import (
 	"hash/crc32"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
 // The forms of a record. That of a value with parts has behind its attributes,
@@ -53,17 +54,17 @@ func (e *entry) splitParts(form byte) bool {
 // record. It starts from the revision, so that a record found in another's place
 // has another sum.
 func (e *entry) sumBefore(b []byte) uint32 {
-	return crc32.Update(uint32(e.revision)^uint32(e.revision>>32), castagnoliTable, b)
+	return crc32.Update(uint32(e.revision)^uint32(e.revision>>32), boltfile.Castagnoli, b)
 }
 
 // firstSum is the checksum for who reads the first part.
 func (e *entry) firstSum(before uint32) uint32 {
-	return crc32.Update(before, castagnoliTable, e.value[:e.second])
+	return crc32.Update(before, boltfile.Castagnoli, e.value[:e.second])
 }
 
 // secondSum is the checksum for who reads the second part.
 func (e *entry) secondSum(before uint32) uint32 {
-	return crc32.Update(crc32.Update(before, castagnoliTable, e.value[:e.first]), castagnoliTable, e.value[e.second:])
+	return crc32.Update(crc32.Update(before, boltfile.Castagnoli, e.value[:e.first]), boltfile.Castagnoli, e.value[e.second:])
 }
 
 // parserFor returns the parser that verifies what a reader uses.
@@ -102,7 +103,7 @@ func parsePart(revision uint64, b []byte, uses store.Part) (entry, error) {
 		intact = be.Uint32(b[sums+4:]) == e.secondSum(before)
 	}
 	if !intact {
-		return entry{}, errDamaged
+		return entry{}, boltfile.ErrChecksum
 	}
 	return e, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltcheck"
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -232,7 +233,7 @@ func (r *logReader) at(newest, at uint64, parse parser) (entry, bool, error) {
 			return e, e.kind != deleted, nil
 		}
 		if e.previous >= revision {
-			return entry{}, false, corrupt(revision, errDamaged)
+			return entry{}, false, corrupt(revision, boltfile.ErrChecksum)
 		}
 		revision, newer = e.previous, e.kind
 	}

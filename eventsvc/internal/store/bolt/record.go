@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"strings"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
 // kind is what a log record says about its event.
@@ -37,11 +37,8 @@ const (
 // be is the byte order of everything on disk.
 var be = binary.BigEndian
 
-// What is wrong with a record that cannot be served.
-var (
-	errDamaged = errors.New("checksum mismatch")
-	errHeader  = errors.New("the header makes no sense")
-)
+// errHeader reports a record whose header contradicts itself.
+var errHeader = errors.New("the header makes no sense")
 
 // entry is a parsed log record. Its slices share memory with the record.
 type entry struct {
@@ -65,19 +62,6 @@ func (e *entry) take(d *store.Draft) {
 	}
 }
 
-// castagnoli is the CRC32C of a revision, big-endian, and the record under it.
-// The revision goes in byte by byte: made a slice for crc32.Update it would be
-// allocated for every record that is read.
-func castagnoli(revision uint64, record []byte) uint32 {
-	crc := ^uint32(0)
-	for shift := 56; shift >= 0; shift -= 8 {
-		crc = castagnoliTable[byte(crc)^byte(revision>>shift)] ^ crc>>8
-	}
-	return crc32.Update(^crc, castagnoliTable, record)
-}
-
-var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
-
 // appendRecord encodes e behind dst.
 func appendRecord(dst []byte, e *entry) []byte {
 	start := len(dst)
@@ -97,7 +81,7 @@ func appendRecord(dst []byte, e *entry) []byte {
 		dst = e.appendParts(dst, start)
 	}
 	dst = append(dst, e.value...)
-	return be.AppendUint32(dst, castagnoli(e.revision, dst[start:]))
+	return be.AppendUint32(dst, boltfile.Checksum(e.revision, dst[start:]))
 }
 
 // size is the length of the record that e was parsed from.
@@ -118,8 +102,8 @@ func recordBytes(key, content int) int64 {
 // parseRecord checks and splits the record stored under a revision.
 func parseRecord(revision uint64, b []byte) (entry, error) {
 	e, err := splitRecord(revision, b)
-	if err == nil && be.Uint32(b[len(b)-recordTrailer:]) != castagnoli(revision, b[:len(b)-recordTrailer]) {
-		return entry{}, errDamaged
+	if err == nil && be.Uint32(b[len(b)-recordTrailer:]) != boltfile.Checksum(revision, b[:len(b)-recordTrailer]) {
+		return entry{}, boltfile.ErrChecksum
 	}
 	return e, err
 }
@@ -216,7 +200,7 @@ func revisionKey(revision uint64) []byte {
 // revisionOf reads a key of the log bucket. A damaged page may have any bytes there.
 func revisionOf(k []byte) (uint64, error) {
 	if len(k) != 8 {
-		return 0, fmt.Errorf("%q is no key of the log: %w", k, errDamaged)
+		return 0, fmt.Errorf("%q is no key of the log: %w", k, boltfile.ErrChecksum)
 	}
 	return be.Uint64(k), nil
 }

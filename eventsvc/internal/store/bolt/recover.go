@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
@@ -18,14 +19,14 @@ func (db *DB) recover(id string) error {
 	head := db.segments.Load().head()
 	headID, err := head.storeID()
 	if err != nil {
-		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: fixRestore}
+		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	if headID != id {
-		return &store.FileError{Path: head.path, Reason: "it belongs to another store than " + db.index.path, Fix: fixRestore}
+		return &store.FileError{Path: head.path, Reason: "it belongs to another store than " + db.index.path, Fix: boltfile.FixRestore}
 	}
 	last, err := head.lastRevision()
 	if err != nil {
-		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: fixRestore}
+		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	pending, err := db.openWAL(head, id, last)
 	if err != nil {
@@ -38,18 +39,18 @@ func (db *DB) recover(id string) error {
 	}
 	if merged := db.index.merged.Load(); merged > last {
 		return &store.FileError{Path: head.path, Reason: fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
-			last, merged), Fix: fixRestore}
+			last, merged), Fix: boltfile.FixRestore}
 	}
 	horizon, err := head.meta(metaHorizon)
 	if err != nil {
-		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: fixRestore}
+		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	db.horizon.Store(horizon)
 	db.hub = watch.NewHub(last, db.o.RingEntries, db.o.RingBytes)
 	db.tables.Store(&tables{active: newMemtable()})
 	db.committer.init(db.o, last)
 	if err := db.loadAccounts(); err != nil {
-		return &store.FileError{Path: db.index.path, Reason: err.Error(), Fix: fixRebuild}
+		return &store.FileError{Path: db.index.path, Reason: err.Error(), Fix: boltfile.FixRebuild}
 	}
 	db.dead.keep(*db.segments.Load())
 	if err := db.replayIndex(last); err != nil {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 )
 
@@ -70,7 +71,7 @@ func lockRestore(dir, tmp string) (lock *os.File, err error) {
 	}()
 	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, &store.FileError{Path: dir, Reason: "another process is restoring into it", Fix: fixLocked, Err: store.ErrInUse}
+		return nil, &store.FileError{Path: dir, Reason: "another process is restoring into it", Fix: boltfile.FixLocked, Err: store.ErrInUse}
 	} else if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func lockRestore(dir, tmp string) (lock *os.File, err error) {
 	mine, err := lock.Stat()
 	there, gone := os.Stat(tmp)
 	if err = errors.Join(err, gone); err != nil || !os.SameFile(mine, there) {
-		return nil, errors.Join(&store.FileError{Path: dir, Reason: "another process was restoring into it", Fix: fixLocked, Err: store.ErrInUse}, err)
+		return nil, errors.Join(&store.FileError{Path: dir, Reason: "another process was restoring into it", Fix: boltfile.FixLocked, Err: store.ErrInUse}, err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -172,8 +173,8 @@ func readManifest(in *tar.Reader) (*Manifest, error) {
 	if err := json.NewDecoder(io.LimitReader(in, 16<<20)).Decode(m); err != nil {
 		return nil, fmt.Errorf("this is not a whole backup: %s: %w", manifestName, err)
 	}
-	if m.Format != formatVersion {
-		return nil, fmt.Errorf("the backup has format version %d, this program reads version %d; %s", m.Format, formatVersion, fixVersion)
+	if m.Format != boltfile.Version {
+		return nil, fmt.Errorf("the backup has format version %d, this program reads version %d; %s", m.Format, boltfile.Version, boltfile.FixVersion)
 	}
 	foreign := slices.ContainsFunc(m.Files, func(name string) bool {
 		ok, err := filepath.Match(segmentPattern, name)

@@ -6,6 +6,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 )
 
@@ -83,7 +84,7 @@ func (db *DB) rollTo(head *segment, horizon uint64) error {
 	longer := append(ss[:len(ss):len(ss)], next)
 	db.segments.Store(&longer)
 	// Not before: as long as this is the head, the write-ahead log is needed with it.
-	if err := head.setFormat(formatVersion); err != nil {
+	if err := head.setFormat(boltfile.Version); err != nil {
 		db.o.Log.Warn("a sealed log file cannot be read by a release that knows of no journal", "file", head.path, "error", err)
 	}
 	if err := head.shrink(); err != nil {
@@ -96,7 +97,7 @@ func (db *DB) rollTo(head *segment, horizon uint64) error {
 // seal writes into a head what a sealed segment has.
 func (s *segment) seal(last uint64) error {
 	return s.update(func(tx *bbolt.Tx) error {
-		meta := tx.Bucket([]byte(bucketMeta))
+		meta := tx.Bucket([]byte(boltfile.Meta))
 		return errors.Join(
 			meta.Put([]byte(metaBytes), revisionKey(uint64(s.records.Load()))),
 			meta.Put([]byte(metaEnd), revisionKey(last)))

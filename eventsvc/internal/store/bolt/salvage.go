@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -99,7 +100,7 @@ func (db *DB) nextHead(before *segment, horizon uint64) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	format := formatVersion
+	format := boltfile.Version
 	if db.wal != nil {
 		format = formatWAL
 	}
@@ -170,7 +171,7 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 			return k, v, err
 		}
 		ctx := context.Background() // bounded by the size of one file
-		return errors.Join(copyBucket(ctx, from, to, bucketLog, keep), copyBucket(ctx, from, to, bucketMinutes, nil))
+		return errors.Join(boltfile.CopyBucket(ctx, from, to, bucketLog, keep), boltfile.CopyBucket(ctx, from, to, bucketMinutes, nil))
 	})
 	if err == nil && len(pending) > 0 {
 		copied += wal.Bytes(pending)
@@ -185,7 +186,7 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 	}
 	if err == nil {
 		err = to.Update(func(tx *bbolt.Tx) error {
-			meta := tx.Bucket([]byte(bucketMeta))
+			meta := tx.Bucket([]byte(boltfile.Meta))
 			return errors.Join(
 				meta.Put([]byte(metaEnd), revisionKey(db.committer.revision)),
 				meta.Put([]byte(metaBytes), revisionKey(uint64(copied))),

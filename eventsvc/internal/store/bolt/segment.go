@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltcheck"
+	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
 // A segment is one file of the log. All but the newest, the head, are sealed:
@@ -35,12 +36,22 @@ type segment struct {
 	damaged bool
 }
 
+// The buckets of a segment, and the entries of its meta bucket.
+const (
+	bucketLog     = "log"     // revision → record
+	bucketMinutes = "minutes" // minute and kind of event → how many were written
+
+	metaBase    = "base"    // its records have this revision or a greater one
+	metaHorizon = "horizon" // states from this revision on can be read
+	metaEnd     = "end"     // once sealed: the last revision before the next segment
+	metaBytes   = "bytes"   // once sealed: length of its records
+)
+
 const (
 	segmentPattern = "log-*.db"
 	// Large pages waste less behind records of a few kilobytes, at the price
 	// of the bytes that a commit of one small record writes.
 	segmentPage = 16 << 10
-	segmentFill = 0.95
 )
 
 func segmentPath(dir string, base uint64) string {
@@ -50,7 +61,7 @@ func segmentPath(dir string, base uint64) string {
 // createSegmentFile makes a segment that only grows by commits without a sync
 // of their own.
 func createSegmentFile(path string, base uint64, storeID []byte) (*bbolt.DB, error) {
-	db, err := createBolt(path, segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{metaBase: revisionKey(base), metaStore: storeID})
+	db, err := boltfile.Create(path, segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{metaBase: revisionKey(base), boltfile.StoreID: storeID})
 	if err == nil {
 		db.NoSync = true
 	}
@@ -58,11 +69,11 @@ func createSegmentFile(path string, base uint64, storeID []byte) (*bbolt.DB, err
 }
 
 func createSegment(dir string, base uint64, storeID []byte, horizon uint64, format int) error {
-	return createFile(segmentPath(dir, base), segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{
-		metaBase:    revisionKey(base),
-		metaStore:   storeID,
-		metaHorizon: revisionKey(horizon),
-		metaFormat:  formatText(format),
+	return boltfile.Install(segmentPath(dir, base), segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{
+		metaBase:         revisionKey(base),
+		boltfile.StoreID: storeID,
+		metaHorizon:      revisionKey(horizon),
+		boltfile.Format:  boltfile.FormatText(format),
 	})
 }
 
@@ -70,11 +81,7 @@ func createSegment(dir string, base uint64, storeID []byte, horizon uint64, form
 // space for more than it will ever hold: growing the mapping would have to
 // wait for all readers.
 func openSegment(path string, head bool, mmap int) (*segment, error) {
-	o := bbolt.Options{ReadOnly: !head}
-	if head {
-		o.InitialMmapSize = mmap
-	}
-	db, err := openFile(path, o)
+	db, err := boltfile.Open(path, boltfile.Options{ReadOnly: !head, Mmap: mmap, Newest: formatWAL})
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +89,12 @@ func openSegment(path string, head bool, mmap int) (*segment, error) {
 	s.base, err = s.meta(metaBase)
 	if err != nil || s.base == 0 {
 		_ = db.Close()
-		return nil, &store.FileError{Path: path, Reason: "it does not say which revisions it holds", Fix: fixRestore}
+		return nil, &store.FileError{Path: path, Reason: "it does not say which revisions it holds", Fix: boltfile.FixRestore}
 	}
 	horizon, err := s.meta(metaHorizon)
 	if err = errors.Join(err, s.measure(head)); err != nil {
 		_ = db.Close()
-		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: fixRestore}
+		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	s.rewritten = horizon == 0 && !head // createSegmentFile notes none
 	return s, nil
@@ -111,7 +118,7 @@ func (s *segment) measure(head bool) error {
 // meta reads a number of the meta bucket, 0 if it is not there.
 func (s *segment) meta(name string) (n uint64, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		if v := tx.Bucket([]byte(bucketMeta)).Get([]byte(name)); len(v) == 8 {
+		if v := tx.Bucket([]byte(boltfile.Meta)).Get([]byte(name)); len(v) == 8 {
 			n = be.Uint64(v)
 		}
 		return nil
@@ -119,10 +126,10 @@ func (s *segment) meta(name string) (n uint64, err error) {
 	return n, err
 }
 
-// format returns the version of the segment's format, which openFile has looked at.
+// format returns the version of the segment's format, which openSegment has checked.
 func (s *segment) format() (version int, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		_, err := fmt.Sscanf(string(tx.Bucket([]byte(bucketMeta)).Get([]byte(metaFormat))), formatMagic+" %d", &version)
+		version, err = boltfile.ParseFormat(tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.Format)))
 		return err
 	})
 	return version, err
@@ -130,13 +137,13 @@ func (s *segment) format() (version int, err error) {
 
 func (s *segment) setFormat(version int) error {
 	return s.update(func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte(bucketMeta)).Put([]byte(metaFormat), formatText(version))
+		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(boltfile.Format), boltfile.FormatText(version))
 	})
 }
 
 func (s *segment) storeID() (id string, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		id = string(tx.Bucket([]byte(bucketMeta)).Get([]byte(metaStore)))
+		id = string(tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.StoreID)))
 		return nil
 	})
 	return id, err
@@ -218,23 +225,23 @@ func (ss segments) check() error {
 		this, next := ss[i], ss[i+1]
 		end, err := this.meta(metaEnd)
 		if err != nil {
-			return &store.FileError{Path: this.path, Reason: err.Error(), Fix: fixRestore}
+			return &store.FileError{Path: this.path, Reason: err.Error(), Fix: boltfile.FixRestore}
 		}
 		// A head that was to be sealed when the process was killed has no end
 		// yet; its last record tells as much.
 		if end == 0 {
 			if end, err = this.lastRevision(); err != nil {
-				return &store.FileError{Path: this.path, Reason: err.Error(), Fix: fixRestore}
+				return &store.FileError{Path: this.path, Reason: err.Error(), Fix: boltfile.FixRestore}
 			}
 		}
 		if end+1 != next.base {
 			return &store.FileError{Path: next.path, Reason: fmt.Sprintf("it starts with revision %d, but %s ends with %d: a file between them is missing",
-				next.base, this.path, end), Fix: fixRestore}
+				next.base, this.path, end), Fix: boltfile.FixRestore}
 		}
 		a, errA := this.storeID()
 		b, errB := next.storeID()
 		if errA != nil || errB != nil || a != b {
-			return &store.FileError{Path: next.path, Reason: "it belongs to another store than " + this.path, Fix: fixRestore}
+			return &store.FileError{Path: next.path, Reason: "it belongs to another store than " + this.path, Fix: boltfile.FixRestore}
 		}
 	}
 	return nil

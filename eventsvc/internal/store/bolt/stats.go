@@ -11,6 +11,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 )
 
@@ -133,7 +134,7 @@ func (d *deadBytes) save(tx *bbolt.Tx, trimmed uint64) error {
 	if err != nil {
 		return err
 	}
-	meta := tx.Bucket([]byte(bucketMeta))
+	meta := tx.Bucket([]byte(boltfile.Meta))
 	if err := meta.Put([]byte(metaDead), text); err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (d *deadBytes) save(tx *bbolt.Tx, trimmed uint64) error {
 func (db *DB) loadAccounts() error {
 	db.dead.bytes = map[uint64]int64{}
 	return db.index.view(func(tx *bbolt.Tx) error {
-		meta := tx.Bucket([]byte(bucketMeta))
+		meta := tx.Bucket([]byte(boltfile.Meta))
 		if v := meta.Get([]byte(metaLive)); len(v) == 16 {
 			db.live.events.Store(int64(be.Uint64(v)))
 			db.live.bytes.Store(int64(be.Uint64(v[8:])))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
 // A term stands for one thing that a selector can ask for: a field with a
@@ -109,7 +110,7 @@ func appendRun(dst []byte, t term, revisions []uint64) []byte {
 		dst = binary.AppendUvarint(dst, r-last)
 		last = r
 	}
-	return be.AppendUint32(dst, castagnoli(uint64(t), dst[start:]))
+	return be.AppendUint32(dst, boltfile.Checksum(uint64(t), dst[start:]))
 }
 
 func runKey(t term, last uint64) []byte {
@@ -124,8 +125,8 @@ func runCount(run []byte) int {
 // verifyRun verifies a run, and that it belongs to its term: under another it
 // would hide versions.
 func verifyRun(t term, run []byte) error {
-	if len(run) < 5 || be.Uint32(run[len(run)-4:]) != castagnoli(uint64(t), run[:len(run)-4]) {
-		return fmt.Errorf("index: a run of term %x: %w", uint64(t), errDamaged)
+	if len(run) < 5 || be.Uint32(run[len(run)-4:]) != boltfile.Checksum(uint64(t), run[:len(run)-4]) {
+		return fmt.Errorf("index: a run of term %x: %w", uint64(t), boltfile.ErrChecksum)
 	}
 	return nil
 }

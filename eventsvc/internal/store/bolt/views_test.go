@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
 // TestViewsAreKept: readers one after another share a transaction, which sees
@@ -66,7 +67,7 @@ func TestViewsEnd(t *testing.T) {
 			return during()
 		})
 	}
-	write := func() error { return head.setFormat(formatVersion) }
+	write := func() error { return head.setFormat(boltfile.Version) }
 	wrong := errors.New("something is wrong")
 	for _, tt := range []struct {
 		name   string

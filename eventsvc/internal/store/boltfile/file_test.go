@@ -1,9 +1,8 @@
-package bolt
+package boltfile
 
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,16 +24,16 @@ func TestBranchKeysOutOfOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		meta, err := tx.CreateBucket([]byte(bucketMeta))
+		meta, err := tx.CreateBucket([]byte(Meta))
 		if err != nil {
 			return err
 		}
-		if err := meta.Put([]byte(metaFormat), fmt.Appendf(nil, "%s %d", formatMagic, formatVersion)); err != nil {
+		if err := meta.Put([]byte(Format), FormatText(Version)); err != nil {
 			return err
 		}
-		log, err := tx.CreateBucket([]byte(bucketLog))
+		log, err := tx.CreateBucket([]byte("log"))
 		for i := uint64(1); err == nil && i < 5000; i++ {
-			err = log.Put(revisionKey(i), []byte("a value"))
+			err = log.Put(binary.BigEndian.AppendUint64(nil, i), []byte("a value"))
 		}
 		return err
 	})
@@ -42,7 +41,7 @@ func TestBranchKeysOutOfOrder(t *testing.T) {
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if db, err = openFile(path, bbolt.Options{}); err != nil {
+	if db, err = Open(path, Options{}); err != nil {
 		t.Fatalf("the whole file: %v", err)
 	}
 	if err := db.Close(); err != nil {
@@ -67,7 +66,7 @@ func TestBranchKeysOutOfOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, readOnly := range []bool{false, true} {
-				_, err := openFile(path, bbolt.Options{ReadOnly: readOnly})
+				_, err := Open(path, Options{ReadOnly: readOnly})
 				if fe := new(store.FileError); !errors.As(err, &fe) || !strings.Contains(err.Error(), "out of order") {
 					t.Errorf("%s key of a branch, read only %v: %v", name, readOnly, err)
 				}

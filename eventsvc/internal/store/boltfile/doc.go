@@ -1,0 +1,25 @@
+// Package boltfile opens and makes the bbolt files of a store.
+//
+// # Contract
+//
+// Every file has a bucket "meta" whose entry "format" names the store and the version
+// of the format, and whose entry "store" is a random id that is equal in all files of
+// one store. [Open] accepts no other file, and checks the pages of a file before bbolt
+// follows them. [Install] makes a file that appears under its name only when it is
+// whole. [Create] makes one that its caller fills and syncs before renaming it.
+//
+// Entries that are not protected by a checksum of bbolt's, which has none, carry a
+// [Checksum] of key and value.
+//
+// # Errors
+//
+// A file that is empty, foreign, damaged, locked by another process or not accessible
+// is a [*store.FileError], and was not changed. A full disk is not: nothing is wrong
+// with the file then. [ErrChecksum] reports an entry whose checksum does not match.
+//
+// # Concurrency
+//
+// All functions are safe for concurrent use; a path must have one user at a time.
+//
+// The package knows nothing of what a file holds outside its meta bucket.
+package boltfile
