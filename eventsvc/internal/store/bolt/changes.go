@@ -3,9 +3,8 @@ package bolt
 import (
 	"context"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/index"
 )
 
 // Changes calls visit with what became, between two revisions, of each event
@@ -34,10 +33,8 @@ func (db *DB) Changes(ctx context.Context, after, until uint64, visit func(part 
 }
 
 func (db *DB) changesSome(after, until uint64) (part []store.Delivery, next uint64, err error) {
-	t := db.tables.Load()
 	next = until
-	err = db.index.view(func(tx *bbolt.Tx) error {
-		keys := tx.Bucket([]byte(bucketKeys))
+	err = db.index.View(func(v index.View) error {
 		return db.readLog(func(log *logReader) error {
 			part, next = part[:0], until // readLog may try again
 			var found []uint64
@@ -57,7 +54,7 @@ func (db *DB) changesSome(after, until uint64) (part []store.Delivery, next uint
 				if err != nil {
 					break
 				}
-				part, err = appendChange(part, log, t, keys, revision, until)
+				part, err = appendChange(part, log, v, revision, until)
 			}
 			return err
 		})
@@ -67,13 +64,13 @@ func (db *DB) changesSome(after, until uint64) (part []store.Delivery, next uint
 
 // appendChange appends what a record tells of, if it is the last of its event up
 // to a revision.
-func appendChange(part []store.Delivery, log *logReader, t *tables, keys *bbolt.Bucket, revision, until uint64) ([]store.Delivery, error) {
+func appendChange(part []store.Delivery, log *logReader, v index.View, revision, until uint64) ([]store.Delivery, error) {
 	e, err := log.get(revision)
 	if err != nil {
 		return part, err
 	}
 	// To look for newer versions may open the log anew: then what was read is gone.
-	if last, err := lastBefore(log, t, keys, string(e.key), revision, until); err != nil || !last {
+	if last, err := lastBefore(log, v, string(e.key), revision, until); err != nil || !last {
 		return part, err
 	}
 	if e, err = log.get(revision); err != nil {
@@ -84,12 +81,12 @@ func appendChange(part []store.Delivery, log *logReader, t *tables, keys *bbolt.
 }
 
 // lastBefore reports whether a revision is the last of an event up to another.
-func lastBefore(log *logReader, t *tables, keys *bbolt.Bucket, key string, of, until uint64) (bool, error) {
-	p, ok, err := t.newest(keys, key)
+func lastBefore(log *logReader, v index.View, key string, of, until uint64) (bool, error) {
+	p, ok, err := v.Newest(key)
 	if err != nil || !ok {
 		return false, err
 	}
-	revision := p.revision()
+	revision := p.Revision()
 	for revision > until {
 		newer, err := log.get(revision)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/index"
 )
 
 // Report is what [DB.Check] has looked at and found.
@@ -75,8 +76,8 @@ func (r *Report) read(n int64) {
 // checkPages goes over the pages of each file. (bbolt's own check does that in
 // a goroutine where a damaged page would end the process.)
 func (db *DB) checkPages(ctx context.Context, r *Report) error {
-	if err := db.index.view(checkIndexFile); err != nil {
-		r.problem("%s: %v", db.index.path, err)
+	if err := db.index.Check(); err != nil {
+		r.problem("%s: %v", db.index.Path(), err)
 	}
 	ss := *db.segments.Load()
 	for i, s := range ss {
@@ -103,15 +104,13 @@ func (db *DB) checkLog(ctx context.Context, r *Report) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		t := db.tables.Load()
-		err := db.index.view(func(tx *bbolt.Tx) error {
-			keys := tx.Bucket([]byte(bucketKeys))
+		err := db.index.View(func(v index.View) error {
 			return db.readLog(func(log *logReader) error {
 				n := 0
 				from := at
 				err := log.scan(from, r.Revision, func(e entry) bool {
 					at = e.revision
-					db.checkRecord(r, log, t, keys, &e)
+					db.checkRecord(r, log, v, &e)
 					n++
 					return n < checkChunk
 				})
@@ -130,20 +129,20 @@ func (db *DB) checkLog(ctx context.Context, r *Report) error {
 	return nil
 }
 
-func (db *DB) checkRecord(r *Report, log *logReader, t *tables, keys *bbolt.Bucket, e *entry) {
+func (db *DB) checkRecord(r *Report, log *logReader, v index.View, e *entry) {
 	r.Records++
 	r.Bytes += e.size()
 	r.done += e.size()
 	horizon := db.horizon.Load()
-	p, ok, err := t.newest(keys, string(e.key))
+	p, ok, err := v.Newest(string(e.key))
 	switch {
 	case err != nil:
 		r.problem("revision %d: %v", e.revision, err)
 	case !ok && e.revision > horizon:
 		r.problem("revision %d: the index does not know %s", e.revision, e.key)
-	case ok && p.revision() < e.revision:
-		r.problem("revision %d: the index has %s at revision %d", e.revision, e.key, p.revision())
-	case ok && p.revision() == e.revision && p.deletion() != (e.kind == deleted):
+	case ok && p.Revision() < e.revision:
+		r.problem("revision %d: the index has %s at revision %d", e.revision, e.key, p.Revision())
+	case ok && p.Revision() == e.revision && p.Deletion() != (e.kind == deleted):
 		r.problem("revision %d: log and index disagree about whether %s exists", e.revision, e.key)
 	}
 	if e.revision <= horizon {
@@ -171,16 +170,15 @@ func (db *DB) checkIndex(ctx context.Context, r *Report) error {
 			return err
 		}
 		n := 0
-		t := db.tables.Load()
-		err := db.index.view(func(tx *bbolt.Tx) error {
+		err := db.index.View(func(v index.View) error {
 			return db.readLog(func(log *logReader) error {
-				for it := newKeyIterator(t, tx, after, ""); it.valid() && n < checkChunk; it.next() {
-					if it.err != nil {
-						return it.err
+				for it := v.Iterate(after, ""); it.Valid() && n < checkChunk; it.Next() {
+					if it.Err() != nil {
+						return it.Err()
 					}
 					n++
-					after = string(it.key) + "\x00"
-					db.checkKey(r, log, string(it.key), it.pointer)
+					after = string(it.Key()) + "\x00"
+					db.checkKey(r, log, string(it.Key()), it.Pointer())
 				}
 				return nil
 			})
@@ -196,19 +194,19 @@ func (db *DB) checkIndex(ctx context.Context, r *Report) error {
 	}
 }
 
-func (db *DB) checkKey(r *Report, log *logReader, key string, p pointer) {
+func (db *DB) checkKey(r *Report, log *logReader, key string, p index.Pointer) {
 	r.Keys++
-	if !p.deletion() {
+	if !p.Deletion() {
 		r.Live++
 	}
-	e, err := log.get(p.revision())
+	e, err := log.get(p.Revision())
 	switch {
-	case errors.Is(err, errGone) && p.deletion() && p.revision() <= db.horizon.Load():
+	case errors.Is(err, errGone) && p.Deletion() && p.Revision() <= db.horizon.Load():
 	case err != nil:
-		r.problem("index: %s at revision %d: %v", key, p.revision(), err)
-	case string(e.key) != key || p.deletion() != (e.kind == deleted):
-		r.problem("index: %s leads to another record, revision %d", key, p.revision())
-	case !p.deletion():
+		r.problem("index: %s at revision %d: %v", key, p.Revision(), err)
+	case string(e.key) != key || p.Deletion() != (e.kind == deleted):
+		r.problem("index: %s leads to another record, revision %d", key, p.Revision())
+	case !p.Deletion():
 		r.LiveBytes += e.size()
 		r.done += e.size()
 	}
@@ -230,7 +228,7 @@ func (db *DB) checkDeletions(ctx context.Context, r *Report) error {
 				return err
 			}
 			more = false
-			err := db.scanLog(at, db.Revision(), func(e *entry, p pointer) bool {
+			err := db.scanLog(at, db.Revision(), func(e *entry, p index.Pointer) bool {
 				at, more = e.revision, true
 				if pass == 0 {
 					r.done += e.size()
@@ -240,7 +238,7 @@ func (db *DB) checkDeletions(ctx context.Context, r *Report) error {
 				case h%passes != pass:
 				case e.kind == deleted:
 					delete(left, h)
-				case !p.live():
+				case !p.Live():
 					left[h] = e.revision
 				}
 				return true
@@ -262,8 +260,8 @@ func (db *DB) checkDeletions(ctx context.Context, r *Report) error {
 // meanwhile, and their deletions with them.
 func (db *DB) confirmLeft(r *Report, revisions []uint64) error {
 	for _, revision := range revisions[:min(len(revisions), maxProblems)] {
-		err := db.scanLog(revision-1, revision, func(e *entry, p pointer) bool {
-			if !p.live() {
+		err := db.scanLog(revision-1, revision, func(e *entry, p index.Pointer) bool {
+			if !p.Live() {
 				r.problem("revision %d: %s does not exist, but an index made again from the log would bring it back; compact the store", revision, e.key)
 			}
 			return false

@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
@@ -41,7 +40,7 @@ type committer struct {
 	frame   *wal.Frame // the records of the current batch
 	changes []watch.Change
 	growth  struct{ events, bytes int64 } // of what exists, by the current batch
-	newest  map[string]pointer            // of the events that the current batch has written
+	newest  map[string]index.Pointer      // of the events that the current batch has written
 }
 
 func (c *committer) init(o Options, revision uint64) {
@@ -49,7 +48,7 @@ func (c *committer) init(o Options, revision uint64) {
 	c.controls = make(chan func())
 	c.merged, c.checkpointed = make(chan struct{}, 1), make(chan error, 1)
 	c.revision = revision
-	c.newest = make(map[string]pointer)
+	c.newest = make(map[string]index.Pointer)
 }
 
 // failed returns the error that stopped the committer, nil if it works.
@@ -153,16 +152,14 @@ func (db *DB) store(batch []*write) error {
 	c.frame = wal.NewFrame(len(batch), batchSize(batch))
 	c.growth.events, c.growth.bytes = 0, 0
 	c.changes = make([]watch.Change, 0, len(batch))
-	t := db.tables.Load()
 	full := db.full()
-	err := db.index.view(func(tx *bbolt.Tx) error {
-		keys := tx.Bucket([]byte(bucketKeys))
+	err := db.index.View(func(v index.View) error {
 		for _, w := range batch {
 			if w.kind != deleted && full != nil {
 				w.err = full
 				continue
 			}
-			w.err = c.put(t, keys, w, now)
+			w.err = c.put(v, w, now)
 		}
 		return nil
 	})
@@ -172,16 +169,9 @@ func (db *DB) store(batch []*write) error {
 	if err := db.keep(c.frame); err != nil {
 		return err
 	}
-	t.active.postings.mu.Lock()
-	for i := range c.changes {
-		if v := c.changes[i].Current; v != nil {
-			t.active.postings.add(v.Revision, v.Attributes)
-		}
-	}
-	t.active.postings.mu.Unlock()
 	for _, w := range batch {
 		if w.err == nil {
-			t.active.put(w.joined, newPointer(w.revision, w.kind == deleted))
+			db.index.Put(w.joined, index.NewPointer(w.revision, w.kind == deleted), w.draft.Attributes)
 		}
 	}
 	db.live.events.Add(c.growth.events)
@@ -224,7 +214,7 @@ func (db *DB) keep(frame *wal.Frame) error {
 
 // put checks one write against the state that the batch has come to, and adds
 // it to the frame. Its error is that write's alone.
-func (c *committer) put(t *tables, keys *bbolt.Bucket, w *write, now time.Time) error {
+func (c *committer) put(v index.View, w *write, now time.Time) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
@@ -232,17 +222,17 @@ func (c *committer) put(t *tables, keys *bbolt.Bucket, w *write, now time.Time) 
 	newest, known := c.newest[w.joined]
 	if !known {
 		var err error
-		if newest, known, err = t.newest(keys, w.joined); err != nil {
+		if newest, known, err = v.Newest(w.joined); err != nil {
 			return err
 		}
 	}
-	live := known && !newest.deletion()
+	live := known && !newest.Deletion()
 	switch {
-	case w.seen.Revision == 0 && live, w.seen.Revision != 0 && (!live || newest.revision() != w.seen.Revision):
+	case w.seen.Revision == 0 && live, w.seen.Revision != 0 && (!live || newest.Revision() != w.seen.Revision):
 		return w.exists
 	}
 	e := entry{
-		revision: c.revision + 1, kind: w.kind, previous: newest.revision(), time: now,
+		revision: c.revision + 1, kind: w.kind, previous: newest.Revision(), time: now,
 		key: c.key, namespace: len(w.key.Namespace),
 	}
 	e.take(&w.draft)
@@ -267,7 +257,7 @@ func (c *committer) put(t *tables, keys *bbolt.Bucket, w *write, now time.Time) 
 		w.version = ch.Current
 	}
 	c.changes = append(c.changes, ch)
-	c.newest[w.joined] = newPointer(e.revision, w.kind == deleted)
+	c.newest[w.joined] = index.NewPointer(e.revision, w.kind == deleted)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/index"
 )
 
 // A sealed segment is compacted when so much of it is dead, less bytes where
@@ -171,7 +172,7 @@ func (db *DB) rewrite(ctx context.Context, s *segment, clean bool) error {
 // accountFor notes how much is dead in what has become of a segment.
 func (db *DB) accountFor(s *segment, dead int64) error {
 	db.dead.set(s.base, dead)
-	return db.index.update(func(tx *bbolt.Tx) error { return db.dead.save(tx, db.trimmed) })
+	return db.index.SaveAccount(index.Account{Trimmed: db.trimmed, Dead: db.dead.all()})
 }
 
 // A copier copies what is needed of a sealed segment to a new file.
@@ -232,13 +233,11 @@ func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
 // some calls keep with the needed records of one stretch, and reports whether
 // there are more.
 func (c *copier) some(keep func(k, v []byte) error) (more bool, err error) {
-	t := c.db.tables.Load()
-	err = c.db.index.view(func(tx *bbolt.Tx) error {
-		keys := tx.Bucket([]byte(bucketKeys))
+	err = c.db.index.View(func(v index.View) error {
 		return c.db.readLog(func(log *logReader) error {
 			return c.from.view(func(from *bbolt.Tx) error {
 				more, err = c.each(from.Bucket([]byte(bucketLog)).Cursor(), keep, func(e *entry) (bool, error) {
-					return c.needed(log, t, keys, e)
+					return c.needed(log, v, e)
 				})
 				return err
 			})
@@ -276,23 +275,23 @@ func (c *copier) each(from *bbolt.Cursor, keep func(k, v []byte) error, needed f
 // needed reports whether a record is an event's newest version, or part of a
 // state that can still be read, or a deletion that keeps an event from coming
 // back.
-func (c *copier) needed(log *logReader, t *tables, keys *bbolt.Bucket, e *entry) (bool, error) {
+func (c *copier) needed(log *logReader, v index.View, e *entry) (bool, error) {
 	if e.revision > c.horizon {
 		return true, nil
 	}
-	p, ok, err := t.newest(keys, string(e.key))
+	p, ok, err := v.Newest(string(e.key))
 	if err != nil {
 		return false, err
 	}
-	if gone := !ok || p.deletion() && p.revision() <= c.horizon; gone && e.kind == deleted && !c.dropDeletions {
+	if gone := !ok || p.Deletion() && p.Revision() <= c.horizon; gone && e.kind == deleted && !c.dropDeletions {
 		c.retained += e.size()
 		return true, nil
 	}
-	if !ok || p.revision() <= c.horizon {
-		return ok && p == newPointer(e.revision, false), nil
+	if !ok || p.Revision() <= c.horizon {
+		return ok && p == index.NewPointer(e.revision, false), nil
 	}
 	// Superseded: needed if that happened behind the horizon.
-	for next := p.revision(); next > c.horizon; {
+	for next := p.Revision(); next > c.horizon; {
 		newer, err := log.get(next)
 		if err != nil {
 			return false, err

@@ -17,6 +17,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
@@ -73,11 +74,10 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 // DB is the bbolt engine of package store.
 type DB struct {
 	o         Options
-	index     *index
+	index     *index.Index
 	segments  atomic.Pointer[segments]
 	wal       *wal.Log                     // nil if there was no room for one; the committer's
 	pending   atomic.Pointer[[]wal.Record] // the records of the write-ahead log: all that the head does not have, and perhaps some that it has
-	tables    atomic.Pointer[tables]
 	hub       *watch.Hub
 	reads     openReads
 	cleared   atomic.Int64 // when the last round that did all its deleting began, in nanoseconds after the opening
@@ -94,9 +94,7 @@ type DB struct {
 	maintaining sync.Mutex               // held for a round of maintenance; guards the next four
 	trimmed     uint64                   // dead bytes are accounted for up to this revision
 	expired     map[time.Duration]uint64 // by retention: nothing of it is left up to this revision
-	staleTerms  int64                    // about so many versions that are gone have terms in the index
 	oldest      uint64                   // the oldest event is behind this revision
-	merging     sync.Mutex               // held for a merge into the index
 
 	committer committer
 	merges    chan struct{} // told when a memtable was frozen
@@ -106,10 +104,6 @@ type DB struct {
 	running   sync.WaitGroup
 	closeErr  error
 }
-
-// tables are the memtables: one that the committer writes, and one that is
-// being merged into the index.
-type tables struct{ active, frozen *memtable }
 
 var _ store.Store = (*DB)(nil)
 
@@ -153,7 +147,7 @@ func Open(o Options) (*DB, error) {
 
 func (db *DB) openFiles() error {
 	var err error
-	if db.index, err = openIndex(db.o.Dir, db.newStoreID); err != nil {
+	if db.index, err = index.Open(db.o.Dir, db.newStoreID); err != nil {
 		return err
 	}
 	if err := removeTemporary(db.o.Dir); err != nil {
@@ -164,7 +158,7 @@ func (db *DB) openFiles() error {
 	if err := disk.SyncDir(db.o.Dir); err != nil {
 		return err
 	}
-	id, err := db.index.storeID()
+	id, err := db.index.StoreID()
 	if err != nil {
 		return db.readError(err)
 	}
@@ -173,8 +167,8 @@ func (db *DB) openFiles() error {
 		return err
 	}
 	if len(ss) == 0 {
-		if db.index.merged.Load() != 0 {
-			return &store.FileError{Path: db.index.path, Reason: "the log files that it belongs to are missing", Fix: boltfile.FixRestore}
+		if db.index.Merged() != 0 {
+			return &store.FileError{Path: db.index.Path(), Reason: "the log files that it belongs to are missing", Fix: boltfile.FixRestore}
 		}
 		// Revision 1 is that of the empty store; the first write gets 2.
 		if err := createSegment(db.o.Dir, 2, id, 1, boltfile.Version); err != nil {
@@ -291,7 +285,7 @@ func (db *DB) closeFiles() error {
 		errs = append(errs, ss.close())
 	}
 	if db.index != nil {
-		errs = append(errs, db.index.db.Load().Close())
+		errs = append(errs, db.index.Close())
 	}
 	return errors.Join(errs...)
 }

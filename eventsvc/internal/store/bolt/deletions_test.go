@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/index"
 )
 
 // A tombstones store has small segments, and a clock by which all that was
@@ -84,7 +83,7 @@ func (ts *tombstones) reopen(change func() error) {
 // rebuild has the index made again from the log.
 func (ts *tombstones) rebuild() {
 	ts.t.Helper()
-	ts.reopen(func() error { return os.Remove(filepath.Join(ts.o.Dir, indexName)) })
+	ts.reopen(func() error { return os.Remove(filepath.Join(ts.o.Dir, "index.db")) })
 }
 
 // want compares the events with those that must be there, and has the store checked.
@@ -174,6 +173,32 @@ func TestDeletionsStayWithARebuiltIndex(t *testing.T) {
 	ts.want(want...)
 }
 
+// spoil has the index file lead from a key to a revision. The newest record is of
+// another key.
+func (ts *tombstones) spoil(key string, p index.Pointer) {
+	ts.t.Helper()
+	db := ts.db
+	err := db.flush(ts.t.Context())
+	if err == nil {
+		err = db.control(ts.t.Context(), func() error {
+			db.index.Put(key, p, nil)
+			live := index.Live{Events: db.live.events.Load(), Bytes: db.live.bytes.Load()}
+			return db.readLog(func(log *logReader) error { // the index goes on with the newest revision
+				e, err := log.newest()
+				db.index.Put(string(e.key), index.NewPointer(e.revision, e.kind == deleted), e.attributes)
+				db.index.Freeze(live)
+				return err
+			})
+		})
+	}
+	if err = errors.Join(err, db.index.Merge(0)); err != nil {
+		ts.t.Fatal(err)
+	}
+	if got, ok, err := db.index.Newest(key); err != nil || !ok || got != p {
+		ts.t.Fatalf("the index has %s at %d, %v, %v", key, got.Revision(), ok, err)
+	}
+}
+
 // R11: a deletion is kept as well when the index has it still.
 func TestDeletionsStayThatTheIndexHas(t *testing.T) {
 	t.Parallel()
@@ -186,13 +211,7 @@ func TestDeletionsStayThatTheIndexHas(t *testing.T) {
 	ts.seal()
 	deletion := ts.db.Revision() - 30
 	ts.maintain()
-	err := ts.db.index.update(func(tx *bbolt.Tx) error { // as if forgetting it had failed
-		k := []byte("ns/gone0")
-		return tx.Bucket([]byte(bucketKeys)).Put(k, appendPointer(nil, k, newPointer(deletion, true)))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ts.spoil("ns/gone0", index.NewPointer(deletion, true)) // as if forgetting it had failed
 	ts.remove("churn", 0, 30)
 	ts.maintain()
 	if len(*ts.db.segments.Load()) < 3 {
@@ -250,18 +269,13 @@ func TestCheckTellsOfLostDeletions(t *testing.T) {
 	ts.rebuild()
 	ts.want("kept0", "kept1", "kept2")
 
-	k := []byte("ns/kept0")
 	before, err := ts.db.Get(t.Context(), store.Key{Namespace: "ns", Name: "kept0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ts.remove("kept", 0, 1)
-	err = errors.Join(ts.db.flush(t.Context()), ts.db.index.update(func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte(bucketKeys)).Put(k, appendPointer(nil, k, newPointer(before.Revision, false)))
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ts.put("later", 0, 1)
+	ts.spoil("ns/kept0", index.NewPointer(before.Revision, false))
 	if r, err = ts.db.Check(t.Context(), nil); err != nil || !strings.Contains(fmt.Sprint(r.Problems), "the index has ns/kept0 at revision") {
 		t.Errorf("the check says %v, %v", r, err)
 	}

@@ -43,20 +43,8 @@
 //	and their length is that of both. parts.go says what the checksums cover; the
 //	last one covers all, in either form
 //
-//	index.db
-//	├── meta      format, store, merged, merging, live, trimmed, dead
-//	├── keys      "namespace/name" → revision·2 + deleted 8, CRC32C 4
-//	└── terms     hash of a field or label with its value 8, last revision 8
-//	              → number, differences between revisions (uvarints), CRC32C 4
-//
-//	journal (frames byte by byte: see type journal)
-//	┌────────┬───────┬───────┬───────┬───┬───────┬───────┬─────────────────┐
-//	│ header │ frame │ frame │ frame │ … │ frame │ frame │ ▶               │
-//	├────────┴───────┴───────┴───────┴───┼───────┴───────┴─────────────────┤
-//	│ one half: full, folded into        │ the other: takes the next frame │
-//	│ the head in one commit             │                                 │
-//	└────────────────────────────────────┴─────────────────────────────────┘
-//	it is a sixteenth of a segment long, but from 128 KiB to 4 MiB
+// Package index describes index.db, package wal the journal. The journal
+// is a sixteenth of a segment long, but from 128 KiB to 4 MiB.
 //
 // # Writing
 //

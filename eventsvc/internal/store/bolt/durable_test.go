@@ -196,7 +196,7 @@ func TestStartWritesAgainWhatItFinds(t *testing.T) {
 	calls, _ := trace(t, "open", dir)
 	for name, want := range map[string]string{
 		filepath.Base(segmentPath(dir, 2)): `pwrite64\(\d+<%s>, .*, 16384, (0|16384)\)`,
-		indexName:                          fmt.Sprintf(`pwrite64\(\d+<%%s>, .*, %d, (0|%[1]d)\)`, os.Getpagesize()),
+		"index.db":                         fmt.Sprintf(`pwrite64\(\d+<%%s>, .*, %d, (0|%[1]d)\)`, os.Getpagesize()),
 		walName:                            `pwrite64\(\d+<%s>, .*, 4096, [1-9]\d*\)`,
 	} {
 		path := filepath.Join(dir, name)

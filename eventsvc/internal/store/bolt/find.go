@@ -7,9 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/index"
 )
 
 // A selector is answered from the terms if so few versions have them; beyond
@@ -81,19 +80,19 @@ func queryText(q *store.Query, revision uint64) string {
 
 // find fills the page by way of the terms. It reports false if the selector
 // asks for nothing that has a term, or for too much.
-func (l *lister) find(ctx context.Context, tx *bbolt.Tx) (bool, error) {
+func (l *lister) find(ctx context.Context, v index.View) (bool, error) {
 	if l.query.Selector == nil || l.query.Count {
 		return false, nil
 	}
 	text := queryText(l.query, l.page.Revision)
 	matches, known := l.db.found.get(text)
 	if !known {
-		best, ok := l.rarest(tx.Bucket([]byte(bucketTerms)))
+		best, ok := v.Rarest(l.query.Selector, int(l.db.live.events.Load())/findShare+1)
 		if !ok {
 			return false, nil
 		}
 		var err error
-		if matches, err = l.matches(ctx, tx, best); err != nil {
+		if matches, err = l.matches(ctx, v, best); err != nil {
 			return false, err
 		}
 	}
@@ -104,26 +103,14 @@ func (l *lister) find(ctx context.Context, tx *bbolt.Tx) (bool, error) {
 	return true, err
 }
 
-// rarest returns the terms by which fewest versions have to be looked at, and
-// false if that is too many in any case.
-func (l *lister) rarest(terms *bbolt.Bucket) (best []term, ok bool) {
-	fewest := int(l.db.live.events.Load())/findShare + 1
-	for _, any := range alternatives(l.query.Selector) {
-		if n := l.tables.countTerms(terms, any); n < fewest {
-			best, fewest, ok = any, n, true
-		}
-	}
-	return best, ok
-}
-
 // matches returns all versions with one of the terms that the query asks for,
 // in order of their keys.
 //
 // What it takes it has only peeked at: that is verified when the page is filled.
 // But it leaves nothing out that it has not verified, so that no damage hides a
 // version.
-func (l *lister) matches(ctx context.Context, tx *bbolt.Tx, any []term) (ms []match, err error) {
-	revisions, err := l.tables.withTerms(tx.Bucket([]byte(bucketTerms)), any)
+func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (ms []match, err error) {
+	revisions, err := v.Postings(any)
 	if err != nil {
 		return nil, err
 	}
@@ -153,24 +140,23 @@ func (l *lister) matches(ctx context.Context, tx *bbolt.Tx, any []term) (ms []ma
 		}
 	}
 	slices.SortFunc(ms, func(a, b match) int { return strings.Compare(a.key, b.key) })
-	return l.valid(ctx, tx, ms)
+	return l.valid(ctx, v, ms)
 }
 
 // valid returns those of the versions that were the newest of their event at
 // the revision of the page. They are in order of keys, which is the one in
 // which the index is read fastest.
-func (l *lister) valid(ctx context.Context, tx *bbolt.Tx, ms []match) (valid []match, err error) {
-	keys := tx.Bucket([]byte(bucketKeys))
+func (l *lister) valid(ctx context.Context, v index.View, ms []match) (valid []match, err error) {
 	valid = ms[:0]
 	for i, m := range ms {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		p, ok, err := l.tables.newest(keys, m.key)
+		p, ok, err := v.Newest(m.key)
 		if err != nil {
 			return nil, err
 		}
-		if !ok || p.revision() != m.revision {
+		if !ok || p.Revision() != m.revision {
 			if _, err := l.log.get(m.revision); err != nil {
 				return nil, err
 			}

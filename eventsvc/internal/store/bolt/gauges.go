@@ -46,7 +46,7 @@ func (db *DB) fileStats() (sum bbolt.Stats) {
 		sum.PendingPageN += s.PendingPageN
 		sum.OpenTxN += s.OpenTxN
 	}
-	add(db.index.db.Load().Stats())
+	add(db.index.Stats())
 	for _, s := range *db.segments.Load() {
 		add(s.db.Stats())
 		sum.OpenTxN -= s.views.waiting()

@@ -7,9 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/index"
 )
 
 func openQuiet(t *testing.T, change func(*Options)) *DB {
@@ -115,7 +114,7 @@ func TestWatchLag(t *testing.T) {
 func TestFileStats(t *testing.T) {
 	t.Parallel()
 	db := openQuiet(t, nil)
-	err := db.index.view(func(*bbolt.Tx) error {
+	err := db.index.View(func(index.View) error {
 		if n := db.fileStats().OpenTxN; n != 1 {
 			t.Errorf("%d open reads, want 1", n)
 		}

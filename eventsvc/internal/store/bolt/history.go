@@ -10,6 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/index"
 )
 
 // trim gives up old states: it moves the horizon, behind which states can be
@@ -47,12 +48,12 @@ func (db *DB) trim(ctx context.Context, cutoff time.Time, maxHistory int64) erro
 // mergeDue reports whether something that is not in the index yet is to be
 // trimmed. As long as there is not, small merges would be wasted.
 func (db *DB) mergeDue(cutoff time.Time, maxHistory int64) (due bool, err error) {
-	if db.index.merged.Load() < db.horizon.Load() { // an index that is made again; the account of what is dead waits for it
+	if db.index.Merged() < db.horizon.Load() { // an index that is made again; the account of what is dead waits for it
 		return true, nil
 	}
 	excess := db.Stats().HistoryBytes > maxHistory
 	err = db.readLog(func(log *logReader) error {
-		return log.scan(db.index.merged.Load(), db.Revision(), func(e entry) bool {
+		return log.scan(db.index.Merged(), db.Revision(), func(e entry) bool {
 			due = excess || e.time.Before(cutoff)
 			return false
 		})
@@ -65,12 +66,12 @@ func (db *DB) mergeDue(cutoff time.Time, maxHistory int64) (due bool, err error)
 
 // trimmable looks how far the horizon can move in one step, which bytes of
 // which segments that makes dead, and which keys only deletions are left of.
-func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead map[uint64]int64, gone []deadKey, err error) {
+func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead map[uint64]int64, gone []index.Entry, err error) {
 	next = db.trimmed
 	horizon := db.horizon.Load()
 	dead = make(map[uint64]int64)
 	excess := db.Stats().HistoryBytes - maxHistory
-	merged := db.index.merged.Load()
+	merged := db.index.Merged()
 	err = db.readLog(func(log *logReader) error {
 		n := 0
 		var failed error
@@ -96,7 +97,7 @@ func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead m
 			if e.kind == deleted {
 				size += e.size()
 				dead[log.base(e.revision)] += e.size()
-				gone = append(gone, deadKey{string(e.key), newPointer(e.revision, true)})
+				gone = append(gone, index.Entry{Key: string(e.key), Pointer: index.NewPointer(e.revision, true)})
 			}
 			excess -= size
 			next = e.revision
@@ -111,12 +112,6 @@ func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead m
 		return 0, nil, nil, db.readError(err)
 	}
 	return next, dead, gone, nil
-}
-
-// deadKey is a key whose newest version was a deletion that is now forgotten.
-type deadKey struct {
-	key     string
-	pointer pointer
 }
 
 // moveHorizon makes a new horizon durable and then valid for readers.
@@ -144,21 +139,9 @@ func (db *DB) moveHorizon(ctx context.Context, horizon uint64) error {
 
 // forget takes deleted keys out of the index, and keeps the account of dead
 // bytes, in the same transaction.
-func (db *DB) forget(trimmed uint64, dead map[uint64]int64, gone []deadKey) error {
+func (db *DB) forget(trimmed uint64, dead map[uint64]int64, gone []index.Entry) error {
 	db.dead.add(dead)
-	db.staleTerms += min(int64(trimmed-db.trimmed), checkChunk) // trimmable looks at no more, however far revisions are apart
+	versions := min(int64(trimmed-db.trimmed), checkChunk) // trimmable looks at no more, however far revisions are apart
 	db.trimmed = trimmed
-	return db.index.update(func(tx *bbolt.Tx) error {
-		keys := tx.Bucket([]byte(bucketKeys))
-		for _, d := range gone {
-			if p, ok, err := getPointer(keys, []byte(d.key)); err != nil {
-				return err
-			} else if ok && p == d.pointer {
-				if err := keys.Delete([]byte(d.key)); err != nil {
-					return err
-				}
-			}
-		}
-		return db.dead.save(tx, trimmed)
-	})
+	return db.index.Forget(gone, versions, index.Account{Trimmed: trimmed, Dead: db.dead.all()})
 }

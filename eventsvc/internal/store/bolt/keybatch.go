@@ -1,6 +1,10 @@
 package bolt
 
-import "slices"
+import (
+	"slices"
+
+	"tidings.example/eventsvc/internal/store/index"
+)
 
 // A list looks at most so many keys ahead: batchKeys.
 const (
@@ -12,7 +16,7 @@ const (
 // their records are looked up in order of revision, which is how they lie in the
 // files.
 type keyBatch struct {
-	source *keyIterator
+	source *index.Iterator
 	log    *logReader // nil: the records are not wanted
 	most   int        // keys to read ahead, at most batchKeys
 	ahead  []keyItem  // the first of them is the current one
@@ -25,7 +29,7 @@ type keyBatch struct {
 // keyItem is a place of a keyIterator.
 type keyItem struct {
 	key     []byte
-	pointer pointer
+	pointer index.Pointer
 	record  []byte // that the pointer leads to; nil: it was not looked up
 	err     error
 }
@@ -54,11 +58,11 @@ func (b *keyBatch) fill() {
 		b.buf, b.order = make([]keyItem, 0, b.most), make([]uint64, 0, b.most)
 	}
 	b.buf, b.order = b.buf[:0], b.order[:0]
-	for ; len(b.buf) < b.most && it.valid(); it.next() {
-		if b.log != nil && it.err == nil && !it.pointer.deletion() {
-			b.order = append(b.order, it.pointer.revision()<<batchBits|uint64(len(b.buf)))
+	for ; len(b.buf) < b.most && it.Valid(); it.Next() {
+		if b.log != nil && it.Err() == nil && !it.Pointer().Deletion() {
+			b.order = append(b.order, it.Pointer().Revision()<<batchBits|uint64(len(b.buf)))
 		}
-		b.buf = append(b.buf, keyItem{key: it.key, pointer: it.pointer, err: it.err})
+		b.buf = append(b.buf, keyItem{key: it.Key(), pointer: it.Pointer(), err: it.Err()})
 	}
 	slices.Sort(b.order)
 	if b.log != nil {

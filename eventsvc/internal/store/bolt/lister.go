@@ -6,9 +6,8 @@ import (
 	"context"
 	"slices"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/index"
 )
 
 // Bounds of one page, so that a read transaction is short.
@@ -23,7 +22,6 @@ const (
 // A lister fills one page, or shows it.
 type lister struct {
 	db      *DB
-	tables  *tables
 	query   *store.Query
 	page    *store.Page
 	log     *logReader
@@ -41,19 +39,19 @@ type lister struct {
 
 // run reads the page. When a file was replaced under it, it is run again and
 // goes on where it was.
-func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
+func (l *lister) run(ctx context.Context, r *logReader, v index.View) error {
 	l.log, l.parse = r, parserFor(l.query.Uses)
 	if l.query.Unverified {
 		l.parse = splitRecord
 	}
-	if ok, err := l.find(ctx, tx); ok || err != nil {
+	if ok, err := l.find(ctx, v); ok || err != nil {
 		return err
 	}
 	from, prefix := l.keyRange()
 	if l.query.Scattered && l.query.Limit == 0 {
-		return l.scattered(ctx, newKeyIterator(l.tables, tx, from, prefix))
+		return l.scattered(ctx, v.Iterate(from, prefix))
 	}
-	keys := &keyBatch{source: newKeyIterator(l.tables, tx, from, prefix), log: r, most: batchKeys}
+	keys := &keyBatch{source: v.Iterate(from, prefix), log: r, most: batchKeys}
 	if l.query.Limit > 0 {
 		keys.most = min(keys.most, l.query.Limit+1)
 	}
@@ -99,17 +97,17 @@ func (l *lister) run(ctx context.Context, r *logReader, tx *bbolt.Tx) error {
 
 // scattered shows a page in the order in which the records lie in the files, so
 // that each part of these is read once.
-func (l *lister) scattered(ctx context.Context, it *keyIterator) error {
+func (l *lister) scattered(ctx context.Context, it *index.Iterator) error {
 	type place struct {
-		pointer pointer
+		pointer index.Pointer
 		key     []byte
 	}
 	var places []place
-	for ; len(places) < scatteredKeys && it.valid(); it.next() {
-		if it.err != nil {
-			return it.err
+	for ; len(places) < scatteredKeys && it.Valid(); it.Next() {
+		if it.Err() != nil {
+			return it.Err()
 		}
-		places = append(places, place{it.pointer, it.key})
+		places = append(places, place{it.Pointer(), it.Key()})
 	}
 	if len(places) == 0 {
 		return nil
@@ -130,8 +128,22 @@ func (l *lister) scattered(ctx context.Context, it *keyIterator) error {
 		}
 	}
 	l.after = string(last)
-	l.page.Last, l.page.More = keyOf(last), it.valid()
+	l.page.Last, l.page.More = keyOf(last), it.Valid()
 	return nil
+}
+
+// keyRange returns where the keys of a query begin and what they begin with.
+func keyRange(q *store.Query) (from, prefix string) {
+	if q.Namespace != "" {
+		prefix = q.Namespace + "/"
+		if q.Name != "" {
+			prefix += q.Name
+		}
+	}
+	if q.After != (store.Key{}) {
+		return max(prefix, q.After.String()+"\x00"), prefix
+	}
+	return prefix, prefix
 }
 
 // keyRange returns where the keys that are left begin, and what they begin with.
@@ -185,7 +197,7 @@ func (l *lister) key(e *entry) store.Key { return splitKey(l.texts.text(e.key), 
 
 // version returns the version of a key that the page shows, if there is one.
 func (l *lister) version(k *keyItem) (entry, bool, error) {
-	revision, deletion := k.pointer.revision(), k.pointer.deletion()
+	revision, deletion := k.pointer.Revision(), k.pointer.Deletion()
 	switch {
 	case deletion && revision <= l.page.Revision:
 		return entry{}, false, nil
@@ -228,8 +240,8 @@ func (l *lister) countKeys(keys *keyBatch) (n int64, err error) {
 		}
 		n += there
 	}
-	for it := keys.source; it.valid(); it.next() {
-		there, err := l.counts(it.pointer, it.err)
+	for it := keys.source; it.Valid(); it.Next() {
+		there, err := l.counts(it.Pointer(), it.Err())
 		if err != nil {
 			return 0, err
 		}
@@ -239,10 +251,10 @@ func (l *lister) countKeys(keys *keyBatch) (n int64, err error) {
 }
 
 // counts is 1 if a key's version for the page is an event, 0 if not.
-func (l *lister) counts(p pointer, damage error) (int64, error) {
-	there := !p.deletion()
-	if damage == nil && p.revision() > l.page.Revision {
-		_, there, damage = l.log.at(p.revision(), l.page.Revision, parseRecord)
+func (l *lister) counts(p index.Pointer, damage error) (int64, error) {
+	there := !p.Deletion()
+	if damage == nil && p.Revision() > l.page.Revision {
+		_, there, damage = l.log.at(p.Revision(), l.page.Revision, parseRecord)
 	}
 	if !there || damage != nil {
 		return 0, damage

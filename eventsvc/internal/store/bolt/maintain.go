@@ -131,19 +131,11 @@ func (db *DB) mergeLoop() {
 
 // mergeFrozen merges the frozen memtable, if there is one.
 func (db *DB) mergeFrozen() error {
-	db.merging.Lock()
-	defer db.merging.Unlock()
-	t := db.tables.Load()
-	if t.frozen == nil {
-		return nil
-	}
-	if err := db.index.merge(t.frozen, db.horizon.Load()); err != nil {
+	if err := db.index.Merge(db.horizon.Load()); err != nil {
 		db.o.Log.Error("the key index could not be written", "error", err)
 		db.hurry()
 		return err
 	}
-	// The committer leaves the tables alone as long as one is frozen.
-	db.tables.Store(&tables{active: t.active})
 	select {
 	case db.committer.merged <- struct{}{}:
 	default:

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/index"
 )
 
 // Get implements [store.Store].
@@ -47,22 +46,16 @@ func (db *DB) showAt(key store.Key, at uint64, uses store.Part, visit func(*stor
 		return false, store.ErrClosed
 	}
 	joined := key.String()
-	p, ok := db.tables.Load().get(joined)
-	if !ok {
-		err := db.index.view(func(tx *bbolt.Tx) error {
-			p, ok, err = getPointer(tx.Bucket([]byte(bucketKeys)), []byte(joined))
-			return err
-		})
-		if err != nil {
-			return false, err
-		}
+	p, ok, err := db.index.Newest(joined)
+	if err != nil {
+		return false, err
 	}
-	if !ok || p.deletion() && p.revision() <= at {
+	if !ok || p.Deletion() && p.Revision() <= at {
 		return false, nil
 	}
 	err = db.readLog(func(r *logReader) error {
 		var e entry
-		if e, found, err = r.at(p.revision(), at, parserFor(uses)); err != nil || !found {
+		if e, found, err = r.at(p.Revision(), at, parserFor(uses)); err != nil || !found {
 			return err
 		}
 		if string(e.key) != joined {
@@ -91,9 +84,9 @@ func (db *DB) List(ctx context.Context, q store.Query) (store.Page, error) {
 		}
 		return store.Page{}, err
 	}
-	l := &lister{db: db, tables: db.tables.Load(), query: &q, page: &page}
-	err := db.index.view(func(tx *bbolt.Tx) error {
-		return db.readLog(func(r *logReader) error { return l.run(ctx, r, tx) })
+	l := &lister{db: db, query: &q, page: &page}
+	err := db.index.View(func(v index.View) error {
+		return db.readLog(func(r *logReader) error { return l.run(ctx, r, v) })
 	})
 	if expired := db.held(page.Revision); expired != nil {
 		if q.Revision == 0 && q.Visit == nil {

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
@@ -22,7 +21,7 @@ func (db *DB) recover(id string) error {
 		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	if headID != id {
-		return &store.FileError{Path: head.path, Reason: "it belongs to another store than " + db.index.path, Fix: boltfile.FixRestore}
+		return &store.FileError{Path: head.path, Reason: "it belongs to another store than " + db.index.Path(), Fix: boltfile.FixRestore}
 	}
 	last, err := head.lastRevision()
 	if err != nil {
@@ -37,7 +36,7 @@ func (db *DB) recover(id string) error {
 		head.records.Add(wal.Bytes(pending))
 		last = pending[len(pending)-1].Revision
 	}
-	if merged := db.index.merged.Load(); merged > last {
+	if merged := db.index.Merged(); merged > last {
 		return &store.FileError{Path: head.path, Reason: fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
 			last, merged), Fix: boltfile.FixRestore}
 	}
@@ -47,10 +46,9 @@ func (db *DB) recover(id string) error {
 	}
 	db.horizon.Store(horizon)
 	db.hub = watch.NewHub(last, db.o.RingEntries, db.o.RingBytes)
-	db.tables.Store(&tables{active: newMemtable()})
 	db.committer.init(db.o, last)
 	if err := db.loadAccounts(); err != nil {
-		return &store.FileError{Path: db.index.path, Reason: err.Error(), Fix: boltfile.FixRebuild}
+		return &store.FileError{Path: db.index.Path(), Reason: err.Error(), Fix: boltfile.FixRebuild}
 	}
 	db.dead.keep(*db.segments.Load())
 	if err := db.replayIndex(last); err != nil {
@@ -90,17 +88,15 @@ func (db *DB) setClock() error {
 // one that cannot be, and not what it was before.
 func (db *DB) replayIndex(last uint64) error {
 	damaged := 0
-	for at := db.index.merged.Load(); at < last; {
+	for at := db.index.Merged(); at < last; {
 		from := at
-		t := db.tables.Load()
-		err := db.index.view(func(tx *bbolt.Tx) error {
-			keys := tx.Bucket([]byte(bucketKeys))
+		err := db.index.View(func(v index.View) error {
 			return db.readLog(func(log *logReader) error {
 				var failed error
 				each := func(e entry) bool {
-					failed = db.replay(log, t, keys, &e)
+					failed = db.replay(log, v, &e)
 					at = e.revision
-					return failed == nil && t.active.size < db.o.MemtableLimit
+					return failed == nil && db.index.Size() < db.o.MemtableLimit
 				}
 				err := log.scanAll(from, last, each, func(revision uint64, record []byte) bool {
 					damaged++
@@ -115,7 +111,7 @@ func (db *DB) replayIndex(last uint64) error {
 		if err != nil {
 			return db.readError(err)
 		}
-		if t.active.size < db.o.MemtableLimit {
+		if db.index.Size() < db.o.MemtableLimit {
 			break
 		}
 		db.freeze()
@@ -130,17 +126,17 @@ func (db *DB) replayIndex(last uint64) error {
 }
 
 // replay puts one record of the log into the memtable and the count of events.
-func (db *DB) replay(log *logReader, t *tables, keys *bbolt.Bucket, e *entry) error {
-	p, known, err := t.newest(keys, string(e.key))
+func (db *DB) replay(log *logReader, v index.View, e *entry) error {
+	p, known, err := v.Newest(string(e.key))
 	if err != nil {
 		return err
 	}
-	if known && p.revision() >= e.revision {
+	if known && p.Revision() >= e.revision {
 		// A merge that was cut short had it already.
-		p, known = newPointer(e.previous, e.kind == created), e.previous != 0
+		p, known = index.NewPointer(e.previous, e.kind == created), e.previous != 0
 	}
-	if known && !p.deletion() {
-		before, err := log.read(p.revision(), splitRecord)
+	if known && !p.Deletion() {
+		before, err := log.read(p.Revision(), splitRecord)
 		if err == nil {
 			db.live.events.Add(-1)
 			db.live.bytes.Add(-before.size())
@@ -151,9 +147,8 @@ func (db *DB) replay(log *logReader, t *tables, keys *bbolt.Bucket, e *entry) er
 	if e.kind != deleted {
 		db.live.events.Add(1)
 		db.live.bytes.Add(e.size())
-		t.active.postings.add(e.revision, e.attributes)
 	}
-	t.active.put(string(e.key), newPointer(e.revision, e.kind == deleted))
+	db.index.Put(string(e.key), index.NewPointer(e.revision, e.kind == deleted), e.attributes)
 	return nil
 }
 

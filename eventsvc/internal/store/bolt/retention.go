@@ -6,11 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/index"
 )
 
 // Rule gives events of a namespace, of a type, or of both a retention of their
@@ -95,11 +94,11 @@ func (db *DB) expire(ctx context.Context) (more bool, err error) {
 // retention that were written before the cutoff.
 func (db *DB) due(retention time.Duration, cutoff time.Time) (due []store.Seen, more bool, err error) {
 	at := db.expired[retention]
-	err = db.scanLog(at, db.Revision(), func(e *entry, p pointer) bool {
+	err = db.scanLog(at, db.Revision(), func(e *entry, p index.Pointer) bool {
 		if !e.time.Before(cutoff) {
 			return false
 		}
-		if p == newPointer(e.revision, false) && db.o.retentionOf(e) == retention {
+		if p == index.NewPointer(e.revision, false) && db.o.retentionOf(e) == retention {
 			due = append(due, e.seen())
 		}
 		at, more = e.revision, true
@@ -113,16 +112,14 @@ func (db *DB) due(retention time.Duration, cutoff time.Time) (due []store.Seen, 
 // for their keys, until f returns false. It is bounded in time: at most
 // checkChunk records are looked at. Damaged ones are passed over: nothing may
 // go because of them, and nothing stay.
-func (db *DB) scanLog(after, last uint64, f func(*entry, pointer) bool) error {
-	t := db.tables.Load()
-	err := db.index.view(func(tx *bbolt.Tx) error {
-		keys := tx.Bucket([]byte(bucketKeys))
+func (db *DB) scanLog(after, last uint64, f func(*entry, index.Pointer) bool) error {
+	err := db.index.View(func(v index.View) error {
 		return db.readLog(func(log *logReader) error {
 			n := 0
 			var failed error
 			err := log.scanAll(after, last, func(e entry) bool {
-				var p pointer
-				if p, _, failed = t.newest(keys, string(e.key)); failed != nil {
+				var p index.Pointer
+				if p, _, failed = v.Newest(string(e.key)); failed != nil {
 					return false
 				}
 				n++

@@ -8,14 +8,15 @@ import (
 
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/index"
 )
 
 // makeRoomInMemory freezes a memtable that has grown to its limit. While the
 // one before it is still being merged it may grow on, to four times the limit;
 // then writes wait.
 func (db *DB) makeRoomInMemory() {
-	for db.tables.Load().active.size >= db.o.MemtableLimit && !db.freeze() {
-		if db.tables.Load().active.size < 4*db.o.MemtableLimit {
+	for db.index.Size() >= db.o.MemtableLimit && !db.freeze() {
+		if db.index.Size() < 4*db.o.MemtableLimit {
 			return
 		}
 		select {
@@ -29,17 +30,12 @@ func (db *DB) makeRoomInMemory() {
 // freeze hands the active memtable over to be merged, unless another is being
 // merged still.
 func (db *DB) freeze() bool {
-	t := db.tables.Load()
-	if t.frozen != nil {
+	if !db.index.Freeze(index.Live{Events: db.live.events.Load(), Bytes: db.live.bytes.Load()}) {
 		return false
 	}
-	if t.active.size > 0 {
-		t.active.live = db.live.encode()
-		db.tables.Store(&tables{active: newMemtable(), frozen: t.active})
-		select {
-		case db.merges <- struct{}{}:
-		default:
-		}
+	select {
+	case db.merges <- struct{}{}:
+	default:
 	}
 	return true
 }

@@ -38,7 +38,7 @@ func (db *DB) headFailed(cause error) error {
 // maintenance. Where a record is damaged or missing it must not go on: then
 // reading does, and a person has to restore a backup.
 func (db *DB) salvage(ctx context.Context) error {
-	if db.index.failed.Load() { // first, because the committer may be waiting for a merge
+	if db.index.Failed() { // first, because the committer may be waiting for a merge
 		if err := db.rewriteIndex(ctx); err != nil {
 			return fmt.Errorf("store: the index cannot be written, and not be copied to another file: %w", err)
 		}

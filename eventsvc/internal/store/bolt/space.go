@@ -8,6 +8,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/index"
 )
 
 // Where nothing is said, a store takes at most so much of the disk.
@@ -33,7 +34,7 @@ func (db *DB) packing() float64 {
 		records += s.records.Load()
 		files += disk.Usage(s.path)
 	}
-	return min(1, max(0.4, float64(records)/float64(files+disk.Usage(db.index.path)+1)))
+	return min(1, max(0.4, float64(records)/float64(files+disk.Usage(db.index.Path())+1)))
 }
 
 // limitBytes fills in MaxBytes by what is free now, counting what the store
@@ -82,7 +83,7 @@ func (db *DB) hurry() {
 // measureFiles notes the size of everything but the head.
 func (db *DB) measureFiles() {
 	ss := *db.segments.Load()
-	size := disk.Usage(db.index.path) + disk.Usage(filepath.Join(db.o.Dir, walName))
+	size := disk.Usage(db.index.Path()) + disk.Usage(filepath.Join(db.o.Dir, walName))
 	for _, s := range ss[:len(ss)-1] {
 		size += disk.Usage(s.path)
 	}
@@ -119,11 +120,11 @@ func (db *DB) expireOldest(ctx context.Context) error {
 		}
 		var oldest []store.Seen
 		at := db.oldest
-		err := db.scanLog(at, db.Revision(), func(e *entry, p pointer) bool {
+		err := db.scanLog(at, db.Revision(), func(e *entry, p index.Pointer) bool {
 			if excessBytes <= 0 && excess <= 0 {
 				return false
 			}
-			if p == newPointer(e.revision, false) {
+			if p == index.NewPointer(e.revision, false) {
 				oldest = append(oldest, e.seen())
 				excess--
 				excessBytes -= e.size()

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"encoding/json"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -9,9 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.etcd.io/bbolt"
-
-	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 )
 
@@ -33,7 +29,7 @@ func (db *DB) Stats() Stats {
 		Revision: db.Revision(), Oldest: db.horizon.Load(),
 		Events: db.live.events.Load(), LiveBytes: db.live.bytes.Load(), DeadBytes: db.dead.total(),
 	}
-	s.FileBytes = disk.Usage(db.index.path) + disk.Usage(filepath.Join(db.o.Dir, walName))
+	s.FileBytes = disk.Usage(db.index.Path()) + disk.Usage(filepath.Join(db.o.Dir, walName))
 	var records int64
 	for _, seg := range *db.segments.Load() {
 		records += seg.records.Load()
@@ -71,11 +67,6 @@ func directoryBytes(dir string) (sum int64) {
 // liveCount counts the events that exist. The committer keeps it; each frozen
 // memtable takes the count of its moment into the index.
 type liveCount struct{ events, bytes atomic.Int64 }
-
-// encode returns the count as it is kept in the index.
-func (l *liveCount) encode() []byte {
-	return be.AppendUint64(be.AppendUint64(nil, uint64(l.events.Load())), uint64(l.bytes.Load()))
-}
 
 // deadBytes is how many bytes of each segment, by its base, nothing needs.
 type deadBytes struct {
@@ -125,37 +116,18 @@ func (d *deadBytes) keep(ss segments) {
 	})
 }
 
-// save writes the account, and up to which revision it goes.
-func (d *deadBytes) save(tx *bbolt.Tx, trimmed uint64) error {
+// all returns a copy.
+func (d *deadBytes) all() map[uint64]int64 {
 	d.mu.Lock()
-	bytes := maps.Clone(d.bytes)
-	d.mu.Unlock()
-	text, err := json.Marshal(bytes)
-	if err != nil {
-		return err
-	}
-	meta := tx.Bucket([]byte(boltfile.Meta))
-	if err := meta.Put([]byte(metaDead), text); err != nil {
-		return err
-	}
-	return meta.Put([]byte(metaTrimmed), revisionKey(trimmed))
+	defer d.mu.Unlock()
+	return maps.Clone(d.bytes)
 }
 
-// loadAccounts reads what the index file says of live and dead records.
+// loadAccounts reads what the index has of live and dead records.
 func (db *DB) loadAccounts() error {
-	db.dead.bytes = map[uint64]int64{}
-	return db.index.view(func(tx *bbolt.Tx) error {
-		meta := tx.Bucket([]byte(boltfile.Meta))
-		if v := meta.Get([]byte(metaLive)); len(v) == 16 {
-			db.live.events.Store(int64(be.Uint64(v)))
-			db.live.bytes.Store(int64(be.Uint64(v[8:])))
-		}
-		if v := meta.Get([]byte(metaTrimmed)); len(v) == 8 {
-			db.trimmed = be.Uint64(v)
-		}
-		if v := meta.Get([]byte(metaDead)); v != nil {
-			return json.Unmarshal(v, &db.dead.bytes)
-		}
-		return nil
-	})
+	live, account, err := db.index.Accounts()
+	db.live.events.Store(live.Events)
+	db.live.bytes.Store(live.Bytes)
+	db.trimmed, db.dead.bytes = account.Trimmed, account.Dead
+	return err
 }

@@ -1,4 +1,4 @@
-package bolt
+package index
 
 import (
 	"fmt"
@@ -30,9 +30,9 @@ func TestMemtable(t *testing.T) {
 		},
 	}
 	for name, order := range orders {
-		m, want := newMemtable(), map[string]pointer{}
+		m, want := newMemtable(), map[string]Pointer{}
 		for i := range 2000 {
-			k, p := key(order(i)), newPointer(uint64(i), i%3 == 0)
+			k, p := key(order(i)), NewPointer(uint64(i), i%3 == 0)
 			m.put(k, p)
 			want[k] = p
 			if got, ok := m.get(k); !ok || got != p {
@@ -45,7 +45,7 @@ func TestMemtable(t *testing.T) {
 		var keys []string
 		for n := m.head.next[0].Load(); n != nil; n = n.next[0].Load() {
 			keys = append(keys, string(n.key))
-			if p := pointer(n.value.Load()); p != want[string(n.key)] {
+			if p := Pointer(n.value.Load()); p != want[string(n.key)] {
 				t.Errorf("%s: %s is at %d, want %d", name, n.key, p, want[string(n.key)])
 			}
 		}
@@ -68,8 +68,8 @@ func TestMemtableReaders(t *testing.T) {
 		readers.Go(func() {
 			for i := int64(0); i < 4000; i = last.Load() {
 				for j := i; j > 0; j /= 2 {
-					if p, ok := m.get(fmt.Sprint(j)); !ok || p.revision() != uint64(j) {
-						t.Errorf("key %d is at %d, %t", j, p.revision(), ok)
+					if p, ok := m.get(fmt.Sprint(j)); !ok || p.Revision() != uint64(j) {
+						t.Errorf("key %d is at %d, %t", j, p.Revision(), ok)
 						return
 					}
 				}
@@ -77,7 +77,7 @@ func TestMemtableReaders(t *testing.T) {
 		})
 	}
 	for i := range uint64(4000) {
-		m.put(fmt.Sprint(i+1), newPointer(i+1, false))
+		m.put(fmt.Sprint(i+1), NewPointer(i+1, false))
 		last.Store(int64(i + 1))
 	}
 	readers.Wait()

@@ -1,4 +1,4 @@
-package bolt
+package index
 
 import (
 	"math/bits"
@@ -6,37 +6,43 @@ import (
 	"sync/atomic"
 )
 
-// pointer says where the newest version of an event is: its revision, and in
-// the lowest bit whether that is a deletion.
-type pointer uint64
+// A Pointer says where the newest version of an event is: its revision, and in the
+// lowest bit whether that is a deletion. No version has the pointer 0.
+type Pointer uint64
 
-func newPointer(revision uint64, deletion bool) pointer {
-	p := pointer(revision << 1)
+// NewPointer returns the pointer to a revision.
+func NewPointer(revision uint64, deletion bool) Pointer {
+	p := Pointer(revision << 1)
 	if deletion {
 		p |= 1
 	}
 	return p
 }
 
-func (p pointer) revision() uint64 { return uint64(p >> 1) }
-func (p pointer) deletion() bool   { return p&1 == 1 }
-func (p pointer) live() bool       { return p != 0 && !p.deletion() }
+// Revision returns the revision of the newest version.
+func (p Pointer) Revision() uint64 { return uint64(p >> 1) }
+
+// Deletion reports whether the newest version is a deletion.
+func (p Pointer) Deletion() bool { return p&1 == 1 }
+
+// Live reports whether there is a version that is not a deletion.
+func (p Pointer) Live() bool { return p != 0 && !p.Deletion() }
 
 const memtableHeight = 16
 
-// memtable is the part of the key index that is not in the index file yet: an
-// ordered skip list, and the places of its nodes by their keys' hashes. It has
-// one writer, the committer, and any number of readers, who take no lock. Entries
-// are never removed; the whole table is dropped once it is merged.
+// memtable is the part of the index that is not in the file yet: an ordered skip list,
+// and the positions of its nodes by their keys' hashes. It has one writer and any
+// number of readers, who take no lock. Entries are never removed; the whole table is
+// dropped once it is merged.
 type memtable struct {
 	head memnode
 	size int    // entries; the writer's
 	last uint64 // newest revision; the writer's until the table is frozen
-	live []byte // for metaLive, once frozen
+	live Live   // once frozen
 
-	places   places
-	postings postings
-	newest   [memtableHeight]*memnode // the last node of each level that is not behind the newest key; the writer's
+	positions positions
+	postings  postings
+	newest    [memtableHeight]*memnode // the last node of each level that is not behind the newest key; the writer's
 }
 
 type memnode struct {
@@ -44,15 +50,15 @@ type memnode struct {
 	value atomic.Uint64
 	next  []atomic.Pointer[memnode]
 	low   [2]atomic.Pointer[memnode] // next of the nodes with so few levels, which most have
-	short [56]byte                   // key where it fits, for one place in memory less to wait for
+	short [56]byte                   // key where it fits, so that there is one place in memory less to wait for
 }
 
 func newMemtable() *memtable {
 	m := &memtable{
 		head:     memnode{next: make([]atomic.Pointer[memnode], memtableHeight)},
-		postings: postings{of: map[term][]uint64{}},
+		postings: postings{of: map[Term][]uint64{}},
 	}
-	m.places.init()
+	m.positions.init()
 	return m
 }
 
@@ -68,12 +74,12 @@ func (m *memtable) seek(key string) *memnode {
 	return next
 }
 
-func (m *memtable) get(key string) (pointer, bool) {
+func (m *memtable) get(key string) (Pointer, bool) {
 	if m == nil {
 		return 0, false
 	}
-	if n := m.places.find(key); n != nil {
-		return pointer(n.value.Load()), true
+	if n := m.positions.find(key); n != nil {
+		return Pointer(n.value.Load()), true
 	}
 	return 0, false
 }
@@ -95,9 +101,9 @@ func (m *memtable) seekFrom(before *[memtableHeight]*memnode, key string) {
 	}
 }
 
-func (m *memtable) put(key string, p pointer) {
-	m.last = p.revision()
-	if n := m.places.find(key); n != nil {
+func (m *memtable) put(key string, p Pointer) {
+	m.last = p.Revision()
+	if n := m.positions.find(key); n != nil {
 		n.value.Store(uint64(p))
 		return
 	}
@@ -116,5 +122,5 @@ func (m *memtable) put(key string, p pointer) {
 		before[level].next[level].Store(n)
 	}
 	m.size++
-	m.places.add(n, m.size)
+	m.positions.add(n, m.size)
 }

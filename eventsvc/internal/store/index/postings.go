@@ -1,4 +1,4 @@
-package bolt
+package index
 
 import (
 	"encoding/binary"
@@ -13,34 +13,34 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// A term stands for one thing that a selector can ask for: a field with a
-// value, or a label with one. It is a hash; what is found by it is looked at
+// A Term stands for one thing that a selector can ask for: a field with a value, or a
+// label with one. It is a hash. What is found by it must be compared with the selector
 // again, so that two things with one hash cost time and nothing else.
-type term uint64
+type Term uint64
 
-func fieldTerm(f event.Field, value []byte) term {
+func fieldTerm(f event.Field, value []byte) Term {
 	return hashText(hashText(fnvBasis, []byte{byte(f)}), value)
 }
 
-func labelTerm(key, value []byte) term {
+func labelTerm(key, value []byte) Term {
 	return hashText(hashText(hashText(hashText(fnvBasis, []byte{0xff}), key), []byte{0}), value)
 }
 
 // FNV-1a with 64 bits. It is part of the file format.
 const (
-	fnvBasis term = 0xcbf29ce484222325
-	fnvPrime term = 0x100000001b3
+	fnvBasis Term = 0xcbf29ce484222325
+	fnvPrime Term = 0x100000001b3
 )
 
-func hashText(h term, text []byte) term {
+func hashText(h Term, text []byte) Term {
 	for _, b := range text {
-		h = (h ^ term(b)) * fnvPrime
+		h = (h ^ Term(b)) * fnvPrime
 	}
 	return h
 }
 
 // eachTerm calls f with the terms of a version. Empty fields have none.
-func eachTerm(a event.Attributes, f func(term)) {
+func eachTerm(a event.Attributes, f func(Term)) {
 	for field, value := range a.Fields() {
 		if len(value) > 0 {
 			f(fieldTerm(field, value))
@@ -52,18 +52,18 @@ func eachTerm(a event.Attributes, f func(term)) {
 }
 
 // alternatives returns the terms of which a version has one if it meets a
-// requirement of the selector: for each requirement that terms can answer.
-func alternatives(s *event.Selector) (all [][]term) {
+// requirement of the selector: for each requirement that Terms can answer.
+func alternatives(s *event.Selector) (all [][]Term) {
 	for _, r := range s.Fields {
 		if !r.Not && r.Value != "" && r.Field < event.NumFields {
-			all = append(all, []term{fieldTerm(r.Field, []byte(r.Value))})
+			all = append(all, []Term{fieldTerm(r.Field, []byte(r.Value))})
 		}
 	}
 	for i := range s.Labels {
 		r := &s.Labels[i]
 		switch r.Operator() {
 		case selection.Equals, selection.DoubleEquals, selection.In:
-			var ts []term
+			var ts []Term
 			for _, v := range r.ValuesUnsorted() {
 				ts = append(ts, labelTerm([]byte(r.Key()), []byte(v)))
 			}
@@ -73,24 +73,26 @@ func alternatives(s *event.Selector) (all [][]term) {
 	return all
 }
 
-// postings are the revisions that have each term, for a memtable. The committer
+// postings are the revisions that have each Term, for a memtable. The committer
 // adds to them while readers look.
 type postings struct {
 	mu sync.RWMutex
-	of map[term][]uint64
+	of map[Term][]uint64
 }
 
 func (p *postings) add(revision uint64, a event.Attributes) {
-	eachTerm(a, func(t term) { p.of[t] = append(p.of[t], revision) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	eachTerm(a, func(t Term) { p.of[t] = append(p.of[t], revision) })
 }
 
-func (p *postings) count(t term) int {
+func (p *postings) count(t Term) int {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return len(p.of[t])
 }
 
-func (p *postings) appendTo(dst []uint64, t term) []uint64 {
+func (p *postings) appendTo(dst []uint64, t Term) []uint64 {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return append(dst, p.of[t]...)
@@ -102,7 +104,7 @@ func (p *postings) appendTo(dst []uint64, t term) []uint64 {
 //
 //	key: term 8 | last revision 8
 //	value: number (uvarint) | differences (uvarints) | CRC32C 4
-func appendRun(dst []byte, t term, revisions []uint64) []byte {
+func appendRun(dst []byte, t Term, revisions []uint64) []byte {
 	start := len(dst)
 	dst = binary.AppendUvarint(dst, uint64(len(revisions)))
 	last := uint64(0)
@@ -113,7 +115,7 @@ func appendRun(dst []byte, t term, revisions []uint64) []byte {
 	return be.AppendUint32(dst, boltfile.Checksum(uint64(t), dst[start:]))
 }
 
-func runKey(t term, last uint64) []byte {
+func runKey(t Term, last uint64) []byte {
 	return be.AppendUint64(be.AppendUint64(nil, uint64(t)), last)
 }
 
@@ -124,14 +126,14 @@ func runCount(run []byte) int {
 
 // verifyRun verifies a run, and that it belongs to its term: under another it
 // would hide versions.
-func verifyRun(t term, run []byte) error {
+func verifyRun(t Term, run []byte) error {
 	if len(run) < 5 || be.Uint32(run[len(run)-4:]) != boltfile.Checksum(uint64(t), run[:len(run)-4]) {
 		return fmt.Errorf("index: a run of term %x: %w", uint64(t), boltfile.ErrChecksum)
 	}
 	return nil
 }
 
-func parseRun(dst []uint64, t term, run []byte) ([]uint64, error) {
+func parseRun(dst []uint64, t Term, run []byte) ([]uint64, error) {
 	if err := verifyRun(t, run); err != nil {
 		return nil, err
 	}
@@ -148,7 +150,7 @@ func parseRun(dst []uint64, t term, run []byte) ([]uint64, error) {
 }
 
 // eachRun calls f with the runs of a term.
-func eachRun(terms *bbolt.Bucket, t term, f func(run []byte) error) error {
+func eachRun(terms *bbolt.Bucket, t Term, f func(run []byte) error) error {
 	prefix := be.AppendUint64(nil, uint64(t))
 	c := terms.Cursor()
 	for k, v := c.Seek(prefix); len(k) == 16 && string(k[:8]) == string(prefix); k, v = c.Next() {
@@ -159,10 +161,23 @@ func eachRun(terms *bbolt.Bucket, t term, f func(run []byte) error) error {
 	return nil
 }
 
-// countTerms returns how many versions have one of the terms.
-func (t *tables) countTerms(terms *bbolt.Bucket, any []term) (n int) {
+// Rarest returns terms of which every version that matches a selector has one: those
+// that fewest versions have. It reports false if at least limit versions have them, or
+// if the selector asks for nothing that has a term.
+func (v View) Rarest(s *event.Selector, limit int) (rarest []Term, ok bool) {
+	terms := v.tx.Bucket([]byte(bucketTerms))
+	for _, any := range alternatives(s) {
+		if n := v.count(terms, any); n < limit {
+			rarest, limit, ok = any, n, true
+		}
+	}
+	return rarest, ok
+}
+
+// count returns how many versions have one of the terms.
+func (v View) count(terms *bbolt.Bucket, any []Term) (n int) {
 	for _, one := range any {
-		for _, m := range []*memtable{t.active, t.frozen} {
+		for _, m := range []*memtable{v.tables.active, v.tables.frozen} {
 			if m != nil {
 				n += m.postings.count(one)
 			}
@@ -172,9 +187,10 @@ func (t *tables) countTerms(terms *bbolt.Bucket, any []term) (n int) {
 	return n
 }
 
-// withTerms returns the revisions of the versions that have one of the terms,
-// in order.
-func (t *tables) withTerms(terms *bbolt.Bucket, any []term) (revisions []uint64, err error) {
+// Postings returns the revisions of the versions that have one of the terms, in order.
+// Some of them may be gone from the log.
+func (v View) Postings(any []Term) (revisions []uint64, err error) {
+	terms := v.tx.Bucket([]byte(bucketTerms))
 	for _, one := range any {
 		err := eachRun(terms, one, func(run []byte) (err error) {
 			revisions, err = parseRun(revisions, one, run)
@@ -183,7 +199,7 @@ func (t *tables) withTerms(terms *bbolt.Bucket, any []term) (revisions []uint64,
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range []*memtable{t.frozen, t.active} {
+		for _, m := range []*memtable{v.tables.frozen, v.tables.active} {
 			if m != nil {
 				revisions = m.postings.appendTo(revisions, one)
 			}
@@ -193,10 +209,10 @@ func (t *tables) withTerms(terms *bbolt.Bucket, any []term) (revisions []uint64,
 	return slices.Compact(revisions), nil
 }
 
-// mergeTerms leaves a run for each term of a frozen memtable, in transactions
+// mergeTerms leaves a run for each Term of a frozen memtable, in transactions
 // of bounded size.
-func (x *index) mergeTerms(m *memtable) error {
-	all := make([]term, 0, len(m.postings.of))
+func (x *Index) mergeTerms(m *memtable) error {
+	all := make([]Term, 0, len(m.postings.of))
 	for t := range m.postings.of {
 		all = append(all, t)
 	}

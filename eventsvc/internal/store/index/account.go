@@ -1,0 +1,85 @@
+package index
+
+import (
+	"encoding/json"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/boltfile"
+)
+
+// Live is how many events exist, and the bytes of their records.
+type Live struct{ Events, Bytes int64 }
+
+// encode returns the count as it is kept in the file.
+func (l Live) encode() []byte {
+	return be.AppendUint64(be.AppendUint64(nil, uint64(l.Events)), uint64(l.Bytes))
+}
+
+// An Account says how much of the log is dead. The index keeps it and uses nothing of it.
+type Account struct {
+	Trimmed uint64           // it goes up to this revision
+	Dead    map[uint64]int64 // bytes by base of their segment
+}
+
+// An Entry is a key with its pointer.
+type Entry struct {
+	Key     string
+	Pointer Pointer
+}
+
+// Accounts returns the count of the last merge, and the account that was saved last.
+func (x *Index) Accounts() (live Live, a Account, err error) {
+	a.Dead = map[uint64]int64{}
+	err = x.view(func(tx *bbolt.Tx) error {
+		meta := tx.Bucket([]byte(boltfile.Meta))
+		if v := meta.Get([]byte(metaLive)); len(v) == 16 {
+			live = Live{Events: int64(be.Uint64(v)), Bytes: int64(be.Uint64(v[8:]))}
+		}
+		if v := meta.Get([]byte(metaTrimmed)); len(v) == 8 {
+			a.Trimmed = be.Uint64(v)
+		}
+		if v := meta.Get([]byte(metaDead)); v != nil {
+			return json.Unmarshal(v, &a.Dead)
+		}
+		return nil
+	})
+	return live, a, err
+}
+
+// SaveAccount saves an account.
+func (x *Index) SaveAccount(a Account) error {
+	return x.update(func(tx *bbolt.Tx) error { return a.save(tx) })
+}
+
+// Forget takes keys out of the file, unless they have other pointers by now, and saves
+// an account in the same transaction. About so many versions are gone with them from
+// the log, whose terms stay until the next [Index.Rewrite].
+func (x *Index) Forget(gone []Entry, versions int64, a Account) error {
+	x.stale.Add(versions)
+	return x.update(func(tx *bbolt.Tx) error {
+		keys := tx.Bucket([]byte(bucketKeys))
+		for _, e := range gone {
+			if p, ok, err := getPointer(keys, []byte(e.Key)); err != nil {
+				return err
+			} else if ok && p == e.Pointer {
+				if err := keys.Delete([]byte(e.Key)); err != nil {
+					return err
+				}
+			}
+		}
+		return a.save(tx)
+	})
+}
+
+func (a *Account) save(tx *bbolt.Tx) error {
+	text, err := json.Marshal(a.Dead)
+	if err != nil {
+		return err
+	}
+	meta := tx.Bucket([]byte(boltfile.Meta))
+	if err := meta.Put([]byte(metaDead), text); err != nil {
+		return err
+	}
+	return meta.Put([]byte(metaTrimmed), be.AppendUint64(nil, a.Trimmed))
+}

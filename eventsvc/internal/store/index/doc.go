@@ -1,0 +1,41 @@
+// Package index finds the newest version of every event by its key, and versions by
+// their fields and labels.
+//
+// # Contract
+//
+// The index is made from a log of records and can be made again from it. It has two
+// parts: a bbolt file, and memtables with what is not in the file yet. [Index.Put] goes
+// to the active memtable. [Index.Freeze] sets that aside, and [Index.Merge] brings it
+// into the file in order of keys, which changes each page once for many events. After
+// [Open] the owner puts again what the log has behind [Index.Merged].
+//
+// [Index.View] shows memtables and file as one: [View.Newest] and [View.Iterate] by key,
+// [View.Rarest] and [View.Postings] by attributes. Postings may name versions that the
+// log does not have any more. [Index.Rewrite] drops these and the empty pages.
+//
+// # Errors
+//
+// A file that cannot be used is a [*store.FileError]; removing it loses nothing. A
+// damaged entry is a [*store.CorruptError]. After a failed write, other than on a full
+// disk, nothing is written to the file until Rewrite has replaced it (failover), and
+// [Index.Failed] reports that. Reads go on meanwhile.
+//
+// # Concurrency
+//
+// Put, Size and Freeze have one caller at a time. Merge and Rewrite exclude each other.
+// Everything else is safe for concurrent use, and readers take no lock for the
+// memtables.
+//
+// # Format
+//
+// Numbers are big-endian.
+//
+//	index.db
+//	├── meta      format, store, merged, merging, live, trimmed, dead
+//	├── keys      "namespace/name" → revision·2 + deleted 8, CRC32C 4
+//	└── terms     hash of a field or label with its value 8, last revision 8
+//	              → number, differences between revisions (uvarints), CRC32C 4
+//
+// The package knows revisions and attributes of records. It does not know where records
+// are, what segments are, or when something is to be trimmed.
+package index

@@ -1,0 +1,345 @@
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltcheck"
+	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/disk"
+)
+
+// An Index finds the newest version of every event by its key, and versions by their
+// attributes.
+type Index struct {
+	path    string
+	file    atomic.Pointer[bbolt.DB]
+	tables  atomic.Pointer[tables]
+	merged  atomic.Uint64 // log records up to this revision are in the file
+	failed  atomic.Bool   // writing the file has failed: nothing more is written to it
+	stale   atomic.Int64  // about so many versions that are gone from the log have terms in the file
+	merging sync.Mutex    // held while the file is merged into, or replaced
+}
+
+// tables are the memtables: one that is being written, and one that is being merged
+// into the file, or nil.
+type tables struct{ active, frozen *memtable }
+
+var errFailed = errors.New("the file could not be written before; it is being replaced")
+
+// be is the byte order of everything on disk.
+var be = binary.BigEndian
+
+// The buckets of the file, and the entries of its meta bucket.
+const (
+	bucketKeys  = "keys"  // key → pointer to its newest version
+	bucketTerms = "terms" // term and last revision → run of revisions
+
+	metaMerged  = "merged"  // log records up to this revision are in the file
+	metaMerging = "merging" // a merge has begun and not ended
+	metaLive    = "live"    // number and bytes of the events at the merged revision
+	metaTrimmed = "trimmed" // the account of dead records goes up to this revision
+	metaDead    = "dead"    // dead bytes by base of their segment
+)
+
+const (
+	fileName = "index.db"
+	mmap     = 4 << 30
+	// Every transaction of a merge holds the pages that it changes in memory.
+	mergeChunk = 4096
+)
+
+// Open opens the index of a directory. It makes an empty one with the id of newID if
+// there is none. The lock of its file keeps a second process out of the directory.
+func Open(dir string, newID func() []byte) (*Index, error) {
+	path := filepath.Join(dir, fileName)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := boltfile.Install(path, 0, []string{bucketKeys, bucketTerms}, map[string][]byte{boltfile.StoreID: newID()}); err != nil {
+			return nil, err
+		}
+	}
+	file, err := boltfile.Open(path, boltfile.Options{Mmap: mmap, Check: checkFile})
+	if err != nil {
+		fe := new(store.FileError)
+		if errors.As(err, &fe) && fe.Fix == boltfile.FixRestore {
+			fe.Fix = boltfile.FixRebuild
+		}
+		return nil, err
+	}
+	x := &Index{path: path}
+	x.file.Store(file)
+	x.tables.Store(&tables{active: newMemtable()})
+	err = x.view(func(tx *bbolt.Tx) error {
+		if v := tx.Bucket([]byte(boltfile.Meta)).Get([]byte(metaMerged)); len(v) == 8 {
+			x.merged.Store(be.Uint64(v))
+		}
+		return nil
+	})
+	return x, err
+}
+
+// Close closes the file. What was not merged has to be put again after the next Open.
+func (x *Index) Close() error { return x.file.Load().Close() }
+
+// Path returns the path of the file.
+func (x *Index) Path() string { return x.path }
+
+// Merged returns the revision up to which the file has everything that was put.
+func (x *Index) Merged() uint64 { return x.merged.Load() }
+
+// Failed reports that the file cannot be written until [Index.Rewrite] has replaced it.
+func (x *Index) Failed() bool { return x.failed.Load() }
+
+// Stats returns what bbolt counts of the file.
+func (x *Index) Stats() bbolt.Stats { return x.file.Load().Stats() }
+
+// Check reads every entry of the file, and reports the first that is damaged.
+func (x *Index) Check() error { return x.view(checkFile) }
+
+// StoreID returns the id of the store that the file belongs to.
+func (x *Index) StoreID() (id []byte, err error) {
+	err = x.view(func(tx *bbolt.Tx) error {
+		id = append(id, tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.StoreID))...)
+		return nil
+	})
+	return id, err
+}
+
+func (x *Index) view(f func(*bbolt.Tx) error) error {
+	for {
+		file := x.file.Load()
+		err := boltcheck.View(file, f)
+		if errors.Is(err, berrors.ErrDatabaseNotOpen) && x.file.Load() != file {
+			continue // the file was replaced
+		}
+		return err
+	}
+}
+
+// update writes to the file. After a failure for another reason than room nothing is
+// written to it any more: a sync that is repeated does not tell what was lost.
+func (x *Index) update(f func(*bbolt.Tx) error) error {
+	if x.failed.Load() {
+		return errFailed
+	}
+	err := boltcheck.Guard(func() error { return x.file.Load().Update(f) })
+	if err != nil && !disk.IsFull(err) {
+		x.failed.Store(true)
+	}
+	return err
+}
+
+// A View is the index at one moment, and what was put since. It is good only within
+// the function that it is given to.
+type View struct {
+	tables *tables
+	tx     *bbolt.Tx
+	keys   *bbolt.Bucket
+}
+
+// View calls f with a view, and calls it again if the file was replaced meanwhile.
+func (x *Index) View(f func(View) error) error {
+	// Before the transaction begins: what leaves a table is in the file before.
+	t := x.tables.Load()
+	return x.view(func(tx *bbolt.Tx) error {
+		return f(View{tables: t, tx: tx, keys: tx.Bucket([]byte(bucketKeys))})
+	})
+}
+
+// Newest finds the newest version of an event.
+func (v View) Newest(key string) (p Pointer, ok bool, err error) {
+	if p, ok := v.tables.get(key); ok {
+		return p, true, nil
+	}
+	return getPointer(v.keys, []byte(key))
+}
+
+// Newest finds the newest version of an event. It reads the file only if the key is in
+// no memtable.
+func (x *Index) Newest(key string) (p Pointer, ok bool, err error) {
+	if p, ok = x.tables.Load().get(key); ok {
+		return p, true, nil
+	}
+	err = x.view(func(tx *bbolt.Tx) error {
+		p, ok, err = getPointer(tx.Bucket([]byte(bucketKeys)), []byte(key))
+		return err
+	})
+	return p, ok, err
+}
+
+// get finds the newest version of an event among those that are not in the file.
+func (t *tables) get(key string) (Pointer, bool) {
+	if p, ok := t.active.get(key); ok {
+		return p, true
+	}
+	return t.frozen.get(key)
+}
+
+// Put notes a new version of an event, with its attributes if it is not a deletion.
+// Revisions rise from call to call.
+func (x *Index) Put(key string, p Pointer, a event.Attributes) {
+	m := x.tables.Load().active
+	if !p.Deletion() {
+		m.postings.add(p.Revision(), a)
+	}
+	m.put(key, p)
+}
+
+// Size returns how many keys were put since the last [Index.Freeze].
+func (x *Index) Size() int { return x.tables.Load().active.size }
+
+// Freeze sets aside what was put, to be merged. The file notes live when it is. Freeze
+// reports false, and does nothing, while what was set aside before is not merged.
+func (x *Index) Freeze(live Live) bool {
+	t := x.tables.Load()
+	if t.frozen != nil {
+		return false
+	}
+	if t.active.size > 0 {
+		t.active.live = live
+		x.tables.Store(&tables{active: newMemtable(), frozen: t.active})
+	}
+	return true
+}
+
+// Merge brings what was set aside into the file, if there is any. If it fails, it can
+// be called again. Deletions up to the compact revision, which no readable state needs,
+// take their key out of the file.
+func (x *Index) Merge(compactRevision uint64) error {
+	x.merging.Lock()
+	defer x.merging.Unlock()
+	t := x.tables.Load()
+	if t.frozen == nil {
+		return nil
+	}
+	if err := x.merge(t.frozen, compactRevision); err != nil {
+		return fmt.Errorf("merging into %s: %w", x.path, err)
+	}
+	// Freeze leaves the tables alone as long as one is frozen.
+	x.tables.Store(&tables{active: t.active})
+	return nil
+}
+
+// An entry of the keys bucket is a pointer and a CRC32C of key and pointer: no
+// wrong bit may lead to another record, or hide one.
+func appendPointer(dst []byte, key []byte, p Pointer) []byte {
+	dst = be.AppendUint64(dst, uint64(p))
+	return be.AppendUint32(dst, boltfile.Checksum(uint64(p), key))
+}
+
+func parsePointer(key, stored []byte) (Pointer, error) {
+	if len(stored) != 12 {
+		return 0, boltfile.ErrChecksum
+	}
+	p := Pointer(be.Uint64(stored))
+	if be.Uint32(stored[8:]) != boltfile.Checksum(uint64(p), key) {
+		return 0, boltfile.ErrChecksum
+	}
+	return p, nil
+}
+
+func getPointer(keys *bbolt.Bucket, key []byte) (p Pointer, ok bool, err error) {
+	v := keys.Get(key)
+	if v == nil {
+		return 0, false, nil
+	}
+	p, err = parsePointer(key, v)
+	if err != nil {
+		return 0, false, &store.CorruptError{Reason: fmt.Sprintf("its entry in the index, %q: %v", key, err)}
+	}
+	return p, true, nil
+}
+
+// merge brings a memtable into the file, in order of keys and in transactions of bounded
+// size.
+func (x *Index) merge(m *memtable, compactRevision uint64) error {
+	if err := x.mergeTerms(m); err != nil {
+		return err
+	}
+	node := m.head.next[0].Load()
+	for node != nil {
+		err := x.update(func(tx *bbolt.Tx) error {
+			keys := tx.Bucket([]byte(bucketKeys))
+			for n := 0; n < mergeChunk && node != nil; n++ {
+				p := Pointer(node.value.Load())
+				var err error
+				if p.Deletion() && p.Revision() <= compactRevision {
+					err = keys.Delete(node.key)
+				} else {
+					err = keys.Put(node.key, appendPointer(nil, node.key, p))
+				}
+				if err != nil {
+					return err
+				}
+				node = node.next[0].Load()
+			}
+			meta := tx.Bucket([]byte(boltfile.Meta))
+			if node != nil {
+				return meta.Put([]byte(metaMerging), []byte{1})
+			}
+			if err := meta.Delete([]byte(metaMerging)); err != nil {
+				return err
+			}
+			if err := meta.Put([]byte(metaLive), m.live.encode()); err != nil {
+				return err
+			}
+			return meta.Put([]byte(metaMerged), be.AppendUint64(nil, m.last))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	x.merged.Store(m.last)
+	return nil
+}
+
+// checkFile checks all entries, and that there are as many events as were counted.
+func checkFile(tx *bbolt.Tx) error {
+	var newest uint64
+	live := int64(0)
+	err := boltfile.Walk(tx, func(bucket string, k, v []byte) error {
+		switch bucket {
+		case bucketKeys:
+			p, err := parsePointer(k, v)
+			if !p.Deletion() {
+				live++
+			}
+			newest = max(newest, p.Revision())
+			return err
+		case bucketTerms:
+			if len(k) != 16 {
+				return boltfile.ErrChecksum
+			}
+			return verifyRun(Term(be.Uint64(k)), v)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return checkCount(tx.Bucket([]byte(boltfile.Meta)), newest, live)
+}
+
+// checkCount compares how many events the file has with how many it says. After a merge
+// that was cut short they differ: the file has a part of what that was to bring.
+func checkCount(meta *bbolt.Bucket, newest uint64, live int64) error {
+	if meta == nil || meta.Get([]byte(metaMerging)) != nil {
+		return nil
+	}
+	merged, counted := meta.Get([]byte(metaMerged)), meta.Get([]byte(metaLive))
+	if len(merged) == 8 && len(counted) == 16 && newest <= be.Uint64(merged) && live != int64(be.Uint64(counted)) {
+		return fmt.Errorf("it has %d events, but %d were counted", live, be.Uint64(counted))
+	}
+	return nil
+}

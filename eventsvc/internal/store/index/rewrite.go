@@ -1,0 +1,121 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/disk"
+)
+
+// The file is written again when it has so much empty, and more than half, or when the
+// terms of so many versions that are gone are in it.
+const (
+	rewriteFree  = 16 << 20
+	rewriteStale = 100_000
+)
+
+// NeedsRewrite reports whether [Index.Rewrite] is worth its work, with so many events.
+func (x *Index) NeedsRewrite(events int64) bool {
+	file := x.file.Load()
+	stats := file.Stats()
+	free := int64(stats.FreePageN+stats.PendingPageN) * int64(file.Info().PageSize)
+	return free >= rewriteFree && free >= disk.Usage(x.path)/2 || x.stale.Load() >= max(rewriteStale, events)
+}
+
+// Rewrite copies the index to a new file, without empty pages and without the terms of
+// versions that are gone, and takes that file into use, also after the present one could
+// not be written. held returns the revisions up to a given one that the log has. Merges
+// wait meanwhile; reads and Put do not.
+func (x *Index) Rewrite(ctx context.Context, held func(last uint64) (Revisions, error)) error {
+	x.merging.Lock()
+	defer x.merging.Unlock()
+	revisions, err := held(x.Merged())
+	if err != nil {
+		return err
+	}
+	id, err := x.StoreID()
+	if err != nil {
+		return err
+	}
+	tmp := x.path + ".tmp"
+	to, err := boltfile.Create(tmp, 0, []string{bucketKeys, bucketTerms}, map[string][]byte{boltfile.StoreID: id})
+	if err != nil {
+		return err
+	}
+	to.NoSync = true
+	err = x.view(func(from *bbolt.Tx) error {
+		return errors.Join(
+			boltfile.CopyBucket(ctx, from, to, boltfile.Meta, nil),
+			boltfile.CopyBucket(ctx, from, to, bucketKeys, nil),
+			copyTerms(ctx, from, to, revisions))
+	})
+	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
+		return fmt.Errorf("store: compacting %s: %w", x.path, errors.Join(err, os.Remove(tmp)))
+	}
+	x.stale.Store(0)
+	return x.replace(tmp)
+}
+
+// replace puts a new file in the place of the index.
+func (x *Index) replace(path string) error {
+	db, err := boltfile.OpenUnchecked(path, mmap)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(path, x.path); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	old := x.file.Swap(db)
+	x.failed.Store(false)
+	return errors.Join(old.Close(), disk.SyncDir(filepath.Dir(x.path)))
+}
+
+func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held Revisions) error {
+	return boltfile.CopyBucket(ctx, from, to, bucketTerms, func(k, v []byte) ([]byte, []byte, error) {
+		if len(k) != 16 {
+			return nil, nil, fmt.Errorf("%q is no key of a term: %w", k, boltfile.ErrChecksum)
+		}
+		t := Term(be.Uint64(k))
+		revisions, err := parseRun(nil, t, v)
+		if err != nil {
+			return nil, nil, err
+		}
+		kept := revisions[:0]
+		for _, r := range revisions {
+			if held.has(r) {
+				kept = append(kept, r)
+			}
+		}
+		if len(kept) == 0 {
+			return nil, nil, nil
+		}
+		return runKey(t, kept[len(kept)-1]), appendRun(nil, t, kept), nil
+	})
+}
+
+// Revisions is a set of revisions. It has a bit for each one, in pages for the ranges
+// that have any, because there may be very long gaps between revisions.
+type Revisions map[uint64]*[revisionPage / 64]uint64
+
+const revisionPage = 1 << 16
+
+// Add adds a revision.
+func (s Revisions) Add(r uint64) {
+	page := s[r/revisionPage]
+	if page == nil {
+		page = new([revisionPage / 64]uint64)
+		s[r/revisionPage] = page
+	}
+	page[r%revisionPage/64] |= 1 << (r % 64)
+}
+
+func (s Revisions) has(r uint64) bool {
+	page := s[r/revisionPage]
+	return page != nil && page[r%revisionPage/64]&(1<<(r%64)) != 0
+}
