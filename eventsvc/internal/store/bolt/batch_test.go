@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // hold keeps the committer from taking writes until release is called.
@@ -31,7 +32,7 @@ func hold(t *testing.T, db *DB) (release func()) {
 func batchKey(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprint("e", i)} }
 
 // writeOf is a write as Create and Update make it.
-func writeOf(ctx context.Context, k kind, key store.Key, seen store.Seen, exists error) *write {
+func writeOf(ctx context.Context, k seglog.Kind, key store.Key, seen store.Seen, exists error) *write {
 	return &write{ctx: ctx, kind: k, key: key, joined: key.String(), seen: seen, exists: exists, draft: store.Draft{Value: []byte("written")}}
 }
 
@@ -69,18 +70,18 @@ func TestBadWritesInACommit(t *testing.T) {
 		w    *write
 		want error
 	}{
-		{writeOf(t.Context(), created, batchKey(1), store.Seen{}, store.ErrExists), nil},
-		{writeOf(t.Context(), created, batchKey(0), store.Seen{}, store.ErrExists), store.ErrExists},
-		{writeOf(t.Context(), modified, there.Key, stale, errConflict), errConflict},
-		{writeOf(t.Context(), created, batchKey(2), store.Seen{}, store.ErrExists), nil},
-		{writeOf(gone, created, batchKey(3), store.Seen{}, store.ErrExists), context.Canceled},
-		{writeOf(t.Context(), created, batchKey(1), store.Seen{}, store.ErrExists), store.ErrExists}, // created three before
-		{writeOf(t.Context(), deleted, batchKey(99), never, store.ErrNotFound), store.ErrNotFound},
-		{writeOf(t.Context(), modified, there.Key, there.Seen(), errConflict), nil},
-		{writeOf(t.Context(), deleted, there.Key, there.Seen(), errConflict), errConflict}, // modified just before
+		{writeOf(t.Context(), seglog.Created, batchKey(1), store.Seen{}, store.ErrExists), nil},
+		{writeOf(t.Context(), seglog.Created, batchKey(0), store.Seen{}, store.ErrExists), store.ErrExists},
+		{writeOf(t.Context(), seglog.Modified, there.Key, stale, errConflict), errConflict},
+		{writeOf(t.Context(), seglog.Created, batchKey(2), store.Seen{}, store.ErrExists), nil},
+		{writeOf(gone, seglog.Created, batchKey(3), store.Seen{}, store.ErrExists), context.Canceled},
+		{writeOf(t.Context(), seglog.Created, batchKey(1), store.Seen{}, store.ErrExists), store.ErrExists}, // created three before
+		{writeOf(t.Context(), seglog.Deleted, batchKey(99), never, store.ErrNotFound), store.ErrNotFound},
+		{writeOf(t.Context(), seglog.Modified, there.Key, there.Seen(), errConflict), nil},
+		{writeOf(t.Context(), seglog.Deleted, there.Key, there.Seen(), errConflict), errConflict}, // modified just before
 	}
 	for _, b := range batch {
-		if b.w.kind != created {
+		if b.w.kind != seglog.Created {
 			b.w.previous = &store.Version{Record: there} // as far as the writer knows
 		}
 	}
@@ -144,7 +145,7 @@ func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Options){
 		"by number": func(o *Options) { o.QueueLength = 3 },
-		"by bytes":  func(o *Options) { o.QueueBytes = 4*recordBytes(len("ns/e0"), len("written")) - 1 },
+		"by bytes":  func(o *Options) { o.QueueBytes = 4*seglog.MaxBytes(len("ns/e0"), len("written")) - 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -153,7 +154,7 @@ func TestQueueIsBounded(t *testing.T) {
 				release := hold(t, db)
 				var waiting []*write
 				for i := range 3 {
-					w := writeOf(t.Context(), created, batchKey(round*4+i), store.Seen{}, store.ErrExists)
+					w := writeOf(t.Context(), seglog.Created, batchKey(round*4+i), store.Seen{}, store.ErrExists)
 					if err := db.enqueue(w); err != nil {
 						t.Fatalf("round %d, write %d: %v", round, i, err)
 					}

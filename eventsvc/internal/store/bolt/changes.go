@@ -5,6 +5,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Changes calls visit with what became, between two revisions, of each event
@@ -39,12 +40,12 @@ func (db *DB) changesSome(after, until uint64) (part []store.Delivery, next uint
 			part, next = part[:0], until // readLog may try again
 			var found []uint64
 			size := int64(0)
-			err := log.scan(after, until, func(e entry) bool {
+			err := log.scan(after, until, func(e seglog.Entry) bool {
 				if len(found) == checkChunk || size > compactCommit {
 					return false
 				}
-				found = append(found, e.revision)
-				size += e.size()
+				found = append(found, e.Revision)
+				size += e.Size()
 				return true
 			})
 			if len(found) == checkChunk || size > compactCommit {
@@ -70,7 +71,7 @@ func appendChange(part []store.Delivery, log *logReader, v index.View, revision,
 		return part, err
 	}
 	// To look for newer versions may open the log anew: then what was read is gone.
-	if last, err := lastBefore(log, v, string(e.key), revision, until); err != nil || !last {
+	if last, err := lastBefore(log, v, string(e.Key), revision, until); err != nil || !last {
 		return part, err
 	}
 	if e, err = log.get(revision); err != nil {
@@ -92,25 +93,25 @@ func lastBefore(log *logReader, v index.View, key string, of, until uint64) (boo
 		if err != nil {
 			return false, err
 		}
-		revision = newer.previous
+		revision = newer.Previous
 	}
 	return revision == of, nil
 }
 
 // lastState tells of a record as a watch without a selector would.
-func lastState(log *logReader, e *entry) (store.Delivery, error) {
-	d := store.Delivery{Type: store.Added, Revision: e.revision}
+func lastState(log *logReader, e *seglog.Entry) (store.Delivery, error) {
+	d := store.Delivery{Type: store.Added, Revision: e.Revision}
 	shown := *e
-	switch e.kind {
-	case modified:
+	switch e.Kind {
+	case seglog.Modified:
 		d.Type = store.Modified
-	case deleted:
+	case seglog.Deleted:
 		d.Type = store.Removed
 		var err error
-		if shown, err = log.get(e.previous); err != nil {
+		if shown, err = log.get(e.Previous); err != nil {
 			return d, err
 		}
 	}
-	d.Object = &store.Version{Record: shown.record()}
+	d.Object = &store.Version{Record: shown.Copy()}
 	return d, nil
 }

@@ -14,6 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Report is what [DB.Check] has looked at and found.
@@ -108,8 +109,8 @@ func (db *DB) checkLog(ctx context.Context, r *Report) error {
 			return db.readLog(func(log *logReader) error {
 				n := 0
 				from := at
-				err := log.scan(from, r.Revision, func(e entry) bool {
-					at = e.revision
+				err := log.scan(from, r.Revision, func(e seglog.Entry) bool {
+					at = e.Revision
 					db.checkRecord(r, log, v, &e)
 					n++
 					return n < checkChunk
@@ -129,36 +130,36 @@ func (db *DB) checkLog(ctx context.Context, r *Report) error {
 	return nil
 }
 
-func (db *DB) checkRecord(r *Report, log *logReader, v index.View, e *entry) {
+func (db *DB) checkRecord(r *Report, log *logReader, v index.View, e *seglog.Entry) {
 	r.Records++
-	r.Bytes += e.size()
-	r.done += e.size()
+	r.Bytes += e.Size()
+	r.done += e.Size()
 	horizon := db.horizon.Load()
-	p, ok, err := v.Newest(string(e.key))
+	p, ok, err := v.Newest(string(e.Key))
 	switch {
 	case err != nil:
-		r.problem("revision %d: %v", e.revision, err)
-	case !ok && e.revision > horizon:
-		r.problem("revision %d: the index does not know %s", e.revision, e.key)
-	case ok && p.Revision() < e.revision:
-		r.problem("revision %d: the index has %s at revision %d", e.revision, e.key, p.Revision())
-	case ok && p.Revision() == e.revision && p.Deletion() != (e.kind == deleted):
-		r.problem("revision %d: log and index disagree about whether %s exists", e.revision, e.key)
+		r.problem("revision %d: %v", e.Revision, err)
+	case !ok && e.Revision > horizon:
+		r.problem("revision %d: the index does not know %s", e.Revision, e.Key)
+	case ok && p.Revision() < e.Revision:
+		r.problem("revision %d: the index has %s at revision %d", e.Revision, e.Key, p.Revision())
+	case ok && p.Revision() == e.Revision && p.Deletion() != (e.Kind == seglog.Deleted):
+		r.problem("revision %d: log and index disagree about whether %s exists", e.Revision, e.Key)
 	}
-	if e.revision <= horizon {
+	if e.Revision <= horizon {
 		return
 	}
 	// A version that a held record replaced is held as well.
-	switch before, err := log.get(e.previous); {
-	case e.previous == 0 && e.kind != created:
-		r.problem("revision %d: %s was changed before it was created", e.revision, e.key)
-	case e.previous == 0:
-	case errors.Is(err, errGone) && e.kind == created:
+	switch before, err := log.get(e.Previous); {
+	case e.Previous == 0 && e.Kind != seglog.Created:
+		r.problem("revision %d: %s was changed before it was created", e.Revision, e.Key)
+	case e.Previous == 0:
+	case errors.Is(err, errGone) && e.Kind == seglog.Created:
 		// The deletion before it may be trimmed.
 	case err != nil:
-		r.problem("revision %d: the version before, %d: %v", e.revision, e.previous, err)
-	case string(before.key) != string(e.key) || (before.kind == deleted) != (e.kind == created):
-		r.problem("revision %d: %s does not follow from revision %d", e.revision, e.key, e.previous)
+		r.problem("revision %d: the version before, %d: %v", e.Revision, e.Previous, err)
+	case string(before.Key) != string(e.Key) || (before.Kind == seglog.Deleted) != (e.Kind == seglog.Created):
+		r.problem("revision %d: %s does not follow from revision %d", e.Revision, e.Key, e.Previous)
 	}
 }
 
@@ -204,11 +205,11 @@ func (db *DB) checkKey(r *Report, log *logReader, key string, p index.Pointer) {
 	case errors.Is(err, errGone) && p.Deletion() && p.Revision() <= db.horizon.Load():
 	case err != nil:
 		r.problem("index: %s at revision %d: %v", key, p.Revision(), err)
-	case string(e.key) != key || p.Deletion() != (e.kind == deleted):
+	case string(e.Key) != key || p.Deletion() != (e.Kind == seglog.Deleted):
 		r.problem("index: %s leads to another record, revision %d", key, p.Revision())
 	case !p.Deletion():
-		r.LiveBytes += e.size()
-		r.done += e.size()
+		r.LiveBytes += e.Size()
+		r.done += e.Size()
 	}
 }
 
@@ -228,18 +229,18 @@ func (db *DB) checkDeletions(ctx context.Context, r *Report) error {
 				return err
 			}
 			more = false
-			err := db.scanLog(at, db.Revision(), func(e *entry, p index.Pointer) bool {
-				at, more = e.revision, true
+			err := db.scanLog(at, db.Revision(), func(e *seglog.Entry, p index.Pointer) bool {
+				at, more = e.Revision, true
 				if pass == 0 {
-					r.done += e.size()
+					r.done += e.Size()
 				}
-				h := maphash.Bytes(seed, e.key)
+				h := maphash.Bytes(seed, e.Key)
 				switch {
 				case h%passes != pass:
-				case e.kind == deleted:
+				case e.Kind == seglog.Deleted:
 					delete(left, h)
 				case !p.Live():
-					left[h] = e.revision
+					left[h] = e.Revision
 				}
 				return true
 			})
@@ -260,9 +261,9 @@ func (db *DB) checkDeletions(ctx context.Context, r *Report) error {
 // meanwhile, and their deletions with them.
 func (db *DB) confirmLeft(r *Report, revisions []uint64) error {
 	for _, revision := range revisions[:min(len(revisions), maxProblems)] {
-		err := db.scanLog(revision-1, revision, func(e *entry, p index.Pointer) bool {
+		err := db.scanLog(revision-1, revision, func(e *seglog.Entry, p index.Pointer) bool {
 			if !p.Live() {
-				r.problem("revision %d: %s does not exist, but an index made again from the log would bring it back; compact the store", revision, e.key)
+				r.problem("revision %d: %s does not exist, but an index made again from the log would bring it back; compact the store", revision, e.Key)
 			}
 			return false
 		})

@@ -10,6 +10,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -166,7 +167,7 @@ func putRecords(tx *bbolt.Tx, records []wal.Record) error {
 	log := tx.Bucket([]byte(bucketLog))
 	log.FillPercent = boltfile.FillPercent
 	for _, l := range records {
-		if err := log.Put(revisionKey(l.Revision), l.Data); err != nil {
+		if err := log.Put(seglog.RevisionKey(l.Revision), l.Data); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
@@ -155,7 +156,7 @@ func (db *DB) store(batch []*write) error {
 	full := db.full()
 	err := db.index.View(func(v index.View) error {
 		for _, w := range batch {
-			if w.kind != deleted && full != nil {
+			if w.kind != seglog.Deleted && full != nil {
 				w.err = full
 				continue
 			}
@@ -171,7 +172,7 @@ func (db *DB) store(batch []*write) error {
 	}
 	for _, w := range batch {
 		if w.err == nil {
-			db.index.Put(w.joined, index.NewPointer(w.revision, w.kind == deleted), w.draft.Attributes)
+			db.index.Put(w.joined, index.NewPointer(w.revision, w.kind == seglog.Deleted), w.draft.Attributes)
 		}
 	}
 	db.live.events.Add(c.growth.events)
@@ -231,33 +232,33 @@ func (c *committer) put(v index.View, w *write, now time.Time) error {
 	case w.seen.Revision == 0 && live, w.seen.Revision != 0 && (!live || newest.Revision() != w.seen.Revision):
 		return w.exists
 	}
-	e := entry{
-		revision: c.revision + 1, kind: w.kind, previous: newest.Revision(), time: now,
-		key: c.key, namespace: len(w.key.Namespace),
+	e := seglog.Entry{
+		Revision: c.revision + 1, Kind: w.kind, Previous: newest.Revision(), Time: now,
+		Key: c.key, NamespaceLen: len(w.key.Namespace),
 	}
-	e.take(&w.draft)
-	c.frame.Append(e.revision, func(dst []byte) []byte { return appendRecord(dst, &e) })
+	e.Take(&w.draft)
+	c.frame.Append(e.Revision, func(dst []byte) []byte { return seglog.AppendRecord(dst, &e) })
 	c.revision++
-	w.revision = e.revision
-	ch := watch.Change{Revision: e.revision, Key: w.key, Previous: w.previous}
+	w.revision = e.Revision
+	ch := watch.Change{Revision: e.Revision, Key: w.key, Previous: w.previous}
 	switch w.kind {
-	case created:
+	case seglog.Created:
 		c.growth.events++
-	case deleted:
+	case seglog.Deleted:
 		c.growth.events--
 	}
 	if w.seen.Revision != 0 {
 		c.growth.bytes -= int64(w.seen.Bytes)
 	}
-	if w.kind != deleted {
-		c.growth.bytes += e.size()
+	if w.kind != seglog.Deleted {
+		c.growth.bytes += e.Size()
 		ch.Current = &store.Version{Record: store.Record{
-			Key: w.key, Revision: e.revision, Time: now, Attributes: e.attributes, Value: e.value, Bytes: int(e.size()),
+			Key: w.key, Revision: e.Revision, Time: now, Attributes: e.Attributes, Value: e.Value, Bytes: int(e.Size()),
 		}}
 		w.version = ch.Current
 	}
 	c.changes = append(c.changes, ch)
-	c.newest[w.joined] = index.NewPointer(e.revision, w.kind == deleted)
+	c.newest[w.joined] = index.NewPointer(e.Revision, w.kind == seglog.Deleted)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // A sealed segment is compacted when so much of it is dead, less bytes where
@@ -212,7 +213,7 @@ func (c *copier) run(ctx context.Context, path string) error {
 	if err == nil {
 		err = to.Update(func(tx *bbolt.Tx) error {
 			meta := tx.Bucket([]byte(boltfile.Meta))
-			return errors.Join(meta.Put([]byte(metaEnd), revisionKey(end)), meta.Put([]byte(metaBytes), revisionKey(uint64(c.kept))))
+			return errors.Join(meta.Put([]byte(metaEnd), seglog.RevisionKey(end)), meta.Put([]byte(metaBytes), seglog.RevisionKey(uint64(c.kept))))
 		})
 	}
 	return errors.Join(err, to.Sync(), to.Close())
@@ -236,7 +237,7 @@ func (c *copier) some(keep func(k, v []byte) error) (more bool, err error) {
 	err = c.db.index.View(func(v index.View) error {
 		return c.db.readLog(func(log *logReader) error {
 			return c.from.view(func(from *bbolt.Tx) error {
-				more, err = c.each(from.Bucket([]byte(bucketLog)).Cursor(), keep, func(e *entry) (bool, error) {
+				more, err = c.each(from.Bucket([]byte(bucketLog)).Cursor(), keep, func(e *seglog.Entry) (bool, error) {
 					return c.needed(log, v, e)
 				})
 				return err
@@ -246,17 +247,17 @@ func (c *copier) some(keep func(k, v []byte) error) (more bool, err error) {
 	return more, err
 }
 
-func (c *copier) each(from *bbolt.Cursor, keep func(k, v []byte) error, needed func(*entry) (bool, error)) (more bool, err error) {
+func (c *copier) each(from *bbolt.Cursor, keep func(k, v []byte) error, needed func(*seglog.Entry) (bool, error)) (more bool, err error) {
 	size := 0
-	for k, v := from.Seek(revisionKey(c.at + 1)); k != nil; k, v = from.Next() {
+	for k, v := from.Seek(seglog.RevisionKey(c.at + 1)); k != nil; k, v = from.Next() {
 		if size > compactCommit {
 			return true, nil
 		}
-		if c.at, err = revisionOf(k); err != nil {
+		if c.at, err = seglog.RevisionOf(k); err != nil {
 			return false, err
 		}
 		// A damaged record is kept as it is: it is the evidence.
-		if e, err := parseRecord(c.at, v); err != nil {
+		if e, err := seglog.ParseRecord(c.at, v); err != nil {
 			c.damaged = true
 		} else if ok, err := needed(&e); err != nil {
 			return false, err
@@ -275,20 +276,20 @@ func (c *copier) each(from *bbolt.Cursor, keep func(k, v []byte) error, needed f
 // needed reports whether a record is an event's newest version, or part of a
 // state that can still be read, or a deletion that keeps an event from coming
 // back.
-func (c *copier) needed(log *logReader, v index.View, e *entry) (bool, error) {
-	if e.revision > c.horizon {
+func (c *copier) needed(log *logReader, v index.View, e *seglog.Entry) (bool, error) {
+	if e.Revision > c.horizon {
 		return true, nil
 	}
-	p, ok, err := v.Newest(string(e.key))
+	p, ok, err := v.Newest(string(e.Key))
 	if err != nil {
 		return false, err
 	}
-	if gone := !ok || p.Deletion() && p.Revision() <= c.horizon; gone && e.kind == deleted && !c.dropDeletions {
-		c.retained += e.size()
+	if gone := !ok || p.Deletion() && p.Revision() <= c.horizon; gone && e.Kind == seglog.Deleted && !c.dropDeletions {
+		c.retained += e.Size()
 		return true, nil
 	}
 	if !ok || p.Revision() <= c.horizon {
-		return ok && p == index.NewPointer(e.revision, false), nil
+		return ok && p == index.NewPointer(e.Revision, false), nil
 	}
 	// Superseded: needed if that happened behind the horizon.
 	for next := p.Revision(); next > c.horizon; {
@@ -296,10 +297,10 @@ func (c *copier) needed(log *logReader, v index.View, e *entry) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if newer.previous == e.revision {
-			return e.kind != deleted, nil
+		if newer.Previous == e.Revision {
+			return e.Kind != seglog.Deleted, nil
 		}
-		next = newer.previous
+		next = newer.Previous
 	}
 	return false, nil
 }

@@ -6,6 +6,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // compactIndex writes the index to a new file if that is worth it.
@@ -30,7 +31,7 @@ func (db *DB) heldRevisions(ctx context.Context, last uint64) (index.Revisions, 
 		err := s.view(func(tx *bbolt.Tx) error {
 			c := tx.Bucket([]byte(bucketLog)).Cursor()
 			for k, _ := c.First(); k != nil; k, _ = c.Next() {
-				revision, err := revisionOf(k)
+				revision, err := seglog.RevisionOf(k)
 				if err != nil {
 					return err
 				}

@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // A tombstones store has small segments, and a clock by which all that was
@@ -185,7 +186,7 @@ func (ts *tombstones) spoil(key string, p index.Pointer) {
 			live := index.Live{Events: db.live.events.Load(), Bytes: db.live.bytes.Load()}
 			return db.readLog(func(log *logReader) error { // the index goes on with the newest revision
 				e, err := log.newest()
-				db.index.Put(string(e.key), index.NewPointer(e.revision, e.kind == deleted), e.attributes)
+				db.index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
 				db.index.Freeze(live)
 				return err
 			})

@@ -25,26 +25,8 @@
 //	├── log       revision 8 → record
 //	└── minutes   minute 8, namespace, type, reason, kind → created 8, modified 8, CRC32C 4
 //
-//	record (numbers big-endian)
-//	┌──────┬──────┬───────────┬─────────┬────────────┬──────────────┬────────┐
-//	│ kind │ form │ namespace │   key   │ attributes │   previous   │  time  │
-//	│  1   │  1   │ length 2  │ length 2│  length 4  │  revision 8  │   8    │
-//	├──────┴──────┴─────┬─────┴─────────┴─────┬──────┴──────────────┼────────┤
-//	│ key               │ attributes          │ value               │ CRC32C │
-//	│ "namespace/name"  │                     │                     │   4    │
-//	└───────────────────┴─────────────────────┴─────────────────────┴────────┘
-//	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
-//	form: 0, or 1 for a value with two parts, of which readers use one or both;
-//	its attributes, which say themselves where they end, are then followed by
-//	┌───────┬────────┬────────┬────────┐
-//	│ first │ second │ CRC32C │ CRC32C │  where in the value each part begins, and
-//	│   4   │   4    │   4    │   4    │  a checksum for the readers of each
-//	└───────┴────────┴────────┴────────┘
-//	and their length is that of both. parts.go says what the checksums cover; the
-//	last one covers all, in either form
-//
-// Package index describes index.db, package wal the journal. The journal
-// is a sixteenth of a segment long, but from 128 KiB to 4 MiB.
+// Package seglog describes a record, package index index.db, package wal the journal. The
+// journal is a sixteenth of a segment long, but from 128 KiB to 4 MiB.
 //
 // # Writing
 //

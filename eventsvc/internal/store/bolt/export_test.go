@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -17,10 +18,10 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 	err := db.control(context.Background(), func() error {
 		c := &db.committer
 		c.revision++
-		e := entry{revision: c.revision, kind: modified, key: []byte(key.String()), namespace: len(key.Namespace), value: value, time: db.clock.now()}
-		record := appendRecord(nil, &e)
+		e := seglog.Entry{Revision: c.revision, Kind: seglog.Modified, Key: []byte(key.String()), NamespaceLen: len(key.Namespace), Value: value, Time: db.clock.now()}
+		record := seglog.AppendRecord(nil, &e)
 		frame := wal.NewFrame(1, int64(len(record)))
-		frame.Append(e.revision, func(dst []byte) []byte { return append(dst, record...) })
+		frame.Append(e.Revision, func(dst []byte) []byte { return append(dst, record...) })
 		err := db.wal.Append(frame, db.Revision())
 		failed = db.commitFailed(errors.New("input/output error"))
 		return err
@@ -39,7 +40,7 @@ func (db *DB) CountIn(records []store.Record) error {
 		t := tally{}
 		for i := range records {
 			r := &records[i]
-			t.add(&entry{kind: created, key: []byte(r.Key.String()), namespace: len(r.Key.Namespace), attributes: r.Attributes, time: r.Time})
+			t.add(&seglog.Entry{Kind: seglog.Created, Key: []byte(r.Key.String()), NamespaceLen: len(r.Key.Namespace), Attributes: r.Attributes, Time: r.Time})
 		}
 		return db.segments.Load().head().update(func(tx *bbolt.Tx) error {
 			return t.save(tx.Bucket([]byte(bucketMinutes)))
@@ -49,18 +50,18 @@ func (db *DB) CountIn(records []store.Record) error {
 
 // EncodeRecord is a draft as the log holds it.
 func EncodeRecord(key store.Key, revision uint64, d store.Draft) []byte {
-	e := entry{revision: revision, kind: created, key: []byte(key.String()), namespace: len(key.Namespace), time: time.Unix(1, 0)}
-	e.take(&d)
-	return appendRecord(nil, &e)
+	e := seglog.Entry{Revision: revision, Kind: seglog.Created, Key: []byte(key.String()), NamespaceLen: len(key.Namespace), Time: time.Unix(1, 0)}
+	e.Take(&d)
+	return seglog.AppendRecord(nil, &e)
 }
 
 // ReadRecord is what a reader is shown of a record of the log.
 func ReadRecord(revision uint64, b []byte, uses store.Part) (store.Record, error) {
-	e, err := parserFor(uses)(revision, b)
+	e, err := seglog.ParserFor(uses)(revision, b)
 	if err != nil {
 		return store.Record{}, err
 	}
-	return e.shown(e.storeKey()), nil
+	return e.Shown(e.StoreKey()), nil
 }
 
 // Bumped is where revisions go on after a known one.

@@ -9,6 +9,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // A selector is answered from the terms if so few versions have them; beyond
@@ -123,20 +124,20 @@ func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (m
 			break
 		}
 		record, err := l.log.lookup(revision)
-		var e entry
+		var e seglog.Entry
 		if err == nil {
-			e, err = parser(splitRecord).entry(revision, record)
+			e, err = seglog.Parser(seglog.SplitRecord).Parse(revision, record)
 		}
 		if err == nil && !l.wants(&e) {
 			_, err = l.log.get(revision)
-			e.key = nil
+			e.Key = nil
 		}
 		switch {
 		case err == errGone && !l.log.complete(revision): //nolint:errorlint // as lookup returns it: dead and compacted away
 		case err != nil:
 			return nil, err
-		case e.key != nil:
-			ms = append(ms, match{l.texts.text(e.key), revision, l.log.sealed(revision), record})
+		case e.Key != nil:
+			ms = append(ms, match{l.texts.text(e.Key), revision, l.log.sealed(revision), record})
 		}
 	}
 	slices.SortFunc(ms, func(a, b match) int { return strings.Compare(a.key, b.key) })
@@ -164,7 +165,7 @@ func (l *lister) valid(ctx context.Context, v index.View, ms []match) (valid []m
 			if err != nil {
 				return nil, err
 			}
-			if !ok || !there || now.revision != m.revision {
+			if !ok || !there || now.Revision != m.revision {
 				continue
 			}
 		}
@@ -186,7 +187,7 @@ func (l *lister) fill(matches []match) error {
 		if err != nil {
 			return err
 		}
-		e, err := l.parse.entry(m.revision, record)
+		e, err := l.parse.Parse(m.revision, record)
 		if err != nil {
 			return err
 		}
@@ -196,15 +197,15 @@ func (l *lister) fill(matches []match) error {
 		l.after = m.key
 	}
 	if l.after != "" {
-		l.page.Last = keyOf([]byte(l.after))
+		l.page.Last = seglog.KeyOf([]byte(l.after))
 	}
 	return nil
 }
 
 // wants reports whether a version matches everything but the page of a query.
-func (l *lister) wants(e *entry) bool {
+func (l *lister) wants(e *seglog.Entry) bool {
 	q := l.query
-	namespace, name := e.key[:e.namespace], e.key[e.namespace+1:]
+	namespace, name := e.Key[:e.NamespaceLen], e.Key[e.NamespaceLen+1:]
 	return (q.Namespace == "" || q.Namespace == string(namespace)) && (q.Name == "" || q.Name == string(name)) &&
-		(q.Selector == nil || q.Selector.Matches(string(namespace), string(name), e.attributes))
+		(q.Selector == nil || q.Selector.Matches(string(namespace), string(name), e.Attributes))
 }

@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // trim gives up old states: it moves the horizon, behind which states can be
@@ -53,8 +54,8 @@ func (db *DB) mergeDue(cutoff time.Time, maxHistory int64) (due bool, err error)
 	}
 	excess := db.Stats().HistoryBytes > maxHistory
 	err = db.readLog(func(log *logReader) error {
-		return log.scan(db.index.Merged(), db.Revision(), func(e entry) bool {
-			due = excess || e.time.Before(cutoff)
+		return log.scan(db.index.Merged(), db.Revision(), func(e seglog.Entry) bool {
+			due = excess || e.Time.Before(cutoff)
 			return false
 		})
 	})
@@ -75,32 +76,32 @@ func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead m
 	err = db.readLog(func(log *logReader) error {
 		n := 0
 		var failed error
-		err := log.scanAll(next, merged, func(e entry) bool {
-			if n == checkChunk || e.revision > horizon && !e.time.Before(cutoff) && excess <= 0 {
+		err := log.scanAll(next, merged, func(e seglog.Entry) bool {
+			if n == checkChunk || e.Revision > horizon && !e.Time.Before(cutoff) && excess <= 0 {
 				return false
 			}
 			n++
 			size := int64(0)
-			if e.kind != created {
-				var before entry
-				before, failed = log.read(e.previous, splitRecord)
+			if e.Kind != seglog.Created {
+				var before seglog.Entry
+				before, failed = log.read(e.Previous, seglog.SplitRecord)
 				switch {
 				case failed == nil:
-					size = before.size()
-					dead[log.base(e.previous)] += size
-				case errors.Is(failed, errGone) && e.revision <= horizon, isCorrupt(failed):
+					size = before.Size()
+					dead[log.base(e.Previous)] += size
+				case errors.Is(failed, errGone) && e.Revision <= horizon, isCorrupt(failed):
 					failed = nil // compacted away: this account is being made anew; or damaged, and kept as evidence
 				default:
 					return false
 				}
 			}
-			if e.kind == deleted {
-				size += e.size()
-				dead[log.base(e.revision)] += e.size()
-				gone = append(gone, index.Entry{Key: string(e.key), Pointer: index.NewPointer(e.revision, true)})
+			if e.Kind == seglog.Deleted {
+				size += e.Size()
+				dead[log.base(e.Revision)] += e.Size()
+				gone = append(gone, index.Entry{Key: string(e.Key), Pointer: index.NewPointer(e.Revision, true)})
 			}
 			excess -= size
-			next = e.revision
+			next = e.Revision
 			return true
 		}, passOver)
 		if failed != nil {
@@ -125,7 +126,7 @@ func (db *DB) moveHorizon(ctx context.Context, horizon uint64) error {
 		}
 		head := db.segments.Load().head()
 		err := head.update(func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaHorizon), revisionKey(horizon))
+			return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaHorizon), seglog.RevisionKey(horizon))
 		})
 		if err != nil && !disk.IsFull(err) {
 			return db.headFailed(err)

@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Bounds of one page, so that a read transaction is short.
@@ -25,7 +27,7 @@ type lister struct {
 	query   *store.Query
 	page    *store.Page
 	log     *logReader
-	parse   parser
+	parse   seglog.Parser
 	after   string // the key that was dealt with last, once one was
 	events  int    // on the page
 	bytes   int    // of their values
@@ -40,9 +42,9 @@ type lister struct {
 // run reads the page. When a file was replaced under it, it is run again and
 // goes on where it was.
 func (l *lister) run(ctx context.Context, r *logReader, v index.View) error {
-	l.log, l.parse = r, parserFor(l.query.Uses)
+	l.log, l.parse = r, seglog.ParserFor(l.query.Uses)
 	if l.query.Unverified {
-		l.parse = splitRecord
+		l.parse = seglog.SplitRecord
 	}
 	if ok, err := l.find(ctx, v); ok || err != nil {
 		return err
@@ -59,7 +61,7 @@ func (l *lister) run(ctx context.Context, r *logReader, v index.View) error {
 	defer func() {
 		if last != nil {
 			l.after = string(last)
-			l.page.Last = keyOf(last)
+			l.page.Last = seglog.KeyOf(last)
 		}
 	}()
 	for looked := 0; keys.valid(); keys.next() {
@@ -128,7 +130,7 @@ func (l *lister) scattered(ctx context.Context, it *index.Iterator) error {
 		}
 	}
 	l.after = string(last)
-	l.page.Last, l.page.More = keyOf(last), it.Valid()
+	l.page.Last, l.page.More = seglog.KeyOf(last), it.Valid()
 	return nil
 }
 
@@ -164,17 +166,17 @@ func (l *lister) full() bool {
 }
 
 // add puts a version on the page if it matches.
-func (l *lister) add(key []byte, e *entry) error {
-	if !bytes.Equal(e.key, key) {
-		return &store.CorruptError{Revision: e.revision, Reason: "the index leads to it for " + string(key)}
+func (l *lister) add(key []byte, e *seglog.Entry) error {
+	if !bytes.Equal(e.Key, key) {
+		return &store.CorruptError{Revision: e.Revision, Reason: "the index leads to it for " + string(key)}
 	}
 	if !l.wants(e) {
 		return nil
 	}
 	l.events++
-	l.bytes += len(e.value)
+	l.bytes += len(e.Value)
 	if l.query.Visit != nil {
-		l.record = e.shown(l.key(e))
+		l.record = e.Shown(l.key(e))
 		l.ended = !l.query.Visit(&l.record)
 		return nil
 	}
@@ -183,27 +185,29 @@ func (l *lister) add(key []byte, e *entry) error {
 }
 
 // copied takes a version out of the transaction, together with others.
-func (l *lister) copied(e *entry) store.Record {
-	size := len(e.attributes) + len(e.value)
+func (l *lister) copied(e *seglog.Entry) store.Record {
+	size := len(e.Attributes) + len(e.Value)
 	if len(l.slab) < size {
 		l.slab = make([]byte, max(slabBytes, size))
 	}
-	record := e.recordInto(l.slab[:size:size], l.key(e))
+	record := e.CopyInto(l.slab[:size:size], l.key(e))
 	l.slab = l.slab[size:]
 	return record
 }
 
-func (l *lister) key(e *entry) store.Key { return splitKey(l.texts.text(e.key), e.namespace) }
+func (l *lister) key(e *seglog.Entry) store.Key {
+	return seglog.SplitKey(l.texts.text(e.Key), e.NamespaceLen)
+}
 
 // version returns the version of a key that the page shows, if there is one.
-func (l *lister) version(k *keyItem) (entry, bool, error) {
+func (l *lister) version(k *keyItem) (seglog.Entry, bool, error) {
 	revision, deletion := k.pointer.Revision(), k.pointer.Deletion()
 	switch {
 	case deletion && revision <= l.page.Revision:
-		return entry{}, false, nil
+		return seglog.Entry{}, false, nil
 	case k.record != nil && revision <= l.page.Revision:
-		e, err := l.parse.entry(revision, k.record)
-		return e, e.kind != deleted, err
+		e, err := l.parse.Parse(revision, k.record)
+		return e, e.Kind != seglog.Deleted, err
 	}
 	return l.log.at(revision, l.page.Revision, l.parse)
 }
@@ -224,7 +228,7 @@ func (l *lister) count(prefix string, keys *keyBatch, last []byte) error {
 			return err
 		}
 	}
-	end.last = keyOf(last)
+	end.last = seglog.KeyOf(last)
 	l.db.remaining.put(end, n)
 	l.page.Remaining = n
 	return nil
@@ -254,10 +258,23 @@ func (l *lister) countKeys(keys *keyBatch) (n int64, err error) {
 func (l *lister) counts(p index.Pointer, damage error) (int64, error) {
 	there := !p.Deletion()
 	if damage == nil && p.Revision() > l.page.Revision {
-		_, there, damage = l.log.at(p.Revision(), l.page.Revision, parseRecord)
+		_, there, damage = l.log.at(p.Revision(), l.page.Revision, seglog.ParseRecord)
 	}
 	if !there || damage != nil {
 		return 0, damage
 	}
 	return 1, nil
+}
+
+// texts makes strings of bytes, many in one piece of memory.
+type texts struct{ b strings.Builder }
+
+func (t *texts) text(b []byte) string {
+	if t.b.Cap()-t.b.Len() < len(b) {
+		t.b = strings.Builder{}
+		t.b.Grow(max(len(b), 4<<10))
+	}
+	from := t.b.Len()
+	t.b.Write(b)
+	return t.b.String()[from:]
 }

@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -32,13 +33,13 @@ const minuteValue = 20
 // tally counts records by the keys of the minutes bucket.
 type tally map[string]*[2]uint64
 
-func (t tally) add(e *entry) {
-	if e.kind == deleted {
+func (t tally) add(e *seglog.Entry) {
+	if e.Kind == seglog.Deleted {
 		return
 	}
-	a := event.Attributes(e.attributes)
-	k := be.AppendUint64(make([]byte, 0, 96), uint64(e.time.Unix()/60))
-	k = append(append(k, e.key[:e.namespace]...), 0)
+	a := event.Attributes(e.Attributes)
+	k := be.AppendUint64(make([]byte, 0, 96), uint64(e.Time.Unix()/60))
+	k = append(append(k, e.Key[:e.NamespaceLen]...), 0)
 	k = append(append(k, a.Field(event.Type)...), 0)
 	k = append(append(k, a.Field(event.Reason)...), 0)
 	k = append(k, a.Field(event.RegardingKind)...)
@@ -47,7 +48,7 @@ func (t tally) add(e *entry) {
 		n = new([2]uint64)
 		t[string(k)] = n
 	}
-	if e.kind == created {
+	if e.Kind == seglog.Created {
 		n[0]++
 	} else {
 		n[1]++
@@ -57,7 +58,7 @@ func (t tally) add(e *entry) {
 // addAfter adds the records behind a revision.
 func (t tally) addAfter(records []wal.Record, revision uint64) {
 	for _, l := range wal.After(records, revision) {
-		if e, err := splitRecord(l.Revision, l.Data); err == nil { // what is damaged is not counted
+		if e, err := seglog.SplitRecord(l.Revision, l.Data); err == nil { // what is damaged is not counted
 			t.add(&e)
 		}
 	}

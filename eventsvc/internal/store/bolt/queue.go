@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // errConflict: an update lost against another write of its event.
@@ -13,7 +14,7 @@ var errConflict = errors.New("store: the event changed meanwhile")
 // A write waits for the committer.
 type write struct {
 	ctx      context.Context
-	kind     kind
+	kind     seglog.Kind
 	key      store.Key
 	joined   string         // "namespace/name"
 	seen     store.Seen     // the version that the caller saw; of revision 0: none
@@ -49,7 +50,7 @@ func (db *DB) submit(w *write) error {
 
 // size is what the write, without those in one piece with it, takes in the queue.
 func (w *write) size() int64 {
-	return recordBytes(len(w.joined), len(w.draft.Attributes)+len(w.draft.Value))
+	return seglog.MaxBytes(len(w.joined), len(w.draft.Attributes)+len(w.draft.Value))
 }
 
 // enqueue queues a write unless too many are waiting.

@@ -6,6 +6,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Get implements [store.Store].
@@ -54,14 +55,14 @@ func (db *DB) showAt(key store.Key, at uint64, uses store.Part, visit func(*stor
 		return false, nil
 	}
 	err = db.readLog(func(r *logReader) error {
-		var e entry
-		if e, found, err = r.at(p.Revision(), at, parserFor(uses)); err != nil || !found {
+		var e seglog.Entry
+		if e, found, err = r.at(p.Revision(), at, seglog.ParserFor(uses)); err != nil || !found {
 			return err
 		}
-		if string(e.key) != joined {
-			return &store.CorruptError{Key: key, Revision: e.revision, Reason: "the index leads to the record of " + string(e.key)}
+		if string(e.Key) != joined {
+			return &store.CorruptError{Key: key, Revision: e.Revision, Reason: "the index leads to the record of " + string(e.Key)}
 		}
-		r.shown = e.shown(key)
+		r.shown = e.Shown(key)
 		visit(&r.shown)
 		return nil
 	})

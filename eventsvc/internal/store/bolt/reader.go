@@ -10,6 +10,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -93,34 +94,19 @@ func (r *logReader) segment(i int) (*segmentView, error) {
 	return v, nil
 }
 
-// A parser takes a record apart: parseRecord, which verifies it, or
-// splitRecord, for a first look.
-type parser func(revision uint64, record []byte) (entry, error)
-
 // get returns the record of a revision, whose bytes are those of the mapped
 // file: good until the reader is closed, or asked for a record that was written
 // after it was opened. A memtable may lead there.
-func (r *logReader) get(revision uint64) (entry, error) { return r.read(revision, parseRecord) }
+func (r *logReader) get(revision uint64) (seglog.Entry, error) {
+	return r.read(revision, seglog.ParseRecord)
+}
 
-func (r *logReader) read(revision uint64, parse parser) (entry, error) {
+func (r *logReader) read(revision uint64, parse seglog.Parser) (seglog.Entry, error) {
 	b, err := r.lookup(revision)
 	if err != nil {
-		return entry{}, err
+		return seglog.Entry{}, err
 	}
-	return parse.entry(revision, b)
-}
-
-// entry parses a record that was found.
-func (parse parser) entry(revision uint64, record []byte) (entry, error) {
-	e, err := parse(revision, record)
-	return e, corrupt(revision, err)
-}
-
-func corrupt(revision uint64, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &store.CorruptError{Revision: revision, Reason: err.Error()}
+	return parse.Parse(revision, b)
 }
 
 // lookup finds the bytes of a record.
@@ -171,20 +157,20 @@ func (r *logReader) seek(revision uint64) ([]byte, error) {
 
 // newest returns the newest record that there is. That need not be the one of the
 // newest revision, which may be compacted away or only skipped to.
-func (r *logReader) newest() (entry, error) {
+func (r *logReader) newest() (seglog.Entry, error) {
 	if n := len(r.pending); n > 0 {
-		return parser(parseRecord).entry(r.pending[n-1].Revision, r.pending[n-1].Data)
+		return seglog.Parser(seglog.ParseRecord).Parse(r.pending[n-1].Revision, r.pending[n-1].Data)
 	}
 	for i := range slices.Backward(r.segments) {
 		s, err := r.segment(i)
 		if err != nil {
-			return entry{}, err
+			return seglog.Entry{}, err
 		}
 		if revision := lastIn(s.tx, 0); revision > 0 {
 			return r.get(revision)
 		}
 	}
-	return entry{}, errGone
+	return seglog.Entry{}, errGone
 }
 
 // sealed returns the segment of a revision if that is sealed.
@@ -219,30 +205,30 @@ func (r *logReader) base(revision uint64) uint64 {
 
 // at follows an event's versions from a revision down to the one that was the
 // newest at the revision at. It reports false if there was none.
-func (r *logReader) at(newest, at uint64, parse parser) (entry, bool, error) {
-	var newer kind
+func (r *logReader) at(newest, at uint64, parse seglog.Parser) (seglog.Entry, bool, error) {
+	var newer seglog.Kind
 	for revision := newest; revision != 0; {
 		e, err := r.read(revision, parse)
-		if newer == created && errors.Is(err, errGone) {
-			return entry{}, false, nil // what was before it was a deletion that is forgotten
+		if newer == seglog.Created && errors.Is(err, errGone) {
+			return seglog.Entry{}, false, nil // what was before it was a deletion that is forgotten
 		}
 		if err != nil {
-			return entry{}, false, err
+			return seglog.Entry{}, false, err
 		}
-		if e.revision <= at {
-			return e, e.kind != deleted, nil
+		if e.Revision <= at {
+			return e, e.Kind != seglog.Deleted, nil
 		}
-		if e.previous >= revision {
-			return entry{}, false, corrupt(revision, boltfile.ErrChecksum)
+		if e.Previous >= revision {
+			return seglog.Entry{}, false, seglog.Corrupt(revision, boltfile.ErrChecksum)
 		}
-		revision, newer = e.previous, e.kind
+		revision, newer = e.Previous, e.Kind
 	}
-	return entry{}, false, nil
+	return seglog.Entry{}, false, nil
 }
 
 // scan calls f with the records behind a revision, up to and including last,
 // in order, until f returns false.
-func (r *logReader) scan(after, last uint64, f func(entry) bool) error {
+func (r *logReader) scan(after, last uint64, f func(seglog.Entry) bool) error {
 	return r.scanAll(after, last, f, nil)
 }
 
@@ -251,7 +237,7 @@ func passOver(uint64, []byte) bool { return true }
 
 // scanAll is scan that goes on behind damaged records: they are shown to
 // damaged, until that returns false.
-func (r *logReader) scanAll(after, last uint64, f func(entry) bool, damaged func(revision uint64, record []byte) bool) error {
+func (r *logReader) scanAll(after, last uint64, f func(seglog.Entry) bool, damaged func(revision uint64, record []byte) bool) error {
 	if last > r.seen {
 		r.close()
 		r.open()
@@ -262,10 +248,10 @@ func (r *logReader) scanAll(after, last uint64, f func(entry) bool, damaged func
 			return false, nil
 		}
 		after = revision
-		e, err := parseRecord(revision, record)
+		e, err := seglog.ParseRecord(revision, record)
 		switch {
 		case err != nil && damaged == nil:
-			return false, corrupt(revision, err)
+			return false, seglog.Corrupt(revision, err)
 		case err != nil:
 			return damaged(revision, record), nil
 		}
@@ -278,8 +264,8 @@ func (r *logReader) scanAll(after, last uint64, f func(entry) bool, damaged func
 		}
 		// A cursor of its own: f may read other records.
 		c := s.tx.Bucket([]byte(bucketLog)).Cursor()
-		for k, v := c.Seek(revisionKey(after + 1)); k != nil; k, v = c.Next() {
-			revision, err := revisionOf(k)
+		for k, v := c.Seek(seglog.RevisionKey(after + 1)); k != nil; k, v = c.Next() {
+			revision, err := seglog.RevisionOf(k)
 			if err != nil {
 				return err
 			}

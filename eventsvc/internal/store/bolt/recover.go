@@ -8,6 +8,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
@@ -62,7 +63,7 @@ func (db *DB) setClock() error {
 	var written time.Time
 	err := db.readLog(func(log *logReader) error {
 		e, err := log.newest()
-		written = e.time
+		written = e.Time
 		return err
 	})
 	switch {
@@ -93,17 +94,17 @@ func (db *DB) replayIndex(last uint64) error {
 		err := db.index.View(func(v index.View) error {
 			return db.readLog(func(log *logReader) error {
 				var failed error
-				each := func(e entry) bool {
+				each := func(e seglog.Entry) bool {
 					failed = db.replay(log, v, &e)
-					at = e.revision
+					at = e.Revision
 					return failed == nil && db.index.Size() < db.o.MemtableLimit
 				}
 				err := log.scanAll(from, last, each, func(revision uint64, record []byte) bool {
 					damaged++
 					db.o.Log.Error("a record of the log is damaged", "revision", revision)
 					at = revision
-					e, err := splitRecord(revision, record)
-					return err != nil || !e.named() || each(e)
+					e, err := seglog.SplitRecord(revision, record)
+					return err != nil || !e.Named() || each(e)
 				})
 				return errors.Join(err, failed)
 			})
@@ -126,29 +127,29 @@ func (db *DB) replayIndex(last uint64) error {
 }
 
 // replay puts one record of the log into the memtable and the count of events.
-func (db *DB) replay(log *logReader, v index.View, e *entry) error {
-	p, known, err := v.Newest(string(e.key))
+func (db *DB) replay(log *logReader, v index.View, e *seglog.Entry) error {
+	p, known, err := v.Newest(string(e.Key))
 	if err != nil {
 		return err
 	}
-	if known && p.Revision() >= e.revision {
+	if known && p.Revision() >= e.Revision {
 		// A merge that was cut short had it already.
-		p, known = index.NewPointer(e.previous, e.kind == created), e.previous != 0
+		p, known = index.NewPointer(e.Previous, e.Kind == seglog.Created), e.Previous != 0
 	}
 	if known && !p.Deletion() {
-		before, err := log.read(p.Revision(), splitRecord)
+		before, err := log.read(p.Revision(), seglog.SplitRecord)
 		if err == nil {
 			db.live.events.Add(-1)
-			db.live.bytes.Add(-before.size())
+			db.live.bytes.Add(-before.Size())
 		} else if !errors.Is(err, errGone) {
 			return err
 		}
 	}
-	if e.kind != deleted {
+	if e.Kind != seglog.Deleted {
 		db.live.events.Add(1)
-		db.live.bytes.Add(e.size())
+		db.live.bytes.Add(e.Size())
 	}
-	db.index.Put(string(e.key), index.NewPointer(e.revision, e.kind == deleted), e.attributes)
+	db.index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Rule gives events of a namespace, of a type, or of both a retention of their
@@ -21,10 +22,10 @@ type Rule struct {
 }
 
 // retentionOf returns how long a version is kept.
-func (o *Options) retentionOf(e *entry) time.Duration {
+func (o *Options) retentionOf(e *seglog.Entry) time.Duration {
 	for _, r := range o.Rules {
-		if (r.Namespace == "" || r.Namespace == string(e.key[:e.namespace])) &&
-			(r.Type == "" || r.Type == string(event.Attributes(e.attributes).Field(event.Type))) {
+		if (r.Namespace == "" || r.Namespace == string(e.Key[:e.NamespaceLen])) &&
+			(r.Type == "" || r.Type == string(event.Attributes(e.Attributes).Field(event.Type))) {
 			return r.Retention
 		}
 	}
@@ -94,14 +95,14 @@ func (db *DB) expire(ctx context.Context) (more bool, err error) {
 // retention that were written before the cutoff.
 func (db *DB) due(retention time.Duration, cutoff time.Time) (due []store.Seen, more bool, err error) {
 	at := db.expired[retention]
-	err = db.scanLog(at, db.Revision(), func(e *entry, p index.Pointer) bool {
-		if !e.time.Before(cutoff) {
+	err = db.scanLog(at, db.Revision(), func(e *seglog.Entry, p index.Pointer) bool {
+		if !e.Time.Before(cutoff) {
 			return false
 		}
-		if p == index.NewPointer(e.revision, false) && db.o.retentionOf(e) == retention {
-			due = append(due, e.seen())
+		if p == index.NewPointer(e.Revision, false) && db.o.retentionOf(e) == retention {
+			due = append(due, e.Seen())
 		}
-		at, more = e.revision, true
+		at, more = e.Revision, true
 		return len(due) < expiryBatch
 	})
 	db.expired[retention] = at
@@ -112,14 +113,14 @@ func (db *DB) due(retention time.Duration, cutoff time.Time) (due []store.Seen, 
 // for their keys, until f returns false. It is bounded in time: at most
 // checkChunk records are looked at. Damaged ones are passed over: nothing may
 // go because of them, and nothing stay.
-func (db *DB) scanLog(after, last uint64, f func(*entry, index.Pointer) bool) error {
+func (db *DB) scanLog(after, last uint64, f func(*seglog.Entry, index.Pointer) bool) error {
 	err := db.index.View(func(v index.View) error {
 		return db.readLog(func(log *logReader) error {
 			n := 0
 			var failed error
-			err := log.scanAll(after, last, func(e entry) bool {
+			err := log.scanAll(after, last, func(e seglog.Entry) bool {
 				var p index.Pointer
-				if p, _, failed = v.Newest(string(e.key)); failed != nil {
+				if p, _, failed = v.Newest(string(e.Key)); failed != nil {
 					return false
 				}
 				n++

@@ -9,6 +9,7 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // makeRoomInMemory freezes a memtable that has grown to its limit. While the
@@ -95,8 +96,8 @@ func (s *segment) seal(last uint64) error {
 	return s.update(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket([]byte(boltfile.Meta))
 		return errors.Join(
-			meta.Put([]byte(metaBytes), revisionKey(uint64(s.records.Load()))),
-			meta.Put([]byte(metaEnd), revisionKey(last)))
+			meta.Put([]byte(metaBytes), seglog.RevisionKey(uint64(s.records.Load()))),
+			meta.Put([]byte(metaEnd), seglog.RevisionKey(last)))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -159,7 +160,7 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 	err = head.view(func(from *bbolt.Tx) error {
 		pending = wal.After(pending, lastIn(from, 0)) // a commit that was said to have failed has brought the others here
 		keep := func(k, v []byte) ([]byte, []byte, error) {
-			revision, err := revisionOf(k)
+			revision, err := seglog.RevisionOf(k)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -167,7 +168,7 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 				return nil, nil, nil
 			}
 			copied += int64(len(v))
-			_, err = parseRecord(revision, v)
+			_, err = seglog.ParseRecord(revision, v)
 			return k, v, err
 		}
 		ctx := context.Background() // bounded by the size of one file
@@ -176,7 +177,7 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 	if err == nil && len(pending) > 0 {
 		copied += wal.Bytes(pending)
 		for _, l := range pending {
-			_, damage := parseRecord(l.Revision, l.Data)
+			_, damage := seglog.ParseRecord(l.Revision, l.Data)
 			err = errors.Join(err, damage)
 		}
 		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, pending) }))
@@ -188,9 +189,9 @@ func (db *DB) copyAcknowledged(head *segment, path string) error {
 		err = to.Update(func(tx *bbolt.Tx) error {
 			meta := tx.Bucket([]byte(boltfile.Meta))
 			return errors.Join(
-				meta.Put([]byte(metaEnd), revisionKey(db.committer.revision)),
-				meta.Put([]byte(metaBytes), revisionKey(uint64(copied))),
-				meta.Put([]byte(metaHorizon), revisionKey(db.horizon.Load())))
+				meta.Put([]byte(metaEnd), seglog.RevisionKey(db.committer.revision)),
+				meta.Put([]byte(metaBytes), seglog.RevisionKey(uint64(copied))),
+				meta.Put([]byte(metaHorizon), seglog.RevisionKey(db.horizon.Load())))
 		})
 	}
 	return errors.Join(err, to.Sync(), to.Close())

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,7 +14,11 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
+
+// be is the byte order of everything on disk.
+var be = binary.BigEndian
 
 // A segment is one file of the log. All but the newest, the head, are sealed:
 // opened read-only and never written again, only unlinked or replaced whole.
@@ -61,7 +66,7 @@ func segmentPath(dir string, base uint64) string {
 // createSegmentFile makes a segment that only grows by commits without a sync
 // of their own.
 func createSegmentFile(path string, base uint64, storeID []byte) (*bbolt.DB, error) {
-	db, err := boltfile.Create(path, segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{metaBase: revisionKey(base), boltfile.StoreID: storeID})
+	db, err := boltfile.Create(path, segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{metaBase: seglog.RevisionKey(base), boltfile.StoreID: storeID})
 	if err == nil {
 		db.NoSync = true
 	}
@@ -70,9 +75,9 @@ func createSegmentFile(path string, base uint64, storeID []byte) (*bbolt.DB, err
 
 func createSegment(dir string, base uint64, storeID []byte, horizon uint64, format int) error {
 	return boltfile.Install(segmentPath(dir, base), segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{
-		metaBase:         revisionKey(base),
+		metaBase:         seglog.RevisionKey(base),
 		boltfile.StoreID: storeID,
-		metaHorizon:      revisionKey(horizon),
+		metaHorizon:      seglog.RevisionKey(horizon),
 		boltfile.Format:  boltfile.FormatText(format),
 	})
 }

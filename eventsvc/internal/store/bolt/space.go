@@ -9,6 +9,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Where nothing is said, a store takes at most so much of the disk.
@@ -120,16 +121,16 @@ func (db *DB) expireOldest(ctx context.Context) error {
 		}
 		var oldest []store.Seen
 		at := db.oldest
-		err := db.scanLog(at, db.Revision(), func(e *entry, p index.Pointer) bool {
+		err := db.scanLog(at, db.Revision(), func(e *seglog.Entry, p index.Pointer) bool {
 			if excessBytes <= 0 && excess <= 0 {
 				return false
 			}
-			if p == index.NewPointer(e.revision, false) {
-				oldest = append(oldest, e.seen())
+			if p == index.NewPointer(e.Revision, false) {
+				oldest = append(oldest, e.Seen())
 				excess--
-				excessBytes -= e.size()
+				excessBytes -= e.Size()
 			}
-			at = e.revision
+			at = e.Revision
 			return len(oldest) < expiryBatch
 		})
 		if err != nil || at == db.oldest {

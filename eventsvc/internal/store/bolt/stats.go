@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Stats say how much the store holds.
@@ -44,8 +45,8 @@ func (db *DB) Stats() Stats {
 // it is empty.
 func (db *DB) OldestTime() (oldest time.Time) {
 	_ = db.readLog(func(log *logReader) error {
-		return log.scan(0, db.Revision(), func(e entry) bool {
-			oldest = e.time
+		return log.scan(0, db.Revision(), func(e seglog.Entry) bool {
+			oldest = e.Time
 			return false
 		})
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/watch"
 )
 
@@ -46,8 +47,8 @@ func (p replayer) Replay(dst []*watch.Change, q *store.WatchQuery, after uint64)
 		changes, upTo = dst, published // readLog may run this again
 		records, bytes := 0, 0
 		var failed error
-		err := r.scan(after, published, func(e entry) bool {
-			upTo = e.revision
+		err := r.scan(after, published, func(e seglog.Entry) bool {
+			upTo = e.Revision
 			records++
 			if covers(q, &e) {
 				var c *watch.Change
@@ -71,23 +72,23 @@ func (p replayer) Replay(dst []*watch.Change, q *store.WatchQuery, after uint64)
 	return changes, upTo, nil
 }
 
-func covers(q *store.WatchQuery, e *entry) bool {
-	return (q.Namespace == "" || q.Namespace == string(e.key[:e.namespace])) &&
-		(q.Name == "" || q.Name == string(e.key[e.namespace+1:]))
+func covers(q *store.WatchQuery, e *seglog.Entry) bool {
+	return (q.Namespace == "" || q.Namespace == string(e.Key[:e.NamespaceLen])) &&
+		(q.Name == "" || q.Name == string(e.Key[e.NamespaceLen+1:]))
 }
 
 // change copies a log record, and the version before it, out of the log.
-func (r *logReader) change(e entry) (*watch.Change, error) {
-	c := &watch.Change{Revision: e.revision, Key: e.storeKey()}
-	if e.kind != deleted {
-		c.Current = &store.Version{Record: e.record()}
+func (r *logReader) change(e seglog.Entry) (*watch.Change, error) {
+	c := &watch.Change{Revision: e.Revision, Key: e.StoreKey()}
+	if e.Kind != seglog.Deleted {
+		c.Current = &store.Version{Record: e.Copy()}
 	}
-	if e.kind != created {
-		before, err := r.get(e.previous)
+	if e.Kind != seglog.Created {
+		before, err := r.get(e.Previous)
 		if err != nil {
 			return nil, err
 		}
-		c.Previous = &store.Version{Record: before.record()}
+		c.Previous = &store.Version{Record: before.Copy()}
 	}
 	return c, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Create implements [store.Store].
@@ -16,7 +17,7 @@ func (db *DB) Create(ctx context.Context, key store.Key, draft store.Draft) (sto
 	if err != nil {
 		return store.Record{}, err
 	}
-	w := &write{ctx: ctx, kind: created, key: key, joined: joined, exists: store.ErrExists, draft: draft}
+	w := &write{ctx: ctx, kind: seglog.Created, key: key, joined: joined, exists: store.ErrExists, draft: draft}
 	if err := db.submit(w); err != nil {
 		return store.Record{}, err
 	}
@@ -53,14 +54,14 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 		case decision.Op == store.Delete && current == nil:
 			return store.Result{}, store.ErrNotFound
 		case decision.Op == store.Delete:
-			w.kind = deleted
+			w.kind = seglog.Deleted
 		case current == nil:
-			w.kind, w.draft = created, decision.Draft
+			w.kind, w.draft = seglog.Created, decision.Draft
 		default:
-			w.kind, w.draft = modified, decision.Draft
+			w.kind, w.draft = seglog.Modified, decision.Draft
 		}
 		if err := db.submit(w); err == nil {
-			return store.Result{Record: w.record(), Op: decision.Op, Created: w.kind == created}, nil
+			return store.Result{Record: w.record(), Op: decision.Op, Created: w.kind == seglog.Created}, nil
 		} else if !errors.Is(err, errConflict) {
 			return store.Result{}, err
 		}
@@ -110,7 +111,7 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*write, error) {
 	writes := make([]write, len(seen))
 	for i := range seen {
-		writes[i] = write{ctx: ctx, kind: deleted, key: seen[i].Key, joined: seen[i].Key.String(), seen: seen[i], exists: errConflict}
+		writes[i] = write{ctx: ctx, kind: seglog.Deleted, key: seen[i].Key, joined: seen[i].Key.String(), seen: seen[i], exists: errConflict}
 	}
 	err := db.readLog(func(log *logReader) error {
 		for i := range writes {
@@ -119,8 +120,8 @@ func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*write, error) 
 				continue
 			}
 			switch e, err := log.get(w.seen.Revision); {
-			case err == nil && string(e.key) == w.joined:
-				w.previous = &store.Version{Record: e.record()}
+			case err == nil && string(e.Key) == w.joined:
+				w.previous = &store.Version{Record: e.Copy()}
 			case err != nil && !errors.Is(err, errGone): // what is gone has changed, and will be refused
 				return err
 			}
@@ -160,9 +161,9 @@ func (db *DB) awaitDeletions(last *write) (n int, changed []store.Key, err error
 
 // writable checks a key and returns it as the files hold it.
 func (db *DB) writable(key store.Key) (string, error) {
-	if key.Namespace == "" || key.Name == "" || len(key.Namespace)+len(key.Name) >= maxKey ||
+	if key.Namespace == "" || key.Name == "" || len(key.Namespace)+len(key.Name) >= seglog.MaxKey ||
 		strings.ContainsAny(key.Namespace, "/\x00") || strings.ContainsAny(key.Name, "/\x00") {
-		return "", fmt.Errorf("store: %q is no key: namespace and name must be set, together shorter than %d bytes, without slash and NUL", key.String(), maxKey)
+		return "", fmt.Errorf("store: %q is no key: namespace and name must be set, together shorter than %d bytes, without slash and NUL", key.String(), seglog.MaxKey)
 	}
 	if db.closed() {
 		return "", store.ErrClosed

@@ -1,0 +1,206 @@
+package seglog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
+)
+
+// Kind is what a record says about its event.
+type Kind byte
+
+// The kinds of records. Those of deletions have no attributes and no value.
+const (
+	Created  Kind = 1
+	Modified Kind = 2
+	Deleted  Kind = 3
+)
+
+// The lengths of what is in front of a record's key, and of its checksum.
+const (
+	recordHeader  = 26
+	recordTrailer = 4
+)
+
+// MaxKey is the length that keys are shorter than.
+const MaxKey = 1024
+
+// errHeader reports a record whose header contradicts itself.
+var errHeader = errors.New("the header makes no sense")
+
+// An Entry is a parsed record. Its slices share memory with the record.
+type Entry struct {
+	Revision     uint64
+	Kind         Kind
+	Previous     uint64 // revision of the version before, 0: none
+	Time         time.Time
+	Key          []byte // "namespace/name"
+	NamespaceLen int    // of the namespace within Key
+	Attributes   []byte
+	Value        []byte
+
+	first, second int // where in Value its sections begin; it has none if second is 0
+}
+
+// Take makes a draft the content of e.
+func (e *Entry) Take(d *store.Draft) {
+	e.Attributes, e.Value = d.Attributes, d.Value
+	if d.Parted() {
+		e.first, e.second = d.First, d.Second
+	}
+}
+
+// AppendRecord appends e as a record.
+func AppendRecord(dst []byte, e *Entry) []byte {
+	start := len(dst)
+	form, attributes := byte(formWhole), len(e.Attributes)
+	if e.sectioned() {
+		form, attributes = formSections, attributes+sectionsBytes
+	}
+	dst = append(dst, byte(e.Kind), form)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(e.NamespaceLen))
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(e.Key)))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(attributes))
+	dst = binary.BigEndian.AppendUint64(dst, e.Previous)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(e.Time.UnixNano()))
+	dst = append(dst, e.Key...)
+	dst = append(dst, e.Attributes...)
+	if e.sectioned() {
+		dst = e.appendSections(dst, start)
+	}
+	dst = append(dst, e.Value...)
+	return binary.BigEndian.AppendUint32(dst, boltfile.Checksum(e.Revision, dst[start:]))
+}
+
+// Size returns the length of e as a record.
+func (e *Entry) Size() int64 {
+	n := recordHeader + len(e.Key) + len(e.Attributes) + len(e.Value) + recordTrailer
+	if e.sectioned() {
+		n += sectionsBytes
+	}
+	return int64(n)
+}
+
+// MaxBytes returns the most bytes of a record with a key, and attributes and value, of
+// the given lengths.
+func MaxBytes(key, content int) int64 {
+	return int64(recordHeader + key + sectionsBytes + content + recordTrailer)
+}
+
+// ParseRecord verifies and parses the record that is stored under a revision.
+func ParseRecord(revision uint64, b []byte) (Entry, error) {
+	e, err := SplitRecord(revision, b)
+	if err == nil && binary.BigEndian.Uint32(b[len(b)-recordTrailer:]) != boltfile.Checksum(revision, b[:len(b)-recordTrailer]) {
+		return Entry{}, boltfile.ErrChecksum
+	}
+	return e, err
+}
+
+// SplitRecord is [ParseRecord] without the checksum, for a first look.
+func SplitRecord(revision uint64, b []byte) (Entry, error) {
+	if len(b) < recordHeader+recordTrailer {
+		return Entry{}, fmt.Errorf("%d bytes are too few for a record", len(b))
+	}
+	body := b[:len(b)-recordTrailer]
+	e := Entry{
+		Revision:     revision,
+		Kind:         Kind(body[0]),
+		NamespaceLen: int(binary.BigEndian.Uint16(body[2:])),
+		Previous:     binary.BigEndian.Uint64(body[10:]),
+		Time:         time.Unix(0, int64(binary.BigEndian.Uint64(body[18:]))),
+	}
+	keyLen, attrLen := int(binary.BigEndian.Uint16(body[4:])), int(binary.BigEndian.Uint32(body[6:]))
+	body = body[recordHeader:]
+	if e.Kind < Created || e.Kind > Deleted || e.NamespaceLen >= keyLen || keyLen+attrLen > len(body) {
+		return Entry{}, errHeader
+	}
+	e.Key, e.Attributes, e.Value = body[:keyLen], body[keyLen:keyLen+attrLen], body[keyLen+attrLen:]
+	if !e.splitSections(b[1]) {
+		return Entry{}, errHeader
+	}
+	return e, nil
+}
+
+// A Parser is [ParseRecord], [SplitRecord], or a function that verifies one section.
+type Parser func(revision uint64, record []byte) (Entry, error)
+
+// Parse calls parse, and makes its error a [*store.CorruptError].
+func (parse Parser) Parse(revision uint64, record []byte) (Entry, error) {
+	e, err := parse(revision, record)
+	return e, Corrupt(revision, err)
+}
+
+// Corrupt makes an error, unless it is nil, a [*store.CorruptError] of a revision.
+func Corrupt(revision uint64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &store.CorruptError{Revision: revision, Reason: err.Error()}
+}
+
+// Named reports whether the key of a damaged record is a valid one.
+func (e *Entry) Named() bool {
+	return len(e.Key) < MaxKey && e.NamespaceLen > 0 && bytes.IndexByte(e.Key, '/') == e.NamespaceLen &&
+		bytes.LastIndexByte(e.Key, '/') == e.NamespaceLen && len(e.Key) > e.NamespaceLen+1 && bytes.IndexByte(e.Key, 0) < 0
+}
+
+// StoreKey returns the key of the event.
+func (e *Entry) StoreKey() store.Key { return SplitKey(string(e.Key), e.NamespaceLen) }
+
+// SplitKey splits a key behind a namespace of the given length.
+func SplitKey(s string, namespace int) store.Key {
+	return store.Key{Namespace: s[:namespace], Name: s[namespace+1:]}
+}
+
+// KeyOf splits a key at its slash.
+func KeyOf(joined []byte) store.Key {
+	return SplitKey(string(joined), bytes.IndexByte(joined, '/'))
+}
+
+// Seen returns which version e is.
+func (e *Entry) Seen() store.Seen {
+	return store.Seen{Key: e.StoreKey(), Revision: e.Revision, Bytes: int(e.Size())}
+}
+
+// Shown returns e as a record that shares its memory.
+func (e *Entry) Shown(key store.Key) store.Record {
+	return store.Record{Key: key, Revision: e.Revision, Time: e.Time, Attributes: e.Attributes, Value: e.Value, Bytes: int(e.Size())}
+}
+
+// Copy returns e as a record in memory of its own, in one piece.
+func (e *Entry) Copy() store.Record {
+	buf := make([]byte, len(e.Attributes)+len(e.Value))
+	return e.CopyInto(buf, e.StoreKey())
+}
+
+// CopyInto is [Entry.Copy] into buf, which is as long as attributes and value.
+func (e *Entry) CopyInto(buf []byte, key store.Key) store.Record {
+	n := copy(buf, e.Attributes)
+	copy(buf[n:], e.Value)
+	return store.Record{
+		Key:        key,
+		Revision:   e.Revision,
+		Time:       e.Time,
+		Attributes: buf[:n:n],
+		Value:      buf[n:],
+		Bytes:      int(e.Size()),
+	}
+}
+
+// RevisionKey returns the key under which a record is stored.
+func RevisionKey(revision uint64) []byte {
+	return binary.BigEndian.AppendUint64(nil, revision)
+}
+
+// RevisionOf parses such a key. On a damaged page it may be any bytes.
+func RevisionOf(k []byte) (uint64, error) {
+	if len(k) != 8 {
+		return 0, fmt.Errorf("%q is no key of the log: %w", k, boltfile.ErrChecksum)
+	}
+	return binary.BigEndian.Uint64(k), nil
+}
