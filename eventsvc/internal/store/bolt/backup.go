@@ -12,10 +12,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // A backup is a tar archive: first manifestName, which says what belongs to
@@ -60,44 +59,30 @@ func (db *DB) Snapshot(ctx context.Context) (*Snapshot, error) {
 func (db *DB) setAside(ctx context.Context, b *Snapshot) error {
 	db.maintaining.Lock()
 	defer db.maintaining.Unlock()
-	var ss segments
+	var ss seglog.Segments
 	err := db.control(ctx, func() error {
-		ss = *db.segments.Load()
+		ss = db.log.Segments()
 		return db.checkpoint(nil)
 	})
 	if err != nil {
 		return err
 	}
 	for _, s := range ss[:len(ss)-1] {
-		if err := b.add(s, func(path string) error { return os.Link(s.path, path) }); err != nil {
+		if err := b.add(s, func(path string) error { return os.Link(s.Path, path) }); err != nil {
 			return err
 		}
 	}
-	head := ss.head()
+	head := ss.Head()
 	return b.add(head, func(path string) error {
-		return head.view(func(tx *bbolt.Tx) error {
-			b.Revision = head.base - 1
-			if k, _ := tx.Bucket([]byte(bucketLog)).Cursor().Last(); len(k) == 8 {
-				b.Revision = be.Uint64(k)
-			}
-			return errors.Join(tx.CopyFile(path, 0o600), withoutJournal(path))
-		})
-	})
-}
-
-// withoutJournal makes the copy of a head one that can be used alone.
-func withoutJournal(path string) error {
-	db, err := boltfile.Open(path, boltfile.Options{Newest: formatWAL})
-	if err != nil {
+		b.Revision, err = head.CopyTo(path)
 		return err
-	}
-	return errors.Join((&segment{db: db}).setFormat(boltfile.Version), db.Close())
+	})
 }
 
 // add takes one file, under a name that the next start removes should this
 // process be killed, and that is gone once the file is open.
-func (b *Snapshot) add(s *segment, take func(path string) error) error {
-	name := filepath.Base(s.path)
+func (b *Snapshot) add(s *seglog.Segment, take func(path string) error) error {
+	name := filepath.Base(s.Path)
 	path := b.prefix + "-" + name + ".tmp"
 	err := take(path)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // A stored event takes about as much as this: both wire forms of it.
@@ -232,7 +233,7 @@ func BenchmarkCounts(b *testing.B) {
 	for b.Loop() {
 		rounds++
 		entries, total = 0, 0
-		if err := db.Counts(b.Context(), start, start.Add(minutes*time.Minute), "", func(c bolt.MinuteCount) { entries++; total += c.Created }); err != nil {
+		if err := db.Counts(b.Context(), start, start.Add(minutes*time.Minute), "", func(c seglog.MinuteCount) { entries++; total += c.Created }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -44,13 +44,13 @@ func (db *DB) BumpRevision(ctx context.Context, known uint64) (revision uint64, 
 		c.revision = revision
 		// A sealed segment may end behind its last record, so the gap needs no
 		// record, and is durable together with the horizon.
-		if err := db.rollTo(db.segments.Load().head(), revision); err != nil {
+		if err := db.rollTo(db.log.Head(), revision); err != nil {
 			c.revision = before
 			return err
 		}
 		// In this order: no reader finds the newest revision behind the horizon.
 		db.hub.Advance(revision)
-		db.horizon.Store(revision)
+		db.log.SetCompactRevision(revision)
 		return nil
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ func (db *DB) Changes(ctx context.Context, after, until uint64, visit func(part 
 		}
 		part, next, err := db.changesSome(after, until)
 		// The horizon may have moved over what was being read.
-		if oldest := db.horizon.Load(); after < oldest {
+		if oldest := db.log.CompactRevision(); after < oldest {
 			return &store.ExpiredError{Revision: after, Oldest: oldest}
 		}
 		if err != nil {
@@ -36,11 +36,11 @@ func (db *DB) Changes(ctx context.Context, after, until uint64, visit func(part 
 func (db *DB) changesSome(after, until uint64) (part []store.Delivery, next uint64, err error) {
 	next = until
 	err = db.index.View(func(v index.View) error {
-		return db.readLog(func(log *logReader) error {
-			part, next = part[:0], until // readLog may try again
+		return db.log.View(func(log *seglog.Reader) error {
+			part, next = part[:0], until // View may try again
 			var found []uint64
 			size := int64(0)
-			err := log.scan(after, until, func(e seglog.Entry) bool {
+			err := log.Scan(after, until, func(e seglog.Entry) bool {
 				if len(found) == checkChunk || size > compactCommit {
 					return false
 				}
@@ -65,8 +65,8 @@ func (db *DB) changesSome(after, until uint64) (part []store.Delivery, next uint
 
 // appendChange appends what a record tells of, if it is the last of its event up
 // to a revision.
-func appendChange(part []store.Delivery, log *logReader, v index.View, revision, until uint64) ([]store.Delivery, error) {
-	e, err := log.get(revision)
+func appendChange(part []store.Delivery, log *seglog.Reader, v index.View, revision, until uint64) ([]store.Delivery, error) {
+	e, err := log.Get(revision)
 	if err != nil {
 		return part, err
 	}
@@ -74,7 +74,7 @@ func appendChange(part []store.Delivery, log *logReader, v index.View, revision,
 	if last, err := lastBefore(log, v, string(e.Key), revision, until); err != nil || !last {
 		return part, err
 	}
-	if e, err = log.get(revision); err != nil {
+	if e, err = log.Get(revision); err != nil {
 		return part, err
 	}
 	d, err := lastState(log, &e)
@@ -82,14 +82,14 @@ func appendChange(part []store.Delivery, log *logReader, v index.View, revision,
 }
 
 // lastBefore reports whether a revision is the last of an event up to another.
-func lastBefore(log *logReader, v index.View, key string, of, until uint64) (bool, error) {
+func lastBefore(log *seglog.Reader, v index.View, key string, of, until uint64) (bool, error) {
 	p, ok, err := v.Newest(key)
 	if err != nil || !ok {
 		return false, err
 	}
 	revision := p.Revision()
 	for revision > until {
-		newer, err := log.get(revision)
+		newer, err := log.Get(revision)
 		if err != nil {
 			return false, err
 		}
@@ -99,7 +99,7 @@ func lastBefore(log *logReader, v index.View, key string, of, until uint64) (boo
 }
 
 // lastState tells of a record as a watch without a selector would.
-func lastState(log *logReader, e *seglog.Entry) (store.Delivery, error) {
+func lastState(log *seglog.Reader, e *seglog.Entry) (store.Delivery, error) {
 	d := store.Delivery{Type: store.Added, Revision: e.Revision}
 	shown := *e
 	switch e.Kind {
@@ -108,7 +108,7 @@ func lastState(log *logReader, e *seglog.Entry) (store.Delivery, error) {
 	case seglog.Deleted:
 		d.Type = store.Removed
 		var err error
-		if shown, err = log.get(e.Previous); err != nil {
+		if shown, err = log.Get(e.Previous); err != nil {
 			return d, err
 		}
 	}

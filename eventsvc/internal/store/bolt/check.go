@@ -8,11 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
-	"tidings.example/eventsvc/internal/store/boltcheck"
-	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -80,18 +77,13 @@ func (db *DB) checkPages(ctx context.Context, r *Report) error {
 	if err := db.index.Check(); err != nil {
 		r.problem("%s: %v", db.index.Path(), err)
 	}
-	ss := *db.segments.Load()
+	ss := db.log.Segments()
 	for i, s := range ss {
-		err := s.view(func(tx *bbolt.Tx) error {
-			if i == len(ss)-1 { // its pages change, and were gone over at the start
-				return boltfile.Walk(tx, nil)
-			}
-			return errors.Join(boltcheck.Pages(tx, s.path, true), boltfile.Walk(tx, nil))
-		})
+		err := s.Check(i == len(ss)-1)
 		if err != nil && !errors.Is(err, berrors.ErrDatabaseNotOpen) { // not compacted meanwhile
-			r.problem("%s: %v", s.path, err)
+			r.problem("%s: %v", s.Path, err)
 		}
-		r.read(s.records.Load())
+		r.read(s.Bytes())
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -106,10 +98,10 @@ func (db *DB) checkLog(ctx context.Context, r *Report) error {
 			return err
 		}
 		err := db.index.View(func(v index.View) error {
-			return db.readLog(func(log *logReader) error {
+			return db.log.View(func(log *seglog.Reader) error {
 				n := 0
 				from := at
-				err := log.scan(from, r.Revision, func(e seglog.Entry) bool {
+				err := log.Scan(from, r.Revision, func(e seglog.Entry) bool {
 					at = e.Revision
 					db.checkRecord(r, log, v, &e)
 					n++
@@ -130,11 +122,11 @@ func (db *DB) checkLog(ctx context.Context, r *Report) error {
 	return nil
 }
 
-func (db *DB) checkRecord(r *Report, log *logReader, v index.View, e *seglog.Entry) {
+func (db *DB) checkRecord(r *Report, log *seglog.Reader, v index.View, e *seglog.Entry) {
 	r.Records++
 	r.Bytes += e.Size()
 	r.done += e.Size()
-	horizon := db.horizon.Load()
+	horizon := db.log.CompactRevision()
 	p, ok, err := v.Newest(string(e.Key))
 	switch {
 	case err != nil:
@@ -150,11 +142,11 @@ func (db *DB) checkRecord(r *Report, log *logReader, v index.View, e *seglog.Ent
 		return
 	}
 	// A version that a held record replaced is held as well.
-	switch before, err := log.get(e.Previous); {
+	switch before, err := log.Get(e.Previous); {
 	case e.Previous == 0 && e.Kind != seglog.Created:
 		r.problem("revision %d: %s was changed before it was created", e.Revision, e.Key)
 	case e.Previous == 0:
-	case errors.Is(err, errGone) && e.Kind == seglog.Created:
+	case errors.Is(err, seglog.ErrGone) && e.Kind == seglog.Created:
 		// The deletion before it may be trimmed.
 	case err != nil:
 		r.problem("revision %d: the version before, %d: %v", e.Revision, e.Previous, err)
@@ -172,7 +164,7 @@ func (db *DB) checkIndex(ctx context.Context, r *Report) error {
 		}
 		n := 0
 		err := db.index.View(func(v index.View) error {
-			return db.readLog(func(log *logReader) error {
+			return db.log.View(func(log *seglog.Reader) error {
 				for it := v.Iterate(after, ""); it.Valid() && n < checkChunk; it.Next() {
 					if it.Err() != nil {
 						return it.Err()
@@ -195,14 +187,14 @@ func (db *DB) checkIndex(ctx context.Context, r *Report) error {
 	}
 }
 
-func (db *DB) checkKey(r *Report, log *logReader, key string, p index.Pointer) {
+func (db *DB) checkKey(r *Report, log *seglog.Reader, key string, p index.Pointer) {
 	r.Keys++
 	if !p.Deletion() {
 		r.Live++
 	}
-	e, err := log.get(p.Revision())
+	e, err := log.Get(p.Revision())
 	switch {
-	case errors.Is(err, errGone) && p.Deletion() && p.Revision() <= db.horizon.Load():
+	case errors.Is(err, seglog.ErrGone) && p.Deletion() && p.Revision() <= db.log.CompactRevision():
 	case err != nil:
 		r.problem("index: %s at revision %d: %v", key, p.Revision(), err)
 	case string(e.Key) != key || p.Deletion() != (e.Kind == seglog.Deleted):

@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
@@ -19,24 +17,20 @@ import (
 // writes to the other half.
 
 const (
-	walName = "journal"
-	// formatWAL is the version of a head with a write-ahead log in use: a program
-	// that does not know of the log must not overlook what it holds. A store that was
-	// closed has none.
-	formatWAL = 2
-	walShare  = 16 // of a segment's size
+	walName  = "journal"
+	walShare = 16 // of a segment's size
 )
 
 func (db *DB) walPath() string { return filepath.Join(db.o.Dir, walName) }
 
 // openWAL opens the write-ahead log if the head was used with one, and returns its
 // records with revisions greater than last.
-func (db *DB) openWAL(head *segment, id string, last uint64) (records []wal.Record, err error) {
-	format, err := head.format()
+func (db *DB) openWAL(head *seglog.Segment, id string, last uint64) (records []wal.Record, err error) {
+	format, err := head.Format()
 	if err != nil {
-		return nil, &store.FileError{Path: head.path, Reason: err.Error(), Fix: boltfile.FixRestore}
+		return nil, &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
-	if format != formatWAL {
+	if format != seglog.FormatWAL {
 		return nil, nil
 	}
 	db.wal, records, err = wal.Open(db.walPath(), id, last)
@@ -50,13 +44,13 @@ func (db *DB) startWAL() (err error) {
 	if db.wal != nil {
 		return nil
 	}
-	head := db.segments.Load().head()
-	id, err := head.storeID()
+	head := db.log.Head()
+	id, err := head.StoreID()
 	if err == nil {
 		db.wal, err = wal.Begin(db.walPath(), id, wal.SizeFor(db.o.SegmentBytes/walShare))
 	}
 	if err == nil {
-		err = head.setFormat(formatWAL)
+		err = head.SetFormat(seglog.FormatWAL)
 	}
 	if disk.IsFull(err) {
 		db.o.Log.Warn("there is no room for the journal: commits go without, and take longer, until the next start", "error", err)
@@ -85,9 +79,9 @@ func (db *DB) beginCheckpoint() error {
 	}
 	db.wal.Rotate()
 	c := &db.committer
-	head, pending := db.segments.Load().head(), *db.pending.Load()
+	head, pending := db.log.Head(), db.log.Pending()
 	c.checkpointing = len(pending)
-	go func() { c.checkpointed <- db.metrics.checkpoint(func() error { return head.checkpoint(pending) }) }()
+	go func() { c.checkpointed <- db.metrics.checkpoint(func() error { return head.Checkpoint(pending) }) }()
 	return nil
 }
 
@@ -105,27 +99,17 @@ func (db *DB) endCheckpoint(err error) error {
 	c := &db.committer
 	done := c.checkpointing
 	c.checkpointing = 0
-	head, pending := db.segments.Load().head(), *db.pending.Load()
+	head, pending := db.log.Head(), db.log.Pending()
 	switch {
 	case err == nil:
 		left := slices.Clone(pending[done:])
-		db.pending.Store(&left)
+		db.log.SetPending(left)
 		db.wal.Checkpointed()
 		return nil
-	case head.refused(err, pending):
+	case head.Refused(err, pending):
 		return nil
 	}
 	return db.headFailed(err)
-}
-
-// refused reports that a head had no room for records and has none of them. It may
-// have them although its commit failed: if the last sync of the commit did.
-func (s *segment) refused(err error, records []wal.Record) bool {
-	if !disk.IsFull(err) {
-		return false
-	}
-	last, unread := s.lastRevision()
-	return unread == nil && last < records[0].Revision
 }
 
 // checkpoint brings all records of the write-ahead log, and more behind them, into
@@ -135,43 +119,21 @@ func (db *DB) checkpoint(more []wal.Record) error {
 	if err := errors.Join(db.awaitCheckpoint(), db.committer.failed()); err != nil {
 		return err
 	}
-	head, pending := db.segments.Load().head(), *db.pending.Load()
+	head, pending := db.log.Head(), db.log.Pending()
 	all := slices.Concat(pending, more)
 	if len(all) == 0 {
 		return nil
 	}
-	err := db.metrics.checkpoint(func() error { return head.checkpoint(all) })
-	if err != nil && head.refused(err, all) {
+	err := db.metrics.checkpoint(func() error { return head.Checkpoint(all) })
+	if err != nil && head.Refused(err, all) {
 		return err
 	} else if err != nil {
 		return db.headFailed(err)
 	}
-	head.records.Add(wal.Bytes(more))
-	db.pending.Store(new([]wal.Record))
+	head.AddBytes(wal.Bytes(more))
+	db.log.SetPending(nil)
 	if db.wal != nil {
 		db.wal.Reset()
 	}
 	return nil
-}
-
-// checkpoint brings records into the file of a head. It skips those that the head
-// has, which would be counted twice.
-func (s *segment) checkpoint(records []wal.Record) error {
-	return s.update(func(tx *bbolt.Tx) error {
-		return putRecords(tx, wal.After(records, lastIn(tx, 0)))
-	})
-}
-
-// putRecords puts records into the file of a segment, and counts their minutes.
-func putRecords(tx *bbolt.Tx, records []wal.Record) error {
-	log := tx.Bucket([]byte(bucketLog))
-	log.FillPercent = boltfile.FillPercent
-	for _, l := range records {
-		if err := log.Put(seglog.RevisionKey(l.Revision), l.Data); err != nil {
-			return err
-		}
-	}
-	counts := tally{}
-	counts.addAfter(records, 0)
-	return counts.save(tx.Bucket([]byte(bucketMinutes)))
 }

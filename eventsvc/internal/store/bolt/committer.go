@@ -207,9 +207,9 @@ func (db *DB) keep(frame *wal.Frame) error {
 	if err := db.wal.Append(frame, db.Revision()); err != nil {
 		return err
 	}
-	db.segments.Load().head().records.Add(wal.Bytes(frame.Records))
-	pending := append(*db.pending.Load(), frame.Records...)
-	db.pending.Store(&pending)
+	db.log.Head().AddBytes(wal.Bytes(frame.Records))
+	pending := append(db.log.Pending(), frame.Records...)
+	db.log.SetPending(pending)
 	return nil
 }
 

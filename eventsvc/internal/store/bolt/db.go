@@ -18,6 +18,7 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
@@ -75,14 +76,11 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 type DB struct {
 	o         Options
 	index     *index.Index
-	segments  atomic.Pointer[segments]
-	wal       *wal.Log                     // nil if there was no room for one; the committer's
-	pending   atomic.Pointer[[]wal.Record] // the records of the write-ahead log: all that the head does not have, and perhaps some that it has
+	log       *seglog.Log
+	wal       *wal.Log // nil if there was no room for one; the committer's
 	hub       *watch.Hub
-	reads     openReads
 	cleared   atomic.Int64 // when the last round that did all its deleting began, in nanoseconds after the opening
 	metrics   *metrics
-	horizon   atomic.Uint64 // states from this revision on can be read
 	clock     *clock
 	live      liveCount
 	found     found
@@ -132,7 +130,7 @@ func Open(o Options) (*DB, error) {
 	if err := o.limitBytes(); err != nil {
 		return nil, err
 	}
-	db := &DB{o: o, expired: map[time.Duration]uint64{}, merges: make(chan struct{}, 1), urgent: make(chan struct{}, 1), reads: openReads{began: time.Now()}, stop: make(chan struct{}), committed: make(chan struct{})}
+	db := &DB{o: o, expired: map[time.Duration]uint64{}, merges: make(chan struct{}, 1), urgent: make(chan struct{}, 1), stop: make(chan struct{}), committed: make(chan struct{})}
 	if err := db.openFiles(); err != nil {
 		return nil, errors.Join(err, db.closeFiles())
 	}
@@ -162,24 +160,18 @@ func (db *DB) openFiles() error {
 	if err != nil {
 		return db.readError(err)
 	}
-	ss, err := openSegments(db.o.Dir, db.segmentMmap())
-	if err != nil {
+	if db.log, err = seglog.Open(db.o.Dir, db.segmentMmap(), db.Revision); err != nil {
 		return err
 	}
-	if len(ss) == 0 {
+	if len(db.log.Segments()) == 0 {
 		if db.index.Merged() != 0 {
 			return &store.FileError{Path: db.index.Path(), Reason: "the log files that it belongs to are missing", Fix: boltfile.FixRestore}
 		}
 		// Revision 1 is that of the empty store; the first write gets 2.
-		if err := createSegment(db.o.Dir, 2, id, 1, boltfile.Version); err != nil {
-			return err
-		}
-		if ss, err = openSegments(db.o.Dir, db.segmentMmap()); err != nil {
+		if err := db.log.Init(2, string(id), 1); err != nil {
 			return err
 		}
 	}
-	db.segments.Store(&ss)
-	db.pending.Store(new([]wal.Record))
 	db.measureFiles()
 	if err := db.recover(string(id)); err != nil {
 		return err
@@ -190,12 +182,8 @@ func (db *DB) openFiles() error {
 // newStoreID returns the id of the log files that are there without an index,
 // or a random one.
 func (db *DB) newStoreID() []byte {
-	if ss, err := openSegments(db.o.Dir, db.segmentMmap()); err == nil && len(ss) > 0 {
-		id, err := ss[0].storeID()
-		_ = ss.close()
-		if err == nil {
-			return []byte(id)
-		}
+	if id, ok := seglog.StoreIDOf(db.o.Dir); ok {
+		return []byte(id)
 	}
 	return []byte(rand.Text())
 }
@@ -270,7 +258,7 @@ func (db *DB) emptyWAL() error {
 		err = db.checkpoint(nil)
 	}
 	if err == nil {
-		err = db.segments.Load().head().setFormat(boltfile.Version)
+		err = db.log.Head().SetFormat(boltfile.Version)
 	}
 	if err != nil {
 		db.o.Log.Warn("the journal could not be emptied, and will be read at the next start", "error", err)
@@ -281,8 +269,8 @@ func (db *DB) emptyWAL() error {
 func (db *DB) closeFiles() error {
 	var errs []error
 	errs = append(errs, db.closeWAL())
-	if ss := db.segments.Load(); ss != nil {
-		errs = append(errs, ss.close())
+	if db.log != nil {
+		errs = append(errs, db.log.Close())
 	}
 	if db.index != nil {
 		errs = append(errs, db.index.Close())

@@ -58,7 +58,7 @@ func (ts *tombstones) remove(kind string, from, to int) {
 // seal starts the next segment.
 func (ts *tombstones) seal() {
 	ts.t.Helper()
-	if err := ts.db.control(ts.t.Context(), func() error { return ts.db.roll(ts.db.segments.Load().head()) }); err != nil {
+	if err := ts.db.control(ts.t.Context(), func() error { return ts.db.roll(ts.db.log.Head()) }); err != nil {
 		ts.t.Fatal(err)
 	}
 }
@@ -110,7 +110,7 @@ func (ts *tombstones) names() (names []string) {
 	return names
 }
 
-func (ts *tombstones) first() *segment { return (*ts.db.segments.Load())[0] }
+func (ts *tombstones) first() *seglog.Segment { return ts.db.log.Segments()[0] }
 
 // dieThenChurn makes a first segment of nothing but events that are gone, a second
 // one with their deletions, and a third, and forgets all of that but for the first.
@@ -122,7 +122,7 @@ func (ts *tombstones) dieThenChurn() (first string, content []byte) {
 	ts.remove("gone", 0, 20)
 	ts.put("churn", 0, 20)
 	ts.seal()
-	path := ts.first().path
+	path := ts.first().Path
 	content, err := os.ReadFile(path)
 	if err != nil {
 		ts.t.Fatal(err)
@@ -184,8 +184,8 @@ func (ts *tombstones) spoil(key string, p index.Pointer) {
 		err = db.control(ts.t.Context(), func() error {
 			db.index.Put(key, p, nil)
 			live := index.Live{Events: db.live.events.Load(), Bytes: db.live.bytes.Load()}
-			return db.readLog(func(log *logReader) error { // the index goes on with the newest revision
-				e, err := log.newest()
+			return db.log.View(func(log *seglog.Reader) error { // the index goes on with the newest revision
+				e, err := log.Newest()
 				db.index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
 				db.index.Freeze(live)
 				return err
@@ -215,7 +215,7 @@ func TestDeletionsStayThatTheIndexHas(t *testing.T) {
 	ts.spoil("ns/gone0", index.NewPointer(deletion, true)) // as if forgetting it had failed
 	ts.remove("churn", 0, 30)
 	ts.maintain()
-	if len(*ts.db.segments.Load()) < 3 {
+	if len(ts.db.log.Segments()) < 3 {
 		t.Fatal("the first segments are gone")
 	}
 	want := slices.DeleteFunc(ts.names(), func(name string) bool { return !strings.HasPrefix(name, "kept") })
@@ -233,7 +233,7 @@ func TestKilledBehindACompaction(t *testing.T) {
 	ts.remove("gone", 0, 30)
 	ts.seal()
 	first := ts.first()
-	dead := first.records.Load()
+	dead := first.Bytes()
 	ts.maintain()
 	want := ts.names()
 	if len(want) != 10 || ts.first() == first {

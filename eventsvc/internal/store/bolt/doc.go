@@ -20,13 +20,8 @@
 // such a store, and would overlook the last writes otherwise. A store that was
 // closed is of version 1 throughout, unless that has failed, and needs no journal.
 //
-//	log-<base>.db
-//	├── meta      format, store, base, horizon; when sealed: end, bytes
-//	├── log       revision 8 → record
-//	└── minutes   minute 8, namespace, type, reason, kind → created 8, modified 8, CRC32C 4
-//
-// Package seglog describes a record, package index index.db, package wal the journal. The
-// journal is a sixteenth of a segment long, but from 128 KiB to 4 MiB.
+// Package seglog describes the segments, package index index.db, package wal the journal.
+// The journal is a sixteenth of a segment long, but from 128 KiB to 4 MiB.
 //
 // # Writing
 //

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // What tells the test binary that it is the process whose system calls are looked
@@ -49,7 +51,7 @@ var traced = map[string]func(*testing.T, Options){
 		}
 		err := db.control(t.Context(), func() error {
 			runtime.LockOSThread() // strace counts by thread
-			return db.roll(db.segments.Load().head())
+			return db.roll(db.log.Head())
 		})
 		fmt.Println("rolled:", err)
 		fmt.Println("ready:", db.Ready(t.Context()))
@@ -195,9 +197,9 @@ func TestStartWritesAgainWhatItFinds(t *testing.T) {
 	dir := killed()
 	calls, _ := trace(t, "open", dir)
 	for name, want := range map[string]string{
-		filepath.Base(segmentPath(dir, 2)): `pwrite64\(\d+<%s>, .*, 16384, (0|16384)\)`,
-		"index.db":                         fmt.Sprintf(`pwrite64\(\d+<%%s>, .*, %d, (0|%[1]d)\)`, os.Getpagesize()),
-		walName:                            `pwrite64\(\d+<%s>, .*, 4096, [1-9]\d*\)`,
+		filepath.Base(seglog.SegmentPath(dir, 2)): `pwrite64\(\d+<%s>, .*, 16384, (0|16384)\)`,
+		"index.db": fmt.Sprintf(`pwrite64\(\d+<%%s>, .*, %d, (0|%[1]d)\)`, os.Getpagesize()),
+		walName:    `pwrite64\(\d+<%s>, .*, 4096, [1-9]\d*\)`,
 	} {
 		path := filepath.Join(dir, name)
 		first := place(calls, 0, `pwrite64\(\d+<%s>`, path)

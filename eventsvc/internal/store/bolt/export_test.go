@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
@@ -37,14 +35,12 @@ func (db *DB) Checkpoint() error {
 // CountIn counts records as if they were created, in one commit.
 func (db *DB) CountIn(records []store.Record) error {
 	return db.control(context.Background(), func() error {
-		t := tally{}
+		entries := make([]seglog.Entry, len(records))
 		for i := range records {
 			r := &records[i]
-			t.add(&seglog.Entry{Kind: seglog.Created, Key: []byte(r.Key.String()), NamespaceLen: len(r.Key.Namespace), Attributes: r.Attributes, Time: r.Time})
+			entries[i] = seglog.Entry{Kind: seglog.Created, Key: []byte(r.Key.String()), NamespaceLen: len(r.Key.Namespace), Attributes: r.Attributes, Time: r.Time}
 		}
-		return db.segments.Load().head().update(func(tx *bbolt.Tx) error {
-			return t.save(tx.Bucket([]byte(bucketMinutes)))
-		})
+		return db.log.Head().CountAs(entries)
 	})
 }
 

@@ -27,7 +27,7 @@ type match struct {
 	revision uint64
 	// Where its record is, if the segment was sealed: its pages stay where they
 	// are as long as it is open.
-	segment *segment
+	segment *seglog.Segment
 	record  []byte
 }
 
@@ -123,21 +123,21 @@ func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (m
 		if revision > l.page.Revision {
 			break
 		}
-		record, err := l.log.lookup(revision)
+		record, err := l.log.Lookup(revision)
 		var e seglog.Entry
 		if err == nil {
 			e, err = seglog.Parser(seglog.SplitRecord).Parse(revision, record)
 		}
 		if err == nil && !l.wants(&e) {
-			_, err = l.log.get(revision)
+			_, err = l.log.Get(revision)
 			e.Key = nil
 		}
 		switch {
-		case err == errGone && !l.log.complete(revision): //nolint:errorlint // as lookup returns it: dead and compacted away
+		case err == seglog.ErrGone && !l.log.Complete(revision): //nolint:errorlint // as lookup returns it: dead and compacted away
 		case err != nil:
 			return nil, err
 		case e.Key != nil:
-			ms = append(ms, match{l.texts.text(e.Key), revision, l.log.sealed(revision), record})
+			ms = append(ms, match{l.texts.text(e.Key), revision, l.log.Sealed(revision), record})
 		}
 	}
 	slices.SortFunc(ms, func(a, b match) int { return strings.Compare(a.key, b.key) })
@@ -158,7 +158,7 @@ func (l *lister) valid(ctx context.Context, v index.View, ms []match) (valid []m
 			return nil, err
 		}
 		if !ok || p.Revision() != m.revision {
-			if _, err := l.log.get(m.revision); err != nil {
+			if _, err := l.log.Get(m.revision); err != nil {
 				return nil, err
 			}
 			now, there, err := l.version(&keyItem{pointer: p})
@@ -183,7 +183,7 @@ func (l *lister) fill(matches []match) error {
 			break
 		}
 		m := &matches[at]
-		record, err := l.log.matched(m)
+		record, err := l.log.LookupAgain(m.revision, m.segment, m.record)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 func openQuiet(t *testing.T, change func(*Options)) *DB {
@@ -31,15 +32,15 @@ func TestOldestRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openQuiet(t, nil)
 		defer db.Close()
-		err := db.readLog(func(r *logReader) error {
+		err := db.log.View(func(r *seglog.Reader) error {
 			time.Sleep(90 * time.Second) // of the bubble's time
-			_ = db.readLog(func(*logReader) error { return nil })
-			if age := db.reads.oldest(); age < 89*time.Second || age > 91*time.Second {
+			_ = db.log.View(func(*seglog.Reader) error { return nil })
+			if age := db.log.OldestRead(); age < 89*time.Second || age > 91*time.Second {
 				t.Errorf("after 90 s: %s", age)
 			}
 			return nil
 		})
-		if age := db.reads.oldest(); age != 0 || err != nil {
+		if age := db.log.OldestRead(); age != 0 || err != nil {
 			t.Errorf("when it is closed: %s, %v", age, err)
 		}
 	})

@@ -64,7 +64,7 @@ func TestPanicOfVisitorIsPassedOn(t *testing.T) {
 	if n := db.fileStats().OpenTxN; n != 0 {
 		t.Errorf("%d transactions are left open", n)
 	}
-	if age := db.reads.oldest(); age != 0 {
+	if age := db.log.OldestRead(); age != 0 {
 		t.Errorf("a read has been counted as open for %s", age)
 	}
 	families, err := registry.Gather()

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/bbolt"
-
-	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -35,7 +32,7 @@ func (db *DB) trim(ctx context.Context, cutoff time.Time, maxHistory int64) erro
 		if err != nil || next == db.trimmed {
 			return err
 		}
-		if next > db.horizon.Load() {
+		if next > db.log.CompactRevision() {
 			if err := db.moveHorizon(ctx, next); err != nil {
 				return err
 			}
@@ -49,12 +46,12 @@ func (db *DB) trim(ctx context.Context, cutoff time.Time, maxHistory int64) erro
 // mergeDue reports whether something that is not in the index yet is to be
 // trimmed. As long as there is not, small merges would be wasted.
 func (db *DB) mergeDue(cutoff time.Time, maxHistory int64) (due bool, err error) {
-	if db.index.Merged() < db.horizon.Load() { // an index that is made again; the account of what is dead waits for it
+	if db.index.Merged() < db.log.CompactRevision() { // an index that is made again; the account of what is dead waits for it
 		return true, nil
 	}
 	excess := db.Stats().HistoryBytes > maxHistory
-	err = db.readLog(func(log *logReader) error {
-		return log.scan(db.index.Merged(), db.Revision(), func(e seglog.Entry) bool {
+	err = db.log.View(func(log *seglog.Reader) error {
+		return log.Scan(db.index.Merged(), db.Revision(), func(e seglog.Entry) bool {
 			due = excess || e.Time.Before(cutoff)
 			return false
 		})
@@ -69,14 +66,14 @@ func (db *DB) mergeDue(cutoff time.Time, maxHistory int64) (due bool, err error)
 // which segments that makes dead, and which keys only deletions are left of.
 func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead map[uint64]int64, gone []index.Entry, err error) {
 	next = db.trimmed
-	horizon := db.horizon.Load()
+	horizon := db.log.CompactRevision()
 	dead = make(map[uint64]int64)
 	excess := db.Stats().HistoryBytes - maxHistory
 	merged := db.index.Merged()
-	err = db.readLog(func(log *logReader) error {
+	err = db.log.View(func(log *seglog.Reader) error {
 		n := 0
 		var failed error
-		err := log.scanAll(next, merged, func(e seglog.Entry) bool {
+		err := log.ScanAll(next, merged, func(e seglog.Entry) bool {
 			if n == checkChunk || e.Revision > horizon && !e.Time.Before(cutoff) && excess <= 0 {
 				return false
 			}
@@ -84,12 +81,12 @@ func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead m
 			size := int64(0)
 			if e.Kind != seglog.Created {
 				var before seglog.Entry
-				before, failed = log.read(e.Previous, seglog.SplitRecord)
+				before, failed = log.Read(e.Previous, seglog.SplitRecord)
 				switch {
 				case failed == nil:
 					size = before.Size()
-					dead[log.base(e.Previous)] += size
-				case errors.Is(failed, errGone) && e.Revision <= horizon, isCorrupt(failed):
+					dead[log.SegmentBase(e.Previous)] += size
+				case errors.Is(failed, seglog.ErrGone) && e.Revision <= horizon, isCorrupt(failed):
 					failed = nil // compacted away: this account is being made anew; or damaged, and kept as evidence
 				default:
 					return false
@@ -97,13 +94,13 @@ func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead m
 			}
 			if e.Kind == seglog.Deleted {
 				size += e.Size()
-				dead[log.base(e.Revision)] += e.Size()
+				dead[log.SegmentBase(e.Revision)] += e.Size()
 				gone = append(gone, index.Entry{Key: string(e.Key), Pointer: index.NewPointer(e.Revision, true)})
 			}
 			excess -= size
 			next = e.Revision
 			return true
-		}, passOver)
+		}, seglog.SkipDamaged)
 		if failed != nil {
 			return failed
 		}
@@ -121,19 +118,17 @@ func (db *DB) moveHorizon(ctx context.Context, horizon uint64) error {
 		if err := db.committer.failed(); err != nil {
 			return err
 		}
-		if horizon <= db.horizon.Load() {
+		if horizon <= db.log.CompactRevision() {
 			return nil // a bump came in between: the horizon never moves back
 		}
-		head := db.segments.Load().head()
-		err := head.update(func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaHorizon), seglog.RevisionKey(horizon))
-		})
+		head := db.log.Head()
+		err := head.SaveCompactRevision(horizon)
 		if err != nil && !disk.IsFull(err) {
 			return db.headFailed(err)
 		} else if err != nil {
 			return fmt.Errorf("store: moving the horizon: %w", err)
 		}
-		db.horizon.Store(horizon)
+		db.log.SetCompactRevision(horizon)
 		return nil
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // A list looks at most so many keys ahead: batchKeys.
@@ -17,9 +18,9 @@ const (
 // files.
 type keyBatch struct {
 	source *index.Iterator
-	log    *logReader // nil: the records are not wanted
-	most   int        // keys to read ahead, at most batchKeys
-	ahead  []keyItem  // the first of them is the current one
+	log    *seglog.Reader // nil: the records are not wanted
+	most   int            // keys to read ahead, at most batchKeys
+	ahead  []keyItem      // the first of them is the current one
 	buf    []keyItem
 	order  []uint64 // revision and place in buf, in the order of the lookups
 
@@ -44,7 +45,7 @@ func (b *keyBatch) valid() bool {
 // current is the first of the keys that are left.
 func (b *keyBatch) current() *keyItem {
 	this := &b.ahead[0]
-	if b.log != nil && b.log.opening != b.opening {
+	if b.log != nil && b.log.Generation != b.opening {
 		this.record = nil // its page may be another's by now
 	}
 	return this
@@ -66,11 +67,11 @@ func (b *keyBatch) fill() {
 	}
 	slices.Sort(b.order)
 	if b.log != nil {
-		b.opening = b.log.opening
+		b.opening = b.log.Generation
 	}
 	for _, o := range b.order {
 		// What is not there is looked for again when it is wanted.
-		b.buf[o%batchKeys].record, _ = b.log.seek(o >> batchBits)
+		b.buf[o%batchKeys].record, _ = b.log.Seek(o >> batchBits)
 	}
 	b.ahead = b.buf
 }

@@ -26,7 +26,7 @@ type lister struct {
 	db      *DB
 	query   *store.Query
 	page    *store.Page
-	log     *logReader
+	log     *seglog.Reader
 	parse   seglog.Parser
 	after   string // the key that was dealt with last, once one was
 	events  int    // on the page
@@ -41,7 +41,7 @@ type lister struct {
 
 // run reads the page. When a file was replaced under it, it is run again and
 // goes on where it was.
-func (l *lister) run(ctx context.Context, r *logReader, v index.View) error {
+func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) error {
 	l.log, l.parse = r, seglog.ParserFor(l.query.Uses)
 	if l.query.Unverified {
 		l.parse = seglog.SplitRecord
@@ -209,7 +209,7 @@ func (l *lister) version(k *keyItem) (seglog.Entry, bool, error) {
 		e, err := l.parse.Parse(revision, k.record)
 		return e, e.Kind != seglog.Deleted, err
 	}
-	return l.log.at(revision, l.page.Revision, l.parse)
+	return l.log.At(revision, l.page.Revision, l.parse)
 }
 
 // count fills Remaining with the number of events from here to the end of the
@@ -258,7 +258,7 @@ func (l *lister) countKeys(keys *keyBatch) (n int64, err error) {
 func (l *lister) counts(p index.Pointer, damage error) (int64, error) {
 	there := !p.Deletion()
 	if damage == nil && p.Revision() > l.page.Revision {
-		_, there, damage = l.log.at(p.Revision(), l.page.Revision, seglog.ParseRecord)
+		_, there, damage = l.log.At(p.Revision(), l.page.Revision, seglog.ParseRecord)
 	}
 	if !there || damage != nil {
 		return 0, damage

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // maintainEvery is how often old events and old history are looked for. They
@@ -55,7 +56,7 @@ func (db *DB) Maintain(ctx context.Context) error {
 	if err := db.salvage(ctx); err != nil {
 		return err
 	}
-	began := time.Since(db.reads.began)
+	began := time.Since(db.log.Opened())
 	defer db.measureFiles()
 	for more := true; more; {
 		var err error
@@ -131,7 +132,7 @@ func (db *DB) mergeLoop() {
 
 // mergeFrozen merges the frozen memtable, if there is one.
 func (db *DB) mergeFrozen() error {
-	if err := db.index.Merge(db.horizon.Load()); err != nil {
+	if err := db.index.Merge(db.log.CompactRevision()); err != nil {
 		db.o.Log.Error("the key index could not be written", "error", err)
 		db.hurry()
 		return err
@@ -155,7 +156,7 @@ func (db *DB) Compact(ctx context.Context, progress Progress) error {
 		return err
 	}
 	defer db.measureFiles()
-	sealed := func() segments { ss := *db.segments.Load(); return ss[:len(ss)-1] }
+	sealed := func() seglog.Segments { ss := db.log.Segments(); return ss[:len(ss)-1] }
 	if _, err := db.countDead(ctx, sealed()); err != nil {
 		return fmt.Errorf("store: compacting: %w", err)
 	}
@@ -166,9 +167,9 @@ func (db *DB) Compact(ctx context.Context, progress Progress) error {
 	ss := sealed()
 	for i, s := range ss {
 		progress.tell(int64(i), int64(len(ss)+1))
-		if db.dead.of(s.base) > 0 {
+		if db.dead.of(s.Base) > 0 {
 			if err := db.rewrite(ctx, s, clean); err != nil {
-				return fmt.Errorf("store: compacting %s: %w", s.path, err)
+				return fmt.Errorf("store: compacting %s: %w", s.Path, err)
 			}
 		}
 		clean = clean && db.clean(s)

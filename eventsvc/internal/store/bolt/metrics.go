@@ -69,7 +69,7 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 		file("store_free_pages", "Pages of the files that can be used again.", func(s bbolt.Stats) int { return s.FreePageN }),
 		file("store_pending_pages", "Pages that open reads keep from being used again.", func(s bbolt.Stats) int { return s.PendingPageN }),
 		file("store_open_reads", "Read transactions that are open.", func(s bbolt.Stats) int { return s.OpenTxN }),
-		plain("store_oldest_read_seconds", "Age of the oldest open read transaction.", func() float64 { return db.reads.oldest().Seconds() }),
+		plain("store_oldest_read_seconds", "Age of the oldest open read transaction.", func() float64 { return db.log.OldestRead().Seconds() }),
 		plain("store_retention_lag_seconds", "Time since old events were last cleared away.", func() float64 { return db.retentionLag().Seconds() }),
 		plain("store_watch_lag_revisions", "Revisions that the slowest watcher is behind.", func() float64 { return float64(db.hub.Lag()) }),
 		plain("store_failed", "1 while nothing can be written, because the disk fails.", func() float64 { return boolean(db.committer.failed() != nil) }),

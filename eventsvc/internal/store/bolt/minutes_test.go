@@ -10,6 +10,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 func TestMinuteCounts(t *testing.T) {
@@ -51,7 +52,7 @@ func TestMinuteCounts(t *testing.T) {
 	}
 	counts := func() map[string][2]int64 {
 		got := map[string][2]int64{}
-		err := db.Counts(t.Context(), start, start.Add(4*time.Minute), "ns1", func(c bolt.MinuteCount) {
+		err := db.Counts(t.Context(), start, start.Add(4*time.Minute), "ns1", func(c seglog.MinuteCount) {
 			k := fmt.Sprintf("%d %s %s %s %s", c.Minute.Sub(start)/time.Minute, c.Namespace, c.Type, c.Reason, c.RegardingKind)
 			n := got[k]
 			got[k] = [2]int64{n[0] + c.Created, n[1] + c.Modified}

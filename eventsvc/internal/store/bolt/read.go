@@ -34,7 +34,7 @@ func (db *DB) Show(_ context.Context, key store.Key, uses store.Part, visit func
 			return nil
 		case err == nil:
 			return store.ErrNotFound
-		case errors.Is(err, errGone) && db.horizon.Load() > at:
+		case errors.Is(err, seglog.ErrGone) && db.log.CompactRevision() > at:
 			// Trimmed away while it was looked for: there is a newer version.
 			continue
 		}
@@ -54,16 +54,15 @@ func (db *DB) showAt(key store.Key, at uint64, uses store.Part, visit func(*stor
 	if !ok || p.Deletion() && p.Revision() <= at {
 		return false, nil
 	}
-	err = db.readLog(func(r *logReader) error {
+	err = db.log.View(func(r *seglog.Reader) error {
 		var e seglog.Entry
-		if e, found, err = r.at(p.Revision(), at, seglog.ParserFor(uses)); err != nil || !found {
+		if e, found, err = r.At(p.Revision(), at, seglog.ParserFor(uses)); err != nil || !found {
 			return err
 		}
 		if string(e.Key) != joined {
 			return &store.CorruptError{Key: key, Revision: e.Revision, Reason: "the index leads to the record of " + string(e.Key)}
 		}
-		r.shown = e.Shown(key)
-		visit(&r.shown)
+		visit(r.Show(&e, key))
 		return nil
 	})
 	return found, err
@@ -87,7 +86,7 @@ func (db *DB) List(ctx context.Context, q store.Query) (store.Page, error) {
 	}
 	l := &lister{db: db, query: &q, page: &page}
 	err := db.index.View(func(v index.View) error {
-		return db.readLog(func(r *logReader) error { return l.run(ctx, r, v) })
+		return db.log.View(func(r *seglog.Reader) error { return l.run(ctx, r, v) })
 	})
 	if expired := db.held(page.Revision); expired != nil {
 		if q.Revision == 0 && q.Visit == nil {
@@ -106,7 +105,7 @@ func (db *DB) held(revision uint64) error {
 	if db.closed() {
 		return store.ErrClosed
 	}
-	if oldest := db.horizon.Load(); revision < oldest {
+	if oldest := db.log.CompactRevision(); revision < oldest {
 		return &store.ExpiredError{Revision: revision, Oldest: oldest}
 	}
 	return nil

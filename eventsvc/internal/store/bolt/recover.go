@@ -16,42 +16,42 @@ import (
 // recover finds the newest revision, and reads what the index does not know
 // yet from the log.
 func (db *DB) recover(id string) error {
-	head := db.segments.Load().head()
-	headID, err := head.storeID()
+	head := db.log.Head()
+	headID, err := head.StoreID()
 	if err != nil {
-		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: boltfile.FixRestore}
+		return &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	if headID != id {
-		return &store.FileError{Path: head.path, Reason: "it belongs to another store than " + db.index.Path(), Fix: boltfile.FixRestore}
+		return &store.FileError{Path: head.Path, Reason: "it belongs to another store than " + db.index.Path(), Fix: boltfile.FixRestore}
 	}
-	last, err := head.lastRevision()
+	last, err := head.LastRevision()
 	if err != nil {
-		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: boltfile.FixRestore}
+		return &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	pending, err := db.openWAL(head, id, last)
 	if err != nil {
 		return err
 	}
 	if len(pending) > 0 {
-		db.pending.Store(&pending)
-		head.records.Add(wal.Bytes(pending))
+		db.log.SetPending(pending)
+		head.AddBytes(wal.Bytes(pending))
 		last = pending[len(pending)-1].Revision
 	}
 	if merged := db.index.Merged(); merged > last {
-		return &store.FileError{Path: head.path, Reason: fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
+		return &store.FileError{Path: head.Path, Reason: fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
 			last, merged), Fix: boltfile.FixRestore}
 	}
-	horizon, err := head.meta(metaHorizon)
+	horizon, err := head.SavedCompactRevision()
 	if err != nil {
-		return &store.FileError{Path: head.path, Reason: err.Error(), Fix: boltfile.FixRestore}
+		return &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
-	db.horizon.Store(horizon)
+	db.log.SetCompactRevision(horizon)
 	db.hub = watch.NewHub(last, db.o.RingEntries, db.o.RingBytes)
 	db.committer.init(db.o, last)
 	if err := db.loadAccounts(); err != nil {
 		return &store.FileError{Path: db.index.Path(), Reason: err.Error(), Fix: boltfile.FixRebuild}
 	}
-	db.dead.keep(*db.segments.Load())
+	db.dead.keep(db.log.Segments())
 	if err := db.replayIndex(last); err != nil {
 		return err
 	}
@@ -61,15 +61,15 @@ func (db *DB) recover(id string) error {
 // setClock starts the clock from the time of the last write.
 func (db *DB) setClock() error {
 	var written time.Time
-	err := db.readLog(func(log *logReader) error {
-		e, err := log.newest()
+	err := db.log.View(func(log *seglog.Reader) error {
+		e, err := log.Newest()
 		written = e.Time
 		return err
 	})
 	switch {
 	case isCorrupt(err): // it is kept from nobody but who reads it
 		_ = db.readError(err)
-	case err != nil && !errors.Is(err, errGone):
+	case err != nil && !errors.Is(err, seglog.ErrGone):
 		return db.readError(err)
 	}
 	var step time.Duration
@@ -92,14 +92,14 @@ func (db *DB) replayIndex(last uint64) error {
 	for at := db.index.Merged(); at < last; {
 		from := at
 		err := db.index.View(func(v index.View) error {
-			return db.readLog(func(log *logReader) error {
+			return db.log.View(func(log *seglog.Reader) error {
 				var failed error
 				each := func(e seglog.Entry) bool {
 					failed = db.replay(log, v, &e)
 					at = e.Revision
 					return failed == nil && db.index.Size() < db.o.MemtableLimit
 				}
-				err := log.scanAll(from, last, each, func(revision uint64, record []byte) bool {
+				err := log.ScanAll(from, last, each, func(revision uint64, record []byte) bool {
 					damaged++
 					db.o.Log.Error("a record of the log is damaged", "revision", revision)
 					at = revision
@@ -127,7 +127,7 @@ func (db *DB) replayIndex(last uint64) error {
 }
 
 // replay puts one record of the log into the memtable and the count of events.
-func (db *DB) replay(log *logReader, v index.View, e *seglog.Entry) error {
+func (db *DB) replay(log *seglog.Reader, v index.View, e *seglog.Entry) error {
 	p, known, err := v.Newest(string(e.Key))
 	if err != nil {
 		return err
@@ -137,11 +137,11 @@ func (db *DB) replay(log *logReader, v index.View, e *seglog.Entry) error {
 		p, known = index.NewPointer(e.Previous, e.Kind == seglog.Created), e.Previous != 0
 	}
 	if known && !p.Deletion() {
-		before, err := log.read(p.Revision(), seglog.SplitRecord)
+		before, err := log.Read(p.Revision(), seglog.SplitRecord)
 		if err == nil {
 			db.live.events.Add(-1)
 			db.live.bytes.Add(-before.Size())
-		} else if !errors.Is(err, errGone) {
+		} else if !errors.Is(err, seglog.ErrGone) {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // restoring is behind the name of a store that is being restored. What is there
@@ -177,7 +178,7 @@ func readManifest(in *tar.Reader) (*Manifest, error) {
 		return nil, fmt.Errorf("the backup has format version %d, this program reads version %d; %s", m.Format, boltfile.Version, boltfile.FixVersion)
 	}
 	foreign := slices.ContainsFunc(m.Files, func(name string) bool {
-		ok, err := filepath.Match(segmentPattern, name)
+		ok, err := filepath.Match(seglog.SegmentPattern, name)
 		return err != nil || !ok || filepath.Base(name) != name
 	})
 	if foreign || len(m.Files) == 0 {

@@ -115,17 +115,17 @@ func (db *DB) due(retention time.Duration, cutoff time.Time) (due []store.Seen, 
 // go because of them, and nothing stay.
 func (db *DB) scanLog(after, last uint64, f func(*seglog.Entry, index.Pointer) bool) error {
 	err := db.index.View(func(v index.View) error {
-		return db.readLog(func(log *logReader) error {
+		return db.log.View(func(log *seglog.Reader) error {
 			n := 0
 			var failed error
-			err := log.scanAll(after, last, func(e seglog.Entry) bool {
+			err := log.ScanAll(after, last, func(e seglog.Entry) bool {
 				var p index.Pointer
 				if p, _, failed = v.Newest(string(e.Key)); failed != nil {
 					return false
 				}
 				n++
 				return f(&e, p) && n < checkChunk
-			}, passOver)
+			}, seglog.SkipDamaged)
 			return errors.Join(err, failed)
 		})
 	})

@@ -1,11 +1,6 @@
 package bolt
 
 import (
-	"errors"
-	"os"
-
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
@@ -44,30 +39,30 @@ func (db *DB) freeze() bool {
 // rollIfDue seals a head that has grown to its limit and starts the next.
 func (db *DB) rollIfDue() {
 	c := &db.committer
-	head := db.segments.Load().head()
-	if head.records.Load() < max(db.o.SegmentBytes, c.rollAt) || c.failed() != nil {
+	head := db.log.Head()
+	if head.Bytes() < max(db.o.SegmentBytes, c.rollAt) || c.failed() != nil {
 		return
 	}
 	if err := db.roll(head); c.failed() != nil {
 		return // and that was said
 	} else if err != nil {
 		db.o.Log.Error("a new log file could not be started; the old one goes on", "error", err)
-		c.rollAt = head.records.Load() + db.o.SegmentBytes/16
+		c.rollAt = head.Bytes() + db.o.SegmentBytes/16
 		return
 	}
 	c.rollAt = 0
 }
 
 // roll seals the head and starts the next. The committer runs it.
-func (db *DB) roll(head *segment) error { return db.rollTo(head, db.horizon.Load()) }
+func (db *DB) roll(head *seglog.Segment) error { return db.rollTo(head, db.log.CompactRevision()) }
 
 // rollTo is roll with the horizon that the next head notes.
-func (db *DB) rollTo(head *segment, horizon uint64) error {
+func (db *DB) rollTo(head *seglog.Segment, horizon uint64) error {
 	last := db.committer.revision
 	if err := db.checkpoint(nil); err != nil {
 		return err
 	}
-	err := head.seal(last)
+	err := head.Seal(last)
 	if err != nil && !disk.IsFull(err) {
 		return db.headFailed(err)
 	} else if err != nil {
@@ -77,33 +72,14 @@ func (db *DB) rollTo(head *segment, horizon uint64) error {
 	if err != nil {
 		return err
 	}
-	ss := *db.segments.Load()
-	longer := append(ss[:len(ss):len(ss)], next)
-	db.segments.Store(&longer)
+	db.log.Add(next)
 	// Not before: as long as this is the head, the write-ahead log is needed with it.
-	if err := head.setFormat(boltfile.Version); err != nil {
-		db.o.Log.Warn("a sealed log file cannot be read by a release that knows of no journal", "file", head.path, "error", err)
+	if err := head.SetFormat(boltfile.Version); err != nil {
+		db.o.Log.Warn("a sealed log file cannot be read by a release that knows of no journal", "file", head.Path, "error", err)
 	}
-	if err := head.shrink(); err != nil {
+	if err := head.Shrink(); err != nil {
 		db.o.Log.Warn("a sealed log file takes more room than it needs", "error", err)
 	}
 	db.measureFiles()
 	return nil
-}
-
-// seal writes into a head what a sealed segment has.
-func (s *segment) seal(last uint64) error {
-	return s.update(func(tx *bbolt.Tx) error {
-		meta := tx.Bucket([]byte(boltfile.Meta))
-		return errors.Join(
-			meta.Put([]byte(metaBytes), seglog.RevisionKey(uint64(s.records.Load()))),
-			meta.Put([]byte(metaEnd), seglog.RevisionKey(last)))
-	})
-}
-
-// shrink gives back what bbolt has made a head longer by, which is sealed now.
-func (s *segment) shrink() error {
-	return s.view(func(tx *bbolt.Tx) error {
-		return os.Truncate(s.path, tx.Size()+segmentPage)
-	})
 }

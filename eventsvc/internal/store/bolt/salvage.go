@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
@@ -28,7 +26,7 @@ func (db *DB) headFailed(cause error) error {
 	failure := fmt.Errorf("%w: %w", store.ErrUnwritable, cause)
 	c.failure.Store(&failure)
 	db.metrics.failedCommits.Inc()
-	db.o.Log.Error("a log file could not be written; what was acknowledged is now copied to another", "file", db.segments.Load().head().path, "error", cause)
+	db.o.Log.Error("a log file could not be written; what was acknowledged is now copied to another", "file", db.log.Head().Path, "error", cause)
 	db.hurry()
 	return failure
 }
@@ -60,32 +58,30 @@ func (db *DB) salvage(ctx context.Context) error {
 func (db *DB) salvageHead() error {
 	c := &db.committer
 	_ = db.awaitCheckpoint() // it has failed as well, or has not: what it has brought there is found
-	failed := db.segments.Load().head()
-	c.revision = max(c.revision, failed.base) // one at least is given away, so that the next head has another base
-	tmp := failed.path + ".tmp"
-	if err := db.copyAcknowledged(failed, tmp); err != nil {
+	failed := db.log.Head()
+	c.revision = max(c.revision, failed.Base) // one at least is given away, so that the next head has another base
+	tmp := failed.Path + ".tmp"
+	if err := db.log.CopyAcknowledged(tmp, c.revision); err != nil {
 		return errors.Join(err, disk.Remove(tmp))
 	}
-	if err := errors.Join(os.Rename(tmp, failed.path), disk.SyncDir(db.o.Dir)); err != nil {
+	if err := errors.Join(os.Rename(tmp, failed.Path), disk.SyncDir(db.o.Dir)); err != nil {
 		return err
 	}
-	sealed, err := openSegment(failed.path, false, 0)
+	sealed, err := seglog.OpenSegment(failed.Path, false, 0)
 	if err != nil {
 		return err
 	}
 	if err := db.renewWAL(failed); err != nil {
-		return errors.Join(err, sealed.close())
+		return errors.Join(err, sealed.Close())
 	}
-	next, err := db.nextHead(failed, db.horizon.Load())
+	next, err := db.nextHead(failed, db.log.CompactRevision())
 	if err != nil {
-		return errors.Join(err, sealed.close())
+		return errors.Join(err, sealed.Close())
 	}
-	ss := *db.segments.Load()
-	swapped := append(ss[:len(ss)-1:len(ss)-1], sealed, next)
-	db.segments.Store(&swapped)
-	db.pending.Store(new([]wal.Record)) // in this order: a reader that has one of them has seen it in the other
-	if err := failed.close(); err != nil {
-		db.o.Log.Warn("a log file that had failed could not be closed", "file", failed.path, "error", err)
+	db.log.ReplaceHead(sealed, next)
+	db.log.SetPending(nil) // in this order: a reader that has one of them has seen it in the other
+	if err := failed.Close(); err != nil {
+		db.o.Log.Warn("a log file that had failed could not be closed", "file", failed.Path, "error", err)
 	}
 	c.failure.Store(nil)
 	c.rollAt = 0
@@ -95,21 +91,18 @@ func (db *DB) salvageHead() error {
 
 // nextHead makes and opens the file for the revisions behind those that were
 // given away, also to writes that failed.
-func (db *DB) nextHead(before *segment, horizon uint64) (*segment, error) {
+func (db *DB) nextHead(before *seglog.Segment, horizon uint64) (*seglog.Segment, error) {
 	base := db.committer.revision + 1
-	id, err := before.storeID()
+	id, err := before.StoreID()
 	if err != nil {
 		return nil, err
 	}
 	format := boltfile.Version
 	if db.wal != nil {
-		format = formatWAL
+		format = seglog.FormatWAL
 	}
-	path := segmentPath(db.o.Dir, base)
-	var next *segment
-	if err = createSegment(db.o.Dir, base, []byte(id), horizon, format); err == nil {
-		next, err = openSegment(path, true, db.segmentMmap())
-	}
+	path := seglog.SegmentPath(db.o.Dir, base)
+	next, err := db.log.NewHead(base, id, horizon, format)
 	if err == nil {
 		return next, nil
 	}
@@ -124,11 +117,11 @@ func (db *DB) nextHead(before *segment, horizon uint64) (*segment, error) {
 
 // renewWAL replaces a write-ahead log that may have failed. There
 // is none until that has been done: its records are in the file that was copied.
-func (db *DB) renewWAL(head *segment) error {
+func (db *DB) renewWAL(head *seglog.Segment) error {
 	if db.wal == nil {
 		return nil
 	}
-	id, err := head.storeID()
+	id, err := head.StoreID()
 	if err != nil {
 		return err
 	}
@@ -141,58 +134,4 @@ func (db *DB) renewWAL(head *segment) error {
 	}
 	db.wal = log
 	return nil
-}
-
-// copyAcknowledged copies the records of the head and the write-ahead log up to the
-// published revision to a sealed file, and verifies each, and that none is missing.
-func (db *DB) copyAcknowledged(head *segment, path string) error {
-	id, err := head.storeID()
-	if err != nil {
-		return err
-	}
-	to, err := createSegmentFile(path, head.base, []byte(id))
-	if err != nil {
-		return err
-	}
-	last := db.Revision()
-	copied := int64(0)
-	pending := *db.pending.Load()
-	err = head.view(func(from *bbolt.Tx) error {
-		pending = wal.After(pending, lastIn(from, 0)) // a commit that was said to have failed has brought the others here
-		keep := func(k, v []byte) ([]byte, []byte, error) {
-			revision, err := seglog.RevisionOf(k)
-			if err != nil {
-				return nil, nil, err
-			}
-			if revision > last {
-				return nil, nil, nil
-			}
-			copied += int64(len(v))
-			_, err = seglog.ParseRecord(revision, v)
-			return k, v, err
-		}
-		ctx := context.Background() // bounded by the size of one file
-		return errors.Join(boltfile.CopyBucket(ctx, from, to, bucketLog, keep), boltfile.CopyBucket(ctx, from, to, bucketMinutes, nil))
-	})
-	if err == nil && len(pending) > 0 {
-		copied += wal.Bytes(pending)
-		for _, l := range pending {
-			_, damage := seglog.ParseRecord(l.Revision, l.Data)
-			err = errors.Join(err, damage)
-		}
-		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, pending) }))
-	}
-	if err == nil && copied != head.records.Load() {
-		err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.records.Load(), copied)
-	}
-	if err == nil {
-		err = to.Update(func(tx *bbolt.Tx) error {
-			meta := tx.Bucket([]byte(boltfile.Meta))
-			return errors.Join(
-				meta.Put([]byte(metaEnd), seglog.RevisionKey(db.committer.revision)),
-				meta.Put([]byte(metaBytes), seglog.RevisionKey(uint64(copied))),
-				meta.Put([]byte(metaHorizon), seglog.RevisionKey(db.horizon.Load())))
-		})
-	}
-	return errors.Join(err, to.Sync(), to.Close())
 }

@@ -31,9 +31,9 @@ const (
 // the slack of pages.
 func (db *DB) packing() float64 {
 	var records, files int64
-	for _, s := range *db.segments.Load() {
-		records += s.records.Load()
-		files += disk.Usage(s.path)
+	for _, s := range db.log.Segments() {
+		records += s.Bytes()
+		files += disk.Usage(s.Path)
 	}
 	return min(1, max(0.4, float64(records)/float64(files+disk.Usage(db.index.Path())+1)))
 }
@@ -64,7 +64,7 @@ func (db *DB) full() error {
 		return fmt.Errorf("%w: %d MiB are free on the disk, %d MiB are kept back for deletions", store.ErrFull, free>>20, db.o.MinFree>>20)
 	}
 	if db.o.MaxBytes > 0 {
-		used := db.sealed.Load() + disk.Usage(db.segments.Load().head().path)
+		used := db.sealed.Load() + disk.Usage(db.log.Head().Path)
 		if used > db.o.MaxBytes {
 			db.hurry()
 			return fmt.Errorf("%w: %d MiB are in use, the limit is %d MiB", store.ErrFull, used>>20, db.o.MaxBytes>>20)
@@ -83,10 +83,10 @@ func (db *DB) hurry() {
 
 // measureFiles notes the size of everything but the head.
 func (db *DB) measureFiles() {
-	ss := *db.segments.Load()
+	ss := db.log.Segments()
 	size := disk.Usage(db.index.Path()) + disk.Usage(filepath.Join(db.o.Dir, walName))
 	for _, s := range ss[:len(ss)-1] {
-		size += disk.Usage(s.path)
+		size += disk.Usage(s.Path)
 	}
 	db.sealed.Store(size)
 }

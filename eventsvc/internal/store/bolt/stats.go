@@ -27,14 +27,14 @@ type Stats struct {
 // Stats returns the present figures.
 func (db *DB) Stats() Stats {
 	s := Stats{
-		Revision: db.Revision(), Oldest: db.horizon.Load(),
+		Revision: db.Revision(), Oldest: db.log.CompactRevision(),
 		Events: db.live.events.Load(), LiveBytes: db.live.bytes.Load(), DeadBytes: db.dead.total(),
 	}
 	s.FileBytes = disk.Usage(db.index.Path()) + disk.Usage(filepath.Join(db.o.Dir, walName))
 	var records int64
-	for _, seg := range *db.segments.Load() {
-		records += seg.records.Load()
-		s.FileBytes += disk.Usage(seg.path)
+	for _, seg := range db.log.Segments() {
+		records += seg.Bytes()
+		s.FileBytes += disk.Usage(seg.Path)
 		s.Segments++
 	}
 	s.HistoryBytes = max(0, records-s.LiveBytes-s.DeadBytes)
@@ -44,8 +44,8 @@ func (db *DB) Stats() Stats {
 // OldestTime returns the time of the oldest record that the log holds, zero if
 // it is empty.
 func (db *DB) OldestTime() (oldest time.Time) {
-	_ = db.readLog(func(log *logReader) error {
-		return log.scan(0, db.Revision(), func(e seglog.Entry) bool {
+	_ = db.log.View(func(log *seglog.Reader) error {
+		return log.Scan(0, db.Revision(), func(e seglog.Entry) bool {
 			oldest = e.Time
 			return false
 		})
@@ -109,11 +109,11 @@ func (d *deadBytes) set(base uint64, n int64) {
 
 // keep forgets segments that are not there: one was removed, and the process
 // ended before the account had that.
-func (d *deadBytes) keep(ss segments) {
+func (d *deadBytes) keep(ss seglog.Segments) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	maps.DeleteFunc(d.bytes, func(base uint64, _ int64) bool {
-		return !slices.ContainsFunc(ss, func(s *segment) bool { return s.base == base })
+		return !slices.ContainsFunc(ss, func(s *seglog.Segment) bool { return s.Base == base })
 	})
 }
 

@@ -6,117 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/boltfile"
 )
-
-// TestViewsAreKept: readers one after another share a transaction, which sees
-// what was folded meanwhile, and closing waits for none that nobody reads in.
-func TestViewsAreKept(t *testing.T) {
-	t.Parallel()
-	db := openQuiet(t, nil)
-	head := db.segments.Load().head()
-	fold := func() {
-		t.Helper()
-		if err := db.control(t.Context(), func() error { return db.checkpoint(nil) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i := range 3 {
-		key := store.Key{Namespace: "default", Name: fmt.Sprint("e", i)}
-		if _, err := db.Create(t.Context(), key, store.Draft{Value: []byte("{}")}); err != nil {
-			t.Fatal(err)
-		}
-		fold()
-		if n := head.views.waiting(); n != 0 {
-			t.Fatalf("%d views are kept beyond a fold", n)
-		}
-		for range 3 {
-			if _, err := db.Get(t.Context(), key); err != nil {
-				t.Fatal(err)
-			}
-			if n := head.views.waiting(); n != 1 {
-				t.Fatalf("%d views are kept after a read, want 1", n)
-			}
-		}
-		if n := db.fileStats().OpenTxN; n != 0 {
-			t.Errorf("%d open reads, but nobody reads", n)
-		}
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestViewsEnd: a view that was begun before a write, or while there is one, or
-// in which something was found wrong, is nobody else's.
-func TestViewsEnd(t *testing.T) {
-	t.Parallel()
-	db := openQuiet(t, nil)
-	head := db.segments.Load().head()
-	read := func(during func() error) error {
-		return db.readLog(func(r *logReader) error {
-			if _, err := r.segment(0); err != nil {
-				return err
-			}
-			return during()
-		})
-	}
-	write := func() error { return head.setFormat(boltfile.Version) }
-	wrong := errors.New("something is wrong")
-	for _, tt := range []struct {
-		name   string
-		during func() error
-		kept   int
-	}{
-		{"nothing", func() error { return nil }, 1},
-		{"a write", write, 0},
-		{"a fault", func() error { return wrong }, 0},
-		{"a panic", func() error { panic("page") }, 0},
-	} {
-		head.views.shut()
-		head.views.reopen()
-		func() {
-			defer func() { _ = recover() }() // a panic that is not bbolt's is passed on
-			_ = read(tt.during)
-		}()
-		if n := head.views.waiting(); n != tt.kept {
-			t.Errorf("%s: %d views are kept, want %d", tt.name, n, tt.kept)
-		}
-	}
-	head.views.shut()
-	_ = read(func() error { return nil })
-	if n := head.views.waiting(); n != 0 {
-		t.Errorf("%d views are kept while the file is written", n)
-	}
-	head.views.shut()
-	head.views.reopen()
-	_ = read(func() error { return nil })
-	if n := head.views.waiting(); n != 0 {
-		t.Errorf("%d views are kept while the file is written, of two that do the one has ended", n)
-	}
-	_ = read(func() error { head.views.reopen(); return nil })
-	if n := head.views.waiting(); n != 0 {
-		t.Errorf("%d views are kept that were begun before the last write has ended", n)
-	}
-	// More at once than are kept.
-	var all, met sync.WaitGroup
-	met.Add(2 * mostKept)
-	for range 2 * mostKept {
-		all.Go(func() {
-			_ = read(func() error { met.Done(); met.Wait(); return nil })
-		})
-	}
-	all.Wait()
-	if n := head.views.waiting(); n != mostKept {
-		t.Errorf("%d views are kept, want %d", n, mostKept)
-	}
-}
 
 // TestReadersBesideRewrites: files are put in the place of others, and those
 // closed, while many read in them.
@@ -143,7 +40,7 @@ func TestReadersBesideRewrites(t *testing.T) {
 		})
 	}
 	for range rounds {
-		if err := db.rewrite(t.Context(), (*db.segments.Load())[0], false); err != nil {
+		if err := db.rewrite(t.Context(), db.log.Segments()[0], false); err != nil {
 			t.Error(err)
 			break
 		}
@@ -166,18 +63,33 @@ func TestViewOfDamagedRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := (*db.segments.Load())[0]
-	s.views.shut()
-	s.views.reopen()
-	var root int64
-	if err := s.view(func(tx *bbolt.Tx) error { root = int64(tx.Cursor().Bucket().Root()); return nil }); err != nil {
-		t.Fatal(err)
+	s := db.log.Segments()[0]
+	// The file is locked, so its root is looked up in a copy.
+	same := filepath.Join(t.TempDir(), "same.db")
+	content, err := os.ReadFile(s.Path)
+	if err == nil {
+		err = os.WriteFile(same, content, 0o600)
 	}
-	file, err := os.OpenFile(s.path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := file.WriteAt(bytes.Repeat([]byte{0xff}, 16), root*segmentPage); err != nil {
+	sealed, err := bbolt.Open(same, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root, page int64
+	err = sealed.View(func(tx *bbolt.Tx) error {
+		root, page = int64(tx.Cursor().Bucket().Root()), int64(sealed.Info().PageSize)
+		return nil
+	})
+	if err = errors.Join(err, sealed.Close()); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(s.Path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt(bytes.Repeat([]byte{0xff}, 16), root*page); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Close(); err != nil {

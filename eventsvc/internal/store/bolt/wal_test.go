@@ -17,6 +17,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 const firstLog = "log-00000000000000000002.db"
@@ -71,7 +72,7 @@ func TestWALIsReplayed(t *testing.T) {
 // counted is how many events were created and modified.
 func counted(t *testing.T, db *bolt.DB) (n [2]int64) {
 	t.Helper()
-	err := db.Counts(t.Context(), goldenTime(), goldenTime().Add(1), "", func(c bolt.MinuteCount) {
+	err := db.Counts(t.Context(), goldenTime(), goldenTime().Add(1), "", func(c seglog.MinuteCount) {
 		n[0], n[1] = n[0]+c.Created, n[1]+c.Modified
 	})
 	if err != nil {

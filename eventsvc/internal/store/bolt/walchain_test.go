@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // A chain is a store that is killed again and again, each time in the middle of
@@ -118,7 +119,7 @@ func (c *chain) compare(t *testing.T, db *DB) {
 	}
 	counted := int64(0)
 	now := time.Now()
-	err := db.Counts(t.Context(), now.Add(-time.Hour), now.Add(time.Hour), "", func(m MinuteCount) { counted += m.Created + m.Modified })
+	err := db.Counts(t.Context(), now.Add(-time.Hour), now.Add(time.Hour), "", func(m seglog.MinuteCount) { counted += m.Created + m.Modified })
 	if err != nil || counted != c.written {
 		t.Errorf("%d writes are counted, want %d: %v", counted, c.written, err)
 	}
@@ -128,7 +129,7 @@ func (c *chain) compare(t *testing.T, db *DB) {
 // into the journal alone. It reports whether the write is whole.
 func (c *chain) tear(t *testing.T, before, after string) (whole bool) {
 	t.Helper()
-	logs, err := filepath.Glob(filepath.Join(after, segmentPattern))
+	logs, err := filepath.Glob(filepath.Join(after, seglog.SegmentPattern))
 	if err != nil {
 		t.Fatal(err)
 	}

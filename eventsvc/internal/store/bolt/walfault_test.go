@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // openInside opens a store for a test that looks inside of it.
@@ -89,7 +90,7 @@ func TestFailedRotationKeepsTheLog(t *testing.T) {
 	o := Options{Dir: t.TempDir(), SegmentBytes: 64 << 10}
 	db := openInside(t, o)
 	for i := range 200 { // whatever base the next has
-		if err := os.MkdirAll(filepath.Join(segmentPath(o.Dir, uint64(i))+".tmp", "x"), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(seglog.SegmentPath(o.Dir, uint64(i))+".tmp", "x"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -98,7 +99,7 @@ func TestFailedRotationKeepsTheLog(t *testing.T) {
 		names = append(names, fmt.Sprint("e", i))
 		putInside(t, db, names[i], make([]byte, 1000))
 	}
-	if n := len(*db.segments.Load()); n != 1 {
+	if n := len(db.log.Segments()); n != 1 {
 		t.Fatalf("%d files of the log: the test hinders nothing", n)
 	}
 	left := openInside(t, Options{Dir: killedInside(t, db)})
@@ -117,10 +118,10 @@ func TestFailedCheckpointThatIsThere(t *testing.T) {
 			t.Parallel()
 			db := openInside(t, Options{Dir: t.TempDir()})
 			putInside(t, db, "a", []byte("value"))
-			done := *db.pending.Load()
+			done := db.log.Pending()
 			putInside(t, db, "b", []byte("value"))
 			err := db.control(t.Context(), func() error {
-				if err := db.segments.Load().head().checkpoint(done); err != nil {
+				if err := db.log.Head().Checkpoint(done); err != nil {
 					return err
 				}
 				db.committer.checkpointing = len(done)
@@ -153,7 +154,7 @@ func TestBackupFindsFailedHead(t *testing.T) {
 		_ = s.Close()
 		t.Error("a backup of a store that has failed")
 	}
-	if n := len(*db.pending.Load()); n != 1 {
+	if n := len(db.log.Pending()); n != 1 {
 		t.Errorf("%d records wait to be folded, want 1", n)
 	}
 	if err := db.salvage(t.Context()); err != nil {

@@ -21,7 +21,7 @@ func (db *DB) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, error
 	if db.closed() {
 		return nil, store.ErrClosed
 	}
-	oldest, current := db.horizon.Load(), db.Revision()
+	oldest, current := db.log.CompactRevision(), db.Revision()
 	switch {
 	case q.After == 0:
 		q.After = current
@@ -39,20 +39,20 @@ type replayer struct{ db *DB }
 func (p replayer) Replay(dst []*watch.Change, q *store.WatchQuery, after uint64) (changes []*watch.Change, upTo uint64, err error) {
 	db := p.db
 	db.metrics.replays.Inc()
-	if oldest := db.horizon.Load(); after < oldest {
+	if oldest := db.log.CompactRevision(); after < oldest {
 		return dst, after, &store.ExpiredError{Revision: after, Oldest: oldest}
 	}
 	published := db.Revision()
-	err = db.readLog(func(r *logReader) error {
-		changes, upTo = dst, published // readLog may run this again
+	err = db.log.View(func(r *seglog.Reader) error {
+		changes, upTo = dst, published // View may run this again
 		records, bytes := 0, 0
 		var failed error
-		err := r.scan(after, published, func(e seglog.Entry) bool {
+		err := r.Scan(after, published, func(e seglog.Entry) bool {
 			upTo = e.Revision
 			records++
 			if covers(q, &e) {
 				var c *watch.Change
-				if c, failed = r.change(e); failed != nil {
+				if c, failed = change(r, e); failed != nil {
 					return false
 				}
 				changes = append(changes, c)
@@ -63,7 +63,7 @@ func (p replayer) Replay(dst []*watch.Change, q *store.WatchQuery, after uint64)
 		return errors.Join(err, failed)
 	})
 	// History may have been given up while it was read.
-	if oldest := db.horizon.Load(); after < oldest {
+	if oldest := db.log.CompactRevision(); after < oldest {
 		return dst, after, &store.ExpiredError{Revision: after, Oldest: oldest}
 	}
 	if err != nil {
@@ -78,13 +78,13 @@ func covers(q *store.WatchQuery, e *seglog.Entry) bool {
 }
 
 // change copies a log record, and the version before it, out of the log.
-func (r *logReader) change(e seglog.Entry) (*watch.Change, error) {
+func change(r *seglog.Reader, e seglog.Entry) (*watch.Change, error) {
 	c := &watch.Change{Revision: e.Revision, Key: e.StoreKey()}
 	if e.Kind != seglog.Deleted {
 		c.Current = &store.Version{Record: e.Copy()}
 	}
 	if e.Kind != seglog.Created {
-		before, err := r.get(e.Previous)
+		before, err := r.Get(e.Previous)
 		if err != nil {
 			return nil, err
 		}

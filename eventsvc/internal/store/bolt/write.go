@@ -113,16 +113,16 @@ func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*write, error) 
 	for i := range seen {
 		writes[i] = write{ctx: ctx, kind: seglog.Deleted, key: seen[i].Key, joined: seen[i].Key.String(), seen: seen[i], exists: errConflict}
 	}
-	err := db.readLog(func(log *logReader) error {
+	err := db.log.View(func(log *seglog.Reader) error {
 		for i := range writes {
 			w := &writes[i]
 			if !db.hub.Watched(w.key.Namespace) {
 				continue
 			}
-			switch e, err := log.get(w.seen.Revision); {
+			switch e, err := log.Get(w.seen.Revision); {
 			case err == nil && string(e.Key) == w.joined:
 				w.previous = &store.Version{Record: e.Copy()}
-			case err != nil && !errors.Is(err, errGone): // what is gone has changed, and will be refused
+			case err != nil && !errors.Is(err, seglog.ErrGone): // what is gone has changed, and will be refused
 				return err
 			}
 		}

@@ -1,18 +1,45 @@
-// Package seglog encodes the records of the log.
+// Package seglog keeps the log of a store: records by revision, in segments.
 //
 // # Contract
 //
-// An [Entry] is a version of an event, or its deletion, with its revision. [AppendRecord]
-// encodes it, and a [Parser] verifies and parses it. The checksum of a record covers its
-// revision too, under which it is stored, so that a record in the place of another is
-// found as damage.
+// A [Segment] is a bbolt file. The newest one is the head, which [Segment.Checkpoint]
+// appends to; the others are sealed, and only replaced whole or removed. Records that are
+// durable elsewhere, in the write-ahead log, and may not be in the head yet are the
+// pending records. The owner sets them ([Log.SetPending]), and readers see both as one.
+//
+// [Log.View] calls a function with a [Reader], which finds records by revision
+// ([Reader.Get]), follows the versions of an event ([Reader.At]) and goes over the log
+// ([Reader.Scan]). [Segment.Seal], [Log.NewHead] and [Log.Add] rotate the head.
+// [Segment.Rewrite] copies what its caller needs of a sealed segment, and
+// [Log.CopyAcknowledged] all that was published of a head that failed, for failover; the
+// caller renames the copies, opens them and swaps them in ([Log.Replace],
+// [Log.ReplaceHead]).
+//
+// An [Entry] is a parsed record: a version of an event, or its deletion. The checksum of a
+// record covers its revision too, so that a record in the place of another is found as
+// damage.
 //
 // # Errors
 //
-// [boltfile.ErrChecksum] and other errors of [ParseRecord] report damage;
-// [Parser.Parse] makes them a [*store.CorruptError]. Damage is never served.
+// A file that cannot be used, or is missing between others, is a [*store.FileError]. A
+// damaged record is a [*store.CorruptError] and is never served. [ErrGone] reports that
+// there is no record of a revision. After a failed write, other than one that was
+// [Segment.Refused], a head must not be written again: a sync that is repeated does not
+// tell what was lost. The owner sees to that.
+//
+// # Concurrency
+//
+// Methods that change the log or a segment have one caller at a time; Checkpoint may run
+// beside SaveCompactRevision and SetFormat. Everything else is safe for concurrent use,
+// also while segments are swapped: View calls its function again if a file was closed
+// under it.
 //
 // # Format
+//
+//	log-<base>.db
+//	├── meta      format, store, base, horizon; when sealed: end, bytes
+//	├── log       revision 8 → record
+//	└── minutes   minute 8, namespace, type, reason, kind → created 8, modified 8, CRC32C 4
 //
 //	record (numbers big-endian)
 //	┌──────┬──────┬───────────┬─────────┬────────────┬──────────────┬────────┐
@@ -32,5 +59,6 @@
 //	and the attributes length is that of both. sections.go says what the checksums
 //	cover; the last one covers everything, in either form
 //
-// The package knows nothing of the index, of the queue of writes, or of retention.
+// The package knows bbolt and records of the write-ahead log. It knows nothing of the
+// index, of the queue of writes, or of retention, and does not decide what is needed.
 package seglog

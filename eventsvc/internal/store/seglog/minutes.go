@@ -1,4 +1,4 @@
-package bolt
+package seglog
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/boltfile"
-	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -33,8 +32,8 @@ const minuteValue = 20
 // tally counts records by the keys of the minutes bucket.
 type tally map[string]*[2]uint64
 
-func (t tally) add(e *seglog.Entry) {
-	if e.Kind == seglog.Deleted {
+func (t tally) add(e *Entry) {
+	if e.Kind == Deleted {
 		return
 	}
 	a := event.Attributes(e.Attributes)
@@ -48,7 +47,7 @@ func (t tally) add(e *seglog.Entry) {
 		n = new([2]uint64)
 		t[string(k)] = n
 	}
-	if e.Kind == seglog.Created {
+	if e.Kind == Created {
 		n[0]++
 	} else {
 		n[1]++
@@ -58,7 +57,7 @@ func (t tally) add(e *seglog.Entry) {
 // addAfter adds the records behind a revision.
 func (t tally) addAfter(records []wal.Record, revision uint64) {
 	for _, l := range wal.After(records, revision) {
-		if e, err := seglog.SplitRecord(l.Revision, l.Data); err == nil { // what is damaged is not counted
+		if e, err := SplitRecord(l.Revision, l.Data); err == nil { // what is damaged is not counted
 			t.add(&e)
 		}
 	}
@@ -94,12 +93,9 @@ func parseMinute(key, v []byte) (n [2]uint64, err error) {
 	return [2]uint64{be.Uint64(v), be.Uint64(v[8:])}, nil
 }
 
-// Counts calls visit with the counts of the minutes from one time to before
-// another, of one namespace or of all. A minute during which a new log file was
-// begun comes in parts, and so does one of which the journal has some. Counts are
-// kept as long as the log file that they are in; what expires or is deleted stays
-// counted.
-func (db *DB) Counts(ctx context.Context, from, to time.Time, namespace string, visit func(MinuteCount)) error {
+// Counts calls visit with the counts of the minutes from one time to before another, of
+// one namespace or of all.
+func (l *Log) Counts(ctx context.Context, from, to time.Time, namespace string, visit func(MinuteCount)) error {
 	c := minuteReader{
 		first: be.AppendUint64(nil, uint64(from.Unix()/60)), end: uint64(to.Add(time.Minute-1).Unix() / 60),
 		namespace: namespace, kinds: map[string]MinuteCount{},
@@ -108,18 +104,27 @@ func (db *DB) Counts(ctx context.Context, from, to time.Time, namespace string, 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := db.readLog(func(r *logReader) (err error) {
+		err := l.View(func(r *Reader) (err error) {
 			more, err = c.read(r)
 			return err
 		})
 		if err != nil {
-			return db.readError(err)
+			return err
 		}
 		for i := range c.part {
 			visit(c.part[i])
 		}
 	}
 	return nil
+}
+
+// CountAs adds counts of entries to those of the segment.
+func (s *Segment) CountAs(entries []Entry) error {
+	t := tally{}
+	for i := range entries {
+		t.add(&entries[i])
+	}
+	return s.update(func(tx *bbolt.Tx) error { return t.save(tx.Bucket([]byte(bucketMinutes))) })
 }
 
 // minuteChunk is how many counts are read in one go.
@@ -139,11 +144,11 @@ type minuteReader struct {
 
 // read reads the next part, and reports whether there is more. A segment that
 // is gone meanwhile is passed over.
-func (m *minuteReader) read(r *logReader) (more bool, err error) {
+func (m *minuteReader) read(r *Reader) (more bool, err error) {
 	m.part = m.part[:0]
 	base, next := m.base, m.next // kept if this is tried again
 	for i, s := range r.segments {
-		if s.base < base {
+		if s.Base < base {
 			continue
 		}
 		opened, err := r.segment(i)
@@ -151,17 +156,17 @@ func (m *minuteReader) read(r *logReader) (more bool, err error) {
 			return false, err
 		}
 		from := m.first
-		if s.base == base && next != nil {
+		if s.Base == base && next != nil {
 			from = next
 		}
 		waiting := tally{}
 		if i == len(r.segments)-1 {
-			waiting.addAfter(r.pending, lastIn(opened.tx, s.base-1))
+			waiting.addAfter(r.pending, lastIn(opened.tx, s.Base-1))
 		}
 		c := opened.tx.Bucket([]byte(bucketMinutes)).Cursor()
 		for k, v := c.Seek(from); len(k) > 8 && be.Uint64(k) < m.end; k, v = c.Next() {
 			if len(m.part) >= minuteChunk {
-				m.base, m.next = s.base, bytes.Clone(k)
+				m.base, m.next = s.Base, bytes.Clone(k)
 				return true, m.addWaiting(waiting, from, m.next)
 			}
 			n, err := parseMinute(k, v)

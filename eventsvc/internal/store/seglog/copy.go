@@ -1,0 +1,184 @@
+package seglog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/wal"
+)
+
+// copyBytes is about how many bytes of records are copied in one transaction.
+const copyBytes = 4 << 20
+
+// A Keeper calls f with a function that reports whether a record is needed, and is good
+// until f returns. It may call f again.
+type Keeper func(f func(needed func(*Entry) (bool, error)) error) error
+
+// Rewrite copies the records of a sealed segment that are needed to a new file at path,
+// synced. It keeps damaged records, as evidence, and reports whether there are any.
+func (s *Segment) Rewrite(ctx context.Context, path string, keeper Keeper) (damaged bool, err error) {
+	c := copier{from: s, keeper: keeper}
+	err = c.run(ctx, path)
+	return c.damaged, err
+}
+
+// CountKept returns how many bytes of records Rewrite would keep.
+func (s *Segment) CountKept(ctx context.Context, keeper Keeper) (kept int64, damaged bool, err error) {
+	c := copier{from: s, keeper: keeper, at: s.Base - 1}
+	for more := true; more && err == nil; {
+		if err = ctx.Err(); err == nil {
+			more, err = c.some(func(_, _ []byte) error { return nil })
+		}
+	}
+	return c.kept, c.damaged, err
+}
+
+// A copier copies what is needed of a sealed segment to a new file.
+type copier struct {
+	from   *Segment
+	keeper Keeper
+
+	at      uint64 // the last record that was looked at
+	kept    int64  // bytes
+	damaged bool   // a record cannot be read: it may be an older version of any event
+}
+
+func (c *copier) run(ctx context.Context, path string) error {
+	id, err := c.from.StoreID()
+	if err != nil {
+		return err
+	}
+	end, err := c.from.meta(metaEnd)
+	if err != nil {
+		return err
+	}
+	to, err := createUnsynced(path, c.from.Base, []byte(id))
+	if err != nil {
+		return err
+	}
+	c.at = c.from.Base - 1
+	for more := true; more && err == nil; {
+		if err = ctx.Err(); err == nil {
+			more, err = c.copySome(to)
+		}
+	}
+	if err == nil {
+		err = c.from.view(func(from *bbolt.Tx) error { return boltfile.CopyBucket(ctx, from, to, bucketMinutes, nil) })
+	}
+	if err == nil {
+		err = to.Update(func(tx *bbolt.Tx) error {
+			meta := tx.Bucket([]byte(boltfile.Meta))
+			return errors.Join(meta.Put([]byte(metaEnd), RevisionKey(end)), meta.Put([]byte(metaBytes), RevisionKey(uint64(c.kept))))
+		})
+	}
+	return errors.Join(err, to.Sync(), to.Close())
+}
+
+// copySome copies the needed records of one stretch, in one transaction, and
+// reports whether there are more.
+func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
+	err = to.Update(func(out *bbolt.Tx) error {
+		b := out.Bucket([]byte(bucketLog))
+		b.FillPercent = boltfile.FillPercent
+		more, err = c.some(func(k, v []byte) error { return b.Put(k, append([]byte(nil), v...)) })
+		return err
+	})
+	return more, err
+}
+
+// some calls keep with the needed records of one stretch, and reports whether there are
+// more.
+func (c *copier) some(keep func(k, v []byte) error) (more bool, err error) {
+	err = c.keeper(func(needed func(*Entry) (bool, error)) error {
+		return c.from.view(func(from *bbolt.Tx) error {
+			more, err = c.each(from.Bucket([]byte(bucketLog)).Cursor(), keep, needed)
+			return err
+		})
+	})
+	return more, err
+}
+
+func (c *copier) each(from *bbolt.Cursor, keep func(k, v []byte) error, needed func(*Entry) (bool, error)) (more bool, err error) {
+	size := 0
+	for k, v := from.Seek(RevisionKey(c.at + 1)); k != nil; k, v = from.Next() {
+		if size > copyBytes {
+			return true, nil
+		}
+		if c.at, err = RevisionOf(k); err != nil {
+			return false, err
+		}
+		// A damaged record is kept as it is: it is the evidence.
+		if e, err := ParseRecord(c.at, v); err != nil {
+			c.damaged = true
+		} else if ok, err := needed(&e); err != nil {
+			return false, err
+		} else if !ok {
+			continue
+		}
+		if err := keep(k, v); err != nil {
+			return false, err
+		}
+		size += len(v)
+		c.kept += int64(len(v))
+	}
+	return false, nil
+}
+
+// CopyAcknowledged copies the published records of the head, and the pending ones, to a
+// sealed file that ends with a revision. It verifies each, and that none is missing.
+func (l *Log) CopyAcknowledged(path string, end uint64) error {
+	head := l.Head()
+	id, err := head.StoreID()
+	if err != nil {
+		return err
+	}
+	to, err := createUnsynced(path, head.Base, []byte(id))
+	if err != nil {
+		return err
+	}
+	last := l.published()
+	copied := int64(0)
+	pending := l.Pending()
+	err = head.view(func(from *bbolt.Tx) error {
+		pending = wal.After(pending, lastIn(from, 0)) // a commit that was said to have failed has brought the others here
+		keep := func(k, v []byte) ([]byte, []byte, error) {
+			revision, err := RevisionOf(k)
+			if err != nil {
+				return nil, nil, err
+			}
+			if revision > last {
+				return nil, nil, nil
+			}
+			copied += int64(len(v))
+			_, err = ParseRecord(revision, v)
+			return k, v, err
+		}
+		ctx := context.Background() // bounded by the size of one file
+		return errors.Join(boltfile.CopyBucket(ctx, from, to, bucketLog, keep), boltfile.CopyBucket(ctx, from, to, bucketMinutes, nil))
+	})
+	if err == nil && len(pending) > 0 {
+		copied += wal.Bytes(pending)
+		for _, p := range pending {
+			_, damage := ParseRecord(p.Revision, p.Data)
+			err = errors.Join(err, damage)
+		}
+		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, pending) }))
+	}
+	if err == nil && copied != head.Bytes() {
+		err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.Bytes(), copied)
+	}
+	if err == nil {
+		err = to.Update(func(tx *bbolt.Tx) error {
+			meta := tx.Bucket([]byte(boltfile.Meta))
+			return errors.Join(
+				meta.Put([]byte(metaEnd), RevisionKey(end)),
+				meta.Put([]byte(metaBytes), RevisionKey(uint64(copied))),
+				meta.Put([]byte(metaHorizon), RevisionKey(l.CompactRevision())))
+		})
+	}
+	return errors.Join(err, to.Sync(), to.Close())
+}

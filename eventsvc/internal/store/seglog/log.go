@@ -1,0 +1,160 @@
+package seglog
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/wal"
+)
+
+// A Log is the records of a store in order of their revisions: segments, of which the
+// newest is the head, and pending records, which the head may not have yet.
+type Log struct {
+	dir       string
+	mmap      int           // address space that a head reserves
+	published func() uint64 // the newest revision that readers may see
+	segments  atomic.Pointer[Segments]
+	pending   atomic.Pointer[[]wal.Record]
+	reads     openReads
+	closed    atomic.Bool
+
+	compactRevision atomic.Uint64
+}
+
+// Open opens the segments of a directory, of which there may be none. published
+// returns the newest revision that readers may see.
+func Open(dir string, mmap int, published func() uint64) (*Log, error) {
+	ss, err := openSegments(dir, mmap)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{dir: dir, mmap: mmap, published: published, reads: openReads{began: time.Now()}}
+	l.segments.Store(&ss)
+	l.SetPending(nil)
+	return l, nil
+}
+
+// StoreIDOf returns the id of the store that the segments of a directory belong to.
+func StoreIDOf(dir string) (id string, ok bool) {
+	ss, err := openSegments(dir, 0)
+	if err != nil || len(ss) == 0 {
+		return "", false
+	}
+	id, err = ss[0].StoreID()
+	_ = ss.close()
+	return id, err == nil
+}
+
+// Init makes the first segment of an empty log.
+func (l *Log) Init(base uint64, storeID string, compactRevision uint64) error {
+	head, err := l.NewHead(base, storeID, compactRevision, boltfile.Version)
+	if err == nil {
+		l.Add(head)
+	}
+	return err
+}
+
+// NewHead makes and opens a segment that begins with a revision. [Log.Add] adds it.
+func (l *Log) NewHead(base uint64, storeID string, compactRevision uint64, format int) (*Segment, error) {
+	if err := createSegment(l.dir, base, []byte(storeID), compactRevision, format); err != nil {
+		return nil, err
+	}
+	return OpenSegment(SegmentPath(l.dir, base), true, l.mmap)
+}
+
+// Segments returns the segments by rising base. The slice must not be changed.
+func (l *Log) Segments() Segments { return *l.segments.Load() }
+
+// Head returns the newest segment.
+func (l *Log) Head() *Segment { return l.Segments().Head() }
+
+// Add adds a new head.
+func (l *Log) Add(head *Segment) {
+	ss := l.Segments()
+	longer := append(ss[:len(ss):len(ss)], head)
+	l.segments.Store(&longer)
+}
+
+// Replace puts a segment in the place of the one with its base, which the caller
+// closes.
+func (l *Log) Replace(s *Segment) {
+	ss := append(Segments(nil), l.Segments()...)
+	ss[ss.find(s.Base)] = s
+	l.segments.Store(&ss)
+}
+
+// ReplaceHead puts two segments in the place of the head, which the caller closes: one
+// with its base, and a new head.
+func (l *Log) ReplaceHead(sealed, head *Segment) {
+	ss := l.Segments()
+	swapped := append(ss[:len(ss)-1:len(ss)-1], sealed, head)
+	l.segments.Store(&swapped)
+}
+
+// RemoveFirst removes the oldest segment, which the caller closes.
+func (l *Log) RemoveFirst() {
+	ss := l.Segments()
+	rest := ss[1:len(ss):len(ss)]
+	l.segments.Store(&rest)
+}
+
+// Pending returns the pending records: all that the head does not have, and perhaps
+// some that it has.
+func (l *Log) Pending() []wal.Record { return *l.pending.Load() }
+
+// SetPending replaces the pending records. A segment must have those that are left out,
+// so that no reader misses them.
+func (l *Log) SetPending(records []wal.Record) { l.pending.Store(&records) }
+
+// CompactRevision returns the compact revision: the oldest one whose state can be read.
+func (l *Log) CompactRevision() uint64 { return l.compactRevision.Load() }
+
+// SetCompactRevision moves the compact revision for readers. The head must have saved it,
+// or a greater one, before.
+func (l *Log) SetCompactRevision(revision uint64) { l.compactRevision.Store(revision) }
+
+// Opened returns when the log was opened.
+func (l *Log) Opened() time.Time { return l.reads.began }
+
+// OldestRead returns the age of the reader that is open for longest, in whole seconds.
+func (l *Log) OldestRead() time.Duration { return l.reads.oldest() }
+
+// Revisions calls f with every revision up to the last that the log has a record of.
+func (l *Log) Revisions(ctx context.Context, last uint64, f func(revision uint64)) error {
+	pending := l.Pending() // before the segments, see [Reader.open]
+	for _, s := range l.Segments() {
+		err := s.view(func(tx *bbolt.Tx) error {
+			c := tx.Bucket([]byte(bucketLog)).Cursor()
+			for k, _ := c.First(); k != nil; k, _ = c.Next() {
+				revision, err := RevisionOf(k)
+				if err != nil {
+					return err
+				}
+				if revision > last {
+					break
+				}
+				f(revision)
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, l := range pending {
+		if l.Revision <= last {
+			f(l.Revision)
+		}
+	}
+	return nil
+}
+
+// Close closes the segments, and waits for readers.
+func (l *Log) Close() error {
+	l.closed.Store(true)
+	return l.Segments().close()
+}

@@ -1,0 +1,294 @@
+package seglog
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	berrors "go.etcd.io/bbolt/errors"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltcheck"
+	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/wal"
+)
+
+// ErrGone reports that the log has no record of a revision.
+var ErrGone = errors.New("no such record")
+
+// A Reader reads records by revision. It begins a transaction for each segment when it
+// first needs one. Its user must not wait for anything, because an open transaction keeps
+// bbolt from reusing pages.
+type Reader struct {
+	log        *Log
+	segments   Segments
+	pending    []wal.Record // what the head may not have yet
+	seen       uint64       // every record up to this revision can be seen
+	opened     []segmentTx  // in the order of segments
+	Generation int          // rises when it is opened again: records found before are not valid any more
+	intact     bool         // nothing was wrong with what was read: its transactions can be used again
+	shown      store.Record // by Show
+}
+
+// readers are kept to reuse their memory.
+var readers = sync.Pool{New: func() any { return new(Reader) }}
+
+// View calls f with a reader, and calls it again if a segment was replaced or removed
+// meanwhile. f must not wait for anything.
+func (l *Log) View(f func(*Reader) error) error {
+	open := l.reads.begin()
+	defer open.Add(-1)
+	r := readers.Get().(*Reader)
+	defer readers.Put(r)
+	r.log = l
+	for {
+		err := boltcheck.Guard(func() error {
+			r.open()
+			defer r.close()
+			err := f(r)
+			r.intact = err == nil
+			return err
+		})
+		if errors.Is(err, berrors.ErrDatabaseNotOpen) && !l.closed.Load() {
+			continue
+		}
+		return err
+	}
+}
+
+func (r *Reader) open() {
+	r.Generation++
+	// In this order: what is not pending any more is in the segments.
+	r.seen = r.log.published()
+	r.pending = r.log.Pending()
+	r.segments = r.log.Segments()
+	r.opened = slices.Grow(r.opened[:0], len(r.segments))[:len(r.segments)]
+}
+
+func (r *Reader) close() {
+	for i, v := range r.opened {
+		switch {
+		case v.tx == nil:
+		case r.intact:
+			r.segments[i].pool.release(v)
+		default:
+			_ = v.tx.Rollback()
+		}
+	}
+	clear(r.opened)
+	r.intact = false
+	r.segments, r.pending, r.shown = nil, nil, store.Record{}
+}
+
+// Show returns e as a record that is valid until the next call of a method. It takes no
+// memory of its own.
+func (r *Reader) Show(e *Entry, key store.Key) *store.Record {
+	r.shown = e.Shown(key)
+	return &r.shown
+}
+
+// segment returns a segment with its cursor.
+func (r *Reader) segment(i int) (*segmentTx, error) {
+	v := &r.opened[i]
+	if v.cursor == nil {
+		var err error
+		if *v, err = r.segments[i].read(); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// Get verifies and returns the record of a revision. Its bytes are in the mapped file.
+// They are valid until View returns, or until the reader is asked for a record that was
+// written after it was opened, which changes its Generation.
+func (r *Reader) Get(revision uint64) (Entry, error) {
+	return r.Read(revision, ParseRecord)
+}
+
+// Read is [Reader.Get] with another parser.
+func (r *Reader) Read(revision uint64, parse Parser) (Entry, error) {
+	b, err := r.Lookup(revision)
+	if err != nil {
+		return Entry{}, err
+	}
+	return parse.Parse(revision, b)
+}
+
+// Lookup returns the bytes of a record, as [Reader.Get] does, without parsing them.
+func (r *Reader) Lookup(revision uint64) ([]byte, error) {
+	b, err := r.Seek(revision)
+	if revision > r.seen && errors.Is(err, ErrGone) {
+		r.close()
+		r.open()
+		return r.Seek(revision)
+	}
+	return b, err
+}
+
+// walkMost is how many records a cursor moves over one by one. A page holds about as
+// many.
+const walkMost = 4
+
+// Seek is [Reader.Lookup] among the records that were there when the reader was opened.
+func (r *Reader) Seek(revision uint64) ([]byte, error) {
+	if b := wal.Find(r.pending, revision); b != nil {
+		return b, nil
+	}
+	i := r.segments.find(revision)
+	if i < 0 {
+		return nil, ErrGone
+	}
+	s, err := r.segment(i)
+	if err != nil {
+		return nil, err
+	}
+	if s.place != 0 && revision > s.place && revision-s.place <= walkMost {
+		for k, v := s.cursor.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, v = s.cursor.Next() {
+			if be.Uint64(k) == revision {
+				s.place = revision
+				return v, nil
+			}
+		}
+	}
+	var want [8]byte
+	be.PutUint64(want[:], revision)
+	k, v := s.cursor.Seek(want[:])
+	if string(k) != string(want[:]) {
+		s.place = 0
+		return nil, ErrGone
+	}
+	s.place = revision
+	return v, nil
+}
+
+// Newest returns the newest record, or ErrGone. It need not have the newest revision: that
+// record may be compacted away, or the revision skipped.
+func (r *Reader) Newest() (Entry, error) {
+	if n := len(r.pending); n > 0 {
+		return Parser(ParseRecord).Parse(r.pending[n-1].Revision, r.pending[n-1].Data)
+	}
+	for i := range slices.Backward(r.segments) {
+		s, err := r.segment(i)
+		if err != nil {
+			return Entry{}, err
+		}
+		if revision := lastIn(s.tx, 0); revision > 0 {
+			return r.Get(revision)
+		}
+	}
+	return Entry{}, ErrGone
+}
+
+// Sealed returns the segment of a revision, nil if it is not a sealed one.
+func (r *Reader) Sealed(revision uint64) *Segment {
+	if i := r.segments.find(revision); i >= 0 && i < len(r.segments)-1 {
+		return r.segments[i]
+	}
+	return nil
+}
+
+// LookupAgain returns a record that Lookup has found before, in the given sealed segment.
+// A sealed segment that is still there has its record at the same place. If the segment
+// is nil, the record is looked up.
+func (r *Reader) LookupAgain(revision uint64, in *Segment, record []byte) ([]byte, error) {
+	if in == nil || r.Sealed(revision) != in {
+		return r.Lookup(revision)
+	}
+	_, err := r.segment(r.segments.find(revision)) // keeps the segment open
+	return record, err
+}
+
+// Complete reports that the log must have the record of a revision: Rewrite has left
+// nothing out of its segment.
+func (r *Reader) Complete(revision uint64) bool {
+	i := r.segments.find(revision)
+	return i >= 0 && !r.segments[i].rewritten || revision > r.log.CompactRevision()
+}
+
+// SegmentBase returns the base of the segment that a revision belongs to.
+func (r *Reader) SegmentBase(revision uint64) uint64 {
+	return r.segments[max(r.segments.find(revision), 0)].Base
+}
+
+// At follows the versions of an event from the newest down to the one that was the newest
+// at revision at. It reports false if the event did not exist then.
+func (r *Reader) At(newest, at uint64, parse Parser) (Entry, bool, error) {
+	var newer Kind
+	for revision := newest; revision != 0; {
+		e, err := r.Read(revision, parse)
+		if newer == Created && errors.Is(err, ErrGone) {
+			return Entry{}, false, nil // the deletion before it is compacted away
+		}
+		if err != nil {
+			return Entry{}, false, err
+		}
+		if e.Revision <= at {
+			return e, e.Kind != Deleted, nil
+		}
+		if e.Previous >= revision {
+			return Entry{}, false, Corrupt(revision, boltfile.ErrChecksum)
+		}
+		revision, newer = e.Previous, e.Kind
+	}
+	return Entry{}, false, nil
+}
+
+// Scan calls f with the records behind revision after up to last, in order, until f
+// returns false. It ends at a damaged record with an error.
+func (r *Reader) Scan(after, last uint64, f func(Entry) bool) error {
+	return r.ScanAll(after, last, f, nil)
+}
+
+// SkipDamaged is for a [Reader.ScanAll] that passes over damaged records.
+func SkipDamaged(uint64, []byte) bool { return true }
+
+// ScanAll is [Reader.Scan] that calls damaged with damaged records, and goes on until
+// that returns false.
+func (r *Reader) ScanAll(after, last uint64, f func(Entry) bool, damaged func(revision uint64, record []byte) bool) error {
+	if last > r.seen {
+		r.close()
+		r.open()
+	}
+	// each returns false at the end.
+	each := func(revision uint64, record []byte) (bool, error) {
+		if revision > last {
+			return false, nil
+		}
+		after = revision
+		e, err := ParseRecord(revision, record)
+		switch {
+		case err != nil && damaged == nil:
+			return false, Corrupt(revision, err)
+		case err != nil:
+			return damaged(revision, record), nil
+		}
+		return f(e), nil
+	}
+	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].Base <= last; i++ {
+		s, err := r.segment(i)
+		if err != nil {
+			return err
+		}
+		// A cursor of its own: f may read other records.
+		c := s.tx.Bucket([]byte(bucketLog)).Cursor()
+		for k, v := c.Seek(RevisionKey(after + 1)); k != nil; k, v = c.Next() {
+			revision, err := RevisionOf(k)
+			if err != nil {
+				return err
+			}
+			if more, err := each(revision, v); err != nil || !more {
+				return err
+			}
+		}
+	}
+	for _, l := range r.pending {
+		if l.Revision <= after {
+			continue
+		}
+		if more, err := each(l.Revision, l.Data); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,373 @@
+package seglog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"sync/atomic"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltcheck"
+	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/wal"
+)
+
+// be is the byte order of everything on disk.
+var be = binary.BigEndian
+
+// A Segment is one file of the log. All but the newest, the head, are sealed:
+// opened read-only and never written again, only unlinked or replaced whole.
+type Segment struct {
+	Base uint64 // its records have this revision or a greater one; never changes
+	Path string // never changes
+	db   *bbolt.DB
+	pool txPool
+	// bytes is the length of all records, also of those of a head that are pending.
+	bytes atomic.Int64
+	// rewritten: Rewrite has left records out.
+	rewritten bool
+	// Counted, Retained and Damaged are for the owner, who may use them from one
+	// goroutine. Counted: the segment was read since the start to find what is dead.
+	Counted bool
+	// Retained is the length of dead deletions that the last rewrite has kept.
+	Retained int64
+	// Damaged: it has a record that may be an older version of any event.
+	Damaged bool
+}
+
+// The buckets of a segment, and the entries of its meta bucket.
+const (
+	bucketLog     = "log"     // revision → record
+	bucketMinutes = "minutes" // minute and kind of event → how many were written
+
+	metaBase    = "base"    // its records have this revision or a greater one
+	metaHorizon = "horizon" // states from this revision on can be read
+	metaEnd     = "end"     // once sealed: the last revision before the next segment
+	metaBytes   = "bytes"   // once sealed: length of its records
+)
+
+// FormatWAL is the version of a head with a write-ahead log in use: a program that does
+// not know of the log must not overlook what it holds. A store that was closed has none.
+const FormatWAL = 2
+
+// SegmentPattern matches the names of segments.
+const SegmentPattern = "log-*.db"
+
+const (
+	// Large pages waste less behind records of a few kilobytes, at the price
+	// of the bytes that a commit of one small record writes.
+	segmentPage = 16 << 10
+)
+
+// SegmentPath returns the path of the segment with a base.
+func SegmentPath(dir string, base uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("log-%020d.db", base))
+}
+
+// createUnsynced makes a segment whose commits are not synced: the caller syncs it once.
+func createUnsynced(path string, base uint64, storeID []byte) (*bbolt.DB, error) {
+	db, err := boltfile.Create(path, segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{metaBase: RevisionKey(base), boltfile.StoreID: storeID})
+	if err == nil {
+		db.NoSync = true
+	}
+	return db, err
+}
+
+func createSegment(dir string, base uint64, storeID []byte, horizon uint64, format int) error {
+	return boltfile.Install(SegmentPath(dir, base), segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{
+		metaBase:         RevisionKey(base),
+		boltfile.StoreID: storeID,
+		metaHorizon:      RevisionKey(horizon),
+		boltfile.Format:  boltfile.FormatText(format),
+	})
+}
+
+// OpenSegment opens a segment, the head for writing. The head reserves address
+// space for more than it will ever hold: growing the mapping would have to
+// wait for all readers.
+func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
+	db, err := boltfile.Open(path, boltfile.Options{ReadOnly: !head, Mmap: mmap, Newest: FormatWAL})
+	if err != nil {
+		return nil, err
+	}
+	s := &Segment{Path: path, db: db}
+	s.Base, err = s.meta(metaBase)
+	if err != nil || s.Base == 0 {
+		_ = db.Close()
+		return nil, &store.FileError{Path: path, Reason: "it does not say which revisions it holds", Fix: boltfile.FixRestore}
+	}
+	horizon, err := s.meta(metaHorizon)
+	if err = errors.Join(err, s.measure(head)); err != nil {
+		_ = db.Close()
+		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: boltfile.FixRestore}
+	}
+	s.rewritten = horizon == 0 && !head // createUnsynced notes none
+	return s, nil
+}
+
+// measure finds the length of all records, by counting where nobody has noted it.
+func (s *Segment) measure(head bool) error {
+	if n, err := s.meta(metaBytes); err != nil || n > 0 && !head {
+		s.bytes.Store(int64(n))
+		return err
+	}
+	return s.view(func(tx *bbolt.Tx) error {
+		c := tx.Bucket([]byte(bucketLog)).Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			s.bytes.Add(int64(len(v)))
+		}
+		return nil
+	})
+}
+
+// meta reads a number of the meta bucket, 0 if it is not there.
+func (s *Segment) meta(name string) (n uint64, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		if v := tx.Bucket([]byte(boltfile.Meta)).Get([]byte(name)); len(v) == 8 {
+			n = be.Uint64(v)
+		}
+		return nil
+	})
+	return n, err
+}
+
+// Format returns the version of the segment's format, which openSegment has checked.
+func (s *Segment) Format() (version int, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		version, err = boltfile.ParseFormat(tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.Format)))
+		return err
+	})
+	return version, err
+}
+
+func (s *Segment) SetFormat(version int) error {
+	return s.update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(boltfile.Format), boltfile.FormatText(version))
+	})
+}
+
+func (s *Segment) StoreID() (id string, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		id = string(tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.StoreID)))
+		return nil
+	})
+	return id, err
+}
+
+// LastRevision returns the greatest revision in the segment, base-1 if it is empty.
+func (s *Segment) LastRevision() (last uint64, err error) {
+	last = s.Base - 1
+	err = s.view(func(tx *bbolt.Tx) error {
+		last = lastIn(tx, last)
+		return nil
+	})
+	return last, err
+}
+
+// lastIn returns the greatest revision in the file of a segment, or what is
+// given where there is none.
+func lastIn(tx *bbolt.Tx, none uint64) uint64 {
+	if k, _ := tx.Bucket([]byte(bucketLog)).Cursor().Last(); len(k) == 8 {
+		return be.Uint64(k)
+	}
+	return none
+}
+
+func (s *Segment) view(f func(*bbolt.Tx) error) error {
+	return boltcheck.View(s.db, f)
+}
+
+// update runs f in a write transaction and commits it. No view is kept beyond.
+func (s *Segment) update(f func(*bbolt.Tx) error) error {
+	s.pool.beginWrite()
+	defer s.pool.endWrite()
+	return boltcheck.Guard(func() error { return s.db.Update(f) })
+}
+
+// Close waits for those who read.
+func (s *Segment) Close() error {
+	s.pool.beginWrite()
+	return s.db.Close()
+}
+
+// Segments is a list of open segments by rising base. It is never changed, but replaced.
+type Segments []*Segment
+
+// find returns the position of the segment that holds a revision, -1 if it is
+// older than all.
+func (ss Segments) find(revision uint64) int {
+	return sort.Search(len(ss), func(i int) bool { return ss[i].Base > revision }) - 1
+}
+
+// Head returns the newest segment.
+func (ss Segments) Head() *Segment { return ss[len(ss)-1] }
+
+// openSegments opens every segment of a directory and checks that they belong
+// together and that none is missing between them.
+func openSegments(dir string, mmap int) (ss Segments, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, SegmentPattern))
+	if err != nil {
+		return nil, fmt.Errorf("store directory: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = ss.close()
+		}
+	}()
+	slices.Sort(paths)
+	for i, path := range paths {
+		s, err := OpenSegment(path, i == len(paths)-1, mmap)
+		if err != nil {
+			return ss, err
+		}
+		ss = append(ss, s)
+	}
+	return ss, ss.check()
+}
+
+func (ss Segments) check() error {
+	for i := range len(ss) - 1 {
+		this, next := ss[i], ss[i+1]
+		end, err := this.meta(metaEnd)
+		if err != nil {
+			return &store.FileError{Path: this.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
+		}
+		// A head that was to be sealed when the process was killed has no end
+		// yet; its last record tells as much.
+		if end == 0 {
+			if end, err = this.LastRevision(); err != nil {
+				return &store.FileError{Path: this.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
+			}
+		}
+		if end+1 != next.Base {
+			return &store.FileError{Path: next.Path, Reason: fmt.Sprintf("it starts with revision %d, but %s ends with %d: a file between them is missing",
+				next.Base, this.Path, end), Fix: boltfile.FixRestore}
+		}
+		a, errA := this.StoreID()
+		b, errB := next.StoreID()
+		if errA != nil || errB != nil || a != b {
+			return &store.FileError{Path: next.Path, Reason: "it belongs to another store than " + this.Path, Fix: boltfile.FixRestore}
+		}
+	}
+	return nil
+}
+
+func (ss Segments) close() error {
+	var first error
+	for _, s := range ss {
+		if err := s.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// SavedCompactRevision returns the compact revision that a head has saved.
+func (s *Segment) SavedCompactRevision() (uint64, error) { return s.meta(metaHorizon) }
+
+// SaveCompactRevision makes a compact revision durable.
+func (s *Segment) SaveCompactRevision(revision uint64) error {
+	return s.update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaHorizon), RevisionKey(revision))
+	})
+}
+
+// Stats returns what bbolt counts of the file, without transactions that nobody reads in.
+func (s *Segment) Stats() bbolt.Stats {
+	stats := s.db.Stats()
+	stats.OpenTxN = max(0, stats.OpenTxN-s.pool.idleCount()) // the two are not counted at one moment
+	return stats
+}
+
+// Check reads the pages and the entries of the file. The pages of a head change while it
+// is read, and were checked when it was opened.
+func (s *Segment) Check(head bool) error {
+	return s.view(func(tx *bbolt.Tx) error {
+		if head {
+			return boltfile.Walk(tx, nil)
+		}
+		return errors.Join(boltcheck.Pages(tx, s.Path, true), boltfile.Walk(tx, nil))
+	})
+}
+
+// CopyTo copies a head to a file that can be used without the write-ahead log, and
+// returns the last revision in it.
+func (s *Segment) CopyTo(path string) (last uint64, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		last = lastIn(tx, s.Base-1)
+		return errors.Join(tx.CopyFile(path, 0o600), withoutWAL(path))
+	})
+	return last, err
+}
+
+func withoutWAL(path string) error {
+	db, err := boltfile.Open(path, boltfile.Options{Newest: FormatWAL})
+	if err != nil {
+		return err
+	}
+	return errors.Join((&Segment{db: db}).SetFormat(boltfile.Version), db.Close())
+}
+
+// Seal notes in a head that it ends with a revision. Open makes it a sealed segment.
+func (s *Segment) Seal(last uint64) error {
+	return s.update(func(tx *bbolt.Tx) error {
+		meta := tx.Bucket([]byte(boltfile.Meta))
+		return errors.Join(
+			meta.Put([]byte(metaBytes), RevisionKey(uint64(s.Bytes()))),
+			meta.Put([]byte(metaEnd), RevisionKey(last)))
+	})
+}
+
+// Shrink gives back the room that bbolt has reserved at the end of a head, once that is
+// sealed.
+func (s *Segment) Shrink() error {
+	return s.view(func(tx *bbolt.Tx) error {
+		return os.Truncate(s.Path, tx.Size()+segmentPage)
+	})
+}
+
+// Refused reports that a Checkpoint failed with err because there was no room, and that
+// the head has none of the records. It may have them although its commit has failed, if
+// it was the last sync that failed.
+func (s *Segment) Refused(err error, records []wal.Record) bool {
+	if !disk.IsFull(err) {
+		return false
+	}
+	last, unread := s.LastRevision()
+	return unread == nil && last < records[0].Revision
+}
+
+// Checkpoint brings records into the file of a head, in one commit. It skips those that
+// the head has, which would be counted twice.
+func (s *Segment) Checkpoint(records []wal.Record) error {
+	return s.update(func(tx *bbolt.Tx) error {
+		return putRecords(tx, wal.After(records, lastIn(tx, 0)))
+	})
+}
+
+// putRecords puts records into the file of a segment, and counts their minutes.
+func putRecords(tx *bbolt.Tx, records []wal.Record) error {
+	log := tx.Bucket([]byte(bucketLog))
+	log.FillPercent = boltfile.FillPercent
+	for _, l := range records {
+		if err := log.Put(RevisionKey(l.Revision), l.Data); err != nil {
+			return err
+		}
+	}
+	counts := tally{}
+	counts.addAfter(records, 0)
+	return counts.save(tx.Bucket([]byte(bucketMinutes)))
+}
+
+// Bytes returns the bytes of all records, of a head with those that are pending.
+func (s *Segment) Bytes() int64 { return s.bytes.Load() }
+
+// AddBytes counts bytes of records that a head is going to have.
+func (s *Segment) AddBytes(bytes int64) { s.bytes.Add(bytes) }
