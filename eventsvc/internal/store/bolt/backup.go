@@ -57,12 +57,12 @@ func (db *DB) Snapshot(ctx context.Context) (*Snapshot, error) {
 
 // setAside takes the files of one moment.
 func (db *DB) setAside(ctx context.Context, b *Snapshot) error {
-	db.maintaining.Lock()
-	defer db.maintaining.Unlock()
+	db.maintenance.mu.Lock()
+	defer db.maintenance.mu.Unlock()
 	var ss seglog.Segments
 	err := db.control(ctx, func() error {
 		ss = db.log.Segments()
-		return db.checkpoint(nil)
+		return db.committer.checkpoint(nil)
 	})
 	if err != nil {
 		return err

@@ -43,12 +43,12 @@ func (db *DB) BumpRevision(ctx context.Context, known uint64) (revision uint64, 
 		revision = bumped(max(before, known), db.o.Now())
 		c.revision = revision
 		// A sealed segment may end behind its last record, so the gap needs no
-		// record, and is durable together with the horizon.
-		if err := db.rollTo(db.log.Head(), revision); err != nil {
+		// record, and is durable together with the compact revision.
+		if err := db.committer.rotateTo(db.log.Head(), revision); err != nil {
 			c.revision = before
 			return err
 		}
-		// In this order: no reader finds the newest revision behind the horizon.
+		// In this order: no reader finds the newest revision behind the compact revision.
 		db.hub.Advance(revision)
 		db.log.SetCompactRevision(revision)
 		return nil

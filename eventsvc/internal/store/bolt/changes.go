@@ -18,7 +18,7 @@ func (db *DB) Changes(ctx context.Context, after, until uint64, visit func(part 
 			return err
 		}
 		part, next, err := db.changesSome(after, until)
-		// The horizon may have moved over what was being read.
+		// The compact revision may have moved over what was being read.
 		if oldest := db.log.CompactRevision(); after < oldest {
 			return &store.ExpiredError{Revision: after, Oldest: oldest}
 		}

@@ -53,8 +53,9 @@ func (db *DB) Check(ctx context.Context, progress Progress) (*Report, error) {
 	s := db.Stats()
 	r := &Report{Revision: db.Revision(), progress: progress}
 	r.total = 3*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes
-	for _, check := range []func(context.Context, *Report) error{db.checkPages, db.checkLog, db.checkIndex, db.checkDeletions} {
-		if err := check(ctx, r); err != nil {
+	c := checker{db, r}
+	for _, check := range []func(context.Context) error{c.pages, c.log, c.index, c.deletions} {
+		if err := check(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -65,25 +66,31 @@ func (db *DB) Check(ctx context.Context, progress Progress) (*Report, error) {
 	return r, nil
 }
 
+// A checker fills a report.
+type checker struct {
+	db     *DB
+	report *Report
+}
+
 // read counts bytes that were read.
 func (r *Report) read(n int64) {
 	r.done += n
 	r.progress.tell(min(r.done, r.total), r.total)
 }
 
-// checkPages goes over the pages of each file. (bbolt's own check does that in
+// pages goes over the pages of each file. (bbolt's own check does that in
 // a goroutine where a damaged page would end the process.)
-func (db *DB) checkPages(ctx context.Context, r *Report) error {
-	if err := db.index.Check(); err != nil {
-		r.problem("%s: %v", db.index.Path(), err)
+func (c *checker) pages(ctx context.Context) error {
+	if err := c.db.index.Check(); err != nil {
+		c.report.problem("%s: %v", c.db.index.Path(), err)
 	}
-	ss := db.log.Segments()
+	ss := c.db.log.Segments()
 	for i, s := range ss {
 		err := s.Check(i == len(ss)-1)
 		if err != nil && !errors.Is(err, berrors.ErrDatabaseNotOpen) { // not compacted meanwhile
-			r.problem("%s: %v", s.Path, err)
+			c.report.problem("%s: %v", s.Path, err)
 		}
-		r.read(s.Bytes())
+		c.report.read(s.Bytes())
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -91,94 +98,94 @@ func (db *DB) checkPages(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// checkLog goes over the log: every record whole, and known to the index.
-func (db *DB) checkLog(ctx context.Context, r *Report) error {
-	for at := uint64(0); at < r.Revision; {
+// log goes over the log: every record whole, and known to the index.
+func (c *checker) log(ctx context.Context) error {
+	for at := uint64(0); at < c.report.Revision; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := db.index.View(func(v index.View) error {
-			return db.log.View(func(log *seglog.Reader) error {
+		err := c.db.index.View(func(v index.View) error {
+			return c.db.log.View(func(log *seglog.Reader) error {
 				n := 0
 				from := at
-				err := log.Scan(from, r.Revision, func(e seglog.Entry) bool {
+				err := log.Scan(from, c.report.Revision, func(e seglog.Entry) bool {
 					at = e.Revision
-					db.checkRecord(r, log, v, &e)
+					c.record(log, v, &e)
 					n++
 					return n < checkChunk
 				})
 				if n == 0 && err == nil {
-					at = r.Revision
+					at = c.report.Revision
 				}
 				return err
 			})
 		})
-		r.read(0)
+		c.report.read(0)
 		if err != nil {
-			r.problem("log behind revision %d: %v", at, err)
+			c.report.problem("log behind revision %d: %v", at, err)
 			return nil
 		}
 	}
 	return nil
 }
 
-func (db *DB) checkRecord(r *Report, log *seglog.Reader, v index.View, e *seglog.Entry) {
-	r.Records++
-	r.Bytes += e.Size()
-	r.done += e.Size()
-	horizon := db.log.CompactRevision()
+func (c *checker) record(log *seglog.Reader, v index.View, e *seglog.Entry) {
+	c.report.Records++
+	c.report.Bytes += e.Size()
+	c.report.done += e.Size()
+	compactRevision := c.db.log.CompactRevision()
 	p, ok, err := v.Newest(string(e.Key))
 	switch {
 	case err != nil:
-		r.problem("revision %d: %v", e.Revision, err)
-	case !ok && e.Revision > horizon:
-		r.problem("revision %d: the index does not know %s", e.Revision, e.Key)
+		c.report.problem("revision %d: %v", e.Revision, err)
+	case !ok && e.Revision > compactRevision:
+		c.report.problem("revision %d: the index does not know %s", e.Revision, e.Key)
 	case ok && p.Revision() < e.Revision:
-		r.problem("revision %d: the index has %s at revision %d", e.Revision, e.Key, p.Revision())
+		c.report.problem("revision %d: the index has %s at revision %d", e.Revision, e.Key, p.Revision())
 	case ok && p.Revision() == e.Revision && p.Deletion() != (e.Kind == seglog.Deleted):
-		r.problem("revision %d: log and index disagree about whether %s exists", e.Revision, e.Key)
+		c.report.problem("revision %d: log and index disagree about whether %s exists", e.Revision, e.Key)
 	}
-	if e.Revision <= horizon {
+	if e.Revision <= compactRevision {
 		return
 	}
 	// A version that a held record replaced is held as well.
 	switch before, err := log.Get(e.Previous); {
 	case e.Previous == 0 && e.Kind != seglog.Created:
-		r.problem("revision %d: %s was changed before it was created", e.Revision, e.Key)
+		c.report.problem("revision %d: %s was changed before it was created", e.Revision, e.Key)
 	case e.Previous == 0:
 	case errors.Is(err, seglog.ErrGone) && e.Kind == seglog.Created:
 		// The deletion before it may be trimmed.
 	case err != nil:
-		r.problem("revision %d: the version before, %d: %v", e.Revision, e.Previous, err)
+		c.report.problem("revision %d: the version before, %d: %v", e.Revision, e.Previous, err)
 	case string(before.Key) != string(e.Key) || (before.Kind == seglog.Deleted) != (e.Kind == seglog.Created):
-		r.problem("revision %d: %s does not follow from revision %d", e.Revision, e.Key, e.Previous)
+		c.report.problem("revision %d: %s does not follow from revision %d", e.Revision, e.Key, e.Previous)
 	}
 }
 
-// checkIndex goes over the index: every key leads to its record.
-func (db *DB) checkIndex(ctx context.Context, r *Report) error {
+// index goes over the index: every key leads to its record.
+func (c *checker) index(ctx context.Context) error {
 	after := ""
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		n := 0
-		err := db.index.View(func(v index.View) error {
-			return db.log.View(func(log *seglog.Reader) error {
+		err := c.db.index.View(func(v index.View) error {
+			return c.db.log.View(func(log *seglog.Reader) error {
 				for it := v.Iterate(after, ""); it.Valid() && n < checkChunk; it.Next() {
 					if it.Err() != nil {
 						return it.Err()
 					}
 					n++
 					after = string(it.Key()) + "\x00"
-					db.checkKey(r, log, string(it.Key()), it.Pointer())
+					c.key(log, string(it.Key()), it.Pointer())
 				}
 				return nil
 			})
 		})
-		r.read(0)
+		c.report.read(0)
 		if err != nil {
-			r.problem("index behind %q: %v", after, err)
+			c.report.problem("index behind %q: %v", after, err)
 			return nil
 		}
 		if n < checkChunk {
@@ -187,33 +194,33 @@ func (db *DB) checkIndex(ctx context.Context, r *Report) error {
 	}
 }
 
-func (db *DB) checkKey(r *Report, log *seglog.Reader, key string, p index.Pointer) {
-	r.Keys++
+func (c *checker) key(log *seglog.Reader, key string, p index.Pointer) {
+	c.report.Keys++
 	if !p.Deletion() {
-		r.Live++
+		c.report.Live++
 	}
 	e, err := log.Get(p.Revision())
 	switch {
-	case errors.Is(err, seglog.ErrGone) && p.Deletion() && p.Revision() <= db.log.CompactRevision():
+	case errors.Is(err, seglog.ErrGone) && p.Deletion() && p.Revision() <= c.db.log.CompactRevision():
 	case err != nil:
-		r.problem("index: %s at revision %d: %v", key, p.Revision(), err)
+		c.report.problem("index: %s at revision %d: %v", key, p.Revision(), err)
 	case string(e.Key) != key || p.Deletion() != (e.Kind == seglog.Deleted):
-		r.problem("index: %s leads to another record, revision %d", key, p.Revision())
+		c.report.problem("index: %s leads to another record, revision %d", key, p.Revision())
 	case !p.Deletion():
-		r.LiveBytes += e.Size()
-		r.done += e.Size()
+		c.report.LiveBytes += e.Size()
+		c.report.done += e.Size()
 	}
 }
 
-// mostGone is how many events checkDeletions keeps in memory.
+// mostGone is how many events a checker keeps in memory.
 const mostGone = 1 << 20
 
-// checkDeletions looks for versions that an index which is made again from the log
+// deletions looks for versions that an index which is made again from the log
 // would bring back: those of events that do not exist, with no deletion behind
 // them. It goes over the log once for every mostGone records of that kind.
-func (db *DB) checkDeletions(ctx context.Context, r *Report) error {
+func (c *checker) deletions(ctx context.Context) error {
 	seed := maphash.MakeSeed()
-	passes := 1 + uint64(max(0, r.Records-r.Live))/mostGone
+	passes := 1 + uint64(max(0, c.report.Records-c.report.Live))/mostGone
 	for pass := range passes {
 		left := map[uint64]uint64{} // by hash of the key: the newest version that has no deletion behind it yet
 		for at, more := uint64(0), true; more; {
@@ -221,10 +228,10 @@ func (db *DB) checkDeletions(ctx context.Context, r *Report) error {
 				return err
 			}
 			more = false
-			err := db.scanLog(at, db.Revision(), func(e *seglog.Entry, p index.Pointer) bool {
+			err := c.db.scanLog(at, c.db.Revision(), func(e *seglog.Entry, p index.Pointer) bool {
 				at, more = e.Revision, true
 				if pass == 0 {
-					r.done += e.Size()
+					c.report.done += e.Size()
 				}
 				h := maphash.Bytes(seed, e.Key)
 				switch {
@@ -236,13 +243,13 @@ func (db *DB) checkDeletions(ctx context.Context, r *Report) error {
 				}
 				return true
 			})
-			r.read(0)
+			c.report.read(0)
 			if err != nil {
-				r.problem("log behind revision %d: %v", at, err)
+				c.report.problem("log behind revision %d: %v", at, err)
 				return nil
 			}
 		}
-		if err := db.confirmLeft(r, slices.Sorted(maps.Values(left))); err != nil {
+		if err := c.confirmLeft(slices.Sorted(maps.Values(left))); err != nil {
 			return err
 		}
 	}
@@ -251,11 +258,11 @@ func (db *DB) checkDeletions(ctx context.Context, r *Report) error {
 
 // confirmLeft reports versions that are still there: others were compacted
 // meanwhile, and their deletions with them.
-func (db *DB) confirmLeft(r *Report, revisions []uint64) error {
+func (c *checker) confirmLeft(revisions []uint64) error {
 	for _, revision := range revisions[:min(len(revisions), maxProblems)] {
-		err := db.scanLog(revision-1, revision, func(e *seglog.Entry, p index.Pointer) bool {
+		err := c.db.scanLog(revision-1, revision, func(e *seglog.Entry, p index.Pointer) bool {
 			if !p.Live() {
-				r.problem("revision %d: %s does not exist, but an index made again from the log would bring it back; compact the store", revision, e.Key)
+				c.report.problem("revision %d: %s does not exist, but an index made again from the log would bring it back; compact the store", revision, e.Key)
 			}
 			return false
 		})

@@ -25,16 +25,18 @@ const (
 // so that many writes share one sync and none waits for a timer. Its fields are
 // used by its goroutine alone, unless they say otherwise.
 type committer struct {
+	db       *DB
+	wal      *wal.Log // nil if there was no room for one
 	queue    chan *write
 	controls chan func()
 	queued   atomic.Int64 // bytes of the drafts that wait; any goroutine
 
 	revision      uint64                // the last that was given to a write
-	rollAt        int64                 // size of the head at which to try again to seal it
+	rotateAt      int64                 // size of the head at which to try again to seal it
 	merged        chan struct{}         // a memtable was merged; the merge loop's
 	checkpointing int                   // so many records are being brought into the head
 	checkpointed  chan error            // the result of that
-	failure       atomic.Pointer[error] // why nothing can be written until salvage has made another file; any goroutine
+	failure       atomic.Pointer[error] // why nothing can be written until failover has made another file; any goroutine
 
 	key     []byte // of the write at hand
 	batch   []*write
@@ -62,22 +64,21 @@ func (c *committer) failed() error {
 
 // commitLoop is the committer. When the store closes it still commits what is
 // waiting.
-func (db *DB) commitLoop() {
-	defer close(db.committed)
-	c := &db.committer
+func (c *committer) commitLoop() {
+	defer close(c.db.committed)
 	for {
 		select {
 		case w := <-c.queue:
-			db.commit(c.collect(w))
+			c.commit(c.collect(w))
 		case f := <-c.controls:
 			f()
 		case err := <-c.checkpointed:
-			_ = db.endCheckpoint(err) // it has said so
-		case <-db.stop:
+			_ = c.endCheckpoint(err) // it has said so
+		case <-c.db.stop:
 			for {
 				select {
 				case w := <-c.queue:
-					db.commit(c.collect(w))
+					c.commit(c.collect(w))
 				default:
 					return
 				}
@@ -112,26 +113,25 @@ func (c *committer) add(w *write) {
 }
 
 // commit stores a batch and answers its writes.
-func (db *DB) commit(batch []*write) {
-	c := &db.committer
-	db.makeRoomInMemory()
-	db.rollIfDue()
+func (c *committer) commit(batch []*write) {
+	c.makeRoomInMemory()
+	c.rotateIfDue()
 	start := time.Now()
 	err := c.failed()
 	if err == nil {
-		err = db.store(batch)
+		err = c.store(batch)
 	}
-	db.metrics.committed(len(batch), start)
+	c.db.metrics.committed(len(batch), start)
 	concerned := 0 // watchers
 	if err != nil {
-		err = db.commitFailed(err)
+		err = c.commitFailed(err)
 		for _, w := range batch {
 			if w.err == nil {
 				w.version, w.err = nil, err
 			}
 		}
 	} else if len(c.changes) > 0 {
-		concerned = db.hub.Publish(c.changes)
+		concerned = c.db.hub.Publish(c.changes)
 	}
 	for i, w := range batch {
 		c.queued.Add(-w.size())
@@ -142,19 +142,18 @@ func (db *DB) commit(batch []*write) {
 	}
 	c.changes, c.frame = nil, nil // the hub has the ones now, readers have the other
 	clear(c.newest)
-	db.hub.Announce(concerned)
+	c.db.hub.Announce(concerned)
 }
 
 // store brings the writes of a batch to the disk and, when they are there, into
 // the memtable.
-func (db *DB) store(batch []*write) error {
-	c := &db.committer
-	now := db.clock.now()
+func (c *committer) store(batch []*write) error {
+	now := c.db.clock.now()
 	c.frame = wal.NewFrame(len(batch), batchSize(batch))
 	c.growth.events, c.growth.bytes = 0, 0
 	c.changes = make([]watch.Change, 0, len(batch))
-	full := db.full()
-	err := db.index.View(func(v index.View) error {
+	full := c.db.full()
+	err := c.db.index.View(func(v index.View) error {
 		for _, w := range batch {
 			if w.kind != seglog.Deleted && full != nil {
 				w.err = full
@@ -167,16 +166,16 @@ func (db *DB) store(batch []*write) error {
 	if err != nil || len(c.frame.Records) == 0 {
 		return err
 	}
-	if err := db.keep(c.frame); err != nil {
+	if err := c.keep(c.frame); err != nil {
 		return err
 	}
 	for _, w := range batch {
 		if w.err == nil {
-			db.index.Put(w.joined, index.NewPointer(w.revision, w.kind == seglog.Deleted), w.draft.Attributes)
+			c.db.index.Put(w.joined, index.NewPointer(w.revision, w.kind == seglog.Deleted), w.draft.Attributes)
 		}
 	}
-	db.live.events.Add(c.growth.events)
-	db.live.bytes.Add(c.growth.bytes)
+	c.db.live.events.Add(c.growth.events)
+	c.db.live.bytes.Add(c.growth.bytes)
 	return nil
 }
 
@@ -195,21 +194,21 @@ const maxLogged = 512
 
 // keep makes the records of a frame durable: in the write-ahead log or, if they are
 // too many for it, in the head together with all that the log holds.
-func (db *DB) keep(frame *wal.Frame) error {
-	if db.wal == nil || len(frame.Records) > maxLogged || !db.wal.FitsHalf(frame) {
-		return db.checkpoint(frame.Records)
+func (c *committer) keep(frame *wal.Frame) error {
+	if c.wal == nil || len(frame.Records) > maxLogged || !c.wal.FitsHalf(frame) {
+		return c.checkpoint(frame.Records)
 	}
-	if !db.wal.Fits(frame) {
-		if err := db.beginCheckpoint(); err != nil {
+	if !c.wal.Fits(frame) {
+		if err := c.beginCheckpoint(); err != nil {
 			return err
 		}
 	}
-	if err := db.wal.Append(frame, db.Revision()); err != nil {
+	if err := c.wal.Append(frame, c.db.Revision()); err != nil {
 		return err
 	}
-	db.log.Head().AddBytes(wal.Bytes(frame.Records))
-	pending := append(db.log.Pending(), frame.Records...)
-	db.log.SetPending(pending)
+	c.db.log.Head().AddBytes(wal.Bytes(frame.Records))
+	pending := append(c.db.log.Pending(), frame.Records...)
+	c.db.log.SetPending(pending)
 	return nil
 }
 
@@ -263,14 +262,14 @@ func (c *committer) put(v index.View, w *write, now time.Time) error {
 }
 
 // commitFailed returns what the writers of a batch are told that failed. Where
-// there was no room for it, or for what was to be folded before it, nothing of it
+// there was no room for it, or for what was to be checkpointed before it, nothing of it
 // is in the head, or that has failed.
-func (db *DB) commitFailed(cause error) error {
-	switch failure := db.committer.failed(); {
+func (c *committer) commitFailed(cause error) error {
+	switch failure := c.failed(); {
 	case failure != nil:
 		return failure
 	case disk.IsFull(cause) && !errors.Is(cause, wal.ErrAppend):
 		return fmt.Errorf("%w: %w", store.ErrFull, cause)
 	}
-	return db.headFailed(cause)
+	return c.headFailed(cause)
 }

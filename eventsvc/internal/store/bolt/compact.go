@@ -23,47 +23,47 @@ const (
 // compact brings disk space back: sealed segments with nothing alive at the
 // old end of the log are unlinked, others with much dead in them are written
 // anew, and so is the index when it is mostly empty pages.
-func (db *DB) compact(ctx context.Context) error {
-	if err := db.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil {
+func (m *maintenance) compact(ctx context.Context) error {
+	if err := m.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil {
 		return err
 	}
-	ss := db.log.Segments()
+	ss := m.db.log.Segments()
 	clean := true // nothing dead in the segments before, as far as the account tells
 	for i, s := range ss[:len(ss)-1] {
-		dead, all := db.dead.of(s.Base), s.Bytes()
+		dead, all := m.db.dead.of(s.Base), s.Bytes()
 		gain := dead
 		if !clean {
 			gain -= s.Retained
 		}
 		empty := dead >= all && i == 0
-		if !empty && (gain < min(compactBytes, db.o.SegmentBytes/16) || float64(gain) < compactFraction*float64(all)) {
-			clean = clean && db.clean(s)
+		if !empty && (gain < min(compactBytes, m.db.o.SegmentBytes/16) || float64(gain) < compactFraction*float64(all)) {
+			clean = clean && m.clean(s)
 			continue
 		}
 		var corrected bool
 		var err error
 		if clean { // a removal relies on the account, and so does a deletion that is dropped
 			s.Counted = s.Counted && !empty // what is removed is looked at again
-			corrected, err = db.countDead(ctx, ss[:i+1])
+			corrected, err = m.countDead(ctx, ss[:i+1])
 		}
 		switch {
 		case err != nil || corrected:
 		case empty:
-			err = db.unlink(ctx, s)
+			err = m.unlink(ctx, s)
 		default:
-			err = db.rewrite(ctx, s, clean)
+			err = m.rewrite(ctx, s, clean)
 		}
 		if err != nil {
 			return fmt.Errorf("store: compacting %s: %w", s.Path, err)
 		}
-		return db.compact(ctx)
+		return m.compact(ctx)
 	}
 	return nil
 }
 
 // clean reports whether a sealed segment holds no version of an event that was
 // superseded or deleted, as far as the account tells.
-func (db *DB) clean(s *seglog.Segment) bool { return db.dead.of(s.Base) == 0 && !s.Damaged }
+func (m *maintenance) clean(s *seglog.Segment) bool { return m.db.dead.of(s.Base) == 0 && !s.Damaged }
 
 // countDead corrects the account of what is dead in sealed segments by reading
 // each of them once after a start, and reports whether it did. The account in the
@@ -71,20 +71,20 @@ func (db *DB) clean(s *seglog.Segment) bool { return db.dead.of(s.Base) == 0 && 
 // replaced or removed and before the index had that, and an index that is made
 // again from the log cannot know what was superseded by a version that is gone.
 // From then on the account is exact.
-func (db *DB) countDead(ctx context.Context, ss seglog.Segments) (corrected bool, err error) {
+func (m *maintenance) countDead(ctx context.Context, ss seglog.Segments) (corrected bool, err error) {
 	for _, s := range ss {
 		if s.Counted {
 			continue
 		}
-		c := &survivors{db: db, compactRevision: db.log.CompactRevision()}
+		c := &survivors{db: m.db, compactRevision: m.db.log.CompactRevision()}
 		kept, damaged, err := s.CountKept(ctx, c.with)
 		if err != nil {
 			return false, err
 		}
 		s.Counted, s.Damaged, s.Retained = true, damaged, c.retained
-		if dead := s.Bytes() - kept + c.retained; dead != db.dead.of(s.Base) || s.Damaged {
+		if dead := s.Bytes() - kept + c.retained; dead != m.db.dead.of(s.Base) || s.Damaged {
 			corrected = true
-			if err := db.accountFor(s, dead); err != nil {
+			if err := m.accountFor(s, dead); err != nil {
 				return false, err
 			}
 		}
@@ -93,25 +93,25 @@ func (db *DB) countDead(ctx context.Context, ss seglog.Segments) (corrected bool
 }
 
 // sealDeadHead starts a new head when the present one has so much dead in it.
-func (db *DB) sealDeadHead(ctx context.Context, bytes int64, fraction float64) error {
-	return db.control(ctx, func() error {
-		head := db.log.Head()
-		dead := db.dead.of(head.Base)
+func (m *maintenance) sealDeadHead(ctx context.Context, bytes int64, fraction float64) error {
+	return m.db.control(ctx, func() error {
+		head := m.db.log.Head()
+		dead := m.db.dead.of(head.Base)
 		if dead < bytes || float64(dead) < fraction*float64(head.Bytes()) {
 			return nil
 		}
-		return db.roll(head)
+		return m.db.committer.rotate(head)
 	})
 }
 
 // unlink removes the oldest segment. It counts as there until a power cut cannot
 // bring it back: deletions of what it holds may be dropped only then.
-func (db *DB) unlink(ctx context.Context, s *seglog.Segment) error {
-	if err := errors.Join(disk.Remove(s.Path), disk.SyncDir(db.o.Dir)); err != nil {
+func (m *maintenance) unlink(ctx context.Context, s *seglog.Segment) error {
+	if err := errors.Join(disk.Remove(s.Path), disk.SyncDir(m.db.o.Dir)); err != nil {
 		return err
 	}
-	err := db.control(ctx, func() error {
-		db.log.RemoveFirst()
+	err := m.db.control(ctx, func() error {
+		m.db.log.RemoveFirst()
 		return nil
 	})
 	if err != nil {
@@ -120,7 +120,7 @@ func (db *DB) unlink(ctx context.Context, s *seglog.Segment) error {
 	if err := s.Close(); err != nil {
 		return err
 	}
-	return db.accountFor(s, 0)
+	return m.accountFor(s, 0)
 }
 
 // rewrite copies what is needed of a segment into a new file and puts that in
@@ -129,9 +129,9 @@ func (db *DB) unlink(ctx context.Context, s *seglog.Segment) error {
 // A deletion that no state needs any more is still needed by a rebuild of the
 // index as long as an older version of its event may be in the files: only when
 // nothing dead is left in the segments before is it dropped.
-func (db *DB) rewrite(ctx context.Context, s *seglog.Segment, clean bool) error {
+func (m *maintenance) rewrite(ctx context.Context, s *seglog.Segment, clean bool) error {
 	tmp := s.Path + ".tmp"
-	c := &survivors{db: db, dropDeletions: clean, compactRevision: db.log.CompactRevision()}
+	c := &survivors{db: m.db, dropDeletions: clean, compactRevision: m.db.log.CompactRevision()}
 	damaged, err := s.Rewrite(ctx, tmp, c.with)
 	if err != nil {
 		return errors.Join(err, os.Remove(tmp))
@@ -139,7 +139,7 @@ func (db *DB) rewrite(ctx context.Context, s *seglog.Segment, clean bool) error 
 	if err := os.Rename(tmp, s.Path); err != nil {
 		return err
 	}
-	if err := disk.SyncDir(db.o.Dir); err != nil {
+	if err := disk.SyncDir(m.db.o.Dir); err != nil {
 		return err
 	}
 	smaller, err := seglog.OpenSegment(s.Path, false, 0)
@@ -147,8 +147,8 @@ func (db *DB) rewrite(ctx context.Context, s *seglog.Segment, clean bool) error 
 		return err
 	}
 	smaller.Counted, smaller.Damaged, smaller.Retained = true, damaged, c.retained
-	err = db.control(ctx, func() error {
-		db.log.Replace(smaller)
+	err = m.db.control(ctx, func() error {
+		m.db.log.Replace(smaller)
 		return nil
 	})
 	if err != nil {
@@ -157,13 +157,13 @@ func (db *DB) rewrite(ctx context.Context, s *seglog.Segment, clean bool) error 
 	if err := s.Close(); err != nil {
 		return err
 	}
-	return db.accountFor(s, c.retained)
+	return m.accountFor(s, c.retained)
 }
 
 // accountFor notes how much is dead in what has become of a segment.
-func (db *DB) accountFor(s *seglog.Segment, dead int64) error {
-	db.dead.set(s.Base, dead)
-	return db.index.SaveAccount(index.Account{Trimmed: db.trimmed, Dead: db.dead.all()})
+func (m *maintenance) accountFor(s *seglog.Segment, dead int64) error {
+	m.db.dead.set(s.Base, dead)
+	return m.db.index.SaveAccount(index.Account{Trimmed: m.trimmed, Dead: m.db.dead.all()})
 }
 
 // survivors decide which records of a segment are needed.

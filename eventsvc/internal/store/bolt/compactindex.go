@@ -7,17 +7,17 @@ import (
 )
 
 // compactIndex writes the index to a new file if that is worth it.
-func (db *DB) compactIndex(ctx context.Context) error {
-	if !db.index.NeedsRewrite(db.live.events.Load()) {
+func (m *maintenance) compactIndex(ctx context.Context) error {
+	if !m.db.index.NeedsRewrite(m.db.live.events.Load()) {
 		return nil
 	}
-	return db.rewriteIndex(ctx)
+	return m.rewriteIndex(ctx)
 }
 
 // rewriteIndex writes the index to a new file.
-func (db *DB) rewriteIndex(ctx context.Context) error {
-	return db.index.Rewrite(ctx, func(last uint64) (index.Revisions, error) {
+func (m *maintenance) rewriteIndex(ctx context.Context) error {
+	return m.db.index.Rewrite(ctx, func(last uint64) (index.Revisions, error) {
 		set := index.Revisions{}
-		return set, db.log.Revisions(ctx, last, set.Add)
+		return set, m.db.log.Revisions(ctx, last, set.Add)
 	})
 }

@@ -19,7 +19,6 @@ import (
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
-	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
 
@@ -77,30 +76,23 @@ type DB struct {
 	o         Options
 	index     *index.Index
 	log       *seglog.Log
-	wal       *wal.Log // nil if there was no room for one; the committer's
 	hub       *watch.Hub
-	cleared   atomic.Int64 // when the last round that did all its deleting began, in nanoseconds after the opening
 	metrics   *metrics
 	clock     *clock
 	live      liveCount
 	found     found
 	remaining remaining
 	dead      deadBytes
-	sealed    atomic.Int64  // bytes of the files other than the head
-	urgent    chan struct{} // told that maintenance should not wait
+	sealed    atomic.Int64 // bytes of the files other than the head
 
-	maintaining sync.Mutex               // held for a round of maintenance; guards the next four
-	trimmed     uint64                   // dead bytes are accounted for up to this revision
-	expired     map[time.Duration]uint64 // by retention: nothing of it is left up to this revision
-	oldest      uint64                   // the oldest event is behind this revision
-
-	committer committer
-	merges    chan struct{} // told when a memtable was frozen
-	stop      chan struct{} // closed when the store begins to close
-	stopOnce  sync.Once
-	committed chan struct{} // closed when the committer has ended
-	running   sync.WaitGroup
-	closeErr  error
+	committer   committer
+	maintenance maintenance
+	merges      chan struct{} // told when a memtable was frozen
+	stop        chan struct{} // closed when the store begins to close
+	stopOnce    sync.Once
+	committed   chan struct{} // closed when the committer has ended
+	running     sync.WaitGroup
+	closeErr    error
 }
 
 var _ store.Store = (*DB)(nil)
@@ -130,7 +122,9 @@ func Open(o Options) (*DB, error) {
 	if err := o.limitBytes(); err != nil {
 		return nil, err
 	}
-	db := &DB{o: o, expired: map[time.Duration]uint64{}, merges: make(chan struct{}, 1), urgent: make(chan struct{}, 1), stop: make(chan struct{}), committed: make(chan struct{})}
+	db := &DB{o: o, merges: make(chan struct{}, 1), stop: make(chan struct{}), committed: make(chan struct{})}
+	db.maintenance.init(db)
+	db.committer.db = db
 	if err := db.openFiles(); err != nil {
 		return nil, errors.Join(err, db.closeFiles())
 	}
@@ -138,7 +132,7 @@ func Open(o Options) (*DB, error) {
 	if db.metrics, err = newMetrics(db, o.Registry); err != nil {
 		return nil, errors.Join(fmt.Errorf("store metrics: %w", err), db.closeFiles())
 	}
-	db.running.Go(db.commitLoop)
+	db.running.Go(db.committer.commitLoop)
 	db.running.Go(db.mergeLoop)
 	return db, nil
 }
@@ -229,7 +223,7 @@ func (db *DB) Close() error {
 		close(db.stop)
 		db.running.Wait()
 		db.hub.Close()
-		db.closeErr = errors.Join(db.mergeRest(), db.emptyWAL(), db.closeFiles())
+		db.closeErr = errors.Join(db.mergeRest(), db.committer.emptyWAL(), db.closeFiles())
 	})
 	return db.closeErr
 }
@@ -246,29 +240,29 @@ func (db *DB) mergeRest() error {
 
 // emptyWAL brings the records of the write-ahead log into the head, so that the
 // store can be opened without it. If that fails the next start reads the log.
-func (db *DB) emptyWAL() error {
-	if db.wal == nil {
+func (c *committer) emptyWAL() error {
+	if c.wal == nil {
 		return nil
 	}
-	err := db.awaitCheckpoint()
-	if db.committer.failed() != nil {
+	err := c.awaitCheckpoint()
+	if c.failed() != nil {
 		return nil
 	}
 	if err == nil {
-		err = db.checkpoint(nil)
+		err = c.checkpoint(nil)
 	}
 	if err == nil {
-		err = db.log.Head().SetFormat(boltfile.Version)
+		err = c.db.log.Head().SetFormat(boltfile.Version)
 	}
 	if err != nil {
-		db.o.Log.Warn("the journal could not be emptied, and will be read at the next start", "error", err)
+		c.db.o.Log.Warn("the journal could not be emptied, and will be read at the next start", "error", err)
 	}
 	return nil
 }
 
 func (db *DB) closeFiles() error {
 	var errs []error
-	errs = append(errs, db.closeWAL())
+	errs = append(errs, db.committer.closeWAL())
 	if db.log != nil {
 		errs = append(errs, db.log.Close())
 	}

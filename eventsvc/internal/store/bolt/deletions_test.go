@@ -58,7 +58,7 @@ func (ts *tombstones) remove(kind string, from, to int) {
 // seal starts the next segment.
 func (ts *tombstones) seal() {
 	ts.t.Helper()
-	if err := ts.db.control(ts.t.Context(), func() error { return ts.db.roll(ts.db.log.Head()) }); err != nil {
+	if err := ts.db.control(ts.t.Context(), func() error { return ts.db.committer.rotate(ts.db.log.Head()) }); err != nil {
 		ts.t.Fatal(err)
 	}
 }
@@ -239,7 +239,7 @@ func TestKilledBehindACompaction(t *testing.T) {
 	if len(want) != 10 || ts.first() == first {
 		t.Fatalf("there is %s, in a segment that was not compacted", want)
 	}
-	if err := ts.db.accountFor(ts.first(), dead); err != nil {
+	if err := ts.db.maintenance.accountFor(ts.first(), dead); err != nil {
 		t.Fatal(err)
 	}
 	ts.reopen(func() error { return nil })

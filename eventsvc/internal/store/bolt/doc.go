@@ -36,10 +36,10 @@
 // writers and wakes the watchers.
 //
 // The records of a frame stay in memory until the head has them. When a half of
-// the journal is full they are folded into the head, in one transaction beside
+// the journal is full they are checkpointed into the head, in one transaction beside
 // the committer, while the other half takes what comes; the committer waits only
-// if that is full before the fold has ended. They are folded too when the head is
-// to be sealed, for a backup, and when the store is closed. A commit of very many
+// if that is full before the checkpoint has ended. They are checkpointed too when the
+// head is to be sealed, for a backup, and when the store is closed. A commit of very many
 // records, or one that an empty half has no room for, goes straight into the head,
 // with all that is in the journal; and so does every commit until the next start where there was no room
 // on the disk to make a journal.
@@ -83,15 +83,15 @@
 //
 // # Forgetting
 //
-//	 oldest record                horizon                          newest
+//	 oldest record                compact revision                 newest
 //	───┼──────────────────────────────┼───────────────────────────────┼──▶ revision
 //	   │ only what is still the       │ everything: each state from   │
 //	   │ newest version of its event  │ here on can be read, each     │
 //	   │                              │ change behind can be watched  │
 //
-// An event past its retention is deleted by a write like any other. The horizon
+// An event past its retention is deleted by a write like any other. The compact revision
 // moves over history that is past its own time or size. A record is dead when it
-// was superseded at or before the horizon; sealed segments with much dead in
+// was superseded at or before the compact revision; sealed segments with much dead in
 // them are written anew, dead ones at the old end are unlinked. A deletion stays
 // until no older version can be left in the files, because an index that is made
 // again from the log would bring that back. The index keeps an account of what is
@@ -106,7 +106,7 @@
 // revision it ends, and the next one begins behind that, so there may be any
 // number of revisions between two records: those of commits that failed, and, in
 // a store that was restored or took over the events of another, all that its
-// clients may know from before ([DB.BumpRevision]). The horizon is then behind
+// clients may know from before ([DB.BumpRevision]). The compact revision is then behind
 // the gap.
 //
 // # Promises

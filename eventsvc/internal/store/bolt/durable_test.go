@@ -51,7 +51,7 @@ var traced = map[string]func(*testing.T, Options){
 		}
 		err := db.control(t.Context(), func() error {
 			runtime.LockOSThread() // strace counts by thread
-			return db.roll(db.log.Head())
+			return db.committer.rotate(db.log.Head())
 		})
 		fmt.Println("rolled:", err)
 		fmt.Println("ready:", db.Ready(t.Context()))

@@ -20,8 +20,8 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 		record := seglog.AppendRecord(nil, &e)
 		frame := wal.NewFrame(1, int64(len(record)))
 		frame.Append(e.Revision, func(dst []byte) []byte { return append(dst, record...) })
-		err := db.wal.Append(frame, db.Revision())
-		failed = db.commitFailed(errors.New("input/output error"))
+		err := db.committer.wal.Append(frame, db.Revision())
+		failed = db.committer.commitFailed(errors.New("input/output error"))
 		return err
 	})
 	return errors.Join(failed, err)
@@ -29,7 +29,7 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 
 // Checkpoint brings the records of the write-ahead log into the head.
 func (db *DB) Checkpoint() error {
-	return db.control(context.Background(), func() error { return db.checkpoint(nil) })
+	return db.control(context.Background(), func() error { return db.committer.checkpoint(nil) })
 }
 
 // CountIn counts records as if they were created, in one commit.

@@ -31,7 +31,7 @@ const maxRetentionLag = 5 * time.Minute
 // retentionLag is the time since the last round of maintenance that did all its
 // deleting began: what was due before that is gone.
 func (db *DB) retentionLag() time.Duration {
-	return time.Since(db.log.Opened()) - time.Duration(db.cleared.Load())
+	return time.Since(db.log.Opened()) - time.Duration(db.maintenance.cleared.Load())
 }
 
 // OnTime reports that old events are not deleted in time, nil if they are.

@@ -11,16 +11,16 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// trim gives up old states: it moves the horizon, behind which states can be
+// trim gives up old states: it moves the compact revision, behind which states can be
 // read, over everything that was written before the cutoff, or as far as it
 // takes to bring the history under so many bytes. What only older states needed
 // is then dead and counts towards the compaction of its segment.
-func (db *DB) trim(ctx context.Context, cutoff time.Time, maxHistory int64) error {
+func (m *maintenance) trim(ctx context.Context, cutoff time.Time, maxHistory int64) error {
 	// Only what the index has is trimmed: the memtables' deletions would stay in it.
-	if due, err := db.mergeDue(cutoff, maxHistory); err != nil {
+	if due, err := m.mergeDue(cutoff, maxHistory); err != nil {
 		return err
 	} else if due {
-		if err := db.flush(ctx); err != nil {
+		if err := m.db.flush(ctx); err != nil {
 			return err
 		}
 	}
@@ -28,16 +28,16 @@ func (db *DB) trim(ctx context.Context, cutoff time.Time, maxHistory int64) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		next, dead, gone, err := db.trimmable(cutoff, maxHistory)
-		if err != nil || next == db.trimmed {
+		next, dead, gone, err := m.trimmable(cutoff, maxHistory)
+		if err != nil || next == m.trimmed {
 			return err
 		}
-		if next > db.log.CompactRevision() {
-			if err := db.moveHorizon(ctx, next); err != nil {
+		if next > m.db.log.CompactRevision() {
+			if err := m.moveCompactRevision(ctx, next); err != nil {
 				return err
 			}
 		}
-		if err := db.forget(next, dead, gone); err != nil {
+		if err := m.forget(next, dead, gone); err != nil {
 			return err
 		}
 	}
@@ -45,36 +45,36 @@ func (db *DB) trim(ctx context.Context, cutoff time.Time, maxHistory int64) erro
 
 // mergeDue reports whether something that is not in the index yet is to be
 // trimmed. As long as there is not, small merges would be wasted.
-func (db *DB) mergeDue(cutoff time.Time, maxHistory int64) (due bool, err error) {
-	if db.index.Merged() < db.log.CompactRevision() { // an index that is made again; the account of what is dead waits for it
+func (m *maintenance) mergeDue(cutoff time.Time, maxHistory int64) (due bool, err error) {
+	if m.db.index.Merged() < m.db.log.CompactRevision() { // an index that is made again; the account of what is dead waits for it
 		return true, nil
 	}
-	excess := db.Stats().HistoryBytes > maxHistory
-	err = db.log.View(func(log *seglog.Reader) error {
-		return log.Scan(db.index.Merged(), db.Revision(), func(e seglog.Entry) bool {
+	excess := m.db.Stats().HistoryBytes > maxHistory
+	err = m.db.log.View(func(log *seglog.Reader) error {
+		return log.Scan(m.db.index.Merged(), m.db.Revision(), func(e seglog.Entry) bool {
 			due = excess || e.Time.Before(cutoff)
 			return false
 		})
 	})
 	if err != nil {
-		return false, db.readError(err)
+		return false, m.db.readError(err)
 	}
 	return due, nil
 }
 
-// trimmable looks how far the horizon can move in one step, which bytes of
+// trimmable looks how far the compact revision can move in one step, which bytes of
 // which segments that makes dead, and which keys only deletions are left of.
-func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead map[uint64]int64, gone []index.Entry, err error) {
-	next = db.trimmed
-	horizon := db.log.CompactRevision()
+func (m *maintenance) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead map[uint64]int64, gone []index.Entry, err error) {
+	next = m.trimmed
+	compactRevision := m.db.log.CompactRevision()
 	dead = make(map[uint64]int64)
-	excess := db.Stats().HistoryBytes - maxHistory
-	merged := db.index.Merged()
-	err = db.log.View(func(log *seglog.Reader) error {
+	excess := m.db.Stats().HistoryBytes - maxHistory
+	merged := m.db.index.Merged()
+	err = m.db.log.View(func(log *seglog.Reader) error {
 		n := 0
 		var failed error
 		err := log.ScanAll(next, merged, func(e seglog.Entry) bool {
-			if n == checkChunk || e.Revision > horizon && !e.Time.Before(cutoff) && excess <= 0 {
+			if n == checkChunk || e.Revision > compactRevision && !e.Time.Before(cutoff) && excess <= 0 {
 				return false
 			}
 			n++
@@ -86,7 +86,7 @@ func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead m
 				case failed == nil:
 					size = before.Size()
 					dead[log.SegmentBase(e.Previous)] += size
-				case errors.Is(failed, seglog.ErrGone) && e.Revision <= horizon, isCorrupt(failed):
+				case errors.Is(failed, seglog.ErrGone) && e.Revision <= compactRevision, isCorrupt(failed):
 					failed = nil // compacted away: this account is being made anew; or damaged, and kept as evidence
 				default:
 					return false
@@ -107,37 +107,37 @@ func (db *DB) trimmable(cutoff time.Time, maxHistory int64) (next uint64, dead m
 		return err
 	})
 	if err != nil {
-		return 0, nil, nil, db.readError(err)
+		return 0, nil, nil, m.db.readError(err)
 	}
 	return next, dead, gone, nil
 }
 
-// moveHorizon makes a new horizon durable and then valid for readers.
-func (db *DB) moveHorizon(ctx context.Context, horizon uint64) error {
-	return db.control(ctx, func() error {
-		if err := db.committer.failed(); err != nil {
+// moveCompactRevision makes a new compact revision durable and then valid for readers.
+func (m *maintenance) moveCompactRevision(ctx context.Context, compactRevision uint64) error {
+	return m.db.control(ctx, func() error {
+		if err := m.db.committer.failed(); err != nil {
 			return err
 		}
-		if horizon <= db.log.CompactRevision() {
-			return nil // a bump came in between: the horizon never moves back
+		if compactRevision <= m.db.log.CompactRevision() {
+			return nil // a bump came in between: the compact revision never moves back
 		}
-		head := db.log.Head()
-		err := head.SaveCompactRevision(horizon)
+		head := m.db.log.Head()
+		err := head.SaveCompactRevision(compactRevision)
 		if err != nil && !disk.IsFull(err) {
-			return db.headFailed(err)
+			return m.db.committer.headFailed(err)
 		} else if err != nil {
 			return fmt.Errorf("store: moving the horizon: %w", err)
 		}
-		db.log.SetCompactRevision(horizon)
+		m.db.log.SetCompactRevision(compactRevision)
 		return nil
 	})
 }
 
 // forget takes deleted keys out of the index, and keeps the account of dead
 // bytes, in the same transaction.
-func (db *DB) forget(trimmed uint64, dead map[uint64]int64, gone []index.Entry) error {
-	db.dead.add(dead)
-	versions := min(int64(trimmed-db.trimmed), checkChunk) // trimmable looks at no more, however far revisions are apart
-	db.trimmed = trimmed
-	return db.index.Forget(gone, versions, index.Account{Trimmed: trimmed, Dead: db.dead.all()})
+func (m *maintenance) forget(trimmed uint64, dead map[uint64]int64, gone []index.Entry) error {
+	m.db.dead.add(dead)
+	versions := min(int64(trimmed-m.trimmed), checkChunk) // trimmable looks at no more, however far revisions are apart
+	m.trimmed = trimmed
+	return m.db.index.Forget(gone, versions, index.Account{Trimmed: trimmed, Dead: m.db.dead.all()})
 }

@@ -17,12 +17,12 @@ const (
 // their records are looked up in order of revision, which is how they lie in the
 // files.
 type keyBatch struct {
-	source *index.Iterator
-	log    *seglog.Reader // nil: the records are not wanted
-	most   int            // keys to read ahead, at most batchKeys
-	ahead  []keyItem      // the first of them is the current one
-	buf    []keyItem
-	order  []uint64 // revision and place in buf, in the order of the lookups
+	source     *index.Iterator
+	log        *seglog.Reader // nil: the records are not wanted
+	most       int            // keys to read ahead, at most batchKeys
+	prefetched []keyItem      // the first of them is the current one
+	buf        []keyItem
+	order      []uint64 // revision and place in buf, in the order of the lookups
 
 	opening int // of log, in which the records were looked up
 }
@@ -36,22 +36,22 @@ type keyItem struct {
 }
 
 func (b *keyBatch) valid() bool {
-	if len(b.ahead) == 0 {
+	if len(b.prefetched) == 0 {
 		b.fill()
 	}
-	return len(b.ahead) > 0
+	return len(b.prefetched) > 0
 }
 
 // current is the first of the keys that are left.
 func (b *keyBatch) current() *keyItem {
-	this := &b.ahead[0]
+	this := &b.prefetched[0]
 	if b.log != nil && b.log.Generation != b.opening {
 		this.record = nil // its page may be another's by now
 	}
 	return this
 }
 
-func (b *keyBatch) next() { b.ahead = b.ahead[1:] }
+func (b *keyBatch) next() { b.prefetched = b.prefetched[1:] }
 
 func (b *keyBatch) fill() {
 	it := b.source
@@ -73,5 +73,5 @@ func (b *keyBatch) fill() {
 		// What is not there is looked for again when it is wanted.
 		b.buf[o%batchKeys].record, _ = b.log.Seek(o >> batchBits)
 	}
-	b.ahead = b.buf
+	b.prefetched = b.buf
 }

@@ -237,8 +237,8 @@ func (l *lister) count(prefix string, keys *keyBatch, last []byte) error {
 // countKeys counts the events of the keys that are left: of those that were read
 // ahead, and of the others straight from the iterator, which is twice as fast.
 func (l *lister) countKeys(keys *keyBatch) (n int64, err error) {
-	for i := range keys.ahead {
-		there, err := l.counts(keys.ahead[i].pointer, keys.ahead[i].err)
+	for i := range keys.prefetched {
+		there, err := l.counts(keys.prefetched[i].pointer, keys.prefetched[i].err)
 		if err != nil {
 			return 0, err
 		}

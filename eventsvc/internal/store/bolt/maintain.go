@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
@@ -15,11 +17,27 @@ import (
 // are gone at the latest a minute after their time.
 const maintainEvery = 10 * time.Second
 
+// maintenance deletes what is past its time, and brings the room of it back, in rounds.
+type maintenance struct {
+	db      *DB
+	urgent  chan struct{} // told that the next round should not wait
+	cleared atomic.Int64  // when the last round that did all its deleting began, in nanoseconds after the opening
+
+	mu      sync.Mutex               // held for a round; guards the next three
+	trimmed uint64                   // dead bytes are accounted for up to this revision
+	expired map[time.Duration]uint64 // by retention: nothing of it is left up to this revision
+	oldest  uint64                   // the oldest event is behind this revision
+}
+
+func (m *maintenance) init(db *DB) {
+	m.db, m.urgent, m.expired = db, make(chan struct{}, 1), map[time.Duration]uint64{}
+}
+
 // Run keeps the store within its limits until ctx ends. Failures are logged
 // and tried again.
 func (db *DB) Run(ctx context.Context) error {
 	for {
-		if !db.awaitRound(ctx) {
+		if !db.maintenance.awaitRound(ctx) {
 			return nil
 		}
 		err := db.Maintain(ctx)
@@ -32,17 +50,17 @@ func (db *DB) Run(ctx context.Context) error {
 
 // awaitRound waits until the next round is due, and reports false when there
 // is to be none.
-func (db *DB) awaitRound(ctx context.Context) bool {
+func (m *maintenance) awaitRound(ctx context.Context) bool {
 	t := time.NewTimer(maintainEvery)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
-	case <-db.urgent:
+	case <-m.urgent:
 		// A store at its limit asks with every commit.
-		return db.sleep(ctx, maintainEvery/10) == nil
+		return m.db.sleep(ctx, maintainEvery/10) == nil
 	case <-ctx.Done():
-	case <-db.stop:
+	case <-m.db.stop:
 	}
 	return false
 }
@@ -51,54 +69,54 @@ func (db *DB) awaitRound(ctx context.Context) bool {
 // their retention, gives up history that is past its own, and brings back the
 // disk space of both.
 func (db *DB) Maintain(ctx context.Context) error {
-	db.maintaining.Lock()
-	defer db.maintaining.Unlock()
-	if err := db.salvage(ctx); err != nil {
+	db.maintenance.mu.Lock()
+	defer db.maintenance.mu.Unlock()
+	if err := db.failover(ctx); err != nil {
 		return err
 	}
 	began := time.Since(db.log.Opened())
 	defer db.measureFiles()
 	for more := true; more; {
 		var err error
-		if more, err = db.clearSome(ctx); err != nil {
+		if more, err = db.maintenance.clearSome(ctx); err != nil {
 			return err
 		}
 	}
-	db.cleared.Store(int64(began))
-	return db.compactIndex(ctx)
+	db.maintenance.cleared.Store(int64(began))
+	return db.maintenance.compactIndex(ctx)
 }
 
 // clearSome deletes some events that are past their time and brings back the
 // room of what that makes forgettable, so that where room is short the room
 // that deletions take themselves is never much. It reports whether there are
 // more. Where there is no room even for deletions, forgetting may make some.
-func (db *DB) clearSome(ctx context.Context) (more bool, err error) {
-	more, full := db.expire(ctx)
+func (m *maintenance) clearSome(ctx context.Context) (more bool, err error) {
+	more, full := m.expire(ctx)
 	if full == nil {
-		full = db.expireOldest(ctx)
+		full = m.expireOldest(ctx)
 	}
 	if full != nil && !errors.Is(full, store.ErrFull) {
 		return false, full
 	}
 	cutoff := time.Unix(0, math.MinInt64)
-	if history := db.history(); history > 0 {
-		cutoff = db.clock.old().Add(-history)
+	if history := m.history(); history > 0 {
+		cutoff = m.db.clock.old().Add(-history)
 	}
-	if err := db.trim(ctx, cutoff, db.historyLimit()); err != nil {
+	if err := m.trim(ctx, cutoff, m.historyLimit()); err != nil {
 		return false, err
 	}
-	if err := db.compact(ctx); err != nil {
+	if err := m.compact(ctx); err != nil {
 		return false, err
 	}
 	return more, full
 }
 
 // history is how long superseded versions and deletions are kept, 0: for ever.
-func (db *DB) history() time.Duration {
-	if db.o.History > 0 {
-		return db.o.History
+func (m *maintenance) history() time.Duration {
+	if m.db.o.History > 0 {
+		return m.db.o.History
 	}
-	return db.o.Retention
+	return m.db.o.Retention
 }
 
 // flush merges everything that was written so far into the index.
@@ -134,7 +152,7 @@ func (db *DB) mergeLoop() {
 func (db *DB) mergeFrozen() error {
 	if err := db.index.Merge(db.log.CompactRevision()); err != nil {
 		db.o.Log.Error("the key index could not be written", "error", err)
-		db.hurry()
+		db.maintenance.hurry()
 		return err
 	}
 	select {
@@ -150,17 +168,17 @@ func (db *DB) Compact(ctx context.Context, progress Progress) error {
 	if err := db.Maintain(ctx); err != nil {
 		return err
 	}
-	db.maintaining.Lock()
-	defer db.maintaining.Unlock()
-	if err := db.sealDeadHead(ctx, compactBytes, 0); err != nil {
+	db.maintenance.mu.Lock()
+	defer db.maintenance.mu.Unlock()
+	if err := db.maintenance.sealDeadHead(ctx, compactBytes, 0); err != nil {
 		return err
 	}
 	defer db.measureFiles()
 	sealed := func() seglog.Segments { ss := db.log.Segments(); return ss[:len(ss)-1] }
-	if _, err := db.countDead(ctx, sealed()); err != nil {
+	if _, err := db.maintenance.countDead(ctx, sealed()); err != nil {
 		return fmt.Errorf("store: compacting: %w", err)
 	}
-	if err := db.compact(ctx); err != nil {
+	if err := db.maintenance.compact(ctx); err != nil {
 		return err
 	}
 	clean := true
@@ -168,13 +186,13 @@ func (db *DB) Compact(ctx context.Context, progress Progress) error {
 	for i, s := range ss {
 		progress.tell(int64(i), int64(len(ss)+1))
 		if db.dead.of(s.Base) > 0 {
-			if err := db.rewrite(ctx, s, clean); err != nil {
+			if err := db.maintenance.rewrite(ctx, s, clean); err != nil {
 				return fmt.Errorf("store: compacting %s: %w", s.Path, err)
 			}
 		}
-		clean = clean && db.clean(s)
+		clean = clean && db.maintenance.clean(s)
 	}
-	if err := db.rewriteIndex(ctx); err != nil {
+	if err := db.maintenance.rewriteIndex(ctx); err != nil {
 		return err
 	}
 	progress.tell(int64(len(ss)+1), int64(len(ss)+1))

@@ -12,12 +12,12 @@ import (
 
 // metrics are what an operator wants to know of the store.
 type metrics struct {
-	batch   prometheus.Histogram
-	commit  prometheus.Histogram
-	folds   prometheus.Histogram
-	damaged prometheus.Counter
-	failed  prometheus.Counter
-	replays prometheus.Counter
+	batch       prometheus.Histogram
+	commit      prometheus.Histogram
+	checkpoints prometheus.Histogram
+	damaged     prometheus.Counter
+	failed      prometheus.Counter
+	replays     prometheus.Counter
 
 	failedCommits prometheus.Counter
 }
@@ -30,7 +30,7 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "store_commit_seconds", Help: "Time of one commit, its sync included.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
 		}),
-		folds: prometheus.NewHistogram(prometheus.HistogramOpts{
+		checkpoints: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "store_fold_seconds", Help: "Time that the records of the journal took to get into the log.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}),
 		damaged: prometheus.NewCounter(prometheus.CounterOpts{
@@ -57,7 +57,7 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.batch, m.commit, m.folds, m.damaged, m.failed, m.replays, m.failedCommits,
+		m.batch, m.commit, m.checkpoints, m.damaged, m.failed, m.replays, m.failedCommits,
 		gauge("store_events", "Events that exist.", func(s Stats) int64 { return s.Events }),
 		gauge("store_live_bytes", "Bytes of the events that exist.", func(s Stats) int64 { return s.LiveBytes }),
 		gauge("store_history_bytes", "Bytes that only older states need.", func(s Stats) int64 { return s.HistoryBytes }),
@@ -109,6 +109,6 @@ func (m *metrics) committed(writes int, since time.Time) {
 // checkpoint measures the time of a checkpoint.
 func (m *metrics) checkpoint(f func() error) error {
 	start := time.Now()
-	defer func() { m.folds.Observe(time.Since(start).Seconds()) }()
+	defer func() { m.checkpoints.Observe(time.Since(start).Seconds()) }()
 	return f()
 }

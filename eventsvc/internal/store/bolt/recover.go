@@ -41,11 +41,11 @@ func (db *DB) recover(id string) error {
 		return &store.FileError{Path: head.Path, Reason: fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
 			last, merged), Fix: boltfile.FixRestore}
 	}
-	horizon, err := head.SavedCompactRevision()
+	compactRevision, err := head.SavedCompactRevision()
 	if err != nil {
 		return &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
-	db.log.SetCompactRevision(horizon)
+	db.log.SetCompactRevision(compactRevision)
 	db.hub = watch.NewHub(last, db.o.RingEntries, db.o.RingBytes)
 	db.committer.init(db.o, last)
 	if err := db.loadAccounts(); err != nil {

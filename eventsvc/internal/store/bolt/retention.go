@@ -56,8 +56,8 @@ const (
 
 // expiryRound is the bound by the room there is: a quarter of it may go for
 // deletions, the rest is for files to be written anew.
-func (db *DB) expiryRound() int {
-	free, err := disk.Free(db.o.Dir)
+func (m *maintenance) expiryRound() int {
+	free, err := disk.Free(m.db.o.Dir)
 	if err != nil {
 		return expiryBatch
 	}
@@ -68,21 +68,21 @@ func (db *DB) expiryRound() int {
 // reports whether there may be more. The log is in order of time, so for each
 // retention there is a place in the log before which everything of that
 // retention is gone.
-func (db *DB) expire(ctx context.Context) (more bool, err error) {
-	left := db.expiryRound()
-	for _, retention := range db.o.retentions() {
-		cutoff := db.clock.old().Add(-retention)
+func (m *maintenance) expire(ctx context.Context) (more bool, err error) {
+	left := m.expiryRound()
+	for _, retention := range m.db.o.retentions() {
+		cutoff := m.db.clock.old().Add(-retention)
 		for more := true; more; {
 			if left <= 0 {
 				return true, nil
 			}
-			from := db.expired[retention]
+			from := m.expired[retention]
 			var due []store.Seen
-			if due, more, err = db.due(retention, cutoff); err != nil {
+			if due, more, err = m.due(retention, cutoff); err != nil {
 				return false, err
 			}
-			if _, _, err := db.DeleteMany(ctx, due); err != nil {
-				db.expired[retention] = from
+			if _, _, err := m.db.DeleteMany(ctx, due); err != nil {
+				m.expired[retention] = from
 				return false, err
 			}
 			left -= len(due)
@@ -93,19 +93,19 @@ func (db *DB) expire(ctx context.Context) (more bool, err error) {
 
 // due goes on from where it was, and returns the next newest versions of a
 // retention that were written before the cutoff.
-func (db *DB) due(retention time.Duration, cutoff time.Time) (due []store.Seen, more bool, err error) {
-	at := db.expired[retention]
-	err = db.scanLog(at, db.Revision(), func(e *seglog.Entry, p index.Pointer) bool {
+func (m *maintenance) due(retention time.Duration, cutoff time.Time) (due []store.Seen, more bool, err error) {
+	at := m.expired[retention]
+	err = m.db.scanLog(at, m.db.Revision(), func(e *seglog.Entry, p index.Pointer) bool {
 		if !e.Time.Before(cutoff) {
 			return false
 		}
-		if p == index.NewPointer(e.Revision, false) && db.o.retentionOf(e) == retention {
+		if p == index.NewPointer(e.Revision, false) && m.db.o.retentionOf(e) == retention {
 			due = append(due, e.Seen())
 		}
 		at, more = e.Revision, true
 		return len(due) < expiryBatch
 	})
-	db.expired[retention] = at
+	m.expired[retention] = at
 	return due, more, err
 }
 

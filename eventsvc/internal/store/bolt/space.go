@@ -29,13 +29,13 @@ const (
 
 // packing is the part of the files that is records; the rest is the index, and
 // the slack of pages.
-func (db *DB) packing() float64 {
+func (m *maintenance) packing() float64 {
 	var records, files int64
-	for _, s := range db.log.Segments() {
+	for _, s := range m.db.log.Segments() {
 		records += s.Bytes()
 		files += disk.Usage(s.Path)
 	}
-	return min(1, max(0.4, float64(records)/float64(files+disk.Usage(db.index.Path())+1)))
+	return min(1, max(0.4, float64(records)/float64(files+disk.Usage(m.db.index.Path())+1)))
 }
 
 // limitBytes fills in MaxBytes by what is free now, counting what the store
@@ -66,7 +66,7 @@ func (db *DB) full() error {
 	if db.o.MaxBytes > 0 {
 		used := db.sealed.Load() + disk.Usage(db.log.Head().Path)
 		if used > db.o.MaxBytes {
-			db.hurry()
+			db.maintenance.hurry()
 			return fmt.Errorf("%w: %d MiB are in use, the limit is %d MiB", store.ErrFull, used>>20, db.o.MaxBytes>>20)
 		}
 	}
@@ -74,9 +74,9 @@ func (db *DB) full() error {
 }
 
 // hurry has the next round of maintenance begin at once.
-func (db *DB) hurry() {
+func (m *maintenance) hurry() {
 	select {
-	case db.urgent <- struct{}{}:
+	case m.urgent <- struct{}{}:
 	default:
 	}
 }
@@ -93,35 +93,35 @@ func (db *DB) measureFiles() {
 
 // historyLimit is how many bytes of history fit beside the events: none when
 // the disk has no room left, whoever has filled it.
-func (db *DB) historyLimit() int64 {
-	if free, err := disk.Free(db.o.Dir); err == nil && free < db.o.MinFree {
+func (m *maintenance) historyLimit() int64 {
+	if free, err := disk.Free(m.db.o.Dir); err == nil && free < m.db.o.MinFree {
 		return 0
 	}
-	if db.o.MaxBytes <= 0 {
+	if m.db.o.MaxBytes <= 0 {
 		return math.MaxInt64
 	}
-	room := int64(keepShare*db.packing()*float64(db.o.MaxBytes)) - db.live.bytes.Load()
-	return max(0, min(db.o.MaxBytes/4, room))
+	room := int64(keepShare*m.packing()*float64(m.db.o.MaxBytes)) - m.db.live.bytes.Load()
+	return max(0, min(m.db.o.MaxBytes/4, room))
 }
 
 // expireOldest deletes the events that were not written for longest, until
 // those that are left fit the limits of bytes and count.
-func (db *DB) expireOldest(ctx context.Context) error {
+func (m *maintenance) expireOldest(ctx context.Context) error {
 	for {
 		bytes, events := int64(math.MaxInt64), int64(math.MaxInt64)
-		if db.o.MaxBytes > 0 {
-			bytes = int64(liveShare * db.packing() * float64(db.o.MaxBytes))
+		if m.db.o.MaxBytes > 0 {
+			bytes = int64(liveShare * m.packing() * float64(m.db.o.MaxBytes))
 		}
-		if db.o.MaxEvents > 0 {
-			events = db.o.MaxEvents
+		if m.db.o.MaxEvents > 0 {
+			events = m.db.o.MaxEvents
 		}
-		excessBytes, excess := db.live.bytes.Load()-bytes, db.live.events.Load()-events
+		excessBytes, excess := m.db.live.bytes.Load()-bytes, m.db.live.events.Load()-events
 		if excessBytes <= 0 && excess <= 0 {
 			return nil
 		}
 		var oldest []store.Seen
-		at := db.oldest
-		err := db.scanLog(at, db.Revision(), func(e *seglog.Entry, p index.Pointer) bool {
+		at := m.oldest
+		err := m.db.scanLog(at, m.db.Revision(), func(e *seglog.Entry, p index.Pointer) bool {
 			if excessBytes <= 0 && excess <= 0 {
 				return false
 			}
@@ -133,12 +133,12 @@ func (db *DB) expireOldest(ctx context.Context) error {
 			at = e.Revision
 			return len(oldest) < expiryBatch
 		})
-		if err != nil || at == db.oldest {
+		if err != nil || at == m.oldest {
 			return err
 		}
-		if _, _, err := db.DeleteMany(ctx, oldest); err != nil {
+		if _, _, err := m.db.DeleteMany(ctx, oldest); err != nil {
 			return err
 		}
-		db.oldest = at
+		m.oldest = at
 	}
 }

@@ -129,6 +129,6 @@ func (db *DB) loadAccounts() error {
 	live, account, err := db.index.Accounts()
 	db.live.events.Store(live.Events)
 	db.live.bytes.Store(live.Bytes)
-	db.trimmed, db.dead.bytes = account.Trimmed, account.Dead
+	db.maintenance.trimmed, db.dead.bytes = account.Trimmed, account.Dead
 	return err
 }

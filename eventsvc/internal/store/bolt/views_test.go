@@ -40,7 +40,7 @@ func TestReadersBesideRewrites(t *testing.T) {
 		})
 	}
 	for range rounds {
-		if err := db.rewrite(t.Context(), db.log.Segments()[0], false); err != nil {
+		if err := db.maintenance.rewrite(t.Context(), db.log.Segments()[0], false); err != nil {
 			t.Error(err)
 			break
 		}

@@ -48,8 +48,8 @@ func TestRestartsOfRestarts(t *testing.T) {
 			c.settle(c.write(t, db))
 		}
 		if c.r.IntN(8) == 0 {
-			_ = db.control(t.Context(), func() error { return db.headFailed(syscall.EIO) })
-			if err := db.salvage(t.Context()); err != nil {
+			_ = db.control(t.Context(), func() error { return db.committer.headFailed(syscall.EIO) })
+			if err := db.failover(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -62,7 +62,7 @@ func killedInside(t *testing.T, db *DB) string {
 	t.Helper()
 	to := t.TempDir()
 	err := db.control(t.Context(), func() error {
-		if err := db.awaitCheckpoint(); err != nil {
+		if err := db.committer.awaitCheckpoint(); err != nil {
 			return err
 		}
 		files, err := filepath.Glob(filepath.Join(db.o.Dir, "*"))
@@ -125,12 +125,12 @@ func TestFailedCheckpointThatIsThere(t *testing.T) {
 					return err
 				}
 				db.committer.checkpointing = len(done)
-				return db.endCheckpoint(failure)
+				return db.committer.endCheckpoint(failure)
 			})
 			if err == nil || db.committer.failed() == nil {
 				t.Errorf("a file that was not synced is trusted: %v", err)
 			}
-			if err := db.salvage(t.Context()); err != nil {
+			if err := db.failover(t.Context()); err != nil {
 				t.Error(err)
 			}
 			putInside(t, db, "c", []byte("value"))
@@ -146,7 +146,7 @@ func TestBackupFindsFailedHead(t *testing.T) {
 	t.Parallel()
 	db := openInside(t, Options{Dir: t.TempDir()})
 	putInside(t, db, "a", []byte("value"))
-	fail := func() error { return db.headFailed(syscall.EIO) }
+	fail := func() error { return db.committer.headFailed(syscall.EIO) }
 	if err := db.control(t.Context(), fail); err == nil {
 		t.Fatal("it has not failed")
 	}
@@ -157,7 +157,7 @@ func TestBackupFindsFailedHead(t *testing.T) {
 	if n := len(db.log.Pending()); n != 1 {
 		t.Errorf("%d records wait to be folded, want 1", n)
 	}
-	if err := db.salvage(t.Context()); err != nil {
+	if err := db.failover(t.Context()); err != nil {
 		t.Error(err)
 	}
 	wantInside(t, db, "a")
@@ -171,10 +171,10 @@ func TestSalvageTwice(t *testing.T) {
 	db := openInside(t, o)
 	putInside(t, db, "a", []byte("value"))
 	for range 2 {
-		if err := db.control(t.Context(), func() error { return db.headFailed(syscall.EIO) }); err == nil {
+		if err := db.control(t.Context(), func() error { return db.committer.headFailed(syscall.EIO) }); err == nil {
 			t.Fatal("it has not failed")
 		}
-		if err := db.salvage(t.Context()); err != nil {
+		if err := db.failover(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

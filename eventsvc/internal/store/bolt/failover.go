@@ -17,34 +17,33 @@ import (
 // its last commit, for another reason than room. What of it is on the disk nobody
 // knows, and to sync again would not tell: the kernel drops what it could not
 // write, and reports that once. So nothing is written to these files any more;
-// [DB.salvage] makes others.
-func (db *DB) headFailed(cause error) error {
-	c := &db.committer
+// [DB.failover] makes others.
+func (c *committer) headFailed(cause error) error {
 	if err := c.failed(); err != nil {
 		return err
 	}
 	failure := fmt.Errorf("%w: %w", store.ErrUnwritable, cause)
 	c.failure.Store(&failure)
-	db.metrics.failedCommits.Inc()
-	db.o.Log.Error("a log file could not be written; what was acknowledged is now copied to another", "file", db.log.Head().Path, "error", cause)
-	db.hurry()
+	c.db.metrics.failedCommits.Inc()
+	c.db.o.Log.Error("a log file could not be written; what was acknowledged is now copied to another", "file", c.db.log.Head().Path, "error", cause)
+	c.db.maintenance.hurry()
 	return failure
 }
 
-// salvage brings writing back after a failure, if the disk lets it: what was
+// failover brings writing back after a failure, if the disk lets it: what was
 // acknowledged is verified, record by record, and copied to new files, which
 // take the place of those that failed. It is tried again in every round of
 // maintenance. Where a record is damaged or missing it must not go on: then
 // reading does, and a person has to restore a backup.
-func (db *DB) salvage(ctx context.Context) error {
+func (db *DB) failover(ctx context.Context) error {
 	if db.index.Failed() { // first, because the committer may be waiting for a merge
-		if err := db.rewriteIndex(ctx); err != nil {
+		if err := db.maintenance.rewriteIndex(ctx); err != nil {
 			return fmt.Errorf("store: the index cannot be written, and not be copied to another file: %w", err)
 		}
 		db.o.Log.Warn("the index is written again, to a new file")
 	}
 	if db.committer.failed() != nil {
-		if err := db.control(ctx, db.salvageHead); err != nil {
+		if err := db.control(ctx, db.committer.failoverHead); err != nil {
 			return fmt.Errorf("store: the log cannot be written, and not be copied to another file: %w", err)
 		}
 		db.o.Log.Warn("the log is written again, to a new file")
@@ -52,86 +51,85 @@ func (db *DB) salvage(ctx context.Context) error {
 	return nil
 }
 
-// salvageHead seals a copy of the head with what was acknowledged, and starts
+// failoverHead seals a copy of the head with what was acknowledged, and starts
 // the next. The revisions of the commit that failed are in neither. The
 // committer runs it.
-func (db *DB) salvageHead() error {
-	c := &db.committer
-	_ = db.awaitCheckpoint() // it has failed as well, or has not: what it has brought there is found
-	failed := db.log.Head()
+func (c *committer) failoverHead() error {
+	_ = c.awaitCheckpoint() // it has failed as well, or has not: what it has brought there is found
+	failed := c.db.log.Head()
 	c.revision = max(c.revision, failed.Base) // one at least is given away, so that the next head has another base
 	tmp := failed.Path + ".tmp"
-	if err := db.log.CopyAcknowledged(tmp, c.revision); err != nil {
+	if err := c.db.log.CopyAcknowledged(tmp, c.revision); err != nil {
 		return errors.Join(err, disk.Remove(tmp))
 	}
-	if err := errors.Join(os.Rename(tmp, failed.Path), disk.SyncDir(db.o.Dir)); err != nil {
+	if err := errors.Join(os.Rename(tmp, failed.Path), disk.SyncDir(c.db.o.Dir)); err != nil {
 		return err
 	}
 	sealed, err := seglog.OpenSegment(failed.Path, false, 0)
 	if err != nil {
 		return err
 	}
-	if err := db.renewWAL(failed); err != nil {
+	if err := c.renewWAL(failed); err != nil {
 		return errors.Join(err, sealed.Close())
 	}
-	next, err := db.nextHead(failed, db.log.CompactRevision())
+	next, err := c.nextHead(failed, c.db.log.CompactRevision())
 	if err != nil {
 		return errors.Join(err, sealed.Close())
 	}
-	db.log.ReplaceHead(sealed, next)
-	db.log.SetPending(nil) // in this order: a reader that has one of them has seen it in the other
+	c.db.log.ReplaceHead(sealed, next)
+	c.db.log.SetPending(nil) // in this order: a reader that has one of them has seen it in the other
 	if err := failed.Close(); err != nil {
-		db.o.Log.Warn("a log file that had failed could not be closed", "file", failed.Path, "error", err)
+		c.db.o.Log.Warn("a log file that had failed could not be closed", "file", failed.Path, "error", err)
 	}
 	c.failure.Store(nil)
-	c.rollAt = 0
-	db.measureFiles()
+	c.rotateAt = 0
+	c.db.measureFiles()
 	return nil
 }
 
 // nextHead makes and opens the file for the revisions behind those that were
 // given away, also to writes that failed.
-func (db *DB) nextHead(before *seglog.Segment, horizon uint64) (*seglog.Segment, error) {
-	base := db.committer.revision + 1
+func (c *committer) nextHead(before *seglog.Segment, compactRevision uint64) (*seglog.Segment, error) {
+	base := c.revision + 1
 	id, err := before.StoreID()
 	if err != nil {
 		return nil, err
 	}
 	format := boltfile.Version
-	if db.wal != nil {
+	if c.wal != nil {
 		format = seglog.FormatWAL
 	}
-	path := seglog.SegmentPath(db.o.Dir, base)
-	next, err := db.log.NewHead(base, id, horizon, format)
+	path := seglog.SegmentPath(c.db.o.Dir, base)
+	next, err := c.db.log.NewHead(base, id, compactRevision, format)
 	if err == nil {
 		return next, nil
 	}
 	// It must not be the head at the next start: that would hide what is written
 	// to the present one from now on.
-	if there := errors.Join(disk.Remove(path), disk.SyncDir(db.o.Dir)); there != nil {
+	if there := errors.Join(disk.Remove(path), disk.SyncDir(c.db.o.Dir)); there != nil {
 		err = errors.Join(err, there)
-		_ = db.headFailed(err)
+		_ = c.headFailed(err)
 	}
 	return nil, err
 }
 
 // renewWAL replaces a write-ahead log that may have failed. There
 // is none until that has been done: its records are in the file that was copied.
-func (db *DB) renewWAL(head *seglog.Segment) error {
-	if db.wal == nil {
+func (c *committer) renewWAL(head *seglog.Segment) error {
+	if c.wal == nil {
 		return nil
 	}
 	id, err := head.StoreID()
 	if err != nil {
 		return err
 	}
-	log, err := wal.Create(db.wal.Path(), id, db.wal.Size())
+	log, err := wal.Create(c.wal.Path(), id, c.wal.Size())
 	if err != nil {
 		return err
 	}
-	if err := db.wal.Close(); err != nil {
-		db.o.Log.Warn("a journal that may have failed could not be closed", "error", err)
+	if err := c.wal.Close(); err != nil {
+		c.db.o.Log.Warn("a journal that may have failed could not be closed", "error", err)
 	}
-	db.wal = log
+	c.wal = log
 	return nil
 }
