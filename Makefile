@@ -3,9 +3,9 @@
 
 GO       ?= go
 SERVICES := $(patsubst %/go.mod,%,$(wildcard tokensvc/go.mod eventsvc/go.mod))
-MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod eventsvc/go.mod eventsvc/conformance/go.mod deploy/*/go.mod))
+MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod eventsvc/go.mod eventsvc/conformance/go.mod deploy/go.mod deploy/*/go.mod))
 # What runs on macOS as well: the services, make run and the examples. The other modules measure or drive Linux.
-PORTABLE := $(filter shared deploy/local deploy/examples $(SERVICES),$(MODULES))
+PORTABLE := $(filter shared deploy $(SERVICES),$(MODULES))
 CODE     := $(if $(filter Linux,$(shell uname -s)),$(filter-out deploy/tools,$(MODULES)),$(PORTABLE))
 # Modules whose tests drive the services from outside.
 WHOLE    := $(filter deploy/e2e deploy/observability deploy/security deploy/test eventsvc/conformance,$(CODE))

@@ -21,10 +21,10 @@ var update = flag.Bool("update", false, "write the list of dependencies anew")
 const document = "deploy/docs/dependencies.md"
 
 // modules are those of the repository. The first three make the services, the
-// others test and show them.
+// others test and show them. deploy/tools is not among them: it pins programs.
 var modules = []string{
 	"shared", "tokensvc", "eventsvc", "eventsvc/conformance",
-	"deploy/bench", "deploy/e2e", "deploy/examples", "deploy/local", "deploy/observability", "deploy/security", "deploy/test",
+	"deploy", "deploy/bench", "deploy/e2e", "deploy/observability", "deploy/security", "deploy/test",
 }
 
 func output(t *testing.T, dir, name string, args ...string) string {

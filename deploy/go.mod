@@ -1,4 +1,4 @@
-module tidings.example/deploy/examples
+module tidings.example/deploy
 
 go 1.26.0
 
