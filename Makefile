@@ -7,9 +7,11 @@ MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod event
 # What runs on macOS as well: the services, make run and the examples. The other modules measure or drive Linux.
 PORTABLE := $(filter shared deploy $(SERVICES),$(MODULES))
 CODE     := $(if $(filter Linux,$(shell uname -s)),$(filter-out deploy/tools,$(MODULES)),$(PORTABLE))
-# Modules whose tests drive the services from outside.
-WHOLE    := $(filter deploy/e2e deploy/observability deploy/security deploy/test eventsvc/conformance,$(CODE))
-UNIT     := $(filter-out $(WHOLE),$(CODE))
+# What make test runs: the modules, of deploy/test one folder after the other, as most of them load the machine.
+TESTED   := $(foreach m,$(CODE),$(if $(filter deploy/test,$m),$(patsubst %/.,%,$(wildcard $m/*/.)),$m))
+# Tests that drive the services from outside.
+WHOLE    := $(filter deploy/e2e deploy/observability deploy/test/% eventsvc/conformance,$(TESTED))
+UNIT     := $(filter-out $(WHOLE),$(TESTED))
 ARCHS    ?= amd64 arm64
 RELEASED  = $(foreach a,$(ARCHS),$(SERVICES:%=%-linux-$a))
 LINTER   := bin/golangci-lint

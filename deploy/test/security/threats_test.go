@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-const root = "../.."
+const root = "../../.."
 
 // tracked are the files of the repository, without those that git ignores. Where git knows nothing, as in what was
 // unpacked from a tarball, they are all but what is built and run there.

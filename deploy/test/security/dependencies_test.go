@@ -24,7 +24,7 @@ const document = "deploy/docs/dependencies.md"
 // others test and show them. deploy/tools is not among them: it pins programs.
 var modules = []string{
 	"shared", "tokensvc", "eventsvc", "eventsvc/conformance",
-	"deploy", "deploy/bench", "deploy/e2e", "deploy/observability", "deploy/security", "deploy/test",
+	"deploy", "deploy/bench", "deploy/e2e", "deploy/observability", "deploy/test",
 }
 
 func output(t *testing.T, dir, name string, args ...string) string {
@@ -64,7 +64,7 @@ func TestDependencies(t *testing.T) {
 		}
 	}
 	var text strings.Builder
-	text.WriteString("# Dependencies\n\nWritten by `go test ./... -update` in `deploy/security`, which also checks it. " +
+	text.WriteString("# Dependencies\n\nWritten by `go test ./... -update` in `deploy/test/security`, which also checks it. " +
 		"Each reason stands in the `go.mod` that it is about.\n\n## Direct\n\n| module | version | licence | for |\n|---|---|---|---|\n")
 	for _, key := range slices.Sorted(maps.Keys(direct)) {
 		d := direct[key]
@@ -79,7 +79,7 @@ func TestDependencies(t *testing.T) {
 		return
 	}
 	if read(t, document) != text.String() {
-		t.Errorf("%s is not what the go.mod files say: run go test ./... -update in deploy/security", document)
+		t.Errorf("%s is not what the go.mod files say: run go test ./... -update in deploy/test/security", document)
 	}
 }
 

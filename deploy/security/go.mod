@@ -1,3 +1,0 @@
-module tidings.example/deploy/security
-
-go 1.26.0
