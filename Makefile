@@ -10,7 +10,7 @@ CODE     := $(if $(filter Linux,$(shell uname -s)),$(filter-out deploy/tools,$(M
 # What make test runs: the modules, of deploy/test one folder after the other, as most of them load the machine.
 TESTED   := $(foreach m,$(CODE),$(if $(filter deploy/test,$m),$(patsubst %/.,%,$(wildcard $m/*/.)),$m))
 # Tests that drive the services from outside.
-WHOLE    := $(filter deploy/e2e deploy/observability deploy/test/% eventsvc/conformance,$(TESTED))
+WHOLE    := $(filter-out deploy/test/bench,$(filter deploy/test/% eventsvc/conformance,$(TESTED)))
 UNIT     := $(filter-out $(WHOLE),$(TESTED))
 ARCHS    ?= amd64 arm64
 RELEASED  = $(foreach a,$(ARCHS),$(SERVICES:%=%-linux-$a))
@@ -76,10 +76,10 @@ fuzz: ## every fuzz target for FUZZTIME (10s) each
 	$(call each,shared $(SERVICES),for f in $$(grep -rlE "^func Fuzz" --include="*_test.go" .); do for t in $$(sed -n "s/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p" $$f); do $(GO) test -run "^$$" -fuzz "^$$t$$" -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 20x $$(dirname $$f) || exit 1; done; done)
 
 bench: build ## speed of a running service beside this machine's floors
-	@cd deploy/bench && $(GO) run . -bin ../../bin $(BENCH_FLAGS)
+	@cd deploy/test/bench && $(GO) run . $(BENCH_FLAGS)
 
 e2e: ## end to end: with binaries started here, then with docker compose
-	@cd deploy/e2e && E2E_COMPOSE=1 $(TEST) -v ./...
+	@cd deploy/test/e2e && E2E_COMPOSE=1 $(TEST) -v ./...
 
 robustness: ## the long forms of the store's tests, a line for each promise (ROBUSTNESS_FLAGS="-only R1,R2")
 	@cd eventsvc && $(GO) run ./internal/store/promises $(ROBUSTNESS_FLAGS)

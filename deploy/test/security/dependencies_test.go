@@ -23,8 +23,7 @@ const document = "deploy/docs/dependencies.md"
 // modules are those of the repository. The first three make the services, the
 // others test and show them. deploy/tools is not among them: it pins programs.
 var modules = []string{
-	"shared", "tokensvc", "eventsvc", "eventsvc/conformance",
-	"deploy", "deploy/bench", "deploy/e2e", "deploy/observability", "deploy/test",
+	"shared", "tokensvc", "eventsvc", "eventsvc/conformance", "deploy", "deploy/test",
 }
 
 func output(t *testing.T, dir, name string, args ...string) string {

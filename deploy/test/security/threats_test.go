@@ -70,7 +70,7 @@ func TestThreats(t *testing.T) {
 			for _, found := range function.FindAllStringSubmatch(read(t, name), -1) {
 				known[found[1]] = true
 			}
-		case strings.HasPrefix(name, "deploy/bench/rows_"):
+		case strings.HasPrefix(name, "deploy/test/bench/rows_"):
 			for _, found := range row.FindAllStringSubmatch(read(t, name), -1) {
 				known[found[1]] = true
 			}

@@ -1,0 +1,163 @@
+// Bench measures tokensvc and eventsvc as they are built, with their default
+// settings, over loopback: it starts both, puts load on them, verifies what
+// they answer, and prints one table beside what this machine can do at all.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"tidings.example/deploy/test/bench/internal/floor"
+)
+
+// options are the flags.
+type options struct {
+	bin, dir, rows, result, profiles, cgroup string
+	long                                     bool
+	duration                                 time.Duration
+	tries                                    int
+	typed                                    []string // those that decide what is measured, as given
+}
+
+func main() {
+	if len(os.Args) == 5 && os.Args[1] == floorCommand {
+		fail(floor.Serve(os.Args[2], os.Args[3], os.Args[4]))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	fail(run(ctx, os.Args[1:], os.Stdout))
+}
+
+// floorCommand makes this program a floor server, in a process of its own.
+const floorCommand = "floor-server"
+
+func fail(err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(0)
+	default:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	b := &bench{ctx: ctx, out: out, hashes: sync.OnceValues(secretHashes)}
+	if err := b.parse(args); err != nil {
+		return err
+	}
+	var err error
+	if b.tmp, err = os.MkdirTemp(b.dir, "tidings-bench"); err != nil {
+		return fmt.Errorf("-dir: %w", err)
+	}
+	defer os.RemoveAll(b.tmp)
+	meter, err := b.startSpeedometer()
+	if err != nil {
+		return err
+	}
+	b.speed = meter.read
+	err = errors.Join(b.run(stages()), meter.stop())
+	if len(b.results) > 0 {
+		err = errors.Join(err, b.report())
+	}
+	return err
+}
+
+func (b *bench) parse(args []string) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(b.out)
+	flags.StringVar(&b.bin, "bin", "../../../bin", "`directory` of the binaries tokensvc and eventsvc")
+	flags.StringVar(&b.dir, "dir", "", "`directory` for the data, on the disk to measure (default: the system's for temporary files)")
+	flags.StringVar(&b.rows, "rows", "", "comma-separated `names` of rows or of groups of them, such as create,watch/100 (default: all)")
+	flags.BoolVar(&b.long, "long", false, "the long form: rows with a million events, and more samples; about half an hour")
+	flags.DurationVar(&b.duration, "duration", 0, "how long a row is measured (default 2s, in the long form 10s)")
+	flags.IntVar(&b.tries, "tries", 3, "how often a row is measured at most while other processes disturb it")
+	flags.StringVar(&b.result, "out", "", "`file` for the result (default: RESULTS.md, or none with -rows)")
+	flags.StringVar(&b.profiles, "profile", "", "`directory` for a CPU profile of the server in each row, where it offers them")
+	flags.StringVar(&b.cgroup, "cgroup", "", "`directory` of a control group with a memory limit, to run the services in")
+	flags.Usage = func() {
+		fmt.Fprintf(b.out, "bench measures tokensvc and eventsvc. Flags:\n\n")
+		flags.PrintDefaults()
+		fmt.Fprintf(b.out, "\nRows (* only with -long):\n\n%s", listRows())
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: see -h", flags.Arg(0))
+	}
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name == "rows" || f.Name == "long" || f.Name == "duration" || f.Name == "tries" {
+			b.typed = append(b.typed, "-"+f.Name+"="+f.Value.String())
+		}
+	})
+	return b.complete()
+}
+
+// complete fills in what follows from other flags and refuses what cannot work.
+func (b *bench) complete() error {
+	switch {
+	case b.duration < 0 || b.duration > time.Minute:
+		return fmt.Errorf("-duration %v: give more than 0 and at most 1m, tokens live for five", b.duration)
+	case b.tries < 1 || b.tries > 10:
+		return fmt.Errorf("-tries %d: give 1 to 10", b.tries)
+	case b.duration == 0 && b.long:
+		b.duration = 10 * time.Second
+	case b.duration == 0:
+		b.duration = 2 * time.Second
+	}
+	if b.rows == "" && b.result == "" {
+		b.result = "RESULTS.md"
+	}
+	var any bool
+	for _, s := range stages() {
+		any = any || len(b.chosen(s.rows)) > 0
+	}
+	if !any {
+		return fmt.Errorf("-rows %s: no row of that name in this form; there are:\n%s", b.rows, listRows())
+	}
+	if _, err := memoryLimit(b.cgroup); err != nil {
+		return err
+	}
+	if b.profiles != "" {
+		if err := os.MkdirAll(b.profiles, 0o755); err != nil {
+			return fmt.Errorf("-profile: %w", err)
+		}
+	}
+	for _, name := range []string{"tokensvc", "eventsvc"} {
+		if _, err := os.Stat(filepath.Join(b.bin, name)); err != nil {
+			return fmt.Errorf("-bin: %w: run make build first", err)
+		}
+	}
+	return nil
+}
+
+// stages are all rows, in the order in which they run.
+func stages() []stage {
+	return []stage{floors(), emptyStage(), readStage(), largeStage(), millionStage(), tokenStage(), postgresStage(), guessStage(), timingStage(), secureStage(), attackStage()}
+}
+
+func listRows() string {
+	var text strings.Builder
+	for _, s := range stages() {
+		for _, r := range s.rows {
+			name := r.name
+			if r.long {
+				name += " *"
+			}
+			fmt.Fprintf(&text, "  %-28s %s\n", name, r.goal.text)
+		}
+	}
+	return text.String()
+}

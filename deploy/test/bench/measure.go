@@ -1,0 +1,187 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/proc"
+)
+
+// usage is a reading of what has been used so far.
+type usage struct {
+	at                   time.Time
+	server, self, others time.Duration
+}
+
+func (b *bench) usage(pid int) (u usage, err error) {
+	busy, err1 := proc.BusyCPU()
+	var err2 error
+	if pid != 0 {
+		u.server, err2 = proc.CPU(pid)
+	}
+	self, err3 := proc.CPU(os.Getpid())
+	u.at, u.self, u.others = time.Now(), self, busy-self-u.server
+	return u, errors.Join(err1, err2, err3)
+}
+
+// measure runs work and fills in rate and CPU time per operation; work returns
+// the number of operations. A profile of the server is taken meanwhile where
+// one is asked for.
+func (b *bench) measure(r *result, p pid, work func() (int, error)) error {
+	stop := b.profile(p)
+	before, err := b.usage(p.pid)
+	if err != nil {
+		return err
+	}
+	ops, err := work()
+	if err != nil {
+		return err
+	}
+	after, err := b.usage(p.pid)
+	if err != nil {
+		return err
+	}
+	stop()
+	elapsed := after.at.Sub(before.at)
+	r.rate = float64(ops) / elapsed.Seconds()
+	r.serverCPU = (after.server - before.server) / time.Duration(cmp.Or(ops, 1))
+	r.clientCPU = (after.self - before.self) / time.Duration(cmp.Or(ops, 1))
+	r.foreign = max((after.others-before.others).Seconds()/elapsed.Seconds(), 0)
+	return r.space(p)
+}
+
+// space reads the memory and the disk that a process takes.
+func (r *result) space(p pid) error {
+	var err1, err2 error
+	if p.pid != 0 {
+		r.memory, err1 = proc.MemoryOf(p.pid)
+	}
+	if p.dir != "" {
+		r.disk, err2 = proc.DiskBytes(p.dir)
+	}
+	return errors.Join(err1, err2)
+}
+
+// pid is a measured process: its number, where it keeps data, and where it
+// offers profiles; each may be empty.
+type pid struct {
+	pid        int
+	dir, admin string
+}
+
+func (b *bench) eventsvc() pid {
+	return pid{pid: b.up.events.PID(), dir: b.up.dataDir(), admin: b.up.eventsAdmin}
+}
+
+func (b *bench) tokensvc() pid {
+	return pid{pid: b.up.token.PID(), admin: b.up.tokenAdmin}
+}
+
+// profile begins to take a CPU profile of the server into a file of -profile;
+// the returned function waits for it.
+func (b *bench) profile(p pid) (wait func()) {
+	if b.profiles == "" || p.admin == "" {
+		return func() {}
+	}
+	done := make(chan error, 1)
+	file := filepath.Join(b.profiles, strings.ReplaceAll(b.current, "/", "-")+".pprof")
+	seconds := max(int(b.duration/time.Second), 1)
+	go func() {
+		done <- download(b.ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", p.admin, seconds), file)
+	}()
+	return func() {
+		if err := <-done; err != nil {
+			fmt.Fprintf(b.out, "no profile of %s: %v\n", b.current, err)
+		}
+	}
+}
+
+func download(ctx context.Context, url, file string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, resp.Status)
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, resp.Body)
+	return errors.Join(err, f.Close())
+}
+
+// warmUp is how long a load runs before it is measured.
+const warmUp = 300 * time.Millisecond
+
+// enough is the least number of operations that a row measures, even where
+// they take longer than the row should; patience bounds that.
+const (
+	enough   = 5
+	patience = time.Minute
+)
+
+// load measures one load for the duration of a row, while others run beside it.
+func (b *bench) load(p pid, unit string, spec load.Spec, others ...load.Spec) (*result, error) {
+	return b.loadUntil(p, unit, func(l *load.Load) bool { return l.Done >= enough }, spec, others...)
+}
+
+// loadUntil is load with another idea of what is enough.
+func (b *bench) loadUntil(p pid, unit string, enough func(*load.Load) bool, spec load.Spec, others ...load.Spec) (*result, error) {
+	l, err := load.NewLoop()
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	var loads []*load.Load
+	for _, s := range append([]load.Spec{spec}, others...) {
+		ld, err := l.NewLoad(s)
+		if err != nil {
+			return nil, err
+		}
+		ld.Start()
+		loads = append(loads, ld)
+	}
+	if err := l.Run(warmUp, nil); err != nil {
+		return nil, err
+	}
+	for _, ld := range loads {
+		ld.Reset()
+	}
+	r := &result{unit: unit}
+	err = b.measure(r, p, func() (int, error) {
+		if err := l.Run(b.duration, nil); err != nil {
+			return 0, err
+		}
+		err := l.Run(patience, func() bool { return loads[0].Failed > 0 || enough(loads[0]) })
+		return loads[0].Done, err
+	})
+	if err != nil {
+		return r, err
+	}
+	for i, ld := range loads {
+		if i > 0 {
+			r.notef("beside %.0f/s", float64(ld.Done)/b.duration.Seconds())
+		}
+		if err := errors.Join(ld.Drain(), ld.Failure); err != nil {
+			return r, err
+		}
+	}
+	r.quantiles(&loads[0].Latency)
+	return r, nil
+}

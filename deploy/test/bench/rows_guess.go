@@ -1,0 +1,195 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/stats"
+)
+
+// guessStage has the rows of good clients, alone and while others guess.
+func guessStage() stage {
+	return stage{
+		name: "good clients while others guess",
+		open: func(b *bench) error { return b.start(extra{}) },
+		rows: []row{
+			{name: "guess/alone", run: good(0, false)},
+			{name: "guess/attacked", goal: both(rateOf(.5, "guess/alone"), p99Of(2, "guess/alone")), run: good(0, true)},
+			{name: "guess/alone-200ps", run: good(5*time.Millisecond, false)},
+			{name: "guess/attacked-200ps", goal: p99Of(2, "guess/alone-200ps"), run: good(5*time.Millisecond, true)},
+			{name: "guess/statuses", once: true, goal: goal{text: "equal", met: func(_ *bench, r *result) bool { return r.rate == 1 }}, run: statuses},
+		},
+	}
+}
+
+// timingStage asks whether time tells which client ids exist, alone and while
+// others guess.
+func timingStage() stage {
+	even := func(margin float64) goal {
+		return goal{text: fmt.Sprintf("AUC 0.5 ± %.2f", margin), met: func(_ *bench, r *result) bool { return math.Abs(r.rate-.5) <= margin }}
+	}
+	return stage{
+		name: "timing",
+		open: func(b *bench) error { return b.start(extra{token: []string{"--failure-refill=0s"}}) },
+		rows: []row{
+			{name: "timing/auc", goal: even(.05), run: timing(100, 2000)},
+			{name: "timing/auc-in-line", long: true, once: true, goal: even(.1), run: timing(0, 150, lineGuesses)},
+		},
+	}
+}
+
+// guessers is the number of connections that guess: half of them the secret
+// of a client that also works, half of them ids that do not exist.
+const guessers = 8
+
+// good is a row of clients with the right secrets: 16 connections, each
+// asking again at once, or at a fixed rate.
+func good(interval time.Duration, attacked bool) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		spec, err := b.tokenSpec(16)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.firstTokens(spec); err != nil {
+			return nil, err
+		}
+		spec.Interval = interval
+		if !attacked {
+			return b.load(b.tokensvc(), "tokens/s", spec)
+		}
+		return b.load(b.tokensvc(), "tokens/s", spec, b.guessSpec())
+	}
+}
+
+// guessSpec sends wrong secrets and unknown ids at full speed.
+func (b *bench) guessSpec() load.Spec {
+	wrong := b.tokenRequest(clientID(0), "wrong-"+clientSecret)
+	return load.Spec{
+		Addr: b.up.tokenAddr, Conns: guessers,
+		Next: func(dst []byte, i int) []byte {
+			if i%2 == 0 {
+				return append(dst, wrong...)
+			}
+			return append(dst, b.tokenRequest(fmt.Sprintf("nobody-%d", i), clientSecret)...)
+		},
+		Check: func(_ int, a *load.Answer) error {
+			if a.Status != 401 && a.Status != 429 {
+				return fmt.Errorf("a guess is answered with status %d: %.300s", a.Status, a.Body)
+			}
+			return nil
+		},
+	}
+}
+
+// statuses sends more guesses at once than may wait, for a client and for an id
+// that does not exist, and compares how often which status is the answer.
+func statuses(b *bench) (*result, error) {
+	var got [2]string
+	for i, client := range []string{clientID(1), "nobody"} {
+		count := map[int]int{}
+		l, err := load.NewLoop()
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		ld, err := l.NewLoad(load.Spec{
+			Addr: b.up.tokenAddr, Conns: 24, Limit: 24,
+			Next:  func(dst []byte, i int) []byte { return append(dst, b.tokenRequest(client, fmt.Sprint("guess-", i))...) },
+			Check: func(_ int, a *load.Answer) error { count[a.Status]++; return nil },
+		})
+		if err != nil {
+			return nil, err
+		}
+		ld.Start()
+		if err := l.Run(time.Minute, ld.Finished); err != nil {
+			return nil, err
+		}
+		got[i] = fmt.Sprintf("%d × 401, %d × 429", count[401], count[429])
+	}
+	r := new(result)
+	if got[0] == got[1] {
+		r.rate = 1
+	}
+	r.unit = "equal"
+	r.notef("wrong secrets: %s; unknown ids: %s", got[0], got[1])
+	return r, nil
+}
+
+// lineGuesses are unknown ids asked for by others while the times are compared,
+// so that those who are timed have to wait.
+func lineGuesses(b *bench) load.Spec {
+	return load.Spec{
+		Addr: b.up.tokenAddr, Conns: 3,
+		Next: func(dst []byte, i int) []byte {
+			return append(dst, b.tokenRequest(fmt.Sprint("nobody-", i), clientSecret)...)
+		},
+		Check: load.Status(401),
+	}
+}
+
+// timing compares the times of a wrong secret and of an unknown client, asked
+// in random order on one connection.
+func timing(samples, long int, others ...func(*bench) load.Spec) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		if b.long {
+			return b.timing(long, others)
+		}
+		return b.timing(samples, others)
+	}
+}
+
+func (b *bench) timing(samples int, others []func(*bench) load.Spec) (*result, error) {
+	l, err := load.NewLoop()
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	var times [2][]time.Duration
+	order := rand.Perm(2 * samples)
+	var begun time.Time
+	ld, err := l.NewLoad(load.Spec{
+		Addr: b.up.tokenAddr, Conns: 1, Limit: len(order),
+		Next: func(dst []byte, i int) []byte {
+			client := clientID(order[i] / 2)
+			if order[i]%2 == 1 {
+				client = fmt.Sprintf("other-client-%02d", order[i]/2%clientCount)
+			}
+			request := b.tokenRequest(client, "wrong-"+clientSecret)
+			begun = time.Now()
+			return append(dst, request...)
+		},
+		Check: func(i int, a *load.Answer) error {
+			times[order[i]%2] = append(times[order[i]%2], time.Since(begun))
+			return load.Status(401)(i, a)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range others {
+		guesses, err := l.NewLoad(other(b))
+		if err != nil {
+			return nil, err
+		}
+		guesses.Start()
+	}
+	r := new(result)
+	err = b.measure(r, b.tokensvc(), func() (int, error) {
+		ld.Start()
+		return len(order), l.Run(30*time.Minute, ld.Finished)
+	})
+	if err == nil && !ld.Finished() {
+		err = errors.New("not all answered after half an hour")
+	}
+	if err := errors.Join(err, ld.Failure); err != nil {
+		return r, err
+	}
+	r.rate, r.unit = stats.AUC(times[0], times[1]), "AUC"
+	r.quantiles(&ld.Latency)
+	r.notef("%d samples each; 0.5 ± %.2f is noise with so many", samples, 2/math.Sqrt(6*float64(samples)))
+	return r, nil
+}

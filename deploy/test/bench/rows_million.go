@@ -1,0 +1,193 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tidings.example/deploy/test/bench/internal/load"
+)
+
+// millionEvents is the number of events of the long form.
+const millionEvents = 1_000_000
+
+// millionStage has the rows over a million events.
+func millionStage() stage {
+	ready := goal{text: "ready < 1 s", met: func(_ *bench, r *result) bool { return r.p50 < time.Second }}
+	removal := goal{text: "< 10 s, probe p99 < 100 ms", met: func(_ *bench, r *result) bool {
+		return r.rate > millionEvents/10 && r.p99 < 100*time.Millisecond
+	}}
+	return stage{
+		name: "1,000,000 events",
+		open: (*bench).fillMillion,
+		rows: []row{
+			{name: "memory/1000000", long: true, goal: anonWithin(350 << 20), run: (*bench).restingMemory},
+			{name: "select/1000000", long: true, goal: p50Within(60 * time.Millisecond), run: selects(million, millionEvents/100)},
+			{name: "start/warm", long: true, goal: ready, run: restarts(false)},
+			{name: "start/cold", long: true, run: restarts(true)},
+			{name: "deletecollection/1000000", long: true, once: true, goal: removal, run: deleteAll},
+		},
+	}
+}
+
+func (b *bench) fillMillion() error {
+	if err := b.start(extra{}); err != nil {
+		return err
+	}
+	begun := time.Now()
+	if err := b.fill(million, 0, millionEvents); err != nil {
+		return err
+	}
+	fmt.Fprintf(b.out, "filled at %.0f creates/s\n", millionEvents/time.Since(begun).Seconds())
+	return nil
+}
+
+// restarts is a row of one stop and start; its time is until ready.
+func restarts(cold bool) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		if err := b.up.events.Stop(); err != nil {
+			return nil, err
+		}
+		if cold {
+			if err := dropCached(b.up.dataDir()); err != nil {
+				return nil, err
+			}
+		}
+		ready, err := b.up.startEvents(b.ctx)
+		if err != nil {
+			return nil, err
+		}
+		r, err := b.restingMemory()
+		r.p50 = ready
+		if cold {
+			err = errors.Join(err, cacheAgain(b.up.dataDir()))
+		}
+		return r, err
+	}
+}
+
+// dropCached asks the kernel to forget the pages of the files under dir.
+func dropCached(dir string) error {
+	return eachFile(dir, func(f *os.File) error {
+		return errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
+	})
+}
+
+// cacheAgain reads the files under dir, so that the rows to come find them in
+// memory as they were.
+func cacheAgain(dir string) error {
+	return eachFile(dir, func(f *os.File) error {
+		_, err := io.Copy(io.Discard, f)
+		return err
+	})
+}
+
+func eachFile(dir string, do func(*os.File) error) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return do(f)
+	})
+}
+
+// deleteLimit is when a deletecollection of a million events is given up.
+const deleteLimit = 3 * time.Minute
+
+// deleteAll deletes a million events by one request; the latencies are those
+// of creates at 100/s meanwhile.
+func deleteAll(b *bench) (*result, error) {
+	e, err := b.namespace(million)
+	if err != nil {
+		return nil, err
+	}
+	other, err := b.namespace("probe")
+	if err != nil {
+		return nil, err
+	}
+	l, err := load.NewLoop()
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	probe := b.createSpec(other, 16)
+	probe.Interval = 10 * time.Millisecond
+	creates, err := l.NewLoad(probe)
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	removal, err := l.NewLoad(load.Spec{
+		Addr: b.up.api(), Secure: b.up.tls, Conns: 1, Limit: 1,
+		Next: func(dst []byte, _ int) []byte { return append(dst, e.all("DELETE", "", jsonType)...) },
+		Keep: func(int) bool { return false },
+		Check: func(i int, a *load.Answer) error {
+			size = a.Size
+			return load.Status(200)(i, a)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &result{unit: "deletions/s"}
+	err = b.measure(r, b.eventsvc(), func() (int, error) {
+		creates.Start()
+		removal.Start()
+		err := l.Run(deleteLimit, removal.Finished)
+		return millionEvents, err
+	})
+	if !removal.Finished() {
+		err = errors.Join(err, fmt.Errorf("not answered after %v", deleteLimit))
+	}
+	if err := errors.Join(err, creates.Drain(), removal.Failure, creates.Failure); err != nil {
+		return r, err
+	}
+	r.quantiles(&creates.Latency)
+	r.notef("%.1f s, %.0f MB in the answer; the times are of creates at 100/s meanwhile", millionEvents/r.rate, float64(size)/1e6)
+	return r, b.expectEmpty(e)
+}
+
+// expectEmpty verifies that nothing is left in a namespace.
+func (b *bench) expectEmpty(e *events) error {
+	return b.once(e.all("GET", "?limit=1", jsonType), func(i int, a *load.Answer) error {
+		if n := countEvents(a.Body); n > 0 {
+			return fmt.Errorf("there are events left after the deletion: %.300s", a.Body)
+		}
+		return load.Status(200)(i, a)
+	})
+}
+
+// once sends a single request to eventsvc.
+func (b *bench) once(request []byte, check func(int, *load.Answer) error) error {
+	l, err := load.NewLoop()
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	ld, err := l.NewLoad(load.Spec{
+		Addr: b.up.api(), Secure: b.up.tls, Conns: 1, Limit: 1, Check: check,
+		Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
+	})
+	if err != nil {
+		return err
+	}
+	ld.Start()
+	if err := l.Run(time.Minute, ld.Finished); err != nil {
+		return err
+	}
+	if !ld.Finished() {
+		return errors.New("a single request is not answered after a minute")
+	}
+	return ld.Failure
+}

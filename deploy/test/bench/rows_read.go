@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"time"
+
+	"tidings.example/deploy/test/bench/internal/floor"
+	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/stats"
+)
+
+// Namespaces that the reading rows find filled.
+const (
+	tenThousand     = "ten-thousand"
+	hundredThousand = "hundred-thousand"
+	million         = "million"
+)
+
+// readStage has the rows over 10,000 events, the watches at the end of it.
+func readStage() stage {
+	s := stage{
+		name: "10,000 events",
+		open: func(b *bench) error { return errors.Join(b.start(extra{}), b.fill(tenThousand, 0, 10_000)) },
+		rows: []row{
+			{name: "floor/get/64", run: getFloor},
+			{name: "get/64", goal: atLeast(40_000), run: gets, beside: share("floor/get/64")},
+			{name: "list/10000/json", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, jsonType, ""), beside: times("floor/copy/16MiB")},
+			{name: "list/10000/protobuf", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, protoType, ""), beside: times("floor/copy/16MiB")},
+			{name: "list/10000/table", goal: p50Within(60 * time.Millisecond), run: lists(tenThousand, 10_000, tableType, "")},
+			{name: "list/10000/gzip", run: lists(tenThousand, 10_000, jsonType, "Accept-Encoding: gzip\r\n")},
+			{name: "list/10000/pages", run: pages(tenThousand, 10_000)},
+			{name: "select/10000", goal: p50Within(2 * time.Millisecond), run: selects(tenThousand, 100)},
+			{name: "floor/patch/16", run: storeFloor(func(e *events) load.Spec { return patchSpec(e, mergePatch) })},
+			{name: "patch/merge", grows: true, goal: atLeast(8_000), run: patches(mergePatch), beside: share("floor/patch/16")},
+			{name: "patch/strategic", grows: true, goal: atLeast(8_000), run: patches(strategicPatch), beside: share("floor/patch/16")},
+		},
+	}
+	s.rows = append(s.rows, watchRows()...)
+	return s
+}
+
+// largeStage has the lists of 100,000 events.
+func largeStage() stage {
+	return stage{
+		name: "100,000 events",
+		open: func(b *bench) error { return errors.Join(b.start(extra{}), b.fill(hundredThousand, 0, 100_000)) },
+		rows: []row{
+			{name: "list/100000/json", goal: p50Within(200 * time.Millisecond), run: lists(hundredThousand, 100_000, jsonType, "")},
+			{name: "list/100000/pages", goal: p50Within(300 * time.Millisecond), run: pages(hundredThousand, 100_000)},
+			{name: "memory/100000", run: (*bench).restingMemory},
+		},
+	}
+}
+
+func gets(b *bench) (*result, error) {
+	e, err := b.namespace(tenThousand)
+	if err != nil {
+		return nil, err
+	}
+	return b.load(b.eventsvc(), "gets/s", load.Spec{
+		Addr: b.up.api(), Secure: b.up.tls, Conns: 64,
+		Next:  func(dst []byte, i int) []byte { return e.get.fill(dst, scattered(i)) },
+		Check: e.checkEvent(200, scattered),
+	})
+}
+
+// getFloor is the same requests, and answers of the same size with the same
+// headers, with nothing in between.
+func getFloor(b *bench) (*result, error) {
+	e, err := b.namespace(tenThousand)
+	if err != nil {
+		return nil, err
+	}
+	p, addr, err := b.startFloor(floor.Answer)
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.load(pid{pid: p.PID()}, "gets/s", load.Spec{
+		Addr: addr, Conns: 64,
+		Next:  func(dst []byte, i int) []byte { return e.get.fill(dst, scattered(i)) },
+		Check: load.Status(200),
+	})
+	return r, errors.Join(err, stopFloor(p))
+}
+
+// keptLists is how many lists pass between two that are kept and counted.
+const keptLists = 32
+
+// lists is a row of unpaged lists of n events, one after the other.
+func lists(namespace string, n int, accept, fields string) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.namespace(namespace)
+		if err != nil {
+			return nil, err
+		}
+		request := e.request("GET", e.path(), "Accept: "+accept+"\r\n"+fields, "")
+		size := 0
+		r, err := b.load(b.eventsvc(), "lists/s", load.Spec{
+			Addr: b.up.api(), Secure: b.up.tls, Conns: 1,
+			Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
+			Keep: func(i int) bool { return i%keptLists == 0 },
+			Check: func(i int, a *load.Answer) error {
+				if size == 0 {
+					size = a.Size
+				}
+				return checkList(i, a, size, n, fields != "")
+			},
+		})
+		if err == nil {
+			r.notef("%.1f MB, %.2f GB/s", float64(size)/1e6, float64(size)/r.p50.Seconds()/1e9)
+		}
+		return r, err
+	}
+}
+
+// checkList expects the same size in every list (but for the ages in tables),
+// and in those that were kept the number of events.
+func checkList(i int, a *load.Answer, size, n int, zipped bool) error {
+	if err := load.Status(200)(i, a); err != nil {
+		return err
+	}
+	if off := a.Size - size; off*100 > size || -off*100 > size {
+		return fmt.Errorf("a list of %d bytes after one of %d", a.Size, size)
+	}
+	if i%keptLists != 0 {
+		return nil
+	}
+	body := a.Body
+	if zipped {
+		z, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return fmt.Errorf("not compressed, Content-Encoding is %q: %w", a.Encoding, err)
+		}
+		if body, err = io.ReadAll(z); err != nil {
+			return fmt.Errorf("gzip: %w", err)
+		}
+	}
+	if got := countEvents(body); got != n {
+		return fmt.Errorf("%d events in a list of %d: %.300s", got, n, body)
+	}
+	return nil
+}
+
+// countEvents counts the names of events in any of the formats of a list.
+func countEvents(body []byte) int {
+	marker := `"name":"` + load.NamePrefix
+	if bytes.HasPrefix(body, []byte("k8s\x00")) {
+		// metadata.name is field 1 of its message: tag, length, text.
+		marker = "\x0a" + string(rune(len(eventName(0)))) + load.NamePrefix
+	}
+	return bytes.Count(body, []byte(marker))
+}
+
+// selects is a row of lists by a label that 1 % of the events have.
+func selects(namespace string, n int) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.namespace(namespace)
+		if err != nil {
+			return nil, err
+		}
+		request := e.all("GET", "?labelSelector="+url.QueryEscape(shardLabel+"=07"), jsonType)
+		return b.load(b.eventsvc(), "lists/s", load.Spec{
+			Addr: b.up.api(), Secure: b.up.tls, Conns: 1,
+			Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
+			Check: func(i int, a *load.Answer) error {
+				if err := load.Status(200)(i, a); err != nil {
+					return err
+				}
+				if got := countEvents(a.Body); i%keptLists == 0 && got != n {
+					return fmt.Errorf("%d events in a selection of %d: %.300s", got, n, a.Body)
+				}
+				return nil
+			},
+		})
+	}
+}
+
+// pageSize is the limit that client-go's pager asks for.
+const pageSize = 500
+
+// pager goes through a list by pages, again and again.
+type pager struct {
+	events *events
+	total  int
+	next   string // continue token
+	begun  time.Time
+	seen   int
+	times  stats.Histogram // of whole lists
+}
+
+// pages is a row of lists by pages of 500; its times are of whole lists.
+func pages(namespace string, n int) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.namespace(namespace)
+		if err != nil {
+			return nil, err
+		}
+		p := &pager{events: e, total: n}
+		complete := func(*load.Load) bool { return p.times.Count() >= enough }
+		r, err := b.loadUntil(b.eventsvc(), "pages/s", complete, load.Spec{Addr: b.up.api(), Secure: b.up.tls, Conns: 1, Next: p.ask, Check: p.check})
+		if err != nil {
+			return r, err
+		}
+		r.quantiles(&p.times)
+		r.notef("times are of all %d pages", (n+pageSize-1)/pageSize)
+		return r, nil
+	}
+}
+
+func (p *pager) ask(dst []byte, _ int) []byte {
+	query := fmt.Sprintf("?limit=%d", pageSize)
+	if p.next == "" {
+		p.begun, p.seen = time.Now(), 0
+	} else {
+		query += "&continue=" + url.QueryEscape(p.next)
+	}
+	return append(dst, p.events.all("GET", query, jsonType)...)
+}
+
+func (p *pager) check(i int, a *load.Answer) error {
+	if err := load.Status(200)(i, a); err != nil {
+		return err
+	}
+	// The metadata of a list comes before its items.
+	_, rest, _ := bytes.Cut(a.Body[:min(len(a.Body), 2048)], []byte(`"continue":"`))
+	token, _, _ := bytes.Cut(rest, []byte(`"`))
+	p.next = string(token)
+	p.seen += bytes.Count(a.Body, []byte(`"name":"`+load.NamePrefix))
+	if p.next != "" {
+		return nil
+	}
+	p.times.Add(time.Since(p.begun))
+	if p.seen != p.total {
+		return fmt.Errorf("%d events in the pages of a list of %d", p.seen, p.total)
+	}
+	return nil
+}

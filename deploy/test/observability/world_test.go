@@ -1,0 +1,309 @@
+package observability_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	folder     = "../../observability" // what is tested
+	eventsPath = "/apis/events.k8s.io/v1/namespaces/default/events"
+	tokenForm  = "grant_type=client_credentials&client_id=demo&client_secret=demo-secret"
+	note       = "a note that is found in the file"
+)
+
+// bin holds the services that TestMain builds.
+var bin string
+
+func TestMain(m *testing.M) {
+	code, err := build(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "observability:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func build(m *testing.M) (int, error) {
+	var err error
+	if bin, err = os.MkdirTemp("", "observability-"); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(bin)
+	for _, name := range []string{"tokensvc", "eventsvc"} {
+		cmd := exec.Command("go", "build", "-o", filepath.Join(bin, name), ".")
+		cmd.Dir, cmd.Env = "../../../"+name, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("building %s: %w\n%s", name, err, out)
+		}
+	}
+	return m.Run(), nil
+}
+
+func clientsFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "clients.yaml")
+	write(t, path, `clients: [{client_id: demo, client_name: Demo, client_secret: "{noop}demo-secret", scope: events}]`)
+	return path
+}
+
+func startTokens(t *testing.T, shell string) *svc {
+	t.Helper()
+	s := start(t, "tokensvc", shell, "CLIENTS_FILE="+clientsFile(t))
+	s.ready(t)
+	return s
+}
+
+// startBoth starts both services and fetches a token.
+func startBoth(t *testing.T, settings ...string) (tokens, events *svc, token string) {
+	t.Helper()
+	tokens = startTokens(t, "")
+	events = start(t, "eventsvc", "", append(settings, "ISSUER="+tokens.url)...)
+	events.ready(t)
+	return tokens, events, tokens.token(t)
+}
+
+// startTarget starts one more eventsvc, for copies.
+func startTarget(t *testing.T, tokens *svc, settings ...string) *svc {
+	t.Helper()
+	s := start(t, "eventsvc", "", append(settings, "ISSUER="+tokens.url)...)
+	s.ready(t)
+	return s
+}
+
+// startMirror copies from one eventsvc to another, and waits until it follows the source. Its job is the one that the
+// manifests give it.
+func startMirror(t *testing.T, tokens *svc, from string, to *svc) *svc {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir+"/kubeconfig", fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"+
+		"clusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {token: %q}}]\n", from, tokens.token(t)))
+	write(t, dir+"/secret", "demo-secret")
+	s := start(t, "eventsvc", "exec "+bin+"/eventsvc mirror;", "KUBECONFIG="+dir+"/kubeconfig", "CLUSTER=demo", "SERVER="+to.url,
+		"TOKEN_URL="+tokens.url+"/oauth2/token", "CLIENT_ID=demo", "CLIENT_SECRET_FILE="+dir+"/secret")
+	s.name = "eventsvc-mirror"
+	s.scrapedOnce(t, "the mirror follows", func(now scrape) bool {
+		return now.sum(`eventsvc_mirror_connected`) == 1 && now.sum("eventsvc_mirror_lag_seconds") == 0
+	})
+	return s
+}
+
+func (s *svc) token(t *testing.T) string {
+	t.Helper()
+	var answer struct {
+		Token string `json:"access_token"`
+	}
+	if err := json.Unmarshal(s.send(t, "POST", "/oauth2/token", "", tokenForm, http.StatusOK), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Token
+}
+
+// send sends a request and checks the code of the answer.
+func (s *svc) send(t *testing.T, method, path, token, body string, want int) []byte {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if strings.HasPrefix(body, "grant_type") {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != want {
+		t.Fatalf("%s %s: %d, want %d: %.300s %v", method, path, resp.StatusCode, want, answer, err)
+	}
+	return answer
+}
+
+func eventBody(name, note string) string {
+	meta := map[string]string{"name": name}
+	if name == "" {
+		meta = map[string]string{"generateName": "e-"}
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": meta, "eventTime": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"),
+		"type": "Normal", "reason": "Tested", "action": "Testing", "note": note,
+		"regarding": map[string]string{"kind": "Pod", "name": "web-0", "namespace": "default"}, "reportingController": "example.com/faults", "reportingInstance": "faults-1",
+	})
+	if err != nil {
+		panic(err) // maps of strings always encode
+	}
+	return string(body)
+}
+
+func (s *svc) create(t *testing.T, token, name string, want int) {
+	t.Helper()
+	s.send(t, "POST", eventsPath, token, eventBody(name, note), want)
+}
+
+// createMany records large events, many at a time.
+func (s *svc) createMany(t *testing.T, token string, n int) {
+	t.Helper()
+	body := eventBody("", strings.Repeat("x", 1000))
+	var group sync.WaitGroup
+	for range 32 {
+		group.Go(func() {
+			for range n / 32 {
+				s.send(t, "POST", eventsPath, token, body, http.StatusCreated)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// watch opens a watch that stays open until the test ends.
+func (s *svc) watch(t *testing.T, token string) {
+	t.Helper()
+	resp, err := get(t.Context(), s.url+eventsPath+"?watch=true", token)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("watch: %v %v", resp, err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+}
+
+// watchWithoutReading is a client that asks for a watch and then does not read what comes.
+func (s *svc) watchWithoutReading(t *testing.T, token string) {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.(*net.TCPConn).SetReadBuffer(4096)
+	fmt.Fprintf(c, "GET %s?watch=true HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", eventsPath, token)
+	s.scrapedOnce(t, "the watch is open", func(now scrape) bool { return now.sum("eventsvc_watches") == 1 })
+}
+
+// scrapedOnce scrapes until what is looked for is there.
+func (s *svc) scrapedOnce(t *testing.T, what string, there func(scrape) bool) (now scrape) {
+	t.Helper()
+	eventually(t, what, func() error {
+		if now = s.scraped(t); !there(now) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	return now
+}
+
+// sum adds up all series whose text begins so.
+func (s scrape) sum(prefix string) (sum float64) {
+	for series, sample := range s.samples {
+		if strings.HasPrefix(series, prefix) {
+			sum += sample.value
+		}
+	}
+	return sum
+}
+
+func get(ctx context.Context, url, token string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return http.DefaultClient.Do(req)
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// freeAddr is a loopback address that nobody listens on. Until the test ends it
+// is given to nobody else: tests of any process mark the ports that they use by
+// taking them for UDP. It lies below the ports that the system gives to outgoing
+// connections.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	const from, to = 12000, 32000
+	for range to - from {
+		addr := fmt.Sprintf("127.0.0.1:%d", from+(os.Getpid()*100+int(ports.Add(1)))%(to-from))
+		mark, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
+		}
+		if l, err := net.Listen("tcp", addr); err == nil {
+			t.Cleanup(func() { _ = mark.Close() })
+			_ = l.Close()
+			return addr
+		}
+		_ = mark.Close()
+	}
+	t.Fatalf("no port between %d and %d is free", from, to)
+	return ""
+}
+
+var ports atomic.Int32 // given out so far
+
+func sorted(s []string) []string {
+	slices.Sort(s)
+	return s
+}
+
+// eventually looks again and again until check is content.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: still not: %v", what, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// output collects what a program prints.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
