@@ -36,7 +36,7 @@ type settings struct {
 type serve struct {
 	ListenHTTP  string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Serve the API over HTTP here; empty: not at all."`
 	ListenHTTPS string `placeholder:"HOST:PORT" help:"Serve the API over HTTPS here; kubectl sends no token over plain HTTP."`
-	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Serve probes in detail and metrics here, and backups to who can read the data directory; empty: not at all."`
+	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Serve detailed probes, metrics and, for those who can read the data directory, backups here; empty: not at all."`
 	Profiles    bool   `help:"Serve profiles of the Go runtime below /debug/pprof/ of the admin listener."`
 
 	TLSCertFile   string   `name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
@@ -47,25 +47,25 @@ type serve struct {
 	DataDir   string        `default:"var/eventsvc" placeholder:"DIR" help:"Where events are kept."`
 	Retention time.Duration `default:"168h" help:"How long an event lives after its last change; 0: for ever."`
 
-	RetentionRules []retentionRule `placeholder:"NAMESPACE/TYPE=DURATION,..." help:"Retentions of their own, such as dev/*=24h; * is any namespace or type, the first that fits counts."`
-	History        time.Duration   `default:"0s" help:"How long superseded versions and deletions can be read and watched from; 0: as long as the retention."`
-	MaxBytes       size            `placeholder:"SIZE" help:"The oldest events go when the files take more, such as 8GiB; 0: 8GiB, or 80% of what is free if that is less."`
-	MaxEvents      int64           `default:"0" help:"The oldest events go when there are more; 0: no limit."`
-	MaxClockStep   time.Duration   `default:"6h" help:"When the system clock is found at start to be further ahead of the last write than this, nothing expires for as long, in case it is wrong."`
+	RetentionRules []retentionRule `placeholder:"NAMESPACE/TYPE=DURATION,..." help:"Other retentions for some events, such as dev/*=24h; * is any namespace or type, the first rule that matches counts."`
+	History        time.Duration   `default:"0s" help:"How long superseded versions and deletions are kept to be read and watched; 0: as long as the retention."`
+	MaxBytes       size            `placeholder:"SIZE" help:"Remove the oldest events when the files take more than this, such as 8GiB; 0: 8GiB, or 80% of the free space if that is less."`
+	MaxEvents      int64           `default:"0" help:"Remove the oldest events when there are more than this; 0: no limit."`
+	MaxClockStep   time.Duration   `default:"6h" help:"If the system clock at start is ahead of the last write by more than this, nothing expires for that long, because the clock may be wrong."`
 
 	GroupDomain       string   `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	CoreAPI           bool     `name:"core-api" default:"true" negatable:"" help:"Serve the same events as core /api/v1 too."`
-	EventTypes        []string `default:"Normal,Warning" placeholder:"TYPE,..." help:"What type may be in events.GROUP-DOMAIN/v1."`
-	RequireNamespaces bool     `help:"Refuse new events in namespaces that are neither well-known, nor named by --namespaces, nor hold events already."`
+	EventTypes        []string `default:"Normal,Warning" placeholder:"TYPE,..." help:"Values that the field type may have in events.GROUP-DOMAIN/v1."`
+	RequireNamespaces bool     `help:"Refuse new events in unknown namespaces. Known are the well-known ones, those of --namespaces, and those that hold events."`
 	Namespaces        []string `placeholder:"NAME,..." help:"Namespaces that exist although they hold no events yet."`
 
-	Issuer            string        `placeholder:"ISSUER" help:"Issuer of the tokens that are accepted: their iss claim, to the letter."`
+	Issuer            string        `placeholder:"ISSUER" help:"Issuer of the tokens that are accepted: exactly their iss claim."`
 	JWKSURL           string        `name:"jwks-url" placeholder:"URL" help:"Where the issuer's keys are. Default: from the issuer's metadata (RFC 8414)."`
 	JWKSAllowHTTPHost []string      `name:"jwks-allow-http-host" placeholder:"HOST,..." help:"Hosts whose keys may be fetched over plain HTTP, besides loopback addresses."`
 	IssuerCAFile      string        `name:"issuer-ca-file" placeholder:"FILE" help:"Certificate authorities, PEM, that the issuer's certificate is verified with. Default: the system's."`
 	JWKSMaxStale      time.Duration `name:"jwks-max-stale" default:"24h" help:"How long the last good keys are used when the issuer does not answer; after that 503."`
 	Audience          []string      `placeholder:"AUD,..." help:"Accept only tokens for one of these audiences. Default: any."`
-	MaxTokenLife      time.Duration `default:"1h" help:"Refuse tokens that are made to live longer than this."`
+	MaxTokenLife      time.Duration `default:"1h" help:"Refuse tokens whose lifetime, from iat to exp, is longer than this."`
 	ClockSkew         time.Duration `default:"5s" help:"How far the issuer's clock may differ."`
 	IssuersFile       string        `placeholder:"FILE" help:"More issuers: a YAML list of issuer, jwksURL, caFile, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims."`
 
@@ -76,13 +76,13 @@ type serve struct {
 	MaxWatches       int `default:"20000" help:"Open watches in all."`
 	MaxClientWatches int `default:"4096" help:"Open watches of one client."`
 
-	MaxRequests       int `default:"1024" help:"Other requests in flight in all; beyond them only clients with none get in."`
+	MaxRequests       int `default:"1024" help:"Other requests in flight in all; beyond that, only a client without one is served."`
 	MaxClientRequests int `default:"256" help:"Other requests in flight of one client."`
 
 	MaxBody            size `default:"3MiB" help:"Bytes of a request's body."`
 	MaxQuery           size `default:"8KiB" help:"Bytes of a request's query."`
 	MaxSelectorTerms   int  `default:"200" help:"Requirements and values in the selectors of a request."`
-	MaxDepth           int  `default:"100" help:"Objects and lists in each other in a body."`
+	MaxDepth           int  `default:"100" help:"Levels of nested objects and lists in a body."`
 	MaxValues          int  `default:"50000" help:"Values in a body: members and elements, or lines of YAML."`
 	MaxPatchOperations int  `default:"10000" help:"Operations in a JSON patch."`
 	MaxLabels          size `default:"64KiB" help:"Bytes of all labels of an event."`
@@ -94,19 +94,19 @@ type serve struct {
 
 	Audit         string `default:"off" enum:"off,metadata" help:"off, or metadata: one JSON line per request, who did what and by which rule."`
 	AuditFile     string `placeholder:"FILE" help:"Where the audit log is. Default: audit.log in the data directory."`
-	AuditFileSize size   `default:"64MiB" help:"A larger audit file makes room for a new one."`
+	AuditFileSize size   `default:"64MiB" help:"Size at which a new audit file is begun."`
 	AuditFiles    int    `default:"8" help:"Audit files that are kept, with the current one."`
-	AuditFailure  string `default:"allow" enum:"allow,refuse" help:"What becomes of writes while the audit file cannot be written: allow, or refuse them with 503."`
+	AuditFailure  string `default:"allow" enum:"allow,refuse" help:"What happens to writes while the audit file cannot be written: allow, or refuse them with 503."`
 
 	service.ConnectionLimits
 
-	StopDelay   time.Duration `default:"0s" help:"Serve on for so long after a stop signal, not ready, so that load balancers notice."`
-	StopTimeout time.Duration `default:"20s" help:"Bound of a graceful stop."`
+	StopDelay   time.Duration `default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
+	StopTimeout time.Duration `default:"20s" help:"Longest time that a graceful stop may take."`
 	LogFormat   string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
 	LogLevel    string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 }
 
-// retentionRule is a retention of a namespace, a type, or both.
+// retentionRule is the retention of events of a namespace, of a type, or of both.
 type retentionRule bolt.Rule
 
 // UnmarshalText reads NAMESPACE/TYPE=DURATION.
@@ -126,7 +126,7 @@ func (r retentionRule) String() string {
 	return fmt.Sprintf("%s/%s=%s", cmp.Or(r.Namespace, "*"), cmp.Or(r.Type, "*"), r.Retention)
 }
 
-// rate is so many a second, and so many at once.
+// rate is a number of events per second, and a number of events at once.
 type rate api.Rate
 
 // UnmarshalText reads RATE or RATE:BURST.
@@ -190,7 +190,7 @@ type configPrint struct {
 	serve `embed:""`
 }
 
-// Run prints the settings. It fails where they contradict each other.
+// Run prints the settings. It returns an error if they contradict each other.
 func (c *configPrint) Run(kctx *kong.Context, std stdio) error {
 	return errors.Join(cli.PrintConfig(std.out, kctx), c.check())
 }
@@ -205,7 +205,7 @@ func (*configList) Run(kctx *kong.Context, std stdio) error { return cli.ListCon
 // healthcheck asks the admin listener, for containers without a shell.
 type healthcheck struct {
 	ListenAdmin string        `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"The admin listener of the service that is asked."`
-	Wait        time.Duration `default:"0s" help:"Ask again for so long until it is ready."`
+	Wait        time.Duration `default:"0s" help:"Keep asking for this long until it is ready."`
 }
 
 // version prints what this binary is.

@@ -25,37 +25,37 @@ type serve struct {
 	TLSCertFile string `name:"tls-cert-file" help:"Certificate chain in PEM, read again when it changes." placeholder:"FILE"`
 	TLSKeyFile  string `name:"tls-key-file" help:"Private key of the certificate in PEM." placeholder:"FILE"`
 
-	PublicURL string `name:"public-url" help:"URL under which clients reach the service, as the metadata says it (default: http://127.0.0.1 with the port of --listen-http)." placeholder:"URL"`
+	PublicURL string `name:"public-url" help:"URL under which clients reach the service; the metadata is made from it (default: http://127.0.0.1 with the port of --listen-http)." placeholder:"URL"`
 	Issuer    string `help:"\"iss\" of the tokens, any string (default: the public URL)." placeholder:"TEXT"`
 
 	TokenLifetime   time.Duration `default:"300s" help:"Lifetime of tokens, in whole seconds."`
-	TokenScopeClaim bool          `help:"Put the scope claim into every token, not only where it was asked for."`
+	TokenScopeClaim bool          `help:"Put the scope claim into every token, not only if the request has a scope."`
 	TokenType       string        `help:"\"typ\" in the header of tokens: JWT or at+jwt (RFC 9068); empty: none." enum:",JWT,at+jwt" default:""`
 
 	ClientsFile            string        `help:"Clients in a YAML or JSON file; read again when it changes." placeholder:"FILE"`
 	DatabaseDSN            string        `name:"database-dsn" secret:"" help:"Clients in the table \"clients\" of this PostgreSQL database." placeholder:"DSN"`
 	DatabaseDSNFile        string        `name:"database-dsn-file" help:"File that holds the DSN." placeholder:"FILE"`
-	DatabaseMaxConnections int           `default:"4" help:"Connections to the database at most."`
-	DatabaseTimeout        time.Duration `default:"2s" help:"Time for one look-up, with connecting."`
+	DatabaseMaxConnections int           `default:"4" help:"Largest number of connections to the database."`
+	DatabaseTimeout        time.Duration `default:"2s" help:"Longest time for one look-up, including the connection."`
 
 	SigningKey  string        `help:"PEM file or directory of PEM files with RSA keys; read again when they change (default: a key made at start, in memory only)." placeholder:"PATH"`
 	KeyID       string        `name:"key-id" enum:"uuid,thumbprint" default:"uuid" help:"Form of \"kid\": a UUID, or the RFC 7638 thumbprint."`
 	KeyRotation time.Duration `default:"0s" help:"Make a new key in memory this often; 0: never."`
-	JwksMaxAge  time.Duration `name:"jwks-max-age" default:"5m" help:"For how long others may remember the published keys."`
+	JwksMaxAge  time.Duration `name:"jwks-max-age" default:"5m" help:"How long verifiers may cache the published keys."`
 
 	ClientSecretBasic bool          `help:"Accept client_secret_basic besides client_secret_post."`
 	CorsOrigin        []string      `help:"Web origin whose pages may ask for tokens; repeatable (default: none)." placeholder:"ORIGIN"`
 	TrustedProxy      []string      `help:"Address or CIDR prefix of a proxy whose X-Forwarded-For is believed; repeatable." placeholder:"PREFIX"`
-	FailureBurst      int           `default:"10" help:"Failed attempts per client id before further ones have to wait."`
+	FailureBurst      int           `default:"10" help:"Failed attempts of a client id before further ones have to wait."`
 	FailureRefill     time.Duration `default:"1s" help:"Time after which a client id that waits may try once more; 0: no throttling."`
-	FailureQueue      int           `default:"8" help:"Attempts of one client id under way before further ones are answered 429."`
+	FailureQueue      int           `default:"8" help:"Attempts of one client id at the same time; further ones are answered 429."`
 
 	service.ConnectionLimits
 
 	LogFormat   string        `enum:"auto,text,json" default:"auto" help:"Log format: text, json, or auto (text on a terminal)."`
-	LogLevel    string        `enum:"debug,info,warn,error" default:"info" help:"Least level that is logged."`
-	StopDelay   time.Duration `default:"0s" help:"Time between not being ready any more and closing the listeners."`
-	StopTimeout time.Duration `default:"10s" help:"Time that requests have to finish when stopping."`
+	LogLevel    string        `enum:"debug,info,warn,error" default:"info" help:"Lowest level that is logged."`
+	StopDelay   time.Duration `default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
+	StopTimeout time.Duration `default:"10s" help:"Longest time that a graceful stop may take."`
 
 	proxies []netip.Prefix // of TrustedProxy
 }
@@ -75,7 +75,7 @@ Clients in PostgreSQL, behind a proxy that terminates TLS, with keys that replic
 SIGHUP reads clients file and key files again at once, SIGUSR1 replaces a key made in memory.`
 }
 
-// complete fills in what follows from other settings and refuses what contradicts itself.
+// complete sets the defaults that depend on other settings, and returns an error if settings contradict each other.
 func (s *serve) complete() error {
 	for _, check := range []func() error{s.completeClients, s.completeURLs, s.ConnectionLimits.Check, s.checkTLS, s.checkTokens, s.checkTimes, s.checkOrigins, s.parseProxies} {
 		if err := check(); err != nil {
@@ -179,7 +179,8 @@ func (s *serve) checkTimes() error {
 	return nil
 }
 
-// checkOrigins refuses what no browser ever sends (RFC 6454 section 6.2), and the star: pages that may ask are named.
+// checkOrigins refuses values that no browser sends as an origin (RFC 6454 section 6.2), and "*": every origin that may ask
+// for tokens is to be named.
 func (s *serve) checkOrigins() error {
 	for _, origin := range s.CorsOrigin {
 		u, err := url.Parse(origin)
@@ -225,7 +226,7 @@ type configPrint struct {
 	serve `embed:""`
 }
 
-// Run prints the settings, and is an error where they contradict each other.
+// Run prints the settings. It returns an error if they contradict each other.
 func (c *configPrint) Run(kctx *kong.Context, std stdio) error {
 	return errors.Join(cli.PrintConfig(std.out, kctx), c.complete())
 }

@@ -19,9 +19,9 @@ import (
 type ConnectionLimits struct {
 	HeaderTimeout  time.Duration `default:"10s" help:"Time to send the header of a request."`
 	BodyTimeout    time.Duration `default:"30s" help:"Time to send a request, header and body."`
-	WriteTimeout   time.Duration `default:"60s" help:"Time for a client to take an answer, or each piece of one that streams."`
-	IdleTimeout    time.Duration `default:"2m" help:"Time that a connection may wait for its next request."`
-	MaxHeaderBytes int           `default:"16384" help:"Bytes of a request's header."`
+	WriteTimeout   time.Duration `default:"60s" help:"Time for a client to read an answer, or each write of a stream."`
+	IdleTimeout    time.Duration `default:"2m" help:"Time that a connection may be idle between requests."`
+	MaxHeaderBytes int           `default:"16384" help:"Largest header of a request, in bytes."`
 }
 
 // Check finds limits that nobody can mean.
