@@ -12,16 +12,17 @@ type remembered struct {
 	key    *rsa.PublicKey
 }
 
-// entryOverhead is about what an entry takes beside the texts of its caller, which are never longer than the token.
+// entryOverhead is about the memory of an entry without the texts of its caller. Those are never longer than the token.
 const entryOverhead = 512
 
-// cache remembers verified tokens in two generations. When the young one has used half of the memory it becomes the old
-// one, whose content is dropped unless it was asked for meanwhile: tokens in use stay, expired ones go, and no entry needs
-// a timer or a list. Only good tokens get in, so nobody without one can push others out.
+// cache remembers verified tokens in two generations. When the young generation has used half of the memory, it replaces
+// the old one. A token that is found in the old generation moves to the young one, so tokens in use stay and expired ones
+// are dropped without a timer or a list per entry. Only valid tokens are added, so a caller without one cannot evict
+// others.
 type cache struct {
 	mu         sync.Mutex
 	half       int // bytes of a generation
-	used       int // bytes of the young one
+	used       int // bytes of the young generation
 	young, old map[[sha256.Size]byte]sized
 }
 
@@ -30,7 +31,7 @@ type sized struct {
 	size int
 }
 
-// sumOf is what a token is remembered by: neither the token nor anything that it could be guessed from stays in memory.
+// sumOf returns the key of a token in the cache. It is a hash, so that the token itself does not stay in memory.
 func sumOf(token string) [sha256.Size]byte {
 	var room [1 << 10]byte // most tokens fit, so that none of them is copied to the heap
 	return sha256.Sum256(append(room[:0], token...))

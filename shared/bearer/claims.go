@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// checkClaims checks the payload of a token whose signature is good. A type that is wrong is refused even where the claim
-// is optional: the issuer and we would not mean the same.
+// checkClaims checks the payload of a token whose signature is valid. A claim of the wrong type is refused even if the
+// claim is optional, because the issuer and this package would interpret it differently.
 func (v *Verifier) checkClaims(claims object) (*Caller, *Error) {
 	caller := &Caller{}
 	for _, check := range []func(object, *Caller) *Error{v.checkIssuer, v.checkAudience, v.checkTimes, v.checkNames, v.checkScope, v.keep} {
@@ -16,7 +16,7 @@ func (v *Verifier) checkClaims(claims object) (*Caller, *Error) {
 			return nil, refusal
 		}
 	}
-	// A token bound to a key of its sender (RFC 7800) is worth nothing without the proof, which we do not ask for.
+	// A token that is bound to a key of its sender (RFC 7800) needs a proof of possession, which is not supported here.
 	if claims.has("cnf") {
 		return nil, invalidToken("sender-constrained")
 	}
@@ -73,12 +73,12 @@ func (v *Verifier) checkTimes(claims object, caller *Caller) *Error {
 	return nil
 }
 
-// expired says whether a token is over: the current time must be before exp (RFC 7519 section 4.1.4).
+// expired reports whether a token has expired: the current time must be before exp (RFC 7519 section 4.1.4).
 func (v *Verifier) expired(expires time.Time) bool {
 	return !v.Now().Before(expires.Add(v.Leeway))
 }
 
-// checkNames checks the subject, the client id and jti. They end up in logs, messages and rules.
+// checkNames checks the subject, the client id and jti. They are bounded because they are used in logs, messages and rules.
 func (v *Verifier) checkNames(claims object, caller *Caller) *Error {
 	subject, ok := claims.text("sub")
 	if !ok || !isName(subject) {
@@ -102,7 +102,7 @@ func isName(s string) bool {
 	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// checkScope reads the scopes: a string with blanks (RFC 8693 section 4.2) or, as some issuers write it, a list.
+// checkScope reads the scopes: a string separated by spaces (RFC 8693 section 4.2) or, as some issuers write it, a list.
 func (v *Verifier) checkScope(claims object, caller *Caller) *Error {
 	if !claims.has(v.ScopeClaim) {
 		return nil
@@ -119,7 +119,7 @@ func (v *Verifier) checkScope(claims object, caller *Caller) *Error {
 	return nil
 }
 
-// keep passes on the claims that the configuration names.
+// keep copies the claims that Config.KeepClaims names to the caller.
 func (v *Verifier) keep(claims object, caller *Caller) *Error {
 	for _, name := range v.KeepClaims {
 		if !claims.has(name) {

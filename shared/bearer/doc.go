@@ -1,5 +1,5 @@
-// Package bearer decides whether the bearer token of a request (RFC 6750) is a good access token of a configured issuer,
-// and who sent it. It is the only place that verifies tokens, and it fails closed.
+// Package bearer verifies the bearer token of a request (RFC 6750): whether it is a valid access token of a configured
+// issuer, and which caller sent it. It is the only place that verifies tokens, and it fails closed.
 //
 // Tokens are RS256-signed JWTs in compact form. What is checked, in this order:
 //
@@ -11,11 +11,10 @@
 //	claims: no duplicate names, iss, aud, sub, exp,   RFC 9068 section 4; RFC 8725 sections 3.8 to 3.10
 //	        iat, nbf, longest life, no cnf
 //
-// All but the signature is done here and not by the JOSE library, because libraries are lenient where it matters
-// (duplicate members, padding, unknown algorithms, missing claims). Callers learn nothing of why a
-// token was refused; that is for logs and metrics.
+// Only the signature is left to the JOSE library, because libraries are lenient where it matters (duplicate members,
+// padding, unknown algorithms, missing claims). The reason of a refusal goes to logs and metrics and not to the caller.
 //
-// A verified token is remembered by its SHA-256 until it expires or its key leaves the key set, so that a repeat costs
-// about a microsecond. A bearer token may be replayed until it expires, and one of a client that was deleted stays good
-// until then: tokens are short-lived for that reason.
+// A verified token is remembered by its SHA-256 until it expires or its key leaves the key set, so that verifying it
+// again costs about a microsecond. A bearer token can be replayed until it expires, and the token of a deleted client
+// stays valid until then. That is why tokens are short-lived.
 package bearer

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Error is why a request is refused. Reason is one of few fixed texts and holds nothing of the token. It is for logs and
-// metrics. Only with code invalid_request, where no token was looked at, is it told to the caller: with any other code it
-// would help to probe.
+// Error is the refusal of a request. Reason is one of a few fixed texts and contains nothing of the token. It is for logs
+// and metrics. The caller learns it only with the code invalid_request, for which no token was examined: with any other
+// code it would help an attacker to probe.
 type Error struct {
 	Reason string
 	Status int    // the HTTP status to answer with
-	Code   string // the error code of RFC 6750 section 3.1; empty where the RFC wants none
+	Code   string // the error code of RFC 6750 section 3.1; empty if the RFC asks for none
 	Scope  string // the scope that is missing, with code insufficient_scope
 }
 
-// Error is the reason.
+// Error returns the reason.
 func (e *Error) Error() string { return e.Reason }
 
-// InsufficientScope is the refusal of a caller whose good token does not have a scope that is needed.
+// InsufficientScope returns the refusal of a caller whose valid token lacks a required scope.
 func InsufficientScope(scope string) *Error {
 	return &Error{Reason: "scope missing", Status: http.StatusForbidden, Code: "insufficient_scope", Scope: scope}
 }
@@ -29,27 +29,27 @@ func invalidToken(reason string) *Error {
 	return &Error{Reason: reason, Status: http.StatusUnauthorized, Code: "invalid_token"}
 }
 
-// codeInvalidRequest is the error code of a request that does not present a token as RFC 6750 section 2 has it.
+// codeInvalidRequest is the error code of a request that does not send its token as RFC 6750 section 2 requires.
 const codeInvalidRequest = "invalid_request"
 
-// invalidRequest refuses a malformed request. RFC 6750 section 3.1 proposes status 400 for it, but kube-apiserver answers
-// 401 to every request that it cannot authenticate, and its clients fetch another token on a 401 only.
+// invalidRequest refuses a malformed request. RFC 6750 section 3.1 says that the status should be 400. It is 401 here, as
+// in kube-apiserver, because Kubernetes clients fetch another token only after a 401.
 func invalidRequest(reason string) *Error {
 	return &Error{Reason: reason, Status: http.StatusUnauthorized, Code: codeInvalidRequest}
 }
 
-// noToken is the refusal of a request without a token: it gets the bare challenge (RFC 6750 section 3.1).
+// noToken refuses a request without a token. Its challenge has no error code (RFC 6750 section 3.1).
 func noToken(reason string) *Error {
 	return &Error{Reason: reason, Status: http.StatusUnauthorized}
 }
 
-// unavailable says that the keys cannot be had now: nobody's fault, nothing to do with this token, worth another try.
+// unavailable reports that the keys cannot be fetched at present. This says nothing about the token; the client may retry.
 func unavailable(reason string) *Error {
 	return &Error{Reason: reason, Status: http.StatusServiceUnavailable}
 }
 
-// Challenge is the value of WWW-Authenticate for a refusal (RFC 6750 section 3). It is empty where the status asks for
-// none. It is the same for every token that is refused.
+// Challenge returns the value of WWW-Authenticate for a refusal (RFC 6750 section 3). It is empty if the status asks for
+// none, and the same for every refused token.
 func Challenge(err error) string {
 	var refusal *Error
 	switch {
@@ -68,7 +68,7 @@ func Challenge(err error) string {
 	}
 }
 
-// quotable drops what may not stand in a quoted attribute (RFC 6750 section 3).
+// quotable drops characters that are not allowed in a quoted attribute (RFC 6750 section 3).
 func quotable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r > 0x7e || r == '"' || r == '\\' {

@@ -22,8 +22,8 @@ const (
 	defaultMaxBytes = 512 << 10
 )
 
-// source fetches documents of an issuer: in bounded time and size, never over plain HTTP through a network unless that
-// was allowed, and never from another host than the one that was asked.
+// source fetches documents of an issuer in bounded time and size. It does not follow a redirect to another host or scheme.
+// The caller has checked the address by [CheckAddress].
 type source struct {
 	client   *http.Client
 	timeout  time.Duration
@@ -55,7 +55,7 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// get fetches one document and how long it may be kept; 0 where the answer does not say.
+// get returns a document and how long it may be cached; 0 if the answer does not say.
 func (s source) get(ctx context.Context, address string) ([]byte, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -64,7 +64,7 @@ func (s source) get(ctx context.Context, address string) ([]byte, time.Duration,
 		return nil, 0, err
 	}
 	req.Header.Set("Accept", "application/json")
-	service.PassTrace(ctx, req.Header) // of the request whose unknown key made us ask
+	service.PassTrace(ctx, req.Header) // ctx is that of the request with the unknown key, if one caused the fetch
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return nil, 0, err
@@ -83,7 +83,7 @@ func (s source) get(ctx context.Context, address string) ([]byte, time.Duration,
 	return body, maxAge(resp.Header), nil
 }
 
-// maxAge is the max-age of Cache-Control (RFC 9111 section 5.2.2.1).
+// maxAge returns the max-age of Cache-Control (RFC 9111 section 5.2.2.1), or 0.
 func maxAge(header http.Header) time.Duration {
 	for _, directive := range strings.Split(header.Get("Cache-Control"), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
@@ -96,8 +96,8 @@ func maxAge(header http.Header) time.Duration {
 	return 0
 }
 
-// CheckAddress allows https, and http to this machine and to hosts that were named: whoever can change the keys on their
-// way can sign tokens.
+// CheckAddress returns an error unless the URL is https, or http to this machine or to one of allowHTTPHosts. Plain HTTP is
+// restricted because anyone who can change the keys in transit can sign tokens.
 func CheckAddress(address string, allowHTTPHosts []string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -118,9 +118,9 @@ func CheckAddress(address string, allowHTTPHosts []string) error {
 	return fmt.Errorf("%q is plain HTTP to another machine: use https, or allow the host %q where the network is trusted", address, host)
 }
 
-// DiscoverJWKS asks the metadata of an issuer for the address of its keys: RFC 8414 section 3 first, then OpenID Connect
-// Discovery. The metadata must name the very issuer that was asked for (RFC 8414 section 3.3). A nil client is the default
-// one.
+// DiscoverJWKS returns the URL of an issuer's keys from its metadata: RFC 8414 section 3 first, then OpenID Connect
+// Discovery. The metadata must name exactly the issuer that was asked for (RFC 8414 section 3.3). A nil client is the
+// default one.
 func DiscoverJWKS(ctx context.Context, issuer string, client *http.Client, allowHTTPHosts []string) (string, error) {
 	if err := CheckAddress(issuer, allowHTTPHosts); err != nil {
 		return "", fmt.Errorf("issuer: %w", err)

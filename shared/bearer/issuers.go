@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// Issuers verifies the tokens of several issuers. Every issuer has its own [Verifier] with its own keys, so that none can
-// sign tokens in the name of another.
+// Issuers verifies the tokens of several issuers. Every issuer has a [Verifier] with keys of its own, so no issuer can sign
+// tokens in the name of another.
 type Issuers struct {
 	list     []*Verifier
 	byIssuer map[string]*Verifier
 	outcomes outcomes
 }
 
-// NewIssuers joins verifiers of different issuers.
+// NewIssuers combines verifiers. Each must have another issuer.
 func NewIssuers(verifiers ...*Verifier) (*Issuers, error) {
 	if len(verifiers) == 0 {
 		return nil, errors.New("bearer: no issuer configured")
@@ -29,7 +29,7 @@ func NewIssuers(verifiers ...*Verifier) (*Issuers, error) {
 	return s, nil
 }
 
-// Verify returns who sent the token, or an *[Error].
+// Verify returns the caller that sent the token, or an *[Error].
 func (s *Issuers) Verify(ctx context.Context, token string) (*Caller, error) {
 	return s.outcomes.counted(s.verify(ctx, token))
 }
@@ -61,7 +61,7 @@ func (s *Issuers) verify(ctx context.Context, token string) outcome {
 	return v.verifyNew(ctx, p, sum)
 }
 
-// Withdrawn says whether the key that signed the caller's token is gone, as [Verifier.Withdrawn] does.
+// Withdrawn is [Verifier.Withdrawn] of the caller's issuer. It is true if that issuer is not configured.
 func (s *Issuers) Withdrawn(ctx context.Context, c *Caller) bool {
 	v := s.byIssuer[c.Issuer]
 	return v == nil || v.Withdrawn(ctx, c)

@@ -32,7 +32,7 @@ type JWKSConfig struct {
 	Client         *http.Client  // nil: the default one
 	AllowHTTPHosts []string      // hosts beside this machine that may be asked over plain HTTP
 	MinRefresh     time.Duration // least time between fetches caused by unknown key ids; 0: 1 s
-	MaxAge         time.Duration // longest time between background fetches; the issuer's max-age may shorten it; 0: 5 min
+	MaxAge         time.Duration // longest time between background fetches; the issuer's max-age may shorten it to 15 s; 0: 5 min
 	MaxStale       time.Duration // how long the last good set is used when the issuer does not answer; 0: 24 h
 	Timeout        time.Duration // of one fetch; 0: 5 s
 	MaxBytes       int64         // of the document; 0: 512 KiB
@@ -41,8 +41,8 @@ type JWKSConfig struct {
 	Now            func() time.Time // nil: time.Now
 }
 
-// JWKS is the published key set of one issuer. [JWKS.Run] keeps it fresh; a token with an unknown key id makes it look
-// again, at most once per MinRefresh however many such tokens come. It is safe for concurrent use.
+// JWKS is the published key set of one issuer. [JWKS.Run] keeps it fresh. A token with an unknown key id causes another
+// fetch, but at most one per MinRefresh, however many such tokens arrive. It is safe for concurrent use.
 //
 //	no set ──fetch──► fresh ──max-age──► refetched … ──issuer away──► last good set ──MaxStale──► unavailable (503)
 type JWKS struct {
@@ -66,7 +66,7 @@ type keySet struct {
 	maxAge  time.Duration
 }
 
-// NewJWKS makes a [JWKS]. Nothing is fetched yet.
+// NewJWKS returns a [JWKS] without keys: [JWKS.Run], or the first call of [JWKS.Key], fetches them.
 func NewJWKS(c JWKSConfig) (*JWKS, error) {
 	if err := CheckAddress(c.URL, c.AllowHTTPHosts); err != nil {
 		return nil, fmt.Errorf("JWKS: %w", err)
@@ -99,7 +99,7 @@ func NewJWKS(c JWKSConfig) (*JWKS, error) {
 	}, nil
 }
 
-// Ready is an error while there is no usable key set.
+// Ready returns an error while there is no usable key set.
 func (k *JWKS) Ready(context.Context) error {
 	set := k.current.Load()
 	if set == nil {
@@ -111,7 +111,7 @@ func (k *JWKS) Ready(context.Context) error {
 	return nil
 }
 
-// state says for the log what a failed fetch means.
+// state describes, for the log, what a failed fetch means for tokens.
 func (k *JWKS) state() string {
 	if err := k.Ready(context.Background()); err != nil {
 		return err.Error()
@@ -119,7 +119,7 @@ func (k *JWKS) state() string {
 	return "the last good set stays in use"
 }
 
-// Key finds a key. An id that is not there may be new: the set is fetched once more, unless that was done a moment ago.
+// Key implements [KeySet]. An unknown id may be new, so the set is fetched again unless that was done within MinRefresh.
 func (k *JWKS) Key(ctx context.Context, kid string) (*rsa.PublicKey, error) {
 	key, err := k.lookup(kid)
 	if err == nil {
@@ -129,7 +129,7 @@ func (k *JWKS) Key(ctx context.Context, kid string) (*rsa.PublicKey, error) {
 	return k.lookup(kid)
 }
 
-// lookup looks into the set that is there.
+// lookup finds a key in the current set without fetching.
 func (k *JWKS) lookup(kid string) (*rsa.PublicKey, error) {
 	set := k.current.Load()
 	if set == nil || k.Now().Sub(set.fetched) > k.MaxStale {
@@ -141,7 +141,7 @@ func (k *JWKS) lookup(kid string) (*rsa.PublicKey, error) {
 	return nil, ErrUnknownKey
 }
 
-// store makes keys the current set. Keys that stay keep their identity, which makes a remembered token cheap to check.
+// store makes keys the current set. An unchanged key keeps its pointer, so that [Verifier.recall] compares pointers only.
 func (k *JWKS) store(keys map[string]*rsa.PublicKey, maxAge time.Duration) {
 	now := k.Now()
 	if maxAge == 0 || maxAge > k.MaxAge {
@@ -168,8 +168,8 @@ func (k *JWKS) store(keys map[string]*rsa.PublicKey, maxAge time.Duration) {
 	k.Log.Info("keys fetched", "url", k.URL, "keys", len(keys), "new", len(keys)-kept, "withdrawn", before-kept)
 }
 
-// Run fetches the keys now and then again whenever they have become old, until ctx ends. Failures are tried again and
-// are no error: the service goes on with what it has.
+// Run fetches the keys at once, and again whenever their max-age has passed, until ctx ends. A failed fetch is logged and
+// retried, and the current set stays in use. Run always returns nil.
 func (k *JWKS) Run(ctx context.Context) error {
 	retry := firstRetry
 	for {
@@ -189,8 +189,8 @@ func (k *JWKS) Run(ctx context.Context) error {
 	}
 }
 
-// untilOld is the time until the set has to be fetched again, a little shorter each time so that services that were
-// started together do not ask together.
+// untilOld returns the time until the next fetch. It is random within a fifth of the max-age, so that services that were
+// started together do not fetch together.
 func (k *JWKS) untilOld() time.Duration {
 	set := k.current.Load()
 	if set == nil {
@@ -199,7 +199,7 @@ func (k *JWKS) untilOld() time.Duration {
 	return jitter(set.maxAge) - k.Now().Sub(set.fetched)
 }
 
-// jitter is between four fifths of d and d.
+// jitter returns a random duration between four fifths of d and d.
 func jitter(d time.Duration) time.Duration {
 	return d - rand.N(d/5+1)
 }

@@ -14,14 +14,14 @@ import (
 const (
 	maxKeys    = 100  // in one document
 	minKeyBits = 2048 // NIST SP 800-131A, RFC 7518 section 3.3
-	maxKeyBits = 8192 // larger ones make verification a way to spend our time
+	maxKeyBits = 8192 // with larger ones, verification takes too much processor time
 
-	maxExponent = 6 // characters of base64url; jwx would cut off what is beyond 64 bits
+	maxExponent = 6 // characters of base64url; jwx would silently truncate an exponent of more than 64 bits
 )
 
-// parseKeys reads the keys we can use from a JWK set (RFC 7517 section 5). Entries that are no RS256 verification keys of
-// a sound size are skipped and logged; others still work. A document without any usable key is an error, because taking
-// it would lock everybody out.
+// parseKeys returns the usable keys of a JWK set (RFC 7517 section 5): RS256 verification keys of an accepted size. Other
+// entries are skipped and logged. A document without any usable key is an error, because all tokens would be refused
+// with it.
 func parseKeys(document []byte, log *slog.Logger) (map[string]*rsa.PublicKey, error) {
 	set, err := decodeObject(document)
 	if err != nil {
@@ -79,8 +79,8 @@ func parseKey(document []byte) (kid string, key *rsa.PublicKey, err error) {
 	return kid, public, nil
 }
 
-// publicKey has jwx parse the two members that make an RSA key. It is shown no others, because a member that it does not
-// like would make it refuse a key that works: what is refused is decided here.
+// publicKey parses the two members of an RSA key by jwx. Other members are not passed on, because jwx would refuse a usable
+// key for a member that it does not accept; this package decides which keys are refused.
 func publicKey(entry object) (*rsa.PublicKey, error) {
 	for name, most := range map[string]int{"n": maxToken, "e": maxExponent} {
 		text, ok := entry.text(name)
@@ -103,8 +103,8 @@ func publicKey(entry object) (*rsa.PublicKey, error) {
 	return public, key.Raw(public)
 }
 
-// checkPurpose refuses keys that are not meant to verify RS256 signatures. A key that does not say its algorithm is taken
-// for RS256, the only one there is here.
+// checkPurpose refuses keys that are not meant to verify RS256 signatures. A key without an algorithm is accepted, because
+// RS256 is the only one that is used here.
 func checkPurpose(entry object) error {
 	if kty, _ := entry.text("kty"); kty != "RSA" {
 		return errors.New("kty is not RSA")

@@ -11,12 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// object is a JSON object with its members undecoded. Names are exact: encoding/json's structs would take EXP for exp.
+// object is a JSON object whose members are not decoded yet. Names are case-sensitive; structs of encoding/json would accept
+// EXP for exp.
 type object map[string]json.RawMessage
 
-// decodeObject decodes exactly one JSON object. It refuses what decoders disagree about: names given twice, bytes behind
-// the object and text that is not UTF-8. The members share memory with data. Anybody may send tokens, so refusing them
-// has to be cheap: the standard library says whether it is JSON, after which finding the members is a matter of counting.
+// decodeObject decodes exactly one JSON object. It refuses input that decoders interpret differently: duplicate names, bytes
+// after the object, and text that is not UTF-8. The members share memory with data. Anyone can send tokens, so a refusal
+// must be cheap: json.Valid checks the syntax, and then the members are found by counting brackets.
 func decodeObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -46,10 +47,10 @@ func decodeObject(data []byte) (object, error) {
 	return o, nil
 }
 
-// unspaced is JSON without the blanks in front.
+// unspaced returns JSON without leading white space.
 func unspaced(data []byte) []byte { return bytes.TrimLeft(data, " \t\r\n") }
 
-// cutValue cuts off the first value of valid JSON, and the blanks behind it.
+// cutValue splits valid JSON after its first value, and skips the white space that follows.
 func cutValue(data []byte) (value, after []byte) {
 	end, depth := 0, 0
 	for ; end < len(data); end++ {
@@ -66,7 +67,7 @@ func cutValue(data []byte) (value, after []byte) {
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth--; depth < 0 { // of what a number or a word is in
+			if depth--; depth < 0 { // the end of the object or list that contains a number or a literal
 				return data[:end:end], data[end:]
 			}
 			if depth == 0 {
@@ -81,8 +82,8 @@ func cutValue(data []byte) (value, after []byte) {
 	return data, nil
 }
 
-// decodeText decodes a string of valid JSON and tells whether its characters are whole. Halves of surrogate pairs are
-// not: Go makes the same character of all of them, so that different names would become one.
+// decodeText decodes a string of valid JSON. It returns false for an unpaired surrogate: Go replaces each of them by U+FFFD,
+// so different names would become equal.
 func decodeText(raw []byte) (string, bool) {
 	var s string
 	if bytes.IndexByte(raw, '\\') < 0 {
@@ -93,13 +94,13 @@ func decodeText(raw []byte) (string, bool) {
 	return s, !strings.ContainsRune(s, utf8.RuneError)
 }
 
-// has says whether there is a member of this name, whatever its value.
+// has reports whether there is a member of this name, whatever its value.
 func (o object) has(name string) bool {
 	_, ok := o[name]
 	return ok
 }
 
-// text is a member that is a string of whole characters.
+// text returns a member that is a string without unpaired surrogates.
 func (o object) text(name string) (string, bool) {
 	raw := o[name]
 	if len(raw) == 0 || raw[0] != '"' {
@@ -108,7 +109,7 @@ func (o object) text(name string) (string, bool) {
 	return decodeText(raw)
 }
 
-// texts is a member that is a list of strings.
+// texts returns a member that is a list of strings.
 func (o object) texts(name string) ([]string, bool) {
 	var items []json.RawMessage
 	if err := json.Unmarshal(o[name], &items); err != nil || items == nil {
@@ -125,7 +126,7 @@ func (o object) texts(name string) ([]string, bool) {
 	return list, true
 }
 
-// textOrTexts is a member that is a string or a list of strings, as aud may be (RFC 7519 section 4.1.3).
+// textOrTexts returns a member that is a string or a list of strings, as aud may be (RFC 7519 section 4.1.3).
 func (o object) textOrTexts(name string) ([]string, bool) {
 	if s, ok := o.text(name); ok {
 		return []string{s}, true
@@ -133,10 +134,10 @@ func (o object) textOrTexts(name string) ([]string, bool) {
 	return o.texts(name)
 }
 
-// latestDate is the end of the year 9999, the last that formatted times can show.
+// latestDate is the last second of the year 9999, the last year that RFC 3339 can express.
 const latestDate = 253402300799
 
-// date is a member that is a NumericDate (RFC 7519 section 2): seconds since 1970, possibly with a fraction.
+// date returns a member that is a NumericDate (RFC 7519 section 2): seconds since 1970, possibly with a fraction.
 func (o object) date(name string) (time.Time, bool) {
 	raw := o[name]
 	if len(raw) == 0 || raw[0] < '0' || raw[0] > '9' { // no string, null, list or negative number

@@ -6,7 +6,7 @@ import (
 	"tidings.example/shared/service"
 )
 
-// outcome is how the verification of a token ended: with a caller, or with a refusal.
+// outcome is the result of verifying a token: a caller or a refusal.
 type outcome struct {
 	caller     *Caller
 	remembered bool
@@ -15,13 +15,14 @@ type outcome struct {
 
 func refuse(e *Error) outcome { return outcome{refusal: e} }
 
-// outcomes counts them. Reasons are few and fixed, so that they can be labels.
+// outcomes counts the outcomes. The reasons of refusals are few and fixed, so they can be labels.
 type outcomes struct {
 	*prometheus.CounterVec
-	remembered prometheus.Counter // nearly all; finding it by its label costs more than counting
+	remembered prometheus.Counter // the most frequent one: finding it by its label would cost more than counting
 }
 
-// counted counts an outcome and hands it out in the usual form, in which a nil refusal is a nil error.
+// counted counts an outcome and returns it as a caller and an error. The error is nil, not a nil *Error, if there is no
+// refusal.
 func (m outcomes) counted(o outcome) (*Caller, error) {
 	switch {
 	case o.refusal != nil:

@@ -8,12 +8,12 @@ import (
 
 const (
 	maxMissing  = 1024             // key ids remembered as unknown
-	missingLife = 30 * time.Second // how long they are
-	maxWaiters  = 64               // requests that wait for one fetch; others are answered from what is there
+	missingLife = 30 * time.Second // how long an id is remembered as unknown
+	maxWaiters  = 64               // requests that wait for one fetch; others are answered from the current set
 )
 
-// refresh fetches the set because of an unknown id, or waits for the fetch that is under way. It does not fail: what
-// counts is the set that is there afterwards.
+// refresh fetches the set because of an unknown id, or waits for the fetch that is under way. It reports no error: the
+// caller looks into the current set afterwards.
 func (k *JWKS) refresh(ctx context.Context, kid string) {
 	select {
 	case k.waiters <- struct{}{}:
@@ -23,7 +23,7 @@ func (k *JWKS) refresh(ctx context.Context, kid string) {
 	}
 	done, first := k.begin(kid)
 	if first {
-		// Others wait for this fetch, so the leaving of the one whose request caused it must not end it.
+		// Other requests wait for this fetch, so it goes on when the client of this request leaves.
 		if k.fetch(context.WithoutCancel(ctx), done) == nil {
 			k.noteMissing(kid)
 		}
@@ -35,15 +35,16 @@ func (k *JWKS) refresh(ctx context.Context, kid string) {
 	}
 }
 
-// alreadyDone is what begin returns where nothing is to be waited for.
+// alreadyDone is the channel that begin returns if there is no fetch to wait for.
 var alreadyDone = func() chan struct{} {
 	done := make(chan struct{})
 	close(done)
 	return done
 }()
 
-// begin joins the fetch under way, or starts one that the caller then has to carry out. Neither happens for an id that is
-// known to be missing, or within MinRefresh of the last fetch. An empty id stands for a fetch that is due.
+// begin returns the channel of the fetch under way. If there is none, it starts one, and the caller must call fetch (first
+// is true). It does neither for an id that is known to be missing, or within MinRefresh of the last fetch. An empty id
+// stands for a background fetch, which is not limited.
 func (k *JWKS) begin(kid string) (done chan struct{}, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -58,8 +59,8 @@ func (k *JWKS) begin(kid string) (done chan struct{}, first bool) {
 	return k.fetching, true
 }
 
-// noteMissing notes an id that a set fetched on its behalf does not have, so that it causes no further fetch for a while.
-// The notes are thrown away when they become too many and when another set comes.
+// noteMissing remembers an id that was not in the set that was fetched for it, so that the id causes no fetch for
+// missingLife. All such ids are forgotten when there are too many, and when the set changes.
 func (k *JWKS) noteMissing(kid string) {
 	if _, err := k.lookup(kid); err == nil {
 		return
@@ -72,7 +73,7 @@ func (k *JWKS) noteMissing(kid string) {
 	k.missing[kid] = k.Now()
 }
 
-// fetch carries out the fetch that begin started.
+// fetch does the fetch that begin started, and ends the waiting of others for it.
 func (k *JWKS) fetch(ctx context.Context, done chan struct{}) error {
 	defer func() {
 		k.mu.Lock()

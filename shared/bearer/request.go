@@ -10,8 +10,8 @@ import (
 	"tidings.example/shared/service"
 )
 
-// Token is the bearer token in the Authorization header of a request (RFC 6750 section 2.1). Tokens in the query or a
-// form are never read: they end up in logs and histories.
+// Token returns the bearer token in the Authorization header of a request (RFC 6750 section 2.1). Tokens in the query or in
+// a form are never read, because they would end up in logs and browser histories. An error is an *[Error].
 func Token(r *http.Request) (string, error) {
 	values := r.Header["Authorization"]
 	switch {
@@ -34,15 +34,15 @@ func Token(r *http.Request) (string, error) {
 
 type callerKey struct{}
 
-// FromContext is the verified caller of the request that ctx belongs to.
+// FromContext returns the verified caller of the request that ctx belongs to.
 func FromContext(ctx context.Context) (*Caller, bool) {
 	c, ok := ctx.Value(callerKey{}).(*Caller)
 	return c, ok
 }
 
-// Middleware lets a request through when it is public or when verify accepts its token; the caller is then in the
-// request's context. For any other request it sets WWW-Authenticate and calls refuse, which answers in the service's own
-// form. A nil public means that nothing is.
+// Middleware passes a request on if it is public or if verify accepts its token; in the latter case [FromContext] returns
+// the caller. For any other request it sets WWW-Authenticate and calls refuse, which writes the answer. If public is nil,
+// no request is public.
 func Middleware(
 	verify func(ctx context.Context, token string) (*Caller, error),
 	public func(*http.Request) bool,

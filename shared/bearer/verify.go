@@ -38,15 +38,15 @@ type Caller struct {
 }
 
 // KeySet finds the public key of an issuer by its id. An unknown id is [ErrUnknownKey]; any other error means that the
-// keys cannot be had now.
+// keys are not available at present.
 type KeySet interface {
 	Key(ctx context.Context, kid string) (*rsa.PublicKey, error)
 }
 
-// ErrUnknownKey is the answer of a [KeySet] that has no such key.
+// ErrUnknownKey is the error of a [KeySet] that has no key with the given id.
 var ErrUnknownKey = errors.New("unknown key id")
 
-// Config says which tokens are good.
+// Config says which tokens a [Verifier] accepts.
 type Config struct {
 	Issuer   string   // the exact iss; required
 	Audience []string // aud must name one of them; empty: any aud, or none, is accepted
@@ -55,9 +55,9 @@ type Config struct {
 	Leeway  time.Duration // allowance for clocks that differ, at most 5 minutes; 0: none
 	MaxLife time.Duration // longest accepted exp−iat; 0: one hour
 
-	// How the issuer names things. KeepClaims are claims, strings or lists of strings, that are passed on in the Caller.
+	// The names of the issuer's claims. KeepClaims are claims, strings or lists of strings, that are copied to the Caller.
 	ClientIDClaim string // empty: client_id (RFC 9068 section 2.2); Keycloak and OpenID Connect: azp
-	ScopeClaim    string // a string with blanks or a list; empty: scope
+	ScopeClaim    string // a string separated by spaces, or a list; empty: scope
 	KeepClaims    []string
 
 	CacheBytes int                   // memory for verified tokens; 0: 8 MiB
@@ -73,7 +73,7 @@ type Verifier struct {
 	outcomes  outcomes
 }
 
-// New makes a [Verifier].
+// New returns a [Verifier]. An error names the setting that cannot be used.
 func New(c Config) (*Verifier, error) {
 	switch {
 	case c.Issuer == "":
@@ -109,7 +109,7 @@ func New(c Config) (*Verifier, error) {
 	return &Verifier{Config: c, signature: signature, seen: newCache(c.CacheBytes), outcomes: newOutcomes(c.Registry)}, nil
 }
 
-// Verify returns who sent the token, or an *[Error].
+// Verify returns the caller that sent the token, or an *[Error].
 func (v *Verifier) Verify(ctx context.Context, token string) (*Caller, error) {
 	return v.outcomes.counted(v.verify(ctx, token))
 }
@@ -129,8 +129,8 @@ func (v *Verifier) verify(ctx context.Context, token string) outcome {
 	return v.verifyNew(ctx, p, sum)
 }
 
-// recall finds a token that was verified before. Its key is asked for again: one that was withdrawn takes its tokens
-// along, and one that was replaced has the token verified anew.
+// recall returns the outcome of a token that was verified before. It looks the key up again: if the key was withdrawn, the
+// token is refused; if it was replaced, recall returns false and the token has to be verified again.
 func (v *Verifier) recall(ctx context.Context, sum [sha256.Size]byte) (outcome, bool) {
 	hit, ok := v.seen.get(sum)
 	if !ok {
@@ -148,7 +148,7 @@ func (v *Verifier) recall(ctx context.Context, sum [sha256.Size]byte) (outcome, 
 	return outcome{caller: hit.caller, remembered: true}, true
 }
 
-// verifyNew verifies a token that has not been seen before, and remembers it.
+// verifyNew verifies a token that is not remembered, and remembers it if it is valid.
 func (v *Verifier) verifyNew(ctx context.Context, p parts, sum [sha256.Size]byte) outcome {
 	kid, refusal := checkHeader(p.header)
 	if refusal != nil {
@@ -176,14 +176,14 @@ func (v *Verifier) verifyNew(ctx context.Context, p parts, sum [sha256.Size]byte
 	return outcome{caller: caller}
 }
 
-// Withdrawn says whether the key that signed the caller's token is gone, so that what was begun with the token, such as a
-// watch, has to end. It is false while nobody knows: keys that cannot be had now are no withdrawal.
+// Withdrawn reports whether the key that signed the caller's token has left the key set. A watch that was begun with the
+// token must then end. While the keys are not available it returns false, because that is not a withdrawal.
 func (v *Verifier) Withdrawn(ctx context.Context, c *Caller) bool {
 	_, err := v.Keys.Key(ctx, c.KeyID)
 	return errors.Is(err, ErrUnknownKey)
 }
 
-// key finds a key and tells an unknown one from a key set that cannot be had.
+// key finds a key. An unknown key is refused with 401, a key set that is not available with 503.
 func (v *Verifier) key(ctx context.Context, kid string) (*rsa.PublicKey, *Error) {
 	key, err := v.Keys.Key(ctx, kid)
 	switch {
@@ -199,13 +199,13 @@ func (v *Verifier) key(ctx context.Context, kid string) (*rsa.PublicKey, *Error)
 type parts struct {
 	signed                     string // header and payload as they were signed
 	header, payload, signature []byte
-	claims                     object // in the payload; nil: it is not decoded yet
+	claims                     object // of the payload; nil: not decoded yet
 }
 
-// base64url is strict: it refuses stray low bits. Line breaks, which Go's decoder skips, have to be refused apart.
+// base64url is strict: it refuses trailing bits that are not zero. Go's decoder skips line breaks, so split refuses those.
 var base64url = base64.RawURLEncoding.Strict()
 
-// split decodes a compact JWS (RFC 7515 section 7.1) strictly: every token has exactly one spelling.
+// split decodes a compact JWS (RFC 7515 section 7.1) strictly, so that two different texts are never the same token.
 func split(token string) (parts, *Error) {
 	header, rest, ok1 := strings.Cut(token, ".")
 	payload, signature, ok2 := strings.Cut(rest, ".")
@@ -230,7 +230,7 @@ func split(token string) (parts, *Error) {
 	return p, nil
 }
 
-// checkHeader checks the header before anything is believed and returns the key id.
+// checkHeader checks the header, of which nothing is trusted yet, and returns the key id.
 func checkHeader(data []byte) (string, *Error) {
 	header, err := decodeObject(data)
 	if err != nil {
@@ -239,7 +239,7 @@ func checkHeader(data []byte) (string, *Error) {
 	if alg, ok := header.text("alg"); !ok || alg != "RS256" {
 		return "", invalidToken("alg not RS256")
 	}
-	// Extensions we would have to understand (RFC 7515 section 4.1.11, RFC 7797), and tokens inside tokens.
+	// Extensions that are not supported (RFC 7515 section 4.1.11, RFC 7797), and nested tokens.
 	for _, name := range []string{"crit", "b64", "zip", "cty"} {
 		if header.has(name) {
 			return "", invalidToken("header extension")
