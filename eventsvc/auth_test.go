@@ -209,7 +209,7 @@ func TestPolicyFile(t *testing.T) {
 }
 
 // TestRotation: a token under a new key passes at once, the withdrawn key's are
-// refused and its watches end (N65, N66).
+// refused and its watches end.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	i := newRotating(t)
@@ -258,8 +258,8 @@ func TestIssuersFile(t *testing.T) {
 		"first, for a day":                {first.signed("k1", header, first.payload("exp", day, "sub", `"app"`)), "GET", 401},
 		"second is not first's app":       {second.signed("k1", header, second.payload("aud", `"other"`, "azp", `"app"`)), "GET", 403},
 		"second with another audience":    {second.signed("k1", header, second.payload()), "GET", 401},
-		"N45 first signs as second":       {first.signed("k1", header, second.payload("aud", `"other"`, "groups", `"ops"`)), "POST", 401},
-		"N45 second signs as first":       {second.signed("k1", header, first.payload("sub", `"app"`)), "GET", 401},
+		"first signs as second":           {first.signed("k1", header, second.payload("aud", `"other"`, "groups", `"ops"`)), "POST", 401},
+		"second signs as first":           {second.signed("k1", header, first.payload("sub", `"app"`)), "GET", 401},
 		"a group that first has not said": {first.signed("k1", header, first.payload("groups", `"ops"`)), "POST", 403},
 	} {
 		p.token = c.token

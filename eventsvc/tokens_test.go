@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// hostile is a row of the negative cases N1–N75 for a resource server: what is
+// hostile is one of the tokens that a resource server must refuse, or accept: what is
 // sent, and whether it is accepted.
 type hostile struct {
 	name, token string
@@ -52,26 +52,26 @@ func TestHostileTokens(t *testing.T) {
 		if body == "" {
 			body = text
 		}
-		if text != body { // N75
+		if text != body {
 			t.Errorf("%s: the answer differs: %s", row.name, text)
 		}
 	}
 	good := "Bearer " + i.token("k1", "demo", "")
-	for _, c := range []struct { // N1–N4
+	for _, c := range []struct {
 		name, query   string
 		authorization []string
 		code          int
 		challenge     string
 	}{
-		{"N1 none", "", nil, 401, "Bearer"},
-		{"N2 Basic", "", []string{"Basic Z29vZDpnb29k"}, 401, "Bearer"},
-		{"N2 scheme alone", "", []string{"Bearer"}, 401, `Bearer error="invalid_request", error_description="empty token"`},
-		{"N2 empty", "", []string{"Bearer "}, 401, `Bearer error="invalid_request", error_description="empty token"`},
-		{"N3 two headers", "", []string{good, good}, 401, `Bearer error="invalid_request", error_description="several Authorization headers"`},
-		{"N3 header and query", "?access_token=x", []string{good}, 401, `Bearer error="invalid_request", error_description="tokens in header and query"`},
-		{"N3 query only", "?access_token=" + strings.TrimPrefix(good, "Bearer "), nil, 401, "Bearer"},
-		{"N53 two blanks", "", []string{"Bearer  " + good[7:]}, 401, `Bearer error="invalid_token"`},
-		{"N4 other case", "", []string{"bEARER " + good[7:]}, 200, ""},
+		{"none", "", nil, 401, "Bearer"},
+		{"Basic", "", []string{"Basic Z29vZDpnb29k"}, 401, "Bearer"},
+		{"scheme alone", "", []string{"Bearer"}, 401, `Bearer error="invalid_request", error_description="empty token"`},
+		{"empty", "", []string{"Bearer "}, 401, `Bearer error="invalid_request", error_description="empty token"`},
+		{"two headers", "", []string{good, good}, 401, `Bearer error="invalid_request", error_description="several Authorization headers"`},
+		{"header and query", "?access_token=x", []string{good}, 401, `Bearer error="invalid_request", error_description="tokens in header and query"`},
+		{"query only", "?access_token=" + strings.TrimPrefix(good, "Bearer "), nil, 401, "Bearer"},
+		{"two blanks", "", []string{"Bearer  " + good[7:]}, 401, `Bearer error="invalid_token"`},
+		{"other case", "", []string{"bEARER " + good[7:]}, 200, ""},
 	} {
 		code, text, header := p.get(map[string][]string{"Authorization": c.authorization}, c.query)
 		if code != c.code || header.Get("WWW-Authenticate") != c.challenge {
@@ -80,10 +80,10 @@ func TestHostileTokens(t *testing.T) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if n := attacker.count(); n > 0 { // N18
+	if n := attacker.count(); n > 0 {
 		t.Errorf("an address in a token was asked %d times", n)
 	}
-	if i.fetches > 10 { // N14, N67: the unknown key ids above have caused few
+	if i.fetches > 10 { // the unknown key ids above have caused few
 		t.Errorf("the keys were fetched %d times", i.fetches)
 	}
 }
@@ -128,47 +128,47 @@ func (i *rotating) headerRows(t *testing.T, attacker string) []hostile {
 		return input + "." + encode(mac.Sum(nil))
 	}
 	rows := []hostile{
-		{"N5 none", encode([]byte(`{"alg":"none","kid":"k1"}`)) + "." + encode([]byte(i.payload())) + ".", false},
-		{"N7 HS256 with the PEM", hs256(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), false},
-		{"N8 HS256 with the DER", hs256(der), false},
-		{"N8 HS256 with the modulus", hs256([]byte(encode(public.N.Bytes()))), false},
-		{"N17 jwk", signedBy(foreign, fmt.Sprintf(`{"alg":"RS256","kid":"k1","jwk":{"kty":"RSA","n":%q,"e":"AQAB"}}`, encode(foreign.N.Bytes())), i.payload()), false},
-		{"N18 jku", signedBy(foreign, `{"alg":"RS256","kid":"k1","jku":"`+attacker+`/jwks"}`, i.payload()), false},
-		{"N18 x5u", signedBy(foreign, `{"alg":"RS256","kid":"k9","x5u":"`+attacker+`/x5u"}`, i.payload()), false},
-		{"N47 another key", signedBy(foreign, goodHeader, i.payload()), false},
+		{"none", encode([]byte(`{"alg":"none","kid":"k1"}`)) + "." + encode([]byte(i.payload())) + ".", false},
+		{"HS256 with the PEM", hs256(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), false},
+		{"HS256 with the DER", hs256(der), false},
+		{"HS256 with the modulus", hs256([]byte(encode(public.N.Bytes()))), false},
+		{"jwk", signedBy(foreign, fmt.Sprintf(`{"alg":"RS256","kid":"k1","jwk":{"kty":"RSA","n":%q,"e":"AQAB"}}`, encode(foreign.N.Bytes())), i.payload()), false},
+		{"jku", signedBy(foreign, `{"alg":"RS256","kid":"k1","jku":"`+attacker+`/jwks"}`, i.payload()), false},
+		{"x5u", signedBy(foreign, `{"alg":"RS256","kid":"k9","x5u":"`+attacker+`/x5u"}`, i.payload()), false},
+		{"another key", signedBy(foreign, goodHeader, i.payload()), false},
 	}
 	for header, accepted := range map[string]bool{
 		goodHeader:                   true,
-		`{"alg":"RS256","kid":"k1"}`: true, // N23
-		`{"alg":"RS256","kid":"k1","typ":"at+jwt"}`:                true,  // N23
-		`{"alg":"RS256","kid":"k1","x5c":["junk"]}`:                true,  // N19
-		`{"alg":"None","kid":"k1"}`:                                false, // N6
-		`{"kid":"k1"}`:                                             false, // N9
-		`{"alg":"RS512","kid":"k1"}`:                               false, // N10
-		`{"alg":"rs256","kid":"k1"}`:                               false, // N11
-		`{"alg":"PS256","kid":"k1"}`:                               false, // N12
-		`{"alg":"RS256"}`:                                          false, // N13
-		`{"alg":"RS256","kid":"k9"}`:                               false, // N14
-		`{"alg":"RS256","kid":1}`:                                  false, // N15
-		`{"alg":"RS256","kid":["k1"]}`:                             false, // N15
-		`{"alg":"RS256","kid":null}`:                               false, // N15
-		`{"alg":"RS256","kid":"../../etc/passwd"}`:                 false, // N16
-		`{"alg":"RS256","kid":"' OR 1=1"}`:                         false, // N16
-		`{"alg":"RS256","kid":"k1\u0000"}`:                         false, // N16
-		`{"alg":"RS256","kid":"k1","crit":["x"]}`:                  false, // N20
-		`{"alg":"RS256","kid":"k1","crit":[]}`:                     false, // N21
-		`{"alg":"RS256","kid":"k1","b64":false}`:                   false, // N22
-		`{"alg":"RS256","kid":"k1","typ":"dpop+jwt"}`:              false, // N23
-		`{"alg":"none","alg":"RS256","kid":"k1"}`:                  false, // N24
-		goodHeader + `{}`:                                          false, // N26
-		"\ufeff" + goodHeader:                                      false, // N28
-		`{"ALG":"RS256","kid":"k1"}`:                               false, // N29
-		`{"alg":"RS256","KID":"k1"}`:                               false, // N29
-		`{"alg":"RS256","kid":"k1","cty":"JWT"}`:                   false, // N56
-		`{"alg":"RS256","kid":"k1","zip":"DEF"}`:                   false, // N56
-		strings.Repeat("[", 2000):                                  false, // N58
-		`{"alg":"RS256","kid":"k1","typ":"id+jwt"}`:                false, // N59
-		`{"alg":"RS256","kid":"` + strings.Repeat("k", 129) + `"}`: false, // N16
+		`{"alg":"RS256","kid":"k1"}`: true,
+		`{"alg":"RS256","kid":"k1","typ":"at+jwt"}`:                true,
+		`{"alg":"RS256","kid":"k1","x5c":["junk"]}`:                true,
+		`{"alg":"None","kid":"k1"}`:                                false,
+		`{"kid":"k1"}`:                                             false,
+		`{"alg":"RS512","kid":"k1"}`:                               false,
+		`{"alg":"rs256","kid":"k1"}`:                               false,
+		`{"alg":"PS256","kid":"k1"}`:                               false,
+		`{"alg":"RS256"}`:                                          false,
+		`{"alg":"RS256","kid":"k9"}`:                               false,
+		`{"alg":"RS256","kid":1}`:                                  false,
+		`{"alg":"RS256","kid":["k1"]}`:                             false,
+		`{"alg":"RS256","kid":null}`:                               false,
+		`{"alg":"RS256","kid":"../../etc/passwd"}`:                 false,
+		`{"alg":"RS256","kid":"' OR 1=1"}`:                         false,
+		`{"alg":"RS256","kid":"k1\u0000"}`:                         false,
+		`{"alg":"RS256","kid":"k1","crit":["x"]}`:                  false,
+		`{"alg":"RS256","kid":"k1","crit":[]}`:                     false,
+		`{"alg":"RS256","kid":"k1","b64":false}`:                   false,
+		`{"alg":"RS256","kid":"k1","typ":"dpop+jwt"}`:              false,
+		`{"alg":"none","alg":"RS256","kid":"k1"}`:                  false,
+		goodHeader + `{}`:                                          false,
+		"\ufeff" + goodHeader:                                      false,
+		`{"ALG":"RS256","kid":"k1"}`:                               false,
+		`{"alg":"RS256","KID":"k1"}`:                               false,
+		`{"alg":"RS256","kid":"k1","cty":"JWT"}`:                   false,
+		`{"alg":"RS256","kid":"k1","zip":"DEF"}`:                   false,
+		strings.Repeat("[", 2000):                                  false,
+		`{"alg":"RS256","kid":"k1","typ":"id+jwt"}`:                false,
+		`{"alg":"RS256","kid":"` + strings.Repeat("k", 129) + `"}`: false,
 	} {
 		rows = append(rows, hostile{"header " + header, i.signed("k1", header, i.payload()), accepted})
 	}
@@ -182,53 +182,53 @@ func (i *rotating) claimRows() []hostile {
 	add := func(name, payload string, accepted bool) {
 		rows = append(rows, hostile{name, i.signed("k1", goodHeader, payload), accepted})
 	}
-	add("N25 sub twice", `{"sub":"admin",`+i.payload()[1:], false)
-	add("N26 bytes behind", i.payload()+"x", false)
+	add("sub twice", `{"sub":"admin",`+i.payload()[1:], false)
+	add("bytes behind", i.payload()+"x", false)
 	for _, payload := range []string{"null", "[]", `"x"`, "", "{}"} {
-		add("N27 "+payload, payload, false)
+		add(""+payload, payload, false)
 	}
-	add("N28 not UTF-8", strings.Replace(i.payload(), "demo", "\xff", 1), false)
+	add("not UTF-8", strings.Replace(i.payload(), "demo", "\xff", 1), false)
 	for _, c := range []struct {
 		name     string
 		changes  []string
 		accepted bool
 	}{
-		{"N29 EXP", []string{"exp", "", "EXP", at(300)}, false},
-		{"N29 past exp, future EXP", []string{"exp", at(-60), "EXP", at(300)}, false},
-		{"N29 AUD", []string{"aud", "", "AUD", `"eventsvc"`}, false},
-		{"N30 no exp", []string{"exp", ""}, false},
-		{"N31 exp now", []string{"iat", at(-60), "nbf", "", "exp", at(0)}, false},
-		{"N33 exp a string", []string{"exp", `"` + at(300) + `"`}, false},
-		{"N34 exp with a fraction", []string{"exp", at(300) + ".5"}, true},
-		{"N35 too long a life", []string{"exp", at(3700)}, false},
-		{"N36 exp 99999999999999999999", []string{"exp", "99999999999999999999"}, false},
-		{"N36 exp -1", []string{"exp", "-1"}, false},
-		{"N36 exp null", []string{"exp", "null"}, false},
-		{"N37 nbf in the future", []string{"nbf", at(1800), "exp", at(2000)}, false},
-		{"N38 iat in the future", []string{"iat", at(1800), "nbf", "", "exp", at(2000)}, false},
-		{"N39 no iat", []string{"iat", ""}, false},
-		{"N39 exp before iat", []string{"iat", at(-1), "exp", at(-2), "nbf", ""}, false},
-		{"N40 nbf a string", []string{"nbf", `"x"`}, false},
-		{"N41 no aud", []string{"aud", ""}, false},
-		{"N41 aud empty", []string{"aud", "[]"}, false},
-		{"N41 aud a number", []string{"aud", "1"}, false},
-		{"N41 aud nested", []string{"aud", `[["eventsvc"]]`}, false},
-		{"N42 aud among others", []string{"aud", `["x","eventsvc"]`}, true},
-		{"N43 aud in other case", []string{"aud", `"Eventsvc"`}, false},
-		{"N43 aud with a slash", []string{"aud", `"eventsvc/"`}, false},
-		{"N44 no iss", []string{"iss", ""}, false},
-		{"N44 iss with a slash", []string{"iss", `"` + i.URL + `/"`}, false},
-		{"N44 iss in other case", []string{"iss", `"` + strings.ToUpper(i.URL) + `"`}, false},
-		{"N44 iss another", []string{"iss", `"https://other.example"`}, false},
-		{"N44 iss a list", []string{"iss", `["` + i.URL + `"]`}, false},
-		{"N46 no sub", []string{"sub", ""}, false},
-		{"N46 sub a number", []string{"sub", "1"}, false},
-		{"N46 sub long", []string{"sub", `"` + strings.Repeat("s", 2000) + `"`}, false},
-		{"N46 client_id empty", []string{"client_id", `""`}, false},
-		{"N59 a token for its client", []string{"aud", `"demo"`}, false},
-		{"N60 cnf", []string{"cnf", `{"jkt":"x"}`}, false},
-		{"N61 scope a list", []string{"scope", `["a","b"]`}, true},
-		{"N61 scope a number", []string{"scope", "1"}, false},
+		{"EXP", []string{"exp", "", "EXP", at(300)}, false},
+		{"past exp, future EXP", []string{"exp", at(-60), "EXP", at(300)}, false},
+		{"AUD", []string{"aud", "", "AUD", `"eventsvc"`}, false},
+		{"no exp", []string{"exp", ""}, false},
+		{"exp now", []string{"iat", at(-60), "nbf", "", "exp", at(0)}, false},
+		{"exp a string", []string{"exp", `"` + at(300) + `"`}, false},
+		{"exp with a fraction", []string{"exp", at(300) + ".5"}, true},
+		{"too long a life", []string{"exp", at(3700)}, false},
+		{"exp 99999999999999999999", []string{"exp", "99999999999999999999"}, false},
+		{"exp -1", []string{"exp", "-1"}, false},
+		{"exp null", []string{"exp", "null"}, false},
+		{"nbf in the future", []string{"nbf", at(1800), "exp", at(2000)}, false},
+		{"iat in the future", []string{"iat", at(1800), "nbf", "", "exp", at(2000)}, false},
+		{"no iat", []string{"iat", ""}, false},
+		{"exp before iat", []string{"iat", at(-1), "exp", at(-2), "nbf", ""}, false},
+		{"nbf a string", []string{"nbf", `"x"`}, false},
+		{"no aud", []string{"aud", ""}, false},
+		{"aud empty", []string{"aud", "[]"}, false},
+		{"aud a number", []string{"aud", "1"}, false},
+		{"aud nested", []string{"aud", `[["eventsvc"]]`}, false},
+		{"aud among others", []string{"aud", `["x","eventsvc"]`}, true},
+		{"aud in other case", []string{"aud", `"Eventsvc"`}, false},
+		{"aud with a slash", []string{"aud", `"eventsvc/"`}, false},
+		{"no iss", []string{"iss", ""}, false},
+		{"iss with a slash", []string{"iss", `"` + i.URL + `/"`}, false},
+		{"iss in other case", []string{"iss", `"` + strings.ToUpper(i.URL) + `"`}, false},
+		{"iss another", []string{"iss", `"https://other.example"`}, false},
+		{"iss a list", []string{"iss", `["` + i.URL + `"]`}, false},
+		{"no sub", []string{"sub", ""}, false},
+		{"sub a number", []string{"sub", "1"}, false},
+		{"sub long", []string{"sub", `"` + strings.Repeat("s", 2000) + `"`}, false},
+		{"client_id empty", []string{"client_id", `""`}, false},
+		{"a token for its client", []string{"aud", `"demo"`}, false},
+		{"cnf", []string{"cnf", `{"jkt":"x"}`}, false},
+		{"scope a list", []string{"scope", `["a","b"]`}, true},
+		{"scope a number", []string{"scope", "1"}, false},
 	} {
 		add(c.name, i.payload(c.changes...), c.accepted)
 	}
@@ -258,24 +258,24 @@ func (i *rotating) signatureRows() []hostile {
 	last := len(whole) - 1
 	return []hostile{
 		{"good", whole, true},
-		{"N48 payload changed", parts[0] + "." + encode([]byte(i.payload("sub", `"admin"`))) + "." + parts[2], false},
-		{"N48 header changed", encode([]byte(`{"alg":"RS256","kid":"k1"}`)) + "." + parts[1] + "." + parts[2], false},
-		{"N49 empty", with(nil), false},
-		{"N49 a byte short", with(raw[:255]), false},
-		{"N49 a byte long", with(append(raw[:256:256], 0)), false},
-		{"N49 zero", with(make([]byte, 256)), false},
-		{"N49 at least the modulus", with(new(big.Int).Add(new(big.Int).SetBytes(raw), i.keys["k1"].N).Bytes()), false},
-		{"N50 standard base64", i.standardBase64(), false},
-		{"N51 padded", whole + "==", false},
-		{"N52 stray bits", whole[:last] + string(alphabet[strings.IndexByte(alphabet, whole[last])|1]), false},
-		{"N53 a blank in front", " " + whole, false},
-		{"N53 a blank inside", parts[0] + " ." + parts[1] + "." + parts[2], false},
-		{"N53 a tab inside", parts[0] + ".\t" + parts[1] + "." + parts[2], false},
-		{"N54 one part", parts[0], false},
-		{"N54 four parts", whole + ".x", false},
-		{"N54 dots", strings.Repeat(".", 8000), false},
-		{"N55 JSON", fmt.Sprintf(`{"payload":%q,"signatures":[{"protected":%q,"signature":%q}]}`, parts[1], parts[0], parts[2]), false},
-		{"N57 8 KiB and a byte", whole + strings.Repeat("A", 8<<10+1-len(whole)), false},
-		{"N57 1 MiB", whole + strings.Repeat("A", 1<<20), false},
+		{"payload changed", parts[0] + "." + encode([]byte(i.payload("sub", `"admin"`))) + "." + parts[2], false},
+		{"header changed", encode([]byte(`{"alg":"RS256","kid":"k1"}`)) + "." + parts[1] + "." + parts[2], false},
+		{"empty", with(nil), false},
+		{"a byte short", with(raw[:255]), false},
+		{"a byte long", with(append(raw[:256:256], 0)), false},
+		{"zero", with(make([]byte, 256)), false},
+		{"at least the modulus", with(new(big.Int).Add(new(big.Int).SetBytes(raw), i.keys["k1"].N).Bytes()), false},
+		{"standard base64", i.standardBase64(), false},
+		{"padded", whole + "==", false},
+		{"stray bits", whole[:last] + string(alphabet[strings.IndexByte(alphabet, whole[last])|1]), false},
+		{"a blank in front", " " + whole, false},
+		{"a blank inside", parts[0] + " ." + parts[1] + "." + parts[2], false},
+		{"a tab inside", parts[0] + ".\t" + parts[1] + "." + parts[2], false},
+		{"one part", parts[0], false},
+		{"four parts", whole + ".x", false},
+		{"dots", strings.Repeat(".", 8000), false},
+		{"JSON", fmt.Sprintf(`{"payload":%q,"signatures":[{"protected":%q,"signature":%q}]}`, parts[1], parts[0], parts[2]), false},
+		{"8 KiB and a byte", whole + strings.Repeat("A", 8<<10+1-len(whole)), false},
+		{"1 MiB", whole + strings.Repeat("A", 1<<20), false},
 	}
 }

@@ -43,15 +43,15 @@ func TestIssuers(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct{ token, reason string }{
-		"N45 the first issuer's name under the second's key": {signed(testKeys()[1], kid(`"key-2"`), claims()), "key unknown"},
-		"N45 the second's key under a kid of the first":      {signed(testKeys()[1], good, claims()), "signature wrong"},
-		"N45 the second issuer's name under the first's key": {token(good, payload(`[]`)), "key unknown"},
-		"an issuer that nobody knows":                        {token(good, claims("iss", `"https://evil.example"`)), "other issuer"},
-		"no issuer":                                          {token(good, claims("iss", "")), "other issuer"},
-		"two issuers":                                        {token(good, `{"iss":"`+otherIssuer+`",`+claims()[1:]), "payload damaged"},
-		"a kept claim of another type":                       {signed(testKeys()[1], kid(`"key-2"`), payload(`7`)), "claim malformed"},
-		"not a token":                                        {"x", "not three parts"},
-		"too long":                                           {string(make([]byte, 8193)), "too long"},
+		"the first issuer's name under the second's key": {signed(testKeys()[1], kid(`"key-2"`), claims()), "key unknown"},
+		"the second's key under a kid of the first":      {signed(testKeys()[1], good, claims()), "signature wrong"},
+		"the second issuer's name under the first's key": {token(good, payload(`[]`)), "key unknown"},
+		"an issuer that nobody knows":                    {token(good, claims("iss", `"https://evil.example"`)), "other issuer"},
+		"no issuer":                                      {token(good, claims("iss", "")), "other issuer"},
+		"two issuers":                                    {token(good, `{"iss":"`+otherIssuer+`",`+claims()[1:]), "payload damaged"},
+		"a kept claim of another type":                   {signed(testKeys()[1], kid(`"key-2"`), payload(`7`)), "claim malformed"},
+		"not a token":                                    {"x", "not three parts"},
+		"too long":                                       {string(make([]byte, 8193)), "too long"},
 	} {
 		if caller, err := both.Verify(t.Context(), test.token); err == nil || err.Error() != test.reason {
 			t.Errorf("%s: %+v, %v; want %q", name, caller, err, test.reason)

@@ -64,7 +64,7 @@ func newJWKS(t testing.TB, transport http.RoundTripper, change func(*bearer.JWKS
 	return k
 }
 
-// TestJWKSEntries is N68 to N70: bad entries are skipped, with a line in the log, and the good one beside them works.
+// TestJWKSEntries: bad entries are skipped, with a line in the log, and the good one beside them works.
 func TestJWKSEntries(t *testing.T) {
 	t.Parallel()
 	key := testKeys()[0]
@@ -75,31 +75,31 @@ func TestJWKSEntries(t *testing.T) {
 	huge := new(big.Int).Lsh(key.N, 8192)
 	huge.SetBit(huge, 0, 1)
 	for name, bad := range map[string]string{
-		"N68 RSA-1024":                 number(b64(small), "AQAB"),
-		"N68 RSA-10240":                number(b64(huge), "AQAB"),
-		"N68 e is 1":                   number(b64(key.N), "AQ"),
-		"N68 e is even":                number(b64(key.N), "AQAA"),
-		"N68 e of 40 bits":             number(b64(key.N), "AQABAQE"),
-		"N68 e of 72 bits":             number(b64(key.N), "AQAAAAAAAQAB"),
-		"N68 e padded":                 number(b64(key.N), "AQAB===="),
-		"N68 n is 0":                   number("AA", "AQAB"),
-		"N68 n is empty":               number("", "AQAB"),
-		"N68 n is even":                number(b64(even), "AQAB"),
-		"N68 n padded":                 number(b64(key.N)+"==", "AQAB"),
-		"N68 kty oct":                  `{"kty":"oct","kid":"bad","k":"AAAA"}`,
-		"N68 kty unknown":              `{"kty":"LMS","kid":"bad"}`,
-		"N68 private key":              entry("bad", key, `,"d":"AQ"`),
-		"N68 EC key":                   `{"kty":"EC","kid":"bad","crv":"P-256","x":"AQ","y":"AQ"}`,
-		"N68 no kid":                   strings.Replace(entry("bad", key, ""), `"kid"`, `"Kid"`, 1),
-		"N68 kid a number":             strings.Replace(entry("bad", key, ""), `"bad"`, `7`, 1),
-		"N68 kid used twice":           entry("good", testKeys()[1], ""),
-		"N68 a name given twice":       entry("bad", key, `,"kid":"bad2"`),
-		"N68 not an object":            `"key"`,
-		"N69 alg RS512":                entry("bad", key, `,"alg":"RS512"`),
-		"N69 alg null":                 entry("bad", key, `,"alg":null`),
-		"N70 use enc":                  entry("bad", key, `,"use":"enc"`),
-		"N70 key_ops without verify":   entry("bad", key, `,"key_ops":["sign"]`),
-		"N70 key_ops of another shape": entry("bad", key, `,"key_ops":"verify"`),
+		"RSA-1024":                 number(b64(small), "AQAB"),
+		"RSA-10240":                number(b64(huge), "AQAB"),
+		"e is 1":                   number(b64(key.N), "AQ"),
+		"e is even":                number(b64(key.N), "AQAA"),
+		"e of 40 bits":             number(b64(key.N), "AQABAQE"),
+		"e of 72 bits":             number(b64(key.N), "AQAAAAAAAQAB"),
+		"e padded":                 number(b64(key.N), "AQAB===="),
+		"n is 0":                   number("AA", "AQAB"),
+		"n is empty":               number("", "AQAB"),
+		"n is even":                number(b64(even), "AQAB"),
+		"n padded":                 number(b64(key.N)+"==", "AQAB"),
+		"kty oct":                  `{"kty":"oct","kid":"bad","k":"AAAA"}`,
+		"kty unknown":              `{"kty":"LMS","kid":"bad"}`,
+		"private key":              entry("bad", key, `,"d":"AQ"`),
+		"EC key":                   `{"kty":"EC","kid":"bad","crv":"P-256","x":"AQ","y":"AQ"}`,
+		"no kid":                   strings.Replace(entry("bad", key, ""), `"kid"`, `"Kid"`, 1),
+		"kid a number":             strings.Replace(entry("bad", key, ""), `"bad"`, `7`, 1),
+		"kid used twice":           entry("good", testKeys()[1], ""),
+		"a name given twice":       entry("bad", key, `,"kid":"bad2"`),
+		"not an object":            `"key"`,
+		"alg RS512":                entry("bad", key, `,"alg":"RS512"`),
+		"alg null":                 entry("bad", key, `,"alg":null`),
+		"use enc":                  entry("bad", key, `,"use":"enc"`),
+		"key_ops without verify":   entry("bad", key, `,"key_ops":["sign"]`),
+		"key_ops of another shape": entry("bad", key, `,"key_ops":"verify"`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +131,7 @@ func TestJWKSEntries(t *testing.T) {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
-	t.Run("N69 no alg", func(t *testing.T) {
+	t.Run("no alg", func(t *testing.T) {
 		t.Parallel()
 		k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) {
 			return answer(200, document(entry("good", key, "")))
@@ -142,13 +142,13 @@ func TestJWKSEntries(t *testing.T) {
 	})
 }
 
-// TestJWKSBadAnswers is N62 to N64: whatever the issuer answers, the last good set stays.
+// TestJWKSBadAnswers: whatever the issuer answers, the last good set stays.
 func TestJWKSBadAnswers(t *testing.T) {
 	t.Parallel()
 	key := entry("good", testKeys()[0], "")
 	for name, bad := range map[string]func(*http.Request) (*http.Response, error){
-		"N63 unreachable": func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") },
-		"N64 slow": func(r *http.Request) (*http.Response, error) {
+		"unreachable": func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") },
+		"slow": func(r *http.Request) (*http.Response, error) {
 			select {
 			case <-r.Context().Done():
 				return nil, r.Context().Err()
@@ -156,33 +156,33 @@ func TestJWKSBadAnswers(t *testing.T) {
 				return answer(200, document(entry("new", testKeys()[1], "")))
 			}
 		},
-		"N64 large": func(*http.Request) (*http.Response, error) {
+		"large": func(*http.Request) (*http.Response, error) {
 			return answer(200, document(entry("new", testKeys()[1], ""))+strings.Repeat(" ", 1<<20))
 		},
-		"N64 HTML":        func(*http.Request) (*http.Response, error) { return answer(200, "<html>") },
-		"N64 500":         func(*http.Request) (*http.Response, error) { return answer(500, document(key)) },
-		"N64 no keys":     func(*http.Request) (*http.Response, error) { return answer(200, document()) },
-		"N64 keys null":   func(*http.Request) (*http.Response, error) { return answer(200, `{"keys":null}`) },
-		"N64 keys absent": func(*http.Request) (*http.Response, error) { return answer(200, `{}`) },
-		"N64 keys twice": func(*http.Request) (*http.Response, error) {
+		"HTML":        func(*http.Request) (*http.Response, error) { return answer(200, "<html>") },
+		"500":         func(*http.Request) (*http.Response, error) { return answer(500, document(key)) },
+		"no keys":     func(*http.Request) (*http.Response, error) { return answer(200, document()) },
+		"keys null":   func(*http.Request) (*http.Response, error) { return answer(200, `{"keys":null}`) },
+		"keys absent": func(*http.Request) (*http.Response, error) { return answer(200, `{}`) },
+		"keys twice": func(*http.Request) (*http.Response, error) {
 			return answer(200, `{"keys":[],`+document(entry("new", testKeys()[1], ""))[1:])
 		},
-		"N64 too many keys": func(*http.Request) (*http.Response, error) {
+		"too many keys": func(*http.Request) (*http.Response, error) {
 			return answer(200, document(strings.Repeat(`{},`, 100)+entry("new", testKeys()[1], "")))
 		},
-		"N64 redirect to another host": func(r *http.Request) (*http.Response, error) {
+		"redirect to another host": func(r *http.Request) (*http.Response, error) {
 			if r.URL.Host != "issuer.example" {
 				return answer(200, document(entry("new", testKeys()[1], "")))
 			}
 			return answer(302, "", "Location", "https://evil.example/jwks")
 		},
-		"N64 redirect to plain HTTP": func(r *http.Request) (*http.Response, error) {
+		"redirect to plain HTTP": func(r *http.Request) (*http.Response, error) {
 			if r.URL.Scheme != "https" {
 				return answer(200, document(entry("new", testKeys()[1], "")))
 			}
 			return answer(302, "", "Location", "http://issuer.example/jwks")
 		},
-		"N64 redirect for ever": func(r *http.Request) (*http.Response, error) {
+		"redirect for ever": func(r *http.Request) (*http.Response, error) {
 			return answer(302, "", "Location", r.URL.String()+"x")
 		},
 	} {
@@ -192,7 +192,7 @@ func TestJWKSBadAnswers(t *testing.T) {
 				issuer := &fakeIssuer{answer: bad}
 				k := newJWKS(t, issuer, nil)
 				if _, err := k.Key(t.Context(), "good"); err == nil || errors.Is(err, bearer.ErrUnknownKey) {
-					t.Errorf("N62 before there are keys: %v, want an error that is no refusal of the token", err)
+					t.Errorf("before there are keys: %v, want an error that is no refusal of the token", err)
 				}
 				if k.Ready(t.Context()) == nil {
 					t.Error("ready without keys")
@@ -208,11 +208,11 @@ func TestJWKSBadAnswers(t *testing.T) {
 					t.Errorf("a key of the bad answer: %v", err)
 				}
 				if _, err := k.Key(t.Context(), "good"); err != nil || k.Ready(t.Context()) != nil {
-					t.Errorf("N63 the last good set: %v, %v", err, k.Ready(t.Context()))
+					t.Errorf("the last good set: %v, %v", err, k.Ready(t.Context()))
 				}
 				time.Sleep(2 * time.Hour)
 				if _, err := k.Key(t.Context(), "good"); err == nil || errors.Is(err, bearer.ErrUnknownKey) {
-					t.Errorf("N63 beyond the stale limit: %v", err)
+					t.Errorf("beyond the stale limit: %v", err)
 				}
 				if k.Ready(t.Context()) == nil {
 					t.Error("ready with stale keys")
@@ -235,7 +235,7 @@ func TestJWKSRedirectOnTheSameHost(t *testing.T) {
 	}
 }
 
-// TestUnavailableKeys is N62 and N63 seen by the one who sent a token: 503, and no challenge.
+// TestUnavailableKeys: while there are no keys, or only stale ones, a token is answered with 503 and no challenge.
 func TestUnavailableKeys(t *testing.T) {
 	t.Parallel()
 	k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) { return answer(500, "") }}, nil)
@@ -247,7 +247,7 @@ func TestUnavailableKeys(t *testing.T) {
 	}
 }
 
-// TestJWKSRotation is N65 and N66, with Run in the background as in a service.
+// TestJWKSRotation: a new key is found, and a withdrawn one refused, with Run in the background as in a service.
 func TestJWKSRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -280,18 +280,18 @@ func TestJWKSRotation(t *testing.T) {
 		before := must(k.Key(t.Context(), "key-1"))
 		publish(first, second)
 		time.Sleep(2 * time.Second)
-		verify("N65 the first token of a new key", fresh, true)
+		verify("the first token of a new key", fresh, true)
 		if n := issuer.fetches.Load(); n != 2 {
 			t.Errorf("%d fetches after a new key, want 2", n)
 		}
-		verify("N65 the old key", old, true)
+		verify("the old key", old, true)
 		if must(k.Key(t.Context(), "key-1")) != before {
 			t.Error("a key that stays has become another object, which makes every remembered token slow")
 		}
 		publish(second)
 		time.Sleep(62 * time.Second) // more than the issuer's max-age
-		verify("N66 the withdrawn key, of a token that is remembered", old, false)
-		verify("N66 the new key", fresh, true)
+		verify("the withdrawn key, of a token that is remembered", old, false)
+		verify("the new key", fresh, true)
 		if n := issuer.fetches.Load(); n > 5 {
 			t.Errorf("%d fetches in about a minute", n)
 		}
@@ -330,7 +330,7 @@ func TestJWKSRunWaitsForTheIssuer(t *testing.T) {
 	})
 }
 
-// TestJWKSUnknownKeys is N67: 10,000 tokens with key ids of their own cause one fetch per interval, at once and in turn.
+// TestJWKSUnknownKeys: 10,000 tokens with key ids of their own cause one fetch per interval, at once and in turn.
 func TestJWKSUnknownKeys(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

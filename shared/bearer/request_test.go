@@ -25,19 +25,19 @@ func TestToken(t *testing.T) {
 		challenge string
 	}{
 		{"good", []string{"Bearer a.b.c"}, "", "a.b.c", 0, ""},
-		{"N1 no header", nil, "", "", 401, "Bearer"},
-		{"N1 token only in the query", nil, "access_token=a", "", 401, "Bearer"},
-		{"N2 scheme Basic", []string{"Basic YTpi"}, "", "", 401, "Bearer"},
-		{"N2 header empty", []string{""}, "", "", 401, "Bearer"},
-		{"N2 no value", []string{"Bearer"}, "", "", 401, `Bearer error="invalid_request", error_description="empty token"`},
-		{"N2 empty value", []string{"Bearer "}, "", "", 401, `Bearer error="invalid_request", error_description="empty token"`},
-		{"N3 two headers", []string{"Bearer a", "Bearer a"}, "", "", 401, `Bearer error="invalid_request", error_description="several Authorization headers"`},
-		{"N3 header and query", []string{"Bearer a"}, "x=1&access_token=b", "", 401, `Bearer error="invalid_request", error_description="tokens in header and query"`},
-		{"N3 header and escaped query", []string{"Bearer a"}, "access%5Ftoken=b", "a", 0, ""}, // ignored, never read
-		{"N3 a parameter of similar name", []string{"Bearer a"}, "no_access_token=b", "a", 0, ""},
-		{"N4 scheme in lower case", []string{"bearer a"}, "", "a", 0, ""},
-		{"N4 scheme in upper case", []string{"BEARER a"}, "", "a", 0, ""},
-		{"N53 two blanks: left to verification", []string{"Bearer  a"}, "", " a", 0, ""},
+		{"no header", nil, "", "", 401, "Bearer"},
+		{"token only in the query", nil, "access_token=a", "", 401, "Bearer"},
+		{"scheme Basic", []string{"Basic YTpi"}, "", "", 401, "Bearer"},
+		{"header empty", []string{""}, "", "", 401, "Bearer"},
+		{"no value", []string{"Bearer"}, "", "", 401, `Bearer error="invalid_request", error_description="empty token"`},
+		{"empty value", []string{"Bearer "}, "", "", 401, `Bearer error="invalid_request", error_description="empty token"`},
+		{"two headers", []string{"Bearer a", "Bearer a"}, "", "", 401, `Bearer error="invalid_request", error_description="several Authorization headers"`},
+		{"header and query", []string{"Bearer a"}, "x=1&access_token=b", "", 401, `Bearer error="invalid_request", error_description="tokens in header and query"`},
+		{"header and escaped query", []string{"Bearer a"}, "access%5Ftoken=b", "a", 0, ""}, // ignored, never read
+		{"a parameter of similar name", []string{"Bearer a"}, "no_access_token=b", "a", 0, ""},
+		{"scheme in lower case", []string{"bearer a"}, "", "a", 0, ""},
+		{"scheme in upper case", []string{"BEARER a"}, "", "a", 0, ""},
+		{"two blanks: left to verification", []string{"Bearer  a"}, "", " a", 0, ""},
 		{"scheme with a tail", []string{"Bearerx a"}, "", "", 401, "Bearer"},
 		{"scheme before a tab", []string{"Bearer\ta"}, "", "", 401, "Bearer"},
 	} {

@@ -43,7 +43,7 @@ func full() *eventsv1.Event {
 	return ev
 }
 
-// events-api.md 1.2: the two views hold the same, nothing is derived.
+// TestConversionIsLossless: both views hold the same data, and nothing is derived.
 func TestConversionIsLossless(t *testing.T) {
 	t.Parallel()
 	for name, ev := range map[string]*eventsv1.Event{"full": full(), "valid": valid(), "empty": {}} {

@@ -13,7 +13,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// events-api.md 1.3: what a client sends of the server's own is wiped.
+// TestPrepareForCreate: metadata that only the server sets is cleared and set.
 func TestPrepareForCreate(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 4, 14, 30, 1, 999, time.FixedZone("", 7200))
@@ -71,8 +71,8 @@ func TestGenerateName(t *testing.T) {
 	}
 }
 
-// events-api.md 1.5 and 17: what an update may leave out, and what it has no
-// say in.
+// TestPrepareForUpdate: fields that an update may leave out, or cannot change, are
+// taken from the stored event.
 func TestPrepareForUpdate(t *testing.T) {
 	t.Parallel()
 	grace, live := int64(0), valid()

@@ -16,7 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// fieldSet is what events-api.md 2.1 says each label has, said once more.
+// fieldSet returns the value of each selectable field. It is written independently of package event.
 func fieldSet(v event.View, ev *eventsv1.Event) fields.Set {
 	set := fields.Set{
 		"metadata.name": ev.Name, "metadata.namespace": ev.Namespace, "reason": ev.Reason, "type": ev.Type,
@@ -117,7 +117,7 @@ func TestParseSelectorNarrows(t *testing.T) {
 	}
 }
 
-// events-api.md 2.1 and 2.2: 400 with the texts of the original.
+// TestParseSelectorErrors: a bad selector is a 400 with the text of kube-apiserver.
 func TestParseSelectorErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

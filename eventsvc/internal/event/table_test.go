@@ -18,8 +18,7 @@ func microAgo(now time.Time, d time.Duration) metav1.MicroTime {
 	return metav1.NewMicroTime(now.Add(-d))
 }
 
-// The rows of events-api.md 7 that were seen on the wire, and the rest of its
-// rules.
+// TestTableCells: rows as a kube-apiserver has sent them, and the remaining rules.
 func TestTableCells(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)

@@ -36,7 +36,7 @@ func mismatchOf(namespace string) string { return strings.Replace(mismatch, "%",
 
 type both struct{ events, core []string }
 
-// events-api.md 1.4: the causes of each rule in both views, in their order.
+// TestValidateCreate: the causes of each rule in both views, in their order.
 func TestValidateCreate(t *testing.T) {
 	t.Parallel()
 	same := func(causes ...string) both { return both{causes, causes} }
@@ -171,7 +171,7 @@ func TestMoreTypes(t *testing.T) {
 	}
 }
 
-// events-api.md 1.5: core/v1 changes anything; events/v1 changes series and
+// TestValidateUpdate: core/v1 may change anything; events/v1 may change series and
 // metadata.
 func TestValidateUpdate(t *testing.T) {
 	t.Parallel()
@@ -273,7 +273,7 @@ func TestUpdateOfOldStyleEvent(t *testing.T) {
 	}
 }
 
-// The body of the 422 of events-api.md 1.4.
+// TestInvalid: the body of a 422 is that of kube-apiserver.
 func TestInvalid(t *testing.T) {
 	t.Parallel()
 	ev := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: "b1", Namespace: "default"}}
