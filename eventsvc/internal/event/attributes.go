@@ -8,10 +8,10 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 )
 
-// Attributes hold what selectors may ask of a version, in a flat form that is
-// read in place: for each Field a length (uvarint) and the text, then the
-// number of labels (uvarint) and for each, sorted by key, length and text of
-// key and value.
+// Attributes hold the fields and labels of a version that selectors can match. The
+// encoding is flat and is read in place: for each Field a length (uvarint) and the
+// text, then the number of labels (uvarint) and for each label, sorted by key, the
+// length and text of its key and value.
 type Attributes []byte
 
 // NewAttributes encodes fields and labels.
@@ -41,7 +41,7 @@ func appendText(a []byte, s string) []byte {
 	return append(binary.AppendUvarint(a, uint64(len(s))), s...)
 }
 
-// AttributesOf returns what selectors may ask of an event.
+// AttributesOf returns the attributes of an event.
 func AttributesOf(ev *eventsv1.Event) Attributes {
 	source := ev.DeprecatedSource.Component
 	if source == "" {
@@ -75,7 +75,7 @@ func (a Attributes) Field(f Field) []byte {
 	}
 }
 
-// Fields goes over all fields with their texts.
+// Fields iterates over all fields and their texts, which share memory with the attributes.
 func (a Attributes) Fields() iter.Seq2[Field, []byte] {
 	return func(yield func(Field, []byte) bool) {
 		rest := []byte(a)
@@ -88,7 +88,7 @@ func (a Attributes) Fields() iter.Seq2[Field, []byte] {
 	}
 }
 
-// Labels goes over all labels with their values.
+// Labels iterates over all labels and their values, which share memory with the attributes.
 func (a Attributes) Labels() iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		rest, n := a.labels()
@@ -126,9 +126,8 @@ func (a Attributes) labels() (rest []byte, n uint64) {
 	return rest[size:], n
 }
 
-// cutText splits a length-prefixed text off. Bytes that end too soon read as
-// empty texts: a checksum guards what is stored, so that this only keeps a
-// selector from panicking.
+// cutText splits off a text with its length. Truncated bytes yield an empty text,
+// so that a selector does not panic; damage is found by the record's checksum.
 func cutText(a []byte) (text, rest []byte) {
 	n, size := binary.Uvarint(a)
 	if size <= 0 || n > uint64(len(a)-size) {

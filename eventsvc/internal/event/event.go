@@ -1,10 +1,11 @@
 // Package event holds the rules of the resource: defaults, validation, what an
-// update may change, the two views and the fields that selectors know. It
-// knows nothing of HTTP, bytes or disks.
+// update may change, the two API views, and fields and labels for selectors. It
+// knows nothing of HTTP, encodings or disks, and imports no other package of this
+// repository.
 //
-// The hub type is k8s.io/api/events/v1 Event: every function here works on it,
-// and core/v1 is converted at the border. Errors name fields as the original
-// does, by their core/v1 names in either view.
+// Every function works on the Event of k8s.io/api/events/v1; callers convert core/v1
+// by [ToCore] and [FromCore]. Errors name fields as kube-apiserver does: by their
+// core/v1 names, in either view.
 package event
 
 import (
@@ -12,7 +13,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 )
 
-// View is one of the two faces of the stored event.
+// View is one of the two API versions that serve an event.
 type View uint8
 
 // The views: events.{group_domain}/v1 with strict rules, and core /api/v1.

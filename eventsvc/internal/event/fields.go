@@ -2,8 +2,7 @@ package event
 
 import "maps"
 
-// Field is a selectable field of an event other than its namespace and name,
-// by what both API views have in common.
+// Field is a selectable field of an event. Both views share the numbering.
 type Field uint8
 
 // The selectable fields, events.k8s.io/v1 names; core/v1 calls regarding
@@ -30,7 +29,8 @@ const (
 	FieldName
 )
 
-// selectable returns the field labels of a view: 12 of events/v1, 13 of core/v1.
+// selectable returns the fields that a view's field selectors may name: 12 in
+// events/v1, 13 in core/v1.
 func selectable(v View) map[string]Field {
 	regarding, controller := "regarding.", "reportingController"
 	byLabel := map[string]Field{}

@@ -10,23 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// LimitError is the answer to a request that breaks a bound of this service.
-// Limit names the bound, for the metrics.
+// LimitError is the answer to a request beyond a limit of this service. Limit names
+// the limit, for the metrics.
 type LimitError struct {
 	*apierrors.StatusError
 	Limit string
 }
 
-// The bounds of labels and annotations. The original has only the second, which
+// The limits of labels and annotations. kube-apiserver has only the second, which
 // no setting can raise.
 const (
 	DefaultMaxLabels      = 64 << 10
 	DefaultMaxAnnotations = validation.TotalAnnotationSizeLimitB
 )
 
-// CheckSize refuses an event whose labels or annotations have more bytes than
-// the rules allow. One that has not grown passes, so that it can be changed in
-// other ways after the bound was lowered. Live is nil if the event is new.
+// CheckSize returns a [*LimitError] if the labels or annotations of an event have
+// more bytes than the rules allow. An event whose labels and annotations have not
+// grown passes, so that it can still be changed after a limit was lowered. For a new
+// event live is nil.
 func CheckSize(v View, ev, live *eventsv1.Event, r Rules) error {
 	if live == nil {
 		live = &eventsv1.Event{}
@@ -63,9 +64,9 @@ func orDefault(n, fallback int) int {
 	return n
 }
 
-// CheckTerms refuses selectors with more requirements and values than limit:
-// every one may be looked at for every event that is read or delivered. It
-// counts them by the commas between them, before anything is made of them.
+// CheckTerms returns a [*LimitError] if selectors have more than limit requirements
+// and values, because each may be evaluated for every event that is read or
+// delivered. It counts commas, so that it costs little before the selectors are parsed.
 func CheckTerms(fieldSelector, labelSelector string, limit int) error {
 	terms := 0
 	for _, selector := range []string{fieldSelector, labelSelector} {

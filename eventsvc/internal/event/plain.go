@@ -12,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Nearly every event breaks no rule, and nearly every update leaves alone what
-// it must not change. Seeing that costs a small part of what the library takes
-// to say what is wrong, which is asked only where something may be. Times have
-// to be the same to the bit.
+// The functions of this file are fast paths. Nearly every event is valid, and nearly
+// every update leaves immutable fields unchanged. Checking that is much cheaper than
+// the library's validation, which then runs only if a rule may be broken. A plain
+// function that returns false decides nothing; one that returns true must never be
+// wrong.
 
-// unchanged tells whether validateImmutable surely finds nothing.
+// unchanged reports whether validateImmutable would find nothing.
 func unchanged(next, live *eventsv1.Event) bool {
 	related := next.Related == live.Related ||
 		next.Related != nil && live.Related != nil && *next.Related == *live.Related
@@ -29,7 +30,7 @@ func unchanged(next, live *eventsv1.Event) bool {
 		next.EventTime.Truncate(time.Microsecond).Equal(live.EventTime.Truncate(time.Microsecond))
 }
 
-// validateMetaUpdate is the library's check of metadata in an update.
+// validateMetaUpdate returns what ValidateObjectMetaUpdate does.
 func validateMetaUpdate(next, live *metav1.ObjectMeta) field.ErrorList {
 	if plainUpdate(next, live) {
 		return nil
@@ -37,7 +38,7 @@ func validateMetaUpdate(next, live *metav1.ObjectMeta) field.ErrorList {
 	return metavalidation.ValidateObjectMetaUpdate(next, live, field.NewPath("metadata"))
 }
 
-// validateMeta is the library's check of the metadata of a new event.
+// validateMeta returns what ValidateObjectMeta does for a new event.
 func validateMeta(m *metav1.ObjectMeta, name metavalidation.ValidateNameFunc) field.ErrorList {
 	if m.GenerateName == "" && plainSubdomain(m.Name) && plainLabel(m.Namespace) &&
 		m.Generation >= 0 && len(m.Finalizers) == 0 && plainMeta(m) {
@@ -53,7 +54,7 @@ func plainUpdate(next, live *metav1.ObjectMeta) bool {
 		next.DeletionGracePeriodSeconds == nil && live.DeletionGracePeriodSeconds == nil && plainMeta(next)
 }
 
-// plainMeta is about what both check.
+// plainMeta checks what both a create and an update check.
 func plainMeta(m *metav1.ObjectMeta) bool {
 	for key, value := range m.Labels {
 		if !plainKey(key) || value != "" && !plainPart(value) {
@@ -75,12 +76,12 @@ func plainMeta(m *metav1.ObjectMeta) bool {
 	return len(m.OwnerReferences) == 0 && bytesIn(m.Annotations) <= metavalidation.TotalAnnotationSizeLimitB
 }
 
-// plainSubdomain tells whether a text is a DNS subdomain (RFC 1123).
+// plainSubdomain reports whether a text is a DNS subdomain (RFC 1123).
 func plainSubdomain(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
-		case c == '-', c == '.': // each is between what is neither, and dashes may follow dashes
+		case c == '-', c == '.': // neither first nor last, and not beside a dot
 			if i == 0 || i == len(s)-1 || s[i-1] == '.' || c == '.' && s[i-1] == '-' {
 				return false
 			}
@@ -91,12 +92,13 @@ func plainSubdomain(s string) bool {
 	return s != "" && len(s) <= validation.DNS1123SubdomainMaxLength
 }
 
-// plainLabel is the same for a DNS label.
+// plainLabel reports whether a text is a DNS label (RFC 1123).
 func plainLabel(s string) bool {
 	return len(s) <= validation.DNS1123LabelMaxLength && !strings.Contains(s, ".") && plainSubdomain(s)
 }
 
-// plainKey is the same for a qualified name: that of a label, or a controller.
+// plainKey reports whether a text is a qualified name, such as a label key or a
+// reportingController.
 func plainKey(s string) bool {
 	if prefix, name, ok := strings.Cut(s, "/"); ok {
 		return plainSubdomain(prefix) && plainPart(name)
@@ -104,7 +106,7 @@ func plainKey(s string) bool {
 	return plainPart(s)
 }
 
-// plainPart is the same for the second part of a qualified name.
+// plainPart reports whether a text is the name part of a qualified name.
 func plainPart(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -117,7 +119,7 @@ func plainPart(s string) bool {
 	return s != "" && len(s) <= validation.LabelValueMaxLength
 }
 
-// plainManager is the same for the name of a field manager.
+// plainManager reports whether a text is the name of a field manager.
 func plainManager(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

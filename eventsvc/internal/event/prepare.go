@@ -16,10 +16,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// PrepareForCreate wipes the metadata that only the server sets and sets it:
-// uid, creationTimestamp and the namespace if there is none. A resourceVersion
-// is refused: an object that has one exists already. The name of an event with
-// only a generateName is the caller's: see [GenerateName].
+// PrepareForCreate clears the metadata that only the server sets, and sets uid,
+// creationTimestamp and, if it is empty, the namespace. It refuses an event with a
+// resourceVersion, because such an object exists already. If the event has only a
+// generateName, the caller sets the name by [GenerateName].
 func PrepareForCreate(ev *eventsv1.Event, namespace string, now time.Time) error {
 	if ev.ResourceVersion != "" {
 		return apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
@@ -35,9 +35,8 @@ func PrepareForCreate(ev *eventsv1.Event, namespace string, now time.Time) error
 	return nil
 }
 
-// Generated names have five random characters of an alphabet without vowels
-// and look-alikes, behind a base of at most 58 bytes, so that a name made from
-// a label is a label.
+// A generated name is a base of at most 58 bytes and five random characters, without
+// vowels and characters that look alike. It is at most as long as a DNS label.
 const (
 	nameAlphabet   = "bcdfghjklmnpqrstvwxz2456789"
 	nameSuffixSize = 5
@@ -48,7 +47,7 @@ const (
 func GenerateName(base string) string {
 	if len(base) > nameBaseMax {
 		end := nameBaseMax
-		for !utf8.RuneStart(base[end]) { // half a character would be no text
+		for !utf8.RuneStart(base[end]) { // do not split a character
 			end--
 		}
 		base = base[:end]
@@ -61,9 +60,9 @@ func GenerateName(base string) string {
 	return string(name)
 }
 
-// PrepareForUpdate restores from the stored event what an update may leave out
-// or has no say in. Whether the writer's resourceVersion and uid are those of
-// the stored event has been checked before.
+// PrepareForUpdate copies fields from the stored event that an update may leave out
+// or cannot change. The caller has checked the update's resourceVersion and uid
+// against those of the stored event.
 func PrepareForUpdate(next, live *eventsv1.Event) {
 	next.ResourceVersion = live.ResourceVersion
 	next.Generation = live.Generation
@@ -82,9 +81,9 @@ func PrepareForUpdate(next, live *eventsv1.Event) {
 	}
 }
 
-// DropDuplicateOwners removes owner references that repeat an earlier one and
-// returns a warning for the client, none if there were none. The text is the
-// original's for a create or replace, with patched the one for a patch.
+// DropDuplicateOwners removes owner references that repeat an earlier one, and then
+// returns a warning for the client. The text is kube-apiserver's: one for a create or
+// replace, another one for a patch (patched).
 func DropDuplicateOwners(ev *eventsv1.Event, patched bool) []string {
 	if len(ev.OwnerReferences) < 2 {
 		return nil

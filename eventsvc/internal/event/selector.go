@@ -13,7 +13,7 @@ type Selector struct {
 	Labels []labels.Requirement
 }
 
-// FieldRequirement asks that a field has a value, or with Not that it has not.
+// FieldRequirement requires that a field has a value or, with Not, that it does not.
 type FieldRequirement struct {
 	Field Field
 	Value string
@@ -52,7 +52,7 @@ func (r *FieldRequirement) matches(namespace, name string, a Attributes) bool {
 	return equal != r.Not
 }
 
-// attributeLabels lets a labels.Requirement ask Attributes.
+// attributeLabels implements labels.Labels for Attributes.
 type attributeLabels Attributes
 
 func (a attributeLabels) Has(key string) bool {
@@ -70,8 +70,8 @@ func (a attributeLabels) Lookup(key string) (string, bool) {
 	return string(v), ok
 }
 
-// Selection is what a fieldSelector and a labelSelector ask for. Namespace and
-// Name are set when the selector requires exactly one, which narrows the read.
+// Selection is the parsed form of a fieldSelector and a labelSelector. Namespace and
+// Name are set if the selector requires exactly one, so that less is read.
 type Selection struct {
 	Namespace string
 	Name      string
@@ -79,8 +79,8 @@ type Selection struct {
 }
 
 // ParseSelector parses the two selectors of a list, watch or deletecollection
-// request. Which field labels there are depends on the view. Errors are the
-// 400s of the original.
+// request. The fields that may be named depend on the view. An error is a 400 with
+// the text of kube-apiserver.
 func ParseSelector(v View, fieldSelector, labelSelector string) (Selection, error) {
 	if fieldSelector == "" && labelSelector == "" {
 		return Selection{}, nil
@@ -114,8 +114,9 @@ func ParseSelector(v View, fieldSelector, labelSelector string) (Selection, erro
 	return sel, nil
 }
 
-// narrow takes up the first requirement of one namespace or one name. A second
-// one, and the empty value that nothing has, are left to the selector.
+// narrow uses a requirement of one namespace or one name to narrow the selection, and
+// reports whether it did. A second requirement, and one of the empty value, which no
+// event has, stay in the selector.
 func (s *Selection) narrow(f Field, req fields.Requirement) bool {
 	var one *string
 	switch f {

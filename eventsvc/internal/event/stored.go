@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateStored checks an event that was stored once and is to be stored
-// again as it was: it has what only a server gives. The rules for its content
-// were those of the request that it came by, and may have changed since.
+// ValidateStored checks an event that another store has had, before an import. It
+// must have the metadata that only a server sets. The rules for its content do not
+// apply: they were those of the request that wrote it, and may have changed since.
 func ValidateStored(ev *eventsv1.Event) field.ErrorList {
 	metadata := field.NewPath("metadata")
 	errs := metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, validatePathName, metadata)

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// TableColumns are the columns that kubectl shows for events, the same in both
-// views. Their descriptions are those of the core/v1 fields.
+// TableColumns returns the columns that kubectl shows for events, in both views. The
+// descriptions are those of the core/v1 fields.
 func TableColumns() []metav1.TableColumnDefinition {
 	doc := corev1.Event{}.SwaggerDoc()
 	column := func(name string, priority int32, description string) metav1.TableColumnDefinition {
@@ -34,8 +34,8 @@ func TableColumns() []metav1.TableColumnDefinition {
 	}
 }
 
-// TableCells are one event's cells, one for each of [TableColumns]; now is what
-// ages count from.
+// TableCells returns the cells of an event, one for each of [TableColumns]. Ages are
+// relative to now.
 func TableCells(ev *eventsv1.Event, now time.Time) []any {
 	first := age(ev.DeprecatedFirstTimestamp.Time, now)
 	if ev.DeprecatedFirstTimestamp.IsZero() {
@@ -62,7 +62,7 @@ func TableCells(ev *eventsv1.Event, now time.Time) []any {
 	}
 }
 
-// age is how long ago something was, as kubectl prints it.
+// age returns the time since t, as kubectl prints it.
 func age(t, now time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"

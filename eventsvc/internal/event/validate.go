@@ -19,12 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Rules are what a deployment may set about validation. The zero value is the
-// original's.
+// Rules are the settings of validation. The zero value stands for kube-apiserver's
+// rules and the default limits.
 type Rules struct {
 	// Types are the accepted values of type on events/v1; nil: Normal, Warning.
 	Types []string
-	// MaxLabels and MaxAnnotations bound the bytes of both; 0: the defaults.
+	// MaxLabels and MaxAnnotations are the largest sizes in bytes; 0: the defaults.
 	MaxLabels, MaxAnnotations int
 }
 
@@ -35,37 +35,36 @@ func (r Rules) acceptsType(t string) bool {
 	return slices.Contains(r.Types, t)
 }
 
-// Lengths are counted in bytes, as the original does.
+// Lengths are in bytes, as in kube-apiserver.
 const (
 	maxShort = 128  // reportingInstance, action, reason
 	maxNote  = 1024 // note
 	maxName  = 768  // name through core/v1: with the longest namespace it still fits the keys of the store
 )
 
-// Invalid is the answer to an event that broke rules: 422, with every broken
-// rule as a cause. Kind Event has no group here, in either view.
+// Invalid returns the answer to an invalid event: 422, with every broken rule as a
+// cause. As in kube-apiserver, its details name no group in either view.
 func Invalid(_ View, name string, errs field.ErrorList) *apierrors.StatusError {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: Kind}, name, errs)
 }
 
-// ValidateCreate checks a new event by the rules of the view that it came
-// through. The order of the errors is the original's, because clients show them
-// in it. That the name is fit for a URL is only checked when nothing else is
-// wrong.
+// ValidateCreate checks a new event by the rules of the view that it came through.
+// The errors are in the order of kube-apiserver, because clients show them in that
+// order. Through core/v1, metadata is only checked if nothing else is wrong.
 func ValidateCreate(v View, ev *eventsv1.Event, r Rules) field.ErrorList {
 	errs := validateBasics(v, ev)
 	if v == EventsV1 {
 		errs = append(errs, validateStrict(ev, r)...)
 	}
-	if len(errs) > 0 || v == EventsV1 { // whose names are fit for more than URLs
+	if len(errs) > 0 || v == EventsV1 { // validateStrict has checked the metadata
 		return errs
 	}
 	return validateMeta(&ev.ObjectMeta, validatePathName)
 }
 
-// validatePathName asks that a name can stand in a URL, which is all that
-// core/v1 asks. Beyond the original there is an end to its length, and no NUL
-// byte, which separates names in the store.
+// validatePathName checks that a name can be a segment of a URL path, as core/v1
+// requires. Unlike kube-apiserver it also limits the length and refuses NUL bytes,
+// because the name is part of a key of the store.
 func validatePathName(name string, prefix bool) []string {
 	msgs := path.ValidatePathSegmentName(name, prefix)
 	if strings.Contains(name, "\x00") {
@@ -77,9 +76,9 @@ func validatePathName(name string, prefix bool) []string {
 	return msgs
 }
 
-// ValidateUpdate checks what a write would make of a stored event. Through
-// events/v1 only series and metadata may change. Rules are not used today: the
-// type cannot change there, and core/v1 takes any.
+// ValidateUpdate checks the next version of a stored event. Through events/v1 only
+// series and metadata may change. The rules are not needed: through events/v1 the type
+// cannot change, and through core/v1 every type is accepted.
 func ValidateUpdate(v View, next, live *eventsv1.Event, _ Rules) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range path.IsValidPathSegmentName(next.Name) {
@@ -91,8 +90,8 @@ func ValidateUpdate(v View, next, live *eventsv1.Event, _ Rules) field.ErrorList
 	if v == CoreV1 {
 		return errs
 	}
-	// Once more: the original checks metadata for every resource and again for
-	// this one, so a broken rule shows as two causes.
+	// Added twice: kube-apiserver checks metadata for every resource and again for
+	// events, so a broken rule is two causes.
 	errs = append(errs, meta...)
 	errs = append(errs, validateFinalizers(next.Finalizers)...)
 	if series := validateSeries(next.Series); len(series) > 0 && !equality.Semantic.DeepEqual(next.Series, live.Series) {
@@ -104,8 +103,8 @@ func ValidateUpdate(v View, next, live *eventsv1.Event, _ Rules) field.ErrorList
 	return append(errs, validateImmutable(next, live)...)
 }
 
-// validateBasics are the rules of both views. An event without eventTime is of
-// the old style, to which few rules apply.
+// validateBasics checks the rules of both views. Few rules apply to an event without
+// eventTime, which is an event of the old style.
 func validateBasics(v View, ev *eventsv1.Event) field.ErrorList {
 	var errs field.ErrorList
 	if ev.EventTime.IsZero() {
@@ -170,7 +169,7 @@ func validateLength(name, value string, limit int) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath(name), "", fmt.Sprintf("can have at most %d characters", limit))}
 }
 
-// validateStrict are the rules that events/v1 adds for new events.
+// validateStrict checks the rules that events/v1 adds for new events.
 func validateStrict(ev *eventsv1.Event, r Rules) field.ErrorList {
 	errs := validateMeta(&ev.ObjectMeta, metavalidation.NameIsDNSSubdomain)
 	errs = append(errs, validateFinalizers(ev.Finalizers)...)
@@ -197,8 +196,8 @@ func validateStrict(ev *eventsv1.Event, r Rules) field.ErrorList {
 	return errs
 }
 
-// validateFinalizers asks for a domain in the names of finalizers, but for
-// those that Kubernetes itself knows.
+// validateFinalizers requires a domain in the names of finalizers, except in those of
+// Kubernetes itself.
 func validateFinalizers(names []string) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range names {
@@ -228,8 +227,8 @@ func validateSeries(s *eventsv1.EventSeries) field.ErrorList {
 	return errs
 }
 
-// The original prints the value of a broken rule in its internal form, which
-// has the Go names of the fields and leaves none out.
+// kube-apiserver prints the value that broke a rule as its internal type: with the Go
+// names of the fields, and with empty ones. These types print the same.
 type (
 	internalReference struct {
 		Kind, Namespace, Name       string
@@ -248,8 +247,8 @@ func internalRelated(ref *corev1.ObjectReference) *internalReference {
 	return &r
 }
 
-// validateImmutable finds fields that events/v1 does not let change. Reason
-// comes twice, as in the original.
+// validateImmutable returns an error for each changed field that events/v1 does not
+// allow to change. Reason is checked twice, as in kube-apiserver.
 func validateImmutable(next, live *eventsv1.Event) field.ErrorList {
 	var errs field.ErrorList
 	fixed := func(name string, next, live any) {

@@ -12,14 +12,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// at is an error of one line of the file.
+// at returns an error about a line of the file.
 func at(line int, field, format string, args ...any) error {
 	return fmt.Errorf("line %d: %s: %s", line, field, fmt.Sprintf(format, args...))
 }
 
-// decode reads the file's form. It walks the YAML tree itself rather than
-// filling structs, so that every mistake is found and named with its line and
-// in the words of the file.
+// decode parses the YAML of a policy file. It walks the YAML tree instead of filling
+// structs, so that it finds every mistake and names it with its line and field.
 func decode(data []byte) (*file, error) {
 	var doc yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(data))
@@ -46,20 +45,20 @@ func decode(data []byte) (*file, error) {
 	return f, errors.Join(r.errs...)
 }
 
-// reader gathers what is wrong.
+// reader collects the errors of a file.
 type reader struct{ errs []error }
 
-// fields are what an object may have, with what reads each.
+// fields are the known fields of an object, with the function that reads each.
 type fields map[string]func(*yaml.Node)
 
 func (r *reader) fail(n *yaml.Node, field, format string, args ...any) {
-	const most = 20 // nobody reads more of them
+	const most = 20 // more would not be read
 	if len(r.errs) < most {
 		r.errs = append(r.errs, at(n.Line, field, format, args...))
 	}
 }
 
-// fields reads an object. Fields that are unknown or there twice are wrong.
+// fields reads an object. Unknown and duplicate fields are errors.
 func (r *reader) fields(n *yaml.Node, where string, known fields) {
 	if n.Kind != yaml.MappingNode {
 		r.fail(n, where, "must be an object with the fields %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
@@ -91,8 +90,8 @@ func (r *reader) list(n *yaml.Node, field string, each func(*yaml.Node)) {
 	}
 }
 
-// text reads a string that is not empty. Numbers and the like have to be
-// quoted: nobody could tell 1e3 from "1e3" later.
+// text reads a string that is not empty. A scalar that YAML takes for a number or a
+// boolean must be quoted: 1e3 and "1e3" would otherwise mean different names.
 func (r *reader) text(n *yaml.Node, field string) string {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || n.Value == "" {
 		r.fail(n, field, "must be a text that is not empty: put it in quotation marks")
@@ -190,8 +189,8 @@ func (r *reader) patterns(n *yaml.Node, field string) namespaces {
 	return out
 }
 
-// required says that a field is missing, unless something else was wrong that
-// explains it.
+// required reports a missing field, unless there is another error, which may be the
+// reason.
 func (r *reader) required(n *yaml.Node, field string, ok bool) {
 	if !ok && len(r.errs) == 0 {
 		r.fail(n, field, "is missing or empty")

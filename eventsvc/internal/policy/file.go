@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxFile bounds a policy file.
+// maxFile is the largest policy file in bytes.
 const maxFile = 1 << 20
 
 // Options are what a policy file may refer to.
 type Options struct {
-	// Issuers are those whose tokens are accepted. The first is the one that
-	// subjects mean which name none, and whose scopes have the built-in roles.
+	// Issuers are those whose tokens are accepted. The first is the issuer of
+	// subjects that name none, and of the tokens whose scopes give built-in roles.
 	Issuers []string
-	// Claims are the claims that tokens are read for. A subject that names
-	// another one would never match.
+	// Claims are the claims that are read from tokens. A subject with another
+	// claim would never match, so it is an error.
 	Claims []string
 }
 
@@ -54,8 +54,8 @@ type subject struct {
 	anyone                        bool
 }
 
-// Parse reads a policy file. The error names every line that is wrong, the
-// field, and what to write instead; there is no policy then.
+// Parse reads a policy file. The error names each wrong line, its field, and what to
+// write instead.
 func Parse(data []byte, o Options) (*Policy, error) {
 	if len(o.Issuers) == 0 {
 		return nil, errors.New("policy: no issuer is configured")
@@ -70,7 +70,7 @@ func Parse(data []byte, o Options) (*Policy, error) {
 	return f.compile(o)
 }
 
-// builtin are the roles that are always there.
+// builtin returns the roles that every policy has.
 func builtin() []role {
 	everywhere := namespaces{"*"}
 	return []role{
@@ -80,8 +80,7 @@ func builtin() []role {
 	}
 }
 
-// compile looks everything up that names something else and sorts the grants
-// by who they are for.
+// compile resolves the references of the file and orders its grants by subject.
 func (f *file) compile(o Options) (*Policy, error) {
 	p := &Policy{scopes: f.builtinScopes, issuers: map[string]*table{}}
 	for _, issuer := range o.Issuers {
@@ -116,12 +115,12 @@ func (f *file) compile(o Options) (*Policy, error) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, err // a part of what was meant is no policy
+		return nil, err // never apply a part of a policy
 	}
 	return p, nil
 }
 
-// grants are the rules of a role as a binding gives them.
+// grants returns the rules of a role, limited to the namespaces of a binding.
 func grants(r role, name string, within namespaces) []*grant {
 	var list []*grant
 	for i, rule := range r.rules {
@@ -134,7 +133,7 @@ func grants(r role, name string, within namespaces) []*grant {
 	return list
 }
 
-// bind gives grants to a subject.
+// bind adds the grants of a binding to one of its subjects.
 func (p *Policy) bind(s subject, given []*grant, o Options) error {
 	issuers := []string{s.issuer}
 	switch {
@@ -167,7 +166,7 @@ func (p *Policy) bind(s subject, given []*grant, o Options) error {
 	return nil
 }
 
-// checkPattern tells whether a pattern can match a namespace.
+// checkPattern returns an error if a pattern can match no namespace.
 func checkPattern(pattern string) error {
 	prefix := strings.TrimSuffix(pattern, "*")
 	switch {
@@ -178,7 +177,7 @@ func checkPattern(pattern string) error {
 	}
 	name := prefix
 	if prefix != pattern {
-		name = strings.TrimSuffix(prefix, "-") + "x" // what a name may begin with
+		name = strings.TrimSuffix(prefix, "-") + "x" // a name that has this prefix
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("no namespace can match %q: names have lower case letters, digits and dashes, at most 63", pattern)

@@ -17,12 +17,12 @@ import (
 	"tidings.example/shared/service"
 )
 
-// lookAgain is how often the file is compared with what was read. Reading a few
-// kilobytes is cheaper than telling the ways apart in which editors, Kubernetes
-// and configuration management replace files.
+// lookAgain is how often the file is read and compared. Reading a few kilobytes is
+// simpler than watching for each of the ways in which editors, Kubernetes and
+// configuration management replace files.
 const lookAgain = time.Second
 
-// Config says which policy is in force.
+// Config are the settings of a [Live].
 type Config struct {
 	// Path is the policy file; "" stands for the open policy.
 	Path string
@@ -33,20 +33,19 @@ type Config struct {
 	Registry prometheus.Registerer
 }
 
-// Live is the policy in force. It follows its file: a new version is read as a
-// whole and checked before it replaces the old one at once; one that is bad
-// changes nothing.
+// Live holds the policy in force and follows its file. A new version is read and
+// checked as a whole before it replaces the policy. A bad version changes nothing.
 type Live struct {
 	Config
 	current atomic.Pointer[Policy]
 	read    []byte // the last version of the file, good or bad
-	failed  string // why it could not be read
+	failed  string // the error of the last version; empty: it is in force
 
 	reloads *prometheus.CounterVec
 	good    prometheus.Gauge
 }
 
-// NewLive reads the policy for the first time. Here a bad file is an error.
+// NewLive reads the policy file. At this first time a bad file is an error.
 func NewLive(c Config) (*Live, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -79,10 +78,10 @@ func NewLive(c Config) (*Live, error) {
 	return l, nil
 }
 
-// Current is the policy in force.
+// Current returns the policy in force.
 func (l *Live) Current() *Policy { return l.current.Load() }
 
-// Run follows the file until ctx ends. A SIGHUP makes it look at once.
+// Run follows the file until ctx ends. After a SIGHUP it reads the file at once.
 func (l *Live) Run(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -100,8 +99,8 @@ func (l *Live) Run(ctx context.Context) error {
 	}
 }
 
-// Reload looks at the file and puts it into force if it is new and good. It
-// must not be called while [Live.Run] runs.
+// Reload reads the file and puts it into force if it is new and valid. It must not be
+// called while [Live.Run] runs.
 func (l *Live) Reload() {
 	if l.Path == "" {
 		return
@@ -118,7 +117,7 @@ func (l *Live) Reload() {
 		}
 	}
 	if bytes.Equal(data, l.read) && l.failed == err.Error() {
-		return // told already
+		return // logged already
 	}
 	l.read, l.failed = data, err.Error()
 	l.reloads.WithLabelValues("error").Inc()
@@ -137,7 +136,7 @@ func (l *Live) put(p *Policy, data []byte) {
 	}
 }
 
-// readFile reads at most a little more than a policy file may have.
+// readFile reads a file, but at most one byte more than a policy file may have.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

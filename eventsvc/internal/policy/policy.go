@@ -1,9 +1,9 @@
 // Package policy decides who may do what: which callers may use which verbs on
 // the events of which namespaces.
 //
-// A policy is a file in a shape that Kubernetes' RBAC has made familiar. Roles
-// are lists of rules, a rule is verbs × namespaces, and bindings give roles to
-// callers. There are no denials: what no rule allows is refused.
+// A policy file resembles Kubernetes' RBAC. A role is a list of rules, a rule allows
+// verbs in namespaces, and bindings give roles to callers. No rule denies anything: a
+// request that no rule allows is refused.
 //
 //	roles:
 //	  - name: build-writer
@@ -15,15 +15,15 @@
 //	    subjects:
 //	      - clientID: build-server
 //	  - role: events:read          # built in
-//	    namespaces: [team-a-*]     # only there, whatever the role says
+//	    namespaces: [team-a-*]     # limits the role to these
 //	    subjects:
 //	      - claim: groups
 //	        value: team-a
 //
-// The namespace "*" stands for every namespace and is the only one that allows
-// requests across all namespaces; "ci-*" allows each that begins so, but none
-// across them. A subject is matched for tokens of the first issuer unless it
-// names another one; issuers are free to give anybody any client id.
+// The pattern "*" matches every namespace, and only it allows requests across all
+// namespaces. "ci-*" matches every namespace with that prefix, but allows no requests
+// across them. A subject matches tokens of the first issuer only, unless it names an
+// issuer, because different issuers may give the same client id to different clients.
 package policy
 
 import (
@@ -45,21 +45,21 @@ const (
 // AllNamespaces is the namespace of a request across all namespaces.
 const AllNamespaces = ""
 
-// Decision is whether something is allowed.
+// Decision says whether a request is allowed.
 type Decision struct {
 	Allowed bool
-	// Rule is the rule that allows it, or why none does.
+	// Rule is the rule that allows the request, or the reason of a refusal.
 	Rule string
 }
 
 // Policy is an immutable set of rules. It is safe for concurrent use.
 type Policy struct {
 	open    bool
-	scopes  bool              // the built-in scopes count
-	issuers map[string]*table // who has what, by the issuer of the token
+	scopes  bool              // scopes give built-in roles
+	issuers map[string]*table // by the issuer of the token
 }
 
-// table is what the callers of one issuer have, by how they are recognised.
+// table has the grants of the callers of one issuer, by kind of subject.
 type table struct {
 	clients, scopes map[string][]*grant
 	claims          map[string]map[string][]*grant // by name and value
@@ -78,11 +78,11 @@ func (g *grant) allows(v Verb, namespace string) bool {
 	return g.verbs&v == v && g.in.match(namespace) && (g.within == nil || g.within.match(namespace))
 }
 
-// namespaces are patterns: a name, the beginning of names and a star, or a star.
+// namespaces are patterns: a name, a prefix with a star, or a star.
 type namespaces []string
 
-// match tells whether a pattern covers a namespace. Only a lone star covers a
-// request across all of them.
+// match reports whether a pattern matches a namespace. Only the pattern "*" matches
+// [AllNamespaces].
 func (n namespaces) match(namespace string) bool {
 	for _, pattern := range n {
 		prefix, open := strings.CutSuffix(pattern, "*")
@@ -96,16 +96,16 @@ func (n namespaces) match(namespace string) bool {
 	return false
 }
 
-// Open is the policy without a file: every authenticated caller may do
-// everything.
+// Open returns the policy that is in force without a file: every authenticated caller
+// may do everything.
 func Open() *Policy { return &Policy{open: true} }
 
 // openRule is the rule of the open policy.
 const openRule = "there is no policy file: every authenticated caller may do everything"
 
-// Decide tells whether a caller may do something with the events of a
-// namespace, or across [AllNamespaces]. It costs a few map lookups and
-// allocates nothing when it allows.
+// Decide reports whether a caller may use a verb on the events of a namespace, or of
+// [AllNamespaces]. It costs a few map lookups, and allocates nothing if it allows the
+// request.
 func (p *Policy) Decide(c *bearer.Caller, v Verb, namespace string) Decision {
 	if p.open {
 		return Decision{Allowed: true, Rule: openRule}
@@ -118,8 +118,8 @@ func (p *Policy) Decide(c *bearer.Caller, v Verb, namespace string) Decision {
 	return Decision{Rule: p.missing(v, namespace)}
 }
 
-// Scope is the scope that would allow a verb everywhere, "" if scopes do not
-// count.
+// Scope returns the scope that would allow a verb everywhere, or "" if the policy gives
+// no roles to scopes.
 func (p *Policy) Scope(v Verb) string {
 	if !p.scopes {
 		return ""
@@ -127,7 +127,7 @@ func (p *Policy) Scope(v Verb) string {
 	return v.scope()
 }
 
-// missing says what a caller would need.
+// missing returns the reason of a refusal, with what the caller would need.
 func (p *Policy) missing(v Verb, namespace string) string {
 	where := fmt.Sprintf("in the namespace %q", namespace)
 	if namespace == AllNamespaces {
@@ -140,7 +140,7 @@ func (p *Policy) missing(v Verb, namespace string) string {
 	return text
 }
 
-// grants are those of one caller.
+// grants iterates over the grants of one caller.
 func (p *Policy) grants(c *bearer.Caller) func(yield func(*grant) bool) {
 	return func(yield func(*grant) bool) {
 		t := p.issuers[c.Issuer]
@@ -173,15 +173,15 @@ func (p *Policy) grants(c *bearer.Caller) func(yield func(*grant) bool) {
 	}
 }
 
-// Rule is verbs in namespaces, as a caller has them.
+// Rule is a set of verbs that a caller may use in some namespaces.
 type Rule struct {
 	Verbs      Verb
 	Namespaces []string
 	Name       string
 }
 
-// Rules are everything that a caller may do, for reviews. Namespaces of rules
-// that a binding limits are those that both name, as far as patterns tell.
+// Rules returns everything that a caller may do, for self subject reviews. If a binding
+// limits a rule, its namespaces are the intersection of both.
 func (p *Policy) Rules(c *bearer.Caller) []Rule {
 	if p.open {
 		return []Rule{{Verbs: all, Namespaces: []string{"*"}, Name: openRule}}
@@ -199,8 +199,8 @@ func (p *Policy) Rules(c *bearer.Caller) []Rule {
 	return rules
 }
 
-// intersect are patterns for what two lists both cover: of any two patterns
-// that overlap, one covers the other.
+// intersect returns patterns for the namespaces that both lists match. If two patterns
+// overlap, one covers the other.
 func intersect(a, b namespaces) namespaces {
 	var both namespaces
 	add := func(pattern string, other namespaces) {
@@ -217,7 +217,7 @@ func intersect(a, b namespaces) namespaces {
 	return both
 }
 
-// covers tells whether all that a pattern covers is covered by one of a list.
+// covers reports whether one pattern of the list matches everything that a pattern does.
 func (n namespaces) covers(pattern string) bool {
 	for _, wider := range n {
 		prefix, open := strings.CutSuffix(wider, "*")
@@ -228,5 +228,5 @@ func (n namespaces) covers(pattern string) bool {
 	return false
 }
 
-// Covers tells whether a rule is about a namespace, or about all.
+// Covers reports whether a rule applies to a namespace, or to [AllNamespaces].
 func (r Rule) Covers(namespace string) bool { return namespaces(r.Namespaces).match(namespace) }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Verb is what a request does with events, in the words of Kubernetes. Several
-// verbs together are a set.
+// Verb is the verb of a request, as Kubernetes names it. Verbs are bits: a Verb can also
+// be a set of them.
 type Verb uint8
 
 // The verbs.
@@ -22,14 +22,14 @@ const (
 	DeleteCollection
 )
 
-// The sets that the built-in roles have.
+// The verbs of the built-in roles.
 const (
 	reading = Get | List | Watch
 	writing = Create | Update | Patch
 	all     = reading | writing | Delete | DeleteCollection
 )
 
-// verbNames are the names by the verb's bit.
+// verbNames are the names in the order of the bits.
 var verbNames = [...]string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
 // ParseVerb reads the name of one verb, or "*" for all.
@@ -45,7 +45,7 @@ func ParseVerb(text string) (Verb, error) {
 	return 0, fmt.Errorf("%q is no verb: use %s or *", text, strings.Join(verbNames[:], ", "))
 }
 
-// Names are the names of the verbs in a set.
+// Names returns the names of the verbs in a set.
 func (v Verb) Names() []string {
 	names := make([]string, 0, bits.OnesCount8(uint8(v)))
 	for i, name := range verbNames {
@@ -56,7 +56,7 @@ func (v Verb) Names() []string {
 	return names
 }
 
-// String is the name of one verb; those of a set are joined.
+// String returns the name of a verb, or the names of a set joined by commas.
 func (v Verb) String() string {
 	if v != 0 && v&(v-1) == 0 {
 		return verbNames[bits.TrailingZeros8(uint8(v))]
@@ -64,7 +64,8 @@ func (v Verb) String() string {
 	return strings.Join(v.Names(), ",")
 }
 
-// scope is the smallest built-in role, and so the scope, that has a verb.
+// scope returns the built-in role with the fewest verbs that has all of v. Its name is
+// the scope as well.
 func (v Verb) scope() string {
 	switch {
 	case reading&v == v:
