@@ -12,20 +12,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config says how attempts are judged. Only Store is required.
+// Config are the settings of an [Authenticator]. Only Store is required.
 type Config struct {
 	Store Store
 
-	// Throttling of failures, per client id and per source address. FailureRefill <= 0 turns it off.
+	// Throttling of failures, per client id and per source address. FailureRefill <= 0 disables it.
 	FailureBurst  int           // wrong secrets in a row before attempts have to wait
 	FailureRefill time.Duration // one more attempt per this time
-	FailureQueue  int           // attempts waiting per id before 429
+	FailureQueue  int           // attempts per id at the same time; further ones are busy (429)
 
 	Registry prometheus.Registerer // may be nil
 
-	Parallel int           // BCrypt compares at a time; default: half the cores, at least one
+	Parallel int           // BCrypt compares at the same time; default: half the cores, at least one
 	Waiting  int           // attempts waiting for a compare; default 1024
-	Timeout  time.Duration // for one attempt with all waiting; default 10 s
+	Timeout  time.Duration // of one attempt, including the time that it waits; default 10 s
 	Now      func() time.Time
 }
 
@@ -33,36 +33,36 @@ type Config struct {
 type Attempt struct {
 	ClientID string
 	Secret   string
-	Source   string // address that failures are counted under; empty: not counted
+	Source   string // address whose failures are counted; empty: not counted
 }
 
-// ErrUnavailable says that the store could not be asked.
+// ErrUnavailable reports that registrations cannot be read at present.
 var ErrUnavailable = errors.New("client registrations cannot be read")
 
-// Why an attempt is rejected.
+// The reasons of a [RejectedError].
 const (
 	ReasonUnknown = "unknown_client"
 	ReasonSecret  = "wrong_secret"
 )
 
-// RejectedError says that the attempt is refused. The reason is for the operator, never for the client.
+// RejectedError refuses an attempt. The reason is for logs and metrics and must not be told to the client.
 type RejectedError struct {
 	Reason string // ReasonUnknown or ReasonSecret
 }
 
-// Error names the reason.
+// Error returns a text with the reason.
 func (e *RejectedError) Error() string { return "client authentication failed: " + e.Reason }
 
-// BusyError says that the attempt was not judged because too many are waiting.
+// BusyError reports that an attempt was not examined because too many are waiting.
 type BusyError struct {
 	Reason     string // gate_full, gate_timeout, throttle_full, throttle_timeout
 	RetryAfter time.Duration
 }
 
-// Error names the reason.
+// Error returns a text with the reason.
 func (e *BusyError) Error() string { return "too many attempts are waiting: " + e.Reason }
 
-// Authenticator judges attempts.
+// Authenticator authenticates clients by their secrets. It is safe for concurrent use.
 type Authenticator struct {
 	c       Config
 	proofs  *proofs
@@ -70,16 +70,16 @@ type Authenticator struct {
 	ids     *throttle
 	sources *throttle
 	flights flights
-	budget  atomic.Int64 // work that every failure costs: that of the dearest registration seen
+	budget  atomic.Int64 // work of a failure: the largest work of a registration that was seen
 	burn    func(units int)
 
 	compares prometheus.Histogram
 }
 
-// maxProofs bounds the remembered secrets, about 1 MiB.
+// maxProofs is the largest number of remembered secrets: about 1 MiB.
 const maxProofs = 1 << 14
 
-// sourceFactor is how much more a source address may try than a client id: many clients can share an address.
+// sourceFactor is how many more attempts a source address has than a client id, because many clients can share an address.
 const sourceFactor = 16
 
 // New returns an Authenticator.
@@ -116,14 +116,14 @@ func orDefault[T int | time.Duration](v, fallback T) T {
 	return fallback
 }
 
-// Authenticate returns the client whose id and secret these are. Errors are *RejectedError, *BusyError, wrap
-// ErrUnavailable, or are those of ctx.
+// Authenticate returns the registration of the client if the secret is right. An error is a *[RejectedError], a
+// *[BusyError], wraps [ErrUnavailable], or is that of ctx.
 func (a *Authenticator) Authenticate(ctx context.Context, try Attempt) (Client, error) {
 	reg, err := a.c.Store.ByClientID(ctx, try.ClientID)
 	known := err == nil
 	if !known && !errors.Is(err, ErrNotFound) {
 		if ctx.Err() != nil {
-			return Client{}, ctx.Err() // the store is not to blame
+			return Client{}, ctx.Err() // not an error of the store
 		}
 		return Client{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -141,8 +141,8 @@ func (a *Authenticator) Authenticate(ctx context.Context, try Attempt) (Client, 
 	return reg, nil
 }
 
-// valid returns the secrets to compare with, none for an unknown client, and keeps the work that failures have to cost
-// up to date.
+// valid returns the secrets to compare with; an unknown client has none. It raises the budget of failures to the work of
+// these secrets.
 func (a *Authenticator) valid(reg Client) []Secret {
 	secrets := reg.valid(a.c.Now())
 	work := int64(totalWork(secrets))
@@ -159,7 +159,7 @@ func totalWork(secrets []Secret) int {
 	return work
 }
 
-// remembered reports whether the secret needs no BCrypt: it was confirmed before, or is stored as plain text.
+// remembered reports whether a secret is right without BCrypt: it was confirmed before, or is stored as plain text.
 func (a *Authenticator) remembered(keys []proof, secrets []Secret, secret string) bool {
 	for _, k := range keys {
 		if a.proofs.has(k) {
@@ -169,7 +169,8 @@ func (a *Authenticator) remembered(keys []proof, secrets []Secret, secret string
 	return slices.ContainsFunc(secrets, func(s Secret) bool { return s.matchesPlain(secret) })
 }
 
-// flightKey is equal for attempts whose outcome must be equal: same id, same submitted and same stored secrets.
+// flightKey returns the same key for attempts with the same id, the same submitted secret and the same stored secrets,
+// which have the same outcome.
 func flightKey(keys []proof) string {
 	var key []byte
 	for _, k := range keys {
@@ -178,7 +179,7 @@ func flightKey(keys []proof) string {
 	return string(key)
 }
 
-// compare waits for its turn and compares; whatever fails costs the same.
+// compare throttles the attempt, waits for a seat and compares. Every failure costs the same work.
 func (a *Authenticator) compare(ctx context.Context, try Attempt, secrets []Secret, known bool) error {
 	byID, err := a.ids.begin(ctx, try.ClientID)
 	if err != nil {
@@ -206,29 +207,29 @@ func (a *Authenticator) compare(ctx context.Context, try Attempt, secrets []Secr
 	return nil
 }
 
-// atGate compares when the gate lets it. Who fails early, in its client's turn, does the work once more when it would
-// have been its time without a turn.
+// atGate compares as soon as the gate gives a seat. An attempt that fails in a seat of the fair queue waits for its seat of
+// the other queue and does the work once more, so that the time of the answer does not show that the id is registered.
 func (a *Authenticator) atGate(ctx context.Context, try Attempt, secrets []Secret, known bool) (matched bool, err error) {
-	turn := ""
+	client := ""
 	if known {
-		turn = try.ClientID
+		client = try.ClientID
 	}
-	place, err := a.gate.enter(ctx, turn)
+	seat, err := a.gate.enter(ctx, client)
 	if err != nil {
 		return false, err
 	}
 	matched = a.timed(func() bool { return a.match(secrets, try) })
-	if !matched && place.early {
-		if err := a.gate.failed(ctx, place); err != nil {
+	if !matched && seat.early {
+		if err := a.gate.failed(ctx, seat); err != nil {
 			return false, err
 		}
 		a.timed(func() bool { return a.match(nil, try) })
 	}
-	a.gate.leave(place)
+	a.gate.leave(seat)
 	return matched, nil
 }
 
-// timed measures a compare.
+// timed runs a compare and observes how long it takes.
 func (a *Authenticator) timed(compare func() bool) bool {
 	begin := time.Now()
 	defer func() { a.compares.Observe(time.Since(begin).Seconds()) }()
@@ -242,8 +243,8 @@ func (a *Authenticator) beginSource(ctx context.Context, source string) (attempt
 	return a.sources.begin(ctx, source)
 }
 
-// match compares with one stored secret after the other and remembers the one that fits. When none does, it goes on
-// until the budget is spent.
+// match compares with the stored secrets one by one, and remembers the submitted secret if one matches. If none does, it
+// spends the rest of the budget.
 func (a *Authenticator) match(secrets []Secret, try Attempt) bool {
 	for _, s := range secrets {
 		if !s.Plain() && s.matchesHash(try.Secret) {

@@ -346,7 +346,7 @@ func TestSourceThrottling(t *testing.T) {
 }
 
 // TestFairness: with one compare at a time and guesses for a client and for many unknown ids waiting, a good client's
-// first compare is the next turn but one at most, not the last in line.
+// first compare is among the next two, and not the last in the queue.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -462,7 +462,7 @@ func TestFullLine(t *testing.T) {
 	})
 }
 
-// TestPlacesAreGivenBack: however attempts end, by a match, a failure or their time, in a turn or from the line, all
+// TestPlacesAreGivenBack: however attempts end, by a match, a failure or a timeout, in the fair queue or in the other, all
 // places are free in the end.
 func TestPlacesAreGivenBack(t *testing.T) {
 	t.Parallel()

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// proof identifies the event "this secret was right for this stored secret of this client" without revealing any of
-// the three. A changed stored secret makes another proof, so a change takes effect at once and nothing has to expire.
+// proof records that a submitted secret matched a stored secret of a client. It is a keyed hash of the three and reveals
+// none of them. A changed stored secret has another proof, so a change takes effect at once and proofs need not expire.
 type proof [sha256.Size]byte
 
-// proofs remembers which secrets BCrypt has confirmed. Only right secrets get in, so guessing cannot push them out.
+// proofs remembers the secrets that BCrypt has confirmed. Only right secrets are added, so guesses cannot evict them.
 type proofs struct {
 	key [32]byte // of this process
 	max int
@@ -27,7 +27,7 @@ func newProofs(limit int) *proofs {
 	return p
 }
 
-// of computes the proof; every part is preceded by its length so that no two triples run together.
+// of returns the proof. The length of each part precedes it, so that different triples are different input.
 func (p *proofs) of(clientID string, stored Secret, secret string) proof {
 	mac := hmac.New(sha256.New, p.key[:])
 	var buf []byte
@@ -39,7 +39,8 @@ func (p *proofs) of(clientID string, stored Secret, secret string) proof {
 	return proof(mac.Sum(nil))
 }
 
-// all returns the proofs for each stored secret; without any, as for an unknown client, one that is never remembered.
+// all returns the proof of each stored secret. Without stored secrets, as of an unknown client, it returns one proof that is
+// never remembered.
 func (p *proofs) all(clientID string, stored []Secret, secret string) []proof {
 	if len(stored) == 0 {
 		return []proof{p.of(clientID, Secret{}, secret)}
@@ -58,7 +59,7 @@ func (p *proofs) has(k proof) bool {
 	return ok
 }
 
-// add remembers k. When full, any one other is forgotten: it costs its client one BCrypt compare.
+// add remembers k. If there are too many, it forgets an arbitrary other one, whose client then needs one BCrypt compare.
 func (p *proofs) add(k proof) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,16 +1,16 @@
-// Package client holds what the service knows about its clients: the registration, the stored secret, and how a
-// submitted secret is judged.
+// Package client authenticates the clients of the service: their registrations, their stored secrets, and the comparison
+// of a submitted secret.
 //
-// Registrations come from a Store (packages memory and postgres) and are only ever read. An Authenticator decides
-// about one attempt; the way an attempt takes is
+// Registrations are read from a [Store] (packages memory and postgres) and never written. An [Authenticator] decides about
+// one attempt, in these steps:
 //
 //	look up ─▶ remembered? ─▶ throttle ─▶ gate ─▶ BCrypt ─▶ remember
 //	              │ yes          │ full     │ full    │ no match
 //	              ▼              ▼          ▼         ▼
 //	           accepted         busy       busy    rejected
 //
-// A client id that does not exist takes the same way as one that does, with the same work, so that neither the answer
-// nor the time it takes tells which ids are registered.
+// An id that is not registered passes the same steps with the same work as a registered one, so that neither the answer nor
+// its time shows which ids are registered.
 package client
 
 import (
@@ -28,7 +28,7 @@ const (
 
 // Client is one registration.
 type Client struct {
-	ID       string   // registration identifier, unlike ClientID not chosen by the client
+	ID       string   // of the registration
 	ClientID string   // what the client sends
 	Name     string   // for people
 	Scope    string   // the one authority or role of the client
@@ -43,13 +43,13 @@ type Store interface {
 	ByClientID(ctx context.Context, clientID string) (Client, error)
 }
 
-// ErrNotFound says that there is no usable registration.
+// ErrNotFound reports that there is no usable registration.
 var ErrNotFound = errors.New("client is not registered")
 
-// MaxIDLength bounds client ids in bytes; longer ones are never registered.
+// MaxIDLength is the largest length of a client id in bytes.
 const MaxIDLength = 255
 
-// Validate says what is wrong with a registration, naming the field.
+// Validate returns an error that names the field of a registration that is invalid.
 func (c Client) Validate() error {
 	switch {
 	case c.ClientID == "":
@@ -86,7 +86,7 @@ func ValidScope(s string) bool {
 	return s != ""
 }
 
-// valid returns the secrets that have not ended.
+// valid returns the secrets whose validity has not ended.
 func (c Client) valid(now time.Time) []Secret {
 	live := c.Secrets[:0:0]
 	for _, s := range c.Secrets {

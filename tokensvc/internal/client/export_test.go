@@ -24,7 +24,7 @@ func (a *Authenticator) Apart(n int) []string {
 	return names
 }
 
-// HoldGate occupies the one place of a gate, so that attempts line up, until the returned function is called.
+// HoldGate takes the only seat of a gate, so that attempts wait, until the returned function is called.
 func (a *Authenticator) HoldGate() (release func()) {
 	place, err := a.gate.enter(context.Background(), "held by the test")
 	if err != nil {
@@ -40,34 +40,34 @@ func (a *Authenticator) CompareTakes(d time.Duration) { a.burn = func(int) { tim
 // MatchesHash compares with a stored hash of any cost: those that are accepted take too long to fuzz with.
 func MatchesHash(hash, secret string) bool { return Secret{encoded: hash}.matchesHash(secret) }
 
-// Gate is a gate of its own, for what attempts cannot be made to do at a given time.
+// Gate is a gate without an authenticator, for states that attempts cannot be brought to at a given time.
 type Gate struct{ g *gate }
 
 // NewGate returns a gate for so many compares at a time.
 func NewGate(parallel int) Gate { return Gate{newGate(parallel, 100)} }
 
-// Place is what Enter waits for.
+// Place is a seat of a gate.
 type Place struct {
 	g *gate
 	w *waiter
 }
 
-// Enter waits for a place.
+// Enter waits for a seat.
 func (g Gate) Enter(ctx context.Context, name string) (Place, error) {
 	w, err := g.g.enter(ctx, name)
 	return Place{g.g, w}, err
 }
 
-// Early reports whether the place is in the client's turn.
+// Early reports whether the seat is one of the fair queue.
 func (p Place) Early() bool { return p.w.early }
 
-// Failed tells that the compare of a turn has failed.
+// Failed reports that the compare in a seat of the fair queue did not match.
 func (p Place) Failed(ctx context.Context) error { return p.g.failed(ctx, p.w) }
 
-// Leave gives the place back.
+// Leave gives the seat back.
 func (p Place) Leave() { p.g.leave(p.w) }
 
-// Free is the number of places that nobody has.
+// Free is the number of free seats.
 func (g Gate) Free() int {
 	g.g.mu.Lock()
 	defer g.g.mu.Unlock()

@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// flights lets attempts with the same id and secret that arrive while one of them is being compared share its outcome:
-// the instances of one client that start together cost one compare. It goes on when those who wait have gone, because
-// clients that lose patience soon ask again.
+// flights shares the outcome of one compare between attempts with the same id and secret that arrive meanwhile. So the
+// instances of a client that start together cost one compare. The compare goes on when its requests have been cancelled,
+// because clients that time out soon try again.
 type flights struct {
 	timeout time.Duration
 	group   singleflight.Group
 }
 
-// do runs compare unless one with the same key is under way, and returns its outcome.
+// do runs compare, or joins the one with the same key that is running, and returns its outcome.
 func (fs *flights) do(ctx context.Context, key string, compare func(context.Context) error) error {
 	outcome := fs.group.DoChan(key, func() (any, error) {
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), fs.timeout)

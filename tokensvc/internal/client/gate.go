@@ -8,45 +8,45 @@ import (
 	"time"
 )
 
-// gate limits how many BCrypt compares run at a time, so that signing and everything else keeps its share of the
-// cores. A place is given by turns to one of two kinds:
+// gate limits how many BCrypt compares run at the same time, so that signing and everything else keep their share of the
+// cores. A compare takes a seat. Free seats go to two queues in alternation:
 //
-//	line    everybody who waits, in the order of arrival
-//	turns   only attempts for registered ids, one client after the other
+//	queue   all waiting attempts, in the order of arrival
+//	fair    only attempts for registered ids, one client after the other
 //
-// Turns are why guessing cannot keep a good client from its first compare, however long the line. That they exist must
-// not show to those who guess. So the line goes on as if nobody ever had a turn: where no registered client waits, the
-// place stays empty for as long as a compare takes; and who fails in its turn keeps its place in the line and is
-// answered from there, after the same work once more.
+// The fair queue keeps a flood of guesses from delaying a client's first compare. It must not show which ids are
+// registered. So the queue advances as if the fair queue did not exist: if no registered client waits, the seat of the
+// fair queue stays empty for as long as a compare takes. An attempt that fails in a seat of the fair queue keeps its
+// position in the queue, and is answered from there after the same work once more.
 type gate struct {
-	max int // waiting at most
+	max int // attempts that may wait
 
 	mu    sync.Mutex
-	free  int       // places that nobody has and nobody waits for
-	line  []*waiter // in the order of arrival
-	turns []*turn   // those with somebody waiting, in the order of service
+	free  int       // seats that are neither taken nor kept for a waiter
+	queue []*waiter // in the order of arrival
+	fair  []*flow   // the flows with a waiter, in the order in which they are served
 }
 
-// turn is the line of waiters of one registered client.
-type turn struct {
-	name string
-	line []*waiter
+// flow has the waiting attempts of one registered client.
+type flow struct {
+	name    string
+	waiting []*waiter
 }
 
-// waiter is an attempt at the gate. Its fields but called are guarded by the gate.
+// waiter is an attempt at the gate. All its fields except called are guarded by the gate.
 type waiter struct {
-	name   string     // of the client; empty for ids that are not registered
-	called chan error // nil: a place is yours
+	name   string     // the client; empty for ids that are not registered
+	called chan error // receives nil for a seat, or the error of a refused waiter
 
-	early   bool      // the place is in its client's turn; the one in the line is still to come
-	reached bool      // the line has come to it, and a place is kept for it
-	since   time.Time // it has the place
+	early   bool      // the seat is one of the fair queue; that of the queue is still to come
+	reached bool      // the queue has reached the waiter, and keeps a seat for it
+	since   time.Time // when it got its seat
 }
 
 func newGate(parallel, limit int) *gate { return &gate{free: parallel, max: limit} }
 
-// enter waits for a place; the caller must leave it again. The name is that of a registered client, or empty. When too
-// many wait, any one of them has to go.
+// enter waits for a seat, which the caller gives back by leave. The name is that of a registered client, or empty. If too
+// many attempts wait, a random one of them is refused with a [*BusyError].
 func (g *gate) enter(ctx context.Context, name string) (*waiter, error) {
 	w := &waiter{name: name, called: make(chan error, 2)}
 	g.mu.Lock()
@@ -61,7 +61,8 @@ func (g *gate) enter(ctx context.Context, name string) (*waiter, error) {
 	return w, g.await(ctx, w)
 }
 
-// failed is told by who had a turn and did not match. It returns when the line has come to the attempt.
+// failed reports that the compare of an early waiter did not match, and gives its seat of the fair queue back. It returns
+// when the queue has reached the waiter, which then has a seat again.
 func (g *gate) failed(ctx context.Context, w *waiter) error {
 	g.mu.Lock()
 	w.early = false
@@ -69,12 +70,12 @@ func (g *gate) failed(ctx context.Context, w *waiter) error {
 		w.reached = false
 		w.since = time.Now()
 	}
-	g.afterTurn()
+	g.nextQueued()
 	g.mu.Unlock()
 	return g.await(ctx, w)
 }
 
-// await waits to be called.
+// await waits until the waiter is called.
 func (g *gate) await(ctx context.Context, w *waiter) error {
 	select {
 	case err := <-w.called:
@@ -82,7 +83,7 @@ func (g *gate) await(ctx context.Context, w *waiter) error {
 	case <-ctx.Done():
 	}
 	g.mu.Lock()
-	called := !g.remove(w) || w.early // at the same moment
+	called := !g.remove(w) || w.early // called when ctx ended
 	g.mu.Unlock()
 	if called && <-w.called == nil {
 		g.leave(w)
@@ -90,46 +91,47 @@ func (g *gate) await(ctx context.Context, w *waiter) error {
 	return &BusyError{Reason: "gate_timeout", RetryAfter: time.Second}
 }
 
-// leave hands the place on.
+// leave gives the seat to another waiter.
 func (g *gate) leave(w *waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !w.early {
-		g.afterLine(time.Since(w.since))
+		g.nextFair(time.Since(w.since))
 		return
 	}
 	g.remove(w)
-	g.afterTurn()
+	g.nextQueued()
 	if w.reached {
-		g.afterTurn() // the line need not wait for what was not used
+		g.nextQueued() // the seat that the queue kept for the waiter is not needed
 	}
 }
 
-// afterLine gives a place that was the line's to the next turn, or keeps it empty for the time of one.
-func (g *gate) afterLine(took time.Duration) {
+// nextFair gives a seat of the queue to the fair queue. If nobody waits there, the seat stays empty for the duration took,
+// as if a compare of the fair queue used it.
+func (g *gate) nextFair(took time.Duration) {
 	switch {
-	case len(g.turns) > 0:
-		g.callTurn()
-	case len(g.line) > 0:
+	case len(g.fair) > 0:
+		g.callFair()
+	case len(g.queue) > 0:
 		time.AfterFunc(took, func() {
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			g.afterTurn()
+			g.nextQueued()
 		})
 	default:
 		g.free++
 	}
 }
 
-// afterTurn gives a place that was a turn's to the first in the line.
-func (g *gate) afterTurn() {
-	if len(g.line) == 0 {
+// nextQueued gives a seat of the fair queue to the first waiter of the queue.
+func (g *gate) nextQueued() {
+	if len(g.queue) == 0 {
 		g.free++
 		return
 	}
-	w := g.line[0]
-	if w.early { // in its turn at this moment
-		g.line = g.line[1:]
+	w := g.queue[0]
+	if w.early { // it has a seat of the fair queue now
+		g.queue = g.queue[1:]
 		w.reached = true
 		w.called <- nil
 		return
@@ -139,57 +141,58 @@ func (g *gate) afterTurn() {
 	w.called <- nil
 }
 
-// callTurn gives a place to the first of the next client, who keeps the one in the line.
-func (g *gate) callTurn() {
-	t := g.turns[0]
-	g.turns = g.turns[1:]
-	w := t.line[0]
-	t.line = t.line[1:]
-	if len(t.line) > 0 {
-		g.turns = append(g.turns, t)
+// callFair gives a seat to the first waiter of the next flow. The waiter keeps its position in the queue.
+func (g *gate) callFair() {
+	f := g.fair[0]
+	g.fair = g.fair[1:]
+	w := f.waiting[0]
+	f.waiting = f.waiting[1:]
+	if len(f.waiting) > 0 {
+		g.fair = append(g.fair, f)
 	}
 	w.early, w.since = true, time.Now()
 	w.called <- nil
 }
 
-// add lets w wait. When that is one too many, chance says who goes: whom it hits must not tell who is registered.
+// add appends w to the queues. If the queue is full, a random waiter is refused first: a choice by name would show which
+// ids are registered.
 func (g *gate) add(w *waiter) {
-	if len(g.line) >= g.max {
-		victim := g.line[rand.IntN(len(g.line))]
+	if len(g.queue) >= g.max {
+		victim := g.queue[rand.IntN(len(g.queue))]
 		g.remove(victim)
 		victim.called <- &BusyError{Reason: "gate_full", RetryAfter: time.Second}
 	}
-	g.line = append(g.line, w)
+	g.queue = append(g.queue, w)
 	if w.name == "" {
 		return
 	}
-	i := slices.IndexFunc(g.turns, func(t *turn) bool { return t.name == w.name })
+	i := slices.IndexFunc(g.fair, func(f *flow) bool { return f.name == w.name })
 	if i < 0 {
-		i = len(g.turns)
-		g.turns = append(g.turns, &turn{name: w.name})
+		i = len(g.fair)
+		g.fair = append(g.fair, &flow{name: w.name})
 	}
-	g.turns[i].line = append(g.turns[i].line, w)
+	g.fair[i].waiting = append(g.fair[i].waiting, w)
 }
 
-// remove takes w out of the line and out of its turn, and reports whether it was in the line.
+// remove takes w out of both queues, and reports whether it was in the queue of all attempts.
 func (g *gate) remove(w *waiter) bool {
-	for i, t := range g.turns {
-		if j := slices.Index(t.line, w); j >= 0 {
-			if t.line = slices.Delete(t.line, j, j+1); len(t.line) == 0 {
-				g.turns = slices.Delete(g.turns, i, i+1)
+	for i, f := range g.fair {
+		if j := slices.Index(f.waiting, w); j >= 0 {
+			if f.waiting = slices.Delete(f.waiting, j, j+1); len(f.waiting) == 0 {
+				g.fair = slices.Delete(g.fair, i, i+1)
 			}
 			break
 		}
 	}
-	i := slices.Index(g.line, w)
+	i := slices.Index(g.queue, w)
 	if i >= 0 {
-		g.line = slices.Delete(g.line, i, i+1)
+		g.queue = slices.Delete(g.queue, i, i+1)
 	}
 	return i >= 0
 }
 
-func (g *gate) lineLength() int {
+func (g *gate) length() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.line)
+	return len(g.queue)
 }

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// The BCrypt costs that are accepted in stored hashes: cheaper ones protect too little, dearer ones would let one row
-// keep a core busy for seconds.
+// The BCrypt costs that are accepted in stored hashes. A lower cost protects too little; a higher one would keep a core
+// busy for seconds.
 const (
 	MinCost = 10
 	MaxCost = 14
 )
 
-// maxSecret is the number of bytes BCrypt looks at; what comes after would be ignored.
+// maxSecret is the number of bytes that BCrypt uses; it ignores further ones.
 const maxSecret = 72
 
 const (
@@ -37,7 +37,7 @@ type Secret struct {
 }
 
 // ParseSecret reads a stored secret: $2a$, $2b$ or $2y$ hashes with or without the {bcrypt} prefix, or plain text
-// behind {noop}. Whatever Go's bcrypt would silently misread or refuse only when compared is refused here.
+// after {noop}. It refuses everything that package bcrypt would misread, or refuse only when comparing.
 func ParseSecret(stored string) (Secret, error) {
 	if plain, ok := strings.CutPrefix(stored, noopPrefix); ok {
 		if plain == "" {
@@ -65,12 +65,12 @@ func ParseSecret(stored string) (Secret, error) {
 	return Secret{encoded: hash, cost: cost}, nil
 }
 
-// bcryptAlphabet is that of BCrypt's base64, in its order.
+// bcryptAlphabet is the alphabet of BCrypt's base64.
 const bcryptAlphabet = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
-// HashSecret returns the {bcrypt} form of a secret, refusing what could not be told apart later.
+// HashSecret returns the {bcrypt} form of a secret. It refuses secrets that BCrypt would confuse with others.
 func HashSecret(secret string, cost int) (string, error) {
 	switch {
 	case secret == "":
@@ -98,14 +98,14 @@ func (s Secret) GoString() string { return s.String() }
 // LogValue hides the secret.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// matchesPlain compares with a plain stored secret; BCrypt hashes never match here.
+// matchesPlain compares with a secret that is stored as plain text, in constant time. It is false for a BCrypt hash.
 func (s Secret) matchesPlain(secret string) bool {
 	return s.Plain() && subtle.ConstantTimeCompare([]byte(s.encoded), []byte(secret)) == 1
 }
 
-// matchesHash compares with a stored BCrypt hash and takes the hash's time whatever the secret is. BCrypt
-// repeats its key with a NUL in between and ignores all after 72 bytes, so that "s\0s" and long tails would pass: such
-// secrets, and the empty one, are compared for the time and then refused.
+// matchesHash compares with a stored BCrypt hash, and always takes the time of the hash. BCrypt repeats its key with a NUL
+// in between and ignores bytes after the 72nd, so "s\0s" and a longer secret would match. Such secrets, and the empty one,
+// are refused after a compare that only takes the time.
 func (s Secret) matchesHash(secret string) bool {
 	usable := secret != "" && len(secret) <= maxSecret && !strings.ContainsRune(secret, 0)
 	if !usable {
@@ -114,7 +114,7 @@ func (s Secret) matchesHash(secret string) bool {
 	return bcrypt.CompareHashAndPassword([]byte(s.encoded), []byte(secret)) == nil && usable
 }
 
-// work is the cost of comparing, in units of one compare of MinCost.
+// work returns the cost of a compare, in units of a compare with MinCost.
 func (s Secret) work() int {
 	if s.Plain() {
 		return 0
@@ -122,7 +122,7 @@ func (s Secret) work() int {
 	return 1 << (s.cost - MinCost)
 }
 
-// burn spends the time of so many units of work: one compare per binary digit, each with a hash that nothing matches.
+// burn does units of work: one compare for each binary digit that is 1, with a hash that matches nothing.
 func burn(units int) {
 	for cost := MinCost; units > 0; cost, units = cost+1, units>>1 {
 		if units&1 == 1 {
@@ -131,7 +131,7 @@ func burn(units int) {
 	}
 }
 
-// unmatchable is a well-formed hash that no known secret has.
+// unmatchable returns a well-formed hash that no known secret matches.
 func unmatchable(cost int) Secret {
 	return Secret{encoded: fmt.Sprintf("$2a$%02d$", cost) + strings.Repeat(".", 53), cost: cost}
 }

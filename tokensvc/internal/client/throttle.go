@@ -9,16 +9,16 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// throttle slows guessing down. Every name (a client id, a source address) has an allowance of attempts that refills
-// with time; a right secret gives its attempt back. Who is out of allowance waits for it, and is sent away only when
-// too many wait under the same name. Nobody is ever locked out.
+// throttle slows guessing down. Every name (a client id or a source address) has an allowance of attempts that refills with
+// time. A right secret returns its attempt. An attempt without allowance waits for it, and is refused only if too many wait
+// under the same name. No name is ever locked out.
 //
-// The table has a fixed size and is indexed by a keyed hash: ids that exist and ids that do not look the same in it,
-// it cannot be filled up, and names that collide cannot be chosen from outside.
+// The table has a fixed size and is indexed by a keyed hash. So registered and unknown ids are treated alike, the table
+// cannot overflow, and an attacker cannot choose names that collide.
 type throttle struct {
 	burst  int           // attempts that may be spent at once
-	refill time.Duration // per attempt
-	queue  int           // attempts under way per name
+	refill time.Duration // time for one more attempt
+	queue  int           // attempts per name at the same time
 	now    func() time.Time
 
 	seed  maphash.Seed
@@ -26,9 +26,9 @@ type throttle struct {
 	table []allowance
 }
 
-// allowance of one name. The zero value is a full one.
+// allowance is that of the names with one hash. The zero value is a full one.
 type allowance struct {
-	limiter  *rate.Limiter // below zero: somebody waits
+	limiter  *rate.Limiter // its tokens are negative while attempts wait
 	underway int
 }
 
@@ -41,7 +41,7 @@ func newThrottle(burst int, refill time.Duration, queue int, now func() time.Tim
 	}
 }
 
-// attempt is one that began under a name and must end.
+// attempt is an attempt that has begun; the caller must call end.
 type attempt struct {
 	t    *throttle
 	slot uint64
@@ -68,7 +68,7 @@ func (t *throttle) begin(ctx context.Context, name string) (attempt, error) {
 	}
 }
 
-// spend takes one attempt from the allowance and says how long to wait for it.
+// spend takes one attempt from the allowance and returns how long to wait for it.
 func (a attempt) spend() (time.Duration, error) {
 	t := a.t
 	t.mu.Lock()
@@ -87,11 +87,11 @@ func (a attempt) spend() (time.Duration, error) {
 	return wait, nil
 }
 
-// refund gives an attempt back. A Reservation can be cancelled only until its time has come, and a secret is known to be
-// right only after that; so the attempt is reserved with the opposite sign.
+// refund returns an attempt to the allowance. A Reservation cannot be cancelled after its time has come, which is before
+// the secret is compared, so refund reserves -1.
 func (e *allowance) refund(now time.Time) { e.limiter.ReserveN(now, -1) }
 
-// end closes the attempt; a refund is for right secrets and for attempts that came to no decision.
+// end ends the attempt. It is refunded if the secret was right, or if the attempt was not decided.
 func (a attempt) end(refund bool) {
 	if a.t == nil {
 		return
