@@ -15,8 +15,8 @@ import (
 	"tidings.example/shared/service"
 )
 
-// serve has the settings of the service: the one table for flags, environment variables, defaults and help. Every flag
-// --some-name can also be given as TOKENSVC_SOME_NAME, or as some-name in the config file.
+// serve has the settings of the service. Flags, environment variables, keys of the config file, defaults and help are all
+// made from it: the flag --some-name is the variable TOKENSVC_SOME_NAME and the key some-name.
 type serve struct {
 	ListenHTTP  string `name:"listen-http" default:"127.0.0.1:9000" help:"Address for plain HTTP; empty: none." placeholder:"HOST:PORT"`
 	ListenHTTPS string `name:"listen-https" help:"Address for HTTPS; needs --tls-cert-file and --tls-key-file." placeholder:"HOST:PORT"`

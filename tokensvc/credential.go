@@ -18,7 +18,7 @@ import (
 // credential has the settings of the command of that name.
 type credential struct {
 	tokenSource `embed:""`
-	CacheDir    string `help:"Folder that keeps tokens between calls (default: tokensvc in the user's cache folder)." placeholder:"DIR"`
+	CacheDir    string `help:"Directory that keeps tokens between calls (default: tokensvc in the user's cache directory)." placeholder:"DIR"`
 }
 
 // Help is shown below the settings.
@@ -32,8 +32,7 @@ func (*credential) Help() string {
       args: [credential, --token-url, "http://127.0.0.1:9000/oauth2/token", --client-id, demo, --client-secret-file, secret.txt]`
 }
 
-// credentialMargin is how long before its end a token is given up, so that kubectl never sends one that expires on the
-// way.
+// credentialMargin is how long before its end a token is replaced, so that it does not expire while kubectl sends it.
 const credentialMargin = 10 * time.Second
 
 // execCredential is what kubectl reads (client.authentication.k8s.io/v1).
@@ -63,8 +62,8 @@ func (c *credential) Run(ctx context.Context, std stdio) error {
 	})
 }
 
-// cached returns the token of an earlier call while it is good, and a new one otherwise. A lock lets calls that run at
-// the same time share one request. Without a cache that can be written it just asks each time.
+// cached returns the token of an earlier call while it is usable, and a new one otherwise. A file lock makes concurrent
+// calls share one request. If the cache cannot be written, every call fetches a token.
 func (c *credential) cached(ctx context.Context) (*fetched, error) {
 	file, err := c.openCache(ctx)
 	if errors.Is(err, errBusy) {
@@ -87,18 +86,18 @@ func (c *credential) cached(ctx context.Context) (*fetched, error) {
 		return nil, fmt.Errorf("encode token: %w", err)
 	}
 	if _, err := file.WriteAt(content, 0); err != nil || file.Truncate(int64(len(content))) != nil {
-		_ = os.Remove(file.Name()) // half a token must not stay; the next call makes the file again
+		_ = os.Remove(file.Name()) // do not keep half a token; the next call creates the file again
 	}
 	return fresh, nil
 }
 
-// errBusy is about a call that waited for another one's token for as long as --timeout allows.
+// errBusy reports that a call has waited for the token of another one for all of --timeout.
 var errBusy = errors.New("other calls for the same token are waiting for the endpoint too; --timeout waits longer")
 
-// lockEvery is how often a call looks whether the others are done.
+// lockEvery is how often a call tries to take the lock.
 const lockEvery = 20 * time.Millisecond
 
-// openCache opens the file of this token source and waits until nobody else has it. Only its owner can read it.
+// openCache opens the cache file of this token source, which only its owner can read, and waits for its lock.
 func (c *credential) openCache(ctx context.Context) (*os.File, error) {
 	dir := c.CacheDir
 	if dir == "" {
@@ -138,8 +137,8 @@ func (c *credential) lock(ctx context.Context, file *os.File) error {
 	}
 }
 
-// usable reports whether a kept token has time left and its key is still published: a service that made itself a new
-// key has no use for tokens of the old one. When nobody answers in good time, the token is worth a try.
+// usable reports whether a cached token has time left and its key is still published: after a restart, tokensvc may have a
+// new key, and tokens of the old one are refused. If the key set cannot be fetched in time, the token counts as usable.
 func (c *credential) usable(ctx context.Context, f fetched) bool {
 	if time.Until(f.Expires) <= 2*credentialMargin {
 		return false

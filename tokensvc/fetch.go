@@ -27,7 +27,7 @@ type tokenSource struct {
 	Timeout time.Duration `default:"20s" help:"Time to get a token."`
 }
 
-// check finds settings that cannot work.
+// check returns an error for settings that cannot work.
 func (t tokenSource) check() error {
 	u, err := url.Parse(t.TokenURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -39,15 +39,15 @@ func (t tokenSource) check() error {
 	return nil
 }
 
-// fetched is a token as the endpoint answered it.
+// fetched is the answer of the token endpoint.
 type fetched struct {
 	AccessToken string    `json:"access_token"`
 	TokenType   string    `json:"token_type"`
 	ExpiresIn   int64     `json:"expires_in"`
-	Expires     time.Time `json:"expires"` // not from the endpoint
+	Expires     time.Time `json:"expires"` // computed, not sent by the endpoint
 }
 
-// fetch asks for a token (RFC 6749 section 4.4.2). Errors say what the endpoint answered, never the secret.
+// fetch requests a token (RFC 6749 section 4.4.2). An error has the endpoint's answer, and never the secret.
 func (t tokenSource) fetch(ctx context.Context) (*fetched, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
@@ -89,7 +89,7 @@ func (t tokenSource) fetch(ctx context.Context) (*fetched, error) {
 	return &f, nil
 }
 
-// refused makes the endpoint's error readable.
+// refused returns the endpoint's error as text.
 func (t tokenSource) refused(status int, body []byte) error {
 	var e struct {
 		Code        string `json:"error"`

@@ -25,7 +25,7 @@ func (*hashSecret) Help() string {
     head -c 32 /dev/urandom | base64 | tee secret.txt | tokensvc hash-secret --client-id demo`
 }
 
-// Run hashes a secret that was typed or piped in.
+// Run hashes a secret from the terminal or from standard input.
 func (h *hashSecret) Run(std stdio) error {
 	secret, err := readSecret(std)
 	if err != nil {
@@ -42,7 +42,7 @@ func (h *hashSecret) Run(std stdio) error {
 	return err
 }
 
-// quoteSQL makes a string literal; BCrypt hashes and client ids have no backslashes that standard SQL would mind.
+// quoteSQL returns a string literal of standard SQL, in which a backslash has no special meaning.
 func quoteSQL(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 func readSecret(std stdio) (string, error) {

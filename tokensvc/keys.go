@@ -18,15 +18,15 @@ type keys struct {
 
 // Help is shown below the commands.
 func (*keys) Help() string {
-	return `Keys are PEM files in a folder that all replicas see. The name of a file says from when on its key signs
-(20261121T090000Z.pem); the service follows within a second, without a restart or a signal. Rotate from cron:
+	return `Keys are PEM files in a directory that all replicas see. The name of a file is the time from which its key signs
+(20261121T090000Z.pem). The service sees a new file within a second, without a restart or a signal. Rotate from cron:
 
     tokensvc keys rotate --signing-key /etc/tokensvc/keys`
 }
 
-// keyFolder has the settings that the key commands share with serve; they have to be the same.
+// keyFolder has the settings that the key commands share with serve. Their values must be the same there.
 type keyFolder struct {
-	SigningKey    string        `required:"" help:"Folder of PEM files, as given to serve." placeholder:"DIR"`
+	SigningKey    string        `required:"" help:"Directory of PEM files, as given to serve." placeholder:"DIR"`
 	KeyID         string        `name:"key-id" enum:"uuid,thumbprint" default:"uuid" help:"Form of \"kid\", as given to serve."`
 	JwksMaxAge    time.Duration `name:"jwks-max-age" default:"5m" help:"For how long others may remember the published keys, as given to serve."`
 	TokenLifetime time.Duration `default:"300s" help:"Lifetime of tokens, as given to serve."`
@@ -69,7 +69,7 @@ type keysRotate struct {
 	keyFolder `embed:""`
 }
 
-// Run adds a key, deletes what is gone, and prints what there is then.
+// Run adds a key, deletes the files of keys that are gone, and prints the remaining keys.
 func (k *keysRotate) Run(std stdio) error {
 	if _, err := keyring.AddFile(k.SigningKey, k.config()); err != nil {
 		return fmt.Errorf("--signing-key: %w", err)

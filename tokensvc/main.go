@@ -38,7 +38,7 @@ func main() {
 type stdio struct {
 	in       *os.File
 	out, err *os.File
-	listened func(setting string, addr net.Addr) // told the real addresses; may be nil
+	listened func(setting string, addr net.Addr) // called with the address of each listener; may be nil
 }
 
 // commands is the command line; the settings of each command are next to it.
@@ -56,7 +56,7 @@ type commands struct {
 
 const description = "OAuth 2.0 client-credentials token service: RS256 access tokens for registered clients."
 
-// run is the whole program but for the exit code; errors are printed when it returns.
+// run is the whole program except the exit code. It prints errors before it returns them.
 func run(ctx context.Context, args []string, std stdio) error {
 	var c commands
 	selected, err := cli.Parse("tokensvc", "TOKENSVC", description, &c, args, std.out, std.err)
@@ -117,7 +117,7 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 	})
 }
 
-// listening completes an endpoint.
+// listening returns an endpoint with its setting and address.
 func (std stdio) listening(e service.Endpoint, setting, addr string) service.Endpoint {
 	e.Setting, e.Addr = setting, addr
 	if std.listened != nil {
@@ -126,7 +126,7 @@ func (std stdio) listening(e service.Endpoint, setting, addr string) service.End
 	return e
 }
 
-// handler builds the HTTP surface.
+// handler returns the handler of the API.
 func (s *serve) handler(clients *registrations, keys *keyring.Keyring, log *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
 	auth, err := client.New(client.Config{
 		Store: clients.Store, FailureBurst: s.FailureBurst, FailureRefill: s.FailureRefill, FailureQueue: s.FailureQueue,
@@ -155,7 +155,7 @@ func (s *serve) handler(clients *registrations, keys *keyring.Keyring, log *slog
 	})
 }
 
-// registrations is the configured store with what its life needs.
+// registrations is the configured store, with the functions for its life cycle.
 type registrations struct {
 	client.Store
 	run    func(context.Context) error // background work
@@ -187,11 +187,11 @@ func (s *serve) openClients(log *slog.Logger, reg *prometheus.Registry) (*regist
 	}}, nil
 }
 
-// readableWait is the time between two looks at a database that cannot be read at start.
+// readableWait is the time between two attempts to read a database that cannot be read at start.
 const readableWait = 2 * time.Second
 
-// untilReadable tells the log whether the clients table can be read when the service starts, because a mistyped DSN
-// looks like a database that is down.
+// untilReadable logs at start whether the clients table can be read, and again when it can. A mistyped DSN would otherwise
+// look like a database that is down.
 func untilReadable(ready func(context.Context) error, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for failing := false; ; failing = true {
@@ -218,7 +218,7 @@ func untilReadable(ready func(context.Context) error, log *slog.Logger) func(con
 // signals reloads clients and keys on SIGHUP and rotates keys made in memory on SIGUSR1.
 func signals(clients *registrations, keys *keyring.Keyring, log *slog.Logger) func(context.Context) error {
 	received := make(chan os.Signal, 1)
-	signal.Notify(received, syscall.SIGHUP, syscall.SIGUSR1) // from now on they do not end the process
+	signal.Notify(received, syscall.SIGHUP, syscall.SIGUSR1) // so that they no longer end the process
 	return func(ctx context.Context) error {
 		defer signal.Stop(received)
 		for {

@@ -16,7 +16,7 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// tokens has the commands that help people with tokens.
+// tokens has the commands for tokens.
 type tokens struct {
 	Fetch   tokenFetch   `cmd:"" help:"Fetch a token and print it."`
 	Inspect tokenInspect `cmd:"" help:"Show what is in a token, and why a service would refuse it."`
@@ -29,7 +29,7 @@ func (*tokens) Help() string {
     curl -H "Authorization: Bearer $(tokensvc token fetch --token-url http://127.0.0.1:9000/oauth2/token \
         --client-id demo --client-secret-file secret.txt)" http://127.0.0.1:8080/version
 
-See what a service that wants the audience "events" thinks of a token:
+Check whether a service that requires the audience "events" would accept a token:
 
     tokensvc token inspect --audience events < token.txt`
 }
@@ -61,7 +61,7 @@ type tokenInspect struct {
 	Leeway   time.Duration `default:"0s" help:"Allowance of the service for clocks that differ."`
 }
 
-// Run prints header and claims and judges the token as a service would; a token that would be refused is an error.
+// Run prints header and claims, and verifies the token as a service does. It returns an error for a refused token.
 func (i *tokenInspect) Run(ctx context.Context, std stdio) error {
 	text, err := i.read(std)
 	if err != nil {
@@ -101,7 +101,7 @@ func (i *tokenInspect) read(std stdio) (string, error) {
 	return strings.TrimPrefix(strings.TrimSpace(string(text)), "Bearer "), err
 }
 
-// decodeToken reads a token without believing it.
+// decodeToken decodes a token without verifying it.
 func decodeToken(token string) (header, claims map[string]any, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -121,7 +121,7 @@ func decodeToken(token string) (header, claims map[string]any, err error) {
 	return header, claims, nil
 }
 
-// judge verifies the token with the very code that services use.
+// judge verifies the token with package bearer, as services do.
 func (i *tokenInspect) judge(ctx context.Context, token string, claims map[string]any) error {
 	issuer := i.Issuer
 	if issuer == "" {
@@ -152,7 +152,7 @@ func (i *tokenInspect) judge(ctx context.Context, token string, claims map[strin
 	return nil
 }
 
-// hint says what the reason means for this token.
+// hint explains the reason for this token.
 func hint(err error, claims map[string]any, issuer, audience string) string {
 	switch err.Error() {
 	case "expired":

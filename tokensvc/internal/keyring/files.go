@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// TimeLayout is how the name of a key file says from when on its key signs, for example 20261121T090000Z.pem. Keys in
-// files with other names have always been due.
+// TimeLayout is the layout of the time in the name of a key file, from which its key signs, for example
+// 20261121T090000Z.pem. A key in a file without such a name may sign at any time.
 const TimeLayout = "20060102T150405Z"
 
-// fileTime does not look at the rest of the name, so that people can add a remark.
+// fileTime ignores the rest of the name, so that operators can add a remark.
 var fileTime = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z`)
 
-// Reload reads the key files again. When they cannot be used, the keys stay as they were.
+// Reload reads the key files again. If they cannot be used, it returns an error and the keys stay as they were.
 func (r *Keyring) Reload() error {
 	if r.c.Path == "" {
 		return nil
@@ -38,7 +38,7 @@ func (r *Keyring) reload(force bool) error {
 		return err
 	}
 	if seen != r.seen || force {
-		r.seen = seen // a bad set of files is reported once, not every second
+		r.seen = seen // report a bad set of files once, not every second
 		keys, err := parseFiles(files, r.c.Format)
 		if err != nil {
 			return err
@@ -48,9 +48,9 @@ func (r *Keyring) reload(force bool) error {
 	return r.advance()
 }
 
-// succeed makes a key file that is replaced by another without a time in its name follow the rule of the package
-// comment like the rest: the new key is pending first, and the old one is kept, without its file, for as long as it is
-// needed. A key whose name has a time is gone with its file.
+// succeed applies the states of the package comment to a key file without a time in its name that was replaced: the new
+// key is pending first, and the old key is kept in memory as long as it is needed. A key whose file name has a time is
+// removed together with its file.
 func succeed(before, found []*key, next time.Time) []*key {
 	keys := found
 	for _, k := range found {
@@ -106,7 +106,7 @@ func readFiles(path string) ([]file, string, error) {
 	return files, string(sum.Sum(nil)), nil
 }
 
-// parseFiles makes keys of the files and refuses sets for which it would not be clear which key signs.
+// parseFiles parses the keys of the files. It refuses a set of files that does not determine which key signs.
 func parseFiles(files []file, f Format) ([]*key, error) {
 	var keys []*key
 	byID := map[string]string{}

@@ -19,16 +19,16 @@ const minBits = 2048
 // key is one key pair, or a public key that is only published.
 type key struct {
 	id      string
-	file    string    // it came from; empty: made in memory
-	from    time.Time // begins to sign; zero: always has
-	untimed bool      // the name of its file does not say from when
+	file    string    // of the key; empty: made in memory
+	from    time.Time // when it begins to sign; zero: at any time
+	untimed bool      // its file name has no time
 	private *rsa.PrivateKey
 	public  jwk.Key
 	raw     *rsa.PublicKey
 	header  string // encoded JWS header, with the dot behind it
 }
 
-// newKey prepares everything that does not change from token to token.
+// newKey returns a key with everything that is the same in all its tokens.
 func newKey(private *rsa.PrivateKey, public *rsa.PublicKey, from time.Time, f Format) (*key, error) {
 	if bits := public.N.BitLen(); bits < minBits {
 		return nil, fmt.Errorf("RSA key has %d bits; RS256 needs at least %d (RFC 7518 section 3.3)", bits, minBits)
@@ -61,8 +61,8 @@ func newKey(private *rsa.PrivateKey, public *rsa.PublicKey, from time.Time, f Fo
 	return k, nil
 }
 
-// keyID derives the kid from the key itself, so that replicas and restarts agree on it: the RFC 7638 thumbprint, or
-// by default its first half in the form of a UUID (version 8, RFC 9562 section 5.8), as the contract asks for.
+// keyID derives the kid from the key, so that it is the same in all replicas and after a restart: the RFC 7638
+// thumbprint or, by default, the first half of it as a UUID (version 8, RFC 9562 section 5.8).
 func keyID(thumbprint []byte, asThumbprint bool) string {
 	if asThumbprint {
 		return base64.RawURLEncoding.EncodeToString(thumbprint)

@@ -20,20 +20,20 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// ClockSkew is how far the clocks of those who verify may be apart from ours.
+// ClockSkew is by how much the clocks of verifiers may differ from the clock of this service.
 const ClockSkew = time.Minute
 
-// Format is how keys show in tokens.
+// Format says how tokens name their key.
 type Format struct {
 	Type       string // "typ" of the token header; empty: none
 	Thumbprint bool   // kid is the RFC 7638 thumbprint instead of a UUID
 }
 
-// Config says where keys come from and how long they live. The zero value of Path makes keys in memory.
+// Config says where keys come from and how long they live. If Path is empty, keys are made in memory.
 type Config struct {
 	Path     string        // PEM file or directory of PEM files; empty: keys are made in memory
-	Rotation time.Duration // with keys made in memory: a new one is to sign every so often; 0: never
-	MaxAge   time.Duration // for which others may remember the published keys
+	Rotation time.Duration // time after which a new key signs, if keys are made in memory; 0: never
+	MaxAge   time.Duration // for which verifiers may cache the published keys
 	Lifetime time.Duration // of the tokens that are signed
 	Format   Format
 	Log      *slog.Logger
@@ -41,19 +41,20 @@ type Config struct {
 	Now      func() time.Time
 }
 
-// Keyring signs with the key whose turn it is and publishes all that may be needed to verify.
+// Keyring signs with the key that is in the state [Signing], and publishes all keys that verifiers may need. It is safe for
+// concurrent use.
 type Keyring struct {
 	c       Config
 	current atomic.Pointer[snapshot]
 	signer  jws.Signer
-	gate    chan struct{} // first come, first served; more signers than cores would only make everybody slower
+	gate    chan struct{} // limits signers to the number of cores, in the order of arrival; more would only be slower
 
 	mu   sync.Mutex // guards keys and seen
 	keys []*key
-	seen string // fingerprint of the files that keys came from
+	seen string // fingerprint of the key files that were read last
 }
 
-// New loads or makes the first keys.
+// New returns a Keyring with the keys of the files, or with a first key made in memory.
 func New(c Config) (*Keyring, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -96,7 +97,7 @@ func (r *Keyring) lead() time.Duration { return 2 * r.c.MaxAge }
 // tail is how long a key stays published after its last token.
 func (r *Keyring) tail() time.Duration { return r.c.Lifetime + ClockSkew }
 
-// generate adds a new key that signs from the given time on.
+// generate adds a new key that signs from the given time.
 func (r *Keyring) generate(from time.Time) error {
 	private, err := rsa.GenerateKey(rand.Reader, minBits)
 	if err != nil {
@@ -119,8 +120,8 @@ func (r *Keyring) Sign(ctx context.Context, payload []byte) (token, kid string, 
 	case <-ctx.Done():
 		return "", "", ctx.Err()
 	}
-	// Whoever is given the place would run at once, and again and again those in line for it, while requests that have
-	// arrived wait to be read. Behind them, all are served in the order of arrival.
+	// Without this, the Go scheduler runs the next signer in line at once each time, and requests that have arrived wait
+	// to be read. Gosched puts this signer behind them.
 	runtime.Gosched()
 	k := r.current.Load().signing
 	enc := base64.RawURLEncoding
@@ -136,7 +137,7 @@ func (r *Keyring) Sign(ctx context.Context, payload []byte) (token, kid string, 
 	return string(enc.AppendEncode(buf, signature)), k.id, nil
 }
 
-// Key returns a published key, for verifying our own tokens.
+// Key implements [bearer.KeySet] for the service's own tokens.
 func (r *Keyring) Key(_ context.Context, kid string) (*rsa.PublicKey, error) {
 	for _, k := range r.current.Load().published {
 		if k.id == kid {
@@ -146,7 +147,7 @@ func (r *Keyring) Key(_ context.Context, kid string) (*rsa.PublicKey, error) {
 	return nil, bearer.ErrUnknownKey
 }
 
-// Run follows the clock, makes the keys of the schedule and reloads changed files until ctx ends.
+// Run updates the states of keys by the clock, makes scheduled keys and reloads changed files, until ctx ends.
 func (r *Keyring) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -176,8 +177,8 @@ func (r *Keyring) tick() error {
 	return r.advance()
 }
 
-// Rotate replaces the signing key that was made in memory: the new one is published now and signs after lead. Key
-// files are rotated by adding a file instead, so that all replicas see it.
+// Rotate makes a new key in memory, which is published now and signs after lead. With key files it only reloads them: they
+// are rotated by adding a file, so that all replicas see it.
 func (r *Keyring) Rotate() error {
 	if r.c.Path != "" {
 		return r.Reload()
@@ -185,7 +186,7 @@ func (r *Keyring) Rotate() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if newest := r.keys[len(r.keys)-1]; newest.from.After(r.c.Now()) {
-		return nil // one is on its way
+		return nil // a new key is pending already
 	}
 	if err := r.generate(r.c.Now().Add(r.lead())); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// State is where a key is in its life, as drawn in the package comment.
+// State is a state of a key, as in the package comment.
 type State string
 
 // The states of a key.
@@ -21,8 +21,8 @@ const (
 	Pending    State = "pending"     // published, signs later
 	Signing    State = "signing"     // published, signs
 	Retiring   State = "retiring"    // published, has signed
-	Gone       State = "gone"        // not published any more: its file can be deleted
-	PublicOnly State = "public only" // published, somebody else signs with it
+	Gone       State = "gone"        // no longer published: its file can be deleted
+	PublicOnly State = "public only" // published; its private key is elsewhere
 )
 
 // Status describes a key in a file.
@@ -31,8 +31,8 @@ type Status struct {
 	KeyID string
 	Bits  int
 	State State
-	From  time.Time // begins to sign; zero: has always been due
-	Until time.Time // is published until then; zero: no end is known yet
+	From  time.Time // when it begins to sign; zero: at any time
+	Until time.Time // end of its publication; zero: not known yet
 }
 
 // Inspect describes the keys under path, in the order in which they sign.
@@ -69,12 +69,12 @@ func Inspect(path string, c Config) ([]Status, error) {
 	return list, nil
 }
 
-// arrival is how long a new file may take to be seen by all replicas: they look every second, when they are not busy.
+// arrival is the time in which all replicas see a new file: they look every second, or later if they are busy.
 const arrival = 5 * time.Second
 
-// AddFile makes a key and writes it into the folder, under the name of the time at which it begins to sign: now for the
-// first key, otherwise when everybody who remembers the key set has had to look again, lead after the file has arrived.
-// All replicas that see the folder follow.
+// AddFile makes a key and writes it into the directory. Its file name is the time at which it begins to sign: now for the
+// first key, otherwise when all replicas have seen the file and all cached key sets have expired (lead). All replicas that
+// see the directory use it.
 func AddFile(dir string, c Config) (string, error) {
 	first := false
 	if list, err := Inspect(dir, c); err != nil || len(list) == 0 {
@@ -83,11 +83,11 @@ func AddFile(dir string, c Config) (string, error) {
 			return "", readErr
 		}
 		if len(files) > 0 {
-			return "", err // a folder that cannot be used is not mended by one more key
+			return "", err // another key would not make the directory usable
 		}
 		first = true
 	}
-	private, err := rsa.GenerateKey(rand.Reader, minBits) // takes its time, on a busy machine seconds
+	private, err := rsa.GenerateKey(rand.Reader, minBits) // can take seconds on a busy machine
 	if err != nil {
 		return "", fmt.Errorf("make RSA key: %w", err)
 	}
@@ -106,7 +106,7 @@ func AddFile(dir string, c Config) (string, error) {
 	return path, writeWhole(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// writeWhole makes a file appear with all its content, readable by its owner only.
+// writeWhole writes a file atomically, readable by its owner only.
 func writeWhole(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-key-*") // mode 0600; no *.pem, so nobody reads it yet
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/lestrrat-go/jwx/v2/jwk"
 )
 
-// snapshot is what holds between two changes of state. It never changes; a new one takes its place.
+// snapshot has the states of the keys between two changes. It is immutable; a change replaces it.
 type snapshot struct {
 	signing   *key
 	published []*key
@@ -23,14 +23,14 @@ type snapshot struct {
 type Set struct {
 	Body   []byte
 	ETag   string
-	MaxAge time.Duration // for which it may be remembered
+	MaxAge time.Duration // for which it may be cached
 }
 
-// Published returns the key set of this moment.
+// Published returns the current key set.
 func (r *Keyring) Published() Set { return r.current.Load().set }
 
-// timeline applies the rule of the package comment: which key signs at now, and which are published. Keys that are
-// only public are always published.
+// timeline returns the key that signs at the time now, and the keys that are published then, by the rules of the package
+// comment. Keys without a private half are always published.
 func timeline(keys []*key, now time.Time, tail time.Duration) (signing *key, published []*key) {
 	var private []*key
 	for _, k := range keys {
@@ -44,22 +44,22 @@ func timeline(keys []*key, now time.Time, tail time.Duration) (signing *key, pub
 		return nil, published
 	}
 	slices.SortStableFunc(private, func(a, b *key) int { return a.from.Compare(b.from) })
-	turn := 0 // the earliest signs even before its time: better than no tokens at all
+	current := 0 // the earliest key signs even before its time, because otherwise there would be no tokens
 	for i, k := range private {
 		if !k.from.After(now) {
-			turn = i
+			current = i
 		}
 	}
 	for i, k := range private {
-		if i < turn && !now.Before(private[i+1].from.Add(tail)) {
+		if i < current && !now.Before(private[i+1].from.Add(tail)) {
 			continue // gone
 		}
 		published = append(published, k)
 	}
-	return private[turn], published
+	return private[current], published
 }
 
-// advance brings the snapshot up to the clock. Keys that are gone are forgotten.
+// advance updates the snapshot by the clock, and forgets keys that are gone.
 func (r *Keyring) advance() error {
 	signing, published := timeline(r.keys, r.c.Now(), r.tail())
 	r.keys = published

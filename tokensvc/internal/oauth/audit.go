@@ -8,11 +8,11 @@ import (
 	"tidings.example/tokensvc/internal/client"
 )
 
-// maxLoggedID bounds what is repeated from a request; a longer client_id is left out.
+// maxLoggedID is the longest client_id that is logged; a longer one is left out.
 const maxLoggedID = 128
 
-// audit writes the one line of a decision and counts it. Secrets and tokens never get here; a client_id only when its
-// characters have been checked.
+// audit logs a decision in one line, and counts it. The line has no secret and no token, and a client_id only if its
+// characters are valid.
 func (s *Server) audit(c echo.Context, d decision, outcome string, err error) {
 	s.outcomes.WithLabelValues(outcome).Inc()
 	attrs := append(make([]slog.Attr, 0, 8), // with room for the rest
@@ -40,7 +40,7 @@ func (s *Server) audit(c echo.Context, d decision, outcome string, err error) {
 	s.c.Log.LogAttrs(c.Request().Context(), level, "token request", attrs...)
 }
 
-// level tells trouble of our own from refusals.
+// level is error for a fault of this service and warn for a refusal.
 func (f *fault) level() slog.Level {
 	if f.status >= 500 && f != faultGone {
 		return slog.LevelError

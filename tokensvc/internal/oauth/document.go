@@ -9,7 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// writeDocument sends a published document that changes rarely, or 304 to those who have it (RFC 9110 section 13.1.2).
+// writeDocument sends a published document, or 304 to a client that has it already (RFC 9110 section 13.1.2).
 func writeDocument(c echo.Context, body []byte, etag string, maxAge time.Duration) error {
 	h := c.Response().Header()
 	h.Set("ETag", etag)

@@ -13,7 +13,7 @@ import (
 	"tidings.example/tokensvc/internal/client"
 )
 
-// The error codes of RFC 6749 section 5.2, and two of section 4.1.2.1 for trouble that is not the client's.
+// The error codes of RFC 6749 section 5.2, and two of section 4.1.2.1 for errors of the server.
 const (
 	invalidRequest       = "invalid_request"
 	invalidClient        = "invalid_client"
@@ -30,23 +30,23 @@ type fault struct {
 	body   []byte
 }
 
-// Error names the reason.
+// Error returns a text with the reason.
 func (f *fault) Error() string { return f.reason }
 
-// newFault prepares the answer. Without a description the body has the code only: a client that failed to
-// authenticate is told nothing else.
+// newFault returns a fault with its answer. Without a description, the body has only the code: a client that has failed to
+// authenticate learns nothing else.
 func newFault(reason string, status int, code, description string) *fault {
 	body, err := json.Marshal(struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description,omitempty"`
 	}{code, description})
 	if err != nil {
-		panic(err) // two strings always encode
+		panic(err) // cannot happen: two strings always encode
 	}
 	return &fault{reason: reason, status: status, body: body}
 }
 
-// All ways in which a token request can fail, in the order in which they are looked for.
+// All ways in which a token request can fail, in the order of the checks.
 var (
 	faultMethod      = newFault("method_not_allowed", http.StatusMethodNotAllowed, invalidRequest, "the token endpoint takes POST only")                                               // RFC 6749 section 3.2
 	faultQuery       = newFault("credentials_in_query", http.StatusBadRequest, invalidRequest, "client credentials must be in the body, never in the URL")                             // section 2.3.1
@@ -64,7 +64,7 @@ var (
 	faultSecret      = newFault("wrong_secret", http.StatusUnauthorized, invalidClient, "")                                                                                            // section 5.2
 	faultBusy        = newFault("busy", http.StatusTooManyRequests, unavailable, "too many attempts are waiting; try again later")                                                     // section 2.3.1, RFC 6585 section 4
 	faultStore       = newFault("store_unavailable", http.StatusServiceUnavailable, unavailable, "client registrations cannot be read at the moment; try again later")                 // an outage is no invalid_client
-	faultGone        = newFault("client_gone", http.StatusServiceUnavailable, unavailable, "")                                                                                         // nobody reads this answer
+	faultGone        = newFault("client_gone", http.StatusServiceUnavailable, unavailable, "")                                                                                         // the client has left
 	faultNoGrant     = newFault("grant_type_missing", http.StatusBadRequest, invalidRequest, "grant_type is missing")                                                                  // section 5.2
 	faultGrant       = newFault("unsupported_grant_type", http.StatusBadRequest, unsupportedGrantType, "grant_type must be client_credentials")                                        // section 5.2
 	faultScope       = newFault("invalid_scope", http.StatusBadRequest, invalidScope, "the scope is not the one this client is registered with")                                       // section 5.2
@@ -75,7 +75,7 @@ var (
 // basicChallenge answers a client that tried the Authorization header (RFC 6749 section 5.2).
 const basicChallenge = `Basic realm="tokensvc"`
 
-// faultOf translates the error of any step.
+// faultOf returns the fault for the error of any step.
 func faultOf(err error) *fault {
 	var f *fault
 	var rejected *client.RejectedError
@@ -97,10 +97,10 @@ func faultOf(err error) *fault {
 	return faultServer
 }
 
-// storeRetry is what clients are told to wait for while registrations cannot be read.
+// storeRetry is the Retry-After while registrations cannot be read.
 const storeRetry = 5 * time.Second
 
-// retryAfter is how long a client should wait, or 0 where trying again is no help.
+// retryAfter returns how long a client should wait, or 0 if it should not retry.
 func retryAfter(err error) time.Duration {
 	var busy *client.BusyError
 	switch {

@@ -12,10 +12,10 @@ import (
 	"tidings.example/tokensvc/internal/client"
 )
 
-// metadataMaxAge is how long the metadata may be remembered; it changes with the configuration only.
+// metadataMaxAge is how long the metadata may be cached; it only changes with the configuration.
 const metadataMaxAge = time.Hour
 
-// metadata is the document of RFC 8414 section 2; only what exists is listed.
+// metadata is the document of RFC 8414 section 2. It lists only endpoints that exist.
 type metadata struct {
 	Issuer                   string   `json:"issuer"`
 	TokenEndpoint            string   `json:"token_endpoint"`
@@ -56,8 +56,8 @@ func newMetadata(issuer, publicURL string, basic bool) (published, error) {
 	return published{body: body, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}, nil
 }
 
-// metadataPaths returns where the metadata is looked for: at the well-known paths, and for an issuer with a path also
-// where RFC 8414 section 3.1 and OpenID Connect Discovery section 4 put it. An issuer that is no URL has no metadata.
+// metadataPaths returns the paths of the metadata: the well-known paths and, for an issuer with a path, also those of
+// RFC 8414 section 3.1 and OpenID Connect Discovery section 4. An issuer that is not a URL has no metadata.
 func metadataPaths(issuer string) []string {
 	u, err := url.Parse(issuer)
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" {

@@ -28,7 +28,7 @@ import (
 	"tidings.example/tokensvc/internal/token"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 const issuer = "https://issuer.example"
 

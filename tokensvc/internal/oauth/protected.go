@@ -16,7 +16,7 @@ type plainError struct {
 	Error string `json:"error"`
 }
 
-// refuseToken answers a request whose token is missing or not good (RFC 6750 section 3); the challenge is set already.
+// refuseToken answers a request without a valid token (RFC 6750 section 3). The challenge is set already.
 func refuseToken(c echo.Context, err error) error {
 	status, code := http.StatusUnauthorized, ""
 	if refusal := new(bearer.Error); errors.As(err, &refusal) {
@@ -28,7 +28,7 @@ func refuseToken(c echo.Context, err error) error {
 	return c.JSON(status, plainError{code})
 }
 
-// handleError answers what no route does: paths that do not exist, methods that a path does not take, and panics.
+// handleError answers requests that no handler has answered: unknown paths, wrong methods, and panics.
 func (s *Server) handleError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
@@ -60,7 +60,7 @@ func (s *Server) writePlain(c echo.Context, status int) error {
 	return c.JSON(status, plainError{code})
 }
 
-// registration is what a client may see of its own (field names of RFC 7591 section 2), never the secret.
+// registration is the part of a registration that its client may see (field names of RFC 7591 section 2): not the secret.
 type registration struct {
 	ID              string   `json:"id"`
 	ClientID        string   `json:"client_id"`
@@ -71,7 +71,7 @@ type registration struct {
 	Audience        []string `json:"audience"`
 }
 
-// handleClient shows the caller its own registration.
+// handleClient answers with the caller's registration.
 func (s *Server) handleClient(c echo.Context) error {
 	caller, _ := bearer.FromContext(c.Request().Context())
 	reg, err := s.c.Registrations.ByClientID(c.Request().Context(), caller.Subject)
@@ -106,8 +106,8 @@ type introspection struct {
 	Expires   int64    `json:"exp,omitempty"`
 }
 
-// handleIntrospect says what is in a token of the caller's own. Other clients' tokens are answered as inactive, which
-// is what RFC 7662 section 2.2 asks for where the caller may not know.
+// handleIntrospect answers with the content of a token of the caller. A token of another client is answered as inactive, as
+// RFC 7662 section 2.2 requires if the caller may not know about it.
 func (s *Server) handleIntrospect(c echo.Context) error {
 	if !isForm(c.Request().Header) {
 		return writeFault(c, faultContentType)

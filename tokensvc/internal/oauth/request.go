@@ -26,8 +26,8 @@ type request struct {
 	grantType, clientID, clientSecret, scope string
 }
 
-// readRequest reads a token request, or says how it is malformed. Nothing but the body counts: a framework's form
-// values would include the query. client_secret_basic is read only when allowed.
+// readRequest reads a token request. An error is the fault of a malformed one. Parameters are read from the body only; form
+// values of a framework would include the query. client_secret_basic is accepted only if allowed.
 func readRequest(w http.ResponseWriter, r *http.Request, basicAllowed bool) (request, error) {
 	var req request
 	if credentialsInQuery(r.URL.RawQuery) {
@@ -60,7 +60,7 @@ func readRequest(w http.ResponseWriter, r *http.Request, basicAllowed bool) (req
 	return req, nil
 }
 
-// credentialsInQuery looks at names only, so that no value can be logged by mistake.
+// credentialsInQuery reports whether the query has credentials. It decodes names only, so no value can be logged by mistake.
 func credentialsInQuery(query string) bool {
 	for pair := range strings.SplitSeq(query, "&") {
 		name, _, _ := strings.Cut(pair, "=")
@@ -97,7 +97,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (string, error) {
 	return string(body), nil
 }
 
-// parse reads the form. Unknown parameters are ignored, known ones must not be repeated (RFC 6749 section 3.2).
+// parse reads the form. Unknown parameters are ignored; known ones must not be repeated (RFC 6749 section 3.2).
 func (q *request) parse(form string) error {
 	return eachParameter(form, q.field)
 }
@@ -114,7 +114,7 @@ func formValue(form, name string) (string, error) {
 	return value, err
 }
 
-// eachParameter stores the parameters of a form where field says; those without a place are ignored.
+// eachParameter stores each parameter of a form at the place that field returns, and ignores it if that is nil.
 func eachParameter(form string, field func(name string) *string) error {
 	var seen []string
 	count := 0
@@ -171,8 +171,8 @@ func triedBasic(r *http.Request) bool {
 	return strings.EqualFold(scheme, "basic")
 }
 
-// readBasic reads client_secret_basic: both halves are form-encoded inside (RFC 6749 section 2.3.1). Where it is not
-// enabled, a client that tries it is not authenticated.
+// readBasic reads client_secret_basic, whose id and secret are form-encoded (RFC 6749 section 2.3.1). If it is not allowed,
+// a client that uses it is not authenticated.
 func (q *request) readBasic(header string, allowed bool) error {
 	if q.clientSecret != "" {
 		return faultTwoMethods

@@ -1,5 +1,5 @@
-// Package oauth is the HTTP surface of the service: the token endpoint (RFC 6749 section 4.4), the published keys and
-// metadata, and the resources behind a token of our own.
+// Package oauth is the HTTP API of the service: the token endpoint (RFC 6749 section 4.4), the published keys and metadata,
+// and the resources for callers with a token of this service.
 package oauth
 
 import (
@@ -30,26 +30,26 @@ const (
 	pathIntrospect = "/oauth2/introspect"
 )
 
-// Config is what the surface is made of. Origins, TrustedProxies and Basic may be left out.
+// Config has the parts and settings of the API. Basic, Origins and TrustedProxies are optional.
 type Config struct {
 	Issuer    string // as in the tokens
-	PublicURL string // under which clients reach the service
+	PublicURL string // URL under which clients reach the service
 
 	Clients       *client.Authenticator
 	Registrations client.Store
 	Tokens        *token.Issuer
 	Keys          *keyring.Keyring
-	Verify        func(ctx context.Context, token string) (*bearer.Caller, error) // of our own tokens
+	Verify        func(ctx context.Context, token string) (*bearer.Caller, error) // verifies tokens of this service
 
 	Basic          bool           // accept client_secret_basic too
 	Origins        []string       // web pages that may ask for tokens (CORS)
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For is used
 
 	Log      *slog.Logger
 	Registry prometheus.Registerer
 }
 
-// Server answers the requests.
+// Server has the handlers of the API.
 type Server struct {
 	c        Config
 	metadata published
@@ -57,7 +57,7 @@ type Server struct {
 	outcomes *prometheus.CounterVec
 }
 
-// New returns the service's handler.
+// New returns the handler of the API.
 func New(c Config) (http.Handler, error) {
 	if c.Clients == nil || c.Registrations == nil || c.Tokens == nil || c.Keys == nil || c.Verify == nil || c.Log == nil || c.Registry == nil {
 		return nil, errors.New("oauth: Config is incomplete")
@@ -73,8 +73,8 @@ func New(c Config) (http.Handler, error) {
 	return s.routes(), nil
 }
 
-// routes lists every resource. Only what is listed as public is answered without a token; all else asks for one before
-// it says whether it exists.
+// routes lists every resource. Public paths are answered without a token. Every other path requires one, even if it does
+// not exist, so that the answer does not show which paths exist.
 func (s *Server) routes() *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = s.handleError
@@ -94,15 +94,15 @@ func (s *Server) routes() *echo.Echo {
 
 func reading() []string { return []string{http.MethodGet, http.MethodHead} }
 
-// isPublic looks at the path as the router does, who tells %2F from a slash.
+// isPublic compares the path as the router does, which distinguishes %2F from a slash.
 func (s *Server) isPublic(r *http.Request) bool { return slices.Contains(s.public, echo.GetPath(r)) }
 
-// harden sets the headers that every answer has. What is published may be stored and says so itself.
+// harden sets the headers of every answer. Handlers of published documents replace Cache-Control.
 func harden(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set(echo.HeaderXContentTypeOptions, "nosniff")
-		h.Set(echo.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'") // nothing here is a page
+		h.Set(echo.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'") // no answer is a web page
 		h.Set(echo.HeaderCacheControl, "no-store")
 		if c.Request().URL.Path == pathToken {
 			h.Set("Pragma", "no-cache") // RFC 6749 section 5.1
@@ -111,7 +111,7 @@ func harden(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// catchPanic makes a panic an error, so that it is answered in JSON like any other.
+// catchPanic turns a panic into an error, so that it is logged and answered in JSON like any other error.
 func (s *Server) catchPanic() echo.MiddlewareFunc {
 	return middleware.RecoverWithConfig(middleware.RecoverConfig{
 		StackSize: 64 << 10, DisableStackAll: true, DisableErrorHandler: true,

@@ -8,8 +8,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// sourceAddress says how the address a request comes from is found: the peer of the connection, unless that is a
-// trusted proxy; then the last address in X-Forwarded-For that is none.
+// sourceAddress returns how the source address of a request is found: it is the peer of the connection or, if that is a
+// trusted proxy, the last address in X-Forwarded-For that is not one.
 func (s *Server) sourceAddress() echo.IPExtractor {
 	if len(s.c.TrustedProxies) == 0 {
 		return echo.ExtractIPDirect()
@@ -23,8 +23,8 @@ func (s *Server) sourceAddress() echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(trust...)
 }
 
-// countedSource is the address that failures are counted under. Loopback and trusted proxies stand for many clients:
-// they are not counted.
+// countedSource returns the address under which failures are counted. It is empty for loopback and trusted proxies, which
+// stand for many clients.
 func (s *Server) countedSource(source string) string {
 	addr, err := netip.ParseAddr(source)
 	if err != nil {

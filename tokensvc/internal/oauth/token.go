@@ -17,7 +17,7 @@ type tokenAnswer struct {
 	AccessToken string `json:"access_token"`
 	TokenType   string `json:"token_type"`
 	ExpiresIn   int64  `json:"expires_in"`
-	Scope       string `json:"scope,omitempty"` // only when asked for
+	Scope       string `json:"scope,omitempty"` // only if the request has a scope
 }
 
 // handleToken is the token endpoint.
@@ -43,14 +43,15 @@ func (s *Server) handleToken(c echo.Context) error {
 	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)
 }
 
-// decision is what is known about a token request when it has been judged.
+// decision has the facts of a token request and its outcome.
 type decision struct {
 	clientID string // as sent
 	client   client.Client
 	token    token.Token
 }
 
-// decide authenticates the client before it looks at anything else, so that what is registered shows to clients only.
+// decide authenticates the client before it checks anything else, so that only the client itself learns what is registered
+// for it.
 func (s *Server) decide(ctx context.Context, req request, source string) (decision, error) {
 	d := decision{clientID: req.clientID}
 	var err error

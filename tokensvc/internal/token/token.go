@@ -1,4 +1,4 @@
-// Package token makes access tokens: it decides the claims and has them signed.
+// Package token issues access tokens: it sets the claims and passes them to a [Signer].
 package token
 
 import (
@@ -13,16 +13,16 @@ import (
 	"tidings.example/tokensvc/internal/client"
 )
 
-// Signer turns a payload into a signed token and names the key.
+// Signer signs a payload, and returns the token and the id of its key.
 type Signer interface {
 	Sign(ctx context.Context, payload []byte) (token, kid string, err error)
 }
 
-// Config says what every token has in common. Now may be nil.
+// Config has the settings of all tokens. Now may be nil.
 type Config struct {
 	Issuer     string        // any string; a URL by default
 	Lifetime   time.Duration // whole seconds
-	ScopeClaim bool          // every token carries the scope claim, not only those that asked for it
+	ScopeClaim bool          // put the scope claim into every token, not only if the request has a scope
 	Signer     Signer
 	Now        func() time.Time
 }
@@ -42,8 +42,7 @@ type Claims struct {
 	Scope     []string `json:"scope,omitempty"`
 }
 
-// Audience is written as a string when it has one member, as the contract shows it; RFC 7519 section 4.1.3 allows
-// both.
+// Audience is encoded as a string if it has one member. RFC 7519 section 4.1.3 allows both forms.
 type Audience []string
 
 // MarshalJSON writes a string or a list of strings.
@@ -54,7 +53,7 @@ func (a Audience) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(a))
 }
 
-// Token is an issued token with what has to be said about it.
+// Token is an issued token, with its claims and the id of its key.
 type Token struct {
 	Value  string
 	KeyID  string
@@ -80,8 +79,7 @@ func New(c Config) (*Issuer, error) {
 	return &Issuer{c: c}, nil
 }
 
-// Issue issues a token to an authenticated client. The scope claim is there when asked for, or always by
-// configuration.
+// Issue issues a token to an authenticated client. The token has the scope claim if withScope or Config.ScopeClaim is set.
 func (i *Issuer) Issue(ctx context.Context, cl client.Client, withScope bool) (Token, error) {
 	id, err := uuid.NewRandom()
 	if err != nil {

@@ -27,8 +27,8 @@ type Store struct {
 	log  *slog.Logger
 	set  atomic.Pointer[map[string]client.Client]
 
-	mu   sync.Mutex // one reload at a time
-	data []byte     // what was read last, good or bad
+	mu   sync.Mutex // held during a reload
+	data []byte     // the last content that was read, valid or not
 }
 
 // entry is one registration as written in the file; times are RFC 3339.
@@ -42,7 +42,7 @@ type entry struct {
 	Audience     []string   `json:"audience"`
 }
 
-// Open reads the file at path; log is told about reloads.
+// Open reads the file at path. Reloads are logged.
 func Open(path string, log *slog.Logger) (*Store, error) {
 	s := &Store{path: path, log: log}
 	if err := s.Reload(); err != nil {
@@ -51,7 +51,7 @@ func Open(path string, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
-// ByClientID finds a registration.
+// ByClientID implements [client.Store].
 func (s *Store) ByClientID(_ context.Context, clientID string) (client.Client, error) {
 	c, ok := (*s.set.Load())[clientID]
 	if !ok {
@@ -60,8 +60,8 @@ func (s *Store) ByClientID(_ context.Context, clientID string) (client.Client, e
 	return c, nil
 }
 
-// Run looks for changes of the file until ctx ends. It compares contents: modification times say nothing when a file
-// is mounted from a Kubernetes secret.
+// Run reloads the file when it changes, until ctx ends. It compares contents, because the modification time of a file that
+// is mounted from a Kubernetes secret does not tell.
 func (s *Store) Run(ctx context.Context) error {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
@@ -77,7 +77,7 @@ func (s *Store) Run(ctx context.Context) error {
 	}
 }
 
-// Reload reads the file now. When it cannot be used, the clients stay as they were.
+// Reload reads the file now. If it cannot be used, Reload returns an error and the clients stay as they were.
 func (s *Store) Reload() error { return s.load(true) }
 
 func (s *Store) load(force bool) error {
@@ -88,7 +88,7 @@ func (s *Store) load(force bool) error {
 		return fmt.Errorf("read clients file: %w", err)
 	}
 	if bytes.Equal(data, s.data) && !force {
-		return nil // a bad file is reported once, not at every look
+		return nil // report a bad file once, not every time
 	}
 	s.data = data
 	set, err := parse(data, s.set.Load())
@@ -107,7 +107,7 @@ func (s *Store) load(force bool) error {
 	return nil
 }
 
-// readable says where a value of another kind stands, instead of which Go type it does not fit.
+// readable names the field with a value of the wrong kind, instead of a Go type.
 func readable(err error) error {
 	var kind *json.UnmarshalTypeError
 	if !errors.As(err, &kind) {
@@ -117,7 +117,7 @@ func readable(err error) error {
 	return fmt.Errorf("%s: %s stands where %s belongs", cmp.Or(kind.Field, "the file"), kind.Value, cmp.Or(want, "another value"))
 }
 
-// parse reads a whole file or refuses it. Registrations that were there before keep their id.
+// parse reads a file. A mistake is an error for the whole file. Registrations that existed before keep their id.
 func parse(data []byte, before *map[string]client.Client) (map[string]client.Client, error) {
 	var file struct {
 		Clients []entry `json:"clients"`

@@ -1,5 +1,5 @@
-// Package postgres reads registrations from the table "clients" of a PostgreSQL database. It only ever reads: the
-// table belongs to another application, is not migrated, and a role with nothing but SELECT on it is enough.
+// Package postgres reads registrations from the table "clients" of a PostgreSQL database. It never writes or migrates the
+// table, which belongs to another application. A role with SELECT on the table is enough.
 package postgres
 
 import (
@@ -32,19 +32,19 @@ type Config struct {
 	Registry       prometheus.Registerer
 }
 
-// Store is a client.Store of the table's rows.
+// Store is a [client.Store] of the rows of the table.
 type Store struct {
 	c       Config
 	db      *gorm.DB
 	pool    *sql.DB
 	queries *queries
-	table   atomic.Pointer[shape] // once the table has been looked at
+	table   atomic.Pointer[shape] // nil until the columns have been read
 }
 
-// maxStatements bounds what gorm keeps prepared: one to look at the table, and one for each number of ids.
+// maxStatements is how many statements gorm keeps prepared: one to read the columns, and one for each number of ids.
 const maxStatements = 32
 
-// Open prepares the store. The server is first asked when a client is looked up, so that it may be down at start.
+// Open returns the store. It does not connect: the first look-up does, so the server may be down at start.
 func Open(c Config) (*Store, error) {
 	if c.MaxConnections <= 0 {
 		c.MaxConnections = 4
@@ -54,7 +54,7 @@ func Open(c Config) (*Store, error) {
 	}
 	conf, err := pgx.ParseConfig(c.DSN)
 	if err != nil {
-		return nil, errors.New("the database DSN is not understood; give postgres://user:password@host:5432/database or key=value pairs") // err would repeat parts of the DSN
+		return nil, errors.New("the database DSN is not understood; give postgres://user:password@host:5432/database or key=value pairs") // without err, which would repeat parts of the DSN
 	}
 	conf.ConnectTimeout = c.Timeout
 	for name, value := range map[string]string{
@@ -89,8 +89,8 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// statements logs what gorm says: each statement, without the ids that clients have sent, where debug lines are wanted.
-// Errors come back to us, and are logged where a request is answered.
+// statements returns the logger of gorm. At the debug level it logs each statement without its parameters. Errors are
+// returned by gorm too, and logged with the answer to the request.
 func statements(log *slog.Logger) logger.Interface {
 	if !log.Enabled(context.Background(), slog.LevelDebug) {
 		return logger.Discard
@@ -98,7 +98,7 @@ func statements(log *slog.Logger) logger.Interface {
 	return logger.NewSlogLogger(slog.New(asDebug{log.Handler()}), logger.Config{LogLevel: logger.Info, ParameterizedQueries: true})
 }
 
-// asDebug makes every line a debug line.
+// asDebug logs every record at the debug level.
 type asDebug struct{ slog.Handler }
 
 func (h asDebug) Handle(ctx context.Context, r slog.Record) error {
@@ -126,10 +126,10 @@ func (s *Store) Reload() {
 	s.pool.SetMaxIdleConns(s.c.MaxConnections)
 }
 
-// ByClientID finds a registration. The connection is given back before it returns.
+// ByClientID implements [client.Store].
 func (s *Store) ByClientID(ctx context.Context, clientID string) (client.Client, error) {
 	if clientID == "" || len(clientID) > client.MaxIDLength || !client.ValidID(clientID) {
-		return client.Client{}, client.ErrNotFound // nor would PostgreSQL take NUL or invalid UTF-8
+		return client.Client{}, client.ErrNotFound // PostgreSQL would refuse NUL and invalid UTF-8
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
@@ -140,13 +140,14 @@ func (s *Store) ByClientID(ctx context.Context, clientID string) (client.Client,
 	return s.choose(rows, clientID)
 }
 
-// ask finds the rows of some ids. One that many rows have would crowd out the others: then each is asked for by itself.
+// ask returns the rows of some ids. If an id has many rows, they could fill the limit of the query; then each id is queried
+// alone.
 func (s *Store) ask(ids []string) ([]row, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.c.Timeout)
 	defer cancel()
 	rows, err := s.find(ctx, ids)
 	if err != nil && ctx.Err() == nil {
-		// A connection that broke while idle, or a table that has changed: reading again is harmless.
+		// An idle connection may have broken, or the table may have changed. Reading again does no harm.
 		s.Reload()
 		rows, err = s.find(ctx, ids)
 	}
@@ -164,7 +165,7 @@ func (s *Store) ask(ids []string) ([]row, error) {
 	return rows, nil
 }
 
-// find returns at most one row more than ids.
+// find runs one query. It returns at most len(ids)+1 rows.
 func (s *Store) find(ctx context.Context, ids []string) ([]row, error) {
 	table := s.table.Load()
 	if table == nil {
@@ -174,7 +175,7 @@ func (s *Store) find(ctx context.Context, ids []string) ([]row, error) {
 		}
 	}
 	limit := len(ids) + 1
-	for len(ids)&(len(ids)-1) != 0 { // to a power of two, so that few statements serve any number
+	for len(ids)&(len(ids)-1) != 0 { // pad to a power of two, so that few prepared statements are needed
 		ids = append(ids, ids[0])
 	}
 	var rows []row
@@ -182,8 +183,8 @@ func (s *Store) find(ctx context.Context, ids []string) ([]row, error) {
 	return rows, err
 }
 
-// choose takes the row whose client_id is exactly the one asked for: a collation may find others too, and fixed-length
-// columns are padded.
+// choose returns the row whose client_id is exactly the given one, or that with the padding of a fixed-length column. With
+// some collations the query finds further rows.
 func (s *Store) choose(rows []row, clientID string) (client.Client, error) {
 	var found []row
 	for _, r := range rows {

@@ -23,11 +23,11 @@ const maxIDs = 1024
 type query struct {
 	ids  map[string]bool
 	done chan struct{}
-	rows []row // with err valid once done is closed
+	rows []row // rows and err are valid when done is closed
 	err  error
 }
 
-// find returns the rows that an id may be meant by, among others.
+// find returns rows that include those of the id.
 func (qs *queries) find(ctx context.Context, id string) ([]row, error) {
 	q := qs.join(id)
 	select {

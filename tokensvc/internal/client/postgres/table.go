@@ -12,7 +12,7 @@ import (
 	"tidings.example/tokensvc/internal/client"
 )
 
-// row is a registration in the table. Columns that the table lacks stay nil.
+// row is a registration in the table. The fields of missing columns are nil.
 type row struct {
 	ID         string
 	ClientID   string
@@ -24,17 +24,17 @@ type row struct {
 	Audience   *string    `gorm:"column:audience"` // JSON list of strings
 }
 
-// TableName is what gorm calls the table.
+// TableName implements gorm's Tabler.
 func (row) TableName() string { return "clients" }
 
 // shape is how the table is read.
 type shape struct {
-	columns []string // to select, those of other types with their conversion
+	columns []string // expressions to select; columns of other types are converted
 	id      string   // condition on client_id
 }
 
-// The columns and how they are selected. The optional ones may be missing, so that a table which was made for another
-// service with the same contract keeps working.
+// The columns and the expressions that select them. Optional columns may be missing, so that a table of another service can
+// be used as it is.
 func requiredColumns() map[string]string {
 	return map[string]string{
 		"id":            "id::text AS id",
@@ -53,13 +53,13 @@ func optionalColumns() map[string]string {
 	}
 }
 
-// column is one that this role may read, a row of PostgreSQL's catalog.
+// column is a column that this role may read: a row of PostgreSQL's catalog.
 type column struct {
 	Name string
 	Text bool // it holds text of some kind
 }
 
-// lookAtTable finds out which columns there are and remembers how to read them.
+// lookAtTable reads which columns the table has, and stores how they are selected.
 func (s *Store) lookAtTable(ctx context.Context) (*shape, error) {
 	var found []column
 	err := s.db.WithContext(ctx).Table("pg_attribute").
@@ -79,7 +79,7 @@ func (s *Store) lookAtTable(ctx context.Context) (*shape, error) {
 	for _, c := range found {
 		readable = append(readable, c.Name)
 		if c.Name == "client_id" && !c.Text {
-			table.id = "client_id::text IN ?" // such as uuid, which would not be compared with just any text
+			table.id = "client_id::text IN ?" // a column of type uuid, for example, cannot be compared with every text
 		}
 	}
 	var missing []string
@@ -104,7 +104,7 @@ func (s *Store) lookAtTable(ctx context.Context) (*shape, error) {
 	return &table, nil
 }
 
-// client checks the row as strictly as a clients file; only BCrypt hashes are accepted.
+// client returns the registration of the row, with the checks of a clients file. Secrets must be BCrypt hashes.
 func (r row) client(clientID string) (client.Client, error) {
 	c := client.Client{ID: r.ID, ClientID: clientID, Name: trimmed(r.Name), Scope: trimmed(r.Scope)}
 	first, err := hashed(trimmed(r.Secret))
@@ -138,7 +138,7 @@ func hashed(stored string) (client.Secret, error) {
 	return secret, err
 }
 
-// trimmed takes off the padding of fixed-length columns; NULL is the empty string.
+// trimmed removes the padding of a fixed-length column. NULL is the empty string.
 func trimmed(s *string) string {
 	if s == nil {
 		return ""
