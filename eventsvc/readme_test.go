@@ -13,7 +13,7 @@ import (
 	"tidings.example/shared/cli"
 )
 
-var update = flag.Bool("update", false, "write the settings table in README.md anew")
+var update = flag.Bool("update", false, "rewrite the settings table in README.md")
 
 // TestReadme: the table of settings in README.md is the one that `config list` prints.
 func TestReadme(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Completion is the command that prints a shell's completion script. The script asks the program itself for candidates,
-// with [completeArg] as its first argument, so that it is never out of step with the flags.
+// Completion is the command that prints a shell's completion script. The script runs the program with completeArg as first
+// argument to get candidates, so it always knows the current flags.
 type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
@@ -30,15 +30,15 @@ func (c *Completion) Print(w io.Writer, name string) error {
 	return err
 }
 
-// completeArg makes a program print candidates for the last of the words that follow, one a line, instead of doing its
-// work.
+// completeArg makes a program print candidates for the last of the words that follow, one a line, instead of running a
+// command.
 const completeArg = "__complete"
 
-// completeFile is printed where the name of a file or folder belongs, which the shell knows best.
+// completeFile is printed if a file or directory name is expected; the shell then completes it.
 const completeFile = ":file"
 
-// The scripts hand over the words up to the cursor. bash takes = and : for the ends of words; what is before the last of
-// them is taken off the candidates again.
+// The scripts pass the words up to the cursor. bash splits words at = and :, so its script removes the part before the last
+// of them from the candidates.
 var completionScripts = map[string]string{
 	"bash": `_PROGRAM_complete() {
   local line=${COMP_LINE:0:COMP_POINT} words found cur
@@ -93,7 +93,7 @@ complete -c PROGRAM -f -a '(__PROGRAM_complete)'
 `,
 }
 
-// complete lists the candidates for the last word.
+// complete returns the candidates for the last word.
 func complete(root *kong.Node, words []string) []string {
 	if len(words) == 0 {
 		return nil
@@ -139,7 +139,7 @@ func complete(root *kong.Node, words []string) []string {
 	return found
 }
 
-// child is the command of that name.
+// child returns the command of that name.
 func child(node *kong.Node, name string) *kong.Node {
 	for _, c := range node.Children {
 		if c.Name == name && !c.Hidden {
@@ -159,7 +159,7 @@ func commandNames(node *kong.Node) []string {
 	return names
 }
 
-// flagsAt are the flags that can be given after the words so far, those of the default command too.
+// flagsAt returns the flags that are allowed after the words so far, including those of the default command.
 func flagsAt(node *kong.Node) []*kong.Flag {
 	var flags []*kong.Flag
 	if node.DefaultCmd != nil {
@@ -182,7 +182,7 @@ func findFlag(node *kong.Node, word string) *kong.Flag {
 	return nil
 }
 
-// flagNames ends those with = that need a value.
+// flagNames returns the flags as they are typed; those that need a value end with =.
 func flagNames(node *kong.Node) []string {
 	var names []string
 	for _, flag := range flagsAt(node) {
@@ -199,7 +199,7 @@ func flagNames(node *kong.Node) []string {
 	return names
 }
 
-// values are the values that a flag or an argument can have, as far as they are known.
+// values returns the known values of a flag or an argument.
 func values(v *kong.Value, prefix string) []string {
 	var all []string
 	switch {

@@ -17,7 +17,7 @@ type configFile struct {
 	ConfigFile string `placeholder:"FILE" help:"YAML file with settings; its keys are the names of flags."`
 }
 
-// load reads the file and lets kong take from it what neither a flag nor a variable gives.
+// load reads the file, and makes kong use its values for settings that neither a flag nor a variable sets.
 func (c *configFile) load(kctx *kong.Context) error {
 	flags := allFlags(kctx.Model.Node)
 	for _, flag := range flags {
@@ -55,7 +55,7 @@ func (c *configFile) load(kctx *kong.Context) error {
 
 const configFileFlag = "config-file"
 
-// fromEnvironment is the variable that gives a flag its value, or "".
+// fromEnvironment returns the variable that sets a flag, or "".
 func fromEnvironment(flag *kong.Flag) string {
 	for _, name := range flag.Envs {
 		if _, ok := os.LookupEnv(name); ok {
@@ -65,7 +65,7 @@ func fromEnvironment(flag *kong.Flag) string {
 	return ""
 }
 
-// entries are the settings of a file by their keys.
+// entries has the settings of a file by their keys.
 type entries map[string]entry
 
 type entry struct {
@@ -73,7 +73,7 @@ type entry struct {
 	value *yaml.Node
 }
 
-// readEntries reads a YAML document that is one map.
+// readEntries reads a file that must be one YAML map.
 func readEntries(content []byte) (entries, error) {
 	var document yaml.Node
 	err := yaml.NewDecoder(bytes.NewReader(content)).Decode(&document)
@@ -98,11 +98,11 @@ func readEntries(content []byte) (entries, error) {
 	return found, nil
 }
 
-// known finds the first key that no flag has.
+// known returns an error for the first key that is no setting.
 func (e entries) known(flags []*kong.Flag) error {
 	names := map[string]bool{}
 	for _, flag := range flags {
-		if len(flag.Envs) > 0 && flag.Name != configFileFlag { // others are no settings: see Parse
+		if len(flag.Envs) > 0 && flag.Name != configFileFlag { // flags without a variable are no settings: see Parse
 			names[flag.Name] = true
 		}
 	}
@@ -121,7 +121,7 @@ func (e entries) known(flags []*kong.Flag) error {
 	return fmt.Errorf("%d: unknown setting %q: take it out", line, unknown)
 }
 
-// text is the entry as it would be written behind the flag, once that is known to be a value the flag can have.
+// text returns the entry as the value of a command-line flag, or an error if the flag cannot have it.
 func (e entry) text(flag *kong.Flag) (string, error) {
 	items := []*yaml.Node{e.value}
 	if e.value.Kind == yaml.SequenceNode && flag.IsSlice() {

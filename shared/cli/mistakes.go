@@ -10,8 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// What kong says about mistakes that everybody makes, in the words of its parser. TestParseMistakes notices when those
-// change.
+// The texts of kong's parser for frequent mistakes. TestParseMistakes fails if they change.
 var (
 	noValue     = regexp.MustCompile(`^(--?[a-zA-Z0-9-]+): (?:expected .+ value but got "(EOL|-.*?)" \(.*|missing value, .*)$`)
 	noDuration  = regexp.MustCompile(`expected duration but got "([^"]*)"(?:: time: .*?"[^"]*")?( \(.*)?$`)
@@ -21,7 +20,7 @@ var (
 	notExpected = regexp.MustCompile(`^unexpected argument (\S+?)(?:,.*)?$`)
 )
 
-// readable says what to do about a mistake on a command line, and which command's help says more.
+// readable returns an error that says how to correct a mistake on the command line, and the command that prints help for it.
 func readable(err error, root *kong.Node, args []string) (readable error, help string) {
 	node := root
 	var parse *kong.ParseError
@@ -51,7 +50,7 @@ func readable(err error, root *kong.Node, args []string) (readable error, help s
 	return errors.New(changed), help
 }
 
-// missingValue is about a flag that is the last word, or is followed by another flag.
+// missingValue is the error of a flag without a value: the last word, or followed by another flag.
 func missingValue(flag *kong.Flag, name, next string) error {
 	example := "VALUE"
 	switch {

@@ -20,10 +20,10 @@ func allFlags(node *kong.Node) []*kong.Flag {
 	return flags
 }
 
-// unknownVariable finds a variable with our prefix that no flag has. Kubernetes and Docker add variables for services
-// with our name (EVENTSVC_SERVICE_HOST, EVENTSVC_PORT_8080_TCP, …), which are not meant for us.
+// unknownVariable returns an error for a variable with the prefix that belongs to no flag. It ignores variables that
+// Kubernetes and Docker set for a service of that name (EVENTSVC_SERVICE_HOST, EVENTSVC_PORT_8080_TCP, …).
 func unknownVariable(root *kong.Node, prefix string, environ []string) error {
-	known := map[string]bool{} // without the prefix, which would make all names look alike
+	known := map[string]bool{} // without the prefix, which would make all names similar
 	for _, flag := range allFlags(root) {
 		for _, env := range flag.Envs {
 			if rest, ours := strings.CutPrefix(env, prefix+"_"); ours {
@@ -46,7 +46,7 @@ func unknownVariable(root *kong.Node, prefix string, environ []string) error {
 	return nil
 }
 
-// nearest is the known name with the fewest edits to name, or "" when none is close.
+// nearest returns the known name with the fewest edits to name, or "" if none is close.
 func nearest(name string, known map[string]bool) string {
 	best, distance := "", (len(name)+1)/3+1
 	for candidate := range known {
@@ -58,7 +58,7 @@ func nearest(name string, known map[string]bool) string {
 	return best
 }
 
-// edits is the Levenshtein distance of two ASCII names.
+// edits returns the Levenshtein distance of two ASCII names.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -11,26 +11,25 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// ErrHelp is returned by [Parse] when help or a version was asked for and has been printed: nothing is left to do, and
-// it is no failure.
+// ErrHelp is returned by [Parse] after it has printed help or completion candidates. The program should exit with success.
 var ErrHelp = errors.New("help was printed")
 
 // UsageError is a mistake in the settings: an unknown flag, a value that cannot be used, two settings that contradict
-// each other. [ExitCode] makes it 2, so that supervisors can tell a wrong command line from a failure while running.
+// each other. Its exit code is 2, so that a supervisor can distinguish it from a failure while running.
 type UsageError struct{ Err error }
 
-// Error is the text of the mistake, which names the setting and says how to mend it.
+// Error returns the text of the mistake, which names the setting and says how to correct it.
 func (e *UsageError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the wrapped error.
+// Unwrap returns the wrapped error.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Usagef makes a [UsageError].
+// Usagef returns a [UsageError].
 func Usagef(format string, args ...any) error {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
 
-// ExitCode is the process's exit code for err: 0 for success and for printed help, 2 for a [UsageError], 1 for the rest.
+// ExitCode returns the exit code for err: 0 for nil and for [ErrHelp], 2 for a [UsageError], 1 for any other error.
 func ExitCode(err error) int {
 	var usage *UsageError
 	switch {
@@ -43,13 +42,14 @@ func ExitCode(err error) int {
 	}
 }
 
-// Parse fills cli, a pointer to a struct with kong tags, from args, from environment variables and from a YAML file. That
-// struct is the one table of settings: every flag that names no variable of its own gets PREFIX_FLAG_NAME (with the tag
-// env:"-" it gets none and is no setting), its name is also its key in the file that --config-file names, and help lists all
-// of it. A flag on the command line goes before the environment, the environment before the file, the file before the default. A variable that starts with PREFIX_ and a key
-// of the file that belong to no flag are errors: a misspelt setting must not be silently without effect.
+// Parse fills cli, a pointer to a struct with kong tags, from args, from environment variables and from a YAML file.
 //
-// Parse prints help to stdout and usage errors to stderr itself; the caller only exits with [ExitCode] of the error.
+// A flag has the variable PREFIX_FLAG_NAME unless it names another one, and its name is its key in the file that
+// --config-file names. A flag with the tag env:"-" has neither and is no setting. A command-line flag wins over a variable, a
+// variable over the file, and the file over the default. A variable with the prefix, or a key of the file, that belongs to no
+// flag is an error, because a misspelt setting must not be ignored silently.
+//
+// Parse prints help to stdout and usage errors to stderr. The caller only exits with [ExitCode] of the error.
 func Parse(name, prefix, description string, cli any, args []string, stdout, stderr io.Writer) (*kong.Context, error) {
 	printed := false
 	var file configFile
@@ -81,12 +81,12 @@ func Parse(name, prefix, description string, cli any, args []string, stdout, std
 	return kctx, nil
 }
 
-// nameVariables gives each flag its environment variable. kong's own option would split names at digits (HTTP_2).
+// nameVariables sets the environment variable of each flag. The option of kong would split names at digits (HTTP_2).
 func nameVariables(prefix string) func(*kong.Kong) error {
 	return func(k *kong.Kong) error {
 		for _, flag := range allFlags(k.Model.Node) {
 			switch {
-			case slices.Equal(flag.Envs, []string{"-"}): // what a command is about, which is no setting
+			case slices.Equal(flag.Envs, []string{"-"}): // an option of one call, and no setting
 				flag.Envs, flag.Tag.Envs = nil, nil
 			case len(flag.Envs) == 0 && flag.Name != "help":
 				flag.Envs = []string{Variable(prefix, flag.Name)}
@@ -97,7 +97,7 @@ func nameVariables(prefix string) func(*kong.Kong) error {
 	}
 }
 
-// nameProgram puts the program's name into the longer help of commands.
+// nameProgram replaces PROGRAM in the longer help of commands by the program's name.
 func nameProgram(name string) func(*kong.Kong) error {
 	return func(k *kong.Kong) error {
 		for _, command := range k.Model.Children {
@@ -107,7 +107,7 @@ func nameProgram(name string) func(*kong.Kong) error {
 	}
 }
 
-// explain is the help of a flag with its default and its variable. kong shows a default only where no placeholder hides it.
+// explain returns the help of a flag with its default and its variable. kong shows no default beside a placeholder.
 func explain(v *kong.Value) string {
 	var details []string
 	if v.HasDefault && v.Default != "" && v.Tag.PlaceHolder != "" {
@@ -122,9 +122,9 @@ func explain(v *kong.Value) string {
 	return fmt.Sprintf("%s (%s).", strings.TrimSuffix(v.Help, "."), strings.Join(details, ", "))
 }
 
-// Secret is the value of a secret setting that may be given directly or as the name of a file that holds it (--flag-file
-// or its variable). Both at once are refused, because nobody can tell which is meant. White space around a file's content
-// is cut: editors and shells end files with a line feed.
+// Secret returns the value of a secret setting, which is given directly or as the name of a file (--flag-file or its
+// variable). Giving both is an error. White space around the content of the file is removed, because editors and shells end
+// files with a line feed.
 func Secret(flag, value, file string) (string, error) {
 	if file == "" {
 		return value, nil

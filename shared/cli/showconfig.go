@@ -11,11 +11,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// hidden stands for the value of a setting that is tagged as secret.
+// hidden is printed instead of the value of a secret setting.
 const hidden = "(hidden)"
 
-// PrintConfig writes the settings of the selected command as a config file, each with where its value comes from. A
-// setting that is tagged secret:"" shows only whether it is set.
+// PrintConfig writes the settings of the selected command as a config file, with the origin of each value. For a setting with
+// the tag secret:"" it shows only whether it is set.
 func PrintConfig(w io.Writer, kctx *kong.Context) error {
 	origins := map[*kong.Flag]string{}
 	for _, path := range kctx.Path {
@@ -29,13 +29,13 @@ func PrintConfig(w io.Writer, kctx *kong.Context) error {
 	}
 	var out strings.Builder
 	for _, flag := range settingsOf(kctx) {
-		value, err := flow(flag)
+		value, err := inline(flag)
 		if err != nil {
 			return fmt.Errorf("--%s: %w", flag.Name, err)
 		}
 		line := flag.Name + ": " + value
 		if flag.Name == configFileFlag {
-			line = "# " + line // the one that a file cannot set
+			line = "# " + line // the one setting that the file cannot have
 		}
 		origin := origins[flag]
 		if env := fromEnvironment(flag); origin == "" && env != "" {
@@ -67,7 +67,7 @@ func ListConfig(w io.Writer, kctx *kong.Context) error {
 	return err
 }
 
-// settingsOf are the flags that the selected command has, those of all commands first.
+// settingsOf returns the flags of the selected command, after those of all commands.
 func settingsOf(kctx *kong.Context) []*kong.Flag {
 	var settings []*kong.Flag
 	for _, group := range kctx.Selected().AllFlags(true) {
@@ -80,8 +80,8 @@ func settingsOf(kctx *kong.Context) []*kong.Flag {
 	return settings
 }
 
-// flow is a flag's value as YAML in one line.
-func flow(flag *kong.Flag) (string, error) {
+// inline returns a flag's value as YAML in one line.
+func inline(flag *kong.Flag) (string, error) {
 	if flag.Tag.Has("secret") && !flag.Target.IsZero() {
 		return hidden, nil
 	}
@@ -95,7 +95,7 @@ func flow(flag *kong.Flag) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// plain is a value as it is written behind its flag; of a slice, the values of its items.
+// plain returns a value as it is written on the command line or, of a slice, the values of its items.
 func plain(value reflect.Value) any {
 	if text, ok := value.Interface().(encoding.TextMarshaler); ok {
 		written, err := text.MarshalText()

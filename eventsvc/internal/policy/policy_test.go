@@ -14,7 +14,7 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 const (
 	first  = "https://issuer.example"
