@@ -22,18 +22,18 @@ const (
 	maxRequestID      = 64
 	maxLoggedText     = 256 // bytes of a path or user agent in a log line
 
-	// statusClientGone is logged for a request whose client left before it was answered; nobody sees it on the wire.
+	// statusClientGone is the logged status of a request whose client left before the answer. It is never sent.
 	statusClientGone = 499
 )
 
-// Access wraps a handler with what every request gets: an id (the caller's X-Request-Id where it is well-formed, a new one
-// otherwise) which is answered and logged, one access line, metrics by verb, code and class of client, and a 500 without detail for a
-// panic. The trace id of a traceparent (W3C Trace Context) is logged. The query is never logged: it may hold what belongs to the caller.
+// Access adds to a handler: a request id (the client's X-Request-Id if it is well-formed, otherwise a new one), which is
+// answered and logged; one access line; metrics by verb, code and class of client; and a 500 without detail after a panic.
+// The trace id of a traceparent (W3C Trace Context) is logged. The query is never logged, because it may have private data.
 func Access(log *slog.Logger, reg *prometheus.Registry, next http.Handler) http.Handler {
 	return &accessed{log: log, metrics: newRequestMetrics(reg), next: next}
 }
 
-// accessed is what Access makes of a handler.
+// accessed is the handler that Access returns.
 type accessed struct {
 	log     *slog.Logger
 	metrics *requestMetrics
@@ -46,12 +46,12 @@ type inFlight struct {
 	rec recorder
 }
 
-// asked is what of a request is told when it is over.
+// asked has the parts of a request that are logged when it has ended.
 type asked struct{ method, path, remote, agent string }
 
 func newAsked(r *http.Request) asked { return asked{r.Method, r.URL.Path, r.RemoteAddr, r.UserAgent()} }
 
-// ServeHTTP holds next to nothing on the stack while the handler runs: that of a watch over HTTP/2 runs for long.
+// ServeHTTP keeps its stack small, because the handler of a watch over HTTP/2 runs for a long time.
 func (a *accessed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f := a.begin(w, r)
 	panicked := serve(a.next, &f.rec, r.WithContext(&f.req))
@@ -63,19 +63,19 @@ func (a *accessed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.rec.aborted = f.rec.aborted || r.Context().Err() != nil
 	a.end(f, newAsked(r), panicked)
 	if panicked != nil && f.rec.aborted {
-		panic(http.ErrAbortHandler) // cuts the connection, so that nobody takes half an answer for a whole one
+		panic(http.ErrAbortHandler) // cuts the connection, so that the client does not take half an answer for a whole one
 	}
 }
 
-// detach lets go of what net/http keeps for a request.
+// detach drops the references to what net/http keeps for a request, so that it can be freed.
 func (f *inFlight) detach() {
 	f.req.Context = context.Background()
 	f.rec.ResponseWriter = nil
 	f.req.detached.rec = &f.rec
 }
 
-// goOn writes the rest of an answer that was detached. Where its handler has panicked since, nothing is written, only what
-// the answer holds is given back.
+// goOn writes the rest of a detached answer. If its handler has panicked after Detach, it writes nothing and only releases
+// the resources of the answer.
 func (a *accessed) goOn(f *inFlight, of asked, panicked *caughtPanic) {
 	d := f.req.detached
 	defer d.of.remove(d)
@@ -115,7 +115,7 @@ func (a *accessed) end(f *inFlight, of asked, panicked *caughtPanic) {
 	logRequest(a.log, &of, &f.req, &f.rec, time.Since(f.rec.start))
 }
 
-// caughtPanic is what a handler panicked with, and where.
+// caughtPanic is the value and the stack of a panic.
 type caughtPanic struct {
 	value any
 	stack []byte
@@ -137,8 +137,8 @@ func caught(f func()) (panicked *caughtPanic) {
 	return nil
 }
 
-// logRequest writes the access line. It makes the record itself: the logger would look up who calls it, which nobody
-// is shown.
+// logRequest writes the access line. It creates the record itself, because a logger would look up its caller, which is not
+// shown.
 func logRequest(log *slog.Logger, of *asked, req *request, rec *recorder, took time.Duration) {
 	if !log.Enabled(req, slog.LevelInfo) {
 		return
@@ -181,8 +181,8 @@ func truncate(s string) string {
 	return s
 }
 
-// requestID takes the caller's id when it is short and of harmless characters, and makes one otherwise: a random UUID,
-// which is to be unique and need not be hard to guess.
+// requestID returns the client's id if it is short and has only harmless characters, and otherwise a random UUID. It needs to
+// be unique, but not hard to guess.
 func requestID(header http.Header) string {
 	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	if id := header.Get(requestIDHeader); id != "" && len(id) <= maxRequestID && consistsOf(id, harmless) {
@@ -195,7 +195,7 @@ func requestID(header http.Header) string {
 	return id.String()
 }
 
-// traceID is the trace id in a well-formed traceparent of version 00, 00-<32 hex>-<16 hex>-<2 hex>, or "".
+// traceID returns the trace id of a well-formed traceparent of version 00, 00-<32 hex>-<16 hex>-<2 hex>, or "".
 func traceID(parent string) string {
 	parts := strings.Split(truncate(parent), "-")
 	if len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 || len(parts[3]) != 2 ||
@@ -207,7 +207,7 @@ func traceID(parent string) string {
 
 func consistsOf(s, characters string) bool { return strings.Trim(s, characters) == "" }
 
-// recorder notes what a handler answers. Flushing and deadlines work through Flush and Unwrap.
+// recorder records the status and size of an answer. Flushing and deadlines work through Flush and Unwrap.
 type recorder struct {
 	http.ResponseWriter
 	start      time.Time
@@ -217,7 +217,7 @@ type recorder struct {
 	aborted    bool
 }
 
-// WriteHeader notes the final status; informational ones (1xx) may come before it. 101 is final: what follows is no HTTP.
+// WriteHeader records the final status. Informational ones (1xx) may precede it, except 101, which is final: no HTTP follows.
 func (rec *recorder) WriteHeader(code int) {
 	if rec.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) {
 		rec.code, rec.firstBytes = code, time.Since(rec.start)
@@ -250,8 +250,8 @@ func (rec *recorder) implicitHeader() {
 	}
 }
 
-// answerPanic logs a panic and answers 500 where nothing has been answered yet; otherwise the connection has to be cut.
-// [http.ErrAbortHandler] is the handler's own wish to cut it, and no fault.
+// answerPanic logs a panic, and answers 500 if nothing has been answered yet; otherwise it marks the answer as aborted, so
+// that the connection is cut. [http.ErrAbortHandler] is not a fault: the handler uses it to cut the connection.
 func (rec *recorder) answerPanic(panicked *caughtPanic, log *slog.Logger) {
 	if err, ok := panicked.value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		rec.aborted = true
@@ -264,18 +264,18 @@ func (rec *recorder) answerPanic(panicked *caughtPanic, log *slog.Logger) {
 	}
 	header := rec.Header()
 	id := header.Get(requestIDHeader)
-	clear(header) // what the handler had in mind does not fit this answer
+	clear(header) // the handler's headers were meant for another answer
 	header.Set(requestIDHeader, id)
 	header.Set("Cache-Control", "no-store")
 	http.Error(rec, "internal error", http.StatusInternalServerError)
 }
 
-// finish settles the code of a request that was never answered explicitly.
+// finish sets the code of a request whose handler has set none.
 func (rec *recorder) finish() {
 	if rec.code != 0 {
 		return
 	}
-	rec.code = http.StatusOK // net/http answers so when the handler returns without a word
+	rec.code = http.StatusOK // net/http's answer for a handler that writes nothing
 	if rec.aborted {
 		rec.code = statusClientGone
 	}

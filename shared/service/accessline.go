@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// writePlain writes a line of the info level as the JSON handler would, at a small part of its cost: access lines are a
-// good part of what a small request takes. It leaves what would need escaping to that handler and returns false.
+// writePlain writes an info line exactly as slog's JSON handler would, at a small part of the cost, because access lines are a
+// considerable part of the cost of a small request. It returns false, and writes nothing, if a text needs escaping; the
+// caller then uses that handler.
 func (h flushing) writePlain(t time.Time, msg string, attrs []slog.Attr) bool {
 	if !h.json {
 		return false
@@ -60,7 +61,7 @@ func appendPlain(b []byte, t time.Time, msg string, attrs []slog.Attr) ([]byte, 
 	return append(b, "}\n"...), true
 }
 
-// plainText tells whether a text stands in JSON as it is.
+// plainText reports whether a text needs no escaping in JSON.
 func plainText(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Admin is the handler of the management listener: the probes with the reasons of failed checks, and the metrics. It
-// asks for no credentials and belongs on an address that only operators reach.
+// Admin returns the handler of the management listener: the probes with the reasons of failed checks, and the metrics. It
+// requires no credentials, so it must be on an address that only operators can reach.
 func Admin(h *Health, reg *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
@@ -26,7 +26,7 @@ func Admin(h *Health, reg *prometheus.Registry) http.Handler {
 	return mux
 }
 
-// Healthcheck asks a readiness probe and is an error, with the probe's own words, unless it passes. With wait > 0 it asks
+// Healthcheck asks a readiness probe, and returns an error with the text of the probe unless it passes. With wait > 0 it asks
 // again until the probe passes or the time is over. It is for containers without a shell and for scripts.
 func Healthcheck(ctx context.Context, url string, wait time.Duration) error {
 	client := &http.Client{Timeout: checkTimeout + time.Second, Transport: &http.Transport{DisableKeepAlives: true}}

@@ -2,7 +2,7 @@ package service
 
 import "strings"
 
-// clientClasses are what clients call themselves, and the class under which they are counted. The first that fits counts.
+// clientClasses maps parts of user agents to classes. The first part that matches counts.
 var clientClasses = []struct{ part, class string }{
 	{"kubectl/", "kubectl"},
 	{"eventsvc/", "eventsvc"},
@@ -17,8 +17,7 @@ var clientClasses = []struct{ part, class string }{
 	{"kube-probe/", "probe"},
 }
 
-// clientClass is one of few names for the program that sends requests: anything may come as a user agent, but a metric's
-// labels stay few.
+// clientClass returns the class of a client's user agent. Classes are few, because they are labels of metrics.
 func clientClass(agent string) string {
 	for _, c := range clientClasses {
 		if strings.Contains(agent, c.part) {

@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// A watch waits nearly all of its time, and there are thousands. In the hands of net/http each keeps three buffers, what
-// was asked, and a stack as deep as its handlers are. So it is taken out of them once it has begun: what is left is the
-// connection, and two goroutines with small stacks, one that writes and one that notices when the client leaves.
+// There may be thousands of watches, which wait nearly all the time. As long as net/http serves a watch, it keeps three
+// buffers, the request, and the stack of all handlers. So an HTTP/1 watch is detached from net/http after it has begun. It
+// then has only its connection and two goroutines with small stacks: one writes, one detects that the client leaves.
 
 // detached is an answer over HTTP/1 that goes on after its handler has returned.
 type detached struct {
 	conn    *boundedConn
 	rec     *recorder
 	of      *detachments
-	chunked bool // HTTP/1.0 has no chunks: there the answer ends with the connection
+	chunked bool // false in HTTP/1.0, where the answer ends with the connection
 
 	rest    func(io.Writer)
 	gone    context.CancelFunc
-	body    int64 // bytes of the request's body that are still to come
+	body    int64 // bytes of the request's body that have not been read
 	left    atomic.Bool
-	one     [1]byte // what is listened for
+	one     [1]byte // buffer of listen
 	listens sync.WaitGroup
 }
 
-// MayDetach tells whether [Detach] can take an answer, and if so says in its header that the connection ends with it. It
-// may be called until the header is written.
+// MayDetach reports whether [Detach] can detach an answer. If so, it sets the header that closes the connection after the
+// answer. It must be called before the header is written.
 func MayDetach(ctx context.Context, w http.ResponseWriter) bool {
 	t := timed(w)
 	if _, ok := ctx.Value(requestKey{}).(*request); !ok || t == nil || t.guard != nil {
@@ -40,13 +40,17 @@ func MayDetach(ctx context.Context, w http.ResponseWriter) bool {
 	return true
 }
 
-// Detach takes an answer whose header is written out of the hands of net/http: rest writes what follows, on a goroutine of
-// its own once the handler has returned, and the answer ends when it returns. It has to return soon after gone was called,
-// which happens when the client leaves, and also when it sends anything after its request: net/http would read one byte of
-// that and then no longer notice that the connection is closed, and no answer but this one follows on the connection. Neither
-// of the two functions may use anything of the request but values of its context; and that context has then ended. ctx is
-// the request's or one made from it. For metrics, log and the stop of the service the request goes on. It reports false,
-// and has done nothing, where [MayDetach] was not called or said so.
+// Detach takes the connection of an answer from net/http. The header of the answer must have been written, and ctx is the
+// context of the request, or derived from it. After the handler has returned, rest runs on its own goroutine and writes the
+// remaining answer, which ends when rest returns.
+//
+// gone is called when the client leaves, and when it sends anything after its request; rest must then return soon. Further
+// data cannot be a request, because the connection closes after this answer.
+//
+// rest and gone must not use the request, except values of its context, which has ended by then. For metrics, the log and
+// the stop of the service, the request goes on until rest returns.
+//
+// Detach returns false, and changes nothing, if [MayDetach] was not called or returned false.
 func Detach(ctx context.Context, w http.ResponseWriter, gone context.CancelFunc, rest func(io.Writer)) bool {
 	t := timed(w)
 	req, ok := ctx.Value(requestKey{}).(*request)
@@ -72,7 +76,7 @@ func Detach(ctx context.Context, w http.ResponseWriter, gone context.CancelFunc,
 	return true
 }
 
-// timed is the writer below w that bounds each write, nil if there is none.
+// timed returns the timedWriter that w wraps, or nil.
 func timed(w http.ResponseWriter) *timedWriter {
 	for {
 		switch of := w.(type) {
@@ -86,18 +90,18 @@ func timed(w http.ResponseWriter) *timedWriter {
 	}
 }
 
-// run writes the rest of the answer. A panic cuts it off.
+// run writes the rest of the answer, and returns a panic of rest.
 func (d *detached) run() *caughtPanic {
 	d.listens.Go(d.listen)
 	return caught(func() { d.rest(d) })
 }
 
-// listen waits until the client leaves, or sends something after its request. What it sends is read on to the end, because
-// a connection that is closed with unread data is reset, and then the client may lose the end of the answer (RFC 9112
-// section 9.6).
+// listen waits until the client leaves or sends something after its request, and then calls gone. It reads and discards all
+// further data: a connection that is closed with unread data is reset, and the client may then lose the end of the answer
+// (RFC 9112 section 9.6).
 func (d *detached) listen() {
 	if d.body > 0 {
-		_, _ = io.CopyN(io.Discard, d.conn, d.body) // an error comes again with the next read
+		_, _ = io.CopyN(io.Discard, d.conn, d.body) // the next read returns the same error
 	}
 	if _, err := io.ReadFull(d.conn, d.one[:]); err == nil {
 		d.gone()
@@ -109,7 +113,7 @@ func (d *detached) listen() {
 
 // Write writes each piece as one chunk in one system call.
 func (d *detached) Write(p []byte) (int, error) {
-	const most = heldBytes - 16 // what is around it takes less
+	const most = heldBytes - 16 // leaves room for the length and the line ends of a chunk
 	written := 0
 	for len(p) > 0 {
 		piece := p[:min(len(p), most)]
@@ -123,7 +127,7 @@ func (d *detached) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// chunk writes a piece as RFC 9112 section 7.1 has it.
+// chunk writes a piece as one chunk (RFC 9112 section 7.1) or, without chunks, as it is.
 func (d *detached) chunk(p []byte) error {
 	if !d.chunked {
 		_, err := d.conn.Write(p)
@@ -138,10 +142,10 @@ func (d *detached) chunk(p []byte) error {
 	return err
 }
 
-// lastWait is how long a client may take to see the end of an answer before the connection is closed.
+// lastWait is how long the connection stays open after the end of the answer, for the client to close it.
 const lastWait = 500 * time.Millisecond
 
-// end finishes the answer, or cuts it off, and reports whether the client has all of it.
+// end finishes the answer if whole is true, and otherwise cuts it off. It reports whether the client was sent all of it.
 func (d *detached) end(whole bool) bool {
 	if whole = whole && d.conn.failed == nil && !d.left.Load(); whole {
 		if d.chunked {
@@ -159,7 +163,7 @@ func (d *detached) end(whole bool) bool {
 	return whole
 }
 
-// detachments are the answers of a server that are detached.
+// detachments are the detached answers of a server.
 type detachments struct {
 	running sync.WaitGroup
 
@@ -183,7 +187,7 @@ func (o *detachments) remove(d *detached) {
 	o.running.Done()
 }
 
-// wait waits until all have ended, or ctx has. No handler may be running any more.
+// wait waits until all have ended or ctx ends. No handler may be running when it is called.
 func (o *detachments) wait(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() { o.running.Wait(); close(ended) }()
@@ -195,7 +199,7 @@ func (o *detachments) wait(ctx context.Context) error {
 	}
 }
 
-// close cuts off those that are open.
+// close cuts off the open answers.
 func (o *detachments) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

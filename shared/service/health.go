@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// checkTimeout bounds all checks of one probe; a probe that hangs is as bad as one that fails.
+// checkTimeout is the time for all checks of one probe. A check that takes longer has failed.
 const checkTimeout = 5 * time.Second
 
-// Health is what the probes of a process report: named checks, each asked anew for every probe. The zero value is ready
-// to use. Readiness checks may depend on others (a database, a key set); liveness checks must not, because a restart
-// mends nothing there.
+// Health has the named checks of a process's probes. Every probe runs its checks again. The zero value is ready to use.
+// Readiness checks may depend on other services (a database, a key set). Liveness checks must not, because a restart of this
+// process would not repair those.
 type Health struct {
 	mu       sync.Mutex
 	live     []check
@@ -28,34 +28,34 @@ type Health struct {
 type check struct {
 	name    string
 	run     func(context.Context) error
-	warning bool // the probe passes all the same
+	warning bool // the probe passes although the check fails
 }
 
-// Add adds a check of readiness.
+// Add adds a readiness check.
 func (h *Health) Add(name string, run func(context.Context) error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ready = append(h.ready, check{name: name, run: run})
 }
 
-// AddWarning adds a check that is reported with those of readiness and whose failure does not end it.
+// AddWarning adds a check that is reported with the readiness checks. The probe passes although it fails.
 func (h *Health) AddWarning(name string, run func(context.Context) error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ready = append(h.ready, check{name: name, run: run, warning: true})
 }
 
-// AddLive adds a check of liveness, which counts for readiness too.
+// AddLive adds a liveness check, which is a readiness check too.
 func (h *Health) AddLive(name string, run func(context.Context) error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.live = append(h.live, check{name: name, run: run})
 }
 
-// stop makes readiness fail for good, the first step of a graceful stop.
+// stop makes readiness fail from now on. It is the first step of a graceful stop.
 func (h *Health) stop() { h.stopping.Store(true) }
 
-// checks are those of a probe, in the order in which they are reported.
+// checks returns the checks of a probe, in the order in which they are reported.
 func (h *Health) checks(probe string) []check {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,8 +74,8 @@ func (h *Health) checks(probe string) []check {
 }
 
 // Handler answers the probe at path, which is /livez, /readyz or /healthz, and its single checks below it, in the text
-// form of a Kubernetes API server: "ok", ?verbose for a line per check, ?exclude=name to leave one out. Reasons are
-// withheld, because anybody may ask; [Admin] tells them.
+// form of a Kubernetes API server: "ok", ?verbose for a line per check, ?exclude=name to leave one out. It does not give the
+// reasons of failures, because it needs no credentials; [Admin] gives them.
 func (h *Health) Handler(path string) http.Handler {
 	return h.handler(path, func(error) string { return "reason withheld" })
 }

@@ -14,8 +14,8 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// ConnectionLimits are the settings that bound what a connection can cost: how long it may take its time, and how large
-// a header may be. Zero fields stand for the defaults.
+// ConnectionLimits are the settings that limit the cost of a connection: its timeouts, and the size of a header. Zero fields
+// stand for the defaults.
 type ConnectionLimits struct {
 	HeaderTimeout  time.Duration `default:"10s" help:"Time to send the header of a request."`
 	BodyTimeout    time.Duration `default:"30s" help:"Time to send a request, header and body."`
@@ -24,7 +24,7 @@ type ConnectionLimits struct {
 	MaxHeaderBytes int           `default:"16384" help:"Largest header of a request, in bytes."`
 }
 
-// Check finds limits that nobody can mean.
+// Check returns an error for limits that cannot be meant.
 func (l *ConnectionLimits) Check() error {
 	if min(l.HeaderTimeout, l.BodyTimeout, l.WriteTimeout, l.IdleTimeout) <= 0 || l.MaxHeaderBytes < 1<<10 {
 		return cli.Usagef("--header-timeout, --body-timeout, --write-timeout and --idle-timeout must be positive, --max-header-bytes at least 1024")
@@ -35,7 +35,7 @@ func (l *ConnectionLimits) Check() error {
 	return nil
 }
 
-// complete puts the defaults in.
+// complete sets the defaults.
 func (l *ConnectionLimits) complete() {
 	for set, fallback := range map[*time.Duration]time.Duration{
 		&l.HeaderTimeout: 10 * time.Second, &l.BodyTimeout: 30 * time.Second, &l.WriteTimeout: time.Minute, &l.IdleTimeout: 2 * time.Minute,
@@ -49,7 +49,7 @@ func (l *ConnectionLimits) complete() {
 	}
 }
 
-// cuts counts what the limits have cut off. Bodies are read by the handlers, who count those that do not come.
+// cuts counts connections that a limit has cut off. Bodies that arrive too slowly are counted by the handlers that read them.
 type cuts struct{ header, answer prometheus.Counter }
 
 func newCuts(reg prometheus.Registerer) cuts {
@@ -60,15 +60,15 @@ func newCuts(reg prometheus.Registerer) cuts {
 	return cuts{counters.WithLabelValues("header"), counters.WithLabelValues("answer")}
 }
 
-// connection knows whether a request has begun on it that has not reached a handler. That is all one can learn about
-// headers that are refused: net/http tells nobody.
+// connection is an accepted connection. It records whether a request has begun that has not reached a handler, because
+// net/http does not report headers that it refuses.
 type connection struct {
 	net.Conn
 	begun atomic.Bool
-	held  *[]byte // what is written waits here; nil: nothing is held back
+	held  *[]byte // data that waits for release; nil: writes go out directly
 }
 
-// CloseWrite ends the sending half, so that a refusal arrives although the client is still sending.
+// CloseWrite closes the sending half, so that a refusal arrives although the client is still sending.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -76,20 +76,20 @@ func (c *connection) CloseWrite() error {
 	return nil
 }
 
-// heldBytes is how much a connection holds back: thousands may wait for clients that do not read.
+// heldBytes is the most that a connection buffers. It is small because thousands of connections may wait for slow clients.
 const heldBytes = 16 << 10
 
 var heldBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// hold has the writes that follow wait for release, so that one system call carries them all: net/http's buffer is so small
-// that it takes two or three for what it writes at once. Only the goroutine that writes may call it.
+// hold buffers further writes until release, so that they are one system call. net/http has a small buffer and would use two
+// or three. Only the goroutine that writes may call it.
 func (c *connection) hold() {
 	if c.held == nil {
 		c.held = heldBuffers.Get().(*[]byte)
 	}
 }
 
-// release writes what was held back.
+// release writes the buffered data, and ends the buffering.
 func (c *connection) release() error {
 	held := c.held
 	if held == nil {
@@ -105,7 +105,7 @@ func (c *connection) release() error {
 	return err
 }
 
-// Write writes, or holds back what fits.
+// Write buffers p if hold was called and p fits, and otherwise writes it.
 func (c *connection) Write(p []byte) (int, error) {
 	if c.held != nil {
 		if len(*c.held)+len(p) <= heldBytes {
@@ -119,7 +119,7 @@ func (c *connection) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// connections are what a listener accepts.
+// connections is a listener that accepts connections of type connection.
 type connections struct{ net.Listener }
 
 // Accept waits for a connection.
@@ -141,7 +141,7 @@ func connectionOf(conn net.Conn) *connection {
 
 type connectionKey struct{}
 
-// watchHeaders counts the connections that end within the header of a request. HTTP/2 has no such state and is left out.
+// watchHeaders counts connections that end within the header of a request. HTTP/2 has no such state and is not counted.
 func (c cuts) watchHeaders(srv *http.Server) {
 	srv.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, connectionOf(conn))
@@ -150,7 +150,7 @@ func (c cuts) watchHeaders(srv *http.Server) {
 		switch of := connectionOf(conn); {
 		case of == nil:
 		case state == http.StateActive:
-			of.begun.Store(true) // it is set before the handler runs, and also where none does
+			of.begun.Store(true) // set before the handler runs, and also if none runs
 		case state == http.StateClosed && of.begun.Load():
 			c.header.Inc()
 		}

@@ -14,16 +14,17 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// listener is an endpoint that is open.
+// listener is an open endpoint.
 type listener struct {
 	Endpoint
 	net.Listener
 }
 
-// Addr is the real address; the endpoint's may have port 0.
+// Addr returns the actual address; that of the endpoint may have port 0.
 func (l listener) Addr() net.Addr { return l.Listener.Addr() }
 
-// distinct refuses two endpoints that would listen on the same port, before the second one is told that it is in use.
+// distinct returns an error that names both settings if two endpoints have the same port. Without it, the second one would
+// only report that the port is in use.
 func distinct(endpoints []Endpoint) error {
 	for i, a := range endpoints {
 		hostA, portA, _ := net.SplitHostPort(a.Addr)
@@ -37,7 +38,7 @@ func distinct(endpoints []Endpoint) error {
 	return nil
 }
 
-// everywhere reports whether a host stands for all addresses of this machine.
+// everywhere reports whether a host means all addresses of this machine.
 func everywhere(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified()
@@ -56,7 +57,7 @@ func listenAll(ctx context.Context, c Config) ([]listener, error) {
 		l, err := e.listen(ctx, c.Name)
 		if err != nil {
 			for _, l := range open {
-				_ = l.Close() // nothing was accepted yet
+				_ = l.Close() // it has accepted nothing
 			}
 			return nil, err
 		}
@@ -65,7 +66,7 @@ func listenAll(ctx context.Context, c Config) ([]listener, error) {
 	return open, nil
 }
 
-// listen opens the endpoint. An error says what is wrong with the address and which setting mends it.
+// listen opens the endpoint. An error says what is wrong with the address and which setting to change.
 func (e Endpoint) listen(ctx context.Context, name string) (net.Listener, error) {
 	setting := fmt.Sprintf("%s / %s", e.Setting, cli.Variable(strings.ToUpper(name), strings.TrimLeft(e.Setting, "-")))
 	host, port, splitErr := net.SplitHostPort(e.Addr)
@@ -105,13 +106,13 @@ func (l listener) serve(srv *server) error {
 	return fmt.Errorf("%s: %w", l.Setting, err)
 }
 
-// server is an HTTP server and what it no longer knows of.
+// server is an HTTP server with its detached answers.
 type server struct {
 	http.Server
 	detachments detachments
 }
 
-// newServer makes a server that neither slow senders nor slow readers can hold up.
+// newServer returns a server with time limits for slow senders and slow readers.
 func newServer(e Endpoint, c Config) *server {
 	limits, cut := c.Limits, newCuts(c.Registry)
 	limits.complete()
@@ -120,7 +121,7 @@ func newServer(e Endpoint, c Config) *server {
 		Handler:           e.Handler,
 		TLSConfig:         e.TLS,
 		ReadHeaderTimeout: limits.HeaderTimeout,
-		ReadTimeout:       limits.BodyTimeout, // over once the body is read; net/http then waits for the client's leaving without it
+		ReadTimeout:       limits.BodyTimeout, // no longer applies once the body is read and net/http waits for the client to leave
 		IdleTimeout:       limits.IdleTimeout,
 		MaxHeaderBytes:    limits.MaxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(connectionLog{c.Log.Handler()}, slog.LevelWarn),
@@ -134,8 +135,8 @@ func newServer(e Endpoint, c Config) *server {
 	return srv
 }
 
-// connectionLog is where net/http reports trouble with connections. Failed handshakes are any port scanner's doing and
-// go to the debug level.
+// connectionLog receives net/http's errors of connections. A failed TLS handshake is logged at the debug level, because any
+// port scanner can cause it.
 type connectionLog struct{ slog.Handler }
 
 // Handle logs one report.

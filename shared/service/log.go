@@ -12,12 +12,12 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// Logger makes the logger of a process, which writes to w. The format is text or json; auto is text on a terminal and
-// JSON elsewhere. The level is debug, info, warn or error.
+// Logger returns the logger of a process, which writes to w. The format is text, json or auto: text on a terminal and JSON
+// otherwise. The level is debug, info, warn or error.
 //
-// On a terminal every line is written at once. Elsewhere lines below warn wait up to a tenth of a second to be written
-// together, because one system call for each access line would be a tenth of what a small request costs; [Run] writes
-// the rest when it ends.
+// On a terminal every line is written at once. Otherwise lines below warn wait up to a tenth of a second and are written
+// together, because a system call for each access line is a tenth of the cost of a small request. [Run] writes the remaining
+// lines when it ends.
 func Logger(w *os.File, format, level string) (*slog.Logger, error) {
 	var threshold slog.Level
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
@@ -51,23 +51,23 @@ func Logger(w *os.File, format, level string) (*slog.Logger, error) {
 }
 
 const (
-	linesHeld = 128 << 10              // bytes of lines that may wait: to write few of them costs as much as to make them
-	linesWait = 100 * time.Millisecond // and for how long
+	linesHeld = 128 << 10              // bytes of lines that may wait
+	linesWait = 100 * time.Millisecond // how long they may wait
 )
 
-// lines gathers log lines and writes them together.
+// lines collects log lines and writes them together.
 type lines struct {
 	w   io.Writer
-	out sync.Mutex // who has it writes: lines stay in order, and the others go on meanwhile
-	// spare is for the lines that come while others are written. Guarded by out.
+	out sync.Mutex // held while writing, so that lines stay in order; mu is free meanwhile
+	// spare is the buffer for lines that arrive while others are written. Guarded by out.
 	spare []byte
 
 	mu     sync.Mutex
 	held   []byte // lines that wait
-	waited bool   // a timer is running, which has them written
+	waited bool   // a timer is running that will write them
 }
 
-// Write keeps one line, or writes all of them when they are many.
+// Write adds a line, and writes all lines if many wait.
 func (l *lines) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	if !l.waited {
@@ -90,7 +90,7 @@ func (l *lines) waitedEnough() {
 	_ = l.flush() // there is nowhere to report that the log cannot be written
 }
 
-// flush writes the lines that wait, behind those that are being written.
+// flush writes the lines that wait, after those that are being written.
 func (l *lines) flush() error {
 	l.out.Lock()
 	defer l.out.Unlock()
@@ -106,12 +106,12 @@ func (l *lines) flush() error {
 	return err
 }
 
-// flushing is a handler whose records of a level and above are written at once, with all before them.
+// flushing is a handler that writes records of a level and above at once, with all lines before them.
 type flushing struct {
 	slog.Handler
 	lines *lines
 	level slog.Level
-	json  bool // as JSON, with nothing but what a record has
+	json  bool // the format is JSON and there are no attributes or groups besides those of a record
 }
 
 // Handle logs one record.
@@ -123,19 +123,19 @@ func (h flushing) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// WithAttrs keeps the lines together with those of the handler it comes from.
+// WithAttrs returns a handler that shares the lines of h.
 func (h flushing) WithAttrs(attrs []slog.Attr) slog.Handler {
 	h.Handler, h.json = h.Handler.WithAttrs(attrs), false
 	return h
 }
 
-// WithGroup keeps the lines together with those of the handler it comes from.
+// WithGroup returns a handler that shares the lines of h.
 func (h flushing) WithGroup(name string) slog.Handler {
 	h.Handler, h.json = h.Handler.WithGroup(name), false
 	return h
 }
 
-// flushLog writes the lines of a logger that [Logger] made.
+// flushLog writes the waiting lines of a logger that [Logger] returned.
 func flushLog(log *slog.Logger) error {
 	if h, ok := log.Handler().(flushing); ok {
 		return h.lines.flush()

@@ -9,8 +9,9 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// LimitMemory lets the garbage collector work harder before the process reaches the memory limit of its container or
-// unit, where it would be killed. GOMEMLIMIT, where it is set, stays in force.
+// LimitMemory sets the soft memory limit of the Go runtime to four fifths of the limit of the process's control group. The
+// garbage collector then works harder before the process reaches that limit and is killed. If GOMEMLIMIT is set, it stays in
+// force.
 func LimitMemory(log *slog.Logger) { limitMemory(log, memlimit.FromCgroup) }
 
 func limitMemory(log *slog.Logger, find memlimit.Provider) {
@@ -20,7 +21,7 @@ func limitMemory(log *slog.Logger, find memlimit.Provider) {
 	limit, err := find()
 	switch {
 	case err == nil:
-		own := int64(limit / 5 * 4) // the rest is for what the collector knows nothing of, such as mapped files
+		own := int64(limit / 5 * 4) // the rest is for memory that the collector does not count, such as mapped files
 		debug.SetMemoryLimit(own)
 		log.Info("the memory of the control group is limited", "bytes", limit, "collector", own)
 	case !errors.Is(err, memlimit.ErrNoLimit):

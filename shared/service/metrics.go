@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// NewRegistry makes the metrics registry of a process, with the Go runtime, the process and NAME_build_info in it.
+// NewRegistry returns the metrics registry of a process, with the metrics of the Go runtime, of the process, and NAME_build_info.
 func NewRegistry(name string) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	version, commit := built()
@@ -34,14 +34,14 @@ type requestMetrics struct {
 	kinds    atomic.Pointer[map[requestKind]kindMetrics]
 }
 
-// requestKind is what requests are told apart by.
+// requestKind has the labels of the metrics of a request.
 type requestKind struct {
 	verb, client string
 	code         int
 }
 
-// kindMetrics are those of a kind. Finding them by their labels costs more than counting, so that is done once: kinds
-// are few.
+// kindMetrics are the metrics of a kind. They are kept because finding them by their labels costs more than counting.
+// Kinds are few.
 type kindMetrics struct {
 	requests prometheus.Counter
 	seconds  prometheus.Observer
@@ -66,9 +66,9 @@ func newRequestMetrics(reg prometheus.Registerer) *requestMetrics {
 	return m
 }
 
-// Register registers a collector and returns it. Where the registry has an equal one already, because two listeners or two
-// issuers of a process count in one place, that one is returned. A collector that contradicts another is a mistake in the
-// program, seen at its first start, and panics. A nil registry is left alone.
+// Register registers a collector and returns it. If the registry has an equal one already, Register returns that one, so that
+// two listeners or two issuers of a process can share a metric. It panics if the collector conflicts with another one, which
+// is a mistake in the program. It does nothing if the registry is nil.
 func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	if reg == nil {
 		return c
@@ -86,10 +86,10 @@ func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	return c
 }
 
-// observe counts a request under its verb or, where the handler has named none, under its method.
+// observe counts a request under its verb or, if the handler has set none, under its method.
 func (m *requestMetrics) observe(a *asked, verb string, rec *recorder) {
 	if verb == "" {
-		switch verb = a.method; verb { // anything may come as a method; a metric's labels stay few
+		switch verb = a.method; verb { // a client can send any method; labels must be few
 		case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		default:
 			verb = "other"

@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// stopSampling ends the recording of every so many bytes' allocation. The runtime wants to be told once.
+// stopSampling disables the sampling of allocations. The runtime documents that it must be set only once.
 var stopSampling = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
 
-// Profiles adds the profiles of the Go runtime, below /debug/pprof/, to the handler of a management listener. They tell
-// much about what a process works on and cost it time, so that a service offers them only when it is told to. The one of
-// the heap costs all the time, some percent of a busy service: where it is not offered, nothing is recorded for it.
+// Profiles adds the profiles of the Go runtime, below /debug/pprof/, to the handler of a management listener, if they are
+// offered. They reveal much about a process and cost time, so a service offers them only by a setting. Without them,
+// allocations are not sampled either, because that costs a busy service some percent all the time.
 func Profiles(next http.Handler, offered bool) http.Handler {
 	if !offered {
 		stopSampling()

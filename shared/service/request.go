@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// request is what Access knows about a request in flight. It is the request's context as well, so that what is learnt
-// about the request on its way need not be wrapped around a copy of it.
+// request has the data of Access about a request in flight. It is also the request's context, so that values can be added
+// without copying the request.
 type request struct {
 	context.Context
 	id     string
 	parent string // a well-formed traceparent, or ""
 	trace  string // the trace id in it
-	verb   string // "": the method
+	verb   string // empty: the method is used
 	attrs  []slog.Attr
 	values []contextValue
-	room   [2]contextValue // of values
+	room   [2]contextValue // memory for the first values
 
-	detached *detached // nil: the answer is its handler's
+	detached *detached // nil: the handler writes the answer
 	atEnd    []func(code int, took time.Duration)
 }
 
@@ -27,7 +27,7 @@ type requestKey struct{}
 
 type contextValue struct{ key, value any }
 
-// Value is what [WithValue] has put in last under the key, or else what the context of the connection has.
+// Value returns the last value that [WithValue] has added under the key, or that of the parent context.
 func (r *request) Value(key any) any {
 	if _, ok := key.(requestKey); ok {
 		return r
@@ -40,8 +40,8 @@ func (r *request) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// WithValue is [context.WithValue] for the context of a request. Where [Access] serves the request nothing is copied: all
-// contexts made from the request's have the value too. It may be called when [Annotate] may.
+// WithValue is [context.WithValue] for the context of a request. If [Access] serves the request, nothing is copied, and
+// contexts that were derived from the request's before have the value too. It may be called when [Annotate] may.
 func WithValue(r *http.Request, key, value any) *http.Request {
 	of, ok := r.Context().Value(requestKey{}).(*request)
 	if !ok {
@@ -54,7 +54,7 @@ func WithValue(r *http.Request, key, value any) *http.Request {
 	return r
 }
 
-// RequestID is the id of the request that ctx belongs to, or "".
+// RequestID returns the id of the request that ctx belongs to, or "".
 func RequestID(ctx context.Context) string {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {
 		return r.id
@@ -62,32 +62,32 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// PassTrace gives a request to another service the traceparent of the request that ctx belongs to, if that has one.
+// PassTrace sets the traceparent of a request to another service to that of the request that ctx belongs to, if it has one.
 func PassTrace(ctx context.Context, header http.Header) {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok && r.parent != "" {
 		header.Set(traceParentHeader, r.parent)
 	}
 }
 
-// Annotate adds attributes to the access line of the request that ctx belongs to, such as the caller or why it was
-// refused. It may be called only while the request is being served, by the goroutine that serves it.
+// Annotate adds attributes to the access line of the request that ctx belongs to, such as the caller or the reason of a
+// refusal. Only the goroutine that serves the request may call it, while it serves the request.
 func Annotate(ctx context.Context, attrs ...slog.Attr) {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {
 		r.attrs = append(r.attrs, attrs...)
 	}
 }
 
-// AtEnd calls f when the request that ctx belongs to is over, with the status code of its answer and how long it took. A
-// watch is over when it ends, though its handler may have returned before. Without [Access] f is never called. AtEnd may be
-// called when [Annotate] may.
+// AtEnd calls f when the request that ctx belongs to has ended, with the status code of its answer and its duration. A watch
+// ends when its answer ends, even if its handler has returned before. Without [Access] f is never called. AtEnd may be called
+// when [Annotate] may.
 func AtEnd(ctx context.Context, f func(code int, took time.Duration)) {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {
 		r.atEnd = append(r.atEnd, f)
 	}
 }
 
-// SetVerb says what the request that ctx belongs to asks for, for its metrics and its access line. Verbs are few and
-// fixed. It may be called when [Annotate] may.
+// SetVerb sets the verb in the metrics and the access line of the request that ctx belongs to. Verbs must be few and fixed,
+// because they are labels. It may be called when [Annotate] may.
 func SetVerb(ctx context.Context, verb string) {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {
 		r.verb = verb

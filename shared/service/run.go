@@ -17,38 +17,37 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// defaultStopTimeout bounds a graceful stop where the configuration does not.
+// defaultStopTimeout is the default of Config.StopTimeout.
 const defaultStopTimeout = 30 * time.Second
 
 // Endpoint is one listener and what it serves.
 type Endpoint struct {
 	Setting string       // the flag that holds Addr, such as --listen-http; named in errors
 	Addr    string       // host:port; empty: not opened; port 0: any free one
-	Handler http.Handler // what is served
+	Handler http.Handler // required
 	TLS     *tls.Config  // nil: plain HTTP/1.1; otherwise HTTP/2 is offered too
-	// Streaming is set where answers may last for ever (watches). Instead of a deadline for the whole answer, every
-	// single write then has one.
+	// Streaming is set if answers may be endless (watches). Then each write has a deadline, instead of the whole answer.
 	Streaming bool
-	OnListen  func(net.Addr) // told the real address once it is open, before anything is served
+	OnListen  func(net.Addr) // called with the actual address before anything is served; may be nil
 }
 
-// Config is what [Run] runs.
+// Config describes the service for [Run].
 type Config struct {
-	Name      string                // the program's name; its upper case is the prefix of environment variables
+	Name      string                // of the program; in upper case the prefix of its environment variables
 	Log       *slog.Logger          // required
-	Registry  prometheus.Registerer // for what the limits have cut off; may be nil
+	Registry  prometheus.Registerer // for the metrics of connections; may be nil
 	Limits    ConnectionLimits
 	Endpoints []Endpoint
-	Tasks     []func(ctx context.Context) error // background work, waited for; an error stops the service
-	Health    *Health                           // readiness is taken away first when stopping; may be nil
-	Drain     func(context.Context)             // called when stopping begins, to end watches; may be nil
+	Tasks     []func(ctx context.Context) error // background work; Run waits for it, and an error stops the service
+	Health    *Health                           // its readiness fails first when stopping; may be nil
+	Drain     func(context.Context)             // called after StopDelay to end watches; may be nil
 
-	StopDelay   time.Duration // served on after readiness has gone, so that load balancers notice
-	StopTimeout time.Duration // bound for draining, open requests and tasks together; 0: 30 s
+	StopDelay   time.Duration // time to go on serving while not ready, so that load balancers notice
+	StopTimeout time.Duration // for draining, open requests and tasks together; 0: 30 s
 }
 
-// Signals returns a context that SIGINT or SIGTERM ends. A second signal ends the process at once, with the exit code a
-// shell gives to a process killed by it. The returned function releases the signals.
+// Signals returns a context that ends at SIGINT or SIGTERM. A second signal ends the process at once, with the exit code of a
+// process killed by that signal (128 and its number). The returned function stops handling the signals.
 func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
@@ -74,9 +73,9 @@ func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 	})
 }
 
-// Run opens all endpoints, serves them and runs the tasks until ctx ends or something fails, and then stops gracefully, as
-// the package comment draws it. It returns nil after a stop that was asked for, also where requests had to be cut off
-// at the end of StopTimeout, which is logged.
+// Run opens all endpoints, serves them and runs the tasks until ctx ends or something fails. It then stops gracefully, in the
+// order of the package comment. After the end of ctx it returns nil, also if it had to cut off requests at the end of
+// StopTimeout, which is logged.
 func Run(ctx context.Context, c Config) error {
 	listeners, err := listenAll(ctx, c)
 	if err != nil {
@@ -113,7 +112,7 @@ func Run(ctx context.Context, c Config) error {
 	err = errors.Join(err, c.stop(servers, &serving, &tasks, endTasks, err == nil))
 	for {
 		select {
-		case late := <-failures: // while stopping, such as a last write that did not reach the disk
+		case late := <-failures: // a failure while stopping, such as that of a last write
 			err = errors.Join(err, late)
 		default:
 			return errors.Join(err, flushLog(c.Log))
@@ -121,7 +120,8 @@ func Run(ctx context.Context, c Config) error {
 	}
 }
 
-// stop ends everything in the order the package comment draws. Only a stop that was asked for waits for load balancers.
+// stop ends everything in the order of the package comment. It waits for StopDelay only if delay is true: after a failure it
+// does not.
 func (c Config) stop(servers []*server, serving, tasks *sync.WaitGroup, endTasks func(), delay bool) error {
 	if c.Health != nil {
 		c.Health.stop()
@@ -152,7 +152,7 @@ func (c Config) stop(servers []*server, serving, tasks *sync.WaitGroup, endTasks
 		return nil
 	case <-ctx.Done():
 	}
-	select { // requests may have used up the time; tasks still get a moment to end
+	select { // requests may have used all of the time; tasks get another second
 	case <-ended:
 		return nil
 	case <-time.After(time.Second):
@@ -160,7 +160,7 @@ func (c Config) stop(servers []*server, serving, tasks *sync.WaitGroup, endTasks
 	}
 }
 
-// shutdown lets open requests finish and cuts off those that outlast ctx.
+// shutdown waits for open requests, and cuts off those that have not finished when ctx ends.
 func (c Config) shutdown(ctx context.Context, srv *server) {
 	err := srv.Shutdown(ctx)
 	if err == nil {

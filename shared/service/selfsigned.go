@@ -23,17 +23,18 @@ const (
 	caLife       = 10 * 365 * 24 * time.Hour
 	certLife     = 365 * 24 * time.Hour
 	renewBefore  = 30 * 24 * time.Hour
-	clockSkew    = 5 * time.Minute // clients whose clocks are a little behind
+	clockSkew    = 5 * time.Minute // for clients whose clocks are behind
 	caCertFile   = "ca.crt"
 	caKeyFile    = "ca.key"
 	leafCertFile = "tls.crt"
 	leafKeyFile  = "tls.key"
 )
 
-// SelfSigned makes a TLS configuration out of a certificate authority of its own, for machines where nobody hands out
-// certificates. The authority lives 10 years and is never replaced, because clients have it in their configuration; the
-// certificate for hosts (names and addresses) lives a year and is renewed by a call that finds less than 30 days left or
-// other hosts. All is kept in dir with mode 0600. The authority's certificate is returned as PEM.
+// SelfSigned returns a TLS configuration with a certificate of a local certificate authority, for machines without another
+// source of certificates. The authority is valid for 10 years and never replaced, because clients have it in their
+// configuration. The certificate for the hosts (names and addresses) is valid for a year; a call renews it if less than 30
+// days are left or if the hosts have changed. All files are kept in dir with mode 0600. The authority's certificate is also
+// returned as PEM.
 func SelfSigned(dir string, hosts []string, now time.Time) (*tls.Config, []byte, error) {
 	if len(hosts) == 0 {
 		return nil, nil, errors.New("self-signed certificate: no host names given")
@@ -47,7 +48,7 @@ func SelfSigned(dir string, hosts []string, now time.Time) (*tls.Config, []byte,
 	}
 	leaf, err := loadPair(filepath.Join(dir, leafCertFile), filepath.Join(dir, leafKeyFile))
 	if err != nil || !usable(leaf.Leaf, ca.Leaf, hosts, now) {
-		// A pair that is missing, damaged or half written is simply made again: only the authority has a history.
+		// A pair that is missing or damaged is made again. Clients know only the authority.
 		if leaf, err = makeLeaf(dir, ca, hosts, now); err != nil {
 			return nil, nil, fmt.Errorf("self-signed certificate: %w", err)
 		}
@@ -56,7 +57,7 @@ func SelfSigned(dir string, hosts []string, now time.Time) (*tls.Config, []byte,
 	return config, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Leaf.Raw}), nil
 }
 
-// loadOrMakeCA loads the authority. It is made where ca.crt, which is written last, is missing, and never replaced.
+// loadOrMakeCA loads the authority, or makes it if ca.crt is missing, which is written last. It never replaces one.
 func loadOrMakeCA(dir string, now time.Time) (*tls.Certificate, error) {
 	certFile, keyFile := filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)
 	if _, err := os.Stat(certFile); errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +87,7 @@ func loadPair(certFile, keyFile string) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{certFile, keyFile} { // copies and restores often widen modes
+	for _, name := range []string{certFile, keyFile} { // copies and restores often have wider modes
 		if err := os.Chmod(name, 0o600); err != nil {
 			return nil, err
 		}
@@ -94,7 +95,7 @@ func loadPair(certFile, keyFile string) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// usable says whether the certificate is signed by ca, is for exactly these hosts and lasts long enough.
+// usable reports whether the certificate is signed by ca, is for exactly these hosts, and is valid long enough.
 func usable(leaf, ca *x509.Certificate, hosts []string, now time.Time) bool {
 	names := slices.Clone(leaf.DNSNames)
 	for _, ip := range leaf.IPAddresses {
@@ -105,7 +106,7 @@ func usable(leaf, ca *x509.Certificate, hosts []string, now time.Time) bool {
 		slices.Equal(normalHosts(names), normalHosts(hosts))
 }
 
-// normalHosts sorts hosts and writes addresses in their usual form, so that the order in a setting does not matter.
+// normalHosts returns the hosts sorted, with addresses in canonical form, for comparing.
 func normalHosts(hosts []string) []string {
 	out := slices.Clone(hosts)
 	for i, host := range out {
@@ -139,7 +140,8 @@ func makeLeaf(dir string, ca *tls.Certificate, hosts []string, now time.Time) (*
 	return makePair(filepath.Join(dir, leafCertFile), filepath.Join(dir, leafKeyFile), template, ca)
 }
 
-// makePair makes a key and a certificate signed by ca, or by itself where ca is nil, and writes both, the key first.
+// makePair makes a key and a certificate that ca has signed, or that is self-signed if ca is nil. It writes both files, the
+// key first.
 func makePair(certFile, keyFile string, template *x509.Certificate, ca *tls.Certificate) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -166,7 +168,7 @@ func makePair(certFile, keyFile string, template *x509.Certificate, ca *tls.Cert
 	return loadPair(certFile, keyFile)
 }
 
-// writeFile replaces a PEM file so that after a crash it is either the old one or the new one.
+// writeFile replaces a PEM file atomically: after a crash it is the old one or the new one.
 func writeFile(name, kind string, der []byte) (err error) {
 	temp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // made with mode 0600
 	if err != nil {

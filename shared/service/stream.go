@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// streaming bounds each single write, because a deadline for the whole answer would end watches. Those that are taken
-// away from their handlers are counted in open.
+// streaming sets a deadline for each write instead of one for the whole answer, which would end watches. Detached answers
+// are added to open.
 func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter, open *detachments) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := &timedWriter{
@@ -33,38 +33,38 @@ func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter, o
 	})
 }
 
-// timedWriter bounds every write and flush.
+// timedWriter sets a deadline for each write and flush.
 type timedWriter struct {
 	http.ResponseWriter
 	rc    *http.ResponseController
 	limit time.Duration
 	cut   prometheus.Counter
 
-	began time.Time   // the last write
+	began time.Time   // when the last write began
 	armed time.Time   // when the deadline of the connection was last set
 	guard *guard      // HTTP/2
 	conn  *connection // HTTP/1 without TLS
 
-	chunked     bool  // an answer in HTTP/1 whose length is not known
-	body        int64 // length of the request's, if known
+	chunked     bool  // HTTP/1.1, whose answers of unknown length have chunks
+	body        int64 // length of the request's body, if known
 	detachments *detachments
 	hijacked    bool // the connection is no longer the server's
 }
 
-// small is what net/http's buffers take whole and write in one call.
+// small is the largest write that fits into net/http's buffers and needs one system call.
 const small = 2 << 10
 
-// slack is by how much of its limit a write may be bounded earlier: setting the deadline of a connection is a good part of
-// what a small write costs, so that one serves the writes of a while.
+// slack is the fraction (1/slack) of the limit by which a write may have less time. Setting the deadline of a connection is
+// a considerable part of the cost of a small write, so one deadline serves all writes in that time.
 const slack = 32
 
-// begin bounds what is written from now on.
+// begin sets the deadline of a write.
 func (w *timedWriter) begin() {
 	w.began = time.Now()
 	switch {
 	case w.guard != nil:
 		w.guard.begin(w.began)
-	case w.began.Sub(w.armed) >= w.limit/slack: // a deadline that passes while nothing is written does no harm in HTTP/1
+	case w.began.Sub(w.armed) >= w.limit/slack: // in HTTP/1 a deadline that passes while nothing is written has no effect
 		w.armed = w.began
 		_ = w.rc.SetWriteDeadline(w.began.Add(w.limit))
 	}
@@ -79,12 +79,12 @@ func (w *timedWriter) end(err error) {
 	}
 }
 
-// last bounds what net/http still has buffered and writes after the handler.
+// last sets the deadline for the data that net/http writes after the handler has returned.
 func (w *timedWriter) last() {
 	if w.guard == nil {
 		w.begin()
 		if w.conn != nil {
-			_ = w.conn.release() // net/http finds the same error when it writes the end
+			_ = w.conn.release() // net/http gets the same error when it writes the end
 		}
 		return
 	}
@@ -105,7 +105,7 @@ func (w *timedWriter) Write(p []byte) (int, error) {
 // Flush flushes within the limit.
 func (w *timedWriter) Flush() { _ = w.FlushError() }
 
-// FlushError flushes within the limit and says whether that worked.
+// FlushError flushes within the limit and returns the error.
 func (w *timedWriter) FlushError() error {
 	w.begin()
 	err := w.rc.Flush()
@@ -119,8 +119,8 @@ func (w *timedWriter) FlushError() error {
 // Unwrap lets [http.ResponseController] reach the connection.
 func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack takes the connection from the server, for a WebSocket. What is written to it is bounded, and counted when it is
-// cut off, as before.
+// Hijack takes the connection from the server, for a WebSocket. Its writes have the same deadlines, and are counted when they
+// are cut off.
 func (w *timedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := w.hijack()
 	if err != nil {
@@ -139,13 +139,13 @@ func (w *timedWriter) hijack() (*boundedConn, *bufio.ReadWriter, error) {
 	return &boundedConn{Conn: conn, limit: w.limit, cut: w.cut}, buffered, nil
 }
 
-// boundedConn is a connection that was hijacked. Each write to it has the limit, and only one may be under way.
+// boundedConn is a hijacked connection. Each write to it has a deadline. Only one goroutine may write at a time.
 type boundedConn struct {
 	net.Conn
 	limit  time.Duration
 	cut    prometheus.Counter
 	armed  time.Time // when the deadline of writes was last set
-	failed error     // of a write, which may have been half done: there are none after it
+	failed error     // of a write that may be incomplete; all later writes return it
 }
 
 // Write writes within the limit. A write that fails closes the connection.
@@ -168,7 +168,7 @@ func (c *boundedConn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// CloseWrite ends the sending half.
+// CloseWrite closes the sending half.
 func (c *boundedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -176,17 +176,17 @@ func (c *boundedConn) CloseWrite() error {
 	return nil
 }
 
-// guard ends an HTTP/2 stream whose write takes too long. A deadline of the stream would have to be set and taken away
-// around every write, because HTTP/2 resets a stream whose deadline passes even while nothing is being written, and each
-// of that wakes the goroutine of the connection. The guard's timer looks only every now and then.
+// guard ends an HTTP/2 stream whose write takes too long. A deadline of the stream would have to be set and removed around
+// every write, because HTTP/2 resets a stream whose deadline passes, even if nothing is being written; and each change wakes
+// the goroutine of the connection. The timer of the guard checks only once per limit.
 type guard struct {
 	rc    *http.ResponseController
 	limit time.Duration
 
 	mu     sync.Mutex
-	since  time.Time // when the write under way began; zero: there is none
+	since  time.Time // when the current write began; zero: there is none
 	timer  *time.Timer
-	looks  bool // the timer runs
+	looks  bool // the timer is running
 	closed bool
 }
 
@@ -222,10 +222,10 @@ func (g *guard) look() {
 		g.looks = true
 		return
 	}
-	_ = g.rc.SetWriteDeadline(time.Unix(1, 0)) // one that has passed ends the write
+	_ = g.rc.SetWriteDeadline(time.Unix(1, 0)) // a deadline in the past ends the write
 }
 
-// close ends the looking, for the stream is not the handler's any more.
+// close stops the guard, because the stream ends with its handler.
 func (g *guard) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// certCheckInterval is how often, at most, a handshake looks whether the certificate's files have changed.
+// certCheckInterval is the shortest time between two checks whether the certificate's files have changed.
 const certCheckInterval = 5 * time.Second
 
-// CertFiles makes a TLS configuration from a PEM certificate chain and its key. The files are read again when they
-// change; a pair that does not load is logged and the one in use is kept.
+// CertFiles returns a TLS configuration with a certificate chain and its key in PEM. The files are read again when they
+// change. If the new pair cannot be loaded, that is logged and the pair in use is kept.
 func CertFiles(cert, key string) (*tls.Config, error) {
 	c := &certFiles{cert: cert, key: key}
 	if err := c.load(); err != nil {
@@ -24,7 +24,7 @@ func CertFiles(cert, key string) (*tls.Config, error) {
 	return serverTLS(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(time.Now()), nil }), nil
 }
 
-// serverTLS allows TLS 1.2 and up with forward secrecy and authenticated encryption only.
+// serverTLS allows TLS 1.2 and later, with forward secrecy and authenticated encryption only.
 func serverTLS(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
 	return &tls.Config{
 		GetCertificate: certificate,
@@ -37,7 +37,7 @@ func serverTLS(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error))
 	}
 }
 
-// certFiles is a certificate that follows its files.
+// certFiles is a certificate that is reloaded when its files change.
 type certFiles struct {
 	cert, key string
 
@@ -47,7 +47,7 @@ type certFiles struct {
 	checked time.Time
 }
 
-// load reads the pair. The stamp is taken first, so that a change while reading is seen by the next check.
+// load reads the pair. It takes the stamp first, so that the next check sees a change during the read.
 func (c *certFiles) load() error {
 	c.stamp = fileStamp(c.cert) + fileStamp(c.key)
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)

@@ -5,11 +5,11 @@ import (
 	"runtime/debug"
 )
 
-// revision is the commit where the linker is told of it: an image is built without the repository that the Go tool could
-// ask.
+// revision is the commit, if the linker sets it: images are built without the repository, from which the Go tool would take
+// it.
 var revision string
 
-// built is the version and the commit that a binary is made of; what is not known is empty.
+// built returns the version and the commit of the binary; what is unknown is empty.
 func built() (version, commit string) {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -30,7 +30,7 @@ func built() (version, commit string) {
 	return build.Main.Version, commit + modified
 }
 
-// Version says what a binary is made of: its version and, where that is no release, the commit.
+// Version returns the version of the binary and, if it is not a release, the commit.
 func Version() string {
 	version, commit := built()
 	if version == "" || version == "(devel)" { // otherwise it has the commit in it
