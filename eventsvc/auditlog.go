@@ -12,7 +12,7 @@ import (
 	"tidings.example/shared/service"
 )
 
-// openAudit opens the audit log, nil if there is none.
+// openAudit opens the audit log. It returns nil if there is none.
 func (s *serve) openAudit(log *slog.Logger, reg prometheus.Registerer) (*audit.Log, error) {
 	if s.Audit == "off" {
 		return nil, nil
@@ -30,7 +30,7 @@ func (s *serve) openAudit(log *slog.Logger, reg prometheus.Registerer) (*audit.L
 	return entries, nil
 }
 
-// auditTasks write the audit log, if there is one.
+// auditTasks returns the task that writes the audit log, if there is one.
 func auditTasks(entries *audit.Log) []func(context.Context) error {
 	if entries == nil {
 		return nil
@@ -38,8 +38,8 @@ func auditTasks(entries *audit.Log) []func(context.Context) error {
 	return []func(context.Context) error{entries.Run}
 }
 
-// addAudit shows in the probes whether the audit log is written. Where writes are
-// allowed without it, the service stays ready.
+// addAudit adds a check of the audit log to the probes. If writes are allowed without
+// the log, its failure is a warning and the service stays ready.
 func (s *serve) addAudit(health *service.Health, entries *audit.Log) {
 	switch {
 	case entries == nil:

@@ -13,21 +13,21 @@ import (
 
 // backup writes a backup of the store.
 type backup struct {
-	File string `arg:"" help:"The file to write, which must not exist; - is the output."`
+	File string `arg:"" help:"The file to write, which must not exist; - is standard output."`
 	place
 }
 
 // Help is the rest of the command's help.
 func (*backup) Help() string {
-	return `The backup is the exact state of one revision with all its history. The service need not be stopped; without it the
-files are read. Certificates, keys and settings are not part of it.
+	return `The backup is the exact state of one revision, with all its history. The service may run: it then makes the backup. If it
+does not run, the files are read. Certificates, keys and settings are not part of the backup.
 
   eventsvc backup /backup/events.tar
   eventsvc backup - | gzip > events.tar.gz
   docker compose exec -T eventsvc eventsvc backup - > events.tar` + exitCodes
 }
 
-// written is what a backup or an export has come to.
+// written is the result of a backup or an export.
 type written struct {
 	File     string `json:"file,omitempty"`
 	Revision uint64 `json:"revision"`
@@ -47,7 +47,7 @@ func (b *backup) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeStore() }() // what it holds was not changed
+	defer func() { _ = closeStore() }() // the store was only read
 	result := written{File: b.File}
 	progress, done := std.progress("backup")
 	defer done()
@@ -68,7 +68,7 @@ func (b *backup) Run(ctx context.Context, std stdio) error {
 	return b.print(std.out, result, fmt.Sprintf("%s: revision %d, %s", b.File, result.Revision, mebibytes(result.Bytes)))
 }
 
-// counter counts bytes that pass.
+// counter is a writer that counts bytes.
 type counter struct {
 	w    io.Writer
 	n    *int64
@@ -82,24 +82,24 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// restore makes a store out of a backup.
+// restore creates a store from a backup.
 type restore struct {
-	File    string `arg:"" help:"The backup; - is the input."`
+	File    string `arg:"" help:"The backup; - is standard input."`
 	DataDir string `default:"var/eventsvc" placeholder:"DIR" help:"The data directory, which must hold no events yet."`
 	JSON    bool   `name:"json" help:"Print the result as JSON."`
 }
 
 // Help is the rest of the command's help.
 func (*restore) Help() string {
-	return `Everything in the backup is checked before the data directory gets it: whole, or not at all. Then start the service.
-It continues with revisions (resourceVersion) beyond all that were given out since the backup: the result says which. Clients
-that watch, or read at, an older one get 410 Expired and list again.
+	return `The whole backup is checked before the data directory is changed, so it gets everything or nothing. Then start the service.
+It continues with revisions (resourceVersion) beyond all that were given out since the backup; the result says after which.
+Clients that watch from, or read at, an older revision get 410 Expired and list again.
 
   eventsvc restore /backup/events.tar --data-dir /var/lib/eventsvc
   gunzip < events.tar.gz | eventsvc restore -` + exitCodes
 }
 
-// Run makes the data directory.
+// Run creates the data directory.
 func (r *restore) Run(ctx context.Context, std stdio) error {
 	in, size, err := openInput(r.File)
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *restore) Run(ctx context.Context, std stdio) error {
 	defer done()
 	read := int64(0)
 	counted := io.TeeReader(in, &counter{w: io.Discard, n: &read, tell: func() {
-		if progress != nil && size > 0 { // as long again for what is made of it
+		if progress != nil && size > 0 { // reading is half of the work
 			progress(read, 3*size)
 		}
 	}})
@@ -128,7 +128,7 @@ func (r *restore) Run(ctx context.Context, std stdio) error {
 		r.DataDir, report.Revision, report.Live, report.CompactRevision))
 }
 
-// openInput opens a file, or with "-" the input, whose size nobody knows.
+// openInput opens a file, or standard input for "-", whose size is not known.
 func openInput(path string) (in *os.File, size int64, err error) {
 	if path == "-" {
 		return os.Stdin, 0, nil

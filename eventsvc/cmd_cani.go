@@ -21,7 +21,7 @@ type canI struct {
 	AllNamespaces bool              `short:"A" help:"Across all namespaces."`
 	PolicyFile    string            `placeholder:"FILE" help:"The policy file; without it every authenticated client may do everything."`
 	ClientID      string            `name:"client-id" help:"The client id of the token."`
-	Scope         string            `help:"The scope of the token, as it is written there."`
+	Scope         string            `help:"The scope claim of the token."`
 	Claim         map[string]string `placeholder:"NAME=VALUE;..." help:"Other claims of the token."`
 	TokenIssuer   string            `placeholder:"ISSUER" help:"The issuer of the token. Default: that of --issuer."`
 
@@ -30,7 +30,7 @@ type canI struct {
 	Claims      []string `placeholder:"NAME,..." help:"The claims that the service reads."`
 }
 
-// options are those of a service with the same settings.
+// options returns the options of a service with the same settings.
 func (c *canI) options() (policy.Options, error) {
 	all := []trust.Issuer{{Issuer: c.Issuer, Claims: append(slices.Collect(maps.Keys(c.Claim)), c.Claims...)}}
 	if c.IssuersFile == "" {
@@ -40,7 +40,7 @@ func (c *canI) options() (policy.Options, error) {
 	return policyOptions(append(all, more...)), err
 }
 
-// policy is the one that the service would start with.
+// policy returns the policy that the service would start with.
 func (c *canI) policy() (*policy.Policy, error) {
 	if c.PolicyFile == "" {
 		return policy.Open(), nil
@@ -60,7 +60,7 @@ func (c *canI) policy() (*policy.Policy, error) {
 	return p, nil
 }
 
-// errNo is the answer no, in the exit code.
+// errNo is the answer no. Its exit code is 1.
 var errNo = errors.New("no")
 
 // Run prints the answer and the rule that gives it.

@@ -14,14 +14,14 @@ type check struct{ place }
 
 // Help is the rest of the command's help.
 func (*check) Help() string {
-	return `Reads the pages of all files and the checksum of every record, and compares the index with the log, and with what
-an index made again from the log would be. Writes may go on meanwhile.
+	return `Reads the pages of all files and verifies the checksum of every record. It compares the index with the log, and with an
+index that is rebuilt from the log. Writes may go on meanwhile.
 
   eventsvc check
   eventsvc check --json | jq .problems` + exitCodes
 }
 
-// Run prints what is damaged.
+// Run prints the problems that were found.
 func (c *check) Run(ctx context.Context, std stdio) error {
 	if err := c.exists(); err != nil {
 		return err
@@ -53,13 +53,13 @@ func (c *check) report(ctx context.Context, std stdio) (*bolt.Report, error) {
 	return report, errors.Join(err, closeStore())
 }
 
-// compact brings disk space back.
+// compact frees disk space.
 type compact struct{ place }
 
 // Help is the rest of the command's help.
 func (*compact) Help() string {
-	return `The running service also forgets what is past its retention first; on closed files only what was past it already is
-cleared away. Needs room for the largest log file (64 MiB) and for the index once more.
+	return `A running service first removes events whose retention has passed. If no service runs, only what was removed before is
+freed. It needs free space for the largest segment (64 MiB) and for another copy of the index.
 
   eventsvc compact
   eventsvc compact --json | jq .bytesAfter` + exitCodes

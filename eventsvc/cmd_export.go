@@ -17,16 +17,16 @@ import (
 
 // export writes events as JSON.
 type export struct {
-	File        string `arg:"" help:"The file to write, which must not exist; - is the output."`
-	After       uint64 `default:"0" placeholder:"REVISION" help:"Only what has become of events that were written behind this revision, deletions too."`
+	File        string `arg:"" help:"The file to write, which must not exist; - is standard output."`
+	After       uint64 `default:"0" placeholder:"REVISION" help:"Only events that were written after this revision, including deletions."`
 	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	place
 }
 
 // Help is the rest of the command's help.
 func (*export) Help() string {
-	return `Writes what a watch would send: a line {"type":"ADDED","object":{...}} for each event, and in the end a BOOKMARK with the
-revision. With --after of that revision the next export has only what has changed since, MODIFIED and DELETED too.
+	return `Writes the frames of a watch: a line {"type":"ADDED","object":{...}} for each event, and at the end a BOOKMARK with the
+revision. With --after and that revision, the next export has only the changes since, including MODIFIED and DELETED.
 
   eventsvc export events.ndjson
   eventsvc export - --after 5000 | eventsvc import - --data-dir /srv/copy
@@ -49,7 +49,7 @@ func (e *export) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeStore() }() // nothing was written to it
+	defer func() { _ = closeStore() }() // the store was only read
 	result := written{File: e.File, Events: new(int64)}
 	progress, done := std.progress("export")
 	defer done()
@@ -71,11 +71,11 @@ func (e *export) Run(ctx context.Context, std stdio) error {
 	return e.print(std.out, result, fmt.Sprintf("%s: %d events, up to revision %d; the next part: --after %d", e.File, *result.Events, result.Revision, result.Revision))
 }
 
-// lineCounter counts the lines of an export that are no bookmarks.
+// lineCounter counts the lines of an export that are not bookmarks.
 type lineCounter struct {
 	w    io.Writer
 	n    *int64
-	head []byte // of a line that has begun
+	head []byte // the beginning of the current line
 }
 
 var bookmarkHead = []byte(`{"type":"BOOKMARK"`)
@@ -96,22 +96,23 @@ func (c *lineCounter) Write(p []byte) (int, error) {
 
 // importC stores events of an export.
 type importC struct {
-	File        string `arg:"" help:"The export; - is the input."`
+	File        string `arg:"" help:"The export; - is standard input."`
 	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	place
 }
 
 // Help is the rest of the command's help.
 func (*importC) Help() string {
-	return `Events keep their uid, their times and everything else; only the resourceVersion is this store's own, and their retention
-counts from now. If they come with a resourceVersion that this store has not come to, it continues beyond all that the other
-store may have given out, so that clients of either list again. What is here as the export has it is left alone, so that an import can be repeated, whole or in part.
+	return `Events keep their uid, their times and everything else, except the resourceVersion, which is this store's own. Their
+retention begins now. If an event has a resourceVersion that this store has not given out, the store continues beyond all
+that the other store may have given out; clients of either store then list again. Events that are stored already are not
+changed, so an import can be repeated as a whole or in part.
 
   eventsvc import events.ndjson
   zcat events.ndjson.gz | eventsvc import - --json` + exitCodes
 }
 
-// importChunk is how much is imported in one go, unless a line is longer.
+// importChunk is the size of one import in bytes, unless a line is longer.
 const importChunk = 2 << 20
 
 // Run stores the events.
@@ -159,7 +160,7 @@ func (i *importC) Run(ctx context.Context, std stdio) error {
 	return nil
 }
 
-// chunks calls f with whole lines of the input.
+// chunks calls f with pieces of the input that end at a line end.
 func chunks(in io.Reader, f func(lines []byte) error) error {
 	var chunk []byte
 	for r := bufio.NewReaderSize(in, 256<<10); ; {

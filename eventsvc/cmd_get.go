@@ -21,9 +21,9 @@ import (
 type get struct {
 	access  `embed:""`
 	filters `embed:""`
-	Last    int    `env:"-" placeholder:"N" help:"Only the N that were seen last."`
+	Last    int    `env:"-" placeholder:"N" help:"Only the N events that were last seen."`
 	Output  string `env:"-" short:"o" default:"table" enum:"table,json,ndjson" help:"table, json (one list) or ndjson (one event per line)."`
-	Wide    bool   `env:"-" help:"Show notes whole, also where they are longer than the terminal is wide."`
+	Wide    bool   `env:"-" help:"Do not cut notes at the width of the terminal."`
 }
 
 // Help is shown below the settings.
@@ -34,11 +34,11 @@ func (*get) Help() string {
     eventsvc get -n shop --regarding Pod/web-0
     eventsvc get -A -o ndjson | jq -r .reason | sort | uniq -c
 
-A table is in the order of time, the newest last. JSON comes as the server sends it, by namespace and name, page by page,
-unless --last asks for an order. Exit code: 0 also when there are no events.`
+A table is in the order of time, the newest last. JSON is in the order of the server, by namespace and name, unless --last is
+given. The exit code is 0 if there are no events, too.`
 }
 
-// pageSize is how many events are asked for at once.
+// pageSize is the number of events of one request.
 const pageSize = 500
 
 // Run lists the events.
@@ -83,7 +83,7 @@ func (g *get) Run(ctx context.Context, std stdio) error {
 	return err
 }
 
-// remaining is how many events there are in all, if the server says so.
+// remaining returns the total number of events, if the server sends it.
 func remaining(page *client.Page, read int) string {
 	if page.Metadata.RemainingItemCount == nil {
 		return ""
@@ -91,8 +91,8 @@ func remaining(page *client.Page, read int) string {
 	return fmt.Sprintf(" of %d", int64(read)+*page.Metadata.RemainingItemCount)
 }
 
-// attempts lets something that fails be tried again a few times, but not when the first try reached nobody: then the
-// address is wrong, and whoever waits wants to know.
+// attempts retries a failed request a few times. It does not if the first attempt has not reached a server, because the
+// address is then probably wrong and the user wants to know.
 func attempts(ctx context.Context, limit int) func(error) error {
 	var wait client.Backoff
 	n, first := 0, time.Now()
@@ -108,7 +108,7 @@ func attempts(ctx context.Context, limit int) func(error) error {
 	}
 }
 
-// sink is where the events of a list go.
+// sink receives the events of a list.
 type sink interface {
 	add(seen) error
 	end() (shown int, err error)
@@ -142,10 +142,10 @@ func (g *get) sink(stdout io.Writer) sink {
 	}}
 }
 
-// sorted keeps events for an order by time, with last > 0 no more than twice as many.
+// sorted collects events to sort them by time. If last > 0, it holds at most twice as many.
 type sorted struct {
 	last  int
-	raw   bool // keep the bytes too
+	raw   bool // keep the JSON too
 	all   []seen
 	write func([]seen) error
 }
@@ -153,7 +153,7 @@ type sorted struct {
 func (o *sorted) add(s seen) error {
 	if !o.raw {
 		s.raw = nil
-		s.event.ManagedFields, s.event.Annotations = nil, nil // no column of theirs
+		s.event.ManagedFields, s.event.Annotations = nil, nil // no column needs them
 	}
 	o.all = append(o.all, s)
 	if o.last > 0 && len(o.all) >= 2*o.last {
@@ -176,7 +176,7 @@ func (o *sorted) end() (int, error) {
 	return len(o.all), o.write(o.all)
 }
 
-// jsonList writes events as they come.
+// jsonList writes events in the order of the server.
 type jsonList struct {
 	w      *bufio.Writer
 	domain string

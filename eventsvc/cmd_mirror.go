@@ -13,18 +13,18 @@ import (
 	"tidings.example/shared/service"
 )
 
-// mirrorC copies a cluster's events into a server. The settings of the connection are about that server.
+// mirrorC copies a cluster's events into a server. Its connection is that to the server.
 type mirrorC struct {
 	connection      `embed:""`
-	Kubeconfig      string        `placeholder:"FILE" help:"How to reach the cluster. Default: as a pod of it."`
+	Kubeconfig      string        `placeholder:"FILE" help:"Kubeconfig of the cluster. Default: the service account of this pod."`
 	Context         string        `placeholder:"NAME" help:"Context of the kubeconfig. Default: its current one."`
 	Namespace       []string      `short:"n" placeholder:"NAME,..." help:"Namespaces of the cluster. Default: all."`
-	Cluster         string        `placeholder:"NAME" help:"Name of the cluster, for its copies' names and label; never change it."`
-	ClusterLabel    string        `default:"cluster" placeholder:"KEY" help:"Label that gets that name; empty: none."`
-	CursorNamespace string        `default:"kube-system" placeholder:"NAME" help:"Namespace of the server for the event that says how far the mirror is."`
-	Parallel        int           `default:"8" help:"Events that are written at once."`
-	ListenAdmin     string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Serve probes in detail and metrics here; empty: not at all."`
-	StopTimeout     time.Duration `default:"20s" help:"Bound of a graceful stop."`
+	Cluster         string        `placeholder:"NAME" help:"Name of the cluster, which is part of the names of copies and their label; never change it."`
+	ClusterLabel    string        `default:"cluster" placeholder:"KEY" help:"Label of copies with the name of the cluster; empty: none."`
+	CursorNamespace string        `default:"kube-system" placeholder:"NAME" help:"Namespace of the server for the cursor: the event that holds the position of the mirror."`
+	Parallel        int           `default:"8" help:"Events that are written at the same time."`
+	ListenAdmin     string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Serve detailed probes and metrics here; empty: not at all."`
+	StopTimeout     time.Duration `default:"20s" help:"Longest time that a graceful stop may take."`
 	LogFormat       string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
 	LogLevel        string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 }
@@ -37,10 +37,11 @@ func (*mirrorC) Help() string {
         --token-url https://tokens.example/oauth2/token --client-id mirror --client-secret-file secret.txt
     eventsvc get -A -l cluster=production --since 24h
 
-It needs to get, list and watch events (core) of the cluster, and to get, create and update events of the server. It can
-be killed at any time and goes on where it was; two of them for one cluster do no harm. What the cluster forgets, stays.
+It needs the rights to get, list and watch events (core) of the cluster, and to get, create and update events of the server.
+It can be killed at any time and then resumes. Two mirrors of one cluster do no harm. Events that the cluster deletes stay on
+the server.
 
-Exit codes: 0 after a signal, 1 failure, 2 usage. A cluster or server that does not answer is no failure: it waits.`
+Exit codes: 0 after a signal, 1 failure, 2 usage. It waits for a cluster or server that does not answer.`
 }
 
 func (m *mirrorC) check() error {
@@ -61,7 +62,7 @@ func (m *mirrorC) check() error {
 	return nil
 }
 
-// source is the cluster.
+// source returns the client of the cluster.
 func (m *mirrorC) source() (client.Config, error) {
 	if m.Kubeconfig != "" {
 		config, err := client.FromKubeconfig(m.Kubeconfig, m.Context)

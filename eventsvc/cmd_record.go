@@ -31,20 +31,20 @@ import (
 type record struct {
 	access              `embed:""`
 	Namespace           string            `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: that of the kubeconfig's context, or default."`
-	Regarding           string            `env:"-" placeholder:"KIND/NAME" help:"The object that it is about."`
+	Regarding           string            `env:"-" placeholder:"KIND/NAME" help:"The object that the event is about."`
 	RegardingAPIVersion string            `env:"-" name:"regarding-api-version" placeholder:"VERSION" help:"API version of that object, such as apps/v1."`
 	Type                string            `env:"-" default:"Normal" placeholder:"TYPE" help:"Normal or Warning."`
 	Reason              string            `env:"-" placeholder:"REASON" help:"Why, in one word for machines, such as BackupFailed."`
 	Action              string            `env:"-" placeholder:"ACTION" help:"What was done, in one word for machines. Default: the reason."`
 	Note                string            `env:"-" placeholder:"TEXT" help:"A sentence for people."`
 	Label               map[string]string `env:"-" short:"l" placeholder:"NAME=VALUE;..." help:"Labels."`
-	ReportingController string            `env:"-" default:"tidings.example/record" placeholder:"NAME" help:"Who reports."`
-	ReportingInstance   string            `env:"-" placeholder:"NAME" help:"Which of them. Default: the name of this machine."`
-	Name                string            `env:"-" placeholder:"NAME" help:"Name of the event. Default: made of the object's name and what the event says."`
+	ReportingController string            `env:"-" default:"tidings.example/record" placeholder:"NAME" help:"The controller that reports the event."`
+	ReportingInstance   string            `env:"-" placeholder:"NAME" help:"The instance of that controller. Default: the name of this machine."`
+	Name                string            `env:"-" placeholder:"NAME" help:"Name of the event. Default: made of the object's name and a hash of the event."`
 	File                string            `env:"-" short:"f" placeholder:"FILE" help:"Record many: one event of events.k8s.io/v1 in JSON per line; - is standard input. The other settings fill in what a line leaves out."`
-	Parallel            int               `env:"-" default:"8" help:"How many of them are on their way at once."`
-	Timeout             time.Duration     `env:"-" default:"1m" help:"How long each is tried again while the server is away or busy."`
-	Output              string            `env:"-" short:"o" default:"table" enum:"table,json,ndjson" help:"What to print about each: table is NAMESPACE/NAME; json or ndjson is the event as it was stored."`
+	Parallel            int               `env:"-" default:"8" help:"Events that are sent at the same time."`
+	Timeout             time.Duration     `env:"-" default:"1m" help:"How long an event is retried while the server is away or busy."`
+	Output              string            `env:"-" short:"o" default:"table" enum:"table,json,ndjson" help:"What to print for each event: table is NAMESPACE/NAME; json or ndjson is the stored event."`
 }
 
 // Help is shown below the settings.
@@ -55,14 +55,14 @@ func (*record) Help() string {
     eventsvc record -n shop --regarding Deployment/web --reason Deployed --label version=1.4.2
     eventsvc record -f - < events.ndjson
 
-What may have been stored without the answer coming back is sent again under the same name, and never stored twice. A
-line's name is made of what it says, so that a file can be recorded again after a failure: what is there already stays,
-provided that the lines have their eventTime.
+If an answer is lost, the event is sent again under the same name, so that it is never stored twice. The name of a line is
+made of its content. So a file whose lines have an eventTime can be recorded again after a failure: events that are stored
+already stay as they are.
 
-Exit codes: 0 everything is recorded, 1 something is not and standard error says what, 2 usage.`
+Exit codes: 0 everything is recorded, 1 something is not recorded (standard error says what), 2 usage.`
 }
 
-// maxLine is the longest line that may come in: what the server takes as a body.
+// maxLine is the longest line of a file: the largest body that the server accepts.
 const maxLine = 3 << 20
 
 // recording is a running record command.
@@ -71,15 +71,15 @@ type recording struct {
 	client    *client.Client
 	namespace string // if an event names none
 	bar       *progress
-	screen    bool // what is printed and the progress are on the same terminal
+	screen    bool // standard output and the progress are on the same terminal
 
-	mu             sync.Mutex // guards what follows and the output
-	waits          bool       // for the server, and it has been said
+	mu             sync.Mutex // guards the following fields and the output
+	waits          bool       // it waits for the server, and has printed that
 	stdout, stderr io.Writer
 	stored, failed int
 }
 
-// Run records one event, or those of a file.
+// Run records one event, or the events of a file.
 func (r *record) Run(ctx context.Context, std stdio) error {
 	if r.Parallel < 1 || r.Timeout < 0 {
 		return cli.Usagef("--parallel %d must be positive, --timeout %s not negative", r.Parallel, r.Timeout)
@@ -115,13 +115,13 @@ func (r *record) Run(ctx context.Context, std stdio) error {
 	return run.many(ctx, in)
 }
 
-// line is one of many.
+// line is one line of a file.
 type line struct {
 	number int
 	text   []byte
 }
 
-// many records one event per line. A line that cannot be recorded does not hold up the others.
+// many records one event per line. It goes on after a line that cannot be recorded.
 func (r *recording) many(ctx context.Context, in io.Reader) error {
 	lines := make(chan line)
 	var workers sync.WaitGroup
@@ -172,7 +172,7 @@ func (r *recording) line(ctx context.Context, l line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case err != nil && ctx.Err() != nil: // cut off; it may be stored
+	case err != nil && ctx.Err() != nil: // interrupted: the event may be stored
 	case err != nil:
 		r.failed++
 		r.bar.clear()
@@ -183,8 +183,8 @@ func (r *recording) line(ctx context.Context, l line) {
 
 func (r *recording) apiVersion() string { return "events." + r.GroupDomain + "/v1" }
 
-// complete fills in what an event leaves out, and takes out what only the server sets. unique makes the name of an event
-// without a time of its own different from all others.
+// complete sets fields that an event lacks, and clears those that only the server sets. unique makes the name of an event
+// without a time different from all others.
 func (r *recording) complete(ev *eventsv1.Event, unique string) {
 	ev.Kind, ev.APIVersion = "Event", r.apiVersion()
 	ev.UID, ev.ResourceVersion, ev.CreationTimestamp, ev.ManagedFields = "", "", metav1.Time{}, nil
@@ -214,7 +214,7 @@ func (r *recording) complete(ev *eventsv1.Event, unique string) {
 		ev.Labels = all
 	}
 	fill(&ev.Name, r.Name)
-	ev.GenerateName = "" // a name that the server makes cannot be sent again
+	ev.GenerateName = "" // an event with a generated name cannot be sent again safely
 	fill(&ev.Name, madeName(ev, unique))
 }
 
@@ -224,9 +224,9 @@ func fill(field *string, value string) {
 	}
 }
 
-// madeName is the same for the same event, so that it can be sent again.
+// madeName returns the same name for the same event, so that it can be sent again.
 func madeName(ev *eventsv1.Event, unique string) string {
-	content, _ := json.Marshal(ev) // has no member that could fail
+	content, _ := json.Marshal(ev) // cannot fail: every member can be encoded
 	sum := sha256.Sum256(append(content, unique...))
 	base := "event"
 	if name := strings.ToLower(ev.Regarding.Name); dnsName(name) {
@@ -235,13 +235,13 @@ func madeName(ev *eventsv1.Event, unique string) string {
 	return fmt.Sprintf("%s.%x", base, sum[:8])
 }
 
-// dnsName reports whether name can be the beginning of an event's name (RFC 1123).
+// dnsName reports whether name can be a prefix of an event's name (RFC 1123).
 func dnsName(name string) bool {
 	clean := strings.Trim(name, ".-") == name && !strings.Contains(name, "..") && !strings.Contains(name, ".-") && !strings.Contains(name, "-.")
 	return name != "" && len(name) <= 200 && clean && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") == ""
 }
 
-// store creates an event once and says so.
+// store creates an event once and prints it.
 func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
 	body, err := json.Marshal(ev)
 	if err != nil {
@@ -256,7 +256,7 @@ func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if !r.waits && client.Code(err) != http.StatusTooManyRequests { // once: a person sees why nothing happens
+		if !r.waits && client.Code(err) != http.StatusTooManyRequests { // print once why nothing happens
 			r.waits = true
 			r.bar.clear()
 			fmt.Fprintf(r.stderr, "eventsvc: trying again for %s: %v\n", r.Timeout, err)
@@ -281,13 +281,13 @@ func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
 	return r.print(ev, stored)
 }
 
-// sameEvent compares what an author says; the server adds what is its own, and labels may have been added since.
+// sameEvent compares the fields that the author sets. The server sets others, and labels may have been added since.
 func sameEvent(there, sent *eventsv1.Event) bool {
 	a, b := there.DeepCopy(), sent.DeepCopy()
 	a.TypeMeta, b.TypeMeta = metav1.TypeMeta{}, metav1.TypeMeta{}
 	a.ObjectMeta, b.ObjectMeta = metav1.ObjectMeta{}, metav1.ObjectMeta{}
 	a.EventTime, b.EventTime = metav1.NewMicroTime(a.EventTime.UTC()), metav1.NewMicroTime(b.EventTime.UTC())
-	a.Series, b.Series = nil, nil // may have gone on
+	a.Series, b.Series = nil, nil // the series may have continued
 	return equality.Semantic.DeepEqual(a, b)
 }
 

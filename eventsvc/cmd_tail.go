@@ -24,9 +24,9 @@ type tail struct {
 	access  `embed:""`
 	filters `embed:""`
 	WaitFor string        `env:"-" placeholder:"FIELD=VALUE,..." help:"End with success as soon as an event has these fields, such as reason=Completed,type!=Warning."`
-	Timeout time.Duration `env:"-" placeholder:"DURATION" help:"End after so long; with --wait-for that is exit code 3."`
+	Timeout time.Duration `env:"-" placeholder:"DURATION" help:"End after this time; with --wait-for the exit code is then 3."`
 	Output  string        `env:"-" short:"o" default:"table" enum:"table,json,ndjson" help:"table, json (one document per event) or ndjson (one event per line)."`
-	Wide    bool          `env:"-" help:"Show notes whole, also where they are longer than the terminal is wide."`
+	Wide    bool          `env:"-" help:"Do not cut notes at the width of the terminal."`
 }
 
 // Help is shown below the settings.
@@ -37,17 +37,17 @@ func (*tail) Help() string {
     eventsvc tail -n shop --since 10m --regarding Job/nightly --wait-for reason=Completed --timeout 1h
     eventsvc tail -A -o ndjson >> events.ndjson
 
-It shows what happens from now on, with --since also what has happened before, and goes on over restarts of the server
-without losing or repeating anything. --wait-for looks at every event that is shown.
+It shows events from now on and, with --since, earlier ones. After a restart of the server it resumes, without losing or
+repeating an event. --wait-for checks every event that is shown.
 
-Exit codes: 0 the awaited event was seen, or a signal or --timeout ended it and nothing was awaited; 1 failure, also when
-a signal came before the awaited event; 2 usage; 3 --timeout came before the awaited event.`
+Exit codes: 0 the awaited event was seen, or a signal or --timeout has ended a tail without --wait-for; 1 failure, or a signal
+before the awaited event; 2 usage; 3 --timeout before the awaited event.`
 }
 
-// errTimedOut is an awaited event that did not come in time; it has an exit code of its own.
+// errTimedOut reports that the awaited event did not come in time. Its exit code is 3.
 var errTimedOut = errors.New("timed out")
 
-// errAwaited ends a tail that has seen what it waits for.
+// errAwaited ends a tail that has seen the awaited event.
 var errAwaited = errors.New("seen")
 
 // following is a running tail.
@@ -59,8 +59,8 @@ type following struct {
 	stdout  io.Writer
 	stderr  io.Writer
 	table   *table
-	version string // everything up to here was shown
-	away    bool   // the server was lost, and that was said
+	version string // everything up to this resourceVersion was shown
+	away    bool   // the server does not answer, and that was printed
 }
 
 // Run follows the events.
@@ -93,14 +93,14 @@ func (t *tail) Run(ctx context.Context, std stdio) error {
 	case limited.Err() == nil:
 		return at(c, err)
 	case f.awaited == nil:
-		return nil // it was to end some time
+		return nil // the end was asked for
 	case ctx.Err() != nil:
 		return fmt.Errorf("interrupted before an event with %s was seen", t.WaitFor)
 	}
 	return fmt.Errorf("no event with %s was seen in %s: %w", t.WaitFor, t.Timeout, errTimedOut)
 }
 
-// parseAwaited reads what is waited for. A field that no event has could be waited for for ever.
+// parseAwaited parses --wait-for. A field that no event has is an error, because the wait would never end.
 func parseAwaited(text string) (fields.Selector, error) {
 	selector, err := fields.ParseSelector(text)
 	if err != nil {
@@ -120,7 +120,7 @@ func parseAwaited(text string) (fields.Selector, error) {
 	return selector, nil
 }
 
-// fieldsOf are the fields of an event that can be waited for: those that field selectors know, and a few more.
+// fieldsOf returns the fields of an event that can be awaited: those of field selectors, and a few more.
 func fieldsOf(ev *eventsv1.Event) fields.Set {
 	return fields.Set{
 		"metadata.name": ev.Name, "metadata.namespace": ev.Namespace, "type": ev.Type, "reason": ev.Reason, "action": ev.Action,
@@ -131,7 +131,7 @@ func fieldsOf(ev *eventsv1.Event) fields.Set {
 	}
 }
 
-// run shows what was, if that is wanted, and then what comes.
+// run shows earlier events, if --since asks for them, and then new ones.
 func (f *following) run(ctx context.Context) error {
 	var err error
 	if f.Since == 0 {
@@ -163,7 +163,7 @@ func (f *following) run(ctx context.Context) error {
 	return err
 }
 
-// past shows the events that are wanted of those that are there, in an order of their own.
+// past shows the existing events that --since asks for, in the order of time.
 func (f *following) past(ctx context.Context, wanted func(seen) bool, order func(a, b seen) int) error {
 	var all []seen
 	version, err := f.client.Pages(ctx, f.path, f.query(), pageSize, func(page *client.Page) error {
@@ -186,7 +186,7 @@ func (f *following) past(ctx context.Context, wanted func(seen) bool, order func
 	return f.show(all)
 }
 
-// change is told of each change. What is deleted, mostly for its age, is no news.
+// change shows a change. It ignores deletions, most of which are expiries.
 func (f *following) change(c client.Change) error {
 	f.version = c.Version
 	if !c.Seen() {
@@ -206,7 +206,7 @@ func (f *following) connected() {
 	}
 }
 
-// interrupted says so once, however many attempts it takes.
+// interrupted prints once that the server does not answer, however many attempts fail.
 func (f *following) interrupted(err error) {
 	if !f.away {
 		f.away = true
@@ -218,7 +218,7 @@ func (f *following) say(format string, args ...any) {
 	fmt.Fprintf(f.stderr, "eventsvc: "+format+"\n", args...)
 }
 
-// show writes events up to the awaited one.
+// show writes events, up to the awaited one.
 func (f *following) show(all []seen) error {
 	end := slices.IndexFunc(all, func(s seen) bool { return f.awaited != nil && f.awaited.Matches(fieldsOf(s.event)) })
 	if end >= 0 {

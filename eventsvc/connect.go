@@ -20,15 +20,15 @@ type clientCommands struct {
 	Get    get     `cmd:"" help:"List the events of a server."`
 	Tail   tail    `cmd:"" help:"Follow the events of a server as they happen, or wait for one."`
 	Record record  `cmd:"" help:"Record an event on a server, or many."`
-	Mirror mirrorC `cmd:"" help:"Copy the events of a Kubernetes cluster into a server, all the time."`
+	Mirror mirrorC `cmd:"" help:"Copy the events of a Kubernetes cluster into a server, continuously."`
 }
 
-// connection holds the settings of the commands that use an event server: where it is, whom to trust, which token to
-// show.
+// connection has the settings of the commands that use an event server: its address, the certificates to trust, and the
+// token.
 type connection struct {
 	Server           string `placeholder:"URL" help:"The event server. Default: http://127.0.0.1:8080"`
 	CAFile           string `name:"ca-file" placeholder:"FILE" help:"Certificates in PEM to trust instead of the system's, for --server and --token-url."`
-	Token            string `placeholder:"TOKEN" secret:"" help:"The bearer token itself; best in the variable, for others can see command lines."`
+	Token            string `placeholder:"TOKEN" secret:"" help:"The bearer token; use the variable, because other users can see command lines."`
 	TokenFile        string `placeholder:"FILE" help:"File that holds the bearer token; read again for each request."`
 	TokenCommand     string `placeholder:"COMMAND" help:"Program, with arguments separated by spaces, that prints a token or a credential for kubectl, such as 'tokensvc credential ...'."`
 	TokenURL         string `name:"token-url" placeholder:"URL" help:"Token endpoint to fetch tokens from, with --client-id and --client-secret-file."`
@@ -36,7 +36,7 @@ type connection struct {
 	ClientSecretFile string `placeholder:"FILE" help:"File that holds that client's secret."`
 }
 
-// access is a connection that may also be written in a kubeconfig.
+// access is a connection that a kubeconfig can describe instead.
 type access struct {
 	connection  `embed:""`
 	Kubeconfig  string `placeholder:"FILE" help:"Take server, certificates and token from this kubeconfig instead."`
@@ -44,7 +44,7 @@ type access struct {
 	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 }
 
-// config finds settings that contradict each other, naming both.
+// config returns the settings of the client, or an error that names two settings that contradict each other.
 func (a *access) config() (client.Config, error) {
 	if a.Kubeconfig == "" {
 		if a.Context != "" {
@@ -62,7 +62,7 @@ func (a *access) config() (client.Config, error) {
 	return config, nil
 }
 
-// open makes a client and names the namespace to use where none is given.
+// open returns a client, and the namespace to use if none is given.
 func (a *access) open() (*client.Client, string, error) {
 	config, err := a.config()
 	if err != nil {
@@ -75,7 +75,7 @@ func (a *access) open() (*client.Client, string, error) {
 	return c, config.Namespace, err
 }
 
-// given are the settings that are set, by name.
+// given returns the names of the settings that are set.
 func (c *connection) given() []string {
 	var names []string
 	for _, setting := range []struct{ name, value string }{
@@ -113,7 +113,7 @@ func (c *connection) config() (client.Config, error) {
 	return config, err
 }
 
-// tokens is where tokens come from, nil if nowhere.
+// tokens returns the source of tokens, or nil if there is none.
 func (c *connection) tokens(config *tls.Config) (*client.Tokens, error) {
 	var sources []string
 	for _, name := range c.given() {
@@ -165,7 +165,7 @@ func dial(config client.Config) (*client.Client, error) {
 	return c, nil
 }
 
-// at names the server in an error that comes from it.
+// at adds the server to an error.
 func at(c *client.Client, err error) error {
 	if err == nil || client.Code(err) == 0 {
 		return err

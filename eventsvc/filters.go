@@ -13,7 +13,7 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// filters say which events a command is about. All but --since are evaluated by the server.
+// filters select the events of a command. The server evaluates all of them except --since.
 type filters struct {
 	Namespace           string        `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: that of the kubeconfig's context, or default."`
 	AllNamespaces       bool          `env:"-" short:"A" help:"All namespaces."`
@@ -23,10 +23,10 @@ type filters struct {
 	ReportingController string        `env:"-" placeholder:"NAME" help:"Only events that this controller reports."`
 	Selector            string        `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
 	FieldSelector       string        `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.uid=... or reason!=Pulled."`
-	Since               time.Duration `env:"-" placeholder:"DURATION" help:"Only events that were last seen in this time before now, such as 30m."`
+	Since               time.Duration `env:"-" placeholder:"DURATION" help:"Only events that were last seen within this time before now, such as 30m."`
 }
 
-// check finds filters that contradict each other or cannot be read.
+// check returns an error for filters that contradict each other or cannot be parsed.
 func (f *filters) check() error {
 	if f.AllNamespaces && f.Namespace != "" {
 		return cli.Usagef("--namespace and --all-namespaces exclude each other: set one of them")
@@ -43,7 +43,7 @@ func (f *filters) check() error {
 	return nil
 }
 
-// path is where the events are; fallback is the namespace if none is given.
+// path returns the path of the events; fallback is the namespace if none is given.
 func (f *filters) path(groupDomain, fallback string) string {
 	namespace := f.Namespace
 	switch {
@@ -55,7 +55,7 @@ func (f *filters) path(groupDomain, fallback string) string {
 	return client.EventsPath("events."+groupDomain, namespace)
 }
 
-// query holds the selectors.
+// query returns the selectors as query parameters.
 func (f *filters) query() url.Values {
 	kind, name, _ := strings.Cut(f.Regarding, "/")
 	var terms []string
@@ -80,12 +80,12 @@ func (f *filters) query() url.Values {
 	return q
 }
 
-// recent reports whether an event is in the time that --since asks for.
+// recent reports whether an event was last seen within --since.
 func (f *filters) recent(ev *eventsv1.Event, now time.Time) bool {
 	return f.Since == 0 || !lastSeen(ev).Before(now.Add(-f.Since))
 }
 
-// lastSeen is the time of an event's last occurrence, in whichever field its reporter keeps it.
+// lastSeen returns the time of an event's last occurrence, which reporters keep in different fields.
 func lastSeen(ev *eventsv1.Event) time.Time {
 	switch {
 	case ev.Series != nil:
@@ -100,7 +100,7 @@ func lastSeen(ev *eventsv1.Event) time.Time {
 	return ev.CreationTimestamp.Time
 }
 
-// occurrences is how often an event was seen.
+// occurrences returns how often an event was seen.
 func occurrences(ev *eventsv1.Event) int32 {
 	if ev.Series != nil {
 		return ev.Series.Count

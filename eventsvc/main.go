@@ -37,7 +37,7 @@ func main() {
 	os.Exit(exitCode(err))
 }
 
-// listening is told the address of every listener by its setting.
+// listening is called with the setting and the address of every listener.
 type listening func(setting string, addr net.Addr)
 
 // run is the whole program: it parses the settings and runs the command until
@@ -139,7 +139,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 		return err
 	}
 	handler := service.Access(log, registry, audit.Handler(entries, server))
-	// Probes and scrapes are not counted with what clients ask: they would dilute the rates that alerts rest on.
+	// Probes and scrapes have metrics of their own, which are not exposed: they would dilute the rates that alerts use.
 	management = service.Access(log, prometheus.NewRegistry(), audit.Handler(entries, management))
 	return service.Run(ctx, service.Config{
 		Name: "eventsvc", Log: log, Registry: registry, Health: health, Limits: s.ConnectionLimits,
@@ -153,8 +153,8 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	})
 }
 
-// management is what the management listener serves: probes, metrics, and work
-// on the store for who can read the data directory.
+// management returns the handler of the management listener: probes, metrics, and
+// work on the store for callers that can read the data directory.
 func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log) (http.Handler, error) {
 	token, err := admin.NewToken(s.DataDir)
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 	return mux, nil
 }
 
-// issuers are the issuer that the flags describe, and those of the issuers file.
+// issuers returns the issuer of the flags, and those of the issuers file.
 func (s *serve) issuers() ([]trust.Issuer, error) {
 	all := []trust.Issuer{{
 		Issuer: s.Issuer, JWKSURL: s.JWKSURL, CAFile: s.IssuerCAFile, Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims,
@@ -181,7 +181,7 @@ func (s *serve) issuers() ([]trust.Issuer, error) {
 	return append(all, more...), nil
 }
 
-// policyOptions are what a policy may refer to: issuers and the claims of their tokens.
+// policyOptions returns the issuers, and the claims of their tokens, that a policy may refer to.
 func policyOptions(issuers []trust.Issuer) (o policy.Options) {
 	for _, i := range issuers {
 		o.Issuers, o.Claims = append(o.Issuers, i.Issuer), append(o.Claims, i.Claims...)
@@ -208,7 +208,7 @@ func (t listening) of(setting string) func(net.Addr) {
 	return func(a net.Addr) { t(setting, a) }
 }
 
-// certificate is what HTTPS is served with, nil if it is not.
+// certificate returns the TLS configuration of HTTPS, or nil if it is not served.
 func (s *serve) certificate() (*tls.Config, error) {
 	switch {
 	case s.ListenHTTPS == "":
@@ -235,7 +235,7 @@ func (h *healthcheck) Run(ctx context.Context) error {
 		return cli.Usagef("--listen-admin %q: %w; give HOST:PORT", h.ListenAdmin, err)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // all addresses are listened on, so this one too
+		host = "127.0.0.1" // the service listens on all addresses
 	}
 	return service.Healthcheck(ctx, "http://"+net.JoinHostPort(host, port)+"/readyz", h.Wait)
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// seen is an event as it came and as it is read.
+// seen is an event, with its JSON as the server sent it.
 type seen struct {
 	event *eventsv1.Event
 	raw   json.RawMessage
@@ -27,7 +27,7 @@ func decode(raw json.RawMessage) (seen, error) {
 	return seen{event: &ev, raw: raw}, nil
 }
 
-// object is the event's JSON with kind and apiVersion, which items of a list lack.
+// object returns the event's JSON with kind and apiVersion, which items of a list lack.
 func (s seen) object(groupDomain string) []byte {
 	if s.event.Kind != "" {
 		return s.raw
@@ -39,9 +39,9 @@ func (s seen) object(groupDomain string) []byte {
 // table writes events as aligned rows, the note last because it is the longest.
 type table struct {
 	w          io.Writer
-	namespaces bool // with a column for them
-	times      bool // with points in time instead of ages, for what stays on the screen
-	width      int  // cut notes to this; 0: leave them whole
+	namespaces bool // with a namespace column
+	times      bool // with times instead of ages, for output that stays on the screen
+	width      int  // of the terminal, at which notes are cut; 0: not cut
 	colour     bool
 	widths     []int
 	began      bool
@@ -55,13 +55,13 @@ func newTable(w io.Writer, namespaces, times, wide bool) *table {
 	return t
 }
 
-// The columns, of which the namespace may be missing.
+// The columns. That of the namespace is optional.
 var tableHeader = []string{"LAST SEEN", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "NOTE"}
 
-// The colours of types (ECMA-48); others have none.
+// The colours of types (ECMA-48). Other types have none.
 const colourWarning, colourOff = "\x1b[33m", "\x1b[0m"
 
-// cells are the columns of an event.
+// cells returns the cells of an event.
 func (t *table) cells(ev *eventsv1.Event, now time.Time) []string {
 	last := lastSeen(ev)
 	when := "<unknown>"
@@ -88,8 +88,7 @@ func (t *table) cells(ev *eventsv1.Event, now time.Time) []string {
 	return cells
 }
 
-// rows writes events, under a header if they are the first. Columns become as wide as they need to and never narrower,
-// so that what follows stays in line.
+// rows writes events, after a header if they are the first. Columns only become wider, so that later rows stay aligned.
 func (t *table) rows(events []*eventsv1.Event) error {
 	now := time.Now()
 	var all [][]string
@@ -137,5 +136,5 @@ func (t *table) row(out *bytes.Buffer, cells []string) {
 	out.WriteString(note + "\n")
 }
 
-// minNote is what is shown of a note even where it makes the line break.
+// minNote is the shortest width to which a note is cut, even if the line is then too long.
 const minNote = 20

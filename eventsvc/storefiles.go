@@ -16,26 +16,26 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// storeCommands work on the store as a whole.
+// storeCommands are the commands for the whole store.
 type storeCommands struct {
-	Backup  backup  `cmd:"" help:"Write a backup of all events and their history, while the service runs or not."`
-	Restore restore `cmd:"" help:"Make a data directory out of a backup."`
-	Check   check   `cmd:"" help:"Read everything that is stored and say what is damaged."`
-	Compact compact `cmd:"" help:"Bring disk space back now, which the service does by itself in time."`
-	Export  export  `cmd:"" help:"Write events as JSON, one a line, all of them or what has changed since."`
-	Import  importC `cmd:"" help:"Store events of an export as they were."`
+	Backup  backup  `cmd:"" help:"Write a backup of all events and their history, whether the service runs or not."`
+	Restore restore `cmd:"" help:"Create a data directory from a backup."`
+	Check   check   `cmd:"" help:"Read everything that is stored and report damage."`
+	Compact compact `cmd:"" help:"Free disk space now; the service does so by itself over time."`
+	Export  export  `cmd:"" help:"Write events as JSON, one a line: all of them, or the changes since a revision."`
+	Import  importC `cmd:"" help:"Store the events of an export."`
 }
 
-// exitCodes is how the help of each of these commands ends.
+// exitCodes is the end of the help of each of these commands.
 const exitCodes = `
 
 Exit codes: 0 done, 1 failed, 2 wrong settings, 3 done but something is damaged or was left out.`
 
-// errFindings is what a check or an import has to tell, in the exit code.
+// errFindings reports that a check or an import has printed findings. Its exit code is 3.
 var errFindings = errors.New("not everything is well")
 
-// exitCode is 3 for findings, which are printed already, and for an event that
-// was waited for in vain.
+// exitCode returns 3 for errFindings, and for an awaited event that did not come in
+// time.
 func exitCode(err error) int {
 	if errors.Is(err, errFindings) || errors.Is(err, errTimedOut) {
 		return 3
@@ -43,16 +43,15 @@ func exitCode(err error) int {
 	return cli.ExitCode(err)
 }
 
-// place is where the store is.
+// place has the settings that locate the store.
 type place struct {
 	DataDir     string `default:"var/eventsvc" placeholder:"DIR" help:"The data directory."`
 	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"The admin listener of the service, which is asked while it has the files open."`
 	JSON        bool   `name:"json" help:"Print the result as JSON."`
 }
 
-// open returns the store: through the service that has it open, or else of the
-// files. Who has the lock of the files decides, so that it is always the one or
-// the other.
+// open opens the files of the store or, if a service has them open, returns a client
+// of that service. The lock of the files decides, so it is always exactly one.
 func (p *place) open(o bolt.Options, bytes *codec.Codec) (s admin.Store, closeStore func() error, err error) {
 	o.Dir, o.MaxBytes = filepath.Join(p.DataDir, "store"), -1
 	db, err := bolt.Open(o)
@@ -66,7 +65,7 @@ func (p *place) open(o bolt.Options, bytes *codec.Codec) (s admin.Store, closeSt
 	return admin.Local{DB: db, Codec: bytes}, db.Close, nil
 }
 
-// exists is an error unless there is a store: opening would make one.
+// exists returns an error unless there is a store, because opening would create one.
 func (p *place) exists() error {
 	there, err := bolt.Holds(filepath.Join(p.DataDir, "store"))
 	if err == nil && !there {
@@ -87,8 +86,8 @@ func (p *place) print(out io.Writer, result any, text string) error {
 	return json.NewEncoder(out).Encode(result)
 }
 
-// progress returns a line on the terminal that tells how far the work is, and
-// what takes it away. Where there is no terminal there is nothing.
+// progress returns a function that shows the progress on a line of the terminal, and
+// one that clears the line. Without a terminal, the first is nil.
 func (s stdio) progress(what string) (bolt.Progress, func()) {
 	bar := newProgress(s.err)
 	if bar.width == 0 {
@@ -98,17 +97,17 @@ func (s stdio) progress(what string) (bolt.Progress, func()) {
 	return tell, bar.clear
 }
 
-// mebibytes prints a number of bytes for people.
+// mebibytes formats a number of bytes.
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// newFile is a file that appears under its name only when it is whole.
+// newFile is a file that gets its name only when it is complete.
 type newFile struct {
 	*os.File
 	path string
 }
 
-// partial is behind the name of a file that is not whole. What is left of a
-// process that was killed is overwritten by the next.
+// partial is the suffix of a file that is not complete. The next process overwrites
+// the file of one that was killed.
 const partial = ".partial"
 
 func createNew(path string) (*newFile, error) {
@@ -141,7 +140,7 @@ func absent(path string) error {
 	return err
 }
 
-// finish gives the file its name, or removes it if the work has failed.
+// finish syncs the file and gives it its name, or removes it if the work has failed.
 func (f *newFile) finish(failed error) error {
 	if failed == nil {
 		failed = f.Sync()
@@ -160,7 +159,7 @@ func (f *newFile) finish(failed error) error {
 	return errors.Join(err, dir.Sync(), dir.Close())
 }
 
-// write has work write a file that is not there yet, or with "-" the output.
+// write calls work to write a new file or, for "-", standard output.
 func write(path string, stdout io.Writer, work func(io.Writer) error) error {
 	if path == "-" {
 		return work(stdout)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminalWidth is how many columns w has, 0 if it is no terminal.
+// terminalWidth returns the columns of a terminal, or 0 if w is not one.
 func terminalWidth(w io.Writer) int {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -22,19 +22,19 @@ func terminalWidth(w io.Writer) int {
 		return 0
 	}
 	if size.Col == 0 {
-		return 80 // a terminal that does not know, such as that of a serial line
+		return 80 // unknown, such as on a serial line
 	}
 	return int(size.Col)
 }
 
-// colourful reports whether w is to be coloured: a terminal that can, of a person who has not said no
+// colourful reports whether to use colours: w is a terminal that supports them, and the user has not set NO_COLOR
 // (https://no-color.org).
 func colourful(w io.Writer) bool {
 	return terminalWidth(w) > 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// oneLine makes text of others fit for a terminal and a table: on one line, and without the control and formatting
-// characters that would let an event's author move the cursor, colour the screen or reverse the text.
+// oneLine returns text of an event as one line without control and formatting characters. With those, the author of an event
+// could move the cursor, colour the screen or reverse the text.
 func oneLine(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -48,7 +48,7 @@ func oneLine(text string) string {
 	return strings.TrimSpace(clean)
 }
 
-// columns is how wide text is on a terminal.
+// columns returns the width of a text on a terminal.
 func columns(text string) int {
 	n := 0
 	for _, r := range text {
@@ -67,12 +67,12 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// cut shortens text to so many columns, with a sign that there is more.
+// cut shortens a text to a number of columns, with … at the end.
 func cut(text string, limit int) string {
 	if columns(text) <= limit {
 		return text
 	}
-	n := 1 // of the sign
+	n := 1 // the column of …
 	for i, r := range text {
 		if n += runeColumns(r); n > limit {
 			return text[:i] + "…"
@@ -81,12 +81,12 @@ func cut(text string, limit int) string {
 	return text
 }
 
-// pad fills text up to so many columns.
+// pad extends a text to a number of columns.
 func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-columns(text), 0))
 }
 
-// progress is one line about long work, rewritten in place; on anything but a terminal it is silent.
+// progress shows the progress of long work on one line, which it rewrites. It does nothing if its output is not a terminal.
 type progress struct {
 	w     io.Writer
 	width int
@@ -94,7 +94,7 @@ type progress struct {
 	shown bool
 }
 
-// progressEvery is often enough for a person, and progressAfter is work that needs no word.
+// progressEvery is the time between two updates. Work that ends within progressAfter shows no progress.
 const (
 	progressEvery = 100 * time.Millisecond
 	progressAfter = 500 * time.Millisecond
@@ -104,7 +104,7 @@ func newProgress(w io.Writer) *progress {
 	return &progress{w: w, width: terminalWidth(w), next: time.Now().Add(progressAfter)}
 }
 
-// show says how far the work is.
+// show updates the line.
 func (p *progress) show(format string, args ...any) {
 	now := time.Now()
 	if p.width == 0 || now.Before(p.next) {
@@ -114,7 +114,7 @@ func (p *progress) show(format string, args ...any) {
 	fmt.Fprint(p.w, "\r\x1b[K"+cut(fmt.Sprintf(format, args...), p.width-1))
 }
 
-// clear takes the line away, so that what follows begins at the left.
+// clear removes the line, so that further output begins at the left.
 func (p *progress) clear() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")

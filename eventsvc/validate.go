@@ -11,7 +11,7 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// check finds settings that are missing or contradict each other, naming both.
+// check returns an error for a missing setting, or for two that contradict each other, and names them.
 func (s *serve) check() error {
 	for _, check := range []func() error{s.checkListeners, s.checkTrust, s.checkLimits, s.checkStore, s.checkAudit, s.checkStop} {
 		if err := check(); err != nil {

@@ -1,19 +1,19 @@
-// Package admin works on the store as a whole: it backs it up, checks and
-// compacts it, exports and imports its events.
+// Package admin works on the store as a whole: it backs it up, checks and compacts it,
+// and exports and imports its events.
 //
-// [Local] does so in the process that has the files open. While that is the
-// service, [Handler] offers it on the management listener, and [Remote] asks
-// there. Who may ask is who can read the data directory: the service leaves a
-// secret in it at every start (see [NewToken]).
+// [Local] works in the process that has the files open. While that is the service,
+// [Handler] offers the same on the management listener, and [Remote] calls it. Anyone
+// who can read the data directory may call it, because the service writes a new secret
+// there at every start (see [NewToken]).
 //
 // # Exports
 //
-// An export is what a watch of events.k8s.io/v1 would send, one JSON object a
-// line: ADDED for every event there is, and in the end a BOOKMARK with the
-// revision that this is the state of. From a revision on it is what has become
-// of each event that was written since, one line for each: ADDED or MODIFIED as
-// it is now, or DELETED. A BOOKMARK follows every few: wherever such an export
-// ends, it can be gone on with from the last.
+// An export has the frames that a watch of events.k8s.io/v1 sends, one JSON object a
+// line. A full export has ADDED for every event, and at the end a BOOKMARK with the
+// revision of this state. An export after a revision has one line for each event that
+// was written since: ADDED or MODIFIED with its newest version, or DELETED. It has a
+// BOOKMARK after every few lines, so that an export that was cut off can be continued
+// after the last one.
 package admin
 
 import (
@@ -25,34 +25,34 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 )
 
-// Store is a store as a whole, here or in a running service.
+// Store is a whole store, in this process or in a running service.
 type Store interface {
-	// Backup writes a backup. Its total is its size.
+	// Backup writes a backup. Its total is the size in bytes.
 	Backup(ctx context.Context, begin Begin) error
-	// Check reads everything. Problems are in the report and are no error.
+	// Check reads everything. Problems are in the report, and not an error.
 	Check(ctx context.Context, progress bolt.Progress) (*bolt.Report, error)
-	// Compact brings disk space back.
+	// Compact frees disk space.
 	Compact(ctx context.Context, progress bolt.Progress) (*Compaction, error)
-	// Export writes all events, or with after what has changed behind that
-	// revision. Its total is about its lines.
+	// Export writes all events or, if after is not 0, the changes after that
+	// revision. Its total is about the number of lines.
 	Export(ctx context.Context, after uint64, begin Begin) error
-	// Import stores the events of some lines of an export, and returns what
-	// has become of them, with an error as well.
+	// Import stores the events of some lines of an export. Its result is valid with
+	// an error too.
 	Import(ctx context.Context, lines []byte) (Imported, error)
 }
 
-// Begin is told which revision's state comes, and how much that is, and says
-// where it goes.
+// Begin is called before the first byte, with the revision of the state and the total
+// of the work. It returns where to write.
 type Begin func(revision uint64, total int64) io.Writer
 
-// Compaction is what a compaction has come to.
+// Compaction is the result of a compaction.
 type Compaction struct {
 	Before     int64 `json:"bytesBefore"` // of all files
 	After      int64 `json:"bytesAfter"`
 	bolt.Stats       // afterwards
 }
 
-// Local is a store that this process has open.
+// Local is a [Store] that this process has open.
 type Local struct {
 	DB    *bolt.DB
 	Codec *codec.Codec
@@ -88,7 +88,7 @@ func (l Local) Compact(ctx context.Context, progress bolt.Progress) (*Compaction
 	return &Compaction{Before: before, After: after.FileBytes, Stats: after}, nil
 }
 
-// writerWithContext ends with its context.
+// writerWithContext fails when its context has ended.
 type writerWithContext struct {
 	ctx context.Context
 	w   io.Writer

@@ -64,8 +64,8 @@ func (x *exporter) everything(ctx context.Context, begin Begin) error {
 	}
 }
 
-// changes writes what has become of each event that was written behind a
-// revision.
+// changes writes the newest version, or the deletion, of each event that was written
+// after a revision.
 func (x *exporter) changes(ctx context.Context, after uint64, begin Begin) error {
 	switch oldest := x.DB.Stats().Oldest; {
 	case after > x.revision:
@@ -74,7 +74,7 @@ func (x *exporter) changes(ctx context.Context, after uint64, begin Begin) error
 		return &store.ExpiredError{Revision: after, Oldest: oldest}
 	}
 	x.w = begin(x.revision, int64(x.revision-after))
-	if after == x.revision { // that nothing has happened is worth a line
+	if after == x.revision { // nothing has changed: only a bookmark
 		return x.end(after)
 	}
 	return x.DB.Changes(ctx, after, x.revision, func(part []store.Delivery, revision uint64) (err error) {
@@ -87,7 +87,7 @@ func (x *exporter) changes(ctx context.Context, after uint64, begin Begin) error
 	})
 }
 
-// end writes a bookmark, and all lines before it.
+// end writes the collected lines and a bookmark.
 func (x *exporter) end(revision uint64) (err error) {
 	if x.buf, err = x.frames.AppendBookmark(x.buf, revision, false); err != nil {
 		return err

@@ -22,20 +22,20 @@ import (
 	"tidings.example/shared/service"
 )
 
-// Path is where [Handler] belongs.
+// Path is the path of the [Handler].
 const Path = "/store/"
 
 const (
 	tokenName      = "admin.token"
 	headerRevision = "Store-Revision"
 	headerLines    = "Store-Lines"
-	headerBytes    = "Store-Bytes" // no Content-Length, so that the answer ends when the work has, and other work may begin
-	maxChunk       = 16 << 20      // of an import, in one request
+	headerBytes    = "Store-Bytes" // instead of Content-Length, so that the answer ends only when the work has ended and other work may begin
+	maxChunk       = 16 << 20      // bytes of an import in one request
 	tellEvery      = 200 * time.Millisecond
 )
 
-// NewToken makes the secret that callers of the handler have to know, and
-// leaves it in the data directory, for this user alone.
+// NewToken makes the secret that callers of the handler must send, and writes it to
+// the data directory, readable by this user only.
 func NewToken(dataDir string) (string, error) {
 	token := rand.Text()
 	path := filepath.Join(dataDir, tokenName)
@@ -48,7 +48,7 @@ func NewToken(dataDir string) (string, error) {
 	return token, nil
 }
 
-// Handler offers what [Local] does to [Remote].
+// Handler offers a [Store] to [Remote] over HTTP.
 type Handler struct {
 	store Store
 	token string
@@ -57,9 +57,9 @@ type Handler struct {
 	busy  sync.Mutex // held by work that reads or writes everything
 }
 
-// NewHandler offers a store to callers that know the token. The audit log, which
-// may be nil, is asked whether an import has to be refused; [audit.Handler] makes
-// the entries.
+// NewHandler returns a handler for callers that send the token. It refuses imports
+// while the audit log, which may be nil, is not writable. [audit.Handler] makes the
+// entries.
 func NewHandler(s Store, token string, log *audit.Log) *Handler {
 	h := &Handler{store: s, token: token, audit: log}
 	h.mux.HandleFunc("POST "+Path+"backup", h.alone(h.backup))
@@ -70,7 +70,7 @@ func NewHandler(s Store, token string, log *audit.Log) *Handler {
 	return h
 }
 
-// ServeHTTP asks for the token first.
+// ServeHTTP refuses requests without the token.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := audit.Decision{Verb: strings.TrimPrefix(r.URL.Path, Path), Resource: "store", Rule: "the caller knows the secret in " + tokenName}
 	d.Allowed = subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+h.token)) == 1
@@ -85,7 +85,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// alone keeps works apart that take the whole disk's attention.
+// alone lets only one request run at a time, because each needs much of the disk. It
+// refuses others with 409.
 func (h *Handler) alone(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !h.busy.TryLock() {
@@ -97,8 +98,8 @@ func (h *Handler) alone(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// answer is a long answer. Before its first byte an error still has a status;
-// after that only the connection's end can tell that something is missing.
+// answer is a long answer. Before its first byte, an error gets a status. After that,
+// only a cut connection can show that the answer is incomplete.
 type answer struct {
 	http.ResponseWriter
 	begun bool
@@ -159,8 +160,8 @@ func (h *Handler) importLines(w http.ResponseWriter, r *http.Request) {
 	a.fail(a.say(sum, err))
 }
 
-// told is one line of an answer that comes in lines: how far the work is, and
-// in the last what came out, or an error.
+// told is one line of an answer in lines: the progress of the work or, in the last
+// line, its result or error.
 type told struct {
 	Done   int64           `json:"done,omitempty"`
 	Total  int64           `json:"total,omitempty"`
@@ -168,7 +169,7 @@ type told struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// say writes the last line.
+// say writes the last line of an answer.
 func (a *answer) say(result any, failed error) error {
 	var t told
 	var err error
@@ -178,7 +179,7 @@ func (a *answer) say(result any, failed error) error {
 	return errors.Join(err, a.tell(t))
 }
 
-// tell writes a line, and hands it on at once: a person is waiting.
+// tell writes a line and flushes it, because a person may be waiting.
 func (a *answer) tell(t told) error {
 	a.begun = true
 	line, err := json.Marshal(t)
@@ -191,7 +192,7 @@ func (a *answer) tell(t told) error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// long is the handler of work that takes its time and tells how far it is.
+// long returns a handler of work that reports its progress.
 func long[T any](work func(context.Context, bolt.Progress) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w}
@@ -200,7 +201,7 @@ func long[T any](work func(context.Context, bolt.Progress) (T, error)) http.Hand
 		result, err := work(r.Context(), func(done, total int64) {
 			if time.Since(last) >= tellEvery {
 				last = time.Now()
-				_ = a.tell(told{Done: done, Total: total}) // who has gone ends the context
+				_ = a.tell(told{Done: done, Total: total}) // a client that leaves ends the context
 			}
 		})
 		a.fail(a.say(result, err))

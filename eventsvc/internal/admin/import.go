@@ -19,24 +19,24 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// Imported is what has become of the lines of an export.
+// Imported counts the outcomes of the lines of an export.
 type Imported struct {
 	Created   int64    `json:"created"`
 	Changed   int64    `json:"changed"`
 	Deleted   int64    `json:"deleted"`
-	Unchanged int64    `json:"unchanged"`          // there already, or gone already
+	Unchanged int64    `json:"unchanged"`          // stored already, or deleted already
 	LeftOut   int64    `json:"leftOut"`            // could not be imported
-	Problems  []string `json:"problems,omitempty"` // why, of the first of them
+	Problems  []string `json:"problems,omitempty"` // the reasons of the first ones
 
-	// CompactRevision is what the store's revisions continue after, if an event
-	// came with one that this store had not given out.
+	// CompactRevision is the new compact revision of the store, if a line had a
+	// revision that the store had not given out.
 	CompactRevision uint64 `json:"compactRevision,omitempty"`
 }
 
-// maxProblems bounds what is told of lines that were left out.
+// maxProblems is the largest number of problems that are reported.
 const maxProblems = 20
 
-// Add adds what became of further lines.
+// Add adds the outcomes of further lines.
 func (i *Imported) Add(more Imported) {
 	i.Created += more.Created
 	i.Changed += more.Changed
@@ -47,10 +47,10 @@ func (i *Imported) Add(more Imported) {
 	i.Problems = append(i.Problems, more.Problems[:min(len(more.Problems), maxProblems-len(i.Problems))]...)
 }
 
-// importBatch is how many events are imported at a time: they share commits.
+// importBatch is how many events are imported at the same time. They share commits.
 const importBatch = 256
 
-// errNewer is why an event is left out although it is not there.
+// errNewer leaves out an event because the store has a newer one of the same name.
 var errNewer = errors.New("there is a newer event of this name, with another uid; delete that first to have this one")
 
 // A line is one event of an export, to be put or deleted, or a bookmark.
@@ -58,19 +58,19 @@ type line struct {
 	key      store.Key
 	event    *eventsv1.Event // nil: a bookmark
 	deleted  bool
-	revision uint64 // that it had in the store that was exported; 0: not known
+	revision uint64 // in the store that was exported; 0: not known
 
 	outcome func(*Imported) *int64
 	err     error
 }
 
-// Import implements [Store]. What an event is afterwards is what its last line
-// says. Changes of one event are made in their order, others side by side.
+// Import implements [Store]. The last line of an event determines its final state.
+// Changes of one event are made in order, those of different events in parallel.
 //
-// A line with a revision that this store has not given out comes from another
-// one, whose clients may come here as well. Before it is stored the revisions of
-// this store are moved beyond those of the other (see [bolt.DB.BumpRevision]):
-// they mean other versions here, so its clients must list again.
+// A line with a revision that this store has not given out is from another store, whose
+// clients may come to this one. Its revisions mean other versions here, so these
+// clients must list again. For that, the revisions of this store are first moved beyond
+// those of the other one (see [bolt.DB.BumpRevision]).
 func (l Local) Import(ctx context.Context, lines []byte) (sum Imported, err error) {
 	var batch []*line
 	pending := map[store.Key]bool{}
@@ -147,12 +147,12 @@ func (l Local) parse(text []byte) (*line, error) {
 	}, nil
 }
 
-// maxKnownRevision is far beyond what a store comes to in this century, and as
-// far from the numbers that a float64 does not hold.
+// maxKnownRevision is larger than any revision of a store in this century, and a
+// float64 holds it exactly.
 const maxKnownRevision = 1 << 52
 
-// knownRevision reads the resourceVersion of an event from elsewhere, which may be
-// any text. No revision here will ever be as great as what is left out.
+// knownRevision parses the resourceVersion of an event of another store, which may be
+// any text. It returns 0 for a text that is no number, or too large to matter.
 func knownRevision(text string) uint64 {
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil && n <= maxKnownRevision {
 		return n
@@ -160,8 +160,8 @@ func knownRevision(text string) uint64 {
 	return 0
 }
 
-// importBatch imports lines about different events. The error is one that the
-// next lines would meet as well.
+// importBatch imports lines of different events in parallel. An error means that
+// further lines would fail as well.
 func (l Local) importBatch(ctx context.Context, batch []*line, sum *Imported) error {
 	var wg sync.WaitGroup
 	for _, in := range batch {
@@ -195,7 +195,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// importLine makes an event what the line says.
+// importLine creates, replaces or deletes the event of a line.
 func (l Local) importLine(ctx context.Context, in *line) error {
 	replaced := false
 	result, err := l.DB.Update(ctx, in.key, func(current *store.Record) (store.Decision, error) {
@@ -212,7 +212,7 @@ func (l Local) importLine(ctx context.Context, in *line) error {
 	switch {
 	case err != nil:
 		return err
-	case replaced: // the event before is gone
+	case replaced: // the older event was deleted; now create this one
 		return l.importLine(ctx, in)
 	case result.Op == store.Keep:
 		in.outcome = func(i *Imported) *int64 { return &i.Unchanged }
@@ -226,8 +226,8 @@ func (l Local) importLine(ctx context.Context, in *line) error {
 	return nil
 }
 
-// compare reports whether the store has already come to what a line says, and
-// whether there is another event of that name, from before, in its way.
+// compare reports whether the store already has the state of a line (same), and whether
+// an older event of that name with another uid must be deleted first (other).
 func (l Local) compare(current *store.Record, in *line) (same, other bool, err error) {
 	if current == nil {
 		return in.deleted, false, nil
@@ -237,7 +237,7 @@ func (l Local) compare(current *store.Record, in *line) (same, other bool, err e
 	case err != nil:
 		return false, false, err
 	case live.UID != in.event.UID && in.deleted:
-		return true, false, nil // that one is gone; this one came after it
+		return true, false, nil // the deleted event is gone; current was created later
 	case live.UID != in.event.UID && in.event.CreationTimestamp.Before(&live.CreationTimestamp):
 		return false, false, errNewer
 	case live.UID != in.event.UID:

@@ -18,7 +18,7 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 )
 
-// Remote is the store of a running service.
+// Remote is the [Store] of a running service.
 type Remote struct {
 	address string // of its admin listener
 	token   string
@@ -26,8 +26,8 @@ type Remote struct {
 
 var _ Store = (*Remote)(nil)
 
-// NewRemote returns the store that the service with this data directory and
-// admin listener has open.
+// NewRemote returns the store of the service with this data directory and admin
+// listener.
 func NewRemote(dataDir, address string) (*Remote, error) {
 	path := filepath.Join(dataDir, tokenName)
 	token, err := os.ReadFile(path)
@@ -39,12 +39,13 @@ func NewRemote(dataDir, address string) (*Remote, error) {
 		return nil, fmt.Errorf("the service has the files open, and --listen-admin %q is no address to ask it at: %w", address, err)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // all addresses are listened on, so this one too
+		host = "127.0.0.1" // the service listens on all addresses
 	}
 	return &Remote{net.JoinHostPort(host, port), string(token)}, nil
 }
 
-// ask sends a request. Its answer is good, and its body the caller's to close.
+// ask sends a request. If it returns no error, the status is 200 and the caller must
+// close the body.
 func (r *Remote) ask(ctx context.Context, path string, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.address+Path+path, bytes.NewReader(body))
 	if err != nil {
@@ -64,7 +65,7 @@ func (r *Remote) ask(ctx context.Context, path string, body []byte) (*http.Respo
 	return resp, nil
 }
 
-// copy writes a long answer where begin says. How long it is stands in a header.
+// copy writes a long answer to the writer that begin returns. The total is in a header.
 func (r *Remote) copy(ctx context.Context, path, totalHeader string, begin Begin) error {
 	resp, err := r.ask(ctx, path, nil)
 	if err != nil {
@@ -75,7 +76,7 @@ func (r *Remote) copy(ctx context.Context, path, totalHeader string, begin Begin
 	if err != nil {
 		return fmt.Errorf("the service at %s does not say of which revision its answer is", r.address)
 	}
-	total, _ := strconv.ParseInt(resp.Header.Get(totalHeader), 10, 64) // only for the progress
+	total, _ := strconv.ParseInt(resp.Header.Get(totalHeader), 10, 64) // used for the progress only
 	if _, err := io.Copy(begin(revision, total), resp.Body); err != nil {
 		return fmt.Errorf("the service at %s broke off, its log says why: %w", r.address, err)
 	}
@@ -110,7 +111,7 @@ func (r *Remote) Import(ctx context.Context, lines []byte) (sum Imported, err er
 	return sum, err
 }
 
-// follow reads an answer that comes in lines, and its result.
+// follow reads an answer in lines, reports its progress, and decodes its result.
 func (r *Remote) follow(ctx context.Context, path string, body []byte, progress bolt.Progress, result any) error {
 	resp, err := r.ask(ctx, path, body)
 	if err != nil {
@@ -127,7 +128,7 @@ func (r *Remote) follow(ctx context.Context, path string, body []byte, progress 
 			return fmt.Errorf("the service at %s: %w", r.address, err)
 		}
 		if len(t.Result) > 0 {
-			_, _ = io.Copy(io.Discard, in) // ends when the service is ready for other work
+			_, _ = io.Copy(io.Discard, in) // ends when the service accepts other work
 			err = json.Unmarshal(t.Result, result)
 		}
 		switch {

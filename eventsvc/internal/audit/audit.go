@@ -6,11 +6,11 @@
 //
 //	request -> queue (8192 entries) -> file, file.1, file.2, ...
 //
-// An entry counts as written when the file has it. The file is not synced: a
-// power cut may take the entries of the last seconds, a crash of the process
-// takes only what is still in the queue. While the file cannot be written the
-// entries wait in the queue, the log tries again every second, and says so in
-// [Log.Failing]. Entries that find the queue full are dropped and counted.
+// An entry counts as written when the file has it. The file is not synced: a power
+// cut may lose the entries of the last seconds, a crash of the process only those in
+// the queue. While the file cannot be written, entries wait in the queue, the log
+// tries again every second, and [Log.Failing] returns the error. An entry that finds
+// the queue full is dropped and counted.
 package audit
 
 import (
@@ -33,8 +33,8 @@ import (
 
 const (
 	queueLength = 8192        // entries that wait for the file
-	batchBytes  = 64 << 10    // what is gathered for one write
-	retryAfter  = time.Second // a write that failed is tried again
+	batchBytes  = 64 << 10    // collected for one write
+	retryAfter  = time.Second // between two attempts to write
 )
 
 // Entry is one line.
@@ -55,7 +55,7 @@ type Entry struct {
 	Code      int       `json:"code"`
 	Millis    float64   `json:"ms"`
 	Allowed   *bool     `json:"allowed,omitempty"` // by the policy
-	Rule      string    `json:"rule,omitempty"`    // that allowed it, or why none did
+	Rule      string    `json:"rule,omitempty"`    // that allowed it, or the reason of the refusal
 	Remote    string    `json:"remote"`
 	Agent     string    `json:"agent,omitempty"`
 }
@@ -63,9 +63,9 @@ type Entry struct {
 // Config says where the log is.
 type Config struct {
 	Path     string // the file; older ones are Path.1, Path.2, …
-	MaxBytes int64  // an entry that would make the file larger goes into a new one
-	Files    int    // that are kept, with the current one
-	// RefuseWrites has [Log.Writable] refuse writes while the log fails.
+	MaxBytes int64  // largest size of a file; a new one is begun before an entry that would exceed it
+	Files    int    // files that are kept, including the current one
+	// RefuseWrites makes [Log.Writable] return an error while the log fails.
 	RefuseWrites bool
 	Log          *slog.Logger
 	Registry     prometheus.Registerer
@@ -79,13 +79,13 @@ type Log struct {
 	dropped prometheus.Counter
 	failing atomic.Pointer[error]
 
-	// Of Run alone.
+	// Used by Run only.
 	file *os.File
 	size int64
-	buf  bytes.Buffer // lines that are to be written next; the first may have been begun
+	buf  bytes.Buffer // lines to write next; a part of the first may be written already
 }
 
-// Open opens the log's file, at its end if it is there.
+// Open opens the file of the log, and appends to it if it exists.
 func Open(c Config) (*Log, error) {
 	if c.Path == "" || c.MaxBytes <= 0 || c.Files < 1 {
 		return nil, errors.New("audit: a path, a size and a number of files are needed")
@@ -95,7 +95,7 @@ func Open(c Config) (*Log, error) {
 	}, []string{"result"}))
 	l := &Log{
 		Config: c, queue: make(chan *Entry, queueLength),
-		written: entries.WithLabelValues("written"), dropped: entries.WithLabelValues("dropped"), // from zero on, for rates over the first
+		written: entries.WithLabelValues("written"), dropped: entries.WithLabelValues("dropped"), // exposed at zero, so that a rate includes the first entry
 	}
 	service.Register(c.Registry, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventsvc_audit_failing", Help: "1 while the audit file cannot be written or cannot keep up, else 0.",
@@ -111,8 +111,8 @@ func Open(c Config) (*Log, error) {
 	return l, l.open()
 }
 
-// open opens the file. A line that a crash has left unfinished is ended, so that
-// the next entry has a line of its own.
+// open opens the file. If a crash has left an incomplete line, open ends it, so that
+// the next entry begins a line.
 func (l *Log) open() error {
 	f, err := os.OpenFile(l.Path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -131,8 +131,8 @@ func (l *Log) open() error {
 	return nil
 }
 
-// unfinished tells whether a file ends within a line. One that may only be
-// appended to cannot be read, and is taken as it is.
+// unfinished reports whether a file ends within a line. It returns false for a file
+// that cannot be read, such as one with permission to append only.
 func unfinished(path string, size int64) bool {
 	if size == 0 {
 		return false
@@ -147,8 +147,8 @@ func unfinished(path string, size int64) bool {
 	return err == nil && last[0] != '\n'
 }
 
-// Record keeps an entry. It never waits: when too many do already, the entry is
-// dropped and counted.
+// Record adds an entry to the queue. It never blocks: if the queue is full, the entry
+// is dropped and counted.
 func (l *Log) Record(e *Entry) {
 	select {
 	case l.queue <- e:
@@ -158,8 +158,8 @@ func (l *Log) Record(e *Entry) {
 	}
 }
 
-// Failing is why the file does not have all entries, nil if it does or soon
-// will. It is a check of readiness.
+// Failing returns an error while the file cannot be written, or does not keep up. It
+// is a readiness check.
 func (l *Log) Failing(context.Context) error {
 	if err := l.failing.Load(); err != nil {
 		return *err
@@ -167,8 +167,7 @@ func (l *Log) Failing(context.Context) error {
 	return nil
 }
 
-// Writable is why writes are refused, nil if they are not. A nil log refuses
-// nothing.
+// Writable returns an error if writes must be refused. A nil log refuses none.
 func (l *Log) Writable() error {
 	if l == nil || !l.RefuseWrites {
 		return nil
@@ -176,15 +175,14 @@ func (l *Log) Writable() error {
 	return l.Failing(context.Background())
 }
 
-// fail notes that entries do not reach the file. It logs the first of errors
-// that follow each other.
+// fail sets the error of [Log.Failing]. Of consecutive errors it logs only the first.
 func (l *Log) fail(err error) {
 	if l.failing.Swap(&err) == nil {
 		l.Config.Log.Error("the audit log cannot be written, entries wait", "file", l.Path, "writes_refused", l.RefuseWrites, "error", err)
 	}
 }
 
-// caughtUp notes that the file has all entries.
+// caughtUp clears the error of [Log.Failing], because the file has all entries.
 func (l *Log) caughtUp() {
 	if l.failing.Load() != nil {
 		l.failing.Store(nil)
@@ -192,8 +190,8 @@ func (l *Log) caughtUp() {
 	}
 }
 
-// Run writes what is recorded until ctx ends, and then what is left. What cannot
-// be written then is dropped, counted, and an error.
+// Run writes entries until ctx ends, and then those that are left. If these cannot be
+// written, it drops and counts them, and returns an error.
 func (l *Log) Run(ctx context.Context) error {
 	for {
 		select {
@@ -216,7 +214,7 @@ func (l *Log) Run(ctx context.Context) error {
 	}
 }
 
-// finish writes what is left and closes the file.
+// finish writes the remaining entries and closes the file.
 func (l *Log) finish() (err error) {
 	for err == nil && l.buf.Len()+len(l.queue) > 0 {
 		if l.buf.Len() == 0 {
@@ -233,7 +231,7 @@ func (l *Log) finish() (err error) {
 	return errors.Join(err, l.file.Close())
 }
 
-// gather takes an entry and those that wait behind it.
+// gather encodes an entry and those that wait behind it, up to about batchBytes.
 func (l *Log) gather(e *Entry) {
 	for lines := json.NewEncoder(&l.buf); ; e = <-l.queue {
 		if err := lines.Encode(e); err != nil {
@@ -246,8 +244,8 @@ func (l *Log) gather(e *Entry) {
 	}
 }
 
-// write writes what was gathered, into new files where it does not fit. After an
-// error it goes on where it stopped, in the middle of a line if need be.
+// write writes the collected lines, and begins a new file when they do not fit. After
+// an error the next call continues where it stopped, even in the middle of a line.
 func (l *Log) write() error {
 	for l.buf.Len() > 0 {
 		fits := l.fits()
@@ -267,8 +265,8 @@ func (l *Log) write() error {
 	return nil
 }
 
-// fits is how much of what was gathered the file has room for, in whole lines.
-// An empty file has room for a line of any length.
+// fits returns the number of bytes, in whole lines, that the file has room for. An
+// empty file has room for a line of any length.
 func (l *Log) fits() int {
 	lines, room := l.buf.Bytes(), l.MaxBytes-l.size
 	switch {
@@ -285,8 +283,8 @@ func (l *Log) fits() int {
 
 var newline = []byte{'\n'}
 
-// rotate puts the full file aside and begins a new one. After an error it may be
-// called again: what was put aside already stays where it is.
+// rotate renames the full file and begins a new one. After an error it may be called
+// again, and does not rename a file twice.
 func (l *Log) rotate() error {
 	if err := l.shift(); err != nil {
 		return err
@@ -301,12 +299,11 @@ func (l *Log) rotate() error {
 	return nil
 }
 
-// shift makes the path free for a new file. Files move up only as far as the
-// first number that is free, so that a shift that is repeated after an error
-// pushes out no file in vain.
+// shift renames the files so that the path is free. Files move only up to the first
+// free number, so that a shift that is repeated after an error removes no file.
 func (l *Log) shift() error {
 	if !exists(l.Path) {
-		return nil // it was put aside before
+		return nil // an earlier call has renamed it
 	}
 	if l.Files == 1 {
 		return os.Remove(l.Path)
@@ -323,7 +320,7 @@ func (l *Log) shift() error {
 	return nil
 }
 
-// numbered is the path of a file: 0 is the current one, 1 the one before.
+// numbered returns the path of a file: 0 is the current file, 1 the one before.
 func (l *Log) numbered(n int) string {
 	if n == 0 {
 		return l.Path

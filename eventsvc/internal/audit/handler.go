@@ -18,11 +18,11 @@ const (
 
 type entryKey struct{}
 
-// Handler gives every answer an Audit-Id, and every request an entry with the
-// same id, refused requests too. As in kube-apiserver the id is the client's
-// where it sends one that is well-formed, and else the request's. With a nil log
-// there are only ids. It belongs directly below [service.Access], which knows the
-// status codes and when watches end.
+// Handler sets the Audit-Id of every answer, and records an entry with the same id for
+// every request, including refused ones. As in kube-apiserver the id is the client's if
+// that is well-formed, otherwise it is the request id. With a nil log there are only
+// ids. [service.Access] must wrap it directly, because that knows the status code and
+// the end of a watch.
 func Handler(l *Log, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
@@ -53,16 +53,16 @@ func Handler(l *Log, next http.Handler) http.Handler {
 	})
 }
 
-// Decision is what a caller wants, and whether it is allowed.
+// Decision is a request of a caller, and whether the policy allows it.
 type Decision struct {
 	Verb, Group, Resource, Namespace, Name string
 	Allowed                                bool
-	Rule                                   string // that allows it, or why none does
+	Rule                                   string // that allows it, or the reason of the refusal
 }
 
-// Decided notes a decision in the entry of the request that ctx belongs to. Of
-// several for one request, those of a write that may create, the first counts;
-// the code tells of the second.
+// Decided adds a decision to the entry of the request that ctx belongs to. A write that
+// may create has two decisions: the entry has the first one, and the status code shows
+// a refusal by the second.
 func Decided(ctx context.Context, d Decision) {
 	e, ok := ctx.Value(entryKey{}).(*Entry)
 	if !ok || e.Allowed != nil {
@@ -74,8 +74,8 @@ func Decided(ctx context.Context, d Decision) {
 	*e.Allowed = d.Allowed
 }
 
-// wellFormed tells whether an id is short and of characters that do no harm in a
-// header or a log.
+// wellFormed reports whether an id is short and has only characters that are harmless
+// in a header or a log.
 func wellFormed(id string) bool {
 	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	return id != "" && len(id) <= maxID && strings.Trim(id, harmless) == ""
