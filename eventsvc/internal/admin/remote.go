@@ -32,7 +32,7 @@ func NewRemote(dataDir, address string) (*Remote, error) {
 	path := filepath.Join(dataDir, tokenName)
 	token, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("the service that has the files open lets in who can read %s: %w; run this as its user", path, err)
+		return nil, fmt.Errorf("the service that has the files open accepts only callers that can read %s: %w; run this command as its user", path, err)
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
