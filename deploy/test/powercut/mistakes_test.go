@@ -102,7 +102,7 @@ func TestLostDeletions(t *testing.T) {
 		"as it is": {},
 		"the account of dead records is trusted": {lost: true, edits: []edit{
 			{compact, "errors.Join(disk.Remove(s.path), disk.SyncDir(db.o.Dir))", "disk.Remove(s.path)"},
-			{compact, "if s.counted {", "if true {"},
+			{compact, "if s.Counted {", "if true {"},
 		}},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
