@@ -10,8 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestCreateForm is about what an accepted event looks like (events-api.md
-// 1.1-1.3).
+// TestCreateForm is about what an accepted event looks like.
 func TestCreateForm(t *testing.T) {
 	t.Parallel()
 	s, ns := start(t), namespace(t)

@@ -68,7 +68,7 @@ func overWires(t *testing.T, s *server, test func(t *testing.T, client kubernete
 }
 
 // The four tests of this file ask what the Events conformance tests of
-// Kubernetes ask of a cluster (events-api.md 12.1-12.4).
+// Kubernetes ask of a cluster.
 
 // TestConformanceLifecycle fetches, patches, updates, deletes and lists an
 // event through the events group (12.1).

@@ -136,7 +136,7 @@ func (c *crowded) Create(ctx context.Context, key store.Key, draft store.Draft) 
 	return c.Store.Create(ctx, key, draft)
 }
 
-// TestGeneratedNamesThatAreTaken: eight names are tried (events-api.md 1.3).
+// TestGeneratedNamesThatAreTaken: eight names are tried.
 func TestGeneratedNamesThatAreTaken(t *testing.T) {
 	t.Parallel()
 	body := newEvent("", `"metadata":{"generateName":"g-"}`)

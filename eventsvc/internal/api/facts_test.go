@@ -9,7 +9,7 @@ import (
 )
 
 // TestWatchParameters: any value but false and 0 is true, the first of several
-// counts, and what only lists know is ignored (events-api.md 3.1 and 3.4).
+// counts, and what only lists know is ignored.
 func TestWatchParameters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -47,7 +47,7 @@ func TestHTTP2(t *testing.T) {
 	s.ended()
 }
 
-// TestFactsOfWrites: what was seen on the wire (events-api.md 17).
+// TestFactsOfWrites: what was seen on the wire.
 func TestFactsOfWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

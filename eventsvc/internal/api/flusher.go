@@ -36,8 +36,9 @@ func (o *flusher) buffer() []byte {
 	return o.buf
 }
 
-// flush writes what has gathered, and the headers if they are still to come. A
-// client that does not read for long is cut off by the listener; it can resume.
+// flush writes what has gathered, and the headers if they are still to come. Each
+// write has a deadline, which the server of the listener sets. A client that does
+// not read in time is cut off, and can resume.
 func (o *flusher) flush() error {
 	err := o.write()
 	if o.kept != nil {

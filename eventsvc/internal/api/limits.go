@@ -49,8 +49,8 @@ func (l *Limits) complete() {
 	}
 }
 
-// newRefusals counts requests that broke a limit. All limits begin with zero, so
-// that a rate over the first refusal sees it.
+// newRefusals counts refused requests by limit. Each counter exists from the start,
+// at 0, so that a rate over the time of the first refusal sees it.
 func newRefusals() *prometheus.CounterVec {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "eventsvc_requests_refused_total", Help: "Requests refused because of a limit, by limit.",

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestListOptions is the table of events-api.md 3.3: resourceVersion ×
+// TestListOptions is the table of resourceVersion ×
 // resourceVersionMatch × limit × continue.
 func TestListOptions(t *testing.T) {
 	t.Parallel()

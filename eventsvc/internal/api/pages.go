@@ -33,8 +33,7 @@ func (r *resource) pages(ctx context.Context, o metav1.ListOptions, sel event.Se
 	return p, p.next(ctx)
 }
 
-// newPages starts a list: which version it shows, and where it begins
-// (events-api.md 3.3).
+// newPages starts a list: which version it shows, and where it begins.
 func (r *resource) newPages(o metav1.ListOptions, sel event.Selection) (*pages, error) {
 	rv, err := parseVersion(o.ResourceVersion)
 	if err != nil {

@@ -274,7 +274,7 @@ func (w *world) tryForm(f form, caller, namespace, path string) {
 	}
 }
 
-// TestForbidden is the exact answer (events-api.md 9.1).
+// TestForbidden is the exact answer.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	w, _ := newPolicyWorld(t, "{}")

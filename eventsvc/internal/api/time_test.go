@@ -25,9 +25,8 @@ func (k *timekeeper) Watch(ctx context.Context, _ store.WatchQuery) (store.Watch
 	return nil, store.ErrClosed // the stream ends at once
 }
 
-// TestTimeOfRequests: a write may take 34 seconds and less if the client says
-// so (events-api.md 3.1); a watch lasts as long as asked for, or else between
-// half an hour and an hour (3.4).
+// TestTimeOfRequests: a write may take 34 seconds and less if the client says so; a
+// watch lasts as long as asked for, or else between half an hour and an hour.
 func TestTimeOfRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

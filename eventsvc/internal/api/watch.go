@@ -11,7 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// watch streams the changes of a selection (events-api.md 3.4 and 4). What is
+// watch streams the changes of a selection. What is
 // wrong before the first byte is an ordinary error; later, and for a version
 // that is gone or to come, an ERROR event ends the stream. What it returns is
 // as of [stream.open].

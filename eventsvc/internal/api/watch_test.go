@@ -28,7 +28,7 @@ func (w *world) relabel(name, value string) {
 		"Content-Type", "application/merge-patch+json").must(200)
 }
 
-// TestWatchOptions is the table of events-api.md 3.4: what is refused before
+// TestWatchOptions is the table of what is refused before
 // the stream begins.
 func TestWatchOptions(t *testing.T) {
 	t.Parallel()

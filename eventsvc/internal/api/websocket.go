@@ -17,7 +17,7 @@ import (
 	"tidings.example/eventsvc/internal/codec/wire"
 )
 
-// A watch may go over a WebSocket (events-api.md 4.5), which is what programs
+// A watch may go over a WebSocket, which is what programs
 // in a browser can read. It is the same watch, with the same limits: only that
 // each event is a message of its own, and that the stream ends with a close.
 
@@ -156,8 +156,9 @@ func (w *socket) listen() {
 	}
 }
 
-// Write sends each of the frames as a message. A client that does not take them
-// is cut off by the listener, as every other is.
+// Write sends each of the frames as a message. Each
+// write has the deadline of every other connection: a client that does not read
+// in time is cut off.
 func (w *socket) Write(frames []byte) (int, error) {
 	switch {
 	case w.failed:

@@ -55,7 +55,7 @@ func readFrames(t *testing.T, f codec.Format, stream []byte) []frame {
 	}
 }
 
-// events-api.md 4.2: types, and the revision that each object shows.
+// Frames have the type of their change, and each object the right revision.
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")

@@ -20,7 +20,7 @@ const (
 	metadataList = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// events-api.md 6.2.
+// TestNegotiate: which Accept header gets which format, and which gets 406.
 func TestNegotiate(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
@@ -119,7 +119,7 @@ func TestNegotiateErrors(t *testing.T) {
 	}
 }
 
-// events-api.md 3.1: who gets indented JSON.
+// Browsers, curl and wget get indented JSON, and whoever asks with pretty.
 func TestPretty(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")

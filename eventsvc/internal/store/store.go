@@ -52,8 +52,10 @@ const (
 	SecondPart      // and what is in front of the first
 )
 
-// Record is one stored version of an event. Its bytes are shared and must not
-// be changed; they stay valid after the store is closed.
+// Record is one stored version of an event. Its bytes are shared and must not be
+// changed. They stay valid after the store is closed, except those of a record that
+// [Store.Show] or [Query.Visit] lends to a function: these are valid until the
+// function returns.
 type Record struct {
 	Key
 	Revision   uint64    // revision of the write that made this version

@@ -67,7 +67,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// events-api.md 5.5: conflicts, with the texts of the original.
+// Conflicts have the texts of kube-apiserver.
 func TestApplyConflicts(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
@@ -164,7 +164,7 @@ func TestFirstApply(t *testing.T) {
 	}
 }
 
-// events-api.md 5.5: at most ten managers of updates, and resets.
+// At most ten managers of updates are kept, and managed fields can be reset.
 func TestManagersAreBounded(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
@@ -196,7 +196,7 @@ func TestManagersAreBounded(t *testing.T) {
 	}
 }
 
-// events-api.md 5.5: kubectl apply --server-side takes over what kubectl apply
+// kubectl apply --server-side takes over what kubectl apply
 // made. In between it rewrites the managed fields by a JSON patch that pins the
 // version.
 func TestKubectlTakesOver(t *testing.T) {

@@ -64,7 +64,7 @@ func TestDecodeEvent(t *testing.T) {
 	}
 }
 
-// Unknown and duplicate fields, events-api.md 3.5.
+// Unknown and duplicate fields are ignored, warned of or refused, as fieldValidation says.
 func TestFieldValidation(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
@@ -107,7 +107,7 @@ func TestFieldValidation(t *testing.T) {
 	}
 }
 
-// events-api.md 6.1, with the texts of the original.
+// These are refused with the texts of kube-apiserver.
 func TestDecodeEventErrors(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
@@ -174,7 +174,7 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-// events-api.md 1.1 and 17: other zones, other spellings, broken text.
+// Times may have other zones and spellings, and broken text is refused.
 func TestDecodeEventTolerates(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")

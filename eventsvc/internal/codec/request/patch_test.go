@@ -79,7 +79,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// events-api.md 5.1 to 5.4: codes and texts.
+// Bad patches get the codes and texts of kube-apiserver.
 func TestPatchErrors(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")

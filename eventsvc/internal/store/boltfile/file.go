@@ -162,7 +162,7 @@ func checkFormat(path string, tx *bbolt.Tx, newest int) error {
 		return &store.FileError{Path: path, Reason: "this is not a file of the event store", Fix: FixRestore}
 	}
 	if version < Version || version > newest {
-		return &store.FileError{Path: path, Reason: fmt.Sprintf("format version %d, this program reads version %d", version, Version), Fix: FixVersion}
+		return &store.FileError{Path: path, Reason: fmt.Sprintf("format version %d, this program reads up to version %d", version, newest), Fix: FixVersion}
 	}
 	return nil
 }
