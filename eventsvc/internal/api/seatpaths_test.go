@@ -221,7 +221,7 @@ func TestEveryPathGivesItsSeatBack(t *testing.T) {
 				func() {
 					defer func() {
 						counter.trouble = nil
-						if p := recover(); p != nil && p != http.ErrAbortHandler {
+						if p := recover(); p != nil && p != any(http.ErrAbortHandler) {
 							panic(p)
 						}
 					}()

@@ -147,12 +147,14 @@ func (s *Segment) Format() (version int, err error) {
 	return version, err
 }
 
+// SetFormat notes the version of the format. A program refuses a version that it does not know.
 func (s *Segment) SetFormat(version int) error {
 	return s.update(func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(boltfile.Format), boltfile.FormatText(version))
 	})
 }
 
+// StoreID returns the id that is equal in all files of a store.
 func (s *Segment) StoreID() (id string, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
 		id = string(tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.StoreID)))
