@@ -46,7 +46,9 @@ func (m *maintenance) trim(ctx context.Context, cutoff time.Time, maxHistory int
 // mergeDue reports whether something that is not in the index yet is to be
 // trimmed. As long as there is not, small merges would be wasted.
 func (m *maintenance) mergeDue(cutoff time.Time, maxHistory int64) (due bool, err error) {
-	if m.db.index.Merged() < m.db.log.CompactRevision() { // an index that is made again; the account of what is dead waits for it
+	// The account of what is dead waits for an index that is made again. A new store
+	// has nothing to merge: its index is at 0, its compact revision at 1.
+	if m.db.index.Merged()+1 < m.db.log.CompactRevision() {
 		return true, nil
 	}
 	excess := m.db.Stats().HistoryBytes > maxHistory
