@@ -101,7 +101,7 @@ func TestLostDeletions(t *testing.T) {
 	}{
 		"as it is": {},
 		"the account of dead records is trusted": {lost: true, edits: []edit{
-			{compact, "errors.Join(disk.Remove(s.path), disk.SyncDir(db.o.Dir))", "disk.Remove(s.path)"},
+			{compact, "errors.Join(disk.Remove(s.Path), disk.SyncDir(m.db.o.Dir))", "disk.Remove(s.Path)"},
 			{compact, "if s.Counted {", "if true {"},
 		}},
 	} {
