@@ -6,9 +6,9 @@ import (
 )
 
 // secureStage has the rows of the API once more over TLS and HTTP/2, as the
-// peers were measured. The goals are the best figures of any of them, in an
-// earlier measurement than that of the chart: of servers of the same library that
-// do less than kube-apiserver, some with a watch cache, which it does not use for
+// peers were measured. The goals are the best figures of any of them, from a
+// measurement before the chart's. It had servers of the same library that do less
+// than kube-apiserver, some with a watch cache, which it does not use for
 // events. Each connection has one request at a time.
 func secureStage() stage {
 	return stage{

@@ -39,7 +39,7 @@ func (s *Seat) Acquire(ctx context.Context) error {
 		return nil
 	}
 	s.yield()
-	s.flow = t.flow(s.flow.name) // that of a watch may have been forgotten
+	s.flow = t.flow(s.flow.name) // the scheduler may have forgotten the flow of a watch
 	f := s.flow
 	ready := t.enqueue(f, s.level)
 	if ready == nil {

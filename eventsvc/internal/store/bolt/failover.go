@@ -13,11 +13,10 @@ import (
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
-// headFailed ends writing to the head and the write-ahead log, of which one could not take
-// its last commit, for another reason than room. What of it is on the disk nobody
-// knows, and to sync again would not tell: the kernel drops what it could not
-// write, and reports that once. So nothing is written to these files any more;
-// [DB.failover] makes others.
+// headFailed stops all writes after the head or the write-ahead log failed to commit,
+// for another reason than room. The commit may be on the disk in part. Another sync
+// would not tell: the kernel drops pages that it could not write, and reports the
+// error once. [DB.failover] replaces both files. It returns what writers are told.
 func (c *committer) headFailed(cause error) error {
 	if err := c.failed(); err != nil {
 		return err

@@ -67,7 +67,7 @@ func (db *DB) setClock() error {
 		return err
 	})
 	switch {
-	case isCorrupt(err): // it is kept from nobody but who reads it
+	case isCorrupt(err): // only reads of that record fail; the store opens
 		_ = db.readError(err)
 	case err != nil && !errors.Is(err, seglog.ErrGone):
 		return db.readError(err)
