@@ -157,7 +157,9 @@ func (s *serve) limits() api.Limits {
 	return api.Limits{
 		MaxWatches: s.MaxWatches, MaxClientWatches: s.MaxClientWatches, MaxRequests: s.MaxRequests, MaxClientRequests: s.MaxClientRequests,
 		MaxBody: int(s.MaxBody), MaxQuery: int(s.MaxQuery), MaxSelectorTerms: s.MaxSelectorTerms,
-		CreateRate: api.Rate(s.CreateRate), ClientCreateRate: api.Rate(s.ClientCreateRate), NamespaceCreateRate: api.Rate(s.NamespaceCreateRate),
+		CreateRates: api.Rates{
+			All: api.Rate(s.CreateRate), Client: api.Rate(s.ClientCreateRate), Namespace: api.Rate(s.NamespaceCreateRate),
+		},
 	}
 }
 

@@ -1,29 +1,47 @@
-// Package api is the HTTP surface of the events service: routes, options,
-// answers and errors as clients of a Kubernetes API server know them. One file
-// per verb. It decides nothing about events (package event), bytes (package
-// codec) or disks (package store).
+// Package api is the HTTP surface of the events service: routes and errors as clients
+// of a Kubernetes API server know them.
 //
-// The same operations are served twice, for events.{group_domain}/v1 and for
-// core /api/v1: a [resource] is one of the two views.
+// It joins packages that do not know each other's work:
+//
+//   - events: the verbs of events, one file each; namespaces: the read-only namespaces
+//   - review: what a caller may do; discovery: what the server is
+//   - access: who may do what, and fair queueing; stream: watches
+//   - options: query parameters; httpio: bodies, answers, errors
+//
+// A new group of routes is a package beside these, with a function Route that
+// [Server.routes] calls. It wraps its handlers in [access.Guard.Allow], reads through
+// the store that it is given, and answers with an [httpio.IO]; its handlers return
+// errors instead of writing them.
+//
+// The package decides nothing about events (package event), bytes (package codec) or
+// disks (package store).
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"tidings.example/eventsvc/internal/api/access"
+	"tidings.example/eventsvc/internal/api/discovery"
+	"tidings.example/eventsvc/internal/api/events"
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/namespaces"
+	"tidings.example/eventsvc/internal/api/review"
+	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
@@ -65,41 +83,81 @@ type Config struct {
 	Now       func() time.Time
 }
 
-// Server serves the API.
+// Limits bound what clients may ask of the server. The word for each in the metric
+// eventsvc_requests_refused_total stands beside it. Zero fields stand for
+// [DefaultLimits].
+type Limits struct {
+	MaxWatches, MaxClientWatches   int // watches, client-watches: that are open, in all and of one client
+	MaxRequests, MaxClientRequests int // requests, client-requests: others in flight
+	MaxBody                        int // body: bytes of a request
+	MaxQuery                       int // query: bytes
+	MaxSelectorTerms               int // selector: requirements and values of both selectors
+
+	CreateRates Rates // create-rate, client-create-rate, namespace-create-rate; zero: no limit
+}
+
+// Rate and Rates bound how many events are created.
+type (
+	Rate  = access.Rate
+	Rates = access.Rates
+)
+
+// DefaultLimits are the limits of a server that is told nothing else. That of bodies is
+// kube-apiserver's.
+var DefaultLimits = Limits{
+	MaxWatches: 20000, MaxClientWatches: 4096, MaxRequests: 1024, MaxClientRequests: 256,
+	MaxBody: 3 << 20, MaxQuery: 8 << 10, MaxSelectorTerms: 200,
+}
+
+// Server serves the API. It is safe for concurrent use.
 type Server struct {
-	Config
-	codec     *codec.Codec
-	store     store.Store
-	log       *slog.Logger
-	buffers   buffers
-	frames    buffers // of streams, which stay small
-	watches   watches
-	scheduler *flow.Scheduler
-	rates     createRates
-	refused   *prometheus.CounterVec
-	resources []*resource
-	groups    []apiGroup
-	documents documents
-	echo      *echo.Echo
+	io       *httpio.IO
+	guard    *access.Guard
+	streams  *stream.Streams
+	prefetch *events.Prefetch
+	maxQuery int
+	echo     *echo.Echo
 }
 
-// resource is the events of one view.
-type resource struct {
-	*Server
-	view          event.View
-	groupVersion  schema.GroupVersion
-	groupResource schema.GroupResource
-	path          string // "/apis/events.k8s.io/v1" or "/api/v1"
-}
-
-// New makes a server.
+// New makes a server. An error means a mistake in the program, not in its settings.
 func New(c Config) (*Server, error) {
 	if c.Store == nil || c.Codec == nil || c.Verify == nil || c.Probe == nil {
 		return nil, errors.New("api: Store, Codec, Verify and Probe are required")
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
+	c.complete()
+	c.Store = access.Store(c.Store)
+	groups := discovery.Groups(c.Codec, c.CoreAPI)
+	s := &Server{prefetch: events.NewPrefetch(), maxQuery: c.MaxQuery, echo: echo.New()}
+	s.io = httpio.New(c.Codec, c.Log, c.MaxBody, discovery.Folders(groups))
+	s.guard = access.New(c.Policy, c.Audit, c.MaxRequests, c.MaxClientRequests, c.CreateRates, c.Now)
+	s.streams = stream.New(stream.Config{
+		Store: c.Store, Codec: c.Codec, IO: s.io, Guard: s.guard, Log: c.Log, Now: c.Now, Max: c.MaxWatches, MaxClient: c.MaxClientWatches,
+		Bookmarks: c.Bookmarks, AfterExpiry: c.WatchAfterExpiry, Withdrawn: c.Withdrawn,
+	})
+	if c.Registry != nil {
+		for _, metric := range slices.Concat(s.guard.Collectors(), s.streams.Collectors(), s.io.Collectors()) {
+			if err := c.Registry.Register(metric); err != nil {
+				return nil, err
+			}
+		}
 	}
+	return s, s.routes(c, groups)
+}
+
+// complete puts the defaults in.
+func (c *Config) complete() {
+	d := DefaultLimits
+	for set, fallback := range map[*int]int{
+		&c.MaxWatches: d.MaxWatches, &c.MaxClientWatches: d.MaxClientWatches,
+		&c.MaxRequests: d.MaxRequests, &c.MaxClientRequests: d.MaxClientRequests,
+		&c.MaxBody: d.MaxBody, &c.MaxQuery: d.MaxQuery, &c.MaxSelectorTerms: d.MaxSelectorTerms,
+	} {
+		if *set <= 0 {
+			*set = fallback
+		}
+	}
+	c.Log = cmp.Or(c.Log, slog.Default())
+	c.Bookmarks = cmp.Or(c.Bookmarks, time.Minute)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -107,84 +165,54 @@ func New(c Config) (*Server, error) {
 		open := policy.Open()
 		c.Policy = func() *policy.Policy { return open }
 	}
-	if c.Bookmarks <= 0 {
-		c.Bookmarks = time.Minute
-	}
-	c.complete()
-	s := &Server{Config: c, codec: c.Codec, store: seatedStore{c.Store}, log: c.Log, refused: newRefusals(), rates: newCreateRates(c.Limits)}
-	s.watches.limit(c.MaxWatches, c.MaxClientWatches)
-	s.scheduler = flow.New(c.MaxRequests, c.MaxClientRequests, runtime.GOMAXPROCS(0))
-	if c.Registry != nil {
-		for _, metric := range append(s.scheduler.Collectors(), s.watches.gauge(), s.refused, s.rates.gauge()) {
-			if err := c.Registry.Register(metric); err != nil {
-				return nil, err
-			}
+}
+
+// routes is the table of everything that is served.
+func (s *Server) routes(c Config, groups []discovery.Group) error {
+	e := s.echo
+	e.HTTPErrorHandler = s.io.Fail
+	e.Use(once(prepare, stream.SocketToken, bearer.Middleware(c.Verify, public, s.guard.Refuse), s.strict))
+
+	ns := namespaces.New(c.Store, c.Codec, s.io, s.streams, c.MaxSelectorTerms, c.Namespaces)
+	admit := func(ctx context.Context, namespace string) error {
+		if !c.RequireNamespaces {
+			return nil
 		}
+		return ns.Exists(ctx, namespace, 0)
+	}
+	both := events.Config{
+		Store: c.Store, Codec: c.Codec, Rules: c.Rules, IO: s.io, Guard: s.guard, Streams: s.streams, Prefetch: s.prefetch,
+		MaxTerms: c.MaxSelectorTerms, Admit: admit, Now: c.Now,
 	}
 	if c.CoreAPI {
-		s.resources = append(s.resources, s.resource(event.CoreV1, "/api"))
+		events.Route(e, both, event.CoreV1, "/api/v1")
+		ns.Route(e, s.guard)
 	}
-	s.resources = append(s.resources, s.resource(event.EventsV1, "/apis/"+c.Codec.GroupVersion(event.EventsV1).Group))
-	s.groups = s.apiGroups()
-	var err error
-	if s.documents, err = s.newDocuments(); err != nil {
-		return nil, err
-	}
-	s.route()
-	return s, nil
-}
-
-func (s *Server) resource(v event.View, groupPath string) *resource {
-	gv := s.codec.GroupVersion(v)
-	return &resource{
-		Server: s, view: v,
-		groupVersion: gv, groupResource: s.codec.Resource(v), path: groupPath + "/" + gv.Version,
-	}
-}
-
-// route lists what is served.
-func (s *Server) route() {
-	e := echo.New()
-	e.HTTPErrorHandler = s.fail
-	e.Use(once(s.prepare, socketToken, bearer.Middleware(s.Verify, s.public, s.refuse), s.strict))
-	for _, r := range s.resources {
-		all, one := r.path+"/namespaces/:namespace/events", r.path+"/namespaces/:namespace/events/:name"
-		list, watchOnly := r.listing(r.groupResource, false, r.list), r.listing(r.groupResource, true, r.list)
-		e.GET(r.path+"/events", list)
-		e.GET(all, list)
-		e.POST(all, r.may(policy.Create, r.create))
-		e.DELETE(all, r.may(policy.DeleteCollection, r.deleteCollection))
-		e.GET(one, r.may(policy.Get, r.get))
-		e.PUT(one, r.may(policy.Update, r.update))
-		e.PATCH(one, r.may(policy.Patch, r.patch))
-		e.DELETE(one, r.may(policy.Delete, r.delete))
-		e.GET(r.path+"/watch/events", watchOnly)
-		e.GET(r.path+"/watch/namespaces/:namespace/events", watchOnly)
-		e.GET(r.path+"/watch/namespaces/:namespace/events/:name", watchOnly)
-	}
-	if s.CoreAPI {
-		e.GET("/api/v1/namespaces", s.listing(namespacesResource, false, s.listNamespaces))
-		e.GET("/api/v1/namespaces/:namespace", s.guard(namespacesResource, policy.Get, s.getNamespace))
-	}
-	s.routeReviews(e)
-	s.routeDocuments(e)
-	s.routeKinds(e)
-	for _, path := range healthPaths() {
-		h := echo.WrapHandler(s.Probe(path))
+	events.Route(e, both, event.EventsV1, "/apis/"+c.Codec.GroupVersion(event.EventsV1).String())
+	review.Route(e, c.Codec, s.io, s.guard, groups)
+	for _, path := range probes {
+		h := echo.WrapHandler(c.Probe(path))
 		e.GET(path, h)
 		e.GET(path+"/*", h)
 	}
-	s.echo = e
+	return discovery.Route(e, c.Codec, s.io, groups)
 }
 
-// healthPaths are the probes in the Kubernetes form.
-func healthPaths() []string { return []string{"/healthz", "/livez", "/readyz"} }
+// probes are the health paths in the Kubernetes form.
+var probes = []string{"/healthz", "/livez", "/readyz"}
+
+// public reports which requests need no token: the probes without a check's name, and
+// the version, which clients ask for before they have one.
+func public(r *http.Request) bool {
+	path := r.URL.Path
+	return r.Method == http.MethodGet && (slices.Contains(probes, path) || path == "/version" || path == "/version/")
+}
 
 // ServeHTTP serves one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if path := canonical(r.URL.Path); r.URL.RawPath != "" || path != r.URL.Path {
-		// Routes and names are those of the decoded path, as in the
-		// original: an escaped slash parts segments like any other.
+		// Routes and names are those of the decoded path, as in kube-apiserver: an
+		// escaped slash parts segments like any other.
 		u := *r.URL
 		u.Path, u.RawPath = path, ""
 		clone := *r
@@ -194,33 +222,65 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.echo.ServeHTTP(w, r)
 }
 
-// canonical is a path of the API without the slash at its end, which means
-// nothing in the original, whatever the method. Other paths are as they are.
+// canonical is a path of the API without the slash at its end, which means nothing in
+// kube-apiserver, whatever the method. Other paths are as they are.
 func canonical(path string) string {
 	short, cut := strings.CutSuffix(path, "/")
-	if cut && (under(short, "/api") || under(short, "/apis")) && !strings.HasSuffix(short, "/") {
+	if cut && (httpio.Under(short, "/api") || httpio.Under(short, "/apis")) && !strings.HasSuffix(short, "/") {
 		return short
 	}
 	return path
 }
 
-// Drain ends all watches and refuses new ones, so that their clients go on
-// elsewhere or come back after a restart.
-func (s *Server) Drain(ctx context.Context) {
-	s.watches.close()
-	s.watches.wait(ctx)
-}
+// Drain ends all watches and refuses new ones, see [stream.Streams.Drain].
+func (s *Server) Drain(ctx context.Context) { s.streams.Drain(ctx) }
 
-// under tells whether a path is a folder or something in it.
-func under(path, folder string) bool {
-	rest, ok := strings.CutPrefix(path, folder)
-	return ok && (rest == "" || rest[0] == '/')
-}
+// PolicyChanged ends the watches that are no longer allowed.
+func (s *Server) PolicyChanged() { s.streams.PolicyChanged() }
 
-// client names the caller of a request, for limits per client.
-func client(r *http.Request) string {
-	if caller, ok := bearer.FromContext(r.Context()); ok {
-		return caller.Issuer + "\x00" + caller.Subject
+// Run does what is to be done beside requests, until ctx ends.
+func (s *Server) Run(ctx context.Context) error { return s.streams.Run(ctx) }
+
+// once joins middleware to one that is made now, while echo would make it for every
+// request. It ends in the handler that the router has found.
+func once(all ...echo.MiddlewareFunc) echo.MiddlewareFunc {
+	h := func(c echo.Context) error { return c.Handler()(c) }
+	for _, m := range slices.Backward(all) {
+		h = m(h)
 	}
-	return ""
+	return func(echo.HandlerFunc) echo.HandlerFunc { return h }
+}
+
+// The values of headers that every answer has.
+var (
+	noCache = []string{"no-cache, private"}
+	noSniff = []string{"nosniff"}
+	noPage  = []string{"default-src 'none'; frame-ancestors 'none'"} // nothing here is a page
+)
+
+// prepare sets the headers that every answer has.
+func prepare(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h["Cache-Control"] = noCache
+		h["X-Content-Type-Options"] = noSniff
+		h["Content-Security-Policy"] = noPage
+		return next(c)
+	}
+}
+
+// strict refuses long queries, and what the router is generous about: names
+// with slashes in them, namespaces without a name, and OPTIONS.
+func (s *Server) strict(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		switch {
+		case len(c.Request().URL.RawQuery) > s.maxQuery:
+			return httpio.Beyond("query", apierrors.NewBadRequest(fmt.Sprintf("the query has more than %d bytes: shorten the selectors", s.maxQuery)))
+		case strings.Contains(c.Param("name"), "/"), strings.Contains(c.Request().URL.Path, "//"):
+			return echo.ErrNotFound
+		case c.Request().Method == http.MethodOptions:
+			return echo.ErrMethodNotAllowed
+		}
+		return next(c)
+	}
 }

@@ -1,0 +1,64 @@
+// Package access decides which requests are let in, and how many at a time.
+//
+// # Contract
+//
+// [Guard.Allow] wraps the handler of a verb: the policy allows the request, the audit
+// log can be written if it is a write, and the request has a seat of fair queueing
+// while it computes. A new route is wrapped by it, or by [Guard.Seated] if every
+// caller may use it. [Store] is the store that handlers use: it takes and yields the
+// seat, so that no handler can forget to.
+//
+// # Errors
+//
+// All refusals are API errors: 401, 403, 429, and 503 for writes that cannot be
+// audited. [Guard.Refuse] answers requests whose token is refused.
+//
+// # Concurrency
+//
+// A Guard is safe for concurrent use.
+package access
+
+import (
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/audit"
+	"tidings.example/eventsvc/internal/flow"
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/shared/bearer"
+)
+
+// Guard lets requests in.
+type Guard struct {
+	Policy func() *policy.Policy // who may do what, as it is now
+
+	audit     *audit.Log
+	scheduler *flow.Scheduler
+	rates     createRates
+	now       func() time.Time
+}
+
+// New returns a guard for so many requests in flight, in all and of each client. The
+// audit log may be nil.
+func New(p func() *policy.Policy, log *audit.Log, requests, clientRequests int, rates Rates, now func() time.Time) *Guard {
+	return &Guard{
+		Policy: p, audit: log, rates: newCreateRates(rates), now: now,
+		scheduler: flow.New(requests, clientRequests, runtime.GOMAXPROCS(0)),
+	}
+}
+
+// Collectors returns the metrics of requests in flight and of create rates.
+func (g *Guard) Collectors() []prometheus.Collector {
+	return append(g.scheduler.Collectors(), g.rates.gauge())
+}
+
+// Client names the caller of a request, for limits per client.
+func Client(r *http.Request) string {
+	if caller, ok := bearer.FromContext(r.Context()); ok {
+		return caller.Issuer + "\x00" + caller.Subject
+	}
+	return ""
+}

@@ -1,0 +1,118 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/audit"
+	"tidings.example/eventsvc/internal/flow"
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/shared/bearer"
+	"tidings.example/shared/service"
+)
+
+// Namespaces names namespaces in errors. A right on the events of a namespace is the
+// same right on the namespace itself.
+var Namespaces = schema.GroupResource{Resource: "namespaces"}
+
+// Allow lets the requests of a verb through to their handler if the policy allows
+// them. That is decided before anything is looked up, so that a refusal tells
+// nothing. The handler runs with a seat, see [Guard.Seated].
+func (g *Guard) Allow(of schema.GroupResource, v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
+	next = g.Seated(v, next)
+	return func(c echo.Context) error {
+		if err := g.Authorize(c, of, v); err != nil {
+			return err
+		}
+		if levelOf(v) == flow.Writes {
+			if err := g.auditable(c.Request().Context()); err != nil {
+				return err
+			}
+		}
+		return next(c)
+	}
+}
+
+// auditable refuses a write while the audit log cannot be written, if that is
+// the setting.
+func (g *Guard) auditable(ctx context.Context) error {
+	err := g.audit.Writable()
+	if err == nil {
+		return nil
+	}
+	service.Annotate(ctx, slog.String("refused", "audit log: "+err.Error()))
+	return httpio.Beyond("audit", apierrors.NewServiceUnavailable("the audit log cannot be written at present and writes are refused without it: reads and watches go on, "+
+		"writes will once the operator has mended it"))
+}
+
+// Authorize returns an error unless the caller may use the verb of its request on
+// what the path names.
+func (g *Guard) Authorize(c echo.Context, of schema.GroupResource, v policy.Verb) error {
+	service.SetVerb(c.Request().Context(), v.String())
+	return g.decide(c, of, v)
+}
+
+// decide returns an error unless the caller may use a verb on what the path names.
+func (g *Guard) decide(c echo.Context, of schema.GroupResource, v policy.Verb) error {
+	ctx := c.Request().Context()
+	caller, ok := bearer.FromContext(ctx)
+	if !ok {
+		return apierrors.NewUnauthorized("Unauthorized")
+	}
+	namespace, name := c.Param("namespace"), c.Param("name")
+	d := g.Policy().Decide(caller, v, namespace)
+	audit.Decided(ctx, audit.Decision{
+		Verb: v.String(), Group: of.Group, Resource: of.Resource, Namespace: namespace, Name: name, Allowed: d.Allowed, Rule: d.Rule,
+	})
+	if d.Allowed {
+		return nil
+	}
+	if of == Namespaces {
+		name = namespace
+	} else if name == "" {
+		name = nameSelected(c)
+	}
+	where := "at the cluster scope"
+	if namespace != policy.AllNamespaces {
+		where = fmt.Sprintf("in the namespace %q", namespace)
+	}
+	// kube-apiserver's text, followed by what is missing.
+	err := apierrors.NewForbidden(of, name, fmt.Errorf("User %q cannot %s resource %q in API group %q %s: %s", //nolint:staticcheck // clients know this text
+		caller.Subject, v, of.Resource, of.Group, where, d.Rule))
+	if scope := g.Policy().Scope(v); scope != "" {
+		return &scopeError{err, scope}
+	}
+	return err
+}
+
+// nameSelected returns the name that a list or watch selects. kube-apiserver takes
+// it for the name of the request.
+func nameSelected(c echo.Context) string {
+	text := options.Query(c.Request()).Get("fieldSelector")
+	if text == "" {
+		return ""
+	}
+	selector, err := fields.ParseSelector(text)
+	if err != nil {
+		return ""
+	}
+	name, _ := selector.RequiresExactMatch("metadata.name")
+	return name
+}
+
+// scopeError is a 403 for a caller that lacks a scope.
+type scopeError struct {
+	*apierrors.StatusError
+	scope string
+}
+
+// Challenge names the scope (RFC 6750 section 3.1). [httpio.IO.Fail] sends it.
+func (e *scopeError) Challenge() string { return bearer.Challenge(bearer.InsufficientScope(e.scope)) }

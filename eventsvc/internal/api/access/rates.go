@@ -1,0 +1,146 @@
+package access
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/policy"
+)
+
+// Rate bounds how many events are created.
+type Rate struct {
+	PerSecond float64 // 0: no limit
+	Burst     int     // how many at once
+}
+
+// Rates are the rates of all clients together, of each client and in each namespace.
+type Rates struct{ All, Client, Namespace Rate }
+
+// maxBuckets bounds the memory of the rates of clients, and of namespaces.
+const maxBuckets = 16384
+
+// createRates are the rates that are set.
+type createRates []*buckets
+
+func newCreateRates(l Rates) createRates {
+	var rates createRates
+	for _, b := range []*buckets{
+		{limit: "client-create-rate", rate: l.Client, key: func(client, _ string) string { return client }},
+		{limit: "namespace-create-rate", rate: l.Namespace, key: func(_, namespace string) string { return namespace }},
+		{limit: "create-rate", rate: l.All, key: func(_, _ string) string { return "" }},
+	} {
+		if b.rate.PerSecond > 0 {
+			b.byKey, b.rest = map[string]*rate.Limiter{}, b.rate.limiter()
+			rates = append(rates, b)
+		}
+	}
+	return rates
+}
+
+// take counts one new event in. When one of the rates is used up, nothing is
+// counted: a client that waits for its own takes nothing from the others.
+func (r createRates) take(now time.Time, client, namespace string) error {
+	var taken [3]*rate.Reservation
+	for i, b := range r {
+		taken[i] = b.take(now, b.key(client, namespace))
+		wait := taken[i].DelayFrom(now)
+		if wait == 0 {
+			continue
+		}
+		for _, t := range taken[:i+1] {
+			t.CancelAt(now)
+		}
+		return httpio.Beyond(b.limit, apierrors.NewTooManyRequests(
+			"too many events are being created ("+b.limit+"), please try again", int(math.Ceil(wait.Seconds()))))
+	}
+	return nil
+}
+
+// buckets are the token buckets of one of the rates. There are only so many: a
+// full one is like none and goes when room is needed. When all are in use,
+// those who have none share one, so that ever new names win nothing.
+type buckets struct {
+	limit string
+	rate  Rate
+	key   func(client, namespace string) string
+
+	mu    sync.Mutex
+	byKey map[string]*rate.Limiter
+	rest  *rate.Limiter // of those without a bucket of their own
+	swept time.Time
+}
+
+func (r Rate) limiter() *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(r.PerSecond), max(1, r.Burst))
+}
+
+// take takes a token, if need be one that is yet to come.
+func (b *buckets) take(now time.Time, key string) *rate.Reservation {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.of(now, key).ReserveN(now, 1)
+}
+
+// of is the bucket of a key.
+func (b *buckets) of(now time.Time, key string) *rate.Limiter {
+	if bucket, ok := b.byKey[key]; ok {
+		return bucket
+	}
+	if len(b.byKey) >= maxBuckets && now.Sub(b.swept) >= time.Second {
+		b.swept = now
+		for key, bucket := range b.byKey {
+			if bucket.TokensAt(now) >= float64(bucket.Burst()) {
+				delete(b.byKey, key)
+			}
+		}
+	}
+	if len(b.byKey) >= maxBuckets {
+		return b.rest
+	}
+	bucket := b.rate.limiter()
+	b.byKey[key] = bucket
+	return bucket
+}
+
+// Create counts a new event in at the rates of its client and namespace, or returns
+// the 429 for one that is too many.
+func (g *Guard) Create(c echo.Context) error {
+	if len(g.rates) == 0 {
+		return nil
+	}
+	return g.rates.take(g.now(), Client(c.Request()), c.Param("namespace"))
+}
+
+// MayCreate is for writes that may turn out to create: it reports whether they are
+// allowed to, and are not too many. It counts once, however often it is called.
+func (g *Guard) MayCreate(c echo.Context, of schema.GroupResource) func() error {
+	return sync.OnceValue(func() error {
+		if err := g.decide(c, of, policy.Create); err != nil {
+			return err
+		}
+		return g.Create(c)
+	})
+}
+
+// gauge shows how many buckets there are.
+func (r createRates) gauge() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "eventsvc_create_rate_buckets", Help: "Clients and namespaces whose rates of new events are kept.",
+	}, func() float64 {
+		n := 0
+		for _, b := range r {
+			b.mu.Lock()
+			n += len(b.byKey)
+			b.mu.Unlock()
+		}
+		return float64(n)
+	})
+}

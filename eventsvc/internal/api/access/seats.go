@@ -1,0 +1,156 @@
+package access
+
+import (
+	"context"
+	"errors"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/flow"
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/service"
+)
+
+// levelOf is the level of a verb's requests.
+func levelOf(v policy.Verb) flow.Level {
+	switch {
+	case v&(policy.Get|policy.List) != 0:
+		return flow.Reads
+	case v == policy.Watch:
+		return flow.Watches
+	}
+	return flow.Writes
+}
+
+// Seated serves the requests of a verb with a seat, which is released when next
+// returns or panics. A read acquires it here, other requests when their body has
+// been read or when they first need the store.
+//
+// Handlers know nothing of seats: the store yields the seat while a write waits for
+// the disk ([Store]), and the writer of answers while a client is slow
+// ([httpio.Writer]).
+func (g *Guard) Seated(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
+	level := levelOf(v)
+	return func(c echo.Context) error {
+		req := c.Request()
+		seat, err := g.enter(level, Client(req))
+		if err != nil {
+			return err
+		}
+		defer seat.Release()
+		req = service.WithValue(req, flow.Key{}, seat)
+		switch level {
+		case flow.Reads:
+			if err := seat.Acquire(req.Context()); err != nil {
+				return err
+			}
+		case flow.Writes:
+			req.Body = flow.NewReader(req.Context(), req.Body)
+		}
+		c.SetRequest(req)
+		return next(c)
+	}
+}
+
+// enter counts a request in, or returns the answer to one that is too many.
+func (g *Guard) enter(l flow.Level, name string) (*flow.Seat, error) {
+	seat, err := g.scheduler.Enter(l, name)
+	if err == nil {
+		return seat, nil
+	}
+	limit := "requests"
+	if errors.Is(err, flow.ErrTooManyOfFlow) {
+		limit = "client-requests"
+	}
+	return nil, httpio.Beyond(limit, apierrors.NewTooManyRequests("too many requests are in flight, please try again", 1))
+}
+
+// seatedStore is a store whose callers hold their seat while they read or decide,
+// and yield it while a write waits for other writes and for the disk.
+type seatedStore struct{ store.Store }
+
+// Store returns a store that takes and yields the seat of the request that its
+// context belongs to.
+func Store(s store.Store) store.Store { return seatedStore{s} }
+
+// Create implements [store.Store].
+func (s seatedStore) Create(ctx context.Context, key store.Key, draft store.Draft) (store.Record, error) {
+	seat := flow.FromContext(ctx)
+	seat.Yield()
+	rec, err := s.Store.Create(ctx, key, draft)
+	_ = seat.Acquire(ctx) // what was written is answered, with a seat or without
+	return rec, err
+}
+
+// Get implements [store.Store].
+func (s seatedStore) Get(ctx context.Context, key store.Key) (store.Record, error) {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return store.Record{}, err
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// Show implements [store.Store].
+func (s seatedStore) Show(ctx context.Context, key store.Key, uses store.Part, visit func(*store.Record)) error {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return err
+	}
+	return s.Store.Show(ctx, key, uses, visit)
+}
+
+// List implements [store.Store].
+func (s seatedStore) List(ctx context.Context, q store.Query) (store.Page, error) {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return store.Page{}, err
+	}
+	return s.Store.List(ctx, q)
+}
+
+// Update implements [store.Store].
+func (s seatedStore) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+	seat := flow.FromContext(ctx)
+	result, err := s.Store.Update(ctx, key, func(current *store.Record) (store.Decision, error) {
+		if err := seat.Acquire(ctx); err != nil { // another write came first, and decide is called again
+			return store.Decision{}, err
+		}
+		defer seat.Yield() // the disk comes next
+		return decide(current)
+	})
+	_ = seat.Acquire(ctx) // what was written is answered, with a seat or without
+	return result, err
+}
+
+// DeleteMany implements [store.Store].
+func (s seatedStore) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
+	seat := flow.FromContext(ctx)
+	seat.Yield()
+	n, changed, err = s.Store.DeleteMany(ctx, seen)
+	_ = seat.Acquire(ctx) // what was deleted is answered, with a seat or without
+	return n, changed, err
+}
+
+// Watch implements [store.Store].
+func (s seatedStore) Watch(ctx context.Context, q store.WatchQuery) (store.Watcher, error) {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.Watch(ctx, q)
+}
+
+// Beside runs work on a goroutine while the caller goes on. A seat is for one
+// goroutine, so work has none: it must mostly wait for the disk. The caller must
+// call wait, which returns the error of work and yields the seat meanwhile.
+func Beside(ctx context.Context, work func(context.Context) error) (wait func() error) {
+	done := make(chan error, 1)
+	go func() { done <- work(context.WithValue(ctx, flow.Key{}, (*flow.Seat)(nil))) }()
+	return func() error {
+		seat := flow.FromContext(ctx)
+		seat.Yield()
+		err := <-done
+		_ = seat.Acquire(ctx) // what was done is answered, with a seat or without
+		return err
+	}
+}

@@ -1,0 +1,163 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/labstack/echo/v4"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// nameAttempts is how often a name is made from generateName before giving up.
+const nameAttempts = 8
+
+// create stores a new event.
+func (r *Resource) create(c echo.Context) error {
+	// 1. The create rates, before the body costs anything.
+	if err := r.Guard.Create(c); err != nil {
+		return err
+	}
+	// 2. Format, body, options, deadline.
+	in, err := begin(r, c, codec.ScopeObject, writeOptions(options.Create, ""))
+	if err != nil {
+		return err
+	}
+	defer in.end()
+	// 3. The event in the body.
+	ev, err := r.decode(c, in)
+	if err != nil {
+		return err
+	}
+	if ev.Namespace != "" && ev.Namespace != in.key.Namespace {
+		return errOtherNamespace()
+	}
+	// 4. Managed fields, defaults, rules.
+	if err := r.trackNew(ev, in.options.Manager); err != nil {
+		return err
+	}
+	if err := r.prepareNew(in.ctx, ev, in.key.Namespace); err != nil {
+		return err
+	}
+	// 5. The store.
+	rec, err := r.insert(in.ctx, ev, in.options.DryRun)
+	if err != nil {
+		return err
+	}
+	// 6. The answer.
+	return r.answer(c, http.StatusCreated, in.format, &rec)
+}
+
+// writeOptions parses the options of a write.
+func writeOptions(kind string, pt types.PatchType) func(*http.Request, url.Values, []byte) (options.Write, error) {
+	return func(req *http.Request, q url.Values, _ []byte) (options.Write, error) {
+		return options.ParseWrite(kind, pt, req, q)
+	}
+}
+
+// decode reads the event in a body. The event has no memory in common with the body.
+func (r *Resource) decode(c echo.Context, in *call[options.Write]) (*eventsv1.Event, error) {
+	ev, warnings, err := r.Codec.DecodeEvent(r.view, c.Request().Header.Get("Content-Type"), in.body, in.options.Validation)
+	if err == nil {
+		warnings = append(warnings, event.DropDuplicateOwners(ev, false)...)
+	}
+	httpio.Warn(c, warnings)
+	return ev, err
+}
+
+// errOtherNamespace is the 400 for a body with another namespace than the path.
+func errOtherNamespace() error {
+	return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+}
+
+// trackNew records who set the fields of a new event, but not of one that
+// prepareNew refuses for its size: what is large is costly to track.
+func (r *Resource) trackNew(ev *eventsv1.Event, manager string) error {
+	if event.CheckSize(r.view, ev, nil, r.Rules) != nil {
+		return nil
+	}
+	return r.Codec.Fields.Update(r.view, nil, ev, manager)
+}
+
+// prepareNew makes an event that a client sent fit to be stored: by POST, or by PUT
+// or apply where there was none.
+func (r *Resource) prepareNew(ctx context.Context, ev *eventsv1.Event, namespace string) error {
+	if err := r.Admit(ctx, namespace); err != nil {
+		return err
+	}
+	if err := event.PrepareForCreate(ev, namespace, r.Now()); err != nil {
+		return err
+	}
+	if err := event.CheckSize(r.view, ev, nil, r.Rules); err != nil {
+		return err
+	}
+	if ev.Name == "" && ev.GenerateName != "" {
+		ev.Name = event.GenerateName(ev.GenerateName)
+		defer func() { ev.Name = "" }() // insert makes the one that is kept
+	}
+	if errs := event.ValidateCreate(r.view, ev, r.Rules); len(errs) > 0 {
+		return event.Invalid(r.view, ev.Name, errs)
+	}
+	return nil
+}
+
+// insert stores a prepared event, under a made-up name if it has none.
+func (r *Resource) insert(ctx context.Context, ev *eventsv1.Event, dryRun bool) (store.Record, error) {
+	generated := ev.Name == ""
+	for attempt := 1; ; attempt++ {
+		if generated {
+			ev.Name = event.GenerateName(ev.GenerateName)
+		}
+		key := store.Key{Namespace: ev.Namespace, Name: ev.Name}
+		draft, err := r.Codec.Draft(ev)
+		if err != nil {
+			return store.Record{}, err
+		}
+		rec, err := r.put(ctx, key, draft, dryRun)
+		switch {
+		case !errors.Is(err, store.ErrExists):
+			return rec, err
+		case !generated:
+			return rec, r.exists(ctx, key)
+		case attempt == nameAttempts:
+			return rec, apierrors.NewGenerateNameConflict(r.groupResource, ev.Name, 1)
+		}
+	}
+}
+
+// put stores a new event, or in a dry run only looks whether it could.
+func (r *Resource) put(ctx context.Context, key store.Key, draft store.Draft, dryRun bool) (store.Record, error) {
+	if !dryRun {
+		return r.Store.Create(ctx, key, draft)
+	}
+	switch _, err := r.Store.Get(ctx, key); {
+	case err == nil:
+		return store.Record{}, store.ErrExists
+	case !errors.Is(err, store.ErrNotFound):
+		return store.Record{}, err
+	}
+	return store.Record{Key: key, Attributes: draft.Attributes, Value: draft.Value}, nil
+}
+
+// exists is the 409 for a name that is taken. It says so when the event there only
+// waits for its finalizers.
+func (r *Resource) exists(ctx context.Context, key store.Key) error {
+	taken := apierrors.NewAlreadyExists(r.groupResource, key.Name)
+	rec, err := r.Store.Get(ctx, key)
+	if err != nil {
+		return taken // deleted since, or not readable: the name was taken all the same
+	}
+	if live, err := r.Codec.Event(&rec); err == nil && live.DeletionTimestamp != nil {
+		taken.ErrStatus.Message = "object is being deleted: " + taken.ErrStatus.Message
+	}
+	return taken
+}

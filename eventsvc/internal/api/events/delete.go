@@ -1,0 +1,103 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/labstack/echo/v4"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// delete removes one event. One that has finalizers is only marked; the write that
+// takes the last of them away removes it.
+func (r *Resource) delete(c echo.Context) error {
+	// 1. Format, body, options, deadline.
+	in, err := begin(r, c, codec.ScopeObject, r.deleteOptions)
+	if err != nil {
+		return err
+	}
+	defer in.end()
+	// 2. The store.
+	result, uid, err := r.remove(in.ctx, in.key, in.options)
+	if err != nil {
+		return r.named(err, in.key.Name)
+	}
+	// 3. The answer: a Status, or the event that waits for its finalizers.
+	if result.Op != store.Delete {
+		code := http.StatusOK
+		if orphan := in.options.OrphanDependents; orphan != nil && !*orphan {
+			code = http.StatusAccepted // as kube-apiserver does for cascading deletes that must wait
+		}
+		return r.answer(c, code, in.format, &result.Record)
+	}
+	return r.IO.Status(c, http.StatusOK, in.format, &metav1.Status{
+		Status: metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{
+			Name: in.key.Name, Group: r.groupResource.Group, Kind: r.groupResource.Resource, UID: uid,
+		},
+	})
+}
+
+func (r *Resource) deleteOptions(req *http.Request, q url.Values, body []byte) (*metav1.DeleteOptions, error) {
+	return options.ParseDelete(r.Codec.Decoder, req, q, body)
+}
+
+// remove deletes or marks one event.
+func (r *Resource) remove(ctx context.Context, key store.Key, o *metav1.DeleteOptions) (store.Result, types.UID, error) {
+	var uid types.UID
+	result, err := r.commit(ctx, key, len(o.DryRun) > 0, func(current *store.Record) (store.Decision, error) {
+		if current == nil {
+			return store.Decision{}, store.ErrNotFound
+		}
+		live, err := r.Codec.Event(current)
+		if err != nil {
+			return store.Decision{}, err
+		}
+		uid = live.UID
+		if err := precondition(o.Preconditions, live); err != nil {
+			return store.Decision{}, err
+		}
+		switch {
+		case len(live.Finalizers) == 0:
+			return store.Decision{Op: store.Delete}, nil
+		case live.DeletionTimestamp != nil:
+			return store.Decision{Op: store.Keep}, nil
+		}
+		now, grace := metav1.NewTime(r.Now()).Rfc3339Copy(), int64(0)
+		live.DeletionTimestamp, live.DeletionGracePeriodSeconds = &now, &grace
+		draft, err := r.Codec.Draft(live)
+		return store.Decision{Op: store.Put, Draft: draft}, err
+	})
+	return result, uid, err
+}
+
+// precondition compares what a delete expects with what is stored. kube-apiserver
+// names the kind here, not the resource.
+func precondition(want *metav1.Preconditions, live *eventsv1.Event) error {
+	var reason string
+	switch {
+	case want == nil:
+		return nil
+	case want.UID != nil && *want.UID != live.UID:
+		reason = fmt.Sprintf("the UID in the precondition (%s) does not match the UID in record (%s). "+
+			"The object might have been deleted and then recreated", *want.UID, live.UID)
+	case want.ResourceVersion != nil && *want.ResourceVersion != live.ResourceVersion:
+		reason = fmt.Sprintf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
+			"The object might have been modified", *want.ResourceVersion, live.ResourceVersion)
+	default:
+		return nil
+	}
+	return apierrors.NewConflict(schema.GroupResource{Resource: event.Kind}, live.Name, errors.New(reason))
+}

@@ -1,0 +1,188 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"tidings.example/eventsvc/internal/api/access"
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// deleteCollection deletes everything in a namespace that the options select. It
+// answers with a Status that says how many that were; a caller who asks for a Table or
+// for metadata gets the list of them as it was before.
+func (r *Resource) deleteCollection(c echo.Context) error {
+	// 1. Format, body, options, deadline.
+	in, err := begin(r, c, codec.ScopeList, r.collectionOptions)
+	if err != nil {
+		return err
+	}
+	defer in.end()
+	o := in.options.list
+	ctx, cancel := context.WithTimeout(in.ctx, options.ListLimit(o))
+	defer cancel()
+	// 2. What is selected, at which version.
+	sel, err := r.selection(c, o)
+	if err != nil {
+		return err
+	}
+	p, err := r.newPages(o, sel)
+	if err != nil {
+		return err
+	}
+	before := *p
+	p.query.Scattered = true
+	// 3. The store, page by page.
+	gone := &removal{r: r, pages: p, options: in.options.delete}
+	page, err := gone.read(ctx)
+	if err != nil {
+		return err
+	}
+	before.query.Revision = gone.first
+	n, err := gone.all(ctx, page)
+	if err != nil {
+		return err
+	}
+	// 4. The answer.
+	if in.format.As != codec.None {
+		return r.writeList(ctx, c, in.format, &before)
+	}
+	return r.IO.Status(c, http.StatusOK, in.format, &metav1.Status{
+		Status:   metav1.StatusSuccess,
+		ListMeta: p.meta(),
+		Message:  fmt.Sprintf("deleted %d %s", n, r.groupResource),
+		Details:  &metav1.StatusDetails{Group: r.groupResource.Group, Kind: r.groupResource.Resource},
+	})
+}
+
+// collectionOptions are what to delete and how.
+type collectionOptions struct {
+	list   metav1.ListOptions
+	delete *metav1.DeleteOptions
+}
+
+// collectionOptions reads the options of a deletecollection. The query's
+// resourceVersion is that of the list, never a precondition of each delete.
+func (r *Resource) collectionOptions(req *http.Request, q url.Values, body []byte) (o collectionOptions, err error) {
+	if o.delete, err = r.deleteOptions(req, q, body); err != nil {
+		return o, err
+	}
+	if len(body) == 0 && o.delete.Preconditions != nil {
+		o.delete.Preconditions.ResourceVersion = nil
+	}
+	if o.delete.IgnoreStoreReadErrorWithClusterBreakingPotential != nil {
+		return o, options.Invalid("DeleteOptions", field.ErrorList{field.Invalid(
+			field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true,
+			"is not allowed with DELETECOLLECTION, try again after removing the option")})
+	}
+	if q.Has("watch") { // means nothing here
+		q.Del("watch")
+	}
+	o.list, err = options.ParseList(q, false)
+	return o, err
+}
+
+// removal deletes a collection page by page.
+type removal struct {
+	r       *Resource
+	pages   *pages
+	options *metav1.DeleteOptions
+	first   uint64 // revision of the first page: what was written later stays
+}
+
+// removable is what a page holds: events that can simply go, nearly always all,
+// and others, which are to be decided on one by one.
+type removable struct {
+	plain  []store.Seen
+	others []store.Key
+}
+
+// read reads the next page; of the newest version, if that of the list is no
+// longer held: the deletions themselves may be more history than there is room
+// for.
+func (r *removal) read(ctx context.Context) (*removable, error) {
+	oneByOne := r.options.Preconditions != nil || len(r.options.DryRun) > 0
+	for {
+		var page removable
+		var failed error
+		err := r.pages.show(ctx, func(rec *store.Record) bool {
+			finalizers, err := r.r.Codec.HasFinalizers(rec)
+			switch {
+			case r.first != 0 && rec.Revision > r.first:
+			case err != nil:
+				failed = r.r.named(err, rec.Name)
+			case finalizers || oneByOne:
+				page.others = append(page.others, rec.Key)
+			default:
+				page.plain = append(page.plain, rec.Seen())
+			}
+			return failed == nil
+		})
+		switch {
+		case errors.Is(err, errMoved), r.first != 0 && apierrors.IsResourceExpired(err):
+			r.pages.query.Revision = 0
+			continue
+		case r.first == 0:
+			r.first = r.pages.page.Revision
+		}
+		slices.SortFunc(page.plain, func(a, b store.Seen) int { // which the store is fast with
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+		return &page, cmp.Or(failed, err)
+	}
+}
+
+// all deletes page by page, from one that was read, and returns how many events
+// it deleted. While one page is deleted the next is read.
+func (r *removal) all(ctx context.Context, page *removable) (int, error) {
+	for total := 0; ; {
+		var n int
+		read, last := page, r.pages.done
+		removed := access.Beside(ctx, func(ctx context.Context) (err error) {
+			n, err = r.remove(ctx, read)
+			return err
+		})
+		var next error
+		if !last {
+			page, next = r.read(ctx)
+		}
+		if err := cmp.Or(removed(), next); err != nil {
+			return 0, err
+		}
+		if total += n; last {
+			return total, nil
+		}
+	}
+}
+
+// remove deletes events and returns how many those were. What is gone already is
+// passed over; any other error ends it. Those that can simply go share commits;
+// the others, and those that have changed since they were listed, are decided on
+// one by one.
+func (r *removal) remove(ctx context.Context, page *removable) (int, error) {
+	n, changed, err := r.r.Store.DeleteMany(ctx, page.plain)
+	if err != nil {
+		return n, err
+	}
+	for _, key := range append(page.others, changed...) {
+		switch _, _, err := r.r.remove(ctx, key, r.options); {
+		case err == nil:
+			n++
+		case !errors.Is(err, store.ErrNotFound):
+			return n, r.r.named(err, key.Name)
+		}
+	}
+	return n, nil
+}

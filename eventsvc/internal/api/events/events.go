@@ -1,0 +1,153 @@
+// Package events serves the verbs of events, one file for each.
+//
+// The same operations are served twice, for events.{group_domain}/v1 and for core
+// /api/v1: a [Resource] is the events of one of these views.
+//
+// # Contract
+//
+// Every verb begins with the same preamble ([begin]; of lists and watches it is
+// [stream.Streams.ListOrWatch]) and then shows its own phases, numbered. Errors
+// surface in kube-apiserver's order, because clients see only the first.
+//
+// # Errors
+//
+// Handlers return API errors, errors of the store or of a context; package httpio
+// answers with them.
+//
+// # Concurrency
+//
+// A Resource is safe for concurrent use.
+//
+// # What it does not know
+//
+// Tokens, seats, bytes of events (package codec) and disks (package store). What makes
+// an event valid is decided by package event.
+package events
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tidings.example/eventsvc/internal/api/access"
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/api/stream"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Config is what both views have in common.
+type Config struct {
+	Store    store.Store
+	Codec    *codec.Codec
+	Rules    event.Rules
+	IO       *httpio.IO
+	Guard    *access.Guard
+	Streams  *stream.Streams
+	Prefetch *Prefetch
+	MaxTerms int // of both selectors
+	// Admit returns an error if no events may be created in a namespace.
+	Admit func(ctx context.Context, namespace string) error
+	Now   func() time.Time
+}
+
+// Resource is the events of one view.
+type Resource struct {
+	Config
+	view          event.View
+	groupResource schema.GroupResource
+}
+
+// Route serves the events of a view below a path such as /api/v1.
+func Route(e *echo.Echo, c Config, v event.View, path string) {
+	r := &Resource{Config: c, view: v, groupResource: c.Codec.Resource(v)}
+	may := func(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
+		return c.Guard.Allow(r.groupResource, v, next)
+	}
+	all, one := path+"/namespaces/:namespace/events", path+"/namespaces/:namespace/events/:name"
+	list, watchOnly := c.Streams.ListOrWatch(r.groupResource, false, r.list), c.Streams.ListOrWatch(r.groupResource, true, r.list)
+	e.GET(path+"/events", list)
+	e.GET(all, list)
+	e.POST(all, may(policy.Create, r.create))
+	e.DELETE(all, may(policy.DeleteCollection, r.deleteCollection))
+	e.GET(one, may(policy.Get, r.get))
+	e.PUT(one, may(policy.Update, r.update))
+	e.PATCH(one, may(policy.Patch, r.patch))
+	e.DELETE(one, may(policy.Delete, r.delete))
+	e.GET(path+"/watch/events", watchOnly)
+	e.GET(path+"/watch/namespaces/:namespace/events", watchOnly)
+	e.GET(path+"/watch/namespaces/:namespace/events/:name", watchOnly)
+}
+
+// call is a request to a verb, after the preamble.
+type call[Options any] struct {
+	ctx     context.Context // ends when the request has taken too long
+	key     store.Key       // that the path names
+	format  codec.Format    // of the answer
+	body    []byte          // until end
+	options Options
+	end     func()
+}
+
+// begin is the preamble of every verb. The caller calls end.
+func begin[Options any](
+	r *Resource, c echo.Context, scope codec.Scope, parse func(req *http.Request, q url.Values, body []byte) (Options, error),
+) (*call[Options], error) {
+	req := c.Request()
+	in := &call[Options]{key: store.Key{Namespace: c.Param("namespace"), Name: c.Param("name")}}
+	// 1. The format of the answer.
+	var err error
+	if in.format, err = r.Codec.Negotiate(req, scope); err != nil {
+		return nil, err
+	}
+	// 2. The body.
+	limit, free := options.MaxWriteTime, func() {}
+	if req.Method == http.MethodGet {
+		limit = options.MaxRequestTime
+	} else if in.body, free, err = r.IO.Body(req); err != nil {
+		return nil, err
+	}
+	// 3. The options.
+	q := options.Query(req)
+	if in.options, err = parse(req, q, in.body); err != nil {
+		free()
+		return nil, err
+	}
+	// 4. The deadline.
+	if scope == codec.ScopeList {
+		limit = options.MaxRequestTime
+	}
+	ctx, cancel, err := options.Deadline(req.Context(), q, limit)
+	if err != nil {
+		free()
+		return nil, err
+	}
+	in.ctx, in.end = ctx, func() { cancel(); free() }
+	return in, nil
+}
+
+// answer answers with one event.
+func (r *Resource) answer(c echo.Context, code int, f codec.Format, rec *store.Record) error {
+	return r.IO.Append(c, code, f, func(b []byte) ([]byte, error) { return r.Codec.AppendObject(b, f, r.view, rec) })
+}
+
+// named gives an error of the store the resource's name.
+func (r *Resource) named(err error, name string) error {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return apierrors.NewNotFound(r.groupResource, name)
+	case errors.Is(err, store.ErrExists):
+		return apierrors.NewAlreadyExists(r.groupResource, name)
+	default:
+		return err
+	}
+}

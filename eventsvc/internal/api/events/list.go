@@ -1,0 +1,123 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// list answers with the events of a namespace or of all, or watches them.
+func (r *Resource) list(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func() error, err error) {
+	// 1. What is selected.
+	sel, err := r.selection(c, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Watch {
+		return r.watch(c, o, sel, f)
+	}
+	// 2. The deadline.
+	ctx, cancel, err := options.Deadline(c.Request().Context(), options.Query(c.Request()), options.ListLimit(o))
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	// 3. Which version to show, and where to begin.
+	p, err := r.newPages(o, sel)
+	if err != nil {
+		return nil, err
+	}
+	// 4. The answer, page by page.
+	return nil, r.writeList(ctx, c, f, p)
+}
+
+// selection reads the selectors and narrows them to the path.
+func (r *Resource) selection(c echo.Context, o metav1.ListOptions) (event.Selection, error) {
+	if err := event.CheckTerms(o.FieldSelector, o.LabelSelector, r.MaxTerms); err != nil {
+		return event.Selection{}, err
+	}
+	sel, err := event.ParseSelector(r.view, o.FieldSelector, o.LabelSelector)
+	if err != nil {
+		return sel, err
+	}
+	if namespace := c.Param("namespace"); namespace != "" {
+		if sel.Namespace != "" && sel.Namespace != namespace {
+			sel.Selector = excluding(sel) // asks for another namespace: matches nothing
+		}
+		sel.Namespace = namespace
+	}
+	if name := c.Param("name"); name != "" {
+		if o.FieldSelector != "" && sel.Name != name {
+			return sel, apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
+		}
+		sel.Name = name
+	}
+	return sel, nil
+}
+
+// excluding is the selector of a selection with its namespace as a requirement.
+func excluding(sel event.Selection) *event.Selector {
+	var s event.Selector
+	if sel.Selector != nil {
+		s = *sel.Selector
+	}
+	s.Fields = append(slices.Clip(s.Fields), event.FieldRequirement{Field: event.FieldNamespace, Value: sel.Namespace})
+	return &s
+}
+
+// writeList answers with a list of which nothing was read yet.
+func (r *Resource) writeList(ctx context.Context, c echo.Context, f codec.Format, p *pages) error {
+	p.query.Uses = f.Uses()
+	// 1. What the head says, and the first items.
+	first := r.Prefetch.new()
+	defer func() { first.release(0) }()
+	l, start := r.Codec.NewList(f, r.view), *p
+	meta, err := first.read(ctx, p, l)
+	for errors.Is(err, errMoved) {
+		l, *p = r.Codec.NewList(f, r.view), start
+		meta, err = first.read(ctx, p, l)
+	}
+	if err != nil {
+		return err
+	}
+	// 2. The head, and these items.
+	w := r.IO.Writer(c, http.StatusOK, f.ContentType(false))
+	head := r.IO.Buffers.Get()
+	defer r.IO.Buffers.Put(head)
+	*head = l.AppendHead(*head, meta)
+	if err := first.write(ctx, w, *head); err != nil {
+		return err
+	}
+	// 3. The other items.
+	buf := first.last()
+	var failed error
+	visit := func(rec *store.Record) bool {
+		*buf, failed = l.AppendItem(*buf, rec)
+		return failed == nil && len(*buf) < pageBytes
+	}
+	for !p.done {
+		if err := errors.Join(p.show(ctx, visit), failed); err != nil {
+			return err
+		}
+		if len(*buf) >= httpio.Piece {
+			if err := w.Write(ctx, *buf); err != nil {
+				return err
+			}
+			*buf = (*buf)[:0]
+		}
+	}
+	// 4. The tail.
+	*buf = l.AppendTail(*buf)
+	return w.Send(*buf)
+}

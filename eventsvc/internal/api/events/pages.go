@@ -1,0 +1,127 @@
+package events
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// errMoved reports that the newest version, which was to be listed, is no longer held.
+// The list has to begin again.
+var errMoved = errors.New("the list has to begin again")
+
+// pages is a range of events that is read page by page at one version.
+type pages struct {
+	store store.Store
+	query store.Query // of the page to come
+	left  int         // items still wanted; -1: all
+	token bool        // the list goes on from a continue token
+	page  store.Page  // the newest page that was read; its Revision is that of the list
+	done  bool
+}
+
+// newPages begins a list: which version it shows, and where it begins.
+func (r *Resource) newPages(o metav1.ListOptions, sel event.Selection) (*pages, error) {
+	if sel.Namespace != "" && sel.Name != "" { // a list of one is neither limited nor continued
+		o.Limit, o.Continue = 0, ""
+	}
+	start, err := options.ParseStart(sel.Namespace, o, r.Store.Revision())
+	if err != nil {
+		return nil, err
+	}
+	p := &pages{store: r.Store, left: -1, token: start.Continued, query: store.Query{
+		Namespace: sel.Namespace, Name: sel.Name, Selector: sel.Selector, Revision: start.Revision, After: start.After,
+	}}
+	if o.Limit > 0 {
+		p.left = int(min(o.Limit, 1<<30))
+		p.query.Count = o.FieldSelector == "" && o.LabelSelector == ""
+	}
+	return p, nil
+}
+
+// next reads the next page into memory. After the last one done is set.
+func (p *pages) next(ctx context.Context) error {
+	page, err := p.store.List(ctx, p.limited())
+	if err != nil {
+		return p.expired(err)
+	}
+	p.took(page, len(page.Records))
+	return nil
+}
+
+// show is next for a page that is only shown to visit, which ends it by returning
+// false.
+func (p *pages) show(ctx context.Context, visit func(*store.Record) bool) error {
+	n := 0
+	q := p.limited()
+	q.Visit = func(rec *store.Record) bool {
+		n++
+		return visit(rec)
+	}
+	page, err := p.store.List(ctx, q)
+	if err != nil {
+		return p.expired(err)
+	}
+	p.took(page, n)
+	return nil
+}
+
+func (p *pages) limited() store.Query {
+	q := p.query
+	if p.left >= 0 {
+		q.Limit = p.left
+	}
+	return q
+}
+
+// took goes on after a page with n events.
+func (p *pages) took(page store.Page, n int) {
+	p.page = page
+	p.query.Revision, p.query.After = page.Revision, page.Last
+	if p.left >= 0 {
+		p.left -= n
+	}
+	p.done = !page.More || p.left == 0
+}
+
+// expired explains why a page cannot be read. An expired token comes with one that goes
+// on from the same place at the newest version.
+func (p *pages) expired(err error) error {
+	var expired *store.ExpiredError
+	switch {
+	case !errors.As(err, &expired):
+		return err
+	case p.query.Revision == 0:
+		return errMoved
+	case !p.token:
+		return apierrors.NewResourceExpired(httpio.ExpiredList)
+	}
+	// Clients look for this text.
+	st := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
+		"You can start a new list without the continue parameter, or use the continue token in this response to " +
+		"retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - " +
+		"objects that were created, modified, or deleted between the time the first chunk was returned and now may " +
+		"show up in the list.")
+	st.ErrStatus.Continue = options.EncodeContinue(p.query.Namespace, -1, p.query.After)
+	return st
+}
+
+// meta is what the head of the list says once its last page was read.
+func (p *pages) meta() metav1.ListMeta {
+	m := metav1.ListMeta{ResourceVersion: options.FormatVersion(p.page.Revision)}
+	if p.done && p.page.More {
+		m.Continue = options.EncodeContinue(p.query.Namespace, int64(p.page.Revision), p.page.Last)
+		if p.query.Count {
+			remaining := p.page.Remaining // p may begin again before this is written
+			m.RemainingItemCount = &remaining
+		}
+	}
+	return m
+}

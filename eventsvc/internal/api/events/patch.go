@@ -1,0 +1,113 @@
+package events
+
+import (
+	"mime"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// patch changes an event by a JSON, merge, strategic merge or apply patch. Only apply
+// creates an event that is not there.
+func (r *Resource) patch(c echo.Context) error {
+	// 1. The type of the patch, which decides on the rules of the options.
+	kind, err := patchType(c)
+	if err != nil {
+		return err
+	}
+	// 2. Format, body, options, deadline.
+	in, err := begin(r, c, codec.ScopeObject, writeOptions(options.Patch, kind))
+	if err != nil {
+		return err
+	}
+	defer in.end()
+	if kind != types.ApplyYAMLPatchType {
+		if err := r.Codec.CheckPatch(in.body); err != nil {
+			return err
+		}
+	}
+	// 3. The next version, and the store.
+	mayCreate := r.Guard.MayCreate(c, r.groupResource)
+	var warnings []string // of the attempt that counts
+	rec, code, err := r.write(in.ctx, in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+		if live == nil {
+			if kind != types.ApplyYAMLPatchType {
+				return nil, store.ErrNotFound
+			}
+			if err := mayCreate(); err != nil {
+				return nil, err
+			}
+		}
+		var next *eventsv1.Event
+		next, warnings, err = r.patched(kind, live, in)
+		return next, err
+	})
+	httpio.Warn(c, warnings)
+	if err != nil {
+		return err
+	}
+	// 4. The answer.
+	return r.answer(c, code, in.format, rec)
+}
+
+// patched returns the event that a patch makes of the stored one, fit to be stored,
+// and warnings.
+func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[options.Write]) (next *eventsv1.Event, warnings []string, err error) {
+	o := in.options
+	if kind == types.ApplyYAMLPatchType {
+		next, warnings, err = r.Codec.Apply(r.view, live, in.body, o.Manager, o.Force, o.Validation)
+	} else {
+		next, warnings, err = r.Codec.Patch(r.view, kind, in.body, live, o.Validation)
+	}
+	if err != nil {
+		return nil, warnings, err
+	}
+	warnings = append(warnings, event.DropDuplicateOwners(next, true)...)
+	switch err := checkTarget(next, in.key); {
+	case err != nil:
+		return nil, warnings, err
+	case live == nil && next.UID != "":
+		return nil, warnings, r.otherUID(in.key.Name, next, nil)
+	case live == nil:
+		next.ResourceVersion = ""
+		return next, warnings, r.prepareNew(in.ctx, next, in.key.Namespace)
+	}
+	next.Namespace = in.key.Namespace
+	if err := r.prepareNext(next, live); err != nil || kind == types.ApplyYAMLPatchType { // which has tracked the fields
+		return next, warnings, err
+	}
+	return next, warnings, r.trackNext(live, next, o.Manager)
+}
+
+// patchTypes are the media types of patches, as Accept-Patch lists them (RFC
+// 5789 section 3.1).
+const patchTypes = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
+
+// patchType reads the type of a patch from the Content-Type header.
+func patchType(c echo.Context) (types.PatchType, error) {
+	media, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type"))
+	if err == nil {
+		switch t := types.PatchType(media); t {
+		case types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType:
+			return t, nil
+		}
+	}
+	c.Response().Header().Set("Accept-Patch", patchTypes)
+	// The answer of kube-apiserver's router, which has no details.
+	return "", &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnsupportedMediaType,
+		Reason:  metav1.StatusReasonUnsupportedMediaType,
+		Message: "415: Unsupported Media Type", Details: &metav1.StatusDetails{},
+	}}
+}

@@ -1,0 +1,148 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store"
+)
+
+const (
+	// pageBytes is how much of a list is read at a time.
+	pageBytes = 512 << 10
+	// prefetchBytes is when a prefetch buffer is full.
+	prefetchBytes = 1 << 20
+	// MaxExtra is how many buffers all lists together may have beyond one each.
+	MaxExtra = 16
+)
+
+// Prefetch lends the buffers for what of lists is read before their heads can be
+// written. It bounds the memory of all lists together: a list that may have no more
+// is read twice. It is safe for concurrent use.
+type Prefetch struct {
+	Extra atomic.Int32 // buffers lent beyond one for each list, at most MaxExtra
+	pool  httpio.Pool
+}
+
+// NewPrefetch returns a Prefetch of which nothing is lent.
+func NewPrefetch() *Prefetch { return &Prefetch{pool: httpio.Pool{Max: 2 * prefetchBytes}} }
+
+// prefetched is the first items of a list, in buffers of which the last is appended to.
+type prefetched struct {
+	of      *Prefetch
+	buffers []*[]byte
+}
+
+// new returns an empty buffer. The caller releases it.
+func (p *Prefetch) new() *prefetched { return &prefetched{p, []*[]byte{p.pool.Get()}} }
+
+func (p *prefetched) last() *[]byte { return p.buffers[len(p.buffers)-1] }
+
+// room reports whether another item may be appended to the last buffer, which may be a
+// new one.
+func (p *prefetched) room() bool {
+	if len(*p.last()) <= prefetchBytes {
+		return true
+	}
+	if p.of.Extra.Add(1) > MaxExtra {
+		p.of.Extra.Add(-1)
+		return false
+	}
+	next := p.of.pool.Get()
+	*next = slices.Grow(*next, prefetchBytes+httpio.Piece) // an item hardly takes more than a piece
+	p.buffers = append(p.buffers, next)
+	return true
+}
+
+// release gives back all buffers but the last left.
+func (p *prefetched) release(left int) {
+	for len(p.buffers) > left {
+		if len(p.buffers) > 1 {
+			p.of.Extra.Add(-1)
+		}
+		p.of.pool.Put(p.buffers[0])
+		p.buffers = p.buffers[1:]
+	}
+}
+
+// reset discards all items.
+func (p *prefetched) reset() {
+	p.release(1)
+	*p.last() = (*p.last())[:0]
+}
+
+// read reads what the head of a list depends on, and keeps the items of it. The pages
+// after them are still to be shown.
+//
+// Most lists are written as they are read, so that one page is enough. But one with a
+// limit says in its head where the next page begins, and a protobuf one how long it
+// is: these are read to their end first, and once more if there is no room to keep
+// their items.
+func (p *prefetched) read(ctx context.Context, from *pages, l *codec.List) (meta metav1.ListMeta, err error) {
+	p.reset()
+	start := *from
+	whole := l.NeedsMeasure() || from.left >= 0
+	kept := true
+	var failed error
+	visit := func(rec *store.Record) bool {
+		if l.NeedsMeasure() {
+			// What is damaged after the kept items is found when it is read again.
+			if err := l.Measure(rec); err != nil && kept {
+				failed = err
+			}
+		}
+		if !kept {
+			return true
+		}
+		buf := p.last()
+		if failed == nil {
+			*buf, failed = l.AppendItem(*buf, rec)
+		}
+		kept = !whole || p.room()
+		return failed == nil && kept && (whole || len(*buf) < pageBytes)
+	}
+	for read := true; read; read = whole && !from.done {
+		from.query.Unverified = !kept
+		if err := errors.Join(from.show(ctx, visit), failed); err != nil {
+			return meta, err
+		}
+	}
+	meta = from.meta()
+	if !kept {
+		p.reset()
+		start.query.Revision = from.page.Revision // reading again gives the same
+		*from = start
+		l.Rewind()
+	}
+	return meta, nil
+}
+
+// write writes the items behind the head of a list, but for the end of them if that
+// makes no piece of its own: it stays in the last buffer.
+func (p *prefetched) write(ctx context.Context, w *httpio.Writer, head []byte) error {
+	if items := p.buffers[0]; len(*items) < httpio.Piece { // and these are all
+		*items = slices.Insert(*items, 0, head...)
+		return nil
+	}
+	if err := w.Write(ctx, head); err != nil {
+		return err
+	}
+	for {
+		if b := p.buffers[0]; len(*b) >= httpio.Piece {
+			if err := w.Write(ctx, *b); err != nil {
+				return err
+			}
+			*b = (*b)[:0]
+		}
+		if len(p.buffers) == 1 {
+			return nil
+		}
+		p.release(len(p.buffers) - 1)
+	}
+}

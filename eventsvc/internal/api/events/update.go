@@ -1,0 +1,199 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/fields"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// update replaces an event, or creates it where there is none.
+func (r *Resource) update(c echo.Context) error {
+	// 1. Format, body, options, deadline.
+	in, err := begin(r, c, codec.ScopeObject, writeOptions(options.Update, ""))
+	if err != nil {
+		return err
+	}
+	defer in.end()
+	// 2. The event in the body.
+	sent, err := r.decode(c, in)
+	if err != nil {
+		return err
+	}
+	if err := checkTarget(sent, in.key); err != nil {
+		return err
+	}
+	// 3. The next version, and the store.
+	mayCreate := r.Guard.MayCreate(c, r.groupResource)
+	rec, code, err := r.write(in.ctx, in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+		next := sent.DeepCopy() // another attempt needs it as it was sent
+		next.Namespace = in.key.Namespace
+		switch {
+		case sent.UID != "" && (live == nil || live.UID != sent.UID):
+			return nil, r.otherUID(in.key.Name, sent, live)
+		case live == nil:
+			if err := mayCreate(); err != nil {
+				return nil, err
+			}
+			next.ResourceVersion = "" // there is nothing that it could be a version of
+			if err := r.trackNew(next, in.options.Manager); err != nil {
+				return nil, err
+			}
+			return next, r.prepareNew(in.ctx, next, in.key.Namespace)
+		}
+		if err := r.prepareNext(next, live); err != nil {
+			return nil, err
+		}
+		return next, r.trackNext(live, next, in.options.Manager)
+	})
+	if err != nil {
+		return err
+	}
+	// 4. The answer.
+	return r.answer(c, code, in.format, rec)
+}
+
+// checkTarget returns an error unless an object is the one that the URL names. The
+// namespace may be left out.
+func checkTarget(ev *eventsv1.Event, key store.Key) error {
+	switch {
+	case ev.Namespace != "" && ev.Namespace != key.Namespace:
+		return errOtherNamespace()
+	case ev.Name == "":
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", key.Name))
+	case ev.Name != key.Name:
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", ev.Name, key.Name))
+	}
+	return nil
+}
+
+// otherUID is the 409 for a write that expects another object under the name.
+func (r *Resource) otherUID(name string, sent, live *eventsv1.Event) error {
+	var uid string
+	if live != nil {
+		uid = string(live.UID)
+	}
+	return apierrors.NewConflict(r.groupResource, name,
+		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", sent.UID, uid)) //nolint:staticcheck // clients know this text
+}
+
+// prepareNext makes what a client sent fit to follow the stored event. A
+// resourceVersion pins the version that it is based on; without one, or with "0", the
+// write wins whatever is stored.
+func (r *Resource) prepareNext(next, live *eventsv1.Event) error {
+	if text := next.ResourceVersion; text != "" && text != "0" && text != live.ResourceVersion {
+		if _, err := strconv.ParseUint(text, 10, 64); err != nil {
+			return apierrors.NewBadRequest("invalid resource version: " +
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), text, err.Error()).Error())
+		}
+		return apierrors.NewConflict(r.groupResource, live.Name,
+			errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+	}
+	next.ResourceVersion = live.ResourceVersion
+	event.PrepareForUpdate(next, live)
+	return nil
+}
+
+// trackNext records who changed what, if the next version may be that large.
+func (r *Resource) trackNext(live, next *eventsv1.Event, manager string) error {
+	if err := event.CheckSize(r.view, next, live, r.Rules); err != nil {
+		return err
+	}
+	return r.Codec.Fields.Update(r.view, live, next, manager)
+}
+
+// change makes the next version of an event out of the stored one, nil if there is
+// none. It must not change what it is given.
+type change func(live *eventsv1.Event) (*eventsv1.Event, error)
+
+// write is the path that PUT and every PATCH share: it makes the next version, checks
+// it against the stored one, and stores it unless that changes nothing. It returns
+// what to answer with.
+func (r *Resource) write(ctx context.Context, key store.Key, dryRun bool, make change) (*store.Record, int, error) {
+	var last *store.Record // shown instead of the result
+	result, err := r.commit(ctx, key, dryRun, func(current *store.Record) (store.Decision, error) {
+		last = nil
+		// 1. The stored event.
+		var live *eventsv1.Event
+		if current != nil {
+			var err error
+			if live, err = r.Codec.Event(current); err != nil {
+				return store.Decision{}, err
+			}
+		}
+		// 2. The next version, checked against it.
+		next, err := make(live)
+		if err != nil {
+			return store.Decision{}, err
+		}
+		if live != nil {
+			if err := event.CheckSize(r.view, next, live, r.Rules); err != nil {
+				return store.Decision{}, err
+			}
+			if errs := event.ValidateUpdate(r.view, next, live, r.Rules); len(errs) > 0 {
+				return store.Decision{}, event.Invalid(r.view, key.Name, errs)
+			}
+			if fields.Same(next, live) {
+				return store.Decision{Op: store.Keep}, nil
+			}
+		}
+		// 3. What to store.
+		draft, err := r.Codec.Draft(next)
+		if err != nil {
+			return store.Decision{}, err
+		}
+		if live != nil && live.DeletionTimestamp != nil && len(next.Finalizers) == 0 {
+			// The last finalizer is gone, so the event goes too. The answer is what was
+			// sent, at the version that was there.
+			last = &store.Record{Key: key, Revision: current.Revision, Attributes: draft.Attributes, Value: draft.Value}
+			return store.Decision{Op: store.Delete}, nil
+		}
+		return store.Decision{Op: store.Put, Draft: draft}, nil
+	})
+	switch {
+	case err != nil:
+		return nil, 0, r.named(err, key.Name)
+	case last != nil:
+		return last, http.StatusOK, nil
+	case result.Created:
+		return &result.Record, http.StatusCreated, nil
+	default:
+		return &result.Record, http.StatusOK, nil
+	}
+}
+
+// commit changes one event or, in a dry run, only finds out what would become of it.
+func (r *Resource) commit(ctx context.Context, key store.Key, dryRun bool, decide store.Decide) (store.Result, error) {
+	if !dryRun {
+		return r.Store.Update(ctx, key, decide)
+	}
+	var current *store.Record
+	rec, err := r.Store.Get(ctx, key)
+	switch {
+	case err == nil:
+		current = &rec
+	case !errors.Is(err, store.ErrNotFound):
+		return store.Result{}, err
+	}
+	d, err := decide(current)
+	if err != nil {
+		return store.Result{}, err
+	}
+	result := store.Result{Record: rec, Op: d.Op, Created: current == nil && d.Op == store.Put}
+	if d.Op == store.Put {
+		result.Record.Key, result.Record.Attributes, result.Record.Value = key, d.Draft.Attributes, d.Draft.Value
+	}
+	return result, nil
+}

@@ -1,0 +1,65 @@
+package events
+
+import (
+	"context"
+
+	"github.com/labstack/echo/v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/api/stream"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// watch streams the changes of a selection. What it returns is as of
+// [stream.Streams.Open].
+func (r *Resource) watch(c echo.Context, o metav1.ListOptions, sel event.Selection, f codec.Format) (follow func() error, err error) {
+	q := store.WatchQuery{Namespace: sel.Namespace, Name: sel.Name, Selector: sel.Selector}
+	return r.Streams.Open(c, o, q, f, r.Codec.NewFrames(f, r.view), &source{r: r, sel: sel})
+}
+
+// source is a [stream.Source] of the events of a selection.
+type source struct {
+	r     *Resource
+	sel   event.Selection
+	first *pages // of which one page was read
+}
+
+// Begin implements [stream.Source].
+func (w *source) Begin(ctx context.Context) (revision uint64, err error) {
+	if w.first, err = w.r.newPages(metav1.ListOptions{}, w.sel); err != nil {
+		return 0, err
+	}
+	err = w.first.next(ctx)
+	return w.first.page.Revision, err
+}
+
+// Initial implements [stream.Source].
+func (w *source) Initial(ctx context.Context, s *stream.Stream) error {
+	p := w.first
+	w.first = nil // a watch lasts longer than these events are of use
+	for {
+		for i := range p.page.Records {
+			if err := s.Append(s.Frames.AppendInitial(s.Buffer(), &p.page.Records[i])); err != nil {
+				return err
+			}
+		}
+		if p.done {
+			return nil
+		}
+		if err := p.next(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Deliver implements [stream.Source].
+func (w *source) Deliver(_ context.Context, s *stream.Stream, d store.Delivery) error {
+	return s.Append(s.Frames.AppendDelivery(s.Buffer(), d))
+}
+
+// Bookmark implements [stream.Source].
+func (w *source) Bookmark(s *stream.Stream, initialEnd bool) error {
+	return s.Append(s.Frames.AppendBookmark(s.Buffer(), s.Revision, initialEnd))
+}

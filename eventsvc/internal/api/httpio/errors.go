@@ -1,0 +1,182 @@
+package httpio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/bearer"
+)
+
+// ExpiredList is the text of a list whose version is no longer held. Stock clients
+// show it.
+const ExpiredList = "The resourceVersion for the provided list is too old."
+
+// Beyond is the answer to a request that breaks a limit. It is counted under the
+// limit's word when it is sent.
+func Beyond(limit string, answer *apierrors.StatusError) error {
+	return &event.LimitError{StatusError: answer, Limit: limit}
+}
+
+// newRefusals counts refused requests by limit. Each counter exists from the start,
+// at 0, so that a rate over the time of the first refusal sees it.
+func newRefusals() *prometheus.CounterVec {
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "eventsvc_requests_refused_total", Help: "Requests refused because of a limit, by limit.",
+	}, []string{"limit"})
+	for _, limit := range []string{
+		"watches", "client-watches", "requests", "client-requests", "create-rate", "client-create-rate", "namespace-create-rate",
+		"body", "body-time", "query", "selector", "depth", "patch-operations", "labels", "annotations",
+		"audit", // no limit of requests: the audit log fails, and writes are refused without it
+	} {
+		refused.WithLabelValues(limit)
+	}
+	return refused
+}
+
+// TooLarge is the 504 for a version that is yet to come. Clients look for the
+// cause's reason and try again.
+func TooLarge(asked, current uint64, retrySeconds int) error {
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), retrySeconds)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
+		Type:    metav1.CauseTypeResourceVersionTooLarge,
+		Message: "Too large resource version",
+	}}
+	return err
+}
+
+// StatusOf turns any error of this program into the Status that says so to a
+// client. What is not known here is an internal error.
+func StatusOf(err error) *metav1.Status {
+	var (
+		api     apierrors.APIStatus
+		future  *store.FutureError
+		expired *store.ExpiredError
+		refused *bearer.Error
+		routing *echo.HTTPError
+		damaged *store.CorruptError
+	)
+	switch {
+	case errors.As(err, &api):
+		st := api.Status()
+		return &st
+	case errors.As(err, &future):
+		return StatusOf(TooLarge(future.Revision, future.Current, 0))
+	case errors.As(err, &expired):
+		return StatusOf(apierrors.NewResourceExpired(ExpiredList))
+	case errors.As(err, &refused):
+		return refusal(refused)
+	case errors.As(err, &routing):
+		return generic(routing.Code)
+	case errors.Is(err, store.ErrBusy):
+		// Nothing was written, so that the client may safely try again.
+		return StatusOf(apierrors.NewTooManyRequests("too many writes are waiting, please try again", 1))
+	case errors.Is(err, store.ErrFull):
+		return StatusOf(apierrors.NewServiceUnavailable("no space left to store events: reads, watches and deletes go on, " +
+			"writes will once retention, deletes or the operator have made room"))
+	case errors.Is(err, store.ErrUnwritable):
+		return StatusOf(apierrors.NewServiceUnavailable("events cannot be written to the disk at present: reads and watches go on, " +
+			"writes will once the server has moved to new files, which it keeps trying"))
+	case errors.Is(err, store.ErrClosed):
+		return StatusOf(apierrors.NewServiceUnavailable("the server is shutting down"))
+	case errors.Is(err, context.DeadlineExceeded):
+		return StatusOf(apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
+	case errors.As(err, &damaged):
+		return StatusOf(apierrors.NewInternalError(fmt.Errorf("the stored version %d of %s is damaged", damaged.Revision, damaged.Key)))
+	default:
+		// What went wrong inside may name files and the like.
+		return StatusOf(apierrors.NewInternalError(errors.New("the reason is in the server's log")))
+	}
+}
+
+// refusal is the Status for a caller who could not be authenticated: as in the
+// original one 401 for every reason, because which check failed would help to
+// guess tokens. What is wrong with the form of a request is in WWW-Authenticate.
+func refusal(err *bearer.Error) *metav1.Status {
+	if err.Status == http.StatusServiceUnavailable {
+		return StatusOf(apierrors.NewServiceUnavailable("the keys of the token issuer are not known yet, please try again"))
+	}
+	return StatusOf(apierrors.NewUnauthorized("Unauthorized"))
+}
+
+// generic is the Status for what routing alone decides. Its details are there,
+// and empty.
+func generic(code int) *metav1.Status {
+	st := metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Details: &metav1.StatusDetails{}}
+	switch code {
+	case http.StatusNotFound:
+		st.Reason, st.Message = metav1.StatusReasonNotFound, "the server could not find the requested resource"
+	case http.StatusMethodNotAllowed:
+		st.Reason, st.Message = metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource"
+	default:
+		st.Reason, st.Message = metav1.StatusReasonUnknown, http.StatusText(code)
+	}
+	return &st
+}
+
+// Fail answers a request with an error, in the format that the client accepts;
+// where it accepts none, in indented JSON. It is echo's only error handler.
+func (s *IO) Fail(err error, c echo.Context) {
+	w, req := c.Response().Writer, c.Request()
+	if c.Response().Committed {
+		// Part of an answer is out. Cutting the connection is the only way
+		// to tell the client that this was not all of it.
+		panic(http.ErrAbortHandler)
+	}
+	if errors.Is(err, ErrClientGone) || (errors.Is(err, context.Canceled) && req.Context().Err() != nil) {
+		return
+	}
+	if s.plain(err, req) {
+		http.Error(w, "404 page not found", http.StatusNotFound)
+		return
+	}
+	if limit := (*event.LimitError)(nil); errors.As(err, &limit) {
+		s.refused.WithLabelValues(limit.Limit).Inc()
+	}
+	st := StatusOf(err)
+	f, negotiation := s.codec.Negotiate(req, codec.ScopeOther)
+	if negotiation != nil {
+		f = codec.Format{Media: wire.JSON, Pretty: true}
+	}
+	if st.Code == http.StatusInternalServerError {
+		s.log.ErrorContext(req.Context(), "request failed", "method", req.Method, "path", req.URL.Path, "error", err)
+	}
+	h := w.Header()
+	if st.Details != nil && st.Details.RetryAfterSeconds > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(st.Details.RetryAfterSeconds)))
+	}
+	if challenge := (interface{ Challenge() string })(nil); errors.As(err, &challenge) {
+		h.Set(echo.HeaderWWWAuthenticate, challenge.Challenge())
+	}
+	if err := s.Status(c, int(st.Code), f, st); err != nil {
+		s.log.ErrorContext(req.Context(), "answer with an error", "error", err)
+	}
+}
+
+// plain reports whether a 404 is about a path outside the API groups served here, which is answered as plain text like any web server would.
+func (s *IO) plain(err error, r *http.Request) bool {
+	var routing *echo.HTTPError
+	if !errors.As(err, &routing) || routing.Code != http.StatusNotFound {
+		return false
+	}
+	return !slices.ContainsFunc(s.folders, func(folder string) bool { return Under(r.URL.Path, folder) })
+}
+
+// Under reports whether a path is a folder or something in it.
+func Under(path, folder string) bool {
+	rest, ok := strings.CutPrefix(path, folder)
+	return ok && (rest == "" || rest[0] == '/')
+}

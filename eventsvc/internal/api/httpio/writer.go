@@ -1,0 +1,190 @@
+package httpio
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"tidings.example/eventsvc/internal/flow"
+	"tidings.example/shared/service"
+)
+
+// Piece is the size from which an answer is compressed for clients that accept
+// it, and from which a piece of a long answer is worth a write of its own.
+const Piece = 128 << 10
+
+// ErrClientGone ends a request whose client has hung up: nobody reads an answer.
+var ErrClientGone = errors.New("the client has gone")
+
+// Writer writes the answer to one request: whole ([Writer.Send]), in pieces
+// ([Writer.Write], and Send for the last) or as a stream ([Writer.Flush]). The
+// headers go with the first bytes. While the client is slow, the request yields
+// its seat. The error of every method is [ErrClientGone] or that of a context.
+type Writer struct {
+	io       *IO
+	seat     *flow.Seat     // nil: the request holds none any more
+	res      *echo.Response // nil: detached
+	detached io.Writer      // takes the rest of a stream whose handler has returned
+	frames   *[]byte        // that Flush sends; nil: none
+	zip      *gzip.Writer
+	code     int
+	opened   bool // the headers are written
+	mayZip   bool // only answers to get and list are compressed, as in kube-apiserver
+	http1    bool // without a flush net/http writes the end after the seat is released
+}
+
+// Writer begins the answer to a request.
+func (s *IO) Writer(c echo.Context, code int, contentType string) *Writer {
+	r := c.Request()
+	c.Response().Header()["Content-Type"] = []string{contentType}
+	return &Writer{
+		io: s, seat: flow.FromContext(r.Context()), res: c.Response(), code: code, http1: r.ProtoMajor == 1,
+		mayZip: r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip"),
+	}
+}
+
+// Send writes the answer, or what is left of it.
+func (w *Writer) Send(b []byte) error {
+	return w.out(func() error {
+		if !w.opened && len(b) < Piece {
+			w.mayZip = false
+		}
+		if err := w.write(b, true); err != nil {
+			return err
+		}
+		if w.zip != nil {
+			defer w.io.gzip.Put(w.zip)
+			return w.zip.Close()
+		}
+		if w.http1 {
+			return http.NewResponseController(w.res.Writer).Flush()
+		}
+		return nil
+	})
+}
+
+// Write writes a piece of the answer and waits for a seat to make the next one.
+func (w *Writer) Write(ctx context.Context, b []byte) error {
+	if err := w.out(func() error { return w.write(b, false) }); err != nil {
+		return err
+	}
+	return w.seat.Acquire(ctx)
+}
+
+// Frames is the buffer to which the frames of a stream are appended. A stream has
+// none after a flush, because most watches are idle most of the time.
+func (w *Writer) Frames() *[]byte {
+	if w.frames == nil {
+		w.frames = w.io.frames.Get()
+	}
+	return w.frames
+}
+
+// Flush writes the headers of a stream, if they are still to come, and its frames.
+// Each write has a deadline, which the server of the listener sets: a client that
+// does not read in time is cut off, and can resume.
+func (w *Writer) Flush() error {
+	if w.opened && w.frames == nil {
+		return nil
+	}
+	err := w.out(w.flush)
+	if w.frames != nil {
+		w.io.frames.Put(w.frames)
+		w.frames = nil
+	}
+	return err
+}
+
+// Next is Flush for a stream that goes on computing: it waits for a seat again.
+func (w *Writer) Next(ctx context.Context) error {
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return w.seat.Acquire(ctx)
+}
+
+func (w *Writer) flush() error {
+	var frames []byte
+	if w.frames != nil {
+		frames = *w.frames
+	}
+	if w.detached != nil {
+		_, err := w.detached.Write(frames)
+		return err
+	}
+	if !w.opened {
+		w.opened = true
+		w.res.WriteHeader(w.code)
+	}
+	if len(frames) > 0 {
+		if _, err := w.res.Writer.Write(frames); err != nil {
+			return err
+		}
+	}
+	return http.NewResponseController(w.res.Writer).Flush()
+}
+
+// out runs write, which sends to the client.
+func (w *Writer) out(write func() error) error {
+	if err := w.seat.Write(write); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return ErrClientGone
+	}
+	return nil
+}
+
+// write writes bytes, and before the first ones the headers.
+func (w *Writer) write(b []byte, last bool) error {
+	if !w.opened {
+		w.opened = true
+		h := w.res.Header()
+		switch {
+		case w.mayZip:
+			h.Set("Content-Encoding", "gzip")
+			h.Add("Vary", "Accept-Encoding")
+			w.zip = w.io.compressor(w.res.Writer)
+		case last:
+			h["Content-Length"] = []string{strconv.Itoa(len(b))}
+		}
+		w.res.WriteHeader(w.code)
+	}
+	if w.zip != nil {
+		_, err := w.zip.Write(b)
+		return err
+	}
+	_, err := w.res.Writer.Write(b)
+	return err
+}
+
+func (s *IO) compressor(w io.Writer) *gzip.Writer {
+	if z, ok := s.gzip.Get().(*gzip.Writer); ok {
+		z.Reset(w)
+		return z
+	}
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is a valid one
+	return z
+}
+
+// MayDetach prepares a stream for [Writer.Detach], before its headers are written.
+func (w *Writer) MayDetach(ctx context.Context) { service.MayDetach(ctx, w.res.Writer) }
+
+// Detach has rest write the rest of a stream once the handler has returned, with
+// less memory than a handler has; see [service.Detach]. From here on the stream
+// has no seat, because its request gives it back. Detach reports whether it will
+// call rest: else the handler goes on itself.
+func (w *Writer) Detach(ctx context.Context, gone context.CancelFunc, rest func()) bool {
+	w.seat = nil
+	ok := service.Detach(ctx, w.res.Writer, gone, func(out io.Writer) {
+		w.detached = out
+		rest()
+	})
+	if ok {
+		w.res = nil
+	}
+	return ok
+}

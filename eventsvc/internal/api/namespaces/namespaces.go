@@ -1,0 +1,161 @@
+// Package namespaces serves namespaces, which are not stored: there are the
+// well-known ones, those named in the settings, and those that hold events. That is
+// enough for clients that list namespaces before they ask for anything else.
+//
+// Namespaces are read from the store at a revision, so that their pages show one
+// moment and a watch goes on where a list ended. All methods are safe for concurrent
+// use and return API errors or errors of the store.
+package namespaces
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"tidings.example/eventsvc/internal/api/access"
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/api/stream"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Namespaces serves namespaces.
+type Namespaces struct {
+	store     store.Store
+	codec     *codec.Codec
+	io        *httpio.IO
+	streams   *stream.Streams
+	maxTerms  int
+	permanent []string // those that are there whether they hold events or not
+}
+
+// New returns the namespaces of a store, and those that are named. Selectors may have
+// so many terms.
+func New(s store.Store, c *codec.Codec, io *httpio.IO, streams *stream.Streams, maxTerms int, named []string) *Namespaces {
+	return &Namespaces{
+		store: s, codec: c, io: io, streams: streams, maxTerms: maxTerms,
+		permanent: append([]string{"default", "kube-node-lease", "kube-public", "kube-system"}, named...),
+	}
+}
+
+// Route serves the paths of namespaces.
+func (n *Namespaces) Route(e *echo.Echo, guard *access.Guard) {
+	e.GET("/api/v1/namespaces", n.streams.ListOrWatch(access.Namespaces, false, n.list))
+	e.GET("/api/v1/namespaces/:namespace", guard.Allow(access.Namespaces, policy.Get, n.get))
+}
+
+// Exists returns a 404 for a namespace that was not there at a revision, and nil for
+// one that was. Revision 0 is the newest.
+func (n *Namespaces) Exists(ctx context.Context, namespace string, revision uint64) error {
+	if slices.Contains(n.permanent, namespace) {
+		return nil
+	}
+	page, err := n.store.List(ctx, store.Query{Namespace: namespace, Revision: revision, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(page.Records) == 0 {
+		return apierrors.NewNotFound(access.Namespaces, namespace)
+	}
+	return nil
+}
+
+// at returns the namespaces that there were at a revision, sorted. It steps from
+// namespace to namespace, however many events they hold.
+func (n *Namespaces) at(ctx context.Context, revision uint64) ([]string, uint64, error) {
+	names := map[string]bool{}
+	for _, name := range n.permanent {
+		names[name] = true
+	}
+	q := store.Query{Revision: revision, Limit: 1}
+	for {
+		page, err := n.store.List(ctx, q)
+		if err != nil {
+			return nil, 0, err
+		}
+		q.Revision = page.Revision
+		if len(page.Records) == 0 {
+			return slices.Sorted(maps.Keys(names)), page.Revision, nil
+		}
+		name := page.Records[0].Namespace
+		names[name] = true
+		q.After = store.Key{Namespace: name, Name: "\xff"} // behind every name in it: they are UTF-8
+	}
+}
+
+// get answers with one namespace.
+func (n *Namespaces) get(c echo.Context) error {
+	f, err := n.codec.Negotiate(c.Request(), codec.ScopeObject)
+	if err != nil {
+		return err
+	}
+	name := c.Param("namespace")
+	if err := n.Exists(c.Request().Context(), name, 0); err != nil {
+		return err
+	}
+	return n.io.Object(c, http.StatusOK, f, object(f, newNamespace(name, 1), true))
+}
+
+// tokenNamespace is the namespace of continue tokens, which have a namespace and a name.
+const tokenNamespace = "namespaces"
+
+// list answers with namespaces, page by page if need be, or watches them.
+func (n *Namespaces) list(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func() error, err error) {
+	match, err := n.selector(o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Watch {
+		return n.watch(c, o, f, match)
+	}
+	start, err := options.ParseStart(tokenNamespace, o, n.store.Revision())
+	if err != nil {
+		return nil, err
+	}
+	names, revision, err := n.at(c.Request().Context(), start.Revision)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name <= start.After.Name || !match(name) })
+	meta := metav1.ListMeta{ResourceVersion: options.FormatVersion(revision)}
+	if limit := o.Limit; limit > 0 && int64(len(names)) > limit {
+		names = names[:limit]
+		meta.Continue = options.EncodeContinue(tokenNamespace, int64(revision), store.Key{Name: names[limit-1]})
+	}
+	return nil, n.io.Object(c, http.StatusOK, f, listObject(f, meta, names))
+}
+
+// selector returns which namespaces a list or watch is about.
+func (n *Namespaces) selector(o metav1.ListOptions) (func(name string) bool, error) {
+	if err := event.CheckTerms(o.FieldSelector, o.LabelSelector, n.maxTerms); err != nil {
+		return nil, err
+	}
+	byLabel, err := labels.Parse(o.LabelSelector)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	byField, err := fields.ParseSelector(o.FieldSelector)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	for _, requirement := range byField.Requirements() {
+		if requirement.Field != "metadata.name" && requirement.Field != "status.phase" {
+			return nil, apierrors.NewBadRequest("field label not supported: " + requirement.Field)
+		}
+	}
+	return func(name string) bool {
+		return byLabel.Matches(labels.Set{corev1.LabelMetadataName: name}) &&
+			byField.Matches(fields.Set{"metadata.name": name, "status.phase": string(corev1.NamespaceActive)})
+	}, nil
+}

@@ -1,0 +1,104 @@
+package namespaces
+
+import (
+	"context"
+
+	"github.com/labstack/echo/v4"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/api/stream"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// source is a [stream.Source]: it follows all events and reports which namespaces
+// begin and cease to hold some.
+type source struct {
+	*Namespaces
+	format codec.Format
+	match  func(name string) bool
+	names  []string        // at the beginning of the stream
+	known  map[string]bool // the namespaces now; nil: not looked up yet
+	later  bool            // a frame was sent: tables have columns only in the first
+}
+
+// watch streams the changes of namespaces.
+func (n *Namespaces) watch(c echo.Context, o metav1.ListOptions, f codec.Format, match func(string) bool) (follow func() error, err error) {
+	return n.streams.Open(c, o, store.WatchQuery{}, f, n.codec.NewFrames(f, event.CoreV1), &source{Namespaces: n, format: f, match: match})
+}
+
+// Begin implements [stream.Source].
+func (n *source) Begin(ctx context.Context) (uint64, error) { return n.lookUp(ctx, 0) }
+
+// lookUp reads which namespaces there are at a revision.
+func (n *source) lookUp(ctx context.Context, revision uint64) (uint64, error) {
+	names, revision, err := n.at(ctx, revision)
+	n.names, n.known = names, make(map[string]bool, len(names))
+	for _, name := range names {
+		n.known[name] = true
+	}
+	return revision, err
+}
+
+// Initial implements [stream.Source].
+func (n *source) Initial(_ context.Context, s *stream.Stream) error {
+	for _, name := range n.names {
+		if err := n.send(s, watch.Added, newNamespace(name, 1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Deliver implements [stream.Source]: the change of an event may be the first of its
+// namespace or leave none in it.
+func (n *source) Deliver(ctx context.Context, s *stream.Stream, d store.Delivery) error {
+	if n.known == nil {
+		if _, err := n.lookUp(ctx, s.Revision); err != nil {
+			return err
+		}
+	}
+	name := d.Object.Namespace
+	if d.Type != store.Removed {
+		if n.known[name] {
+			return nil
+		}
+		n.known[name] = true
+		return n.send(s, watch.Added, newNamespace(name, d.Revision))
+	}
+	err := n.Exists(ctx, name, d.Revision)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	delete(n.known, name)
+	return n.send(s, watch.Deleted, newNamespace(name, d.Revision))
+}
+
+// Bookmark implements [stream.Source].
+func (n *source) Bookmark(s *stream.Stream, initialEnd bool) error {
+	ns := &corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}}
+	ns.ResourceVersion = options.FormatVersion(s.Revision)
+	if initialEnd {
+		ns.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	return n.frame(s, watch.Bookmark, ns)
+}
+
+// send sends a change of a namespace if the watch is about it.
+func (n *source) send(s *stream.Stream, t watch.EventType, ns *corev1.Namespace) error {
+	if !n.match(ns.Name) {
+		return nil
+	}
+	return n.frame(s, t, ns)
+}
+
+func (n *source) frame(s *stream.Stream, t watch.EventType, ns *corev1.Namespace) error {
+	obj := object(n.format, ns, !n.later)
+	n.later = true
+	return s.Append(s.Frames.AppendRuntime(s.Buffer(), t, obj))
+}

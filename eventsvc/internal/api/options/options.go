@@ -1,0 +1,198 @@
+// Package options reads the query parameters of requests, and the options in the
+// bodies of deletes, as kube-apiserver reads and checks them.
+//
+// Every function returns an API error, which is a 400 for what cannot be parsed
+// and a 422 for options that contradict each other. The functions have no state.
+package options
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	internalvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"tidings.example/eventsvc/internal/codec/request"
+)
+
+// How long a request may take, as in kube-apiserver: there is a shorter time for
+// writes, and a watch that asks for no timeout gets a random one, so that not all
+// watches come back at once.
+const (
+	MaxRequestTime = 60 * time.Second
+	MaxWriteTime   = 34 * time.Second
+	minWatchTime   = 30 * time.Minute
+)
+
+// Query parses the query string once; a request without one costs nothing.
+func Query(r *http.Request) url.Values {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	return r.URL.Query()
+}
+
+// Deadline returns a context that ends when the request has taken too long: after the
+// timeout parameter, a Go duration, or the limit, whichever is less.
+func Deadline(ctx context.Context, q url.Values, limit time.Duration) (context.Context, context.CancelFunc, error) {
+	if text := q.Get("timeout"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return nil, nil, apierrors.NewBadRequest("invalid timeout specified in the request URL - " + err.Error())
+		}
+		if d > 0 {
+			limit = min(limit, d)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	return ctx, cancel, nil
+}
+
+// ListLimit is how long a list or the deletion of a collection may take.
+func ListLimit(o metav1.ListOptions) time.Duration {
+	if o.TimeoutSeconds == nil || *o.TimeoutSeconds <= 0 {
+		return MaxRequestTime
+	}
+	return time.Duration(min(*o.TimeoutSeconds, int64(MaxRequestTime/time.Second))) * time.Second
+}
+
+// Invalid is the 422 for options that parse but contradict the rules;
+// its kind is that of the options, not of an event.
+func Invalid(kind string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+}
+
+// ParseList reads and checks the options of list, watch and
+// deletecollection. A watch that names no version wants the current state
+// first (the original's default for resources that serve watch lists).
+func ParseList(q url.Values, forceWatch bool) (metav1.ListOptions, error) {
+	var o metav1.ListOptions
+	if err := metav1.Convert_url_Values_To_v1_ListOptions(&q, &o, nil); err != nil {
+		return o, apierrors.NewBadRequest(err.Error())
+	}
+	o.Watch = o.Watch || forceWatch
+	if o.Watch && o.SendInitialEvents == nil && o.ResourceVersionMatch == "" &&
+		(o.ResourceVersion == "" || o.ResourceVersion == "0") {
+		yes := true
+		o.SendInitialEvents, o.ResourceVersionMatch = &yes, metav1.ResourceVersionMatchNotOlderThan
+	}
+	return o, Invalid("ListOptions", internalvalidation.ValidateListOptions(&internalversion.ListOptions{
+		Watch:                o.Watch,
+		ResourceVersion:      o.ResourceVersion,
+		ResourceVersionMatch: o.ResourceVersionMatch,
+		Continue:             o.Continue,
+		SendInitialEvents:    o.SendInitialEvents,
+	}, true))
+}
+
+// WatchTime is how long a watch may run.
+func WatchTime(o metav1.ListOptions) time.Duration {
+	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
+		return time.Duration(min(*o.TimeoutSeconds, int64(365*24*time.Hour/time.Second))) * time.Second
+	}
+	return minWatchTime + rand.N(minWatchTime)
+}
+
+// Write are the options of create, update, patch and apply.
+type Write struct {
+	Manager    string // field manager, defaulted from the user agent
+	Validation string // Ignore, Warn or Strict
+	DryRun     bool
+	Force      bool // apply only
+}
+
+// The kinds of options of writes.
+const (
+	Create = "CreateOptions"
+	Update = "UpdateOptions"
+	Patch  = "PatchOptions"
+)
+
+// ParseWrite reads the options of a write. The rules of a patch depend on its type,
+// which is empty for other writes. What only a patch can have is ignored for them.
+func ParseWrite(kind string, pt types.PatchType, r *http.Request, q url.Values) (Write, error) {
+	var o metav1.PatchOptions // has the fields of all three kinds
+	if len(q) > 0 {
+		if err := metav1.Convert_url_Values_To_v1_PatchOptions(&q, &o, nil); err != nil {
+			return Write{}, apierrors.NewBadRequest(err.Error())
+		}
+		if kind != Patch {
+			o.Force = nil
+		}
+	}
+	w := Write{Manager: o.FieldManager, Validation: o.FieldValidation, DryRun: len(o.DryRun) > 0, Force: o.Force != nil && *o.Force}
+	if w.Manager == "" {
+		w.Manager = userAgentManager(r.UserAgent())
+	}
+	if w.Validation == "" {
+		w.Validation = metav1.FieldValidationWarn
+	}
+	if len(q) == 0 && pt != types.ApplyYAMLPatchType { // which must have a manager
+		return w, nil
+	}
+	return w, Invalid(kind, validation.ValidatePatchOptions(&o, pt))
+}
+
+// userAgentManager is the field manager of a request that names none: the
+// program's name in its user agent, without what cannot be printed.
+func userAgentManager(agent string) string {
+	name, _, _ := strings.Cut(agent, "/")
+	var b strings.Builder
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			continue
+		}
+		if b.Len()+len(string(r)) > validation.FieldManagerMaxLength {
+			break
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// ParseDelete reads DeleteOptions from the body or, if that is empty, from the
+// query. The two are never merged: the query of a request with a body is ignored.
+func ParseDelete(d *request.Decoder, req *http.Request, q url.Values, body []byte) (*metav1.DeleteOptions, error) {
+	o := &metav1.DeleteOptions{}
+	if len(body) > 0 {
+		var err error
+		if o, err = d.DecodeDeleteOptions(req.Header.Get("Content-Type"), body); err != nil {
+			return nil, err
+		}
+	} else if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&q, o, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return o, Invalid("DeleteOptions", validation.ValidateDeleteOptions(o))
+}
+
+// ParseVersion reads a resourceVersion of a list, get or watch: 0 when it is
+// not given or "0", which both mean that any version is good enough.
+func ParseVersion(text string) (uint64, error) {
+	if text == "" || text == "0" {
+		return 0, nil
+	}
+	rv, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, apierrors.NewBadRequest("invalid resource version: " +
+			field.Invalid(field.NewPath("resourceVersion"), text, err.Error()).Error())
+	}
+	return rv, nil
+}
+
+// FormatVersion writes a resourceVersion.
+func FormatVersion(rv uint64) string { return strconv.FormatUint(rv, 10) }

@@ -1,0 +1,194 @@
+// Package review answers self-subject reviews, which tell a caller who it is and what
+// it may do: kubectl auth whoami and can-i. Every authenticated caller may ask.
+package review
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tidings.example/eventsvc/internal/api/access"
+	"tidings.example/eventsvc/internal/api/discovery"
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/request"
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/shared/bearer"
+)
+
+type server struct {
+	codec  *codec.Codec
+	io     *httpio.IO
+	guard  *access.Guard
+	groups []discovery.Group // what there is to ask about
+}
+
+// Route serves the reviews.
+func Route(e *echo.Echo, c *codec.Codec, io *httpio.IO, guard *access.Guard, groups []discovery.Group) {
+	s := &server{c, io, guard, groups}
+	authentication := "/apis/" + authenticationv1.SchemeGroupVersion.String()
+	authorization := "/apis/" + authorizationv1.SchemeGroupVersion.String()
+	e.POST(authentication+"/selfsubjectreviews", guard.Seated(policy.Create, s.whoAmI))
+	e.POST(authorization+"/selfsubjectaccessreviews", guard.Seated(policy.Create, s.canI))
+	e.POST(authorization+"/selfsubjectrulesreviews", guard.Seated(policy.Create, s.whatCanI))
+}
+
+// review reads the body of a review and answers with it once it is filled in.
+func (s *server) review(c echo.Context, obj request.Object, kind schema.GroupVersionKind, fill func()) error {
+	req := c.Request()
+	f, err := s.codec.Negotiate(req, codec.ScopeOther)
+	if err != nil {
+		return err
+	}
+	body, free, err := s.io.Body(req)
+	if err != nil {
+		return err
+	}
+	defer free()
+	if _, err := options.ParseWrite(options.Create, "", req, options.Query(req)); err != nil {
+		return err
+	}
+	if err := s.codec.Decode(req.Header.Get("Content-Type"), body, obj); err != nil {
+		return err
+	}
+	if sent := obj.GetObjectKind().GroupVersionKind(); !sent.Empty() && sent != kind {
+		return apierrors.NewBadRequest(fmt.Sprintf("the body is a %s of %s, this path takes a %s of %s",
+			sent.Kind, sent.GroupVersion(), kind.Kind, kind.GroupVersion()))
+	}
+	obj.GetObjectKind().SetGroupVersionKind(kind)
+	fill()
+	return s.io.Object(c, http.StatusCreated, f, obj)
+}
+
+// whoAmI answers with what the token says about the caller.
+func (s *server) whoAmI(c echo.Context) error {
+	r := &authenticationv1.SelfSubjectReview{}
+	return s.review(c, r, authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), func() {
+		r.Status = authenticationv1.SelfSubjectReviewStatus{UserInfo: userInfo(c.Request())}
+	})
+}
+
+func userInfo(r *http.Request) authenticationv1.UserInfo {
+	caller, ok := bearer.FromContext(r.Context())
+	if !ok {
+		return authenticationv1.UserInfo{}
+	}
+	extra := map[string]authenticationv1.ExtraValue{"issuer": {caller.Issuer}}
+	if caller.ClientID != "" {
+		extra["client_id"] = authenticationv1.ExtraValue{caller.ClientID}
+	}
+	if len(caller.Scopes) > 0 {
+		extra["scope"] = caller.Scopes
+	}
+	return authenticationv1.UserInfo{Username: caller.Subject, Groups: []string{"system:authenticated"}, Extra: extra}
+}
+
+// canI answers whether the caller may do one thing, and by which rule.
+func (s *server) canI(c echo.Context) error {
+	r := &authorizationv1.SelfSubjectAccessReview{}
+	return s.review(c, r, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), func() {
+		r.Status = s.decide(c.Request(), r.Spec)
+	})
+}
+
+// decide tells whether something is served and allowed.
+func (s *server) decide(r *http.Request, spec authorizationv1.SelfSubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+	switch {
+	case spec.NonResourceAttributes != nil:
+		if slices.Contains([]string{"get", "*"}, spec.NonResourceAttributes.Verb) {
+			return authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: "every authenticated caller may read the server's description"}
+		}
+		return authorizationv1.SubjectAccessReviewStatus{Reason: "paths that are no resources can only be read"}
+	case spec.ResourceAttributes != nil && s.serves(spec.ResourceAttributes):
+		return s.decideResource(r, spec.ResourceAttributes)
+	}
+	return authorizationv1.SubjectAccessReviewStatus{Reason: "this server does not serve that"}
+}
+
+// serves tells whether a resource is there and knows the verb.
+func (s *server) serves(a *authorizationv1.ResourceAttributes) bool {
+	for _, g := range s.groups {
+		for _, r := range g.Resources {
+			if (a.Group == g.Group || a.Group == "*") && (a.Version == g.Version || a.Version == "" || a.Version == "*") &&
+				(a.Resource == r.Name || a.Resource == "*") && a.Subresource == "" &&
+				(a.Verb == "*" && len(r.Verbs) > 0 || slices.Contains(r.Verbs, a.Verb)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// decideResource asks the policy. The right on a namespace is that on its
+// events; reviews are for everybody.
+func (s *server) decideResource(r *http.Request, a *authorizationv1.ResourceAttributes) authorizationv1.SubjectAccessReviewStatus {
+	namespace := a.Namespace
+	switch a.Resource {
+	case "events", "*":
+	case access.Namespaces.Resource:
+		namespace = a.Name
+	default:
+		return authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: "every authenticated caller may ask about itself"}
+	}
+	caller, ok := bearer.FromContext(r.Context())
+	verb, err := policy.ParseVerb(a.Verb)
+	if !ok || err != nil {
+		return authorizationv1.SubjectAccessReviewStatus{Reason: "this server does not serve that"}
+	}
+	d := s.guard.Policy().Decide(caller, verb, namespace)
+	return authorizationv1.SubjectAccessReviewStatus{Allowed: d.Allowed, Reason: d.Rule}
+}
+
+// whatCanI answers with everything that the caller may do in a namespace.
+func (s *server) whatCanI(c echo.Context) error {
+	r := &authorizationv1.SelfSubjectRulesReview{}
+	return s.review(c, r, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"), func() {
+		r.Status = authorizationv1.SubjectRulesReviewStatus{
+			ResourceRules:    s.resourceRules(c.Request(), r.Spec.Namespace),
+			NonResourceRules: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"*"}}},
+		}
+	})
+}
+
+// resourceRules are what the caller may do with each resource in a namespace.
+func (s *server) resourceRules(r *http.Request, namespace string) []authorizationv1.ResourceRule {
+	rules := []authorizationv1.ResourceRule{}
+	caller, ok := bearer.FromContext(r.Context())
+	if !ok {
+		return rules
+	}
+	held := s.guard.Policy().Rules(caller)
+	in := func(namespace string) (allowed policy.Verb) {
+		for _, rule := range held {
+			if rule.Covers(namespace) {
+				allowed |= rule.Verbs
+			}
+		}
+		return allowed
+	}
+	allowed := map[string]policy.Verb{ // those of other resources are for everybody
+		"events":                   in(namespace),
+		access.Namespaces.Resource: in(namespace)&policy.Get | in(policy.AllNamespaces),
+	}
+	for _, g := range s.groups {
+		for _, resource := range g.Resources {
+			verbs := slices.Clone(resource.Verbs)
+			if held, decided := allowed[resource.Name]; decided {
+				verbs = slices.DeleteFunc(verbs, func(verb string) bool { return !slices.Contains(held.Names(), verb) })
+			}
+			if len(verbs) > 0 {
+				rules = append(rules, authorizationv1.ResourceRule{
+					Verbs: verbs, APIGroups: []string{g.Group}, Resources: []string{resource.Name},
+				})
+			}
+		}
+	}
+	return rules
+}

@@ -1,0 +1,250 @@
+// Package stream serves watches: it counts them, ends them, and writes the changes
+// of the store to their clients.
+//
+// # Contract
+//
+// [Streams.ListOrWatch] wraps the handler of a path that can be listed and watched.
+// The handler answers a list itself and begins a watch with [Streams.Open], which
+// asks a [Source] for the state at the beginning and for the frame of each change.
+//
+// A watch outlives the decision on its request, so it is decided on again: when the
+// policy changes, and every second for the key that signed its token. A watch that is
+// no longer allowed ends as any watch ends, cleanly and after a bookmark; the
+// client's next request is told why.
+//
+// # Errors
+//
+// What is wrong before the first byte is an ordinary error. Later, and for a version
+// that is gone or to come, an ERROR event ends the stream.
+//
+// # Concurrency
+//
+// Streams is safe for concurrent use, a Stream and its Source are for one goroutine.
+//
+// # What it does not know
+//
+// What the frames of its sources are about.
+package stream
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tidings.example/eventsvc/internal/api/access"
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/bearer"
+)
+
+// Config are the settings of [Streams].
+type Config struct {
+	Store store.Store
+	Codec *codec.Codec
+	IO    *httpio.IO
+	Guard *access.Guard
+	Log   *slog.Logger
+	Now   func() time.Time
+
+	Max, MaxClient int           // how many watches may be open, in all and of one client
+	Bookmarks      time.Duration // between two bookmarks of a watch
+	AfterExpiry    time.Duration // how long a watch goes on after its token has expired
+	// Withdrawn reports whether the key that signed a caller's token is gone. Nil: keys
+	// are never withdrawn.
+	Withdrawn func(context.Context, *bearer.Caller) bool
+}
+
+// Streams are the open watches: they are bounded, and can be ended.
+type Streams struct {
+	Config
+
+	mu       sync.Mutex
+	closed   bool
+	open     map[*watch]struct{}
+	byClient map[string]int
+	held     sync.WaitGroup
+}
+
+// watch is an open watch: who it is for and what it needs.
+type watch struct {
+	caller    *bearer.Caller
+	namespace string
+	end       context.CancelFunc
+}
+
+// New returns streams of which none is open yet.
+func New(c Config) *Streams {
+	return &Streams{Config: c, open: map[*watch]struct{}{}, byClient: map[string]int{}}
+}
+
+// Collectors returns the gauge of open watches.
+func (s *Streams) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "eventsvc_watches", Help: "Open watches.",
+	}, func() float64 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return float64(len(s.open))
+	})}
+}
+
+// Lister lists or watches what a request selects. It answers with a list, or begins a
+// watch and returns what goes on with it, see [Streams.Open].
+type Lister func(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func() error, err error)
+
+// ListOrWatch serves lists and watches of a resource. Errors surface in
+// kube-apiserver's order: authorization, answer format, options.
+func (s *Streams) ListOrWatch(of schema.GroupResource, forceWatch bool, next Lister) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		// 1. The options say whether it is a list or a watch.
+		o, optionsErr := options.ParseList(options.Query(c.Request()), forceWatch)
+		verb, scope := policy.List, codec.ScopeList
+		if o.Watch {
+			verb, scope = policy.Watch, codec.ScopeWatch
+		}
+		// 2. Authorization.
+		if err := s.Guard.Authorize(c, of, verb); err != nil {
+			return err
+		}
+		// 3. The format of the answer.
+		f, err := s.Codec.Negotiate(c.Request(), scope)
+		if err != nil {
+			return err
+		}
+		if optionsErr != nil {
+			return optionsErr
+		}
+		// 4. The list, or the beginning of the watch, with a seat.
+		var follow func() error
+		err = s.Guard.Seated(verb, func(c echo.Context) (err error) {
+			follow, err = next(c, o, f)
+			return err
+		})(c)
+		if follow == nil {
+			return err
+		}
+		// 5. The rest of the watch, without one.
+		return follow()
+	}
+}
+
+// add counts a watch of a client in. Its end is called when it is no longer allowed,
+// or when all watches are to end; done counts it out again.
+func (s *Streams) add(client string, w *watch) (done func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, apierrors.NewTooManyRequests("the server is shutting down, please try again", 5)
+	case len(s.open) >= s.Max:
+		return nil, httpio.Beyond("watches", apierrors.NewTooManyRequests("too many watches are open on this server, please try again", 1))
+	case s.byClient[client] >= s.MaxClient:
+		return nil, httpio.Beyond("client-watches", apierrors.NewTooManyRequests("too many watches of this client are open, please try again", 1))
+	}
+	s.open[w] = struct{}{}
+	s.byClient[client]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.open, w)
+		if s.byClient[client]--; s.byClient[client] == 0 {
+			delete(s.byClient, client)
+		}
+	}, nil
+}
+
+// Drain ends all watches and refuses new ones, so that their clients go on elsewhere
+// or come back after a restart. It waits until their connections are closed, or ctx
+// ends.
+func (s *Streams) Drain(ctx context.Context) {
+	s.mu.Lock()
+	s.closed = true
+	for w := range s.open {
+		w.end()
+	}
+	s.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { s.held.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+}
+
+// hold counts in a connection that the HTTP server no longer knows of: the program
+// must not end before it is closed. release counts it out again. After Drain there
+// are no new ones.
+func (s *Streams) hold() (release func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, false
+	}
+	s.held.Add(1)
+	return s.held.Done, true
+}
+
+func (s *Streams) allowed(w *watch) bool {
+	return s.Guard.Policy().Decide(w.caller, policy.Watch, w.namespace).Allowed
+}
+
+// PolicyChanged ends the watches that are no longer allowed.
+func (s *Streams) PolicyChanged() {
+	s.endIf(func(w *watch) bool { return !s.allowed(w) }, "watches ended that the policy no longer allows")
+}
+
+// Run ends the watches whose token was signed with a key that has since been
+// withdrawn, until ctx ends. It looks once a second, and each key up once, however
+// many watches depend on it.
+func (s *Streams) Run(ctx context.Context) error {
+	if s.Withdrawn == nil {
+		return nil
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	type key struct{ issuer, id string }
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		gone := map[key]bool{}
+		s.endIf(func(w *watch) bool {
+			k := key{w.caller.Issuer, w.caller.KeyID}
+			if _, known := gone[k]; !known {
+				gone[k] = s.Withdrawn(ctx, w.caller)
+			}
+			return gone[k]
+		}, "watches ended whose tokens were signed with a withdrawn key")
+	}
+}
+
+// endIf ends the watches that a condition holds for, and says why in the log.
+func (s *Streams) endIf(over func(*watch) bool, why string) {
+	s.mu.Lock()
+	open := slices.Collect(maps.Keys(s.open))
+	s.mu.Unlock()
+	ended := 0
+	for _, w := range open {
+		if over(w) {
+			w.end()
+			ended++
+		}
+	}
+	if ended > 0 {
+		s.Log.Info(why, "watches", ended)
+	}
+}
