@@ -42,15 +42,15 @@ func (l Local) Export(ctx context.Context, after uint64, begin Begin) error {
 func (x *exporter) everything(ctx context.Context, begin Begin) error {
 	total := x.DB.Stats().Events
 	for q := (store.Query{Revision: x.revision}); ; {
-		page, err := x.DB.List(ctx, q)
+		records, page, err := store.Records(ctx, x.DB, q)
 		if err != nil {
 			return err
 		}
 		if x.w == nil {
 			x.w = begin(x.revision, total)
 		}
-		for i := range page.Records {
-			if x.buf, err = x.frames.AppendInitial(x.buf, &page.Records[i]); err != nil {
+		for i := range records {
+			if x.buf, err = x.frames.AppendInitial(x.buf, records[i].View()); err != nil {
 				return err
 			}
 		}

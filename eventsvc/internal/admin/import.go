@@ -232,7 +232,7 @@ func (l Local) compare(current *store.Record, in *line) (same, other bool, err e
 	if current == nil {
 		return in.deleted, false, nil
 	}
-	live, err := l.Codec.Event(current)
+	live, err := l.Codec.Event(current.View())
 	switch {
 	case err != nil:
 		return false, false, err

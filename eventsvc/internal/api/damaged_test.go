@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
@@ -65,10 +64,10 @@ func TestDamagedEventIsNeverListed(t *testing.T) {
 				cutOff()
 				continue
 			}
-			// It is read to its end before it begins, in full if there is room for it.
+			// It is read to its end before it begins, whether there is room for it or not.
 			w.do("GET", eventsPath+query, "", "Accept", accept).must(500)
 			undo := w.server.ReadNothingAhead()
-			cutOff()
+			w.do("GET", eventsPath+query, "", "Accept", accept).must(500)
 			undo()
 		}
 	}
@@ -83,28 +82,19 @@ func TestDamagedEventIsNeverListed(t *testing.T) {
 	}
 }
 
-// TestDamagedFormIsNeverServed (R13): damage in the form of an event that an
-// answer is not made of does not change the answer; who is answered with the
-// damaged form, or changes the event, is told.
+// TestDamagedFormIsNeverServed (R13): damage in one form of an event is an error in
+// every form, and for who changes the event.
 func TestDamagedFormIsNeverServed(t *testing.T) {
 	t.Parallel()
-	const json, yaml, proto, needle = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "needle"
+	const needle = "needle"
 	inJSON := []byte(`"note":"` + needle)
-	for name, c := range map[string]struct {
-		spoil func(file []byte) []byte
-		codes map[string]int
-	}{
-		"JSON": {
-			func(file []byte) []byte { return bytes.ReplaceAll(file, inJSON, []byte(`"note":"NEEDLE`)) },
-			map[string]int{json: 500, yaml: 500, proto: 200},
-		},
-		"protobuf": {
-			func(file []byte) []byte {
-				away := []byte(`"note":"away--`)
-				file = bytes.ReplaceAll(bytes.ReplaceAll(file, inJSON, away), []byte(needle), []byte("NEEDLE"))
-				return bytes.ReplaceAll(file, away, inJSON)
-			},
-			map[string]int{json: 200, yaml: 200, proto: 500},
+	accepts := []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v1;g=meta.k8s.io"}
+	for name, spoil := range map[string]func(file []byte) []byte{
+		"JSON": func(file []byte) []byte { return bytes.ReplaceAll(file, inJSON, []byte(`"note":"NEEDLE`)) },
+		"protobuf": func(file []byte) []byte {
+			away := []byte(`"note":"away--`)
+			file = bytes.ReplaceAll(bytes.ReplaceAll(file, inJSON, away), []byte(needle), []byte("NEEDLE"))
+			return bytes.ReplaceAll(file, away, inJSON)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,33 +102,20 @@ func TestDamagedFormIsNeverServed(t *testing.T) {
 			w := newWorld(t)
 			w.do("POST", eventsPath, newEvent("a", `"note":"`+needle+`"`)).must(201)
 			w.do("POST", eventsPath, newEvent("b")).must(201)
-			paths := []string{eventsPath, eventsPath + "/a", corePath, corePath + "/a"}
-			before := map[string]string{}
-			for _, path := range paths {
-				for accept := range c.codes {
-					before[path+accept] = string(w.do("GET", path, "", "Accept", accept).must(200).body)
-				}
-			}
 			w.stop()
 			path := filepath.Join(w.store.Dir, "log-00000000000000000002.db")
 			file, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, c.spoil(file), 0o600); err != nil {
+			if err := os.WriteFile(path, spoil(file), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			w.start()
-			for _, path := range paths {
-				for accept, code := range c.codes {
-					a := w.do("GET", path, "", "Accept", accept).must(code)
-					if diff := cmp.Diff(before[path+accept], string(a.body)); code == 200 && diff != "" {
-						t.Errorf("%s as %s: %s", path, accept, diff)
-					}
+			for _, path := range []string{eventsPath, eventsPath + "/a", corePath, corePath + "/a"} {
+				for _, accept := range accepts {
+					w.do("GET", path, "", "Accept", accept).must(500)
 				}
-				table := "application/json;as=Table;v=v1;g=meta.k8s.io"
-				w.do("GET", path, "", "Accept", table).must(500)
-				w.do("GET", path+"?includeObject=None", "", "Accept", table).must(c.codes[proto])
 			}
 			w.do("PATCH", eventsPath+"/a", `{"note":"new"}`, "Content-Type", mergePatch).must(500)
 			report, err := w.db.Check(t.Context(), nil)
@@ -153,21 +130,18 @@ func TestDamagedFormIsNeverServed(t *testing.T) {
 // pages of the store.
 type buggy struct{ *bolt.DB }
 
-func (b buggy) look(r *store.Record) {
-	if r.Name == "bug" {
+func (b buggy) look(v *store.View) {
+	if v.Name == "bug" {
 		panic("a bug in the codec")
 	}
 }
 
-func (b buggy) Show(ctx context.Context, key store.Key, uses store.Part, visit func(*store.Record)) error {
-	return b.DB.Show(ctx, key, uses, func(r *store.Record) { b.look(r); visit(r) })
+func (b buggy) Get(ctx context.Context, key store.Key, look func(*store.View) error) error {
+	return b.DB.Get(ctx, key, func(v *store.View) error { b.look(v); return look(v) })
 }
 
-func (b buggy) List(ctx context.Context, q store.Query) (store.Page, error) {
-	if visit := q.Visit; visit != nil {
-		q.Visit = func(r *store.Record) bool { b.look(r); return visit(r) }
-	}
-	return b.DB.List(ctx, q)
+func (b buggy) List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
+	return b.DB.List(ctx, q, func(v *store.View) bool { b.look(v); return visit(v) })
 }
 
 // TestBugIsNotCalledDamage: a panic over an event is answered with 500 and logged

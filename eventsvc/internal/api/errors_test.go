@@ -18,14 +18,10 @@ type broken struct {
 	err error
 }
 
-func (b *broken) Create(context.Context, store.Key, store.Draft) (store.Record, error) {
-	return store.Record{}, b.err
+func (b *broken) Get(context.Context, store.Key, func(*store.View) error) error { return b.err }
+func (b *broken) List(context.Context, store.Query, func(*store.View) bool) (store.Page, error) {
+	return store.Page{}, b.err
 }
-func (b *broken) Get(context.Context, store.Key) (store.Record, error) { return store.Record{}, b.err }
-func (b *broken) Show(context.Context, store.Key, store.Part, func(*store.Record)) error {
-	return b.err
-}
-func (b *broken) List(context.Context, store.Query) (store.Page, error) { return store.Page{}, b.err }
 func (b *broken) DeleteMany(context.Context, []store.Seen) (int, []store.Key, error) {
 	return 0, nil, b.err
 }
@@ -129,11 +125,11 @@ type crowded struct {
 	taken, tried int
 }
 
-func (c *crowded) Create(ctx context.Context, key store.Key, draft store.Draft) (store.Record, error) {
+func (c *crowded) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
 	if c.tried++; c.tried <= c.taken {
-		return store.Record{}, store.ErrExists
+		return store.Result{}, store.ErrExists
 	}
-	return c.Store.Create(ctx, key, draft)
+	return c.Store.Update(ctx, key, decide)
 }
 
 // TestGeneratedNamesThatAreTaken: eight names are tried.

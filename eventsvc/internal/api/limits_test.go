@@ -145,10 +145,6 @@ type failing struct {
 	err error
 }
 
-func (f *failing) Create(context.Context, store.Key, store.Draft) (store.Record, error) {
-	return store.Record{}, f.err
-}
-
 func (f *failing) Update(context.Context, store.Key, store.Decide) (store.Result, error) {
 	return store.Result{}, f.err
 }

@@ -37,32 +37,18 @@ func (s *seatCounter) held(call string, want float64) error {
 	return nil
 }
 
-func (s *seatCounter) Create(ctx context.Context, key store.Key, draft store.Draft) (store.Record, error) {
-	if err := s.held("Create", 0); err != nil {
-		return store.Record{}, err
-	}
-	return s.Store.Create(ctx, key, draft)
-}
-
-func (s *seatCounter) Get(ctx context.Context, key store.Key) (store.Record, error) {
+func (s *seatCounter) Get(ctx context.Context, key store.Key, look func(*store.View) error) error {
 	if err := s.held("Get", 1); err != nil {
-		return store.Record{}, err
-	}
-	return s.Store.Get(ctx, key)
-}
-
-func (s *seatCounter) Show(ctx context.Context, key store.Key, uses store.Part, visit func(*store.Record)) error {
-	if err := s.held("Show", 1); err != nil {
 		return err
 	}
-	return s.Store.Show(ctx, key, uses, visit)
+	return s.Store.Get(ctx, key, look)
 }
 
-func (s *seatCounter) List(ctx context.Context, q store.Query) (store.Page, error) {
+func (s *seatCounter) List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
 	if err := s.held("List", 1); err != nil {
 		return store.Page{}, err
 	}
-	return s.Store.List(ctx, q)
+	return s.Store.List(ctx, q, visit)
 }
 
 func (s *seatCounter) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {

@@ -22,10 +22,10 @@ type slowStore struct {
 	proceed chan struct{}
 }
 
-func (s *slowStore) Show(ctx context.Context, key store.Key, uses store.Part, visit func(*store.Record)) error {
+func (s *slowStore) Get(ctx context.Context, key store.Key, look func(*store.View) error) error {
 	s.arrived <- key.Name
 	<-s.proceed
-	return s.Store.Show(ctx, key, uses, visit)
+	return s.Store.Get(ctx, key, look)
 }
 
 // newSlowWorld is a server over a store that waits.
@@ -236,12 +236,12 @@ type slowLists struct {
 	proceed chan struct{}
 }
 
-func (s *slowLists) List(ctx context.Context, q store.Query) (store.Page, error) {
+func (s *slowLists) List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
 	if q.Namespace != "" {
 		s.arrived <- q.Namespace
 		<-s.proceed
 	}
-	return s.Store.List(ctx, q)
+	return s.Store.List(ctx, q, visit)
 }
 
 // TestWatchesBeginInTurn: a client that opens many watches at once, each with

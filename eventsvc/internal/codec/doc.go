@@ -24,10 +24,6 @@
 //	  length of the value of each of the 15 members in json, 0 if absent
 //	  length of the payload of each of the fields 2 to 15 in rest, 0 if absent
 //
-// To the store a value has two parts, each with its checksum: json with everything
-// before it, and meta with rest. An answer that needs only one of them
-// ([Format.Uses]) has only that verified, and must not read the other.
-//
 // Each position in the header is counted from the one before it. Positions are
 // therefore in order, whatever bytes a damaged header has.
 //

@@ -39,8 +39,7 @@ func (c *Codec) putEncoder(d *encoder) {
 	}
 }
 
-// Draft makes the stored form of an event. Its first part is the JSON, its second
-// the protobuf. It leaves out the resourceVersion.
+// Draft makes the stored form of an event, without its resourceVersion.
 func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 	d := c.newEncoder()
 	defer c.putEncoder(d)
@@ -62,9 +61,7 @@ func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 		return store.Draft{}, fmt.Errorf("encode event as protobuf: %w", err)
 	}
 	d.cutProto(d.wire)
-	value := d.append(nil)
-	second := len(value) - len(d.meta) - len(d.rest)
-	return store.Draft{Attributes: event.AttributesOf(ev), Value: value, First: second - len(d.json), Second: second}, nil
+	return store.Draft{Attributes: event.AttributesOf(ev), Value: d.append(nil)}, nil
 }
 
 // isOwn tells whether a managed fields entry is an own entry.

@@ -59,7 +59,7 @@ func (c *Codec) NewFrames(f Format, v event.View) *Frames {
 
 // AppendInitial appends the ADDED event of an object that existed when the watch
 // began.
-func (f *Frames) AppendInitial(dst []byte, rec *store.Record) ([]byte, error) {
+func (f *Frames) AppendInitial(dst []byte, rec *store.View) ([]byte, error) {
 	return f.appendRecord(dst, watch.Added, rec, rec.Revision)
 }
 
@@ -70,12 +70,12 @@ func (f *Frames) AppendDelivery(dst []byte, d store.Delivery) ([]byte, error) {
 	switch d.Type {
 	case store.Removed:
 		// The last state, with the revision of the change that ended it.
-		return f.appendRecord(dst, watch.Deleted, &d.Object.Record, d.Revision)
+		return f.appendRecord(dst, watch.Deleted, d.Object.View(), d.Revision)
 	case store.Modified:
 		t = watch.Modified
 	}
 	if f.format.As == Table {
-		return f.appendRecord(dst, t, &d.Object.Record, d.Object.Revision)
+		return f.appendRecord(dst, t, d.Object.View(), d.Object.Revision)
 	}
 	object, err := d.Object.Form(f.slot(), f.encode)
 	if err != nil {
@@ -99,10 +99,10 @@ func (f *Frames) slot() int {
 
 // encode returns the object of a frame in memory of exactly its size, because it is
 // cached.
-func (f *Frames) encode(rec *store.Record) ([]byte, error) {
+func (f *Frames) encode(rec *store.View) ([]byte, error) {
 	w := f.c.newFrameBuffer()
 	defer f.c.putFrameBuffer(w)
-	if err := w.s.parse(rec, f.format.Uses()); err != nil {
+	if err := w.s.parse(rec); err != nil {
 		return nil, err
 	}
 	w.scratch = f.appendObject(w.scratch[:0], &w.s)
@@ -117,10 +117,10 @@ func (f *Frames) appendObject(dst []byte, s *stored) []byte {
 	return f.c.appendObjectText(dst, s, f.format.As, f.view)
 }
 
-func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.Record, revision uint64) ([]byte, error) {
+func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.View, revision uint64) ([]byte, error) {
 	w := f.c.newFrameBuffer()
 	defer f.c.putFrameBuffer(w)
-	if err := w.s.parse(rec, f.format.Uses()); err != nil {
+	if err := w.s.parse(rec); err != nil {
 		return dst, err
 	}
 	w.s.revision = revision

@@ -62,7 +62,7 @@ func TestFrames(t *testing.T) {
 	for view, v := range codectest.Views {
 		for _, f := range []codec.Format{{}, {Media: wire.Protobuf}} {
 			got := readFrames(t, f, stream(t, c, f, v))
-			object := func(rec *store.Record) string {
+			object := func(rec *store.View) string {
 				b, err := c.AppendObject(nil, f, v, rec)
 				if err != nil {
 					t.Fatal(err)
@@ -86,7 +86,7 @@ func TestFrames(t *testing.T) {
 func TestFormsAreShared(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
-	version := &store.Version{Record: *codectest.Record(t, c, eventtest.Typical(), 41)}
+	version := &store.Version{Record: store.Record(*codectest.Record(t, c, eventtest.Typical(), 41))}
 	delivery := store.Delivery{Type: store.Added, Object: version, Revision: 41}
 	all := func() map[string]bool {
 		seen := map[string]bool{}

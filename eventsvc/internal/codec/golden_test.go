@@ -141,8 +141,8 @@ func TestGoldenFrames(t *testing.T) {
 func stream(t *testing.T, c *codec.Codec, f codec.Format, v event.View) []byte {
 	t.Helper()
 	frames := c.NewFrames(f, v)
-	series := &store.Version{Record: *codectest.Record(t, c, eventtest.InSeries(), 42)}
-	old := &store.Version{Record: *codectest.Record(t, c, oldStyle(), 7)}
+	series := &store.Version{Record: store.Record(*codectest.Record(t, c, eventtest.InSeries(), 42))}
+	old := &store.Version{Record: store.Record(*codectest.Record(t, c, oldStyle(), 7))}
 	var b []byte
 	for i, add := range []func() ([]byte, error){
 		func() ([]byte, error) {

@@ -20,7 +20,6 @@ type List struct {
 	c      *Codec
 	format Format
 	view   event.View
-	uses   store.Part // of the items
 	now    time.Time
 
 	s        stored
@@ -32,14 +31,14 @@ type List struct {
 
 // NewList starts a list.
 func (c *Codec) NewList(f Format, v event.View) *List {
-	return &List{c: c, format: f, view: v, uses: f.Uses(), now: c.Now()}
+	return &List{c: c, format: f, view: v, now: c.Now()}
 }
 
 // NeedsMeasure tells whether Measure must see every item before AppendHead.
 func (l *List) NeedsMeasure() bool { return l.format.Media == wire.Protobuf }
 
 // Measure adds the length of an item to that of the list.
-func (l *List) Measure(rec *store.Record) error {
+func (l *List) Measure(rec *store.View) error {
 	if err := l.s.parseLengths(rec); err != nil {
 		return err
 	}
@@ -112,7 +111,7 @@ func (l *List) split(dst, text []byte, member string) []byte {
 }
 
 // AppendItem appends the next item.
-func (l *List) AppendItem(dst []byte, rec *store.Record) ([]byte, error) {
+func (l *List) AppendItem(dst []byte, rec *store.View) ([]byte, error) {
 	if err := l.parse(rec); err != nil {
 		return dst, err
 	}
@@ -135,11 +134,11 @@ func (l *List) AppendItem(dst []byte, rec *store.Record) ([]byte, error) {
 	return l.appendItem(append(dst, separator(first)...), rec)
 }
 
-func (l *List) parse(rec *store.Record) error {
+func (l *List) parse(rec *store.View) error {
 	if l.format.As == None && l.view == event.EventsV1 {
-		return l.s.parseWhole(rec, l.uses)
+		return l.s.parseWhole(rec)
 	}
-	return l.s.parse(rec, l.uses)
+	return l.s.parse(rec)
 }
 
 // Rewind discards the items appended so far: the next item is the first.
@@ -162,7 +161,7 @@ func (l *List) appendProto(dst []byte) []byte {
 
 // appendYAML appends an item as a sequence of one, which is how it looks in a
 // longer sequence too.
-func (l *List) appendYAML(dst []byte, rec *store.Record, first bool) ([]byte, error) {
+func (l *List) appendYAML(dst []byte, rec *store.View, first bool) ([]byte, error) {
 	text, err := l.appendItem(append(l.scratch[:0], '['), rec)
 	if err != nil {
 		return dst, err
@@ -176,7 +175,7 @@ func (l *List) appendYAML(dst []byte, rec *store.Record, first bool) ([]byte, er
 }
 
 // appendItem appends the current item as compact JSON.
-func (l *List) appendItem(dst []byte, rec *store.Record) ([]byte, error) {
+func (l *List) appendItem(dst []byte, rec *store.View) ([]byte, error) {
 	switch l.format.As {
 	case Table:
 		return l.c.appendRow(dst, &l.s, rec, l.format, l.view, l.now)

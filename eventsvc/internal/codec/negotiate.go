@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
 	"tidings.example/eventsvc/internal/codec/wire"
-	"tidings.example/eventsvc/internal/store"
 )
 
 // Scope is the kind of an answer. It decides which transforms an Accept header may
@@ -54,19 +53,6 @@ func (f Format) ContentType(watch bool) string {
 		return wire.MediaTypes[wire.Protobuf] + streamParameter
 	}
 	return wire.MediaTypes[f.Media]
-}
-
-// Uses returns the part of a stored value that an answer in this format is made of.
-func (f Format) Uses() store.Part {
-	switch {
-	case f.As == Table && f.IncludeObject == metav1.IncludeNone:
-		return store.SecondPart
-	case f.As == Table: // cells are made from protobuf, the object beside them is JSON
-		return store.WholeValue
-	case f.Media == wire.Protobuf:
-		return store.SecondPart
-	}
-	return store.FirstPart
 }
 
 // Negotiate chooses the format of an answer by the Accept header and the query of a

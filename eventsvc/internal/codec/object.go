@@ -24,12 +24,12 @@ const (
 
 // AppendObject appends one event as the whole body of an answer. A record without a
 // revision, which is that of a dry run, has no resourceVersion.
-func (c *Codec) AppendObject(dst []byte, f Format, v event.View, rec *store.Record) ([]byte, error) {
+func (c *Codec) AppendObject(dst []byte, f Format, v event.View, rec *store.View) ([]byte, error) {
 	if f.As == Table {
 		return c.appendObjectTable(dst, f, v, rec)
 	}
 	var s stored
-	if err := s.parse(rec, f.Uses()); err != nil {
+	if err := s.parse(rec); err != nil {
 		return dst, err
 	}
 	if f.Media == wire.Protobuf {

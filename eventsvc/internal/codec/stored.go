@@ -76,9 +76,9 @@ func (h *header) next(limit int) int {
 
 // HasFinalizers tells whether an event has finalizers, which delay its deletion. It
 // decodes the event only if its JSON has text that looks like them.
-func (c *Codec) HasFinalizers(rec *store.Record) (bool, error) {
+func (c *Codec) HasFinalizers(rec *store.View) (bool, error) {
 	var s stored
-	if err := s.parse(rec, store.WholeValue); err != nil {
+	if err := s.parse(rec); err != nil {
 		return false, err
 	}
 	meta := s.values[memberMetadata]
@@ -89,33 +89,33 @@ func (c *Codec) HasFinalizers(rec *store.Record) (bool, error) {
 	return err == nil && len(ev.Finalizers) > 0, err
 }
 
-// parse parses the value of a record, and checks the parts of it that are used.
-func (s *stored) parse(rec *store.Record, uses store.Part) error {
+// parse parses and checks the value of a record.
+func (s *stored) parse(rec *store.View) error {
 	h, err := s.parseHead(rec.Value)
 	if err == nil {
 		s.parseSpans(&h)
-		err = cmp.Or(s.checkHoles(uses), s.check(&h))
+		err = cmp.Or(s.checkHoles(), s.check(&h))
 	}
 	return s.parsed(rec, err)
 }
 
 // parseWhole is parse without the positions of the members, for an event that is
 // sent as a whole in events/v1.
-func (s *stored) parseWhole(rec *store.Record, uses store.Part) error {
+func (s *stored) parseWhole(rec *store.View) error {
 	_, err := s.parseHead(rec.Value)
 	if err == nil {
-		err = s.checkHoles(uses)
+		err = s.checkHoles()
 	}
 	return s.parsed(rec, err)
 }
 
 // parseLengths parses only the header, for an event that is measured.
-func (s *stored) parseLengths(rec *store.Record) error {
+func (s *stored) parseLengths(rec *store.View) error {
 	_, err := s.parseHead(rec.Value)
 	return s.parsed(rec, err)
 }
 
-func (s *stored) parsed(rec *store.Record, err error) error {
+func (s *stored) parsed(rec *store.View, err error) error {
 	if err != nil {
 		return &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
 	}
@@ -177,9 +177,9 @@ func (s *stored) parseSpans(h *header) {
 	}
 }
 
-// checkHoles checks that the holes are within the bytes, and in the JSON, if it is
-// used, at the right member.
-func (s *stored) checkHoles(uses store.Part) error {
+// checkHoles checks that the holes are within the bytes, and in the JSON at the right
+// member.
+func (s *stored) checkHoles() error {
 	firstOwn, lastOwn, lastProto := len(s.json), len(s.json), s.protoRV
 	if n := len(s.own); n > 0 {
 		firstOwn, lastOwn, lastProto = s.own[0].json, s.own[n-1].json, s.own[n-1].proto+s.own[n-1].size
@@ -187,7 +187,7 @@ func (s *stored) checkHoles(uses store.Part) error {
 	key := span{s.jsonRV - len(versionKey), s.jsonRV}
 	switch {
 	case key.from <= 1, key.to+2 > firstOwn, lastOwn > len(s.json),
-		uses != store.SecondPart && string(s.json[key.from:key.to]) != versionKey:
+		string(s.json[key.from:key.to]) != versionKey:
 		return errJSON
 	case lastProto > len(s.meta):
 		return errProto
@@ -215,15 +215,15 @@ func (s *stored) check(h *header) error {
 }
 
 // Event decodes a stored event, with its resourceVersion.
-func (c *Codec) Event(rec *store.Record) (*eventsv1.Event, error) {
+func (c *Codec) Event(rec *store.View) (*eventsv1.Event, error) {
 	var s stored
-	if err := s.parse(rec, store.WholeValue); err != nil {
+	if err := s.parse(rec); err != nil {
 		return nil, err
 	}
 	return c.decode(&s, rec)
 }
 
-func (c *Codec) decode(s *stored, rec *store.Record) (*eventsv1.Event, error) {
+func (c *Codec) decode(s *stored, rec *store.View) (*eventsv1.Event, error) {
 	d := c.newEncoder()
 	defer c.putEncoder(d)
 	d.wire = c.appendProto(slices.Grow(d.wire, c.protoLen(s)), s, event.EventsV1)

@@ -19,7 +19,7 @@ import (
 
 // useValue does with a value whatever can be done with one. Nothing may panic,
 // and what is refused is refused as damaged.
-func useValue(t testing.TB, c *codec.Codec, rec *store.Record) error {
+func useValue(t testing.TB, c *codec.Codec, rec *store.View) error {
 	t.Helper()
 	var first error
 	note := func(err error) {
@@ -46,7 +46,7 @@ func useValue(t testing.TB, c *codec.Codec, rec *store.Record) error {
 			frames := c.NewFrames(f, v)
 			_, err = frames.AppendInitial(nil, rec)
 			note(err)
-			version := &store.Version{Record: *rec}
+			version := &store.Version{Record: store.Record(*rec)}
 			_, err = frames.AppendDelivery(nil, store.Delivery{Type: store.Modified, Object: version, Revision: 9})
 			note(err)
 			_, err = frames.AppendDelivery(nil, store.Delivery{Type: store.Removed, Object: version, Revision: 9})
@@ -93,7 +93,7 @@ func FuzzStoredValue(f *testing.F) {
 	f.Add(codectest.Record(f, c, oldStyle(), 1).Value, uint64(0))
 	f.Add(codectest.Record(f, c, r.Event("events.k8s.io/v1"), 1).Value, uint64(1<<63))
 	f.Fuzz(func(t *testing.T, value []byte, revision uint64) {
-		rec := &store.Record{Key: store.Key{Namespace: "n", Name: "e"}, Revision: revision, Value: value}
+		rec := &store.View{Key: store.Key{Namespace: "n", Name: "e"}, Revision: revision, Value: value}
 		before := bytes.Clone(value)
 		useValue(t, c, rec) //nolint:errcheck // only that nothing panics
 		if !bytes.Equal(before, value) {

@@ -29,7 +29,7 @@ func emptyTable(version string, meta metav1.ListMeta, headers bool) ([]byte, err
 
 // appendRow appends the row of an event: its cells, for which everything but the
 // metadata is decoded, and the object that the client asks for (includeObject).
-func (c *Codec) appendRow(dst []byte, s *stored, rec *store.Record, f Format, v event.View, now time.Time) ([]byte, error) {
+func (c *Codec) appendRow(dst []byte, s *stored, rec *store.View, f Format, v event.View, now time.Time) ([]byte, error) {
 	ev := new(eventsv1.Event)
 	if err := ev.Unmarshal(s.rest); err != nil {
 		return dst, &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
@@ -62,7 +62,7 @@ func appendCells(dst []byte, cells []any) []byte {
 }
 
 // appendObjectTable appends a table of one event, with its resourceVersion.
-func (c *Codec) appendObjectTable(dst []byte, f Format, v event.View, rec *store.Record) ([]byte, error) {
+func (c *Codec) appendObjectTable(dst []byte, f Format, v event.View, rec *store.View) ([]byte, error) {
 	var meta metav1.ListMeta
 	if rec.Revision > 0 {
 		meta.ResourceVersion = strconv.FormatUint(rec.Revision, 10)

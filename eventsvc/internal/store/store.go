@@ -25,37 +25,14 @@ type Key struct{ Namespace, Name string }
 // String returns "namespace/name".
 func (k Key) String() string { return k.Namespace + "/" + k.Name }
 
-// Draft is a version that is to be stored: everything but its revision.
+// Draft is a version that is to be stored: everything but its key and revision.
 type Draft struct {
 	Attributes event.Attributes
 	Value      []byte
-
-	// A value may have two parts, of which a reader uses one or the other or
-	// both: where in Value they begin, behind what everybody uses. There are
-	// none if Second is 0.
-	First, Second int
 }
 
-// Parted reports whether the value has parts.
-func (d *Draft) Parted() bool {
-	return d.Second > 0 && 0 <= d.First && d.First <= d.Second && d.Second <= len(d.Value)
-}
-
-// Part says what a reader uses of values that have parts. Only that is sure to
-// be what was stored; the rest may be damaged, and is not to be looked at.
-type Part uint8
-
-// What a reader uses.
-const (
-	WholeValue Part = iota
-	FirstPart       // and what is in front of it
-	SecondPart      // and what is in front of the first
-)
-
-// Record is one stored version of an event. Its bytes are shared and must not be
-// changed. They stay valid after the store is closed, except those of a record that
-// [Store.Show] or [Query.Visit] lends to a function: these are valid until the
-// function returns.
+// Record is one stored version of an event. Its bytes are shared, and must not be
+// changed. They stay valid after the store is closed.
 type Record struct {
 	Key
 	Revision   uint64    // revision of the write that made this version
@@ -65,16 +42,34 @@ type Record struct {
 	Bytes      int // that it takes in the store
 }
 
+// View returns r as what a store lends.
+func (r *Record) View() *View { return (*View)(r) }
+
+// View is one stored version of an event that the store lends to a function, such as
+// that of [Store.Get]. It has been verified. Its bytes may lie in a mapped file: they are
+// valid until the function returns, and must not be changed. A function that needs more
+// of it later takes a Clone.
+type View Record
+
+// Clone returns the version in memory of its own.
+func (v *View) Clone() Record {
+	r := Record(*v)
+	n := len(v.Attributes)
+	buf := append(append(make([]byte, 0, n+len(v.Value)), v.Attributes...), v.Value...)
+	r.Attributes, r.Value = buf[:n:n], buf[n:]
+	return r
+}
+
+// Seen tells which version this is.
+func (v *View) Seen() Seen {
+	return Seen{Key: v.Key, Revision: v.Revision, Bytes: v.Bytes}
+}
+
 // Seen is a version of an event that somebody has seen, without its content.
 type Seen struct {
 	Key
 	Revision uint64
 	Bytes    int // that it takes in the store
-}
-
-// Seen tells which version this is.
-func (r *Record) Seen() Seen {
-	return Seen{Key: r.Key, Revision: r.Revision, Bytes: r.Bytes}
 }
 
 // Query says which events a list is about.
@@ -83,31 +78,15 @@ type Query struct {
 	Name      string          // empty: all names
 	Revision  uint64          // state as of this revision; 0: the newest
 	After     Key             // only keys behind this one; zero: from the first
-	Limit     int             // at most so many records; 0: no limit but MaxBytes
-	MaxBytes  int             // stop after so many bytes of values; 0: the engine's own bound
+	Limit     int             // at most so many events; 0: no limit but the engine's own bounds
 	Selector  *event.Selector // nil: all
 	Count     bool            // fill Page.Remaining
-	Uses      Part            // of the values
-
-	// Visit, if it is set, is shown the events one by one, and the page has no
-	// Records: nothing is copied. What it is shown is good until it returns.
-	// The page ends behind the event for which it returns false. After an
-	// error it may have been shown some events.
-	Visit func(*Record) bool
-	// Scattered: without a Limit, Visit may be shown the events of a page in any
-	// order, whatever MaxBytes is. That is much faster where there are many
-	// that are not in memory.
-	Scattered bool
-	// Unverified: Visit may be shown what is damaged, and have an error only
-	// when it is shown the same again without this. It is for a first look.
-	Unverified bool
 }
 
-// Page is a part of a list, in the order of namespace and name, byte by byte.
-// A caller who wants everything asks again with Revision and After taken from
-// the page before: the pages of one revision show one moment.
+// Page says which part of a list was read. A caller who wants everything asks again
+// with Revision and After taken from the page before: the pages of one revision show one
+// moment.
 type Page struct {
-	Records   []Record
 	Revision  uint64 // the state that the page shows
 	Last      Key    // the last key that was looked at: the After of the next page
 	More      bool   // there are keys behind Last
@@ -151,17 +130,16 @@ type Result struct {
 // concurrent use. A write has reached the disk when its method returns without
 // an error; after a context error it may or may not have happened.
 type Store interface {
-	// Create stores a new event. The error is ErrExists if there is one.
-	Create(ctx context.Context, key Key, draft Draft) (Record, error)
-	// Get returns the newest version, or ErrNotFound.
-	Get(ctx context.Context, key Key) (Record, error)
-	// Show is Get for a look at the newest version: nothing is copied. What
-	// visit is shown is good until it returns, and it must not wait. It says
-	// what it uses of the value.
-	Show(ctx context.Context, key Key, uses Part, visit func(*Record)) error
-	// List reads one page. A revision that is no longer held is an
-	// *ExpiredError, one that is yet to come a *FutureError.
-	List(ctx context.Context, q Query) (Page, error)
+	// Get calls look with the newest version of an event, or returns ErrNotFound. look
+	// must not wait for anything. Its error is returned as it is.
+	Get(ctx context.Context, key Key, look func(*View) error) error
+	// List calls visit with the events of one page, in the order of namespace and name,
+	// byte by byte. visit must not wait for anything. The page ends behind the event for
+	// which it returns false. A revision that is no longer held is an *ExpiredError, one
+	// that is yet to come a *FutureError. Before an error, visit may have been called;
+	// also if Revision is 0 and the newest state is no longer held at the end of a long
+	// page, which is an *ExpiredError too.
+	List(ctx context.Context, q Query, visit func(*View) bool) (Page, error)
 	// Update changes one event by compare and swap. Delete is a decision.
 	Update(ctx context.Context, key Key, decide Decide) (Result, error)
 	// DeleteMany deletes events that were listed, but for those that have
@@ -176,6 +154,41 @@ type Store interface {
 	Watch(ctx context.Context, q WatchQuery) (Watcher, error)
 	// Revision returns the revision of the newest published write, never 0.
 	Revision() uint64
+}
+
+// Read returns the newest version of an event, or ErrNotFound.
+func Read(ctx context.Context, s Store, key Key) (record Record, err error) {
+	err = s.Get(ctx, key, func(v *View) error {
+		record = v.Clone()
+		return nil
+	})
+	return record, err
+}
+
+// Create stores a new event. The error is ErrExists if there is one.
+func Create(ctx context.Context, s Store, key Key, draft Draft) (Record, error) {
+	result, err := s.Update(ctx, key, func(current *Record) (Decision, error) {
+		if current != nil {
+			return Decision{}, ErrExists
+		}
+		return Decision{Op: Put, Draft: draft}, nil
+	})
+	return result.Record, err
+}
+
+// Records returns the events of one page.
+func Records(ctx context.Context, s Store, q Query) ([]Record, Page, error) {
+	for {
+		var records []Record
+		page, err := s.List(ctx, q, func(v *View) bool {
+			records = append(records, v.Clone())
+			return true
+		})
+		if expired := new(ExpiredError); q.Revision == 0 && errors.As(err, &expired) {
+			continue // there is a newer state
+		}
+		return records, page, err
+	}
 }
 
 // WatchQuery says which changes a watch delivers.

@@ -15,11 +15,11 @@ type Version struct {
 // Form returns the encoded form of a slot, making it if need be. Slots are the
 // caller's: one for each view and wire format. Two callers who race may both
 // make it; one result is kept. The bytes must not be changed.
-func (v *Version) Form(slot int, encode func(*Record) ([]byte, error)) ([]byte, error) {
+func (v *Version) Form(slot int, encode func(*View) ([]byte, error)) ([]byte, error) {
 	if p := v.forms[slot].Load(); p != nil {
 		return *p, nil
 	}
-	b, err := encode(&v.Record)
+	b, err := encode(v.View())
 	if err != nil {
 		return nil, err
 	}

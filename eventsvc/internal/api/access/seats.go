@@ -76,37 +76,20 @@ type seatedStore struct{ store.Store }
 // context belongs to.
 func Store(s store.Store) store.Store { return seatedStore{s} }
 
-// Create implements [store.Store].
-func (s seatedStore) Create(ctx context.Context, key store.Key, draft store.Draft) (store.Record, error) {
-	seat := flow.FromContext(ctx)
-	seat.Yield()
-	rec, err := s.Store.Create(ctx, key, draft)
-	_ = seat.Acquire(ctx) // what was written is answered, with a seat or without
-	return rec, err
-}
-
 // Get implements [store.Store].
-func (s seatedStore) Get(ctx context.Context, key store.Key) (store.Record, error) {
-	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
-		return store.Record{}, err
-	}
-	return s.Store.Get(ctx, key)
-}
-
-// Show implements [store.Store].
-func (s seatedStore) Show(ctx context.Context, key store.Key, uses store.Part, visit func(*store.Record)) error {
+func (s seatedStore) Get(ctx context.Context, key store.Key, look func(*store.View) error) error {
 	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
 		return err
 	}
-	return s.Store.Show(ctx, key, uses, visit)
+	return s.Store.Get(ctx, key, look)
 }
 
 // List implements [store.Store].
-func (s seatedStore) List(ctx context.Context, q store.Query) (store.Page, error) {
+func (s seatedStore) List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
 	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
 		return store.Page{}, err
 	}
-	return s.Store.List(ctx, q)
+	return s.Store.List(ctx, q, visit)
 }
 
 // Update implements [store.Store].

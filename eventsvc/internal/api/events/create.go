@@ -122,7 +122,7 @@ func (r *Resource) insert(ctx context.Context, ev *eventsv1.Event, dryRun bool) 
 		if err != nil {
 			return store.Record{}, err
 		}
-		rec, err := r.put(ctx, key, draft, dryRun)
+		rec, err := store.Create(ctx, r.target(dryRun), key, draft)
 		switch {
 		case !errors.Is(err, store.ErrExists):
 			return rec, err
@@ -134,30 +134,16 @@ func (r *Resource) insert(ctx context.Context, ev *eventsv1.Event, dryRun bool) 
 	}
 }
 
-// put stores a new event, or in a dry run only looks whether it could.
-func (r *Resource) put(ctx context.Context, key store.Key, draft store.Draft, dryRun bool) (store.Record, error) {
-	if !dryRun {
-		return r.Store.Create(ctx, key, draft)
-	}
-	switch _, err := r.Store.Get(ctx, key); {
-	case err == nil:
-		return store.Record{}, store.ErrExists
-	case !errors.Is(err, store.ErrNotFound):
-		return store.Record{}, err
-	}
-	return store.Record{Key: key, Attributes: draft.Attributes, Value: draft.Value}, nil
-}
-
 // exists is the 409 for a name that is taken. It says so when the event there only
 // waits for its finalizers.
 func (r *Resource) exists(ctx context.Context, key store.Key) error {
 	taken := apierrors.NewAlreadyExists(r.groupResource, key.Name)
-	rec, err := r.Store.Get(ctx, key)
-	if err != nil {
-		return taken // deleted since, or not readable: the name was taken all the same
-	}
-	if live, err := r.Codec.Event(&rec); err == nil && live.DeletionTimestamp != nil {
-		taken.ErrStatus.Message = "object is being deleted: " + taken.ErrStatus.Message
-	}
+	// If it was deleted since, or cannot be read, the name was taken all the same.
+	_ = r.Store.Get(ctx, key, func(v *store.View) error {
+		if live, err := r.Codec.Event(v); err == nil && live.DeletionTimestamp != nil {
+			taken.ErrStatus.Message = "object is being deleted: " + taken.ErrStatus.Message
+		}
+		return nil
+	})
 	return taken
 }

@@ -57,11 +57,11 @@ func (r *Resource) deleteOptions(req *http.Request, q url.Values, body []byte) (
 // remove deletes or marks one event.
 func (r *Resource) remove(ctx context.Context, key store.Key, o *metav1.DeleteOptions) (store.Result, types.UID, error) {
 	var uid types.UID
-	result, err := r.commit(ctx, key, len(o.DryRun) > 0, func(current *store.Record) (store.Decision, error) {
+	result, err := r.target(len(o.DryRun) > 0).Update(ctx, key, func(current *store.Record) (store.Decision, error) {
 		if current == nil {
 			return store.Decision{}, store.ErrNotFound
 		}
-		live, err := r.Codec.Event(current)
+		live, err := r.Codec.Event(current.View())
 		if err != nil {
 			return store.Decision{}, err
 		}

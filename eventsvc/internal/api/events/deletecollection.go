@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,7 +42,6 @@ func (r *Resource) deleteCollection(c echo.Context) error {
 		return err
 	}
 	before := *p
-	p.query.Scattered = true
 	// 3. The store, page by page.
 	gone := &removal{r: r, pages: p, options: in.options.delete}
 	page, err := gone.read(ctx)
@@ -117,16 +115,16 @@ func (r *removal) read(ctx context.Context) (*removable, error) {
 	for {
 		var page removable
 		var failed error
-		err := r.pages.show(ctx, func(rec *store.Record) bool {
-			finalizers, err := r.r.Codec.HasFinalizers(rec)
+		err := r.pages.show(ctx, func(v *store.View) bool {
+			finalizers, err := r.r.Codec.HasFinalizers(v)
 			switch {
-			case r.first != 0 && rec.Revision > r.first:
+			case r.first != 0 && v.Revision > r.first:
 			case err != nil:
-				failed = r.r.named(err, rec.Name)
+				failed = r.r.named(err, v.Name)
 			case finalizers || oneByOne:
-				page.others = append(page.others, rec.Key)
+				page.others = append(page.others, v.Key)
 			default:
-				page.plain = append(page.plain, rec.Seen())
+				page.plain = append(page.plain, v.Seen())
 			}
 			return failed == nil
 		})
@@ -137,9 +135,6 @@ func (r *removal) read(ctx context.Context) (*removable, error) {
 		case r.first == 0:
 			r.first = r.pages.page.Revision
 		}
-		slices.SortFunc(page.plain, func(a, b store.Seen) int { // which the store is fast with
-			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-		})
 		return &page, cmp.Or(failed, err)
 	}
 }

@@ -137,7 +137,7 @@ func begin[Options any](
 
 // answer answers with one event.
 func (r *Resource) answer(c echo.Context, code int, f codec.Format, rec *store.Record) error {
-	return r.IO.Append(c, code, f, func(b []byte) ([]byte, error) { return r.Codec.AppendObject(b, f, r.view, rec) })
+	return r.IO.Append(c, code, f, func(b []byte) ([]byte, error) { return r.Codec.AppendObject(b, f, r.view, rec.View()) })
 }
 
 // named gives an error of the store the resource's name.

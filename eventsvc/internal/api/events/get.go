@@ -1,7 +1,6 @@
 package events
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
 
@@ -23,10 +22,11 @@ func (r *Resource) get(c echo.Context) error {
 	defer in.end()
 	// 2. The answer, made from the event while the store lends it.
 	return r.IO.Append(c, http.StatusOK, in.format, func(b []byte) (answer []byte, err error) {
-		shown := r.Store.Show(in.ctx, in.key, in.format.Uses(), func(rec *store.Record) {
-			answer, err = r.Codec.AppendObject(b, in.format, r.view, rec)
+		err = r.Store.Get(in.ctx, in.key, func(v *store.View) (err error) {
+			answer, err = r.Codec.AppendObject(b, in.format, r.view, v)
+			return err
 		})
-		return answer, r.named(cmp.Or(shown, err), in.key.Name)
+		return answer, r.named(err, in.key.Name)
 	})
 }
 

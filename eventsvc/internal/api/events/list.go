@@ -78,7 +78,6 @@ func excluding(sel event.Selection) *event.Selector {
 
 // writeList answers with a list of which nothing was read yet.
 func (r *Resource) writeList(ctx context.Context, c echo.Context, f codec.Format, p *pages) error {
-	p.query.Uses = f.Uses()
 	// 1. What the head says, and the first items.
 	first := r.Prefetch.new()
 	defer func() { first.release(0) }()
@@ -102,8 +101,8 @@ func (r *Resource) writeList(ctx context.Context, c echo.Context, f codec.Format
 	// 3. The other items.
 	buf := first.last()
 	var failed error
-	visit := func(rec *store.Record) bool {
-		*buf, failed = l.AppendItem(*buf, rec)
+	visit := func(v *store.View) bool {
+		*buf, failed = l.AppendItem(*buf, v)
 		return failed == nil && len(*buf) < pageBytes
 	}
 	for !p.done {

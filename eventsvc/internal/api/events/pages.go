@@ -46,49 +46,34 @@ func (r *Resource) newPages(o metav1.ListOptions, sel event.Selection) (*pages, 
 	return p, nil
 }
 
-// next reads the next page into memory. After the last one done is set.
-func (p *pages) next(ctx context.Context) error {
-	page, err := p.store.List(ctx, p.limited())
-	if err != nil {
-		return p.expired(err)
-	}
-	p.took(page, len(page.Records))
-	return nil
+// records reads the next page into memory. After the last one done is set.
+func (p *pages) records(ctx context.Context) (records []store.Record, err error) {
+	err = p.show(ctx, func(v *store.View) bool {
+		records = append(records, v.Clone())
+		return true
+	})
+	return records, err
 }
 
-// show is next for a page that is only shown to visit, which ends it by returning
+// show is records for a page that is only shown to visit, which ends it by returning
 // false.
-func (p *pages) show(ctx context.Context, visit func(*store.Record) bool) error {
-	n := 0
-	q := p.limited()
-	q.Visit = func(rec *store.Record) bool {
+func (p *pages) show(ctx context.Context, visit func(*store.View) bool) error {
+	q, n := p.query, 0
+	q.Limit = max(p.left, 0)
+	page, err := p.store.List(ctx, q, func(v *store.View) bool {
 		n++
-		return visit(rec)
-	}
-	page, err := p.store.List(ctx, q)
+		return visit(v)
+	})
 	if err != nil {
 		return p.expired(err)
 	}
-	p.took(page, n)
-	return nil
-}
-
-func (p *pages) limited() store.Query {
-	q := p.query
-	if p.left >= 0 {
-		q.Limit = p.left
-	}
-	return q
-}
-
-// took goes on after a page with n events.
-func (p *pages) took(page store.Page, n int) {
 	p.page = page
 	p.query.Revision, p.query.After = page.Revision, page.Last
 	if p.left >= 0 {
 		p.left -= n
 	}
 	p.done = !page.More || p.left == 0
+	return nil
 }
 
 // expired explains why a page cannot be read. An expired token comes with one that goes

@@ -90,10 +90,10 @@ func (p *prefetched) read(ctx context.Context, from *pages, l *codec.List) (meta
 	whole := l.NeedsMeasure() || from.left >= 0
 	kept := true
 	var failed error
-	visit := func(rec *store.Record) bool {
+	visit := func(v *store.View) bool {
 		if l.NeedsMeasure() {
 			// What is damaged after the kept items is found when it is read again.
-			if err := l.Measure(rec); err != nil && kept {
+			if err := l.Measure(v); err != nil && kept {
 				failed = err
 			}
 		}
@@ -102,13 +102,12 @@ func (p *prefetched) read(ctx context.Context, from *pages, l *codec.List) (meta
 		}
 		buf := p.last()
 		if failed == nil {
-			*buf, failed = l.AppendItem(*buf, rec)
+			*buf, failed = l.AppendItem(*buf, v)
 		}
 		kept = !whole || p.room()
 		return failed == nil && kept && (whole || len(*buf) < pageBytes)
 	}
 	for read := true; read; read = whole && !from.done {
-		from.query.Unverified = !kept
 		if err := errors.Join(from.show(ctx, visit), failed); err != nil {
 			return meta, err
 		}

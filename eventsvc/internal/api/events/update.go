@@ -123,13 +123,13 @@ type change func(live *eventsv1.Event) (*eventsv1.Event, error)
 // what to answer with.
 func (r *Resource) write(ctx context.Context, key store.Key, dryRun bool, make change) (*store.Record, int, error) {
 	var last *store.Record // shown instead of the result
-	result, err := r.commit(ctx, key, dryRun, func(current *store.Record) (store.Decision, error) {
+	result, err := r.target(dryRun).Update(ctx, key, func(current *store.Record) (store.Decision, error) {
 		last = nil
 		// 1. The stored event.
 		var live *eventsv1.Event
 		if current != nil {
 			var err error
-			if live, err = r.Codec.Event(current); err != nil {
+			if live, err = r.Codec.Event(current.View()); err != nil {
 				return store.Decision{}, err
 			}
 		}
@@ -174,13 +174,21 @@ func (r *Resource) write(ctx context.Context, key store.Key, dryRun bool, make c
 	}
 }
 
-// commit changes one event or, in a dry run, only finds out what would become of it.
-func (r *Resource) commit(ctx context.Context, key store.Key, dryRun bool, decide store.Decide) (store.Result, error) {
-	if !dryRun {
-		return r.Store.Update(ctx, key, decide)
+// target is the store that a write goes to.
+func (r *Resource) target(dryRun bool) store.Store {
+	if dryRun {
+		return dryStore{r.Store}
 	}
+	return r.Store
+}
+
+// dryStore is a store whose writes only find out what would become of an event.
+type dryStore struct{ store.Store }
+
+// Update implements [store.Store].
+func (s dryStore) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
 	var current *store.Record
-	rec, err := r.Store.Get(ctx, key)
+	rec, err := store.Read(ctx, s.Store, key)
 	switch {
 	case err == nil:
 		current = &rec

@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"errors"
 
 	"github.com/labstack/echo/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,32 +24,35 @@ func (r *Resource) watch(c echo.Context, o metav1.ListOptions, sel event.Selecti
 type source struct {
 	r     *Resource
 	sel   event.Selection
-	first *pages // of which one page was read
+	pages *pages
+	first []store.Record // of the first page
 }
 
 // Begin implements [stream.Source].
 func (w *source) Begin(ctx context.Context) (revision uint64, err error) {
-	if w.first, err = w.r.newPages(metav1.ListOptions{}, w.sel); err != nil {
-		return 0, err
+	for err = errMoved; errors.Is(err, errMoved); {
+		if w.pages, err = w.r.newPages(metav1.ListOptions{}, w.sel); err != nil {
+			return 0, err
+		}
+		w.first, err = w.pages.records(ctx)
 	}
-	err = w.first.next(ctx)
-	return w.first.page.Revision, err
+	return w.pages.page.Revision, err
 }
 
 // Initial implements [stream.Source].
-func (w *source) Initial(ctx context.Context, s *stream.Stream) error {
-	p := w.first
-	w.first = nil // a watch lasts longer than these events are of use
+func (w *source) Initial(ctx context.Context, s *stream.Stream) (err error) {
+	p, records := w.pages, w.first
+	w.pages, w.first = nil, nil // a watch lasts longer than these are of use
 	for {
-		for i := range p.page.Records {
-			if err := s.Append(s.Frames.AppendInitial(s.Buffer(), &p.page.Records[i])); err != nil {
+		for i := range records {
+			if err := s.Append(s.Frames.AppendInitial(s.Buffer(), records[i].View())); err != nil {
 				return err
 			}
 		}
 		if p.done {
 			return nil
 		}
-		if err := p.next(ctx); err != nil {
+		if records, err = p.records(ctx); err != nil {
 			return err
 		}
 	}

@@ -61,11 +61,11 @@ func (n *Namespaces) Exists(ctx context.Context, namespace string, revision uint
 	if slices.Contains(n.permanent, namespace) {
 		return nil
 	}
-	page, err := n.store.List(ctx, store.Query{Namespace: namespace, Revision: revision, Limit: 1})
+	there, _, err := store.Records(ctx, n.store, store.Query{Namespace: namespace, Revision: revision, Limit: 1})
 	if err != nil {
 		return err
 	}
-	if len(page.Records) == 0 {
+	if len(there) == 0 {
 		return apierrors.NewNotFound(access.Namespaces, namespace)
 	}
 	return nil
@@ -80,15 +80,15 @@ func (n *Namespaces) at(ctx context.Context, revision uint64) ([]string, uint64,
 	}
 	q := store.Query{Revision: revision, Limit: 1}
 	for {
-		page, err := n.store.List(ctx, q)
+		next, page, err := store.Records(ctx, n.store, q)
 		if err != nil {
 			return nil, 0, err
 		}
 		q.Revision = page.Revision
-		if len(page.Records) == 0 {
+		if len(next) == 0 {
 			return slices.Sorted(maps.Keys(names)), page.Revision, nil
 		}
-		name := page.Records[0].Namespace
+		name := next[0].Namespace
 		names[name] = true
 		q.After = store.Key{Namespace: name, Name: "\xff"} // behind every name in it: they are UTF-8
 	}

@@ -34,7 +34,7 @@ func New(t testing.TB, domain string) *codec.Codec {
 }
 
 // Record stores an event as the store would.
-func Record(t testing.TB, c *codec.Codec, ev *eventsv1.Event, revision uint64) *store.Record {
+func Record(t testing.TB, c *codec.Codec, ev *eventsv1.Event, revision uint64) *store.View {
 	t.Helper()
 	d, err := c.Draft(ev)
 	if err != nil {
@@ -44,8 +44,8 @@ func Record(t testing.TB, c *codec.Codec, ev *eventsv1.Event, revision uint64) *
 }
 
 // RecordOf is a record as the store makes it of a draft.
-func RecordOf(ev *eventsv1.Event, d store.Draft, revision uint64) *store.Record {
-	return &store.Record{
+func RecordOf(ev *eventsv1.Event, d store.Draft, revision uint64) *store.View {
+	return &store.View{
 		Key:        store.Key{Namespace: ev.Namespace, Name: ev.Name},
 		Revision:   revision,
 		Attributes: d.Attributes,

@@ -231,10 +231,10 @@ func TestCompactUnderLoad(t *testing.T) {
 				if _, err := db.Update(ctx, key(n), count0); err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
-				if r, err := db.Get(ctx, key(100+i%200)); err != nil && ctx.Err() == nil || err == nil && len(r.Value) != 1000 && string(r.Value) != "changed" {
+				if r, err := store.Read(ctx, db, key(100+i%200)); err != nil && ctx.Err() == nil || err == nil && len(r.Value) != 1000 && string(r.Value) != "changed" {
 					t.Errorf("get: %v", err)
 				}
-				if _, err := db.List(ctx, store.Query{Limit: 50}); err != nil && ctx.Err() == nil {
+				if _, _, err := store.Records(ctx, db, store.Query{Limit: 50}); err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
 			}

@@ -58,7 +58,7 @@ func TestBadWritesInACommit(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
 	db := openQuiet(t, func(o *Options) { o.Registry = r })
-	there, err := db.Create(t.Context(), batchKey(0), store.Draft{Value: []byte("there")})
+	there, err := store.Create(t.Context(), db, batchKey(0), store.Draft{Value: []byte("there")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +77,8 @@ func TestBadWritesInACommit(t *testing.T) {
 		{writeOf(gone, seglog.Created, batchKey(3), store.Seen{}, store.ErrExists), context.Canceled},
 		{writeOf(t.Context(), seglog.Created, batchKey(1), store.Seen{}, store.ErrExists), store.ErrExists}, // created three before
 		{writeOf(t.Context(), seglog.Deleted, batchKey(99), never, store.ErrNotFound), store.ErrNotFound},
-		{writeOf(t.Context(), seglog.Modified, there.Key, there.Seen(), errConflict), nil},
-		{writeOf(t.Context(), seglog.Deleted, there.Key, there.Seen(), errConflict), errConflict}, // modified just before
+		{writeOf(t.Context(), seglog.Modified, there.Key, there.View().Seen(), errConflict), nil},
+		{writeOf(t.Context(), seglog.Deleted, there.Key, there.View().Seen(), errConflict), errConflict}, // modified just before
 	}
 	for _, b := range batch {
 		if b.w.kind != seglog.Created {
@@ -110,7 +110,7 @@ func TestBadWritesInACommit(t *testing.T) {
 		if revision++; b.w.revision != revision {
 			t.Errorf("write %d has revision %d, want %d: what was refused takes none", i, b.w.revision, revision)
 		}
-		if got, err := db.Get(t.Context(), b.w.key); err != nil || got.Revision != revision || string(got.Value) != "written" {
+		if got, err := store.Read(t.Context(), db, b.w.key); err != nil || got.Revision != revision || string(got.Value) != "written" {
 			t.Errorf("write %d: %+v, %v", i, got, err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestBadWritesInACommit(t *testing.T) {
 		t.Errorf("%d commits, want one for all: the test shows nothing otherwise", n)
 	}
 	for _, name := range []int{3, 99} {
-		if _, err := db.Get(t.Context(), batchKey(name)); !errors.Is(err, store.ErrNotFound) {
+		if _, err := store.Read(t.Context(), db, batchKey(name)); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s, which was refused: %v", batchKey(name), err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestQueueIsBounded(t *testing.T) {
 					waiting = append(waiting, w)
 				}
 				refused := batchKey(round*4 + 3)
-				if _, err := db.Create(t.Context(), refused, store.Draft{Value: []byte("written")}); !errors.Is(err, store.ErrBusy) {
+				if _, err := store.Create(t.Context(), db, refused, store.Draft{Value: []byte("written")}); !errors.Is(err, store.ErrBusy) {
 					t.Errorf("round %d: one more than may wait: %v, want %v", round, err, store.ErrBusy)
 				}
 				release()
@@ -170,7 +170,7 @@ func TestQueueIsBounded(t *testing.T) {
 						t.Error(w.err)
 					}
 				}
-				if _, err := db.Get(t.Context(), refused); !errors.Is(err, store.ErrNotFound) {
+				if _, err := store.Read(t.Context(), db, refused); !errors.Is(err, store.ErrNotFound) {
 					t.Errorf("round %d: what was refused: %v", round, err)
 				}
 			}

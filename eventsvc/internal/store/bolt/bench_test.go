@@ -60,7 +60,7 @@ func createMany(b *testing.B, db *bolt.DB, first, n, callers int) {
 				if i%100 == 0 {
 					d = rare
 				}
-				if _, err := db.Create(b.Context(), benchKey(first+int(i)), d); err != nil {
+				if _, err := store.Create(b.Context(), db, benchKey(first+int(i)), d); err != nil {
 					b.Error(err)
 					return
 				}
@@ -125,7 +125,7 @@ func BenchmarkGet(b *testing.B) {
 	reportCPU(b, b.N, func() {
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if _, err := db.Get(b.Context(), benchKey(rand.IntN(n))); err != nil {
+				if _, err := store.Read(b.Context(), db, benchKey(rand.IntN(n))); err != nil {
 					b.Error(err)
 				}
 			}
@@ -152,11 +152,13 @@ func listAll(b *testing.B, db *bolt.DB, q store.Query, want int) {
 	b.Helper()
 	got := 0
 	for {
-		page, err := db.List(b.Context(), q)
+		page, err := db.List(b.Context(), q, func(*store.View) bool {
+			got++
+			return true
+		})
 		if err != nil {
 			b.Fatal(err)
 		}
-		got += len(page.Records)
 		if !page.More {
 			break
 		}

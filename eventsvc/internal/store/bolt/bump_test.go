@@ -19,7 +19,7 @@ import (
 func expires(t *testing.T, db *bolt.DB, revision uint64) {
 	t.Helper()
 	expired := new(store.ExpiredError)
-	if _, err := db.List(t.Context(), store.Query{Revision: revision}); !errors.As(err, &expired) {
+	if _, _, err := store.Records(t.Context(), db, store.Query{Revision: revision}); !errors.As(err, &expired) {
 		t.Errorf("list at %d: %v", revision, err)
 	}
 	if _, err := db.Watch(t.Context(), store.WatchQuery{After: revision}); !errors.As(err, &expired) {
@@ -140,8 +140,8 @@ func TestBumpWhileOpen(t *testing.T) {
 		})
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if page, err := db.List(t.Context(), store.Query{}); err != nil || len(page.Records) != 50 {
-					t.Errorf("%d events, %v", len(page.Records), err)
+				if records, _, err := store.Records(t.Context(), db, store.Query{}); err != nil || len(records) != 50 {
+					t.Errorf("%d events, %v", len(records), err)
 				}
 			}
 		})
@@ -206,7 +206,7 @@ func TestClockBehindABump(t *testing.T) {
 	if _, err := db.BumpRevision(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	written, err := db.Get(t.Context(), key(2))
+	written, err := store.Read(t.Context(), db, key(2))
 	if err != nil {
 		t.Fatal(err)
 	}

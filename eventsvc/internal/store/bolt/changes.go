@@ -112,6 +112,6 @@ func lastState(log *seglog.Reader, e *seglog.Entry) (store.Delivery, error) {
 			return d, err
 		}
 	}
-	d.Object = &store.Version{Record: shown.Copy()}
+	d.Object = &store.Version{Record: shown.Clone()}
 	return d, nil
 }

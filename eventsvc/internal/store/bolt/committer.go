@@ -233,9 +233,8 @@ func (c *committer) put(v index.View, w *write, now time.Time) error {
 	}
 	e := seglog.Entry{
 		Revision: c.revision + 1, Kind: w.kind, Previous: newest.Revision(), Time: now,
-		Key: c.key, NamespaceLen: len(w.key.Namespace),
+		Key: c.key, NamespaceLen: len(w.key.Namespace), Attributes: w.draft.Attributes, Value: w.draft.Value,
 	}
-	e.Take(&w.draft)
 	c.frame.Append(e.Revision, func(dst []byte) []byte { return seglog.AppendRecord(dst, &e) })
 	c.revision++
 	w.revision = e.Revision

@@ -162,7 +162,7 @@ func checkAfterCrash(t *testing.T, dir string, acked map[string]ack) {
 	}()
 	check(t, db)
 	for name, a := range acked {
-		r, err := db.Get(context.Background(), store.Key{Namespace: "ns", Name: name})
+		r, err := store.Read(context.Background(), db, store.Key{Namespace: "ns", Name: name})
 		if err != nil {
 			t.Errorf("%s was acknowledged: %v", name, err)
 			continue

@@ -50,7 +50,7 @@ func TestDamageIsPassedOver(t *testing.T) {
 		t.Errorf("counted %+v, before %+v", got, stats)
 	}
 	for i := range 20 {
-		r, err := db.Get(t.Context(), key(i))
+		r, err := store.Read(t.Context(), db, key(i))
 		ce := new(store.CorruptError)
 		switch {
 		case i == 5 && !errors.As(err, &ce):

@@ -100,11 +100,11 @@ func (ts *tombstones) want(names ...string) {
 
 func (ts *tombstones) names() (names []string) {
 	ts.t.Helper()
-	page, err := ts.db.List(ts.t.Context(), store.Query{})
+	records, page, err := store.Records(ts.t.Context(), ts.db, store.Query{})
 	if err != nil || page.More {
 		ts.t.Fatal(page.More, err)
 	}
-	for _, r := range page.Records {
+	for _, r := range records {
 		names = append(names, r.Key.Name)
 	}
 	return names
@@ -270,7 +270,7 @@ func TestCheckTellsOfLostDeletions(t *testing.T) {
 	ts.rebuild()
 	ts.want("kept0", "kept1", "kept2")
 
-	before, err := ts.db.Get(t.Context(), store.Key{Namespace: "ns", Name: "kept0"})
+	before, err := store.Read(t.Context(), ts.db, store.Key{Namespace: "ns", Name: "kept0"})
 	if err != nil {
 		t.Fatal(err)
 	}

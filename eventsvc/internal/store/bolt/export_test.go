@@ -44,22 +44,6 @@ func (db *DB) CountIn(records []store.Record) error {
 	})
 }
 
-// EncodeRecord is a draft as the log holds it.
-func EncodeRecord(key store.Key, revision uint64, d store.Draft) []byte {
-	e := seglog.Entry{Revision: revision, Kind: seglog.Created, Key: []byte(key.String()), NamespaceLen: len(key.Namespace), Time: time.Unix(1, 0)}
-	e.Take(&d)
-	return seglog.AppendRecord(nil, &e)
-}
-
-// ReadRecord is what a reader is shown of a record of the log.
-func ReadRecord(revision uint64, b []byte, uses store.Part) (store.Record, error) {
-	e, err := seglog.ParserFor(uses)(revision, b)
-	if err != nil {
-		return store.Record{}, err
-	}
-	return e.Shown(e.StoreKey()), nil
-}
-
 // Bumped is where revisions go on after a known one.
 func Bumped(known uint64, now time.Time) uint64 { return bumped(known, now) }
 

@@ -45,7 +45,7 @@ func create(t testing.TB, db *bolt.DB, n int, value string) {
 	t.Helper()
 	one := func(i int) {
 		d := store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil), Value: []byte(value)}
-		if _, err := db.Create(t.Context(), key(i), d); err != nil {
+		if _, err := store.Create(t.Context(), db, key(i), d); err != nil {
 			t.Error(err)
 		}
 	}
@@ -223,11 +223,11 @@ func dump(t testing.TB, db *bolt.DB) (out []string) {
 	t.Helper()
 	q := store.Query{Revision: db.Revision()}
 	for {
-		page, err := db.List(t.Context(), q)
+		records, page, err := store.Records(t.Context(), db, q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range page.Records {
+		for _, r := range records {
 			out = append(out, fmt.Sprintf("%s %d %s %x %s", r.Key, r.Revision, r.Time.UTC().Format(time.RFC3339Nano), r.Attributes, r.Value))
 		}
 		if !page.More {

@@ -126,7 +126,8 @@ func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (m
 		record, err := l.log.Lookup(revision)
 		var e seglog.Entry
 		if err == nil {
-			e, err = seglog.Parser(seglog.SplitRecord).Parse(revision, record)
+			e, err = seglog.SplitRecord(revision, record)
+			err = seglog.Corrupt(revision, err)
 		}
 		if err == nil && !l.wants(&e) {
 			_, err = l.log.Get(revision)
@@ -187,7 +188,7 @@ func (l *lister) fill(matches []match) error {
 		if err != nil {
 			return err
 		}
-		e, err := l.parse.Parse(m.revision, record)
+		e, err := seglog.Parse(m.revision, record)
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func TestSelectorsFindTheSame(t *testing.T) {
 	}
 	parallel(2000, func(i int) {
 		k := store.Key{Namespace: fmt.Sprintf("ns%d", i%3), Name: key(i).Name}
-		if _, err := db.Create(t.Context(), k, drafts[i]); err != nil {
+		if _, err := store.Create(t.Context(), db, k, drafts[i]); err != nil {
 			t.Error(err)
 		}
 	})
@@ -97,11 +97,11 @@ func compareSelectors(t *testing.T, db *bolt.DB, revision uint64) {
 func listed(t *testing.T, db *bolt.DB, q store.Query) (all []store.Record) {
 	t.Helper()
 	for {
-		page, err := db.List(t.Context(), q)
+		records, page, err := store.Records(t.Context(), db, q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, page.Records...)
+		all = append(all, records...)
 		if !page.More {
 			return all
 		}

@@ -41,21 +41,7 @@ func flipDraft(i int) store.Draft {
 		reason = "Rare"
 	}
 	d := store.Draft{Value: []byte(flipValue(i)), Attributes: event.NewAttributes([event.NumFields]string{event.Reason: reason}, nil)}
-	if i%2 == 1 {
-		d.First, d.Second = 100, len(d.Value)/2
-	}
 	return d
-}
-
-// used is what a reader uses of the value of a draft.
-func used(d store.Draft, value []byte, uses store.Part) string {
-	switch {
-	case !d.Parted() || uses == store.WholeValue || len(value) < d.Second:
-		return string(value)
-	case uses == store.FirstPart:
-		return string(value[:d.Second])
-	}
-	return string(value[:d.First]) + string(value[d.Second:])
 }
 
 // R13: whichever byte of a file is flipped, what is served is what was written,
@@ -66,7 +52,7 @@ func TestFlippedBytesAreNeverServed(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, bolt.Options{Dir: dir, MemtableLimit: 4, SegmentBytes: 24 << 10})
 	for i := range flipEvents {
-		if _, err := db.Create(t.Context(), flipKey(i), flipDraft(i)); err != nil {
+		if _, err := store.Create(t.Context(), db, flipKey(i), flipDraft(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,19 +159,22 @@ func overwrite(path string, is, want []byte) error {
 }
 
 // showsAsWritten compares what is shown of an event with what was written.
-func showsAsWritten(t *testing.T, r *store.Record, i int, uses store.Part) {
+func showsAsWritten(t *testing.T, v *store.View, i int) {
 	t.Helper()
 	d := flipDraft(i)
-	if r.Key != flipKey(i) || used(d, r.Value, uses) != used(d, d.Value, uses) || !bytes.Equal(r.Attributes, d.Attributes) {
-		t.Errorf("who uses %d is shown %s: %q", uses, r.Key, r.Value)
+	if v.Key != flipKey(i) || !bytes.Equal(v.Value, d.Value) || !bytes.Equal(v.Attributes, d.Attributes) {
+		t.Errorf("shown is %s: %q", v.Key, v.Value)
 	}
 }
 
 // getSpoiled reads every event, and reports whether that found something.
-func getSpoiled(t *testing.T, db *bolt.DB, uses store.Part) (detected bool) {
+func getSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
 	t.Helper()
 	for i := range flipEvents {
-		err := db.Show(t.Context(), flipKey(i), uses, func(r *store.Record) { showsAsWritten(t, r, i, uses) })
+		err := db.Get(t.Context(), flipKey(i), func(v *store.View) error {
+			showsAsWritten(t, v, i)
+			return nil
+		})
 		ce := new(store.CorruptError)
 		switch {
 		case errors.As(err, &ce):
@@ -199,21 +188,20 @@ func getSpoiled(t *testing.T, db *bolt.DB, uses store.Part) (detected bool) {
 
 // listSpoiled lists all events, and some, and reports whether that found
 // something.
-func listSpoiled(t *testing.T, db *bolt.DB, uses store.Part) (detected bool) {
+func listSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
 	t.Helper()
 	rare := &event.Selector{Fields: []event.FieldRequirement{{Field: event.Reason, Value: "Rare"}}}
 	for want, q := range map[int]store.Query{flipEvents: {}, 1: {Selector: rare}} {
 		n := 0
-		q.Uses = uses
-		q.Visit = func(r *store.Record) bool {
+		_, err := db.List(t.Context(), q, func(v *store.View) bool {
 			i := n
 			if n++; q.Selector != nil {
 				i = 9
 			}
-			showsAsWritten(t, r, i, uses)
+			showsAsWritten(t, v, i)
 			return true
-		}
-		if _, err := db.List(t.Context(), q); err != nil {
+		})
+		if err != nil {
 			detected = true
 		} else if n != want {
 			t.Errorf("%d events listed, want %d", n, want)
@@ -231,10 +219,8 @@ func readSpoiled(t *testing.T, dir string) (detected bool, err error) {
 		return false, err
 	}
 	defer func() { _ = db.Close() }()
-	for _, uses := range []store.Part{store.WholeValue, store.FirstPart, store.SecondPart} {
-		detected = getSpoiled(t, db, uses) || detected
-		detected = listSpoiled(t, db, uses) || detected
-	}
+	detected = getSpoiled(t, db)
+	detected = listSpoiled(t, db) || detected
 	if w, err := db.Watch(t.Context(), store.WatchQuery{After: 1}); err == nil {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()

@@ -89,7 +89,7 @@ func TestWatchLag(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		if _, err := db.Create(t.Context(), store.Key{Namespace: "n", Name: name}, store.Draft{Value: []byte("{}")}); err != nil {
+		if _, err := store.Create(t.Context(), db, store.Key{Namespace: "n", Name: name}, store.Draft{Value: []byte("{}")}); err != nil {
 			t.Fatal(err)
 		}
 	}

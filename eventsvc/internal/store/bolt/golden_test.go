@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
@@ -62,14 +63,22 @@ func TestGoldenFormat(t *testing.T) {
 	}
 }
 
-// writeGolden makes a store of several files whose records have all forms.
+// goldenDraft has attributes and a value of several lines.
+func goldenDraft() store.Draft {
+	return store.Draft{
+		Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, map[string]string{"app": "web"}),
+		Value:      []byte(strings.Repeat("golden ", 90)),
+	}
+}
+
+// writeGolden makes a store of several files.
 func writeGolden(t *testing.T, golden string) {
 	t.Helper()
 	db := open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime, SegmentBytes: 2 << 10})
 	defer closeDB(t, db)
 	create(t, db, 4, strings.Repeat("v", 200))
 	for i := 4; i < 8; i++ {
-		if _, err := db.Create(t.Context(), key(i), partedDraft()); err != nil {
+		if _, err := store.Create(t.Context(), db, key(i), goldenDraft()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,14 +94,13 @@ func writeGolden(t *testing.T, golden string) {
 	}
 }
 
-// rewriteGolden changes events from one form to the other, deletes some of both,
-// and moves what is left to other files.
+// rewriteGolden changes and deletes events, and moves what is left to other files.
 func rewriteGolden(t *testing.T, db *bolt.DB) {
 	t.Helper()
-	parted := func(*store.Record) (store.Decision, error) {
-		return store.Decision{Op: store.Put, Draft: partedDraft()}, nil
+	changed := func(*store.Record) (store.Decision, error) {
+		return store.Decision{Op: store.Put, Draft: goldenDraft()}, nil
 	}
-	for i, decide := range []store.Decide{count0, parted, parted, parted, count0, parted, remove, remove} {
+	for i, decide := range []store.Decide{count0, changed, changed, changed, count0, changed, remove, remove} {
 		if _, err := db.Update(t.Context(), key(i), decide); err != nil {
 			t.Fatal(err)
 		}

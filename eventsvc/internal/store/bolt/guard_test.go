@@ -20,32 +20,31 @@ func TestPanicOfVisitorIsPassedOn(t *testing.T) {
 	key := func(i int) store.Key { return store.Key{Namespace: "default", Name: fmt.Sprint("e", i)} }
 	for i := range 20 {
 		d := store.Draft{Value: []byte("{}"), Attributes: event.NewAttributes([event.NumFields]string{event.Reason: fmt.Sprint("R", i)}, nil)}
-		if _, err := db.Create(t.Context(), key(i), d); err != nil {
+		if _, err := store.Create(t.Context(), db, key(i), d); err != nil {
 			t.Fatal(err)
 		}
 	}
 	bug := errors.New("a bug in the codec")
-	visit := func(*store.Record) bool { panic(bug) }
+	visit := func(*store.View) bool { panic(bug) }
 	list := func(q store.Query) func() error {
 		return func() error {
-			q.Visit = visit
-			_, err := db.List(t.Context(), q)
+			_, err := db.List(t.Context(), q, visit)
 			return err
 		}
 	}
 	rare := &event.Selector{Fields: []event.FieldRequirement{{Field: event.Reason, Value: "R7"}}}
 	for name, read := range map[string]func() error{
-		"show": func() error {
-			return db.Show(t.Context(), key(3), store.WholeValue, func(r *store.Record) { visit(r) })
+		"get": func() error {
+			return db.Get(t.Context(), key(3), func(v *store.View) error { visit(v); return nil })
 		},
-		"list":      list(store.Query{}),
-		"page":      list(store.Query{Limit: 5, Count: true}),
-		"scattered": list(store.Query{Scattered: true}),
-		"selected":  list(store.Query{Selector: rare}),
+		"list":     list(store.Query{}),
+		"page":     list(store.Query{Limit: 5, Count: true}),
+		"selected": list(store.Query{Selector: rare}),
 		"nil": func() error {
-			return db.Show(t.Context(), key(3), store.WholeValue, func(*store.Record) {
-				var none *store.Record
+			return db.Get(t.Context(), key(3), func(*store.View) error {
+				var none *store.View
 				none.Revision++
+				return nil
 			})
 		},
 	} {

@@ -83,7 +83,7 @@ func (m *maintenance) trimmable(cutoff time.Time, maxHistory int64) (next uint64
 			size := int64(0)
 			if e.Kind != seglog.Created {
 				var before seglog.Entry
-				before, failed = log.Read(e.Previous, seglog.SplitRecord)
+				before, failed = log.Peek(e.Previous)
 				switch {
 				case failed == nil:
 					size = before.Size()

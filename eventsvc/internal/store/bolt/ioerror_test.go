@@ -92,7 +92,7 @@ func failDisk(t *testing.T) (acknowledged int) {
 			return
 		}
 		k := store.Key{Namespace: "ns", Name: key(i).Name}
-		r, err := db.Create(t.Context(), k, store.Draft{Value: append([]byte(k.Name), value...)})
+		r, err := store.Create(t.Context(), db, k, store.Draft{Value: append([]byte(k.Name), value...)})
 		if err != nil {
 			failed.Store(&err)
 			return
@@ -113,12 +113,12 @@ func failDisk(t *testing.T) (acknowledged int) {
 	check(t, db)
 	acked.Range(func(k, revision any) bool {
 		acknowledged++
-		if r, err := db.Get(t.Context(), k.(store.Key)); err != nil || r.Revision != revision {
+		if r, err := store.Read(t.Context(), db, k.(store.Key)); err != nil || r.Revision != revision {
 			t.Errorf("%s was acknowledged at revision %d, but there is %d, %v", k, revision, r.Revision, err)
 		}
 		return !t.Failed()
 	})
-	if _, err := db.Create(t.Context(), store.Key{Namespace: "ns", Name: "after"}, store.Draft{Value: value}); err != nil {
+	if _, err := store.Create(t.Context(), db, store.Key{Namespace: "ns", Name: "after"}, store.Draft{Value: value}); err != nil {
 		t.Errorf("the disk is whole again, but: %v", err)
 	}
 	return acknowledged

@@ -2,9 +2,7 @@ package bolt
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"tidings.example/eventsvc/internal/store"
@@ -16,43 +14,31 @@ import (
 const (
 	pageBytes  = 4 << 20
 	pageLooked = 16384 // keys looked at
-	slabBytes  = 256 << 10
-
-	scatteredKeys = 1 << 17 // of a page in any order
 )
 
-// A lister fills one page, or shows it.
+// A lister shows one page.
 type lister struct {
-	db      *DB
-	query   *store.Query
-	page    *store.Page
-	log     *seglog.Reader
-	parse   seglog.Parser
-	after   string // the key that was dealt with last, once one was
-	events  int    // on the page
-	bytes   int    // of their values
-	scatter int    // keys of a page in any order that were dealt with
-	shown   int64  // events that the page has passed, whether they match or not
-	ended   bool   // Visit wants no more
-	slab    []byte
-	texts   texts
-	record  store.Record // for Visit
+	db    *DB
+	query *store.Query
+	visit func(*store.View) bool
+	page  *store.Page
+	log   *seglog.Reader
+	after string // the key that was dealt with last, once one was
+	shown int    // events
+	bytes int    // of their values
+	there int64  // events that the page has passed, whether they match or not
+	ended bool   // visit wants no more
+	texts texts
 }
 
 // run reads the page. When a file was replaced under it, it is run again and
 // goes on where it was.
 func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) error {
-	l.log, l.parse = r, seglog.ParserFor(l.query.Uses)
-	if l.query.Unverified {
-		l.parse = seglog.SplitRecord
-	}
+	l.log = r
 	if ok, err := l.find(ctx, v); ok || err != nil {
 		return err
 	}
 	from, prefix := l.keyRange()
-	if l.query.Scattered && l.query.Limit == 0 {
-		return l.scattered(ctx, v.Iterate(from, prefix))
-	}
 	keys := &keyBatch{source: v.Iterate(from, prefix), log: r, most: batchKeys}
 	if l.query.Limit > 0 {
 		keys.most = min(keys.most, l.query.Limit+1)
@@ -92,45 +78,8 @@ func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) error 
 			return err
 		}
 		last = passed
-		l.shown++
+		l.there++
 	}
-	return nil
-}
-
-// scattered shows a page in the order in which the records lie in the files, so
-// that each part of these is read once.
-func (l *lister) scattered(ctx context.Context, it *index.Iterator) error {
-	type place struct {
-		pointer index.Pointer
-		key     []byte
-	}
-	var places []place
-	for ; len(places) < scatteredKeys && it.Valid(); it.Next() {
-		if it.Err() != nil {
-			return it.Err()
-		}
-		places = append(places, place{it.Pointer(), it.Key()})
-	}
-	if len(places) == 0 {
-		return nil
-	}
-	last := places[len(places)-1].key
-	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.pointer, b.pointer) })
-	for ; l.scatter < len(places) && !l.ended; l.scatter++ {
-		if l.scatter%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		this := &keyItem{key: places[l.scatter].key, pointer: places[l.scatter].pointer}
-		e, found, err := l.version(this)
-		if err == nil && found {
-			err = l.add(this.key, &e)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	l.after = string(last)
-	l.page.Last, l.page.More = seglog.KeyOf(last), it.Valid()
 	return nil
 }
 
@@ -158,14 +107,10 @@ func (l *lister) keyRange() (from, prefix string) {
 }
 
 func (l *lister) full() bool {
-	limit, maxBytes := l.query.Limit, l.query.MaxBytes
-	if maxBytes == 0 {
-		maxBytes = pageBytes
-	}
-	return limit > 0 && l.events >= limit || l.bytes >= maxBytes || l.ended
+	return l.query.Limit > 0 && l.shown >= l.query.Limit || l.bytes >= pageBytes || l.ended
 }
 
-// add puts a version on the page if it matches.
+// add shows a version if it matches.
 func (l *lister) add(key []byte, e *seglog.Entry) error {
 	if !bytes.Equal(e.Key, key) {
 		return &store.CorruptError{Revision: e.Revision, Reason: "the index leads to it for " + string(key)}
@@ -173,30 +118,10 @@ func (l *lister) add(key []byte, e *seglog.Entry) error {
 	if !l.wants(e) {
 		return nil
 	}
-	l.events++
+	l.shown++
 	l.bytes += len(e.Value)
-	if l.query.Visit != nil {
-		l.record = e.Shown(l.key(e))
-		l.ended = !l.query.Visit(&l.record)
-		return nil
-	}
-	l.page.Records = append(l.page.Records, l.copied(e))
+	l.ended = !l.log.Lend(e, seglog.SplitKey(l.texts.text(e.Key), e.NamespaceLen), l.visit)
 	return nil
-}
-
-// copied takes a version out of the transaction, together with others.
-func (l *lister) copied(e *seglog.Entry) store.Record {
-	size := len(e.Attributes) + len(e.Value)
-	if len(l.slab) < size {
-		l.slab = make([]byte, max(slabBytes, size))
-	}
-	record := e.CopyInto(l.slab[:size:size], l.key(e))
-	l.slab = l.slab[size:]
-	return record
-}
-
-func (l *lister) key(e *seglog.Entry) store.Key {
-	return seglog.SplitKey(l.texts.text(e.Key), e.NamespaceLen)
 }
 
 // version returns the version of a key that the page shows, if there is one.
@@ -206,10 +131,10 @@ func (l *lister) version(k *keyItem) (seglog.Entry, bool, error) {
 	case deletion && revision <= l.page.Revision:
 		return seglog.Entry{}, false, nil
 	case k.record != nil && revision <= l.page.Revision:
-		e, err := l.parse.Parse(revision, k.record)
+		e, err := seglog.Parse(revision, k.record)
 		return e, e.Kind != seglog.Deleted, err
 	}
-	return l.log.At(revision, l.page.Revision, l.parse)
+	return l.log.At(revision, l.page.Revision)
 }
 
 // count fills Remaining with the number of events from here to the end of the
@@ -221,7 +146,7 @@ func (l *lister) count(prefix string, keys *keyBatch, last []byte) error {
 	}
 	end := pageEnd{prefix, l.page.Revision, l.query.After}
 	n, ok := l.db.remaining.get(end)
-	n -= l.shown
+	n -= l.there
 	if !ok {
 		var err error
 		if n, err = l.countKeys(keys); err != nil {
@@ -258,7 +183,7 @@ func (l *lister) countKeys(keys *keyBatch) (n int64, err error) {
 func (l *lister) counts(p index.Pointer, damage error) (int64, error) {
 	there := !p.Deletion()
 	if damage == nil && p.Revision() > l.page.Revision {
-		_, there, damage = l.log.At(p.Revision(), l.page.Revision, seglog.ParseRecord)
+		_, there, damage = l.log.At(p.Revision(), l.page.Revision)
 	}
 	if !there || damage != nil {
 		return 0, damage

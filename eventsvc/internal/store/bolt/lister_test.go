@@ -18,7 +18,7 @@ func TestListWhileEventsChange(t *testing.T) {
 	defer closeDB(t, db)
 	value := strings.Repeat("as it was ", 10)
 	for i := range 2 * ahead {
-		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: []byte(value)}); err != nil {
+		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: []byte(value)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -28,7 +28,7 @@ func TestListWhileEventsChange(t *testing.T) {
 		}
 	}
 	seen := 0
-	page, err := db.List(t.Context(), store.Query{Visit: func(r *store.Record) bool {
+	page, err := db.List(t.Context(), store.Query{}, func(r *store.View) bool {
 		if r.Key != key(seen) || string(r.Value) != value {
 			t.Errorf("event %d is %s: %q", seen, r.Key, r.Value)
 		}
@@ -42,7 +42,7 @@ func TestListWhileEventsChange(t *testing.T) {
 		}
 		seen++
 		return true
-	}})
+	})
 	if err != nil || page.More || seen != 2*ahead {
 		t.Errorf("%d events shown, want %d: %v", seen, 2*ahead, err)
 	}

@@ -30,7 +30,7 @@ func TestManyEvents(t *testing.T) {
 	start := time.Now()
 	draft := store.Draft{Value: make([]byte, 500), Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil)}
 	parallel(n, func(i int) {
-		if _, err := db.Create(t.Context(), benchKey(i), draft); err != nil {
+		if _, err := store.Create(t.Context(), db, benchKey(i), draft); err != nil {
 			t.Error(err)
 		}
 	})

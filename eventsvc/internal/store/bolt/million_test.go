@@ -47,7 +47,7 @@ func BenchmarkMillion(b *testing.B) {
 	fmt.Printf("start: %v, anonymous memory %s\n", time.Since(start), anonymous())
 	for range 3 {
 		start = time.Now()
-		page, err := db.List(b.Context(), store.Query{Limit: 500, Count: true})
+		_, page, err := store.Records(b.Context(), db, store.Query{Limit: 500, Count: true})
 		fmt.Printf("first page with count: %v (%d remaining, %v)\n", time.Since(start), page.Remaining, err)
 	}
 	for range 2 {

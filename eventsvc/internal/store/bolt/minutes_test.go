@@ -26,7 +26,7 @@ func TestMinuteCounts(t *testing.T) {
 				event.Type: "Normal", event.Reason: fmt.Sprintf("R%d", i%2), event.RegardingKind: "Pod",
 			}, nil)}
 			k := store.Key{Namespace: fmt.Sprintf("ns%d", i%3), Name: fmt.Sprintf("%d-%d", minute, i)}
-			if _, err := db.Create(t.Context(), k, d); err != nil {
+			if _, err := store.Create(t.Context(), db, k, d); err != nil {
 				t.Error(err)
 			}
 			if i%4 == 0 {

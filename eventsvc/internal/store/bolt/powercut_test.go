@@ -41,7 +41,7 @@ func cutPower(t *testing.T, rounds int) {
 	for round := range rounds {
 		k := key(rand.IntN(20))
 		op := store.Put
-		if _, err := db.Get(t.Context(), k); err == nil && round%4 == 3 {
+		if _, err := store.Read(t.Context(), db, k); err == nil && round%4 == 3 {
 			op = store.Delete
 		}
 		want := []string{fmt.Sprint(dump(t, db))}

@@ -10,28 +10,17 @@ import (
 )
 
 // Get implements [store.Store].
-func (db *DB) Get(ctx context.Context, key store.Key) (record store.Record, err error) {
-	err = db.Show(ctx, key, store.WholeValue, func(shown *store.Record) { record = copied(shown) })
-	return record, err
-}
-
-// copied is a record in memory of its own.
-func copied(r *store.Record) store.Record {
-	c := *r
-	n := len(r.Attributes)
-	buf := append(append(make([]byte, 0, n+len(r.Value)), r.Attributes...), r.Value...)
-	c.Attributes, c.Value = buf[:n:n], buf[n:]
-	return c
-}
-
-// Show implements [store.Store].
-func (db *DB) Show(_ context.Context, key store.Key, uses store.Part, visit func(*store.Record)) error {
+func (db *DB) Get(_ context.Context, key store.Key, look func(*store.View) error) error {
 	for {
 		at := db.Revision()
-		found, err := db.showAt(key, at, uses, visit)
+		var failed error
+		found, err := db.getAt(key, at, func(v *store.View) bool {
+			failed = look(v)
+			return true
+		})
 		switch {
 		case err == nil && found:
-			return nil
+			return failed
 		case err == nil:
 			return store.ErrNotFound
 		case errors.Is(err, seglog.ErrGone) && db.log.CompactRevision() > at:
@@ -42,7 +31,7 @@ func (db *DB) Show(_ context.Context, key store.Key, uses store.Part, visit func
 	}
 }
 
-func (db *DB) showAt(key store.Key, at uint64, uses store.Part, visit func(*store.Record)) (found bool, err error) {
+func (db *DB) getAt(key store.Key, at uint64, look func(*store.View) bool) (found bool, err error) {
 	if db.closed() {
 		return false, store.ErrClosed
 	}
@@ -56,20 +45,20 @@ func (db *DB) showAt(key store.Key, at uint64, uses store.Part, visit func(*stor
 	}
 	err = db.log.View(func(r *seglog.Reader) error {
 		var e seglog.Entry
-		if e, found, err = r.At(p.Revision(), at, seglog.ParserFor(uses)); err != nil || !found {
+		if e, found, err = r.At(p.Revision(), at); err != nil || !found {
 			return err
 		}
 		if string(e.Key) != joined {
 			return &store.CorruptError{Key: key, Revision: e.Revision, Reason: "the index leads to the record of " + string(e.Key)}
 		}
-		visit(r.Show(&e, key))
+		r.Lend(&e, key, look)
 		return nil
 	})
 	return found, err
 }
 
 // List implements [store.Store].
-func (db *DB) List(ctx context.Context, q store.Query) (store.Page, error) {
+func (db *DB) List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
 	current := db.Revision()
 	page := store.Page{Revision: q.Revision}
 	if page.Revision == 0 {
@@ -80,18 +69,15 @@ func (db *DB) List(ctx context.Context, q store.Query) (store.Page, error) {
 	}
 	if err := db.held(page.Revision); err != nil {
 		if db.Revision() != current && q.Revision == 0 {
-			return db.List(ctx, q) // bumped meanwhile
+			return db.List(ctx, q, visit) // bumped meanwhile
 		}
 		return store.Page{}, err
 	}
-	l := &lister{db: db, query: &q, page: &page}
+	l := &lister{db: db, query: &q, visit: visit, page: &page}
 	err := db.index.View(func(v index.View) error {
 		return db.log.View(func(r *seglog.Reader) error { return l.run(ctx, r, v) })
 	})
 	if expired := db.held(page.Revision); expired != nil {
-		if q.Revision == 0 && q.Visit == nil {
-			return db.List(ctx, q)
-		}
 		return store.Page{}, expired
 	}
 	if err != nil {

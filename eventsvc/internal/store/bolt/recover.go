@@ -137,7 +137,7 @@ func (db *DB) replay(log *seglog.Reader, v index.View, e *seglog.Entry) error {
 		p, known = index.NewPointer(e.Previous, e.Kind == seglog.Created), e.Previous != 0
 	}
 	if known && !p.Deletion() {
-		before, err := log.Read(p.Revision(), seglog.SplitRecord)
+		before, err := log.Peek(p.Revision())
 		if err == nil {
 			db.live.events.Add(-1)
 			db.live.bytes.Add(-before.Size())

@@ -97,7 +97,7 @@ func TestRetention(t *testing.T) {
 			removed[d.Object.Name] = true
 		}
 	}
-	if page, err := db.List(t.Context(), store.Query{Revision: full, Limit: 1, Count: true}); err != nil || page.Remaining != n-1 {
+	if _, page, err := store.Records(t.Context(), db, store.Query{Revision: full, Limit: 1, Count: true}); err != nil || page.Remaining != n-1 {
 		t.Errorf("the state before is history: %d remaining, %v", page.Remaining, err)
 	}
 
@@ -105,7 +105,7 @@ func TestRetention(t *testing.T) {
 	maintain(t, db)
 	check(t, db)
 	expired := new(store.ExpiredError)
-	if _, err := db.List(t.Context(), store.Query{Revision: full}); !errors.As(err, &expired) {
+	if _, _, err := store.Records(t.Context(), db, store.Query{Revision: full}); !errors.As(err, &expired) {
 		t.Errorf("list of a state that is no longer held: %v", err)
 	}
 	clock.add(2 * time.Hour) // now the deletions themselves are history
@@ -140,7 +140,7 @@ func TestRetentionRules(t *testing.T) {
 	for _, namespace := range []string{"kept", "other"} {
 		for _, typ := range []string{"Warning", "Normal", "Odd"} {
 			d := store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Type: typ}, nil)}
-			if _, err := db.Create(t.Context(), store.Key{Namespace: namespace, Name: typ}, d); err != nil {
+			if _, err := store.Create(t.Context(), db, store.Key{Namespace: namespace, Name: typ}, d); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -148,9 +148,9 @@ func TestRetentionRules(t *testing.T) {
 	for hours, want := range []int{6, 4, 2, 2, 1, 1} {
 		clock.add(time.Second)
 		maintain(t, db)
-		page, err := db.List(t.Context(), store.Query{})
-		if err != nil || len(page.Records) != want {
-			t.Errorf("%d events after %d hours, want %d (%v)", len(page.Records), hours, want, err)
+		records, _, err := store.Records(t.Context(), db, store.Query{})
+		if err != nil || len(records) != want {
+			t.Errorf("%d events after %d hours, want %d (%v)", len(records), hours, want, err)
 		}
 		clock.add(time.Hour)
 	}
@@ -259,7 +259,7 @@ func TestClockJumps(t *testing.T) {
 			db := open(t, o)
 			create(t, db, 1, "v")
 			clock.add(30 * time.Minute)
-			if _, err := db.Create(t.Context(), store.Key{Namespace: "other", Name: "renewed"}, store.Draft{}); err != nil {
+			if _, err := store.Create(t.Context(), db, store.Key{Namespace: "other", Name: "renewed"}, store.Draft{}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := db.Update(t.Context(), store.Key{Namespace: "other", Name: "renewed"}, remove); err != nil {
@@ -283,7 +283,7 @@ func TestClockJumps(t *testing.T) {
 			if s := db.Stats(); s.Events != tt.want {
 				t.Errorf("%d events, want %d", s.Events, tt.want)
 			}
-			r, err := db.Create(t.Context(), store.Key{Namespace: "ns", Name: "after"}, store.Draft{})
+			r, err := store.Create(t.Context(), db, store.Key{Namespace: "ns", Name: "after"}, store.Draft{})
 			if err != nil || r.Revision <= revision {
 				t.Errorf("revision %d after %d, %v", r.Revision, revision, err)
 			}

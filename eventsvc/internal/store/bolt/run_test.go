@@ -19,7 +19,7 @@ func TestExpiryIsInTime(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- db.Run(ctx) }()
-		made, err := db.Create(t.Context(), store.Key{Namespace: "ns", Name: "e"}, store.Draft{Value: []byte("{}")})
+		made, err := store.Create(t.Context(), db, store.Key{Namespace: "ns", Name: "e"}, store.Draft{Value: []byte("{}")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,11 +28,11 @@ func TestExpiryIsInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour - time.Second) // of the bubble's time
-		if _, err := db.Get(t.Context(), made.Key); err != nil {
+		if _, err := store.Read(t.Context(), db, made.Key); err != nil {
 			t.Errorf("a second before its time: %v", err)
 		}
 		time.Sleep(time.Second + time.Minute)
-		if _, err := db.Get(t.Context(), made.Key); !errors.Is(err, store.ErrNotFound) {
+		if _, err := store.Read(t.Context(), db, made.Key); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a minute after its time: %v", err)
 		}
 		soon, stop := context.WithTimeout(t.Context(), time.Second)

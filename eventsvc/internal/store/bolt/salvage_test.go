@@ -59,7 +59,7 @@ func TestUnwritableFilesAreReplaced(t *testing.T) {
 
 			breakFile(t, filepath.Join(o.Dir, file))
 			if file != "journal" {
-				if _, err := db.Create(t.Context(), key(1000), store.Draft{Value: []byte("taken")}); err != nil {
+				if _, err := store.Create(t.Context(), db, key(1000), store.Draft{Value: []byte("taken")}); err != nil {
 					t.Errorf("the journal can be written: %v", err)
 				}
 			}
@@ -99,7 +99,7 @@ func TestUnwritableFilesAreReplaced(t *testing.T) {
 func refuses(t *testing.T, db *bolt.DB) {
 	t.Helper()
 	before, revision := dump(t, db), db.Revision()
-	if _, err := db.Create(t.Context(), key(1001), store.Draft{Value: []byte("refused")}); !errors.Is(err, store.ErrUnwritable) {
+	if _, err := store.Create(t.Context(), db, key(1001), store.Draft{Value: []byte("refused")}); !errors.Is(err, store.ErrUnwritable) {
 		t.Errorf("written to a file that cannot be: %v", err)
 	}
 	if _, err := db.Update(t.Context(), key(0), remove); !errors.Is(err, store.ErrUnwritable) || db.Ready(t.Context()) == nil {
@@ -117,7 +117,7 @@ func takesAgain(t *testing.T, db *bolt.DB, w store.Watcher, revision uint64) {
 	if err := db.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := db.Create(t.Context(), key(2000), store.Draft{Value: []byte("taken")})
+	r, err := store.Create(t.Context(), db, key(2000), store.Draft{Value: []byte("taken")})
 	if err != nil || r.Revision <= revision {
 		t.Fatalf("revision %d, %v; revisions that were given away are not used again", r.Revision, err)
 	}
@@ -178,7 +178,7 @@ func TestDamageIsNotSalvaged(t *testing.T) {
 	o := bolt.Options{Dir: t.TempDir()}
 	db := open(t, o)
 	for i := range 20 {
-		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: fmt.Appendf(nil, "value %d of 20", i)}); err != nil {
+		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: fmt.Appendf(nil, "value %d of 20", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -216,7 +216,7 @@ func TestDamageIsNotSalvaged(t *testing.T) {
 	}
 	good := 0
 	for i := range 20 {
-		if r, err := db.Get(t.Context(), key(i)); err == nil && (string(r.Value) == fmt.Sprintf("value %d of 20", i) || i == 5 && string(r.Value) == "changed") {
+		if r, err := store.Read(t.Context(), db, key(i)); err == nil && (string(r.Value) == fmt.Sprintf("value %d of 20", i) || i == 5 && string(r.Value) == "changed") {
 			good++
 		}
 	}

@@ -20,7 +20,7 @@ func fillUp(t *testing.T, db *bolt.DB, prefix string, most int) int {
 	for i := range most {
 		k := key(i)
 		k.Name = prefix + k.Name
-		_, err := db.Create(t.Context(), k, store.Draft{Value: []byte(strings.Repeat("x", 20000))})
+		_, err := store.Create(t.Context(), db, k, store.Draft{Value: []byte(strings.Repeat("x", 20000))})
 		if errors.Is(err, store.ErrFull) {
 			return i
 		}
@@ -54,12 +54,12 @@ func TestFullDisk(t *testing.T) {
 			if n < 50 || n == 2000 {
 				t.Fatalf("full after %d events", n)
 			}
-			page, err := db.List(t.Context(), store.Query{Limit: 1, Count: true})
+			records, page, err := store.Records(t.Context(), db, store.Query{Limit: 1, Count: true})
 			if err != nil || page.Remaining != int64(n-1) {
 				t.Errorf("list on a full disk: %d remaining, %v", page.Remaining, err)
 			}
 			if minFree > 0 {
-				if _, err := db.Update(t.Context(), page.Records[0].Key, remove); err != nil {
+				if _, err := db.Update(t.Context(), records[0].Key, remove); err != nil {
 					t.Errorf("delete on a full disk: %v", err)
 				}
 				n--
@@ -101,7 +101,7 @@ func TestExpiryOnAFullDisk(t *testing.T) {
 	value := make([]byte, 60)
 	var created atomic.Int64
 	parallel(most, func(i int) {
-		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: value}); err == nil {
+		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: value}); err == nil {
 			created.Add(1)
 		} else if !errors.Is(err, store.ErrFull) {
 			t.Error(err)
@@ -118,7 +118,7 @@ func TestExpiryOnAFullDisk(t *testing.T) {
 		}
 	}
 	check(t, db)
-	if _, err := db.Create(t.Context(), store.Key{Namespace: "ns", Name: "new"}, store.Draft{Value: []byte("new")}); err != nil {
+	if _, err := store.Create(t.Context(), db, store.Key{Namespace: "ns", Name: "new"}, store.Draft{Value: []byte("new")}); err != nil {
 		t.Errorf("after everything old is gone: %v", err)
 	}
 }
@@ -144,7 +144,7 @@ func TestLimits(t *testing.T) {
 				if o.MaxEvents > 0 && s.Events > o.MaxEvents || o.MaxBytes > 0 && s.FileBytes > o.MaxBytes*5/4 {
 					t.Errorf("round %d: %+v", round, s)
 				}
-				if _, err := db.Get(t.Context(), store.Key{Namespace: "ns", Name: string(rune('a'+round)) + "e0079"}); err != nil {
+				if _, err := store.Read(t.Context(), db, store.Key{Namespace: "ns", Name: string(rune('a'+round)) + "e0079"}); err != nil {
 					t.Errorf("round %d: the newest event: %v", round, err)
 				}
 			}
@@ -161,7 +161,7 @@ func TestDefaultLimit(t *testing.T) {
 		r := prometheus.NewRegistry()
 		db := open(t, bolt.Options{Dir: dir, MinFree: -1, SegmentBytes: 1 << 20, Registry: r})
 		defer closeDB(t, db)
-		if _, err := db.Create(t.Context(), key(0), store.Draft{Value: make([]byte, 2<<20)}); err != nil && !errors.Is(err, store.ErrExists) {
+		if _, err := store.Create(t.Context(), db, key(0), store.Draft{Value: make([]byte, 2<<20)}); err != nil && !errors.Is(err, store.ErrExists) {
 			t.Fatal(err)
 		}
 		return gauge(t, r, "store_max_bytes")
@@ -208,7 +208,7 @@ func TestHistoryIsAQuarter(t *testing.T) {
 		t.Errorf("history took up to %d bytes, want less than a quarter of %d and not much less", most, limit)
 	}
 	expired := new(store.ExpiredError)
-	if _, err := db.List(t.Context(), store.Query{Revision: first}); !errors.As(err, &expired) {
+	if _, _, err := store.Records(t.Context(), db, store.Query{Revision: first}); !errors.As(err, &expired) {
 		t.Errorf("the state of revision %d: %v", first, err)
 	}
 	if s := db.Stats(); s.Events != 5 {

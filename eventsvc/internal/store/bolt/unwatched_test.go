@@ -19,11 +19,11 @@ func TestDeletionsThatNobodyWatches(t *testing.T) {
 	seen := map[string][]store.Seen{}
 	for _, namespace := range []string{"alone", "between", "watched"} {
 		for i := range 3 {
-			record, err := db.Create(t.Context(), store.Key{Namespace: namespace, Name: fmt.Sprint(i)}, store.Draft{Value: []byte(namespace)})
+			record, err := store.Create(t.Context(), db, store.Key{Namespace: namespace, Name: fmt.Sprint(i)}, store.Draft{Value: []byte(namespace)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen[namespace] = append(seen[namespace], record.Seen())
+			seen[namespace] = append(seen[namespace], record.View().Seen())
 		}
 	}
 	watch := func(namespace string, after uint64) store.Watcher {

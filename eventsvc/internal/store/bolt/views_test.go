@@ -23,7 +23,7 @@ func TestReadersBesideRewrites(t *testing.T) {
 	const n, readers, rounds = 60, 4, 40
 	key := func(i int) store.Key { return store.Key{Namespace: "default", Name: fmt.Sprint("e", i)} }
 	for i := range n {
-		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: make([]byte, 2000)}); err != nil {
+		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: make([]byte, 2000)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,7 +32,7 @@ func TestReadersBesideRewrites(t *testing.T) {
 	for from := range readers {
 		all.Go(func() {
 			for i := from; ctx.Err() == nil; i++ {
-				if _, err := db.Get(t.Context(), key(i%n)); err != nil {
+				if _, err := store.Read(t.Context(), db, key(i%n)); err != nil {
 					t.Errorf("event %d: %v", i%n, err)
 					return
 				}
@@ -59,7 +59,7 @@ func TestViewOfDamagedRoot(t *testing.T) {
 	db := openQuiet(t, func(o *Options) { o.SegmentBytes = 24 << 10 })
 	key := func(i int) store.Key { return store.Key{Namespace: "default", Name: fmt.Sprint("e", i)} }
 	for i := range 40 {
-		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: make([]byte, 2000)}); err != nil {
+		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: make([]byte, 2000)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestViewOfDamagedRoot(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Get(t.Context(), key(0)); !errors.As(err, new(*store.CorruptError)) {
+	if _, err := store.Read(t.Context(), db, key(0)); !errors.As(err, new(*store.CorruptError)) {
 		t.Errorf("an event of a damaged file: %v", err)
 	}
 	if n := db.fileStats().OpenTxN; n != 0 {

@@ -39,7 +39,7 @@ func TestWALIsReplayed(t *testing.T) {
 	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20, Now: goldenTime}
 	db := open(t, o)
 	for i := range 60 { // one and a half of the halves, of sixteen blocks each
-		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: bytes.Repeat([]byte{'x'}, 5000)}); err != nil {
+		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: bytes.Repeat([]byte{'x'}, 5000)}); err != nil {
 			t.Fatal(err)
 		}
 		if i%3 > 0 {
@@ -92,7 +92,7 @@ func TestFlippedBytesInTheWAL(t *testing.T) {
 	var values []string
 	for i := range 4 {
 		values = append(values, strings.Repeat(fmt.Sprint(i), 100+i*3000))
-		if _, err := db.Create(t.Context(), key(i), store.Draft{Value: []byte(values[i])}); err != nil {
+		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: []byte(values[i])}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +126,7 @@ func TestFlippedBytesInTheWAL(t *testing.T) {
 		}
 		told := strings.Contains(said.String(), "a record of the log is damaged")
 		for i, value := range values {
-			r, err := db.Get(t.Context(), key(i))
+			r, err := store.Read(t.Context(), db, key(i))
 			switch {
 			case err == nil && string(r.Value) != value:
 				t.Errorf("byte %d flipped: event %d is served wrong", at, i)

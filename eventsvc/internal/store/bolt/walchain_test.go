@@ -102,7 +102,7 @@ func (c *chain) write(t *testing.T, db *DB) (name string, value []byte) {
 func (c *chain) compare(t *testing.T, db *DB) {
 	t.Helper()
 	get := func(name string) []byte {
-		r, err := db.Get(t.Context(), store.Key{Namespace: "ns", Name: name})
+		r, err := store.Read(t.Context(), db, store.Key{Namespace: "ns", Name: name})
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}

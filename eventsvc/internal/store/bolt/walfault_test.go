@@ -50,7 +50,7 @@ func putInside(t *testing.T, db *DB, name string, value []byte) uint64 {
 func wantInside(t *testing.T, db *DB, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if _, err := db.Get(t.Context(), store.Key{Namespace: "ns", Name: name}); err != nil {
+		if _, err := store.Read(t.Context(), db, store.Key{Namespace: "ns", Name: name}); err != nil {
 			t.Errorf("%s was acknowledged: %v", name, err)
 		}
 	}

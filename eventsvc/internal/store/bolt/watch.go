@@ -81,14 +81,14 @@ func covers(q *store.WatchQuery, e *seglog.Entry) bool {
 func change(r *seglog.Reader, e seglog.Entry) (*watch.Change, error) {
 	c := &watch.Change{Revision: e.Revision, Key: e.StoreKey()}
 	if e.Kind != seglog.Deleted {
-		c.Current = &store.Version{Record: e.Copy()}
+		c.Current = &store.Version{Record: e.Clone()}
 	}
 	if e.Kind != seglog.Created {
 		before, err := r.Get(e.Previous)
 		if err != nil {
 			return nil, err
 		}
-		c.Previous = &store.Version{Record: before.Copy()}
+		c.Previous = &store.Version{Record: before.Clone()}
 	}
 	return c, nil
 }

@@ -183,10 +183,10 @@ func apply(t *testing.T, db *bolt.DB, in registerInput) (out registerOutput) {
 	ctx, k := context.WithoutCancel(t.Context()), key(in.key)
 	switch in.op {
 	case "get":
-		r, err := db.Get(ctx, k)
+		r, err := store.Read(ctx, db, k)
 		return registerOutput{string(r.Value), err == nil}
 	case "create":
-		_, err := db.Create(ctx, k, store.Draft{Value: []byte(in.value)})
+		_, err := store.Create(ctx, db, k, store.Draft{Value: []byte(in.value)})
 		return registerOutput{"", err == nil}
 	case "append":
 		r, err := db.Update(ctx, k, func(c *store.Record) (store.Decision, error) {

@@ -11,19 +11,6 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// Create implements [store.Store].
-func (db *DB) Create(ctx context.Context, key store.Key, draft store.Draft) (store.Record, error) {
-	joined, err := db.writable(key)
-	if err != nil {
-		return store.Record{}, err
-	}
-	w := &write{ctx: ctx, kind: seglog.Created, key: key, joined: joined, exists: store.ErrExists, draft: draft}
-	if err := db.submit(w); err != nil {
-		return store.Record{}, err
-	}
-	return w.record(), nil
-}
-
 // Update implements [store.Store]. The decision is made in the caller's
 // goroutine, against the newest published version; the committer accepts it
 // only if that is still the newest.
@@ -35,9 +22,9 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 	for {
 		w := &write{ctx: ctx, key: key, joined: joined, exists: errConflict}
 		var current *store.Record
-		switch record, err := db.Get(ctx, key); {
+		switch record, err := store.Read(ctx, db, key); {
 		case err == nil:
-			w.seen, w.previous = record.Seen(), &store.Version{Record: record}
+			w.seen, w.previous = record.View().Seen(), &store.Version{Record: record}
 			current = &record
 		case !errors.Is(err, store.ErrNotFound):
 			return store.Result{}, err
@@ -121,7 +108,7 @@ func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*write, error) 
 			}
 			switch e, err := log.Get(w.seen.Revision); {
 			case err == nil && string(e.Key) == w.joined:
-				w.previous = &store.Version{Record: e.Copy()}
+				w.previous = &store.Version{Record: e.Clone()}
 			case err != nil && !errors.Is(err, seglog.ErrGone): // what is gone has changed, and will be refused
 				return err
 			}

@@ -50,14 +50,8 @@
 //	│ "namespace/name"  │                     │                     │   4    │
 //	└───────────────────┴─────────────────────┴─────────────────────┴────────┘
 //	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
-//	form: 0, or 1 for a value with two sections, of which readers use one or both;
-//	its attributes, which carry their length, are then followed by
-//	┌───────┬────────┬────────┬────────┐
-//	│ first │ second │ CRC32C │ CRC32C │  offsets of the sections in the value, and
-//	│   4   │   4    │   4    │   4    │  a checksum for the readers of each
-//	└───────┴────────┴────────┴────────┘
-//	and the attributes length is that of both. sections.go says what the checksums
-//	cover; the last one covers everything, in either form
+//	form: 0; or 1, of older programs: the last 16 bytes of the attributes are checksums of
+//	sections of the value, which are not used any more
 //
 // The package knows bbolt and records of the write-ahead log. It knows nothing of the
 // index, of the queue of writes, or of retention, and does not decide what is needed.

@@ -27,7 +27,7 @@ type Reader struct {
 	opened     []segmentTx  // in the order of segments
 	Generation int          // rises when it is opened again: records found before are not valid any more
 	intact     bool         // nothing was wrong with what was read: its transactions can be used again
-	shown      store.Record // by Show
+	view       store.View   // by View
 }
 
 // readers are kept to reuse their memory.
@@ -77,14 +77,16 @@ func (r *Reader) close() {
 	}
 	clear(r.opened)
 	r.intact = false
-	r.segments, r.pending, r.shown = nil, nil, store.Record{}
+	r.segments, r.pending, r.view = nil, nil, store.View{}
 }
 
-// Show returns e as a record that is valid until the next call of a method. It takes no
-// memory of its own.
-func (r *Reader) Show(e *Entry, key store.Key) *store.Record {
-	r.shown = e.Shown(key)
-	return &r.shown
+// Lend calls visit with e as a view, which is empty afterwards, and returns its result.
+// It takes no memory of its own.
+func (r *Reader) Lend(e *Entry, key store.Key, visit func(*store.View) bool) bool {
+	r.view = e.View(key)
+	more := visit(&r.view)
+	r.view = store.View{}
+	return more
 }
 
 // segment returns a segment with its cursor.
@@ -103,16 +105,22 @@ func (r *Reader) segment(i int) (*segmentTx, error) {
 // They are valid until View returns, or until the reader is asked for a record that was
 // written after it was opened, which changes its Generation.
 func (r *Reader) Get(revision uint64) (Entry, error) {
-	return r.Read(revision, ParseRecord)
-}
-
-// Read is [Reader.Get] with another parser.
-func (r *Reader) Read(revision uint64, parse Parser) (Entry, error) {
 	b, err := r.Lookup(revision)
 	if err != nil {
 		return Entry{}, err
 	}
-	return parse.Parse(revision, b)
+	return Parse(revision, b)
+}
+
+// Peek is [Reader.Get] without the checksum, for a look at what [Reader.Get] verifies
+// before it is used, or that only sizes are taken from.
+func (r *Reader) Peek(revision uint64) (Entry, error) {
+	b, err := r.Lookup(revision)
+	if err != nil {
+		return Entry{}, err
+	}
+	e, err := SplitRecord(revision, b)
+	return e, Corrupt(revision, err)
 }
 
 // Lookup returns the bytes of a record, as [Reader.Get] does, without parsing them.
@@ -166,7 +174,7 @@ func (r *Reader) Seek(revision uint64) ([]byte, error) {
 // record may be compacted away, or the revision skipped.
 func (r *Reader) Newest() (Entry, error) {
 	if n := len(r.pending); n > 0 {
-		return Parser(ParseRecord).Parse(r.pending[n-1].Revision, r.pending[n-1].Data)
+		return Parse(r.pending[n-1].Revision, r.pending[n-1].Data)
 	}
 	for i := range slices.Backward(r.segments) {
 		s, err := r.segment(i)
@@ -213,10 +221,10 @@ func (r *Reader) SegmentBase(revision uint64) uint64 {
 
 // At follows the versions of an event from the newest down to the one that was the newest
 // at revision at. It reports false if the event did not exist then.
-func (r *Reader) At(newest, at uint64, parse Parser) (Entry, bool, error) {
+func (r *Reader) At(newest, at uint64) (Entry, bool, error) {
 	var newer Kind
 	for revision := newest; revision != 0; {
-		e, err := r.Read(revision, parse)
+		e, err := r.Get(revision)
 		if newer == Created && errors.Is(err, ErrGone) {
 			return Entry{}, false, nil // the deletion before it is compacted away
 		}

@@ -27,6 +27,15 @@ const (
 	recordTrailer = 4
 )
 
+// The forms of a record. Only formWhole is written. formSections has sectionsBytes behind
+// the attributes, and counted among them, that are not used any more.
+const (
+	formWhole    = 0
+	formSections = 1
+
+	sectionsBytes = 16
+)
+
 // MaxKey is the length that keys are shorter than.
 const MaxKey = 1024
 
@@ -44,52 +53,33 @@ type Entry struct {
 	Attributes   []byte
 	Value        []byte
 
-	first, second int // where in Value its sections begin; it has none if second is 0
-}
-
-// Take makes a draft the content of e.
-func (e *Entry) Take(d *store.Draft) {
-	e.Attributes, e.Value = d.Attributes, d.Value
-	if d.Parted() {
-		e.first, e.second = d.First, d.Second
-	}
+	sections int // length of what follows the attributes in formSections
 }
 
 // AppendRecord appends e as a record.
 func AppendRecord(dst []byte, e *Entry) []byte {
 	start := len(dst)
-	form, attributes := byte(formWhole), len(e.Attributes)
-	if e.sectioned() {
-		form, attributes = formSections, attributes+sectionsBytes
-	}
-	dst = append(dst, byte(e.Kind), form)
+	dst = append(dst, byte(e.Kind), formWhole)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(e.NamespaceLen))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(e.Key)))
-	dst = binary.BigEndian.AppendUint32(dst, uint32(attributes))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(e.Attributes)))
 	dst = binary.BigEndian.AppendUint64(dst, e.Previous)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(e.Time.UnixNano()))
 	dst = append(dst, e.Key...)
 	dst = append(dst, e.Attributes...)
-	if e.sectioned() {
-		dst = e.appendSections(dst, start)
-	}
 	dst = append(dst, e.Value...)
 	return binary.BigEndian.AppendUint32(dst, boltfile.Checksum(e.Revision, dst[start:]))
 }
 
 // Size returns the length of e as a record.
 func (e *Entry) Size() int64 {
-	n := recordHeader + len(e.Key) + len(e.Attributes) + len(e.Value) + recordTrailer
-	if e.sectioned() {
-		n += sectionsBytes
-	}
-	return int64(n)
+	return int64(recordHeader + len(e.Key) + len(e.Attributes) + e.sections + len(e.Value) + recordTrailer)
 }
 
 // MaxBytes returns the most bytes of a record with a key, and attributes and value, of
 // the given lengths.
 func MaxBytes(key, content int) int64 {
-	return int64(recordHeader + key + sectionsBytes + content + recordTrailer)
+	return int64(recordHeader + key + content + recordTrailer)
 }
 
 // ParseRecord verifies and parses the record that is stored under a revision.
@@ -120,18 +110,19 @@ func SplitRecord(revision uint64, b []byte) (Entry, error) {
 		return Entry{}, errHeader
 	}
 	e.Key, e.Attributes, e.Value = body[:keyLen], body[keyLen:keyLen+attrLen], body[keyLen+attrLen:]
-	if !e.splitSections(b[1]) {
+	switch {
+	case b[1] == formWhole:
+	case b[1] == formSections && attrLen >= sectionsBytes:
+		e.Attributes, e.sections = e.Attributes[:attrLen-sectionsBytes], sectionsBytes
+	default:
 		return Entry{}, errHeader
 	}
 	return e, nil
 }
 
-// A Parser is [ParseRecord], [SplitRecord], or a function that verifies one section.
-type Parser func(revision uint64, record []byte) (Entry, error)
-
-// Parse calls parse, and makes its error a [*store.CorruptError].
-func (parse Parser) Parse(revision uint64, record []byte) (Entry, error) {
-	e, err := parse(revision, record)
+// Parse is [ParseRecord] with a [*store.CorruptError].
+func Parse(revision uint64, record []byte) (Entry, error) {
+	e, err := ParseRecord(revision, record)
 	return e, Corrupt(revision, err)
 }
 
@@ -167,29 +158,15 @@ func (e *Entry) Seen() store.Seen {
 	return store.Seen{Key: e.StoreKey(), Revision: e.Revision, Bytes: int(e.Size())}
 }
 
-// Shown returns e as a record that shares its memory.
-func (e *Entry) Shown(key store.Key) store.Record {
-	return store.Record{Key: key, Revision: e.Revision, Time: e.Time, Attributes: e.Attributes, Value: e.Value, Bytes: int(e.Size())}
+// View returns e as a view that shares its memory.
+func (e *Entry) View(key store.Key) store.View {
+	return store.View{Key: key, Revision: e.Revision, Time: e.Time, Attributes: e.Attributes, Value: e.Value, Bytes: int(e.Size())}
 }
 
-// Copy returns e as a record in memory of its own, in one piece.
-func (e *Entry) Copy() store.Record {
-	buf := make([]byte, len(e.Attributes)+len(e.Value))
-	return e.CopyInto(buf, e.StoreKey())
-}
-
-// CopyInto is [Entry.Copy] into buf, which is as long as attributes and value.
-func (e *Entry) CopyInto(buf []byte, key store.Key) store.Record {
-	n := copy(buf, e.Attributes)
-	copy(buf[n:], e.Value)
-	return store.Record{
-		Key:        key,
-		Revision:   e.Revision,
-		Time:       e.Time,
-		Attributes: buf[:n:n],
-		Value:      buf[n:],
-		Bytes:      int(e.Size()),
-	}
+// Clone returns e as a record in memory of its own.
+func (e *Entry) Clone() store.Record {
+	v := e.View(e.StoreKey())
+	return v.Clone()
 }
 
 // RevisionKey returns the key under which a record is stored.

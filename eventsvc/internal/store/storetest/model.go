@@ -103,33 +103,14 @@ func (m *Model) write(key store.Key, draft *store.Draft) store.Record {
 	return result
 }
 
-// Create implements [store.Store].
-func (m *Model) Create(_ context.Context, key store.Key, draft store.Draft) (store.Record, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.newest(key) != nil {
-		return store.Record{}, store.ErrExists
-	}
-	return m.write(key, &draft), nil
-}
-
 // Get implements [store.Store].
-func (m *Model) Get(_ context.Context, key store.Key) (store.Record, error) {
+func (m *Model) Get(_ context.Context, key store.Key, look func(*store.View) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.newest(key); r != nil {
-		return *r, nil
+		return look(r.View())
 	}
-	return store.Record{}, store.ErrNotFound
-}
-
-// Show implements [store.Store].
-func (m *Model) Show(ctx context.Context, key store.Key, _ store.Part, visit func(*store.Record)) error {
-	r, err := m.Get(ctx, key)
-	if err == nil {
-		visit(&r)
-	}
-	return err
+	return store.ErrNotFound
 }
 
 // Update implements [store.Store].
@@ -169,7 +150,7 @@ func (m *Model) DeleteMany(_ context.Context, seen []store.Seen) (n int, changed
 }
 
 // List implements [store.Store].
-func (m *Model) List(_ context.Context, q store.Query) (store.Page, error) {
+func (m *Model) List(_ context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	page := store.Page{Revision: q.Revision}
@@ -184,12 +165,12 @@ func (m *Model) List(_ context.Context, q store.Query) (store.Page, error) {
 	}
 	state := m.state(page.Revision)
 	keys := slices.SortedFunc(maps.Keys(state), func(a, b store.Key) int { return strings.Compare(a.String(), b.String()) })
-	bytes, ended := 0, false
+	n, ended := 0, false
 	for _, k := range keys {
 		if q.Namespace != "" && k.Namespace != q.Namespace || q.After != (store.Key{}) && k.String() <= q.After.String() {
 			continue
 		}
-		if q.Limit > 0 && len(page.Records) == q.Limit || q.MaxBytes > 0 && bytes >= q.MaxBytes || ended {
+		if q.Limit > 0 && n == q.Limit || ended {
 			page.More = true
 			if q.Count {
 				page.Remaining++
@@ -198,13 +179,9 @@ func (m *Model) List(_ context.Context, q store.Query) (store.Page, error) {
 		}
 		page.Last = k
 		if (q.Name == "" || q.Name == k.Name) && q.Selector.Matches(k.Namespace, k.Name, state[k].Attributes) {
-			page.Records = append(page.Records, *state[k])
-			bytes += len(state[k].Value)
-			ended = q.Visit != nil && !q.Visit(state[k])
+			n++
+			ended = !visit(state[k].View())
 		}
-	}
-	if q.Visit != nil {
-		page.Records = nil
 	}
 	return page, nil
 }

@@ -177,7 +177,7 @@ func testListThenWatch(t *testing.T, s store.Store) {
 	for limit := range 8 {
 		wg.Go(func() {
 			q := store.Query{Limit: limit * 10}
-			page, err := s.List(t.Context(), q)
+			_, page, err := store.Records(t.Context(), s, q)
 			if err != nil {
 				t.Error(err)
 				return
