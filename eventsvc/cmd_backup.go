@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/cli"
 )
@@ -114,7 +115,7 @@ func (r *restore) Run(ctx context.Context, std stdio) error {
 			progress(read, 3*size)
 		}
 	}})
-	var checking bolt.Progress
+	var checking store.Progress
 	if progress != nil {
 		checking = func(done, total int64) { progress(total+2*done, 3*total) }
 	}

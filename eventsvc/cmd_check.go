@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/fsck"
 )
 
 // check reads everything that is stored.
@@ -40,9 +41,9 @@ func (c *check) Run(ctx context.Context, std stdio) error {
 	return errFindings
 }
 
-func (c *check) report(ctx context.Context, std stdio) (*bolt.Report, error) {
+func (c *check) report(ctx context.Context, std stdio) (*fsck.Report, error) {
 	s, closeStore, err := c.open(bolt.Options{MinFree: -1}, nil)
-	if damage := bolt.DamageOf(err); damage != nil {
+	if damage := fsck.DamageOf(err); damage != nil {
 		return damage.Report, nil
 	} else if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"tidings.example/eventsvc/internal/api"
-	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
@@ -107,7 +107,7 @@ type serve struct {
 }
 
 // retentionRule is the retention of events of a namespace, of a type, or of both.
-type retentionRule bolt.Rule
+type retentionRule maintenance.Rule
 
 // UnmarshalText reads NAMESPACE/TYPE=DURATION.
 func (r *retentionRule) UnmarshalText(text []byte) error {

@@ -25,6 +25,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
@@ -189,10 +190,10 @@ func policyOptions(issuers []trust.Issuer) (o policy.Options) {
 	return o
 }
 
-func (s *serve) rules() []bolt.Rule {
-	rules := make([]bolt.Rule, len(s.RetentionRules))
+func (s *serve) rules() []maintenance.Rule {
+	rules := make([]maintenance.Rule, len(s.RetentionRules))
 	for i, r := range s.RetentionRules {
-		rules[i] = bolt.Rule(r)
+		rules[i] = maintenance.Rule(r)
 	}
 	return rules
 }

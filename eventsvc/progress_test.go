@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/admin"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
 
@@ -103,9 +104,9 @@ func TestLongWorkTellsProgress(t *testing.T) {
 		}
 	}()
 	for where, s := range map[string]admin.Store{"files": admin.Local{DB: db}, "service": running} {
-		for what, work := range map[string]func(context.Context, bolt.Progress) error{
-			"check":   func(ctx context.Context, p bolt.Progress) error { _, err := s.Check(ctx, p); return err },
-			"compact": func(ctx context.Context, p bolt.Progress) error { _, err := s.Compact(ctx, p); return err },
+		for what, work := range map[string]func(context.Context, store.Progress) error{
+			"check":   func(ctx context.Context, p store.Progress) error { _, err := s.Check(ctx, p); return err },
+			"compact": func(ctx context.Context, p store.Progress) error { _, err := s.Compact(ctx, p); return err },
 		} {
 			told := &steps{t: t}
 			err := work(t.Context(), told.tell)

@@ -88,7 +88,7 @@ func (p *place) print(out io.Writer, result any, text string) error {
 
 // progress returns a function that shows the progress on a line of the terminal, and
 // one that clears the line. Without a terminal, the first is nil.
-func (s stdio) progress(what string) (bolt.Progress, func()) {
+func (s stdio) progress(what string) (store.Progress, func()) {
 	bar := newProgress(s.err)
 	if bar.width == 0 {
 		return nil, func() {}

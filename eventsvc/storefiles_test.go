@@ -146,7 +146,7 @@ func TestAdminStoreAsksForTheSecret(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, dir, newIssuer(t))
-	for _, path := range []string{"/store/backup", "/store/export?after=0", "/store/import", "/store/check", "/store/compact", "/store/"} {
+	for _, path := range []string{"/store/backup", "/store/export?after=0", "/store/import", "/store/fsck", "/store/compact", "/store/"} {
 		for _, authorization := range []string{"", "Bearer ", "Bearer x", "Bearer " + p.token} {
 			req, err := http.NewRequestWithContext(t.Context(), "POST", p.url("--listen-admin")+path, nil)
 			if err != nil {

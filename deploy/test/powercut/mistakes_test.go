@@ -94,15 +94,15 @@ func TestFailedCheckpointSync(t *testing.T) {
 // is made again from the log would bring the events back.
 func TestLostDeletions(t *testing.T) {
 	needDisk(t)
-	const compact = "internal/store/bolt/compact.go"
+	const compact = "internal/store/maintenance/compact.go"
 	for name, c := range map[string]struct {
 		edits []edit
 		lost  bool
 	}{
 		"as it is": {},
 		"the account of dead records is trusted": {lost: true, edits: []edit{
-			{compact, "errors.Join(disk.Remove(s.Path), disk.SyncDir(m.db.o.Dir))", "disk.Remove(s.Path)"},
-			{compact, "if s.Counted {", "if true {"},
+			{compact, "errors.Join(disk.Remove(s.Path), disk.SyncDir(filepath.Dir(s.Path)))", "disk.Remove(s.Path)"},
+			{compact, "if saved.Counted && !again {", "if true {"},
 		}},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {

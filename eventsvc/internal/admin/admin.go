@@ -22,7 +22,10 @@ import (
 	"io"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/fsck"
+	"tidings.example/eventsvc/internal/store/usage"
 )
 
 // Store is a whole store, in this process or in a running service.
@@ -30,9 +33,9 @@ type Store interface {
 	// Backup writes a backup. Its total is the size in bytes.
 	Backup(ctx context.Context, begin Begin) error
 	// Check reads everything. Problems are in the report, and not an error.
-	Check(ctx context.Context, progress bolt.Progress) (*bolt.Report, error)
+	Check(ctx context.Context, progress store.Progress) (*fsck.Report, error)
 	// Compact frees disk space.
-	Compact(ctx context.Context, progress bolt.Progress) (*Compaction, error)
+	Compact(ctx context.Context, progress store.Progress) (*Compaction, error)
 	// Export writes all events or, if after is not 0, the changes after that
 	// revision. Its total is about the number of lines.
 	Export(ctx context.Context, after uint64, begin Begin) error
@@ -47,9 +50,9 @@ type Begin func(revision uint64, total int64) io.Writer
 
 // Compaction is the result of a compaction.
 type Compaction struct {
-	Before     int64 `json:"bytesBefore"` // of all files
-	After      int64 `json:"bytesAfter"`
-	bolt.Stats       // afterwards
+	Before      int64 `json:"bytesBefore"` // of all files
+	After       int64 `json:"bytesAfter"`
+	usage.Stats       // afterwards
 }
 
 // Local is a [Store] that this process has open.
@@ -74,12 +77,12 @@ func (l Local) Backup(ctx context.Context, begin Begin) error {
 }
 
 // Check implements [Store].
-func (l Local) Check(ctx context.Context, progress bolt.Progress) (*bolt.Report, error) {
+func (l Local) Check(ctx context.Context, progress store.Progress) (*fsck.Report, error) {
 	return l.DB.Check(ctx, progress)
 }
 
 // Compact implements [Store].
-func (l Local) Compact(ctx context.Context, progress bolt.Progress) (*Compaction, error) {
+func (l Local) Compact(ctx context.Context, progress store.Progress) (*Compaction, error) {
 	before := l.DB.Stats().FileBytes
 	if err := l.DB.Compact(ctx, progress); err != nil {
 		return nil, err

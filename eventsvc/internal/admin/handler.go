@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/audit"
-	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/service"
 )
 
@@ -193,7 +193,7 @@ func (a *answer) tell(t told) error {
 }
 
 // long returns a handler of work that reports its progress.
-func long[T any](work func(context.Context, bolt.Progress) (T, error)) http.HandlerFunc {
+func long[T any](work func(context.Context, store.Progress) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w}
 		w.Header().Set("Content-Type", "application/x-ndjson")

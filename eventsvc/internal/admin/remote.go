@@ -15,7 +15,8 @@ import (
 	"strconv"
 	"strings"
 
-	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/fsck"
 )
 
 // Remote is the [Store] of a running service.
@@ -94,13 +95,13 @@ func (r *Remote) Export(ctx context.Context, after uint64, begin Begin) error {
 }
 
 // Check implements [Store].
-func (r *Remote) Check(ctx context.Context, progress bolt.Progress) (*bolt.Report, error) {
-	report := new(bolt.Report)
+func (r *Remote) Check(ctx context.Context, progress store.Progress) (*fsck.Report, error) {
+	report := new(fsck.Report)
 	return report, r.follow(ctx, "check", nil, progress, report)
 }
 
 // Compact implements [Store].
-func (r *Remote) Compact(ctx context.Context, progress bolt.Progress) (*Compaction, error) {
+func (r *Remote) Compact(ctx context.Context, progress store.Progress) (*Compaction, error) {
 	c := new(Compaction)
 	return c, r.follow(ctx, "compact", nil, progress, c)
 }
@@ -112,7 +113,7 @@ func (r *Remote) Import(ctx context.Context, lines []byte) (sum Imported, err er
 }
 
 // follow reads an answer in lines, reports its progress, and decodes its result.
-func (r *Remote) follow(ctx context.Context, path string, body []byte, progress bolt.Progress, result any) error {
+func (r *Remote) follow(ctx context.Context, path string, body []byte, progress store.Progress, result any) error {
 	resp, err := r.ask(ctx, path, body)
 	if err != nil {
 		return err

@@ -17,7 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/backup"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/fsck"
 )
 
 // R17: a backup that was taken under load is exactly the state of one revision.
@@ -111,7 +113,7 @@ func archive(t *testing.T, dir string) []byte {
 			t.Fatal(err)
 		}
 	}
-	m := bolt.Manifest{Format: 1}
+	m := backup.Manifest{Format: 1}
 	for _, path := range paths {
 		m.Files = append(m.Files, filepath.Base(path))
 	}
@@ -172,7 +174,7 @@ func TestBadBackupsAreRefused(t *testing.T) {
 			if err == nil {
 				t.Errorf("restored: %+v", report)
 			}
-			if damaged := new(bolt.DamagedError); name == "flipped" != errors.As(err, &damaged) {
+			if damaged := new(fsck.DamagedError); name == "flipped" != errors.As(err, &damaged) {
 				t.Errorf("error %v", err)
 			}
 			if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {

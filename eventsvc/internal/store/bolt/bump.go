@@ -34,7 +34,7 @@ func bumped(known uint64, now time.Time) uint64 {
 // Watches that are open have missed nothing and go on. This is what
 // etcdutl snapshot restore does with --bump-revision and --mark-compacted.
 func (db *DB) BumpRevision(ctx context.Context, known uint64) (revision uint64, err error) {
-	err = db.control(ctx, func() error {
+	err = db.committer.Do(ctx, func() error {
 		c := &db.committer
 		if err := c.failed(); err != nil {
 			return err
@@ -44,7 +44,7 @@ func (db *DB) BumpRevision(ctx context.Context, known uint64) (revision uint64, 
 		c.revision = revision
 		// A sealed segment may end behind its last record, so the gap needs no
 		// record, and is durable together with the compact revision.
-		if err := db.committer.rotateTo(db.log.Head(), revision); err != nil {
+		if err := c.rotateTo(db.log.Head(), revision); err != nil {
 			c.revision = before
 			return err
 		}

@@ -8,6 +8,12 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
+// Bounds of one read of [DB.Changes].
+const (
+	changesRecords = 4096
+	changesBytes   = 4 << 20
+)
+
 // Changes calls visit with what became, between two revisions, of each event
 // that was written in between: one delivery an event, of its last change up to
 // the second revision, in the order of these. With each part visit is told how
@@ -41,14 +47,14 @@ func (db *DB) changesSome(after, until uint64) (part []store.Delivery, next uint
 			var found []uint64
 			size := int64(0)
 			err := log.Scan(after, until, func(e seglog.Entry) bool {
-				if len(found) == checkChunk || size > compactCommit {
+				if len(found) == changesRecords || size > changesBytes {
 					return false
 				}
 				found = append(found, e.Revision)
 				size += e.Size()
 				return true
 			})
-			if len(found) == checkChunk || size > compactCommit {
+			if len(found) == changesRecords || size > changesBytes {
 				next = found[len(found)-1]
 			}
 			for _, revision := range found {

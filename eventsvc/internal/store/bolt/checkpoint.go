@@ -16,12 +16,9 @@ import (
 // records of half of the log into the head, in one transaction, while the committer
 // writes to the other half.
 
-const (
-	walName  = "journal"
-	walShare = 16 // of a segment's size
-)
+const walShare = 16 // of a segment's size
 
-func (db *DB) walPath() string { return filepath.Join(db.o.Dir, walName) }
+func (db *DB) walPath() string { return filepath.Join(db.o.Dir, wal.FileName) }
 
 // openWAL opens the write-ahead log if the head was used with one, and returns its
 // records with revisions greater than last.

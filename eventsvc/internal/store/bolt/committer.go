@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/clock"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -26,6 +27,7 @@ const (
 // used by its goroutine alone, unless they say otherwise.
 type committer struct {
 	db       *DB
+	clock    *clock.Clock
 	wal      *wal.Log // nil if there was no room for one
 	queue    chan *write
 	controls chan func()
@@ -148,11 +150,11 @@ func (c *committer) commit(batch []*write) {
 // store brings the writes of a batch to the disk and, when they are there, into
 // the memtable.
 func (c *committer) store(batch []*write) error {
-	now := c.db.clock.now()
+	now := c.clock.Now()
 	c.frame = wal.NewFrame(len(batch), batchSize(batch))
 	c.growth.events, c.growth.bytes = 0, 0
 	c.changes = make([]watch.Change, 0, len(batch))
-	full := c.db.full()
+	full := c.db.usage.Full()
 	err := c.db.index.View(func(v index.View) error {
 		for _, w := range batch {
 			if w.kind != seglog.Deleted && full != nil {
@@ -174,8 +176,7 @@ func (c *committer) store(batch []*write) error {
 			c.db.index.Put(w.joined, index.NewPointer(w.revision, w.kind == seglog.Deleted), w.draft.Attributes)
 		}
 	}
-	c.db.live.events.Add(c.growth.events)
-	c.db.live.bytes.Add(c.growth.bytes)
+	c.db.usage.AddLive(c.growth.events, c.growth.bytes)
 	return nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,7 +17,10 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/maintenance"
+	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/watch"
 )
 
@@ -30,12 +32,12 @@ type Options struct {
 	Registry  prometheus.Registerer
 	Now       func() time.Time
 
-	Rules        []Rule        // retentions of their own
-	History      time.Duration // superseded versions and deletions stay readable so long; default: Retention
-	MaxBytes     int64         // the oldest events go when the files take more; default 8 GiB or 80 % of what is free at start; -1: no limit
-	MaxEvents    int64         // the oldest events go when there are more; 0: no limit
-	MinFree      int64         // only deletions are accepted when the disk has less left; default 64 MiB; -1: none
-	MaxClockStep time.Duration // a greater step forward, found at start, delays expiry by as much; default 6h
+	Rules        []maintenance.Rule // retentions of their own
+	History      time.Duration      // superseded versions and deletions stay readable so long; default: Retention
+	MaxBytes     int64              // the oldest events go when the files take more; default 8 GiB or 80 % of what is free at start; -1: no limit
+	MaxEvents    int64              // the oldest events go when there are more; 0: no limit
+	MinFree      int64              // only deletions are accepted when the disk has less left; default 64 MiB; -1: none
+	MaxClockStep time.Duration      // a greater step forward, found at start, delays expiry by as much; default 6h
 
 	SegmentBytes  int64 // a log file is sealed at this size; default 64 MiB
 	RingEntries   int   // changes that the watch hub shares; default 8192
@@ -78,15 +80,12 @@ type DB struct {
 	log       *seglog.Log
 	hub       *watch.Hub
 	metrics   *metrics
-	clock     *clock
-	live      liveCount
+	usage     *usage.Usage
 	found     found
 	remaining remaining
-	dead      deadBytes
-	sealed    atomic.Int64 // bytes of the files other than the head
 
 	committer   committer
-	maintenance maintenance
+	maintenance *maintenance.Maintenance
 	merges      chan struct{} // told when a memtable was frozen
 	stop        chan struct{} // closed when the store begins to close
 	stopOnce    sync.Once
@@ -119,11 +118,13 @@ func Open(o Options) (*DB, error) {
 	if err := disk.MkdirAll(o.Dir); err != nil {
 		return nil, fmt.Errorf("store directory: %w; name a directory that this user may write to, or one that can be made", err)
 	}
-	if err := o.limitBytes(); err != nil {
-		return nil, err
+	if o.MaxBytes == 0 {
+		var err error
+		if o.MaxBytes, err = usage.DefaultMaxBytes(o.Dir); err != nil {
+			return nil, err
+		}
 	}
 	db := &DB{o: o, merges: make(chan struct{}, 1), stop: make(chan struct{}), committed: make(chan struct{})}
-	db.maintenance.init(db)
 	db.committer.db = db
 	if err := db.openFiles(); err != nil {
 		return nil, errors.Join(err, db.closeFiles())
@@ -166,11 +167,14 @@ func (db *DB) openFiles() error {
 			return err
 		}
 	}
-	db.measureFiles()
 	if err := db.recover(string(id)); err != nil {
 		return err
 	}
-	return db.startWAL()
+	if err := db.startWAL(); err != nil {
+		return err
+	}
+	db.usage.Measure()
+	return nil
 }
 
 // newStoreID returns the id of the log files that are there without an index,
@@ -237,6 +241,9 @@ func (db *DB) mergeRest() error {
 	db.freeze()
 	return db.mergeFrozen()
 }
+
+// sources returns the log and its index.
+func (db *DB) sources() records.Source { return records.Source{Index: db.index, Log: db.log} }
 
 // emptyWAL brings the records of the write-ahead log into the head, so that the
 // store can be opened without it. If that fails the next start reads the log.

@@ -14,6 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/usage"
 )
 
 // A tombstones store has small segments, and a clock by which all that was
@@ -58,7 +59,7 @@ func (ts *tombstones) remove(kind string, from, to int) {
 // seal starts the next segment.
 func (ts *tombstones) seal() {
 	ts.t.Helper()
-	if err := ts.db.control(ts.t.Context(), func() error { return ts.db.committer.rotate(ts.db.log.Head()) }); err != nil {
+	if err := ts.db.committer.Do(ts.t.Context(), func() error { return ts.db.committer.rotate(ts.db.log.Head()) }); err != nil {
 		ts.t.Fatal(err)
 	}
 }
@@ -179,15 +180,14 @@ func TestDeletionsStayWithARebuiltIndex(t *testing.T) {
 func (ts *tombstones) spoil(key string, p index.Pointer) {
 	ts.t.Helper()
 	db := ts.db
-	err := db.flush(ts.t.Context())
+	err := db.committer.Flush(ts.t.Context())
 	if err == nil {
-		err = db.control(ts.t.Context(), func() error {
+		err = db.committer.Do(ts.t.Context(), func() error {
 			db.index.Put(key, p, nil)
-			live := index.Live{Events: db.live.events.Load(), Bytes: db.live.bytes.Load()}
 			return db.log.View(func(log *seglog.Reader) error { // the index goes on with the newest revision
 				e, err := log.Newest()
 				db.index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
-				db.index.Freeze(live)
+				db.index.Freeze(db.usage.Live())
 				return err
 			})
 		})
@@ -239,7 +239,7 @@ func TestKilledBehindACompaction(t *testing.T) {
 	if len(want) != 10 || ts.first() == first {
 		t.Fatalf("there is %s, in a segment that was not compacted", want)
 	}
-	if err := ts.db.maintenance.accountFor(ts.first(), dead); err != nil {
+	if err := ts.db.usage.SetSegment(ts.first().Base, usage.Segment{Dead: dead}); err != nil {
 		t.Fatal(err)
 	}
 	ts.reopen(func() error { return nil })

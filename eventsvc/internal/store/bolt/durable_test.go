@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/wal"
 )
 
 // What tells the test binary that it is the process whose system calls are looked
@@ -49,7 +50,7 @@ var traced = map[string]func(*testing.T, Options){
 		if err := errors.Join(os.Rename(o.Dir, o.Dir+moved), os.Symlink(o.Dir+moved, o.Dir)); err != nil {
 			t.Fatal(err)
 		}
-		err := db.control(t.Context(), func() error {
+		err := db.committer.Do(t.Context(), func() error {
 			runtime.LockOSThread() // strace counts by thread
 			return db.committer.rotate(db.log.Head())
 		})
@@ -198,8 +199,8 @@ func TestStartWritesAgainWhatItFinds(t *testing.T) {
 	calls, _ := trace(t, "open", dir)
 	for name, want := range map[string]string{
 		filepath.Base(seglog.SegmentPath(dir, 2)): `pwrite64\(\d+<%s>, .*, 16384, (0|16384)\)`,
-		"index.db": fmt.Sprintf(`pwrite64\(\d+<%%s>, .*, %d, (0|%[1]d)\)`, os.Getpagesize()),
-		walName:    `pwrite64\(\d+<%s>, .*, 4096, [1-9]\d*\)`,
+		"index.db":   fmt.Sprintf(`pwrite64\(\d+<%%s>, .*, %d, (0|%[1]d)\)`, os.Getpagesize()),
+		wal.FileName: `pwrite64\(\d+<%s>, .*, 4096, [1-9]\d*\)`,
 	} {
 		path := filepath.Join(dir, name)
 		first := place(calls, 0, `pwrite64\(\d+<%s>`, path)

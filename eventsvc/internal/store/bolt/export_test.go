@@ -13,10 +13,10 @@ import (
 // FailAfterCommit brings a record to the disk as a commit does of which then
 // the sync fails: it is in the file, and its writer is told otherwise.
 func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
-	err := db.control(context.Background(), func() error {
+	err := db.committer.Do(context.Background(), func() error {
 		c := &db.committer
 		c.revision++
-		e := seglog.Entry{Revision: c.revision, Kind: seglog.Modified, Key: []byte(key.String()), NamespaceLen: len(key.Namespace), Value: value, Time: db.clock.now()}
+		e := seglog.Entry{Revision: c.revision, Kind: seglog.Modified, Key: []byte(key.String()), NamespaceLen: len(key.Namespace), Value: value, Time: db.committer.clock.Now()}
 		record := seglog.AppendRecord(nil, &e)
 		frame := wal.NewFrame(1, int64(len(record)))
 		frame.Append(e.Revision, func(dst []byte) []byte { return append(dst, record...) })
@@ -29,12 +29,12 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 
 // Checkpoint brings the records of the write-ahead log into the head.
 func (db *DB) Checkpoint() error {
-	return db.control(context.Background(), func() error { return db.committer.checkpoint(nil) })
+	return db.committer.Do(context.Background(), func() error { return db.committer.checkpoint(nil) })
 }
 
 // CountIn counts records as if they were created, in one commit.
 func (db *DB) CountIn(records []store.Record) error {
-	return db.control(context.Background(), func() error {
+	return db.committer.Do(context.Background(), func() error {
 		entries := make([]seglog.Entry, len(records))
 		for i := range records {
 			r := &records[i]

@@ -16,7 +16,7 @@ import (
 // headFailed stops all writes after the head or the write-ahead log failed to commit,
 // for another reason than room. The commit may be on the disk in part. Another sync
 // would not tell: the kernel drops pages that it could not write, and reports the
-// error once. [DB.failover] replaces both files. It returns what writers are told.
+// error once. [committer.Failover] replaces both files. It returns what writers are told.
 func (c *committer) headFailed(cause error) error {
 	if err := c.failed(); err != nil {
 		return err
@@ -25,28 +25,22 @@ func (c *committer) headFailed(cause error) error {
 	c.failure.Store(&failure)
 	c.db.metrics.failedCommits.Inc()
 	c.db.o.Log.Error("a log file could not be written; what was acknowledged is now copied to another", "file", c.db.log.Head().Path, "error", cause)
-	c.db.maintenance.hurry()
+	c.db.hurry()
 	return failure
 }
 
-// failover brings writing back after a failure, if the disk lets it: what was
-// acknowledged is verified, record by record, and copied to new files, which
-// take the place of those that failed. It is tried again in every round of
-// maintenance. Where a record is damaged or missing it must not go on: then
-// reading does, and a person has to restore a backup.
-func (db *DB) failover(ctx context.Context) error {
-	if db.index.Failed() { // first, because the committer may be waiting for a merge
-		if err := db.maintenance.rewriteIndex(ctx); err != nil {
-			return fmt.Errorf("store: the index cannot be written, and not be copied to another file: %w", err)
-		}
-		db.o.Log.Warn("the index is written again, to a new file")
+// Failover implements [maintenance.Writer]. It brings writing back after a failure, if the
+// disk lets it: it verifies what was acknowledged, record by record, and copies it to new
+// files, which take the place of those that failed. Where a record is damaged or missing it
+// must not go on: then reading does, and a person has to restore a backup.
+func (c *committer) Failover(ctx context.Context) error {
+	if c.failed() == nil {
+		return nil
 	}
-	if db.committer.failed() != nil {
-		if err := db.control(ctx, db.committer.failoverHead); err != nil {
-			return fmt.Errorf("store: the log cannot be written, and not be copied to another file: %w", err)
-		}
-		db.o.Log.Warn("the log is written again, to a new file")
+	if err := c.Do(ctx, c.failoverHead); err != nil {
+		return fmt.Errorf("store: the log cannot be written, and not be copied to another file: %w", err)
 	}
+	c.db.o.Log.Warn("the log is written again, to a new file")
 	return nil
 }
 
@@ -82,7 +76,7 @@ func (c *committer) failoverHead() error {
 	}
 	c.failure.Store(nil)
 	c.rotateAt = 0
-	c.db.measureFiles()
+	c.db.usage.Measure()
 	return nil
 }
 

@@ -88,7 +88,7 @@ func (l *lister) find(ctx context.Context, v index.View) (bool, error) {
 	text := queryText(l.query, l.page.Revision)
 	matches, known := l.db.found.get(text)
 	if !known {
-		best, ok := v.Rarest(l.query.Selector, int(l.db.live.events.Load())/findShare+1)
+		best, ok := v.Rarest(l.query.Selector, int(l.db.usage.Live().Events)/findShare+1)
 		if !ok {
 			return false, nil
 		}

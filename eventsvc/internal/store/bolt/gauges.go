@@ -28,15 +28,9 @@ func (db *DB) fileStats() (sum bbolt.Stats) {
 // seconds; only a long compaction or a failure keeps it up for longer.
 const maxRetentionLag = 5 * time.Minute
 
-// retentionLag is the time since the last round of maintenance that did all its
-// deleting began: what was due before that is gone.
-func (db *DB) retentionLag() time.Duration {
-	return time.Since(db.log.Opened()) - time.Duration(db.maintenance.cleared.Load())
-}
-
 // OnTime reports that old events are not deleted in time, nil if they are.
 func (db *DB) OnTime(context.Context) error {
-	if lag := db.retentionLag(); lag > maxRetentionLag {
+	if lag := db.maintenance.Lag(); lag > maxRetentionLag {
 		return fmt.Errorf("old events were last cleared away %s ago: the log says why", lag.Round(time.Second))
 	}
 	return nil
@@ -48,5 +42,5 @@ func (db *DB) Room(context.Context) error {
 	if db.closed() {
 		return store.ErrClosed
 	}
-	return db.full()
+	return db.usage.Full()
 }

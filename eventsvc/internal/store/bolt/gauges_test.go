@@ -59,8 +59,8 @@ func TestOnTime(t *testing.T) {
 		if err := db.OnTime(t.Context()); err == nil || !strings.Contains(err.Error(), "5m1s ago") {
 			t.Errorf("without maintenance: %v", err)
 		}
-		if err := db.Maintain(t.Context()); err != nil || db.OnTime(t.Context()) != nil || db.retentionLag() != 0 {
-			t.Errorf("after a round: %v, lag %s", err, db.retentionLag())
+		if err := db.Maintain(t.Context()); err != nil || db.OnTime(t.Context()) != nil || db.maintenance.Lag() != 0 {
+			t.Errorf("after a round: %v, lag %s", err, db.maintenance.Lag())
 		}
 	})
 }

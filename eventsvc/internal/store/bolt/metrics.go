@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/usage"
 )
 
 // metrics are what an operator wants to know of the store.
@@ -16,7 +17,6 @@ type metrics struct {
 	commit      prometheus.Histogram
 	checkpoints prometheus.Histogram
 	damaged     prometheus.Counter
-	failed      prometheus.Counter
 	replays     prometheus.Counter
 
 	failedCommits prometheus.Counter
@@ -36,9 +36,6 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 		damaged: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "store_damaged_reads_total", Help: "Reads that found damage and were answered with an error.",
 		}),
-		failed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "store_maintenance_failures_total", Help: "Rounds of expiry and compaction that failed.",
-		}),
 		replays: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "store_watch_replays_total", Help: "Reads of the log for watchers that begin in the past or were left behind.",
 		}),
@@ -46,7 +43,7 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 	m.failedCommits = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "store_failed_files_total", Help: "Log files that could not be written, for another reason than room, and were replaced.",
 	})
-	gauge := func(name, help string, f func(Stats) int64) prometheus.Collector {
+	gauge := func(name, help string, f func(usage.Stats) int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(f(db.Stats())) })
 	}
 	plain := func(name, help string, f func() float64) prometheus.Collector {
@@ -57,23 +54,22 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.batch, m.commit, m.checkpoints, m.damaged, m.failed, m.replays, m.failedCommits,
-		gauge("store_events", "Events that exist.", func(s Stats) int64 { return s.Events }),
-		gauge("store_live_bytes", "Bytes of the events that exist.", func(s Stats) int64 { return s.LiveBytes }),
-		gauge("store_history_bytes", "Bytes that only older states need.", func(s Stats) int64 { return s.HistoryBytes }),
-		gauge("store_dead_bytes", "Bytes that nothing needs until they are compacted.", func(s Stats) int64 { return s.DeadBytes }),
-		gauge("store_file_bytes", "Bytes that the files take on the disk.", func(s Stats) int64 { return s.FileBytes }),
-		gauge("store_segments", "Files of the log.", func(s Stats) int64 { return int64(s.Segments) }),
-		gauge("store_revision", "Revision of the newest write.", func(s Stats) int64 { return int64(s.Revision) }),
-		gauge("store_oldest_revision", "The oldest revision whose state can be read.", func(s Stats) int64 { return int64(s.Oldest) }),
+		m.batch, m.commit, m.checkpoints, m.damaged, m.replays, m.failedCommits,
+		gauge("store_events", "Events that exist.", func(s usage.Stats) int64 { return s.Events }),
+		gauge("store_live_bytes", "Bytes of the events that exist.", func(s usage.Stats) int64 { return s.LiveBytes }),
+		gauge("store_history_bytes", "Bytes that only older states need.", func(s usage.Stats) int64 { return s.HistoryBytes }),
+		gauge("store_dead_bytes", "Bytes that nothing needs until they are compacted.", func(s usage.Stats) int64 { return s.DeadBytes }),
+		gauge("store_file_bytes", "Bytes that the files take on the disk.", func(s usage.Stats) int64 { return s.FileBytes }),
+		gauge("store_segments", "Files of the log.", func(s usage.Stats) int64 { return int64(s.Segments) }),
+		gauge("store_revision", "Revision of the newest write.", func(s usage.Stats) int64 { return int64(s.Revision) }),
+		gauge("store_oldest_revision", "The oldest revision whose state can be read.", func(s usage.Stats) int64 { return int64(s.Oldest) }),
 		file("store_free_pages", "Pages of the files that can be used again.", func(s bbolt.Stats) int { return s.FreePageN }),
 		file("store_pending_pages", "Pages that open reads keep from being used again.", func(s bbolt.Stats) int { return s.PendingPageN }),
 		file("store_open_reads", "Read transactions that are open.", func(s bbolt.Stats) int { return s.OpenTxN }),
 		plain("store_oldest_read_seconds", "Age of the oldest open read transaction.", func() float64 { return db.log.OldestRead().Seconds() }),
-		plain("store_retention_lag_seconds", "Time since old events were last cleared away.", func() float64 { return db.retentionLag().Seconds() }),
 		plain("store_watch_lag_revisions", "Revisions that the slowest watcher is behind.", func() float64 { return float64(db.hub.Lag()) }),
 		plain("store_failed", "1 while nothing can be written, because the disk fails.", func() float64 { return boolean(db.committer.failed() != nil) }),
-		plain("store_full", "1 if there is no room for new events.", func() float64 { return boolean(db.full() != nil) }),
+		plain("store_full", "1 if there is no room for new events.", func() float64 { return boolean(db.usage.Full() != nil) }),
 		plain("store_disk_free_bytes", "Bytes that the disk has left.", func() float64 { free, _ := disk.Free(db.o.Dir); return float64(free) }),
 		plain("store_max_bytes", "Bytes that the files may take.", func() float64 { return float64(db.o.MaxBytes) }),
 		plain("store_queued_writes", "Writes that wait for their commit.", func() float64 { return float64(len(db.committer.queue)) }),
@@ -86,9 +82,10 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 				}
 				return 0
 			}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "store_expiry_held_seconds", Help: "Step of the clock that expiry does not follow yet."},
-			func() float64 { return db.clock.now().Sub(db.clock.old()).Seconds() }),
 	} {
+		errs = append(errs, r.Register(c))
+	}
+	for _, c := range db.maintenance.Collectors() {
 		errs = append(errs, r.Register(c))
 	}
 	return m, errors.Join(errs...)

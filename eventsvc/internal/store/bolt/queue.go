@@ -90,15 +90,15 @@ func (db *DB) await(w *write) error {
 	}
 }
 
-// control has the committer run f between two batches, and returns its error.
-func (db *DB) control(ctx context.Context, f func() error) error {
+// Do has the committer run f between two batches, and returns its error.
+func (c *committer) Do(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	select {
-	case db.committer.controls <- func() { done <- f() }:
+	case c.controls <- func() { done <- f() }:
 		return <-done
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-db.committed:
+	case <-c.db.committed:
 		return store.ErrClosed
 	}
 }

@@ -1,14 +1,18 @@
 package bolt
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/clock"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
@@ -48,14 +52,23 @@ func (db *DB) recover(id string) error {
 	db.log.SetCompactRevision(compactRevision)
 	db.hub = watch.NewHub(last, db.o.RingEntries, db.o.RingBytes)
 	db.committer.init(db.o, last)
-	if err := db.loadAccounts(); err != nil {
+	limits := usage.Limits{MaxBytes: db.o.MaxBytes, MinFree: db.o.MinFree, OverLimit: db.hurry}
+	if db.usage, err = usage.New(db.o.Dir, limits, db.sources()); err != nil {
 		return &store.FileError{Path: db.index.Path(), Reason: err.Error(), Fix: boltfile.FixRebuild}
 	}
-	db.dead.keep(db.log.Segments())
-	if err := db.replayIndex(last); err != nil {
+	if err := db.setClock(); err != nil {
 		return err
 	}
-	return db.setClock()
+	db.maintenance = maintenance.New(maintenance.Config{
+		Policy:  maintenance.Policy{Retention: db.o.Retention, Rules: db.o.Rules, History: db.o.History, MaxEvents: db.o.MaxEvents},
+		Records: db.sources(), Usage: db.usage, Clock: db.committer.clock, Writer: &db.committer, ReadError: db.readError,
+		Delete: func(ctx context.Context, seen []store.Seen) error {
+			_, _, err := db.DeleteMany(ctx, seen)
+			return err
+		},
+		SegmentBytes: db.o.SegmentBytes, Log: db.o.Log,
+	})
+	return db.replayIndex(last)
 }
 
 // setClock starts the clock from the time of the last write.
@@ -73,7 +86,7 @@ func (db *DB) setClock() error {
 		return db.readError(err)
 	}
 	var step time.Duration
-	db.clock, step = newClock(db.o.Now, written, db.o.MaxClockStep)
+	db.committer.clock, step = clock.New(db.o.Now, written, db.o.MaxClockStep)
 	switch {
 	case step < 0:
 		db.o.Log.Warn("the system clock is behind the last write; times go on from there until it has caught up", "behind", -step)
@@ -91,23 +104,21 @@ func (db *DB) replayIndex(last uint64) error {
 	damaged := 0
 	for at := db.index.Merged(); at < last; {
 		from := at
-		err := db.index.View(func(v index.View) error {
-			return db.log.View(func(log *seglog.Reader) error {
-				var failed error
-				each := func(e seglog.Entry) bool {
-					failed = db.replay(log, v, &e)
-					at = e.Revision
-					return failed == nil && db.index.Size() < db.o.MemtableLimit
-				}
-				err := log.ScanAll(from, last, each, func(revision uint64, record []byte) bool {
-					damaged++
-					db.o.Log.Error("a record of the log is damaged", "revision", revision)
-					at = revision
-					e, err := seglog.SplitRecord(revision, record)
-					return err != nil || !e.Named() || each(e)
-				})
-				return errors.Join(err, failed)
+		err := db.sources().View(func(v index.View, log *seglog.Reader) error {
+			var failed error
+			each := func(e seglog.Entry) bool {
+				failed = db.replay(log, v, &e)
+				at = e.Revision
+				return failed == nil && db.index.Size() < db.o.MemtableLimit
+			}
+			err := log.ScanAll(from, last, each, func(revision uint64, record []byte) bool {
+				damaged++
+				db.o.Log.Error("a record of the log is damaged", "revision", revision)
+				at = revision
+				e, err := seglog.SplitRecord(revision, record)
+				return err != nil || !e.Named() || each(e)
 			})
+			return errors.Join(err, failed)
 		})
 		if err != nil {
 			return db.readError(err)
@@ -139,15 +150,13 @@ func (db *DB) replay(log *seglog.Reader, v index.View, e *seglog.Entry) error {
 	if known && !p.Deletion() {
 		before, err := log.Peek(p.Revision())
 		if err == nil {
-			db.live.events.Add(-1)
-			db.live.bytes.Add(-before.Size())
+			db.usage.AddLive(-1, -before.Size())
 		} else if !errors.Is(err, seglog.ErrGone) {
 			return err
 		}
 	}
 	if e.Kind != seglog.Deleted {
-		db.live.events.Add(1)
-		db.live.bytes.Add(e.Size())
+		db.usage.AddLive(1, e.Size())
 	}
 	db.index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
 	return nil

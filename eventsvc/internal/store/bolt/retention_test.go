@@ -17,6 +17,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/maintenance"
 )
 
 // fakeClock is a wall clock that the test moves.
@@ -131,7 +132,7 @@ func TestRetention(t *testing.T) {
 func TestRetentionRules(t *testing.T) {
 	t.Parallel()
 	clock := newFakeClock()
-	db := open(t, bolt.Options{Dir: t.TempDir(), Now: clock.now, Retention: 2 * time.Hour, Rules: []bolt.Rule{
+	db := open(t, bolt.Options{Dir: t.TempDir(), Now: clock.now, Retention: 2 * time.Hour, Rules: []maintenance.Rule{
 		{Namespace: "kept", Type: "Warning"},
 		{Type: "Normal", Retention: time.Hour},
 		{Namespace: "kept", Retention: 4 * time.Hour},

@@ -1,9 +1,11 @@
 package bolt
 
 import (
+	"context"
+	"fmt"
+
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
-	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -26,7 +28,7 @@ func (c *committer) makeRoomInMemory() {
 // freeze hands the active memtable over to be merged, unless another is being
 // merged still.
 func (db *DB) freeze() bool {
-	if !db.index.Freeze(index.Live{Events: db.live.events.Load(), Bytes: db.live.bytes.Load()}) {
+	if !db.index.Freeze(db.usage.Live()) {
 		return false
 	}
 	select {
@@ -81,6 +83,38 @@ func (c *committer) rotateTo(head *seglog.Segment, compactRevision uint64) error
 	if err := head.Shrink(); err != nil {
 		c.db.o.Log.Warn("a sealed log file takes more room than it needs", "error", err)
 	}
-	c.db.measureFiles()
+	c.db.usage.Measure()
 	return nil
+}
+
+// Rotate implements [maintenance.Writer].
+func (c *committer) Rotate(ctx context.Context, due func(head *seglog.Segment) bool) error {
+	return c.Do(ctx, func() error {
+		head := c.db.log.Head()
+		if !due(head) {
+			return nil
+		}
+		return c.rotate(head)
+	})
+}
+
+// MoveCompactRevision implements [maintenance.Writer].
+func (c *committer) MoveCompactRevision(ctx context.Context, revision uint64) error {
+	return c.Do(ctx, func() error {
+		if err := c.failed(); err != nil {
+			return err
+		}
+		if revision <= c.db.log.CompactRevision() {
+			return nil // a bump came in between: the compact revision never moves back
+		}
+		head := c.db.log.Head()
+		err := head.SaveCompactRevision(revision)
+		if err != nil && !disk.IsFull(err) {
+			return c.headFailed(err)
+		} else if err != nil {
+			return fmt.Errorf("store: moving the compact revision: %w", err)
+		}
+		c.db.log.SetCompactRevision(revision)
+		return nil
+	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/wal"
 )
 
 // A chain is a store that is killed again and again, each time in the middle of
@@ -48,8 +49,8 @@ func TestRestartsOfRestarts(t *testing.T) {
 			c.settle(c.write(t, db))
 		}
 		if c.r.IntN(8) == 0 {
-			_ = db.control(t.Context(), func() error { return db.committer.headFailed(syscall.EIO) })
-			if err := db.failover(t.Context()); err != nil {
+			_ = db.committer.Do(t.Context(), func() error { return db.committer.headFailed(syscall.EIO) })
+			if err := db.committer.Failover(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -89,7 +90,7 @@ func (c *chain) write(t *testing.T, db *DB) (name string, value []byte) {
 	}
 	if c.r.IntN(9) == 0 { // as to writes that are refused
 		given := uint64(c.r.IntN(3))
-		if err := db.control(t.Context(), func() error { db.committer.revision += given; return nil }); err != nil {
+		if err := db.committer.Do(t.Context(), func() error { db.committer.revision += given; return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,8 +140,8 @@ func (c *chain) tear(t *testing.T, before, after string) (whole bool) {
 			return true
 		}
 	}
-	was, err := os.ReadFile(filepath.Join(before, walName))
-	is, err2 := os.ReadFile(filepath.Join(after, walName))
+	was, err := os.ReadFile(filepath.Join(before, wal.FileName))
+	is, err2 := os.ReadFile(filepath.Join(after, wal.FileName))
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func (c *chain) tear(t *testing.T, before, after string) (whole bool) {
 			whole = false
 		}
 	}
-	if err := os.WriteFile(filepath.Join(after, walName), is, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(after, wal.FileName), is, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return whole

@@ -55,6 +55,10 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 	}
 }
 
+// deletionBatch is how many events are deleted in one go: enough to share a commit, few
+// enough for other writes not to notice.
+const deletionBatch = 1024
+
 // DeleteMany implements [store.Store]. It goes in pieces, so that other writes
 // take part in every second commit, and waits while the queue is full. While one
 // piece is committed the next is in the queue already.
@@ -63,14 +67,14 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 		return 0, nil, store.ErrClosed
 	}
 	var before *write
-	for piece := expiryBatch; err == nil && (len(seen) > 0 || before != nil); {
+	for piece := deletionBatch; err == nil && (len(seen) > 0 || before != nil); {
 		var next *write
 		if len(seen) > 0 {
 			if next, err = db.deletions(ctx, seen[:min(len(seen), piece)]); err != nil {
 				break
 			}
 			if db.enqueue(next) == nil {
-				seen, piece = seen[len(next.others)+1:], expiryBatch
+				seen, piece = seen[len(next.others)+1:], deletionBatch
 			} else {
 				next, piece = nil, max(1, piece/2)
 			}
@@ -156,4 +160,17 @@ func (db *DB) writable(key store.Key) (string, error) {
 		return "", store.ErrClosed
 	}
 	return key.String(), nil
+}
+
+func (db *DB) sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-db.stop:
+		return store.ErrClosed
+	}
 }

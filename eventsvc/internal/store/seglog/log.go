@@ -117,6 +117,9 @@ func (l *Log) CompactRevision() uint64 { return l.compactRevision.Load() }
 // or a greater one, before.
 func (l *Log) SetCompactRevision(revision uint64) { l.compactRevision.Store(revision) }
 
+// Published returns the newest revision that readers may see.
+func (l *Log) Published() uint64 { return l.published() }
+
 // Opened returns when the log was opened.
 func (l *Log) Opened() time.Time { return l.reads.began }
 

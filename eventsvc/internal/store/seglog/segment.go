@@ -33,13 +33,6 @@ type Segment struct {
 	bytes atomic.Int64
 	// rewritten: Rewrite has left records out.
 	rewritten bool
-	// Counted, Retained and Damaged are for the owner, who may use them from one
-	// goroutine. Counted: the segment was read since the start to find what is dead.
-	Counted bool
-	// Retained is the length of dead deletions that the last rewrite has kept.
-	Retained int64
-	// Damaged: it has a record that may be an older version of any event.
-	Damaged bool
 }
 
 // The buckets of a segment, and the entries of its meta bucket.

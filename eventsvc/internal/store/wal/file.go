@@ -13,6 +13,9 @@ import (
 	"tidings.example/eventsvc/internal/store/disk"
 )
 
+// FileName is the name of the file in the data directory of a store.
+const FileName = "journal"
+
 const magic = "tidings events journal "
 
 // What to do about a file that cannot be used.

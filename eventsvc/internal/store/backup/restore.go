@@ -1,4 +1,4 @@
-package bolt
+package backup
 
 import (
 	"archive/tar"
@@ -18,24 +18,18 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// restoring is behind the name of a store that is being restored. What is there
-// is removed by the next try.
+// restoring is appended to the name of a directory that is being restored.
 const restoring = ".restoring"
 
-// Restore makes a store out of a backup, in a directory that is empty or not
-// there yet. The store is checked before it appears there, whole: until then
-// it is beside it. The error is a [*DamagedError] where the check found
-// something. Progress is that of the check.
-//
-// The store has the events of the backup, but does not continue at its revision:
-// clients may have seen later ones, which must not be given to other writes. It
-// continues behind the CompactRevision of the report (see [DB.BumpRevision]).
-func Restore(ctx context.Context, dir string, r io.Reader, progress Progress) (report *Report, err error) {
+// Restore makes a data directory out of an archive. It is to be empty or not there yet.
+// check is called with the directory beside it into which the archive was unpacked, and may
+// add to it.
+func Restore(ctx context.Context, dir string, r io.Reader, check func(dir string, m *Manifest) error) (err error) {
 	dir = filepath.Clean(dir)
 	tmp := dir + restoring
 	lock, err := lockRestore(dir, tmp)
 	if err != nil {
-		return nil, fmt.Errorf("store restore: %w", err)
+		return fmt.Errorf("store restore: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	defer func() {
@@ -45,15 +39,15 @@ func Restore(ctx context.Context, dir string, r io.Reader, progress Progress) (r
 	}()
 	m, err := unpack(ctx, tmp, r)
 	if err != nil {
-		return nil, fmt.Errorf("store restore: %w", err)
+		return fmt.Errorf("store restore: %w", err)
 	}
-	if report, err = checkRestored(ctx, tmp, m, progress); err != nil {
-		return report, err
+	if err := check(tmp, m); err != nil {
+		return err
 	}
 	if err := errors.Join(disk.SyncDir(tmp), disk.Remove(dir), os.Rename(tmp, dir)); err != nil {
-		return nil, fmt.Errorf("store restore: %w", err)
+		return fmt.Errorf("store restore: %w", err)
 	}
-	return report, disk.SyncDir(filepath.Dir(dir))
+	return disk.SyncDir(filepath.Dir(dir))
 }
 
 // lockRestore makes the directory beside dir an empty one that no other process
@@ -94,51 +88,6 @@ func lockRestore(dir, tmp string) (lock *os.File, err error) {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(tmp, e.Name())))
 	}
 	return lock, err
-}
-
-// DamagedError says that a check has found problems.
-type DamagedError struct{ Report *Report }
-
-func (e *DamagedError) Error() string {
-	if n := len(e.Report.Problems); n > 1 {
-		return fmt.Sprintf("store: %d problems, the first: %s", n, e.Report.Problems[0])
-	}
-	return "store: " + e.Report.Problems[0]
-}
-
-// DamageOf turns an error of [Open] that is about what is in the files, and not
-// about who may open them, into what a check would have found; nil if it is none.
-func DamageOf(err error) *DamagedError {
-	file, version := new(store.FileError), new(store.CorruptError)
-	if !errors.As(err, &version) && !errors.As(err, &file) || errors.Is(err, store.ErrInUse) || errors.Is(err, os.ErrPermission) {
-		return nil
-	}
-	return &DamagedError{&Report{Problems: []string{err.Error()}}}
-}
-
-// checkRestored opens what was unpacked, which makes its index, checks it, and
-// moves its revision to where nobody has been.
-func checkRestored(ctx context.Context, dir string, m *Manifest, progress Progress) (*Report, error) {
-	db, err := Open(Options{Dir: dir, MaxBytes: -1, MinFree: -1})
-	if damage := DamageOf(err); damage != nil {
-		return damage.Report, damage
-	} else if err != nil {
-		return nil, err
-	}
-	report, err := db.Check(ctx, progress)
-	if err == nil && report.Revision != m.Revision {
-		report.problem("the backup is of revision %d, but holds %d", m.Revision, report.Revision)
-	}
-	if err == nil && len(report.Problems) == 0 {
-		report.CompactRevision, err = db.BumpRevision(ctx, m.Revision)
-	}
-	if err = errors.Join(err, db.Close()); err != nil {
-		return report, err
-	}
-	if len(report.Problems) > 0 {
-		return report, &DamagedError{report}
-	}
-	return report, nil
 }
 
 // unpack writes the files of a backup into a directory.

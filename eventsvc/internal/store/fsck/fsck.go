@@ -1,0 +1,285 @@
+package fsck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"os"
+	"slices"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/records"
+	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/usage"
+)
+
+// Report is what [Run] has looked at and found.
+type Report struct {
+	Revision uint64 `json:"revision"` // the state that was checked
+	Records  int64  `json:"records"`  // versions and deletions in the log
+	Keys     int64  `json:"keys"`     // events that the index knows
+	Live     int64  `json:"live"`     // those that exist
+
+	Bytes     int64 `json:"bytes"`     // of all records
+	LiveBytes int64 `json:"liveBytes"` // of those of events that exist
+
+	// CompactRevision is what a restored store continues behind.
+	CompactRevision uint64 `json:"compactRevision,omitempty"`
+
+	Problems []string `json:"problems,omitempty"`
+}
+
+// maxProblems bounds a report: where so much is wrong, more would not help.
+const maxProblems = 100
+
+// Problem adds a problem.
+func (r *Report) Problem(format string, args ...any) {
+	if len(r.Problems) < maxProblems {
+		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+	}
+}
+
+// DamagedError says that a check has found problems.
+type DamagedError struct{ Report *Report }
+
+func (e *DamagedError) Error() string {
+	if n := len(e.Report.Problems); n > 1 {
+		return fmt.Sprintf("store: %d problems, the first: %s", n, e.Report.Problems[0])
+	}
+	return "store: " + e.Report.Problems[0]
+}
+
+// DamageOf turns an error of opening a store that is about what is in the files, and not
+// about who may open them, into what a check would have found; nil if it is none.
+func DamageOf(err error) *DamagedError {
+	file, version := new(store.FileError), new(store.CorruptError)
+	if !errors.As(err, &version) && !errors.As(err, &file) || errors.Is(err, store.ErrInUse) || errors.Is(err, os.ErrPermission) {
+		return nil
+	}
+	return &DamagedError{&Report{Problems: []string{err.Error()}}}
+}
+
+// A checker fills a report.
+type checker struct {
+	records.Source
+	report      *Report
+	progress    store.Progress
+	done, total int64 // bytes that were read, and about how many there are to be read
+}
+
+// Run checks a store. Progress counts bytes.
+func Run(ctx context.Context, source records.Source, account *usage.Usage, progress store.Progress) (*Report, error) {
+	s := account.Stats()
+	r := &Report{Revision: s.Revision}
+	c := &checker{Source: source, report: r, progress: progress, total: 3*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
+	for _, check := range []func(context.Context) error{c.pages, c.log, c.index, c.deletions} {
+		if err := check(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if s := account.Stats(); s.Revision == r.Revision && (s.Events != r.Live || s.LiveBytes != r.LiveBytes) {
+		r.Problem("the store counts %d events of %d bytes, but there are %d of %d", s.Events, s.LiveBytes, r.Live, r.LiveBytes)
+	}
+	progress.Tell(c.total, c.total)
+	return r, nil
+}
+
+// read counts bytes that were read.
+func (c *checker) read(n int64) {
+	c.done += n
+	c.progress.Tell(min(c.done, c.total), c.total)
+}
+
+// pages goes over the pages of each file. (bbolt's own check does that in
+// a goroutine where a damaged page would end the process.)
+func (c *checker) pages(ctx context.Context) error {
+	if err := c.Index.Check(); err != nil {
+		c.report.Problem("%s: %v", c.Index.Path(), err)
+	}
+	ss := c.Log.Segments()
+	for i, s := range ss {
+		err := s.Check(i == len(ss)-1)
+		if err != nil && slices.Contains(c.Log.Segments(), s) { // not compacted meanwhile
+			c.report.Problem("%s: %v", s.Path, err)
+		}
+		c.read(s.Bytes())
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// inChunks calls some, which reads one chunk, until it reports that there are no more or
+// until ctx ends. An error of it is a problem at a place, and ends the walk.
+func (c *checker) inChunks(ctx context.Context, place func() string, some func() (more bool, err error)) error {
+	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		if more, err = some(); err != nil {
+			c.report.Problem("%s: %v", place(), err)
+			more = false
+		}
+		c.read(0)
+	}
+	return nil
+}
+
+// log goes over the log: every record whole, and known to the index.
+func (c *checker) log(ctx context.Context) error {
+	at := uint64(0)
+	return c.inChunks(ctx, func() string { return fmt.Sprint("log behind revision ", at) }, func() (more bool, err error) {
+		err = c.View(func(v index.View, r *seglog.Reader) error {
+			n := 0
+			return r.Scan(at, c.report.Revision, func(e seglog.Entry) bool {
+				at = e.Revision
+				c.record(r, v, &e)
+				n++
+				more = n == records.Chunk
+				return !more
+			})
+		})
+		return more, err
+	})
+}
+
+func (c *checker) record(r *seglog.Reader, v index.View, e *seglog.Entry) {
+	c.report.Records++
+	c.report.Bytes += e.Size()
+	c.done += e.Size()
+	compactRevision := c.Log.CompactRevision()
+	p, ok, err := v.Newest(string(e.Key))
+	switch {
+	case err != nil:
+		c.report.Problem("revision %d: %v", e.Revision, err)
+	case !ok && e.Revision > compactRevision:
+		c.report.Problem("revision %d: the index does not know %s", e.Revision, e.Key)
+	case ok && p.Revision() < e.Revision:
+		c.report.Problem("revision %d: the index has %s at revision %d", e.Revision, e.Key, p.Revision())
+	case ok && p.Revision() == e.Revision && p.Deletion() != (e.Kind == seglog.Deleted):
+		c.report.Problem("revision %d: log and index disagree about whether %s exists", e.Revision, e.Key)
+	}
+	if e.Revision > compactRevision {
+		c.previous(r, e)
+	}
+}
+
+// previous looks at the version that a record replaced: it is held as well.
+func (c *checker) previous(r *seglog.Reader, e *seglog.Entry) {
+	switch before, err := r.Get(e.Previous); {
+	case e.Previous == 0 && e.Kind != seglog.Created:
+		c.report.Problem("revision %d: %s was changed before it was created", e.Revision, e.Key)
+	case e.Previous == 0:
+	case errors.Is(err, seglog.ErrGone) && e.Kind == seglog.Created:
+		// The deletion before it may be trimmed.
+	case err != nil:
+		c.report.Problem("revision %d: the version before, %d: %v", e.Revision, e.Previous, err)
+	case string(before.Key) != string(e.Key) || (before.Kind == seglog.Deleted) != (e.Kind == seglog.Created):
+		c.report.Problem("revision %d: %s does not follow from revision %d", e.Revision, e.Key, e.Previous)
+	}
+}
+
+// index goes over the index: every key leads to its record.
+func (c *checker) index(ctx context.Context) error {
+	after := ""
+	return c.inChunks(ctx, func() string { return fmt.Sprintf("index behind %q", after) }, func() (more bool, err error) {
+		err = c.View(func(v index.View, r *seglog.Reader) error {
+			n := 0
+			it := v.Iterate(after, "")
+			for ; it.Valid() && n < records.Chunk; it.Next() {
+				if it.Err() != nil {
+					return it.Err()
+				}
+				n++
+				after = string(it.Key()) + "\x00"
+				c.key(r, string(it.Key()), it.Pointer())
+			}
+			more = it.Valid()
+			return nil
+		})
+		return more, err
+	})
+}
+
+func (c *checker) key(r *seglog.Reader, key string, p index.Pointer) {
+	c.report.Keys++
+	if !p.Deletion() {
+		c.report.Live++
+	}
+	e, err := r.Get(p.Revision())
+	switch {
+	case errors.Is(err, seglog.ErrGone) && p.Deletion() && p.Revision() <= c.Log.CompactRevision():
+	case err != nil:
+		c.report.Problem("index: %s at revision %d: %v", key, p.Revision(), err)
+	case string(e.Key) != key || p.Deletion() != (e.Kind == seglog.Deleted):
+		c.report.Problem("index: %s leads to another record, revision %d", key, p.Revision())
+	case !p.Deletion():
+		c.report.LiveBytes += e.Size()
+		c.done += e.Size()
+	}
+}
+
+// maxGone is how many events a checker keeps in memory.
+const maxGone = 1 << 20
+
+// deletions looks for versions that an index which is made again from the log
+// would bring back: those of events that do not exist, with no deletion behind
+// them. It goes over the log once for every maxGone records of that kind.
+func (c *checker) deletions(ctx context.Context) error {
+	seed := maphash.MakeSeed()
+	passes := 1 + uint64(max(0, c.report.Records-c.report.Live))/maxGone
+	for pass := range passes {
+		left := map[uint64]uint64{} // by hash of the key: the newest version that has no deletion behind it yet
+		at := uint64(0)
+		err := c.inChunks(ctx, func() string { return fmt.Sprint("log behind revision ", at) }, func() (more bool, err error) {
+			err = c.Scan(at, c.Log.Published(), func(e *seglog.Entry, p index.Pointer) bool {
+				at, more = e.Revision, true
+				if pass == 0 {
+					c.done += e.Size()
+				}
+				h := maphash.Bytes(seed, e.Key)
+				switch {
+				case h%passes != pass:
+				case e.Kind == seglog.Deleted:
+					delete(left, h)
+				case !p.Live():
+					left[h] = e.Revision
+				}
+				return true
+			})
+			if err != nil {
+				left = nil // of a log that cannot be read nothing can be said
+			}
+			return more, err
+		})
+		if err == nil && left != nil {
+			err = c.confirmLeft(slices.Sorted(maps.Values(left)))
+		}
+		if err != nil || left == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirmLeft reports versions that are still there: others were compacted
+// meanwhile, and their deletions with them.
+func (c *checker) confirmLeft(revisions []uint64) error {
+	for _, revision := range revisions[:min(len(revisions), maxProblems)] {
+		err := c.Scan(revision-1, revision, func(e *seglog.Entry, p index.Pointer) bool {
+			if !p.Live() {
+				c.report.Problem("revision %d: %s does not exist, but an index made again from the log would bring it back; compact the store", revision, e.Key)
+			}
+			return false
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/usage"
+)
+
+// A sealed segment is compacted when so much of it is dead, less bytes where
+// segments are small: the files then stay below one and a half times what is
+// needed.
+const (
+	compactFraction = 0.25
+	compactBytes    = 1 << 20
+)
+
+// Compact does a round, and then brings back all disk space that can be had, whether it is
+// much or not. Progress counts files.
+func (m *Maintenance) Compact(ctx context.Context, progress store.Progress) error {
+	if err := m.Round(ctx); err != nil {
+		return err
+	}
+	defer m.Pause()()
+	if err := m.sealDeadHead(ctx, compactBytes, 0); err != nil {
+		return err
+	}
+	defer m.Usage.Measure()
+	if _, err := m.countDead(ctx, m.sealed(), false); err != nil {
+		return fmt.Errorf("store: compacting: %w", err)
+	}
+	if err := m.compact(ctx); err != nil {
+		return err
+	}
+	clean := true
+	ss := m.sealed()
+	files := int64(len(ss) + 1)
+	for i, s := range ss {
+		progress.Tell(int64(i), files)
+		if m.Usage.Segment(s.Base).Dead > 0 {
+			if err := m.rewrite(ctx, s, clean); err != nil {
+				return fmt.Errorf("store: compacting %s: %w", s.Path, err)
+			}
+		}
+		clean = clean && m.Usage.Segment(s.Base).Clean()
+	}
+	if err := m.rewriteIndex(ctx); err != nil {
+		return err
+	}
+	progress.Tell(files, files)
+	return nil
+}
+
+// sealed returns the segments other than the head.
+func (m *Maintenance) sealed() seglog.Segments {
+	ss := m.Records.Log.Segments()
+	return ss[:len(ss)-1]
+}
+
+// compact unlinks sealed segments at the old end of the log of which nothing is needed,
+// and rewrites others with much dead in them.
+func (m *Maintenance) compact(ctx context.Context) error {
+	if err := m.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil {
+		return err
+	}
+	for {
+		if s, err := m.compactOne(ctx); err != nil {
+			return fmt.Errorf("store: compacting %s: %w", s.Path, err)
+		} else if s == nil {
+			return nil
+		}
+	}
+}
+
+// compactOne compacts the first segment that is worth it, or corrects the account of
+// segments that it relies on. It returns the segment, nil if there is none.
+func (m *Maintenance) compactOne(ctx context.Context) (*seglog.Segment, error) {
+	clean := true // nothing dead in the segments before, as far as the account tells
+	ss := m.sealed()
+	for i, s := range ss {
+		account := m.Usage.Segment(s.Base)
+		all, gain := s.Bytes(), account.Dead
+		if !clean {
+			gain -= account.Retained
+		}
+		unneeded := account.Dead >= all && i == 0
+		if !unneeded && (gain < min(compactBytes, m.SegmentBytes/16) || float64(gain) < compactFraction*float64(all)) {
+			clean = clean && account.Clean()
+			continue
+		}
+		if clean { // an unlinking relies on the account, and so does a deletion that is dropped
+			again := unneeded // what is unlinked is counted even if it was before
+			if corrected, err := m.countDead(ctx, ss[:i+1], again); err != nil || corrected {
+				return s, err
+			}
+		}
+		if unneeded {
+			return s, m.unlink(ctx, s)
+		}
+		return s, m.rewrite(ctx, s, clean)
+	}
+	return nil, nil
+}
+
+// countDead corrects the account of what is dead in segments by reading each of them
+// once after a start, or again, and reports whether it did. From then on the account is
+// exact. The saved one can be wrong: the process may have ended after a segment was replaced or
+// unlinked and before that was saved, and an index that is made again from the log cannot
+// know what was superseded by a version that is gone.
+func (m *Maintenance) countDead(ctx context.Context, ss seglog.Segments, again bool) (corrected bool, err error) {
+	for _, s := range ss {
+		saved := m.Usage.Segment(s.Base)
+		if saved.Counted && !again {
+			continue
+		}
+		k := m.keeper(false)
+		kept, damaged, err := s.CountKept(ctx, k.view)
+		if err != nil {
+			return false, err
+		}
+		account := usage.Segment{Dead: s.Bytes() - kept + k.retained, Retained: k.retained, Counted: true, Damaged: damaged}
+		corrected = corrected || account.Dead != saved.Dead || damaged
+		if err := m.Usage.SetSegment(s.Base, account); err != nil {
+			return false, err
+		}
+	}
+	return corrected, nil
+}
+
+// sealDeadHead starts a new head when the present one has so much dead in it.
+func (m *Maintenance) sealDeadHead(ctx context.Context, bytes int64, fraction float64) error {
+	return m.Writer.Rotate(ctx, func(head *seglog.Segment) bool {
+		dead := m.Usage.Segment(head.Base).Dead
+		return dead >= bytes && float64(dead) >= fraction*float64(head.Bytes())
+	})
+}
+
+// unlink removes the oldest segment. It counts as there until a power cut cannot
+// bring it back: deletions of what it holds may be dropped only then.
+func (m *Maintenance) unlink(ctx context.Context, s *seglog.Segment) error {
+	if err := errors.Join(disk.Remove(s.Path), disk.SyncDir(filepath.Dir(s.Path))); err != nil {
+		return err
+	}
+	if err := m.Writer.Do(ctx, func() error { m.Records.Log.RemoveFirst(); return nil }); err != nil {
+		return err
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	return m.Usage.SetSegment(s.Base, usage.Segment{})
+}
+
+// rewrite copies what is needed of a segment into a new file and puts that in
+// its place.
+//
+// A deletion that no state needs any more is still needed by a rebuild of the
+// index as long as an older version of its event may be in the files: only when
+// the segments before are clean is it dropped.
+func (m *Maintenance) rewrite(ctx context.Context, s *seglog.Segment, clean bool) error {
+	tmp := s.Path + ".tmp"
+	k := m.keeper(clean)
+	damaged, err := s.Rewrite(ctx, tmp, k.view)
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp))
+	}
+	if err := os.Rename(tmp, s.Path); err != nil {
+		return err
+	}
+	if err := disk.SyncDir(filepath.Dir(s.Path)); err != nil {
+		return err
+	}
+	smaller, err := seglog.OpenSegment(s.Path, false, 0)
+	if err != nil {
+		return err
+	}
+	if err := m.Writer.Do(ctx, func() error { m.Records.Log.Replace(smaller); return nil }); err != nil {
+		return errors.Join(err, smaller.Close())
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	return m.Usage.SetSegment(s.Base, usage.Segment{Dead: k.retained, Retained: k.retained, Counted: true, Damaged: damaged})
+}
+
+// A keeper decides which records of a segment are needed.
+type keeper struct {
+	m               *Maintenance
+	dropDeletions   bool
+	compactRevision uint64
+	retained        int64 // bytes of the dead deletions that were kept
+}
+
+func (m *Maintenance) keeper(dropDeletions bool) *keeper {
+	return &keeper{m: m, dropDeletions: dropDeletions, compactRevision: m.Records.Log.CompactRevision()}
+}
+
+// view implements [seglog.Keeper].
+func (k *keeper) view(f func(needed func(*seglog.Entry) (bool, error)) error) error {
+	return k.m.Records.View(func(v index.View, r *seglog.Reader) error {
+		return f(func(e *seglog.Entry) (bool, error) { return k.needed(r, v, e) })
+	})
+}
+
+// needed reports whether a record is an event's newest version, or part of a
+// state that can still be read, or a deletion that keeps an event from coming
+// back.
+func (k *keeper) needed(r *seglog.Reader, v index.View, e *seglog.Entry) (bool, error) {
+	if e.Revision > k.compactRevision {
+		return true, nil
+	}
+	p, ok, err := v.Newest(string(e.Key))
+	if err != nil {
+		return false, err
+	}
+	if gone := !ok || p.Deletion() && p.Revision() <= k.compactRevision; gone && e.Kind == seglog.Deleted && !k.dropDeletions {
+		k.retained += e.Size()
+		return true, nil
+	}
+	if !ok || p.Revision() <= k.compactRevision {
+		return ok && p == index.NewPointer(e.Revision, false), nil
+	}
+	// Superseded: needed if that happened behind the compact revision.
+	for next := p.Revision(); next > k.compactRevision; {
+		newer, err := r.Get(next)
+		if err != nil {
+			return false, err
+		}
+		if newer.Previous == e.Revision {
+			return e.Kind != seglog.Deleted, nil
+		}
+		next = newer.Previous
+	}
+	return false, nil
+}

@@ -1,0 +1,36 @@
+// Package maintenance keeps a store within its limits: it deletes events past their
+// retention, moves the compact revision over history past its time or size, and brings
+// back the disk space of both.
+//
+// # Contract
+//
+// [Maintenance.Run] does a round every few seconds, and at once after
+// [Maintenance.Hurry]. A round ([Maintenance.Round]) makes failed files writable again,
+// and then does four things:
+//
+//  1. expire: delete events through the committer, like any other write;
+//  2. trim: move the compact revision, and account for what that makes dead;
+//  3. compact: unlink sealed segments of which nothing is needed, and rewrite those that
+//     are dead in large part;
+//  4. rewrite the index if it is mostly empty.
+//
+// A deletion stays in the log until no older version of its event can be in the files,
+// because an index that is made again from the log would bring that back. The saved
+// account of what is dead can be wrong after a crash. So a segment is read once since the
+// start before it is unlinked, and before deletions behind it are dropped. A segment
+// counts as there until its unlinking is synced.
+//
+// # Errors
+//
+// A round ends with its first error; the next one goes on from there. Where the disk is
+// too full even for deletions, a round still trims and compacts, and then returns
+// [store.ErrFull]. A damaged record is neither deleted nor trimmed: it is evidence.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use; one round runs at a time, and
+// [Maintenance.Pause] keeps off the next. Readers and writers go on meanwhile. What only
+// the committer may change is changed through [Writer].
+//
+// The package does not know how a write becomes durable, or who reads.
+package maintenance

@@ -1,0 +1,222 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/clock"
+	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/records"
+	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/usage"
+)
+
+// every is how often old events and old history are looked for. They are gone at the
+// latest a minute after their time.
+const every = 10 * time.Second
+
+// Policy says what is kept for how long.
+type Policy struct {
+	Retention time.Duration // an event is deleted so long after its last write; 0: never
+	Rules     []Rule        // retentions of their own
+	History   time.Duration // superseded versions and deletions stay readable so long; 0: as Retention
+	MaxEvents int64         // the oldest events go when there are more; 0: no limit
+}
+
+// A Writer is the committer, as far as maintenance needs it.
+type Writer interface {
+	// Do runs f between two commits, and returns its error.
+	Do(ctx context.Context, f func() error) error
+	// Rotate seals the head, if due says so, and starts the next.
+	Rotate(ctx context.Context, due func(head *seglog.Segment) bool) error
+	// Flush merges everything that was written so far into the index.
+	Flush(ctx context.Context) error
+	// MoveCompactRevision makes a compact revision durable and then valid for readers.
+	MoveCompactRevision(ctx context.Context, revision uint64) error
+	// Failover replaces log files that cannot be written, if there are any.
+	Failover(ctx context.Context) error
+}
+
+// Config is what maintenance works on.
+type Config struct {
+	Policy
+	Records      records.Source
+	Usage        *usage.Usage
+	Clock        *clock.Clock
+	Writer       Writer
+	Delete       func(context.Context, []store.Seen) error // but what has changed
+	ReadError    func(error) error                         // reports and translates an error of reading
+	SegmentBytes int64
+	Log          *slog.Logger
+}
+
+// Maintenance keeps one store within its limits.
+type Maintenance struct {
+	Config
+	urgent   chan struct{} // told that the next round should not wait
+	failures prometheus.Counter
+	opened   time.Time
+	cleared  atomic.Int64 // when the last round that did all its deleting began, in nanoseconds after opened
+
+	mu      sync.Mutex               // held for a round; guards the next two
+	expired map[time.Duration]uint64 // by retention: nothing of it is left up to this revision
+	oldest  uint64                   // the oldest event is behind this revision
+}
+
+// New returns the maintenance of an open store.
+func New(c Config) *Maintenance {
+	return &Maintenance{
+		Config: c, urgent: make(chan struct{}, 1), expired: map[time.Duration]uint64{}, opened: time.Now(),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "store_maintenance_failures_total", Help: "Rounds of expiry and compaction that failed.",
+		}),
+	}
+}
+
+// Hurry has the next round begin at once.
+func (m *Maintenance) Hurry() {
+	select {
+	case m.urgent <- struct{}{}:
+	default:
+	}
+}
+
+// Pause waits for the current round, and keeps off the next until resume is called. No
+// sealed segment is replaced or unlinked meanwhile.
+func (m *Maintenance) Pause() (resume func()) {
+	m.mu.Lock()
+	return m.mu.Unlock
+}
+
+// Lag returns the time since the last round that did all its deleting began: what was
+// due before that is gone.
+func (m *Maintenance) Lag() time.Duration {
+	return time.Since(m.opened) - time.Duration(m.cleared.Load())
+}
+
+// Collectors returns the metrics of maintenance.
+func (m *Maintenance) Collectors() []prometheus.Collector {
+	gauge := func(name, help string, f func() time.Duration) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return f().Seconds() })
+	}
+	return []prometheus.Collector{
+		m.failures,
+		gauge("store_retention_lag_seconds", "Time since old events were last cleared away.", m.Lag),
+		gauge("store_expiry_held_seconds", "Step of the clock that expiry does not follow yet.",
+			func() time.Duration { return m.Clock.Now().Sub(m.Clock.Old()) }),
+	}
+}
+
+// Run keeps the store within its limits until ctx ends. Failures are logged and tried
+// again.
+func (m *Maintenance) Run(ctx context.Context) {
+	for m.awaitRound(ctx) {
+		if err := m.Round(ctx); err != nil && !errors.Is(err, store.ErrClosed) && ctx.Err() == nil {
+			m.failures.Inc()
+			m.Log.Error("old events could not be cleared away; trying again", "error", err)
+		}
+	}
+}
+
+// awaitRound waits until the next round is due, and reports false when ctx has ended.
+func (m *Maintenance) awaitRound(ctx context.Context) bool {
+	due := time.NewTimer(every)
+	defer due.Stop()
+	urgent := m.urgent
+	for {
+		select {
+		case <-due.C:
+			return true
+		case <-urgent:
+			// A store at its limit asks with every commit.
+			urgent = nil
+			due.Reset(every / 10)
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// Round deletes events that are past their retention, gives up history that is past its
+// own, and brings back the disk space of both.
+func (m *Maintenance) Round(ctx context.Context) error {
+	defer m.Pause()()
+	if err := m.failover(ctx); err != nil {
+		return err
+	}
+	began := time.Since(m.opened)
+	defer m.Usage.Measure()
+	for more := true; more; {
+		var err error
+		if more, err = m.clearSome(ctx); err != nil {
+			return err
+		}
+	}
+	m.cleared.Store(int64(began))
+	if !m.Records.Index.NeedsRewrite(m.Usage.Live().Events) {
+		return nil
+	}
+	return m.rewriteIndex(ctx)
+}
+
+// failover brings writing back after a failure, if the disk lets it. The index is first,
+// because the committer may be waiting for a merge.
+func (m *Maintenance) failover(ctx context.Context) error {
+	if m.Records.Index.Failed() {
+		if err := m.rewriteIndex(ctx); err != nil {
+			return fmt.Errorf("store: the index cannot be written, and not be copied to another file: %w", err)
+		}
+		m.Log.Warn("the index is written again, to a new file")
+	}
+	return m.Writer.Failover(ctx)
+}
+
+// clearSome deletes some events that are past their time, and then brings back the room
+// of what that makes dead: where room is short, deletions never take much of it
+// themselves. It reports whether there are more. Where there is no room even for
+// deletions, trimming and compaction may make some.
+func (m *Maintenance) clearSome(ctx context.Context) (more bool, err error) {
+	more, full := m.expire(ctx)
+	if full == nil {
+		full = m.expireOldest(ctx)
+	}
+	if full != nil && !errors.Is(full, store.ErrFull) {
+		return false, full
+	}
+	cutoff := time.Unix(0, math.MinInt64)
+	if history := m.history(); history > 0 {
+		cutoff = m.Clock.Old().Add(-history)
+	}
+	if err := m.trim(ctx, cutoff, m.Usage.HistoryLimit()); err != nil {
+		return false, err
+	}
+	if err := m.compact(ctx); err != nil {
+		return false, err
+	}
+	return more, full
+}
+
+// history returns how long superseded versions and deletions are kept, 0: for ever.
+func (m *Maintenance) history() time.Duration {
+	if m.History > 0 {
+		return m.History
+	}
+	return m.Retention
+}
+
+// rewriteIndex writes the index to a new file.
+func (m *Maintenance) rewriteIndex(ctx context.Context) error {
+	return m.Records.Index.Rewrite(ctx, func(last uint64) (index.Revisions, error) {
+		set := index.Revisions{}
+		return set, m.Records.Log.Revisions(ctx, last, set.Add)
+	})
+}

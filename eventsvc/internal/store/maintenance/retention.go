@@ -1,0 +1,134 @@
+package maintenance
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
+)
+
+// Rule gives events of a namespace, of a type, or of both a retention of their
+// own. An empty field is any. The first rule that fits counts.
+type Rule struct {
+	Namespace string
+	Type      string
+	Retention time.Duration // 0: for ever
+}
+
+// retentionOf returns how long a version is kept.
+func (p *Policy) retentionOf(e *seglog.Entry) time.Duration {
+	for _, r := range p.Rules {
+		if (r.Namespace == "" || r.Namespace == string(e.Key[:e.NamespaceLen])) &&
+			(r.Type == "" || r.Type == string(event.Attributes(e.Attributes).Field(event.Type))) {
+			return r.Retention
+		}
+	}
+	return p.Retention
+}
+
+// retentions returns the different times that events are kept.
+func (p *Policy) retentions() []time.Duration {
+	all := []time.Duration{p.Retention}
+	for _, r := range p.Rules {
+		all = append(all, r.Retention)
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(d time.Duration) bool { return d == 0 })
+}
+
+const (
+	// expiryBatch is how many events are deleted in one go.
+	expiryBatch = 1024
+	// expiryRound is how many events are deleted at most before the room of what is gone
+	// is brought back.
+	expiryRound = 64 * expiryBatch
+	// deletionBytes is what a deletion takes of the files: its record, its place in the
+	// index, the slack of pages.
+	deletionBytes = 256
+)
+
+// expire deletes events whose last write is longer ago than they are kept, and
+// reports whether there may be more. The log is in order of time, so for each
+// retention there is a place in the log before which everything of that
+// retention is gone.
+func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
+	left := expiryRound
+	if free, err := m.Usage.Free(); err != nil {
+		left = expiryBatch
+	} else { // a quarter of what is free, because the rest is needed to rewrite files
+		left = int(max(expiryBatch, min(expiryRound, free/4/deletionBytes)))
+	}
+	for _, retention := range m.retentions() {
+		cutoff := m.Clock.Old().Add(-retention)
+		for more := true; more; {
+			if left <= 0 {
+				return true, nil
+			}
+			due, at, err := m.newestVersions(m.expired[retention],
+				func(e *seglog.Entry) bool { return e.Time.Before(cutoff) },
+				func(e *seglog.Entry) bool { return m.retentionOf(e) == retention })
+			if err == nil {
+				err = m.Delete(ctx, due)
+			}
+			if err != nil {
+				return false, err
+			}
+			more = at > m.expired[retention]
+			m.expired[retention] = at
+			left -= len(due)
+		}
+	}
+	return false, nil
+}
+
+// expireOldest deletes the events that were not written for longest, until
+// those that are left fit the limits of bytes and count.
+func (m *Maintenance) expireOldest(ctx context.Context) error {
+	maxEvents := int64(math.MaxInt64)
+	if m.MaxEvents > 0 {
+		maxEvents = m.MaxEvents
+	}
+	for {
+		live := m.Usage.Live()
+		bytes, events := live.Bytes-m.Usage.LiveLimit(), live.Events-maxEvents // too many
+		if bytes <= 0 && events <= 0 {
+			return nil
+		}
+		oldest, at, err := m.newestVersions(m.oldest,
+			func(*seglog.Entry) bool { return bytes > 0 || events > 0 },
+			func(e *seglog.Entry) bool { bytes, events = bytes-e.Size(), events-1; return true })
+		if err == nil && at > m.oldest {
+			err = m.Delete(ctx, oldest)
+		}
+		if err != nil || at == m.oldest {
+			return err
+		}
+		m.oldest = at
+	}
+}
+
+// newestVersions goes over the records behind a revision as long as goOn reports true, and
+// returns the newest versions of events that take accepts, expiryBatch at most. It also
+// returns the revision that it has come to.
+func (m *Maintenance) newestVersions(after uint64, goOn, take func(*seglog.Entry) bool) (taken []store.Seen, at uint64, err error) {
+	at = after
+	err = m.Records.Scan(after, m.Records.Log.Published(), func(e *seglog.Entry, p index.Pointer) bool {
+		if !goOn(e) {
+			return false
+		}
+		if p == index.NewPointer(e.Revision, false) && take(e) {
+			taken = append(taken, e.Seen())
+		}
+		at = e.Revision
+		return len(taken) < expiryBatch
+	})
+	if err != nil {
+		err = m.ReadError(err)
+	}
+	return taken, at, err
+}

@@ -1,0 +1,25 @@
+// Package usage keeps account of what a store holds and of the room that it takes.
+//
+// # Contract
+//
+// Every record of the log is one of three: live, the newest version of an event that
+// exists; dead, needed by no state that can be read; or history, the rest. The committer
+// reports with [Usage.AddLive] how the live ones change. Maintenance reports what is
+// dead, segment by segment ([Usage.Trim], [Usage.SetSegment]). Both accounts are saved
+// in the index file: the live one with each memtable that is merged, the dead one by the
+// methods that change it. A crash or a new index can leave the saved account of a
+// segment wrong, so [Segment].Counted tells whether it was verified since the start.
+//
+// [Usage.Full] decides whether there is room for new events.
+//
+// # Errors
+//
+// A failed save is an error of package index; the account in memory is right
+// nevertheless. Full returns [store.ErrFull].
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use.
+//
+// The package does not know when anything is deleted or compacted.
+package usage

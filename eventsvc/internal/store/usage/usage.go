@@ -1,0 +1,181 @@
+package usage
+
+import (
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/records"
+	"tidings.example/eventsvc/internal/store/wal"
+)
+
+// Stats say how much the store holds.
+type Stats struct {
+	Revision     uint64 `json:"revision"`     // of the newest write
+	Oldest       uint64 `json:"oldest"`       // the oldest state that can be read
+	Events       int64  `json:"events"`       // that exist
+	LiveBytes    int64  `json:"liveBytes"`    // records of events that exist
+	HistoryBytes int64  `json:"historyBytes"` // records that only older states need
+	DeadBytes    int64  `json:"deadBytes"`    // records that nothing needs, until they are compacted
+	FileBytes    int64  `json:"fileBytes"`    // what the files take
+	Segments     int    `json:"segments"`     // files of the log
+}
+
+// A Segment is the account of one segment of the log.
+type Segment struct {
+	Dead     int64 // bytes of records that nothing needs
+	Retained int64 // bytes of those that the last rewrite has kept: deletions that are still needed to make the index again
+	Counted  bool  // Dead was found by reading the segment since the start
+	Damaged  bool  // once counted: it has a record that may be an older version of any event
+}
+
+// Clean reports whether the segment holds no version of an event that was superseded or
+// deleted, as far as the account tells.
+func (s Segment) Clean() bool { return s.Dead == 0 && !s.Damaged }
+
+// Usage is the account of an open store.
+type Usage struct {
+	dir     string
+	limits  Limits
+	records records.Source
+	sealed  atomic.Int64 // bytes of the files other than the head
+
+	events, bytes atomic.Int64 // live
+
+	mu       sync.Mutex // guards the next two
+	trimmed  uint64     // what is dead is accounted for up to this revision
+	segments map[uint64]Segment
+}
+
+// New returns the account that the index has saved, without segments that are not there:
+// a process can end after it has removed one and before it has saved that.
+func New(dir string, limits Limits, r records.Source) (*Usage, error) {
+	live, account, err := r.Index.Accounts()
+	if err != nil {
+		return nil, err
+	}
+	u := &Usage{dir: dir, limits: limits, records: r, trimmed: account.Trimmed, segments: map[uint64]Segment{}}
+	u.AddLive(live.Events, live.Bytes)
+	for _, s := range r.Log.Segments() {
+		if dead := account.Dead[s.Base]; dead != 0 {
+			u.segments[s.Base] = Segment{Dead: dead}
+		}
+	}
+	u.Measure()
+	return u, nil
+}
+
+// Live returns the number of the events that exist, and the bytes of their records.
+func (u *Usage) Live() index.Live {
+	return index.Live{Events: u.events.Load(), Bytes: u.bytes.Load()}
+}
+
+// AddLive counts events that were created, or deleted where it is negative, and the bytes
+// of their records.
+func (u *Usage) AddLive(events, bytes int64) {
+	u.events.Add(events)
+	u.bytes.Add(bytes)
+}
+
+// Trimmed returns the revision up to which dead records are accounted for.
+func (u *Usage) Trimmed() uint64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.trimmed
+}
+
+// Segment returns the account of a segment.
+func (u *Usage) Segment(base uint64) Segment {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.segments[base]
+}
+
+// SetSegment replaces the account of a segment, and saves what is dead in it if that has
+// changed. The account of a segment that was unlinked is empty.
+func (u *Usage) SetSegment(base uint64, s Segment) error {
+	var before Segment
+	account := u.change(func() {
+		before = u.segments[base]
+		if u.segments[base] = s; s == (Segment{}) {
+			delete(u.segments, base)
+		}
+	})
+	if before.Dead == s.Dead {
+		return nil
+	}
+	return u.records.Index.SaveAccount(account)
+}
+
+// Trim counts records up to a revision as dead: so many bytes by the base of their
+// segment, of about so many versions. In the same transaction that saves this, keys of
+// which only deletions are left are taken out of the index.
+func (u *Usage) Trim(trimmed uint64, dead map[uint64]int64, gone []index.Entry, versions int64) error {
+	return u.records.Index.Forget(gone, versions, u.change(func() {
+		u.trimmed = trimmed
+		for base, n := range dead {
+			s := u.segments[base]
+			s.Dead += n
+			u.segments[base] = s
+		}
+	}))
+}
+
+// change changes the account of what is dead, and returns it as the index saves it.
+func (u *Usage) change(f func()) index.Account {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	f()
+	a := index.Account{Trimmed: u.trimmed, Dead: map[uint64]int64{}}
+	for base, s := range u.segments {
+		if s.Dead != 0 {
+			a.Dead[base] = s.Dead
+		}
+	}
+	return a
+}
+
+func (u *Usage) dead() (sum int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, s := range u.segments {
+		sum += s.Dead
+	}
+	return sum
+}
+
+// Stats returns the present figures.
+func (u *Usage) Stats() Stats {
+	live, log := u.Live(), u.records.Log
+	s := Stats{
+		Revision: log.Published(), Oldest: log.CompactRevision(),
+		Events: live.Events, LiveBytes: live.Bytes, DeadBytes: u.dead(),
+		FileBytes: u.otherBytes(),
+	}
+	var records int64
+	for _, seg := range log.Segments() {
+		records += seg.Bytes()
+		s.FileBytes += disk.Usage(seg.Path)
+		s.Segments++
+	}
+	s.HistoryBytes = max(0, records-s.LiveBytes-s.DeadBytes)
+	return s
+}
+
+// otherBytes returns what the index and the write-ahead log take on the disk.
+func (u *Usage) otherBytes() int64 {
+	return disk.Usage(u.records.Index.Path()) + disk.Usage(filepath.Join(u.dir, wal.FileName))
+}
+
+// Measure notes what the files take, but for the head, which [Usage.Full] measures. It
+// is to be called after one of them has changed.
+func (u *Usage) Measure() {
+	ss := u.records.Log.Segments()
+	size := u.otherBytes()
+	for _, s := range ss[:len(ss)-1] {
+		size += disk.Usage(s.Path)
+	}
+	u.sealed.Store(size)
+}
