@@ -18,7 +18,7 @@ import (
 // meanwhile.
 func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
 	s := backup.NewSnapshot(db.o.Dir)
-	at := db.committer.clock.Now()
+	at := db.committer.Clock.Now()
 	revision, err := db.setAside(ctx, s)
 	if err == nil {
 		err = s.Finish(revision, at)
@@ -36,7 +36,7 @@ func (db *DB) setAside(ctx context.Context, to *backup.Snapshot) (revision uint6
 	var ss seglog.Segments
 	err = db.committer.Do(ctx, func() error {
 		ss = db.log.Segments()
-		return db.committer.checkpoint(nil)
+		return db.committer.Writer.Checkpoint()
 	})
 	if err != nil {
 		return 0, err

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -32,8 +33,8 @@ func hold(t *testing.T, db *DB) (release func()) {
 func batchKey(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprint("e", i)} }
 
 // writeOf is a write as Create and Update make it.
-func writeOf(ctx context.Context, k seglog.Kind, key store.Key, seen store.Seen, exists error) *write {
-	return &write{ctx: ctx, kind: k, key: key, joined: key.String(), seen: seen, exists: exists, draft: store.Draft{Value: []byte("written")}}
+func writeOf(ctx context.Context, k seglog.Kind, key store.Key, seen store.Seen, exists error) *commit.Write {
+	return &commit.Write{Ctx: ctx, Kind: k, Key: key, Seen: seen, Conflict: exists, Draft: store.Draft{Value: []byte("written")}}
 }
 
 // commits is how many commits there were, by the histogram of their writes.
@@ -67,7 +68,7 @@ func TestBadWritesInACommit(t *testing.T) {
 	stale := store.Seen{Key: there.Key, Revision: there.Revision - 1}
 	never := store.Seen{Key: batchKey(99), Revision: there.Revision}
 	batch := []struct {
-		w    *write
+		w    *commit.Write
 		want error
 	}{
 		{writeOf(t.Context(), seglog.Created, batchKey(1), store.Seen{}, store.ErrExists), nil},
@@ -81,8 +82,8 @@ func TestBadWritesInACommit(t *testing.T) {
 		{writeOf(t.Context(), seglog.Deleted, there.Key, there.View().Seen(), errConflict), errConflict}, // modified just before
 	}
 	for _, b := range batch {
-		if b.w.kind != seglog.Created {
-			b.w.previous = &store.Version{Record: there} // as far as the writer knows
+		if b.w.Kind != seglog.Created {
+			b.w.Previous = &store.Version{Record: there} // as far as the writer knows
 		}
 	}
 	w, err := db.Watch(t.Context(), store.WatchQuery{})
@@ -93,24 +94,23 @@ func TestBadWritesInACommit(t *testing.T) {
 	before := commits(t, r)
 	release := hold(t, db)
 	for i, b := range batch {
-		if err := db.enqueue(b.w); err != nil {
+		if err := db.committer.Queue.Enqueue(b.w); err != nil {
 			t.Fatalf("write %d: %v", i, err)
 		}
 	}
 	release()
 	revision := there.Revision
 	for i, b := range batch {
-		<-b.w.done
-		if !errors.Is(b.w.err, b.want) {
-			t.Errorf("write %d: %v, want %v", i, b.w.err, b.want)
+		if err := db.committer.Queue.Await(b.w); !errors.Is(err, b.want) {
+			t.Errorf("write %d: %v, want %v", i, err, b.want)
 		}
 		if b.want != nil {
 			continue
 		}
-		if revision++; b.w.revision != revision {
-			t.Errorf("write %d has revision %d, want %d: what was refused takes none", i, b.w.revision, revision)
+		if revision++; b.w.Record().Revision != revision {
+			t.Errorf("write %d has revision %d, want %d: what was refused takes none", i, b.w.Record().Revision, revision)
 		}
-		if got, err := store.Read(t.Context(), db, b.w.key); err != nil || got.Revision != revision || string(got.Value) != "written" {
+		if got, err := store.Read(t.Context(), db, b.w.Key); err != nil || got.Revision != revision || string(got.Value) != "written" {
 			t.Errorf("write %d: %+v, %v", i, got, err)
 		}
 	}
@@ -152,10 +152,10 @@ func TestQueueIsBounded(t *testing.T) {
 			db := openQuiet(t, change)
 			for round := range 2 {
 				release := hold(t, db)
-				var waiting []*write
+				var waiting []*commit.Write
 				for i := range 3 {
 					w := writeOf(t.Context(), seglog.Created, batchKey(round*4+i), store.Seen{}, store.ErrExists)
-					if err := db.enqueue(w); err != nil {
+					if err := db.committer.Queue.Enqueue(w); err != nil {
 						t.Fatalf("round %d, write %d: %v", round, i, err)
 					}
 					waiting = append(waiting, w)
@@ -166,15 +166,15 @@ func TestQueueIsBounded(t *testing.T) {
 				}
 				release()
 				for _, w := range waiting {
-					if <-w.done; w.err != nil {
-						t.Error(w.err)
+					if err := db.committer.Queue.Await(w); err != nil {
+						t.Error(err)
 					}
 				}
 				if _, err := store.Read(t.Context(), db, refused); !errors.Is(err, store.ErrNotFound) {
 					t.Errorf("round %d: what was refused: %v", round, err)
 				}
 			}
-			if n := db.committer.queued.Load(); n != 0 {
+			if _, n := db.committer.Queue.Waiting(); n != 0 {
 				t.Errorf("%d bytes are still counted as waiting", n)
 			}
 		})

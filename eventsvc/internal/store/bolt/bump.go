@@ -34,25 +34,7 @@ func bumped(known uint64, now time.Time) uint64 {
 // Watches that are open have missed nothing and go on. This is what
 // etcdutl snapshot restore does with --bump-revision and --mark-compacted.
 func (db *DB) BumpRevision(ctx context.Context, known uint64) (revision uint64, err error) {
-	err = db.committer.Do(ctx, func() error {
-		c := &db.committer
-		if err := c.failed(); err != nil {
-			return err
-		}
-		before := c.revision
-		revision = bumped(max(before, known), db.o.Now())
-		c.revision = revision
-		// A sealed segment may end behind its last record, so the gap needs no
-		// record, and is durable together with the compact revision.
-		if err := c.rotateTo(db.log.Head(), revision); err != nil {
-			c.revision = before
-			return err
-		}
-		// In this order: no reader finds the newest revision behind the compact revision.
-		db.hub.Advance(revision)
-		db.log.SetCompactRevision(revision)
-		return nil
-	})
+	revision, err = db.committer.Skip(ctx, func(last uint64) uint64 { return bumped(max(last, known), db.o.Now()) })
 	if err != nil {
 		return 0, err
 	}

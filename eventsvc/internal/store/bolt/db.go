@@ -2,19 +2,17 @@ package bolt
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
@@ -84,14 +82,9 @@ type DB struct {
 	found     found
 	remaining remaining
 
-	committer   committer
+	committer   *commit.Committer
 	maintenance *maintenance.Maintenance
-	merges      chan struct{} // told when a memtable was frozen
-	stop        chan struct{} // closed when the store begins to close
-	stopOnce    sync.Once
-	committed   chan struct{} // closed when the committer has ended
-	running     sync.WaitGroup
-	closeErr    error
+	life        life
 }
 
 var _ store.Store = (*DB)(nil)
@@ -124,82 +117,18 @@ func Open(o Options) (*DB, error) {
 			return nil, err
 		}
 	}
-	db := &DB{o: o, merges: make(chan struct{}, 1), stop: make(chan struct{}), committed: make(chan struct{})}
-	db.committer.db = db
-	if err := db.openFiles(); err != nil {
+	db := &DB{o: o, life: life{stop: make(chan struct{})}}
+	if err := db.recover(); err != nil {
 		return nil, errors.Join(err, db.closeFiles())
 	}
 	var err error
 	if db.metrics, err = newMetrics(db, o.Registry); err != nil {
 		return nil, errors.Join(fmt.Errorf("store metrics: %w", err), db.closeFiles())
 	}
-	db.running.Go(db.committer.commitLoop)
-	db.running.Go(db.mergeLoop)
+	db.life.running.Go(db.committer.Run)
+	db.life.running.Go(func() { db.committer.Merger.Run(db.life.stop) })
 	return db, nil
 }
-
-func (db *DB) openFiles() error {
-	var err error
-	if db.index, err = index.Open(db.o.Dir, db.newStoreID); err != nil {
-		return err
-	}
-	if err := removeTemporary(db.o.Dir); err != nil {
-		return err
-	}
-	// A process that was killed may have removed or replaced files, and not have
-	// come to sync that.
-	if err := disk.SyncDir(db.o.Dir); err != nil {
-		return err
-	}
-	id, err := db.index.StoreID()
-	if err != nil {
-		return db.readError(err)
-	}
-	if db.log, err = seglog.Open(db.o.Dir, db.segmentMmap(), db.Revision); err != nil {
-		return err
-	}
-	if len(db.log.Segments()) == 0 {
-		if db.index.Merged() != 0 {
-			return &store.FileError{Path: db.index.Path(), Reason: "the log files that it belongs to are missing", Fix: boltfile.FixRestore}
-		}
-		// Revision 1 is that of the empty store; the first write gets 2.
-		if err := db.log.Init(2, string(id), 1); err != nil {
-			return err
-		}
-	}
-	if err := db.recover(string(id)); err != nil {
-		return err
-	}
-	if err := db.startWAL(); err != nil {
-		return err
-	}
-	db.usage.Measure()
-	return nil
-}
-
-// newStoreID returns the id of the log files that are there without an index,
-// or a random one.
-func (db *DB) newStoreID() []byte {
-	if id, ok := seglog.StoreIDOf(db.o.Dir); ok {
-		return []byte(id)
-	}
-	return []byte(rand.Text())
-}
-
-func removeTemporary(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, "*.tmp"))
-	if err != nil {
-		return fmt.Errorf("store directory: %w", err)
-	}
-	for _, path := range left {
-		if err := os.Remove(path); err != nil {
-			return fmt.Errorf("store directory: %w", err)
-		}
-	}
-	return nil
-}
-
-func (db *DB) segmentMmap() int { return int(2*db.o.SegmentBytes + 2*db.o.QueueBytes) }
 
 // Revision implements [store.Store].
 func (db *DB) Revision() uint64 { return db.hub.Published() }
@@ -209,67 +138,30 @@ func (db *DB) Ready(context.Context) error {
 	if db.closed() {
 		return store.ErrClosed
 	}
-	return db.committer.failed()
+	return db.committer.Writer.Failed()
 }
 
-func (db *DB) closed() bool {
-	select {
-	case <-db.stop:
-		return true
-	default:
-		return false
-	}
-}
+func (db *DB) closed() bool { return db.life.closed() }
 
 // Close ends watches, commits the writes that wait, and closes the files.
 func (db *DB) Close() error {
-	db.stopOnce.Do(func() {
-		close(db.stop)
-		db.running.Wait()
+	return db.life.close(func() error {
 		db.hub.Close()
-		db.closeErr = errors.Join(db.mergeRest(), db.committer.emptyWAL(), db.closeFiles())
+		// What was merged need not be read from the log by the next start.
+		err := db.committer.Merger.MergeAll()
+		db.committer.Writer.Finish()
+		return errors.Join(err, db.closeFiles())
 	})
-	return db.closeErr
-}
-
-// mergeRest merges the memtables when the committer has ended, so that the
-// next start need not read them from the log.
-func (db *DB) mergeRest() error {
-	if err := db.mergeFrozen(); err != nil {
-		return err
-	}
-	db.freeze()
-	return db.mergeFrozen()
 }
 
 // sources returns the log and its index.
 func (db *DB) sources() records.Source { return records.Source{Index: db.index, Log: db.log} }
 
-// emptyWAL brings the records of the write-ahead log into the head, so that the
-// store can be opened without it. If that fails the next start reads the log.
-func (c *committer) emptyWAL() error {
-	if c.wal == nil {
-		return nil
-	}
-	err := c.awaitCheckpoint()
-	if c.failed() != nil {
-		return nil
-	}
-	if err == nil {
-		err = c.checkpoint(nil)
-	}
-	if err == nil {
-		err = c.db.log.Head().SetFormat(boltfile.Version)
-	}
-	if err != nil {
-		c.db.o.Log.Warn("the journal could not be emptied, and will be read at the next start", "error", err)
-	}
-	return nil
-}
-
 func (db *DB) closeFiles() error {
 	var errs []error
-	errs = append(errs, db.committer.closeWAL())
+	if db.committer != nil {
+		errs = append(errs, db.committer.Writer.Close())
+	}
 	if db.log != nil {
 		errs = append(errs, db.log.Close())
 	}

@@ -59,7 +59,7 @@ func (ts *tombstones) remove(kind string, from, to int) {
 // seal starts the next segment.
 func (ts *tombstones) seal() {
 	ts.t.Helper()
-	if err := ts.db.committer.Do(ts.t.Context(), func() error { return ts.db.committer.rotate(ts.db.log.Head()) }); err != nil {
+	if err := ts.db.committer.Do(ts.t.Context(), func() error { return ts.db.committer.Writer.Rotate() }); err != nil {
 		ts.t.Fatal(err)
 	}
 }

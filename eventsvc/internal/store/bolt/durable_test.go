@@ -52,7 +52,7 @@ var traced = map[string]func(*testing.T, Options){
 		}
 		err := db.committer.Do(t.Context(), func() error {
 			runtime.LockOSThread() // strace counts by thread
-			return db.committer.rotate(db.log.Head())
+			return db.committer.Writer.Rotate()
 		})
 		fmt.Println("rolled:", err)
 		fmt.Println("ready:", db.Ready(t.Context()))

@@ -3,6 +3,7 @@ package bolt
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
@@ -14,14 +15,26 @@ import (
 // the sync fails: it is in the file, and its writer is told otherwise.
 func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 	err := db.committer.Do(context.Background(), func() error {
-		c := &db.committer
-		c.revision++
-		e := seglog.Entry{Revision: c.revision, Kind: seglog.Modified, Key: []byte(key.String()), NamespaceLen: len(key.Namespace), Value: value, Time: db.committer.clock.Now()}
+		w := db.committer.Writer
+		w.Last++
+		e := seglog.Entry{Revision: w.Last, Kind: seglog.Modified, Key: []byte(key.String()), NamespaceLen: len(key.Namespace), Value: value, Time: db.committer.Clock.Now()}
 		record := seglog.AppendRecord(nil, &e)
 		frame := wal.NewFrame(1, int64(len(record)))
 		frame.Append(e.Revision, func(dst []byte) []byte { return append(dst, record...) })
-		err := db.committer.wal.Append(frame, db.Revision())
-		failed = db.committer.commitFailed(errors.New("input/output error"))
+		id, err := db.log.Head().StoreID()
+		if err != nil {
+			return err
+		}
+		inHead, err := db.log.Head().LastRevision()
+		if err != nil {
+			return err
+		}
+		log, _, err := wal.Open(filepath.Join(db.o.Dir, wal.FileName), id, inHead)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(log.Append(frame, db.Revision()), log.Close())
+		failed = w.Fail(errors.New("input/output error"))
 		return err
 	})
 	return errors.Join(failed, err)
@@ -29,7 +42,7 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 
 // Checkpoint brings the records of the write-ahead log into the head.
 func (db *DB) Checkpoint() error {
-	return db.committer.Do(context.Background(), func() error { return db.committer.checkpoint(nil) })
+	return db.committer.Do(context.Background(), db.committer.Writer.Checkpoint)
 }
 
 // CountIn counts records as if they were created, in one commit.

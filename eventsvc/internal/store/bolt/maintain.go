@@ -13,15 +13,8 @@ import (
 // Run keeps the store within its limits until ctx ends or the store closes. Failures are
 // logged and tried again.
 func (db *DB) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := db.life.during(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-db.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	db.maintenance.Run(ctx)
 	return nil
 }

@@ -2,24 +2,106 @@ package bolt
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/clock"
+	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/durable"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
+	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
-	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 )
 
-// recover finds the newest revision, and reads what the index does not know
-// yet from the log.
-func (db *DB) recover(id string) error {
+// recover opens the files of a store, and brings what is in memory to the state of the
+// newest durable write. What it has opened is the DB's when it fails as well.
+func (db *DB) recover() (err error) {
+	if db.index, err = index.Open(db.o.Dir, func() []byte { return newStoreID(db.o.Dir) }); err != nil {
+		return err
+	}
+	if err := removeTemporary(db.o.Dir); err != nil {
+		return err
+	}
+	// A process that was killed may have removed or replaced files, and not have
+	// come to sync that.
+	if err := disk.SyncDir(db.o.Dir); err != nil {
+		return err
+	}
+	id, err := db.index.StoreID()
+	if err != nil {
+		return db.readError(err)
+	}
+	if err := db.openLog(string(id)); err != nil {
+		return err
+	}
+	if err := db.openCommitter(string(id)); err != nil {
+		return err
+	}
+	db.maintenance = maintenance.New(maintenance.Config{
+		Policy:  maintenance.Policy{Retention: db.o.Retention, Rules: db.o.Rules, History: db.o.History, MaxEvents: db.o.MaxEvents},
+		Records: db.sources(), Usage: db.usage, Clock: db.committer.Clock, Writer: db.committer, ReadError: db.readError,
+		Delete: func(ctx context.Context, seen []store.Seen) error {
+			_, _, err := db.DeleteMany(ctx, seen)
+			return err
+		},
+		SegmentBytes: db.o.SegmentBytes, Log: db.o.Log,
+	})
+	replay := &replay{Source: db.sources(), usage: db.usage, merger: db.committer.Merger, readError: db.readError, log: db.o.Log}
+	if err := replay.run(db.Revision()); err != nil {
+		return err
+	}
+	err = db.committer.Writer.Start()
+	db.usage.Measure()
+	return err
+}
+
+// newStoreID returns the id of the log files that are there without an index,
+// or a random one.
+func newStoreID(dir string) []byte {
+	if id, ok := seglog.StoreIDOf(dir); ok {
+		return []byte(id)
+	}
+	return []byte(rand.Text())
+}
+
+func removeTemporary(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, "*.tmp"))
+	if err != nil {
+		return fmt.Errorf("store directory: %w", err)
+	}
+	for _, path := range left {
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("store directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// openLog opens the log of the store with an id, and the account of what is in it.
+func (db *DB) openLog(id string) (err error) {
+	if db.log, err = seglog.Open(db.o.Dir, int(2*db.o.SegmentBytes+2*db.o.QueueBytes), db.Revision); err != nil {
+		return err
+	}
+	if len(db.log.Segments()) == 0 {
+		if db.index.Merged() != 0 {
+			return &store.FileError{Path: db.index.Path(), Reason: "the log files that it belongs to are missing", Fix: boltfile.FixRestore}
+		}
+		// Revision 1 is that of the empty store; the first write gets 2.
+		if err := db.log.Init(2, id, 1); err != nil {
+			return err
+		}
+	}
 	head := db.log.Head()
 	headID, err := head.StoreID()
 	if err != nil {
@@ -28,51 +110,45 @@ func (db *DB) recover(id string) error {
 	if headID != id {
 		return &store.FileError{Path: head.Path, Reason: "it belongs to another store than " + db.index.Path(), Fix: boltfile.FixRestore}
 	}
-	last, err := head.LastRevision()
-	if err != nil {
-		return &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
-	}
-	pending, err := db.openWAL(head, id, last)
-	if err != nil {
-		return err
-	}
-	if len(pending) > 0 {
-		db.log.SetPending(pending)
-		head.AddBytes(wal.Bytes(pending))
-		last = pending[len(pending)-1].Revision
-	}
-	if merged := db.index.Merged(); merged > last {
-		return &store.FileError{Path: head.Path, Reason: fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
-			last, merged), Fix: boltfile.FixRestore}
-	}
 	compactRevision, err := head.SavedCompactRevision()
 	if err != nil {
 		return &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	db.log.SetCompactRevision(compactRevision)
-	db.hub = watch.NewHub(last, db.o.RingEntries, db.o.RingBytes)
-	db.committer.init(db.o, last)
 	limits := usage.Limits{MaxBytes: db.o.MaxBytes, MinFree: db.o.MinFree, OverLimit: db.hurry}
 	if db.usage, err = usage.New(db.o.Dir, limits, db.sources()); err != nil {
 		return &store.FileError{Path: db.index.Path(), Reason: err.Error(), Fix: boltfile.FixRebuild}
 	}
-	if err := db.setClock(); err != nil {
-		return err
-	}
-	db.maintenance = maintenance.New(maintenance.Config{
-		Policy:  maintenance.Policy{Retention: db.o.Retention, Rules: db.o.Rules, History: db.o.History, MaxEvents: db.o.MaxEvents},
-		Records: db.sources(), Usage: db.usage, Clock: db.committer.clock, Writer: &db.committer, ReadError: db.readError,
-		Delete: func(ctx context.Context, seen []store.Seen) error {
-			_, _, err := db.DeleteMany(ctx, seen)
-			return err
-		},
-		SegmentBytes: db.o.SegmentBytes, Log: db.o.Log,
-	})
-	return db.replayIndex(last)
+	return nil
 }
 
-// setClock starts the clock from the time of the last write.
-func (db *DB) setClock() error {
+// openCommitter finds the newest durable revision, and makes the hub and the committer that
+// go on from there.
+func (db *DB) openCommitter(id string) error {
+	w, err := durable.Open(durable.Config{
+		Dir: db.o.Dir, SegmentBytes: db.o.SegmentBytes, Records: db.log,
+		Rotated: db.usage.Measure, Unwritable: db.hurry, Log: db.o.Log,
+	}, id)
+	if err != nil {
+		return err
+	}
+	db.hub = watch.NewHub(w.Last, db.o.RingEntries, db.o.RingBytes)
+	db.committer = commit.New(commit.Config{
+		Queue: commit.NewQueue(db.o.QueueLength, db.o.QueueBytes), Writer: w, Hub: db.hub, Usage: db.usage, Stop: db.life.stop,
+		Merger: commit.NewMerger(commit.Merger{
+			Index: db.index, Records: db.log, Usage: db.usage, MaxKeys: db.o.MemtableLimit, Unmerged: db.hurry, Log: db.o.Log,
+		}),
+	})
+	if merged := db.index.Merged(); merged > w.Last {
+		return &store.FileError{Path: db.log.Head().Path, Reason: fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
+			w.Last, merged), Fix: boltfile.FixRestore}
+	}
+	db.committer.Clock, err = db.newClock()
+	return err
+}
+
+// newClock returns a clock that goes on from the last write.
+func (db *DB) newClock() (*clock.Clock, error) {
 	var written time.Time
 	err := db.log.View(func(log *seglog.Reader) error {
 		e, err := log.Newest()
@@ -80,13 +156,12 @@ func (db *DB) setClock() error {
 		return err
 	})
 	switch {
-	case isCorrupt(err): // only reads of that record fail; the store opens
+	case errors.As(err, new(*store.CorruptError)): // only reads of that record fail; the store opens
 		_ = db.readError(err)
 	case err != nil && !errors.Is(err, seglog.ErrGone):
-		return db.readError(err)
+		return nil, db.readError(err)
 	}
-	var step time.Duration
-	db.committer.clock, step = clock.New(db.o.Now, written, db.o.MaxClockStep)
+	c, step := clock.New(db.o.Now, written, db.o.MaxClockStep)
 	switch {
 	case step < 0:
 		db.o.Log.Warn("the system clock is behind the last write; times go on from there until it has caught up", "behind", -step)
@@ -94,51 +169,60 @@ func (db *DB) setClock() error {
 		db.o.Log.Warn("the system clock is far ahead of the last write; nothing expires for a while, in case it is wrong",
 			"ahead", step, "while", db.o.MaxClockStep)
 	}
-	return nil
+	return c, nil
 }
 
-// replayIndex fills the memtable with what was written after the last merge. A
+// A replay puts what was written after the last merge into the index, and counts it. A
 // damaged record does not end it: its event, as far as its name can be read, is
-// one that cannot be, and not what it was before.
-func (db *DB) replayIndex(last uint64) error {
-	damaged := 0
-	for at := db.index.Merged(); at < last; {
-		from := at
-		err := db.sources().View(func(v index.View, log *seglog.Reader) error {
-			var failed error
-			each := func(e seglog.Entry) bool {
-				failed = db.replay(log, v, &e)
-				at = e.Revision
-				return failed == nil && db.index.Size() < db.o.MemtableLimit
-			}
-			err := log.ScanAll(from, last, each, func(revision uint64, record []byte) bool {
-				damaged++
-				db.o.Log.Error("a record of the log is damaged", "revision", revision)
-				at = revision
-				e, err := seglog.SplitRecord(revision, record)
-				return err != nil || !e.Named() || each(e)
-			})
-			return errors.Join(err, failed)
-		})
-		if err != nil {
-			return db.readError(err)
+// one that cannot be read, and not what it was before.
+type replay struct {
+	records.Source
+	usage     *usage.Usage
+	merger    *commit.Merger
+	readError func(error) error
+	log       *slog.Logger
+	at        uint64 // the record that was looked at last
+	damaged   int
+}
+
+func (r *replay) run(last uint64) error {
+	for r.at = r.Index.Merged(); r.at < last; {
+		if err := r.View(func(v index.View, log *seglog.Reader) error { return r.some(v, log, last) }); err != nil {
+			return r.readError(err)
 		}
-		if db.index.Size() < db.o.MemtableLimit {
+		if !r.merger.Full() {
 			break
 		}
-		db.freeze()
-		if err := db.mergeFrozen(); err != nil {
+		if err := r.merger.MergeAll(); err != nil {
 			return err
 		}
 	}
-	if damaged > 0 {
-		db.o.Log.Error("damaged records were passed over; restore a backup, or see with check which events they are of", "records", damaged)
+	if r.damaged > 0 {
+		r.log.Error("damaged records were passed over; restore a backup, or see with check which events they are of", "records", r.damaged)
 	}
 	return nil
 }
 
-// replay puts one record of the log into the memtable and the count of events.
-func (db *DB) replay(log *seglog.Reader, v index.View, e *seglog.Entry) error {
+// some goes on until the memtable is full.
+func (r *replay) some(v index.View, log *seglog.Reader, last uint64) error {
+	var failed error
+	each := func(e seglog.Entry) bool {
+		failed = r.put(v, log, &e)
+		r.at = e.Revision
+		return failed == nil && !r.merger.Full()
+	}
+	err := log.ScanAll(r.at, last, each, func(revision uint64, record []byte) bool {
+		r.damaged++
+		r.log.Error("a record of the log is damaged", "revision", revision)
+		r.at = revision
+		e, err := seglog.SplitRecord(revision, record)
+		return err != nil || !e.Named() || each(e)
+	})
+	return errors.Join(err, failed)
+}
+
+// put puts one record of the log into the memtable and the count of events.
+func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
 	p, known, err := v.Newest(string(e.Key))
 	if err != nil {
 		return err
@@ -150,19 +234,14 @@ func (db *DB) replay(log *seglog.Reader, v index.View, e *seglog.Entry) error {
 	if known && !p.Deletion() {
 		before, err := log.Peek(p.Revision())
 		if err == nil {
-			db.usage.AddLive(-1, -before.Size())
+			r.usage.AddLive(-1, -before.Size())
 		} else if !errors.Is(err, seglog.ErrGone) {
 			return err
 		}
 	}
 	if e.Kind != seglog.Deleted {
-		db.usage.AddLive(1, e.Size())
+		r.usage.AddLive(1, e.Size())
 	}
-	db.index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
+	r.Index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
 	return nil
-}
-
-func isCorrupt(err error) bool {
-	ce := new(store.CorruptError)
-	return errors.As(err, &ce)
 }

@@ -70,7 +70,7 @@ func TestDeletionsThatNobodyWatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	between, all := watch("between", 0), watch("", 0)
-	if err := db.submit(decided); err != nil {
+	if err := db.committer.Queue.Submit(decided); err != nil {
 		t.Fatal(err)
 	}
 	removed(between, "between", false)

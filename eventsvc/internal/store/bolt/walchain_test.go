@@ -49,7 +49,7 @@ func TestRestartsOfRestarts(t *testing.T) {
 			c.settle(c.write(t, db))
 		}
 		if c.r.IntN(8) == 0 {
-			_ = db.committer.Do(t.Context(), func() error { return db.committer.headFailed(syscall.EIO) })
+			_ = db.committer.Do(t.Context(), func() error { return db.committer.Writer.Fail(syscall.EIO) })
 			if err := db.committer.Failover(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func (c *chain) write(t *testing.T, db *DB) (name string, value []byte) {
 	}
 	if c.r.IntN(9) == 0 { // as to writes that are refused
 		given := uint64(c.r.IntN(3))
-		if err := db.committer.Do(t.Context(), func() error { db.committer.revision += given; return nil }); err != nil {
+		if err := db.committer.Do(t.Context(), func() error { db.committer.Writer.Last += given; return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

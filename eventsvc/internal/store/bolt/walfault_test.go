@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/durable"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -62,7 +63,7 @@ func killedInside(t *testing.T, db *DB) string {
 	t.Helper()
 	to := t.TempDir()
 	err := db.committer.Do(t.Context(), func() error {
-		if err := db.committer.awaitCheckpoint(); err != nil {
+		if err := db.committer.Writer.AwaitCheckpoint(); err != nil {
 			return err
 		}
 		files, err := filepath.Glob(filepath.Join(db.o.Dir, "*"))
@@ -124,10 +125,9 @@ func TestFailedCheckpointThatIsThere(t *testing.T) {
 				if err := db.log.Head().Checkpoint(done); err != nil {
 					return err
 				}
-				db.committer.checkpointing = len(done)
-				return db.committer.endCheckpoint(failure)
+				return db.committer.Writer.EndCheckpoint(durable.Checkpoint{Records: len(done), Err: failure})
 			})
-			if err == nil || db.committer.failed() == nil {
+			if err == nil || db.committer.Writer.Failed() == nil {
 				t.Errorf("a file that was not synced is trusted: %v", err)
 			}
 			if err := db.committer.Failover(t.Context()); err != nil {
@@ -146,7 +146,7 @@ func TestBackupFindsFailedHead(t *testing.T) {
 	t.Parallel()
 	db := openInside(t, Options{Dir: t.TempDir()})
 	putInside(t, db, "a", []byte("value"))
-	fail := func() error { return db.committer.headFailed(syscall.EIO) }
+	fail := func() error { return db.committer.Writer.Fail(syscall.EIO) }
 	if err := db.committer.Do(t.Context(), fail); err == nil {
 		t.Fatal("it has not failed")
 	}
@@ -171,7 +171,7 @@ func TestSalvageTwice(t *testing.T) {
 	db := openInside(t, o)
 	putInside(t, db, "a", []byte("value"))
 	for range 2 {
-		if err := db.committer.Do(t.Context(), func() error { return db.committer.headFailed(syscall.EIO) }); err == nil {
+		if err := db.committer.Do(t.Context(), func() error { return db.committer.Writer.Fail(syscall.EIO) }); err == nil {
 			t.Fatal("it has not failed")
 		}
 		if err := db.committer.Failover(t.Context()); err != nil {

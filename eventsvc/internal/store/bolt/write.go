@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -15,16 +16,15 @@ import (
 // goroutine, against the newest published version; the committer accepts it
 // only if that is still the newest.
 func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
-	joined, err := db.writable(key)
-	if err != nil {
+	if err := db.writable(key); err != nil {
 		return store.Result{}, err
 	}
 	for {
-		w := &write{ctx: ctx, key: key, joined: joined, exists: errConflict}
+		w := &commit.Write{Ctx: ctx, Key: key, Conflict: errConflict}
 		var current *store.Record
 		switch record, err := store.Read(ctx, db, key); {
 		case err == nil:
-			w.seen, w.previous = record.View().Seen(), &store.Version{Record: record}
+			w.Seen, w.Previous = record.View().Seen(), &store.Version{Record: record}
 			current = &record
 		case !errors.Is(err, store.ErrNotFound):
 			return store.Result{}, err
@@ -41,19 +41,22 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 		case decision.Op == store.Delete && current == nil:
 			return store.Result{}, store.ErrNotFound
 		case decision.Op == store.Delete:
-			w.kind = seglog.Deleted
+			w.Kind = seglog.Deleted
 		case current == nil:
-			w.kind, w.draft = seglog.Created, decision.Draft
+			w.Kind, w.Draft = seglog.Created, decision.Draft
 		default:
-			w.kind, w.draft = seglog.Modified, decision.Draft
+			w.Kind, w.Draft = seglog.Modified, decision.Draft
 		}
-		if err := db.submit(w); err == nil {
-			return store.Result{Record: w.record(), Op: decision.Op, Created: w.kind == seglog.Created}, nil
+		if err := db.committer.Queue.Submit(w); err == nil {
+			return store.Result{Record: w.Record(), Op: decision.Op, Created: w.Kind == seglog.Created}, nil
 		} else if !errors.Is(err, errConflict) {
 			return store.Result{}, err
 		}
 	}
 }
+
+// errConflict: an update lost against another write of its event.
+var errConflict = errors.New("store: the event changed meanwhile")
 
 // deletionBatch is how many events are deleted in one go: enough to share a commit, few
 // enough for other writes not to notice.
@@ -66,15 +69,15 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 	if db.closed() {
 		return 0, nil, store.ErrClosed
 	}
-	var before *write
+	var before *commit.Write
 	for piece := deletionBatch; err == nil && (len(seen) > 0 || before != nil); {
-		var next *write
+		var next *commit.Write
 		if len(seen) > 0 {
 			if next, err = db.deletions(ctx, seen[:min(len(seen), piece)]); err != nil {
 				break
 			}
-			if db.enqueue(next) == nil {
-				seen, piece = seen[len(next.others)+1:], deletionBatch
+			if db.committer.Queue.Enqueue(next) == nil {
+				seen, piece = seen[len(next.With)+1:], deletionBatch
 			} else {
 				next, piece = nil, max(1, piece/2)
 			}
@@ -86,7 +89,7 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 			done, left, err = db.awaitDeletions(before)
 			n, changed = n+done, append(changed, left...)
 		case next == nil:
-			err = db.sleep(ctx, 5*time.Millisecond)
+			err = db.life.sleep(ctx, 5*time.Millisecond)
 		}
 		before = next
 	}
@@ -99,20 +102,20 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 
 // deletions makes a write that deletes some versions. Their content is read
 // where somebody watches, once for all who do.
-func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*write, error) {
-	writes := make([]write, len(seen))
+func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*commit.Write, error) {
+	writes := make([]commit.Write, len(seen))
 	for i := range seen {
-		writes[i] = write{ctx: ctx, kind: seglog.Deleted, key: seen[i].Key, joined: seen[i].Key.String(), seen: seen[i], exists: errConflict}
+		writes[i] = commit.Write{Ctx: ctx, Kind: seglog.Deleted, Key: seen[i].Key, Seen: seen[i], Conflict: errConflict}
 	}
 	err := db.log.View(func(log *seglog.Reader) error {
 		for i := range writes {
 			w := &writes[i]
-			if !db.hub.Watched(w.key.Namespace) {
+			if !db.hub.Watched(w.Key.Namespace) {
 				continue
 			}
-			switch e, err := log.Get(w.seen.Revision); {
-			case err == nil && string(e.Key) == w.joined:
-				w.previous = &store.Version{Record: e.Clone()}
+			switch e, err := log.Get(w.Seen.Revision); {
+			case err == nil && e.StoreKey() == w.Key:
+				w.Previous = &store.Version{Record: e.Clone()}
 			case err != nil && !errors.Is(err, seglog.ErrGone): // what is gone has changed, and will be refused
 				return err
 			}
@@ -123,54 +126,41 @@ func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*write, error) 
 		return nil, db.readError(err)
 	}
 	last := &writes[len(writes)-1]
-	last.others = writes[:len(writes)-1]
+	last.With = writes[:len(writes)-1]
 	return last, nil
 }
 
 // awaitDeletions returns how many of the deletions were made, and which were
 // not because the events have changed.
-func (db *DB) awaitDeletions(last *write) (n int, changed []store.Key, err error) {
-	if err := db.await(last); err != nil && !errors.Is(err, errConflict) {
+func (db *DB) awaitDeletions(last *commit.Write) (n int, changed []store.Key, err error) {
+	if err := db.committer.Queue.Await(last); err != nil && !errors.Is(err, errConflict) {
 		return 0, nil, err
 	}
-	count := func(w *write) {
+	count := func(w *commit.Write) {
 		switch {
-		case w.err == nil:
+		case w.Err == nil:
 			n++
-		case errors.Is(w.err, errConflict):
-			changed = append(changed, w.key)
+		case errors.Is(w.Err, errConflict):
+			changed = append(changed, w.Key)
 		default:
-			err = w.err
+			err = w.Err
 		}
 	}
-	for i := range last.others {
-		count(&last.others[i])
+	for i := range last.With {
+		count(&last.With[i])
 	}
 	count(last)
 	return n, changed, err
 }
 
-// writable checks a key and returns it as the files hold it.
-func (db *DB) writable(key store.Key) (string, error) {
+// writable checks a key, and that the store is open.
+func (db *DB) writable(key store.Key) error {
 	if key.Namespace == "" || key.Name == "" || len(key.Namespace)+len(key.Name) >= seglog.MaxKey ||
 		strings.ContainsAny(key.Namespace, "/\x00") || strings.ContainsAny(key.Name, "/\x00") {
-		return "", fmt.Errorf("store: %q is no key: namespace and name must be set, together shorter than %d bytes, without slash and NUL", key.String(), seglog.MaxKey)
+		return fmt.Errorf("store: %q is no key: namespace and name must be set, together shorter than %d bytes, without slash and NUL", key.String(), seglog.MaxKey)
 	}
 	if db.closed() {
-		return "", store.ErrClosed
-	}
-	return key.String(), nil
-}
-
-func (db *DB) sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-db.stop:
 		return store.ErrClosed
 	}
+	return nil
 }

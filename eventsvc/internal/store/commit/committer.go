@@ -1,0 +1,286 @@
+package commit
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/clock"
+	"tidings.example/eventsvc/internal/store/durable"
+	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/usage"
+	"tidings.example/eventsvc/internal/store/wal"
+	"tidings.example/eventsvc/internal/watch"
+)
+
+// Bounds of one commit.
+const (
+	batchWrites = 1024
+	batchBytes  = 8 << 20
+)
+
+// Config is what a Committer works on.
+type Config struct {
+	Queue  *Queue
+	Writer *durable.Writer
+	Merger *Merger
+	Hub    *watch.Hub
+	Usage  *usage.Usage
+	Clock  *clock.Clock
+	Stop   <-chan struct{} // closed when the store begins to close
+}
+
+// The Committer alone gives out revisions and writes records. Its fields are used by its
+// goroutine alone, and are those of the current batch.
+type Committer struct {
+	Config
+	writes  prometheus.Histogram
+	seconds prometheus.Histogram
+
+	batch         []*Write
+	frame         *wal.Frame // the records
+	changes       []watch.Change
+	events, bytes int64                    // by which what exists grows
+	newest        map[string]index.Pointer // of the events that the batch has written
+	key           []byte                   // of the write at hand
+}
+
+// New returns the committer of an open store.
+func New(c Config) *Committer {
+	return &Committer{
+		Config: c, newest: map[string]index.Pointer{},
+		writes: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "store_commit_writes", Help: "Writes that shared one commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 11),
+		}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "store_commit_seconds", Help: "Time of one commit, its sync included.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+		}),
+	}
+}
+
+// Collectors returns the metrics of commits and of the queue.
+func (c *Committer) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{c.writes, c.seconds,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "store_queued_writes", Help: "Writes that wait for their commit."},
+			func() float64 { n, _ := c.Queue.Waiting(); return float64(n) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "store_queued_bytes", Help: "Bytes of writes that wait for their commit."},
+			func() float64 { _, n := c.Queue.Waiting(); return float64(n) }),
+	}
+}
+
+// Run commits writes until Stop, and then what is waiting. It is to be called once.
+func (c *Committer) Run() {
+	defer close(c.Queue.ended)
+	for {
+		select {
+		case w := <-c.Queue.writes:
+			c.commit(w)
+		case f := <-c.Queue.controls:
+			f()
+		case checkpoint := <-c.Writer.Checkpointed():
+			_ = c.Writer.EndCheckpoint(checkpoint) // it was logged
+		case <-c.Stop:
+			for {
+				select {
+				case w := <-c.Queue.writes:
+					c.commit(w)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// commit stores a write and those that wait behind it, and answers them.
+func (c *Committer) commit(first *Write) {
+	c.collect(first)
+	c.Merger.makeRoom(c.Stop)
+	c.Writer.RotateIfFull()
+	start := time.Now()
+	err := c.Writer.Failed()
+	if err == nil {
+		err = c.store()
+	}
+	c.writes.Observe(float64(len(c.batch)))
+	c.seconds.Observe(time.Since(start).Seconds())
+	concerned := 0 // watchers
+	if err != nil {
+		for _, w := range c.batch {
+			if w.Err == nil {
+				w.version, w.Err = nil, err
+			}
+		}
+	} else if len(c.changes) > 0 {
+		concerned = c.Hub.Publish(c.changes)
+	}
+	for i, w := range c.batch {
+		c.Queue.answer(w)
+		c.batch[i] = nil
+	}
+	c.changes, c.frame = nil, nil // the hub has the ones now, readers have the other
+	clear(c.newest)
+	c.Hub.Announce(concerned)
+}
+
+// collect takes the writes that wait behind the first into one batch.
+func (c *Committer) collect(first *Write) {
+	c.batch = c.batch[:0]
+	c.add(first)
+	size := len(first.Draft.Value)
+	for len(c.batch) < batchWrites && size < batchBytes {
+		select {
+		case w := <-c.Queue.writes:
+			c.add(w)
+			size += len(w.Draft.Value)
+		default:
+			return
+		}
+	}
+}
+
+// add puts a write into the batch, behind those that are committed with it.
+func (c *Committer) add(w *Write) {
+	for i := range w.With {
+		c.batch = append(c.batch, &w.With[i])
+	}
+	c.batch = append(c.batch, w)
+}
+
+// store brings the writes of the batch to the disk and, when they are there, into
+// the memtable.
+func (c *Committer) store() error {
+	size := int64(0)
+	for _, w := range c.batch {
+		size += w.size()
+	}
+	c.frame = wal.NewFrame(len(c.batch), size)
+	c.changes = make([]watch.Change, 0, len(c.batch))
+	c.events, c.bytes = 0, 0
+	now, full := c.Clock.Now(), c.Usage.Full()
+	err := c.Merger.Index.View(func(v index.View) error {
+		for _, w := range c.batch {
+			if w.Kind != seglog.Deleted && full != nil {
+				w.Err = full
+				continue
+			}
+			w.Err = c.put(v, w, now)
+		}
+		return nil
+	})
+	if err != nil {
+		return c.Writer.Fail(err)
+	}
+	if len(c.frame.Records) == 0 {
+		return nil
+	}
+	if err := c.Writer.Append(c.frame); err != nil {
+		return err
+	}
+	for _, w := range c.batch {
+		if w.Err == nil {
+			c.Merger.Index.Put(w.joined, index.NewPointer(w.revision, w.Kind == seglog.Deleted), w.Draft.Attributes)
+		}
+	}
+	c.Usage.AddLive(c.events, c.bytes)
+	return nil
+}
+
+// put checks one write against the state that the batch has come to, and adds
+// it to the frame. Its error is that write's alone.
+func (c *Committer) put(v index.View, w *Write, now time.Time) error {
+	if err := w.Ctx.Err(); err != nil {
+		return err
+	}
+	newest, known := c.newest[w.joined]
+	if !known {
+		var err error
+		if newest, known, err = v.Newest(w.joined); err != nil {
+			return err
+		}
+	}
+	live := known && !newest.Deletion()
+	if seen := w.Seen.Revision; live != (seen != 0) || live && newest.Revision() != seen {
+		return w.Conflict
+	}
+	c.key = append(c.key[:0], w.joined...)
+	c.Writer.Last++
+	w.revision = c.Writer.Last
+	e := seglog.Entry{
+		Revision: w.revision, Kind: w.Kind, Previous: newest.Revision(), Time: now,
+		Key: c.key, NamespaceLen: len(w.Key.Namespace), Attributes: w.Draft.Attributes, Value: w.Draft.Value,
+	}
+	c.frame.Append(e.Revision, func(dst []byte) []byte { return seglog.AppendRecord(dst, &e) })
+	change := watch.Change{Revision: e.Revision, Key: w.Key, Previous: w.Previous}
+	if live {
+		c.events--
+		c.bytes -= int64(w.Seen.Bytes)
+	}
+	if w.Kind != seglog.Deleted {
+		c.events++
+		c.bytes += e.Size()
+		change.Current = &store.Version{Record: store.Record{
+			Key: w.Key, Revision: e.Revision, Time: now, Attributes: e.Attributes, Value: e.Value, Bytes: int(e.Size()),
+		}}
+		w.version = change.Current
+	}
+	c.changes = append(c.changes, change)
+	c.newest[w.joined] = index.NewPointer(e.Revision, w.Kind == seglog.Deleted)
+	return nil
+}
+
+// Do implements [maintenance.Writer].
+func (c *Committer) Do(ctx context.Context, f func() error) error { return c.Queue.Do(ctx, f) }
+
+// Rotate implements [maintenance.Writer].
+func (c *Committer) Rotate(ctx context.Context, due func(head *seglog.Segment) bool) error {
+	return c.Do(ctx, func() error {
+		if !due(c.Writer.Records.Head()) {
+			return nil
+		}
+		return c.Writer.Rotate()
+	})
+}
+
+// Flush implements [maintenance.Writer].
+func (c *Committer) Flush(ctx context.Context) error {
+	if err := c.Merger.merge(); err != nil {
+		return err
+	}
+	if err := c.Do(ctx, func() error { c.Merger.freeze(); return nil }); err != nil {
+		return err
+	}
+	return c.Merger.merge()
+}
+
+// MoveCompactRevision implements [maintenance.Writer].
+func (c *Committer) MoveCompactRevision(ctx context.Context, revision uint64) error {
+	return c.Do(ctx, func() error { return c.Writer.MoveCompactRevision(revision) })
+}
+
+// Failover implements [maintenance.Writer].
+func (c *Committer) Failover(ctx context.Context) error {
+	if c.Writer.Failed() == nil {
+		return nil
+	}
+	return c.Do(ctx, c.Writer.Failover)
+}
+
+// Skip leaves out the revisions up to the one that next returns for the last one, and
+// returns that. It is then the newest revision and the compact revision.
+func (c *Committer) Skip(ctx context.Context, next func(last uint64) uint64) (revision uint64, err error) {
+	err = c.Do(ctx, func() error {
+		revision = next(c.Writer.Last)
+		if err := c.Writer.Skip(revision); err != nil {
+			return err
+		}
+		// In this order: no reader finds the newest revision behind the compact revision.
+		c.Hub.Advance(revision)
+		c.Writer.Records.SetCompactRevision(revision)
+		return nil
+	})
+	return revision, err
+}

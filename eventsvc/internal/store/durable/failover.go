@@ -1,0 +1,82 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/wal"
+)
+
+// Failover brings writing back after a failure, if the disk lets it: it verifies what was
+// acknowledged, record by record, and copies it to new files, which take the place of
+// those that failed. Where a record is damaged or missing it does not go on: then
+// everything can still be read, and a person has to restore a backup.
+func (w *Writer) Failover() error {
+	if w.Failed() == nil {
+		return nil
+	}
+	if err := w.replaceFiles(); err != nil {
+		return fmt.Errorf("store: the log cannot be written, and not be copied to another file: %w", err)
+	}
+	w.Log.Warn("the log is written again, to a new file")
+	return nil
+}
+
+// replaceFiles seals a copy of the head with what was acknowledged, and starts the next
+// head. The revisions of the commit that failed are in neither.
+func (w *Writer) replaceFiles() error {
+	_ = w.AwaitCheckpoint() // whether it has failed or not: the copy takes what it has brought to the head
+	failed := w.Records.Head()
+	w.Last = max(w.Last, failed.Base) // one at least is given away, so that the next head has another base
+	tmp := failed.Path + ".tmp"
+	if err := w.Records.CopyAcknowledged(tmp, w.Last); err != nil {
+		return errors.Join(err, disk.Remove(tmp))
+	}
+	if err := errors.Join(os.Rename(tmp, failed.Path), disk.SyncDir(w.Dir)); err != nil {
+		return err
+	}
+	sealed, err := seglog.OpenSegment(failed.Path, false, 0)
+	if err != nil {
+		return err
+	}
+	if err := w.replaceWAL(failed); err != nil {
+		return errors.Join(err, sealed.Close())
+	}
+	next, err := w.nextHead(failed, w.Records.CompactRevision())
+	if err != nil {
+		return errors.Join(err, sealed.Close())
+	}
+	w.Records.ReplaceHead(sealed, next)
+	w.Records.SetPending(nil) // in this order: a reader that has one of them has seen it in the other
+	if err := failed.Close(); err != nil {
+		w.Log.Warn("a log file that had failed could not be closed", "file", failed.Path, "error", err)
+	}
+	w.failure.Store(nil)
+	w.rotateAt = 0
+	w.Rotated()
+	return nil
+}
+
+// replaceWAL replaces a write-ahead log that may have failed. It is not needed until then:
+// its records are in the copy of the head.
+func (w *Writer) replaceWAL(head *seglog.Segment) error {
+	if w.wal == nil {
+		return nil
+	}
+	id, err := head.StoreID()
+	if err != nil {
+		return err
+	}
+	log, err := wal.Create(w.walPath(), id, w.wal.Size())
+	if err != nil {
+		return err
+	}
+	if err := w.wal.Close(); err != nil {
+		w.Log.Warn("a write-ahead log that may have failed could not be closed", "error", err)
+	}
+	w.wal = log
+	return nil
+}

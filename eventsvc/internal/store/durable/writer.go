@@ -1,0 +1,206 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/wal"
+)
+
+// maxLogged is how many records of one commit go to the write-ahead log. A commit of
+// more, such as a part of a deleted collection, takes no longer in the head, where its
+// records have to go anyway.
+const maxLogged = 512
+
+// Config says what a Writer writes.
+type Config struct {
+	Dir          string
+	SegmentBytes int64 // the head is rotated at this size
+	Records      *seglog.Log
+	Rotated      func() // called when files were replaced
+	Unwritable   func() // called when a file cannot be written any more; must not wait
+	Log          *slog.Logger
+}
+
+// A Writer writes the head and the write-ahead log of an open store.
+type Writer struct {
+	// Last is the last revision that was given to a write, also to one that failed. The
+	// user raises it before it appends.
+	Last uint64
+
+	Config
+	wal           *wal.Log // nil if there was no room for one
+	rotateAt      int64    // size of the head at which to try again to rotate
+	checkpointing bool     // a checkpoint was begun and not ended
+	checkpointed  chan Checkpoint
+	failure       atomic.Pointer[error] // why nothing can be written until failover
+
+	seconds  prometheus.Histogram
+	failures prometheus.Counter
+}
+
+// Open opens the write-ahead log if the head was used with one, and adds its records to the
+// pending ones of the log. Last is then the last revision that is there.
+func Open(c Config, storeID string) (*Writer, error) {
+	w := &Writer{Config: c, checkpointed: make(chan Checkpoint, 1)}
+	w.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "store_fold_seconds", Help: "Time of one checkpoint, which brings records of the write-ahead log into the log.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
+	})
+	w.failures = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "store_failed_files_total", Help: "Log files that could not be written, for another reason than room, and were replaced.",
+	})
+	head := c.Records.Head()
+	var err error
+	if w.Last, err = head.LastRevision(); err != nil {
+		return nil, &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
+	}
+	format, err := head.Format()
+	if err != nil {
+		return nil, &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
+	}
+	if format != seglog.FormatWAL {
+		return w, nil
+	}
+	var pending []wal.Record
+	if w.wal, pending, err = wal.Open(w.walPath(), storeID, w.Last); err != nil || len(pending) == 0 {
+		return w, err
+	}
+	c.Records.SetPending(pending)
+	head.AddBytes(wal.Bytes(pending))
+	w.Last = pending[len(pending)-1].Revision
+	return w, nil
+}
+
+func (w *Writer) walPath() string { return filepath.Join(w.Dir, wal.FileName) }
+
+// Start begins the write-ahead log of a store that was closed. Without room for one,
+// commits go to the head until the next start: the store can then still be read, and
+// events be deleted.
+func (w *Writer) Start() (err error) {
+	if w.wal != nil {
+		return nil
+	}
+	head := w.Records.Head()
+	id, err := head.StoreID()
+	if err == nil {
+		w.wal, err = wal.Begin(w.walPath(), id, wal.SizeFor(w.SegmentBytes/16))
+	}
+	if err == nil {
+		err = head.SetFormat(seglog.FormatWAL)
+	}
+	if disk.IsFull(err) {
+		w.Log.Warn("there is no room for the write-ahead log: commits go without, and take longer, until the next start", "error", err)
+		err = w.Close()
+	}
+	return err
+}
+
+// Collectors returns the metrics of the writer.
+func (w *Writer) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{w.seconds, w.failures,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "store_failed", Help: "1 while nothing can be written, because the disk fails."}, func() float64 {
+			if w.Failed() != nil {
+				return 1
+			}
+			return 0
+		}),
+	}
+}
+
+// Failed returns why nothing can be written, nil if it can.
+func (w *Writer) Failed() error {
+	if p := w.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Fail refuses all writes from now on, because a file failed for another reason than
+// room. It returns what writers are told.
+func (w *Writer) Fail(cause error) error {
+	if err := w.Failed(); err != nil {
+		return err
+	}
+	failure := fmt.Errorf("%w: %w", store.ErrUnwritable, cause)
+	w.failure.Store(&failure)
+	w.failures.Inc()
+	w.Log.Error("a log file could not be written; what was acknowledged is now copied to another", "file", w.Records.Head().Path, "error", cause)
+	w.Unwritable()
+	return failure
+}
+
+// Append makes the records of a frame durable: in the write-ahead log or, if they are
+// too many for it, in the head together with all that the log holds. The error is
+// [store.ErrFull] or [store.ErrUnwritable].
+func (w *Writer) Append(frame *wal.Frame) error {
+	err := w.append(frame)
+	switch failure := w.Failed(); {
+	case err == nil:
+		return nil
+	case failure != nil:
+		return failure
+	case disk.IsFull(err) && !errors.Is(err, wal.ErrAppend):
+		// Nothing of it is in the head, nor of what was to be checkpointed before it.
+		return fmt.Errorf("%w: %w", store.ErrFull, err)
+	}
+	return w.Fail(err)
+}
+
+func (w *Writer) append(frame *wal.Frame) error {
+	if err := w.Failed(); err != nil {
+		return err
+	}
+	if w.wal == nil || len(frame.Records) > maxLogged || !w.wal.FitsHalf(frame) {
+		return w.checkpoint(frame.Records)
+	}
+	if !w.wal.Fits(frame) {
+		if err := w.beginCheckpoint(); err != nil {
+			return err
+		}
+	}
+	if err := w.wal.Append(frame, w.Records.Published()); err != nil {
+		return err
+	}
+	w.Records.Head().AddBytes(wal.Bytes(frame.Records))
+	w.Records.SetPending(append(w.Records.Pending(), frame.Records...))
+	return nil
+}
+
+// Finish brings the records of the write-ahead log into the head, so that the store can
+// be opened without it. If that fails the next start reads the write-ahead log.
+func (w *Writer) Finish() {
+	if w.wal == nil {
+		return
+	}
+	err := w.AwaitCheckpoint()
+	if w.Failed() != nil {
+		return
+	}
+	if err == nil {
+		err = w.checkpoint(nil)
+	}
+	if err == nil {
+		err = w.Records.Head().SetFormat(boltfile.Version)
+	}
+	if err != nil {
+		w.Log.Warn("the write-ahead log could not be emptied, and will be read at the next start", "error", err)
+	}
+}
+
+// Close closes the write-ahead log.
+func (w *Writer) Close() (err error) {
+	if w.wal != nil {
+		err = w.wal.Close()
+		w.wal = nil
+	}
+	return err
+}
