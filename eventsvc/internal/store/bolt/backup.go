@@ -14,12 +14,28 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// Snapshot sets the present state aside, to be copied at leisure. Everything else goes on
-// meanwhile.
+// Snapshot sets the present state aside, to be copied at leisure: a copy of the head, and
+// links to the sealed files, which never change. Everything else goes on meanwhile.
 func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
-	s := backup.NewSnapshot(db.o.Dir)
+	defer db.maintenance.Pause()()
 	at := db.committer.Clock.Now()
-	revision, err := db.setAside(ctx, s)
+	s := backup.NewSnapshot(db.o.Dir)
+	var files seglog.Segments
+	err := db.committer.Do(ctx, func() error {
+		files = db.log.Segments() // those of the moment of the checkpoint
+		return db.committer.Writer.Checkpoint()
+	})
+	var revision uint64
+	for i := 0; i < len(files) && err == nil; i++ {
+		file := files[i]
+		err = s.Add(filepath.Base(file.Path), func(path string) (err error) {
+			if file != files.Head() {
+				return os.Link(file.Path, path)
+			}
+			revision, err = file.CopyTo(path)
+			return err
+		})
+	}
 	if err == nil {
 		err = s.Finish(revision, at)
 	}
@@ -27,30 +43,6 @@ func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
 		return nil, fmt.Errorf("store backup: %w", errors.Join(err, s.Close()))
 	}
 	return s, nil
-}
-
-// setAside adds the files of one moment to a snapshot: a copy of the head, and links to the
-// sealed files, which never change.
-func (db *DB) setAside(ctx context.Context, to *backup.Snapshot) (revision uint64, err error) {
-	defer db.maintenance.Pause()()
-	var ss seglog.Segments
-	err = db.committer.Do(ctx, func() error {
-		ss = db.log.Segments()
-		return db.committer.Writer.Checkpoint()
-	})
-	if err != nil {
-		return 0, err
-	}
-	for _, s := range ss[:len(ss)-1] {
-		if err := to.Add(filepath.Base(s.Path), func(path string) error { return os.Link(s.Path, path) }); err != nil {
-			return 0, err
-		}
-	}
-	err = to.Add(filepath.Base(ss.Head().Path), func(path string) error {
-		revision, err = ss.Head().CopyTo(path)
-		return err
-	})
-	return revision, err
 }
 
 // Restore makes a store out of a backup, in a directory that is empty or not

@@ -5,6 +5,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -23,13 +24,13 @@ func (db *DB) Changes(ctx context.Context, after, until uint64, visit func(part 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		part, next, err := db.changesSome(after, until)
+		part, next, err := changesSome(records.Source{Index: db.index, Log: db.log}, after, until)
 		// The compact revision may have moved over what was being read.
 		if oldest := db.log.CompactRevision(); after < oldest {
 			return &store.ExpiredError{Revision: after, Oldest: oldest}
 		}
 		if err != nil {
-			return db.readError(err)
+			return db.reads.failed(err)
 		}
 		if err := visit(part, next); err != nil {
 			return err
@@ -39,32 +40,30 @@ func (db *DB) Changes(ctx context.Context, after, until uint64, visit func(part 
 	return nil
 }
 
-func (db *DB) changesSome(after, until uint64) (part []store.Delivery, next uint64, err error) {
+func changesSome(source records.Source, after, until uint64) (part []store.Delivery, next uint64, err error) {
 	next = until
-	err = db.index.View(func(v index.View) error {
-		return db.log.View(func(log *seglog.Reader) error {
-			part, next = part[:0], until // View may try again
-			var found []uint64
-			size := int64(0)
-			err := log.Scan(after, until, func(e seglog.Entry) bool {
-				if len(found) == changesRecords || size > changesBytes {
-					return false
-				}
-				found = append(found, e.Revision)
-				size += e.Size()
-				return true
-			})
+	err = source.View(func(v index.View, log *seglog.Reader) error {
+		part, next = part[:0], until // View may try again
+		var found []uint64
+		size := int64(0)
+		err := log.Scan(after, until, func(e seglog.Entry) bool {
 			if len(found) == changesRecords || size > changesBytes {
-				next = found[len(found)-1]
+				return false
 			}
-			for _, revision := range found {
-				if err != nil {
-					break
-				}
-				part, err = appendChange(part, log, v, revision, until)
-			}
-			return err
+			found = append(found, e.Revision)
+			size += e.Size()
+			return true
 		})
+		if len(found) == changesRecords || size > changesBytes {
+			next = found[len(found)-1]
+		}
+		for _, revision := range found {
+			if err != nil {
+				break
+			}
+			part, err = appendChange(part, log, v, revision, until)
+		}
+		return err
 	})
 	return part, next, err
 }

@@ -14,7 +14,7 @@ import (
 // deleted stays counted.
 func (db *DB) Counts(ctx context.Context, from, to time.Time, namespace string, visit func(seglog.MinuteCount)) error {
 	if err := db.log.Counts(ctx, from, to, namespace, visit); err != nil {
-		return db.readError(err)
+		return db.reads.failed(err)
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
-	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/watch"
@@ -73,17 +72,15 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 
 // DB is the bbolt engine of package store.
 type DB struct {
-	o         Options
-	index     *index.Index
-	log       *seglog.Log
-	hub       *watch.Hub
-	metrics   *metrics
-	usage     *usage.Usage
-	found     found
-	remaining remaining
-
+	o           Options
+	index       *index.Index
+	log         *seglog.Log
+	hub         *watch.Hub // what was published last, and its readers
+	usage       *usage.Usage
 	committer   *commit.Committer
 	maintenance *maintenance.Maintenance
+	reads       *reads
+	lists       lists
 	life        life
 }
 
@@ -118,11 +115,11 @@ func Open(o Options) (*DB, error) {
 		}
 	}
 	db := &DB{o: o, life: life{stop: make(chan struct{})}}
+	db.reads = newReads(o.Log, &db.life)
 	if err := db.recover(); err != nil {
 		return nil, errors.Join(err, db.closeFiles())
 	}
-	var err error
-	if db.metrics, err = newMetrics(db, o.Registry); err != nil {
+	if err := register(o.Registry, db); err != nil {
 		return nil, errors.Join(fmt.Errorf("store metrics: %w", err), db.closeFiles())
 	}
 	db.life.running.Go(db.committer.Run)
@@ -135,13 +132,11 @@ func (db *DB) Revision() uint64 { return db.hub.Published() }
 
 // Ready reports why the store cannot take writes, nil if it can.
 func (db *DB) Ready(context.Context) error {
-	if db.closed() {
+	if db.life.closed() {
 		return store.ErrClosed
 	}
 	return db.committer.Writer.Failed()
 }
-
-func (db *DB) closed() bool { return db.life.closed() }
 
 // Close ends watches, commits the writes that wait, and closes the files.
 func (db *DB) Close() error {
@@ -153,9 +148,6 @@ func (db *DB) Close() error {
 		return errors.Join(err, db.closeFiles())
 	})
 }
-
-// sources returns the log and its index.
-func (db *DB) sources() records.Source { return records.Source{Index: db.index, Log: db.log} }
 
 func (db *DB) closeFiles() error {
 	var errs []error

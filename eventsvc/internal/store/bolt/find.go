@@ -31,6 +31,12 @@ type match struct {
 	record  []byte
 }
 
+// lists remembers results of lists, for their next pages.
+type lists struct {
+	found     found
+	remaining remaining
+}
+
 // found remembers the whole result of the last queries, for their next pages.
 // The state of a revision does not change, so that nothing in it gets stale.
 type found struct {
@@ -86,7 +92,7 @@ func (l *lister) find(ctx context.Context, v index.View) (bool, error) {
 		return false, nil
 	}
 	text := queryText(l.query, l.page.Revision)
-	matches, known := l.db.found.get(text)
+	matches, known := l.db.lists.found.get(text)
 	if !known {
 		best, ok := v.Rarest(l.query.Selector, int(l.db.usage.Live().Events)/findShare+1)
 		if !ok {
@@ -99,7 +105,7 @@ func (l *lister) find(ctx context.Context, v index.View) (bool, error) {
 	}
 	err := l.fill(matches)
 	if !known && err == nil && (l.page.More || len(matches) > findDear) {
-		l.db.found.put(text, matches)
+		l.db.lists.found.put(text, matches)
 	}
 	return true, err
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // fileStats sums up what bbolt says of the files.
-func (db *DB) fileStats() (sum bbolt.Stats) {
+func fileStats(db *DB) (sum bbolt.Stats) {
 	add := func(s bbolt.Stats) {
 		sum.FreePageN += s.FreePageN
 		sum.PendingPageN += s.PendingPageN
@@ -39,7 +39,7 @@ func (db *DB) OnTime(context.Context) error {
 // Room reports why there is no room for new events, nil if there is. Reading
 // and deleting go on without.
 func (db *DB) Room(context.Context) error {
-	if db.closed() {
+	if db.life.closed() {
 		return store.ErrClosed
 	}
 	return db.usage.Full()

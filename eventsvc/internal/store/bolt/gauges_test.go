@@ -116,7 +116,7 @@ func TestFileStats(t *testing.T) {
 	t.Parallel()
 	db := openQuiet(t, nil)
 	err := db.index.View(func(index.View) error {
-		if n := db.fileStats().OpenTxN; n != 1 {
+		if n := fileStats(db).OpenTxN; n != 1 {
 			t.Errorf("%d open reads, want 1", n)
 		}
 		return nil
@@ -124,7 +124,7 @@ func TestFileStats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := db.fileStats().OpenTxN; n != 0 {
+	if n := fileStats(db).OpenTxN; n != 0 {
 		t.Errorf("%d open reads, want none", n)
 	}
 }

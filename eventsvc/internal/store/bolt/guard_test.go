@@ -60,7 +60,7 @@ func TestPanicOfVisitorIsPassedOn(t *testing.T) {
 			t.Errorf("%s: the panic has become %v", name, panicked)
 		}
 	}
-	if n := db.fileStats().OpenTxN; n != 0 {
+	if n := fileStats(db).OpenTxN; n != 0 {
 		t.Errorf("%d transactions are left open", n)
 	}
 	if age := db.log.OldestRead(); age != 0 {

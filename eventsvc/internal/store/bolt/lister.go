@@ -145,7 +145,7 @@ func (l *lister) count(prefix string, keys *keyBatch, last []byte) error {
 		return nil
 	}
 	end := pageEnd{prefix, l.page.Revision, l.query.After}
-	n, ok := l.db.remaining.get(end)
+	n, ok := l.db.lists.remaining.get(end)
 	n -= l.there
 	if !ok {
 		var err error
@@ -154,7 +154,7 @@ func (l *lister) count(prefix string, keys *keyBatch, last []byte) error {
 		}
 	}
 	end.last = seglog.KeyOf(last)
-	l.db.remaining.put(end, n)
+	l.db.lists.remaining.put(end, n)
 	l.page.Remaining = n
 	return nil
 }

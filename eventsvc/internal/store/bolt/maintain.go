@@ -6,6 +6,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/fsck"
+	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
@@ -30,7 +31,7 @@ func (db *DB) Compact(ctx context.Context, progress store.Progress) error {
 
 // Check reads everything the store holds at the newest revision (see [fsck.Run]).
 func (db *DB) Check(ctx context.Context, progress store.Progress) (*fsck.Report, error) {
-	return fsck.Run(ctx, db.sources(), db.usage, progress)
+	return fsck.Run(ctx, records.Source{Index: db.index, Log: db.log}, db.usage, progress)
 }
 
 // Stats returns the present figures.
@@ -47,6 +48,3 @@ func (db *DB) OldestTime() (oldest time.Time) {
 	})
 	return oldest
 }
-
-// hurry has the next round of maintenance begin at once.
-func (db *DB) hurry() { db.maintenance.Hurry() }

@@ -8,30 +8,16 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// metrics count what readers come upon.
-type metrics struct {
-	damaged prometheus.Counter
-	replays prometheus.Counter
-}
-
-// newMetrics registers the metrics of a store and of its parts.
-func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
-	m := &metrics{
-		damaged: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "store_damaged_reads_total", Help: "Reads that found damage and were answered with an error.",
-		}),
-		replays: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "store_watch_replays_total", Help: "Reads of the log for watchers that begin in the past or were left behind.",
-		}),
-	}
+// register registers the metrics of a store and of its parts.
+func register(r prometheus.Registerer, db *DB) error {
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
 	file := func(name, help string, f func(bbolt.Stats) int) prometheus.Collector {
-		return gauge(name, help, func() float64 { return float64(f(db.fileStats())) })
+		return gauge(name, help, func() float64 { return float64(f(fileStats(db))) })
 	}
 	own := []prometheus.Collector{
-		m.damaged, m.replays,
+		db.reads.damaged, db.reads.replays,
 		file("store_free_pages", "Pages of the files that can be used again.", func(s bbolt.Stats) int { return s.FreePageN }),
 		file("store_pending_pages", "Pages that open reads keep from being used again.", func(s bbolt.Stats) int { return s.PendingPageN }),
 		file("store_open_reads", "Read transactions that are open.", func(s bbolt.Stats) int { return s.OpenTxN }),
@@ -48,5 +34,5 @@ func newMetrics(db *DB, r prometheus.Registerer) (*metrics, error) {
 	for _, c := range slices.Concat(own, db.usage.Collectors(), db.committer.Collectors(), db.committer.Writer.Collectors(), db.maintenance.Collectors()) {
 		errs = append(errs, r.Register(c))
 	}
-	return m, errors.Join(errs...)
+	return errors.Join(errs...)
 }

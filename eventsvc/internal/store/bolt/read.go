@@ -27,12 +27,12 @@ func (db *DB) Get(_ context.Context, key store.Key, look func(*store.View) error
 			// Trimmed away while it was looked for: there is a newer version.
 			continue
 		}
-		return db.readErrorOf(key, err)
+		return db.reads.failedOf(key, err)
 	}
 }
 
 func (db *DB) getAt(key store.Key, at uint64, look func(*store.View) bool) (found bool, err error) {
-	if db.closed() {
+	if db.life.closed() {
 		return false, store.ErrClosed
 	}
 	joined := key.String()
@@ -81,47 +81,18 @@ func (db *DB) List(ctx context.Context, q store.Query, visit func(*store.View) b
 		return store.Page{}, expired
 	}
 	if err != nil {
-		return store.Page{}, db.readError(err)
+		return store.Page{}, db.reads.failed(err)
 	}
 	return page, nil
 }
 
 // held reports a revision whose state cannot be read any more.
 func (db *DB) held(revision uint64) error {
-	if db.closed() {
+	if db.life.closed() {
 		return store.ErrClosed
 	}
 	if oldest := db.log.CompactRevision(); revision < oldest {
 		return &store.ExpiredError{Revision: revision, Oldest: oldest}
 	}
 	return nil
-}
-
-// readErrorOf names the event in a damage report that does not.
-func (db *DB) readErrorOf(key store.Key, err error) error {
-	err = db.readError(err)
-	if ce := new(store.CorruptError); errors.As(err, &ce) && ce.Key == (store.Key{}) {
-		ce.Key = key
-	}
-	return err
-}
-
-// readError makes everything that hinders reading a *store.CorruptError, and
-// counts it.
-func (db *DB) readError(err error) error {
-	if errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	if db.closed() {
-		return store.ErrClosed
-	}
-	ce := new(store.CorruptError)
-	if !errors.As(err, &ce) {
-		ce = &store.CorruptError{Reason: err.Error()}
-	}
-	db.o.Log.Error("a stored event cannot be read", "error", ce)
-	if db.metrics != nil { // not while opening
-		db.metrics.damaged.Inc()
-	}
-	return ce
 }

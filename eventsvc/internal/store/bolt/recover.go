@@ -27,41 +27,60 @@ import (
 // recover opens the files of a store, and brings what is in memory to the state of the
 // newest durable write. What it has opened is the DB's when it fails as well.
 func (db *DB) recover() (err error) {
-	if db.index, err = index.Open(db.o.Dir, func() []byte { return newStoreID(db.o.Dir) }); err != nil {
+	o := &db.o
+	if db.index, err = index.Open(o.Dir, func() []byte { return newStoreID(o.Dir) }); err != nil {
 		return err
 	}
-	if err := removeTemporary(db.o.Dir); err != nil {
-		return err
-	}
-	// A process that was killed may have removed or replaced files, and not have
-	// come to sync that.
-	if err := disk.SyncDir(db.o.Dir); err != nil {
+	if err := removeTemporary(o.Dir); err != nil {
 		return err
 	}
 	id, err := db.index.StoreID()
 	if err != nil {
-		return db.readError(err)
+		return db.reads.failed(err)
 	}
-	if err := db.openLog(string(id)); err != nil {
+	if db.log, err = seglog.Open(o.Dir, int(2*o.SegmentBytes+2*o.QueueBytes), db.Revision); err != nil {
 		return err
 	}
-	if err := db.openCommitter(string(id)); err != nil {
+	if err := checkLog(db.log, db.index, string(id)); err != nil {
+		return err
+	}
+	source := records.Source{Index: db.index, Log: db.log}
+	hurry := func() { db.maintenance.Hurry() }
+	if db.usage, err = usage.New(o.Dir, usage.Limits{MaxBytes: o.MaxBytes, MinFree: o.MinFree, OverLimit: hurry}, source); err != nil {
+		return &store.FileError{Path: db.index.Path(), Reason: err.Error(), Fix: boltfile.FixRebuild}
+	}
+	w, err := durable.Open(durable.Config{
+		Dir: o.Dir, SegmentBytes: o.SegmentBytes, Records: db.log, Rotated: db.usage.Measure, Unwritable: hurry, Log: o.Log,
+	}, string(id))
+	if err != nil {
+		return err
+	}
+	db.hub = watch.NewHub(w.Last, o.RingEntries, o.RingBytes)
+	db.committer = commit.New(commit.Config{
+		Queue: commit.NewQueue(o.QueueLength, o.QueueBytes), Writer: w, Hub: db.hub, Usage: db.usage, Stop: db.life.stop,
+		Merger: commit.NewMerger(commit.Merger{Index: db.index, Records: db.log, Usage: db.usage, MaxKeys: o.MemtableLimit, Unmerged: hurry, Log: o.Log}),
+	})
+	if merged := db.index.Merged(); merged > w.Last {
+		return &store.FileError{Path: db.log.Head().Path, Reason: fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
+			w.Last, merged), Fix: boltfile.FixRestore}
+	}
+	if db.committer.Clock, err = newClock(o, db.log, db.reads.failed); err != nil {
 		return err
 	}
 	db.maintenance = maintenance.New(maintenance.Config{
-		Policy:  maintenance.Policy{Retention: db.o.Retention, Rules: db.o.Rules, History: db.o.History, MaxEvents: db.o.MaxEvents},
-		Records: db.sources(), Usage: db.usage, Clock: db.committer.Clock, Writer: db.committer, ReadError: db.readError,
+		Policy:  maintenance.Policy{Retention: o.Retention, Rules: o.Rules, History: o.History, MaxEvents: o.MaxEvents},
+		Records: source, Usage: db.usage, Clock: db.committer.Clock, Writer: db.committer, ReadError: db.reads.failed,
 		Delete: func(ctx context.Context, seen []store.Seen) error {
 			_, _, err := db.DeleteMany(ctx, seen)
 			return err
 		},
-		SegmentBytes: db.o.SegmentBytes, Log: db.o.Log,
+		SegmentBytes: o.SegmentBytes, Log: o.Log,
 	})
-	replay := &replay{Source: db.sources(), usage: db.usage, merger: db.committer.Merger, readError: db.readError, log: db.o.Log}
-	if err := replay.run(db.Revision()); err != nil {
+	replay := &replay{Source: source, usage: db.usage, merger: db.committer.Merger, readError: db.reads.failed, log: o.Log}
+	if err := replay.run(w.Last); err != nil {
 		return err
 	}
-	err = db.committer.Writer.Start()
+	err = w.Start()
 	db.usage.Measure()
 	return err
 }
@@ -75,6 +94,8 @@ func newStoreID(dir string) []byte {
 	return []byte(rand.Text())
 }
 
+// removeTemporary removes files that a process has left that was killed. It syncs the
+// directory, because that process may also have removed or replaced files.
 func removeTemporary(dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, "*.tmp"))
 	if err != nil {
@@ -85,89 +106,58 @@ func removeTemporary(dir string) error {
 			return fmt.Errorf("store directory: %w", err)
 		}
 	}
-	return nil
+	return disk.SyncDir(dir)
 }
 
-// openLog opens the log of the store with an id, and the account of what is in it.
-func (db *DB) openLog(id string) (err error) {
-	if db.log, err = seglog.Open(db.o.Dir, int(2*db.o.SegmentBytes+2*db.o.QueueBytes), db.Revision); err != nil {
-		return err
-	}
-	if len(db.log.Segments()) == 0 {
-		if db.index.Merged() != 0 {
-			return &store.FileError{Path: db.index.Path(), Reason: "the log files that it belongs to are missing", Fix: boltfile.FixRestore}
+// checkLog checks that the head belongs to the store of the index, and makes a new log
+// where there is none. It sets the compact revision.
+func checkLog(log *seglog.Log, x *index.Index, id string) error {
+	if len(log.Segments()) == 0 {
+		if x.Merged() != 0 {
+			return &store.FileError{Path: x.Path(), Reason: "the log files that it belongs to are missing", Fix: boltfile.FixRestore}
 		}
 		// Revision 1 is that of the empty store; the first write gets 2.
-		if err := db.log.Init(2, id, 1); err != nil {
+		if err := log.Init(2, id, 1); err != nil {
 			return err
 		}
 	}
-	head := db.log.Head()
+	head := log.Head()
 	headID, err := head.StoreID()
+	if err == nil && headID != id {
+		err = errors.New("it belongs to another store than " + x.Path())
+	}
+	var compactRevision uint64
+	if err == nil {
+		compactRevision, err = head.SavedCompactRevision()
+	}
 	if err != nil {
 		return &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
-	if headID != id {
-		return &store.FileError{Path: head.Path, Reason: "it belongs to another store than " + db.index.Path(), Fix: boltfile.FixRestore}
-	}
-	compactRevision, err := head.SavedCompactRevision()
-	if err != nil {
-		return &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
-	}
-	db.log.SetCompactRevision(compactRevision)
-	limits := usage.Limits{MaxBytes: db.o.MaxBytes, MinFree: db.o.MinFree, OverLimit: db.hurry}
-	if db.usage, err = usage.New(db.o.Dir, limits, db.sources()); err != nil {
-		return &store.FileError{Path: db.index.Path(), Reason: err.Error(), Fix: boltfile.FixRebuild}
-	}
+	log.SetCompactRevision(compactRevision)
 	return nil
 }
 
-// openCommitter finds the newest durable revision, and makes the hub and the committer that
-// go on from there.
-func (db *DB) openCommitter(id string) error {
-	w, err := durable.Open(durable.Config{
-		Dir: db.o.Dir, SegmentBytes: db.o.SegmentBytes, Records: db.log,
-		Rotated: db.usage.Measure, Unwritable: db.hurry, Log: db.o.Log,
-	}, id)
-	if err != nil {
-		return err
-	}
-	db.hub = watch.NewHub(w.Last, db.o.RingEntries, db.o.RingBytes)
-	db.committer = commit.New(commit.Config{
-		Queue: commit.NewQueue(db.o.QueueLength, db.o.QueueBytes), Writer: w, Hub: db.hub, Usage: db.usage, Stop: db.life.stop,
-		Merger: commit.NewMerger(commit.Merger{
-			Index: db.index, Records: db.log, Usage: db.usage, MaxKeys: db.o.MemtableLimit, Unmerged: db.hurry, Log: db.o.Log,
-		}),
-	})
-	if merged := db.index.Merged(); merged > w.Last {
-		return &store.FileError{Path: db.log.Head().Path, Reason: fmt.Sprintf("it ends with revision %d, but the index knows revision %d: a newer log file is missing",
-			w.Last, merged), Fix: boltfile.FixRestore}
-	}
-	db.committer.Clock, err = db.newClock()
-	return err
-}
-
 // newClock returns a clock that goes on from the last write.
-func (db *DB) newClock() (*clock.Clock, error) {
+func newClock(o *Options, log *seglog.Log, readError func(error) error) (*clock.Clock, error) {
 	var written time.Time
-	err := db.log.View(func(log *seglog.Reader) error {
-		e, err := log.Newest()
+	err := log.View(func(r *seglog.Reader) error {
+		e, err := r.Newest()
 		written = e.Time
 		return err
 	})
 	switch {
 	case errors.As(err, new(*store.CorruptError)): // only reads of that record fail; the store opens
-		_ = db.readError(err)
+		_ = readError(err)
 	case err != nil && !errors.Is(err, seglog.ErrGone):
-		return nil, db.readError(err)
+		return nil, readError(err)
 	}
-	c, step := clock.New(db.o.Now, written, db.o.MaxClockStep)
+	c, step := clock.New(o.Now, written, o.MaxClockStep)
 	switch {
 	case step < 0:
-		db.o.Log.Warn("the system clock is behind the last write; times go on from there until it has caught up", "behind", -step)
+		o.Log.Warn("the system clock is behind the last write; times go on from there until it has caught up", "behind", -step)
 	case step > 0:
-		db.o.Log.Warn("the system clock is far ahead of the last write; nothing expires for a while, in case it is wrong",
-			"ahead", step, "while", db.o.MaxClockStep)
+		o.Log.Warn("the system clock is far ahead of the last write; nothing expires for a while, in case it is wrong",
+			"ahead", step, "while", o.MaxClockStep)
 	}
 	return c, nil
 }

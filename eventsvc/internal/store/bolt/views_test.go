@@ -101,7 +101,7 @@ func TestViewOfDamagedRoot(t *testing.T) {
 	if _, err := store.Read(t.Context(), db, key(0)); !errors.As(err, new(*store.CorruptError)) {
 		t.Errorf("an event of a damaged file: %v", err)
 	}
-	if n := db.fileStats().OpenTxN; n != 0 {
+	if n := fileStats(db).OpenTxN; n != 0 {
 		t.Fatalf("%d reads are left open", n)
 	}
 }

@@ -18,7 +18,7 @@ const (
 
 // Watch implements [store.Store].
 func (db *DB) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, error) {
-	if db.closed() {
+	if db.life.closed() {
 		return nil, store.ErrClosed
 	}
 	oldest, current := db.log.CompactRevision(), db.Revision()
@@ -38,7 +38,7 @@ type replayer struct{ db *DB }
 
 func (p replayer) Replay(dst []*watch.Change, q *store.WatchQuery, after uint64) (changes []*watch.Change, upTo uint64, err error) {
 	db := p.db
-	db.metrics.replays.Inc()
+	db.reads.replays.Inc()
 	if oldest := db.log.CompactRevision(); after < oldest {
 		return dst, after, &store.ExpiredError{Revision: after, Oldest: oldest}
 	}
@@ -67,7 +67,7 @@ func (p replayer) Replay(dst []*watch.Change, q *store.WatchQuery, after uint64)
 		return dst, after, &store.ExpiredError{Revision: after, Oldest: oldest}
 	}
 	if err != nil {
-		return dst, after, db.readError(err)
+		return dst, after, db.reads.failed(err)
 	}
 	return changes, upTo, nil
 }

@@ -16,7 +16,7 @@ import (
 // goroutine, against the newest published version; the committer accepts it
 // only if that is still the newest.
 func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
-	if err := db.writable(key); err != nil {
+	if err := checkKey(key); err != nil {
 		return store.Result{}, err
 	}
 	for {
@@ -66,9 +66,10 @@ const deletionBatch = 1024
 // take part in every second commit, and waits while the queue is full. While one
 // piece is committed the next is in the queue already.
 func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
-	if db.closed() {
+	if db.life.closed() {
 		return 0, nil, store.ErrClosed
 	}
+	d := &deleter{queue: db.committer.Queue}
 	var before *commit.Write
 	for piece := deletionBatch; err == nil && (len(seen) > 0 || before != nil); {
 		var next *commit.Write
@@ -76,28 +77,23 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 			if next, err = db.deletions(ctx, seen[:min(len(seen), piece)]); err != nil {
 				break
 			}
-			if db.committer.Queue.Enqueue(next) == nil {
+			if d.queue.Enqueue(next) == nil {
 				seen, piece = seen[len(next.With)+1:], deletionBatch
 			} else {
 				next, piece = nil, max(1, piece/2)
 			}
 		}
-		switch {
-		case before != nil:
-			var done int
-			var left []store.Key
-			done, left, err = db.awaitDeletions(before)
-			n, changed = n+done, append(changed, left...)
-		case next == nil:
+		if before != nil {
+			err = d.await(before)
+		} else if next == nil {
 			err = db.life.sleep(ctx, 5*time.Millisecond)
 		}
 		before = next
 	}
 	if before != nil {
-		done, left, _ := db.awaitDeletions(before)
-		n, changed = n+done, append(changed, left...)
+		_ = d.await(before) // err is set
 	}
-	return n, changed, err
+	return d.n, d.changed, err
 }
 
 // deletions makes a write that deletes some versions. Their content is read
@@ -123,25 +119,31 @@ func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*commit.Write, 
 		return nil
 	})
 	if err != nil {
-		return nil, db.readError(err)
+		return nil, db.reads.failed(err)
 	}
 	last := &writes[len(writes)-1]
 	last.With = writes[:len(writes)-1]
 	return last, nil
 }
 
-// awaitDeletions returns how many of the deletions were made, and which were
-// not because the events have changed.
-func (db *DB) awaitDeletions(last *commit.Write) (n int, changed []store.Key, err error) {
-	if err := db.committer.Queue.Await(last); err != nil && !errors.Is(err, errConflict) {
-		return 0, nil, err
+// A deleter counts what has become of deletions.
+type deleter struct {
+	queue   *commit.Queue
+	n       int         // that were made
+	changed []store.Key // that were not made, because the events have changed
+}
+
+// await waits for the deletions of one write.
+func (d *deleter) await(last *commit.Write) (err error) {
+	if err := d.queue.Await(last); err != nil && !errors.Is(err, errConflict) {
+		return err
 	}
 	count := func(w *commit.Write) {
 		switch {
 		case w.Err == nil:
-			n++
+			d.n++
 		case errors.Is(w.Err, errConflict):
-			changed = append(changed, w.Key)
+			d.changed = append(d.changed, w.Key)
 		default:
 			err = w.Err
 		}
@@ -150,17 +152,14 @@ func (db *DB) awaitDeletions(last *commit.Write) (n int, changed []store.Key, er
 		count(&last.With[i])
 	}
 	count(last)
-	return n, changed, err
+	return err
 }
 
-// writable checks a key, and that the store is open.
-func (db *DB) writable(key store.Key) error {
+// checkKey reports a key that cannot be stored.
+func checkKey(key store.Key) error {
 	if key.Namespace == "" || key.Name == "" || len(key.Namespace)+len(key.Name) >= seglog.MaxKey ||
 		strings.ContainsAny(key.Namespace, "/\x00") || strings.ContainsAny(key.Name, "/\x00") {
 		return fmt.Errorf("store: %q is no key: namespace and name must be set, together shorter than %d bytes, without slash and NUL", key.String(), seglog.MaxKey)
-	}
-	if db.closed() {
-		return store.ErrClosed
 	}
 	return nil
 }

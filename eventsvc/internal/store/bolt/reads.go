@@ -1,0 +1,58 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// reads reports and counts what readers come upon. It is safe for concurrent use.
+type reads struct {
+	log     *slog.Logger
+	life    *life
+	damaged prometheus.Counter
+	replays prometheus.Counter
+}
+
+func newReads(log *slog.Logger, l *life) *reads {
+	return &reads{
+		log: log, life: l,
+		damaged: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "store_damaged_reads_total", Help: "Reads that found damage and were answered with an error.",
+		}),
+		replays: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "store_watch_replays_total", Help: "Reads of the log for watchers that begin in the past or were left behind.",
+		}),
+	}
+}
+
+// failed makes every error that hinders reading a *store.CorruptError, and logs and
+// counts it. It returns other errors, such as those of a context, as they are.
+func (r *reads) failed(err error) error {
+	if errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if r.life.closed() {
+		return store.ErrClosed
+	}
+	ce := new(store.CorruptError)
+	if !errors.As(err, &ce) {
+		ce = &store.CorruptError{Reason: err.Error()}
+	}
+	r.log.Error("a stored event cannot be read", "error", ce)
+	r.damaged.Inc()
+	return ce
+}
+
+// failedOf is failed for one event, which it names in a report that does not.
+func (r *reads) failedOf(key store.Key, err error) error {
+	err = r.failed(err)
+	if ce := new(store.CorruptError); errors.As(err, &ce) && ce.Key == (store.Key{}) {
+		ce.Key = key
+	}
+	return err
+}
