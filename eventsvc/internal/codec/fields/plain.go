@@ -83,10 +83,13 @@ func tracked(ev *eventsv1.Event) *eventsv1.Event {
 // keepsFields tells whether next has every field of live. If it lacks one, the
 // library decides whether the time of the entry changes.
 func keepsFields(v event.View, live, next *eventsv1.Event) bool {
-	return !slices.ContainsFunc(trackedFields(v), func(f trackedField) bool {
-		before := f.value(live)
-		return before != "" && before != f.value(next)
-	})
+	before, after := event.Members(v, live), event.Members(v, next)
+	for i := range before {
+		if set := setOf(before[i].Value); set != "" && set != setOf(after[i].Value) {
+			return false
+		}
+	}
+	return true
 }
 
 // sameEntries tells whether next leaves managed fields as they are in live: they
@@ -126,14 +129,28 @@ func plainKeys(m map[string]string) bool {
 // names in order, with "." for an object or map that did not exist before.
 func appendFields(dst []byte, v event.View, ev *eventsv1.Event) []byte {
 	dst = append(slices.Grow(dst, 512), '{') // enough for most
-	for _, f := range trackedFields(v) {
-		if value := f.value(ev); value != "" {
-			dst = append(append(dst, `"f:`...), f.name...)
-			dst = append(append(dst, `":`...), value...)
+	members := event.Members(v, ev)
+	for _, i := range byName[v] {
+		if set := setOf(members[i].Value); set != "" {
+			dst = append(append(dst, `"f:`...), members[i].Name...)
+			dst = append(append(dst, `":`...), set...)
 			dst = append(dst, ',')
 		}
 	}
 	return closeSet(dst)
+}
+
+// byName are the indexes of the members of each view in the order of their names.
+var byName = [2][]int{event.EventsV1: order(event.EventsV1), event.CoreV1: order(event.CoreV1)}
+
+func order(v event.View) []int {
+	members := event.Members(v, new(eventsv1.Event))
+	indexes := make([]int, len(members))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	slices.SortFunc(indexes, func(a, b int) int { return strings.Compare(members[a].Name, members[b].Name) })
+	return indexes
 }
 
 // closeSet replaces the last comma with the closing brace.
@@ -145,68 +162,39 @@ func closeSet(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// trackedField is a member of an event. Value returns the set of the fields in
-// the member, and "" if the event does not have it.
-type trackedField struct {
-	name  string
-	value func(*eventsv1.Event) string
-}
-
-// The fields of the views, by name.
-var (
-	eventFields = []trackedField{
-		{"action", setAction}, {"deprecatedCount", setCount}, {"deprecatedFirstTimestamp", setFirst},
-		{"deprecatedLastTimestamp", setLast}, {"deprecatedSource", setSource}, {"eventTime", setEventTime},
-		{"metadata", setMetadata}, {"note", setNote}, {"reason", setReason}, {"regarding", setRegarding},
-		{"related", setRelated}, {"reportingController", setController}, {"reportingInstance", setInstance},
-		{"series", setSeries}, {"type", setType},
+// setOf returns the set of the fields in a member, and "" if the event does not
+// have it.
+func setOf(member any) string {
+	there := false
+	switch m := member.(type) {
+	case *metav1.ObjectMeta:
+		return setMetadata(m)
+	case *corev1.EventSource:
+		return setSource(m)
+	case **eventsv1.EventSeries:
+		if *m != nil {
+			return `{".":{},"f:count":{},"f:lastObservedTime":{}}`
+		}
+	case *string:
+		there = *m != ""
+	case *int32:
+		there = *m != 0
+	case *corev1.ObjectReference:
+		there = *m != corev1.ObjectReference{}
+	case **corev1.ObjectReference:
+		there = *m != nil
+	case interface{ IsZero() bool }: // times
+		there = !m.IsZero()
 	}
-	coreFields = []trackedField{
-		{"action", setAction}, {"count", setCount}, {"eventTime", setEventTime}, {"firstTimestamp", setFirst},
-		{"involvedObject", setRegarding}, {"lastTimestamp", setLast}, {"message", setNote}, {"metadata", setMetadata},
-		{"reason", setReason}, {"related", setRelated}, {"reportingComponent", setController},
-		{"reportingInstance", setInstance}, {"series", setSeries}, {"source", setSource}, {"type", setType},
-	}
-)
-
-func trackedFields(v event.View) []trackedField {
-	if v == event.CoreV1 {
-		return coreFields
-	}
-	return eventFields
-}
-
-// leaf is the set of a field without fields of its own.
-func leaf(present bool) string {
-	if present {
+	if there {
 		return "{}"
 	}
 	return ""
 }
 
-func setAction(ev *eventsv1.Event) string     { return leaf(ev.Action != "") }
-func setCount(ev *eventsv1.Event) string      { return leaf(ev.DeprecatedCount != 0) }
-func setFirst(ev *eventsv1.Event) string      { return leaf(!ev.DeprecatedFirstTimestamp.IsZero()) }
-func setLast(ev *eventsv1.Event) string       { return leaf(!ev.DeprecatedLastTimestamp.IsZero()) }
-func setEventTime(ev *eventsv1.Event) string  { return leaf(!ev.EventTime.IsZero()) }
-func setNote(ev *eventsv1.Event) string       { return leaf(ev.Note != "") }
-func setReason(ev *eventsv1.Event) string     { return leaf(ev.Reason != "") }
-func setRegarding(ev *eventsv1.Event) string  { return leaf(ev.Regarding != corev1.ObjectReference{}) }
-func setRelated(ev *eventsv1.Event) string    { return leaf(ev.Related != nil) }
-func setController(ev *eventsv1.Event) string { return leaf(ev.ReportingController != "") }
-func setInstance(ev *eventsv1.Event) string   { return leaf(ev.ReportingInstance != "") }
-func setType(ev *eventsv1.Event) string       { return leaf(ev.Type != "") }
-
-func setSeries(ev *eventsv1.Event) string {
-	if ev.Series == nil {
-		return ""
-	}
-	return `{".":{},"f:count":{},"f:lastObservedTime":{}}`
-}
-
 // setSource has no "." because every event has a source, even if it is empty.
-func setSource(ev *eventsv1.Event) string {
-	switch source := ev.DeprecatedSource; {
+func setSource(source *corev1.EventSource) string {
+	switch {
 	case source.Component != "" && source.Host != "":
 		return `{"f:component":{},"f:host":{}}`
 	case source.Component != "":
@@ -217,16 +205,16 @@ func setSource(ev *eventsv1.Event) string {
 	return ""
 }
 
-func setMetadata(ev *eventsv1.Event) string {
-	if len(ev.Annotations) == 0 && ev.GenerateName == "" && len(ev.Labels) == 0 {
+func setMetadata(m *metav1.ObjectMeta) string {
+	if len(m.Annotations) == 0 && m.GenerateName == "" && len(m.Labels) == 0 {
 		return ""
 	}
 	set := append(make([]byte, 0, 256), '{')
-	set = appendKeys(set, "annotations", ev.Annotations)
-	if ev.GenerateName != "" {
+	set = appendKeys(set, "annotations", m.Annotations)
+	if m.GenerateName != "" {
 		set = append(set, `"f:generateName":{},`...)
 	}
-	set = appendKeys(set, "labels", ev.Labels)
+	set = appendKeys(set, "labels", m.Labels)
 	return string(closeSet(set))
 }
 

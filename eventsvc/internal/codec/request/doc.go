@@ -5,7 +5,7 @@
 //
 // A body means what it means to kube-apiserver, in both views: which fields are
 // unknown, what is tolerated, and the text of every refusal. The Kubernetes
-// libraries decode and merge. A decoder of our own (plainjson.go, plaintext.go) reads
+// libraries decode and merge. A decoder of our own (plain.go) reads
 // the usual bodies faster. It gives the same result, or leaves the body to the
 // library.
 //
@@ -13,7 +13,7 @@
 //
 // A body of few bytes can become a hundred times as many in memory, so [Limits]
 // bound the depth, values and operations before anything is made of it. Large
-// bodies are read in pieces, with other goroutines in between (pieces.go).
+// bodies are read in pieces, with other goroutines in between.
 //
 // # Errors
 //

@@ -78,8 +78,7 @@ func plainOperations(patch []byte) (n int, plain bool) {
 		n++
 	}
 	r.failed = r.failed || !r.take(']')
-	r.space()
-	return n, !r.failed && r.at == len(r.text)
+	return n, r.ended()
 }
 
 // applyOperations executes operations. The library panics at some that make no

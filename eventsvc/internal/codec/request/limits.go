@@ -71,21 +71,6 @@ func (c *Decoder) checkShape(text []byte) error {
 	return nil
 }
 
-// endOfString is the index of the quote that ends a string, or len(text).
-func endOfString(text []byte, i int) int {
-	for i < len(text) {
-		n, _ := plainRun(text[i:])
-		if i += n; i == len(text) || text[i] == '"' {
-			break
-		}
-		if text[i] == '\\' {
-			i++
-		}
-		i++
-	}
-	return i
-}
-
 // checkYAML refuses YAML with too many values before it is decoded. Every value
 // has a line, a comma or a bracket of its own, or is nested, and the library bounds
 // nesting. Aliases do not show in the text; checkShape counts them afterwards, in
