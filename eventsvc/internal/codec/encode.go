@@ -283,3 +283,20 @@ func (d *encoder) appendManaged(dst []byte, entries []metav1.ManagedFieldsEntry)
 	}
 	return append(dst, ']'), nil
 }
+
+// appendSet appends a set of fields as encoding/json does, which it calls only if
+// the set has to be rewritten or is not valid.
+func appendSet(dst []byte, set *metav1.FieldsV1) ([]byte, error) {
+	if isPlainSet(set.Raw) {
+		return append(dst, set.Raw...), nil
+	}
+	text, err := json.Marshal(set)
+	return append(dst, text...), err
+}
+
+// isPlainSet tells whether encoding/json would leave a set as it is: valid, without
+// blanks and without characters that have to be escaped.
+func isPlainSet(set []byte) bool {
+	rewritten := func(c byte) bool { return c <= ' ' || c > '~' || c == '<' || c == '>' || c == '&' }
+	return !slices.ContainsFunc(set, rewritten) && json.Valid(set)
+}

@@ -23,7 +23,7 @@ func BenchmarkValidateUpdate(b *testing.B) {
 	next := live.DeepCopy()
 	b.ReportAllocs()
 	for b.Loop() {
-		if errs := event.ValidateUpdate(event.EventsV1, next, live, event.Rules{}); len(errs) > 0 {
+		if errs := event.ValidateUpdate(event.EventsV1, next, live); len(errs) > 0 {
 			b.Fatal(errs)
 		}
 	}

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -28,7 +29,7 @@ const (
 // more bytes than the rules allow. An event whose labels and annotations have not
 // grown passes, so that it can still be changed after a limit was lowered. For a new
 // event live is nil.
-func CheckSize(v View, ev, live *eventsv1.Event, r Rules) error {
+func CheckSize(ev, live *eventsv1.Event, r Rules) error {
 	if live == nil {
 		live = &eventsv1.Event{}
 	}
@@ -37,11 +38,11 @@ func CheckSize(v View, ev, live *eventsv1.Event, r Rules) error {
 		size, live int
 		limit      int
 	}{
-		{"labels", bytesIn(ev.Labels), bytesIn(live.Labels), orDefault(r.MaxLabels, DefaultMaxLabels)},
-		{"annotations", bytesIn(ev.Annotations), bytesIn(live.Annotations), orDefault(r.MaxAnnotations, DefaultMaxAnnotations)},
+		{"labels", bytesIn(ev.Labels), bytesIn(live.Labels), cmp.Or(r.MaxLabels, DefaultMaxLabels)},
+		{"annotations", bytesIn(ev.Annotations), bytesIn(live.Annotations), cmp.Or(r.MaxAnnotations, DefaultMaxAnnotations)},
 	} {
 		if c.size > c.limit && c.size > c.live {
-			return &LimitError{Invalid(v, ev.Name, field.ErrorList{
+			return &LimitError{Invalid(ev.Name, field.ErrorList{
 				field.TooLong(field.NewPath("metadata", c.name), "", c.limit),
 			}), c.name}
 		}
@@ -53,13 +54,6 @@ func bytesIn(m map[string]string) int {
 	n := 0
 	for name, value := range m {
 		n += len(name) + len(value)
-	}
-	return n
-}
-
-func orDefault(n, fallback int) int {
-	if n <= 0 {
-		return fallback
 	}
 	return n
 }

@@ -44,7 +44,7 @@ const (
 
 // Invalid returns the answer to an invalid event: 422, with every broken rule as a
 // cause. As in kube-apiserver, its details name no group in either view.
-func Invalid(_ View, name string, errs field.ErrorList) *apierrors.StatusError {
+func Invalid(name string, errs field.ErrorList) *apierrors.StatusError {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: Kind}, name, errs)
 }
 
@@ -59,7 +59,7 @@ func ValidateCreate(v View, ev *eventsv1.Event, r Rules) field.ErrorList {
 	if len(errs) > 0 || v == EventsV1 { // validateStrict has checked the metadata
 		return errs
 	}
-	return validateMeta(&ev.ObjectMeta, validatePathName)
+	return metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, validatePathName, field.NewPath("metadata"))
 }
 
 // validatePathName checks that a name can be a segment of a URL path, as core/v1
@@ -77,14 +77,13 @@ func validatePathName(name string, prefix bool) []string {
 }
 
 // ValidateUpdate checks the next version of a stored event. Through events/v1 only
-// series and metadata may change. The rules are not needed: through events/v1 the type
-// cannot change, and through core/v1 every type is accepted.
-func ValidateUpdate(v View, next, live *eventsv1.Event, _ Rules) field.ErrorList {
+// series and metadata may change.
+func ValidateUpdate(v View, next, live *eventsv1.Event) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range path.IsValidPathSegmentName(next.Name) {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), next.Name, msg))
 	}
-	meta := validateMetaUpdate(&next.ObjectMeta, &live.ObjectMeta)
+	meta := metavalidation.ValidateObjectMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, field.NewPath("metadata"))
 	errs = append(errs, meta...)
 	errs = append(errs, validateBasics(v, next)...)
 	if v == CoreV1 {
@@ -97,9 +96,6 @@ func ValidateUpdate(v View, next, live *eventsv1.Event, _ Rules) field.ErrorList
 	if series := validateSeries(next.Series); len(series) > 0 && !equality.Semantic.DeepEqual(next.Series, live.Series) {
 		errs = append(errs, series...)
 	}
-	if unchanged(next, live) {
-		return errs
-	}
 	return append(errs, validateImmutable(next, live)...)
 }
 
@@ -111,9 +107,6 @@ func validateBasics(v View, ev *eventsv1.Event) field.ErrorList {
 		errs = validateOldStyle(ev)
 	} else {
 		errs = validateNewStyle(v, ev)
-	}
-	if plainSubdomain(ev.Namespace) {
-		return errs
 	}
 	for _, msg := range validation.IsDNS1123Subdomain(ev.Namespace) {
 		errs = append(errs, field.Invalid(field.NewPath("namespace"), ev.Namespace, msg))
@@ -146,10 +139,8 @@ func validateNewStyle(v View, ev *eventsv1.Event) field.ErrorList {
 	if ev.ReportingController == "" {
 		errs = append(errs, field.Required(field.NewPath(controller), ""))
 	}
-	if !plainKey(ev.ReportingController) {
-		for _, msg := range validation.IsQualifiedName(ev.ReportingController) {
-			errs = append(errs, field.Invalid(field.NewPath(controller), ev.ReportingController, msg))
-		}
+	for _, msg := range validation.IsQualifiedName(ev.ReportingController) {
+		errs = append(errs, field.Invalid(field.NewPath(controller), ev.ReportingController, msg))
 	}
 	for _, f := range []struct{ name, value string }{
 		{"reportingInstance", ev.ReportingInstance}, {"action", ev.Action}, {"reason", ev.Reason},
@@ -171,7 +162,7 @@ func validateLength(name, value string, limit int) field.ErrorList {
 
 // validateStrict checks the rules that events/v1 adds for new events.
 func validateStrict(ev *eventsv1.Event, r Rules) field.ErrorList {
-	errs := validateMeta(&ev.ObjectMeta, metavalidation.NameIsDNSSubdomain)
+	errs := metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, validateFinalizers(ev.Finalizers)...)
 	errs = append(errs, validateSeries(ev.Series)...)
 	if ev.EventTime.IsZero() {
@@ -252,7 +243,9 @@ func internalRelated(ref *corev1.ObjectReference) *internalReference {
 func validateImmutable(next, live *eventsv1.Event) field.ErrorList {
 	var errs field.ErrorList
 	fixed := func(name string, next, live any) {
-		errs = append(errs, metavalidation.ValidateImmutableField(next, live, field.NewPath(name))...)
+		if next != live { // else the slower comparison of the library finds nothing
+			errs = append(errs, metavalidation.ValidateImmutableField(next, live, field.NewPath(name))...)
+		}
 	}
 	fixed("involvedObject", internalReference(next.Regarding), internalReference(live.Regarding))
 	fixed("reason", next.Reason, live.Reason)

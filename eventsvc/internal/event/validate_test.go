@@ -229,10 +229,10 @@ func TestValidateUpdate(t *testing.T) {
 		next := live.DeepCopy()
 		tt.change(next)
 		event.PrepareForUpdate(next, live)
-		if diff := cmp.Diff(tt.want.events, causes(event.ValidateUpdate(event.EventsV1, next, live, event.Rules{}))); diff != "" {
+		if diff := cmp.Diff(tt.want.events, causes(event.ValidateUpdate(event.EventsV1, next, live))); diff != "" {
 			t.Errorf("%s, events/v1 (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff(tt.want.core, causes(event.ValidateUpdate(event.CoreV1, next, live, event.Rules{}))); diff != "" {
+		if diff := cmp.Diff(tt.want.core, causes(event.ValidateUpdate(event.CoreV1, next, live))); diff != "" {
 			t.Errorf("%s, core/v1 (-want +got):\n%s", name, diff)
 		}
 	}
@@ -246,11 +246,11 @@ func TestFinalizersOfDeletedEvent(t *testing.T) {
 	next.Finalizers = []string{"example.com/a", "example.com/b"}
 	event.PrepareForUpdate(next, live)
 	want := []string{"metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"example.com/b\"}"}
-	if diff := cmp.Diff(want, causes(event.ValidateUpdate(event.CoreV1, next, live, event.Rules{}))); diff != "" {
+	if diff := cmp.Diff(want, causes(event.ValidateUpdate(event.CoreV1, next, live))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	next.Finalizers = nil
-	if errs := event.ValidateUpdate(event.EventsV1, next, live, event.Rules{}); len(errs) > 0 {
+	if errs := event.ValidateUpdate(event.EventsV1, next, live); len(errs) > 0 {
 		t.Errorf("taking finalizers away: %v", errs)
 	}
 }
@@ -264,11 +264,11 @@ func TestUpdateOfOldStyleEvent(t *testing.T) {
 	next := live.DeepCopy()
 	next.Labels = map[string]string{"a": "b"}
 	next.Series = &eventsv1.EventSeries{Count: 2, LastObservedTime: metav1.MicroTime(moment)}
-	if errs := event.ValidateUpdate(event.EventsV1, next, live, event.Rules{}); len(errs) > 0 {
+	if errs := event.ValidateUpdate(event.EventsV1, next, live); len(errs) > 0 {
 		t.Errorf("label and series: %v", errs)
 	}
 	next.EventTime = metav1.MicroTime(moment)
-	if errs := event.ValidateUpdate(event.EventsV1, next, live, event.Rules{}); len(errs) == 0 {
+	if errs := event.ValidateUpdate(event.EventsV1, next, live); len(errs) == 0 {
 		t.Error("setting eventTime is accepted")
 	}
 }
@@ -277,7 +277,7 @@ func TestUpdateOfOldStyleEvent(t *testing.T) {
 func TestInvalid(t *testing.T) {
 	t.Parallel()
 	ev := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: "b1", Namespace: "default"}}
-	got := event.Invalid(event.EventsV1, "b1", event.ValidateCreate(event.EventsV1, ev, event.Rules{})).ErrStatus
+	got := event.Invalid("b1", event.ValidateCreate(event.EventsV1, ev, event.Rules{})).ErrStatus
 	want := metav1.Status{
 		Status: "Failure", Reason: "Invalid", Code: 422,
 		Message: `Event "b1" is invalid: [eventTime: Required value, type: Invalid value: "": has invalid value: ]`,

@@ -82,7 +82,7 @@ func errOtherNamespace() error {
 // trackNew records who set the fields of a new event, but not of one that
 // prepareNew refuses for its size: what is large is costly to track.
 func (r *Resource) trackNew(ev *eventsv1.Event, manager string) error {
-	if event.CheckSize(r.view, ev, nil, r.Rules) != nil {
+	if event.CheckSize(ev, nil, r.Rules) != nil {
 		return nil
 	}
 	return r.Codec.Fields.Update(r.view, nil, ev, manager)
@@ -97,7 +97,7 @@ func (r *Resource) prepareNew(ctx context.Context, ev *eventsv1.Event, namespace
 	if err := event.PrepareForCreate(ev, namespace, r.Now()); err != nil {
 		return err
 	}
-	if err := event.CheckSize(r.view, ev, nil, r.Rules); err != nil {
+	if err := event.CheckSize(ev, nil, r.Rules); err != nil {
 		return err
 	}
 	if ev.Name == "" && ev.GenerateName != "" {
@@ -105,7 +105,7 @@ func (r *Resource) prepareNew(ctx context.Context, ev *eventsv1.Event, namespace
 		defer func() { ev.Name = "" }() // insert makes the one that is kept
 	}
 	if errs := event.ValidateCreate(r.view, ev, r.Rules); len(errs) > 0 {
-		return event.Invalid(r.view, ev.Name, errs)
+		return event.Invalid(ev.Name, errs)
 	}
 	return nil
 }

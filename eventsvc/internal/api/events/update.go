@@ -108,7 +108,7 @@ func (r *Resource) prepareNext(next, live *eventsv1.Event) error {
 
 // trackNext records who changed what, if the next version may be that large.
 func (r *Resource) trackNext(live, next *eventsv1.Event, manager string) error {
-	if err := event.CheckSize(r.view, next, live, r.Rules); err != nil {
+	if err := event.CheckSize(next, live, r.Rules); err != nil {
 		return err
 	}
 	return r.Codec.Fields.Update(r.view, live, next, manager)
@@ -139,11 +139,11 @@ func (r *Resource) write(ctx context.Context, key store.Key, dryRun bool, make c
 			return store.Decision{}, err
 		}
 		if live != nil {
-			if err := event.CheckSize(r.view, next, live, r.Rules); err != nil {
+			if err := event.CheckSize(next, live, r.Rules); err != nil {
 				return store.Decision{}, err
 			}
-			if errs := event.ValidateUpdate(r.view, next, live, r.Rules); len(errs) > 0 {
-				return store.Decision{}, event.Invalid(r.view, key.Name, errs)
+			if errs := event.ValidateUpdate(r.view, next, live); len(errs) > 0 {
+				return store.Decision{}, event.Invalid(key.Name, errs)
 			}
 			if fields.Same(next, live) {
 				return store.Decision{Op: store.Keep}, nil
