@@ -26,12 +26,11 @@ type Hub struct {
 	topics   map[string]*topic // by namespace; "": all of them
 
 	groups    [groupCount]group
+	nextJoin  int           // the group of the next watcher; they join in rotation
 	nextGroup int           // the group that is woken next
 	round     time.Duration // the time in which all groups are woken once
 	woken     time.Time     // when a group was last woken
 	timer     *time.Timer   // wakes the next group; nil: no round is in progress
-
-	watchers watchers
 }
 
 // A group is a part of the watchers. The watchers of one group are woken together.
@@ -229,14 +228,31 @@ func (h *Hub) Subscribe(q store.WatchQuery, log Log) *Watcher {
 	}
 	w := &Watcher{hub: h, log: log, query: q, position: q.After, told: q.After}
 	w.taken.Store(q.After)
-	h.watchers.add(w)
-	h.join(q.Namespace, w.group)
+	h.join(w)
 	return w
 }
 
 // Lag returns by how many revisions the slowest watcher is behind. A watcher
 // whose namespace has no change that it has not taken is not behind.
-func (h *Hub) Lag() uint64 { return h.watchers.lag(h) }
+func (h *Hub) Lag() (lag uint64) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, t := range h.topics {
+		for w := range t.watchers {
+			if taken := w.taken.Load(); taken < t.last {
+				lag = max(lag, h.published.Load()-taken)
+			}
+		}
+	}
+	return lag
+}
 
 // Watchers returns the number of watchers that are not closed.
-func (h *Hub) Watchers() int { return h.watchers.count() }
+func (h *Hub) Watchers() (n int) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, t := range h.topics {
+		n += len(t.watchers)
+	}
+	return n
+}

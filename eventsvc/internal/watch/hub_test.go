@@ -23,8 +23,8 @@ func TestRoundsOfWatchers(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := NewHub(1, 16, 1<<20)
-			for g := range groupCount {
-				h.join("", g)
+			for range groupCount {
+				h.join(&Watcher{})
 			}
 			start := time.Now()
 			publish := func(revision uint64) (wakes [groupCount]<-chan struct{}) {

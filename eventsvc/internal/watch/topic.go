@@ -4,37 +4,40 @@ package watch
 // in common. Only a change of their topic wakes them, so a write costs nothing for
 // the watchers of other namespaces.
 type topic struct {
-	watchers int
+	watchers map[*Watcher]struct{}
 	wakes    [groupCount]chan struct{} // replaced at each publication; nil: no watcher of the group has joined
 	floor    uint64                    // the ring holds every change of the topic with a greater revision
 	last     uint64                    // revision of the topic's newest change
 }
 
-// join adds a watcher to a topic.
-func (h *Hub) join(namespace string, group int) {
+// join gives a watcher its group and adds it to its topic.
+func (h *Hub) join(w *Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.topics[namespace]
+	w.group, h.nextJoin = h.nextJoin, (h.nextJoin+1)%groupCount
+	t := h.topics[w.query.Namespace]
 	if t == nil {
-		t = &topic{floor: h.floor, last: h.published.Load()}
-		h.topics[namespace] = t
+		t = &topic{watchers: map[*Watcher]struct{}{}, floor: h.floor, last: h.published.Load()}
+		h.topics[w.query.Namespace] = t
 	}
-	t.watchers++
-	if t.wakes[group] == nil {
-		t.wakes[group] = make(chan struct{})
+	t.watchers[w] = struct{}{}
+	if t.wakes[w.group] == nil {
+		t.wakes[w.group] = make(chan struct{})
 		if h.closed {
-			close(t.wakes[group])
+			close(t.wakes[w.group])
 		}
 	}
 }
 
-// leave removes a watcher from a topic, and a topic without watchers from the hub.
-func (h *Hub) leave(namespace string) {
+// leave removes a watcher from its topic, and a topic without watchers from the
+// hub. Further calls do nothing.
+func (h *Hub) leave(w *Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.topics[namespace]
-	if t.watchers--; t.watchers == 0 {
-		delete(h.topics, namespace)
+	if t := h.topics[w.query.Namespace]; t != nil {
+		if delete(t.watchers, w); len(t.watchers) == 0 {
+			delete(h.topics, w.query.Namespace)
+		}
 	}
 }
 
@@ -47,7 +50,7 @@ func (h *Hub) touch(namespace string, revision, before uint64) (watchers int) {
 		return 0
 	}
 	if t.last <= before { // the first of this commit
-		watchers = t.watchers
+		watchers = len(t.watchers)
 		for i, wake := range t.wakes {
 			if wake != nil {
 				h.groups[i].pending = append(h.groups[i].pending, wake)
@@ -66,15 +69,4 @@ func (h *Hub) dropped(c *Change) {
 			t.floor = max(t.floor, c.Revision)
 		}
 	}
-}
-
-// behind returns by how many revisions a watcher that has taken every change up
-// to one is behind.
-func (h *Hub) behind(namespace string, taken uint64) uint64 {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	if t := h.topics[namespace]; t == nil || taken >= t.last {
-		return 0
-	}
-	return h.published.Load() - taken
 }

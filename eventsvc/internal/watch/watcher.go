@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"tidings.example/eventsvc/internal/store"
@@ -33,11 +32,7 @@ type Watcher struct {
 }
 
 // Close ends the watcher. Further calls do nothing.
-func (w *Watcher) Close() {
-	if w.hub.watchers.remove(w) {
-		w.hub.leave(w.query.Namespace)
-	}
-}
+func (w *Watcher) Close() { w.hub.leave(w) }
 
 // Next implements [store.Watcher].
 func (w *Watcher) Next(ctx context.Context) (store.Batch, error) {
@@ -113,45 +108,4 @@ func (w *Watcher) batch(upTo uint64) store.Batch {
 		w.told = w.position
 	}
 	return b
-}
-
-// watchers is the set of open watchers. Each gets a group, in rotation.
-type watchers struct {
-	mu        sync.Mutex
-	all       map[*Watcher]struct{}
-	nextGroup int
-}
-
-func (s *watchers) add(w *Watcher) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all = map[*Watcher]struct{}{}
-	}
-	s.all[w] = struct{}{}
-	w.group, s.nextGroup = s.nextGroup, (s.nextGroup+1)%groupCount
-}
-
-// remove reports false for a watcher that was removed before.
-func (s *watchers) remove(w *Watcher) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, there := s.all[w]
-	delete(s.all, w)
-	return there
-}
-
-func (s *watchers) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.all)
-}
-
-func (s *watchers) lag(h *Hub) (lag uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for w := range s.all {
-		lag = max(lag, h.behind(w.query.Namespace, w.taken.Load()))
-	}
-	return lag
 }
