@@ -190,7 +190,14 @@ func (a *Authenticator) compare(ctx context.Context, try Attempt, secrets []Secr
 		byID.end(true)
 		return err
 	}
-	matched, err := a.atGate(ctx, try, secrets, known)
+	name := ""
+	if known {
+		name = try.ClientID
+	}
+	matched, err := a.gate.run(ctx, name, func() bool {
+		defer func(began time.Time) { a.compares.Observe(time.Since(began).Seconds()) }(time.Now())
+		return a.match(secrets, try)
+	})
 	if err != nil {
 		byID.end(true)
 		bySource.end(true)
@@ -205,35 +212,6 @@ func (a *Authenticator) compare(ctx context.Context, try Attempt, secrets []Secr
 		return &RejectedError{Reason: ReasonSecret}
 	}
 	return nil
-}
-
-// atGate compares as soon as the gate gives a seat. An attempt that fails in a seat of the fair queue waits for its seat of
-// the other queue and does the work once more, so that the time of the answer does not show that the id is registered.
-func (a *Authenticator) atGate(ctx context.Context, try Attempt, secrets []Secret, known bool) (matched bool, err error) {
-	client := ""
-	if known {
-		client = try.ClientID
-	}
-	seat, err := a.gate.enter(ctx, client)
-	if err != nil {
-		return false, err
-	}
-	matched = a.timed(func() bool { return a.match(secrets, try) })
-	if !matched && seat.early {
-		if err := a.gate.failed(ctx, seat); err != nil {
-			return false, err
-		}
-		a.timed(func() bool { return a.match(nil, try) })
-	}
-	a.gate.leave(seat)
-	return matched, nil
-}
-
-// timed runs a compare and observes how long it takes.
-func (a *Authenticator) timed(compare func() bool) bool {
-	begin := time.Now()
-	defer func() { a.compares.Observe(time.Since(begin).Seconds()) }()
-	return compare()
 }
 
 func (a *Authenticator) beginSource(ctx context.Context, source string) (attempt, error) {

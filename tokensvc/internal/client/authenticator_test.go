@@ -480,18 +480,10 @@ func TestPlacesAreGivenBack(t *testing.T) {
 					time.Sleep(time.Duration(arrives) * time.Second)
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(patience)*time.Second)
 					defer cancel()
-					place, err := g.Enter(ctx, name)
-					if err != nil {
-						return
-					}
-					time.Sleep(time.Duration(compare) * time.Second)
-					if !match && place.Early() {
-						if err := place.Failed(ctx); err != nil {
-							return
-						}
+					_, _ = g.Run(ctx, name, func() bool {
 						time.Sleep(time.Duration(compare) * time.Second)
-					}
-					place.Leave()
+						return match
+					})
 				})
 			}
 			wg.Wait()

@@ -26,11 +26,16 @@ func (a *Authenticator) Apart(n int) []string {
 
 // HoldGate takes the only seat of a gate, so that attempts wait, until the returned function is called.
 func (a *Authenticator) HoldGate() (release func()) {
-	place, err := a.gate.enter(context.Background(), "held by the test")
-	if err != nil {
-		panic(err)
-	}
-	return func() { a.gate.leave(place) }
+	held, released := make(chan struct{}), make(chan struct{})
+	go func() {
+		_, _ = a.gate.run(context.Background(), "held by the test", func() bool {
+			close(held)
+			<-released
+			return true
+		})
+	}()
+	<-held
+	return func() { close(released) }
 }
 
 // CompareTakes makes the work of a failure a wait on the clock of the test's bubble: BCrypt takes a second under the race
@@ -41,35 +46,19 @@ func (a *Authenticator) CompareTakes(d time.Duration) { a.burn = func(int) { tim
 func MatchesHash(hash, secret string) bool { return Secret{encoded: hash}.matchesHash(secret) }
 
 // Gate is a gate without an authenticator, for states that attempts cannot be brought to at a given time.
-type Gate struct{ g *gate }
+type Gate struct{ *gate }
 
 // NewGate returns a gate for so many compares at a time.
 func NewGate(parallel int) Gate { return Gate{newGate(parallel, 100)} }
 
-// Place is a seat of a gate.
-type Place struct {
-	g *gate
-	w *waiter
+// Run calls compare in a seat.
+func (g Gate) Run(ctx context.Context, client string, compare func() bool) (bool, error) {
+	return g.run(ctx, client, compare)
 }
-
-// Enter waits for a seat.
-func (g Gate) Enter(ctx context.Context, name string) (Place, error) {
-	w, err := g.g.enter(ctx, name)
-	return Place{g.g, w}, err
-}
-
-// Early reports whether the seat is one of the fair queue.
-func (p Place) Early() bool { return p.w.early }
-
-// Failed reports that the compare in a seat of the fair queue did not match.
-func (p Place) Failed(ctx context.Context) error { return p.g.failed(ctx, p.w) }
-
-// Leave gives the seat back.
-func (p Place) Leave() { p.g.leave(p.w) }
 
 // Free is the number of free seats.
 func (g Gate) Free() int {
-	g.g.mu.Lock()
-	defer g.g.mu.Unlock()
-	return g.g.free
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.free
 }

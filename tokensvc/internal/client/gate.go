@@ -22,173 +22,131 @@ type gate struct {
 	max int // attempts that may wait
 
 	mu    sync.Mutex
-	free  int       // seats that are neither taken nor kept for a waiter
-	queue []*waiter // in the order of arrival
-	fair  []*flow   // the flows with a waiter, in the order in which they are served
+	free  int // seats that are neither taken nor kept for a waiter
+	queue []*waiter
+	fair  []*waiter // those of the queue that are for registered ids and have not had a seat of the fair queue
 }
 
-// flow has the waiting attempts of one registered client.
-type flow struct {
-	name    string
-	waiting []*waiter
-}
-
-// waiter is an attempt at the gate. All its fields except called are guarded by the gate.
+// waiter is an attempt at the gate. The channels have room for what is sent, which the gate sends at most once.
 type waiter struct {
-	name   string     // the client; empty for ids that are not registered
-	called chan error // receives nil for a seat, or the error of a refused waiter
-
-	early   bool      // the seat is one of the fair queue; that of the queue is still to come
-	reached bool      // the queue has reached the waiter, and keeps a seat for it
-	since   time.Time // when it got its seat
+	client string        // empty for ids that are not registered
+	called chan error    // nil: a seat of the queue; otherwise why there is none
+	early  chan struct{} // a seat of the fair queue
 }
 
 func newGate(parallel, limit int) *gate { return &gate{free: parallel, max: limit} }
 
-// enter waits for a seat, which the caller gives back by leave. The name is that of a registered client, or empty. If too
-// many attempts wait, a random one of them is refused with a [*BusyError].
-func (g *gate) enter(ctx context.Context, name string) (*waiter, error) {
-	w := &waiter{name: name, called: make(chan error, 2)}
-	g.mu.Lock()
-	if g.free > 0 {
-		g.free--
-		w.since = time.Now()
-		g.mu.Unlock()
-		return w, nil
+// run calls compare in a seat and returns its result. The client is a registered one, or empty. Then, or if compare returns
+// true, it is called once; otherwise it may be called a second time. The error is a [*BusyError]: ctx has ended, or too many
+// attempts wait, of which a random one is refused.
+func (g *gate) run(ctx context.Context, client string, compare func() bool) (matched bool, err error) {
+	w := g.enter(client)
+	defer g.giveUp(w)
+	for {
+		select {
+		case err := <-w.called:
+			if err != nil {
+				return false, err
+			}
+			began := time.Now()
+			matched := compare()
+			g.leave(time.Since(began))
+			return matched, nil
+		case <-w.early:
+			matched := len(w.called) == 0 && compare() // with a seat of the queue, the early one is not needed
+			g.leaveEarly()
+			if matched {
+				return true, nil
+			}
+		case <-ctx.Done():
+			return false, &BusyError{Reason: "gate_timeout", RetryAfter: time.Second}
+		}
 	}
-	g.add(w)
-	g.mu.Unlock()
-	return w, g.await(ctx, w)
 }
 
-// failed reports that the compare of an early waiter did not match, and gives its seat of the fair queue back. It returns
-// when the queue has reached the waiter, which then has a seat again.
-func (g *gate) failed(ctx context.Context, w *waiter) error {
-	g.mu.Lock()
-	w.early = false
-	if w.reached {
-		w.reached = false
-		w.since = time.Now()
-	}
-	g.nextQueued()
-	g.mu.Unlock()
-	return g.await(ctx, w)
-}
-
-// await waits until the waiter is called.
-func (g *gate) await(ctx context.Context, w *waiter) error {
-	select {
-	case err := <-w.called:
-		return err
-	case <-ctx.Done():
-	}
-	g.mu.Lock()
-	called := !g.remove(w) || w.early // called when ctx ended
-	g.mu.Unlock()
-	if called && <-w.called == nil {
-		g.leave(w)
-	}
-	return &BusyError{Reason: "gate_timeout", RetryAfter: time.Second}
-}
-
-// leave gives the seat to another waiter.
-func (g *gate) leave(w *waiter) {
+// enter takes a free seat, or appends a waiter to the queues. If the queue is full, a random waiter is refused first: a
+// choice by name would show which ids are registered.
+func (g *gate) enter(client string) *waiter {
+	w := &waiter{client: client, called: make(chan error, 1), early: make(chan struct{}, 1)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !w.early {
-		g.nextFair(time.Since(w.since))
-		return
-	}
-	g.remove(w)
-	g.nextQueued()
-	if w.reached {
-		g.nextQueued() // the seat that the queue kept for the waiter is not needed
-	}
-}
-
-// nextFair gives a seat of the queue to the fair queue. If nobody waits there, the seat stays empty for the duration took,
-// as if a compare of the fair queue used it.
-func (g *gate) nextFair(took time.Duration) {
-	switch {
-	case len(g.fair) > 0:
-		g.callFair()
-	case len(g.queue) > 0:
-		time.AfterFunc(took, func() {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.nextQueued()
-		})
-	default:
-		g.free++
-	}
-}
-
-// nextQueued gives a seat of the fair queue to the first waiter of the queue.
-func (g *gate) nextQueued() {
-	if len(g.queue) == 0 {
-		g.free++
-		return
-	}
-	w := g.queue[0]
-	if w.early { // it has a seat of the fair queue now
-		g.queue = g.queue[1:]
-		w.reached = true
+	if g.free > 0 {
+		g.free--
 		w.called <- nil
-		return
+		return w
 	}
-	g.remove(w)
-	w.since = time.Now()
-	w.called <- nil
-}
-
-// callFair gives a seat to the first waiter of the next flow. The waiter keeps its position in the queue.
-func (g *gate) callFair() {
-	f := g.fair[0]
-	g.fair = g.fair[1:]
-	w := f.waiting[0]
-	f.waiting = f.waiting[1:]
-	if len(f.waiting) > 0 {
-		g.fair = append(g.fair, f)
-	}
-	w.early, w.since = true, time.Now()
-	w.called <- nil
-}
-
-// add appends w to the queues. If the queue is full, a random waiter is refused first: a choice by name would show which
-// ids are registered.
-func (g *gate) add(w *waiter) {
 	if len(g.queue) >= g.max {
 		victim := g.queue[rand.IntN(len(g.queue))]
 		g.remove(victim)
 		victim.called <- &BusyError{Reason: "gate_full", RetryAfter: time.Second}
 	}
 	g.queue = append(g.queue, w)
-	if w.name == "" {
-		return
+	if client != "" {
+		g.fair = append(g.fair, w)
 	}
-	i := slices.IndexFunc(g.fair, func(f *flow) bool { return f.name == w.name })
-	if i < 0 {
-		i = len(g.fair)
-		g.fair = append(g.fair, &flow{name: w.name})
-	}
-	g.fair[i].waiting = append(g.fair[i].waiting, w)
+	return w
 }
 
-// remove takes w out of both queues, and reports whether it was in the queue of all attempts.
-func (g *gate) remove(w *waiter) bool {
-	for i, f := range g.fair {
-		if j := slices.Index(f.waiting, w); j >= 0 {
-			if f.waiting = slices.Delete(f.waiting, j, j+1); len(f.waiting) == 0 {
-				g.fair = slices.Delete(g.fair, i, i+1)
+// remove takes w out of both queues.
+func (g *gate) remove(w *waiter) {
+	is := func(other *waiter) bool { return other == w }
+	g.queue, g.fair = slices.DeleteFunc(g.queue, is), slices.DeleteFunc(g.fair, is)
+}
+
+// giveUp removes w, and gives back the seats that it was given and has not used.
+func (g *gate) giveUp(w *waiter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.remove(w)
+	if len(w.called) > 0 && <-w.called == nil {
+		g.nextQueued()
+	}
+	if len(w.early) > 0 {
+		g.nextQueued()
+	}
+}
+
+// leave gives a seat of the queue to the fair queue. If nobody waits there, the seat stays empty for the duration took, as
+// if a compare of the fair queue used it.
+func (g *gate) leave(took time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case len(g.fair) > 0:
+		first := g.fair[0]
+		var others, same []*waiter
+		for _, w := range g.fair[1:] {
+			if w.client == first.client {
+				same = append(same, w)
+			} else {
+				others = append(others, w)
 			}
-			break
 		}
+		g.fair = append(others, same...) // one client after the other
+		first.early <- struct{}{}
+	case len(g.queue) > 0:
+		time.AfterFunc(took, g.leaveEarly)
+	default:
+		g.free++
 	}
-	i := slices.Index(g.queue, w)
-	if i >= 0 {
-		g.queue = slices.Delete(g.queue, i, i+1)
+}
+
+// leaveEarly gives a seat of the fair queue to the queue.
+func (g *gate) leaveEarly() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.nextQueued()
+}
+
+// nextQueued gives a seat to the first waiter of the queue.
+func (g *gate) nextQueued() {
+	if len(g.queue) == 0 {
+		g.free++
+		return
 	}
-	return i >= 0
+	w := g.queue[0]
+	g.remove(w)
+	w.called <- nil
 }
 
 func (g *gate) length() int {
