@@ -10,6 +10,7 @@ import (
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/mirror"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
 )
 
@@ -114,10 +115,9 @@ func (m *mirrorC) Run(ctx context.Context, std stdio) error {
 	health := &service.Health{}
 	health.Add("mirror", copying.Ready)
 	return service.Run(ctx, service.Config{
-		Name: "eventsvc", Log: log, Health: health, Registry: registry,
-		Endpoints: []service.Endpoint{{
+		HTTP: httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Endpoints: []httpserver.Endpoint{{
 			Setting: "--listen-admin", Addr: m.ListenAdmin, Handler: service.Admin(health, registry), OnListen: std.listened.of("--listen-admin"),
-		}},
-		Tasks: []func(context.Context) error{copying.Run}, StopTimeout: m.StopTimeout,
+		}}},
+		Health: health, Tasks: []func(context.Context) error{copying.Run}, StopTimeout: m.StopTimeout,
 	})
 }

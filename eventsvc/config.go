@@ -14,6 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
 )
 
@@ -98,7 +99,7 @@ type serve struct {
 	AuditFiles    int    `default:"8" help:"Audit files that are kept, with the current one."`
 	AuditFailure  string `default:"allow" enum:"allow,refuse" help:"What happens to writes while the audit file cannot be written: allow, or refuse them with 503."`
 
-	service.ConnectionLimits
+	httpserver.Limits
 
 	StopDelay   time.Duration `default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
 	StopTimeout time.Duration `default:"20s" help:"Longest time that a graceful stop may take."`

@@ -23,11 +23,13 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/localca"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
 )
 
@@ -139,18 +141,18 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return err
 	}
-	handler := service.Access(log, registry, audit.Handler(entries, server))
+	handler := httpserver.Access(log, registry, audit.Handler(entries, server))
 	// Probes and scrapes have metrics of their own, which are not exposed: they would dilute the rates that alerts use.
-	management = service.Access(log, prometheus.NewRegistry(), audit.Handler(entries, management))
+	management = httpserver.Access(log, prometheus.NewRegistry(), audit.Handler(entries, management))
 	return service.Run(ctx, service.Config{
-		Name: "eventsvc", Log: log, Registry: registry, Health: health, Limits: s.ConnectionLimits,
-		Endpoints: []service.Endpoint{
+		HTTP: httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Limits: s.Limits, Endpoints: []httpserver.Endpoint{
 			{Setting: "--listen-http", Addr: s.ListenHTTP, Handler: handler, Streaming: true, OnListen: std.listened.of("--listen-http")},
 			{Setting: "--listen-https", Addr: s.ListenHTTPS, Handler: handler, Streaming: true, TLS: certificate, OnListen: std.listened.of("--listen-https")},
 			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: management, Streaming: true, OnListen: std.listened.of("--listen-admin")},
-		},
-		Tasks: append(append(trusted.Tasks(), auditTasks(entries)...), db.Run, rights.Run, server.Run),
-		Drain: server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
+		}},
+		Health: health,
+		Tasks:  append(append(trusted.Tasks(), auditTasks(entries)...), db.Run, rights.Run, server.Run),
+		Drain:  server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }
 
@@ -215,13 +217,13 @@ func (s *serve) certificate() (*tls.Config, error) {
 	case s.ListenHTTPS == "":
 		return nil, nil
 	case s.TLSSelfSigned:
-		config, _, err := service.SelfSigned(filepath.Join(s.DataDir, "tls"), s.TLSHosts, time.Now())
+		config, err := localca.TLSConfig(filepath.Join(s.DataDir, "tls"), s.TLSHosts, time.Now())
 		if err != nil {
 			return nil, fmt.Errorf("--tls-self-signed: %w", err)
 		}
 		return config, nil
 	default:
-		config, err := service.CertFiles(s.TLSCertFile, s.TLSKeyFile)
+		config, err := httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-cert-file, --tls-key-file: %w", err)
 		}

@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"tidings.example/shared/service"
+	"tidings.example/eventsvc/internal/localca"
 )
 
 // authority makes a certificate for names below dir, with an authority of its
 // own if there is none yet, and returns the configuration that serves it.
 func authority(t *testing.T, dir string, names ...string) *tls.Config {
 	t.Helper()
-	config, _, err := service.SelfSigned(dir, names, time.Now())
+	config, err := localca.TLSConfig(dir, names, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

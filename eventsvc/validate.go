@@ -42,7 +42,7 @@ func (s *serve) checkListeners() error {
 	case s.Profiles && s.ListenAdmin == "":
 		return cli.Usagef("--profiles is set but --listen-admin is empty: set both or none")
 	}
-	return s.ConnectionLimits.Check()
+	return s.Limits.Check()
 }
 
 // defaultTLSHosts is the default of --tls-hosts.

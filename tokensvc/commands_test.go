@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/shared/cli"
-	"tidings.example/shared/service"
 	"tidings.example/tokensvc/internal/keyring"
 )
 
@@ -322,9 +321,7 @@ func TestReplicas(t *testing.T) {
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if _, _, err := service.SelfSigned(dir, []string{"127.0.0.1"}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	certify(t, dir, "127.0.0.1")
 	r := start(t, "--clients-file", clientsFile(t), "--listen-https", "127.0.0.1:0",
 		"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-key-file", filepath.Join(dir, "tls.key"))
 	args := append([]string{"token", "fetch", "--ca-file", filepath.Join(dir, "ca.crt")}, r.source(t, "s3cret")...)

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"tidings.example/shared/cli"
+	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
 )
 
@@ -50,7 +51,7 @@ type serve struct {
 	FailureRefill     time.Duration `default:"1s" help:"Time after which a client id that waits may try once more; 0: no throttling."`
 	FailureQueue      int           `default:"8" help:"Attempts of one client id at the same time; further ones are answered 429."`
 
-	service.ConnectionLimits
+	httpserver.Limits
 
 	LogFormat   string        `enum:"auto,text,json" default:"auto" help:"Log format: text, json, or auto (text on a terminal)."`
 	LogLevel    string        `enum:"debug,info,warn,error" default:"info" help:"Lowest level that is logged."`
@@ -77,7 +78,7 @@ SIGHUP reads clients file and key files again at once, SIGUSR1 replaces a key ma
 
 // complete sets the defaults that depend on other settings, and returns an error if settings contradict each other.
 func (s *serve) complete() error {
-	for _, check := range []func() error{s.completeClients, s.completeURLs, s.ConnectionLimits.Check, s.checkTLS, s.checkTokens, s.checkTimes, s.checkOrigins, s.parseProxies} {
+	for _, check := range []func() error{s.completeClients, s.completeURLs, s.Limits.Check, s.checkTLS, s.checkTokens, s.checkTimes, s.checkOrigins, s.parseProxies} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -207,12 +208,12 @@ func (s *serve) parseProxies() error {
 }
 
 // withTLS adds the configured certificate to an endpoint.
-func (s *serve) withTLS(e service.Endpoint) (service.Endpoint, error) {
+func (s *serve) withTLS(e httpserver.Endpoint) (httpserver.Endpoint, error) {
 	if s.ListenHTTPS == "" {
 		return e, nil
 	}
 	var err error
-	e.TLS, err = service.CertFiles(s.TLSCertFile, s.TLSKeyFile)
+	e.TLS, err = httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile)
 	return e, err
 }
 

@@ -9,19 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"tidings.example/shared/service"
 	"tidings.example/tokensvc/internal/client/clienttest"
 	"tidings.example/tokensvc/internal/client/postgres/pgtest"
 )
 
-// encrypt gives a PostgreSQL server a certificate for these names, and returns the file of its authority. The server writes
+// encrypt gives a PostgreSQL server a certificate for a host, and returns the file of its authority. The server writes
 // its files itself, as its own user and for nobody else, which it insists on.
-func encrypt(t *testing.T, dsn string, names ...string) string {
+func encrypt(t *testing.T, dsn string, host string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if _, _, err := service.SelfSigned(dir, names, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	certify(t, dir, host)
 	for from, to := range map[string]string{"tls.crt": "server.crt", "tls.key": "server.key"} {
 		pem, err := os.ReadFile(filepath.Join(dir, from))
 		if err != nil {
@@ -63,9 +60,7 @@ func TestDatabaseTLS(t *testing.T) {
 		return status, string(body)
 	}
 	stranger := t.TempDir()
-	if _, _, err := service.SelfSigned(stranger, []string{"127.0.0.1"}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	certify(t, stranger, "127.0.0.1")
 	if status, body := ask(filepath.Join(stranger, "ca.crt"), false); status != http.StatusServiceUnavailable {
 		t.Errorf("a server without encryption: %d %s", status, body)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
 	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/client/memory"
@@ -99,26 +100,26 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 	}
 	health := &service.Health{}
 	health.Add("clients", clients.ready)
-	plain := service.Endpoint{Handler: service.Access(log, reg, api)}
+	plain := httpserver.Endpoint{Handler: httpserver.Access(log, reg, api)}
 	encrypted, err := s.withTLS(plain)
 	if err != nil {
 		return err
 	}
 	admin := service.Profiles(service.Admin(health, reg), s.Profiles)
 	return service.Run(ctx, service.Config{
-		Name: "tokensvc", Log: log, Registry: reg, Health: health, Limits: s.ConnectionLimits,
-		Endpoints: []service.Endpoint{
+		HTTP: httpserver.Config{Name: "tokensvc", Log: log, Registry: reg, Limits: s.Limits, Endpoints: []httpserver.Endpoint{
 			std.listening(plain, "--listen-http", s.ListenHTTP),
 			std.listening(encrypted, "--listen-https", s.ListenHTTPS),
-			std.listening(service.Endpoint{Handler: admin}, "--listen-admin", s.ListenAdmin),
-		},
+			std.listening(httpserver.Endpoint{Handler: admin}, "--listen-admin", s.ListenAdmin),
+		}},
+		Health:    health,
 		Tasks:     []func(context.Context) error{keys.Run, clients.run, signals(clients, keys, log)},
 		StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }
 
 // listening returns an endpoint with its setting and address.
-func (std stdio) listening(e service.Endpoint, setting, addr string) service.Endpoint {
+func (std stdio) listening(e httpserver.Endpoint, setting, addr string) httpserver.Endpoint {
 	e.Setting, e.Addr = setting, addr
 	if std.listened != nil {
 		e.OnListen = func(a net.Addr) { std.listened(setting, a) }

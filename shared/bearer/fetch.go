@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 const (
@@ -64,7 +64,7 @@ func (s source) get(ctx context.Context, address string) ([]byte, time.Duration,
 		return nil, 0, err
 	}
 	req.Header.Set("Accept", "application/json")
-	service.PassTrace(ctx, req.Header) // ctx is that of the request with the unknown key, if one caused the fetch
+	httpserver.PassTrace(ctx, req.Header) // ctx is that of the request with the unknown key, if one caused the fetch
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return nil, 0, err

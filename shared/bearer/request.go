@@ -7,7 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 // Token returns the bearer token in the Authorization header of a request (RFC 6750 section 2.1). Tokens in the query or in
@@ -62,7 +62,7 @@ func Middleware(
 			if err != nil {
 				return refused(c, err, refuse)
 			}
-			c.SetRequest(service.WithValue(r, callerKey{}, caller))
+			c.SetRequest(httpserver.WithValue(r, callerKey{}, caller))
 			return next(c)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 // TestTraceIsPassedOn: the fetch that an unknown key causes belongs to the trace of the request that brought the key.
@@ -21,7 +21,7 @@ func TestTraceIsPassedOn(t *testing.T) {
 			got <- r.Header.Get("Traceparent")
 			return answer(http.StatusOK, document())
 		}}, nil)
-		handler := service.Access(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		handler := httpserver.Access(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = keys.Key(r.Context(), "unknown")
 		}))
 		request := httptest.NewRequest("GET", "/", nil)

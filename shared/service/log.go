@@ -35,19 +35,19 @@ func Logger(w *os.File, format, level string) (*slog.Logger, error) {
 	}
 	out := &lines{w: w}
 	options := &slog.HandlerOptions{Level: threshold}
-	var handler slog.Handler
+	h := flushing{lines: out, level: slog.LevelWarn}
+	if terminal {
+		h.level = threshold
+	}
 	switch format {
 	case "text":
-		handler = slog.NewTextHandler(out, options)
+		h.Handler = slog.NewTextHandler(out, options)
 	case "json":
-		handler = slog.NewJSONHandler(out, options)
+		h.Handler = slog.NewJSONHandler(out, options)
 	default:
 		return nil, cli.Usagef("--log-format: %q is no format: use auto, text or json", format)
 	}
-	if terminal {
-		return slog.New(flushing{handler, out, slog.Level(-1 << 30), format == "json"}), nil
-	}
-	return slog.New(flushing{handler, out, slog.LevelWarn, format == "json"}), nil
+	return slog.New(h), nil
 }
 
 const (
@@ -57,52 +57,43 @@ const (
 
 // lines collects log lines and writes them together.
 type lines struct {
-	w   io.Writer
-	out sync.Mutex // held while writing, so that lines stay in order; mu is free meanwhile
-	// spare is the buffer for lines that arrive while others are written. Guarded by out.
-	spare []byte
+	w io.Writer
 
-	mu     sync.Mutex
-	held   []byte // lines that wait
-	waited bool   // a timer is running that will write them
+	mu    sync.Mutex
+	held  []byte // lines that wait
+	timed bool   // a timer is running that will write them
 }
 
 // Write adds a line, and writes all lines if many wait.
 func (l *lines) Write(line []byte) (int, error) {
 	l.mu.Lock()
-	if !l.waited {
-		l.waited = true
-		time.AfterFunc(linesWait, l.waitedEnough)
-	}
+	defer l.mu.Unlock()
 	l.held = append(l.held, line...)
-	many := len(l.held) >= linesHeld
-	l.mu.Unlock()
-	if many {
-		return len(line), l.flush()
+	if len(l.held) >= linesHeld {
+		return len(line), l.write()
+	}
+	if !l.timed {
+		l.timed = true
+		time.AfterFunc(linesWait, func() { _ = l.flush() }) // there is nowhere to report that the log cannot be written
 	}
 	return len(line), nil
 }
 
-func (l *lines) waitedEnough() {
+// flush writes the lines that wait.
+func (l *lines) flush() error {
 	l.mu.Lock()
-	l.waited = false
-	l.mu.Unlock()
-	_ = l.flush() // there is nowhere to report that the log cannot be written
+	defer l.mu.Unlock()
+	l.timed = false
+	return l.write()
 }
 
-// flush writes the lines that wait, after those that are being written.
-func (l *lines) flush() error {
-	l.out.Lock()
-	defer l.out.Unlock()
-	l.mu.Lock()
-	full := l.held
-	l.held = l.spare[:0]
-	l.mu.Unlock()
-	l.spare = full
-	if len(full) == 0 {
+// write is flush for a caller who holds the mutex.
+func (l *lines) write() error {
+	if len(l.held) == 0 {
 		return nil
 	}
-	_, err := l.w.Write(full)
+	_, err := l.w.Write(l.held)
+	l.held = l.held[:0]
 	return err
 }
 
@@ -111,7 +102,6 @@ type flushing struct {
 	slog.Handler
 	lines *lines
 	level slog.Level
-	json  bool // the format is JSON and there are no attributes or groups besides those of a record
 }
 
 // Handle logs one record.
@@ -125,13 +115,13 @@ func (h flushing) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs returns a handler that shares the lines of h.
 func (h flushing) WithAttrs(attrs []slog.Attr) slog.Handler {
-	h.Handler, h.json = h.Handler.WithAttrs(attrs), false
+	h.Handler = h.Handler.WithAttrs(attrs)
 	return h
 }
 
 // WithGroup returns a handler that shares the lines of h.
 func (h flushing) WithGroup(name string) slog.Handler {
-	h.Handler, h.json = h.Handler.WithGroup(name), false
+	h.Handler = h.Handler.WithGroup(name)
 	return h
 }
 

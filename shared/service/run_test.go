@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -19,20 +20,21 @@ import (
 	"time"
 
 	"tidings.example/shared/cli"
+	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
 // start runs a configuration with one endpoint more and returns its address, how to stop it and its end.
-func start(t *testing.T, c service.Config, e service.Endpoint) (addr string, stop context.CancelFunc, ended <-chan error) {
+func start(t *testing.T, c service.Config, e httpserver.Endpoint) (addr string, stop context.CancelFunc, ended <-chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	opened := make(chan string, 1)
 	e.Setting, e.Addr = "--listen-http", "127.0.0.1:0"
 	e.OnListen = func(a net.Addr) { opened <- a.String() }
-	c.Name, c.Log, c.Endpoints = "demosvc", quiet, append(c.Endpoints, e)
+	c.HTTP = httpserver.Config{Name: "demosvc", Log: quiet, Endpoints: append(c.HTTP.Endpoints, e)}
 	end := make(chan error, 1)
 	go func() { end <- service.Run(ctx, c) }()
 	return <-opened, cancel, end
@@ -60,7 +62,7 @@ func TestRunBusyPort(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = busy.Close() })
 	_, port, _ := net.SplitHostPort(busy.Addr().String())
-	free := service.Endpoint{Setting: "--listen-admin", Addr: "127.0.0.1:0", OnListen: func(net.Addr) { t.Error("opened in vain") }}
+	free := httpserver.Endpoint{Setting: "--listen-admin", Addr: "127.0.0.1:0", OnListen: func(net.Addr) { t.Error("opened in vain") }}
 	for name, test := range map[string]struct {
 		addr string
 		code int
@@ -72,9 +74,9 @@ func TestRunBusyPort(t *testing.T) {
 		"port out of range":   {"127.0.0.1:70000", 2, []string{"host:port"}},
 		"not of this machine": {"192.0.2.1:8080", 1, []string{"no address 192.0.2.1", "DEMOSVC_LISTEN_HTTP"}},
 	} {
-		err := service.Run(t.Context(), service.Config{Name: "demosvc", Log: quiet, Endpoints: []service.Endpoint{
+		err := service.Run(t.Context(), service.Config{HTTP: httpserver.Config{Name: "demosvc", Log: quiet, Endpoints: []httpserver.Endpoint{
 			free, {Setting: "--listen-http", Addr: test.addr},
-		}})
+		}}})
 		if cli.ExitCode(err) != test.code {
 			t.Errorf("%s: exit code %d of %v, want %d", name, cli.ExitCode(err), err, test.code)
 		}
@@ -112,7 +114,7 @@ func TestRunStopsInOrder(t *testing.T) {
 			order <- fmt.Sprint("drain with readiness ", rec.code)
 			close(release)
 		},
-	}, service.Endpoint{Handler: mux})
+	}, httpserver.Endpoint{Handler: mux})
 	answer := make(chan string, 1)
 	go func() {
 		_, body := get(t, http.DefaultClient, "http://"+addr+"/slow")
@@ -145,7 +147,7 @@ func (r *statusRecorder) Write(b []byte) (int, error) { return len(b), nil }
 func TestRunEndsWithinStopTimeout(t *testing.T) {
 	t.Parallel()
 	inside := make(chan struct{})
-	addr, stop, ended := start(t, service.Config{StopTimeout: 20 * time.Millisecond}, service.Endpoint{
+	addr, stop, ended := start(t, service.Config{StopTimeout: 20 * time.Millisecond}, httpserver.Endpoint{
 		Streaming: true,
 		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			close(inside)
@@ -174,14 +176,14 @@ func TestRunReportsFailures(t *testing.T) {
 	_, _, ended := start(t, service.Config{
 		StopDelay: time.Hour, // not waited for after a failure
 		Tasks:     []func(context.Context) error{func(context.Context) error { return failure }},
-	}, service.Endpoint{Handler: http.NotFoundHandler()})
+	}, httpserver.Endpoint{Handler: http.NotFoundHandler()})
 	if err := <-ended; !errors.Is(err, failure) {
 		t.Errorf("Run: %v, want the task's error", err)
 	}
 	_, stop, ended := start(t, service.Config{Tasks: []func(context.Context) error{
 		func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("last write: %w", failure) },
 		func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, // the usual way to end, no failure
-	}}, service.Endpoint{Handler: http.NotFoundHandler()})
+	}}, httpserver.Endpoint{Handler: http.NotFoundHandler()})
 	stop()
 	if err := <-ended; !errors.Is(err, failure) || errors.Is(err, context.Canceled) {
 		t.Errorf("a task that fails while stopping: %v", err)
@@ -189,7 +191,7 @@ func TestRunReportsFailures(t *testing.T) {
 	_, stop, ended = start(t, service.Config{
 		StopTimeout: time.Millisecond,
 		Tasks:       []func(context.Context) error{func(context.Context) error { select {} }},
-	}, service.Endpoint{Handler: http.NotFoundHandler()})
+	}, httpserver.Endpoint{Handler: http.NotFoundHandler()})
 	stop()
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "left behind") {
 		t.Errorf("a task that does not end: %v", err)
@@ -198,18 +200,17 @@ func TestRunReportsFailures(t *testing.T) {
 
 func TestRunTLS(t *testing.T) {
 	t.Parallel()
-	config, ca, err := service.SelfSigned(t.TempDir(), []string{"127.0.0.1"}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr, _, _ := start(t, service.Config{}, service.Endpoint{TLS: config, Streaming: true,
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	config := httpserver.TLSConfig(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certified.TLS.Certificates[0], nil })
+	addr, _, _ := start(t, service.Config{}, httpserver.Endpoint{TLS: config, Streaming: true,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			_, _ = fmt.Fprint(w, r.Proto, " ", string(body), err)
 			_ = http.NewResponseController(w).Flush()
 		})})
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca)
+	roots.AddCert(certified.Certificate())
 	for version, want := range map[uint16]string{tls.VersionTLS13: "HTTP/2.0 hello<nil>", tls.VersionTLS12: "HTTP/2.0 hello<nil>", tls.VersionTLS11: ""} {
 		client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true,
 			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS10, MaxVersion: version}}} //nolint:gosec // old versions are what is tested
@@ -234,7 +235,7 @@ func TestRunTLS(t *testing.T) {
 
 func TestRunBoundsHeaders(t *testing.T) {
 	t.Parallel()
-	addr, _, _ := start(t, service.Config{}, service.Endpoint{Handler: http.NotFoundHandler()})
+	addr, _, _ := start(t, service.Config{}, httpserver.Endpoint{Handler: http.NotFoundHandler()})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr, nil)
 	if err != nil {
 		t.Fatal(err)

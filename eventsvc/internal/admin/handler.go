@@ -19,7 +19,7 @@ import (
 
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 // Path is the path of the [Handler].
@@ -146,7 +146,7 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) importLines(w http.ResponseWriter, r *http.Request) {
 	if err := h.audit.Writable(); err != nil {
-		service.Annotate(r.Context(), slog.String("refused", "audit log: "+err.Error()))
+		httpserver.Annotate(r.Context(), slog.String("refused", "audit log: "+err.Error()))
 		http.Error(w, "the audit log cannot be written at present and nothing is imported without it: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}

@@ -23,6 +23,7 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
 )
 
@@ -112,7 +113,7 @@ func (w *world) stop() {
 
 // handler is the server with what the program puts around it.
 func (w *world) handler() http.Handler {
-	return service.Access(w.config.Log, prometheus.NewRegistry(), audit.Handler(w.config.Audit, w.server))
+	return httpserver.Access(w.config.Log, prometheus.NewRegistry(), audit.Handler(w.config.Audit, w.server))
 }
 
 // answer is what a request got.

@@ -17,7 +17,7 @@ import (
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 // TestDamagedEventIsNeverListed (R13): a list that comes upon damage is an error
@@ -159,7 +159,7 @@ func TestBugIsNotCalledDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := service.Access(w.config.Log, prometheus.NewRegistry(), server)
+	handler := httpserver.Access(w.config.Log, prometheus.NewRegistry(), server)
 	get := func(path, accept string) *httptest.ResponseRecorder {
 		log.Reset()
 		req := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)

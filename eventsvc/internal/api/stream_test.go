@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
 )
 
@@ -29,19 +30,19 @@ type running struct {
 }
 
 // serve runs the server as the program does. Limits are those of connections.
-func (w *world) serve(limits ...service.ConnectionLimits) *running {
+func (w *world) serve(limits ...httpserver.Limits) *running {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	opened, ended := make(chan string, 1), make(chan error, 1)
-	c := service.Config{
-		Name: "eventsvc", Log: w.config.Log, Registry: w.config.Registry, Drain: w.server.Drain,
-		Endpoints: []service.Endpoint{{
+	c := service.Config{Drain: w.server.Drain, HTTP: httpserver.Config{
+		Name: "eventsvc", Log: w.config.Log, Registry: w.config.Registry,
+		Endpoints: []httpserver.Endpoint{{
 			Setting: "--listen-http", Addr: "127.0.0.1:0", Handler: w.handler(),
 			Streaming: true, OnListen: func(a net.Addr) { opened <- "http://" + a.String() },
 		}},
-	}
+	}}
 	if len(limits) > 0 {
-		c.Limits = limits[0]
+		c.HTTP.Limits = limits[0]
 	}
 	go func() { ended <- service.Run(ctx, c) }()
 	r := &running{<-opened, http.DefaultClient, sync.OnceFunc(func() {

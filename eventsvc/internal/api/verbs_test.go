@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 // TestVerbs: a request is logged and counted under what it asks for, whatever
@@ -36,7 +36,7 @@ func TestVerbs(t *testing.T) {
 			}
 			return a
 		}
-		handler := service.Access(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: only})), prometheus.NewRegistry(), w.server)
+		handler := httpserver.Access(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: only})), prometheus.NewRegistry(), w.server)
 		req := httptest.NewRequestWithContext(t.Context(), test.method, eventsPath+test.path, strings.NewReader(test.body))
 		req.Header.Set("Authorization", "Bearer good")
 		req.Header.Set("Content-Type", test.content)

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 // TestWebSocketDrain: a stop ends WebSockets too, waits for their close, and
@@ -75,7 +75,7 @@ func TestWebSocketSlowReader(t *testing.T) {
 	for i := range 128 { // more than the kernel keeps between the two
 		w.do("POST", corePath, fmt.Sprintf(`{"metadata":{"name":"e%d"},"involvedObject":{"namespace":"default"},"message":"%s"}`, i, strings.Repeat("x", 60<<10))).must(201)
 	}
-	srv := w.serve(service.ConnectionLimits{WriteTimeout: 50 * time.Millisecond})
+	srv := w.serve(httpserver.Limits{WriteTimeout: 50 * time.Millisecond})
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 		if err == nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tidings.example/shared/bearer"
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 const (
@@ -21,12 +21,12 @@ type entryKey struct{}
 // Handler sets the Audit-Id of every answer, and records an entry with the same id for
 // every request, including refused ones. As in kube-apiserver the id is the client's if
 // that is well-formed, otherwise it is the request id. With a nil log there are only
-// ids. [service.Access] must wrap it directly, because that knows the status code and
+// ids. [httpserver.Access] must wrap it directly, because that knows the status code and
 // the end of a watch.
 func Handler(l *Log, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
-		request := service.RequestID(ctx)
+		request := httpserver.RequestID(ctx)
 		id := request
 		if sent := r.Header.Get(idHeader); wellFormed(sent) {
 			id = sent
@@ -40,8 +40,8 @@ func Handler(l *Log, next http.Handler) http.Handler {
 			if id != request {
 				e.RequestID = request
 			}
-			r = service.WithValue(r, entryKey{}, e)
-			service.AtEnd(ctx, func(code int, took time.Duration) {
+			r = httpserver.WithValue(r, entryKey{}, e)
+			httpserver.AtEnd(ctx, func(code int, took time.Duration) {
 				if caller, ok := bearer.FromContext(ctx); ok {
 					e.Issuer, e.User, e.Client = caller.Issuer, shorten(caller.Subject), shorten(caller.ClientID)
 				}

@@ -11,7 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/shared/bearer"
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 // refusalWait is how long a refusal waits for its seat at most. Then it is
@@ -23,7 +23,7 @@ const refusalWait = time.Second
 // a flood of bad tokens delays no good client. The reason is for the log only.
 func (g *Guard) Refuse(c echo.Context, err error) error {
 	req := c.Request()
-	service.Annotate(req.Context(), slog.String("refused", err.Error()))
+	httpserver.Annotate(req.Context(), slog.String("refused", err.Error()))
 	if refused := (*bearer.Error)(nil); errors.As(err, &refused) && refused.Status >= http.StatusInternalServerError {
 		return err // the keys are not known, so nothing is known about the caller
 	}
@@ -35,7 +35,7 @@ func (g *Guard) Refuse(c echo.Context, err error) error {
 	ctx, cancel := context.WithTimeout(req.Context(), refusalWait)
 	defer cancel()
 	_ = seat.Acquire(ctx)
-	c.SetRequest(service.WithValue(req, flow.Key{}, seat))
+	c.SetRequest(httpserver.WithValue(req, flow.Key{}, seat))
 	c.Error(err) // while it holds the seat
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 // Namespaces names namespaces in errors. A right on the events of a namespace is the
@@ -48,7 +48,7 @@ func (g *Guard) auditable(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	service.Annotate(ctx, slog.String("refused", "audit log: "+err.Error()))
+	httpserver.Annotate(ctx, slog.String("refused", "audit log: "+err.Error()))
 	return httpio.Beyond("audit", apierrors.NewServiceUnavailable("the audit log cannot be written at present and writes are refused without it: reads and watches go on, "+
 		"writes will once the operator has mended it"))
 }
@@ -56,7 +56,7 @@ func (g *Guard) auditable(ctx context.Context) error {
 // Authorize returns an error unless the caller may use the verb of its request on
 // what the path names.
 func (g *Guard) Authorize(c echo.Context, of schema.GroupResource, v policy.Verb) error {
-	service.SetVerb(c.Request().Context(), v.String())
+	httpserver.SetVerb(c.Request().Context(), v.String())
 	return g.decide(c, of, v)
 }
 

@@ -11,7 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 // levelOf is the level of a verb's requests.
@@ -41,7 +41,7 @@ func (g *Guard) Seated(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		defer seat.Release()
-		req = service.WithValue(req, flow.Key{}, seat)
+		req = httpserver.WithValue(req, flow.Key{}, seat)
 		switch level {
 		case flow.Reads:
 			if err := seat.Acquire(req.Context()); err != nil {

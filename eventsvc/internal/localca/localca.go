@@ -1,4 +1,6 @@
-package service
+// Package localca is a local certificate authority, for machines without another source of certificates. The authority is
+// valid for 10 years and never replaced, because clients have it in their configuration.
+package localca
 
 import (
 	"bytes"
@@ -17,6 +19,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"tidings.example/shared/httpserver"
 )
 
 const (
@@ -30,31 +34,34 @@ const (
 	leafKeyFile  = "tls.key"
 )
 
-// SelfSigned returns a TLS configuration with a certificate of a local certificate authority, for machines without another
-// source of certificates. The authority is valid for 10 years and never replaced, because clients have it in their
-// configuration. The certificate for the hosts (names and addresses) is valid for a year; a call renews it if less than 30
-// days are left or if the hosts have changed. All files are kept in dir with mode 0600. The authority's certificate is also
-// returned as PEM.
-func SelfSigned(dir string, hosts []string, now time.Time) (*tls.Config, []byte, error) {
+// TLSConfig returns a TLS configuration with a certificate for the hosts (names and addresses). The certificate is valid for a
+// year; a call renews it if less than 30 days are left or if the hosts have changed. All files are kept in dir with mode 0600;
+// ca.crt is what clients have to trust.
+func TLSConfig(dir string, hosts []string, now time.Time) (*tls.Config, error) {
 	if len(hosts) == 0 {
-		return nil, nil, errors.New("self-signed certificate: no host names given")
+		return nil, errors.New("self-signed certificate: no host names given")
 	}
+	leaf, err := loadOrMakeLeaf(dir, hosts, now)
+	if err != nil {
+		return nil, fmt.Errorf("self-signed certificate: %w", err)
+	}
+	return httpserver.TLSConfig(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return leaf, nil }), nil
+}
+
+// loadOrMakeLeaf loads the certificate, or makes it if it is missing, damaged or not usable: clients know only the authority.
+func loadOrMakeLeaf(dir string, hosts []string, now time.Time) (*tls.Certificate, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("self-signed certificate: %w", err)
+		return nil, err
 	}
 	ca, err := loadOrMakeCA(dir, now)
 	if err != nil {
-		return nil, nil, fmt.Errorf("self-signed certificate: %w", err)
+		return nil, err
 	}
 	leaf, err := loadPair(filepath.Join(dir, leafCertFile), filepath.Join(dir, leafKeyFile))
-	if err != nil || !usable(leaf.Leaf, ca.Leaf, hosts, now) {
-		// A pair that is missing or damaged is made again. Clients know only the authority.
-		if leaf, err = makeLeaf(dir, ca, hosts, now); err != nil {
-			return nil, nil, fmt.Errorf("self-signed certificate: %w", err)
-		}
+	if err == nil && usable(leaf.Leaf, ca.Leaf, hosts, now) {
+		return leaf, nil
 	}
-	config := serverTLS(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return leaf, nil })
-	return config, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Leaf.Raw}), nil
+	return makeLeaf(dir, ca, hosts, now)
 }
 
 // loadOrMakeCA loads the authority, or makes it if ca.crt is missing, which is written last. It never replaces one.

@@ -1,4 +1,4 @@
-package service_test
+package httpserver_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 // logLines returns a logger and what it has logged.
@@ -45,7 +45,7 @@ func TestAccess(t *testing.T) {
 			header: map[string]string{"X-Request-Id": "abc-1", "User-Agent": "curl", "Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 			path:   "/x?secret=1",
 			handler: func(w http.ResponseWriter, r *http.Request) {
-				service.Annotate(r.Context(), slog.String("caller", service.RequestID(r.Context())))
+				httpserver.Annotate(r.Context(), slog.String("caller", httpserver.RequestID(r.Context())))
 				w.WriteHeader(http.StatusCreated)
 				_, _ = io.WriteString(w, "made")
 			},
@@ -80,7 +80,7 @@ func TestAccess(t *testing.T) {
 				req.Header.Set(key, value)
 			}
 			rec := httptest.NewRecorder()
-			service.Access(log, prometheus.NewRegistry(), test.handler).ServeHTTP(rec, req)
+			httpserver.Access(log, prometheus.NewRegistry(), test.handler).ServeHTTP(rec, req)
 			if rec.Code != test.code || rec.Body.String() != test.body {
 				t.Errorf("answer %d %q, want %d %q", rec.Code, rec.Body, test.code, test.body)
 			}
@@ -100,7 +100,7 @@ func TestAccess(t *testing.T) {
 func TestAccessMakesRequestIDs(t *testing.T) {
 	t.Parallel()
 	log, _ := logLines()
-	handler := service.Access(log, prometheus.NewRegistry(), http.NotFoundHandler())
+	handler := httpserver.Access(log, prometheus.NewRegistry(), http.NotFoundHandler())
 	seen := map[string]bool{}
 	for _, bad := range []string{"", "a b", "a\nb", "ä", `"><script>`, strings.Repeat("x", 65)} {
 		req := httptest.NewRequest("GET", "/", nil)
@@ -118,7 +118,7 @@ func TestAccessMakesRequestIDs(t *testing.T) {
 func TestAccessCutsHalfAnswers(t *testing.T) {
 	t.Parallel()
 	log, out := logLines()
-	srv := httptest.NewServer(service.Access(log, prometheus.NewRegistry(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	srv := httptest.NewServer(httpserver.Access(log, prometheus.NewRegistry(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "half")
 		_ = http.NewResponseController(w).Flush()
 		panic("late")
@@ -144,24 +144,27 @@ func TestAccessMetrics(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	answer := func(code int) http.Handler {
-		return service.Access(log, reg, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Context().Err() == nil {
-				w.WriteHeader(code)
-			}
-		}))
-	}
-	answer(200).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
-	from := func(agent string) *http.Request {
-		r := httptest.NewRequest("GET", "/", nil)
+	handler := httpserver.Access(log, reg, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Context().Err() != nil:
+		case r.URL.Path == "/watch":
+			httpserver.SetVerb(r.Context(), "watch")
+		case r.URL.Path == "/none":
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			w.WriteHeader(http.StatusOK)
+		}
+	}))
+	ask := func(ctx context.Context, method, path, agent string) {
+		r := httptest.NewRequestWithContext(ctx, method, path, nil)
 		r.Header.Set("User-Agent", agent)
-		return r
+		handler.ServeHTTP(httptest.NewRecorder(), r)
 	}
-	answer(404).ServeHTTP(httptest.NewRecorder(), from("curl/8.5.0")) // a second listener, same metrics
-	watching := service.Access(log, reg, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { service.SetVerb(r.Context(), "watch") }))
-	watching.ServeHTTP(httptest.NewRecorder(), from("manager/v0.0.0 (linux/amd64) kubernetes/abcdef"))
-	answer(200).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("BREW", "/", nil))
-	answer(200).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil).WithContext(gone))
+	ask(t.Context(), "GET", "/", "")
+	ask(t.Context(), "GET", "/none", "curl/8.5.0")
+	ask(t.Context(), "GET", "/watch", "manager/v0.0.0 (linux/amd64) kubernetes/abcdef")
+	ask(t.Context(), "BREW", "/", "")
+	ask(gone, "GET", "/", "")
 
 	got := map[string]float64{}
 	families, err := reg.Gather()
@@ -191,12 +194,9 @@ func (d discard) WriteHeader(int)             {}
 
 // BenchmarkAccess is what every request pays beside its handler, the access line included.
 func BenchmarkAccess(b *testing.B) {
-	log, err := service.Logger(logFile(b), "json", "info")
-	if err != nil {
-		b.Fatal(err)
-	}
+	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	body := []byte("answer")
-	handler := service.Access(log, prometheus.NewRegistry(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	handler := httpserver.Access(log, prometheus.NewRegistry(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		_, _ = w.Write(body)
 	}))

@@ -1,4 +1,4 @@
-package service_test
+package localca_test
 
 import (
 	"bytes"
@@ -8,11 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"tidings.example/shared/cli"
-	"tidings.example/shared/service"
+	"tidings.example/eventsvc/internal/localca"
 )
 
 // leaf is the certificate that a configuration serves, verified for host against the authority at that time.
@@ -32,20 +30,30 @@ func leaf(t *testing.T, config *tls.Config, ca []byte, host string, at time.Time
 	return pair.Leaf
 }
 
+// sign returns a configuration with a certificate for the hosts, and the authority's certificate in PEM.
+func sign(dir string, hosts []string, at time.Time) (*tls.Config, []byte, error) {
+	config, err := localca.TLSConfig(dir, hosts, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	ca, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	return config, ca, err
+}
+
 func TestSelfSigned(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "tls")
 	day := 24 * time.Hour
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	sign := func(at time.Time, hosts ...string) (*x509.Certificate, []byte) {
+	renew := func(at time.Time, hosts ...string) (*x509.Certificate, []byte) {
 		t.Helper()
-		config, ca, err := service.SelfSigned(dir, hosts, at)
+		config, ca, err := sign(dir, hosts, at)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return leaf(t, config, ca, hosts[0], at), ca
 	}
-	first, ca := sign(start, "localhost", "127.0.0.1", "::1")
+	first, ca := renew(start, "localhost", "127.0.0.1", "::1")
 	if err := first.VerifyHostname("127.0.0.1"); err != nil {
 		t.Error(err)
 	}
@@ -64,7 +72,7 @@ func TestSelfSigned(t *testing.T) {
 		{"near the end of the authority", start.Add(10*365*day - 60*day), []string{"localhost"}, false},
 		{"the last days of the authority", start.Add(10*365*day - day), []string{"localhost"}, true},
 	} {
-		next, nextCA := sign(step.at, step.hosts...)
+		next, nextCA := renew(step.at, step.hosts...)
 		if !bytes.Equal(ca, nextCA) {
 			t.Errorf("%s: the authority was replaced", step.name)
 		}
@@ -73,7 +81,7 @@ func TestSelfSigned(t *testing.T) {
 		}
 		first = next
 	}
-	if _, _, err := service.SelfSigned(dir, []string{"localhost"}, start.Add(11*365*day)); err == nil || !strings.Contains(err.Error(), "expired") {
+	if _, _, err := sign(dir, []string{"localhost"}, start.Add(11*365*day)); err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("an expired authority: %v", err)
 	}
 }
@@ -82,7 +90,7 @@ func TestSelfSignedOtherHosts(t *testing.T) {
 	t.Parallel()
 	dir, now := t.TempDir(), time.Now()
 	for _, host := range []string{"a.example", "b.example"} {
-		config, ca, err := service.SelfSigned(dir, []string{host}, now)
+		config, ca, err := sign(dir, []string{host}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +102,7 @@ func TestSelfSignedNewAuthority(t *testing.T) {
 	t.Parallel()
 	dir, now := t.TempDir(), time.Now()
 	for range 2 {
-		config, ca, err := service.SelfSigned(dir, []string{"localhost"}, now)
+		config, ca, err := sign(dir, []string{"localhost"}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,11 +118,11 @@ func TestSelfSignedNewAuthority(t *testing.T) {
 func TestSelfSignedFiles(t *testing.T) {
 	t.Parallel()
 	dir, now := t.TempDir(), time.Now()
-	sign := func() ([]byte, error) {
-		_, ca, err := service.SelfSigned(dir, []string{"localhost"}, now)
+	again := func() ([]byte, error) {
+		_, ca, err := sign(dir, []string{"localhost"}, now)
 		return ca, err
 	}
-	ca, err := sign()
+	ca, err := again()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +132,8 @@ func TestSelfSignedFiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "tls.crt"), []byte("cut off"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again, err := sign()
-	if err != nil || !bytes.Equal(ca, again) {
+	second, err := again()
+	if err != nil || !bytes.Equal(ca, second) {
 		t.Fatalf("a damaged certificate: %v; the authority must stay", err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -140,39 +148,7 @@ func TestSelfSignedFiles(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "ca.key")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sign(); err == nil || !strings.Contains(err.Error(), "delete both") {
+	if _, err := again(); err == nil || !strings.Contains(err.Error(), "delete both") {
 		t.Errorf("an authority without its key: %v, want what to do", err)
-	}
-}
-
-func TestCertFilesReload(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	synctest.Test(t, func(t *testing.T) {
-		_, ca, err := service.SelfSigned(dir, []string{"old.example"}, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		config, err := service.CertFiles(certFile, keyFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		old := leaf(t, config, ca, "old.example", time.Now())
-		time.Sleep(time.Hour)
-		if err := os.WriteFile(certFile, []byte("half a certifi"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if kept := leaf(t, config, ca, "old.example", time.Now()); !kept.Equal(old) {
-			t.Error("a damaged file replaced the certificate")
-		}
-		if _, _, err := service.SelfSigned(dir, []string{"new.example"}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Hour)
-		leaf(t, config, ca, "new.example", time.Now())
-	})
-	if _, err := service.CertFiles(certFile, filepath.Join(dir, "none")); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "none") {
-		t.Errorf("a key file that is not there: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package service_test
+package httpserver_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tidings.example/shared/service"
+	"tidings.example/shared/httpserver"
 )
 
 // TestWithValue: a value is in the context of its request, of those the last
@@ -21,7 +21,7 @@ func TestWithValue(t *testing.T) {
 	for name, through := range map[string]func(http.Handler) http.Handler{
 		"a request of its own": func(h http.Handler) http.Handler { return h },
 		"a request with access": func(h http.Handler) http.Handler {
-			return service.Access(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), h)
+			return httpserver.Access(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), h)
 		},
 	} {
 		served := false
@@ -29,9 +29,9 @@ func TestWithValue(t *testing.T) {
 			served = true
 			before, cancel := context.WithCancel(r.Context())
 			for _, value := range []string{"a", "b", "c"} {
-				r = service.WithValue(r, key{value}, value)
+				r = httpserver.WithValue(r, key{value}, value)
 			}
-			r = service.WithValue(r, key{"a"}, "newer")
+			r = httpserver.WithValue(r, key{"a"}, "newer")
 			for of, want := range map[string]any{"a": "newer", "b": "b", "c": "c", "connection": "its own", "none": nil} {
 				if got := r.Context().Value(key{of}); got != want {
 					t.Errorf("%s: %s is %v, want %v", name, of, got, want)

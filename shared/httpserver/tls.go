@@ -1,4 +1,4 @@
-package service
+package httpserver
 
 import (
 	"crypto/tls"
@@ -21,11 +21,12 @@ func CertFiles(cert, key string) (*tls.Config, error) {
 	if err := c.load(); err != nil {
 		return nil, &cli.UsageError{Err: err}
 	}
-	return serverTLS(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(time.Now()), nil }), nil
+	return TLSConfig(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(time.Now()), nil }), nil
 }
 
-// serverTLS allows TLS 1.2 and later, with forward secrecy and authenticated encryption only.
-func serverTLS(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
+// TLSConfig returns a TLS configuration with the certificate of a function. It allows TLS 1.2 and later, with forward secrecy
+// and authenticated encryption only.
+func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
 	return &tls.Config{
 		GetCertificate: certificate,
 		MinVersion:     tls.VersionTLS12,

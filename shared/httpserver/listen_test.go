@@ -1,4 +1,4 @@
-package service
+package httpserver
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,14 +39,14 @@ func limitedClient(t *testing.T, e Endpoint, c Config) net.Conn {
 	t.Helper()
 	accepting := pipes{make(chan net.Conn, 1)}
 	c.Log = slog.New(slog.DiscardHandler)
-	srv := newServer(e, c)
+	srv := newServer(e, accepting, c, newCuts(c.Registry))
 	ended := make(chan error, 1)
-	go func() { ended <- listener{e, accepting}.serve(srv) }()
+	go func() { ended <- srv.Serve() }()
 	here, there := net.Pipe()
 	accepting.accepted <- there
 	t.Cleanup(func() {
 		_ = here.Close()
-		_ = srv.Close()
+		_ = srv.http.Close()
 		<-ended
 	})
 	return here
@@ -61,10 +60,10 @@ func cutAfter(conn net.Conn) time.Duration {
 }
 
 // twoLimits are the defaults and others.
-func twoLimits() map[string]ConnectionLimits {
-	var defaults ConnectionLimits
+func twoLimits() map[string]Limits {
+	var defaults Limits
 	defaults.complete()
-	return map[string]ConnectionLimits{"defaults": defaults, "set": {
+	return map[string]Limits{"defaults": defaults, "set": {
 		HeaderTimeout: 3 * time.Second, BodyTimeout: 4 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 6 * time.Second, MaxHeaderBytes: 2 << 10,
 	}}
 }
@@ -182,16 +181,16 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-func TestContradictoryConnectionLimits(t *testing.T) {
+func TestContradictoryLimits(t *testing.T) {
 	t.Parallel()
 	for name, limits := range twoLimits() {
 		if err := limits.Check(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		for field, change := range map[string]func(*ConnectionLimits){
-			"--idle-timeout":     func(l *ConnectionLimits) { l.IdleTimeout = 0 },
-			"--header-timeout":   func(l *ConnectionLimits) { l.HeaderTimeout = l.BodyTimeout + 1 },
-			"--max-header-bytes": func(l *ConnectionLimits) { l.MaxHeaderBytes = 1023 },
+		for field, change := range map[string]func(*Limits){
+			"--idle-timeout":     func(l *Limits) { l.IdleTimeout = 0 },
+			"--header-timeout":   func(l *Limits) { l.HeaderTimeout = l.BodyTimeout + 1 },
+			"--max-header-bytes": func(l *Limits) { l.MaxHeaderBytes = 1023 },
 		} {
 			bad := limits
 			change(&bad)
@@ -206,9 +205,9 @@ func TestContradictoryConnectionLimits(t *testing.T) {
 // the stream was idle before.
 func TestSlowReadersOfStreams(t *testing.T) {
 	t.Parallel()
-	limits := ConnectionLimits{WriteTimeout: 10 * time.Second}
+	limits := Limits{WriteTimeout: 10 * time.Second}
 	limits.complete()
-	dir := t.TempDir()
+	secure := anyTLS()
 	synctest.Test(t, func(t *testing.T) {
 		failed, registry := make(chan time.Duration, 1), prometheus.NewRegistry()
 		e := Endpoint{Streaming: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -222,10 +221,7 @@ func TestSlowReadersOfStreams(t *testing.T) {
 				}
 			}
 		})}
-		var err error
-		if e.TLS, _, err = SelfSigned(dir, []string{"a"}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		e.TLS = secure.Clone()
 		resp, err := httpClient(t, limitedClient(t, e, Config{Limits: limits, Registry: registry})).Get("https://a/")
 		if err != nil {
 			t.Fatal(err)
@@ -271,7 +267,7 @@ func watch(w http.ResponseWriter, r *http.Request) {
 // request.
 func TestWatchesLast(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	secure := anyTLS()
 	for _, encrypted := range []bool{false, true} {
 		for _, body := range []string{"", "hi"} {
 			t.Run(fmt.Sprintf("TLS %v, body %q", encrypted, body), func(t *testing.T) {
@@ -279,10 +275,7 @@ func TestWatchesLast(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					e := Endpoint{Streaming: true, Handler: http.HandlerFunc(watch)}
 					if encrypted {
-						var err error
-						if e.TLS, _, err = SelfSigned(filepath.Join(dir, body), []string{"a"}, time.Now()); err != nil {
-							t.Fatal(err)
-						}
+						e.TLS = secure.Clone()
 					}
 					conn := client(t, e)
 					scheme, proto := "http", "HTTP/1.1"
@@ -302,4 +295,43 @@ func TestWatchesLast(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestHijackedConnectionIsBounded: what is written to a connection that its handler has taken, as a WebSocket's does, has
+// the limit of all writes, and who does not take it is cut off once and counted.
+func TestHijackedConnectionIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limits, reg := Limits{WriteTimeout: 5 * time.Second}, prometheus.NewRegistry()
+		failed := make(chan time.Duration, 1)
+		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, buffered, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			start := time.Now()
+			_, err = io.WriteString(buffered, strings.Repeat("x", 64<<10))
+			for range 3 { // it stays so
+				if err == nil {
+					t.Error("nobody has read that")
+				}
+				_, err = io.WriteString(conn, "x")
+			}
+			failed <- time.Since(start)
+		})
+		conn := limitedClient(t, Endpoint{Streaming: true, Handler: Access(slog.New(slog.DiscardHandler), reg, handler)}, Config{Registry: reg, Limits: limits})
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if took := <-failed; took != limits.WriteTimeout {
+			t.Errorf("cut off after %s", took)
+		}
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Error("the connection is still open")
+		}
+		if n := cutIn(reg, "answer"); n != 1 {
+			t.Errorf("%v cuts are counted", n)
+		}
+	})
 }
