@@ -18,7 +18,9 @@ import (
 // A mount shows a disk to processes. The kernel caches pages, so that files can
 // be mapped, and writes through: each write is here before write(2) returns.
 type mount struct {
-	fuse.RawFileSystem // answers ENOSYS to all that is not below
+	// It answers ENOSYS to all that is not below. The kernel takes that for
+	// success of access(2), whose permissions it checks itself, and of flush.
+	fuse.RawFileSystem
 	*disk
 	server   *fuse.Server
 	dir      string
@@ -61,8 +63,6 @@ func (m *mount) unmount() error {
 	return errors.Join(err, syscall.Unmount(m.dir, syscall.MNT_DETACH))
 }
 
-func (m *mount) String() string { return "powercut" }
-
 // begin takes the lock for a change of an inode, or of a name in a directory.
 // Whoever calls it unlocks.
 func (m *mount) begin(change string, number uint64, name string) (*inode, fuse.Status) {
@@ -80,14 +80,14 @@ func (m *mount) begin(change string, number uint64, name string) (*inode, fuse.S
 	return n, fuse.OK
 }
 
-func (m *mount) attributes(n *inode, a *fuse.Attr) {
+func (n *inode) attributes(a *fuse.Attr) {
 	*a = fuse.Attr{Ino: n.number, Size: uint64(len(n.live)), Blocks: uint64(len(n.live)+511) / 512, Mode: n.mode, Nlink: uint32(n.links), Blksize: 4096}
 	a.SetTimes(nil, &n.mtime, &n.mtime)
 }
 
-func (m *mount) entry(n *inode, out *fuse.EntryOut) {
+func (n *inode) entry(out *fuse.EntryOut) {
 	out.NodeId, out.Generation, out.EntryValid, out.AttrValid = n.number, 1, forever, forever
-	m.attributes(n, &out.Attr)
+	n.attributes(&out.Attr)
 }
 
 func (m *mount) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
@@ -97,7 +97,7 @@ func (m *mount) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fu
 	if dir == nil || dir.entries[name] == nil {
 		return fuse.ENOENT
 	}
-	m.entry(dir.entries[name], out)
+	dir.entries[name].entry(out)
 	return fuse.OK
 }
 
@@ -109,7 +109,7 @@ func (m *mount) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut
 		return fuse.ENOENT
 	}
 	out.AttrValid = forever
-	m.attributes(n, &out.Attr)
+	n.attributes(&out.Attr)
 	return fuse.OK
 }
 
@@ -129,7 +129,7 @@ func (m *mount) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut
 		n.mtime = t
 	}
 	out.AttrValid = forever
-	m.attributes(n, &out.Attr)
+	n.attributes(&out.Attr)
 	return fuse.OK
 }
 
@@ -145,7 +145,7 @@ func (m *mount) create(change string, parent uint64, name string, mode uint32, o
 	}
 	n := m.newInode(mode)
 	m.rename(nameChange{inode: n, to: place{dir, name}})
-	m.entry(n, out)
+	n.entry(out)
 	return fuse.OK
 }
 
@@ -172,7 +172,7 @@ func (m *mount) Link(_ <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.
 		return fuse.Status(syscall.EEXIST)
 	}
 	m.disk.rename(nameChange{inode: n, to: place{dir, name}})
-	m.entry(n, out)
+	n.entry(out)
 	return fuse.OK
 }
 
@@ -221,9 +221,6 @@ func (m *mount) Rename(_ <-chan struct{}, in *fuse.RenameIn, name, to string) fu
 	m.disk.rename(nameChange{inode: dir.entries[name], from: place{dir, name}, to: place{toDir, to}})
 	return fuse.OK
 }
-
-func (m *mount) Access(<-chan struct{}, *fuse.AccessIn) fuse.Status { return fuse.OK }
-func (m *mount) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status   { return fuse.OK }
 
 func (m *mount) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	out.OpenFlags = fuse.FOPEN_KEEP_CACHE
