@@ -3,6 +3,8 @@ module tidings.example/deploy/test
 go 1.26.0
 
 require (
+	// bench: quantiles of latencies
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	// readable differences
 	github.com/google/go-cmp v0.7.0
 	// powercut: a file system below the services that forgets what was not synced
@@ -11,6 +13,8 @@ require (
 	github.com/labstack/echo/v4 v4.16.0
 	// observability: names and labels as rules have them
 	github.com/prometheus/common v0.73.1
+	// bench: CPU time, memory and the machine, from /proc
+	github.com/prometheus/procfs v0.21.1
 	// observability: evaluates the alert rules
 	github.com/prometheus/prometheus v0.315.0
 	// bench: a floor, what the store alone can do
@@ -21,7 +25,7 @@ require (
 	golang.org/x/net v0.62.0
 	// bench: goroutines that end with the first error
 	golang.org/x/sync v0.24.0
-	// bench: CPU, disk and terminal, from the kernel
+	// bench: sockets, timers and disk, from the kernel
 	golang.org/x/sys v0.49.0
 	// e2e: the Event types and those of the manifests
 	k8s.io/api v0.37.2
@@ -145,7 +149,6 @@ require (
 	github.com/prometheus/client_golang/exp v0.0.0-20260907100614-57bb367da472 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
-	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/prometheus/sigv4 v0.5.0 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/spf13/cobra v1.10.2 // indirect

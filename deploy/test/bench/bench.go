@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/deploy/test/bench/internal/proc"
 	"tidings.example/deploy/test/bench/internal/stats"
+	"tidings.example/deploy/test/bench/internal/target"
 )
 
 // bench is one run of the benchmark.
@@ -20,12 +21,12 @@ type bench struct {
 	tmp     string // for the data of the services and of the floors
 	out     io.Writer
 	results []*result
-	up      *services               // of the current stage
+	up      *target.Services        // of the current stage
 	current string                  // the row that runs
 	attempt int                     // at it, from 1
 	speed   func() (float64, error) // of the machine, see speedometer; nil: nobody asks
 
-	database *database // of the current stage
+	database *target.Database // of the current stage
 	hashes   func() ([]string, error)
 }
 
@@ -89,9 +90,6 @@ func (r *result) notef(format string, args ...any) {
 	r.note += fmt.Sprintf(format, args...)
 }
 
-// errSkip is a stage that cannot run on this machine.
-var errSkip = errors.New("skipped")
-
 // run runs the stages' chosen rows. A row that fails is reported as such and
 // the others go on.
 func (b *bench) run(stages []stage) error {
@@ -117,11 +115,11 @@ func (b *bench) runStage(s stage, rows []row) (failed int, err error) {
 	fmt.Fprintf(b.out, "# %s\n", s.name)
 	defer func() {
 		if b.up != nil {
-			err = errors.Join(err, b.up.stop(), os.RemoveAll(b.up.dir))
+			err = errors.Join(err, b.up.Stop(), os.RemoveAll(b.up.Dir))
 			b.up = nil
 		}
 		if b.database != nil {
-			err = errors.Join(err, b.database.stop())
+			err = errors.Join(err, b.database.Stop())
 			b.database = nil
 		}
 	}()
@@ -191,7 +189,7 @@ func finished(row row, r *result, err error) *result {
 	}
 	r.name, r.goal = row.name, row.goal
 	switch {
-	case errors.Is(err, errSkip):
+	case errors.Is(err, target.ErrNotInstalled):
 		r.goal = goal{text: row.goal.text}
 		r.notef("%v", err)
 	case err != nil:
@@ -210,9 +208,9 @@ func (b *bench) fresh(namespace string) string {
 }
 
 // chosen are the rows that the flags ask for.
-func (b *bench) chosen(rows []row) (chosen []row) {
+func (o *options) chosen(rows []row) (chosen []row) {
 	for _, r := range rows {
-		if (!r.long || b.long) && b.wants(r.name) {
+		if (!r.long || o.long) && o.wants(r.name) {
 			chosen = append(chosen, r)
 		}
 	}
@@ -220,11 +218,11 @@ func (b *bench) chosen(rows []row) (chosen []row) {
 }
 
 // wants tells whether a name is, or is below, one of -rows.
-func (b *bench) wants(name string) bool {
-	if b.rows == "" {
+func (o *options) wants(name string) bool {
+	if o.rows == "" {
 		return true
 	}
-	for want := range strings.SplitSeq(b.rows, ",") {
+	for want := range strings.SplitSeq(o.rows, ",") {
 		want = strings.TrimSpace(want)
 		if name == want || strings.HasPrefix(name, strings.TrimSuffix(want, "/")+"/") {
 			return true
@@ -244,15 +242,15 @@ func (b *bench) past(name string) *result {
 }
 
 // start starts fresh services for the rows of a stage.
-func (b *bench) start(more extra) error {
+func (b *bench) start(more target.Options) error {
 	dir, err := os.MkdirTemp(b.tmp, "services")
 	if err != nil {
 		return fmt.Errorf("directory of the services: %w", err)
 	}
-	if more.hashes, err = b.hashes(); err != nil {
+	if more.Hashes, err = b.hashes(); err != nil {
 		return err
 	}
-	more.cgroup, more.profiles = b.cgroup, b.profiles != ""
-	b.up, err = startServices(b.ctx, b.bin, dir, more)
+	more.Cgroup, more.Profiles = b.cgroup, b.profiles != ""
+	b.up, err = target.Start(b.ctx, b.bin, dir, more)
 	return err
 }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,68 +11,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/target"
 )
-
-func TestCreateIsAnEventOfOneKilobyte(t *testing.T) {
-	t.Parallel()
-	e := newEvents("127.0.0.1:1", "TOKEN", "some-namespace")
-	for _, i := range []int{0, 7, 1_234_567_890} {
-		head, body, _ := bytes.Cut(e.create.fill(nil, i), []byte("\r\n\r\n"))
-		var got struct {
-			Note, EventTime string
-			Metadata        struct {
-				Name   string
-				Labels map[string]string
-			}
-		}
-		if err := json.Unmarshal(body, &got); err != nil {
-			t.Fatalf("event %d: %v\n%s", i, err, body)
-		}
-		if got.Metadata.Labels[shardLabel] != map[int]string{0: "00", 7: "07", 1_234_567_890: "90"}[i] || got.Metadata.Name != eventName(i) || got.Note != note {
-			t.Errorf("event %d: %+v", i, got)
-		}
-		if _, err := time.Parse("2006-01-02T15:04:05.000000Z07:00", got.EventTime); err != nil {
-			t.Errorf("eventTime: %v", err)
-		}
-		if len(body) < 950 || len(body) > 1100 {
-			t.Errorf("event %d has %d bytes", i, len(body))
-		}
-		if !bytes.Contains(head, []byte("\r\nAuthorization: Bearer TOKEN\r\n")) || !bytes.HasPrefix(head, []byte("POST /apis/events.k8s.io/v1/namespaces/some-namespace/events HTTP/1.1\r\n")) {
-			t.Errorf("head:\n%s", head)
-		}
-	}
-}
-
-func TestCheckEventNoticesWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	e := newEvents("h", "t", "ns")
-	good := `{"kind":"Event","metadata":{"name":"` + eventName(3) + `","namespace":"ns","uid":"u","resourceVersion":"9"},"note":"` + note + `"}`
-	check := e.checkEvent(201, func(int) int { return 3 })
-	for _, c := range []struct {
-		name string
-		a    load.Answer
-		ok   bool
-	}{
-		{"as sent", load.Answer{Status: 201, Body: []byte(good)}, true},
-		{"another status", load.Answer{Status: 200, Body: []byte(good)}, false},
-		{"another event", load.Answer{Status: 201, Body: []byte(strings.Replace(good, "0003", "0004", 1))}, false},
-		{"no revision", load.Answer{Status: 201, Body: []byte(strings.Replace(good, `"9"`, `""`, 1))}, false},
-		{"cut off", load.Answer{Status: 201, Body: []byte(good[:len(good)-1])}, false},
-	} {
-		if err := check(0, &c.a); (err == nil) != c.ok {
-			t.Errorf("%s: %v", c.name, err)
-		}
-	}
-}
 
 func TestCountEvents(t *testing.T) {
 	t.Parallel()
-	list := `{"items":[{"metadata":{"name":"` + eventName(0) + `"}},{"metadata":{"name":"` + eventName(1) + `"},"regarding":{"name":"x"}}]}`
+	list := `{"items":[{"metadata":{"name":"` + target.EventName(0) + `"}},{"metadata":{"name":"` + target.EventName(1) + `"},"regarding":{"name":"x"}}]}`
 	if got := countEvents([]byte(list)); got != 2 {
 		t.Errorf("JSON: %d events, want 2", got)
 	}
-	proto := "k8s\x00...\n\x10" + eventName(0) + "...\n\x10" + eventName(1) + eventName(2)
+	proto := "k8s\x00...\n\x10" + target.EventName(0) + "...\n\x10" + target.EventName(1) + target.EventName(2)
 	if got := countEvents([]byte(proto)); got != 2 {
 		t.Errorf("protobuf: %d events, want 2", got)
 	}
@@ -290,12 +235,12 @@ func TestFlags(t *testing.T) {
 		{"-duration 2h", "at most 1m", ""},
 		{"create", "unexpected argument", ""},
 	} {
-		b := &bench{out: new(bytes.Buffer)}
+		b := new(bench)
 		args := append(strings.Fields(c.args), "-bin", bin)
 		if strings.HasPrefix(c.args, "create") {
 			args = strings.Fields(c.args)
 		}
-		err := b.parse(args)
+		err := b.parse(args, new(bytes.Buffer))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.args, err, c.want)
 		}
@@ -303,8 +248,8 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%q: command %s, want %s", c.args, got, c.command)
 		}
 	}
-	b := &bench{out: new(bytes.Buffer)}
-	if err := b.parse([]string{"-bin", "/nonexistent"}); err == nil || !strings.Contains(err.Error(), "make build") {
+	b := new(bench)
+	if err := b.parse([]string{"-bin", "/nonexistent"}, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("without binaries: %v", err)
 	}
 }
@@ -331,40 +276,5 @@ func TestTable(t *testing.T) {
 	b.results[1].p50 = 703 * time.Microsecond
 	if syncGoal().met(b, b.results[1]) {
 		t.Error("703 µs is within 2 × 201 µs + 300 µs")
-	}
-}
-
-func TestMemoryLimit(t *testing.T) {
-	t.Parallel()
-	for file, want := range map[string]string{"memory.max": "512 MiB", "memory.limit_in_bytes": "512 MiB", "other": "no directory"} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, file), []byte("536870912\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := memoryLimit(dir); !strings.Contains(got+fmt.Sprint(err), want) {
-			t.Errorf("%s: %s, %v", file, got, err)
-		}
-	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "memory.max"), []byte("max\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := memoryLimit(dir); err == nil {
-		t.Errorf("no limit is taken for %s", got)
-	}
-}
-
-func TestMachineNamesNobody(t *testing.T) {
-	t.Parallel()
-	got, err := machine(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(got, host) || !strings.Contains(got, "cores") || !strings.Contains(got, "GiB") || strings.Contains(got, os.TempDir()) {
-		t.Errorf("machine: %s", got)
 	}
 }

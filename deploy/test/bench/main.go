@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/floor"
+	"tidings.example/deploy/test/bench/internal/proc"
+	"tidings.example/deploy/test/bench/internal/target"
 )
 
 // options are the flags.
@@ -30,16 +32,13 @@ type options struct {
 }
 
 func main() {
-	if len(os.Args) == 5 && os.Args[1] == floorCommand {
+	if len(os.Args) == 5 && os.Args[1] == floor.Command {
 		fail(floor.Serve(os.Args[2], os.Args[3], os.Args[4]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fail(run(ctx, os.Args[1:], os.Stdout))
 }
-
-// floorCommand makes this program a floor server, in a process of its own.
-const floorCommand = "floor-server"
 
 func fail(err error) {
 	switch {
@@ -53,8 +52,8 @@ func fail(err error) {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	b := &bench{ctx: ctx, out: out, hashes: sync.OnceValues(secretHashes)}
-	if err := b.parse(args); err != nil {
+	b := &bench{ctx: ctx, out: out, hashes: sync.OnceValues(target.SecretHashes)}
+	if err := b.parse(args, out); err != nil {
 		return err
 	}
 	var err error
@@ -62,7 +61,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("-dir: %w", err)
 	}
 	defer os.RemoveAll(b.tmp)
-	meter, err := b.startSpeedometer()
+	meter, err := startSpeedometer(b.tmp)
 	if err != nil {
 		return err
 	}
@@ -74,22 +73,22 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return err
 }
 
-func (b *bench) parse(args []string) error {
+func (o *options) parse(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.SetOutput(b.out)
-	flags.StringVar(&b.bin, "bin", "../../../bin", "`directory` of the binaries tokensvc and eventsvc")
-	flags.StringVar(&b.dir, "dir", "", "`directory` for the data, on the disk to measure (default: the system's for temporary files)")
-	flags.StringVar(&b.rows, "rows", "", "comma-separated `names` of rows or of groups of them, such as create,watch/100 (default: all)")
-	flags.BoolVar(&b.long, "long", false, "the long form: rows with a million events, and more samples; about half an hour")
-	flags.DurationVar(&b.duration, "duration", 0, "how long a row is measured (default 2s, in the long form 10s)")
-	flags.IntVar(&b.tries, "tries", 3, "how often a row is measured at most while other processes disturb it")
-	flags.StringVar(&b.result, "out", "", "`file` for the result (default: RESULTS.md, or none with -rows)")
-	flags.StringVar(&b.profiles, "profile", "", "`directory` for a CPU profile of the server in each row, where it offers them")
-	flags.StringVar(&b.cgroup, "cgroup", "", "`directory` of a control group with a memory limit, to run the services in")
+	flags.SetOutput(out)
+	flags.StringVar(&o.bin, "bin", "../../../bin", "`directory` of the binaries tokensvc and eventsvc")
+	flags.StringVar(&o.dir, "dir", "", "`directory` for the data, on the disk to measure (default: the system's for temporary files)")
+	flags.StringVar(&o.rows, "rows", "", "comma-separated `names` of rows or of groups of them, such as create,watch/100 (default: all)")
+	flags.BoolVar(&o.long, "long", false, "the long form: rows with a million events, and more samples; about half an hour")
+	flags.DurationVar(&o.duration, "duration", 0, "how long a row is measured (default 2s, in the long form 10s)")
+	flags.IntVar(&o.tries, "tries", 3, "how often a row is measured at most while other processes disturb it")
+	flags.StringVar(&o.result, "out", "", "`file` for the result (default: RESULTS.md, or none with -rows)")
+	flags.StringVar(&o.profiles, "profile", "", "`directory` for a CPU profile of the server in each row, where it offers them")
+	flags.StringVar(&o.cgroup, "cgroup", "", "`directory` of a control group with a memory limit, to run the services in")
 	flags.Usage = func() {
-		fmt.Fprintf(b.out, "bench measures tokensvc and eventsvc. Flags:\n\n")
+		fmt.Fprintf(out, "bench measures tokensvc and eventsvc. Flags:\n\n")
 		flags.PrintDefaults()
-		fmt.Fprintf(b.out, "\nRows (* only with -long):\n\n%s", listRows())
+		fmt.Fprintf(out, "\nRows (* only with -long):\n\n%s", listRows())
 	}
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -99,44 +98,44 @@ func (b *bench) parse(args []string) error {
 	}
 	flags.Visit(func(f *flag.Flag) {
 		if f.Name == "rows" || f.Name == "long" || f.Name == "duration" || f.Name == "tries" {
-			b.typed = append(b.typed, "-"+f.Name+"="+f.Value.String())
+			o.typed = append(o.typed, "-"+f.Name+"="+f.Value.String())
 		}
 	})
-	return b.complete()
+	return o.complete()
 }
 
 // complete fills in what follows from other flags and refuses what cannot work.
-func (b *bench) complete() error {
+func (o *options) complete() error {
 	switch {
-	case b.duration < 0 || b.duration > time.Minute:
-		return fmt.Errorf("-duration %v: give more than 0 and at most 1m, tokens live for five", b.duration)
-	case b.tries < 1 || b.tries > 10:
-		return fmt.Errorf("-tries %d: give 1 to 10", b.tries)
-	case b.duration == 0 && b.long:
-		b.duration = 10 * time.Second
-	case b.duration == 0:
-		b.duration = 2 * time.Second
+	case o.duration < 0 || o.duration > time.Minute:
+		return fmt.Errorf("-duration %v: give more than 0 and at most 1m, tokens live for five", o.duration)
+	case o.tries < 1 || o.tries > 10:
+		return fmt.Errorf("-tries %d: give 1 to 10", o.tries)
+	case o.duration == 0 && o.long:
+		o.duration = 10 * time.Second
+	case o.duration == 0:
+		o.duration = 2 * time.Second
 	}
-	if b.rows == "" && b.result == "" {
-		b.result = "RESULTS.md"
+	if o.rows == "" && o.result == "" {
+		o.result = "RESULTS.md"
 	}
 	var any bool
 	for _, s := range stages() {
-		any = any || len(b.chosen(s.rows)) > 0
+		any = any || len(o.chosen(s.rows)) > 0
 	}
 	if !any {
-		return fmt.Errorf("-rows %s: no row of that name in this form; there are:\n%s", b.rows, listRows())
+		return fmt.Errorf("-rows %s: no row of that name in this form; there are:\n%s", o.rows, listRows())
 	}
-	if _, err := memoryLimit(b.cgroup); err != nil {
+	if _, err := proc.MemoryLimit(o.cgroup); err != nil {
 		return err
 	}
-	if b.profiles != "" {
-		if err := os.MkdirAll(b.profiles, 0o755); err != nil {
+	if o.profiles != "" {
+		if err := os.MkdirAll(o.profiles, 0o755); err != nil {
 			return fmt.Errorf("-profile: %w", err)
 		}
 	}
 	for _, name := range []string{"tokensvc", "eventsvc"} {
-		if _, err := os.Stat(filepath.Join(b.bin, name)); err != nil {
+		if _, err := os.Stat(filepath.Join(o.bin, name)); err != nil {
 			return fmt.Errorf("-bin: %w: run make build first", err)
 		}
 	}

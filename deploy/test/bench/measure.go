@@ -79,11 +79,11 @@ type pid struct {
 }
 
 func (b *bench) eventsvc() pid {
-	return pid{pid: b.up.events.PID(), dir: b.up.dataDir(), admin: b.up.eventsAdmin}
+	return pid{pid: b.up.Events.PID(), dir: b.up.DataDir(), admin: b.up.EventsAdmin}
 }
 
 func (b *bench) tokensvc() pid {
-	return pid{pid: b.up.token.PID(), admin: b.up.tokenAdmin}
+	return pid{pid: b.up.Token.PID(), admin: b.up.TokenAdmin}
 }
 
 // profile begins to take a CPU profile of the server into a file of -profile;

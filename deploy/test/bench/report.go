@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"tidings.example/deploy/test/bench/internal/proc"
 )
 
 // noisy is the number of cores that others may use before a row is marked.
@@ -13,11 +15,11 @@ const noisy = 0.3
 
 // report prints the table and writes it to the result file.
 func (b *bench) report() error {
-	about, err := machine(b.tmp)
+	about, err := proc.Machine(b.tmp)
 	if err != nil {
 		return err
 	}
-	limit, err := memoryLimit(b.cgroup)
+	limit, err := proc.MemoryLimit(b.cgroup)
 	if err != nil {
 		return err
 	}
@@ -64,11 +66,11 @@ func (b *bench) noisyRows() (n int) {
 }
 
 // command is what one types to repeat the run.
-func (b *bench) command() string {
-	if len(b.typed) == 0 {
+func (o *options) command() string {
+	if len(o.typed) == 0 {
 		return "make bench"
 	}
-	return `make bench BENCH_FLAGS="` + strings.Join(b.typed, " ") + `"`
+	return `make bench BENCH_FLAGS="` + strings.Join(o.typed, " ") + `"`
 }
 
 // table is the rows as a Markdown table with aligned columns.

@@ -11,16 +11,14 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"tidings.example/deploy/test/bench/internal/floor"
 	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/target"
 )
 
 // attackStage has the rows of good clients while others attack the service. Its
@@ -29,7 +27,9 @@ func attackStage() stage {
 	twice, beside := p99Of(2, "attack/none"), times("attack/none")
 	return stage{
 		name: "good clients while others attack",
-		open: func(b *bench) error { return errors.Join(b.start(extra{}), b.fill(tenThousand, 0, 10_000)) },
+		open: func(b *bench) error {
+			return errors.Join(b.start(target.Options{}), b.up.Fill(b.ctx, tenThousand, 0, 10_000))
+		},
 		rows: []row{
 			{name: "attack/none", run: attacked(nil)},
 			{name: "attack/kids/floor", run: besideFloor(unknownKeys)},
@@ -53,23 +53,14 @@ const (
 )
 
 // attacker is who attacks: one client with a good token.
-var attacker = clientID(goodClients)
-
-// eventsOf makes requests of one client.
-func (b *bench) eventsOf(client, namespace string) (*events, error) {
-	token, err := b.up.fetchTokenOf(b.ctx, client)
-	if err != nil {
-		return nil, err
-	}
-	return newEvents(b.up.eventsAddr.String(), token, namespace), nil
-}
+const attacker = goodClients
 
 // goodSpec reads events, and creates one now and then.
-func (b *bench) goodSpec() (load.Spec, error) {
-	var read, write []*events
+func goodSpec(b *bench) (load.Spec, error) {
+	var read, write []*target.Events
 	for i := range goodClients {
-		r, err1 := b.eventsOf(clientID(i), tenThousand)
-		w, err2 := b.eventsOf(clientID(i), b.fresh(strings.ReplaceAll(b.current, "/", "-")))
+		r, err1 := b.up.EventsOf(b.ctx, i, tenThousand)
+		w, err2 := b.up.EventsOf(b.ctx, i, b.fresh(strings.ReplaceAll(b.current, "/", "-")))
 		if err := errors.Join(err1, err2); err != nil {
 			return load.Spec{}, err
 		}
@@ -77,12 +68,12 @@ func (b *bench) goodSpec() (load.Spec, error) {
 	}
 	const oneIn = 5 // is a create
 	return load.Spec{
-		Addr: b.up.api(), Conns: goodConns,
+		Addr: b.up.API(), Conns: goodConns,
 		Next: func(dst []byte, i int) []byte {
 			if i%oneIn == 0 {
-				return write[i%goodClients].create.fill(dst, i)
+				return write[i%goodClients].Create.Fill(dst, i)
 			}
-			return read[i%goodClients].get.fill(dst, scattered(i))
+			return read[i%goodClients].Get.Fill(dst, scattered(i))
 		},
 		Check: func(i int, a *load.Answer) error {
 			if i%oneIn == 0 {
@@ -99,11 +90,11 @@ type attack func(*bench) (load.Spec, error)
 // attacked is a row of good clients beside an attack.
 func attacked(by attack) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		spec, err := b.goodSpec()
+		spec, err := goodSpec(b)
 		if err != nil {
 			return nil, err
 		}
-		return b.beside(by, b.eventsvc(), spec)
+		return besideAttack(b, by, b.eventsvc(), spec)
 	}
 }
 
@@ -112,19 +103,19 @@ func attacked(by attack) func(*bench) (*result, error) {
 // processors. What they wait for in the service's row, the machine forbids.
 func besideFloor(by attack) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		p, addr, err := b.startFloor(floor.Hello)
+		p, addr, err := floor.Start(b.tmp, floor.Hello)
 		if err != nil {
 			return nil, err
 		}
 		spec := helloSpec(addr)
 		spec.Conns = goodConns
-		r, err := b.beside(by, pid{pid: p.PID()}, spec)
-		return r, errors.Join(err, stopFloor(p))
+		r, err := besideAttack(b, by, pid{pid: p.PID()}, spec)
+		return r, errors.Join(err, floor.Stop(p))
 	}
 }
 
-// beside measures a load beside an attack on the service, if there is one.
-func (b *bench) beside(by attack, measured pid, spec load.Spec) (*result, error) {
+// besideAttack measures a load beside an attack on the service, if there is one.
+func besideAttack(b *bench, by attack, measured pid, spec load.Spec) (*result, error) {
 	if by == nil {
 		return b.load(measured, "requests/s", spec)
 	}
@@ -132,7 +123,7 @@ func (b *bench) beside(by attack, measured pid, spec load.Spec) (*result, error)
 	if err != nil {
 		return nil, err
 	}
-	stop, err := background(bad)
+	stop, err := load.Background(bad)
 	if err != nil {
 		return nil, err
 	}
@@ -145,57 +136,11 @@ func (b *bench) beside(by attack, measured pid, spec load.Spec) (*result, error)
 	return r, errors.Join(err, attackErr)
 }
 
-// background puts load on a server until it is stopped. It has a thread of its
-// own, so that the figures of others do not wait for it, and that of the lowest
-// priority: an attacker's processors are not those of the server, so that its
-// work takes none from the good clients, only what it causes in the server does.
-func background(spec load.Spec) (stop func() (done int, err error), err error) {
-	l, err := load.NewLoop()
-	if err != nil {
-		return nil, err
-	}
-	ld, err := l.NewLoad(spec)
-	if err != nil {
-		l.Close()
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	ld.Start()
-	go func() {
-		runtime.LockOSThread()
-		err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), 19)
-		if err == nil {
-			err = l.Run(5*time.Minute, func() bool { return ctx.Err() != nil })
-		}
-		ended <- err
-		select {} // the thread is good for nothing else, and services that it has started would end with it
-	}()
-	return func() (int, error) {
-		defer l.Close()
-		cancel()
-		err := <-ended // the next answer wakes it
-		return ld.Done, errors.Join(err, ld.Drain(), ld.Failure)
-	}, nil
-}
-
-// oneOf is a Check for answers with one of a few codes.
-func oneOf(codes ...int) func(int, *load.Answer) error {
-	return func(_ int, a *load.Answer) error {
-		for _, code := range codes {
-			if a.Status == code {
-				return nil
-			}
-		}
-		return fmt.Errorf("status %d, want one of %v: %.300s", a.Status, codes, a.Body)
-	}
-}
-
 // attackedByKeys sends up to 10,000 tokens a second, each with a key id of its
 // own, from 64 connections that wait for their answers: fewer where the service
 // lets these wait. They may cause one fetch of the keys a second.
 func attackedByKeys(b *bench) (*result, error) {
-	before, err := b.fetches()
+	before, err := keyFetches(b)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +149,7 @@ func attackedByKeys(b *bench) (*result, error) {
 	if err != nil {
 		return r, err
 	}
-	after, err := b.fetches()
+	after, err := keyFetches(b)
 	if most := time.Since(began).Seconds() + 2; err == nil && after-before > most {
 		err = fmt.Errorf("the keys were fetched %v times in %v", after-before, time.Since(began))
 	}
@@ -214,21 +159,21 @@ func attackedByKeys(b *bench) (*result, error) {
 
 func unknownKeys(b *bench) (load.Spec, error) {
 	encode := base64.RawURLEncoding.EncodeToString
-	claims := encode([]byte(`{"iss":"http://` + b.up.tokenAddr.String() + `","sub":"x"}`))
+	claims := encode([]byte(`{"iss":"http://` + b.up.TokenAddr.String() + `","sub":"x"}`))
 	signature := strings.Repeat("A", 342)
 	return load.Spec{
-		Addr: b.up.api(), Conns: 64, Interval: 100 * time.Microsecond,
+		Addr: b.up.API(), Conns: 64, Interval: 100 * time.Microsecond,
 		Next: func(dst []byte, i int) []byte {
 			header := encode([]byte(`{"alg":"RS256","kid":"unknown-` + strconv.Itoa(i) + `"}`))
-			return append(dst, newEvents("a", header+"."+claims+"."+signature, tenThousand).all("GET", "", jsonType)...)
+			return append(dst, target.NewEvents("a", header+"."+claims+"."+signature, tenThousand).All("GET", "", target.JSONType)...)
 		},
 		Check: load.Status(http.StatusUnauthorized),
 	}, nil
 }
 
-// fetches is how often the keys have been fetched.
-func (b *bench) fetches() (float64, error) {
-	req, err := http.NewRequestWithContext(b.ctx, http.MethodGet, b.up.eventsAdmin+"/metrics", nil)
+// keyFetches is how often the keys have been fetched.
+func keyFetches(b *bench) (float64, error) {
+	req, err := http.NewRequestWithContext(b.ctx, http.MethodGet, b.up.EventsAdmin+"/metrics", nil)
 	if err != nil {
 		return 0, err
 	}
@@ -255,40 +200,40 @@ func (b *bench) fetches() (float64, error) {
 // flood asks for lists and creates from as many connections as a client may
 // use.
 func flood(b *bench) (load.Spec, error) {
-	e, err := b.eventsOf(attacker, tenThousand)
+	e, err := b.up.EventsOf(b.ctx, attacker, tenThousand)
 	if err != nil {
 		return load.Spec{}, err
 	}
-	own, err := b.eventsOf(attacker, b.fresh("by-"+strings.ReplaceAll(b.current, "/", "-")))
+	own, err := b.up.EventsOf(b.ctx, attacker, b.fresh("by-"+strings.ReplaceAll(b.current, "/", "-")))
 	return load.Spec{
-		Addr: b.up.api(), Conns: 256,
+		Addr: b.up.API(), Conns: 256,
 		Next: func(dst []byte, i int) []byte {
 			if i%2 == 0 {
-				return own.create.fill(dst, i)
+				return own.Create.Fill(dst, i)
 			}
-			return append(dst, e.all("GET", "?limit=100", jsonType)...)
+			return append(dst, e.All("GET", "?limit=100", target.JSONType)...)
 		},
 		Keep:  func(int) bool { return false },
-		Check: oneOf(200, 201, 429),
+		Check: load.OneOf(200, 201, 429),
 	}, err
 }
 
 // largeBodies sends events of 3 MiB.
 func largeBodies(b *bench) (load.Spec, error) {
-	e, err := b.eventsOf(attacker, "large")
+	e, err := b.up.EventsOf(b.ctx, attacker, "large")
 	body := `{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("x", 3<<20-1000) + `"}},"regarding":{"namespace":"large"},` +
 		`"eventTime":"2026-01-02T03:04:05.000006Z","reportingController":"a.example/b","reportingInstance":"c","action":"d","reason":"e","type":"Normal"}`
-	request := e.request("POST", e.path(), "Content-Type: "+jsonType+"\r\n", body)
+	request := e.Request("POST", e.Path(), "Content-Type: "+target.JSONType+"\r\n", body)
 	return load.Spec{
-		Addr: b.up.api(), Conns: 8,
+		Addr: b.up.API(), Conns: 8,
 		Next:  func(dst []byte, _ int) []byte { return append(dst, request...) },
-		Check: oneOf(422, 429),
+		Check: load.OneOf(422, 429),
 	}, err
 }
 
 // bombs are small or large requests that would cost much if they were believed.
 func bombs(b *bench) (load.Spec, error) {
-	e, err := b.eventsOf(attacker, tenThousand)
+	e, err := b.up.EventsOf(b.ctx, attacker, tenThousand)
 	if err != nil {
 		return load.Spec{}, err
 	}
@@ -299,30 +244,30 @@ func bombs(b *bench) (load.Spec, error) {
 	for c := 'b'; c < 'j'; c++ {
 		aliases += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+",", 8) + "*" + string(c-1) + "]\n"
 	}
-	one := e.path() + "/" + eventName(0)
+	one := e.Path() + "/" + target.EventName(0)
 	operation := `{"op":"copy","from":"/note","path":"/metadata/annotations"}`
 	requests := [][]byte{
-		e.request("POST", e.path(), "Content-Type: application/json\r\n", strings.Repeat(`{"a":`, 200_000)),
-		e.request("POST", e.path(), "Content-Type: application/json\r\n", `{"note":`+strings.Repeat("[", 1<<20)),
-		e.request("POST", e.path(), "Content-Type: application/yaml\r\n", aliases),
-		e.request("POST", e.path(), "Content-Type: application/yaml\r\n", "a: ["+strings.Repeat("b,", 200_000)+"b]"),
-		e.request("PATCH", one, "Content-Type: application/merge-patch+json\r\n", `{"a":[`+strings.Repeat("1,", 200_000)+"1]}"),
-		e.request("POST", e.path(), "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", zipped.String()),
-		e.request("PATCH", one, "Content-Type: application/json-patch+json\r\n", "["+strings.Repeat(operation+",", 10_000)+operation+"]"),
-		e.request("PATCH", one, "Content-Type: application/merge-patch+json\r\n", strings.Repeat(`{"a":`, 100_000)),
-		e.all("GET", "?labelSelector="+strings.Repeat("a%21%3Db,", 800)+"a", jsonType),
+		e.Request("POST", e.Path(), "Content-Type: application/json\r\n", strings.Repeat(`{"a":`, 200_000)),
+		e.Request("POST", e.Path(), "Content-Type: application/json\r\n", `{"note":`+strings.Repeat("[", 1<<20)),
+		e.Request("POST", e.Path(), "Content-Type: application/yaml\r\n", aliases),
+		e.Request("POST", e.Path(), "Content-Type: application/yaml\r\n", "a: ["+strings.Repeat("b,", 200_000)+"b]"),
+		e.Request("PATCH", one, "Content-Type: application/merge-patch+json\r\n", `{"a":[`+strings.Repeat("1,", 200_000)+"1]}"),
+		e.Request("POST", e.Path(), "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", zipped.String()),
+		e.Request("PATCH", one, "Content-Type: application/json-patch+json\r\n", "["+strings.Repeat(operation+",", 10_000)+operation+"]"),
+		e.Request("PATCH", one, "Content-Type: application/merge-patch+json\r\n", strings.Repeat(`{"a":`, 100_000)),
+		e.All("GET", "?labelSelector="+strings.Repeat("a%21%3Db,", 800)+"a", target.JSONType),
 	}
 	return load.Spec{
-		Addr: b.up.api(), Conns: 16,
+		Addr: b.up.API(), Conns: 16,
 		Next:  func(dst []byte, i int) []byte { return append(dst, requests[i%len(requests)]...) },
-		Check: oneOf(400, 413, 415, 422, 429),
+		Check: load.OneOf(400, 413, 415, 422, 429),
 	}, errors.Join(err, z.Close())
 }
 
 // attackedSlowly has a thousand clients that send headers and bodies byte by
 // byte, and two hundred that ask for long lists and do not read them.
 func attackedSlowly(b *bench) (*result, error) {
-	e, err := b.eventsOf(attacker, tenThousand)
+	e, err := b.up.EventsOf(b.ctx, attacker, tenThousand)
 	if err != nil {
 		return nil, err
 	}
@@ -330,11 +275,11 @@ func attackedSlowly(b *bench) (*result, error) {
 	var slow sync.WaitGroup
 	defer slow.Wait()
 	defer stop()
-	body := e.request("POST", e.path(), "Content-Type: application/json\r\n", strings.Repeat(" ", 1000))
-	header := e.all("GET", "", jsonType)
-	list := e.all("GET", "", jsonType)
+	body := e.Request("POST", e.Path(), "Content-Type: application/json\r\n", strings.Repeat(" ", 1000))
+	header := e.All("GET", "", target.JSONType)
+	list := e.All("GET", "", target.JSONType)
 	for i := range 1200 {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", b.up.eventsAddr.String())
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", b.up.EventsAddr.String())
 		if err != nil {
 			return nil, err
 		}
@@ -371,19 +316,15 @@ func trickle(ctx context.Context, conn net.Conn, first, rest []byte) {
 // attackedByWatches has 10,000 open watches of three clients.
 func attackedByWatches(b *bench) (*result, error) {
 	const watches = 10_000
-	var owners []*events
+	var owners []*target.Events
 	for i := range 3 {
-		e, err := b.eventsOf(clientID(goodClients+i), "watched")
+		e, err := b.up.EventsOf(b.ctx, goodClients+i, "watched")
 		if err != nil {
 			return nil, err
 		}
 		owners = append(owners, e)
 	}
-	token, err := b.up.fetchToken(b.ctx)
-	if err != nil {
-		return nil, err
-	}
-	revision, err := b.up.revision(b.ctx, token, "watched")
+	revision, err := b.up.Revision(b.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -394,8 +335,8 @@ func attackedByWatches(b *bench) (*result, error) {
 	defer l.Close()
 	n := 0
 	_, err = l.NewAudience(load.WatchSpec{
-		Addr: b.up.api(), Watchers: watches, Revision: revision,
-		Request: func(dst []byte, revision uint64) []byte { n++; return owners[n%3].watch(dst, revision) },
+		Addr: b.up.API(), Watchers: watches, Revision: revision,
+		Request: func(dst []byte, revision uint64) []byte { n++; return owners[n%3].Watch(dst, revision) },
 	})
 	if err != nil {
 		return nil, err

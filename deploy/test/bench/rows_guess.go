@@ -9,13 +9,14 @@ import (
 
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/stats"
+	"tidings.example/deploy/test/bench/internal/target"
 )
 
 // guessStage has the rows of good clients, alone and while others guess.
 func guessStage() stage {
 	return stage{
 		name: "good clients while others guess",
-		open: func(b *bench) error { return b.start(extra{}) },
+		open: func(b *bench) error { return b.start(target.Options{}) },
 		rows: []row{
 			{name: "guess/alone", run: good(0, false)},
 			{name: "guess/attacked", goal: both(rateOf(.5, "guess/alone"), p99Of(2, "guess/alone")), run: good(0, true)},
@@ -34,7 +35,7 @@ func timingStage() stage {
 	}
 	return stage{
 		name: "timing",
-		open: func(b *bench) error { return b.start(extra{token: []string{"--failure-refill=0s"}}) },
+		open: func(b *bench) error { return b.start(target.Options{Token: []string{"--failure-refill=0s"}}) },
 		rows: []row{
 			{name: "timing/auc", goal: even(.05), run: timing(100, 2000)},
 			{name: "timing/auc-in-line", long: true, once: true, goal: even(.1), run: timing(0, 150, lineGuesses)},
@@ -50,31 +51,31 @@ const guessers = 8
 // asking again at once, or at a fixed rate.
 func good(interval time.Duration, attacked bool) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		spec, err := b.tokenSpec(16)
+		spec, err := tokenSpec(b, 16)
 		if err != nil {
 			return nil, err
 		}
-		if err := b.firstTokens(spec); err != nil {
+		if err := firstTokens(spec); err != nil {
 			return nil, err
 		}
 		spec.Interval = interval
 		if !attacked {
 			return b.load(b.tokensvc(), "tokens/s", spec)
 		}
-		return b.load(b.tokensvc(), "tokens/s", spec, b.guessSpec())
+		return b.load(b.tokensvc(), "tokens/s", spec, guessSpec(b))
 	}
 }
 
 // guessSpec sends wrong secrets and unknown ids at full speed.
-func (b *bench) guessSpec() load.Spec {
-	wrong := b.tokenRequest(clientID(0), "wrong-"+clientSecret)
+func guessSpec(b *bench) load.Spec {
+	wrong := b.up.TokenRequest(target.ClientID(0), "wrong-"+target.ClientSecret)
 	return load.Spec{
-		Addr: b.up.tokenAddr, Conns: guessers,
+		Addr: b.up.TokenAddr, Conns: guessers,
 		Next: func(dst []byte, i int) []byte {
 			if i%2 == 0 {
 				return append(dst, wrong...)
 			}
-			return append(dst, b.tokenRequest(fmt.Sprintf("nobody-%d", i), clientSecret)...)
+			return append(dst, b.up.TokenRequest(fmt.Sprintf("nobody-%d", i), target.ClientSecret)...)
 		},
 		Check: func(_ int, a *load.Answer) error {
 			if a.Status != 401 && a.Status != 429 {
@@ -89,23 +90,16 @@ func (b *bench) guessSpec() load.Spec {
 // that does not exist, and compares how often which status is the answer.
 func statuses(b *bench) (*result, error) {
 	var got [2]string
-	for i, client := range []string{clientID(1), "nobody"} {
+	for i, client := range []string{target.ClientID(1), "nobody"} {
 		count := map[int]int{}
-		l, err := load.NewLoop()
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		ld, err := l.NewLoad(load.Spec{
-			Addr: b.up.tokenAddr, Conns: 24, Limit: 24,
-			Next:  func(dst []byte, i int) []byte { return append(dst, b.tokenRequest(client, fmt.Sprint("guess-", i))...) },
+		err := load.Do(load.Spec{
+			Addr: b.up.TokenAddr, Conns: 24, Limit: 24,
+			Next: func(dst []byte, i int) []byte {
+				return append(dst, b.up.TokenRequest(client, fmt.Sprint("guess-", i))...)
+			},
 			Check: func(_ int, a *load.Answer) error { count[a.Status]++; return nil },
-		})
+		}, time.Minute)
 		if err != nil {
-			return nil, err
-		}
-		ld.Start()
-		if err := l.Run(time.Minute, ld.Finished); err != nil {
 			return nil, err
 		}
 		got[i] = fmt.Sprintf("%d × 401, %d × 429", count[401], count[429])
@@ -123,9 +117,9 @@ func statuses(b *bench) (*result, error) {
 // so that those who are timed have to wait.
 func lineGuesses(b *bench) load.Spec {
 	return load.Spec{
-		Addr: b.up.tokenAddr, Conns: 3,
+		Addr: b.up.TokenAddr, Conns: 3,
 		Next: func(dst []byte, i int) []byte {
-			return append(dst, b.tokenRequest(fmt.Sprint("nobody-", i), clientSecret)...)
+			return append(dst, b.up.TokenRequest(fmt.Sprint("nobody-", i), target.ClientSecret)...)
 		},
 		Check: load.Status(401),
 	}
@@ -136,13 +130,13 @@ func lineGuesses(b *bench) load.Spec {
 func timing(samples, long int, others ...func(*bench) load.Spec) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		if b.long {
-			return b.timing(long, others)
+			return compareTimes(b, long, others)
 		}
-		return b.timing(samples, others)
+		return compareTimes(b, samples, others)
 	}
 }
 
-func (b *bench) timing(samples int, others []func(*bench) load.Spec) (*result, error) {
+func compareTimes(b *bench, samples int, others []func(*bench) load.Spec) (*result, error) {
 	l, err := load.NewLoop()
 	if err != nil {
 		return nil, err
@@ -152,13 +146,13 @@ func (b *bench) timing(samples int, others []func(*bench) load.Spec) (*result, e
 	order := rand.Perm(2 * samples)
 	var begun time.Time
 	ld, err := l.NewLoad(load.Spec{
-		Addr: b.up.tokenAddr, Conns: 1, Limit: len(order),
+		Addr: b.up.TokenAddr, Conns: 1, Limit: len(order),
 		Next: func(dst []byte, i int) []byte {
-			client := clientID(order[i] / 2)
+			client := target.ClientID(order[i] / 2)
 			if order[i]%2 == 1 {
-				client = fmt.Sprintf("other-client-%02d", order[i]/2%clientCount)
+				client = fmt.Sprintf("other-client-%02d", order[i]/2%target.ClientCount)
 			}
-			request := b.tokenRequest(client, "wrong-"+clientSecret)
+			request := b.up.TokenRequest(client, "wrong-"+target.ClientSecret)
 			begun = time.Now()
 			return append(dst, request...)
 		},

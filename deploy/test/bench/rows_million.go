@@ -3,15 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/proc"
+	"tidings.example/deploy/test/bench/internal/target"
 )
 
 // millionEvents is the number of events of the long form.
@@ -25,9 +21,9 @@ func millionStage() stage {
 	}}
 	return stage{
 		name: "1,000,000 events",
-		open: (*bench).fillMillion,
+		open: fillMillion,
 		rows: []row{
-			{name: "memory/1000000", long: true, goal: anonWithin(350 << 20), run: (*bench).restingMemory},
+			{name: "memory/1000000", long: true, goal: anonWithin(350 << 20), run: restingMemory},
 			{name: "select/1000000", long: true, goal: p50Within(60 * time.Millisecond), run: selects(million, millionEvents/100)},
 			{name: "start/warm", long: true, goal: ready, run: restarts(false)},
 			{name: "start/cold", long: true, run: restarts(true)},
@@ -36,12 +32,12 @@ func millionStage() stage {
 	}
 }
 
-func (b *bench) fillMillion() error {
-	if err := b.start(extra{}); err != nil {
+func fillMillion(b *bench) error {
+	if err := b.start(target.Options{}); err != nil {
 		return err
 	}
 	begun := time.Now()
-	if err := b.fill(million, 0, millionEvents); err != nil {
+	if err := b.up.Fill(b.ctx, million, 0, millionEvents); err != nil {
 		return err
 	}
 	fmt.Fprintf(b.out, "filled at %.0f creates/s\n", millionEvents/time.Since(begun).Seconds())
@@ -51,55 +47,25 @@ func (b *bench) fillMillion() error {
 // restarts is a row of one stop and start; its time is until ready.
 func restarts(cold bool) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		if err := b.up.events.Stop(); err != nil {
+		if err := b.up.Events.Stop(); err != nil {
 			return nil, err
 		}
 		if cold {
-			if err := dropCached(b.up.dataDir()); err != nil {
+			if err := proc.DropCached(b.up.DataDir()); err != nil {
 				return nil, err
 			}
 		}
-		ready, err := b.up.startEvents(b.ctx)
+		ready, err := b.up.StartEvents(b.ctx)
 		if err != nil {
 			return nil, err
 		}
-		r, err := b.restingMemory()
+		r, err := restingMemory(b)
 		r.p50 = ready
 		if cold {
-			err = errors.Join(err, cacheAgain(b.up.dataDir()))
+			err = errors.Join(err, proc.ReadCached(b.up.DataDir()))
 		}
 		return r, err
 	}
-}
-
-// dropCached asks the kernel to forget the pages of the files under dir.
-func dropCached(dir string) error {
-	return eachFile(dir, func(f *os.File) error {
-		return errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
-	})
-}
-
-// cacheAgain reads the files under dir, so that the rows to come find them in
-// memory as they were.
-func cacheAgain(dir string) error {
-	return eachFile(dir, func(f *os.File) error {
-		_, err := io.Copy(io.Discard, f)
-		return err
-	})
-}
-
-func eachFile(dir string, do func(*os.File) error) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		return do(f)
-	})
 }
 
 // deleteLimit is when a deletecollection of a million events is given up.
@@ -108,11 +74,11 @@ const deleteLimit = 3 * time.Minute
 // deleteAll deletes a million events by one request; the latencies are those
 // of creates at 100/s meanwhile.
 func deleteAll(b *bench) (*result, error) {
-	e, err := b.namespace(million)
+	e, err := b.up.EventsOf(b.ctx, 0, million)
 	if err != nil {
 		return nil, err
 	}
-	other, err := b.namespace("probe")
+	other, err := b.up.EventsOf(b.ctx, 0, "probe")
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +87,7 @@ func deleteAll(b *bench) (*result, error) {
 		return nil, err
 	}
 	defer l.Close()
-	probe := b.createSpec(other, 16)
+	probe := b.up.CreateSpec(other, 16)
 	probe.Interval = 10 * time.Millisecond
 	creates, err := l.NewLoad(probe)
 	if err != nil {
@@ -129,8 +95,8 @@ func deleteAll(b *bench) (*result, error) {
 	}
 	size := 0
 	removal, err := l.NewLoad(load.Spec{
-		Addr: b.up.api(), Secure: b.up.tls, Conns: 1, Limit: 1,
-		Next: func(dst []byte, _ int) []byte { return append(dst, e.all("DELETE", "", jsonType)...) },
+		Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Limit: 1,
+		Next: func(dst []byte, _ int) []byte { return append(dst, e.All("DELETE", "", target.JSONType)...) },
 		Keep: func(int) bool { return false },
 		Check: func(i int, a *load.Answer) error {
 			size = a.Size
@@ -155,39 +121,19 @@ func deleteAll(b *bench) (*result, error) {
 	}
 	r.quantiles(&creates.Latency)
 	r.notef("%.1f s, %.0f MB in the answer; the times are of creates at 100/s meanwhile", millionEvents/r.rate, float64(size)/1e6)
-	return r, b.expectEmpty(e)
+	return r, expectEmpty(b, e)
 }
 
 // expectEmpty verifies that nothing is left in a namespace.
-func (b *bench) expectEmpty(e *events) error {
-	return b.once(e.all("GET", "?limit=1", jsonType), func(i int, a *load.Answer) error {
-		if n := countEvents(a.Body); n > 0 {
-			return fmt.Errorf("there are events left after the deletion: %.300s", a.Body)
-		}
-		return load.Status(200)(i, a)
-	})
-}
-
-// once sends a single request to eventsvc.
-func (b *bench) once(request []byte, check func(int, *load.Answer) error) error {
-	l, err := load.NewLoop()
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	ld, err := l.NewLoad(load.Spec{
-		Addr: b.up.api(), Secure: b.up.tls, Conns: 1, Limit: 1, Check: check,
-		Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
-	})
-	if err != nil {
-		return err
-	}
-	ld.Start()
-	if err := l.Run(time.Minute, ld.Finished); err != nil {
-		return err
-	}
-	if !ld.Finished() {
-		return errors.New("a single request is not answered after a minute")
-	}
-	return ld.Failure
+func expectEmpty(b *bench, e *target.Events) error {
+	return load.Do(load.Spec{
+		Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Limit: 1,
+		Next: func(dst []byte, _ int) []byte { return append(dst, e.All("GET", "?limit=1", target.JSONType)...) },
+		Check: func(i int, a *load.Answer) error {
+			if n := countEvents(a.Body); n > 0 {
+				return fmt.Errorf("there are events left after the deletion: %.300s", a.Body)
+			}
+			return load.Status(200)(i, a)
+		},
+	}, time.Minute)
 }

@@ -12,6 +12,7 @@ import (
 	"tidings.example/deploy/test/bench/internal/floor"
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/stats"
+	"tidings.example/deploy/test/bench/internal/target"
 )
 
 // Namespaces that the reading rows find filled.
@@ -25,17 +26,19 @@ const (
 func readStage() stage {
 	s := stage{
 		name: "10,000 events",
-		open: func(b *bench) error { return errors.Join(b.start(extra{}), b.fill(tenThousand, 0, 10_000)) },
+		open: func(b *bench) error {
+			return errors.Join(b.start(target.Options{}), b.up.Fill(b.ctx, tenThousand, 0, 10_000))
+		},
 		rows: []row{
 			{name: "floor/get/64", run: getFloor},
 			{name: "get/64", goal: atLeast(40_000), run: gets, beside: share("floor/get/64")},
-			{name: "list/10000/json", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, jsonType, ""), beside: times("floor/copy/16MiB")},
-			{name: "list/10000/protobuf", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, protoType, ""), beside: times("floor/copy/16MiB")},
-			{name: "list/10000/table", goal: p50Within(60 * time.Millisecond), run: lists(tenThousand, 10_000, tableType, "")},
-			{name: "list/10000/gzip", run: lists(tenThousand, 10_000, jsonType, "Accept-Encoding: gzip\r\n")},
+			{name: "list/10000/json", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, target.JSONType, ""), beside: times("floor/copy/16MiB")},
+			{name: "list/10000/protobuf", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, target.ProtoType, ""), beside: times("floor/copy/16MiB")},
+			{name: "list/10000/table", goal: p50Within(60 * time.Millisecond), run: lists(tenThousand, 10_000, target.TableType, "")},
+			{name: "list/10000/gzip", run: lists(tenThousand, 10_000, target.JSONType, "Accept-Encoding: gzip\r\n")},
 			{name: "list/10000/pages", run: pages(tenThousand, 10_000)},
 			{name: "select/10000", goal: p50Within(2 * time.Millisecond), run: selects(tenThousand, 100)},
-			{name: "floor/patch/16", run: storeFloor(func(e *events) load.Spec { return patchSpec(e, mergePatch) })},
+			{name: "floor/patch/16", run: storeFloor(func(e *target.Events) load.Spec { return patchSpec(e, mergePatch) })},
 			{name: "patch/merge", grows: true, goal: atLeast(8_000), run: patches(mergePatch), beside: share("floor/patch/16")},
 			{name: "patch/strategic", grows: true, goal: atLeast(8_000), run: patches(strategicPatch), beside: share("floor/patch/16")},
 		},
@@ -48,44 +51,46 @@ func readStage() stage {
 func largeStage() stage {
 	return stage{
 		name: "100,000 events",
-		open: func(b *bench) error { return errors.Join(b.start(extra{}), b.fill(hundredThousand, 0, 100_000)) },
+		open: func(b *bench) error {
+			return errors.Join(b.start(target.Options{}), b.up.Fill(b.ctx, hundredThousand, 0, 100_000))
+		},
 		rows: []row{
-			{name: "list/100000/json", goal: p50Within(200 * time.Millisecond), run: lists(hundredThousand, 100_000, jsonType, "")},
+			{name: "list/100000/json", goal: p50Within(200 * time.Millisecond), run: lists(hundredThousand, 100_000, target.JSONType, "")},
 			{name: "list/100000/pages", goal: p50Within(300 * time.Millisecond), run: pages(hundredThousand, 100_000)},
-			{name: "memory/100000", run: (*bench).restingMemory},
+			{name: "memory/100000", run: restingMemory},
 		},
 	}
 }
 
 func gets(b *bench) (*result, error) {
-	e, err := b.namespace(tenThousand)
+	e, err := b.up.EventsOf(b.ctx, 0, tenThousand)
 	if err != nil {
 		return nil, err
 	}
 	return b.load(b.eventsvc(), "gets/s", load.Spec{
-		Addr: b.up.api(), Secure: b.up.tls, Conns: 64,
-		Next:  func(dst []byte, i int) []byte { return e.get.fill(dst, scattered(i)) },
-		Check: e.checkEvent(200, scattered),
+		Addr: b.up.API(), Secure: b.up.TLS, Conns: 64,
+		Next:  func(dst []byte, i int) []byte { return e.Get.Fill(dst, scattered(i)) },
+		Check: e.CheckEvent(200, scattered),
 	})
 }
 
 // getFloor is the same requests, and answers of the same size with the same
 // headers, with nothing in between.
 func getFloor(b *bench) (*result, error) {
-	e, err := b.namespace(tenThousand)
+	e, err := b.up.EventsOf(b.ctx, 0, tenThousand)
 	if err != nil {
 		return nil, err
 	}
-	p, addr, err := b.startFloor(floor.Answer)
+	p, addr, err := floor.Start(b.tmp, floor.Answer)
 	if err != nil {
 		return nil, err
 	}
 	r, err := b.load(pid{pid: p.PID()}, "gets/s", load.Spec{
 		Addr: addr, Conns: 64,
-		Next:  func(dst []byte, i int) []byte { return e.get.fill(dst, scattered(i)) },
+		Next:  func(dst []byte, i int) []byte { return e.Get.Fill(dst, scattered(i)) },
 		Check: load.Status(200),
 	})
-	return r, errors.Join(err, stopFloor(p))
+	return r, errors.Join(err, floor.Stop(p))
 }
 
 // keptLists is how many lists pass between two that are kept and counted.
@@ -94,14 +99,14 @@ const keptLists = 32
 // lists is a row of unpaged lists of n events, one after the other.
 func lists(namespace string, n int, accept, fields string) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		e, err := b.namespace(namespace)
+		e, err := b.up.EventsOf(b.ctx, 0, namespace)
 		if err != nil {
 			return nil, err
 		}
-		request := e.request("GET", e.path(), "Accept: "+accept+"\r\n"+fields, "")
+		request := e.Request("GET", e.Path(), "Accept: "+accept+"\r\n"+fields, "")
 		size := 0
 		r, err := b.load(b.eventsvc(), "lists/s", load.Spec{
-			Addr: b.up.api(), Secure: b.up.tls, Conns: 1,
+			Addr: b.up.API(), Secure: b.up.TLS, Conns: 1,
 			Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
 			Keep: func(i int) bool { return i%keptLists == 0 },
 			Check: func(i int, a *load.Answer) error {
@@ -151,7 +156,7 @@ func countEvents(body []byte) int {
 	marker := `"name":"` + load.NamePrefix
 	if bytes.HasPrefix(body, []byte("k8s\x00")) {
 		// metadata.name is field 1 of its message: tag, length, text.
-		marker = "\x0a" + string(rune(len(eventName(0)))) + load.NamePrefix
+		marker = "\x0a" + string(rune(len(target.EventName(0)))) + load.NamePrefix
 	}
 	return bytes.Count(body, []byte(marker))
 }
@@ -159,13 +164,13 @@ func countEvents(body []byte) int {
 // selects is a row of lists by a label that 1 % of the events have.
 func selects(namespace string, n int) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		e, err := b.namespace(namespace)
+		e, err := b.up.EventsOf(b.ctx, 0, namespace)
 		if err != nil {
 			return nil, err
 		}
-		request := e.all("GET", "?labelSelector="+url.QueryEscape(shardLabel+"=07"), jsonType)
+		request := e.All("GET", "?labelSelector="+url.QueryEscape(target.ShardLabel+"=07"), target.JSONType)
 		return b.load(b.eventsvc(), "lists/s", load.Spec{
-			Addr: b.up.api(), Secure: b.up.tls, Conns: 1,
+			Addr: b.up.API(), Secure: b.up.TLS, Conns: 1,
 			Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
 			Check: func(i int, a *load.Answer) error {
 				if err := load.Status(200)(i, a); err != nil {
@@ -185,7 +190,7 @@ const pageSize = 500
 
 // pager goes through a list by pages, again and again.
 type pager struct {
-	events *events
+	events *target.Events
 	total  int
 	next   string // continue token
 	begun  time.Time
@@ -196,13 +201,13 @@ type pager struct {
 // pages is a row of lists by pages of 500; its times are of whole lists.
 func pages(namespace string, n int) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		e, err := b.namespace(namespace)
+		e, err := b.up.EventsOf(b.ctx, 0, namespace)
 		if err != nil {
 			return nil, err
 		}
 		p := &pager{events: e, total: n}
 		complete := func(*load.Load) bool { return p.times.Count() >= enough }
-		r, err := b.loadUntil(b.eventsvc(), "pages/s", complete, load.Spec{Addr: b.up.api(), Secure: b.up.tls, Conns: 1, Next: p.ask, Check: p.check})
+		r, err := b.loadUntil(b.eventsvc(), "pages/s", complete, load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.ask, Check: p.check})
 		if err != nil {
 			return r, err
 		}
@@ -219,7 +224,7 @@ func (p *pager) ask(dst []byte, _ int) []byte {
 	} else {
 		query += "&continue=" + url.QueryEscape(p.next)
 	}
-	return append(dst, p.events.all("GET", query, jsonType)...)
+	return append(dst, p.events.All("GET", query, target.JSONType)...)
 }
 
 func (p *pager) check(i int, a *load.Answer) error {

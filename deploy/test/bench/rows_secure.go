@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"time"
+
+	"tidings.example/deploy/test/bench/internal/target"
 )
 
 // secureStage has the rows of the API once more over TLS and HTTP/2, as the
@@ -13,15 +15,17 @@ import (
 func secureStage() stage {
 	return stage{
 		name: "10,000 events over TLS and HTTP/2",
-		open: func(b *bench) error { return errors.Join(b.start(extra{secure: true}), b.fill(tenThousand, 0, 10_000)) },
+		open: func(b *bench) error {
+			return errors.Join(b.start(target.Options{Secure: true}), b.up.Fill(b.ctx, tenThousand, 0, 10_000))
+		},
 		rows: []row{
 			{name: "secure/create/1", goal: peer(atLeast(920)), run: creates(1)},
 			{name: "secure/create/64", goal: peer(atLeast(2_794)), run: creates(64)},
 			{name: "secure/create/256", goal: peer(atLeast(3_107)), run: creates(256)},
 			{name: "secure/get/64", goal: peer(atLeast(6_363)), run: gets},
-			{name: "secure/list/10000/json", goal: peer(p50Within(176 * time.Millisecond)), run: lists(tenThousand, 10_000, jsonType, "")},
-			{name: "secure/list/10000/protobuf", goal: peer(p50Within(99 * time.Millisecond)), run: lists(tenThousand, 10_000, protoType, "")},
-			{name: "secure/list/10000/table", run: lists(tenThousand, 10_000, tableType, "")},
+			{name: "secure/list/10000/json", goal: peer(p50Within(176 * time.Millisecond)), run: lists(tenThousand, 10_000, target.JSONType, "")},
+			{name: "secure/list/10000/protobuf", goal: peer(p50Within(99 * time.Millisecond)), run: lists(tenThousand, 10_000, target.ProtoType, "")},
+			{name: "secure/list/10000/table", run: lists(tenThousand, 10_000, target.TableType, "")},
 			{name: "secure/list/10000/pages", goal: peer(p50Within(212 * time.Millisecond)), run: pages(tenThousand, 10_000)},
 			{name: "secure/select/10000", goal: peer(p50Within(9900 * time.Microsecond)), run: selects(tenThousand, 100)},
 			{name: "secure/patch/merge", goal: peer(atLeast(1_627)), run: patches(mergePatch)},
@@ -29,7 +33,7 @@ func secureStage() stage {
 			{name: "secure/watch/100", goal: peer(p99Within(6200 * time.Microsecond)), run: watches(100, watchInterval)},
 			{name: "secure/watch/1000", goal: peer(atLeast(91_700)), run: watches(1000, watchInterval)},
 			{name: "secure/saturation/1000", goal: peer(atLeast(108_000)), run: watches(1000, 0)},
-			{name: "secure/memory", run: (*bench).restingMemory},
+			{name: "secure/memory", run: restingMemory},
 		},
 	}
 }

@@ -2,21 +2,19 @@ package main
 
 import (
 	"errors"
-	"net/url"
-	"strconv"
+	"path/filepath"
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/floor"
 	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/target"
 )
-
-const jwksPath = "/oauth2/jwks"
 
 // tokenStage has the rows of a token service that nobody attacks.
 func tokenStage() stage {
 	return stage{
 		name: "tokens",
-		open: func(b *bench) error { return b.start(extra{}) },
+		open: func(b *bench) error { return b.start(target.Options{}) },
 		rows: []row{
 			{name: "start/tokensvc", goal: goal{text: "ready < 0.5 s", met: func(_ *bench, r *result) bool { return r.p50 < time.Second/2 }}, run: tokenStart},
 			{name: "memory/tokensvc", goal: residentWithin(30 << 20), run: tokenMemory},
@@ -34,39 +32,46 @@ func tokenStage() stage {
 func postgresStage() stage {
 	return stage{
 		name: "clients in PostgreSQL",
-		open: (*bench).startPostgres,
+		open: startWithPostgres,
 		rows: []row{{name: "tokens/postgres/64", goal: signingShare(.75), run: besideSigning(tokens(64))}},
 	}
 }
 
-// tokenRequest asks for a token.
-func (b *bench) tokenRequest(client, secret string) []byte {
-	body := url.Values{"grant_type": {"client_credentials"}, "client_id": {client}, "client_secret": {secret}}.Encode()
-	return []byte("POST /oauth2/token HTTP/1.1\r\nHost: " + b.up.tokenAddr.String() +
-		"\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+// startWithPostgres starts the services with the clients in PostgreSQL.
+func startWithPostgres(b *bench) error {
+	hashes, err := b.hashes()
+	if err != nil {
+		return err
+	}
+	// Beside the others' data: the server's user has to get into it.
+	b.database, err = target.StartPostgres(b.ctx, b.dir, filepath.Join(b.tmp, "postgres.log"), hashes)
+	if err != nil {
+		return err
+	}
+	return b.start(target.Options{DSN: b.database.DSN})
 }
 
 // signatureEvery is how many tokens pass between two that are verified.
 const signatureEvery = 50
 
 // tokenSpec asks for tokens for all clients in turn and verifies a sample.
-func (b *bench) tokenSpec(conns int) (load.Spec, error) {
-	keys, err := fetchKeys(b.ctx, b.up.tokenAddr)
+func tokenSpec(b *bench, conns int) (load.Spec, error) {
+	keys, err := b.up.Keys(b.ctx)
 	if err != nil {
 		return load.Spec{}, err
 	}
-	requests := make([][]byte, clientCount)
+	requests := make([][]byte, target.ClientCount)
 	for i := range requests {
-		requests[i] = b.tokenRequest(clientID(i), clientSecret)
+		requests[i] = b.up.TokenRequest(target.ClientID(i), target.ClientSecret)
 	}
 	return load.Spec{
-		Addr: b.up.tokenAddr, Conns: conns,
-		Next: func(dst []byte, i int) []byte { return append(dst, requests[i%clientCount]...) },
+		Addr: b.up.TokenAddr, Conns: conns,
+		Next: func(dst []byte, i int) []byte { return append(dst, requests[i%target.ClientCount]...) },
 		Check: func(i int, a *load.Answer) error {
 			if err := load.Status(200)(i, a); err != nil || i%signatureEvery != 0 {
 				return err
 			}
-			return keys.verify(a.Body, clientID(i))
+			return keys.Verify(a.Body, target.ClientID(i))
 		},
 	}, nil
 }
@@ -75,11 +80,11 @@ func (b *bench) tokenSpec(conns int) (load.Spec, error) {
 // hashes. The warm-up shows each secret once.
 func tokens(conns int) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		spec, err := b.tokenSpec(conns)
+		spec, err := tokenSpec(b, conns)
 		if err != nil {
 			return nil, err
 		}
-		if err := b.firstTokens(spec); err != nil {
+		if err := firstTokens(spec); err != nil {
 			return nil, err
 		}
 		return b.load(b.tokensvc(), "tokens/s", spec)
@@ -109,28 +114,15 @@ func besideSigning(run func(*bench) (*result, error)) func(*bench) (*result, err
 }
 
 // firstTokens asks once for each client, which costs a bcrypt compare.
-func (b *bench) firstTokens(spec load.Spec) error {
-	l, err := load.NewLoop()
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	spec.Conns, spec.Limit, spec.Interval = 1, clientCount, 0
-	ld, err := l.NewLoad(spec)
-	if err != nil {
-		return err
-	}
-	ld.Start()
-	if err := l.Run(time.Minute, ld.Finished); err != nil {
-		return err
-	}
-	return ld.Failure
+func firstTokens(spec load.Spec) error {
+	spec.Conns, spec.Limit, spec.Interval = 1, target.ClientCount, 0
+	return load.Do(spec, time.Minute)
 }
 
 func jwks(b *bench) (*result, error) {
-	request := []byte("GET " + jwksPath + " HTTP/1.1\r\nHost: " + b.up.tokenAddr.String() + "\r\n\r\n")
+	request := []byte("GET " + target.JWKSPath + " HTTP/1.1\r\nHost: " + b.up.TokenAddr.String() + "\r\n\r\n")
 	return b.load(b.tokensvc(), "requests/s", load.Spec{
-		Addr: b.up.tokenAddr, Conns: 64,
+		Addr: b.up.TokenAddr, Conns: 64,
 		Next:  func(dst []byte, _ int) []byte { return append(dst, request...) },
 		Check: load.Status(200),
 	})
@@ -138,16 +130,16 @@ func jwks(b *bench) (*result, error) {
 
 // tokenStart is a row of one stop and start, with a new key.
 func tokenStart(b *bench) (*result, error) {
-	if err := b.up.token.Stop(); err != nil {
+	if err := b.up.Token.Stop(); err != nil {
 		return nil, err
 	}
-	ready, err := b.up.startToken(b.ctx)
+	ready, err := b.up.StartToken(b.ctx)
 	return &result{p50: ready}, err
 }
 
 // millionTokens asks for a million tokens, for what is left in memory.
 func millionTokens(b *bench) (*result, error) {
-	spec, err := b.tokenSpec(16)
+	spec, err := tokenSpec(b, 16)
 	if err != nil {
 		return nil, err
 	}

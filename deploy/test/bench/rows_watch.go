@@ -9,6 +9,7 @@ import (
 
 	"tidings.example/deploy/test/bench/internal/floor"
 	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/target"
 )
 
 const (
@@ -28,7 +29,7 @@ func watchRows() []row {
 		{name: "watch/100", goal: p99Within(3 * time.Millisecond), run: watches(100, watchInterval), beside: times("floor/fanout/100")},
 		{name: "floor/fanout/1000", run: watchFloor(1000, watchInterval)},
 		{name: "watch/1000", goal: everything, run: watches(1000, watchInterval), beside: times("floor/fanout/1000")},
-		{name: "memory/10000", goal: anonWithin(96 << 20), run: (*bench).restingMemory},
+		{name: "memory/10000", goal: anonWithin(96 << 20), run: restingMemory},
 	}
 	for _, n := range []int{1, 100, 1000} {
 		name := fmt.Sprintf("floor/fanout/saturation/%d", n)
@@ -46,21 +47,17 @@ func watchRows() []row {
 func watches(n int, interval time.Duration) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		name := b.fresh(fmt.Sprintf("watch-%d-%d", n, interval.Microseconds()))
-		e, err := b.namespace(name)
+		e, err := b.up.EventsOf(b.ctx, 0, name)
 		if err != nil {
 			return nil, err
 		}
-		token, err := b.up.fetchToken(b.ctx)
+		revision, err := b.up.Revision(b.ctx)
 		if err != nil {
 			return nil, err
 		}
-		revision, err := b.up.revision(b.ctx, token, name)
-		if err != nil {
-			return nil, err
-		}
-		spec := b.createSpec(e, postersFor(interval))
+		spec := b.up.CreateSpec(e, postersFor(interval))
 		spec.Interval = interval
-		return b.fanout(b.eventsvc(), spec, load.WatchSpec{Watchers: n, Revision: revision, Request: e.watch, Sample: e.checkFrame})
+		return b.fanout(b.eventsvc(), spec, load.WatchSpec{Watchers: n, Revision: revision, Request: e.Watch, Sample: e.CheckFrame})
 	}
 }
 
@@ -68,18 +65,18 @@ func watches(n int, interval time.Duration) func(*bench) (*result, error) {
 // in between.
 func watchFloor(n int, interval time.Duration) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		p, addr, err := b.startFloor(floor.Fanout)
+		p, addr, err := floor.Start(b.tmp, floor.Fanout)
 		if err != nil {
 			return nil, err
 		}
 		frame := newFrame(addr)
-		spec := load.Spec{Addr: addr, Conns: postersFor(interval), Interval: interval, Next: frame.fill, Check: load.Status(201)}
+		spec := load.Spec{Addr: addr, Conns: postersFor(interval), Interval: interval, Next: frame.Fill, Check: load.Status(201)}
 		r, err := b.fanout(pid{pid: p.PID()}, spec, load.WatchSpec{
 			Watchers: n,
 			Request:  func(dst []byte, _ uint64) []byte { return append(dst, "GET / HTTP/1.1\r\n\r\n"...) },
 			Sample:   func([]byte) error { return nil },
 		})
-		return r, errors.Join(err, stopFloor(p))
+		return r, errors.Join(err, floor.Stop(p))
 	}
 }
 
@@ -120,11 +117,10 @@ func (b *bench) fanout(p pid, spec load.Spec, watch load.WatchSpec) (*result, er
 
 // newFrame is the post of what the floor of the watch rows sends: an event as
 // a watch delivers it, padded to the size that the service's frames have.
-func newFrame(addr netip.AddrPort) form {
-	line := `{"type":"ADDED","object":{"metadata":{"name":"` + load.NamePrefix + numberHole + `",` + floor.RevisionHole + `},"padding":"`
+func newFrame(addr netip.AddrPort) target.Form {
+	line := `{"type":"ADDED","object":{"metadata":{"name":"` + load.NamePrefix + target.NumberHole + `",` + floor.RevisionHole + `},"padding":"`
 	line += strings.Repeat("x", frameSize-len(line)-len("\"}}\n")) + "\"}}\n"
-	e := &events{host: "Host: " + addr.String() + "\r\n"}
-	return newForm(e.request("POST", "/", "", line))
+	return target.NewForm(fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", addr, len(line), line))
 }
 
 // postersFor is the number of connections that create: more where they are

@@ -27,15 +27,15 @@ const (
 	speedTime   = 400 * time.Millisecond
 )
 
-func (b *bench) startSpeedometer() (*speedometer, error) {
-	p, addr, err := b.startFloor(floor.Hello)
+func startSpeedometer(dir string) (*speedometer, error) {
+	p, addr, err := floor.Start(dir, floor.Hello)
 	if err != nil {
 		return nil, err
 	}
 	return &speedometer{p, addr}, nil
 }
 
-func (s *speedometer) stop() error { return stopFloor(s.process) }
+func (s *speedometer) stop() error { return floor.Stop(s.process) }
 
 // read returns requests per second.
 func (s *speedometer) read() (float64, error) {

@@ -1,4 +1,6 @@
-package main
+// Package chart draws how eventsvc compares with its peers, from figures that
+// were measured in one run with all of them.
+package chart
 
 import (
 	"fmt"
@@ -97,9 +99,9 @@ const (
 // longest is the factor that the longest bar stands for. A longer one is cut: its number says by how much.
 const longest = 10.0
 
-// chart is an SVG of horizontal bars: how many times better than the better peer
+// Draw returns an SVG of horizontal bars: how many times better than the better peer
 // eventsvc is in its worse run. The line at 1 is that peer.
-func chart() string {
+func Draw() string {
 	height := chartHead + lineHeight*len(comparisons) + 14
 	scale := barsWidth / longest
 	where, what, _ := strings.Cut(sideBySide, ": ")

@@ -1,4 +1,4 @@
-package main
+package chart
 
 import (
 	"encoding/xml"
@@ -14,12 +14,12 @@ import (
 
 var update = flag.Bool("update", false, "draw the chart of the README again")
 
-const chartFile = "peers.svg"
+const chartFile = "../../peers.svg"
 
 // TestChart: the chart of the README is drawn of the figures, and says when and where they were measured.
 func TestChart(t *testing.T) {
 	t.Parallel()
-	drawn := chart()
+	drawn := Draw()
 	if *update {
 		if err := os.WriteFile(chartFile, []byte(drawn), 0o644); err != nil {
 			t.Fatal(err)
@@ -30,7 +30,7 @@ func TestChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(drawn, string(file)); diff != "" {
-		t.Errorf("%s is another: run go test . -update in deploy/test/bench\n%s", chartFile, diff)
+		t.Errorf("%s is another: run go test ./internal/chart -update in deploy/test/bench\n%s", chartFile, diff)
 	}
 	var texts []string
 	for d := xml.NewDecoder(strings.NewReader(drawn)); ; {

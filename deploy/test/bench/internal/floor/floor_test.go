@@ -32,7 +32,7 @@ func TestFloorsOfThisProcess(t *testing.T) {
 		"compare":  func() (*Result, error) { return Compare(short) },
 	} {
 		r, err := measure()
-		if err != nil || r.Count == 0 || r.Times.Count() != uint64(r.Count) || r.Elapsed < short || r.Rate() <= 0 {
+		if err != nil || r.Count == 0 || r.Times.Count() != int64(r.Count) || r.Elapsed < short || r.Rate() <= 0 {
 			t.Errorf("%s: %v", name, err)
 			if r != nil {
 				t.Errorf("%s: %d done, %d timed, in %v", name, r.Count, r.Times.Count(), r.Elapsed)

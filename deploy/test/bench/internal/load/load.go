@@ -84,6 +84,28 @@ func (l *Loop) NewLoad(spec Spec) (*Load, error) {
 	return ld, nil
 }
 
+// Do sends spec.Limit requests and waits for their answers. It returns an error
+// if one fails Check, or if not all are answered within the given time.
+func Do(spec Spec, within time.Duration) error {
+	l, err := NewLoop()
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	ld, err := l.NewLoad(spec)
+	if err != nil {
+		return err
+	}
+	ld.Start()
+	if err := l.Run(within, ld.Finished); err != nil {
+		return err
+	}
+	if !ld.Finished() {
+		return fmt.Errorf("%d of %d requests are answered after %v", ld.Done, spec.Limit, within)
+	}
+	return ld.Failure
+}
+
 // Start lets the requests flow from now on.
 func (ld *Load) Start() {
 	ld.stopped, ld.start = false, ld.loop.Now()-time.Duration(ld.next)*ld.spec.Interval
@@ -195,6 +217,16 @@ func Status(want int) func(int, *Answer) error {
 	return func(_ int, a *Answer) error {
 		if a.Status != want {
 			return fmt.Errorf("status %d, want %d: %.300s", a.Status, want, a.Body)
+		}
+		return nil
+	}
+}
+
+// OneOf is a Check for answers with one of a few statuses.
+func OneOf(want ...int) func(int, *Answer) error {
+	return func(_ int, a *Answer) error {
+		if !slices.Contains(want, a.Status) {
+			return fmt.Errorf("status %d, want one of %v: %.300s", a.Status, want, a.Body)
 		}
 		return nil
 	}

@@ -1,9 +1,8 @@
-// Package proc starts the measured processes and reads from /proc what they
-// use.
+// Package proc starts the measured processes and reads what they use, what the
+// machine is, and which files lie on its disk.
 package proc
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -136,91 +133,4 @@ func FreePort() (int, error) {
 		return 0, fmt.Errorf("free port: %w", err)
 	}
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
-}
-
-// tick is the unit of the times in /proc, fixed at 100 Hz for user space.
-const tick = 10 * time.Millisecond
-
-// CPU is the user and system time that a process has used.
-func CPU(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("CPU time: %w", err)
-	}
-	// The second field is the name in parentheses and may hold anything.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	const utime, stime = 14 - 3, 15 - 3
-	if len(fields) <= stime {
-		return 0, fmt.Errorf("CPU time: /proc/%d/stat has %d fields after the name", pid, len(fields))
-	}
-	user, err1 := strconv.ParseInt(fields[utime], 10, 64)
-	system, err2 := strconv.ParseInt(fields[stime], 10, 64)
-	return time.Duration(user+system) * tick, errors.Join(err1, err2)
-}
-
-// Memory is the resident memory of a process in bytes: its own, and the pages
-// of mapped files, which the kernel can drop.
-type Memory struct{ Anon, File int64 }
-
-// MemoryOf reads the resident memory of a process.
-func MemoryOf(pid int) (Memory, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return Memory{}, fmt.Errorf("memory: %w", err)
-	}
-	defer f.Close()
-	var m Memory
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), ":")
-		into := map[string]*int64{"RssAnon": &m.Anon, "RssFile": &m.File}[name]
-		if into == nil {
-			continue
-		}
-		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		if err != nil {
-			return Memory{}, fmt.Errorf("memory: %s of /proc/%d/status: %w", name, pid, err)
-		}
-		*into = kib << 10
-	}
-	return m, nil
-}
-
-// BusyCPU is the time that all processes of the machine together have used.
-func BusyCPU() (time.Duration, error) {
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0, fmt.Errorf("CPU time of the machine: %w", err)
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	var busy int64
-	for i, field := range strings.Fields(line) {
-		if i == 0 || i == 4 || i == 5 || i > 8 { // the name, idle, iowait, and guests that user holds already
-			continue
-		}
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("CPU time of the machine: %w", err)
-		}
-		busy += n
-	}
-	return time.Duration(busy) * tick, nil
-}
-
-// DiskBytes is what the files under dir occupy.
-func DiskBytes(dir string) (int64, error) {
-	var bytes int64
-	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		info, err := d.Info()
-		if errors.Is(err, os.ErrNotExist) {
-			return nil // a segment that has just gone
-		}
-		if err == nil {
-			bytes += info.Sys().(*syscall.Stat_t).Blocks * 512
-		}
-		return err
-	})
-	return bytes, err
 }

@@ -1,4 +1,4 @@
-package main
+package target
 
 import (
 	"bytes"
@@ -13,60 +13,60 @@ import (
 
 const (
 	resource = "/apis/events.k8s.io/v1/namespaces/"
-	// shardLabel splits the events into a hundred equal parts, so that a
+	// ShardLabel splits the events into a hundred equal parts, so that a
 	// selector on it matches 1 %.
-	shardLabel = "bench.tidings.example/shard"
-	jsonType   = "application/json"
-	protoType  = "application/vnd.kubernetes.protobuf"
-	tableType  = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	ShardLabel = "bench.tidings.example/shard"
+	JSONType   = "application/json"
+	ProtoType  = "application/vnd.kubernetes.protobuf"
+	TableType  = "application/json;as=Table;v=v1;g=meta.k8s.io"
 )
 
 // note makes the event 1 kB long, like those that the peers were measured with.
 var note = strings.Repeat("the quick brown fox jumps over the lazy dog; ", 9) + "done"
 
-// events makes requests for the events of one namespace.
-type events struct {
+// Events makes requests for the events of one namespace.
+type Events struct {
 	namespace string
 	host      string // the Host and Authorization header fields
-	create    form
-	get       form
+	Create    Form
+	Get       Form
 }
 
-// form is a request whose only difference from the next is an event's number.
-type form struct {
+// Form is a request whose only difference from the next is an event's number.
+type Form struct {
 	text    []byte
 	numbers []int // where the number of the event goes
 	shards  []int // where its last two digits go
 }
 
 const (
-	numberHole = "##########"
+	NumberHole = "##########"
 	shardHole  = "@@"
 )
 
-func newEvents(host, token, namespace string) *events {
-	e := &events{namespace: namespace, host: "Host: " + host + "\r\nAuthorization: Bearer " + token + "\r\n"}
-	e.create = newForm(e.request("POST", e.path(), "Content-Type: "+jsonType+"\r\n", eventBody(namespace, time.Now())))
-	e.get = newForm(e.request("GET", e.path()+"/"+load.NamePrefix+numberHole, "", ""))
+func NewEvents(host, token, namespace string) *Events {
+	e := &Events{namespace: namespace, host: "Host: " + host + "\r\nAuthorization: Bearer " + token + "\r\n"}
+	e.Create = NewForm(e.Request("POST", e.Path(), "Content-Type: "+JSONType+"\r\n", eventBody(namespace, time.Now())))
+	e.Get = NewForm(e.Request("GET", e.Path()+"/"+load.NamePrefix+NumberHole, "", ""))
 	return e
 }
 
 // eventBody is an Event as a controller would report it.
 func eventBody(namespace string, at time.Time) string {
-	return `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"` + load.NamePrefix + numberHole +
-		`","namespace":"` + namespace + `","labels":{"` + shardLabel + `":"` + shardHole + `","app":"checkout"}},` +
+	return `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"` + load.NamePrefix + NumberHole +
+		`","namespace":"` + namespace + `","labels":{"` + ShardLabel + `":"` + shardHole + `","app":"checkout"}},` +
 		`"eventTime":"` + at.UTC().Format("2006-01-02T15:04:05.000000Z07:00") +
 		`","reportingController":"bench.tidings.example/controller","reportingInstance":"controller-7c9f4b6d8-x2x7p",` +
 		`"action":"Scheduling","reason":"Scheduled","type":"Normal",` +
-		`"regarding":{"apiVersion":"v1","kind":"Pod","namespace":"` + namespace + `","name":"checkout-` + numberHole +
-		`","uid":"6f1c2a34-9d0b-4c55-8a77-` + numberHole + `00"},"note":"` + note + `"}`
+		`"regarding":{"apiVersion":"v1","kind":"Pod","namespace":"` + namespace + `","name":"checkout-` + NumberHole +
+		`","uid":"6f1c2a34-9d0b-4c55-8a77-` + NumberHole + `00"},"note":"` + note + `"}`
 }
 
-// path is that of the collection.
-func (e *events) path() string { return resource + e.namespace + "/events" }
+// Path is that of the collection.
+func (e *Events) Path() string { return resource + e.namespace + "/events" }
 
-// request formats a request of HTTP/1.1.
-func (e *events) request(method, path, fields, body string) []byte {
+// Request formats a request of HTTP/1.1.
+func (e *Events) Request(method, path, fields, body string) []byte {
 	head := method + " " + path + " HTTP/1.1\r\n" + e.host + fields
 	if body != "" {
 		head += "Content-Length: " + strconv.Itoa(len(body)) + "\r\n"
@@ -74,8 +74,8 @@ func (e *events) request(method, path, fields, body string) []byte {
 	return []byte(head + "\r\n" + body)
 }
 
-func newForm(text []byte) form {
-	return form{text, holes(text, numberHole), holes(text, shardHole)}
+func NewForm(text []byte) Form {
+	return Form{text, holes(text, NumberHole), holes(text, shardHole)}
 }
 
 func holes(text []byte, hole string) (at []int) {
@@ -97,12 +97,12 @@ func digits(dst []byte, n int) {
 	}
 }
 
-// fill appends the request for event i.
-func (f *form) fill(dst []byte, i int) []byte {
+// Fill appends the request for event i.
+func (f *Form) Fill(dst []byte, i int) []byte {
 	at := len(dst)
 	dst = append(dst, f.text...)
 	for _, hole := range f.numbers {
-		digits(dst[at+hole:][:len(numberHole)], i)
+		digits(dst[at+hole:][:len(NumberHole)], i)
 	}
 	for _, hole := range f.shards {
 		digits(dst[at+hole:][:len(shardHole)], i)
@@ -110,22 +110,22 @@ func (f *form) fill(dst []byte, i int) []byte {
 	return dst
 }
 
-// patch appends a patch of event i.
-func (e *events) patch(dst []byte, i int, mediaType, body string) []byte {
-	return append(dst, e.request("PATCH", e.path()+"/"+eventName(i), "Content-Type: "+mediaType+"\r\n", body)...)
+// Patch appends a patch of event i.
+func (e *Events) Patch(dst []byte, i int, mediaType, body string) []byte {
+	return append(dst, e.Request("PATCH", e.Path()+"/"+EventName(i), "Content-Type: "+mediaType+"\r\n", body)...)
 }
 
-// all is a request for the collection.
-func (e *events) all(method, query, accept string) []byte {
-	return e.request(method, e.path()+query, "Accept: "+accept+"\r\n", "")
+// All is a request for the collection.
+func (e *Events) All(method, query, accept string) []byte {
+	return e.Request(method, e.Path()+query, "Accept: "+accept+"\r\n", "")
 }
 
-// watch appends a watch from a revision.
-func (e *events) watch(dst []byte, revision uint64) []byte {
-	return append(dst, e.all("GET", "?watch=true&resourceVersion="+strconv.FormatUint(revision, 10), jsonType)...)
+// Watch appends a watch from a revision.
+func (e *Events) Watch(dst []byte, revision uint64) []byte {
+	return append(dst, e.All("GET", "?watch=true&resourceVersion="+strconv.FormatUint(revision, 10), JSONType)...)
 }
 
-func eventName(i int) string {
+func EventName(i int) string {
 	return fmt.Sprintf("%s%010d", load.NamePrefix, i)
 }
 
@@ -142,8 +142,8 @@ type answered struct {
 // sampleEvery is how many answers pass between two whose body is decoded.
 const sampleEvery = 499
 
-// checkEvent expects the status in every answer and event number(i) in a sample.
-func (e *events) checkEvent(status int, number func(i int) int) func(int, *load.Answer) error {
+// CheckEvent expects the status in every answer and event number(i) in a sample.
+func (e *Events) CheckEvent(status int, number func(i int) int) func(int, *load.Answer) error {
 	expected := load.Status(status)
 	return func(i int, a *load.Answer) error {
 		if err := expected(i, a); err != nil || i%sampleEvery != 0 {
@@ -154,20 +154,20 @@ func (e *events) checkEvent(status int, number func(i int) int) func(int, *load.
 }
 
 // decode checks the JSON of event i.
-func (e *events) decode(body []byte, i int) error {
+func (e *Events) decode(body []byte, i int) error {
 	var got answered
 	if err := json.Unmarshal(body, &got); err != nil {
 		return fmt.Errorf("body: %w: %.300s", err, body)
 	}
 	m := got.Metadata
-	if got.Kind != "Event" || m.Name != eventName(i) || m.Namespace != e.namespace || m.UID == "" || m.ResourceVersion == "" || got.Note != note {
+	if got.Kind != "Event" || m.Name != EventName(i) || m.Namespace != e.namespace || m.UID == "" || m.ResourceVersion == "" || got.Note != note {
 		return fmt.Errorf("body is not event %d of %s: %.300s", i, e.namespace, body)
 	}
 	return nil
 }
 
-// checkFrame checks one line of a watch.
-func (e *events) checkFrame(line []byte) error {
+// CheckFrame checks one line of a watch.
+func (e *Events) CheckFrame(line []byte) error {
 	var frame struct{ Object answered }
 	if err := json.Unmarshal(line, &frame); err != nil {
 		return fmt.Errorf("watch event: %w: %.300s", err, line)
@@ -178,4 +178,5 @@ func (e *events) checkFrame(line []byte) error {
 	return nil
 }
 
-func same(i int) int { return i }
+// Same numbers an event as its request.
+func Same(i int) int { return i }

@@ -1,4 +1,4 @@
-package main
+package target
 
 import (
 	"bytes"
@@ -11,14 +11,17 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
-	"net/netip"
 )
 
-// keySet verifies tokens by the keys that tokensvc publishes.
-type keySet map[string]*rsa.PublicKey
+// JWKSPath is where tokensvc publishes its keys.
+const JWKSPath = "/oauth2/jwks"
 
-func fetchKeys(ctx context.Context, addr netip.AddrPort) (keySet, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr.String()+jwksPath, nil)
+// KeySet verifies tokens by the keys that tokensvc publishes.
+type KeySet map[string]*rsa.PublicKey
+
+// Keys fetches the keys that tokensvc publishes.
+func (s *Services) Keys(ctx context.Context) (KeySet, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.TokenAddr.String()+JWKSPath, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +29,7 @@ func fetchKeys(ctx context.Context, addr netip.AddrPort) (keySet, error) {
 	if err := fetch(req, &set); err != nil {
 		return nil, err
 	}
-	keys := make(keySet)
+	keys := make(KeySet)
 	for _, k := range set.Keys {
 		n, err1 := base64.RawURLEncoding.DecodeString(k.N)
 		e, err2 := base64.RawURLEncoding.DecodeString(k.E)
@@ -38,9 +41,9 @@ func fetchKeys(ctx context.Context, addr netip.AddrPort) (keySet, error) {
 	return keys, nil
 }
 
-// verify checks the signature of a token in the answer of the token endpoint,
+// Verify checks the signature of a token in the answer of the token endpoint,
 // and that the token is made for the client.
-func (k keySet) verify(body []byte, client string) error {
+func (k KeySet) Verify(body []byte, client string) error {
 	var answer struct {
 		AccessToken string `json:"access_token"`
 	}

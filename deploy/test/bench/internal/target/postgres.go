@@ -1,4 +1,4 @@
-package main
+package target
 
 import (
 	"context"
@@ -17,65 +17,76 @@ import (
 	"tidings.example/deploy/test/bench/internal/proc"
 )
 
-// database is a PostgreSQL server with the table of clients, for this run.
-type database struct {
+// Database is a PostgreSQL server with the table of clients, for this run.
+type Database struct {
+	// DSN is how tokensvc reaches it.
+	DSN string
+
 	dir     string
 	process *proc.Process
 }
 
-func (d *database) stop() error {
-	err := d.process.Stop()
+// Stop stops the server and removes its data.
+func (d *Database) Stop() error {
+	var err error
+	if d.process != nil {
+		err = d.process.Stop()
+	}
 	return errors.Join(err, os.RemoveAll(d.dir))
 }
 
-// startPostgres starts a server from the installed programs, and tokensvc with
-// its clients there.
-func (b *bench) startPostgres() error {
+// ErrNotInstalled reports that this machine cannot run PostgreSQL.
+var ErrNotInstalled = errors.New("skipped")
+
+// StartPostgres starts a server from the installed programs, with its data in
+// a new directory below dir and the clients in its table.
+func StartPostgres(ctx context.Context, dir, log string, hashes []string) (*Database, error) {
 	bin, err := postgresPrograms()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	attr, uid, err := postgresUser()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	// Beside the others: that user has to get into it.
-	dir, err := os.MkdirTemp(b.dir, "tidings-bench-postgres")
+	dir, err = os.MkdirTemp(dir, "tidings-bench-postgres")
 	if err != nil {
-		return fmt.Errorf("directory of PostgreSQL: %w", err)
+		return nil, fmt.Errorf("directory of PostgreSQL: %w", err)
 	}
+	d := &Database{dir: dir}
 	port, err1 := proc.FreePort()
 	if err := errors.Join(err1, os.Chown(dir, uid, -1)); err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, d.Stop())
 	}
-	data := filepath.Join(dir, "data")
 	run := func(program string, args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(b.ctx, filepath.Join(bin, program), args...)
+		cmd := exec.CommandContext(ctx, filepath.Join(bin, program), args...)
 		cmd.SysProcAttr, cmd.Dir = attr, dir
 		return cmd
 	}
+	if err := d.start(ctx, run, log, port, hashes); err != nil {
+		return nil, errors.Join(err, d.Stop())
+	}
+	return d, nil
+}
+
+// start makes a cluster of databases, starts its server and fills the table.
+func (d *Database) start(ctx context.Context, run func(program string, args ...string) *exec.Cmd, log string, port int, hashes []string) error {
+	data := filepath.Join(d.dir, "data")
 	// Only this machine's users reach it, for the time of one row.
 	if out, err := run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
-		return errors.Join(fmt.Errorf("initdb: %w\n%s", err, out), os.RemoveAll(dir))
+		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	server := run("postgres", "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
-	server.Cancel = func() error { return nil } // stop ends it, after tokensvc
-	process, err := proc.Start(filepath.Join(b.tmp, "postgres.log"), server)
-	if err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
-	}
-	b.database = &database{dir, process}
-	hashes, err := b.hashes()
-	if err != nil {
+	server.Cancel = func() error { return nil } // Stop ends it, after tokensvc
+	var err error
+	if d.process, err = proc.Start(log, server); err != nil {
 		return err
 	}
+	d.DSN = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
 	psql := func() *exec.Cmd {
 		return run("psql", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-U", "postgres")
 	}
-	if err := fillDatabase(b.ctx, psql, clientsSQL(hashes)); err != nil {
-		return err
-	}
-	return b.start(extra{dsn: fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)})
+	return fillDatabase(ctx, psql, clientsSQL(hashes))
 }
 
 // postgresPrograms finds the folder of the server's programs: on PATH, or
@@ -88,7 +99,7 @@ func postgresPrograms() (string, error) {
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
-		return "", fmt.Errorf("%w: PostgreSQL is not installed (Debian: apt-get install postgresql)", errSkip)
+		return "", fmt.Errorf("%w: PostgreSQL is not installed (Debian: apt-get install postgresql)", ErrNotInstalled)
 	}
 	slices.Sort(found)
 	return filepath.Dir(found[len(found)-1]), nil
@@ -110,7 +121,7 @@ func postgresUser() (*syscall.SysProcAttr, int, error) {
 			return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, uid, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("%w: PostgreSQL does not run as root, and there is no user postgres or nobody", errSkip)
+	return nil, 0, fmt.Errorf("%w: PostgreSQL does not run as root, and there is no user postgres or nobody", ErrNotInstalled)
 }
 
 // clientsSQL is the table as the reference has it, with the clients of the
@@ -120,7 +131,7 @@ func clientsSQL(hashes []string) string {
 	fmt.Fprintln(&sql, `CREATE TABLE clients (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, client_id text NOT NULL UNIQUE,
 		client_secret text NOT NULL, client_name text NOT NULL, scope text NOT NULL);`)
 	for i, hash := range hashes {
-		fmt.Fprintf(&sql, "INSERT INTO clients (client_id, client_secret, client_name, scope) VALUES ('%s', '%s', 'Bench', 'events');\n", clientID(i), hash)
+		fmt.Fprintf(&sql, "INSERT INTO clients (client_id, client_secret, client_name, scope) VALUES ('%s', '%s', 'Bench', 'events');\n", ClientID(i), hash)
 	}
 	return sql.String()
 }

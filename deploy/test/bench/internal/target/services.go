@@ -1,4 +1,6 @@
-package main
+// Package target starts what is measured: tokensvc, eventsvc and, for some rows,
+// PostgreSQL. It formats the requests for them and checks their answers.
+package target
 
 import (
 	"bytes"
@@ -22,52 +24,62 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"tidings.example/deploy/test/bench/internal/floor"
+	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/proc"
 )
 
+// ClientCount is the number of registered clients, all with ClientSecret.
 const (
-	clientCount  = 16
-	clientSecret = "bench-secret-of-thirty-two-chars"
-	readyWithin  = 60 * time.Second
+	ClientCount  = 16
+	ClientSecret = "bench-secret-of-thirty-two-chars"
 )
 
-func clientID(i int) string { return fmt.Sprintf("bench-client-%02d", i%clientCount) }
+const readyWithin = 60 * time.Second
 
-// services are the two processes that are measured, with their default
+// ClientID is the id of client i, counted in a circle.
+func ClientID(i int) string { return fmt.Sprintf("bench-client-%02d", i%ClientCount) }
+
+// Services are the two processes that are measured, with their default
 // settings: authentication is on, every write is on disk before its answer.
-type services struct {
-	dir, bin      string
-	cgroup        string // or empty
-	token, events *proc.Process
+type Services struct {
+	// Dir holds their data and logs.
+	Dir string
+	// Token and Events are the processes.
+	Token, Events *proc.Process
+	// TokenAddr and EventsAddr are where both answer over HTTP.
+	TokenAddr, EventsAddr netip.AddrPort
+	// TokenAdmin and EventsAdmin are the URLs of the admin listeners.
+	TokenAdmin, EventsAdmin string
+	// TLS is set where the API is measured over HTTPS.
+	TLS *tls.Config
 
-	tokenAddr, eventsAddr, secureAddr netip.AddrPort
-	tokenAdmin, eventsAdmin           string
-	tokenArgs, eventsArgs             []string
-	tls                               *tls.Config // of the API where it is measured over HTTPS
+	bin, cgroup           string // cgroup may be empty
+	secureAddr            netip.AddrPort
+	tokenArgs, eventsArgs []string
 }
 
-// api is where the API is measured.
-func (s *services) api() netip.AddrPort {
-	if s.tls != nil {
+// API is where the API is measured.
+func (s *Services) API() netip.AddrPort {
+	if s.TLS != nil {
 		return s.secureAddr
 	}
-	return s.eventsAddr
+	return s.EventsAddr
 }
 
-// extra are settings besides the defaults.
-type extra struct {
-	cgroup   string   // directory of a control group for both
-	hashes   []string // of the clients' secrets
-	token    []string // of tokensvc
-	dsn      string   // of a database with the clients; else they are in a file
-	secure   bool     // HTTPS on eventsvc
-	profiles bool     // offered, for -profile
+// Options are settings besides the defaults.
+type Options struct {
+	Cgroup   string   // directory of a control group for both
+	Hashes   []string // of the clients' secrets
+	Token    []string // arguments of tokensvc
+	DSN      string   // of a database with the clients; else they are in a file
+	Secure   bool     // HTTPS on eventsvc
+	Profiles bool     // both serve CPU profiles
 }
 
-// startServices starts both on free ports with empty data.
-func startServices(ctx context.Context, bin, dir string, more extra) (*services, error) {
-	s := &services{dir: dir, bin: bin, cgroup: more.cgroup}
-	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
+// Start starts both on free ports with empty data.
+func Start(ctx context.Context, bin, dir string, more Options) (*Services, error) {
+	s := &Services{Dir: dir, bin: bin, cgroup: more.Cgroup}
+	if err := os.MkdirAll(s.DataDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	ports := make([]netip.AddrPort, 5)
@@ -78,42 +90,42 @@ func startServices(ctx context.Context, bin, dir string, more extra) (*services,
 		}
 		ports[i] = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
 	}
-	s.tokenAddr, s.eventsAddr, s.secureAddr = ports[0], ports[1], ports[2]
-	s.tokenAdmin, s.eventsAdmin = "http://"+ports[3].String(), "http://"+ports[4].String()
+	s.TokenAddr, s.EventsAddr, s.secureAddr = ports[0], ports[1], ports[2]
+	s.TokenAdmin, s.EventsAdmin = "http://"+ports[3].String(), "http://"+ports[4].String()
 
-	s.tokenArgs = append([]string{"serve", "--listen-http=" + ports[0].String(), "--listen-admin=" + ports[3].String()}, more.token...)
-	if more.dsn != "" {
-		s.tokenArgs = append(s.tokenArgs, "--database-dsn="+more.dsn)
+	s.tokenArgs = append([]string{"serve", "--listen-http=" + ports[0].String(), "--listen-admin=" + ports[3].String()}, more.Token...)
+	if more.DSN != "" {
+		s.tokenArgs = append(s.tokenArgs, "--database-dsn="+more.DSN)
 	} else {
-		clients, err := clientsFile(dir, more.hashes)
+		clients, err := clientsFile(dir, more.Hashes)
 		if err != nil {
 			return nil, err
 		}
 		s.tokenArgs = append(s.tokenArgs, "--clients-file="+clients)
 	}
-	if more.profiles {
+	if more.Profiles {
 		s.tokenArgs = append(s.tokenArgs, "--profiles")
 	}
-	if _, err := s.startToken(ctx); err != nil {
-		return nil, errors.Join(err, s.stop())
+	if _, err := s.StartToken(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop())
 	}
 	s.eventsArgs = []string{"serve", "--listen-http=" + ports[1].String(),
-		"--listen-admin=" + ports[4].String(), "--data-dir=" + s.dataDir(), "--issuer=http://" + ports[0].String()}
-	if more.profiles {
+		"--listen-admin=" + ports[4].String(), "--data-dir=" + s.DataDir(), "--issuer=http://" + ports[0].String()}
+	if more.Profiles {
 		s.eventsArgs = append(s.eventsArgs, "--profiles")
 	}
-	if more.secure {
+	if more.Secure {
 		s.eventsArgs = append(s.eventsArgs, "--listen-https="+ports[2].String(), "--tls-self-signed")
 	}
-	if _, err := s.startEvents(ctx); err != nil {
-		return nil, errors.Join(err, s.stop())
+	if _, err := s.StartEvents(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop())
 	}
-	if !more.secure {
+	if !more.Secure {
 		return s, nil
 	}
 	var err error
-	if s.tls, err = trust(filepath.Join(s.dataDir(), "tls", "ca.crt")); err != nil {
-		return nil, errors.Join(err, s.stop())
+	if s.TLS, err = trust(filepath.Join(s.DataDir(), "tls", "ca.crt")); err != nil {
+		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
@@ -134,7 +146,7 @@ func trust(ca string) (*tls.Config, error) {
 
 // command runs a service, in the control group where there is one: a process
 // that enters it first and is then replaced, so that all its memory counts.
-func (s *services) command(name string, args []string) *exec.Cmd {
+func (s *Services) command(name string, args []string) *exec.Cmd {
 	binary := filepath.Join(s.bin, name)
 	if s.cgroup == "" {
 		return exec.Command(binary, args...)
@@ -143,27 +155,28 @@ func (s *services) command(name string, args []string) *exec.Cmd {
 	return exec.Command("/bin/sh", append([]string{"-c", enter, s.cgroup, binary}, args...)...)
 }
 
-// startToken starts tokensvc and returns the time until it was ready.
-func (s *services) startToken(ctx context.Context) (time.Duration, error) {
+// StartToken starts tokensvc and returns the time until it was ready.
+func (s *Services) StartToken(ctx context.Context) (time.Duration, error) {
 	var err error
-	if s.token, err = proc.Start(filepath.Join(s.dir, "tokensvc.log"), s.command("tokensvc", s.tokenArgs)); err != nil {
+	if s.Token, err = proc.Start(filepath.Join(s.Dir, "tokensvc.log"), s.command("tokensvc", s.tokenArgs)); err != nil {
 		return 0, err
 	}
-	return s.token.Ready(ctx, s.tokenAdmin+"/readyz", readyWithin)
+	return s.Token.Ready(ctx, s.TokenAdmin+"/readyz", readyWithin)
 }
 
-// startEvents starts eventsvc and returns the time until it was ready.
-func (s *services) startEvents(ctx context.Context) (time.Duration, error) {
+// StartEvents starts eventsvc and returns the time until it was ready.
+func (s *Services) StartEvents(ctx context.Context) (time.Duration, error) {
 	var err error
-	if s.events, err = proc.Start(filepath.Join(s.dir, "eventsvc.log"), s.command("eventsvc", s.eventsArgs)); err != nil {
+	if s.Events, err = proc.Start(filepath.Join(s.Dir, "eventsvc.log"), s.command("eventsvc", s.eventsArgs)); err != nil {
 		return 0, err
 	}
-	return s.events.Ready(ctx, s.eventsAdmin+"/readyz", readyWithin)
+	return s.Events.Ready(ctx, s.EventsAdmin+"/readyz", readyWithin)
 }
 
-func (s *services) stop() error {
+// Stop stops both.
+func (s *Services) Stop() error {
 	var errs []error
-	for _, p := range []*proc.Process{s.events, s.token} {
+	for _, p := range []*proc.Process{s.Events, s.Token} {
 		if p != nil {
 			errs = append(errs, p.Stop())
 		}
@@ -171,12 +184,13 @@ func (s *services) stop() error {
 	return errors.Join(errs...)
 }
 
-func (s *services) dataDir() string { return filepath.Join(s.dir, "data") }
+// DataDir is where eventsvc keeps its data.
+func (s *Services) DataDir() string { return filepath.Join(s.Dir, "data") }
 
-// secretHashes are bcrypt hashes of the clients' secret, one for each client.
-func secretHashes() (hashes []string, err error) {
-	for range clientCount {
-		hash, err := bcrypt.GenerateFromPassword([]byte(clientSecret), floor.BcryptCost)
+// SecretHashes are bcrypt hashes of the clients' secret, one for each client.
+func SecretHashes() (hashes []string, err error) {
+	for range ClientCount {
+		hash, err := bcrypt.GenerateFromPassword([]byte(ClientSecret), floor.BcryptCost)
 		if err != nil {
 			return nil, fmt.Errorf("client secret: %w", err)
 		}
@@ -190,25 +204,21 @@ func clientsFile(dir string, hashes []string) (string, error) {
 	var text bytes.Buffer
 	fmt.Fprintln(&text, "clients:")
 	for i, hash := range hashes {
-		fmt.Fprintf(&text, "  - {client_id: %s, client_name: Bench, client_secret: '%s', scope: events}\n", clientID(i), hash)
+		fmt.Fprintf(&text, "  - {client_id: %s, client_name: Bench, client_secret: '%s', scope: events}\n", ClientID(i), hash)
 	}
 	path := filepath.Join(dir, "clients.yaml")
 	return path, os.WriteFile(path, text.Bytes(), 0o600)
 }
 
-// fetchToken asks for a token as a client would. They live for five minutes,
+// FetchToken asks for a token as a client would. Tokens live for five minutes,
 // so every row begins with a new one.
-func (s *services) fetchToken(ctx context.Context) (string, error) {
-	return s.fetchTokenOf(ctx, clientID(0))
-}
-
-func (s *services) fetchTokenOf(ctx context.Context, client string) (string, error) {
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {client}, "client_secret": {clientSecret}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.tokenAddr.String()+"/oauth2/token", strings.NewReader(form.Encode()))
+func (s *Services) FetchToken(ctx context.Context, client int) (string, error) {
+	form := tokenForm(ClientID(client), ClientSecret)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.TokenAddr.String()+tokenPath, strings.NewReader(form))
 	if err != nil {
 		return "", err
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Content-Type", formType)
 	var answer struct {
 		AccessToken string `json:"access_token"`
 	}
@@ -216,9 +226,66 @@ func (s *services) fetchTokenOf(ctx context.Context, client string) (string, err
 	return answer.AccessToken, err
 }
 
-// revision is the store's current revision.
-func (s *services) revision(ctx context.Context, token, namespace string) (uint64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.eventsAddr.String()+resource+namespace+"/events?limit=1", nil)
+const (
+	tokenPath = "/oauth2/token"
+	formType  = "application/x-www-form-urlencoded"
+)
+
+// tokenForm is the body of a token request.
+func tokenForm(client, secret string) string {
+	return url.Values{"grant_type": {"client_credentials"}, "client_id": {client}, "client_secret": {secret}}.Encode()
+}
+
+// TokenRequest formats a request for a token.
+func (s *Services) TokenRequest(client, secret string) []byte {
+	body := tokenForm(client, secret)
+	return []byte("POST " + tokenPath + " HTTP/1.1\r\nHost: " + s.TokenAddr.String() +
+		"\r\nContent-Type: " + formType + "\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+}
+
+// EventsOf makes requests for the events of a namespace, with a new token of a client.
+func (s *Services) EventsOf(ctx context.Context, client int, namespace string) (*Events, error) {
+	token, err := s.FetchToken(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	return NewEvents(s.EventsAddr.String(), token, namespace), nil
+}
+
+// CreateSpec creates events 0, 1, 2 … of e.
+func (s *Services) CreateSpec(e *Events, conns int) load.Spec {
+	return load.Spec{Addr: s.API(), Secure: s.TLS, Conns: conns, Next: e.Create.Fill, Check: e.CheckEvent(201, Same)}
+}
+
+// fillPart is how many events are created with one token.
+const fillPart = 100_000
+
+// Fill creates the events from to upTo-1 of a namespace.
+func (s *Services) Fill(ctx context.Context, namespace string, from, upTo int) error {
+	for at := from; at < upTo; at += fillPart {
+		e, err := s.EventsOf(ctx, 0, namespace)
+		if err != nil {
+			return fmt.Errorf("fill %s: %w", namespace, err)
+		}
+		spec := s.CreateSpec(e, 256)
+		spec.Next = func(dst []byte, i int) []byte { return e.Create.Fill(dst, at+i) }
+		spec.Check = e.CheckEvent(201, func(i int) int { return at + i })
+		spec.Limit = min(fillPart, upTo-at)
+		// Half the rate that any peer reaches is slow enough to give up.
+		if err := load.Do(spec, time.Duration(spec.Limit)*time.Millisecond+30*time.Second); err != nil {
+			return fmt.Errorf("fill %s: %w", namespace, err)
+		}
+	}
+	return nil
+}
+
+// Revision is the store's current revision.
+func (s *Services) Revision(ctx context.Context) (uint64, error) {
+	token, err := s.FetchToken(ctx, 0)
+	if err != nil {
+		return 0, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.EventsAddr.String()+resource+"default/events?limit=1", nil)
 	if err != nil {
 		return 0, err
 	}
