@@ -104,7 +104,7 @@ func (o *options) parse(args []string, out io.Writer) error {
 	return o.complete()
 }
 
-// complete fills in what follows from other flags and refuses what cannot work.
+// complete fills in what follows from other flags, and checks all of them.
 func (o *options) complete() error {
 	switch {
 	case o.duration < 0 || o.duration > time.Minute:
@@ -119,6 +119,11 @@ func (o *options) complete() error {
 	if o.rows == "" && o.result == "" {
 		o.result = "RESULTS.md"
 	}
+	return o.check()
+}
+
+// check refuses rows, directories and binaries that are not there.
+func (o *options) check() error {
 	var any bool
 	for _, s := range stages() {
 		any = any || len(o.chosen(s.rows)) > 0

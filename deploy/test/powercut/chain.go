@@ -226,22 +226,9 @@ func (c *chain) awaitMoment(m *mount, s *service) string {
 	case <-s.done:
 	case <-time.After(wait):
 	}
-	match := func(change, name string) bool {
-		switch kind {
-		case "name":
-			return change != "write" && change != "fsync" && change != "setattr"
-		case "compaction":
-			return (change == "rename" || change == "unlink") && strings.HasPrefix(name, "log-")
-		case "log file":
-			return strings.HasPrefix(name, "log-") || strings.HasPrefix(name, "index")
-		case "write", "fsync":
-			return change == kind
-		}
-		return true
-	}
 	left := n
 	m.stopWhen(func(change, name string) bool {
-		if match(change, name) {
+		if isOfKind(kind, change, name) {
 			left--
 		}
 		return left < 0
@@ -258,6 +245,21 @@ func (c *chain) awaitMoment(m *mount, s *service) string {
 	case <-time.After(limit):
 	}
 	return fmt.Sprintf("load for %v, then %d changes of kind %q", wait, n, kind)
+}
+
+// isOfKind reports whether a change of a file belongs to a kind of moments.
+func isOfKind(kind, change, name string) bool {
+	switch kind {
+	case "name":
+		return change != "write" && change != "fsync" && change != "setattr"
+	case "compaction":
+		return (change == "rename" || change == "unlink") && strings.HasPrefix(name, "log-")
+	case "log file":
+		return strings.HasPrefix(name, "log-") || strings.HasPrefix(name, "index")
+	case "write", "fsync":
+		return change == kind
+	}
+	return true
 }
 
 // verified starts the service on the disk and compares everything; sometimes

@@ -167,10 +167,7 @@ func (m *model) explain(fresh []change, mayBeGone func(change) bool) (state map[
 		}
 		last = max(last, c.revision)
 		before, was := state[c.key]
-		i := slices.IndexFunc(left[c.key], func(r request) bool { return r.acknowledged || r.isFor(c) })
-		if i >= 0 && !left[c.key][i].isFor(c) { // not the next that was acknowledged: one of those without an answer
-			i = slices.IndexFunc(left[c.key], func(r request) bool { return !r.acknowledged && r.isFor(c) })
-		}
+		i := cause(left[c.key], c)
 		switch {
 		case c.deleted && !was:
 			wrong = append(wrong, fmt.Sprintf("a watch tells %v, which was not there", c))
@@ -193,12 +190,34 @@ func (m *model) explain(fresh []change, mayBeGone func(change) bool) (state map[
 	return state, wrong
 }
 
+// cause returns the index of the request that a change comes from: the next that
+// was acknowledged, or one without an answer. It returns -1 if there is none.
+func cause(requests []request, c change) int {
+	i := slices.IndexFunc(requests, func(r request) bool { return r.acknowledged || r.isFor(c) })
+	if i < 0 || requests[i].isFor(c) {
+		return i
+	}
+	return slices.IndexFunc(requests, func(r request) bool { return !r.acknowledged && r.isFor(c) })
+}
+
 // isFor reports whether a change can come from the request.
 func (r *request) isFor(c change) bool {
 	if r.deleted || c.deleted {
 		return r.deleted == c.deleted
 	}
 	return r.request == c.request && r.sum == c.sum && (!r.acknowledged || r.revision == c.revision)
+}
+
+// leaves reports whether a list can be as it is after the request: with c as
+// its event, or, if is is false, without it.
+func (r *request) leaves(c change, is bool, mayBeGone func(change) bool) bool {
+	switch {
+	case r.deleted:
+		return !is
+	case is:
+		return r.isFor(c)
+	}
+	return mayBeGone(r.change)
 }
 
 // compareList compares a list alone, where the history is no longer kept.
@@ -212,7 +231,7 @@ func (m *model) compareList(state map[string]change, mayBeGone func(change) bool
 		c, is := state[key]
 		right := is == there && c == want || !is && there && mayBeGone(want)
 		for _, r := range m.requests[key] {
-			explained := r.deleted && !is || !r.deleted && (is && r.isFor(c) || !is && mayBeGone(r.change))
+			explained := r.leaves(c, is, mayBeGone)
 			if right = explained || !r.acknowledged && right; r.acknowledged {
 				want = r.change
 			}

@@ -198,30 +198,34 @@ func (s *session) handle(a *Answer) error {
 		if err := s.headers(a, kind, flags); err != nil {
 			return err
 		}
-	case frameSettings:
-		if flags&flagAck == 0 {
-			return s.write(frame(frameSettings, flagAck, 0, 0))
-		}
-		return nil
-	case framePing:
-		if flags&flagAck == 0 {
-			return s.write(append(frame(framePing, flagAck, 0, len(s.payload)), s.payload...))
-		}
-		return nil
-	case frameWindowUpdate:
-		if len(s.payload) == 4 && binary.BigEndian.Uint32(s.head[5:]) == 0 {
-			s.window += int(binary.BigEndian.Uint32(s.payload))
-		}
-		return nil
-	case frameReset, frameGoAway, framePush:
-		return fmt.Errorf("HTTP/2: frame of type %d ends the stream: %x", kind, s.payload)
 	default:
-		return nil // unknown frames are ignored (section 4.1)
+		return s.control(kind, flags)
 	}
 	if s.ours() && kind != frameContinuation && flags&flagEndStream != 0 {
 		a.state = complete
 	}
 	return nil
+}
+
+// control acts on a frame that carries nothing of an answer.
+func (s *session) control(kind, flags byte) error {
+	switch kind {
+	case frameSettings:
+		if flags&flagAck == 0 {
+			return s.write(frame(frameSettings, flagAck, 0, 0))
+		}
+	case framePing:
+		if flags&flagAck == 0 {
+			return s.write(append(frame(framePing, flagAck, 0, len(s.payload)), s.payload...))
+		}
+	case frameWindowUpdate:
+		if len(s.payload) == 4 && binary.BigEndian.Uint32(s.head[5:]) == 0 {
+			s.window += int(binary.BigEndian.Uint32(s.payload))
+		}
+	case frameReset, frameGoAway, framePush:
+		return fmt.Errorf("HTTP/2: frame of type %d ends the stream: %x", kind, s.payload)
+	}
+	return nil // unknown frames are ignored (section 4.1)
 }
 
 // headers reads a header block, which may come in several frames.
