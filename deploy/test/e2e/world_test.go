@@ -37,7 +37,7 @@ type world struct {
 	secure string // base URL of eventsvc, HTTPS
 	ca     string // file with the CA of secure
 
-	probes []string // base URLs of the management listeners, where they can be reached from here
+	probes []string // base URLs of the admin listeners, where they can be reached from here
 
 	restart func(t *testing.T, service string) // asks it to stop, starts it again, returns when ready
 	kill    func(t *testing.T, service string) // the same without asking

@@ -44,7 +44,7 @@ func TestProvisioning(t *testing.T) {
 					if err != nil || job.JobName != host || !strings.Contains(compose, "\n  "+host+":\n") {
 						t.Errorf("job %s asks %v, which is no service of that name, %v", job.JobName, target, err)
 					} else if !strings.Contains(read("../../../"+host+"/Dockerfile"), "_LISTEN_ADMIN=:"+port) {
-						t.Errorf("%s has no management listener on port %s", host, port)
+						t.Errorf("%s has no admin listener on port %s", host, port)
 					}
 				}
 			}

@@ -143,7 +143,7 @@ func indent(series string) string {
 func TestAlertsDocumented(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder
-	page.WriteString("# Alerts\n\nWhat the alerts of [deploy/observability](../observability/alerts.yaml) mean, and what to do. `page` is for now, `ticket` for this week.\n\n" +
+	page.WriteString("# Alerts\n\nWhat the alerts of [deploy/observability](../observability/alerts.yaml) mean, and what to do.\nAnswer a `page` now, and a `ticket` within the week.\n\n" +
 		"| alert | | when | what to do |\n|---|---|---|---|\n")
 	for _, rule := range alertRules(t) {
 		when := "`" + strings.ReplaceAll(strings.Join(strings.Fields(rule.Expr), " "), "|", `\|`) + "`"
@@ -225,13 +225,13 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write deploy/docs/alerts.md and metrics.md anew")
+var update = flag.Bool("update", false, "write deploy/docs/alerts.md and metrics.md")
 
 // documented compares the metrics that the services show with the page about them.
 func documented(t *testing.T, help map[string]string) {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("# Metrics\n\nWhat `/metrics` of the management listeners shows, besides the metrics of the Go runtime (`go_`) and of the process\n" +
+	table.WriteString("# Metrics\n\nWhat `/metrics` of the admin listeners shows, besides the metrics of the Go runtime (`go_`) and of the process\n" +
 		"(`process_`). A histogram has the series `_bucket`, `_sum` and `_count`.\n\n| metric | |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(help)) {
 		if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {

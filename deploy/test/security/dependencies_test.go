@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the list of dependencies anew")
+var update = flag.Bool("update", false, "write the list of dependencies")
 
 // document is where the dependencies are listed.
 const document = "deploy/docs/dependencies.md"
@@ -63,8 +63,8 @@ func TestDependencies(t *testing.T) {
 		}
 	}
 	var text strings.Builder
-	text.WriteString("# Dependencies\n\nWritten by `go test ./... -update` in `deploy/test/security`, which also checks it. " +
-		"Each reason stands in the `go.mod` that it is about.\n\n## Direct\n\n| module | version | licence | for |\n|---|---|---|---|\n")
+	text.WriteString("# Dependencies\n\n`go test . -update` in `deploy/test/security` writes this page; `go test .` checks it. " +
+		"The reasons\nare comments in the `go.mod` files.\n\n## Direct\n\n| module | version | licence | for |\n|---|---|---|---|\n")
 	for _, key := range slices.Sorted(maps.Keys(direct)) {
 		d := direct[key]
 		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", d.path, d.version, d.licence, strings.Join(d.uses, "<br>"))
@@ -78,7 +78,7 @@ func TestDependencies(t *testing.T) {
 		return
 	}
 	if read(t, document) != text.String() {
-		t.Errorf("%s is not what the go.mod files say: run go test ./... -update in deploy/test/security", document)
+		t.Errorf("%s is not what the go.mod files say: run go test . -update in deploy/test/security", document)
 	}
 }
 

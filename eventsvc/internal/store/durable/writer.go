@@ -53,7 +53,7 @@ type Writer struct {
 func Open(c Config, storeID string) (*Writer, error) {
 	w := &Writer{Config: c, checkpointed: make(chan Checkpoint, 1)}
 	w.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "store_fold_seconds", Help: "Time of one checkpoint, which brings records of the write-ahead log into the log.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
+		Name: "store_fold_seconds", Help: "Time of one checkpoint, which copies the records of the write-ahead log into the segments.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	})
 	w.failures = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "store_failed_files_total", Help: "Log files that could not be written, for another reason than room, and were replaced.",

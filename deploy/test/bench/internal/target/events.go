@@ -11,14 +11,18 @@ import (
 	"tidings.example/deploy/test/bench/internal/load"
 )
 
+// Media types of answers.
+const (
+	JSONType  = "application/json"
+	ProtoType = "application/vnd.kubernetes.protobuf"
+	TableType = "application/json;as=Table;v=v1;g=meta.k8s.io"
+)
+
 const (
 	resource = "/apis/events.k8s.io/v1/namespaces/"
 	// ShardLabel splits the events into a hundred equal parts, so that a
 	// selector on it matches 1 %.
 	ShardLabel = "bench.tidings.example/shard"
-	JSONType   = "application/json"
-	ProtoType  = "application/vnd.kubernetes.protobuf"
-	TableType  = "application/json;as=Table;v=v1;g=meta.k8s.io"
 )
 
 // note makes the event 1 kB long, like those that the peers were measured with.
@@ -39,11 +43,14 @@ type Form struct {
 	shards  []int // where its last two digits go
 }
 
+// NumberHole is where a Form has the number of an event, in as many digits.
+// shardHole is where it has the last two of them.
 const (
 	NumberHole = "##########"
 	shardHole  = "@@"
 )
 
+// NewEvents makes requests for a namespace, with a token, to a host with its port.
 func NewEvents(host, token, namespace string) *Events {
 	e := &Events{namespace: namespace, host: "Host: " + host + "\r\nAuthorization: Bearer " + token + "\r\n"}
 	e.Create = NewForm(e.Request("POST", e.Path(), "Content-Type: "+JSONType+"\r\n", eventBody(namespace, time.Now())))
@@ -74,6 +81,7 @@ func (e *Events) Request(method, path, fields, body string) []byte {
 	return []byte(head + "\r\n" + body)
 }
 
+// NewForm makes a form of the bytes of a request with holes.
 func NewForm(text []byte) Form {
 	return Form{text, holes(text, NumberHole), holes(text, shardHole)}
 }
@@ -125,6 +133,7 @@ func (e *Events) Watch(dst []byte, revision uint64) []byte {
 	return append(dst, e.All("GET", "?watch=true&resourceVersion="+strconv.FormatUint(revision, 10), JSONType)...)
 }
 
+// EventName is the name of event i.
 func EventName(i int) string {
 	return fmt.Sprintf("%s%010d", load.NamePrefix, i)
 }
