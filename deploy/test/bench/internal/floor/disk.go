@@ -30,9 +30,9 @@ type Result struct {
 func (r *Result) Rate() float64 { return float64(r.Count) / r.Elapsed.Seconds() }
 
 // AppendSync appends 4 KiB to a file in dir and waits until they are on disk,
-// again and again: what a single durable write costs here, to a file that grows by
-// it. One over blocks that a file has already, as in the service's journal, can
-// cost less.
+// again and again. That is the cost of one durable write to a file that grows by
+// it. A write over blocks that exist already, as in eventsvc's write-ahead log,
+// can cost less.
 func AppendSync(dir string, d time.Duration) (*Result, error) {
 	f, err := os.Create(filepath.Join(dir, "append"))
 	if err != nil {

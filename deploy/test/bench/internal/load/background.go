@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Background puts load on a server until it is stopped. It has a thread of its
-// own, so that the figures of others do not wait for it, and that of the lowest
-// priority: an attacker's processors are not those of the server, so that its
-// work takes none from the good clients, only what it causes in the server does.
+// Background puts load on a server until stop is called, which returns the
+// number of checked answers. It runs on a thread of its own with the lowest
+// priority: a real attacker does not use the server's processors, so sending the
+// requests must not take processor time from the other clients.
 func Background(spec Spec) (stop func() (done int, err error), err error) {
 	l, err := NewLoop()
 	if err != nil {
