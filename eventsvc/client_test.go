@@ -25,6 +25,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/ctl"
 )
 
 // use runs the program and returns what it printed and its exit code.
@@ -527,34 +529,9 @@ func TestRecordWhatWasGot(t *testing.T) {
 	}
 }
 
-func TestCells(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		text  string
-		limit int
-		want  string
-		wide  int
-	}{
-		{"plain", 10, "plain", 5},
-		{"plain", 5, "plain", 5},
-		{"plain", 4, "pla…", 4},
-		{"a\nb\tc\r\n", 10, "a b c", 5},
-		{"\x1b]0;title\x07x", 20, "�]0;title�x", 11},
-		{"\u202eevil", 10, "�evil", 5},
-		{"日本語テキスト", 14, "日本語テキスト", 14},
-		{"日本語テキスト", 8, "日本語…", 7},
-		{"e\u0301te\u0301", 3, "e\u0301te\u0301", 3},
-	} {
-		got := cut(oneLine(c.text), c.limit)
-		if got != c.want || columns(got) != c.wide || columns(pad(got, 20)) != 20 {
-			t.Errorf("%q in %d columns: %q of %d, want %q of %d", c.text, c.limit, got, columns(got), c.want, c.wide)
-		}
-	}
-}
-
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
-	if code := exitCode(fmt.Errorf("x: %w", errTimedOut)); code != 3 {
+	if code := exitCode(fmt.Errorf("x: %w", ctl.ErrTimedOut)); code != 3 {
 		t.Error(code)
 	}
 	if code := exitCode(errors.New("x")); code != 1 {

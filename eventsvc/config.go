@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/ctl"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
@@ -26,7 +27,7 @@ type settings struct {
 	Healthcheck healthcheck `cmd:"" help:"Ask a running eventsvc whether it is ready."`
 	CanI        canI        `cmd:"" name:"can-i" help:"Explain what a policy file allows, and by which rule."`
 	storeCommands
-	clientCommands
+	ctl.Commands
 	Config  config  `cmd:"" help:"Show the settings."`
 	Version version `cmd:"" help:"Print the version."`
 

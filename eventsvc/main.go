@@ -22,6 +22,7 @@ import (
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/request"
+	"tidings.example/eventsvc/internal/ctl"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/localca"
 	"tidings.example/eventsvc/internal/policy"
@@ -52,7 +53,7 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, 
 		return err // printed already
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	err = parsed.Run(stdio{out: stdout, err: stderr, listened: tell})
+	err = parsed.Run(stdio{out: stdout, err: stderr, listened: tell}, ctl.IO{Out: stdout, Err: stderr, OnListen: tell.of("--listen-admin")})
 	if err != nil && !errors.Is(err, errFindings) && !errors.Is(err, errNo) { // the last two were printed by their commands
 		_, _ = fmt.Fprintln(stderr, "eventsvc:", err)
 		if hint := client.Hint(err); hint != "" {

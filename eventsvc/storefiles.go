@@ -11,8 +11,10 @@ import (
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/ctl"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 )
 
@@ -37,7 +39,7 @@ var errFindings = errors.New("not everything is well")
 // exitCode returns 3 for errFindings, and for an awaited event that did not come in
 // time.
 func exitCode(err error) int {
-	if errors.Is(err, errFindings) || errors.Is(err, errTimedOut) {
+	if errors.Is(err, errFindings) || errors.Is(err, ctl.ErrTimedOut) {
 		return 3
 	}
 	return cli.ExitCode(err)
@@ -89,12 +91,12 @@ func (p *place) print(out io.Writer, result any, text string) error {
 // progress returns a function that shows the progress on a line of the terminal, and
 // one that clears the line. Without a terminal, the first is nil.
 func (s stdio) progress(what string) (store.Progress, func()) {
-	bar := newProgress(s.err)
-	if bar.width == 0 {
+	bar := terminal.NewProgress(s.err)
+	if terminal.Width(s.err) == 0 {
 		return nil, func() {}
 	}
-	tell := func(done, total int64) { bar.show("%s: %3d %%", what, 100*done/max(total, done, 1)) }
-	return tell, bar.clear
+	tell := func(done, total int64) { bar.Show("%s: %3d %%", what, 100*done/max(total, done, 1)) }
+	return tell, bar.Clear
 }
 
 // mebibytes formats a number of bytes.

@@ -1,4 +1,4 @@
-package main
+package ctl
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"tidings.example/eventsvc/internal/terminal"
 )
 
 // seen is an event, with its JSON as the server sent it.
@@ -48,7 +50,7 @@ type table struct {
 }
 
 func newTable(w io.Writer, namespaces, times, wide bool) *table {
-	t := &table{w: w, namespaces: namespaces, times: times, colour: colourful(w), width: terminalWidth(w)}
+	t := &table{w: w, namespaces: namespaces, times: times, colour: terminal.Colourful(w), width: terminal.Width(w)}
 	if wide {
 		t.width = 0
 	}
@@ -81,7 +83,7 @@ func (t *table) cells(ev *eventsv1.Event, now time.Time) []string {
 		cells = slices.Delete(cells, 1, 2)
 	}
 	for i := range cells {
-		if cells[i] = oneLine(cells[i]); cells[i] == "" {
+		if cells[i] = terminal.OneLine(cells[i]); cells[i] == "" {
 			cells[i] = "-"
 		}
 	}
@@ -107,7 +109,7 @@ func (t *table) rows(events []*eventsv1.Event) error {
 	}
 	for _, cells := range all {
 		for i, cell := range cells {
-			t.widths[i] = max(t.widths[i], columns(cell))
+			t.widths[i] = max(t.widths[i], terminal.Columns(cell))
 		}
 	}
 	var out bytes.Buffer
@@ -122,8 +124,8 @@ func (t *table) row(out *bytes.Buffer, cells []string) {
 	used := 0
 	last := len(cells) - 1
 	for i, cell := range cells[:last] {
-		text := pad(cell, t.widths[i]) + "   "
-		used += columns(text)
+		text := terminal.Pad(cell, t.widths[i]) + "   "
+		used += terminal.Columns(text)
 		if t.colour && cell == "Warning" {
 			text = colourWarning + cell + colourOff + text[len(cell):]
 		}
@@ -131,7 +133,7 @@ func (t *table) row(out *bytes.Buffer, cells []string) {
 	}
 	note := cells[last]
 	if t.width > 0 {
-		note = cut(note, max(t.width-used, minNote))
+		note = terminal.Cut(note, max(t.width-used, minNote))
 	}
 	out.WriteString(note + "\n")
 }

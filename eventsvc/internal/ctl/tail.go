@@ -1,4 +1,4 @@
-package main
+package ctl
 
 import (
 	"bytes"
@@ -44,8 +44,8 @@ Exit codes: 0 the awaited event was seen, or a signal or --timeout has ended a t
 before the awaited event; 2 usage; 3 --timeout before the awaited event.`
 }
 
-// errTimedOut reports that the awaited event did not come in time. Its exit code is 3.
-var errTimedOut = errors.New("timed out")
+// ErrTimedOut reports that the awaited event did not come in time. Its exit code is 3.
+var ErrTimedOut = errors.New("timed out")
 
 // errAwaited ends a tail that has seen the awaited event.
 var errAwaited = errors.New("seen")
@@ -64,11 +64,11 @@ type following struct {
 }
 
 // Run follows the events.
-func (t *tail) Run(ctx context.Context, std stdio) error {
+func (t *tail) Run(ctx context.Context, std IO) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	f := &following{tail: t, stdout: std.out, stderr: std.err, table: newTable(std.out, t.AllNamespaces, true, t.Wide)}
+	f := &following{tail: t, stdout: std.Out, stderr: std.Err, table: newTable(std.Out, t.AllNamespaces, true, t.Wide)}
 	if t.WaitFor != "" {
 		var err error
 		if f.awaited, err = parseAwaited(t.WaitFor); err != nil {
@@ -97,7 +97,7 @@ func (t *tail) Run(ctx context.Context, std stdio) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("interrupted before an event with %s was seen", t.WaitFor)
 	}
-	return fmt.Errorf("no event with %s was seen in %s: %w", t.WaitFor, t.Timeout, errTimedOut)
+	return fmt.Errorf("no event with %s was seen in %s: %w", t.WaitFor, t.Timeout, ErrTimedOut)
 }
 
 // parseAwaited parses --wait-for. A field that no event has is an error, because the wait would never end.

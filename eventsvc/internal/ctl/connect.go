@@ -1,4 +1,4 @@
-package main
+package ctl
 
 import (
 	"crypto/tls"
@@ -14,14 +14,6 @@ import (
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
-
-// clientCommands use an event server.
-type clientCommands struct {
-	Get    get     `cmd:"" help:"List the events of a server."`
-	Tail   tail    `cmd:"" help:"Follow the events of a server as they happen, or wait for one."`
-	Record record  `cmd:"" help:"Record an event on a server, or many."`
-	Mirror mirrorC `cmd:"" help:"Copy the events of a Kubernetes cluster into a server, continuously."`
-}
 
 // connection has the settings of the commands that use an event server: its address, the certificates to trust, and the
 // token.

@@ -1,4 +1,4 @@
-package main
+package ctl
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"tidings.example/shared/service"
 )
 
-// mirrorC copies a cluster's events into a server. Its connection is that to the server.
-type mirrorC struct {
+// mirrorCmd copies a cluster's events into a server. Its connection is that to the server.
+type mirrorCmd struct {
 	connection      `embed:""`
 	Kubeconfig      string        `placeholder:"FILE" help:"Kubeconfig of the cluster. Default: the service account of this pod."`
 	Context         string        `placeholder:"NAME" help:"Context of the kubeconfig. Default: its current one."`
@@ -31,7 +31,7 @@ type mirrorC struct {
 }
 
 // Help is shown below the settings.
-func (*mirrorC) Help() string {
+func (*mirrorCmd) Help() string {
 	return `Examples:
 
     eventsvc mirror --kubeconfig ~/.kube/config --cluster production --server https://events.example \
@@ -45,7 +45,7 @@ the server.
 Exit codes: 0 after a signal, 1 failure, 2 usage. It waits for a cluster or server that does not answer.`
 }
 
-func (m *mirrorC) check() error {
+func (m *mirrorCmd) check() error {
 	switch {
 	case m.Cluster == "":
 		return cli.Usagef("--cluster is not set: give the cluster a name, which tells its events from those of others")
@@ -64,7 +64,7 @@ func (m *mirrorC) check() error {
 }
 
 // source returns the client of the cluster.
-func (m *mirrorC) source() (client.Config, error) {
+func (m *mirrorCmd) source() (client.Config, error) {
 	if m.Kubeconfig != "" {
 		config, err := client.FromKubeconfig(m.Kubeconfig, m.Context)
 		if err != nil {
@@ -80,7 +80,7 @@ func (m *mirrorC) source() (client.Config, error) {
 }
 
 // Run copies events until ctx ends.
-func (m *mirrorC) Run(ctx context.Context, std stdio) error {
+func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 	if err := m.check(); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (m *mirrorC) Run(ctx context.Context, std stdio) error {
 	if from.Server == to.Server {
 		return cli.Usagef("--kubeconfig and --server are the same server, %s: it would copy its own copies for ever", to.Server)
 	}
-	log, err := service.Logger(std.err, m.LogFormat, m.LogLevel)
+	log, err := service.Logger(std.Err, m.LogFormat, m.LogLevel)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (m *mirrorC) Run(ctx context.Context, std stdio) error {
 	health.Add("mirror", copying.Ready)
 	return service.Run(ctx, service.Config{
 		HTTP: httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Endpoints: []httpserver.Endpoint{{
-			Setting: "--listen-admin", Addr: m.ListenAdmin, Handler: service.Admin(health, registry), OnListen: std.listened.of("--listen-admin"),
+			Setting: "--listen-admin", Addr: m.ListenAdmin, Handler: service.Admin(health, registry), OnListen: std.OnListen,
 		}}},
 		Health: health, Tasks: []func(context.Context) error{copying.Run}, StopTimeout: m.StopTimeout,
 	})

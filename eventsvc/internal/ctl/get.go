@@ -1,4 +1,4 @@
-package main
+package ctl
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 )
 
@@ -42,7 +43,7 @@ given. The exit code is 0 if there are no events, too.`
 const pageSize = 500
 
 // Run lists the events.
-func (g *get) Run(ctx context.Context, std stdio) error {
+func (g *get) Run(ctx context.Context, std IO) error {
 	if err := g.check(); err != nil {
 		return err
 	}
@@ -53,9 +54,9 @@ func (g *get) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	out := g.sink(std.out)
-	bar, begin, read := newProgress(std.err), time.Now(), 0
-	defer bar.clear()
+	out := g.sink(std.Out)
+	bar, begin, read := terminal.NewProgress(std.Err), time.Now(), 0
+	defer bar.Clear()
 	list := func(page *client.Page) error {
 		for _, item := range page.Items {
 			s, err := decode(item)
@@ -69,16 +70,16 @@ func (g *get) Run(ctx context.Context, std stdio) error {
 			}
 		}
 		read += len(page.Items)
-		bar.show("%d%s events read", read, remaining(page, read))
+		bar.Show("%d%s events read", read, remaining(page, read))
 		return nil
 	}
 	if _, err := c.Pages(ctx, g.path(g.GroupDomain, namespace), g.query(), pageSize, list, attempts(ctx, 5)); err != nil {
 		return at(c, err)
 	}
-	bar.clear()
+	bar.Clear()
 	shown, err := out.end()
 	if err == nil && shown == 0 && g.Output == "table" {
-		fmt.Fprintln(std.err, "No events found.")
+		fmt.Fprintln(std.Err, "No events found.")
 	}
 	return err
 }

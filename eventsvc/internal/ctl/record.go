@@ -1,4 +1,4 @@
-package main
+package ctl
 
 import (
 	"bufio"
@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 )
 
@@ -70,7 +71,7 @@ type recording struct {
 	*record
 	client    *client.Client
 	namespace string // if an event names none
-	bar       *progress
+	bar       *terminal.Progress
 	screen    bool // standard output and the progress are on the same terminal
 
 	mu             sync.Mutex // guards the following fields and the output
@@ -80,7 +81,7 @@ type recording struct {
 }
 
 // Run records one event, or the events of a file.
-func (r *record) Run(ctx context.Context, std stdio) error {
+func (r *record) Run(ctx context.Context, std IO) error {
 	if r.Parallel < 1 || r.Timeout < 0 {
 		return cli.Usagef("--parallel %d must be positive, --timeout %s not negative", r.Parallel, r.Timeout)
 	}
@@ -95,8 +96,8 @@ func (r *record) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	run := &recording{
-		record: r, client: c, namespace: cmp.Or(r.Namespace, namespace), bar: newProgress(std.err), stdout: std.out, stderr: std.err,
-		screen: terminalWidth(std.out) > 0,
+		record: r, client: c, namespace: cmp.Or(r.Namespace, namespace), bar: terminal.NewProgress(std.Err), stdout: std.Out, stderr: std.Err,
+		screen: terminal.Width(std.Out) > 0,
 	}
 	if r.File == "" {
 		ev := &eventsv1.Event{}
@@ -143,7 +144,7 @@ func (r *recording) many(ctx context.Context, in io.Reader) error {
 	}
 	close(lines)
 	workers.Wait()
-	r.bar.clear()
+	r.bar.Clear()
 	switch err := scanner.Err(); {
 	case ctx.Err() != nil:
 		return fmt.Errorf("interrupted: %d recorded, %d failed; the same input can be recorded again", r.stored, r.failed)
@@ -175,10 +176,10 @@ func (r *recording) line(ctx context.Context, l line) {
 	case err != nil && ctx.Err() != nil: // interrupted: the event may be stored
 	case err != nil:
 		r.failed++
-		r.bar.clear()
+		r.bar.Clear()
 		fmt.Fprintf(r.stderr, "eventsvc: line %d: %v\n", l.number, err)
 	}
-	r.bar.show("%d recorded, %d failed", r.stored, r.failed)
+	r.bar.Show("%d recorded, %d failed", r.stored, r.failed)
 }
 
 func (r *recording) apiVersion() string { return "events." + r.GroupDomain + "/v1" }
@@ -258,7 +259,7 @@ func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
 		defer r.mu.Unlock()
 		if !r.waits && client.Code(err) != http.StatusTooManyRequests { // print once why nothing happens
 			r.waits = true
-			r.bar.clear()
+			r.bar.Clear()
 			fmt.Fprintf(r.stderr, "eventsvc: trying again for %s: %v\n", r.Timeout, err)
 		}
 		return nil
@@ -276,7 +277,7 @@ func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
 	defer r.mu.Unlock()
 	r.stored++
 	if r.screen {
-		r.bar.clear()
+		r.bar.Clear()
 	}
 	return r.print(ev, stored)
 }

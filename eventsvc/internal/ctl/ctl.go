@@ -1,0 +1,25 @@
+// Package ctl has the commands that use an event server: get, tail, record and mirror. Each command reads its settings from
+// flags and variables, opens a client, and prints what it finds. The requests are in package client, the copying of a
+// cluster's events in package mirror.
+package ctl
+
+import (
+	"io"
+	"net"
+	"os"
+)
+
+// Commands has one field for each command.
+type Commands struct {
+	Get    get       `cmd:"" help:"List the events of a server."`
+	Tail   tail      `cmd:"" help:"Follow the events of a server as they happen, or wait for one."`
+	Record record    `cmd:"" help:"Record an event on a server, or many."`
+	Mirror mirrorCmd `cmd:"" help:"Copy the events of a Kubernetes cluster into a server, continuously."`
+}
+
+// IO is what a command writes to, besides the server.
+type IO struct {
+	Out      io.Writer
+	Err      *os.File       // messages, and progress on a terminal
+	OnListen func(net.Addr) // called with the address of --listen-admin; may be nil
+}

@@ -1,0 +1,127 @@
+// Package terminal writes text for a person at a terminal: text of strangers without control characters, cut and padded by
+// the columns that it takes, and a line of progress. Output that is no terminal has width 0 and shows no progress.
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+)
+
+// Width returns the columns of a terminal, or 0 if w is not one.
+func Width(w io.Writer) int {
+	file, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	size, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	if size.Col == 0 {
+		return 80 // unknown, such as on a serial line
+	}
+	return int(size.Col)
+}
+
+// Colourful reports whether to use colours: w is a terminal that supports them, and the user has not set NO_COLOR
+// (https://no-color.org).
+func Colourful(w io.Writer) bool {
+	return Width(w) > 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// OneLine returns text of an event as one line without control and formatting characters. With those, the author of an event
+// could move the cursor, colour the screen or reverse the text.
+func OneLine(text string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\r' || r == '\t':
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+	return strings.TrimSpace(clean)
+}
+
+// Columns returns the width of a text on a terminal.
+func Columns(text string) int {
+	n := 0
+	for _, r := range text {
+		n += runeColumns(r)
+	}
+	return n
+}
+
+func runeColumns(r rune) int {
+	switch {
+	case unicode.Is(unicode.Mn, r):
+		return 0
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul), r >= 0xFF01 && r <= 0xFF60, r >= 0x1F300 && r <= 0x1FAFF:
+		return 2
+	}
+	return 1
+}
+
+// Cut shortens a text to a number of columns, with … at the end.
+func Cut(text string, limit int) string {
+	if Columns(text) <= limit {
+		return text
+	}
+	n := 1 // the column of …
+	for i, r := range text {
+		if n += runeColumns(r); n > limit {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// Pad extends a text to a number of columns.
+func Pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(width-Columns(text), 0))
+}
+
+// Progress shows the progress of long work on one line, which it rewrites. It does nothing if its output is not a terminal.
+// It is not safe for concurrent use.
+type Progress struct {
+	w     io.Writer
+	width int
+	next  time.Time
+	shown bool
+}
+
+// progressEvery is the time between two updates. Work that ends within progressAfter shows no progress.
+const (
+	progressEvery = 100 * time.Millisecond
+	progressAfter = 500 * time.Millisecond
+)
+
+// NewProgress begins a work whose progress is shown on w.
+func NewProgress(w io.Writer) *Progress {
+	return &Progress{w: w, width: Width(w), next: time.Now().Add(progressAfter)}
+}
+
+// Show updates the line.
+func (p *Progress) Show(format string, args ...any) {
+	now := time.Now()
+	if p.width == 0 || now.Before(p.next) {
+		return
+	}
+	p.next, p.shown = now.Add(progressEvery), true
+	fmt.Fprint(p.w, "\r\x1b[K"+Cut(fmt.Sprintf(format, args...), p.width-1))
+}
+
+// Clear removes the line, so that further output begins at the left.
+func (p *Progress) Clear() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
+	}
+}
