@@ -1,17 +1,11 @@
 package ctl
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"time"
-
-	eventsv1 "k8s.io/api/events/v1"
 
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/terminal"
@@ -54,22 +48,27 @@ func (g *get) Run(ctx context.Context, std IO) error {
 	if err != nil {
 		return err
 	}
-	out := g.sink(std.Out)
+	out := newJSONList(std.Out, g.GroupDomain, g.Output)
 	bar, begin, read := terminal.NewProgress(std.Err), time.Now(), 0
 	defer bar.Clear()
+	var sorted []seen // a table, and the last events
 	list := func(page *client.Page) error {
-		for _, item := range page.Items {
-			s, err := decode(item)
-			if err != nil {
-				return err
-			}
-			if g.recent(s.event, begin) {
+		events, err := decodePage(page)
+		if err != nil {
+			return err
+		}
+		for _, s := range events {
+			switch {
+			case !g.recent(s.event, begin):
+			case g.Output == "table" || g.Last > 0:
+				sorted = g.insert(sorted, s)
+			default:
 				if err := out.add(s); err != nil {
 					return err
 				}
 			}
 		}
-		read += len(page.Items)
+		read += len(events)
 		bar.Show("%d%s events read", read, remaining(page, read))
 		return nil
 	}
@@ -77,11 +76,42 @@ func (g *get) Run(ctx context.Context, std IO) error {
 		return at(c, err)
 	}
 	bar.Clear()
-	shown, err := out.end()
-	if err == nil && shown == 0 && g.Output == "table" {
-		fmt.Fprintln(std.Err, "No events found.")
+	sorted = newest(sorted, g.Last)
+	if g.Output == "table" {
+		if len(sorted) == 0 {
+			fmt.Fprintln(std.Err, "No events found.")
+			return nil
+		}
+		return newTable(std.Out, g.AllNamespaces, false, g.Wide).rows(sorted)
 	}
-	return err
+	for _, s := range sorted {
+		if err := out.add(s); err != nil {
+			return err
+		}
+	}
+	return out.end()
+}
+
+// insert appends an event to those that are sorted later. With --last, it keeps at most twice as many as are shown.
+func (g *get) insert(all []seen, s seen) []seen {
+	if g.Output == "table" { // no column needs these
+		s.raw, s.event.ManagedFields, s.event.Annotations = nil, nil, nil
+	}
+	if all = append(all, s); g.Last > 0 && len(all) >= 2*g.Last {
+		return newest(all, g.Last)
+	}
+	return all
+}
+
+// newest sorts events by the time of their last occurrence and returns the last ones; 0 is all.
+func newest(all []seen, last int) []seen {
+	slices.SortStableFunc(all, func(a, b seen) int {
+		return cmp.Or(lastSeen(a.event).Compare(lastSeen(b.event)), cmp.Compare(a.event.Namespace+"/"+a.event.Name, b.event.Namespace+"/"+b.event.Name))
+	})
+	if last > 0 && len(all) > last {
+		all = slices.Clone(all[len(all)-last:])
+	}
+	return all
 }
 
 // remaining returns the total number of events, if the server sends it.
@@ -107,116 +137,4 @@ func attempts(ctx context.Context, limit int) func(error) error {
 		}
 		return nil
 	}
-}
-
-// sink receives the events of a list.
-type sink interface {
-	add(seen) error
-	end() (shown int, err error)
-}
-
-func (g *get) sink(stdout io.Writer) sink {
-	if g.Output == "table" {
-		return &sorted{last: g.Last, write: func(all []seen) error {
-			events := make([]*eventsv1.Event, len(all))
-			for i, s := range all {
-				events[i] = s.event
-			}
-			if len(all) == 0 {
-				return nil
-			}
-			return newTable(stdout, g.AllNamespaces, false, g.Wide).rows(events)
-		}}
-	}
-	w := &jsonList{w: bufio.NewWriterSize(stdout, 64<<10), domain: g.GroupDomain, lines: g.Output == "ndjson"}
-	if g.Last == 0 {
-		return w
-	}
-	return &sorted{last: g.Last, raw: true, write: func(all []seen) error {
-		for _, s := range all {
-			if err := w.add(s); err != nil {
-				return err
-			}
-		}
-		_, err := w.end()
-		return err
-	}}
-}
-
-// sorted collects events to sort them by time. If last > 0, it holds at most twice as many.
-type sorted struct {
-	last  int
-	raw   bool // keep the JSON too
-	all   []seen
-	write func([]seen) error
-}
-
-func (o *sorted) add(s seen) error {
-	if !o.raw {
-		s.raw = nil
-		s.event.ManagedFields, s.event.Annotations = nil, nil // no column needs them
-	}
-	o.all = append(o.all, s)
-	if o.last > 0 && len(o.all) >= 2*o.last {
-		o.sort()
-	}
-	return nil
-}
-
-func (o *sorted) sort() {
-	slices.SortStableFunc(o.all, func(a, b seen) int {
-		return cmp.Or(lastSeen(a.event).Compare(lastSeen(b.event)), cmp.Compare(a.event.Namespace+"/"+a.event.Name, b.event.Namespace+"/"+b.event.Name))
-	})
-	if o.last > 0 && len(o.all) > o.last {
-		o.all = slices.Clone(o.all[len(o.all)-o.last:])
-	}
-}
-
-func (o *sorted) end() (int, error) {
-	o.sort()
-	return len(o.all), o.write(o.all)
-}
-
-// jsonList writes events in the order of the server.
-type jsonList struct {
-	w      *bufio.Writer
-	domain string
-	lines  bool // one per line instead of one list
-	n      int
-}
-
-func (l *jsonList) add(s seen) error {
-	object := s.object(l.domain)
-	if l.lines {
-		l.n++
-		_, _ = l.w.Write(bytes.TrimSpace(object))
-		return l.w.WriteByte('\n')
-	}
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, object, "    ", "  "); err != nil {
-		return err
-	}
-	before := ",\n    "
-	if l.n == 0 {
-		before = l.head() + "\n    "
-	}
-	l.n++
-	_, _ = l.w.WriteString(before)
-	_, err := l.w.Write(indented.Bytes())
-	return err
-}
-
-func (l *jsonList) head() string {
-	return fmt.Sprintf("{\n  \"kind\": \"EventList\",\n  \"apiVersion\": \"events.%s/v1\",\n  \"items\": [", l.domain)
-}
-
-func (l *jsonList) end() (int, error) {
-	if !l.lines {
-		after := "\n  ]\n}\n"
-		if l.n == 0 {
-			after = l.head() + "]\n}\n"
-		}
-		_, _ = l.w.WriteString(after)
-	}
-	return l.n, l.w.Flush()
 }

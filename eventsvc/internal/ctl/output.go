@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/terminal"
 )
 
@@ -29,6 +31,17 @@ func decode(raw json.RawMessage) (seen, error) {
 	return seen{event: &ev, raw: raw}, nil
 }
 
+func decodePage(page *client.Page) ([]seen, error) {
+	events := make([]seen, len(page.Items))
+	for i, item := range page.Items {
+		var err error
+		if events[i], err = decode(item); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
+}
+
 // object returns the event's JSON with kind and apiVersion, which items of a list lack.
 func (s seen) object(groupDomain string) []byte {
 	if s.event.Kind != "" {
@@ -36,6 +49,60 @@ func (s seen) object(groupDomain string) []byte {
 	}
 	head := fmt.Sprintf(`{"kind":"Event","apiVersion":"events.%s/v1",`, groupDomain)
 	return append([]byte(head), bytes.TrimPrefix(bytes.TrimSpace(s.raw), []byte("{"))...)
+}
+
+// writeJSON writes an object as --output says: json is indented, ndjson is one line.
+func writeJSON(out *bytes.Buffer, output string, object []byte) error {
+	if output == "ndjson" {
+		out.Write(bytes.TrimSpace(object))
+	} else if err := json.Indent(out, object, "", "  "); err != nil {
+		return err
+	}
+	return out.WriteByte('\n')
+}
+
+// jsonList writes events as the items of one list or, for ndjson, each on a line.
+type jsonList struct {
+	w              *bufio.Writer
+	domain, output string
+	separator      string // before the next item
+}
+
+func newJSONList(w io.Writer, domain, output string) *jsonList {
+	l := &jsonList{w: bufio.NewWriterSize(w, 64<<10), domain: domain, output: output}
+	if output == "json" {
+		fmt.Fprintf(l.w, "{\n  \"kind\": \"EventList\",\n  \"apiVersion\": \"events.%s/v1\",\n  \"items\": [", domain)
+	}
+	return l
+}
+
+func (l *jsonList) add(s seen) error {
+	var text bytes.Buffer
+	var err error
+	if l.output == "ndjson" {
+		err = writeJSON(&text, l.output, s.object(l.domain))
+	} else {
+		text.WriteString(l.separator + "\n    ")
+		l.separator = ","
+		err = json.Indent(&text, s.object(l.domain), "    ", "  ")
+	}
+	if err == nil {
+		_, err = l.w.Write(text.Bytes())
+	}
+	return err
+}
+
+func (l *jsonList) end() error {
+	after := ""
+	switch {
+	case l.output == "ndjson":
+	case l.separator == "":
+		after = "]\n}\n"
+	default:
+		after = "\n  ]\n}\n"
+	}
+	_, _ = l.w.WriteString(after) // Flush returns its error
+	return l.w.Flush()
 }
 
 // table writes events as aligned rows, the note last because it is the longest.
@@ -91,7 +158,7 @@ func (t *table) cells(ev *eventsv1.Event, now time.Time) []string {
 }
 
 // rows writes events, after a header if they are the first. Columns only become wider, so that later rows stay aligned.
-func (t *table) rows(events []*eventsv1.Event) error {
+func (t *table) rows(events []seen) error {
 	now := time.Now()
 	var all [][]string
 	if !t.began {
@@ -104,8 +171,8 @@ func (t *table) rows(events []*eventsv1.Event) error {
 		}
 		all, t.began, t.widths = append(all, header), true, make([]int, len(header))
 	}
-	for _, ev := range events {
-		all = append(all, t.cells(ev, now))
+	for _, s := range events {
+		all = append(all, t.cells(s.event, now))
 	}
 	for _, cells := range all {
 		for i, cell := range cells {

@@ -293,18 +293,14 @@ func sameEvent(there, sent *eventsv1.Event) bool {
 }
 
 func (r *recording) print(ev *eventsv1.Event, stored json.RawMessage) error {
-	var out bytes.Buffer
-	switch r.Output {
-	case "json":
-		if err := json.Indent(&out, stored, "", "  "); err != nil {
-			return err
-		}
-	case "ndjson":
-		out.Write(bytes.TrimSpace(stored))
-	default:
-		out.WriteString(ev.Namespace + "/" + ev.Name)
+	if r.Output == "table" {
+		_, err := fmt.Fprintf(r.stdout, "%s/%s\n", ev.Namespace, ev.Name)
+		return err
 	}
-	out.WriteByte('\n')
+	var out bytes.Buffer
+	if err := writeJSON(&out, r.Output, stored); err != nil {
+		return err
+	}
 	_, err := r.stdout.Write(out.Bytes())
 	return err
 }

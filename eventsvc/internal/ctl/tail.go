@@ -3,7 +3,6 @@ package ctl
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -167,16 +166,13 @@ func (f *following) run(ctx context.Context) error {
 func (f *following) past(ctx context.Context, wanted func(seen) bool, order func(a, b seen) int) error {
 	var all []seen
 	version, err := f.client.Pages(ctx, f.path, f.query(), pageSize, func(page *client.Page) error {
-		for _, item := range page.Items {
-			s, err := decode(item)
-			if err != nil {
-				return err
-			}
+		events, err := decodePage(page)
+		for _, s := range events {
 			if wanted(s) {
 				all = append(all, s)
 			}
 		}
-		return nil
+		return err
 	}, attempts(ctx, 5))
 	if err != nil {
 		return err
@@ -234,25 +230,17 @@ func (f *following) show(all []seen) error {
 }
 
 func (f *following) write(all []seen) error {
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0:
 		return nil
-	}
-	if f.Output == "table" {
-		events := make([]*eventsv1.Event, len(all))
-		for i, s := range all {
-			events[i] = s.event
-		}
-		return f.table.rows(events)
+	case f.Output == "table":
+		return f.table.rows(all)
 	}
 	var out bytes.Buffer
 	for _, s := range all {
-		object := s.object(f.GroupDomain)
-		if f.Output == "ndjson" {
-			out.Write(bytes.TrimSpace(object))
-		} else if err := json.Indent(&out, object, "", "  "); err != nil {
+		if err := writeJSON(&out, f.Output, s.object(f.GroupDomain)); err != nil {
 			return err
 		}
-		out.WriteByte('\n')
 	}
 	_, err := f.stdout.Write(out.Bytes())
 	return err
