@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Backoff spaces attempts: the waits double up to a bound and are random in their upper half, so that clients that lost
-// the same server do not come back together. A server's Retry-After goes first. The zero value is ready to use.
+// Backoff spaces attempts. The waits double up to a limit, and their upper half is random, so that clients that lost the
+// same server do not return at the same time. If the server sends Retry-After, the wait is not shorter than that. The zero
+// value is ready to use. It is not safe for concurrent use.
 type Backoff struct {
 	wait time.Duration
 }
@@ -17,25 +18,25 @@ const (
 	backoffLongest = 15 * time.Second
 )
 
-// Reset is told of a success.
+// Reset makes the next wait a short one, after a success.
 func (b *Backoff) Reset() { b.wait = 0 }
 
-// Next is how long to wait after err.
+// Next returns how long to wait after err.
 func (b *Backoff) Next(err error) time.Duration {
 	b.wait = min(max(2*b.wait, backoffFirst), backoffLongest)
 	jitter := rand.N(b.wait/2 + 1)
 	if asked := retryAfter(err); asked > 0 {
-		return asked + jitter/4 // never earlier than asked for
+		return asked + jitter/4
 	}
 	return b.wait/2 + jitter
 }
 
-// Wait waits as [Backoff.Next] says; it is an error when ctx ends first.
+// Wait waits as long as [Backoff.Next] returns, or returns the error of ctx.
 func (b *Backoff) Wait(ctx context.Context, err error) error {
 	return Sleep(ctx, b.Next(err))
 }
 
-// Sleep waits for d, or is an error when ctx ends first.
+// Sleep waits for d, or returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

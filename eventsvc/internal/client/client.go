@@ -8,39 +8,42 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Config is where a server is and how to be known to it.
+// Config describes a server and how to authenticate to it.
 type Config struct {
 	Server    string      // base URL
-	TLS       *tls.Config // nil: the system's authorities
-	Tokens    *Tokens     // nil: no Authorization header
-	Namespace string      // that a kubeconfig's context names
+	TLS       *tls.Config // nil: trust the system's authorities
+	Tokens    *Tokens     // nil: send no token
+	Namespace string      // of the kubeconfig's context; may be empty
 	UserAgent string
 }
 
 // Client sends requests to one server. It is safe for concurrent use.
 type Client struct {
-	base   *url.URL
+	base   string // without / at the end
+	server string // the same without a password, for messages
 	http   *http.Client
 	tokens *Tokens
 	agent  string
 }
 
-// Bounds that no healthy server reaches.
+// Limits that a healthy server does not reach.
 const (
-	answerWait = 90 * time.Second // for the first byte; the server's own limit of a list or write is shorter
+	answerWait = 90 * time.Second // until the first byte; a server ends a list or a write earlier
 	maxBody    = 256 << 20        // of one answer: a page of the largest events
-	pingAfter  = 30 * time.Second // a silent HTTP/2 connection is asked whether it lives
+	pingAfter  = 30 * time.Second // then a silent HTTP/2 connection is pinged
 )
 
-// New makes a client.
+// New returns a client. It sends nothing yet.
 func New(c Config) (*Client, error) {
 	base, err := url.Parse(c.Server)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
@@ -53,7 +56,7 @@ func New(c Config) (*Client, error) {
 		MaxIdleConnsPerHost: 64,
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter / 2},
 	}
-	return &Client{base: base, tokens: c.Tokens, agent: c.UserAgent, http: &http.Client{
+	return &Client{base: base.String(), server: base.Redacted(), tokens: c.Tokens, agent: c.UserAgent, http: &http.Client{
 		Transport: transport,
 		CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 			return fmt.Errorf("it redirects to %s; give that address, the token is not sent on", r.URL.Redacted())
@@ -61,38 +64,49 @@ func New(c Config) (*Client, error) {
 	}}, nil
 }
 
-// Server is the server's address, for messages.
-func (c *Client) Server() string { return c.base.Redacted() }
+// Server returns the server's address for messages.
+func (c *Client) Server() string { return c.server }
 
 // Request is one call of the API.
 type Request struct {
-	Method string // default: GET
+	Method string // "": GET
 	Path   string // below the server's address, escaped
 	Query  url.Values
-	Body   []byte // JSON
+	Body   any // sent as JSON, unless it is nil
 }
 
-// Do sends a request and returns the body of a good answer. Refusals are errors of type
-// [k8s.io/apimachinery/pkg/api/errors.StatusError]; everything else means that it is not known whether the server did
-// what was asked.
-func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
+// Do sends a request and decodes the JSON of the answer into answer, unless that is nil.
+func (c *Client) Do(ctx context.Context, r Request, answer any) error {
 	resp, err := c.send(ctx, r)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil {
-		return nil, &UnreachableError{Server: c.Server(), Err: err}
+		return &UnreachableError{Server: c.Server(), Err: err}
 	}
-	return body, nil
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(body, answer); err != nil {
+		return fmt.Errorf("%s did not answer as an event server does; is it the address of one? %w", c.Server(), err)
+	}
+	return nil
 }
 
-// send returns only good answers. A token that is refused is replaced once: it may have expired on the way, or its key
-// has been withdrawn. What was refused with 401 was not carried out, so that any request can be sent again.
+// send returns the answer if its status is good. A token that is refused with 401 may have expired on the way, or its key
+// may have been withdrawn: the request, which was not carried out, is sent once more if there is another token.
 func (c *Client) send(ctx context.Context, r Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = json.Marshal(r.Body); err != nil {
+			return nil, err
+		}
+	}
 	for attempt := 1; ; attempt++ {
-		resp, token, err := c.once(ctx, r)
+		resp, token, err := c.attempt(ctx, r, body)
 		if err != nil {
 			return nil, err
 		}
@@ -107,23 +121,17 @@ func (c *Client) send(ctx context.Context, r Request) (*http.Response, error) {
 	}
 }
 
-func (c *Client) once(ctx context.Context, r Request) (*http.Response, string, error) {
-	target := *c.base
-	target.Path, target.RawPath = "", ""
-	text := target.String() + c.base.EscapedPath() + r.Path
+// attempt sends a request once and returns the token that it has used.
+func (c *Client) attempt(ctx context.Context, r Request, body []byte) (resp *http.Response, token string, err error) {
+	target := c.base + r.Path
 	if len(r.Query) > 0 {
-		text += "?" + r.Query.Encode()
+		target += "?" + r.Query.Encode()
 	}
-	method := r.Method
-	if method == "" {
-		method = http.MethodGet
-	}
-	req, err := http.NewRequestWithContext(ctx, method, text, bytes.NewReader(r.Body))
+	req, err := http.NewRequestWithContext(ctx, r.Method, target, bytes.NewReader(body))
 	if err != nil {
 		return nil, "", err
 	}
-	token, err := c.tokens.Token(ctx)
-	if err != nil {
+	if token, err = c.tokens.Token(ctx); err != nil {
 		return nil, "", &TokenError{Err: err}
 	}
 	if token != "" {
@@ -131,21 +139,20 @@ func (c *Client) once(ctx context.Context, r Request) (*http.Response, string, e
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", c.agent)
-	if r.Body != nil {
+	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, "", ctx.Err()
-		}
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err // without the URL, which the error says in its own way
-		}
-		return nil, "", &UnreachableError{Server: c.Server(), Err: err}
+	if resp, err = c.http.Do(req); err == nil {
+		return resp, token, nil
 	}
-	return resp, token, nil
+	if ctx.Err() != nil {
+		return nil, "", ctx.Err()
+	}
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err // without the URL, because UnreachableError names the server
+	}
+	return nil, "", &UnreachableError{Server: c.Server(), Err: err}
 }
 
 // Page is one page of a list.
@@ -154,21 +161,75 @@ type Page struct {
 	Items    []json.RawMessage `json:"items"`
 }
 
-// List reads one page. query holds the selectors, limit and continue.
-func (c *Client) List(ctx context.Context, path string, query url.Values) (*Page, error) {
-	body, err := c.Do(ctx, Request{Path: path, Query: query})
-	if err != nil {
-		return nil, err
-	}
+// list reads one page. query holds the selectors, limit and continue.
+func (c *Client) list(ctx context.Context, path string, query url.Values) (*Page, error) {
 	var page Page
-	if err := json.Unmarshal(body, &page); err != nil || page.Metadata.ResourceVersion == "" {
-		return nil, fmt.Errorf("%s did not answer with a list; is it the address of an event server?", c.Server())
+	err := c.Do(ctx, Request{Path: path, Query: query}, &page)
+	if err == nil && page.Metadata.ResourceVersion == "" {
+		err = fmt.Errorf("%s did not answer with a list; is it the address of an event server?", c.Server())
 	}
-	return &page, nil
+	return &page, err
 }
 
-// EventsPath is the path of the events of a namespace, "" for all of them. group is "" for core/v1, or such as
-// events.k8s.io.
+// Pages reads a list page by page and returns the resourceVersion of the list. It calls each with every page. After a
+// failure it calls again, and asks for the same page once more if that returns nil; otherwise it returns that error.
+func (c *Client) Pages(ctx context.Context, path string, query url.Values, size int, each func(*Page) error, again func(error) error) (string, error) {
+	q := url.Values{}
+	maps.Copy(q, query)
+	q.Set("limit", strconv.Itoa(size))
+	for {
+		page, err := c.list(ctx, path, q)
+		if err != nil {
+			if err = again(err); err != nil {
+				return "", err
+			}
+			continue
+		}
+		if err := each(page); err != nil {
+			return "", err
+		}
+		if page.Metadata.Continue == "" {
+			return page.Metadata.ResourceVersion, nil
+		}
+		q.Set("continue", page.Metadata.Continue)
+	}
+}
+
+// Version returns the server's current resourceVersion.
+func (c *Client) Version(ctx context.Context, path string) (string, error) {
+	page, err := c.list(ctx, path, url.Values{"limit": {"1"}})
+	return page.Metadata.ResourceVersion, err
+}
+
+// Create stores an object under a name, once. If the answer is lost, the object may be stored: it is sent again under the
+// same name, and if that name is taken, same tells whether the stored object is the one that was sent. After a failure
+// Create calls again, and tries once more if that returns nil; otherwise it returns that error.
+func (c *Client) Create(ctx context.Context, path, name string, object any, same func(json.RawMessage) bool, again func(error) error) (json.RawMessage, error) {
+	for {
+		var stored json.RawMessage
+		err := c.Do(ctx, Request{Method: http.MethodPost, Path: path, Body: object}, &stored)
+		if err == nil {
+			return stored, nil
+		}
+		if Code(err) == http.StatusConflict {
+			getErr := c.Do(ctx, Request{Path: path + "/" + url.PathEscape(name)}, &stored)
+			switch {
+			case getErr == nil && same(stored):
+				return stored, nil
+			case getErr == nil:
+				return nil, err
+			case Code(getErr) != http.StatusNotFound: // with 404 the name has become free
+				err = getErr
+			}
+		}
+		if err = again(err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// EventsPath returns the path of the events of a namespace, or of all namespaces if it is "". group is "" for core/v1, or a
+// name such as events.k8s.io.
 func EventsPath(group, namespace string) string {
 	path := "/api/v1"
 	if group != "" {

@@ -30,7 +30,7 @@ func open(t *testing.T, handler http.HandlerFunc, tokens *client.Tokens) *client
 	return c
 }
 
-// TestTokenIsReplaced: a token that the server refuses is fetched anew, once, and the request is sent again.
+// TestTokenIsReplaced: if the server refuses a token, another one is fetched, once, and the request is sent again.
 func TestTokenIsReplaced(t *testing.T) {
 	t.Parallel()
 	var fetched atomic.Int64
@@ -47,19 +47,20 @@ func TestTokenIsReplaced(t *testing.T) {
 		if r.Header.Get("Authorization") != good {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
-		_, _ = w.Write([]byte(r.URL.Path + " " + r.Header.Get("User-Agent")))
+		_, _ = fmt.Fprintf(w, "%q", r.URL.Path+" "+r.Header.Get("User-Agent"))
 	}, client.FetchedToken(client.ClientCredentials{TokenURL: endpoint.URL, ClientID: "x", SecretFile: secret, HTTP: http.DefaultClient}))
 	for range 3 {
-		if body, err := c.Do(t.Context(), client.Request{Path: "/x"}); err != nil || string(body) != "/base/x test/1" {
-			t.Fatalf("%s %v", body, err)
+		var answer string
+		if err := c.Do(t.Context(), client.Request{Path: "/x"}, &answer); err != nil || answer != "/base/x test/1" {
+			t.Fatalf("%s %v", answer, err)
 		}
 	}
 	good = "Bearer t2"
-	if _, err := c.Do(t.Context(), client.Request{Method: "POST", Path: "/x", Body: []byte("{}")}); err != nil || fetched.Load() != 2 {
+	if err := c.Do(t.Context(), client.Request{Method: "POST", Path: "/x", Body: struct{}{}}, nil); err != nil || fetched.Load() != 2 {
 		t.Fatalf("%d tokens, %v", fetched.Load(), err)
 	}
 	good = "Bearer none"
-	if _, err := c.Do(t.Context(), client.Request{Path: "/x"}); client.Code(err) != 401 || fetched.Load() != 3 {
+	if err := c.Do(t.Context(), client.Request{Path: "/x"}, nil); client.Code(err) != 401 || fetched.Load() != 3 {
 		t.Fatalf("%d tokens, %v", fetched.Load(), err)
 	}
 }
@@ -70,8 +71,8 @@ func TestBackoff(t *testing.T) {
 		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(http.StatusTooManyRequests)
 	}, nil)
-	_, busy := c.Do(t.Context(), client.Request{Path: "/x"})
-	if !client.Retryable(busy) || client.Ambiguous(busy) {
+	busy := c.Do(t.Context(), client.Request{Path: "/x"}, nil)
+	if !client.Retryable(busy) {
 		t.Fatal(busy)
 	}
 	var b client.Backoff

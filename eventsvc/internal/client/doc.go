@@ -1,9 +1,11 @@
-// Package client is the other end of the API: a small client of event servers, this one or a Kubernetes API server, for
-// the commands that use one. It knows bytes and versions, not what an event is: objects come and go as raw JSON, so that
-// nothing is lost on the way.
+// Package client is a small client of event servers, eventsvc or a Kubernetes API server, for the commands that use one.
+// Objects stay raw JSON, so that a field this program does not know is not lost.
 //
-//	Config ── who and where: flags, or a kubeconfig
-//	Tokens ── a bearer token that stays fresh while a command runs for hours
-//	Client ── one request, one page, one watch; every failure is an error that says what to do
-//	Backoff ── when to try again, as the server wishes
+//	Config ── a server and how to authenticate, from flags or a kubeconfig
+//	Tokens ── a source of bearer tokens, which renews them while a command runs for hours
+//	Client ── requests, lists and watches
+//	Backoff ── the waits between attempts
+//
+// A refusal of the server is an error of type [k8s.io/apimachinery/pkg/api/errors.StatusError]. [UnreachableError] means that
+// no whole answer came, so that a write may have been carried out or not. [TokenError] means that nothing was sent.
 package client

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UnreachableError means that no whole answer came: what was asked may have been done or not.
+// UnreachableError means that no whole answer came. A write may have been carried out or not.
 type UnreachableError struct {
 	Server string
 	Err    error
@@ -25,19 +25,19 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("no answer from %s: %v", e.Server, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // TokenError means that there is no token to send.
 type TokenError struct{ Err error }
 
-// Error is the cause.
+// Error tells the cause.
 func (e *TokenError) Error() string { return "no token: " + e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *TokenError) Unwrap() error { return e.Err }
 
-// refusal is the error of an answer that is none of the good ones.
+// refusal returns the error of an answer whose status is not a good one.
 func refusal(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	var status metav1.Status
@@ -55,7 +55,7 @@ func refusal(resp *http.Response) error {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// Code is the status code of a refusal, 0 when there was none.
+// Code returns the status code of a refusal, or 0 if err is none.
 func Code(err error) int {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -64,22 +64,18 @@ func Code(err error) int {
 	return 0
 }
 
-// retryAfter is what the server asks for, 0 if nothing.
+// retryAfter returns how long the server asks to wait, or 0.
 func retryAfter(err error) time.Duration {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && status.Status().Details != nil {
-		return time.Duration(status.Status().Details.RetryAfterSeconds) * time.Second
-	}
-	return 0
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return time.Duration(seconds) * time.Second
 }
 
-// Retryable reports whether the same request may well be answered later: nothing answered, or the server was busy or
-// stopping.
+// Retryable reports whether the same request may succeed later: nothing answered, or the server was busy or stopping.
 func Retryable(err error) bool {
-	var away *UnreachableError
+	var unreachable *UnreachableError
 	switch code := Code(err); code {
 	case 0:
-		return errors.As(err, &away)
+		return errors.As(err, &unreachable)
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
 	default:
@@ -87,15 +83,10 @@ func Retryable(err error) bool {
 	}
 }
 
-// Ambiguous reports whether a write that failed so may have been carried out all the same.
-func Ambiguous(err error) bool {
-	return Retryable(err) && Code(err) != http.StatusTooManyRequests
-}
-
-// Hint is what a person can do about an error, "" when its own text says enough. Hints are one per cause, so that every
-// command gives the same advice.
+// Hint returns what a user can do about an error, or "" if its text says enough. There is one hint for each cause, so that
+// every command gives the same advice.
 func Hint(err error) string {
-	var away *UnreachableError
+	var unreachable *UnreachableError
 	switch code := Code(err); {
 	case code == http.StatusUnauthorized:
 		return "the server knows no such caller: give a token of an issuer that it trusts (--token-file, --token-command, " +
@@ -110,8 +101,8 @@ func Hint(err error) string {
 		return "write https:// in --server"
 	case code == http.StatusTooManyRequests:
 		return "the server is busy: try again in a moment"
-	case errors.As(err, &away):
-		text := away.Err.Error()
+	case errors.As(err, &unreachable):
+		text := unreachable.Err.Error()
 		switch {
 		case strings.Contains(text, "x509:") || strings.Contains(text, "certificate"):
 			return "its certificate is not trusted: name the authority that signed it with --ca-file"

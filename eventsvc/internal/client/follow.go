@@ -2,88 +2,73 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// ErrRewound means that a server's versions have started over, for instance because its data was replaced: what was
-// seen before says nothing about what is there now.
+// ErrRewound means that the server's versions are lower than before, for instance because its data was replaced. What was
+// read before says nothing about what is there now.
 var ErrRewound = errors.New("the server's versions have started over")
 
-// Pages reads a list page by page, so that a long one needs little memory, and returns the version that it shows. What
-// fails is given to again, which waits and returns nil to try once more.
-func (c *Client) Pages(ctx context.Context, path string, query url.Values, size int, each func(*Page) error, again func(error) error) (string, error) {
-	q := url.Values{}
-	maps.Copy(q, query)
-	q.Set("limit", strconv.Itoa(size))
-	for {
-		page, err := c.List(ctx, path, q)
-		if err != nil {
-			if err = again(err); err != nil {
-				return "", err
-			}
-			continue
-		}
-		if err := each(page); err != nil {
-			return "", err
-		}
-		if page.Metadata.Continue == "" {
-			return page.Metadata.ResourceVersion, nil
-		}
-		q.Set("continue", page.Metadata.Continue)
-	}
+// Change is one frame of a watch: a change of an object, or a bookmark, which only tells a version.
+type Change struct {
+	Type    watch.EventType
+	Object  json.RawMessage
+	Version string // the object's resourceVersion
 }
 
-// Version is the server's version now.
-func (c *Client) Version(ctx context.Context, path string) (string, error) {
-	page, err := c.List(ctx, path, url.Values{"limit": {"1"}})
-	if err != nil {
-		return "", err
-	}
-	return page.Metadata.ResourceVersion, nil
-}
+// Seen reports whether the change shows an object as it is now, and not that it was deleted.
+func (c Change) Seen() bool { return c.Type == watch.Added || c.Type == watch.Modified }
 
-// Follower is told what [Client.Follow] sees.
+// Follower has the functions that [Client.Follow] calls.
 type Follower struct {
 	Connected   func()
-	Change      func(Change) error // bookmarks too, which only say a version
-	Interrupted func(error)        // it is tried again
+	Change      func(Change) error // with bookmarks too; an error ends Follow
+	Interrupted func(error)        // a failure after which Follow tries again
 }
 
 const (
-	// shortWatch is how long a watch lasts at least that is not suspicious although it brought nothing: a server that
-	// ends each at once must not be asked again at once.
+	// shortWatch is the time within which a watch that ends without a change is suspicious: a server that ends each watch at
+	// once must not be asked again at once.
 	shortWatch = time.Second
-	// newKeys is how long a server that has accepted this caller before may take to hear of its issuer's new keys.
+	// newKeys is how long a server that has accepted this caller before may take to learn its issuer's new keys.
 	newKeys = 2 * time.Minute
+	// watchSeconds is the shortest time for which a watch is requested. A dead connection that nothing reports is given up
+	// then. A random time is added, so that watches do not all end at the same time.
+	watchSeconds = 300
 )
 
-// Follow delivers every change after a version, once and in order, over restarts of the server and new tokens. It ends
-// with ctx, with an error of Change, or when there is no going on: see [Gone], [ErrRewound].
+// Follow delivers every change after a version, once and in order, also when the server restarts and when tokens expire. It
+// ends with ctx, with an error of Change, or when it cannot continue from the last version: see [Gone] and [ErrRewound].
 func (c *Client) Follow(ctx context.Context, path, version string, query url.Values, f Follower) error {
 	var wait Backoff
 	var accepted time.Time // when the last watch ended
 	for {
 		began, from, connected := time.Now(), version, false
-		err := c.follow(ctx, path, &version, query, f, &connected)
+		err := c.watch(ctx, path, &version, query, f, &connected)
 		if connected {
 			accepted = time.Now()
 		}
 		ended, useful := errors.Is(err, io.EOF), version != from || time.Since(began) >= shortWatch
-		var stop *stopError
+		var stop stopError
 		var noToken *TokenError
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.As(err, &stop):
-			return stop.err
+			return stop.error
 		case ended:
 		case Retryable(err), errors.As(err, &noToken), Code(err) == http.StatusUnauthorized && time.Since(accepted) < newKeys:
 			f.Interrupted(err)
@@ -102,40 +87,81 @@ func (c *Client) Follow(ctx context.Context, path, version string, query url.Val
 	}
 }
 
-// follow is one watch. What it has delivered is told by version.
-func (c *Client) follow(ctx context.Context, path string, version *string, query url.Values, f Follower, connected *bool) error {
-	current, err := c.Version(ctx, path) // kube-apiserver waits in silence for a version that is still to come
+// stopError is an error of Change, which ends Follow whatever it is.
+type stopError struct{ error }
+
+// watch delivers the changes of one watch. It sets connected when the watch is open, and version after each change.
+func (c *Client) watch(ctx context.Context, path string, version *string, query url.Values, f Follower, connected *bool) error {
+	current, err := c.Version(ctx, path) // kube-apiserver does not answer a watch from a version that is yet to come
 	if err != nil {
 		return err
 	}
 	if current != *version && Newer(*version, current) {
 		return ErrRewound
 	}
-	stream, err := c.Watch(ctx, path, *version, query)
+	q := url.Values{
+		"watch": {"true"}, "resourceVersion": {*version}, "allowWatchBookmarks": {"true"},
+		"timeoutSeconds": {strconv.Itoa(watchSeconds + rand.IntN(watchSeconds))},
+	}
+	maps.Copy(q, query)
+	resp, err := c.send(ctx, Request{Path: path, Query: q})
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
+	defer func() { _ = resp.Body.Close() }()
 	*connected = true
 	f.Connected()
-	for {
-		change, err := stream.Next()
+	for frames := json.NewDecoder(resp.Body); ; {
+		change, err := c.next(frames)
 		if err != nil {
 			return err
 		}
 		if err := f.Change(change); err != nil {
-			return &stopError{err}
+			return stopError{err}
 		}
 		*version = change.Version
 	}
 }
 
-// stopError is an error of whoever is told, which is never a reason to try again.
-type stopError struct{ err error }
+// next returns the next frame of a watch. The ordinary end is io.EOF. An ERROR frame becomes the refusal that it carries.
+func (c *Client) next(frames *json.Decoder) (Change, error) {
+	var frame struct {
+		Type   watch.EventType `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	err := frames.Decode(&frame)
+	switch {
+	case errors.Is(err, io.EOF):
+		return Change{}, io.EOF
+	case err != nil: // also a frame that is cut off: the server has gone away
+		return Change{}, &UnreachableError{Server: c.Server(), Err: err}
+	}
+	if frame.Type == watch.Error {
+		var status metav1.Status
+		if err := json.Unmarshal(frame.Object, &status); err != nil {
+			return Change{}, fmt.Errorf("%s ended the watch with %s", c.Server(), frame.Object)
+		}
+		return Change{}, &apierrors.StatusError{ErrStatus: status}
+	}
+	var object struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	if err := json.Unmarshal(frame.Object, &object); err != nil || object.Metadata.ResourceVersion == "" {
+		return Change{}, fmt.Errorf("%s sent a change without a version: %.200s", c.Server(), frame.Object)
+	}
+	return Change{Type: frame.Type, Object: frame.Object, Version: object.Metadata.ResourceVersion}, nil
+}
 
-func (e *stopError) Error() string { return e.err.Error() }
+// Gone reports whether the server no longer keeps the version that was asked for.
+func Gone(err error) bool { return Code(err) == http.StatusGone }
 
-func (e *stopError) Unwrap() error { return e.err }
-
-// Seen reports whether a frame shows an event as it is, and not that it is gone.
-func (c Change) Seen() bool { return c.Type == watch.Added || c.Type == watch.Modified }
+// Newer reports whether version a is later than b. Versions are numbers that grow (KEP-5504). A version that is no number
+// counts as newer unless both are the same.
+func Newer(a, b string) bool {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	if errX != nil || errY != nil {
+		return a != b
+	}
+	return x > y
+}

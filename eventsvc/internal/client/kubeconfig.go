@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -9,26 +10,34 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 )
 
-// kubeconfig is the part of the format (v1 Config) that a client of events needs. JSON names are the format's.
+// kubeconfig is the part of the format (v1 Config) that a client of events needs. JSON names are those of the format.
 type kubeconfig struct {
-	CurrentContext string `json:"current-context"`
-	Clusters       []struct {
-		Name    string      `json:"name"`
-		Cluster kubeCluster `json:"cluster"`
-	} `json:"clusters"`
-	Users []struct {
-		Name string   `json:"name"`
-		User kubeUser `json:"user"`
-	} `json:"users"`
-	Contexts []struct {
-		Name    string      `json:"name"`
-		Context kubeContext `json:"context"`
-	} `json:"contexts"`
+	CurrentContext string  `json:"current-context"`
+	Clusters       []entry `json:"clusters"`
+	Users          []entry `json:"users"`
+	Contexts       []entry `json:"contexts"`
+}
+
+// entry is an entry of one of these lists. Only the member is set that belongs to the list.
+type entry struct {
+	Name    string      `json:"name"`
+	Cluster kubeCluster `json:"cluster"`
+	User    kubeUser    `json:"user"`
+	Context kubeContext `json:"context"`
+}
+
+func find(list []entry, name string) (entry, bool) {
+	i := slices.IndexFunc(list, func(e entry) bool { return e.Name == name })
+	if i < 0 {
+		return entry{}, false
+	}
+	return list[i], true
 }
 
 type kubeContext struct {
@@ -70,8 +79,7 @@ type kubeExec struct {
 	InstallHint string `json:"installHint"`
 }
 
-// FromKubeconfig reads a file as kubectl does. context "" is the file's current one. Relative paths in it are relative to
-// the file.
+// FromKubeconfig reads a kubeconfig. context "" is its current one. Relative paths in the file are relative to it.
 func FromKubeconfig(file, context string) (Config, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -81,52 +89,39 @@ func FromKubeconfig(file, context string) (Config, error) {
 	if err := yaml.Unmarshal(content, &k); err != nil {
 		return Config{}, fmt.Errorf("%s is no kubeconfig: %w", file, err)
 	}
-	if context == "" {
-		context = k.CurrentContext
-	}
-	selected, cluster, user, err := k.resolve(context)
+	config, err := k.config(cmp.Or(context, k.CurrentContext), filepath.Dir(file))
 	if err != nil {
 		return Config{}, fmt.Errorf("%s: %w", file, err)
-	}
-	dir := filepath.Dir(file)
-	config := Config{Server: cluster.Server, Namespace: selected.Namespace}
-	if config.TLS, err = cluster.tls(dir); err == nil {
-		err = user.certificate(config.TLS, dir)
-	}
-	if err == nil {
-		config.Tokens, err = user.tokens(dir)
-	}
-	if err != nil {
-		return Config{}, fmt.Errorf("%s, context %q: %w", file, context, err)
 	}
 	return config, nil
 }
 
-func (k kubeconfig) resolve(name string) (kubeContext, kubeCluster, kubeUser, error) {
-	var c kubeContext
-	var names []string
-	found := false
-	for _, entry := range k.Contexts {
-		names = append(names, entry.Name)
-		if entry.Name == name {
-			c, found = entry.Context, true
+// config returns the settings of a context. dir is the directory of the file.
+func (k kubeconfig) config(name, dir string) (config Config, err error) {
+	selected, ok := find(k.Contexts, name)
+	if !ok {
+		var names []string
+		for _, other := range k.Contexts {
+			names = append(names, other.Name)
 		}
+		return config, fmt.Errorf("there is no context %q, only: %s", name, strings.Join(names, ", "))
 	}
-	if !found {
-		return c, kubeCluster{}, kubeUser{}, fmt.Errorf("there is no context %q, only: %s", name, strings.Join(names, ", "))
+	cluster, ok := find(k.Clusters, selected.Context.Cluster)
+	if !ok {
+		return config, fmt.Errorf("context %q names the cluster %q, which is not there", name, selected.Context.Cluster)
 	}
-	var user kubeUser
-	for _, entry := range k.Users {
-		if entry.Name == c.User {
-			user = entry.User
-		}
+	user, _ := find(k.Users, selected.Context.User) // a context need not name one
+	config = Config{Server: cluster.Cluster.Server, Namespace: selected.Context.Namespace}
+	if config.TLS, err = cluster.Cluster.tls(dir); err == nil {
+		err = user.User.certificate(config.TLS, dir)
 	}
-	for _, entry := range k.Clusters {
-		if entry.Name == c.Cluster {
-			return c, entry.Cluster, user, nil
-		}
+	if err == nil {
+		config.Tokens, err = user.User.tokens(dir)
 	}
-	return c, kubeCluster{}, user, fmt.Errorf("context %q names the cluster %q, which is not there", name, c.Cluster)
+	if err != nil {
+		err = fmt.Errorf("context %q: %w", name, err)
+	}
+	return config, err
 }
 
 func (c kubeCluster) tls(dir string) (*tls.Config, error) {
@@ -142,7 +137,7 @@ func (c kubeCluster) tls(dir string) (*tls.Config, error) {
 	return config, err
 }
 
-// Authorities are the certificates of a PEM file.
+// Authorities returns the certificates of a PEM file.
 func Authorities(pem []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
@@ -151,7 +146,8 @@ func Authorities(pem []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// certificate lets the files of a client certificate be renewed while a command runs: they are read for each connection.
+// certificate makes connections use the client certificate. Its files are read for each connection, so that they can be
+// renewed while a command runs.
 func (u kubeUser) certificate(config *tls.Config, dir string) error {
 	load := func() (*tls.Certificate, error) {
 		cert, err := dataOrFile(dir, u.ClientCertificateData, u.ClientCertificate)
@@ -180,9 +176,9 @@ func (u kubeUser) tokens(dir string) (*Tokens, error) {
 	case u.Impersonate != "":
 		return nil, errors.New("\"as\" (impersonation) cannot be used here")
 	case u.AuthProvider != nil:
-		return nil, errors.New("auth-provider is long gone from kubectl too: use exec")
+		return nil, errors.New("auth-provider is no longer supported, as in kubectl: use exec")
 	case u.Username != "":
-		return nil, errors.New("username and password are long gone from Kubernetes: use a token or a client certificate")
+		return nil, errors.New("username and password are no longer supported, as in Kubernetes: use a token or a client certificate")
 	case u.TokenFile != "":
 		return FileToken(relative(dir, u.TokenFile)), nil
 	case u.Token != "":
@@ -209,7 +205,7 @@ func (e *kubeExec) tokens(dir string) (*Tokens, error) {
 	return CommandToken(c), nil
 }
 
-// dataOrFile is the content that is in the kubeconfig itself or in a file, nil where there is neither.
+// dataOrFile returns data from the kubeconfig itself or from a file, or nil if there is neither.
 func dataOrFile(dir string, data []byte, file string) ([]byte, error) {
 	if len(data) > 0 || file == "" {
 		return data, nil
@@ -224,10 +220,10 @@ func relative(dir, file string) string {
 	return filepath.Join(dir, file)
 }
 
-// serviceAccount is where a kubelet puts what a pod needs to reach its API server.
+// serviceAccount is the directory in which the kubelet puts what a pod needs to reach its API server.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
-// InCluster is the API server of the cluster that this process is a pod of; false where it is none.
+// InCluster returns the settings for the API server of the cluster in which this process is a pod, and whether it is one.
 func InCluster() (Config, bool, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -30,7 +31,7 @@ func cluster(t *testing.T) *httptest.Server {
 		if len(r.TLS.PeerCertificates) > 0 {
 			name = r.TLS.PeerCertificates[0].Subject.CommonName
 		}
-		_, _ = w.Write([]byte(name + " " + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))
+		_, _ = fmt.Fprintf(w, "%q", name+" "+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 	}))
 	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	s.StartTLS()
@@ -133,6 +134,7 @@ func ask(ctx context.Context, file, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	body, err := c.Do(ctx, client.Request{Path: "/version"})
-	return string(body), err
+	var answer string
+	err = c.Do(ctx, client.Request{Path: "/version"}, &answer)
+	return answer, err
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Tokens gives the bearer token of a request, and a new one when that has come to its end: a command may run for days
-// and tokens live for minutes. A nil *Tokens gives none. It is safe for concurrent use; one caller at a time fetches.
+// Tokens is a source of bearer tokens that fetches a new token before the current one expires: a command may run for days,
+// and tokens live for minutes. A nil *Tokens returns no token. It is safe for concurrent use; one caller at a time fetches.
 type Tokens struct {
 	fetch func(context.Context) (credential, error)
 
@@ -25,16 +25,16 @@ type Tokens struct {
 	kept credential
 }
 
-// credential is a token, and until when it can be used. Without a time it is used once.
+// credential is a token and the time until which it can be used. Without a time it is used once.
 type credential struct {
 	token string
 	until time.Time
 }
 
-// tokenMargin is how long before its end a token is given up, so that none expires on the way.
+// tokenMargin is how long before its end a token is no longer used, so that it does not expire on the way.
 const tokenMargin = 10 * time.Second
 
-// Token is the token to send now.
+// Token returns the token to send now, or "" if there is no source.
 func (t *Tokens) Token(ctx context.Context) (string, error) {
 	if t == nil {
 		return "", nil
@@ -52,7 +52,7 @@ func (t *Tokens) Token(ctx context.Context) (string, error) {
 	return c.token, nil
 }
 
-// replace is told that a server refused a token, and reports whether there is another one now.
+// replace drops a token that a server refused, and reports whether there is another one now.
 func (t *Tokens) replace(ctx context.Context, refused string) bool {
 	if t == nil {
 		return false
@@ -66,12 +66,12 @@ func (t *Tokens) replace(ctx context.Context, refused string) bool {
 	return err == nil && token != refused
 }
 
-// StaticToken is one that was given; there is no other.
+// StaticToken returns a source that has only this token.
 func StaticToken(token string) *Tokens {
 	return &Tokens{fetch: func(context.Context) (credential, error) { return credential{token: token}, nil }}
 }
 
-// FileToken is read from a file for each request: whoever keeps the file fresh, such as a kubelet, need not tell.
+// FileToken returns a source that reads a file for each request, so that others, such as a kubelet, can renew the file.
 func FileToken(name string) *Tokens {
 	return &Tokens{fetch: func(context.Context) (credential, error) {
 		content, err := os.ReadFile(name)
@@ -93,11 +93,11 @@ type Command struct {
 	Env  []string // NAME=VALUE, besides the environment
 }
 
-// bareTokenLife is how long a token is used that a program prints without saying until when.
+// bareTokenLife is how long a token is used that a program prints without an expiry time.
 const bareTokenLife = 30 * time.Second
 
-// CommandToken runs a program that prints either a credential for kubectl (ExecCredential of client.authentication.k8s.io,
-// as `tokensvc credential`) or a token and nothing else (as `tokensvc token fetch`).
+// CommandToken returns a source that runs a program. The program prints either a credential for kubectl (ExecCredential of
+// client.authentication.k8s.io, as `tokensvc credential` does) or only a token (as `tokensvc token fetch` does).
 func CommandToken(c Command) *Tokens {
 	return &Tokens{fetch: func(ctx context.Context) (credential, error) {
 		cmd := exec.CommandContext(ctx, c.Name, c.Args...)
@@ -139,7 +139,7 @@ func readCredential(name string, printed []byte) (credential, error) {
 		return credential{}, fmt.Errorf("%s printed an ExecCredential without a token", name)
 	}
 	until := e.Status.ExpirationTimestamp
-	if until.IsZero() { // the plug-in's rule: until it is refused
+	if until.IsZero() { // kubectl uses such a token until it is refused; send asks again then
 		until = time.Now().Add(time.Hour)
 	}
 	return credential{token: e.Status.Token, until: until}, nil
@@ -153,7 +153,7 @@ type ClientCredentials struct {
 	HTTP       *http.Client
 }
 
-// FetchedToken asks a token endpoint, some time before the token before has come to its end.
+// FetchedToken returns a source that asks a token endpoint, some time before the current token expires.
 func FetchedToken(c ClientCredentials) *Tokens { return &Tokens{fetch: c.fetch} }
 
 func (c ClientCredentials) fetch(ctx context.Context) (credential, error) {

@@ -244,10 +244,6 @@ func dnsName(name string) bool {
 
 // store creates an event once and prints it.
 func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
-	body, err := json.Marshal(ev)
-	if err != nil {
-		return err
-	}
 	deadline := time.Now().Add(r.Timeout)
 	var wait client.Backoff
 	again := func(err error) error {
@@ -269,7 +265,7 @@ func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
 		return json.Unmarshal(stored, &there) == nil && sameEvent(&there, ev)
 	}
 	path := client.EventsPath("events."+r.GroupDomain, ev.Namespace)
-	stored, err := r.client.Create(ctx, path, ev.Name, body, same, again)
+	stored, err := r.client.Create(ctx, path, ev.Name, ev, same, again)
 	if err != nil {
 		return err
 	}

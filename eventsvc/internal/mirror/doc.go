@@ -4,17 +4,17 @@
 //	   │                            ├─► batch ─► write each, by name and version ─► cursor
 //	   └────── watch from cursor ───┘             (in parallel, one after the other for the same event)
 //
-// Everything is read and written through core/v1, which carries events of the old and the new style whole.
+// Everything is read and written through core/v1, which has all fields of old and new events.
 //
-// Without loss or double, whichever side is killed when:
+// No event is lost or doubled, whichever side is killed at whatever time:
 //
-//   - A copy's name is made of the event's name, the cluster's and the event's uid: however often it is written, it is one
-//     object, and events of other clusters or later events of the same name are others.
-//   - A copy remembers the uid and resourceVersion that it shows, so that a version that comes again, or late, changes
+//   - The name of a copy is made of the event's name, and of a hash of the cluster's name and the event's uid. However often
+//     it is written, it is one object. Events of other clusters, and later events of the same name, are other objects.
+//   - Annotations of a copy hold the uid and the resourceVersion that it shows. A version that comes again, or late, changes
 //     nothing.
-//   - The cursor, the source's version up to which everything has been written, is an event of the target itself. It is
-//     written after what it stands for, never before. A mirror that starts goes on watching from there.
-//   - A source that has forgotten the cursor's version (410), or started over, is listed again.
+//   - The cursor is the source's version up to which everything is written. It is an event of the target, and it is written
+//     after the events that it stands for. A mirror that starts continues to watch from there.
+//   - If the source no longer keeps the cursor's version (410), or if its versions have started over, it is listed again.
 //
-// What the source deletes, mostly for its age, stays.
+// What the source deletes, mostly because of its age, stays at the target.
 package mirror

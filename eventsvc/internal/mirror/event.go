@@ -10,22 +10,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The annotations of a copy: which object of the source it shows, and which version of it.
+// The annotations of a copy: the object of the source that it shows, and the version of that object.
 const (
 	annotationUID     = "mirror.tidings.example/uid"
 	annotationVersion = "mirror.tidings.example/resource-version"
 )
 
-// item is an event of the source on its way.
+// item is an event of the source that is to be written.
 type item struct {
 	copy     *corev1.Event // as it is to be stored
 	uid      string
 	version  string
-	modified bool // an earlier version has probably been stored
+	modified bool // the target probably has an earlier version
 }
 
-// newItem makes the copy of an event. What only a server sets is left out, and finalizers, which nobody here would ever
-// take away.
+// newItem makes the copy of an event, without the fields that only a server sets and without finalizers, which nobody would
+// remove from the copy.
 func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
 	var ev corev1.Event
 	if err := json.Unmarshal(raw, &ev); err != nil || ev.UID == "" || ev.Name == "" {
@@ -41,13 +41,13 @@ func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
 	return it, nil
 }
 
-// copyName is the same for every version of an event and different for any other event.
+// copyName returns the name of the copy: the same for every version of an event, another one for any other event.
 func copyName(cluster string, ev *corev1.Event) string {
 	sum := sha256.Sum256([]byte(cluster + "/" + string(ev.UID)))
 	return fmt.Sprintf("%s.%x", ev.Name, sum[:5])
 }
 
-// labels are those that every copy gets.
+// labels returns the labels of every copy.
 func (m *Mirror) labels() map[string]string {
 	if m.Label == "" {
 		return nil
@@ -55,6 +55,7 @@ func (m *Mirror) labels() map[string]string {
 	return map[string]string{m.Label: m.Cluster}
 }
 
+// with returns a map that has the entries of both; those of more win.
 func with(base, more map[string]string) map[string]string {
 	all := maps.Clone(base)
 	if all == nil {

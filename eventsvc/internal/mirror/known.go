@@ -6,11 +6,11 @@ import (
 	"tidings.example/eventsvc/internal/client"
 )
 
-// knownMax is how many events of each of two generations are remembered: some megabytes.
+// knownMax is the number of events in each of two generations, which take some megabytes.
 const knownMax = 20_000
 
-// known remembers which versions have been stored, for some tens of thousands of events: listing again is then cheap,
-// and the target is not asked about what did not change. What it has forgotten is asked for.
+// known caches which versions the target has, for the last tens of thousands of events, so that another list does not ask the
+// target about events that did not change. The target is asked about events that are not in it. It is safe for concurrent use.
 type known struct {
 	mu       sync.Mutex
 	now, old map[string]string // uid → version

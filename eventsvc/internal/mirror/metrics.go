@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of a mirror; labels are the namespaces that it was told to copy, * for all.
+// metrics of a mirror. The label namespace is that of the settings, or * for all.
 type metrics struct {
 	registry prometheus.Registerer
 	events   *prometheus.CounterVec
@@ -36,24 +36,24 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	reg.MustRegister(m.events, m.lists, m.failures)
 	for _, side := range []string{sourceSide, targetSide} {
-		m.failures.WithLabelValues(side, "0") // from zero on, as far as codes are known
+		m.failures.WithLabelValues(side, "0") // begins at 0, as far as codes are known
 	}
 	return m
 }
 
-// state is how one copier is doing.
+// state is the state of one copier that probes and metrics show. It is safe for concurrent use.
 type state struct {
 	mu       sync.Mutex
 	failures map[string]error
 	failing  map[string]bool
-	idle     bool      // nothing that was read waits
-	behind   time.Time // since when the target may lack something
+	idle     bool      // every change that was read is written
+	behind   time.Time // since then the target may lack something
 	version  float64
 }
 
 func (m *metrics) newState(namespace string) *state {
 	for _, result := range []string{resultCreated, resultReplaced, resultUnchanged, resultRefused, resultKept} {
-		m.events.WithLabelValues(namespace, result) // from zero on, so that the first is an increase
+		m.events.WithLabelValues(namespace, result) // begins at 0, so that the first is an increase
 	}
 	for _, reason := range []string{reasonFirst, reasonGone, reasonRewound} {
 		m.lists.WithLabelValues(namespace, reason)
@@ -83,21 +83,19 @@ func (m *metrics) newState(namespace string) *state {
 	return s
 }
 
-// fail keeps the last failure of a side, nil for none, and reports whether that is news.
+// fail sets the last failure of a side, or nil after a success, and reports whether failures begin or end with it.
 func (s *state) fail(side string, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.settle(s.current())
 	s.failures[side] = err
-	if news := s.failing[side] != (err != nil); news {
-		s.failing[side] = err != nil
-		return true
-	}
-	return false
+	changed := s.failing[side] != (err != nil)
+	s.failing[side] = err != nil
+	return changed
 }
 
-// level is told whether anything that was read still waits.
-func (s *state) level(idle bool) {
+// setIdle sets whether every change that was read is written.
+func (s *state) setIdle(idle bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.settle(s.current())
@@ -115,7 +113,7 @@ func (s *state) current() bool {
 	return s.idle && s.failures[sourceSide] == nil && s.failures[targetSide] == nil
 }
 
-// settle notes since when it has not.
+// settle notes the time if the target had everything before, and no longer has.
 func (s *state) settle(before bool) {
 	if before && !s.current() {
 		s.behind = time.Now()

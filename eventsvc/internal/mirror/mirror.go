@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,26 +18,26 @@ import (
 	"tidings.example/eventsvc/internal/client"
 )
 
-// Config is what is copied, and where to.
+// Config has the settings of a mirror.
 type Config struct {
 	Source, Target  *client.Client
-	Cluster         string   // the source's name, part of every copy's
-	Label           string   // key of the label that holds it; empty: none
+	Cluster         string   // the source's name, part of the name of each copy
+	Label           string   // key of the label of copies that holds Cluster; "": no label
 	Namespaces      []string // of the source; none: all
 	CursorNamespace string   // of the target
-	Parallel        int      // writes at once
+	Parallel        int      // writes at the same time
 	Log             *slog.Logger
 	Registry        prometheus.Registerer
 }
 
-// Mirror copies until it is stopped.
+// Mirror copies events until it is stopped.
 type Mirror struct {
 	Config
 	metrics *metrics
 	copiers []*copier
 }
 
-// New makes a mirror.
+// New returns a mirror that has not begun.
 func New(c Config) *Mirror {
 	m := &Mirror{Config: c, metrics: newMetrics(c.Registry)}
 	if len(c.Namespaces) == 0 {
@@ -49,7 +49,7 @@ func New(c Config) *Mirror {
 	return m
 }
 
-// Run copies until ctx ends.
+// Run copies until ctx ends. It returns nil.
 func (m *Mirror) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, c := range m.copiers {
@@ -59,7 +59,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready tells whether everything is being watched and written.
+// Ready returns the last failures, or nil while every namespace is watched and written.
 func (m *Mirror) Ready(context.Context) error {
 	var failures []error
 	for _, c := range m.copiers {
@@ -68,21 +68,20 @@ func (m *Mirror) Ready(context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Bounds of a copier.
 const (
 	pageSize   = 500              // events of one page of a list
-	batchSize  = 256              // changes that wait, and that are written before the cursor moves
-	saveEvery  = time.Second      // of the cursor, while it moves
-	saveAnyway = 10 * time.Minute // so that retention does not take it, and people see that it lives
-	lastSave   = 5 * time.Second  // for the cursor when stopping
+	batchSize  = 256              // changes that may wait, and that are written before the cursor is saved
+	saveEvery  = time.Second      // between saves of a cursor that moves
+	saveAnyway = 10 * time.Minute // between saves of one that does not: retention must not delete it
+	lastSave   = 5 * time.Second  // limit of the save when the mirror stops
 	sourceSide = "source"
 	targetSide = "target"
 )
 
-// Why the source is listed.
+// Reasons to list the source.
 const (
 	reasonFirst   = "first"
-	reasonGone    = "gone"    // it has forgotten the changes since the cursor
+	reasonGone    = "gone"    // it no longer keeps the changes since the cursor
 	reasonRewound = "rewound" // its versions have started over
 )
 
@@ -105,31 +104,16 @@ func newCopier(m *Mirror, namespace string) *copier {
 	return c
 }
 
-// label is the namespace as metrics and logs show it.
-func (c *copier) label() string {
-	if c.namespace == "" {
-		return "*"
-	}
-	return c.namespace
-}
-
-func (c *copier) now() metav1.Time { return metav1.NewTime(time.Now()) }
+// label returns the namespace as metrics and logs show it.
+func (c *copier) label() string { return cmp.Or(c.namespace, "*") }
 
 func (c *copier) count(result string) { c.metrics.events.WithLabelValues(c.label(), result).Inc() }
 
-// run copies until ctx ends. Whatever fails is tried again: a mirror that gave up would lose events.
+// run copies until ctx ends. It tries again after any failure, because events are lost while no mirror runs.
 func (c *copier) run(ctx context.Context) {
 	var wait client.Backoff
 	for c.version == "" && ctx.Err() == nil {
-		version, err := c.loadCursor(ctx)
-		if err == nil && version == "" {
-			err = c.list(ctx, reasonFirst)
-		} else if err == nil {
-			c.moved(version)
-			c.saved, c.savedAt = version, time.Now()
-			c.Log.InfoContext(ctx, "going on from the cursor", "namespace", c.label(), "version", version)
-		}
-		if err != nil && ctx.Err() == nil {
+		if err := c.begin(ctx); err != nil && ctx.Err() == nil {
 			c.targetFailed(err)
 			_ = wait.Wait(ctx, err)
 		}
@@ -161,7 +145,22 @@ func (c *copier) run(ctx context.Context) {
 	}
 }
 
-// list copies everything that is there, and takes the version that the list shows for the cursor.
+// begin continues from the cursor, or lists the source if there is none.
+func (c *copier) begin(ctx context.Context) error {
+	version, err := c.loadCursor(ctx)
+	if err != nil {
+		return err
+	}
+	if version == "" {
+		return c.list(ctx, reasonFirst)
+	}
+	c.moved(version)
+	c.saved, c.savedAt = version, time.Now()
+	c.Log.InfoContext(ctx, "continuing from the cursor", "namespace", c.label(), "version", version)
+	return nil
+}
+
+// list copies every event of the source. The version of the list becomes the cursor.
 func (c *copier) list(ctx context.Context, reason string) error {
 	c.metrics.lists.WithLabelValues(c.label(), reason).Inc()
 	c.Log.InfoContext(ctx, "listing the source", "namespace", c.label(), "reason", reason)
@@ -178,7 +177,7 @@ func (c *copier) list(ctx context.Context, reason string) error {
 		return c.write(ctx, items)
 	}
 	version, err := c.Source.Pages(ctx, c.path, nil, pageSize, page, func(err error) error {
-		if client.Gone(err) { // the pages are of a version that is no longer kept: from the beginning
+		if client.Gone(err) { // the version of the first pages is no longer kept: list from the beginning
 			return err
 		}
 		c.sourceFailed(err)
@@ -193,7 +192,7 @@ func (c *copier) list(ctx context.Context, reason string) error {
 	return nil
 }
 
-// follow copies what changes, until the source says that there is no going on from here.
+// follow copies changes until the source cannot continue from the last version.
 func (c *copier) follow(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	changes := make(chan client.Change, batchSize)
@@ -218,9 +217,9 @@ func (c *copier) follow(ctx context.Context) error {
 	defer reader.Wait()
 	defer stop()
 	for {
-		c.state.level(len(changes) == 0)
+		c.state.setIdle(len(changes) == 0)
 		batch, open := c.next(changes)
-		c.state.level(false)
+		c.state.setIdle(false)
 		if err := c.apply(ctx, batch); err != nil {
 			return err
 		}
@@ -233,7 +232,7 @@ func (c *copier) follow(ctx context.Context) error {
 	}
 }
 
-// next waits for changes, or until the cursor is to be saved, and takes all that are waiting.
+// next waits for changes, or until the cursor has to be saved, and takes all changes that are waiting.
 func (c *copier) next(changes <-chan client.Change) (batch []client.Change, open bool) {
 	limit := saveAnyway
 	if c.version != c.saved {
@@ -242,29 +241,19 @@ func (c *copier) next(changes <-chan client.Change) (batch []client.Change, open
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case change, ok := <-changes:
-		if !ok {
-			return nil, false
-		}
-		batch = append(batch, change)
 	case <-timer.C:
 		return nil, true
-	}
-	for len(batch) < batchSize {
-		select {
-		case change, ok := <-changes:
-			if !ok {
-				return batch, false
+	case change, open := <-changes:
+		for ; open; change, open = <-changes {
+			if batch = append(batch, change); len(changes) == 0 || len(batch) == batchSize {
+				return batch, true
 			}
-			batch = append(batch, change)
-		default:
-			return batch, true
 		}
+		return batch, false
 	}
-	return batch, true
 }
 
-// apply writes a batch; only then the cursor moves.
+// apply writes a batch, and then moves the cursor.
 func (c *copier) apply(ctx context.Context, batch []client.Change) error {
 	if len(batch) == 0 {
 		return nil
@@ -285,7 +274,7 @@ func (c *copier) apply(ctx context.Context, batch []client.Change) error {
 	return nil
 }
 
-// appendItem leaves out what is no event, which would come again and again.
+// appendItem appends the copy of an event. It leaves out and counts what is no event: to try it again would not help.
 func (c *copier) appendItem(items []item, raw json.RawMessage, modified bool) []item {
 	it, err := c.newItem(raw, modified)
 	if err != nil {
@@ -296,13 +285,13 @@ func (c *copier) appendItem(items []item, raw json.RawMessage, modified bool) []
 	return append(items, it)
 }
 
-// moved is told up to where everything is written.
+// moved sets the version up to which everything is written.
 func (c *copier) moved(version string) {
 	c.version = version
 	c.state.moved(version)
 }
 
-// save writes the cursor. If that fails, the same is copied again after a restart, which changes nothing.
+// save writes the cursor. If that fails, a restart copies the same events again, which changes nothing.
 func (c *copier) save(ctx context.Context) {
 	c.savedAt = time.Now()
 	if err := c.saveCursor(ctx, c.version); err != nil {
@@ -318,18 +307,19 @@ func (c *copier) save(ctx context.Context) {
 func (c *copier) sourceFailed(err error) { c.failed(sourceSide, err) }
 func (c *copier) targetFailed(err error) { c.failed(targetSide, err) }
 
-// failed keeps the last failure of a side for the readiness probe, and logs it when it is another than before.
+// failed counts a failure of a side and keeps it for the readiness probe. It logs when failures begin and when they end; nil
+// is a success.
 func (c *copier) failed(side string, err error) {
 	if err != nil {
 		c.metrics.failures.WithLabelValues(side, fmt.Sprint(client.Code(err))).Inc()
 	}
 	if client.Code(err) == http.StatusTooManyRequests || !c.state.fail(side, err) {
-		return // being asked to wait is no failure
+		return // a request to wait is no failure
 	}
 	if err == nil {
 		c.Log.Info("answers again", "side", side, "namespace", c.label())
 		return
 	}
-	c.Log.Warn("does not do what is asked, trying again until it does", "side", side, "namespace", c.label(),
+	c.Log.Warn("requests fail, trying again until they succeed", "side", side, "namespace", c.label(),
 		"error", err, "hint", client.Hint(err))
 }

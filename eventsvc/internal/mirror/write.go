@@ -2,7 +2,6 @@ package mirror
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/client"
 )
@@ -19,13 +19,13 @@ import (
 const (
 	resultCreated   = "created"
 	resultReplaced  = "replaced"
-	resultUnchanged = "unchanged" // this version, or a later one, is there
-	resultRefused   = "refused"   // the target will never take it
-	resultKept      = "kept"      // deleted at the source, and kept here
+	resultUnchanged = "unchanged" // the target has this version or a later one
+	resultRefused   = "refused"   // the target will never accept it
+	resultKept      = "kept"      // deleted at the source, kept at the target
 )
 
-// write stores items. Those of one event are written in their order, others at the same time. It returns when all of
-// them are stored, or refused for good, or ctx has ended.
+// write stores items: those of one event in their order, those of different events in parallel. It returns when each item
+// is stored or refused for good, or with the error of ctx.
 func (c *copier) write(ctx context.Context, items []item) error {
 	var order []string
 	groups := map[string][]item{}
@@ -41,7 +41,7 @@ func (c *copier) write(ctx context.Context, items []item) error {
 		workers.Go(func() {
 			for group := range next {
 				for _, it := range group {
-					c.one(ctx, it)
+					c.store(ctx, it)
 				}
 			}
 		})
@@ -54,8 +54,8 @@ func (c *copier) write(ctx context.Context, items []item) error {
 	return ctx.Err()
 }
 
-// one stores one item, however long that takes.
-func (c *copier) one(ctx context.Context, it item) {
+// store stores one item. It tries until that succeeds, until the target refuses the item for good, or until ctx ends.
+func (c *copier) store(ctx context.Context, it item) {
 	if c.known.has(it.uid, it.version) {
 		c.count(resultUnchanged)
 		return
@@ -73,7 +73,7 @@ func (c *copier) one(ctx context.Context, it item) {
 			continue
 		case refused(err):
 			c.count(resultRefused)
-			c.Log.WarnContext(ctx, "the target does not take an event, it is left out", "namespace", it.copy.Namespace,
+			c.Log.WarnContext(ctx, "the target refuses an event, it is left out", "namespace", it.copy.Namespace,
 				"name", it.copy.Name, "error", err)
 			return
 		case ctx.Err() == nil:
@@ -84,34 +84,30 @@ func (c *copier) one(ctx context.Context, it item) {
 }
 
 var (
-	errRaced = errors.New("somebody else has written it meanwhile")
-	errTaken = errors.New("its name is taken by an event that is no copy of it")
+	errRaced = errors.New("another client has written it at the same time")
+	errTaken = errors.New("its name is taken by an event that is not its copy")
 )
 
-// attempt creates the copy or brings it up to its version.
-func (c *copier) attempt(ctx context.Context, it item) (string, error) {
+// eventPath returns the path of one event of the target.
+func eventPath(namespace, name string) string {
+	return client.EventsPath("", namespace) + "/" + url.PathEscape(name)
+}
+
+// attempt creates the copy, or replaces it if the target has an earlier version.
+func (c *copier) attempt(ctx context.Context, it item) (result string, err error) {
 	if !it.modified {
-		err := c.create(ctx, it)
-		if client.Code(err) != http.StatusConflict {
+		if err = c.create(ctx, it); client.Code(err) != http.StatusConflict {
 			return resultCreated, err
 		}
 	}
-	path := client.EventsPath("", it.copy.Namespace) + "/" + url.PathEscape(it.copy.Name)
-	body, err := c.Target.Do(ctx, client.Request{Path: path})
-	if client.Code(err) == http.StatusNotFound {
-		if err = c.create(ctx, it); client.Code(err) == http.StatusConflict {
-			err = errRaced
-		}
-		return resultCreated, err
-	}
-	if err != nil {
-		return "", err
-	}
+	path := eventPath(it.copy.Namespace, it.copy.Name)
 	var stored corev1.Event
-	if err := json.Unmarshal(body, &stored); err != nil {
-		return "", err
-	}
+	err = c.Target.Do(ctx, client.Request{Path: path}, &stored)
 	switch {
+	case client.Code(err) == http.StatusNotFound:
+		return resultCreated, raced(c.create(ctx, it))
+	case err != nil:
+		return "", err
 	case stored.Annotations[annotationUID] != it.uid:
 		return "", errTaken
 	case !client.Newer(it.version, stored.Annotations[annotationVersion]):
@@ -119,48 +115,44 @@ func (c *copier) attempt(ctx context.Context, it item) (string, error) {
 	}
 	next := it.copy.DeepCopy()
 	next.ResourceVersion = stored.ResourceVersion
-	next.Labels = with(stored.Labels, next.Labels) // somebody may have marked it here
+	next.Labels = with(stored.Labels, next.Labels) // keeps labels that were added to the copy
 	next.Annotations = with(stored.Annotations, next.Annotations)
-	if body, err = json.Marshal(next); err != nil {
-		return "", err
-	}
-	_, err = c.Target.Do(ctx, client.Request{Method: http.MethodPut, Path: path, Body: body})
-	if client.Code(err) == http.StatusConflict {
-		err = errRaced
-	}
-	return resultReplaced, err
+	return resultReplaced, raced(c.Target.Do(ctx, client.Request{Method: http.MethodPut, Path: path, Body: next}, nil))
 }
 
 func (c *copier) create(ctx context.Context, it item) error {
-	body, err := json.Marshal(it.copy)
-	if err != nil {
-		return err
+	return c.Target.Do(ctx, client.Request{Method: http.MethodPost, Path: client.EventsPath("", it.copy.Namespace), Body: it.copy}, nil)
+}
+
+// raced returns errRaced for a conflict, and err for anything else.
+func raced(err error) error {
+	if client.Code(err) == http.StatusConflict {
+		return errRaced
 	}
-	_, err = c.Target.Do(ctx, client.Request{Method: http.MethodPost, Path: client.EventsPath("", it.copy.Namespace), Body: body})
 	return err
 }
 
-// refused reports whether the target would say the same about this event at any time. That somebody has no right (401,
-// 403), or that the target serves no core/v1 (404), is about the mirror: it waits until that is mended.
+// refused reports whether the target would refuse this event at any time. A missing right (401, 403) and a target without
+// core/v1 (404) concern the whole mirror: it waits until that is corrected.
 func refused(err error) bool {
 	switch client.Code(err) {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return true
-	case http.StatusNotFound: // a namespace that has to be declared first
-		return aboutKind(err, "namespaces")
+	case http.StatusNotFound: // a namespace that the target requires to be declared
+		return missing(err, "namespaces")
 	default:
 		return errors.Is(err, errTaken)
 	}
 }
 
-// aboutKind reports whether err is a 404 about an object of a kind, and not about an API that is not served.
-func aboutKind(err error, kind string) bool {
+// missing reports whether err is a 404 for an object of a kind, and not for an API that is not served.
+func missing(err error, kind string) bool {
 	var status apierrors.APIStatus
 	return client.Code(err) == http.StatusNotFound && errors.As(err, &status) && status.Status().Details != nil &&
 		status.Status().Details.Kind == kind && status.Status().Details.Name != ""
 }
 
-// cursorName is the name of the event that holds the cursor.
+// cursorName returns the name of the event that holds the cursor.
 func (c *copier) cursorName() string {
 	name := "eventsvc-mirror." + c.Cluster
 	if c.namespace != "" {
@@ -171,27 +163,23 @@ func (c *copier) cursorName() string {
 
 const annotationCursor = "mirror.tidings.example/cursor"
 
-// loadCursor is the source's version up to which everything has been written, "" at first.
+// loadCursor returns the version of the source up to which everything is written, or "" if there is no cursor yet.
 func (c *copier) loadCursor(ctx context.Context) (string, error) {
-	path := client.EventsPath("", c.CursorNamespace) + "/" + url.PathEscape(c.cursorName())
-	body, err := c.Target.Do(ctx, client.Request{Path: path})
-	if aboutKind(err, "events") {
-		return "", nil
-	}
 	var ev corev1.Event
-	if err == nil {
-		err = json.Unmarshal(body, &ev)
+	err := c.Target.Do(ctx, client.Request{Path: eventPath(c.CursorNamespace, c.cursorName())}, &ev)
+	if missing(err, "events") {
+		return "", nil
 	}
 	return ev.Annotations[annotationCursor], err
 }
 
-// saveCursor writes the cursor whatever is there: every value that it ever had is true for good.
+// saveCursor writes the cursor and overwrites any other, because every value that it ever had stays true.
 func (c *copier) saveCursor(ctx context.Context, version string) error {
 	what := "all events"
 	if c.namespace != "" {
 		what = "the events of namespace " + c.namespace
 	}
-	now := c.now()
+	now := metav1.Now()
 	ev := corev1.Event{
 		InvolvedObject: corev1.ObjectReference{Kind: "Cluster", Name: c.Cluster, Namespace: c.CursorNamespace},
 		Type:           corev1.EventTypeNormal, Reason: "Mirrored", Source: corev1.EventSource{Component: "eventsvc-mirror"},
@@ -201,11 +189,5 @@ func (c *copier) saveCursor(ctx context.Context, version string) error {
 	ev.APIVersion, ev.Kind = "v1", "Event"
 	ev.Name, ev.Namespace, ev.Labels = c.cursorName(), c.CursorNamespace, c.labels()
 	ev.Annotations = map[string]string{annotationCursor: version}
-	body, err := json.Marshal(&ev)
-	if err != nil {
-		return err
-	}
-	path := client.EventsPath("", c.CursorNamespace) + "/" + url.PathEscape(c.cursorName())
-	_, err = c.Target.Do(ctx, client.Request{Method: http.MethodPut, Path: path, Body: body})
-	return err
+	return c.Target.Do(ctx, client.Request{Method: http.MethodPut, Path: eventPath(ev.Namespace, ev.Name), Body: ev}, nil)
 }
