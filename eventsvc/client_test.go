@@ -237,6 +237,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{[]string{"--server=" + plain, "--token-url=" + tokens}, 2, []string{"--token-url", "--client-id"}},
 		{[]string{"--server=" + plain, "--client-secret-file=x"}, 2, []string{"--client-secret-file", "--token-url"}},
 		{[]string{"--server=" + plain, "--token=x", "--token-file=y"}, 2, []string{"--token and --token-file"}},
+		{[]string{"--token-command= "}, 2, []string{"--token-command"}},
 		{[]string{"--server=ftp://x"}, 2, []string{"--server"}},
 		{[]string{"--ca-file=/none"}, 2, []string{"--ca-file"}},
 		{[]string{"--kubeconfig=/none"}, 2, []string{"--kubeconfig"}},

@@ -50,18 +50,24 @@ func New(c Config) (*Client, error) {
 		return nil, fmt.Errorf("%q is no http(s) URL of a server", c.Server)
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: c.TLS, ForceAttemptHTTP2: true,
-		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: answerWait, IdleConnTimeout: 90 * time.Second,
-		MaxIdleConnsPerHost: 64,
-		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter / 2},
-	}
-	return &Client{base: base.String(), server: base.Redacted(), tokens: c.Tokens, agent: c.UserAgent, http: &http.Client{
-		Transport: transport,
-		CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-			return fmt.Errorf("it redirects to %s; give that address, the token is not sent on", r.URL.Redacted())
+	return &Client{
+		base: base.String(), server: base.Redacted(), http: newHTTP(c.TLS, "token"), tokens: c.Tokens, agent: c.UserAgent,
+	}, nil
+}
+
+// newHTTP returns an HTTP client that follows no redirects, because the credential must not reach another server.
+func newHTTP(config *tls.Config, credential string) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
+			TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: answerWait, IdleConnTimeout: 90 * time.Second,
+			MaxIdleConnsPerHost: 64,
+			HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter / 2},
 		},
-	}}, nil
+		CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+			return fmt.Errorf("it redirects to %s; give that address, the %s is not sent on", r.URL.Redacted(), credential)
+		},
+	}
 }
 
 // Server returns the server's address for messages.

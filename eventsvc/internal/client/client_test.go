@@ -48,7 +48,7 @@ func TestTokenIsReplaced(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 		_, _ = fmt.Fprintf(w, "%q", r.URL.Path+" "+r.Header.Get("User-Agent"))
-	}, client.FetchedToken(client.ClientCredentials{TokenURL: endpoint.URL, ClientID: "x", SecretFile: secret, HTTP: http.DefaultClient}))
+	}, client.FetchedToken(client.ClientCredentials{TokenURL: endpoint.URL, ClientID: "x", SecretFile: secret}))
 	for range 3 {
 		var answer string
 		if err := c.Do(t.Context(), client.Request{Path: "/x"}, &answer); err != nil || answer != "/base/x test/1" {

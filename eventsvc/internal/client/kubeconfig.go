@@ -133,17 +133,16 @@ func (c kubeCluster) tls(dir string) (*tls.Config, error) {
 	if err != nil || authority == nil {
 		return config, err
 	}
-	config.RootCAs, err = Authorities(authority)
-	return config, err
-}
-
-// Authorities returns the certificates of a PEM file.
-func Authorities(pem []byte) (*x509.CertPool, error) {
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(authority) {
 		return nil, errors.New("the certificate authority holds no certificate in PEM")
 	}
-	return pool, nil
+	return config, nil
+}
+
+// TrustFile returns a configuration that trusts the certificates of a PEM file and no others.
+func TrustFile(name string) (*tls.Config, error) {
+	return kubeCluster{CertificateAuthority: name}.tls("")
 }
 
 // certificate makes connections use the client certificate. Its files are read for each connection, so that they can be
@@ -229,13 +228,6 @@ func InCluster() (Config, bool, error) {
 	if host == "" || port == "" {
 		return Config{}, false, nil
 	}
-	pem, err := os.ReadFile(serviceAccount + "ca.crt")
-	if err != nil {
-		return Config{}, true, err
-	}
-	pool, err := Authorities(pem)
-	return Config{
-		Server: "https://" + net.JoinHostPort(host, port), Tokens: FileToken(serviceAccount + "token"),
-		TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool},
-	}, true, err
+	trusted, err := TrustFile(serviceAccount + "ca.crt")
+	return Config{Server: "https://" + net.JoinHostPort(host, port), Tokens: FileToken(serviceAccount + "token"), TLS: trusted}, true, err
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -150,13 +151,17 @@ type ClientCredentials struct {
 	TokenURL   string
 	ClientID   string
 	SecretFile string // read for each token, so that it can be changed
-	HTTP       *http.Client
+	TLS        *tls.Config
 }
 
 // FetchedToken returns a source that asks a token endpoint, some time before the current token expires.
-func FetchedToken(c ClientCredentials) *Tokens { return &Tokens{fetch: c.fetch} }
+func FetchedToken(c ClientCredentials) *Tokens {
+	sender := newHTTP(c.TLS, "secret")
+	sender.Timeout = 30 * time.Second
+	return &Tokens{fetch: func(ctx context.Context) (credential, error) { return c.fetch(ctx, sender) }}
+}
 
-func (c ClientCredentials) fetch(ctx context.Context) (credential, error) {
+func (c ClientCredentials) fetch(ctx context.Context, sender *http.Client) (credential, error) {
 	secret, err := os.ReadFile(c.SecretFile)
 	if err != nil {
 		return credential{}, err
@@ -168,7 +173,7 @@ func (c ClientCredentials) fetch(ctx context.Context) (credential, error) {
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	asked := time.Now()
-	resp, err := c.HTTP.Do(req)
+	resp, err := sender.Do(req)
 	if err != nil {
 		return credential{}, fmt.Errorf("no answer from the token endpoint: %w; is it running, and --token-url right?", err)
 	}

@@ -1,13 +1,10 @@
 package ctl
 
 import (
+	"cmp"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"net/http"
-	"os"
 	"strings"
-	"time"
 
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/trust"
@@ -60,11 +57,8 @@ func (a *access) open() (*client.Client, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if config.Namespace == "" {
-		config.Namespace = "default"
-	}
 	c, err := dial(config)
-	return c, config.Namespace, err
+	return c, cmp.Or(config.Namespace, "default"), err
 }
 
 // given returns the names of the settings that are set.
@@ -81,26 +75,18 @@ func (c *connection) given() []string {
 	return names
 }
 
+// config returns the settings of a client of --server.
 func (c *connection) config() (client.Config, error) {
-	config := client.Config{Server: c.Server}
-	if config.Server == "" {
-		config.Server = "http://127.0.0.1:8080"
-	}
+	config := client.Config{Server: cmp.Or(c.Server, "http://127.0.0.1:8080")}
 	if !trust.IsURL(config.Server) {
 		return config, cli.Usagef("--server %q is no http(s) URL, such as http://127.0.0.1:8080", config.Server)
 	}
+	var err error
 	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return config, cli.Usagef("--ca-file: %w", err)
-		}
-		roots, err := client.Authorities(pem)
-		if err != nil {
+		if config.TLS, err = client.TrustFile(c.CAFile); err != nil {
 			return config, cli.Usagef("--ca-file %s: %w", c.CAFile, err)
 		}
-		config.TLS = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
-	var err error
 	config.Tokens, err = c.tokens(config.TLS)
 	return config, err
 }
@@ -126,26 +112,19 @@ func (c *connection) tokens(config *tls.Config) (*client.Tokens, error) {
 		return client.FileToken(c.TokenFile), nil
 	case c.TokenCommand != "":
 		words := strings.Fields(c.TokenCommand)
+		if len(words) == 0 {
+			return nil, cli.Usagef("--token-command is blank: name a program")
+		}
 		return client.CommandToken(client.Command{Name: words[0], Args: words[1:]}), nil
 	case c.TokenURL != "":
 		if !trust.IsURL(c.TokenURL) {
 			return nil, cli.Usagef("--token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token", c.TokenURL)
 		}
 		return client.FetchedToken(client.ClientCredentials{
-			TokenURL: c.TokenURL, ClientID: c.ClientID, SecretFile: c.ClientSecretFile, HTTP: tokenHTTP(config),
+			TokenURL: c.TokenURL, ClientID: c.ClientID, SecretFile: c.ClientSecretFile, TLS: config,
 		}), nil
 	}
 	return nil, nil
-}
-
-func tokenHTTP(config *tls.Config) *http.Client {
-	return &http.Client{
-		Timeout:   30 * time.Second,
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return errors.New("it redirects; give its final address, the secret is not sent on")
-		},
-	}
 }
 
 func dial(config client.Config) (*client.Client, error) {
@@ -157,7 +136,7 @@ func dial(config client.Config) (*client.Client, error) {
 	return c, nil
 }
 
-// at adds the server to an error.
+// at adds the server to a refusal. Other errors name it already.
 func at(c *client.Client, err error) error {
 	if err == nil || client.Code(err) == 0 {
 		return err

@@ -62,19 +62,20 @@ func (m *metrics) newState(namespace string) *state {
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: name, Help: help, ConstLabels: prometheus.Labels{"namespace": namespace},
-		}, value))
+		}, func() float64 {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return value()
+		}))
 	}
 	gauge("eventsvc_mirror_lag_seconds", "Time since the target last was known to have all that the source has told; 0: it has.", func() float64 {
-		return s.lag(time.Now()).Seconds()
+		if s.current() {
+			return 0
+		}
+		return time.Since(s.behind).Seconds()
 	})
-	gauge("eventsvc_mirror_version", "The source's resourceVersion up to which everything is written.", func() float64 {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.version
-	})
+	gauge("eventsvc_mirror_version", "The source's resourceVersion up to which everything is written.", func() float64 { return s.version })
 	gauge("eventsvc_mirror_connected", "1 while the source answers.", func() float64 {
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		if s.failures[sourceSide] == nil {
 			return 1
 		}
@@ -108,7 +109,7 @@ func (s *state) moved(version string) {
 	s.version, _ = strconv.ParseFloat(version, 64)
 }
 
-// current reports whether the target has everything.
+// current reports whether the target has everything. The caller holds mu.
 func (s *state) current() bool {
 	return s.idle && s.failures[sourceSide] == nil && s.failures[targetSide] == nil
 }
@@ -118,15 +119,6 @@ func (s *state) settle(before bool) {
 	if before && !s.current() {
 		s.behind = time.Now()
 	}
-}
-
-func (s *state) lag(now time.Time) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current() {
-		return 0
-	}
-	return now.Sub(s.behind)
 }
 
 func (s *state) ready() error {
