@@ -71,7 +71,7 @@ func (l Local) Backup(ctx context.Context, begin Begin) error {
 	}
 	size, err := s.Size()
 	if err == nil {
-		_, err = s.WriteTo(writerWithContext{ctx, begin(s.Revision, size)})
+		err = s.Write(writerWithContext{ctx, begin(s.Revision, size)})
 	}
 	return errors.Join(err, s.Close())
 }

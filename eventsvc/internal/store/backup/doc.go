@@ -4,7 +4,7 @@
 // # Contract
 //
 // [Snapshot] holds the files of one moment apart from the store, which goes on meanwhile.
-// [Snapshot.WriteTo] writes the archive: first a manifest that names the other files, then
+// [Snapshot.Write] writes the archive: first a manifest that names the other files, then
 // these. Without the manifest an archive that was cut between two files would pass for a
 // whole one.
 //

@@ -61,7 +61,7 @@ func (s *Snapshot) Finish(revision uint64, at time.Time) (err error) {
 	return err
 }
 
-// Size returns how many bytes WriteTo writes.
+// Size returns how many bytes Write writes.
 func (s *Snapshot) Size() (int64, error) {
 	const block = 512
 	padded := func(n int64) int64 { return block + (n+block-1)/block*block }
@@ -76,13 +76,12 @@ func (s *Snapshot) Size() (int64, error) {
 	return size, nil
 }
 
-// WriteTo writes the archive.
-func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
-	counted := &countingWriter{w: w}
-	if err := s.writeTar(tar.NewWriter(counted)); err != nil {
-		return counted.n, fmt.Errorf("store backup: %w", err)
+// Write writes the archive.
+func (s *Snapshot) Write(w io.Writer) error {
+	if err := s.writeTar(tar.NewWriter(w)); err != nil {
+		return fmt.Errorf("store backup: %w", err)
 	}
-	return counted.n, nil
+	return nil
 }
 
 func (s *Snapshot) writeTar(out *tar.Writer) error {
@@ -117,15 +116,4 @@ func (s *Snapshot) Close() error {
 		errs = append(errs, f.Close())
 	}
 	return errors.Join(errs...)
-}
-
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *countingWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
 }

@@ -21,7 +21,7 @@ func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
 	at := db.committer.Clock.Now()
 	s := backup.NewSnapshot(db.o.Dir)
 	var files seglog.Segments
-	err := db.committer.Do(ctx, func() error {
+	err := db.committer.Queue.Do(ctx, func() error {
 		files = db.log.Segments() // those of the moment of the checkpoint
 		return db.committer.Writer.Checkpoint()
 	})

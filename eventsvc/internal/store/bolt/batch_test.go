@@ -18,7 +18,7 @@ func hold(t *testing.T, db *DB) (release func()) {
 	t.Helper()
 	held, proceed, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- db.committer.Do(context.Background(), func() error { close(held); <-proceed; return nil })
+		done <- db.committer.Queue.Do(context.Background(), func() error { close(held); <-proceed; return nil })
 	}()
 	<-held
 	return func() {

@@ -80,7 +80,7 @@ type DB struct {
 	committer   *commit.Committer
 	maintenance *maintenance.Maintenance
 	reads       *reads
-	lists       lists
+	lists       *lists
 	life        life
 }
 
@@ -114,7 +114,8 @@ func Open(o Options) (*DB, error) {
 			return nil, err
 		}
 	}
-	db := &DB{o: o, life: life{stop: make(chan struct{})}}
+	db := &DB{o: o, lists: newLists()}
+	db.life.ctx, db.life.stop = context.WithCancel(context.Background())
 	db.reads = newReads(o.Log, &db.life)
 	if err := db.recover(); err != nil {
 		return nil, errors.Join(err, db.closeFiles())
@@ -123,20 +124,12 @@ func Open(o Options) (*DB, error) {
 		return nil, errors.Join(fmt.Errorf("store metrics: %w", err), db.closeFiles())
 	}
 	db.life.running.Go(db.committer.Run)
-	db.life.running.Go(func() { db.committer.Merger.Run(db.life.stop) })
+	db.life.running.Go(func() { db.committer.Merger.Run(db.life.ctx.Done()) })
 	return db, nil
 }
 
 // Revision implements [store.Store].
 func (db *DB) Revision() uint64 { return db.hub.Published() }
-
-// Ready reports why the store cannot take writes, nil if it can.
-func (db *DB) Ready(context.Context) error {
-	if db.life.closed() {
-		return store.ErrClosed
-	}
-	return db.committer.Writer.Failed()
-}
 
 // Close ends watches, commits the writes that wait, and closes the files.
 func (db *DB) Close() error {

@@ -59,7 +59,7 @@ func (ts *tombstones) remove(kind string, from, to int) {
 // seal starts the next segment.
 func (ts *tombstones) seal() {
 	ts.t.Helper()
-	if err := ts.db.committer.Do(ts.t.Context(), func() error { return ts.db.committer.Writer.Rotate() }); err != nil {
+	if err := ts.db.committer.Queue.Do(ts.t.Context(), func() error { return ts.db.committer.Writer.Rotate() }); err != nil {
 		ts.t.Fatal(err)
 	}
 }
@@ -182,7 +182,7 @@ func (ts *tombstones) spoil(key string, p index.Pointer) {
 	db := ts.db
 	err := db.committer.Flush(ts.t.Context())
 	if err == nil {
-		err = db.committer.Do(ts.t.Context(), func() error {
+		err = db.committer.Queue.Do(ts.t.Context(), func() error {
 			db.index.Put(key, p, nil)
 			return db.log.View(func(log *seglog.Reader) error { // the index goes on with the newest revision
 				e, err := log.Newest()

@@ -50,7 +50,7 @@ var traced = map[string]func(*testing.T, Options){
 		if err := errors.Join(os.Rename(o.Dir, o.Dir+moved), os.Symlink(o.Dir+moved, o.Dir)); err != nil {
 			t.Fatal(err)
 		}
-		err := db.committer.Do(t.Context(), func() error {
+		err := db.committer.Queue.Do(t.Context(), func() error {
 			runtime.LockOSThread() // strace counts by thread
 			return db.committer.Writer.Rotate()
 		})

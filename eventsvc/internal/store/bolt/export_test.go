@@ -14,7 +14,7 @@ import (
 // FailAfterCommit brings a record to the disk as a commit does of which then
 // the sync fails: it is in the file, and its writer is told otherwise.
 func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
-	err := db.committer.Do(context.Background(), func() error {
+	err := db.committer.Queue.Do(context.Background(), func() error {
 		w := db.committer.Writer
 		w.Last++
 		e := seglog.Entry{Revision: w.Last, Kind: seglog.Modified, Key: []byte(key.String()), NamespaceLen: len(key.Namespace), Value: value, Time: db.committer.Clock.Now()}
@@ -42,12 +42,12 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 
 // Checkpoint brings the records of the write-ahead log into the head.
 func (db *DB) Checkpoint() error {
-	return db.committer.Do(context.Background(), db.committer.Writer.Checkpoint)
+	return db.committer.Queue.Do(context.Background(), db.committer.Writer.Checkpoint)
 }
 
 // CountIn counts records as if they were created, in one commit.
 func (db *DB) CountIn(records []store.Record) error {
-	return db.committer.Do(context.Background(), func() error {
+	return db.committer.Queue.Do(context.Background(), func() error {
 		entries := make([]seglog.Entry, len(records))
 		for i := range records {
 			r := &records[i]

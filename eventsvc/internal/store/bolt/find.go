@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
@@ -16,7 +15,6 @@ import (
 // that, going over all keys is as fast.
 const (
 	findShare = 8       // one in so many
-	findCache = 4       // lists that are remembered for their next page
 	findMost  = 1 << 17 // entries of a list that is remembered
 	findDear  = 1 << 12 // a list of so many is remembered even if it is read at once
 )
@@ -31,45 +29,15 @@ type match struct {
 	record  []byte
 }
 
-// lists remembers results of lists, for their next pages.
+// lists remembers results of lists, for their next pages. The state of a revision does
+// not change, so that nothing in it gets stale.
 type lists struct {
-	found     found
-	remaining remaining
+	found     recent[string, []match] // the whole result of a query
+	remaining recent[pageEnd, int64]  // how many events lie behind the end of a page
 }
 
-// found remembers the whole result of the last queries, for their next pages.
-// The state of a revision does not change, so that nothing in it gets stale.
-type found struct {
-	mu    sync.Mutex
-	lists []foundList // the newest last
-}
-
-type foundList struct {
-	query   string
-	matches []match
-}
-
-func (f *found) get(query string) ([]match, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, l := range f.lists {
-		if l.query == query {
-			return l.matches, true
-		}
-	}
-	return nil, false
-}
-
-func (f *found) put(query string, matches []match) {
-	if len(matches) > findMost {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.lists) == findCache {
-		f.lists = slices.Delete(f.lists, 0, 1)
-	}
-	f.lists = append(f.lists, foundList{query, matches})
+func newLists() *lists {
+	return &lists{found: newRecent[string, []match](4), remaining: newRecent[pageEnd, int64](256)}
 }
 
 // queryText is equal for queries that differ in nothing but their page.
@@ -104,7 +72,7 @@ func (l *lister) find(ctx context.Context, v index.View) (bool, error) {
 		}
 	}
 	err := l.fill(matches)
-	if !known && err == nil && (l.page.More || len(matches) > findDear) {
+	if !known && err == nil && (l.page.More || len(matches) > findDear) && len(matches) <= findMost {
 		l.db.lists.found.put(text, matches)
 	}
 	return true, err

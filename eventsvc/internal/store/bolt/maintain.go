@@ -2,12 +2,10 @@ package bolt
 
 import (
 	"context"
-	"time"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/records"
-	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -36,15 +34,3 @@ func (db *DB) Check(ctx context.Context, progress store.Progress) (*fsck.Report,
 
 // Stats returns the present figures.
 func (db *DB) Stats() usage.Stats { return db.usage.Stats() }
-
-// OldestTime returns the time of the oldest record that the log holds, zero if
-// it is empty.
-func (db *DB) OldestTime() (oldest time.Time) {
-	_ = db.log.View(func(log *seglog.Reader) error {
-		return log.Scan(0, db.Revision(), func(e seglog.Entry) bool {
-			oldest = e.Time
-			return false
-		})
-	})
-	return oldest
-}

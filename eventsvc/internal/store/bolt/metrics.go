@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // register registers the metrics of a store and of its parts.
@@ -24,10 +26,14 @@ func register(r prometheus.Registerer, db *DB) error {
 		gauge("store_oldest_read_seconds", "Age of the oldest open read transaction.", func() float64 { return db.log.OldestRead().Seconds() }),
 		gauge("store_watch_lag_revisions", "Revisions that the slowest watcher is behind.", func() float64 { return float64(db.hub.Lag()) }),
 		gauge("store_oldest_record_timestamp_seconds", "When the oldest record of the log was written.", func() float64 {
-			if t := db.OldestTime(); !t.IsZero() {
-				return float64(t.UnixNano()) / 1e9
-			}
-			return 0
+			oldest := 0.0
+			_ = db.log.View(func(r *seglog.Reader) error {
+				return r.Scan(0, db.Revision(), func(e seglog.Entry) bool {
+					oldest = float64(e.Time.UnixNano()) / 1e9
+					return false
+				})
+			})
+			return oldest
 		}),
 	}
 	var errs []error
@@ -35,4 +41,18 @@ func register(r prometheus.Registerer, db *DB) error {
 		errs = append(errs, r.Register(c))
 	}
 	return errors.Join(errs...)
+}
+
+// fileStats sums up what bbolt says of the files.
+func fileStats(db *DB) (sum bbolt.Stats) {
+	add := func(s bbolt.Stats) {
+		sum.FreePageN += s.FreePageN
+		sum.PendingPageN += s.PendingPageN
+		sum.OpenTxN += s.OpenTxN
+	}
+	add(db.index.Stats())
+	for _, s := range db.log.Segments() {
+		add(s.Stats())
+	}
+	return sum
 }

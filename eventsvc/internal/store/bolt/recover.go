@@ -57,7 +57,7 @@ func (db *DB) recover() (err error) {
 	}
 	db.hub = watch.NewHub(w.Last, o.RingEntries, o.RingBytes)
 	db.committer = commit.New(commit.Config{
-		Queue: commit.NewQueue(o.QueueLength, o.QueueBytes), Writer: w, Hub: db.hub, Usage: db.usage, Stop: db.life.stop,
+		Queue: commit.NewQueue(o.QueueLength, o.QueueBytes), Writer: w, Hub: db.hub, Usage: db.usage, Stop: db.life.ctx.Done(),
 		Merger: commit.NewMerger(commit.Merger{Index: db.index, Records: db.log, Usage: db.usage, MaxKeys: o.MemtableLimit, Unmerged: hurry, Log: o.Log}),
 	})
 	if merged := db.index.Merged(); merged > w.Last {
@@ -69,7 +69,7 @@ func (db *DB) recover() (err error) {
 	}
 	db.maintenance = maintenance.New(maintenance.Config{
 		Policy:  maintenance.Policy{Retention: o.Retention, Rules: o.Rules, History: o.History, MaxEvents: o.MaxEvents},
-		Records: source, Usage: db.usage, Clock: db.committer.Clock, Writer: db.committer, ReadError: db.reads.failed,
+		Records: source, Usage: db.usage, Clock: db.committer.Clock, Writer: w, Do: db.committer.Queue.Do, Flush: db.committer.Flush, ReadError: db.reads.failed,
 		Delete: func(ctx context.Context, seen []store.Seen) error {
 			_, _, err := db.DeleteMany(ctx, seen)
 			return err

@@ -49,8 +49,8 @@ func TestRestartsOfRestarts(t *testing.T) {
 			c.settle(c.write(t, db))
 		}
 		if c.r.IntN(8) == 0 {
-			_ = db.committer.Do(t.Context(), func() error { return db.committer.Writer.Fail(syscall.EIO) })
-			if err := db.committer.Failover(t.Context()); err != nil {
+			_ = db.committer.Queue.Do(t.Context(), func() error { return db.committer.Writer.Fail(syscall.EIO) })
+			if err := db.committer.Queue.Do(t.Context(), db.committer.Writer.Failover); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -90,7 +90,7 @@ func (c *chain) write(t *testing.T, db *DB) (name string, value []byte) {
 	}
 	if c.r.IntN(9) == 0 { // as to writes that are refused
 		given := uint64(c.r.IntN(3))
-		if err := db.committer.Do(t.Context(), func() error { db.committer.Writer.Last += given; return nil }); err != nil {
+		if err := db.committer.Queue.Do(t.Context(), func() error { db.committer.Writer.Last += given; return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -62,7 +62,7 @@ func wantInside(t *testing.T, db *DB, names ...string) {
 func killedInside(t *testing.T, db *DB) string {
 	t.Helper()
 	to := t.TempDir()
-	err := db.committer.Do(t.Context(), func() error {
+	err := db.committer.Queue.Do(t.Context(), func() error {
 		if err := db.committer.Writer.AwaitCheckpoint(); err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func TestFailedCheckpointThatIsThere(t *testing.T) {
 			putInside(t, db, "a", []byte("value"))
 			done := db.log.Pending()
 			putInside(t, db, "b", []byte("value"))
-			err := db.committer.Do(t.Context(), func() error {
+			err := db.committer.Queue.Do(t.Context(), func() error {
 				if err := db.log.Head().Checkpoint(done); err != nil {
 					return err
 				}
@@ -130,7 +130,7 @@ func TestFailedCheckpointThatIsThere(t *testing.T) {
 			if err == nil || db.committer.Writer.Failed() == nil {
 				t.Errorf("a file that was not synced is trusted: %v", err)
 			}
-			if err := db.committer.Failover(t.Context()); err != nil {
+			if err := db.committer.Queue.Do(t.Context(), db.committer.Writer.Failover); err != nil {
 				t.Error(err)
 			}
 			putInside(t, db, "c", []byte("value"))
@@ -147,7 +147,7 @@ func TestBackupFindsFailedHead(t *testing.T) {
 	db := openInside(t, Options{Dir: t.TempDir()})
 	putInside(t, db, "a", []byte("value"))
 	fail := func() error { return db.committer.Writer.Fail(syscall.EIO) }
-	if err := db.committer.Do(t.Context(), fail); err == nil {
+	if err := db.committer.Queue.Do(t.Context(), fail); err == nil {
 		t.Fatal("it has not failed")
 	}
 	if s, err := db.Snapshot(t.Context()); err == nil {
@@ -157,7 +157,7 @@ func TestBackupFindsFailedHead(t *testing.T) {
 	if n := len(db.log.Pending()); n != 1 {
 		t.Errorf("%d records wait to be folded, want 1", n)
 	}
-	if err := db.committer.Failover(t.Context()); err != nil {
+	if err := db.committer.Queue.Do(t.Context(), db.committer.Writer.Failover); err != nil {
 		t.Error(err)
 	}
 	wantInside(t, db, "a")
@@ -171,10 +171,10 @@ func TestSalvageTwice(t *testing.T) {
 	db := openInside(t, o)
 	putInside(t, db, "a", []byte("value"))
 	for range 2 {
-		if err := db.committer.Do(t.Context(), func() error { return db.committer.Writer.Fail(syscall.EIO) }); err == nil {
+		if err := db.committer.Queue.Do(t.Context(), func() error { return db.committer.Writer.Fail(syscall.EIO) }); err == nil {
 			t.Fatal("it has not failed")
 		}
-		if err := db.committer.Failover(t.Context()); err != nil {
+		if err := db.committer.Queue.Do(t.Context(), db.committer.Writer.Failover); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -34,18 +34,20 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 			return store.Result{}, err
 		}
 		switch {
-		case decision.Op == store.Keep && current == nil:
-			return store.Result{Op: store.Keep}, nil
 		case decision.Op == store.Keep:
+			if current == nil {
+				current = new(store.Record)
+			}
 			return store.Result{Op: store.Keep, Record: *current}, nil
-		case decision.Op == store.Delete && current == nil:
-			return store.Result{}, store.ErrNotFound
-		case decision.Op == store.Delete:
-			w.Kind = seglog.Deleted
-		case current == nil:
+		case decision.Op == store.Put:
 			w.Kind, w.Draft = seglog.Created, decision.Draft
+			if current != nil {
+				w.Kind = seglog.Modified
+			}
+		case current == nil:
+			return store.Result{}, store.ErrNotFound
 		default:
-			w.Kind, w.Draft = seglog.Modified, decision.Draft
+			w.Kind = seglog.Deleted
 		}
 		if err := db.committer.Queue.Submit(w); err == nil {
 			return store.Result{Record: w.Record(), Op: decision.Op, Created: w.Kind == seglog.Created}, nil
@@ -86,7 +88,13 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 		if before != nil {
 			err = d.await(before)
 		} else if next == nil {
-			err = db.life.sleep(ctx, 5*time.Millisecond)
+			select { // until there is room in the queue
+			case <-time.After(5 * time.Millisecond):
+			case <-ctx.Done():
+				err = ctx.Err()
+			case <-db.life.ctx.Done():
+				err = store.ErrClosed
+			}
 		}
 		before = next
 	}

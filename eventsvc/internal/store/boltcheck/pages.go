@@ -73,19 +73,9 @@ func (w *pageWalk) tree(id uint64, top bool, span keySpan) (leaf bool, err error
 	if err := w.mark(id, 0); err != nil {
 		return false, err
 	}
-	var head [pageHead + pageElement]byte
-	if _, err := w.file.ReadAt(head[:], int64(id*w.size)); err != nil {
-		return false, fmt.Errorf("page %d: %w", id, err)
-	}
-	kind, n, more := native.Uint16(head[8:]), uint64(native.Uint16(head[10:])), uint64(native.Uint32(head[12:]))
-	if native.Uint64(head[:]) != id || kind != leafPage && kind != branchPage || kind == branchPage && n == 0 {
-		return false, fmt.Errorf("page %d is no part of a tree", id)
-	}
-	// The first key lies right behind the last element. Another place means that
-	// elements were lost, which no search would notice.
-	place := native.Uint32(head[pageHead+4*(kind-1):])
-	if uint64(place) != n*pageElement {
-		return false, fmt.Errorf("page %d has another number of elements than it says", id)
+	kind, n, more, err := w.head(id)
+	if err != nil {
+		return false, err
 	}
 	for i := range min(more, w.pages) {
 		if err := w.mark(id+1+i, id); err != nil {
@@ -109,6 +99,25 @@ func (w *pageWalk) tree(id uint64, top bool, span keySpan) (leaf bool, err error
 		return true, w.buckets(id, page, n)
 	}
 	return true, nil
+}
+
+// head reads the head of a page of a tree: its kind, and the numbers of its elements and
+// overflow pages.
+func (w *pageWalk) head(id uint64) (kind uint16, elements, overflow uint64, err error) {
+	var head [pageHead + pageElement]byte
+	if _, err := w.file.ReadAt(head[:], int64(id*w.size)); err != nil {
+		return 0, 0, 0, fmt.Errorf("page %d: %w", id, err)
+	}
+	kind, elements, overflow = native.Uint16(head[8:]), uint64(native.Uint16(head[10:])), uint64(native.Uint32(head[12:]))
+	if native.Uint64(head[:]) != id || kind != leafPage && kind != branchPage || kind == branchPage && elements == 0 {
+		return 0, 0, 0, fmt.Errorf("page %d is no part of a tree", id)
+	}
+	// The first key lies right behind the last element. Another place means that
+	// elements were lost, which no search would notice.
+	if place := native.Uint32(head[pageHead+4*(kind-1):]); uint64(place) != elements*pageElement {
+		return 0, 0, 0, fmt.Errorf("page %d has another number of elements than it says", id)
+	}
+	return kind, elements, overflow, nil
 }
 
 // room returns memory for a page. With again it may be the memory of the last

@@ -232,47 +232,21 @@ func (c *Committer) put(v index.View, w *Write, now time.Time) error {
 	return nil
 }
 
-// Do implements [maintenance.Writer].
-func (c *Committer) Do(ctx context.Context, f func() error) error { return c.Queue.Do(ctx, f) }
-
-// Rotate implements [maintenance.Writer].
-func (c *Committer) Rotate(ctx context.Context, due func(head *seglog.Segment) bool) error {
-	return c.Do(ctx, func() error {
-		if !due(c.Writer.Records.Head()) {
-			return nil
-		}
-		return c.Writer.Rotate()
-	})
-}
-
-// Flush implements [maintenance.Writer].
+// Flush merges everything that was written so far into the index.
 func (c *Committer) Flush(ctx context.Context) error {
 	if err := c.Merger.merge(); err != nil {
 		return err
 	}
-	if err := c.Do(ctx, func() error { c.Merger.freeze(); return nil }); err != nil {
+	if err := c.Queue.Do(ctx, func() error { c.Merger.freeze(); return nil }); err != nil {
 		return err
 	}
 	return c.Merger.merge()
 }
 
-// MoveCompactRevision implements [maintenance.Writer].
-func (c *Committer) MoveCompactRevision(ctx context.Context, revision uint64) error {
-	return c.Do(ctx, func() error { return c.Writer.MoveCompactRevision(revision) })
-}
-
-// Failover implements [maintenance.Writer].
-func (c *Committer) Failover(ctx context.Context) error {
-	if c.Writer.Failed() == nil {
-		return nil
-	}
-	return c.Do(ctx, c.Writer.Failover)
-}
-
 // Skip leaves out the revisions up to the one that next returns for the last one, and
 // returns that. It is then the newest revision and the compact revision.
 func (c *Committer) Skip(ctx context.Context, next func(last uint64) uint64) (revision uint64, err error) {
-	err = c.Do(ctx, func() error {
+	err = c.Queue.Do(ctx, func() error {
 		revision = next(c.Writer.Last)
 		if err := c.Writer.Skip(revision); err != nil {
 			return err

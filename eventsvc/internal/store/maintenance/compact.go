@@ -136,9 +136,13 @@ func (m *Maintenance) countDead(ctx context.Context, ss seglog.Segments, again b
 
 // sealDeadHead starts a new head when the present one has so much dead in it.
 func (m *Maintenance) sealDeadHead(ctx context.Context, bytes int64, fraction float64) error {
-	return m.Writer.Rotate(ctx, func(head *seglog.Segment) bool {
+	return m.Do(ctx, func() error {
+		head := m.Records.Log.Head()
 		dead := m.Usage.Segment(head.Base).Dead
-		return dead >= bytes && float64(dead) >= fraction*float64(head.Bytes())
+		if dead < bytes || float64(dead) < fraction*float64(head.Bytes()) {
+			return nil
+		}
+		return m.Writer.Rotate()
 	})
 }
 
@@ -148,7 +152,7 @@ func (m *Maintenance) unlink(ctx context.Context, s *seglog.Segment) error {
 	if err := errors.Join(disk.Remove(s.Path), disk.SyncDir(filepath.Dir(s.Path))); err != nil {
 		return err
 	}
-	if err := m.Writer.Do(ctx, func() error { m.Records.Log.RemoveFirst(); return nil }); err != nil {
+	if err := m.Do(ctx, func() error { m.Records.Log.RemoveFirst(); return nil }); err != nil {
 		return err
 	}
 	if err := s.Close(); err != nil {
@@ -180,7 +184,7 @@ func (m *Maintenance) rewrite(ctx context.Context, s *seglog.Segment, clean bool
 	if err != nil {
 		return err
 	}
-	if err := m.Writer.Do(ctx, func() error { m.Records.Log.Replace(smaller); return nil }); err != nil {
+	if err := m.Do(ctx, func() error { m.Records.Log.Replace(smaller); return nil }); err != nil {
 		return errors.Join(err, smaller.Close())
 	}
 	if err := s.Close(); err != nil {

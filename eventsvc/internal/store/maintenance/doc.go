@@ -30,7 +30,7 @@
 //
 // All methods are safe for concurrent use; one round runs at a time, and
 // [Maintenance.Pause] keeps off the next. Readers and writers go on meanwhile. What only
-// the committer may change is changed through [Writer].
+// the committer may change is changed between two commits.
 //
-// The package does not know how a write becomes durable, or who reads.
+// The package does not know who writes or reads.
 package maintenance

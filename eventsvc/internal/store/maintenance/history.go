@@ -20,7 +20,7 @@ func (m *Maintenance) trim(ctx context.Context, cutoff time.Time, maxHistory int
 	if due, err := m.mergeDue(cutoff, maxHistory); err != nil {
 		return err
 	} else if due {
-		if err := m.Writer.Flush(ctx); err != nil {
+		if err := m.Flush(ctx); err != nil {
 			return err
 		}
 	}
@@ -33,7 +33,7 @@ func (m *Maintenance) trim(ctx context.Context, cutoff time.Time, maxHistory int
 			return err
 		}
 		if s.next > m.Records.Log.CompactRevision() {
-			if err := m.Writer.MoveCompactRevision(ctx, s.next); err != nil {
+			if err := m.Do(ctx, func() error { return m.Writer.MoveCompactRevision(s.next) }); err != nil {
 				return err
 			}
 		}

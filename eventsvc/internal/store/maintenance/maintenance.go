@@ -14,9 +14,9 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/clock"
+	"tidings.example/eventsvc/internal/store/durable"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/records"
-	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -32,27 +32,15 @@ type Policy struct {
 	MaxEvents int64         // the oldest events go when there are more; 0: no limit
 }
 
-// A Writer is the committer, as far as maintenance needs it.
-type Writer interface {
-	// Do runs f between two commits, and returns its error.
-	Do(ctx context.Context, f func() error) error
-	// Rotate seals the head, if due says so, and starts the next.
-	Rotate(ctx context.Context, due func(head *seglog.Segment) bool) error
-	// Flush merges everything that was written so far into the index.
-	Flush(ctx context.Context) error
-	// MoveCompactRevision makes a compact revision durable and then valid for readers.
-	MoveCompactRevision(ctx context.Context, revision uint64) error
-	// Failover replaces log files that cannot be written, if there are any.
-	Failover(ctx context.Context) error
-}
-
 // Config is what maintenance works on.
 type Config struct {
 	Policy
 	Records      records.Source
 	Usage        *usage.Usage
 	Clock        *clock.Clock
-	Writer       Writer
+	Writer       *durable.Writer                           // to be used within Do
+	Do           func(context.Context, func() error) error // runs a function between two commits
+	Flush        func(context.Context) error               // merges everything that was written so far into the index
 	Delete       func(context.Context, []store.Seen) error // but what has changed
 	ReadError    func(error) error                         // reports and translates an error of reading
 	SegmentBytes int64
@@ -177,7 +165,10 @@ func (m *Maintenance) failover(ctx context.Context) error {
 		}
 		m.Log.Warn("the index is written again, to a new file")
 	}
-	return m.Writer.Failover(ctx)
+	if m.Writer.Failed() == nil {
+		return nil
+	}
+	return m.Do(ctx, m.Writer.Failover)
 }
 
 // clearSome deletes some events that are past their time, and then brings back the room

@@ -5,24 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
 )
-
-// fileStats sums up what bbolt says of the files.
-func fileStats(db *DB) (sum bbolt.Stats) {
-	add := func(s bbolt.Stats) {
-		sum.FreePageN += s.FreePageN
-		sum.PendingPageN += s.PendingPageN
-		sum.OpenTxN += s.OpenTxN
-	}
-	add(db.index.Stats())
-	for _, s := range db.log.Segments() {
-		add(s.Stats())
-	}
-	return sum
-}
 
 // maxRetentionLag is how late maintenance may be. A round is due every few
 // seconds; only a long compaction or a failure keeps it up for longer.
@@ -34,6 +18,14 @@ func (db *DB) OnTime(context.Context) error {
 		return fmt.Errorf("old events were last cleared away %s ago: the log says why", lag.Round(time.Second))
 	}
 	return nil
+}
+
+// Ready reports why the store cannot take writes, nil if it can.
+func (db *DB) Ready(context.Context) error {
+	if db.life.closed() {
+		return store.ErrClosed
+	}
+	return db.committer.Writer.Failed()
 }
 
 // Room reports why there is no room for new events, nil if there is. Reading
