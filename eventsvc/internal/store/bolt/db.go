@@ -38,7 +38,6 @@ type Options struct {
 
 	SegmentBytes  int64 // a log file is sealed at this size; default 64 MiB
 	RingEntries   int   // changes that the watch hub shares; default 8192
-	RingBytes     int   // and the bytes that they keep in memory; default 16 MiB
 	QueueLength   int   // writes that may wait; default 4096
 	QueueBytes    int64 // and the bytes that they keep in memory; default 64 MiB
 	MemtableLimit int   // keys in memory before they are merged into the index; default 65536
@@ -58,7 +57,6 @@ func (o *Options) setDefaults() {
 	setDefault(&o.SegmentBytes, 64<<20)
 	setDefault(&o.MinFree, 64<<20)
 	setDefault(&o.RingEntries, 8192)
-	setDefault(&o.RingBytes, 16<<20)
 	setDefault(&o.QueueLength, 4096)
 	setDefault(&o.QueueBytes, 64<<20)
 	setDefault(&o.MemtableLimit, 65536)

@@ -24,6 +24,9 @@ import (
 	"tidings.example/eventsvc/internal/watch"
 )
 
+// ringBytes is how many bytes of changes the watch hub keeps in memory.
+const ringBytes = 16 << 20
+
 // recover opens the files of a store, and brings what is in memory to the state of the
 // newest durable write. What it has opened is the DB's when it fails as well.
 func (db *DB) recover() (err error) {
@@ -55,7 +58,7 @@ func (db *DB) recover() (err error) {
 	if err != nil {
 		return err
 	}
-	db.hub = watch.NewHub(w.Last, o.RingEntries, o.RingBytes)
+	db.hub = watch.NewHub(w.Last, o.RingEntries, ringBytes)
 	db.committer = commit.New(commit.Config{
 		Queue: commit.NewQueue(o.QueueLength, o.QueueBytes), Writer: w, Hub: db.hub, Usage: db.usage, Stop: db.life.ctx.Done(),
 		Merger: commit.NewMerger(commit.Merger{Index: db.index, Records: db.log, Usage: db.usage, MaxKeys: o.MemtableLimit, Unmerged: hurry, Log: o.Log}),

@@ -165,7 +165,7 @@ func TestWALMustBeThere(t *testing.T) {
 	for name, journal := range map[string][]byte{
 		"it is missing":            nil,
 		"should have":              whole[:len(whole)-4096],
-		"not a journal":            []byte("something else"),
+		"not a write-ahead log":    []byte("something else"),
 		"first block is damaged":   append([]byte("tidings events journal 1\n"), make([]byte, 10000)...),
 		"format version 2":         append([]byte("tidings events journal 2\n"), whole...),
 		"belongs to another store": readFile(t, filepath.Join(other.Dir(), "journal")),

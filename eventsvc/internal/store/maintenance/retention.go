@@ -57,12 +57,9 @@ const (
 // retention there is a place in the log before which everything of that
 // retention is gone.
 func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
-	left := expiryRound
-	if free, err := m.Usage.Free(); err != nil {
-		left = expiryBatch
-	} else { // a quarter of what is free, because the rest is needed to rewrite files
-		left = int(max(expiryBatch, min(expiryRound, free/4/deletionBytes)))
-	}
+	free, _ := m.Usage.Free() // 0 after an error
+	// A quarter of what is free, because the rest is needed to rewrite files.
+	left := int(max(expiryBatch, min(expiryRound, free/4/deletionBytes)))
 	for _, retention := range m.retentions() {
 		cutoff := m.Clock.Old().Add(-retention)
 		for more := true; more; {

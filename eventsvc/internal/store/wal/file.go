@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -29,34 +28,36 @@ const (
 // holds. It makes the file if there is none, or if its size is another one. A file
 // that is no log of this store is a [*store.FileError] and is not touched.
 func Begin(path, id string, size int64) (*Log, error) {
-	info, err := os.Stat(path)
-	if err != nil {
+	file, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
 		return Create(path, id, size)
-	}
-	b, err := firstBlock(path)
-	if err != nil {
+	} else if err != nil {
 		return nil, err
 	}
-	if _, err := parseHeader(path, id, b, fixForeign); err != nil {
+	if _, err := parseHeader(path, id, file, fixForeign); err != nil {
 		return nil, err
 	}
-	if info.Size() != size {
+	if int64(len(file)) != size {
 		return Create(path, id, size)
 	}
 	return empty(path, path, id, size)
 }
 
 // Create makes an empty log, and replaces a file that is there.
-func Create(path, id string, size int64) (l *Log, err error) {
+func Create(path, id string, size int64) (*Log, error) {
 	tmp := path + ".tmp"
-	if err = writeZeros(tmp, size); err == nil {
+	var l *Log
+	err := writeZeros(tmp, size)
+	if err == nil {
 		l, err = empty(tmp, path, id, size)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("journal: %w", errors.Join(err, disk.Remove(tmp)))
+	if err == nil {
+		if err = errors.Join(os.Rename(tmp, path), disk.SyncDir(filepath.Dir(path))); err != nil {
+			err = errors.Join(err, l.Close())
+		}
 	}
-	if err := errors.Join(os.Rename(tmp, path), disk.SyncDir(filepath.Dir(path))); err != nil {
-		return nil, fmt.Errorf("journal: %w", errors.Join(err, l.file.Close(), disk.Remove(tmp)))
+	if err != nil {
+		return nil, errors.Join(err, disk.Remove(tmp))
 	}
 	return l, nil
 }
@@ -69,7 +70,7 @@ func Open(path, id string, after uint64) (*Log, []Record, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, &store.FileError{Path: path, Reason: "it is missing, and with it the last writes", Fix: fixLost}
 	} else if err != nil {
-		return nil, nil, fmt.Errorf("journal: %w", err)
+		return nil, nil, err
 	}
 	l, err := parseHeader(path, id, file, fixLost)
 	if err != nil {
@@ -82,7 +83,7 @@ func Open(path, id string, after uint64) (*Log, []Record, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := l.open(path); err != nil {
+	if l.file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
 		return nil, nil, err
 	}
 	// The newest frame may be in the page cache alone. A sync would not help: after a
@@ -90,7 +91,7 @@ func Open(path, id string, after uint64) (*Log, []Record, error) {
 	// the disk when it was begun.
 	if newest != nil {
 		if err := l.write(file[newest.at:newest.end], newest.at); err != nil {
-			return nil, nil, fmt.Errorf("journal: %w", errors.Join(err, l.file.Close()))
+			return nil, nil, errors.Join(err, l.Close())
 		}
 	}
 	return l, records, nil
@@ -98,28 +99,18 @@ func Open(path, id string, after uint64) (*Log, []Record, error) {
 
 // empty opens a file, which will have the given path, as an empty log.
 func empty(file, path, id string, size int64) (*Log, error) {
-	l := &Log{path: path, size: size, salt: randomSalt()}
+	var salt [8]byte
+	_, _ = rand.Read(salt[:]) // never fails
+	l := &Log{path: path, size: size, salt: be.Uint64(salt[:])}
 	l.begin(false)
-	if err := l.open(file); err != nil {
+	var err error
+	if l.file, err = os.OpenFile(file, os.O_RDWR, 0); err != nil {
 		return nil, err
 	}
 	if err := l.write(l.header(id), 0); err != nil {
-		return nil, fmt.Errorf("journal: %w", errors.Join(err, l.file.Close()))
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
-}
-
-func (l *Log) open(path string) (err error) {
-	if l.file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	return nil
-}
-
-func randomSalt() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return be.Uint64(b[:])
 }
 
 // writeZeros makes a durable file of zeros. It writes them, because a file that was
@@ -149,21 +140,6 @@ func (l *Log) header(id string) []byte {
 	return b[:cap(b)]
 }
 
-// firstBlock reads the first block of a file, as far as there is one.
-func firstBlock(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	b := make([]byte, blockSize)
-	n, err := f.ReadAt(b, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("journal: %w", err)
-	}
-	return b[:n], nil
-}
-
 // parseHeader reads the header, and refuses a file that is no log of this store. The
 // error says with fix what to do about a file that is not.
 func parseHeader(path, id string, b []byte, fix string) (*Log, error) {
@@ -172,7 +148,7 @@ func parseHeader(path, id string, b []byte, fix string) (*Log, error) {
 	}
 	var version int
 	if _, err := fmt.Sscanf(string(b[:min(len(b), 64)]), magic+"%d\n", &version); err != nil {
-		return refuse("this is not a journal of the event store", fix)
+		return refuse("this is not a write-ahead log of the event store", fix)
 	}
 	if version != 1 {
 		return refuse(fmt.Sprintf("format version %d, this program reads version 1", version), fixVersion)

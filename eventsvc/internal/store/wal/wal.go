@@ -103,9 +103,6 @@ func (l *Log) Reset() {
 	l.both = false
 }
 
-// Path returns the path of the file.
-func (l *Log) Path() string { return l.path }
-
 // Size returns the length of the file in bytes.
 func (l *Log) Size() int64 { return l.size }
 
