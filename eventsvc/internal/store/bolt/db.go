@@ -16,6 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
+	"tidings.example/eventsvc/internal/store/query"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/watch"
@@ -77,8 +78,8 @@ type DB struct {
 	usage       *usage.Usage
 	committer   *commit.Committer
 	maintenance *maintenance.Maintenance
+	query       *query.Querier
 	reads       *reads
-	lists       *lists
 	life        life
 }
 
@@ -112,7 +113,7 @@ func Open(o Options) (*DB, error) {
 			return nil, err
 		}
 	}
-	db := &DB{o: o, lists: newLists()}
+	db := &DB{o: o}
 	db.life.ctx, db.life.stop = context.WithCancel(context.Background())
 	db.reads = newReads(o.Log, &db.life)
 	if err := db.recover(); err != nil {

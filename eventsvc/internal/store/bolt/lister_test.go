@@ -47,3 +47,23 @@ func TestListWhileEventsChange(t *testing.T) {
 		t.Errorf("%d events shown, want %d: %v", seen, 2*ahead, err)
 	}
 }
+
+// TestViewsEnd: a view that is kept by mistake shows nothing, rather than memory that
+// has another use by then.
+func TestViewsEnd(t *testing.T) {
+	t.Parallel()
+	db := open(t, bolt.Options{Dir: t.TempDir()})
+	defer closeDB(t, db)
+	if _, err := store.Create(t.Context(), db, key(1), store.Draft{Value: []byte("value")}); err != nil {
+		t.Fatal(err)
+	}
+	var got, listed *store.View
+	err := db.Get(t.Context(), key(1), func(v *store.View) error { got = v; return nil })
+	_, listErr := db.List(t.Context(), store.Query{}, func(v *store.View) bool { listed = v; return true })
+	if err != nil || listErr != nil || got == nil || listed == nil {
+		t.Fatal(err, listErr)
+	}
+	if got.Value != nil || listed.Value != nil {
+		t.Errorf("views show %q and %q after they have ended", got.Value, listed.Value)
+	}
+}

@@ -47,12 +47,3 @@ func (r *reads) failed(err error) error {
 	r.damaged.Inc()
 	return ce
 }
-
-// failedOf is failed for one event, which it names in a report that does not.
-func (r *reads) failedOf(key store.Key, err error) error {
-	err = r.failed(err)
-	if ce := new(store.CorruptError); errors.As(err, &ce) && ce.Key == (store.Key{}) {
-		ce.Key = key
-	}
-	return err
-}

@@ -1,4 +1,4 @@
-package bolt
+package query
 
 import (
 	"bytes"
@@ -10,40 +10,40 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// Bounds of one page, so that a read transaction is short.
+// Bounds of one page. A page is one read transaction, and these must be short.
 const (
 	pageBytes  = 4 << 20
-	pageLooked = 16384 // keys looked at
+	pageLooked = 16384 // keys
 )
 
-// A lister shows one page.
+// A lister reads one page.
 type lister struct {
-	db    *DB
-	query *store.Query
-	visit func(*store.View) bool
-	page  *store.Page
-	log   *seglog.Reader
-	after string // the key that was dealt with last, once one was
-	shown int    // events
-	bytes int    // of their values
-	there int64  // events that the page has passed, whether they match or not
-	ended bool   // visit wants no more
-	texts texts
+	querier *Querier
+	query   *store.Query
+	visit   func(*store.View) bool
+	page    *store.Page
+	log     *seglog.Reader
+	after   string // the last key that is done, empty at the beginning
+	shown   int    // number of events that visit has seen
+	bytes   int    // length of their values
+	passed  int64  // number of events up to after, whether they match or not
+	ended   bool   // visit has returned false
+	keys    keyStrings
 }
 
-// run reads the page. When a file was replaced under it, it is run again and
-// goes on where it was.
+// run reads the page. If a file was replaced meanwhile, it is called again with new views,
+// and goes on behind the last key that is done.
 func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) error {
 	l.log = r
 	if ok, err := l.find(ctx, v); ok || err != nil {
 		return err
 	}
 	from, prefix := l.keyRange()
-	keys := &keyBatch{source: v.Iterate(from, prefix), log: r, most: batchKeys}
+	keys := &keyBatch{source: v.Iterate(from, prefix), log: r, size: batchKeys}
 	if l.query.Limit > 0 {
-		keys.most = min(keys.most, l.query.Limit+1)
+		keys.size = min(keys.size, l.query.Limit+1)
 	}
-	var passed, last []byte // keys: looked at, and with a version to show
+	var seen, last []byte // the last key of all, and of those that have an event
 	defer func() {
 		if last != nil {
 			l.after = string(last)
@@ -63,54 +63,46 @@ func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) error 
 			return err
 		}
 		if looked == pageLooked {
-			last = passed // a long run of deletions must not be gone over again
+			last = seen // the next page need not go over a long run of deletions again
 		}
 		if found && l.full() || looked == pageLooked {
 			l.page.More = true
 			return l.count(prefix, keys, last)
 		}
 		looked++
-		passed = this.key
+		seen = this.key
 		if !found {
 			continue
 		}
 		if err := l.add(this.key, &e); err != nil {
 			return err
 		}
-		last = passed
-		l.there++
+		last = seen
+		l.passed++
 	}
 	return nil
 }
 
-// keyRange returns where the keys of a query begin and what they begin with.
-func keyRange(q *store.Query) (from, prefix string) {
-	if q.Namespace != "" {
-		prefix = q.Namespace + "/"
-		if q.Name != "" {
-			prefix += q.Name
-		}
-	}
-	if q.After != (store.Key{}) {
-		return max(prefix, q.After.String()+"\x00"), prefix
-	}
-	return prefix, prefix
-}
-
-// keyRange returns where the keys that are left begin, and what they begin with.
+// keyRange returns the first key that is left, and the prefix of all keys.
 func (l *lister) keyRange() (from, prefix string) {
-	from, prefix = keyRange(l.query)
-	if l.after != "" {
-		from = l.after + "\x00"
+	if l.query.Namespace != "" {
+		prefix = l.query.Namespace + "/" + l.query.Name
 	}
-	return from, prefix
+	after := l.after
+	if after == "" && l.query.After != (store.Key{}) {
+		after = l.query.After.String()
+	}
+	if after == "" {
+		return prefix, prefix
+	}
+	return max(prefix, after+"\x00"), prefix
 }
 
 func (l *lister) full() bool {
 	return l.query.Limit > 0 && l.shown >= l.query.Limit || l.bytes >= pageBytes || l.ended
 }
 
-// add shows a version if it matches.
+// add lends a version to visit if it matches.
 func (l *lister) add(key []byte, e *seglog.Entry) error {
 	if !bytes.Equal(e.Key, key) {
 		return &store.CorruptError{Revision: e.Revision, Reason: "the index leads to it for " + string(key)}
@@ -120,11 +112,11 @@ func (l *lister) add(key []byte, e *seglog.Entry) error {
 	}
 	l.shown++
 	l.bytes += len(e.Value)
-	l.ended = !l.log.Lend(e, seglog.SplitKey(l.texts.text(e.Key), e.NamespaceLen), l.visit)
+	l.ended = !l.log.Lend(e, seglog.SplitKey(l.keys.of(e.Key), e.NamespaceLen), l.visit)
 	return nil
 }
 
-// version returns the version of a key that the page shows, if there is one.
+// version returns the version of a key at the revision of the page, if it existed then.
 func (l *lister) version(k *keyItem) (seglog.Entry, bool, error) {
 	revision, deletion := k.pointer.Revision(), k.pointer.Deletion()
 	switch {
@@ -137,16 +129,15 @@ func (l *lister) version(k *keyItem) (seglog.Entry, bool, error) {
 	return l.log.At(revision, l.page.Revision)
 }
 
-// count fills Remaining with the number of events from here to the end of the
-// range, whose last key is given: by counting them, or from the page before, if
-// that was counted.
+// count sets Remaining to the number of events behind the page, whose last key is given.
+// It counts them, unless the end of the page before is remembered with its number.
 func (l *lister) count(prefix string, keys *keyBatch, last []byte) error {
 	if !l.query.Count {
 		return nil
 	}
 	end := pageEnd{prefix, l.page.Revision, l.query.After}
-	n, ok := l.db.lists.remaining.get(end)
-	n -= l.there
+	n, ok := l.querier.remaining.get(end)
+	n -= l.passed
 	if !ok {
 		var err error
 		if n, err = l.countKeys(keys); err != nil {
@@ -154,16 +145,16 @@ func (l *lister) count(prefix string, keys *keyBatch, last []byte) error {
 		}
 	}
 	end.last = seglog.KeyOf(last)
-	l.db.lists.remaining.put(end, n)
+	l.querier.remaining.put(end, n)
 	l.page.Remaining = n
 	return nil
 }
 
-// countKeys counts the events of the keys that are left: of those that were read
-// ahead, and of the others straight from the iterator, which is twice as fast.
+// countKeys counts the events of the keys that are left. Those that are not in the batch
+// yet come from the iterator, which is twice as fast.
 func (l *lister) countKeys(keys *keyBatch) (n int64, err error) {
-	for i := range keys.prefetched {
-		there, err := l.counts(keys.prefetched[i].pointer, keys.prefetched[i].err)
+	for i := range keys.left {
+		there, err := l.counts(keys.left[i].pointer, keys.left[i].err)
 		if err != nil {
 			return 0, err
 		}
@@ -179,7 +170,7 @@ func (l *lister) countKeys(keys *keyBatch) (n int64, err error) {
 	return n, nil
 }
 
-// counts is 1 if a key's version for the page is an event, 0 if not.
+// counts returns 1 if the event of a key existed at the revision of the page, and 0 if not.
 func (l *lister) counts(p index.Pointer, damage error) (int64, error) {
 	there := !p.Deletion()
 	if damage == nil && p.Revision() > l.page.Revision {
@@ -191,10 +182,10 @@ func (l *lister) counts(p index.Pointer, damage error) (int64, error) {
 	return 1, nil
 }
 
-// texts makes strings of bytes, many in one piece of memory.
-type texts struct{ b strings.Builder }
+// keyStrings makes strings of keys, many in one allocation.
+type keyStrings struct{ b strings.Builder }
 
-func (t *texts) text(b []byte) string {
+func (t *keyStrings) of(b []byte) string {
 	if t.b.Cap()-t.b.Len() < len(b) {
 		t.b = strings.Builder{}
 		t.b.Grow(max(len(b), 4<<10))

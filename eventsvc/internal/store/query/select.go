@@ -1,46 +1,71 @@
-package bolt
+package query
 
 import (
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// A selector is answered from the terms if so few versions have them; beyond
-// that, going over all keys is as fast.
+// Bounds of lists that are answered from the postings.
 const (
-	findShare = 8       // one in so many
-	findMost  = 1 << 17 // entries of a list that is remembered
-	findDear  = 1 << 12 // a list of so many is remembered even if it is read at once
+	selectShare    = 8       // at most one event of so many matches; else going over all keys is as fast
+	selectLists    = 4       // lists that are remembered for their next page
+	selectMatches  = 1 << 17 // a longer list is not remembered
+	selectRemember = 1 << 12 // a longer list is remembered even if one page has all of it
 )
 
-// A match is a version that a query has found.
+// A match is a version that a selector matches.
 type match struct {
 	key      string
 	revision uint64
-	// Where its record is, if the segment was sealed: its pages stay where they
-	// are as long as it is open.
+	// The position of its record if its segment was sealed: a sealed segment is not
+	// written, so its pages stay where they are as long as it is open.
 	segment *seglog.Segment
 	record  []byte
 }
 
-// lists remembers results of lists, for their next pages. The state of a revision does
-// not change, so that nothing in it gets stale.
-type lists struct {
-	found     recent[string, []match] // the whole result of a query
-	remaining recent[pageEnd, int64]  // how many events lie behind the end of a page
+// found remembers the whole result of the last lists for their next pages. The state of a
+// revision does not change, so no entry becomes stale.
+type found struct {
+	mu    sync.Mutex
+	lists []foundList // the newest last
 }
 
-func newLists() *lists {
-	return &lists{found: newRecent[string, []match](4), remaining: newRecent[pageEnd, int64](256)}
+type foundList struct {
+	query   string
+	matches []match
 }
 
-// queryText is equal for queries that differ in nothing but their page.
+func (f *found) get(query string) ([]match, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.lists {
+		if l.query == query {
+			return l.matches, true
+		}
+	}
+	return nil, false
+}
+
+func (f *found) put(query string, matches []match) {
+	if len(matches) > selectMatches {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.lists) == selectLists {
+		f.lists = slices.Delete(f.lists, 0, 1)
+	}
+	f.lists = append(f.lists, foundList{query, matches})
+}
+
+// queryText returns the same text for the pages of one list, and another for other lists.
 func queryText(q *store.Query, revision uint64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %q %q", revision, q.Namespace, q.Name)
@@ -53,16 +78,16 @@ func queryText(q *store.Query, revision uint64) string {
 	return b.String()
 }
 
-// find fills the page by way of the terms. It reports false if the selector
-// asks for nothing that has a term, or for too much.
+// find reads the page by way of the postings. It reports false if the selector asks for
+// no value that has postings, or for values of too many events.
 func (l *lister) find(ctx context.Context, v index.View) (bool, error) {
 	if l.query.Selector == nil || l.query.Count {
 		return false, nil
 	}
 	text := queryText(l.query, l.page.Revision)
-	matches, known := l.db.lists.found.get(text)
+	matches, known := l.querier.found.get(text)
 	if !known {
-		best, ok := v.Rarest(l.query.Selector, int(l.db.usage.Live().Events)/findShare+1)
+		best, ok := v.Rarest(l.query.Selector, int(l.querier.Events())/selectShare+1)
 		if !ok {
 			return false, nil
 		}
@@ -72,18 +97,17 @@ func (l *lister) find(ctx context.Context, v index.View) (bool, error) {
 		}
 	}
 	err := l.fill(matches)
-	if !known && err == nil && (l.page.More || len(matches) > findDear) && len(matches) <= findMost {
-		l.db.lists.found.put(text, matches)
+	if !known && err == nil && (l.page.More || len(matches) > selectRemember) {
+		l.querier.found.put(text, matches)
 	}
 	return true, err
 }
 
-// matches returns all versions with one of the terms that the query asks for,
-// in order of their keys.
+// matches returns the versions with one of the terms that match the query, in order of
+// their keys.
 //
-// What it takes it has only peeked at: that is verified when the page is filled.
-// But it leaves nothing out that it has not verified, so that no damage hides a
-// version.
+// It does not verify the records of those, which fill does. It verifies the others before
+// it leaves them out, so that damage hides no event.
 func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (ms []match, err error) {
 	revisions, err := v.Postings(any)
 	if err != nil {
@@ -108,20 +132,19 @@ func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (m
 			e.Key = nil
 		}
 		switch {
-		case err == seglog.ErrGone && !l.log.Complete(revision): //nolint:errorlint // as lookup returns it: dead and compacted away
+		case err == seglog.ErrGone && !l.log.Complete(revision): //nolint:errorlint // as Lookup returns it: dead and compacted away
 		case err != nil:
 			return nil, err
 		case e.Key != nil:
-			ms = append(ms, match{l.texts.text(e.Key), revision, l.log.Sealed(revision), record})
+			ms = append(ms, match{l.keys.of(e.Key), revision, l.log.Sealed(revision), record})
 		}
 	}
 	slices.SortFunc(ms, func(a, b match) int { return strings.Compare(a.key, b.key) })
 	return l.valid(ctx, v, ms)
 }
 
-// valid returns those of the versions that were the newest of their event at
-// the revision of the page. They are in order of keys, which is the one in
-// which the index is read fastest.
+// valid returns the versions that were the newest of their event at the revision of the
+// page. In order of keys, the index is read fastest.
 func (l *lister) valid(ctx context.Context, v index.View, ms []match) (valid []match, err error) {
 	valid = ms[:0]
 	for i, m := range ms {
@@ -149,6 +172,7 @@ func (l *lister) valid(ctx context.Context, v index.View, ms []match) (valid []m
 	return valid, nil
 }
 
+// fill lends the matches of the page to visit.
 func (l *lister) fill(matches []match) error {
 	from, _ := l.keyRange()
 	at, _ := slices.BinarySearchFunc(matches, from, func(m match, from string) int { return strings.Compare(m.key, from) })
@@ -177,7 +201,7 @@ func (l *lister) fill(matches []match) error {
 	return nil
 }
 
-// wants reports whether a version matches everything but the page of a query.
+// wants reports whether a version matches the query, apart from its page.
 func (l *lister) wants(e *seglog.Entry) bool {
 	q := l.query
 	namespace, name := e.Key[:e.NamespaceLen], e.Key[e.NamespaceLen+1:]

@@ -1,0 +1,74 @@
+package query
+
+import (
+	"slices"
+
+	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
+)
+
+// batchKeys is the most keys of a batch.
+const (
+	batchBits = 6
+	batchKeys = 1 << batchBits
+)
+
+// A keyBatch reads the keys of an iterator in batches, and looks up the records of a batch
+// in order of their revisions, which is their order in the files.
+type keyBatch struct {
+	source *index.Iterator
+	log    *seglog.Reader
+	size   int       // keys of a batch, at most batchKeys
+	left   []keyItem // of the batch; the first is the current one
+	batch  []keyItem
+	order  []uint64 // revision and position in batch, in the order of the lookups
+
+	generation int // of log, when the records were looked up
+}
+
+// keyItem is a key with what the index has of it.
+type keyItem struct {
+	key     []byte
+	pointer index.Pointer
+	record  []byte // that the pointer leads to; nil if it was not looked up or not found
+	err     error
+}
+
+func (b *keyBatch) valid() bool {
+	if len(b.left) == 0 {
+		b.fill()
+	}
+	return len(b.left) > 0
+}
+
+// current returns the current key.
+func (b *keyBatch) current() *keyItem {
+	this := &b.left[0]
+	if b.log.Generation != b.generation {
+		this.record = nil // its page may have been reused
+	}
+	return this
+}
+
+func (b *keyBatch) next() { b.left = b.left[1:] }
+
+func (b *keyBatch) fill() {
+	it := b.source
+	if b.batch == nil {
+		b.batch, b.order = make([]keyItem, 0, b.size), make([]uint64, 0, b.size)
+	}
+	b.batch, b.order = b.batch[:0], b.order[:0]
+	for ; len(b.batch) < b.size && it.Valid(); it.Next() {
+		if it.Err() == nil && !it.Pointer().Deletion() {
+			b.order = append(b.order, it.Pointer().Revision()<<batchBits|uint64(len(b.batch)))
+		}
+		b.batch = append(b.batch, keyItem{key: it.Key(), pointer: it.Pointer(), err: it.Err()})
+	}
+	slices.Sort(b.order)
+	b.generation = b.log.Generation
+	for _, o := range b.order {
+		// A record that is not found is looked up again when it is needed.
+		b.batch[o%batchKeys].record, _ = b.log.Seek(o >> batchBits)
+	}
+	b.left = b.batch
+}

@@ -1,0 +1,152 @@
+// Package query answers reads of a store from its index and its log.
+//
+// # Contract
+//
+// A [Querier] gets one event ([Querier.Get]), lists the state of a revision page by page
+// ([Querier.List]), and reads what has changed: for watchers that are behind the changes
+// in memory ([Querier.Replay]), and as one change for each event ([Querier.Changes]). The
+// index leads to the newest version of an event; if that is newer than the revision asked
+// for, the older versions are followed in the log. A list with a selector that few events
+// match is answered from the postings of the index.
+//
+// What it lends is in mapped files, and has been verified. It remembers the results of
+// the last lists for their next pages, which the state of a revision cannot make stale.
+//
+// # Errors
+//
+// A revision that is no longer held is a [*store.ExpiredError]. What cannot be read is
+// given to Source.Failed, whose result is returned.
+//
+// # Concurrency
+//
+// Everything is safe for concurrent use. A read lasts as long as its page: the functions
+// that it calls must not wait for anything.
+//
+// The package knows nothing of writes, and decides nothing about what is held.
+package query
+
+import (
+	"context"
+	"errors"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
+)
+
+// Source is what is read. All of it is required.
+type Source struct {
+	Index     *index.Index
+	Log       *seglog.Log
+	Published func() uint64     // the newest revision that readers may see
+	Events    func() int64      // about how many events exist
+	Closed    func() bool       // reads are refused from now on
+	Failed    func(error) error // counts what hinders a read, and makes the error of it
+}
+
+// A Querier answers the reads of one store.
+type Querier struct {
+	Source
+	found     found
+	remaining remaining
+}
+
+// New returns a querier.
+func New(s Source) *Querier { return &Querier{Source: s} }
+
+// Get calls look with the newest version of an event: see [store.Store].
+func (q *Querier) Get(key store.Key, look func(*store.View) error) error {
+	for {
+		at := q.Published()
+		var failed error
+		found, err := q.getAt(key, at, func(v *store.View) bool {
+			failed = look(v)
+			return true
+		})
+		switch {
+		case err == nil && found:
+			return failed
+		case err == nil:
+			return store.ErrNotFound
+		case errors.Is(err, seglog.ErrGone) && q.Log.CompactRevision() > at:
+			// The version was trimmed meanwhile, so there is a newer one.
+			continue
+		}
+		return q.failedAt(key, err)
+	}
+}
+
+func (q *Querier) getAt(key store.Key, at uint64, look func(*store.View) bool) (found bool, err error) {
+	if q.Closed() {
+		return false, store.ErrClosed
+	}
+	joined := key.String()
+	p, ok, err := q.Index.Newest(joined)
+	if err != nil {
+		return false, err
+	}
+	if !ok || p.Deletion() && p.Revision() <= at {
+		return false, nil
+	}
+	err = q.Log.View(func(r *seglog.Reader) error {
+		var e seglog.Entry
+		if e, found, err = r.At(p.Revision(), at); err != nil || !found {
+			return err
+		}
+		if string(e.Key) != joined {
+			return &store.CorruptError{Key: key, Revision: e.Revision, Reason: "the index leads to the record of " + string(e.Key)}
+		}
+		r.Lend(&e, key, look)
+		return nil
+	})
+	return found, err
+}
+
+// List calls visit with the events of one page: see [store.Store].
+func (q *Querier) List(ctx context.Context, what store.Query, visit func(*store.View) bool) (store.Page, error) {
+	current := q.Published()
+	page := store.Page{Revision: what.Revision}
+	if page.Revision == 0 {
+		page.Revision = current
+	}
+	if page.Revision > current {
+		return store.Page{}, &store.FutureError{Revision: page.Revision, Current: current}
+	}
+	if err := q.Held(page.Revision); err != nil {
+		if q.Published() != current && what.Revision == 0 {
+			return q.List(ctx, what, visit) // the revision was raised meanwhile
+		}
+		return store.Page{}, err
+	}
+	l := &lister{querier: q, query: &what, visit: visit, page: &page}
+	err := q.Index.View(func(v index.View) error {
+		return q.Log.View(func(r *seglog.Reader) error { return l.run(ctx, r, v) })
+	})
+	if expired := q.Held(page.Revision); expired != nil {
+		return store.Page{}, expired
+	}
+	if err != nil {
+		return store.Page{}, q.Failed(err)
+	}
+	return page, nil
+}
+
+// Held returns an error if the state of a revision cannot be read any more.
+func (q *Querier) Held(revision uint64) error {
+	if q.Closed() {
+		return store.ErrClosed
+	}
+	if oldest := q.Log.CompactRevision(); revision < oldest {
+		return &store.ExpiredError{Revision: revision, Oldest: oldest}
+	}
+	return nil
+}
+
+// failedAt is Failed that names the event in a [*store.CorruptError] without a key.
+func (q *Querier) failedAt(key store.Key, err error) error {
+	err = q.Failed(err)
+	if ce := new(store.CorruptError); errors.As(err, &ce) && ce.Key == (store.Key{}) {
+		ce.Key = key
+	}
+	return err
+}
