@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
 	"tidings.example/eventsvc/internal/store"
@@ -26,8 +27,15 @@ type Reader struct {
 	seen       uint64       // every record up to this revision can be seen
 	opened     []segmentTx  // in the order of segments
 	Generation int          // rises when it is opened again: records found before are not valid any more
-	intact     bool         // nothing was wrong with what was read: its transactions can be used again
 	view       store.View   // by View
+}
+
+// segmentTx is a read transaction of a segment, zero as long as the reader has not needed
+// it.
+type segmentTx struct {
+	tx     *bbolt.Tx
+	cursor *bbolt.Cursor
+	place  uint64 // revision that the cursor is at, 0: none
 }
 
 // readers are kept to reuse their memory.
@@ -45,9 +53,7 @@ func (l *Log) View(f func(*Reader) error) error {
 		err := boltcheck.Guard(func() error {
 			r.open()
 			defer r.close()
-			err := f(r)
-			r.intact = err == nil
-			return err
+			return f(r)
 		})
 		if errors.Is(err, berrors.ErrDatabaseNotOpen) && !l.closed.Load() {
 			continue
@@ -66,17 +72,12 @@ func (r *Reader) open() {
 }
 
 func (r *Reader) close() {
-	for i, v := range r.opened {
-		switch {
-		case v.tx == nil:
-		case r.intact:
-			r.segments[i].pool.release(v)
-		default:
+	for _, v := range r.opened {
+		if v.tx != nil {
 			_ = v.tx.Rollback()
 		}
 	}
 	clear(r.opened)
-	r.intact = false
 	r.segments, r.pending, r.view = nil, nil, store.View{}
 }
 

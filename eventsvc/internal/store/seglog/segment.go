@@ -28,7 +28,6 @@ type Segment struct {
 	Base uint64 // its records have this revision or a greater one; never changes
 	Path string // never changes
 	db   *bbolt.DB
-	pool txPool
 	// bytes is the length of all records, also of those of a head that are pending.
 	bytes atomic.Int64
 	// rewritten: Rewrite has left records out.
@@ -179,16 +178,29 @@ func (s *Segment) view(f func(*bbolt.Tx) error) error {
 	return boltcheck.View(s.db, f)
 }
 
-// update runs f in a write transaction and commits it. No view is kept beyond.
+// read begins a read transaction.
+func (s *Segment) read() (v segmentTx, err error) {
+	tx, err := s.db.Begin(false)
+	if err != nil {
+		return v, err
+	}
+	defer func() {
+		if v.tx == nil { // the page of its root is damaged, on which bbolt panics
+			_ = tx.Rollback()
+		}
+	}()
+	v.cursor = tx.Bucket([]byte(bucketLog)).Cursor()
+	v.tx = tx
+	return v, nil
+}
+
+// update runs f in a write transaction and commits it.
 func (s *Segment) update(f func(*bbolt.Tx) error) error {
-	s.pool.beginWrite()
-	defer s.pool.endWrite()
 	return boltcheck.Guard(func() error { return s.db.Update(f) })
 }
 
 // Close waits for those who read.
 func (s *Segment) Close() error {
-	s.pool.beginWrite()
 	return s.db.Close()
 }
 
@@ -274,12 +286,8 @@ func (s *Segment) SaveCompactRevision(revision uint64) error {
 	})
 }
 
-// Stats returns what bbolt counts of the file, without transactions that nobody reads in.
-func (s *Segment) Stats() bbolt.Stats {
-	stats := s.db.Stats()
-	stats.OpenTxN = max(0, stats.OpenTxN-s.pool.idleCount()) // the two are not counted at one moment
-	return stats
-}
+// Stats returns what bbolt counts of the file.
+func (s *Segment) Stats() bbolt.Stats { return s.db.Stats() }
 
 // Check reads the pages and the entries of the file. The pages of a head change while it
 // is read, and were checked when it was opened.
