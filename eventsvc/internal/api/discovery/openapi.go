@@ -37,30 +37,26 @@ type openAPIDocument struct {
 	protobuf func() ([]byte, error)
 }
 
-func newOpenAPIDocument(tree map[string]any, version int) (*openAPIDocument, error) {
-	b, err := json.Marshal(tree)
-	if err != nil {
-		return nil, fmt.Errorf("OpenAPI document: %w", err)
-	}
-	d := &openAPIDocument{json: b, hash: hashOf(b), asked: openAPIV3Asked, sent: openAPIV3Sent}
-	d.protobuf = sync.OnceValues(func() ([]byte, error) {
+// newDocument2 returns a document of version 2.
+func newDocument2(b []byte) *openAPIDocument {
+	return &openAPIDocument{b, hashOf(b), openAPIV2Asked, openAPIV2Sent, sync.OnceValues(func() ([]byte, error) {
+		doc, err := openapiv2.ParseDocument(b)
+		if err != nil {
+			return nil, err
+		}
+		return proto.Marshal(doc)
+	})}
+}
+
+// newDocument3 returns a document of version 3.
+func newDocument3(b []byte) *openAPIDocument {
+	return &openAPIDocument{b, hashOf(b), openAPIV3Asked, openAPIV3Sent, sync.OnceValues(func() ([]byte, error) {
 		doc, err := openapiv3.ParseDocument(b)
 		if err != nil {
 			return nil, err
 		}
 		return proto.Marshal(doc)
-	})
-	if version == 2 {
-		d.asked, d.sent = openAPIV2Asked, openAPIV2Sent
-		d.protobuf = sync.OnceValues(func() ([]byte, error) {
-			doc, err := openapiv2.ParseDocument(b)
-			if err != nil {
-				return nil, err
-			}
-			return proto.Marshal(doc)
-		})
-	}
-	return d, nil
+	})}
 }
 
 // serve answers in the form that the Accept header asks for.
@@ -109,25 +105,17 @@ func (s *server) routeOpenAPI(e *echo.Echo, groups []Group) error {
 	groups = slices.DeleteFunc(slices.Clone(groups), func(g Group) bool { return g.Resources[0].Kind != event.Kind })
 	index := map[string]any{}
 	for _, g := range groups {
-		one := openAPI{version: 3, groups: []Group{g}, schemas: s.codec.Schemas()}
-		doc, err := newOpenAPIDocument(one.document(), 3)
+		b, err := openAPI{[]Group{g}, s.codec.Schemas()}.version3()
 		if err != nil {
-			return err
+			return fmt.Errorf("OpenAPI document of %s: %w", g, err)
 		}
-		path := strings.TrimPrefix(g.Path(), "/")
+		doc, path := newDocument3(b), strings.TrimPrefix(g.Path(), "/")
 		index[path] = map[string]any{"serverRelativeURL": hashedPath(path, doc)}
 		e.GET("/openapi/v3/"+path, func(c echo.Context) error { return serveHashed(c, path, doc) })
 	}
-	indexDocument, err := newOpenAPIDocument(map[string]any{"paths": index}, 3)
-	if err != nil {
-		return err
-	}
-	e.GET("/openapi/v3", indexDocument.serve)
-	all := openAPI{version: 2, groups: groups, schemas: s.codec.Schemas()}
-	doc, err := newOpenAPIDocument(all.document(), 2)
-	if err != nil {
-		return err
-	}
-	e.GET("/openapi/v2", doc.serve)
-	return nil
+	b, _ := json.Marshal(map[string]any{"paths": index}) // strings only: no error
+	e.GET("/openapi/v3", newDocument3(b).serve)
+	b, err := openAPI{groups, s.codec.Schemas()}.version2()
+	e.GET("/openapi/v2", newDocument2(b).serve)
+	return err
 }

@@ -1,18 +1,23 @@
 package discovery
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"unicode"
 
+	"k8s.io/kube-openapi/pkg/openapiconv"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
 	"tidings.example/eventsvc/internal/event"
 )
 
-// openAPI writes the OpenAPI document of some groups, in version 2 or 3.
+// openAPI makes the OpenAPI document of some groups.
 type openAPI struct {
-	version int
 	groups  []Group
-	schemas map[string]any // by name, with the references of version 3
+	schemas map[string]any // by name
 }
 
 // operation is one method of a path. Clients look at its action and, for
@@ -65,9 +70,13 @@ func operations(schema string) map[string][]operation {
 	}
 }
 
-// document is the whole document.
-func (o openAPI) document() map[string]any {
-	info := map[string]any{"title": "Tidings events", "version": "v" + apiMajor + "." + apiMinor + ".0"}
+const (
+	definitions = "#/definitions/"        // where version 2 has schemas
+	components  = "#/components/schemas/" // where version 3 has them
+)
+
+// version2 returns the document in version 2.
+func (o openAPI) version2() ([]byte, error) {
 	paths := map[string]any{}
 	for _, g := range o.groups {
 		schema := "io.k8s.api.events.v1."
@@ -75,39 +84,43 @@ func (o openAPI) document() map[string]any {
 			schema = "io.k8s.api.core.v1."
 		}
 		for path, ops := range operations(schema) {
-			paths[g.Path()+path] = o.path(g, path, ops)
+			paths[g.Path()+path] = describePath(g, path, ops)
 		}
 	}
-	if o.version == 2 {
-		return map[string]any{
-			"swagger": "2.0", "info": info, "paths": paths, "definitions": o.definitions(paths),
-			"securityDefinitions": map[string]any{"BearerToken": map[string]any{
-				"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer token",
-			}},
-			"security": []any{map[string]any{"BearerToken": []any{}}},
-		}
-	}
-	return map[string]any{
-		"openapi": "3.0.0", "info": info, "paths": paths,
-		"components": map[string]any{
-			"schemas": o.definitions(paths),
-			"securitySchemes": map[string]any{"BearerToken": map[string]any{
-				"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer token",
-			}},
-		},
-		"security": []any{map[string]any{"BearerToken": []any{}}},
-	}
-}
-
-// definitions are the schemas that the paths need, with the references of the
-// document's version.
-func (o openAPI) definitions(paths any) any {
 	needed := map[string]any{}
 	o.collect(paths, needed)
-	if o.version == 3 {
-		return needed
+	b, err := json.Marshal(map[string]any{
+		"swagger": "2.0", "info": map[string]any{"title": "Tidings events", "version": "v" + apiMajor + "." + apiMinor + ".0"},
+		"paths": paths, "definitions": needed,
+		"securityDefinitions": map[string]any{"BearerToken": map[string]any{
+			"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer token",
+		}},
+		"security": []any{map[string]any{"BearerToken": []any{}}},
+	})
+	return bytes.ReplaceAll(b, []byte(components), []byte(definitions)), err
+}
+
+// version3 returns the document in version 3.
+func (o openAPI) version3() ([]byte, error) {
+	b, err := o.version2()
+	if err != nil {
+		return nil, err
 	}
-	return withReferences(needed)
+	var v2 spec.Swagger
+	if err := json.Unmarshal(b, &v2); err != nil {
+		return nil, err
+	}
+	v3 := openapiconv.ConvertV2ToV3(&v2)
+	v3.SecurityRequirement = v2.Security // which the conversion leaves out, like this:
+	for _, p := range v3.Paths.Paths {
+		for _, op := range []*spec3.Operation{p.Post, p.Put, p.Patch} {
+			if op != nil {
+				op.RequestBody.Required = true
+			}
+		}
+	}
+	b, err = json.Marshal(v3)
+	return bytes.ReplaceAll(b, []byte(definitions), []byte(components)), err
 }
 
 // collect adds the schemas that a tree refers to, and those that they refer to.
@@ -133,61 +146,38 @@ func (o openAPI) collect(v any, needed map[string]any) {
 	}
 }
 
-// withReferences copies a tree and turns its references into those of version 2.
-func withReferences(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, value := range v {
-			if text, ok := value.(string); ok && key == "$ref" {
-				out[key] = strings.Replace(text, "#/components/schemas/", "#/definitions/", 1)
-			} else {
-				out[key] = withReferences(value)
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = withReferences(v[i])
-		}
-		return out
-	default:
-		return v
-	}
-}
-
 // path is one path with its operations and the parameters that they share.
-func (o openAPI) path(g Group, path string, ops []operation) map[string]any {
+func describePath(g Group, path string, ops []operation) map[string]any {
 	var shared []any
 	for _, name := range []string{"name", "namespace"} {
 		if strings.Contains(path, "{"+name+"}") {
-			shared = append(shared, o.parameter(name, "path"))
+			shared = append(shared, parameter(name, "path"))
 		}
 	}
 	item := map[string]any{}
 	if ops[0].action != "" {
-		item["parameters"] = append(shared, o.parameter("pretty", "query"))
+		item["parameters"] = append(shared, parameter("pretty", "query"))
 	}
 	for _, op := range ops {
-		item[op.method] = o.operation(g, op)
+		item[op.method] = describe(g, op)
 	}
 	return item
 }
 
-func (o openAPI) operation(g Group, op operation) map[string]any {
+func describe(g Group, op operation) map[string]any {
 	group, _, _ := strings.Cut(g.Group, ".") // as in EventsV1Api of generated clients
 	if group == "" {
 		group = "core"
 	}
 	var parameters []any
 	for _, name := range op.parameters {
-		parameters = append(parameters, o.parameter(name, "query"))
+		parameters = append(parameters, parameter(name, "query"))
 	}
 	out := map[string]any{
 		"operationId": operationID(op.id, group+"_"+g.Version),
 		"tags":        []any{group + "_" + g.Version},
-		"responses":   o.responses(op),
+		"responses":   responses(op),
+		"consumes":    bodyTypes(op.method), "produces": answerTypes(op), "schemes": []string{"https"},
 	}
 	if op.action != "" {
 		out["x-kubernetes-action"] = op.action
@@ -196,22 +186,12 @@ func (o openAPI) operation(g Group, op operation) map[string]any {
 		}
 	}
 	if op.body != "" {
-		required := op.body != metaSchema+"DeleteOptions"
-		if o.version == 2 {
-			parameters = append(parameters, map[string]any{"in": "body", "name": "body", "required": required, "schema": o.reference(op.body)})
-		} else {
-			body := map[string]any{"content": content(bodyTypes(op.method), o.reference(op.body))}
-			if required {
-				body["required"] = true
-			}
-			out["requestBody"] = body
-		}
+		parameters = append(parameters, map[string]any{
+			"in": "body", "name": "body", "required": op.method != "delete", "schema": reference(op.body),
+		})
 	}
 	if len(parameters) > 0 {
 		out["parameters"] = parameters
-	}
-	if o.version == 2 {
-		out["consumes"], out["produces"], out["schemes"] = bodyTypes(op.method), answerTypes(op), []string{"https"}
 	}
 	return out
 }
@@ -243,12 +223,9 @@ func answerTypes(op operation) []string {
 	return types
 }
 
-func (o openAPI) responses(op operation) map[string]any {
+func responses(op operation) map[string]any {
 	ok := func(text string) map[string]any {
-		if o.version == 2 {
-			return map[string]any{"description": text, "schema": o.reference(op.answer)}
-		}
-		return map[string]any{"description": text, "content": content(answerTypes(op), o.reference(op.answer))}
+		return map[string]any{"description": text, "schema": reference(op.answer)}
 	}
 	out := map[string]any{"200": ok("OK"), "401": map[string]any{"description": "Unauthorized"}}
 	if op.created {
@@ -260,17 +237,47 @@ func (o openAPI) responses(op operation) map[string]any {
 	return out
 }
 
-func content(types []string, schema any) map[string]any {
-	out := map[string]any{}
-	for _, t := range types {
-		out[t] = map[string]any{"schema": schema}
+func reference(schema string) map[string]any { return map[string]any{"$ref": definitions + schema} }
+
+// parameter describes a parameter of a path or a query.
+func parameter(name, in string) map[string]any {
+	about := parameters()[name]
+	out := map[string]any{"name": name, "in": in, "description": about.text, "type": about.kind, "uniqueItems": true}
+	if in == "path" {
+		out["required"] = true
 	}
 	return out
 }
 
-func (o openAPI) reference(schema string) map[string]any {
-	if o.version == 2 {
-		return map[string]any{"$ref": "#/definitions/" + schema}
+type about struct{ kind, text string }
+
+// parameters explains every parameter.
+func parameters() map[string]about {
+	return map[string]about{
+		"name":      {"string", "Name of the event."},
+		"namespace": {"string", "Namespace of the events."},
+		"pretty":    {"string", "Indent JSON answers if true; the default is to do so for browsers and command-line tools."},
+
+		"allowWatchBookmarks":  {"boolean", "Let a watch carry BOOKMARK events, which say how far it has come."},
+		"continue":             {"string", "Token of the previous page: go on where it ended, at the same version."},
+		"fieldSelector":        {"string", "Only events whose fields have these values. Comma means and; =, == and != compare."},
+		"labelSelector":        {"string", "Only events whose labels meet these requirements."},
+		"limit":                {"integer", "At most so many events in one answer; metadata.continue is the token of the next page."},
+		"resourceVersion":      {"string", "Which version to read, or after which to watch."},
+		"resourceVersionMatch": {"string", "How resourceVersion is meant: Exact or NotOlderThan."},
+		"shardSelector":        {"string", "Accepted, and without effect: a list or watch is never a shard."},
+		"sendInitialEvents":    {"boolean", "Begin a watch with the state there is, and a bookmark behind it."},
+		"timeoutSeconds":       {"integer", "End the call after so many seconds."},
+		"watch":                {"boolean", "Stream changes instead of listing."},
+
+		"dryRun":          {"string", "All: do everything but store the result."},
+		"fieldManager":    {"string", "Who is noted as the manager of the fields that this changes."},
+		"fieldValidation": {"string", "What becomes of unknown and duplicate fields: Ignore, Warn or Strict."},
+		"force":           {"boolean", "Take fields over from other managers when applying."},
+
+		"gracePeriodSeconds": {"integer", "Accepted, and without effect on events."},
+		"ignoreStoreReadErrorWithClusterBreakingPotential": {"boolean", "Without effect on one event; refused for a collection."},
+		"orphanDependents":  {"boolean", "Deprecated. Without effect on events but for the code of the answer: 202 if false and finalizers hold the event."},
+		"propagationPolicy": {"string", "Orphan, Background or Foreground: accepted, and without effect on events."},
 	}
-	return map[string]any{"$ref": "#/components/schemas/" + schema}
 }
