@@ -98,7 +98,9 @@ type Limits struct {
 
 // Rate and Rates bound how many events are created.
 type (
-	Rate  = access.Rate
+	// Rate is that of all clients, of each client or in each namespace.
+	Rate = access.Rate
+	// Rates are all three.
 	Rates = access.Rates
 )
 
