@@ -74,9 +74,8 @@ func (i *issuer) tokenEndpoint(t *testing.T, life int) (string, *atomic.Int64) {
 	return server.URL, &issued
 }
 
-// freeAddress is a loopback address that nobody listens on. Until the test ends
-// it is given to nobody else: tests of any process mark the ports that they use
-// by taking them for UDP. It lies below the ports of outgoing connections.
+// freeAddress returns a loopback address on which nobody listens, and reserves it until the test ends: tests of any process
+// mark the ports that they use by listening on them with UDP. The port is below those of outgoing connections.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	const from, to = 12000, 32000
@@ -201,7 +200,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestErrorsSayWhatToDo: each failure names the server, its cause and a way out.
+// TestErrorsSayWhatToDo: each failure names the server, the cause and what to do.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -262,7 +261,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// lines collects what a running command prints, by line.
+// lineCollector collects what a running command prints.
 type lineCollector struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -423,7 +422,7 @@ func (l *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestRecordWaits: a person who records while nothing runs is told once why it takes so long.
+// TestRecordWaits: while no server runs, record prints once why it waits.
 func TestRecordWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // whose clock waits for a slow machine
@@ -434,7 +433,7 @@ func TestRecordWaits(t *testing.T) {
 	})
 }
 
-// TestRecordOnce: answers that get lost and servers that are busy lead to no loss and no double.
+// TestRecordOnce: no event is lost or stored twice when answers are lost and the server is busy.
 func TestRecordOnce(t *testing.T) {
 	t.Parallel()
 	p := start(t, t.TempDir(), newIssuer(t))

@@ -26,7 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// kubeconfigFor is a kubeconfig of a server that is asked with a token.
+// kubeconfigFor writes a kubeconfig for a server and a token and returns its name.
 func kubeconfigFor(t *testing.T, server, token string) string {
 	t.Helper()
 	return file(t, fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"+
@@ -57,7 +57,7 @@ func coreEvents(t *testing.T, base, token, query string) map[string]corev1.Event
 	return all
 }
 
-// bySource are the copies of a cluster by the uid at the source. That two show the same event is an error.
+// bySource returns the copies of a cluster by the uid at the source. It is an error if two copies show the same event.
 func bySource(t *testing.T, copies map[string]corev1.Event) map[string]corev1.Event {
 	t.Helper()
 	all := map[string]corev1.Event{}
@@ -74,7 +74,7 @@ func bySource(t *testing.T, copies map[string]corev1.Event) map[string]corev1.Ev
 	return all
 }
 
-// content is what an event says, without what belongs to the server that it is on.
+// content returns an event without the fields that a server or the mirror sets.
 func content(ev corev1.Event, cluster string) corev1.Event {
 	labels, annotations := maps.Clone(ev.Labels), maps.Clone(ev.Annotations)
 	if labels["cluster"] == cluster {
@@ -136,8 +136,8 @@ func metric(t *testing.T, admin, name string) string {
 	return ""
 }
 
-// TestMirror copies two clusters with events of the same names into one server, and goes through what can happen to a
-// source: restarts, a history that is gone, versions that start over, deletions.
+// TestMirror copies two clusters with events of the same names into one server. The source is restarted, loses its history,
+// starts its versions over, and deletes events.
 func TestMirror(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -221,7 +221,7 @@ func TestMirror(t *testing.T) {
 	})
 	stopOther()
 
-	// Updates arrive, what somebody adds here stays, and a deletion there is none here.
+	// Updates arrive, labels that are added to a copy stay, and the target keeps what the source deletes.
 	copies := bySource(t, coreEvents(t, target.url("--listen-http"), target.token, "labelSelector=cluster=a"))
 	for _, ev := range copies {
 		if strings.HasPrefix(ev.Name, "new-style.") {
@@ -245,7 +245,7 @@ func TestMirror(t *testing.T) {
 	arrived("an event of the name of one that is gone")
 	eventually(t, "lag is over", func() bool { return metric(t, admin, `eventsvc_mirror_lag_seconds{namespace="*"}`) == "0" })
 
-	// Stopped, it misses nothing: a watch from the cursor shows also what is gone by then.
+	// A mirror that was stopped misses nothing: a watch from the cursor also shows what was deleted since.
 	stop()
 	create(source, "default", "while-stopped")
 	look()
@@ -257,7 +257,7 @@ func TestMirror(t *testing.T) {
 	}
 	stop()
 
-	// A history that is gone is listed again.
+	// After a 410 the source is listed again.
 	gone.Store(1)
 	create(source, "default", "after-gap")
 	admin, stop = runMirror(t, args...)
@@ -266,7 +266,7 @@ func TestMirror(t *testing.T) {
 		t.Errorf("%q lists after 410", n)
 	}
 
-	// A cluster whose versions start over is listed again, and what it had before stays.
+	// A cluster whose versions start over is listed again. The copies of its former events stay.
 	if err := source.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -301,8 +301,8 @@ func (c *child) kill() {
 	_ = c.cmd.Wait()
 }
 
-// TestMirrorUnderKills kills source, mirror and target again and again while a writer creates, updates and deletes. In
-// the end the target has every event that there ever was, once, as it last was, and nothing else.
+// TestMirrorUnderKills kills source, mirror and target repeatedly while a writer creates, updates and deletes. In the end the
+// target has the last state of every event that ever existed, once, and nothing else.
 func TestMirrorUnderKills(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -337,7 +337,7 @@ func TestMirrorUnderKills(t *testing.T) {
 		return resp.StatusCode == http.StatusOK
 	})
 
-	// The writer sends each request until it is answered; all of them may be sent twice.
+	// The writer sends each request until it is answered, so some requests arrive twice.
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	send := func(method, path, body string) (code int) {

@@ -16,9 +16,8 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 )
 
-// TestProgressOnATerminal: work that takes its time is told of in one line that
-// is rewritten, fits, and is gone when the work is done. Short work is not, nor
-// is anything where nobody looks.
+// TestProgressOnATerminal: long work shows its progress on one line, which is rewritten, fits the terminal, and is removed at
+// the end. Short work shows none, and output to a file has none.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -98,7 +98,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestFollow plays a server that ends watches in every way there is.
+// TestFollow runs against a server that ends watches in every possible way.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	const list = `{"kind":"List","metadata":{"resourceVersion":"%d"},"items":[]}`

@@ -76,7 +76,6 @@ type kubeExec struct {
 		Name  string `json:"name"`
 		Value string `json:"value"`
 	} `json:"env"`
-	InstallHint string `json:"installHint"`
 }
 
 // FromKubeconfig reads a kubeconfig. context "" is its current one. Relative paths in the file are relative to it.
@@ -135,7 +134,7 @@ func (c kubeCluster) tls(dir string) (*tls.Config, error) {
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM(authority) {
-		return nil, errors.New("the certificate authority holds no certificate in PEM")
+		return nil, fmt.Errorf("%s holds no certificate in PEM", cmp.Or(c.CertificateAuthority, "certificate-authority-data"))
 	}
 	return config, nil
 }

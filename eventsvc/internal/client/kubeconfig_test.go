@@ -23,7 +23,7 @@ import (
 	"tidings.example/eventsvc/internal/client"
 )
 
-// cluster is a server that says who asks: the subject of the client certificate, and the token.
+// cluster starts a server that answers with the subject of the client certificate and the token.
 func cluster(t *testing.T) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +39,7 @@ func cluster(t *testing.T) *httptest.Server {
 	return s
 }
 
-// pair is a client certificate and its key in PEM.
+// pair returns a client certificate and its key in PEM.
 func pair(t *testing.T, name string) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -61,8 +61,7 @@ func pair(t *testing.T, name string) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
-// TestKubeconfig: every way to name an authority and a user that kubectl writes, and an error for those that are not
-// known here.
+// TestKubeconfig: every form of authority and user that kubectl writes is read, and those that are not supported are errors.
 func TestKubeconfig(t *testing.T) {
 	t.Parallel()
 	server, dir := cluster(t), t.TempDir()

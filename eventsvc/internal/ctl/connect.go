@@ -84,7 +84,7 @@ func (c *connection) config() (client.Config, error) {
 	var err error
 	if c.CAFile != "" {
 		if config.TLS, err = client.TrustFile(c.CAFile); err != nil {
-			return config, cli.Usagef("--ca-file %s: %w", c.CAFile, err)
+			return config, cli.Usagef("--ca-file: %w", err)
 		}
 	}
 	config.Tokens, err = c.tokens(config.TLS)

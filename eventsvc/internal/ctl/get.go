@@ -105,13 +105,16 @@ func (g *get) insert(all []seen, s seen) []seen {
 
 // newest sorts events by the time of their last occurrence and returns the last ones; 0 is all.
 func newest(all []seen, last int) []seen {
-	slices.SortStableFunc(all, func(a, b seen) int {
-		return cmp.Or(lastSeen(a.event).Compare(lastSeen(b.event)), cmp.Compare(a.event.Namespace+"/"+a.event.Name, b.event.Namespace+"/"+b.event.Name))
-	})
+	slices.SortStableFunc(all, byTime)
 	if last > 0 && len(all) > last {
 		all = slices.Clone(all[len(all)-last:])
 	}
 	return all
+}
+
+// byTime is the order of the last occurrences, and then of namespaces and names.
+func byTime(a, b seen) int {
+	return cmp.Or(lastSeen(a.event).Compare(lastSeen(b.event)), cmp.Compare(a.event.Namespace+"/"+a.event.Name, b.event.Namespace+"/"+b.event.Name))
 }
 
 // remaining returns the total number of events, if the server sends it.

@@ -22,6 +22,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/terminal"
@@ -116,34 +117,26 @@ func (r *record) Run(ctx context.Context, std IO) error {
 	return run.many(ctx, in)
 }
 
-// line is one line of a file.
-type line struct {
-	number int
-	text   []byte
-}
-
-// many records one event per line. It goes on after a line that cannot be recorded.
+// many records one event per line. It continues after a line that cannot be recorded.
 func (r *recording) many(ctx context.Context, in io.Reader) error {
-	lines := make(chan line)
-	var workers sync.WaitGroup
-	for range r.Parallel {
-		workers.Go(func() {
-			for l := range lines {
-				r.line(ctx, l)
-			}
-		})
-	}
+	var lines sync.WaitGroup
+	places := make(chan struct{}, r.Parallel)
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(make([]byte, 64<<10), maxLine)
 	number := 0
 	for ctx.Err() == nil && scanner.Scan() {
 		number++
-		if text := bytes.TrimSpace(scanner.Bytes()); len(text) > 0 {
-			lines <- line{number, bytes.Clone(text)}
+		n, text := number, bytes.Clone(bytes.TrimSpace(scanner.Bytes()))
+		if len(text) == 0 {
+			continue
 		}
+		places <- struct{}{}
+		lines.Go(func() {
+			r.line(ctx, n, text)
+			<-places
+		})
 	}
-	close(lines)
-	workers.Wait()
+	lines.Wait()
 	r.bar.Clear()
 	switch err := scanner.Err(); {
 	case ctx.Err() != nil:
@@ -158,34 +151,33 @@ func (r *recording) many(ctx context.Context, in io.Reader) error {
 	return nil
 }
 
-func (r *recording) line(ctx context.Context, l line) {
+// line records the event of one line and prints why it cannot be recorded.
+func (r *recording) line(ctx context.Context, number int, text []byte) {
 	var ev eventsv1.Event
-	err := json.Unmarshal(l.text, &ev)
+	err := json.Unmarshal(text, &ev)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("no event in JSON: %w", err)
 	case ev.APIVersion != "" && ev.APIVersion != r.apiVersion() || ev.Kind != "" && ev.Kind != "Event":
 		err = fmt.Errorf("it is a %s of %s, not an Event of %s", ev.Kind, ev.APIVersion, r.apiVersion())
 	default:
-		r.complete(&ev, fmt.Sprint(l.number))
+		r.complete(&ev, fmt.Sprint(number))
 		err = r.store(ctx, &ev)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case err != nil && ctx.Err() != nil: // interrupted: the event may be stored
-	case err != nil:
+	if err != nil && ctx.Err() == nil { // after an interruption the event may be stored
 		r.failed++
 		r.bar.Clear()
-		fmt.Fprintf(r.stderr, "eventsvc: line %d: %v\n", l.number, err)
+		fmt.Fprintf(r.stderr, "eventsvc: line %d: %v\n", number, err)
 	}
 	r.bar.Show("%d recorded, %d failed", r.stored, r.failed)
 }
 
 func (r *recording) apiVersion() string { return "events." + r.GroupDomain + "/v1" }
 
-// complete sets fields that an event lacks, and clears those that only the server sets. unique makes the name of an event
-// without a time different from all others.
+// complete sets fields that an event lacks, and clears those that only the server sets. If the event has no time, unique
+// makes its name different from all others.
 func (r *recording) complete(ev *eventsv1.Event, unique string) {
 	ev.Kind, ev.APIVersion = "Event", r.apiVersion()
 	ev.UID, ev.ResourceVersion, ev.CreationTimestamp, ev.ManagedFields = "", "", metav1.Time{}, nil
@@ -194,52 +186,39 @@ func (r *recording) complete(ev *eventsv1.Event, unique string) {
 	} else {
 		unique = ""
 	}
-	fill(&ev.Namespace, r.namespace)
-	fill(&ev.Type, r.Type)
-	fill(&ev.Reason, r.Reason)
-	fill(&ev.Action, cmp.Or(r.Action, ev.Reason))
-	fill(&ev.Note, r.Note)
-	fill(&ev.ReportingController, r.ReportingController)
+	ev.Namespace = cmp.Or(ev.Namespace, r.namespace)
+	ev.Type = cmp.Or(ev.Type, r.Type)
+	ev.Reason = cmp.Or(ev.Reason, r.Reason)
+	ev.Action = cmp.Or(ev.Action, r.Action, ev.Reason)
+	ev.Note = cmp.Or(ev.Note, r.Note)
+	ev.ReportingController = cmp.Or(ev.ReportingController, r.ReportingController)
 	host, _ := os.Hostname()
-	fill(&ev.ReportingInstance, cmp.Or(r.ReportingInstance, host, "unknown"))
+	ev.ReportingInstance = cmp.Or(ev.ReportingInstance, r.ReportingInstance, host, "unknown")
 	if ev.Regarding == (corev1.ObjectReference{}) && r.Regarding != "" {
 		kind, name, _ := strings.Cut(r.Regarding, "/")
 		ev.Regarding = corev1.ObjectReference{Kind: kind, Name: name, Namespace: ev.Namespace, APIVersion: r.RegardingAPIVersion}
 	}
-	if ev.Regarding.Namespace == "" {
-		ev.Regarding.Namespace = ev.Namespace
-	}
+	ev.Regarding.Namespace = cmp.Or(ev.Regarding.Namespace, ev.Namespace)
 	if len(r.Label) > 0 {
 		all := maps.Clone(r.Label)
 		maps.Copy(all, ev.Labels)
 		ev.Labels = all
 	}
-	fill(&ev.Name, r.Name)
 	ev.GenerateName = "" // an event with a generated name cannot be sent again safely
-	fill(&ev.Name, madeName(ev, unique))
-}
-
-func fill(field *string, value string) {
-	if *field == "" {
-		*field = value
+	if ev.Name = cmp.Or(ev.Name, r.Name); ev.Name == "" {
+		ev.Name = madeName(ev, unique)
 	}
 }
 
-// madeName returns the same name for the same event, so that it can be sent again.
+// madeName returns a name for an event: the same one for the same event, so that it can be sent again.
 func madeName(ev *eventsv1.Event, unique string) string {
 	content, _ := json.Marshal(ev) // cannot fail: every member can be encoded
 	sum := sha256.Sum256(append(content, unique...))
 	base := "event"
-	if name := strings.ToLower(ev.Regarding.Name); dnsName(name) {
+	if name := strings.ToLower(ev.Regarding.Name); len(name) <= 200 && len(validation.IsDNS1123Subdomain(name)) == 0 {
 		base = name
 	}
 	return fmt.Sprintf("%s.%x", base, sum[:8])
-}
-
-// dnsName reports whether name can be a prefix of an event's name (RFC 1123).
-func dnsName(name string) bool {
-	clean := strings.Trim(name, ".-") == name && !strings.Contains(name, "..") && !strings.Contains(name, ".-") && !strings.Contains(name, "-.")
-	return name != "" && len(name) <= 200 && clean && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") == ""
 }
 
 // store creates an event once and prints it.

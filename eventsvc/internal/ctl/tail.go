@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,7 +47,7 @@ before the awaited event; 2 usage; 3 --timeout before the awaited event.`
 // ErrTimedOut reports that the awaited event did not come in time. Its exit code is 3.
 var ErrTimedOut = errors.New("timed out")
 
-// errAwaited ends a tail that has seen the awaited event.
+// errAwaited ends a tail after the awaited event.
 var errAwaited = errors.New("seen")
 
 // following is a running tail.
@@ -108,12 +109,7 @@ func parseAwaited(text string) (fields.Selector, error) {
 	known := fieldsOf(&eventsv1.Event{})
 	for _, r := range selector.Requirements() {
 		if !known.Has(r.Field) {
-			names := make([]string, 0, len(known))
-			for name := range known {
-				names = append(names, name)
-			}
-			slices.Sort(names)
-			return nil, fmt.Errorf("there is no field %q, only: %s", r.Field, strings.Join(names, ", "))
+			return nil, fmt.Errorf("there is no field %q, only: %s", r.Field, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 	}
 	return selector, nil
@@ -136,9 +132,7 @@ func (f *following) run(ctx context.Context) error {
 	if f.Since == 0 {
 		f.version, err = f.client.Version(ctx, f.path)
 	} else {
-		err = f.past(ctx, func(s seen) bool { return f.recent(s.event, time.Now()) }, func(a, b seen) int {
-			return lastSeen(a.event).Compare(lastSeen(b.event))
-		})
+		err = f.past(ctx, func(s seen) bool { return f.recent(s.event, time.Now()) }, byTime)
 	}
 	for err == nil {
 		err = f.client.Follow(ctx, f.path, f.version, f.query(), client.Follower{
@@ -155,14 +149,14 @@ func (f *following) run(ctx context.Context) error {
 				return -1
 			})
 		case errors.Is(err, client.ErrRewound):
-			f.say("the server has lost its history, or is another one: going on with what happens from now on")
+			f.say("the server has lost its history, or is another one: continuing with what happens from now on")
 			f.version, err = f.client.Version(ctx, f.path)
 		}
 	}
 	return err
 }
 
-// past shows the existing events that --since asks for, in the order of time.
+// past shows existing events: those that are wanted, in that order.
 func (f *following) past(ctx context.Context, wanted func(seen) bool, order func(a, b seen) int) error {
 	var all []seen
 	version, err := f.client.Pages(ctx, f.path, f.query(), pageSize, func(page *client.Page) error {

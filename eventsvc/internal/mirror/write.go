@@ -35,22 +35,18 @@ func (c *copier) write(ctx context.Context, items []item) error {
 		}
 		groups[it.uid] = append(groups[it.uid], it)
 	}
-	next := make(chan []item)
-	var workers sync.WaitGroup
-	for range min(c.Parallel, len(order)) {
-		workers.Go(func() {
-			for group := range next {
-				for _, it := range group {
-					c.store(ctx, it)
-				}
+	var writes sync.WaitGroup
+	places := make(chan struct{}, c.Parallel)
+	for _, uid := range order {
+		places <- struct{}{}
+		writes.Go(func() {
+			for _, it := range groups[uid] {
+				c.store(ctx, it)
 			}
+			<-places
 		})
 	}
-	for _, uid := range order {
-		next <- groups[uid]
-	}
-	close(next)
-	workers.Wait()
+	writes.Wait()
 	return ctx.Err()
 }
 
