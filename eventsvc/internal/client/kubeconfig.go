@@ -191,16 +191,15 @@ func (e *kubeExec) tokens(dir string) (*Tokens, error) {
 	if !strings.HasPrefix(e.APIVersion, "client.authentication.k8s.io/") || e.Command == "" {
 		return nil, fmt.Errorf("exec needs a command and an apiVersion such as client.authentication.k8s.io/v1, not %q", e.APIVersion)
 	}
-	c := Command{Name: e.Command, Args: e.Args}
-	if strings.ContainsRune(e.Command, filepath.Separator) {
-		c.Name = relative(dir, e.Command)
+	name := e.Command
+	if strings.ContainsRune(name, filepath.Separator) {
+		name = relative(dir, name)
 	}
+	env := []string{fmt.Sprintf(`KUBERNETES_EXEC_INFO={"apiVersion":%q,"kind":"ExecCredential","spec":{"interactive":false}}`, e.APIVersion)}
 	for _, variable := range e.Env {
-		c.Env = append(c.Env, variable.Name+"="+variable.Value)
+		env = append(env, variable.Name+"="+variable.Value)
 	}
-	info := fmt.Sprintf(`{"apiVersion":%q,"kind":"ExecCredential","spec":{"interactive":false}}`, e.APIVersion)
-	c.Env = append(c.Env, "KUBERNETES_EXEC_INFO="+info)
-	return CommandToken(c), nil
+	return CommandToken(env, name, e.Args...), nil
 }
 
 // dataOrFile returns data from the kubeconfig itself or from a file, or nil if there is neither.

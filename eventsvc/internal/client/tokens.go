@@ -87,28 +87,22 @@ func FileToken(name string) *Tokens {
 	}}
 }
 
-// Command is a program that prints a token.
-type Command struct {
-	Name string
-	Args []string
-	Env  []string // NAME=VALUE, besides the environment
-}
-
 // bareTokenLife is how long a token is used that a program prints without an expiry time.
 const bareTokenLife = 30 * time.Second
 
 // CommandToken returns a source that runs a program. The program prints either a credential for kubectl (ExecCredential of
-// client.authentication.k8s.io, as `tokensvc credential` does) or only a token (as `tokensvc token fetch` does).
-func CommandToken(c Command) *Tokens {
+// client.authentication.k8s.io, as `tokensvc credential` does) or only a token (as `tokensvc token fetch` does). env is
+// added to the environment.
+func CommandToken(env []string, name string, args ...string) *Tokens {
 	return &Tokens{fetch: func(ctx context.Context) (credential, error) {
-		cmd := exec.CommandContext(ctx, c.Name, c.Args...)
+		cmd := exec.CommandContext(ctx, name, args...)
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		cmd.Env = append(os.Environ(), c.Env...)
+		cmd.Env = append(os.Environ(), env...)
 		if err := cmd.Run(); err != nil {
-			return credential{}, fmt.Errorf("%s: %w %s", c.Name, err, bytes.TrimSpace(stderr.Bytes()))
+			return credential{}, fmt.Errorf("%s: %w %s", name, err, bytes.TrimSpace(stderr.Bytes()))
 		}
-		return readCredential(c.Name, bytes.TrimSpace(stdout.Bytes()))
+		return readCredential(name, bytes.TrimSpace(stdout.Bytes()))
 	}}
 }
 

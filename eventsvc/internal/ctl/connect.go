@@ -115,7 +115,7 @@ func (c *connection) tokens(config *tls.Config) (*client.Tokens, error) {
 		if len(words) == 0 {
 			return nil, cli.Usagef("--token-command is blank: name a program")
 		}
-		return client.CommandToken(client.Command{Name: words[0], Args: words[1:]}), nil
+		return client.CommandToken(nil, words[0], words[1:]...), nil
 	case c.TokenURL != "":
 		if !trust.IsURL(c.TokenURL) {
 			return nil, cli.Usagef("--token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token", c.TokenURL)

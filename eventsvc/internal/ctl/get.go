@@ -78,11 +78,7 @@ func (g *get) Run(ctx context.Context, std IO) error {
 	bar.Clear()
 	sorted = newest(sorted, g.Last)
 	if g.Output == "table" {
-		if len(sorted) == 0 {
-			fmt.Fprintln(std.Err, "No events found.")
-			return nil
-		}
-		return newTable(std.Out, g.AllNamespaces, false, g.Wide).rows(sorted)
+		return g.table(std, sorted)
 	}
 	for _, s := range sorted {
 		if err := out.add(s); err != nil {
@@ -90,6 +86,14 @@ func (g *get) Run(ctx context.Context, std IO) error {
 		}
 	}
 	return out.end()
+}
+
+func (g *get) table(std IO, events []seen) error {
+	if len(events) == 0 {
+		_, err := fmt.Fprintln(std.Err, "No events found.")
+		return err
+	}
+	return newTable(std.Out, g.AllNamespaces, false, g.Wide).rows(events)
 }
 
 // insert appends an event to those that are sorted later. With --last, it keeps at most twice as many as are shown.
@@ -125,8 +129,8 @@ func remaining(page *client.Page, read int) string {
 	return fmt.Sprintf(" of %d", int64(read)+*page.Metadata.RemainingItemCount)
 }
 
-// attempts retries a failed request a few times. It does not if the first attempt has not reached a server, because the
-// address is then probably wrong and the user wants to know.
+// attempts returns a function that waits after a failed request, up to limit attempts. It does not retry if the first attempt
+// has not reached a server, because the address is then probably wrong and the user wants to know.
 func attempts(ctx context.Context, limit int) func(error) error {
 	var wait client.Backoff
 	n, first := 0, time.Now()
