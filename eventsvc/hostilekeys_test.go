@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"tidings.example/shared/service"
 )
 
 // until asks again and again until the answer has the code.
@@ -168,7 +167,7 @@ func TestStaleKeys(t *testing.T) {
 	p.until(http.StatusOK, bearing(p.token)) // not until it is ready, which it is only for the first second
 	a.set(text("<html>"))
 	p.until(http.StatusServiceUnavailable, bearing(p.token))
-	if err := service.Healthcheck(t.Context(), p.url("--listen-admin")+"/readyz", 0); err == nil {
+	if err := p.healthcheck(0); err == nil {
 		t.Error("ready with keys that are too old")
 	}
 	a.set(good)

@@ -234,12 +234,5 @@ func (s *serve) certificate() (*tls.Config, error) {
 
 // Run asks the admin listener's readiness probe.
 func (h *healthcheck) Run(ctx context.Context) error {
-	host, port, err := net.SplitHostPort(h.ListenAdmin)
-	if err != nil {
-		return cli.Usagef("--listen-admin %q: %w; give HOST:PORT", h.ListenAdmin, err)
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // the service listens on all addresses
-	}
-	return service.Healthcheck(ctx, "http://"+net.JoinHostPort(host, port)+"/readyz", h.Wait)
+	return service.Healthcheck(ctx, h.ListenAdmin, h.Wait)
 }

@@ -101,9 +101,14 @@ func start(t *testing.T, dir string, i *issuer, args ...string) *process {
 	t.Helper()
 	p := launch(t, dir, i, args...)
 	eventually(t, "the service is ready", func() bool {
-		return service.Healthcheck(t.Context(), p.url("--listen-admin")+"/readyz", 0) == nil
+		return p.healthcheck(0) == nil
 	})
 	return p
+}
+
+// healthcheck asks the readiness probe.
+func (p *process) healthcheck(wait time.Duration) error {
+	return service.Healthcheck(p.t.Context(), strings.TrimPrefix(p.url("--listen-admin"), "http://"), wait)
 }
 
 // launch is start without the wait: the listeners are open.
@@ -309,23 +314,18 @@ func TestIssuerIsLate(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	wait := func(path string) error {
-		for p.url("--listen-admin") == "" {
-			time.Sleep(time.Millisecond)
-		}
-		return service.Healthcheck(t.Context(), p.url("--listen-admin")+path, patience)
-	}
-	if err := wait("/livez"); err != nil {
-		t.Fatal(err)
-	}
-	if err := service.Healthcheck(t.Context(), p.url("--listen-admin")+"/readyz", 0); err == nil {
+	eventually(t, "the service is live", func() bool {
+		resp, err := http.Get(p.url("--listen-admin") + "/livez")
+		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	})
+	if err := p.healthcheck(0); err == nil {
 		t.Error("ready without keys")
 	}
 	if code, object := p.do("GET", eventsPath, ""); code != http.StatusServiceUnavailable {
 		t.Errorf("%d %v", code, object)
 	}
 	up.Unlock()
-	if err := wait("/readyz"); err != nil {
+	if err := p.healthcheck(patience); err != nil {
 		t.Fatal(err)
 	}
 	i.Close()

@@ -254,12 +254,5 @@ func (*healthcheck) Help() string {
 
 // Run asks the readiness probe.
 func (h *healthcheck) Run(ctx context.Context) error {
-	host, port, err := net.SplitHostPort(h.ListenAdmin)
-	if err != nil {
-		return cli.Usagef("--listen-admin: %w; give HOST:PORT", err)
-	}
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return service.Healthcheck(ctx, "http://"+net.JoinHostPort(host, port)+"/readyz", h.Wait)
+	return service.Healthcheck(ctx, h.ListenAdmin, h.Wait)
 }

@@ -1,17 +1,11 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"tidings.example/tokensvc/internal/client/clienttest"
 	"tidings.example/tokensvc/internal/client/postgres/pgtest"
@@ -80,32 +74,4 @@ func BenchmarkTokenDatabase(b *testing.B) {
 	dsn := pgtest.Start(b).Database(b)
 	pgtest.Exec(b, dsn, strings.ReplaceAll(demoTable, "HASH", clienttest.Hash))
 	benchmarkToken(b, start(b, "--database-dsn", dsn), 64)
-}
-
-// TestUnreadableTableIsSaidOnce: a database that is down at start, or a DSN that is wrong, is one warning, and its
-// coming up one line.
-func TestUnreadableTableIsSaidOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var out strings.Builder
-		looks := 0
-		look := untilReadable(func(context.Context) error {
-			if looks++; looks < 4 {
-				return errors.New("connection refused")
-			}
-			return nil
-		}, slog.New(slog.NewTextHandler(io.MultiWriter(&out, t.Output()), nil)))
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- look(ctx) }()
-		time.Sleep(10 * readableWait) // of the bubble's clock
-		synctest.Wait()
-		if looks != 4 || strings.Count(out.String(), "check --database-dsn") != 1 || strings.Count(out.String(), "is readable") != 1 {
-			t.Errorf("after %d looks the log says\n%s", looks, out.String())
-		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
 }

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -86,7 +85,11 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	defer clients.close()
+	defer func() {
+		if err := clients.Close(); err != nil {
+			log.Error("database not closed", "error", err)
+		}
+	}()
 	keys, err := keyring.New(keyring.Config{
 		Path: s.SigningKey, Rotation: s.KeyRotation, MaxAge: s.JwksMaxAge, Lifetime: s.TokenLifetime,
 		Format: keyring.Format{Type: s.TokenType, Thumbprint: s.KeyID == "thumbprint"}, Log: log, Registry: reg,
@@ -99,7 +102,7 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	health := &service.Health{}
-	health.Add("clients", clients.ready)
+	health.Add("clients", clients.Ready)
 	plain := httpserver.Endpoint{Handler: httpserver.Access(log, reg, api)}
 	encrypted, err := s.withTLS(plain)
 	if err != nil {
@@ -113,7 +116,7 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 			std.listening(httpserver.Endpoint{Handler: admin}, "--listen-admin", s.ListenAdmin),
 		}},
 		Health:    health,
-		Tasks:     []func(context.Context) error{keys.Run, clients.run, signals(clients, keys, log)},
+		Tasks:     []func(context.Context) error{keys.Run, clients.Run, signals(clients, keys, log)},
 		StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }
@@ -128,9 +131,9 @@ func (std stdio) listening(e httpserver.Endpoint, setting, addr string) httpserv
 }
 
 // handler returns the handler of the API.
-func (s *serve) handler(clients *registrations, keys *keyring.Keyring, log *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
+func (s *serve) handler(clients registrations, keys *keyring.Keyring, log *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
 	auth, err := client.New(client.Config{
-		Store: clients.Store, FailureBurst: s.FailureBurst, FailureRefill: s.FailureRefill, FailureQueue: s.FailureQueue,
+		Store: clients, FailureBurst: s.FailureBurst, FailureRefill: s.FailureRefill, FailureQueue: s.FailureQueue,
 		Registry: reg,
 	})
 	if err != nil {
@@ -150,29 +153,28 @@ func (s *serve) handler(clients *registrations, keys *keyring.Keyring, log *slog
 	}
 	return oauth.New(oauth.Config{
 		Issuer: s.Issuer, PublicURL: s.PublicURL,
-		Clients: auth, Registrations: clients.Store, Tokens: tokens, Keys: keys, Verify: own.Verify,
+		Clients: auth, Registrations: clients, Tokens: tokens, Keys: keys, Verify: own.Verify,
 		Basic: s.ClientSecretBasic, Origins: s.CorsOrigin, TrustedProxies: s.proxies,
 		Log: log, Registry: reg,
 	})
 }
 
-// registrations is the configured store, with the functions for its life cycle.
-type registrations struct {
+// registrations is the configured store.
+type registrations interface {
 	client.Store
-	run    func(context.Context) error // background work
-	reload func() error
-	ready  func(context.Context) error
-	close  func()
+	Run(context.Context) error // background work
+	Reload() error
+	Ready(context.Context) error
+	Close() error
 }
 
-func (s *serve) openClients(log *slog.Logger, reg *prometheus.Registry) (*registrations, error) {
+func (s *serve) openClients(log *slog.Logger, reg *prometheus.Registry) (registrations, error) {
 	if s.ClientsFile != "" {
 		store, err := memory.Open(s.ClientsFile, log)
 		if err != nil {
 			return nil, fmt.Errorf("--clients-file: %w", err)
 		}
-		always := func(context.Context) error { return nil }
-		return &registrations{Store: store, run: store.Run, reload: store.Reload, ready: always, close: func() {}}, nil
+		return store, nil
 	}
 	store, err := postgres.Open(postgres.Config{
 		DSN: s.DatabaseDSN, MaxConnections: s.DatabaseMaxConnections, Timeout: s.DatabaseTimeout, Log: log, Registry: reg,
@@ -180,44 +182,11 @@ func (s *serve) openClients(log *slog.Logger, reg *prometheus.Registry) (*regist
 	if err != nil {
 		return nil, fmt.Errorf("--database-dsn: %w", err)
 	}
-	reload := func() error { store.Reload(); return nil }
-	return &registrations{Store: store, run: untilReadable(store.Ready, log), reload: reload, ready: store.Ready, close: func() {
-		if err := store.Close(); err != nil {
-			log.Error("database not closed", "error", err)
-		}
-	}}, nil
-}
-
-// readableWait is the time between two attempts to read a database that cannot be read at start.
-const readableWait = 2 * time.Second
-
-// untilReadable logs at start whether the clients table can be read, and again when it can. A mistyped DSN would otherwise
-// look like a database that is down.
-func untilReadable(ready func(context.Context) error, log *slog.Logger) func(context.Context) error {
-	return func(ctx context.Context) error {
-		for failing := false; ; failing = true {
-			err := ready(ctx)
-			if err == nil {
-				log.Info("the clients table is readable")
-				break
-			}
-			if !failing {
-				log.Warn("the clients table is not readable: token requests are answered 503 until it is; if that does not pass by itself, check --database-dsn",
-					"error", err)
-			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(readableWait):
-			}
-		}
-		<-ctx.Done()
-		return nil
-	}
+	return store, nil
 }
 
 // signals reloads clients and keys on SIGHUP and rotates keys made in memory on SIGUSR1.
-func signals(clients *registrations, keys *keyring.Keyring, log *slog.Logger) func(context.Context) error {
+func signals(clients registrations, keys *keyring.Keyring, log *slog.Logger) func(context.Context) error {
 	received := make(chan os.Signal, 1)
 	signal.Notify(received, syscall.SIGHUP, syscall.SIGUSR1) // so that they no longer end the process
 	return func(ctx context.Context) error {
@@ -235,11 +204,11 @@ func signals(clients *registrations, keys *keyring.Keyring, log *slog.Logger) fu
 	}
 }
 
-func obey(s os.Signal, clients *registrations, keys *keyring.Keyring) error {
+func obey(s os.Signal, clients registrations, keys *keyring.Keyring) error {
 	if s == syscall.SIGUSR1 {
 		return keys.Rotate()
 	}
-	return errors.Join(clients.reload(), keys.Reload())
+	return errors.Join(clients.Reload(), keys.Reload())
 }
 
 type completion struct {

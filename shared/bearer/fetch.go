@@ -17,32 +17,20 @@ import (
 )
 
 const (
-	maxRedirects    = 3
-	defaultTimeout  = 5 * time.Second
-	defaultMaxBytes = 512 << 10
+	maxRedirects = 3
+	fetchTimeout = 5 * time.Second
+	maxDocument  = 512 << 10 // bytes
 )
 
-// source fetches documents of an issuer in bounded time and size. It does not follow a redirect to another host or scheme.
-// The caller has checked the address by [CheckAddress].
-type source struct {
-	client   *http.Client
-	timeout  time.Duration
-	maxBytes int64
-}
-
-func newSource(client *http.Client, timeout time.Duration, maxBytes int64) source {
+// sameHostClient returns a copy of a client, of the default one if it is nil, that does not follow a redirect to another host
+// or scheme.
+func sameHostClient(client *http.Client) *http.Client {
 	own := http.Client{}
 	if client != nil {
 		own = *client
 	}
 	own.CheckRedirect = sameHost
-	if timeout <= 0 {
-		timeout = defaultTimeout
-	}
-	if maxBytes <= 0 {
-		maxBytes = defaultMaxBytes
-	}
-	return source{client: &own, timeout: timeout, maxBytes: maxBytes}
+	return &own
 }
 
 func sameHost(req *http.Request, via []*http.Request) error {
@@ -55,9 +43,10 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// get returns a document and how long it may be cached; 0 if the answer does not say.
-func (s source) get(ctx context.Context, address string) ([]byte, time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+// get fetches a document of an issuer in bounded time and size, and returns it and how long it may be cached; 0 if the answer
+// does not say. The caller has checked the address by [CheckAddress].
+func get(ctx context.Context, client *http.Client, address string) ([]byte, time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -65,7 +54,7 @@ func (s source) get(ctx context.Context, address string) ([]byte, time.Duration,
 	}
 	req.Header.Set("Accept", "application/json")
 	httpserver.PassTrace(ctx, req.Header) // ctx is that of the request with the unknown key, if one caused the fetch
-	resp, err := s.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -73,12 +62,12 @@ func (s source) get(ctx context.Context, address string) ([]byte, time.Duration,
 	if resp.StatusCode != http.StatusOK {
 		return nil, 0, fmt.Errorf("%s answered %d", address, resp.StatusCode)
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, s.maxBytes+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", address, err)
 	}
-	if int64(len(body)) > s.maxBytes {
-		return nil, 0, fmt.Errorf("%s answered more than %d bytes", address, s.maxBytes)
+	if len(body) > maxDocument {
+		return nil, 0, fmt.Errorf("%s answered more than %d bytes", address, maxDocument)
 	}
 	return body, maxAge(resp.Header), nil
 }
@@ -131,13 +120,13 @@ func DiscoverJWKS(ctx context.Context, issuer string, client *http.Client, allow
 	}
 	path := strings.TrimSuffix(u.EscapedPath(), "/")
 	base := u.Scheme + "://" + u.Host
-	s := newSource(client, 0, 0)
+	client = sameHostClient(client)
 	var failures []error
 	for _, address := range []string{
 		base + "/.well-known/oauth-authorization-server" + path,
 		base + path + "/.well-known/openid-configuration",
 	} {
-		body, _, err := s.get(ctx, address)
+		body, _, err := get(ctx, client, address)
 		if err == nil {
 			return jwksURI(body, issuer, allowHTTPHosts)
 		}

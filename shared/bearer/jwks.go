@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	defaultMinRefresh = time.Second
-	defaultMaxAge     = 5 * time.Minute
-	defaultMaxStale   = 24 * time.Hour
+	defaultMaxStale = 24 * time.Hour
 
-	shortestAge  = 15 * time.Second       // between background fetches, however short the issuer's max-age is
+	minRefresh   = time.Second     // between fetches caused by unknown key ids
+	longestAge   = 5 * time.Minute // between background fetches; the issuer's max-age may shorten it to shortestAge
+	shortestAge  = 15 * time.Second
 	firstRetry   = 250 * time.Millisecond // after a failed background fetch; doubled up to longestRetry
 	longestRetry = 5 * time.Second
 )
@@ -31,23 +31,19 @@ type JWKSConfig struct {
 	URL            string        // of the JWK set: https, or http where [CheckAddress] allows it; required
 	Client         *http.Client  // nil: the default one
 	AllowHTTPHosts []string      // hosts beside this machine that may be asked over plain HTTP
-	MinRefresh     time.Duration // least time between fetches caused by unknown key ids; 0: 1 s
-	MaxAge         time.Duration // longest time between background fetches; the issuer's max-age may shorten it to 15 s; 0: 5 min
 	MaxStale       time.Duration // how long the last good set is used when the issuer does not answer; 0: 24 h
-	Timeout        time.Duration // of one fetch; 0: 5 s
-	MaxBytes       int64         // of the document; 0: 512 KiB
 	Log            *slog.Logger  // nil: nothing is logged
 	Registry       prometheus.Registerer
 	Now            func() time.Time // nil: time.Now
 }
 
 // JWKS is the published key set of one issuer. [JWKS.Run] keeps it fresh. A token with an unknown key id causes another
-// fetch, but at most one per MinRefresh, however many such tokens arrive. It is safe for concurrent use.
+// fetch, but at most one a second, however many such tokens arrive. It is safe for concurrent use.
 //
 //	no set ──fetch──► fresh ──max-age──► refetched … ──issuer away──► last good set ──MaxStale──► unavailable (503)
 type JWKS struct {
 	JWKSConfig
-	source  source
+	client  *http.Client
 	current atomic.Pointer[keySet]
 	waiters chan struct{} // bounds the requests that wait for a fetch
 
@@ -71,14 +67,9 @@ func NewJWKS(c JWKSConfig) (*JWKS, error) {
 	if err := CheckAddress(c.URL, c.AllowHTTPHosts); err != nil {
 		return nil, fmt.Errorf("JWKS: %w", err)
 	}
-	for setting, fallback := range map[*time.Duration]time.Duration{
-		&c.MinRefresh: defaultMinRefresh, &c.MaxAge: defaultMaxAge, &c.MaxStale: defaultMaxStale,
-	} {
-		if *setting <= 0 {
-			*setting = fallback
-		}
+	if c.MaxStale <= 0 {
+		c.MaxStale = defaultMaxStale
 	}
-	c.MaxAge = max(c.MaxAge, c.MinRefresh)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -87,7 +78,7 @@ func NewJWKS(c JWKSConfig) (*JWKS, error) {
 	}
 	return &JWKS{
 		JWKSConfig: c,
-		source:     newSource(c.Client, c.Timeout, c.MaxBytes),
+		client:     sameHostClient(c.Client),
 		waiters:    make(chan struct{}, maxWaiters),
 		missing:    map[string]time.Time{},
 		fetches: service.Register(c.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -119,7 +110,7 @@ func (k *JWKS) state() string {
 	return "the last good set stays in use"
 }
 
-// Key implements [KeySet]. An unknown id may be new, so the set is fetched again unless that was done within MinRefresh.
+// Key implements [KeySet]. An unknown id may be new, so the set is fetched again unless that was done within minRefresh.
 func (k *JWKS) Key(ctx context.Context, kid string) (*rsa.PublicKey, error) {
 	key, err := k.lookup(kid)
 	if err == nil {
@@ -144,8 +135,8 @@ func (k *JWKS) lookup(kid string) (*rsa.PublicKey, error) {
 // store makes keys the current set. An unchanged key keeps its pointer, so that [Verifier.recall] compares pointers only.
 func (k *JWKS) store(keys map[string]*rsa.PublicKey, maxAge time.Duration) {
 	now := k.Now()
-	if maxAge == 0 || maxAge > k.MaxAge {
-		maxAge = k.MaxAge
+	if maxAge == 0 {
+		maxAge = longestAge
 	}
 	kept, before := 0, 0
 	if old := k.current.Load(); old != nil {
@@ -157,7 +148,7 @@ func (k *JWKS) store(keys map[string]*rsa.PublicKey, maxAge time.Duration) {
 			}
 		}
 	}
-	k.current.Store(&keySet{keys: keys, fetched: now, maxAge: max(maxAge, min(shortestAge, k.MaxAge))})
+	k.current.Store(&keySet{keys: keys, fetched: now, maxAge: min(max(maxAge, shortestAge), longestAge)})
 	k.newest.WithLabelValues(k.URL).Set(float64(now.Unix()))
 	if kept == len(keys) && kept == before {
 		return

@@ -21,30 +21,23 @@ func (k *JWKS) refresh(ctx context.Context, kid string) {
 	default:
 		return
 	}
-	done, first := k.begin(kid)
-	if first {
+	switch done, first := k.begin(kid); {
+	case first:
 		// Other requests wait for this fetch, so it goes on when the client of this request leaves.
 		if k.fetch(context.WithoutCancel(ctx), done) == nil {
 			k.noteMissing(kid)
 		}
-		return
-	}
-	select {
-	case <-done:
-	case <-ctx.Done():
+	case done != nil:
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
 	}
 }
 
-// alreadyDone is the channel that begin returns if there is no fetch to wait for.
-var alreadyDone = func() chan struct{} {
-	done := make(chan struct{})
-	close(done)
-	return done
-}()
-
 // begin returns the channel of the fetch under way. If there is none, it starts one, and the caller must call fetch (first
-// is true). It does neither for an id that is known to be missing, or within MinRefresh of the last fetch. An empty id
-// stands for a background fetch, which is not limited.
+// is true). For an id that is known to be missing, and within minRefresh of the last fetch, it starts none and returns nil. An
+// empty id stands for a background fetch, which is not limited.
 func (k *JWKS) begin(kid string) (done chan struct{}, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,8 +45,8 @@ func (k *JWKS) begin(kid string) (done chan struct{}, first bool) {
 	switch since, missing := k.missing[kid]; {
 	case k.fetching != nil:
 		return k.fetching, false
-	case missing && now.Sub(since) < missingLife, kid != "" && now.Sub(k.tried) < k.MinRefresh:
-		return alreadyDone, false
+	case missing && now.Sub(since) < missingLife, kid != "" && now.Sub(k.tried) < minRefresh:
+		return nil, false
 	}
 	k.fetching, k.tried = make(chan struct{}), now
 	return k.fetching, true
@@ -81,7 +74,7 @@ func (k *JWKS) fetch(ctx context.Context, done chan struct{}) error {
 		k.mu.Unlock()
 		close(done)
 	}()
-	body, maxAge, err := k.source.get(ctx, k.URL)
+	body, maxAge, err := get(ctx, k.client, k.URL)
 	var keys map[string]*rsa.PublicKey
 	if err == nil {
 		keys, err = parseKeys(body, k.Log)

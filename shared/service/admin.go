@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"tidings.example/shared/cli"
 )
 
 // Admin returns the handler of the management listener: the probes with the reasons of failed checks, and the metrics. It
@@ -26,9 +29,18 @@ func Admin(h *Health, reg *prometheus.Registry) http.Handler {
 	return mux
 }
 
-// Healthcheck asks a readiness probe, and returns an error with the text of the probe unless it passes. With wait > 0 it asks
-// again until the probe passes or the time is over. It is for containers without a shell and for scripts.
-func Healthcheck(ctx context.Context, url string, wait time.Duration) error {
+// Healthcheck asks the readiness probe of the management listener at addr, given as to its setting, and returns an error with
+// the text of the probe unless it passes. With wait > 0 it asks again until the probe passes or the time is over. It is for
+// containers without a shell and for scripts.
+func Healthcheck(ctx context.Context, addr string, wait time.Duration) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return cli.Usagef("--listen-admin %q: %w; give HOST:PORT", addr, err)
+	}
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "127.0.0.1" // the service listens on all addresses
+	}
+	url := "http://" + net.JoinHostPort(host, port) + "/readyz"
 	client := &http.Client{Timeout: checkTimeout + time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	deadline := time.Now().Add(wait)
 	for {

@@ -79,13 +79,14 @@ func TestHealthcheck(t *testing.T) {
 		}
 	}))
 	t.Cleanup(srv.Close)
-	if err := service.Healthcheck(t.Context(), srv.URL, 0); err == nil || !strings.Contains(err.Error(), "[-]keys failed") {
+	addr := srv.Listener.Addr().String()
+	if err := service.Healthcheck(t.Context(), addr, 0); err == nil || !strings.Contains(err.Error(), "[-]keys failed") {
 		t.Errorf("without wait: %v, want the probe's words", err)
 	}
-	if err := service.Healthcheck(t.Context(), srv.URL, 1<<40); err != nil {
+	if err := service.Healthcheck(t.Context(), addr, 1<<40); err != nil {
 		t.Errorf("with wait: %v after %d probes", err, asked.Load())
 	}
-	if err := service.Healthcheck(t.Context(), "http://127.0.0.1:1", 0); err == nil {
+	if err := service.Healthcheck(t.Context(), "127.0.0.1:1", 0); err == nil {
 		t.Error("nothing listens, and the check passed")
 	}
 }

@@ -116,15 +116,15 @@ func (s *Server) handleIntrospect(c echo.Context) error {
 	if err != nil {
 		return writeFault(c, err)
 	}
-	given, err := formValue(body, "token")
-	if err == nil && given == "" {
+	form, err := parseForm(body, "token")
+	if err == nil && form.Get("token") == "" {
 		err = faultNoToken
 	}
 	if err != nil {
 		return writeFault(c, err)
 	}
 	caller, _ := bearer.FromContext(c.Request().Context())
-	subject, err := s.c.Verify(c.Request().Context(), given)
+	subject, err := s.c.Verify(c.Request().Context(), form.Get("token"))
 	if err != nil || subject.Subject != caller.Subject {
 		return c.JSON(http.StatusOK, introspection{})
 	}

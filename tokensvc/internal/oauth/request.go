@@ -7,7 +7,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -40,9 +39,11 @@ func readRequest(w http.ResponseWriter, r *http.Request, basicAllowed bool) (req
 	if err != nil {
 		return req, err
 	}
-	if err := req.parse(body); err != nil {
+	form, err := parseForm(body, "grant_type", "client_id", "client_secret", "scope")
+	if err != nil {
 		return req, err
 	}
+	req = request{form.Get("grant_type"), form.Get("client_id"), form.Get("client_secret"), form.Get("scope")}
 	if len(r.Header.Values(echo.HeaderAuthorization)) > 1 {
 		return req, faultTwoMethods
 	}
@@ -97,72 +98,22 @@ func readBody(w http.ResponseWriter, r *http.Request) (string, error) {
 	return string(body), nil
 }
 
-// parse reads the form. Unknown parameters are ignored; known ones must not be repeated (RFC 6749 section 3.2).
-func (q *request) parse(form string) error {
-	return eachParameter(form, q.field)
-}
-
-// formValue reads one parameter of a form.
-func formValue(form, name string) (string, error) {
-	var value string
-	err := eachParameter(form, func(n string) *string {
-		if n != name {
-			return nil
-		}
-		return &value
-	})
-	return value, err
-}
-
-// eachParameter stores each parameter of a form at the place that field returns, and ignores it if that is nil.
-func eachParameter(form string, field func(name string) *string) error {
-	var seen []string
-	count := 0
-	for pair := range strings.SplitSeq(form, "&") {
-		if pair == "" {
-			continue
-		}
-		if count++; count > maxParameters {
-			return faultParameters
-		}
-		name, value, err := unescapePair(pair)
-		if err != nil {
-			return faultForm
-		}
-		place := field(name)
-		if place == nil {
-			continue
-		}
-		if slices.Contains(seen, name) {
-			return faultRepeated
-		}
-		seen = append(seen, name)
-		*place = value
+// parseForm returns the parameters of a form. Parameters with other names are ignored; those with the given names must not be
+// repeated (RFC 6749 section 3.2).
+func parseForm(body string, names ...string) (url.Values, error) {
+	if strings.Count(body, "&") >= maxParameters {
+		return nil, faultParameters
 	}
-	return nil
-}
-
-func (q *request) field(name string) *string {
-	switch name {
-	case "grant_type":
-		return &q.grantType
-	case "client_id":
-		return &q.clientID
-	case "client_secret":
-		return &q.clientSecret
-	case "scope":
-		return &q.scope
+	form, err := url.ParseQuery(strings.ReplaceAll(body, ";", "%3B")) // a semicolon is a character like any other
+	if err != nil {
+		return nil, faultForm
 	}
-	return nil
-}
-
-func unescapePair(pair string) (name, value string, err error) {
-	name, value, _ = strings.Cut(pair, "=")
-	if name, err = url.QueryUnescape(name); err != nil {
-		return "", "", err
+	for _, name := range names {
+		if len(form[name]) > 1 {
+			return nil, faultRepeated
+		}
 	}
-	value, err = url.QueryUnescape(value)
-	return name, value, err
+	return form, nil
 }
 
 // triedBasic reports whether the client tried to authenticate with the Basic scheme.

@@ -80,6 +80,12 @@ func (s *Store) Run(ctx context.Context) error {
 // Reload reads the file now. If it cannot be used, Reload returns an error and the clients stay as they were.
 func (s *Store) Reload() error { return s.load(true) }
 
+// Ready returns nil: the file was read before.
+func (s *Store) Ready(context.Context) error { return nil }
+
+// Close does nothing.
+func (s *Store) Close() error { return nil }
+
 func (s *Store) load(force bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

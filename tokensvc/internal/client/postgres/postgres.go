@@ -117,13 +117,40 @@ func (s *Store) Ready(ctx context.Context) error {
 	return err
 }
 
-// Reload looks at the table again when it is read next, over new connections, for columns that have been added.
-func (s *Store) Reload() {
+// readableWait is the time between two attempts to read a table that cannot be read at start.
+const readableWait = 2 * time.Second
+
+// Run logs whether the table can be read and, if it cannot at start, when it can. A mistyped DSN would otherwise look like a
+// database that is down. It returns nil when ctx ends.
+func (s *Store) Run(ctx context.Context) error { return logReadable(ctx, s.Ready, s.c.Log) }
+
+func logReadable(ctx context.Context, ready func(context.Context) error, log *slog.Logger) error {
+	err := ready(ctx)
+	if err != nil {
+		log.Warn("the clients table is not readable: token requests are answered 503 until it is; if that does not pass by itself, check --database-dsn",
+			"error", err)
+	}
+	for ; err != nil; err = ready(ctx) {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(readableWait):
+		}
+	}
+	log.Info("the clients table is readable")
+	<-ctx.Done()
+	return nil
+}
+
+// Reload looks at the table again when it is read next, over new connections, for columns that have been added. It returns
+// nil.
+func (s *Store) Reload() error {
 	s.table.Store(nil)
 	// PostgreSQL refuses a prepared statement whose columns have another type now. Statements end with their connection:
 	// gorm's way to close them works in the background, and the next look-up would find them still there.
 	s.pool.SetMaxIdleConns(0)
 	s.pool.SetMaxIdleConns(s.c.MaxConnections)
+	return nil
 }
 
 // ByClientID implements [client.Store].
@@ -148,7 +175,7 @@ func (s *Store) ask(ids []string) ([]row, error) {
 	rows, err := s.find(ctx, ids)
 	if err != nil && ctx.Err() == nil {
 		// An idle connection may have broken, or the table may have changed. Reading again does no harm.
-		s.Reload()
+		_ = s.Reload() // which returns no error
 		rows, err = s.find(ctx, ids)
 	}
 	if err != nil || len(rows) <= len(ids) || len(ids) == 1 {
