@@ -1,11 +1,9 @@
 package httpserver
 
 import (
-	"maps"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -15,25 +13,11 @@ type requestMetrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	inFlight prometheus.Gauge
-	kinds    atomic.Pointer[map[requestKind]kindMetrics]
-}
-
-// requestKind has the labels of the metrics of a request.
-type requestKind struct {
-	verb, client string
-	code         int
-}
-
-// kindMetrics are the metrics of a kind. They are kept because finding them by their labels costs more than counting.
-// Kinds are few.
-type kindMetrics struct {
-	requests prometheus.Counter
-	seconds  prometheus.Observer
 }
 
 func newRequestMetrics(reg prometheus.Registerer) *requestMetrics {
 	factory := promauto.With(reg)
-	m := &requestMetrics{
+	return &requestMetrics{
 		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "http_requests_total", Help: "Requests answered, by verb, status code (499: the client left first) and class of client.",
 		}, []string{"verb", "code", "client"}),
@@ -46,8 +30,6 @@ func newRequestMetrics(reg prometheus.Registerer) *requestMetrics {
 			Name: "http_requests_in_flight", Help: "Requests being served, watches included.",
 		}),
 	}
-	m.kinds.Store(&map[requestKind]kindMetrics{})
-	return m
 }
 
 // observe counts a request under its verb or, if the handler has set none, under its method.
@@ -59,26 +41,8 @@ func (m *requestMetrics) observe(r *http.Request, verb string, rec *recorder) {
 			verb = "other"
 		}
 	}
-	of := m.of(requestKind{verb: verb, client: clientClass(r.UserAgent()), code: rec.code})
-	of.requests.Inc()
-	of.seconds.Observe(rec.firstBytes.Seconds())
-}
-
-func (m *requestMetrics) of(kind requestKind) kindMetrics {
-	for {
-		known := m.kinds.Load()
-		if of, ok := (*known)[kind]; ok {
-			return of
-		}
-		of := kindMetrics{
-			m.requests.WithLabelValues(kind.verb, strconv.Itoa(kind.code), kind.client), m.seconds.WithLabelValues(kind.verb),
-		}
-		more := maps.Clone(*known)
-		more[kind] = of
-		if m.kinds.CompareAndSwap(known, &more) {
-			return of
-		}
-	}
+	m.requests.WithLabelValues(verb, strconv.Itoa(rec.code), clientClass(r.UserAgent())).Inc()
+	m.seconds.WithLabelValues(verb).Observe(rec.firstBytes.Seconds())
 }
 
 // clientClasses maps parts of user agents to classes. The first part that matches counts.

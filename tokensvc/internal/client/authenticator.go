@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,9 +88,9 @@ func New(c Config) (*Authenticator, error) {
 	if c.Store == nil {
 		return nil, errors.New("client: Config.Store is required")
 	}
-	c.Parallel = orDefault(c.Parallel, max(1, runtime.GOMAXPROCS(0)/2))
-	c.Waiting = orDefault(c.Waiting, 1024)
-	c.Timeout = orDefault(c.Timeout, 10*time.Second)
+	c.Parallel = cmp.Or(c.Parallel, max(1, runtime.GOMAXPROCS(0)/2))
+	c.Waiting = cmp.Or(c.Waiting, 1024)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -107,13 +108,6 @@ func New(c Config) (*Authenticator, error) {
 		c.Registry.MustRegister(a.metrics()...)
 	}
 	return a, nil
-}
-
-func orDefault[T int | time.Duration](v, fallback T) T {
-	if v > 0 {
-		return v
-	}
-	return fallback
 }
 
 // Authenticate returns the registration of the client if the secret is right. An error is a *[RejectedError], a

@@ -26,7 +26,9 @@ func TestUnreadableTableIsSaidOnce(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- logReadable(ctx, ready, slog.New(slog.NewTextHandler(io.MultiWriter(&out, t.Output()), nil))) }()
+		go func() {
+			done <- logReadable(ctx, ready, slog.New(slog.NewTextHandler(io.MultiWriter(&out, t.Output()), nil)))
+		}()
 		time.Sleep(10 * readableWait) // of the bubble's clock
 		synctest.Wait()
 		if looks != 4 || strings.Count(out.String(), "check --database-dsn") != 1 || strings.Count(out.String(), "is readable") != 1 {
