@@ -35,7 +35,7 @@ func BenchmarkToken(b *testing.B) {
 // BenchmarkTokenUnderAttack is the same while 8 connections send wrong secrets and unknown ids as fast as they can.
 func BenchmarkTokenUnderAttack(b *testing.B) {
 	r := start(b, "--clients-file", clientsFile(b))
-	post(b, http.DefaultClient, r.api+"/oauth2/token", demoForm, http.StatusOK) // a client that was at work before
+	post(b, http.DefaultClient, r.api+"/oauth2/token", demoForm, http.StatusOK) // a client whose secret is remembered
 	stop := make(chan struct{})
 	var attackers sync.WaitGroup
 	for i := range 8 {
@@ -116,7 +116,7 @@ func newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
 }
 
-// post sends a form and looks at the whole answer; status 0 is any.
+// post sends a form and reads the whole answer. It must have the status, unless that is 0.
 func post(tb testing.TB, hc *http.Client, target, form string, status int) {
 	resp, err := hc.Post(target, "application/x-www-form-urlencoded", strings.NewReader(form))
 	if err != nil {

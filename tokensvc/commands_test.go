@@ -56,7 +56,7 @@ func TestCredential(t *testing.T) {
 	}
 	r := start(t, "--clients-file", clientsFile(t), "--signing-key", key)
 	cache := t.TempDir()
-	patient := []string{"--cache-dir", cache, "--timeout", "4m"} // as long as a busy machine takes to look at the keys
+	patient := []string{"--cache-dir", cache, "--timeout", "4m"} // a busy machine may take that long to fetch the keys
 	args := append(r.source(t, "s3cret\n"), patient...)
 	begin := time.Now()
 	first := execCredentialOf(t, args)
@@ -146,11 +146,11 @@ func TestCredentialErrors(t *testing.T) {
 	}
 }
 
-// TestCredentialTimeout: neither an endpoint that does not answer nor another call that waits for it holds up a call for
-// longer than --timeout; a token that is kept is used when the keys cannot be asked for in good time.
+// TestCredentialTimeout: a call takes at most --timeout, even if the endpoint does not answer or another call holds the lock.
+// A cached token is used if the keys cannot be fetched in time.
 func TestCredentialTimeout(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, for the kernel does, and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections, and nobody answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestTokenCommands(t *testing.T) {
 	for name, tc := range map[string]struct {
 		input string
 		args  []string
-		want  []string // in what is printed; an error unless it says "would accept"
+		want  []string // in the output; without "would accept" an error is expected
 	}{
 		"good":           {token, nil, []string{`"sub": "demo"`, `"alg": "RS256"`, "would accept"}},
 		"with Bearer":    {"Bearer " + token + "\n", []string{"--audience", "demo"}, []string{"would accept"}},

@@ -7,8 +7,8 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// TestContradictions has every pair of settings that do not go together. Each is refused at start with both names and
-// what to do.
+// TestContradictions has every pair of settings that contradict each other. Each is refused at start, with both names and the
+// fix.
 func TestContradictions(t *testing.T) {
 	t.Parallel()
 	file := clientsFile(t)

@@ -13,8 +13,8 @@ import (
 	"tidings.example/tokensvc/internal/client/postgres/pgtest"
 )
 
-// encrypt gives a PostgreSQL server a certificate for a host, and returns the file of its authority. The server writes
-// its files itself, as its own user and for nobody else, which it insists on.
+// encrypt gives a PostgreSQL server a certificate for a host, and returns the file of its authority. The server writes its
+// files itself, because it requires that only its own user can read them.
 func encrypt(t *testing.T, dsn string, host string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,8 +31,8 @@ func encrypt(t *testing.T, dsn string, host string) string {
 	return filepath.Join(dir, "ca.crt")
 }
 
-// TestDatabaseTLS: with sslmode=verify-full the connection is encrypted, and only made to a server whose certificate is
-// good for its name by the authority that was named.
+// TestDatabaseTLS: with sslmode=verify-full the connection is encrypted, and it is made only to a server whose certificate has
+// its name and is signed by the configured authority.
 func TestDatabaseTLS(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("TEST_POSTGRES_DSN") != "" {
@@ -46,7 +46,7 @@ func TestDatabaseTLS(t *testing.T) {
 		r := start(t, "--database-dsn-file", tempFile(t, "dsn", full))
 		status, body := fetch(t, "POST", r.api+"/oauth2/token", demoForm)
 		for deadline := time.After(5 * time.Minute); wait && status != http.StatusOK; {
-			select { // the server takes up its new settings in its own time
+			select { // the server applies its new settings some time later
 			case <-time.After(50 * time.Millisecond):
 			case <-deadline:
 				return status, string(body)

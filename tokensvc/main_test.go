@@ -34,7 +34,7 @@ import (
 func command(t *testing.T, input string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	std, read := files(t, input)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // ends a service that should not have started
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // ends a service that should have refused to start
 	defer cancel()
 	err = run(ctx, args, std)
 	stdout, stderr = read()
@@ -66,7 +66,7 @@ func files(t testing.TB, input string) (std stdio, read func() (stdout, stderr s
 		}
 		return string(b)
 	}
-	t.Cleanup(func() { fmt.Fprint(t.Output(), text(std.err)) }) // where it is looked through
+	t.Cleanup(func() { fmt.Fprint(t.Output(), text(std.err)) }) // where outputtest searches it
 	return std, func() (string, string) { return text(std.out), text(std.err) }
 }
 
@@ -157,8 +157,8 @@ func fetch(t *testing.T, method, target, body string) (int, []byte) {
 
 const demoForm = "grant_type=client_credentials&client_id=demo&client_secret=s3cret"
 
-// verified returns header and claims of a token whose signature one of the published keys made. Only the standard
-// library has a say in it.
+// verified returns header and claims of a token after it has verified the signature by the published keys, with the standard
+// library alone.
 func verified(t *testing.T, r *running, token string) (header, claims map[string]any) {
 	t.Helper()
 	parts := strings.Split(token, ".")
@@ -210,7 +210,7 @@ func askToken(t *testing.T, r *running, form string) (token string, answer map[s
 	return token, answer
 }
 
-// TestContract: token, header and claims as the contract lists them, with nothing configured.
+// TestContract: with the default settings, token, header and claims are those of the contract.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--clients-file", clientsFile(t))
@@ -243,7 +243,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestCustomization: the contract's documented customization by configuration alone.
+// TestCustomization: the customization of the contract can be had by settings alone.
 func TestCustomization(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--clients-file", clientsFile(t), "--issuer", "my issuer", "--token-lifetime", "10m", "--token-scope-claim", "--token-type", "at+jwt", "--key-id", "thumbprint")
@@ -326,7 +326,7 @@ func TestAdmin(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := command(t, "", "healthcheck", "--listen-admin", "127.0.0.1:1"); cli.ExitCode(err) != 1 { // ours may be another's by now
+	if _, _, err := command(t, "", "healthcheck", "--listen-admin", "127.0.0.1:1"); cli.ExitCode(err) != 1 { // the port of this test may be in use again
 		t.Errorf("healthcheck where nobody listens: %v", err)
 	}
 	for _, secret := range []string{token, "s3cret", "wrong-passw0rd", "in-the-qu3ry", clienttest.Hash[7:]} {
@@ -339,8 +339,8 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// TestBadValues: values that cannot be meant are refused at start by the setting's name. TestContradictions is about
-// settings that do not go together.
+// TestBadValues: unusable values are refused at start, with the name of the setting. TestContradictions has settings that
+// contradict each other.
 func TestBadValues(t *testing.T) {
 	t.Parallel()
 	file := clientsFile(t)
@@ -478,8 +478,8 @@ func TestVersionAndHelp(t *testing.T) {
 	}
 }
 
-// TestSignals: SIGHUP reads the clients again, SIGUSR1 makes a new key. Services of other tests get them too and do not
-// mind.
+// TestSignals: SIGHUP reads the clients again, SIGUSR1 makes a new key. Services of other tests get these signals too, which
+// does not disturb them.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--clients-file", clientsFile(t))

@@ -1,4 +1,4 @@
 package bearer
 
-// DecodeObject is what every token and key set goes through.
+// DecodeObject decodes a JSON object as it is done for every token and key set.
 var DecodeObject = decodeObject

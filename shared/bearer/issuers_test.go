@@ -94,7 +94,7 @@ func TestNewIssuersRefuses(t *testing.T) {
 	}
 }
 
-// A token of a key that there is not, as anybody can make them.
+// A token with an unknown key id, which anybody can make.
 func BenchmarkUnknownKey(b *testing.B) {
 	issuers := must(bearer.NewIssuers(newVerifier(b, nil)))
 	made := token(strings.Replace(good, `"kid":"`, `"kid":"un`, 1), claims())

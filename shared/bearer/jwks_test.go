@@ -32,7 +32,7 @@ func entry(kid string, key *rsa.PrivateKey, more string) string {
 
 func document(entries ...string) string { return `{"keys":[` + strings.Join(entries, ",") + `]}` }
 
-// fakeIssuer is a transport that answers in place of an issuer, so that tests can run in a bubble of fake time.
+// fakeIssuer is a transport that answers in place of an issuer, so that tests can run with fake time.
 type fakeIssuer struct {
 	fetches atomic.Int32
 	answer  func(*http.Request) (*http.Response, error)
@@ -489,7 +489,7 @@ func TestDiscoverJWKS(t *testing.T) {
 	}
 }
 
-// FuzzJWKS: no document makes the client panic, and every key that it takes is sound.
+// FuzzJWKS: no document makes the client panic, and every key that it accepts is usable.
 func FuzzJWKS(f *testing.F) {
 	key := testKeys()[0]
 	for _, seed := range []string{

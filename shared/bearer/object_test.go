@@ -14,7 +14,7 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// decodedByLibrary is the same by the standard library's decoder, token by token.
+// decodedByLibrary decodes an object by the standard library's decoder, token by token.
 func decodedByLibrary(data []byte) (map[string]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if first, err := dec.Token(); err != nil || first != json.Delim('{') || !utf8.Valid(data) {
@@ -43,8 +43,8 @@ func decodedByLibrary(data []byte) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// FuzzObject: an object is taken for what the library takes it for, and what the library refuses is refused. The library
-// may be more generous only where it does not look at what lies between tokens.
+// FuzzObject: an object is decoded as by the library, and what the library refuses is refused. Objects that only the library
+// accepts are those with errors between tokens, which it does not check.
 func FuzzObject(f *testing.F) {
 	for _, text := range []string{
 		``, `{}`, ` { } `, `{"a":1}`, `{"a":"b","c":"d\"}","e":[1,{"f":"]"}],"g":-1.5e3 , "h" : null}`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`,

@@ -109,7 +109,7 @@ func signed(key *rsa.PrivateKey, header, payload string) string {
 	})
 }
 
-// join puts a token together with any signature.
+// join makes a token with any signature.
 func join(header, payload string, sign func(input []byte) []byte) string {
 	input := encode(header) + "." + encode(payload)
 	return input + "." + encode(string(sign([]byte(input))))

@@ -23,7 +23,7 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// row is one case: a token and the reason for which it is refused, empty when it is good.
+// row is one case: a token, and the reason of its refusal or "" if it is valid.
 type row struct{ name, token, reason string }
 
 func check(t *testing.T, v *bearer.Verifier, rows []row) {
@@ -50,13 +50,13 @@ func check(t *testing.T, v *bearer.Verifier, rows []row) {
 	}
 }
 
-// header is a good header with one member more.
+// header is a valid header with one more member.
 func header(member string) string { return strings.TrimSuffix(good, "}") + "," + member + "}" }
 
-// kid is a good header with another key id, given as JSON.
+// kid is a valid header with another key id, given as JSON.
 func kid(value string) string { return `{"alg":"RS256","kid":` + value + `}` }
 
-// alg is a good header with another algorithm.
+// alg is a valid header with another algorithm.
 func alg(value string) string { return `{"alg":"` + value + `","kid":"key-1"}` }
 
 func TestHeaderCases(t *testing.T) {
@@ -294,7 +294,7 @@ func sized(t *testing.T, n int) string {
 	const signature = 342 // characters of 256 bytes
 	length := func(header, payload string) int { return len(encode(header)) + len(encode(payload)) + signature + 2 }
 	padded := func(pad int) string { return claims("pad", `"`+strings.Repeat("p", pad)+`"`) }
-	for _, h := range []string{good, good + " "} { // base64 leaves gaps that the other header fills
+	for _, h := range []string{good, good + " "} { // base64 cannot have every length; the other header has those that are missing
 		for pad := (n-length(h, padded(0)))*3/4 + 3; pad > 0 && length(h, padded(pad)) >= n; pad-- {
 			if length(h, padded(pad)) == n {
 				return token(h, padded(pad))
@@ -348,7 +348,7 @@ func TestVerifyWithoutAudience(t *testing.T) {
 	})
 }
 
-// TestKubernetesToken takes a token of the shape that a Kubernetes API server issues to a pod, which lives a day.
+// TestKubernetesToken verifies a token as a Kubernetes API server issues it to a pod, with a lifetime of a day.
 func TestKubernetesToken(t *testing.T) {
 	t.Parallel()
 	payload := fmt.Sprintf(`{"aud":["eventsvc"],"exp":%d,"iat":%d,"iss":%q,"jti":"0b5c5f0e-3f5c-4b8e-9c43-2f6f1c0c7a01",
@@ -389,8 +389,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestRememberedTokens: a token is remembered until its key goes, and a key that is replaced under its id does not carry
-// the tokens of the old one.
+// TestRememberedTokens: a token is remembered until its key is withdrawn. When another key gets the same id, the tokens of
+// the old key are refused.
 func TestRememberedTokens(t *testing.T) {
 	t.Parallel()
 	keys := fixedKeys{goodKID: &testKeys()[0].PublicKey}

@@ -68,7 +68,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletionHelp: what is to be typed has the program's name.
+// TestCompletionHelp: the commands in the help have the program's name.
 func TestCompletionHelp(t *testing.T) {
 	t.Parallel()
 	var set struct {

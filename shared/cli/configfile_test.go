@@ -76,7 +76,7 @@ func TestConfigFileMistakes(t *testing.T) {
 	}
 }
 
-// printConfig prints what the arguments amount to.
+// printConfig prints the settings that the arguments give.
 func printConfig(t *testing.T, args ...string) (*settings, string) {
 	t.Helper()
 	var set settings

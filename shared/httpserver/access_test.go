@@ -192,7 +192,7 @@ func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d discard) WriteHeader(int)             {}
 
-// BenchmarkAccess is what every request pays beside its handler, the access line included.
+// BenchmarkAccess measures what every request costs beside its handler, including its access line.
 func BenchmarkAccess(b *testing.B) {
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	body := []byte("answer")

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// pipes is a listener of in-memory connections, whose deadlines follow the fake time of a bubble.
+// pipes is a listener of in-memory connections, whose deadlines follow fake time.
 type pipes struct{ accepted chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -34,7 +34,7 @@ func client(t *testing.T, e Endpoint) net.Conn {
 	return limitedClient(t, e, Config{})
 }
 
-// limitedClient is client with limits and a place to count.
+// limitedClient is client with limits and a metrics registry.
 func limitedClient(t *testing.T, e Endpoint, c Config) net.Conn {
 	t.Helper()
 	accepting := pipes{make(chan net.Conn, 1)}
@@ -52,14 +52,14 @@ func limitedClient(t *testing.T, e Endpoint, c Config) net.Conn {
 	return here
 }
 
-// cutAfter reads until the server cuts the connection and says how long that took.
+// cutAfter reads until the server cuts the connection, and returns how long that took.
 func cutAfter(conn net.Conn) time.Duration {
 	start := time.Now()
 	_, _ = io.Copy(io.Discard, conn)
 	return time.Since(start)
 }
 
-// twoLimits are the defaults and others.
+// twoLimits returns the default limits and a set of other ones.
 func twoLimits() map[string]Limits {
 	var defaults Limits
 	defaults.complete()
@@ -68,7 +68,7 @@ func twoLimits() map[string]Limits {
 	}}
 }
 
-// cutIn is how many connections were cut off in a part of a request.
+// cutIn returns how many connections were cut off in a part of a request; -1: there is no such metric.
 func cutIn(reg *prometheus.Registry, part string) float64 {
 	families, _ := reg.Gather()
 	for _, f := range families {
@@ -122,7 +122,7 @@ func TestSlowSenders(t *testing.T) {
 	}
 }
 
-// TestHeadersAreBounded: net/http allows 4 KiB more than it is told.
+// TestHeadersAreBounded: net/http allows 4 KiB more than the limit.
 func TestHeadersAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, limits := range twoLimits() {
@@ -247,7 +247,7 @@ func httpClient(t *testing.T, conn net.Conn) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// watch sends three events with an hour between them, and an end that is not flushed for another hour.
+// watch sends three events, one an hour, and then an end that is not flushed for another hour.
 func watch(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	for i := range 3 {
@@ -297,8 +297,8 @@ func TestWatchesLast(t *testing.T) {
 	}
 }
 
-// TestHijackedConnectionIsBounded: what is written to a connection that its handler has taken, as a WebSocket's does, has
-// the limit of all writes, and who does not take it is cut off once and counted.
+// TestHijackedConnectionIsBounded: writes to a hijacked connection, such as that of a WebSocket, have the limit of all writes.
+// A client that does not read is cut off and counted once.
 func TestHijackedConnectionIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -312,7 +312,7 @@ func TestHijackedConnectionIsBounded(t *testing.T) {
 			}
 			start := time.Now()
 			_, err = io.WriteString(buffered, strings.Repeat("x", 64<<10))
-			for range 3 { // it stays so
+			for range 3 { // all further writes fail too
 				if err == nil {
 					t.Error("nobody has read that")
 				}

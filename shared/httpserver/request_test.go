@@ -12,9 +12,8 @@ import (
 	"tidings.example/shared/httpserver"
 )
 
-// TestWithValue: a value is in the context of its request, of those the last
-// under a key, beside what the connection's context has. Where the request is
-// served by Access it is in those that were made before it, too.
+// TestWithValue: the context of a request has the last value that was added under each key, and the values of the connection.
+// If Access serves the request, contexts that were derived before have them too.
 func TestWithValue(t *testing.T) {
 	t.Parallel()
 	type key struct{ name string }

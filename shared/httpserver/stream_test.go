@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOneWriteForEachFlush: what a handler writes between two flushes arrives as one piece, if it is not long, and all of
-// it arrives in order, also what nobody flushed.
+// TestOneWriteForEachFlush: the bytes between two flushes are one write to the connection, if they are few. All bytes arrive
+// in order, including those that are not flushed.
 func TestOneWriteForEachFlush(t *testing.T) {
 	t.Parallel()
 	pieces := []int{1, 3000, 2500, heldBytes - 100, 3 * heldBytes, 3000, 10}
@@ -23,16 +23,16 @@ func TestOneWriteForEachFlush(t *testing.T) {
 				_, _ = io.WriteString(w, strings.Repeat(string(rune('a'+i)), n))
 				_ = http.NewResponseController(w).Flush()
 			}
-			_, _ = io.WriteString(w, strings.Repeat("y", 3000)) // held back, and not flushed
+			_, _ = io.WriteString(w, strings.Repeat("y", 3000)) // buffered, and not flushed
 			_, _ = io.WriteString(w, "z")
 		})})
 		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 		var all []byte
-		var writes []string // the first letter that each brings
+		var writes []string // the letters that each write begins
 		seen := ""
-		for buf := make([]byte, 4*heldBytes); !bytes.HasSuffix(all, []byte("\r\n0\r\n\r\n")); { // one read of a pipe takes from one write
+		for buf := make([]byte, 4*heldBytes); !bytes.HasSuffix(all, []byte("\r\n0\r\n\r\n")); { // one read of a pipe returns bytes of one write
 			n, err := conn.Read(buf)
 			if err != nil {
 				t.Fatal(err)
@@ -63,7 +63,7 @@ func TestOneWriteForEachFlush(t *testing.T) {
 		if diff := cmp.Diff(want+strings.Repeat("y", 3000)+"z", string(got)); diff != "" {
 			t.Errorf("body (-want +got):\n%.1000s", diff)
 		}
-		// The long one takes several, the end comes by itself.
+		// The long piece takes several writes, and the end is a write of its own.
 		if diff := cmp.Diff([]string{"", "b", "c", "d"}, writes[:4]); diff != "" {
 			t.Errorf("letters that each write brings (-want +got):\n%s\nall: %q", diff, writes)
 		}

@@ -19,7 +19,7 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// anyTLS is a configuration with some certificate.
+// anyTLS returns a configuration with a certificate that no client has to verify.
 func anyTLS() *tls.Config {
 	srv := httptest.NewTLSServer(nil)
 	defer srv.Close()

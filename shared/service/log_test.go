@@ -26,7 +26,7 @@ func logFile(tb testing.TB) *os.File {
 	return file
 }
 
-// Lines below warn wait to be written together; a warning takes them along.
+// TestLoggerGathersLines: lines below warn wait and are written together; a warning is written at once, with them.
 func TestLoggerGathersLines(t *testing.T) {
 	t.Parallel()
 	file := logFile(t)
@@ -52,7 +52,7 @@ func TestLoggerGathersLines(t *testing.T) {
 			t.Errorf("a warning wrote %q, want all three lines", got)
 		}
 		log.Info("fourth")
-		time.Sleep(time.Second) // of the bubble's clock
+		time.Sleep(time.Second) // of fake time
 		synctest.Wait()
 		if got := written(); !strings.Contains(got, "fourth") {
 			t.Errorf("after a second: %q, want the fourth line", got)
@@ -64,7 +64,7 @@ func TestLoggerGathersLines(t *testing.T) {
 	})
 }
 
-// Lines of many goroutines are written whole, none is lost, and those of each are in its order.
+// TestLoggerKeepsOrder: lines of many goroutines are written whole and none is lost; those of one goroutine keep their order.
 func TestLoggerKeepsOrder(t *testing.T) {
 	t.Parallel()
 	file := logFile(t)

@@ -26,7 +26,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// start runs a configuration with one endpoint more and returns its address, how to stop it and its end.
+// start runs a configuration with one more endpoint, and returns its address, a function that stops it, and its result.
 func start(t *testing.T, c service.Config, e httpserver.Endpoint) (addr string, stop context.CancelFunc, ended <-chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

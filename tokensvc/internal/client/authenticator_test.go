@@ -71,7 +71,7 @@ func newAuthenticator(t *testing.T, c client.Config) *client.Authenticator {
 	return a
 }
 
-// outcome puts an error in a word.
+// outcome returns one word for an error.
 func outcome(err error) string {
 	var rejected *client.RejectedError
 	var busy *client.BusyError
@@ -145,7 +145,7 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// TestTwoSecrets: while a secret is being changed, both are good.
+// TestTwoSecrets: while a secret is being changed, both are accepted.
 func TestTwoSecrets(t *testing.T) {
 	t.Parallel()
 	a := newAuthenticator(t, client.Config{Store: newStore(t)})
@@ -156,7 +156,7 @@ func TestTwoSecrets(t *testing.T) {
 	}
 }
 
-// TestStoreTrouble: an outage is neither a rejection nor an acceptance, also for a remembered secret.
+// TestStoreTrouble: an outage neither rejects nor accepts a secret, even one that is remembered.
 func TestStoreTrouble(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -175,7 +175,7 @@ func TestStoreTrouble(t *testing.T) {
 	}
 }
 
-// TestChangesTakeEffectAtOnce: what is remembered belongs to the stored secret.
+// TestChangesTakeEffectAtOnce: a remembered secret is forgotten when the stored one changes.
 func TestChangesTakeEffectAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -197,7 +197,7 @@ func TestChangesTakeEffectAtOnce(t *testing.T) {
 	check("removed client", "s3cret-next", "unknown_client")
 }
 
-// TestSharedCompare: the instances of a client that start together cost one compare, and so are not sent away.
+// TestSharedCompare: instances of a client that start together share one compare, so that none is refused.
 func TestSharedCompare(t *testing.T) {
 	t.Parallel()
 	a := newAuthenticator(t, client.Config{Store: newStore(t), Parallel: 1, FailureBurst: 1, FailureRefill: time.Hour, FailureQueue: 1})
@@ -218,7 +218,7 @@ func TestSharedCompare(t *testing.T) {
 	}
 }
 
-// TestImpatience: who gives up and asks again joins the compare that is under way, and is answered when that ends.
+// TestImpatience: a client that gives up and asks again joins the compare under way, and is answered when it ends.
 func TestImpatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestImpatience(t *testing.T) {
 	})
 }
 
-// TestRightSecretsCostNothing: a right secret gives its attempt back, a wrong one does not.
+// TestRightSecretsCostNothing: the attempt of a right secret is refunded, that of a wrong one is not.
 func TestRightSecretsCostNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -257,14 +257,14 @@ func TestRightSecretsCostNothing(t *testing.T) {
 	})
 }
 
-// answer is what can be seen from outside: whether accepted, sent away or refused, and after how long.
+// answer is what a client can observe: the outcome and when it came.
 type answer struct {
 	Outcome string
 	After   time.Duration
 }
 
-// TestThrottling guesses one secret after the other, and then many at once. An id that exists and one that does not are
-// treated alike, and a remembered secret is never held up. The clock is the bubble's: only waiting takes time.
+// TestThrottling guesses secrets one after the other, and then many at once. Registered and unknown ids are treated alike, and
+// a remembered secret is never delayed. With fake time, only waiting takes time.
 func TestThrottling(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"noop", "nobody"} {
@@ -276,7 +276,7 @@ func TestThrottling(t *testing.T) {
 				guess := func(secret string) answer {
 					start := time.Now()
 					_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: id, Secret: secret})
-					said := strings.Replace(outcome(err), "unknown_client", "wrong_secret", 1) // both are answered alike
+					said := strings.Replace(outcome(err), "unknown_client", "wrong_secret", 1) // clients see no difference
 					return answer{said, time.Since(start)}
 				}
 				if id == "noop" {
@@ -345,8 +345,8 @@ func TestSourceThrottling(t *testing.T) {
 	})
 }
 
-// TestFairness: with one compare at a time and guesses for a client and for many unknown ids waiting, a good client's
-// first compare is among the next two, and not the last in the queue.
+// TestFairness: compares run one at a time, and guesses for one client and for many unknown ids wait. The first compare of
+// another client then does not wait for all of them.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -380,8 +380,8 @@ func TestFairness(t *testing.T) {
 	})
 }
 
-// TestLineHidesRegistrations: whatever is going on, a wrong secret for a registered client is answered as, and when, an
-// unknown id would be, and so is everybody else.
+// TestLineHidesRegistrations: under any load, a wrong secret for a registered client gets the same answer at the same time as
+// an unknown id, and so do all other attempts.
 func TestLineHidesRegistrations(t *testing.T) {
 	t.Parallel()
 	const compare = 60 * time.Millisecond
@@ -416,7 +416,7 @@ func observe(t *testing.T, a *client.Authenticator, id string, guesses, probes i
 		next++
 		wg.Go(func() {
 			_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: id, Secret: secret})
-			said := strings.Replace(outcome(err), "unknown_client", "wrong_secret", 1) // both are answered alike
+			said := strings.Replace(outcome(err), "unknown_client", "wrong_secret", 1) // clients see no difference
 			*mine = answer{said, time.Since(start)}
 		})
 		synctest.Wait()
@@ -435,7 +435,7 @@ func observe(t *testing.T, a *client.Authenticator, id string, guesses, probes i
 	return got
 }
 
-// TestFullLine: when too many wait, some are sent away, at once or when their time is over.
+// TestFullLine: when too many attempts wait, some are refused, at once or at their timeout.
 func TestFullLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -454,7 +454,7 @@ func TestFullLine(t *testing.T) {
 			got = append(got, <-outcomes)
 		}
 		slices.Sort(got)
-		// One begins at once and every other second one more, until the time is over. 8 of 15 may wait.
+		// One begins at once, and one more every two seconds until the timeout. 8 of the other 15 may wait.
 		want := append(slices.Repeat([]string{"busy"}, 7+4), slices.Repeat([]string{"unknown_client"}, 5)...)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -462,8 +462,7 @@ func TestFullLine(t *testing.T) {
 	})
 }
 
-// TestPlacesAreGivenBack: however attempts end, by a match, a failure or a timeout, in the fair queue or in the other, all
-// places are free in the end.
+// TestPlacesAreGivenBack: all seats are free in the end, whether attempts match, fail or time out, and in which queue they wait.
 func TestPlacesAreGivenBack(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -487,7 +486,7 @@ func TestPlacesAreGivenBack(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			time.Sleep(time.Minute) // a place may still be kept empty
+			time.Sleep(time.Minute) // a seat may still be kept empty
 			synctest.Wait()
 			if free := g.Free(); free != parallel {
 				t.Errorf("seed %d: %d of %d places are free", seed, free, parallel)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Apart returns n client ids, or source addresses, of which no two share an allowance: which names do is drawn at random
-// when an authenticator is made, so that a test with names of its own would see others' attempts once in a hundred runs.
+// Apart returns n client ids, or source addresses, of which no two share an allowance. Which names share one is random, so a
+// test with fixed names would fail once in a hundred runs.
 func (a *Authenticator) Apart(n int) []string {
 	var names []string
 	taken := map[uint64]bool{}
@@ -38,14 +38,13 @@ func (a *Authenticator) HoldGate() (release func()) {
 	return func() { close(released) }
 }
 
-// CompareTakes makes the work of a failure a wait on the clock of the test's bubble: BCrypt takes a second under the race
-// detector.
+// CompareTakes replaces the work of a failure by a wait in fake time, because BCrypt takes a second under the race detector.
 func (a *Authenticator) CompareTakes(d time.Duration) { a.burn = func(int) { time.Sleep(d) } }
 
-// MatchesHash compares with a stored hash of any cost: those that are accepted take too long to fuzz with.
+// MatchesHash compares with a stored hash of any cost. The costs that are accepted take too long for fuzzing.
 func MatchesHash(hash, secret string) bool { return Secret{encoded: hash}.matchesHash(secret) }
 
-// Gate is a gate without an authenticator, for states that attempts cannot be brought to at a given time.
+// Gate is a gate without an authenticator, for states that attempts do not reach reliably.
 type Gate struct{ *gate }
 
 // NewGate returns a gate for so many compares at a time.

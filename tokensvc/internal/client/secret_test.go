@@ -30,7 +30,7 @@ func TestParseSecret(t *testing.T) {
 		{"{bcrypt}{bcrypt}" + clienttest.Hash, false},
 		{"{pbkdf2}" + clienttest.Hash, false},
 		{" " + clienttest.Hash, false},
-		{clienttest.Hash + "x", false}, // Go's bcrypt would ignore it
+		{clienttest.Hash + "x", false}, // Go's bcrypt ignores the last character
 		{clienttest.Hash[:59], false},
 		{"$2x$10$" + tail, false}, // hashes of a faulty implementation
 		{"$2z$10$" + tail, false},
@@ -75,7 +75,7 @@ func TestHashSecret(t *testing.T) {
 	}
 }
 
-// FuzzParseSecret: what is accepted as a hash is one that Go's bcrypt can compare with, at the accepted costs.
+// FuzzParseSecret: Go's bcrypt can compare with every hash that is accepted, and its cost is an accepted one.
 func FuzzParseSecret(f *testing.F) {
 	for _, s := range []string{clienttest.Hash, "{bcrypt}" + clienttest.Hash, "{noop}x", "$2a$10$", ""} {
 		f.Add(s)
@@ -92,8 +92,8 @@ func FuzzParseSecret(f *testing.F) {
 	})
 }
 
-// FuzzMatchesHash: a hash matches exactly the secret that it was made of, whoever wrote its version. BCrypt alone repeats
-// what comes before a NUL and ignores what comes after 72 bytes.
+// FuzzMatchesHash: a hash of any version matches only the secret that it was made of. BCrypt itself repeats the bytes before a
+// NUL and ignores those after the 72nd.
 func FuzzMatchesHash(f *testing.F) {
 	long := strings.Repeat("0123456789", 8)
 	for _, s := range []struct{ stored, given string }{

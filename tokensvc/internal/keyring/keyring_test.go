@@ -45,7 +45,7 @@ func newRing(t testing.TB, c keyring.Config) *keyring.Keyring {
 	return r
 }
 
-// verifier remembers a key set as long as it may and verifies with nothing but the standard library.
+// verifier caches a key set for its whole max-age, and verifies with the standard library alone.
 type verifier struct {
 	ring    *keyring.Keyring
 	fetched time.Time
@@ -135,8 +135,8 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// TestRotation lets a schedule run for many rotations while several have tokens signed and verify them with the key set
-// that they remember for its whole max-age: no token may ever fail, from its issue to its end.
+// TestRotation follows a schedule for many rotations. Several users get tokens and verify them with a key set that they cache
+// for its whole max-age. No token may fail while it is valid.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,8 +156,8 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// useTokens has a token signed every so often, until the keys have been rotated often enough, and verifies the oldest,
-// the newest and one between.
+// useTokens gets a token at a fixed interval, until there were enough rotations, and each time verifies the oldest valid token,
+// the newest and one in between.
 func useTokens(t *testing.T, r *keyring.Keyring, every time.Duration) {
 	v := &verifier{ring: r}
 	type issued struct {
@@ -221,7 +221,7 @@ func TestStates(t *testing.T) {
 		if err := r.Rotate(); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Rotate(); err != nil { // one is on its way already
+		if err := r.Rotate(); err != nil { // a new key is pending already
 			t.Fatal(err)
 		}
 		var b string
@@ -361,14 +361,14 @@ func TestKeyFiles(t *testing.T) {
 	}
 }
 
-// TestReplicas: two replicas that look at one folder at different moments always verify each other's tokens while the
-// key is rotated by adding a file.
+// TestReplicas: two replicas that read one directory at different times always verify each other's tokens while the key is
+// rotated by a new file.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "20000101T000000Z.pem", pkcs8(t, generate(t, 2048)))
 	next := pkcs8(t, generate(t, 2048))
-	synctest.Test(t, func(t *testing.T) { // the bubble's clock begins at 2000-01-01
+	synctest.Test(t, func(t *testing.T) { // fake time begins at 2000-01-01
 		rings := []*keyring.Keyring{newRing(t, keyring.Config{Path: dir}), nil}
 		go rings[0].Run(t.Context())
 		time.Sleep(500 * time.Millisecond)
@@ -414,8 +414,8 @@ func TestBadReload(t *testing.T) {
 	}
 }
 
-// TestReplacedFile replaces the one key file of a running service, twice: nobody who remembers the key set for its
-// max-age meets a token that cannot be verified, and in the end only the last key is left.
+// TestReplacedFile replaces the only key file of a running service twice. A verifier that caches the key set for its max-age
+// can verify every token, and in the end only the last key is published.
 func TestReplacedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -473,7 +473,7 @@ func TestSignGivesUp(t *testing.T) {
 	r := newRing(t, keyring.Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 100 { // a place at the gate may be free: then the token is made
+	for range 100 { // a signer may be free; then the token is made
 		if _, _, err := r.Sign(ctx, nil); err != nil {
 			return
 		}

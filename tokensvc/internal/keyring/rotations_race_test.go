@@ -2,5 +2,5 @@
 
 package keyring_test
 
-// rotations that a schedule is followed for; making RSA keys takes long under the race detector.
+// rotations is how many rotations TestRotation follows: few, because making RSA keys takes long under the race detector.
 const rotations = 15

@@ -2,5 +2,5 @@
 
 package keyring_test
 
-// rotations that a schedule is followed for.
+// rotations is how many rotations TestRotation follows.
 const rotations = 100

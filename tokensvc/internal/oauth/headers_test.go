@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestEveryAnswerIsHardened: no answer, good or bad, invites a browser to make a
-// page of it, names the program, or tells about its inside.
+// TestEveryAnswerIsHardened: no answer can be shown as a web page, names the program, or reveals internals.
 func TestEveryAnswerIsHardened(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, nil)

@@ -48,7 +48,7 @@ func (store) ByClientID(_ context.Context, id string) (client.Client, error) {
 	return client.Client{}, client.ErrNotFound
 }
 
-// server is a whole service with what tests look at.
+// server is a whole service, and the parts of it that tests inspect.
 type server struct {
 	http.Handler
 	keys   *keyring.Keyring
@@ -66,7 +66,7 @@ func newServer(t testing.TB, adjust func(*oauth.Config)) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients, err := client.New(client.Config{Store: store{}, Timeout: time.Hour}) // however long a compare takes here
+	clients, err := client.New(client.Config{Store: store{}, Timeout: time.Hour}) // a compare may take long
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func (s *server) ask(method, target, body string, header ...string) *http.Respon
 	return w.Result()
 }
 
-// TestTwoAuthorizations: it would not be clear which one counts.
+// TestTwoAuthorizations: two Authorization headers are refused, because it is not clear which one counts.
 func TestTwoAuthorizations(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest("POST", "/oauth2/token", strings.NewReader("grant_type=client_credentials"))
@@ -119,7 +119,7 @@ func TestTwoAuthorizations(t *testing.T) {
 	}
 }
 
-// TestClientGone: who does not wait for the answer is neither an outage nor a failure.
+// TestClientGone: a client that leaves before the answer is counted neither as an outage nor as a failure.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, nil)
@@ -488,14 +488,14 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// unsigned makes tokens that cost nothing.
+// unsigned makes tokens without signing them, so that they cost nothing.
 type unsigned struct{}
 
 func (unsigned) Sign(_ context.Context, payload []byte) (value, kid string, err error) {
 	return string(payload), "kid", nil
 }
 
-// TestNothingIsKept: tokens and refusals leave nothing behind in memory.
+// TestNothingIsKept: tokens and refusals do not stay in memory.
 func TestNothingIsKept(t *testing.T) { // not parallel: what others allocate would be counted
 	s := newServer(t, func(c *oauth.Config) {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -507,7 +507,7 @@ func TestNothingIsKept(t *testing.T) { // not parallel: what others allocate wou
 	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
-		runtime.GC() // what pools hold goes with the second
+		runtime.GC() // the second collection frees what pools hold
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
@@ -545,8 +545,8 @@ func TestCountedSource(t *testing.T) {
 	}
 }
 
-// FuzzTokenRequest: whatever is sent, the answer is one of the table, is JSON, is not to be stored, and a token comes
-// only with the right secret in the body.
+// FuzzTokenRequest: every answer is one of the table, is JSON and must not be stored. A token is issued only for the right
+// secret in the body.
 func FuzzTokenRequest(f *testing.F) {
 	for _, tc := range matrix() {
 		if tc.status != http.StatusInternalServerError {

@@ -1,5 +1,5 @@
-// Package outputtest looks through all that the tests of a package, and the code under test, write: no secret, no token,
-// no stored hash and no private key may be in it.
+// Package outputtest searches the output of the tests of a package, and of the code under test, for secrets, tokens, stored
+// hashes and private keys. It fails the tests if it finds one.
 package outputtest
 
 import (
@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// forbidden are the secrets of the tests, right ones and wrong ones, and what every token, hash and key looks like.
+// forbidden matches the secrets of the tests, right ones and wrong ones, and every token, hash and private key.
 var forbidden = regexp.MustCompile(`s3cret|demo-secret|passw0rd|pa55|qu3ry|eyJ[\w-]+\.[\w-]+\.[\w-]+|\$2[aby]\$\d\d\$[./\w]{20}|PRIVATE KEY-----`)
 
 // inner is set in the process that runs the tests.
 const inner = "OUTPUT_IS_LOOKED_THROUGH"
 
-// Main is to be called by TestMain. It runs the tests in a second process, so that nothing that is written can be
-// missed, and with -v, so that the logs of tests that pass are part of it. Tests send logs to [testing.T.Output].
+// Main must be called by TestMain. It runs the tests in a second process, whose whole output it reads, and with -v, so that
+// the output has the logs of tests that pass. Tests send logs to [testing.T.Output].
 func Main(m *testing.M) {
 	if os.Getenv(inner) != "" || !testsOnly() {
 		os.Exit(m.Run())
@@ -28,8 +28,7 @@ func Main(m *testing.M) {
 	os.Exit(outer())
 }
 
-// testsOnly reports whether nothing but tests is asked for: fuzzing and benchmarks talk to their own processes or make
-// the reader wait.
+// testsOnly reports whether only tests are run. The output of fuzzing and benchmarks must not be held back.
 func testsOnly() bool {
 	for _, arg := range os.Args[1:] {
 		for _, flag := range []string{"-test.fuzz=", "-test.fuzzworker", "-test.bench=", "-test.list="} {
@@ -43,7 +42,7 @@ func testsOnly() bool {
 
 func outer() int {
 	var out bytes.Buffer
-	cmd := exec.Command(os.Args[0], append([]string{"-test.v=true"}, os.Args[1:]...)...) // a -test.v that was given wins
+	cmd := exec.Command(os.Args[0], append([]string{"-test.v=true"}, os.Args[1:]...)...) // a -test.v of the caller wins
 	cmd.Env = append(os.Environ(), inner+"=1")
 	cmd.Stdout = &out
 	verbose := strings.Contains(strings.Join(os.Args[1:], " "), "-test.v")

@@ -11,7 +11,7 @@ import (
 	"tidings.example/tokensvc/internal/token"
 )
 
-// signer shows the payload instead of signing it.
+// signer returns the payload instead of signing it.
 type signer struct{ err error }
 
 func (s signer) Sign(_ context.Context, payload []byte) (string, string, error) {
@@ -34,7 +34,7 @@ func issuer(t *testing.T, c token.Config) *token.Issuer {
 	return i
 }
 
-// TestClaims has the payload byte by byte, but for the random jti.
+// TestClaims compares the whole payload, except for the random jti.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	demo := client.Client{ClientID: "demo", Scope: "read"}

@@ -1,4 +1,4 @@
-// Package clienttest is what every client.Store has to do, as a test.
+// Package clienttest tests that a client.Store fulfils its contract.
 package clienttest
 
 import (
@@ -19,7 +19,7 @@ const (
 	NextHash = "$2b$10$x4Ahd6sZYBL2KnsA/d.YLup12dQNpwd7y1TLjVKbm/M/llzsQjPe2"
 )
 
-// Registrations returns what the store under test has to hold. Ids are the store's own.
+// Registrations returns the registrations that the store under test must hold. Their ids are chosen by the store.
 func Registrations(t testing.TB) []client.Client {
 	t.Helper()
 	next := Secret(t, NextHash)
@@ -91,5 +91,5 @@ func Test(t *testing.T, store client.Store) {
 	})
 }
 
-// compareSecrets compares what is stored; the type hides it from everybody else.
+// compareSecrets compares stored secrets, which the type hides.
 func compareSecrets() cmp.Option { return cmp.AllowUnexported(client.Secret{}) }

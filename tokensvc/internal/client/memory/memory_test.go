@@ -126,7 +126,7 @@ func TestReload(t *testing.T) {
 		defer cancel()
 		go store.Run(ctx)
 		known := func() (ids []string) {
-			time.Sleep(5 * time.Second) // of the bubble's clock
+			time.Sleep(5 * time.Second) // of fake time
 			for _, id := range []string{"a", "b", "c"} {
 				if _, err := store.ByClientID(t.Context(), id); err == nil {
 					ids = append(ids, id)
@@ -161,7 +161,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// FuzzFile: whatever the file holds, it is refused or gives registrations that are valid.
+// FuzzFile: every file is either refused or has valid registrations only.
 func FuzzFile(f *testing.F) {
 	f.Add(all)
 	f.Add("clients: [{client_id: a, client_secret: '{noop}x', scope: s}]")

@@ -12,7 +12,7 @@ func (s *Store) Prepared(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Queries is how look-ups share queries, with any database: ask is given the ids, and its error comes back.
+// Queries shares queries among look-ups without a database: ask gets the ids of a query and returns its error.
 func Queries(parallel int, ask func(ids []string) error) (find func(ctx context.Context, id string) error) {
 	qs := &queries{free: parallel, ask: func(ids []string) ([]row, error) { return nil, ask(ids) }}
 	return func(ctx context.Context, id string) error {

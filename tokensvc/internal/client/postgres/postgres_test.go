@@ -119,7 +119,7 @@ func testPrepared(t *testing.T, srv *pgtest.Server) {
 	}
 }
 
-// testLog: gorm's lines are debug lines of the service's log, and never show what a client has sent.
+// testLog: gorm's lines are debug lines of the service's log, and never have values that a client has sent.
 func testLog(t *testing.T, srv *pgtest.Server) {
 	dsn := database(t, srv, table+rows)
 	for level, shown := range map[slog.Level]bool{slog.LevelDebug: true, slog.LevelInfo: false} {
@@ -135,7 +135,7 @@ func testLog(t *testing.T, srv *pgtest.Server) {
 	}
 }
 
-// testMinimalTable: without the optional columns, other columns being there.
+// testMinimalTable has a table without the optional columns and with columns that are not used.
 func testMinimalTable(t *testing.T, srv *pgtest.Server) {
 	store := open(t, database(t, srv, `
 		CREATE TABLE clients (id serial PRIMARY KEY, created_at timestamptz DEFAULT now(), client_id varchar(100), client_secret varchar(100), client_name varchar(100), scope varchar(100));
@@ -146,7 +146,7 @@ func testMinimalTable(t *testing.T, srv *pgtest.Server) {
 	}
 }
 
-// testOptionalColumns: each of them, and each pair, may be missing; the others count.
+// testOptionalColumns: any one or two of them may be missing; the others are read.
 func testOptionalColumns(t *testing.T, srv *pgtest.Server) {
 	optional := []string{"client_secret_next", "client_secret_next_until", "audience"}
 	for missing := range 1 << len(optional) {
@@ -177,7 +177,7 @@ func testOptionalColumns(t *testing.T, srv *pgtest.Server) {
 	}
 }
 
-// testFixedLength: char(n) pads values with spaces, which are not part of them.
+// testFixedLength: the spaces with which char(n) pads values are ignored.
 func testFixedLength(t *testing.T, srv *pgtest.Server) {
 	store := open(t, database(t, srv, `
 		CREATE TABLE clients (id serial PRIMARY KEY, client_id char(20), client_secret char(80), client_name char(20), scope char(20));
@@ -209,7 +209,7 @@ func testBadRows(t *testing.T, srv *pgtest.Server) {
 	}
 }
 
-// testOtherIDs: whatever an unknown id looks like, it is unknown and no error.
+// testOtherIDs: no form of an unknown id causes an error other than ErrNotFound.
 func testOtherIDs(t *testing.T, srv *pgtest.Server) {
 	for kind, id := range map[string]string{"uuid": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "bigint": "42"} {
 		store := open(t, database(t, srv, `
@@ -330,7 +330,7 @@ func testLeastPrivilege(t *testing.T, srv *pgtest.Server) {
 	}
 }
 
-// testOutage cuts the network: down at start, up, down with connections open, up again.
+// testOutage cuts the network: it is down at start, up, down while connections are open, and up again.
 func testOutage(t *testing.T, srv *pgtest.Server) {
 	dsn := database(t, srv, table+rows)
 	conf, err := pgx.ParseConfig(dsn)
@@ -366,7 +366,7 @@ func portOf(t *testing.T, dsn string) string {
 	return port
 }
 
-// testSlow: an answer that does not come is an outage, after the time limit, and harms nobody afterwards.
+// testSlow: a query that takes too long is an outage, after the time limit, and does not affect later look-ups.
 func testSlow(t *testing.T, srv *pgtest.Server) {
 	store := openWithin(t, database(t, srv, strings.Replace(table, "TABLE clients", "TABLE slow_clients", 1)+
 		strings.Replace(rows, "INTO clients", "INTO slow_clients", 1)+

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestUnreadableTableIsSaidOnce: a database that is down at start, or a DSN that is wrong, is one warning, and its
-// coming up one line.
+// TestUnreadableTableIsSaidOnce: a database that is down at start, or a wrong DSN, is logged once as a warning, and once more
+// when the table becomes readable.
 func TestUnreadableTableIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestUnreadableTableIsSaidOnce(t *testing.T) {
 		go func() {
 			done <- logReadable(ctx, ready, slog.New(slog.NewTextHandler(io.MultiWriter(&out, t.Output()), nil)))
 		}()
-		time.Sleep(10 * readableWait) // of the bubble's clock
+		time.Sleep(10 * readableWait) // of fake time
 		synctest.Wait()
 		if looks != 4 || strings.Count(out.String(), "check --database-dsn") != 1 || strings.Count(out.String(), "is readable") != 1 {
 			t.Errorf("after %d looks the log says\n%s", looks, out.String())

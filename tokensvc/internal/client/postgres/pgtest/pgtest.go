@@ -27,8 +27,8 @@ import (
 // Server is a PostgreSQL server on which tests may create databases and roles.
 type Server struct{ dsn string }
 
-// Start returns a server, and stops it after the test when it had to be started. Without one the test is skipped, with
-// CI=true it fails.
+// Start returns a server. If it had to be started, it is stopped after the test. If PostgreSQL is not installed, the test is
+// skipped, or fails if CI=true is set.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	if dsn := os.Getenv("TEST_POSTGRES_DSN"); dsn != "" {
@@ -61,7 +61,7 @@ func programs() (string, error) {
 
 func start(t testing.TB, bin string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pgtest") // not t.TempDir: the server's user has to get into it
+	dir, err := os.MkdirTemp("", "pgtest") // not t.TempDir, which the server's user may not enter
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func start(t testing.TB, bin string) string {
 	return dsn
 }
 
-// unprivileged says as whom the server runs: PostgreSQL refuses to run as root.
+// unprivileged returns the user that runs the server, because PostgreSQL refuses to run as root.
 func unprivileged(t testing.TB) (*syscall.SysProcAttr, int, int) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -118,9 +118,8 @@ func unprivileged(t testing.TB) (*syscall.SysProcAttr, int, int) {
 	return nil, 0, 0
 }
 
-// freePort is a port that nobody listens on. Until the test ends it is given to
-// nobody else: tests of any process mark the ports that they use by taking them
-// for UDP. It lies below the ports that the system gives to outgoing connections.
+// freePort returns a port that nobody listens on, below those that the system gives to outgoing connections. The port is
+// reserved until the test ends: tests of all processes mark a port in use by binding it for UDP.
 func freePort(t testing.TB) string {
 	t.Helper()
 	const from, to = 12000, 32000
