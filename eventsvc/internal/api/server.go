@@ -130,7 +130,7 @@ func New(c Config) (*Server, error) {
 	c.Store = access.Store(c.Store)
 	groups := discovery.Groups(c.Codec, c.CoreAPI)
 	s := &Server{prefetch: events.NewPrefetch(), maxQuery: c.MaxQuery, echo: echo.New()}
-	s.io = httpio.New(c.Codec, c.Log, c.MaxBody, discovery.Folders(groups))
+	s.io = httpio.New(c.Log, c.MaxBody, discovery.Folders(groups))
 	s.guard = access.New(c.Policy, c.Audit, c.MaxRequests, c.MaxClientRequests, c.CreateRates, c.Now)
 	s.streams = stream.New(stream.Config{
 		Store: c.Store, Codec: c.Codec, IO: s.io, Guard: s.guard, Log: c.Log, Now: c.Now, Max: c.MaxWatches, MaxClient: c.MaxClientWatches,

@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"encoding/binary"
 	"sync"
 	"time"
 
@@ -9,11 +8,10 @@ import (
 
 	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/codec/request"
-	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 )
 
-// Codec knows the wire formats of both views: its Decoder reads requests, and it
+// Codec knows the wire formats of both views. Its Decoder reads requests. It
 // writes answers and the stored form itself. It is safe for concurrent use.
 type Codec struct {
 	*request.Decoder
@@ -23,7 +21,6 @@ type Codec struct {
 
 	ownField []byte    // protobuf field of a managed fields entry that is of our group
 	encoders sync.Pool // *encoder
-	frames   sync.Pool // *frameBuffer
 }
 
 // New returns the codec of the group events.{groupDomain}.
@@ -38,7 +35,6 @@ func New(groupDomain string) (*Codec, error) {
 	}
 	c := &Codec{Decoder: request.New(group, tracker), Now: time.Now}
 	own := group.APIVersion(event.EventsV1)
-	c.ownField = binary.AppendUvarint([]byte{protoTag(fieldAPIVersion, wire.Bytes)}, uint64(len(own)))
-	c.ownField = append(c.ownField, own...)
+	c.ownField = append(appendFieldHead(nil, fieldAPIVersion, len(own)), own...)
 	return c, nil
 }

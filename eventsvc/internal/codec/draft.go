@@ -5,22 +5,20 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	eventsv1 "k8s.io/api/events/v1"
 
-	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
-// encoder makes the stored form of one event. It is reused for its memory.
+// encoder makes stored forms, and frames of them. It is reused for its memory.
 type encoder struct {
-	stored
-	mask []bool // which managed fields entries are own entries, empty if none
-	wire []byte // protobuf
+	stored        // what is made
+	mask   []bool // which managed fields entries are own entries, empty if none
+	buf    []byte // protobuf, or the object of a frame
+	parsed stored // what a frame is made of
 }
-
-// maxEncoderKept is the largest encoder, in bytes, that is kept for reuse.
-const maxEncoderKept = 64 << 10
 
 func (c *Codec) newEncoder() *encoder {
 	d, ok := c.encoders.Get().(*encoder)
@@ -28,13 +26,16 @@ func (c *Codec) newEncoder() *encoder {
 		d = new(encoder)
 	}
 	*d = encoder{
-		stored: stored{json: d.json[:0], meta: d.meta[:0], own: d.own[:0]}, mask: d.mask[:0], wire: d.wire[:0],
+		stored: stored{json: d.json[:0], meta: d.meta[:0], own: d.own[:0]}, mask: d.mask[:0], buf: d.buf[:0],
+		parsed: stored{own: d.parsed.own[:0]},
 	}
 	return d
 }
 
 func (c *Codec) putEncoder(d *encoder) {
-	if cap(d.json)+cap(d.wire) <= maxEncoderKept {
+	const kept = 64 << 10
+	d.parsed = stored{own: d.parsed.own[:0]} // without references to the record
+	if cap(d.json)+cap(d.buf) <= kept {
 		c.encoders.Put(d)
 	}
 }
@@ -56,11 +57,11 @@ func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 		return store.Draft{}, fmt.Errorf("encode event as JSON: %w", err)
 	}
 	size := ev.Size()
-	d.wire = slices.Grow(d.wire, size)[:size]
-	if _, err := ev.MarshalToSizedBuffer(d.wire); err != nil {
+	d.buf = slices.Grow(d.buf, size)[:size]
+	if _, err := ev.MarshalToSizedBuffer(d.buf); err != nil {
 		return store.Draft{}, fmt.Errorf("encode event as protobuf: %w", err)
 	}
-	d.cutProto(d.wire)
+	d.cutProto(d.buf)
 	return store.Draft{Attributes: event.AttributesOf(ev), Value: d.append(nil)}, nil
 }
 
@@ -158,13 +159,10 @@ type protoField struct {
 // nextField reads the first field of a message and returns the rest. The message
 // must be valid, as it has just been encoded.
 func nextField(b []byte) (protoField, []byte) {
-	tag, n := binary.Uvarint(b)
-	v, m := binary.Uvarint(b[n:])
-	f := protoField{number: int(tag >> 3)}
-	end := n + m
-	if tag&7 == wire.Bytes {
-		f.payload = b[end : end+int(v)]
-		end += int(v)
+	number, kind, n := protowire.ConsumeTag(b)
+	f := protoField{number: int(number)}
+	if kind == protowire.BytesType {
+		f.payload, _ = protowire.ConsumeBytes(b[n:])
 	}
-	return f, b[end:]
+	return f, b[n+protowire.ConsumeFieldValue(number, kind, b[n:]):]
 }

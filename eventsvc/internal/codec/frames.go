@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,28 +26,6 @@ type Frames struct {
 	view   event.View
 
 	hasColumns bool // the columns of the table have been sent
-}
-
-// frameBuffer is the memory for making one frame. Streams share them, because most
-// are idle most of the time.
-type frameBuffer struct {
-	s       stored
-	scratch []byte
-}
-
-func (c *Codec) newFrameBuffer() *frameBuffer {
-	if w, ok := c.frames.Get().(*frameBuffer); ok {
-		return w
-	}
-	return new(frameBuffer)
-}
-
-func (c *Codec) putFrameBuffer(w *frameBuffer) {
-	const kept = 64 << 10
-	w.s = stored{own: w.s.own[:0]} // without references to the record
-	if cap(w.scratch) <= kept {
-		c.frames.Put(w)
-	}
 }
 
 // NewFrames starts a watch stream.
@@ -100,39 +76,31 @@ func (f *Frames) slot() int {
 // encode returns the object of a frame in memory of exactly its size, because it is
 // cached.
 func (f *Frames) encode(rec *store.View) ([]byte, error) {
-	w := f.c.newFrameBuffer()
-	defer f.c.putFrameBuffer(w)
-	if err := w.s.parse(rec); err != nil {
+	e := f.c.newEncoder()
+	defer f.c.putEncoder(e)
+	if err := e.parsed.parse(rec); err != nil {
 		return nil, err
 	}
-	w.scratch = f.appendObject(w.scratch[:0], &w.s)
-	return bytes.Clone(w.scratch), nil
-}
-
-// appendObject appends an event as the object of a frame.
-func (f *Frames) appendObject(dst []byte, s *stored) []byte {
-	if f.format.Media == wire.Protobuf {
-		return f.c.appendObjectProto(dst, s, f.format.As, f.view)
-	}
-	return f.c.appendObjectText(dst, s, f.format.As, f.view)
+	e.buf = f.c.appendBody(e.buf, &e.parsed, f.format, f.view)
+	return bytes.Clone(e.buf), nil
 }
 
 func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.View, revision uint64) ([]byte, error) {
-	w := f.c.newFrameBuffer()
-	defer f.c.putFrameBuffer(w)
-	if err := w.s.parse(rec); err != nil {
+	e := f.c.newEncoder()
+	defer f.c.putEncoder(e)
+	if err := e.parsed.parse(rec); err != nil {
 		return dst, err
 	}
-	w.s.revision = revision
+	e.parsed.revision = revision
 	if f.format.As == Table {
-		row, err := f.c.appendRow(nil, &w.s, rec, f.format, f.view, f.c.Now())
+		row, err := f.c.appendRow(nil, &e.parsed, rec, f.format, f.view, f.c.Now())
 		if err != nil {
 			return dst, err
 		}
 		return f.appendTable(dst, t, revision, row)
 	}
-	w.scratch = f.appendObject(w.scratch[:0], &w.s)
-	return f.appendFrame(dst, t, w.scratch), nil
+	e.buf = f.c.appendBody(e.buf, &e.parsed, f.format, f.view)
+	return f.appendFrame(dst, t, e.buf), nil
 }
 
 // appendFrame appends an encoded object with the type of its event.
@@ -183,16 +151,15 @@ func (f *Frames) AppendBookmark(dst []byte, rv uint64, initialEnd bool) ([]byte,
 
 // bookmark is an object of the kind that the stream sends, with metadata only.
 func (f *Frames) bookmark(meta metav1.ObjectMeta) runtime.Object {
-	kind := metav1.TypeMeta{Kind: event.Kind, APIVersion: f.c.APIVersion(f.view)}
-	switch {
-	case f.format.As == Partial:
-		kind = metav1.TypeMeta{Kind: partialKind, APIVersion: metaAPIVersion}
-		return &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: meta}
-	case f.view == event.CoreV1:
-		return &corev1.Event{TypeMeta: kind, ObjectMeta: meta}
-	default:
-		return &eventsv1.Event{TypeMeta: kind, ObjectMeta: meta}
+	if f.format.As == Partial {
+		return partialObject(metaVersion, meta)
 	}
+	return f.c.Show(f.view, &eventsv1.Event{ObjectMeta: meta})
+}
+
+func partialObject(version string, meta metav1.ObjectMeta) *metav1.PartialObjectMetadata {
+	kind := metav1.TypeMeta{Kind: partialKind, APIVersion: metaGroup + "/" + version}
+	return &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: meta}
 }
 
 // bookmarkRow is the row of a bookmark, with blank cells. The mark of the end of the
@@ -203,27 +170,24 @@ func (f *Frames) bookmarkRow(meta metav1.ObjectMeta, initialEnd bool) ([]byte, e
 	case f.format.IncludeObject == metav1.IncludeObject:
 		row.Object.Object = f.bookmark(meta)
 	case f.format.IncludeObject != metav1.IncludeNone || initialEnd:
-		kind := metav1.TypeMeta{Kind: partialKind, APIVersion: metaGroup + "/" + f.format.TableVersion}
-		row.Object.Object = &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: meta}
+		row.Object.Object = partialObject(f.format.TableVersion, meta)
 	}
 	return json.Marshal(row)
 }
 
 // AppendError appends an ERROR event. Nothing may follow it.
 func (f *Frames) AppendError(dst []byte, st *metav1.Status) ([]byte, error) {
-	return f.AppendRuntime(dst, watch.Error, withStatusKind(st))
+	out := *st
+	out.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return f.AppendRuntime(dst, watch.Error, &out)
 }
 
 // AppendRuntime appends an event about any other object, which carries its kind
 // and apiVersion.
 func (f *Frames) AppendRuntime(dst []byte, t watch.EventType, obj runtime.Object) ([]byte, error) {
-	if f.format.Media == wire.Protobuf {
-		object, err := appendRuntimeProto(nil, obj)
-		return f.appendFrame(dst, t, object), err
-	}
-	object, err := json.Marshal(obj)
+	object, err := encodeRuntime(f.format.Media, obj)
 	if err != nil {
-		return dst, fmt.Errorf("encode %T as JSON: %w", obj, err)
+		return dst, err
 	}
 	return f.appendFrame(dst, t, object), nil
 }

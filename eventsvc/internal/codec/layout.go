@@ -1,6 +1,6 @@
 package codec
 
-import "tidings.example/eventsvc/internal/codec/wire"
+import "google.golang.org/protobuf/encoding/protowire"
 
 // The members of an event in the order of events/v1. Counted from one they are its
 // protobuf field numbers.
@@ -60,12 +60,12 @@ func jsonHead(member int) int { return len(memberNames[member]) + 4 }
 
 // protoTag is a field number and a wire type. Every number that is needed here,
 // but for the managed fields, fits in one byte.
-func protoTag(field int, wire byte) byte { return byte(field)<<3 | wire }
+func protoTag(field int, kind protowire.Type) byte { return byte(field)<<3 | byte(kind) }
 
 // wireType is the protobuf wire type of a member, the same in both views.
-func wireType(member int) byte {
+func wireType(member int) protowire.Type {
 	if member == memberCount {
-		return wire.Varint
+		return protowire.VarintType
 	}
-	return wire.Bytes
+	return protowire.BytesType
 }

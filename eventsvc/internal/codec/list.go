@@ -39,7 +39,7 @@ func (l *List) NeedsMeasure() bool { return l.format.Media == wire.Protobuf }
 
 // Measure adds the length of an item to that of the list.
 func (l *List) Measure(rec *store.View) error {
-	if err := l.s.parseLengths(rec); err != nil {
+	if err := l.s.parseWhole(rec); err != nil {
 		return err
 	}
 	l.measured += fieldLen(l.itemLen())
@@ -122,16 +122,18 @@ func (l *List) AppendItem(dst []byte, rec *store.View) ([]byte, error) {
 		return l.appendProto(dst), nil
 	case l.format.Media == wire.YAML:
 		return l.appendYAML(dst, rec, first)
-	case l.format.Pretty:
-		text, err := l.appendItem(l.scratch[:0], rec)
-		if err != nil {
-			return dst, err
-		}
-		l.scratch = text
-		dst = append(dst, separator(first)...)
-		return appendIndented(append(dst, "\n    "...), text, "    "), nil
+	case !first:
+		dst = append(dst, ',')
 	}
-	return l.appendItem(append(dst, separator(first)...), rec)
+	if !l.format.Pretty {
+		return l.appendItem(dst, rec)
+	}
+	text, err := l.appendItem(l.scratch[:0], rec)
+	if err != nil {
+		return dst, err
+	}
+	l.scratch = text
+	return appendIndented(append(dst, "\n    "...), text, "    "), nil
 }
 
 func (l *List) parse(rec *store.View) error {
@@ -143,13 +145,6 @@ func (l *List) parse(rec *store.View) error {
 
 // Rewind discards the items appended so far: the next item is the first.
 func (l *List) Rewind() { l.items = 0 }
-
-func separator(first bool) string {
-	if first {
-		return ""
-	}
-	return ","
-}
 
 func (l *List) appendProto(dst []byte) []byte {
 	dst = appendFieldHead(dst, 2, l.itemLen())
@@ -182,7 +177,7 @@ func (l *List) appendItem(dst []byte, rec *store.View) ([]byte, error) {
 	case Partial:
 		return l.c.appendPartialJSON(dst, &l.s, metaVersion), nil
 	default:
-		return l.c.appendItemJSON(dst, &l.s, l.view), nil
+		return l.c.appendMembers(append(dst, '{'), &l.s, l.view), nil
 	}
 }
 

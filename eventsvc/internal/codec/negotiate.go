@@ -58,7 +58,7 @@ func (f Format) ContentType(watch bool) string {
 // Negotiate chooses the format of an answer by the Accept header and the query of a
 // request: the client's most preferred clause that the scope has. The error is a
 // 406 or, for a bad includeObject, a 400.
-func (c *Codec) Negotiate(r *http.Request, s Scope) (Format, error) {
+func Negotiate(r *http.Request, s Scope) (Format, error) {
 	accept := r.Header.Get("Accept")
 	f, kind, ok := negotiate(accept, s)
 	switch {

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/codec/codectest"
 	"tidings.example/eventsvc/internal/codec/wire"
 )
 
@@ -23,7 +22,6 @@ const (
 // TestNegotiate: which Accept header gets which format, and which gets 406.
 func TestNegotiate(t *testing.T) {
 	t.Parallel()
-	c := codectest.New(t, "k8s.io")
 	protobuf := codec.Format{Media: wire.Protobuf}
 	table := codec.Format{As: codec.Table, TableVersion: "v1"}
 	for _, tt := range []struct {
@@ -67,7 +65,7 @@ func TestNegotiate(t *testing.T) {
 		if tt.accept != "" {
 			r.Header.Set("Accept", tt.accept)
 		}
-		got, err := c.Negotiate(r, tt.scope)
+		got, err := codec.Negotiate(r, tt.scope)
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -79,7 +77,6 @@ func TestNegotiate(t *testing.T) {
 
 func TestNegotiateErrors(t *testing.T) {
 	t.Parallel()
-	c := codectest.New(t, "k8s.io")
 	const types = "only the following media types are accepted: "
 	const routed = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"
 	const streams = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
@@ -109,7 +106,7 @@ func TestNegotiateErrors(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/"+tt.query, nil)
 		r.Header.Set("Accept", tt.accept)
-		_, err := c.Negotiate(r, tt.scope)
+		_, err := codec.Negotiate(r, tt.scope)
 		status, ok := err.(apierrors.APIStatus)
 		if !ok || status.Status().Code != tt.code || err.Error() != tt.want {
 			t.Errorf("%s%s: %v, want %d %s", tt.accept, tt.query, err, tt.code, tt.want)
@@ -122,7 +119,6 @@ func TestNegotiateErrors(t *testing.T) {
 // Browsers, curl and wget get indented JSON, and whoever asks with pretty.
 func TestPretty(t *testing.T) {
 	t.Parallel()
-	c := codectest.New(t, "k8s.io")
 	for _, tt := range []struct {
 		query, agent, accept string
 		scope                codec.Scope
@@ -142,7 +138,7 @@ func TestPretty(t *testing.T) {
 		r := httptest.NewRequest("GET", "/"+tt.query, nil)
 		r.Header.Set("User-Agent", tt.agent)
 		r.Header.Set("Accept", tt.accept)
-		f, err := c.Negotiate(r, tt.scope)
+		f, err := codec.Negotiate(r, tt.scope)
 		if err != nil || f.Pretty != tt.want {
 			t.Errorf("%q by %q: pretty %v, %v", tt.query, tt.agent, f.Pretty, err)
 		}

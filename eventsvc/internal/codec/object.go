@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,37 +26,40 @@ const (
 // AppendObject appends one event as the whole body of an answer. A record without a
 // revision, which is that of a dry run, has no resourceVersion.
 func (c *Codec) AppendObject(dst []byte, f Format, v event.View, rec *store.View) ([]byte, error) {
-	if f.As == Table {
-		return c.appendObjectTable(dst, f, v, rec)
+	if f.As == Table { // of one row
+		var meta metav1.ListMeta
+		if rec.Revision > 0 {
+			meta.ResourceVersion = strconv.FormatUint(rec.Revision, 10)
+		}
+		l := c.NewList(f, v)
+		dst, err := l.AppendItem(l.AppendHead(dst, meta), rec)
+		return l.AppendTail(dst), err
 	}
 	var s stored
 	if err := s.parse(rec); err != nil {
 		return dst, err
 	}
 	if f.Media == wire.Protobuf {
-		return c.appendObjectProto(dst, &s, f.As, v), nil
+		return c.appendBody(dst, &s, f, v), nil
 	}
-	return f.appendText(dst, func(dst []byte) []byte { return c.appendObjectText(dst, &s, f.As, v) })
+	return f.appendText(dst, func(dst []byte) []byte { return c.appendBody(dst, &s, f, v) })
 }
 
-// appendObjectText appends an event, or its metadata only, as compact JSON.
-func (c *Codec) appendObjectText(dst []byte, s *stored, as Transform, v event.View) []byte {
-	if as == Partial {
-		return c.appendPartialJSON(dst, s, metaVersion)
-	}
-	return c.appendObjectJSON(dst, s, v)
-}
-
-// appendObjectProto appends an event, or its metadata only, in an envelope.
-func (c *Codec) appendObjectProto(dst []byte, s *stored, as Transform, v event.View) []byte {
-	if as == Partial {
+// appendBody appends an event, or its metadata only, as a body: compact JSON, or
+// protobuf in an envelope.
+func (c *Codec) appendBody(dst []byte, s *stored, f Format, v event.View) []byte {
+	switch {
+	case f.Media == wire.Protobuf && f.As == Partial:
 		dst = appendEnvelope(dst, metaAPIVersion, partialKind, fieldLen(c.metaLen(s)))
-		dst = c.appendMeta(dst, s)
-	} else {
+		return append(c.appendMeta(dst, s), envelopeTail...)
+	case f.Media == wire.Protobuf:
 		dst = appendEnvelope(dst, c.APIVersion(v), event.Kind, c.protoLen(s))
-		dst = c.appendProto(dst, s, v)
+		return append(c.appendProto(dst, s, v), envelopeTail...)
+	case f.As == Partial:
+		return c.appendPartialJSON(dst, s, metaVersion)
+	default:
+		return c.appendObjectJSON(dst, s, v)
 	}
-	return append(dst, envelopeTail...)
 }
 
 // appendText appends compact JSON as the format wants it: with a newline,
@@ -82,50 +86,33 @@ func appendIndented(dst, text []byte, prefix string) []byte {
 	return append(dst, b.Bytes()...)
 }
 
-// AppendStatus appends a Status as the whole body of an answer.
-func (c *Codec) AppendStatus(dst []byte, f Format, st *metav1.Status) ([]byte, error) {
-	return c.AppendRuntime(dst, f, withStatusKind(st))
-}
-
-// withStatusKind returns a Status with kind and apiVersion.
-func withStatusKind(st *metav1.Status) *metav1.Status {
-	out := *st
-	out.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	return &out
-}
-
-// protoMessage has the methods for encoding that every type of the Kubernetes API
-// has.
-type protoMessage interface {
-	Size() int
-	MarshalTo([]byte) (int, error)
-}
-
-// AppendRuntime appends any other object, which carries its kind and
-// apiVersion, as the whole body of an answer.
-func (c *Codec) AppendRuntime(dst []byte, f Format, obj runtime.Object) ([]byte, error) {
-	if f.Media == wire.Protobuf {
-		return appendRuntimeProto(dst, obj)
+// AppendRuntime appends any other object, which carries its kind and apiVersion,
+// as the whole body of an answer.
+func AppendRuntime(dst []byte, f Format, obj runtime.Object) ([]byte, error) {
+	body, err := encodeRuntime(f.Media, obj)
+	if err != nil || f.Media == wire.Protobuf {
+		return append(dst, body...), err
 	}
-	text, err := json.Marshal(obj)
-	if err != nil {
-		return dst, fmt.Errorf("encode %T as JSON: %w", obj, err)
-	}
-	return f.appendText(dst, func(dst []byte) []byte { return append(dst, text...) })
+	return f.appendText(dst, func(dst []byte) []byte { return append(dst, body...) })
 }
 
-func appendRuntimeProto(dst []byte, obj runtime.Object) ([]byte, error) {
-	m, ok := obj.(protoMessage)
+// encodeRuntime encodes an object as compact JSON, or as protobuf in an envelope.
+func encodeRuntime(media wire.Media, obj runtime.Object) ([]byte, error) {
+	if media != wire.Protobuf {
+		text, err := json.Marshal(obj)
+		if err != nil {
+			return nil, fmt.Errorf("encode %T as JSON: %w", obj, err)
+		}
+		return text, nil
+	}
+	m, ok := obj.(interface{ Marshal() ([]byte, error) })
 	if !ok {
-		return dst, fmt.Errorf("%T has no protobuf form", obj)
+		return nil, fmt.Errorf("%T has no protobuf form", obj)
 	}
-	n := m.Size()
+	message, err := m.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("encode %T as protobuf: %w", obj, err)
+	}
 	apiVersion, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
-	dst = appendEnvelope(dst, apiVersion, kind, n)
-	at := len(dst)
-	dst = append(dst, make([]byte, n)...)
-	if _, err := m.MarshalTo(dst[at:]); err != nil {
-		return dst[:at], fmt.Errorf("encode %T as protobuf: %w", obj, err)
-	}
-	return append(dst, envelopeTail...), nil
+	return append(append(appendEnvelope(nil, apiVersion, kind, len(message)), message...), envelopeTail...), nil
 }

@@ -1,9 +1,9 @@
 package codec
 
 import (
-	"encoding/binary"
-	"math/bits"
 	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
@@ -88,12 +88,6 @@ func (c *Codec) appendObjectJSON(dst []byte, s *stored, v event.View) []byte {
 	return c.appendMembers(dst, s, v)
 }
 
-// appendItemJSON appends an event as an item of a list, which has neither kind nor
-// apiVersion.
-func (c *Codec) appendItemJSON(dst []byte, s *stored, v event.View) []byte {
-	return c.appendMembers(append(dst, '{'), s, v)
-}
-
 // appendPartialJSON appends the metadata of an event as PartialObjectMetadata.
 func (c *Codec) appendPartialJSON(dst []byte, s *stored, version string) []byte {
 	dst = append(dst, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/`...)
@@ -103,14 +97,12 @@ func (c *Codec) appendPartialJSON(dst []byte, s *stored, version string) []byte 
 	return append(dst, '}')
 }
 
-func uvarintLen(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
-
 // fieldLen is the length of a field with a small number and n bytes of payload.
-func fieldLen(n int) int { return 1 + uvarintLen(n) + n }
+func fieldLen(n int) int { return 1 + protowire.SizeBytes(n) }
 
 // appendFieldHead appends tag and length of such a field.
 func appendFieldHead(dst []byte, number, n int) []byte {
-	return binary.AppendUvarint(append(dst, protoTag(number, wire.Bytes)), uint64(n))
+	return protowire.AppendVarint(append(dst, protoTag(number, protowire.BytesType)), uint64(n))
 }
 
 // versionLen is how many digits the resourceVersion has.
@@ -126,7 +118,7 @@ func (s *stored) versionLen() int {
 func (c *Codec) metaLen(s *stored) int {
 	n := len(s.meta) + fieldLen(s.versionLen())
 	for _, e := range s.own {
-		n += 2 + uvarintLen(e.size+len(c.ownField)) + len(c.ownField)
+		n += 2 + protowire.SizeVarint(uint64(e.size+len(c.ownField))) + len(c.ownField)
 	}
 	return n
 }
@@ -146,8 +138,8 @@ func (c *Codec) appendMeta(dst []byte, s *stored) []byte {
 	at := s.protoRV
 	for _, e := range s.own {
 		dst = append(dst, s.meta[at:e.proto]...)
-		dst = binary.AppendUvarint(dst, fieldManagedFields<<3|wire.Bytes)
-		dst = binary.AppendUvarint(dst, uint64(e.size+len(c.ownField)))
+		dst = protowire.AppendTag(dst, fieldManagedFields, protowire.BytesType)
+		dst = protowire.AppendVarint(dst, uint64(e.size+len(c.ownField)))
 		dst = append(dst, s.meta[e.proto:e.field]...)
 		dst = append(dst, c.ownField...)
 		at = e.proto + e.size
@@ -174,14 +166,11 @@ func (c *Codec) appendProto(dst []byte, s *stored, v event.View) []byte {
 // envelopeTail are the content encoding and type of the envelope, both empty.
 const envelopeTail = "\x1a\x00\x22\x00"
 
-// typeMetaLen is the length of an envelope's type.
-func typeMetaLen(apiVersion, kind string) int { return fieldLen(len(apiVersion)) + fieldLen(len(kind)) }
-
 // appendEnvelope appends the head of an envelope around n bytes. The caller appends
 // these and envelopeTail.
 func appendEnvelope(dst []byte, apiVersion, kind string, n int) []byte {
 	dst = append(dst, wire.Magic...)
-	dst = appendFieldHead(dst, 1, typeMetaLen(apiVersion, kind))
+	dst = appendFieldHead(dst, 1, fieldLen(len(apiVersion))+fieldLen(len(kind)))
 	dst = append(appendFieldHead(dst, 1, len(apiVersion)), apiVersion...)
 	dst = append(appendFieldHead(dst, 2, len(kind)), kind...)
 	return appendFieldHead(dst, 2, n)

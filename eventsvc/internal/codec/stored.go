@@ -78,14 +78,13 @@ func (h *header) next(limit int) int {
 // decodes the event only if its JSON has text that looks like them.
 func (c *Codec) HasFinalizers(rec *store.View) (bool, error) {
 	var s stored
-	if err := s.parse(rec); err != nil {
+	if err := s.parseWhole(rec); err != nil {
 		return false, err
 	}
-	meta := s.values[memberMetadata]
-	if !bytes.Contains(s.json[meta.from:meta.to], []byte(`"finalizers":[`)) {
+	if !bytes.Contains(s.json, []byte(`"finalizers":[`)) {
 		return false, nil
 	}
-	ev, err := c.Event(rec) // the value of a label may have that text too
+	ev, err := c.Event(rec) // a note may have that text too
 	return err == nil && len(ev.Finalizers) > 0, err
 }
 
@@ -106,12 +105,6 @@ func (s *stored) parseWhole(rec *store.View) error {
 	if err == nil {
 		err = s.checkHoles()
 	}
-	return s.parsed(rec, err)
-}
-
-// parseLengths parses only the header, for an event that is measured.
-func (s *stored) parseLengths(rec *store.View) error {
-	_, err := s.parseHead(rec.Value)
 	return s.parsed(rec, err)
 }
 
@@ -220,15 +213,11 @@ func (c *Codec) Event(rec *store.View) (*eventsv1.Event, error) {
 	if err := s.parse(rec); err != nil {
 		return nil, err
 	}
-	return c.decode(&s, rec)
-}
-
-func (c *Codec) decode(s *stored, rec *store.View) (*eventsv1.Event, error) {
 	d := c.newEncoder()
 	defer c.putEncoder(d)
-	d.wire = c.appendProto(slices.Grow(d.wire, c.protoLen(s)), s, event.EventsV1)
+	d.buf = c.appendProto(slices.Grow(d.buf, c.protoLen(&s)), &s, event.EventsV1)
 	ev := new(eventsv1.Event)
-	if err := ev.Unmarshal(d.wire); err != nil {
+	if err := ev.Unmarshal(d.buf); err != nil {
 		return nil, &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
 	}
 	return ev, nil

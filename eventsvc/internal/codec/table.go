@@ -3,7 +3,6 @@ package codec
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -59,15 +58,4 @@ func appendCells(dst []byte, cells []any) []byte {
 		}
 	}
 	return append(dst, ']')
-}
-
-// appendObjectTable appends a table of one event, with its resourceVersion.
-func (c *Codec) appendObjectTable(dst []byte, f Format, v event.View, rec *store.View) ([]byte, error) {
-	var meta metav1.ListMeta
-	if rec.Revision > 0 {
-		meta.ResourceVersion = strconv.FormatUint(rec.Revision, 10)
-	}
-	l := c.NewList(f, v)
-	dst, err := l.AppendItem(l.AppendHead(dst, meta), rec)
-	return l.AppendTail(dst), err
 }

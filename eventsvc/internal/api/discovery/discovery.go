@@ -130,7 +130,7 @@ func wantsAggregated(accept string) (wire.Media, bool) {
 // aggregated answers with the aggregated form. Its ETag lets clients keep what
 // they have.
 func (s *server) aggregated(c echo.Context, doc *discoveryv2.APIGroupDiscoveryList, media wire.Media) error {
-	b, err := s.codec.AppendRuntime(nil, codec.Format{Media: media}, doc)
+	b, err := codec.AppendRuntime(nil, codec.Format{Media: media}, doc)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func begin[Options any](
 	in := &call[Options]{key: store.Key{Namespace: c.Param("namespace"), Name: c.Param("name")}}
 	// 1. The format of the answer.
 	var err error
-	if in.format, err = r.Codec.Negotiate(req, scope); err != nil {
+	if in.format, err = codec.Negotiate(req, scope); err != nil {
 		return nil, err
 	}
 	// 2. The body.

@@ -147,7 +147,7 @@ func (s *IO) Fail(err error, c echo.Context) {
 		s.refused.WithLabelValues(limit.Limit).Inc()
 	}
 	st := StatusOf(err)
-	f, negotiation := s.codec.Negotiate(req, codec.ScopeOther)
+	f, negotiation := codec.Negotiate(req, codec.ScopeOther)
 	if negotiation != nil {
 		f = codec.Format{Media: wire.JSON, Pretty: true}
 	}

@@ -48,7 +48,6 @@ import (
 type IO struct {
 	Buffers Pool // for bodies and answers
 
-	codec   *codec.Codec
 	log     *slog.Logger
 	maxBody int
 	folders []string
@@ -61,9 +60,9 @@ type IO struct {
 // New returns an IO for bodies of at most maxBody bytes. Below the paths in
 // folders a path that is not served is answered with a Status, elsewhere with
 // plain text as any web server does.
-func New(c *codec.Codec, log *slog.Logger, maxBody int, folders []string) *IO {
+func New(log *slog.Logger, maxBody int, folders []string) *IO {
 	return &IO{
-		codec: c, log: log, maxBody: maxBody, folders: folders, refused: newRefusals(),
+		log: log, maxBody: maxBody, folders: folders, refused: newRefusals(),
 		Buffers: Pool{Max: 1 << 20}, bodies: Pool{Max: 4 << 20}, frames: Pool{Max: 1 << 20},
 	}
 }
@@ -178,13 +177,13 @@ func (s *IO) Append(c echo.Context, code int, f codec.Format, add func([]byte) (
 
 // Object answers with an object that carries its kind.
 func (s *IO) Object(c echo.Context, code int, f codec.Format, obj runtime.Object) error {
-	return s.Append(c, code, f, func(b []byte) ([]byte, error) { return s.codec.AppendRuntime(b, f, obj) })
+	return s.Append(c, code, f, func(b []byte) ([]byte, error) { return codec.AppendRuntime(b, f, obj) })
 }
 
 // Negotiated answers with an object that carries its kind, in the format that the
 // client accepts.
 func (s *IO) Negotiated(c echo.Context, code int, obj runtime.Object) error {
-	f, err := s.codec.Negotiate(c.Request(), codec.ScopeOther)
+	f, err := codec.Negotiate(c.Request(), codec.ScopeOther)
 	if err != nil {
 		return err
 	}

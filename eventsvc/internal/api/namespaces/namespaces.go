@@ -96,7 +96,7 @@ func (n *Namespaces) at(ctx context.Context, revision uint64) ([]string, uint64,
 
 // get answers with one namespace.
 func (n *Namespaces) get(c echo.Context) error {
-	f, err := n.codec.Negotiate(c.Request(), codec.ScopeObject)
+	f, err := codec.Negotiate(c.Request(), codec.ScopeObject)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func Route(e *echo.Echo, c *codec.Codec, io *httpio.IO, guard *access.Guard, gro
 // review reads the body of a review and answers with it once it is filled in.
 func (s *server) review(c echo.Context, obj request.Object, kind schema.GroupVersionKind, fill func()) error {
 	req := c.Request()
-	f, err := s.codec.Negotiate(req, codec.ScopeOther)
+	f, err := codec.Negotiate(req, codec.ScopeOther)
 	if err != nil {
 		return err
 	}

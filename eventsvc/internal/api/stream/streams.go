@@ -119,7 +119,7 @@ func (s *Streams) ListOrWatch(of schema.GroupResource, forceWatch bool, next Lis
 			return err
 		}
 		// 3. The format of the answer.
-		f, err := s.Codec.Negotiate(c.Request(), scope)
+		f, err := codec.Negotiate(c.Request(), scope)
 		if err != nil {
 			return err
 		}

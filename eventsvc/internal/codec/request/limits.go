@@ -2,12 +2,11 @@ package request
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 )
 
@@ -100,33 +99,20 @@ func (c *Decoder) checkFields(message []byte) error {
 // countFields counts the fields of a message up to the first invalid one.
 func countFields(b []byte, inner int) (n int) {
 	for len(b) > 0 {
-		tag, size := binary.Uvarint(b)
-		if size <= 0 {
+		number, kind, head := protowire.ConsumeTag(b)
+		if head < 0 {
 			break
 		}
-		b = b[size:]
-		size = 0
-		switch tag & 7 {
-		case wire.Varint:
-			_, size = binary.Uvarint(b)
-		case wire.Fixed64:
-			size = 8
-		case wire.Fixed32:
-			size = 4
-		case wire.Bytes:
-			var length uint64
-			if length, size = binary.Uvarint(b); size <= 0 || length > uint64(len(b)-size) {
-				return n
-			}
-			if inner > 0 && tag>>3 <= 2 {
-				n += countFields(b[size:size+int(length)], inner-1)
-			}
-			size += int(length)
-		}
-		if n++; size < 0 || size > len(b) {
+		size := protowire.ConsumeFieldValue(number, kind, b[head:])
+		if size < 0 {
 			break
 		}
-		b = b[size:]
+		if inner > 0 && number <= 2 && kind == protowire.BytesType {
+			payload, _ := protowire.ConsumeBytes(b[head:])
+			n += countFields(payload, inner-1)
+		}
+		n++
+		b = b[head+size:]
 	}
 	return n
 }

@@ -20,11 +20,3 @@ var MediaTypes = [...]string{
 // Magic begins every protobuf body. A runtime.Unknown follows, which says what
 // the message in it is.
 const Magic = "k8s\x00"
-
-// Wire types of protobuf.
-const (
-	Varint  = 0
-	Fixed64 = 1
-	Bytes   = 2
-	Fixed32 = 5
-)
