@@ -6,10 +6,13 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/event"
 )
 
 // objectWriter writes one JSON object as encoding/json does with the types of
@@ -51,22 +54,13 @@ func (w *objectWriter) number(name string, value int64) {
 	}
 }
 
-func (w *objectWriter) time(name string, t *metav1.Time) {
+func (w *objectWriter) time(name string, t time.Time, layout string) {
 	w.name(name)
 	if t.IsZero() {
 		w.b = append(w.b, "null"...)
 		return
 	}
-	w.b = append(t.UTC().AppendFormat(append(w.b, '"'), "2006-01-02T15:04:05Z07:00"), '"')
-}
-
-func (w *objectWriter) microTime(name string, t *metav1.MicroTime) {
-	w.name(name)
-	if t.IsZero() {
-		w.b = append(w.b, "null"...)
-		return
-	}
-	w.b = append(t.UTC().AppendFormat(append(w.b, '"'), metav1.RFC3339Micro), '"')
+	w.b = append(t.UTC().AppendFormat(append(w.b, '"'), layout), '"')
 }
 
 func (w *objectWriter) dict(name string, m map[string]string) {
@@ -114,16 +108,17 @@ func isPlainByte(c byte) bool {
 // holes. In the holes it writes empty strings.
 func (d *encoder) encodeJSON(ev *eventsv1.Event) error {
 	w := objectWriter{b: slices.Grow(d.json[:0], 2048)}
-	w.name(memberNames[memberMetadata])
-	from := len(w.b)
-	var err error
-	if w.b, err = d.appendMetadata(w.b, &ev.ObjectMeta); err != nil {
-		return err
-	}
-	d.values[memberMetadata] = span{from, len(w.b)}
-	for i := memberMetadata + 1; i < numMembers; i++ {
+	for i, m := range event.Members(event.EventsV1, ev) {
 		start := len(w.b)
-		writeMember(&w, i, ev)
+		if i == memberMetadata {
+			w.name(m.Name)
+			var err error
+			if w.b, err = d.appendMetadata(w.b, &ev.ObjectMeta); err != nil {
+				return err
+			}
+		} else {
+			w.member(m)
+		}
 		d.values[i] = span{len(w.b), len(w.b)}
 		if len(w.b) > start {
 			d.values[i].from = start + jsonHead(i)
@@ -133,49 +128,36 @@ func (d *encoder) encodeJSON(ev *eventsv1.Event) error {
 	return nil
 }
 
-// writeMember writes any member but the metadata, unless it is omitted.
-func writeMember(w *objectWriter, member int, ev *eventsv1.Event) {
-	name := memberNames[member]
-	switch member {
-	case memberEventTime:
-		w.microTime(name, &ev.EventTime)
-	case memberSeries:
-		if ev.Series != nil {
-			w.name(name)
-			w.b = appendSeries(w.b, ev.Series)
+// member writes any member but the metadata, unless it is omitted.
+func (w *objectWriter) member(m event.Member) {
+	switch v := m.Value.(type) {
+	case *string:
+		w.text(m.Name, *v)
+	case *int32:
+		w.number(m.Name, int64(*v))
+	case *metav1.Time:
+		w.time(m.Name, v.Time, time.RFC3339)
+	case *metav1.MicroTime:
+		w.time(m.Name, v.Time, metav1.RFC3339Micro)
+	case *corev1.ObjectReference:
+		w.name(m.Name)
+		w.b = appendReference(w.b, v)
+	case **corev1.ObjectReference:
+		if *v != nil {
+			w.name(m.Name)
+			w.b = appendReference(w.b, *v)
 		}
-	case memberReportingController:
-		w.text(name, ev.ReportingController)
-	case memberReportingInstance:
-		w.text(name, ev.ReportingInstance)
-	case memberAction:
-		w.text(name, ev.Action)
-	case memberReason:
-		w.text(name, ev.Reason)
-	case memberRegarding:
-		w.name(name)
-		w.b = appendReference(w.b, &ev.Regarding)
-	case memberRelated:
-		if ev.Related != nil {
-			w.name(name)
-			w.b = appendReference(w.b, ev.Related)
-		}
-	case memberNote:
-		w.text(name, ev.Note)
-	case memberType:
-		w.text(name, ev.Type)
-	case memberSource:
-		w.name(name)
+	case *corev1.EventSource:
+		w.name(m.Name)
 		source := objectWriter{b: w.b}
-		source.text("component", ev.DeprecatedSource.Component)
-		source.text("host", ev.DeprecatedSource.Host)
+		source.text("component", v.Component)
+		source.text("host", v.Host)
 		w.b = source.end()
-	case memberFirstTimestamp:
-		w.time(name, &ev.DeprecatedFirstTimestamp)
-	case memberLastTimestamp:
-		w.time(name, &ev.DeprecatedLastTimestamp)
-	case memberCount:
-		w.number(name, int64(ev.DeprecatedCount))
+	case **eventsv1.EventSeries:
+		if *v != nil {
+			w.name(m.Name)
+			w.b = appendSeries(w.b, *v)
+		}
 	}
 }
 
@@ -183,7 +165,7 @@ func appendSeries(dst []byte, s *eventsv1.EventSeries) []byte {
 	w := objectWriter{b: dst}
 	w.name("count")
 	w.b = strconv.AppendInt(w.b, int64(s.Count), 10)
-	w.microTime("lastObservedTime", &s.LastObservedTime)
+	w.time("lastObservedTime", s.LastObservedTime.Time, metav1.RFC3339Micro)
 	return w.end()
 }
 
@@ -212,10 +194,10 @@ func (d *encoder) appendMetadata(dst []byte, m *metav1.ObjectMeta) ([]byte, erro
 	w.b = append(w.b, `""`...)
 	w.number("generation", m.Generation)
 	if !m.CreationTimestamp.IsZero() {
-		w.time("creationTimestamp", &m.CreationTimestamp)
+		w.time("creationTimestamp", m.CreationTimestamp.Time, time.RFC3339)
 	}
 	if m.DeletionTimestamp != nil {
-		w.time("deletionTimestamp", m.DeletionTimestamp)
+		w.time("deletionTimestamp", m.DeletionTimestamp.Time, time.RFC3339)
 	}
 	if m.DeletionGracePeriodSeconds != nil {
 		w.name("deletionGracePeriodSeconds")
@@ -223,32 +205,23 @@ func (d *encoder) appendMetadata(dst []byte, m *metav1.ObjectMeta) ([]byte, erro
 	}
 	w.dict("labels", m.Labels)
 	w.dict("annotations", m.Annotations)
-	if err := w.list("ownerReferences", len(m.OwnerReferences), m.OwnerReferences); err != nil {
-		return nil, err
+	// Few events have one of these lists. They are never an error.
+	if len(m.OwnerReferences) > 0 {
+		text, _ := json.Marshal(m.OwnerReferences)
+		w.name("ownerReferences")
+		w.b = append(w.b, text...)
 	}
-	if err := w.list("finalizers", len(m.Finalizers), m.Finalizers); err != nil {
-		return nil, err
+	if len(m.Finalizers) > 0 {
+		text, _ := json.Marshal(m.Finalizers)
+		w.name("finalizers")
+		w.b = append(w.b, text...)
 	}
+	var err error
 	if len(m.ManagedFields) > 0 {
 		w.name("managedFields")
-		var err error
-		if w.b, err = d.appendManaged(w.b, m.ManagedFields); err != nil {
-			return nil, err
-		}
+		w.b, err = d.appendManaged(w.b, m.ManagedFields)
 	}
-	return w.end(), nil
-}
-
-// list writes a list of n elements, unless it is empty, by encoding/json: few
-// events have one.
-func (w *objectWriter) list(name string, n int, value any) error {
-	if n == 0 {
-		return nil
-	}
-	w.name(name)
-	text, err := json.Marshal(value)
-	w.b = append(w.b, text...)
-	return err
+	return w.end(), err
 }
 
 // appendManaged writes the managed fields and records the holes in own entries.
@@ -268,7 +241,7 @@ func (d *encoder) appendManaged(dst []byte, entries []metav1.ManagedFieldsEntry)
 			w.text("apiVersion", e.APIVersion)
 		}
 		if e.Time != nil {
-			w.time("time", e.Time)
+			w.time("time", e.Time.Time, time.RFC3339)
 		}
 		w.text("fieldsType", e.FieldsType)
 		if e.FieldsV1 != nil {

@@ -1,58 +1,44 @@
 package codec
 
-import "google.golang.org/protobuf/encoding/protowire"
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+	eventsv1 "k8s.io/api/events/v1"
 
-// The members of an event in the order of events/v1. Counted from one they are its
-// protobuf field numbers.
+	"tidings.example/eventsvc/internal/event"
+)
+
+// Indexes of members that need care, in the order of [event.Members].
 const (
-	memberMetadata = iota
-	memberEventTime
-	memberSeries
-	memberReportingController
-	memberReportingInstance
-	memberAction
-	memberReason
-	memberRegarding
-	memberRelated
-	memberNote
-	memberType
-	memberSource
-	memberFirstTimestamp
-	memberLastTimestamp
-	memberCount
-	numMembers
+	memberMetadata   = 0
+	memberSeries     = 2
+	memberController = 3
+	memberInstance   = 4
+	memberCount      = 14
+	numMembers       = event.NumMembers
 )
 
 // memberNames are the JSON names in events/v1.
-var memberNames = [numMembers]string{
-	"metadata", "eventTime", "series", "reportingController", "reportingInstance", "action", "reason", "regarding",
-	"related", "note", "type", "deprecatedSource", "deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedCount",
+var memberNames = names(event.EventsV1)
+
+func names(v event.View) (names [numMembers]string) {
+	for i, m := range event.Members(v, new(eventsv1.Event)) {
+		names[i] = m.Name
+	}
+	return names
 }
 
-// coreMembers is core/v1: its members in their order, which again is that of
-// its protobuf fields. Empty is the JSON of a member that the stored form omits but
-// core/v1 does not; "" if core/v1 omits it too.
-var coreMembers = [numMembers]struct {
-	member int
-	head   string // the JSON in front of the value
-	empty  string
-}{
-	{memberMetadata, `"metadata":`, ""},
-	{memberRegarding, `,"involvedObject":`, ""},
-	{memberReason, `,"reason":`, ""},
-	{memberNote, `,"message":`, ""},
-	{memberSource, `,"source":`, ""},
-	{memberFirstTimestamp, `,"firstTimestamp":`, ""},
-	{memberLastTimestamp, `,"lastTimestamp":`, ""},
-	{memberCount, `,"count":`, ""},
-	{memberType, `,"type":`, ""},
-	{memberEventTime, `,"eventTime":`, ""},
-	{memberSeries, `,"series":`, ""},
-	{memberAction, `,"action":`, ""},
-	{memberRelated, `,"related":`, ""},
-	{memberReportingController, `,"reportingComponent":`, `""`},
-	{memberReportingInstance, `,"reportingInstance":`, `""`},
-}
+// coreOrder are the members in the order of core/v1, which again is that of its
+// protobuf fields.
+var coreOrder = [numMembers]int{memberMetadata, 7, 6, 9, 11, 12, 13, memberCount, 10, 1, memberSeries, 5, 8, memberController, memberInstance}
+
+// coreHeads are the JSON in front of the value of each member in core/v1.
+var coreHeads = func() (heads [numMembers]string) {
+	for i, name := range names(event.CoreV1) {
+		heads[i] = `,"` + name + `":`
+	}
+	heads[memberMetadata] = heads[memberMetadata][1:]
+	return heads
+}()
 
 // jsonHead returns how many bytes of JSON stand in front of the value of an
 // events/v1 member: a brace or comma, the name in quotes, a colon.

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -50,21 +51,21 @@ func (c *Codec) appendMembers(dst []byte, s *stored, v event.View) []byte {
 	if v == event.EventsV1 {
 		return c.appendFilled(dst, s, span{1, len(s.json)})
 	}
-	for _, m := range coreMembers {
-		value := s.values[m.member]
+	for _, member := range coreOrder {
+		value := s.values[member]
+		if value.len() == 0 && member != memberController && member != memberInstance {
+			continue
+		}
+		dst = append(dst, coreHeads[member]...)
 		switch {
-		case m.member == memberMetadata:
-			dst = append(dst, m.head...)
+		case value.len() == 0: // core/v1 does not omit it
+			dst = append(dst, `""`...)
+		case member == memberMetadata:
 			dst = c.appendFilled(dst, s, value)
-		case value.len() > 0 && m.member == memberSeries:
-			dst = append(dst, m.head...)
+		case member == memberSeries:
 			dst = appendCoreSeries(dst, s.json[value.from:value.to])
-		case value.len() > 0:
-			dst = append(dst, m.head...)
+		default:
 			dst = append(dst, s.json[value.from:value.to]...)
-		case m.empty != "":
-			dst = append(dst, m.head...)
-			dst = append(dst, m.empty...)
 		}
 	}
 	return append(dst, '}')
@@ -72,10 +73,8 @@ func (c *Codec) appendMembers(dst []byte, s *stored, v event.View) []byte {
 
 // appendCoreSeries leaves a count of zero out.
 func appendCoreSeries(dst, series []byte) []byte {
-	const zero = `{"count":0,`
-	if len(series) > len(zero) && string(series[:len(zero)]) == zero {
-		dst = append(dst, '{')
-		series = series[len(zero):]
+	if rest, ok := bytes.CutPrefix(series, []byte(`{"count":0,`)); ok {
+		dst, series = append(dst, '{'), rest
 	}
 	return append(dst, series...)
 }
@@ -154,9 +153,9 @@ func (c *Codec) appendProto(dst []byte, s *stored, v event.View) []byte {
 	if v == event.EventsV1 {
 		return append(dst, s.rest...)
 	}
-	for i, m := range coreMembers {
-		if f := s.fields[m.member]; f.len() > 0 {
-			dst = append(dst, protoTag(i+1, wireType(m.member)))
+	for i, member := range coreOrder {
+		if f := s.fields[member]; f.len() > 0 {
+			dst = append(dst, protoTag(i+1, wireType(member)))
 			dst = append(dst, s.rest[f.from:f.to]...)
 		}
 	}
