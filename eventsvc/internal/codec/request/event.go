@@ -111,48 +111,21 @@ func bodyMedia(contentType string) (wire.Media, error) {
 // errUnrecognized wraps the error of a body whose kind cannot be read.
 type errUnrecognized struct{ error }
 
-// decodeBody reads a body into an object. It returns the kind that the body names
-// and, if strict, its unknown and duplicate fields as problems.
+// decodeBody reads an event. It returns the kind that the body names and, if
+// strict, its unknown and duplicate fields as problems.
 func (c *Decoder) decodeBody(media wire.Media, body []byte, obj event.Object, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
-	switch media {
-	case wire.Protobuf:
-		kind, err = c.decodeProto(body, obj)
+	if media == wire.Protobuf {
+		kind, err = c.readProto(body, obj)
 		return kind, nil, err
-	case wire.YAML:
-		if err := c.checkYAML(body); err != nil {
-			return kind, nil, err
-		}
-		text, err := yaml.YAMLToJSON(body)
-		if err != nil {
-			return kind, nil, errUnrecognized{err}
-		}
-		if err := c.checkShape(text); err != nil {
-			return kind, nil, err
-		}
-		kind, problems, err = decodeJSON(text, obj, strict)
-		if strict {
-			// Duplicate keys are lost in the conversion to JSON.
-			if _, err := yaml.YAMLToJSONStrict(body); err != nil {
-				problems = append([]error{err}, problems...)
-			}
-		}
-		return kind, problems, err
-	default:
-		return decodeJSON(body, obj, strict)
 	}
-}
-
-// decodeJSON reads the object first. Only if that fails does it read the kind, as
-// kube-apiserver does first, for the same text of the error.
-func decodeJSON(text []byte, obj event.Object, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
-	if strict {
-		problems, err = kjson.UnmarshalStrict(text, obj)
-	} else {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
+	text, problems, err := c.readText(media, body, obj, strict)
+	var limit *event.LimitError
+	var unrecognized errUnrecognized
+	if err == nil || errors.As(err, &limit) || errors.As(err, &unrecognized) {
+		return kindOf(obj), problems, err
 	}
-	if err == nil {
-		return kindOf(obj), problems, nil
-	}
+	// Only now read the kind, as kube-apiserver does first, for the same text of
+	// the error.
 	gvk, kindErr := jsonserializer.DefaultMetaFactory.Interpret(text)
 	if kindErr != nil {
 		return kind, nil, errUnrecognized{kindErr}
@@ -161,7 +134,42 @@ func decodeJSON(text []byte, obj event.Object, strict bool) (kind metav1.TypeMet
 	return kind, nil, err
 }
 
-func (c *Decoder) decodeProto(body []byte, obj event.Object) (metav1.TypeMeta, error) {
+// readText reads JSON or YAML into an object. It returns the JSON that it has
+// decoded and, if strict, the unknown and duplicate fields.
+func (c *Decoder) readText(media wire.Media, body []byte, obj Object, strict bool) (text []byte, problems []error, err error) {
+	text = body
+	if media == wire.YAML {
+		if err := c.checkYAML(body); err != nil {
+			return nil, nil, err
+		}
+		if text, err = yaml.YAMLToJSON(body); err != nil {
+			return nil, nil, errUnrecognized{err}
+		}
+		if strict {
+			// Duplicate keys are lost in the conversion to JSON.
+			if _, err := yaml.YAMLToJSONStrict(body); err != nil {
+				problems = append(problems, err)
+			}
+		}
+	}
+	if err := c.checkShape(text); err != nil {
+		return nil, nil, err
+	}
+	found, err := unmarshal(text, obj, strict)
+	return text, append(problems, found...), err
+}
+
+// unmarshal reads JSON as kube-apiserver does and, if strict, returns unknown and
+// duplicate fields.
+func unmarshal(text []byte, into any, strict bool) ([]error, error) {
+	if strict {
+		return kjson.UnmarshalStrict(text, into)
+	}
+	return nil, kjson.UnmarshalCaseSensitivePreserveInts(text, into)
+}
+
+// readProto reads protobuf into an object and returns the kind that the body names.
+func (c *Decoder) readProto(body []byte, obj Object) (metav1.TypeMeta, error) {
 	envelope, err := openEnvelope(body)
 	if err != nil {
 		return metav1.TypeMeta{}, errUnrecognized{err}
@@ -169,8 +177,7 @@ func (c *Decoder) decodeProto(body []byte, obj event.Object) (metav1.TypeMeta, e
 	if err := c.checkFields(envelope.Raw); err != nil {
 		return metav1.TypeMeta{}, err
 	}
-	kind := metav1.TypeMeta{Kind: envelope.Kind, APIVersion: envelope.APIVersion}
-	return kind, obj.Unmarshal(envelope.Raw)
+	return metav1.TypeMeta{Kind: envelope.Kind, APIVersion: envelope.APIVersion}, obj.Unmarshal(envelope.Raw)
 }
 
 func openEnvelope(body []byte) (*runtime.Unknown, error) {

@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
@@ -45,26 +43,12 @@ func (c *Decoder) Decode(contentType string, body []byte, obj Object) error {
 	if err != nil {
 		return err
 	}
-	switch media {
-	case wire.Protobuf:
-		var envelope *runtime.Unknown
-		if envelope, err = openEnvelope(body); err == nil {
-			err = c.checkFields(envelope.Raw)
-		}
-		if err == nil {
-			err = obj.Unmarshal(envelope.Raw)
-			obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
-		}
-	case wire.YAML:
-		var text []byte
-		if err = c.checkYAML(body); err == nil {
-			text, err = yaml.YAMLToJSON(body)
-		}
-		if err == nil {
-			err = c.decodeAnyJSON(text, obj)
-		}
-	default:
-		err = c.decodeAnyJSON(body, obj)
+	if media == wire.Protobuf {
+		var kind metav1.TypeMeta
+		kind, err = c.readProto(body, obj)
+		obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind))
+	} else {
+		_, _, err = c.readText(media, body, obj, false)
 	}
 	var limit *event.LimitError
 	switch {
@@ -74,11 +58,4 @@ func (c *Decoder) Decode(contentType string, body []byte, obj Object) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("the body is not %s: %v", reflect.TypeOf(obj).Elem().Name(), err))
 	}
 	return nil
-}
-
-func (c *Decoder) decodeAnyJSON(text []byte, obj Object) error {
-	if err := c.checkShape(text); err != nil {
-		return err
-	}
-	return kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
 }

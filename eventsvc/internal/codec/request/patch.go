@@ -149,7 +149,7 @@ func (c *Decoder) decodePatched(v event.View, text []byte, strict bool) (event.O
 		return nil, nil, fmt.Errorf("unable to decode %s into *core.Event", gvk)
 	}
 	obj := event.NewObject(named)
-	_, problems, err := decodeJSON(text, obj, strict)
+	problems, err := unmarshal(text, obj, strict)
 	return obj, problems, err
 }
 
@@ -171,14 +171,8 @@ func applyMergePatch(text, patch []byte, strict bool) ([]byte, []error, error) {
 // patchStrategic applies a strategic merge patch, for which the type of the
 // view says how lists are merged.
 func patchStrategic(v event.View, patch []byte, shown event.Object, strict bool) (patched, error) {
-	var problems []error
-	var err error
 	changes := map[string]any{}
-	if strict {
-		problems, err = kjson.UnmarshalStrict(patch, &changes)
-	} else {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(patch, &changes)
-	}
+	problems, err := unmarshal(patch, &changes, strict)
 	if err != nil {
 		return patched{}, apierrors.NewBadRequest(err.Error())
 	}
