@@ -1,9 +1,12 @@
 package event
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"iter"
-	"sort"
+	"maps"
+	"slices"
 
 	eventsv1 "k8s.io/api/events/v1"
 )
@@ -16,25 +19,16 @@ type Attributes []byte
 
 // NewAttributes encodes fields and labels.
 func NewAttributes(fields [NumFields]string, lbls map[string]string) Attributes {
-	n := int(NumFields)*2 + 2
-	for _, f := range fields {
-		n += len(f)
-	}
-	keys := make([]string, 0, len(lbls))
-	for k, v := range lbls {
-		keys = append(keys, k)
-		n += len(k) + len(v) + 4
-	}
-	sort.Strings(keys)
-	a := make([]byte, 0, n)
+	var room [256]byte // for most
+	a := room[:0]
 	for _, f := range fields {
 		a = appendText(a, f)
 	}
-	a = binary.AppendUvarint(a, uint64(len(keys)))
-	for _, k := range keys {
+	a = binary.AppendUvarint(a, uint64(len(lbls)))
+	for _, k := range slices.Sorted(maps.Keys(lbls)) {
 		a = appendText(appendText(a, k), lbls[k])
 	}
-	return a
+	return bytes.Clone(a)
 }
 
 func appendText(a []byte, s string) []byte {
@@ -43,36 +37,30 @@ func appendText(a []byte, s string) []byte {
 
 // AttributesOf returns the attributes of an event.
 func AttributesOf(ev *eventsv1.Event) Attributes {
-	source := ev.DeprecatedSource.Component
-	if source == "" {
-		source = ev.ReportingController
-	}
-	var f [NumFields]string
-	f[RegardingKind] = ev.Regarding.Kind
-	f[RegardingNamespace] = ev.Regarding.Namespace
-	f[RegardingName] = ev.Regarding.Name
-	f[RegardingUID] = string(ev.Regarding.UID)
-	f[RegardingAPIVersion] = ev.Regarding.APIVersion
-	f[RegardingResourceVersion] = ev.Regarding.ResourceVersion
-	f[RegardingFieldPath] = ev.Regarding.FieldPath
-	f[Reason] = ev.Reason
-	f[Type] = ev.Type
-	f[ReportingController] = ev.ReportingController
-	f[Source] = source
-	return NewAttributes(f, ev.Labels)
+	return NewAttributes([NumFields]string{
+		RegardingKind:            ev.Regarding.Kind,
+		RegardingNamespace:       ev.Regarding.Namespace,
+		RegardingName:            ev.Regarding.Name,
+		RegardingUID:             string(ev.Regarding.UID),
+		RegardingAPIVersion:      ev.Regarding.APIVersion,
+		RegardingResourceVersion: ev.Regarding.ResourceVersion,
+		RegardingFieldPath:       ev.Regarding.FieldPath,
+		Reason:                   ev.Reason,
+		Type:                     ev.Type,
+		ReportingController:      ev.ReportingController,
+		Source:                   cmp.Or(ev.DeprecatedSource.Component, ev.ReportingController),
+	}, ev.Labels)
 }
 
 // Field returns the text of a selectable field, "" if it is not set. The
 // result shares memory with the attributes.
 func (a Attributes) Field(f Field) []byte {
-	rest := []byte(a)
-	for ; ; f-- {
-		var text []byte
-		text, rest = cutText(rest)
-		if f == 0 {
+	for field, text := range a.Fields() {
+		if field == f {
 			return text
 		}
 	}
+	return nil
 }
 
 // Fields iterates over all fields and their texts, which share memory with the attributes.
@@ -91,7 +79,15 @@ func (a Attributes) Fields() iter.Seq2[Field, []byte] {
 // Labels iterates over all labels and their values, which share memory with the attributes.
 func (a Attributes) Labels() iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
-		rest, n := a.labels()
+		rest := []byte(a)
+		for range NumFields {
+			_, rest = cutText(rest)
+		}
+		n, size := binary.Uvarint(rest)
+		if size <= 0 || n > uint64(len(rest)) {
+			return
+		}
+		rest = rest[size:]
 		for range n {
 			var k, v []byte
 			k, rest = cutText(rest)
@@ -103,27 +99,27 @@ func (a Attributes) Labels() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Label returns the value of a label and whether it is set.
-func (a Attributes) Label(key string) ([]byte, bool) {
+// Lookup returns the value of a label and whether it is set. With Has and Get it
+// implements labels.Labels of apimachinery.
+func (a Attributes) Lookup(key string) (string, bool) {
 	for k, v := range a.Labels() {
 		if string(k) == key {
-			return v, true
+			return string(v), true
 		}
 	}
-	return nil, false
+	return "", false
 }
 
-// labels returns the encoded labels and how many there are.
-func (a Attributes) labels() (rest []byte, n uint64) {
-	rest = a
-	for range NumFields {
-		_, rest = cutText(rest)
-	}
-	n, size := binary.Uvarint(rest)
-	if size <= 0 || n > uint64(len(rest)) {
-		return nil, 0
-	}
-	return rest[size:], n
+// Has reports whether a label is set.
+func (a Attributes) Has(key string) bool {
+	_, ok := a.Lookup(key)
+	return ok
+}
+
+// Get returns the value of a label, "" if it is not set.
+func (a Attributes) Get(key string) string {
+	v, _ := a.Lookup(key)
+	return v
 }
 
 // cutText splits off a text with its length. Truncated bytes yield an empty text,

@@ -28,11 +28,11 @@ func TestAttributesReadBack(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]string{"a": "", "b": "2", "c/d": long} {
-		if got, ok := a.Label(key); !ok || string(got) != want {
+		if got, ok := a.Lookup(key); !ok || got != want {
 			t.Errorf("label %s = %q, %v, want %q", key, got, ok, want)
 		}
 	}
-	if _, ok := a.Label("none"); ok {
+	if _, ok := a.Lookup("none"); ok {
 		t.Error("a label that is not set was found")
 	}
 }
@@ -102,6 +102,6 @@ func FuzzAttributes(f *testing.F) {
 		for i := range event.NumFields {
 			a.Field(i)
 		}
-		a.Label("a")
+		a.Lookup("a")
 	})
 }

@@ -32,7 +32,7 @@ func (s *Selector) Matches(namespace, name string, a Attributes) bool {
 		}
 	}
 	for i := range s.Labels {
-		if !s.Labels[i].Matches(attributeLabels(a)) {
+		if !s.Labels[i].Matches(a) {
 			return false
 		}
 	}
@@ -50,24 +50,6 @@ func (r *FieldRequirement) matches(namespace, name string, a Attributes) bool {
 		equal = string(a.Field(r.Field)) == r.Value
 	}
 	return equal != r.Not
-}
-
-// attributeLabels implements labels.Labels for Attributes.
-type attributeLabels Attributes
-
-func (a attributeLabels) Has(key string) bool {
-	_, ok := Attributes(a).Label(key)
-	return ok
-}
-
-func (a attributeLabels) Get(key string) string {
-	v, _ := Attributes(a).Label(key)
-	return string(v)
-}
-
-func (a attributeLabels) Lookup(key string) (string, bool) {
-	v, ok := Attributes(a).Label(key)
-	return string(v), ok
 }
 
 // Selection is the parsed form of a fieldSelector and a labelSelector. Namespace and

@@ -34,12 +34,8 @@ func decode(data []byte) (*file, error) {
 	f := &file{builtinScopes: true}
 	r := &reader{}
 	r.fields(doc.Content[0], "the file", fields{
-		"roles": func(n *yaml.Node) {
-			r.list(n, "roles", func(n *yaml.Node) { f.roles = append(f.roles, r.role(n)) })
-		},
-		"bindings": func(n *yaml.Node) {
-			r.list(n, "bindings", func(n *yaml.Node) { f.bindings = append(f.bindings, r.binding(n)) })
-		},
+		"roles":         func(n *yaml.Node) { f.roles = list(r, n, "roles", r.role) },
+		"bindings":      func(n *yaml.Node) { f.bindings = list(r, n, "bindings", r.binding) },
 		"builtinScopes": func(n *yaml.Node) { f.builtinScopes = r.boolean(n, "builtinScopes") },
 	})
 	return f, errors.Join(r.errs...)
@@ -80,14 +76,16 @@ func (r *reader) fields(n *yaml.Node, where string, known fields) {
 	}
 }
 
-func (r *reader) list(n *yaml.Node, field string, each func(*yaml.Node)) {
+// list reads a list. It returns what read returns for each item.
+func list[T any](r *reader, n *yaml.Node, field string, read func(*yaml.Node) T) (items []T) {
 	if n.Kind != yaml.SequenceNode {
 		r.fail(n, field, "must be a list")
-		return
+		return nil
 	}
 	for _, item := range n.Content {
-		each(item)
+		items = append(items, read(item))
 	}
+	return items
 }
 
 // text reads a string that is not empty. A scalar that YAML takes for a number or a
@@ -111,10 +109,8 @@ func (r *reader) boolean(n *yaml.Node, field string) bool {
 func (r *reader) role(n *yaml.Node) role {
 	out := role{line: n.Line}
 	r.fields(n, "roles", fields{
-		"name": func(n *yaml.Node) { out.name = r.text(n, "roles.name") },
-		"rules": func(n *yaml.Node) {
-			r.list(n, "roles.rules", func(n *yaml.Node) { out.rules = append(out.rules, r.rule(n)) })
-		},
+		"name":  func(n *yaml.Node) { out.name = r.text(n, "roles.name") },
+		"rules": func(n *yaml.Node) { out.rules = list(r, n, "roles.rules", r.rule) },
 	})
 	r.required(n, "roles.name", out.name != "")
 	r.required(n, "roles.rules", len(out.rules) > 0)
@@ -125,13 +121,9 @@ func (r *reader) rule(n *yaml.Node) rule {
 	var out rule
 	r.fields(n, "rules", fields{
 		"verbs": func(n *yaml.Node) {
-			r.list(n, "rules.verbs", func(n *yaml.Node) {
-				v, err := ParseVerb(r.text(n, "rules.verbs"))
-				if err != nil {
-					r.fail(n, "rules.verbs", "%v", err)
-				}
+			for _, v := range list(r, n, "rules.verbs", r.verb) {
 				out.verbs |= v
-			})
+			}
 		},
 		"namespaces": func(n *yaml.Node) { out.in = r.patterns(n, "rules.namespaces") },
 	})
@@ -140,14 +132,20 @@ func (r *reader) rule(n *yaml.Node) rule {
 	return out
 }
 
+func (r *reader) verb(n *yaml.Node) Verb {
+	v, err := ParseVerb(r.text(n, "rules.verbs"))
+	if err != nil {
+		r.fail(n, "rules.verbs", "%v", err)
+	}
+	return v
+}
+
 func (r *reader) binding(n *yaml.Node) binding {
 	out := binding{line: n.Line}
 	r.fields(n, "bindings", fields{
 		"role":       func(n *yaml.Node) { out.role = r.text(n, "bindings.role") },
 		"namespaces": func(n *yaml.Node) { out.within = r.patterns(n, "bindings.namespaces") },
-		"subjects": func(n *yaml.Node) {
-			r.list(n, "bindings.subjects", func(n *yaml.Node) { out.subjects = append(out.subjects, r.subject(n)) })
-		},
+		"subjects":   func(n *yaml.Node) { out.subjects = list(r, n, "bindings.subjects", r.subject) },
 	})
 	r.required(n, "bindings.role", out.role != "")
 	r.required(n, "bindings.subjects", len(out.subjects) > 0)
@@ -177,13 +175,12 @@ func (r *reader) subject(n *yaml.Node) subject {
 }
 
 func (r *reader) patterns(n *yaml.Node, field string) namespaces {
-	out := namespaces{}
-	r.list(n, field, func(n *yaml.Node) {
+	out := list(r, n, field, func(n *yaml.Node) string {
 		pattern := r.text(n, field)
 		if err := checkPattern(pattern); err != nil {
 			r.fail(n, field, "%v", err)
 		}
-		out = append(out, pattern)
+		return pattern
 	})
 	r.required(n, field, len(out) > 0)
 	return out
