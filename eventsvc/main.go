@@ -3,11 +3,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -80,25 +82,18 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 		return err
 	}
 	service.LimitMemory(log)
-	bytes, err := codec.New(s.GroupDomain)
-	if err != nil {
-		return cli.Usagef("--group-domain: %w", err)
-	}
-	bytes.Limits = request.Limits{Depth: s.MaxDepth, Values: s.MaxValues, PatchOperations: s.MaxPatchOperations}
 	registry := service.NewRegistry("eventsvc")
-	issuers, err := s.issuers()
+	formats, err := s.formats()
 	if err != nil {
 		return err
 	}
-	trusted, err := trust.New(trust.Config{
-		Issuers: issuers, AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: s.JWKSMaxStale, ClockSkew: s.ClockSkew, Log: log, Registry: registry,
-	})
+	trusted, options, err := s.trust(log, registry)
 	if err != nil {
-		return cli.Usagef("%w", err)
+		return err
 	}
 	var server *api.Server
 	rights, err := policy.NewLive(policy.Config{
-		Path: s.PolicyFile, Options: policyOptions(issuers), Log: log, Registry: registry, Changed: func() { server.PolicyChanged() },
+		Path: s.PolicyFile, Options: options, Log: log, Registry: registry, Changed: func() { server.PolicyChanged() },
 	})
 	if err != nil {
 		return cli.Usagef("--policy-file: %w", err)
@@ -107,27 +102,18 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := bolt.Open(bolt.Options{
-		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: s.rules(), History: s.History,
-		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, MaxClockStep: s.MaxClockStep, Log: log, Registry: registry,
-	})
+	db, err := s.openStore(log, registry)
 	if err != nil {
-		return fmt.Errorf("--data-dir %s: %w", s.DataDir, err)
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-
 	entries, err := s.openAudit(log, registry)
 	if err != nil {
 		return err
 	}
-	health := &service.Health{}
-	health.Add("keys", trusted.Ready)
-	health.Add("store", db.Ready)
-	health.Add("room", db.Room)
-	health.Add("retention", db.OnTime)
-	s.addAudit(health, entries)
+	health := s.health(trusted, db, entries)
 	server, err = api.New(api.Config{
-		Store: db, Codec: bytes, Rules: s.eventRules(), Verify: trusted.Verify,
+		Store: db, Codec: formats, Rules: s.eventRules(), Verify: trusted.Verify,
 		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
 		CoreAPI: s.CoreAPI, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
 		Probe: health.Handler, Limits: s.limits(), Log: log, Registry: registry,
@@ -135,10 +121,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return err
 	}
-	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "eventsvc_max_watches", Help: "Watches that may be open, as --max-watches says.",
-	}, func() float64 { return float64(s.MaxWatches) }))
-	management, err := s.management(health, registry, admin.Local{DB: db, Codec: bytes}, entries)
+	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats}, entries)
 	if err != nil {
 		return err
 	}
@@ -147,27 +130,39 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	management = httpserver.Access(log, prometheus.NewRegistry(), audit.Handler(entries, management))
 	return service.Run(ctx, service.Config{
 		HTTP: httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Limits: s.Limits, Endpoints: []httpserver.Endpoint{
-			{Setting: "--listen-http", Addr: s.ListenHTTP, Handler: handler, Streaming: true, OnListen: std.listened.of("--listen-http")},
-			{Setting: "--listen-https", Addr: s.ListenHTTPS, Handler: handler, Streaming: true, TLS: certificate, OnListen: std.listened.of("--listen-https")},
-			{Setting: "--listen-admin", Addr: s.ListenAdmin, Handler: management, Streaming: true, OnListen: std.listened.of("--listen-admin")},
+			std.endpoint("--listen-http", s.ListenHTTP, handler, nil),
+			std.endpoint("--listen-https", s.ListenHTTPS, handler, certificate),
+			std.endpoint("--listen-admin", s.ListenAdmin, management, nil),
 		}},
 		Health: health,
-		Tasks:  append(append(trusted.Tasks(), auditTasks(entries)...), db.Run, rights.Run, server.Run),
+		Tasks:  append(trusted.Tasks(), entries.Run, db.Run, rights.Run, server.Run),
 		Drain:  server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }
 
-// management returns the handler of the management listener: probes, metrics, and
-// work on the store for callers that can read the data directory.
-func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log) (http.Handler, error) {
-	token, err := admin.NewToken(s.DataDir)
+// formats returns the codec of the API group.
+func (s *serve) formats() (*codec.Codec, error) {
+	c, err := codec.New(s.GroupDomain)
 	if err != nil {
-		return nil, err
+		return nil, cli.Usagef("--group-domain: %w", err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/", service.Profiles(service.Admin(health, reg), s.Profiles))
-	mux.Handle(admin.Path, admin.NewHandler(db, token, entries))
-	return mux, nil
+	c.Limits = request.Limits{Depth: s.MaxDepth, Values: s.MaxValues, PatchOperations: s.MaxPatchOperations}
+	return c, nil
+}
+
+// trust sets up the issuers, and returns what a policy may refer to.
+func (s *serve) trust(log *slog.Logger, registry *prometheus.Registry) (*trust.Trust, policy.Options, error) {
+	issuers, err := s.issuers()
+	if err != nil {
+		return nil, policy.Options{}, err
+	}
+	t, err := trust.New(trust.Config{
+		Issuers: issuers, AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: s.JWKSMaxStale, ClockSkew: s.ClockSkew, Log: log, Registry: registry,
+	})
+	if err != nil {
+		return nil, policy.Options{}, cli.Usagef("%w", err)
+	}
+	return t, policyOptions(issuers), nil
 }
 
 // issuers returns the issuer of the flags, and those of the issuers file.
@@ -193,16 +188,77 @@ func policyOptions(issuers []trust.Issuer) (o policy.Options) {
 	return o
 }
 
-func (s *serve) rules() []maintenance.Rule {
-	rules := make([]maintenance.Rule, len(s.RetentionRules))
-	for i, r := range s.RetentionRules {
-		rules[i] = maintenance.Rule(r)
+func (s *serve) openStore(log *slog.Logger, registry *prometheus.Registry) (*bolt.DB, error) {
+	var rules []maintenance.Rule
+	for _, r := range s.RetentionRules {
+		rules = append(rules, maintenance.Rule(r))
 	}
-	return rules
+	db, err := bolt.Open(bolt.Options{
+		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: rules, History: s.History,
+		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, MaxClockStep: s.MaxClockStep, Log: log, Registry: registry,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--data-dir %s: %w", s.DataDir, err)
+	}
+	return db, nil
+}
+
+// openAudit opens the audit log. It returns nil if there is none.
+func (s *serve) openAudit(log *slog.Logger, reg prometheus.Registerer) (*audit.Log, error) {
+	if s.Audit == "off" {
+		return nil, nil
+	}
+	entries, err := audit.Open(audit.Config{
+		Path: cmp.Or(s.AuditFile, filepath.Join(s.DataDir, "audit.log")), MaxBytes: int64(s.AuditFileSize), Files: s.AuditFiles,
+		RefuseWrites: s.AuditFailure == "refuse", Log: log, Registry: reg,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--audit-file: %w", err)
+	}
+	return entries, nil
+}
+
+// health returns the probes. If writes are allowed without the audit log, its failure
+// is a warning and the service stays ready.
+func (s *serve) health(trusted *trust.Trust, db *bolt.DB, entries *audit.Log) *service.Health {
+	health := &service.Health{}
+	health.Add("keys", trusted.Ready)
+	health.Add("store", db.Ready)
+	health.Add("room", db.Room)
+	health.Add("retention", db.OnTime)
+	switch {
+	case entries == nil:
+	case s.AuditFailure == "refuse":
+		health.Add("audit", entries.Failing)
+	default:
+		health.AddWarning("audit", entries.Failing)
+	}
+	return health
+}
+
+// management returns the handler of the management listener: probes, metrics, and
+// work on the store for callers that can read the data directory.
+func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log) (http.Handler, error) {
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "eventsvc_max_watches", Help: "Watches that may be open, as --max-watches says.",
+	}, func() float64 { return float64(s.MaxWatches) }))
+	token, err := admin.NewToken(s.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", service.Profiles(service.Admin(health, reg), s.Profiles))
+	mux.Handle(admin.Path, admin.NewHandler(db, token, entries))
+	return mux, nil
 }
 
 func (s *serve) eventRules() event.Rules {
 	return event.Rules{Types: s.EventTypes, MaxLabels: int(s.MaxLabels), MaxAnnotations: int(s.MaxAnnotations)}
+}
+
+// endpoint returns a listener of the service. TLS is nil for plain HTTP.
+func (s stdio) endpoint(setting, address string, h http.Handler, c *tls.Config) httpserver.Endpoint {
+	return httpserver.Endpoint{Setting: setting, Addr: address, Handler: h, Streaming: true, TLS: c, OnListen: s.listened.of(setting)}
 }
 
 func (t listening) of(setting string) func(net.Addr) {

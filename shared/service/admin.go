@@ -33,14 +33,11 @@ func Admin(h *Health, reg *prometheus.Registry) http.Handler {
 // the text of the probe unless it passes. With wait > 0 it asks again until the probe passes or the time is over. It is for
 // containers without a shell and for scripts.
 func Healthcheck(ctx context.Context, addr string, wait time.Duration) error {
-	host, port, err := net.SplitHostPort(addr)
+	address, err := LocalAddress(addr)
 	if err != nil {
 		return cli.Usagef("--listen-admin %q: %w; give HOST:PORT", addr, err)
 	}
-	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
-		host = "127.0.0.1" // the service listens on all addresses
-	}
-	url := "http://" + net.JoinHostPort(host, port) + "/readyz"
+	url := "http://" + address + "/readyz"
 	client := &http.Client{Timeout: checkTimeout + time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	deadline := time.Now().Add(wait)
 	for {
@@ -54,6 +51,15 @@ func Healthcheck(ctx context.Context, addr string, wait time.Duration) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// LocalAddress returns where a program on the same machine reaches a listener.
+func LocalAddress(listen string) (string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "127.0.0.1" // the service listens on all addresses
+	}
+	return net.JoinHostPort(host, port), err
 }
 
 func probe(ctx context.Context, client *http.Client, url string) error {

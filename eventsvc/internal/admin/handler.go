@@ -105,12 +105,12 @@ type answer struct {
 	begun bool
 }
 
-func (a *answer) begin(contentType string, header func(revision uint64, total int64)) Begin {
+func (a *answer) begin(contentType, headerTotal string) Begin {
 	return func(revision uint64, total int64) io.Writer {
 		a.begun = true
 		a.Header().Set("Content-Type", contentType)
 		a.Header().Set(headerRevision, strconv.FormatUint(revision, 10))
-		header(revision, total)
+		a.Header().Set(headerTotal, strconv.FormatInt(total, 10))
 		return a
 	}
 }
@@ -127,9 +127,7 @@ func (a *answer) fail(err error) {
 
 func (h *Handler) backup(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w}
-	a.fail(h.store.Backup(r.Context(), a.begin("application/x-tar", func(_ uint64, size int64) {
-		w.Header().Set(headerBytes, strconv.FormatInt(size, 10))
-	})))
+	a.fail(h.store.Backup(r.Context(), a.begin("application/x-tar", headerBytes)))
 }
 
 func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
@@ -139,9 +137,7 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := &answer{ResponseWriter: w}
-	a.fail(h.store.Export(r.Context(), after, a.begin("application/x-ndjson", func(_ uint64, lines int64) {
-		w.Header().Set(headerLines, strconv.FormatInt(lines, 10))
-	})))
+	a.fail(h.store.Export(r.Context(), after, a.begin("application/x-ndjson", headerLines)))
 }
 
 func (h *Handler) importLines(w http.ResponseWriter, r *http.Request) {

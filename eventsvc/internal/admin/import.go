@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,8 +61,8 @@ type line struct {
 	deleted  bool
 	revision uint64 // in the store that was exported; 0: not known
 
-	outcome func(*Imported) *int64
-	err     error
+	result store.Result // of the import
+	err    error
 }
 
 // Import implements [Store]. The last line of an event determines its final state.
@@ -167,7 +168,10 @@ func (l Local) importBatch(ctx context.Context, batch []*line, sum *Imported) er
 	for _, in := range batch {
 		wg.Go(func() {
 			for in.err = l.importLine(ctx, in); errors.Is(in.err, store.ErrBusy) && ctx.Err() == nil; in.err = l.importLine(ctx, in) {
-				wait(ctx, 5*time.Millisecond)
+				select {
+				case <-time.After(5 * time.Millisecond):
+				case <-ctx.Done():
+				}
 			}
 		})
 	}
@@ -175,30 +179,27 @@ func (l Local) importBatch(ctx context.Context, batch []*line, sum *Imported) er
 	var failed error
 	for _, in := range batch {
 		switch {
-		case in.err == nil:
-			*in.outcome(sum)++
 		case errors.Is(in.err, errNewer):
 			sum.leaveOut([]byte(in.key.String()), in.err)
-		case failed == nil:
-			failed = fmt.Errorf("import of %s: %w", in.key, in.err)
+		case in.err != nil:
+			failed = cmp.Or(failed, fmt.Errorf("import of %s: %w", in.key, in.err))
+		case in.result.Op == store.Keep:
+			sum.Unchanged++
+		case in.result.Op == store.Delete:
+			sum.Deleted++
+		case in.result.Created:
+			sum.Created++
+		default:
+			sum.Changed++
 		}
 	}
 	return failed
 }
 
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
 // importLine creates, replaces or deletes the event of a line.
-func (l Local) importLine(ctx context.Context, in *line) error {
+func (l Local) importLine(ctx context.Context, in *line) (err error) {
 	replaced := false
-	result, err := l.DB.Update(ctx, in.key, func(current *store.Record) (store.Decision, error) {
+	in.result, err = l.DB.Update(ctx, in.key, func(current *store.Record) (store.Decision, error) {
 		same, other, err := l.compare(current, in)
 		if replaced = other; err != nil || same {
 			return store.Decision{Op: store.Keep}, err
@@ -209,21 +210,10 @@ func (l Local) importLine(ctx context.Context, in *line) error {
 		draft, err := l.Codec.Draft(in.event)
 		return store.Decision{Op: store.Put, Draft: draft}, err
 	})
-	switch {
-	case err != nil:
-		return err
-	case replaced: // the older event was deleted; now create this one
+	if err == nil && replaced { // the older event was deleted; now create this one
 		return l.importLine(ctx, in)
-	case result.Op == store.Keep:
-		in.outcome = func(i *Imported) *int64 { return &i.Unchanged }
-	case result.Op == store.Delete:
-		in.outcome = func(i *Imported) *int64 { return &i.Deleted }
-	case result.Created:
-		in.outcome = func(i *Imported) *int64 { return &i.Created }
-	default:
-		in.outcome = func(i *Imported) *int64 { return &i.Changed }
 	}
-	return nil
+	return err
 }
 
 // compare reports whether the store already has the state of a line (same), and whether

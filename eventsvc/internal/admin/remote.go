@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/service"
 	"tidings.example/eventsvc/internal/store/fsck"
 )
 
@@ -35,14 +35,11 @@ func NewRemote(dataDir, address string) (*Remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the service that has the files open accepts only callers that can read %s: %w; run this command as its user", path, err)
 	}
-	host, port, err := net.SplitHostPort(address)
+	at, err := service.LocalAddress(address)
 	if err != nil {
 		return nil, fmt.Errorf("the service has the files open, and --listen-admin %q is no address to ask it at: %w", address, err)
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // the service listens on all addresses
-	}
-	return &Remote{net.JoinHostPort(host, port), string(token)}, nil
+	return &Remote{at, string(token)}, nil
 }
 
 // ask sends a request. If it returns no error, the status is 200 and the caller must

@@ -191,8 +191,12 @@ func (l *Log) caughtUp() {
 }
 
 // Run writes entries until ctx ends, and then those that are left. If these cannot be
-// written, it drops and counts them, and returns an error.
+// written, it drops and counts them, and returns an error. With a nil log it waits.
 func (l *Log) Run(ctx context.Context) error {
+	if l == nil {
+		<-ctx.Done()
+		return nil
+	}
 	for {
 		select {
 		case e := <-l.queue:
