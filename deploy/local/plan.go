@@ -25,8 +25,8 @@ type plan struct {
 	env        []string
 }
 
-// newPlan sets what both services need to find each other. A variable that is
-// set already wins, so that a busy port is one variable away from a free one.
+// newPlan sets what both services need to find each other. A variable of the
+// environment wins over it, so that another port can be chosen.
 func newPlan(dir string) (*plan, error) {
 	root, err := filepath.Abs(dir)
 	if err != nil {
@@ -45,7 +45,7 @@ func newPlan(dir string) (*plan, error) {
 	return p, os.MkdirAll(p.Path("var"), 0o755)
 }
 
-// set gives a variable its default and returns the value that holds.
+// set gives a variable its default unless it is set, and returns its value.
 func (p *plan) set(name, value string) string {
 	if given, ok := os.LookupEnv(name); ok {
 		return given
@@ -69,7 +69,7 @@ func (p *plan) url(scheme, listen string) string {
 // Path is an absolute path inside the repository.
 func (p *plan) Path(rel string) string { return filepath.Join(p.Root, rel) }
 
-// Typed is that path as one types it in a shell.
+// Typed is that path as a user types it in a shell.
 func (p *plan) Typed(rel string) string {
 	path := p.Path(rel)
 	if strings.ContainsAny(path, " \t'\"\\$`&|;<>()*?[]#~!{}") {
@@ -84,7 +84,7 @@ var kubeconfig string
 //go:embed guide.tmpl
 var guide string
 
-// tell writes var/kubeconfig and prints what a person needs next.
+// tell writes var/kubeconfig and prints what to type next.
 func (p *plan) tell(out io.Writer) error {
 	ca, err := os.ReadFile(p.Path("var/eventsvc/tls/ca.crt"))
 	if err != nil {

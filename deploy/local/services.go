@@ -53,14 +53,15 @@ func (s *services) probe(ctx context.Context, name string) error {
 	return nil
 }
 
-// terminate asks every service to stop. One that has ended does not mind.
+// terminate sends SIGTERM to every service. It has no effect on a service that
+// has ended.
 func (s *services) terminate() {
 	for _, cmd := range s.running {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 	}
 }
 
-// ended says that a service is gone, and what it left with.
+// ended is the error for a service that has ended by itself.
 type ended struct {
 	name string
 	err  error

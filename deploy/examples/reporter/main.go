@@ -1,6 +1,6 @@
-// Command reporter plays a small cluster: it records the events of pods that
-// are scheduled, started, and now and then fail, so that there is something to
-// see. `docker compose --profile demo up` runs it.
+// Command reporter simulates a small cluster: it records the events of pods
+// that are scheduled and started, and that sometimes fail. `docker compose
+// --profile demo up` runs it.
 package main
 
 import (
@@ -119,7 +119,8 @@ func newPod() *corev1.ObjectReference {
 	}
 }
 
-// wait passes the time to the next event and is false when the program is to end.
+// wait waits until the next event is due. It returns false when the program
+// must end.
 func wait(ctx context.Context, every time.Duration) bool {
 	timer := time.NewTimer(time.Duration(rand.ExpFloat64() * float64(every)))
 	defer timer.Stop()

@@ -42,17 +42,17 @@ type row struct {
 	name string
 	long bool // only in the long form
 	once bool // it changes what it measures, so that it cannot be repeated
-	// grows: it leaves many events behind, so that it is repeated only for others
-	// who were busy.
+	// grows: it leaves many events behind. It is repeated only if other
+	// processes were busy, not if the machine was slow.
 	grows bool
 	goal  goal
 	run   func(*bench) (*result, error)
-	// beside compares the result with that of a row before it, if that has run,
-	// for the remarks; nil: with none.
+	// beside returns a remark that compares the result with an earlier row;
+	// empty if that has not run. It may be nil.
 	beside func(b *bench, r *result) string
 }
 
-// goal is what a row is to reach; nil met means that nothing is asked for.
+// goal is what a row must reach; without a goal, met is nil.
 type goal struct {
 	text string
 	met  func(b *bench, r *result) bool
@@ -140,12 +140,12 @@ func (b *bench) runStage(s stage, rows []row) (failed int, err error) {
 	return failed, nil
 }
 
-// calm is how long a disturbed row waits for the others to become quiet.
+// calm is the pause before a disturbed row is run again.
 const calm = 3 * time.Second
 
-// runRow runs a row, unless its stage could not begin. A row that was disturbed
-// is run again; the quietest attempt counts, whatever its figures are, and a
-// failure counts always.
+// runRow runs a row, unless begin is the error with which its stage failed to
+// open. A row that was disturbed is run again. The quietest attempt counts,
+// whatever its figures are; a failed attempt always counts.
 func (b *bench) runRow(row row, begin error) *result {
 	if begin != nil {
 		return finished(row, nil, begin)
@@ -182,7 +182,7 @@ func (b *bench) runRow(row row, begin error) *result {
 	return quietest
 }
 
-// finished completes what a row's run returned.
+// finished adds name, goal and error to the result of a row.
 func finished(row row, r *result, err error) *result {
 	if r == nil {
 		r = new(result)
@@ -231,7 +231,8 @@ func (o *options) wants(name string) bool {
 	return false
 }
 
-// past finds a row that has run, for the goals that refer to one.
+// past returns the result of an earlier row, or nil if it has not run or has
+// failed.
 func (b *bench) past(name string) *result {
 	for _, r := range b.results {
 		if r.name == name && r.err == nil {

@@ -57,8 +57,8 @@ func TestRowsAreChosenByNameOrGroup(t *testing.T) {
 	}
 }
 
-// TestRowsAreComparedWithTheirFloor runs a row after one that it is compared
-// with, and after none.
+// TestRowsAreComparedWithTheirFloor checks the remark of a row whose floor has
+// run, has failed or has not run.
 func TestRowsAreComparedWithTheirFloor(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
@@ -174,8 +174,8 @@ func TestSlowMachine(t *testing.T) {
 	}
 }
 
-// TestRowWaitsForTheMachine: one that is not repeated begins when the machine is
-// fast, or after as many looks as there are attempts.
+// TestRowWaitsForTheMachine: a row that must not be repeated begins when the
+// machine is fast enough, or after -tries looks.
 func TestRowWaitsForTheMachine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -43,7 +43,8 @@ func syncGoal() goal {
 	}}
 }
 
-// signingShare asks for a share of what two cores could sign at that time.
+// signingShare asks for a share of the signatures per second that the machine
+// could make at that time.
 func signingShare(share float64) goal {
 	return goal{text: fmt.Sprintf("≥ %.0f %% of signing", 100*share), met: func(_ *bench, r *result) bool {
 		return r.signing > 0 && r.rate >= share*r.signing
@@ -78,7 +79,7 @@ func either(a, c goal) goal {
 
 // The remarks that say how near a row is to what its machine can do.
 
-// share is what a row's rate is of another's.
+// share says which share of another row's rate a row reaches.
 func share(name string) func(*bench, *result) string {
 	return func(b *bench, r *result) string {
 		f := b.past(name)
@@ -89,7 +90,7 @@ func share(name string) func(*bench, *result) string {
 	}
 }
 
-// times is how many times another row's p50 and p99 a row's are.
+// times says how many times the p50 and p99 of another row a row takes.
 func times(name string) func(*bench, *result) string {
 	return func(b *bench, r *result) string {
 		f := b.past(name)
@@ -100,8 +101,8 @@ func times(name string) func(*bench, *result) string {
 	}
 }
 
-// misses says of a floor that it does not reach a row's goal either: then this
-// machine forbids it.
+// misses returns a remark if the floor does not reach the row's goal either:
+// then this machine is too slow for it.
 func misses(b *bench, r, floor *result) string {
 	if r.goal.met == nil || r.goal.met(b, floor) {
 		return ""

@@ -1,6 +1,7 @@
-// Bench measures tokensvc and eventsvc as they are built, with their default
-// settings, over loopback: it starts both, puts load on them, verifies what
-// they answer, and prints one table beside what this machine can do at all.
+// Bench measures the built binaries of tokensvc and eventsvc, with their
+// default settings, over loopback. It starts both, puts load on them, verifies
+// their answers, and prints one table together with what this machine can do at
+// most.
 package main
 
 import (

@@ -16,7 +16,7 @@ import (
 	"tidings.example/deploy/test/bench/internal/proc"
 )
 
-// usage is a reading of what has been used so far.
+// usage is the CPU time that was used up to a moment.
 type usage struct {
 	at                   time.Time
 	server, self, others time.Duration
@@ -71,8 +71,8 @@ func (r *result) space(p pid) error {
 	return errors.Join(err1, err2)
 }
 
-// pid is a measured process: its number, where it keeps data, and where it
-// offers profiles; each may be empty.
+// pid is a measured process: its number, its data directory and the URL of its
+// admin listener; each may be empty.
 type pid struct {
 	pid        int
 	dir, admin string
@@ -129,8 +129,8 @@ func download(ctx context.Context, url, file string) error {
 // warmUp is how long a load runs before it is measured.
 const warmUp = 300 * time.Millisecond
 
-// enough is the least number of operations that a row measures, even where
-// they take longer than the row should; patience bounds that.
+// enough is the number of operations that a row measures at least, even if they
+// take longer than -duration. It waits for them no longer than patience.
 const (
 	enough   = 5
 	patience = time.Minute
@@ -141,7 +141,7 @@ func (b *bench) load(p pid, unit string, spec load.Spec, others ...load.Spec) (*
 	return b.loadUntil(p, unit, func(l *load.Load) bool { return l.Done >= enough }, spec, others...)
 }
 
-// loadUntil is load with another idea of what is enough.
+// loadUntil is load with another condition for having measured enough.
 func (b *bench) loadUntil(p pid, unit string, enough func(*load.Load) bool, spec load.Spec, others ...load.Spec) (*result, error) {
 	l, err := load.NewLoop()
 	if err != nil {

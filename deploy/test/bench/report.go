@@ -48,14 +48,13 @@ func (b *bench) report() error {
 	return nil
 }
 
-// goalsMachine sets this machine beside those that the goals in rates and times
-// are of.
+// goalsMachine compares this machine with those that the goals were set on.
 func goalsMachine(hello float64) string {
 	return fmt.Sprintf("- Goals in rates and times are those of machines with %d to %d requests/s of floor/hello/64. This one gave %.0f: %.0f %% of the least.\n",
 		leastHello, mostHello, hello, 100*hello/leastHello)
 }
 
-// noisyRows counts the rows that others disturbed.
+// noisyRows counts the rows during which other processes were busy.
 func (b *bench) noisyRows() (n int) {
 	for _, r := range b.results {
 		if r.foreign > noisy {

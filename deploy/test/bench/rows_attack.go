@@ -46,7 +46,8 @@ func attackStage() stage {
 	}
 }
 
-// goodClients and their connections ask again as soon as they are answered.
+// The good clients and their connections. Each sends its next request as soon
+// as it is answered.
 const (
 	goodClients = 4
 	goodConns   = 8
@@ -84,7 +85,7 @@ func goodSpec(b *bench) (load.Spec, error) {
 	}, nil
 }
 
-// attack is what an attacker asks.
+// attack makes the requests of an attacker.
 type attack func(*bench) (load.Spec, error)
 
 // attacked is a row of good clients beside an attack.
@@ -98,9 +99,9 @@ func attacked(by attack) func(*bench) (*result, error) {
 	}
 }
 
-// besideFloor is a row of clients who ask another server of this machine, one
-// that does nothing, beside an attack on the service: what they wait for is the
-// processors. What they wait for in the service's row, the machine forbids.
+// besideFloor is a row of clients that ask a server which does nothing, during
+// an attack on eventsvc. It shows how long they wait for the processors alone;
+// no service on this machine can do better during that attack.
 func besideFloor(by attack) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		p, addr, err := floor.Start(b.tmp, floor.Hello)
@@ -136,9 +137,9 @@ func besideAttack(b *bench, by attack, measured pid, spec load.Spec) (*result, e
 	return r, errors.Join(err, attackErr)
 }
 
-// attackedByKeys sends up to 10,000 tokens a second, each with a key id of its
-// own, from 64 connections that wait for their answers: fewer where the service
-// lets these wait. They may cause one fetch of the keys a second.
+// attackedByKeys sends up to 10,000 tokens a second, each with another key id,
+// from 64 connections that wait for their answers. They may cause at most one
+// fetch of the keys a second.
 func attackedByKeys(b *bench) (*result, error) {
 	before, err := keyFetches(b)
 	if err != nil {
@@ -171,7 +172,7 @@ func unknownKeys(b *bench) (load.Spec, error) {
 	}, nil
 }
 
-// keyFetches is how often the keys have been fetched.
+// keyFetches returns how often eventsvc has fetched the keys so far.
 func keyFetches(b *bench) (float64, error) {
 	req, err := http.NewRequestWithContext(b.ctx, http.MethodGet, b.up.EventsAdmin+"/metrics", nil)
 	if err != nil {
@@ -231,7 +232,8 @@ func largeBodies(b *bench) (load.Spec, error) {
 	}, err
 }
 
-// bombs are small or large requests that would cost much if they were believed.
+// bombs are requests that would cost much time or memory if they were processed
+// without limits.
 func bombs(b *bench) (load.Spec, error) {
 	e, err := b.up.EventsOf(b.ctx, attacker, tenThousand)
 	if err != nil {

@@ -27,8 +27,8 @@ func guessStage() stage {
 	}
 }
 
-// timingStage asks whether time tells which client ids exist, alone and while
-// others guess.
+// timingStage measures whether the time of an answer reveals which client ids
+// exist, alone and while others guess.
 func timingStage() stage {
 	even := func(margin float64) goal {
 		return goal{text: fmt.Sprintf("AUC 0.5 ± %.2f", margin), met: func(_ *bench, r *result) bool { return math.Abs(r.rate-.5) <= margin }}
@@ -87,7 +87,7 @@ func guessSpec(b *bench) load.Spec {
 }
 
 // statuses sends more guesses at once than may wait, for a client and for an id
-// that does not exist, and compares how often which status is the answer.
+// that does not exist. It compares how often each status is the answer.
 func statuses(b *bench) (*result, error) {
 	var got [2]string
 	for i, client := range []string{target.ClientID(1), "nobody"} {
@@ -113,8 +113,8 @@ func statuses(b *bench) (*result, error) {
 	return r, nil
 }
 
-// lineGuesses are unknown ids asked for by others while the times are compared,
-// so that those who are timed have to wait.
+// lineGuesses are requests of others for unknown ids. They make the timed
+// requests wait.
 func lineGuesses(b *bench) load.Spec {
 	return load.Spec{
 		Addr: b.up.TokenAddr, Conns: 3,

@@ -68,7 +68,7 @@ func restarts(cold bool) func(*bench) (*result, error) {
 	}
 }
 
-// deleteLimit is when a deletecollection of a million events is given up.
+// deleteLimit is how long the deletion of a million events may take.
 const deleteLimit = 3 * time.Minute
 
 // deleteAll deletes a million events by one request; the latencies are those

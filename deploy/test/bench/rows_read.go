@@ -74,8 +74,8 @@ func gets(b *bench) (*result, error) {
 	})
 }
 
-// getFloor is the same requests, and answers of the same size with the same
-// headers, with nothing in between.
+// getFloor sends the same requests to a server that answers from memory, with
+// the same headers and as many bytes.
 func getFloor(b *bench) (*result, error) {
 	e, err := b.up.EventsOf(b.ctx, 0, tenThousand)
 	if err != nil {
@@ -93,7 +93,7 @@ func getFloor(b *bench) (*result, error) {
 	return r, errors.Join(err, floor.Stop(p))
 }
 
-// keptLists is how many lists pass between two that are kept and counted.
+// keptLists: one in so many lists is kept and its events are counted.
 const keptLists = 32
 
 // lists is a row of unpaged lists of n events, one after the other.

@@ -7,11 +7,11 @@ import (
 	"tidings.example/deploy/test/bench/internal/target"
 )
 
-// secureStage has the rows of the API once more over TLS and HTTP/2, as the
-// peers were measured. The goals are the best figures of any of them, from a
-// measurement before the chart's. It had servers of the same library that do less
-// than kube-apiserver, some with a watch cache, which it does not use for
-// events. Each connection has one request at a time.
+// secureStage has the rows of the API over TLS and HTTP/2, as the peers were
+// measured. Each connection has one request at a time. The goals are the best
+// figures of any peer, from a measurement before that of the chart. Some of
+// those peers are built on the library of kube-apiserver but do less, and some
+// use a watch cache, which kube-apiserver does not use for events.
 func secureStage() stage {
 	return stage{
 		name: "10,000 events over TLS and HTTP/2",

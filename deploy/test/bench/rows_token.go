@@ -43,7 +43,7 @@ func startWithPostgres(b *bench) error {
 	if err != nil {
 		return err
 	}
-	// Beside the others' data: the server's user has to get into it.
+	// Not in b.tmp, which the server's user cannot enter.
 	b.database, err = target.StartPostgres(b.ctx, b.dir, filepath.Join(b.tmp, "postgres.log"), hashes)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func startWithPostgres(b *bench) error {
 	return b.start(target.Options{DSN: b.database.DSN})
 }
 
-// signatureEvery is how many tokens pass between two that are verified.
+// signatureEvery: one in so many tokens is verified.
 const signatureEvery = 50
 
 // tokenSpec asks for tokens for all clients in turn and verifies a sample.
@@ -137,7 +137,8 @@ func tokenStart(b *bench) (*result, error) {
 	return &result{p50: ready}, err
 }
 
-// millionTokens asks for a million tokens, for what is left in memory.
+// millionTokens asks for a million tokens, to see that memory does not grow
+// with their number.
 func millionTokens(b *bench) (*result, error) {
 	spec, err := tokenSpec(b, 16)
 	if err != nil {

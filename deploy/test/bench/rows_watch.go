@@ -19,7 +19,7 @@ const (
 
 // watchRows are the rows with watchers, each right after its floor.
 func watchRows() []row {
-	// A percent of the last round is still under way when the time is over.
+	// One percent may be still under way when the time is over.
 	everything := both(atLeast(198_000), p99Of(1.5, "floor/fanout/1000"))
 	fair := either(atLeast(400_000), rateOf(1, "floor/fanout/saturation/1000"))
 	rows := []row{
@@ -61,8 +61,8 @@ func watches(n int, interval time.Duration) func(*bench) (*result, error) {
 	}
 }
 
-// watchFloor sends the same number of bytes to as many readers, with nothing
-// in between.
+// watchFloor sends the same number of bytes to as many readers, without a
+// service.
 func watchFloor(n int, interval time.Duration) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		p, addr, err := floor.Start(b.tmp, floor.Fanout)
@@ -115,16 +115,16 @@ func (b *bench) fanout(p pid, spec load.Spec, watch load.WatchSpec) (*result, er
 	return r, err
 }
 
-// newFrame is the post of what the floor of the watch rows sends: an event as
-// a watch delivers it, padded to the size that the service's frames have.
+// newFrame makes the posts for the floor of the watch rows: each has an event
+// as a watch delivers it, padded to the size of the service's frames.
 func newFrame(addr netip.AddrPort) target.Form {
 	line := `{"type":"ADDED","object":{"metadata":{"name":"` + load.NamePrefix + target.NumberHole + `",` + floor.RevisionHole + `},"padding":"`
 	line += strings.Repeat("x", frameSize-len(line)-len("\"}}\n")) + "\"}}\n"
 	return target.NewForm(fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", addr, len(line), line))
 }
 
-// postersFor is the number of connections that create: more where they are
-// to create all they can.
+// postersFor is the number of connections that create events: more if they
+// create without pause.
 func postersFor(interval time.Duration) int {
 	if interval == 0 {
 		return 64

@@ -51,8 +51,8 @@ func patches(mediaType string) func(*bench) (*result, error) {
 	}
 }
 
-// storeFloor is requests to a server that only reads them and puts a record of
-// an event's length into bbolt before it answers.
+// storeFloor sends requests to a server that reads them and, before it answers,
+// puts a record as long as an event's into bbolt.
 func storeFloor(spec func(*target.Events) load.Spec) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		e, err := b.up.EventsOf(b.ctx, 0, tenThousand)
@@ -83,7 +83,7 @@ func patchSpec(e *target.Events, mediaType string) load.Spec {
 	}}
 }
 
-// scattered visits the 10,000 events in an order without neighbours.
+// scattered visits all of the 10,000 events, never one after its neighbour.
 func scattered(i int) int { return i * 7919 % 10_000 }
 
 // restingMemory is a row of eventsvc with nothing to do.

@@ -10,18 +10,19 @@ import (
 	"tidings.example/deploy/test/bench/internal/proc"
 )
 
-// What the machines that the goals are of gave of floor/hello/64.
+// The range of floor/hello/64, in requests per second, on the machines that the
+// goals were set on.
 const leastHello, mostHello = 64_000, 93_000
 
-// speedometer measures how fast the machine is just now: processors and memory
-// that are shared with other guests change by the minute, and nothing in /proc
-// tells of it. It asks what floor/hello/64 asks, for a moment.
+// speedometer measures how fast the machine is at the moment. A virtual machine
+// shares processors and memory with others, and nothing in /proc shows how much
+// it gets. It runs floor/hello/64 for a short time.
 type speedometer struct {
 	process *proc.Process
 	addr    netip.AddrPort
 }
 
-// How long it asks before it counts, and then.
+// How long it sends requests before it counts them, and how long it counts.
 const (
 	speedWarmUp = 100 * time.Millisecond
 	speedTime   = 400 * time.Millisecond
@@ -64,9 +65,9 @@ func (s *speedometer) read() (float64, error) {
 	return rate, ld.Failure
 }
 
-// await reads the machine's speed before a row. One that leaves events behind
-// waits for a faster machine, as long as the others would be repeated: repeated
-// itself, it would leave more than those behind it are meant to have.
+// await reads the machine's speed before a row. A row that leaves events behind
+// waits until the machine is fast enough, with as many looks as other rows have
+// attempts: if it were repeated, later rows would find too many events.
 func (b *bench) await(row row) float64 {
 	for try := 1; ; try++ {
 		hello := b.speedFor(row)
@@ -91,13 +92,13 @@ func (b *bench) speedFor(row row) float64 {
 	return hello
 }
 
-// disturbed tells whether others took much of the processors during a row, or
-// made the machine slower than any that the goals are of.
+// disturbed reports whether other processes used much of the processors during
+// a row, or the machine was slower than any that the goals were set on.
 func (r *result) disturbed(row row) bool {
 	return r.foreign > noisy || !row.grows && r.hello > 0 && r.hello < leastHello
 }
 
-// calmer tells whether the machine was more its own than for another attempt at
+// calmer reports whether the machine was quieter than during another attempt at
 // the row, whatever their figures are.
 func (r *result) calmer(other *result) bool {
 	switch quiet := r.foreign <= noisy; {
@@ -109,7 +110,8 @@ func (r *result) calmer(other *result) bool {
 	return r.foreign < other.foreign
 }
 
-// speedText is what the machine gave, beside the slowest that the goals are of.
+// speedText is the machine's speed in percent of the slowest machine that the
+// goals were set on.
 func speedText(hello float64) string {
 	if hello == 0 {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestCompletion loads the scripts into real shells and asks for what a person would see behind the tab key.
+// TestCompletion loads the scripts into real shells and reads the completions that the tab key would show.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -42,7 +42,8 @@ func TestCompletion(t *testing.T) {
 	}
 	t.Run("bash", func(t *testing.T) {
 		t.Parallel()
-		// As readline does: the script's function with the line and the cursor, for what complete registers it for.
+		// Calls the function of the script as readline does, with the line and the cursor, for the command that it is
+		// registered for.
 		const ask = `
 for program in eventsvc tokensvc; do source <($program completion bash); complete -p $program >&2; done
 COMP_LINE=$1 COMP_POINT=${#1}

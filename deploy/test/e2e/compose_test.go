@@ -64,7 +64,7 @@ func TestCompose(t *testing.T) {
 	})
 }
 
-// testRoles shows what the demo clients may do: their scope is their role.
+// testRoles checks what the demo clients may do: their scope is their role.
 func testRoles(t *testing.T, w *world) {
 	for client, want := range map[string][3]int{ // list, create, delete
 		"demo-reader": {http.StatusOK, http.StatusForbidden, http.StatusForbidden},
@@ -89,8 +89,8 @@ func testRoles(t *testing.T, w *world) {
 	}
 }
 
-// testFirstRun is a clean clone on a machine that has the images: what it takes until an event is stored, and then the
-// commands of the documentation that are for containers.
+// testFirstRun starts a clean clone on a machine that has the images, stores an event, and runs the commands of the
+// documentation that are for containers.
 func testFirstRun(t *testing.T, project string) {
 	begin := time.Now()
 	c := &compose{project: project, dir: clone(t), env: freePorts(t)}
@@ -199,7 +199,7 @@ func (c *compose) tokenFromInside(t *testing.T) string {
 	return credential.Status.Token
 }
 
-// hardened looks at the running containers of both services.
+// hardened checks the restrictions of the running containers of both services.
 func (c *compose) hardened(t *testing.T) {
 	for _, service := range []string{"tokensvc", "eventsvc"} {
 		id := strings.TrimSpace(c.run(t, "ps", "--quiet", service))

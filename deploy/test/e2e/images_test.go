@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// image is what `docker save` tells of an image.
+// image is what `docker save` shows of an image.
 type image struct {
 	packed, unpacked int64    // bytes of the layers, by gzip and as they are
 	files            []string // all that is not a folder
@@ -88,7 +88,7 @@ func each(t *testing.T, archive []byte, visit func(*tar.Header, []byte)) {
 	}
 }
 
-// testImages holds the images against what they may contain and weigh.
+// testImages checks the content and the size of the images.
 func testImages(t *testing.T) {
 	for name, want := range map[string]struct {
 		packed, unpacked int64 // MiB
@@ -110,7 +110,7 @@ func testImages(t *testing.T) {
 
 var dockerRun = regexp.MustCompile(`(?m)^docker run (?:.*\\\n)*.*$`)
 
-// testDockerRun types the `docker run` lines of the README of each service as they are printed, on other ports.
+// testDockerRun runs the `docker run` lines of the README of each service, on other ports.
 func testDockerRun(t *testing.T) {
 	for service, first := range map[string]string{"tokensvc": "9000", "eventsvc": "8080"} {
 		readme, err := os.ReadFile(filepath.Join(root, service, "README.md"))

@@ -23,8 +23,8 @@ func buildImage(t *testing.T, dir, service string, args ...string) string {
 	return id
 }
 
-// testImageVersion builds as people do: in a clone, in what a tarball holds, and as make does it. The program says which
-// commit it is made of, as far as that can be known.
+// testImageVersion builds images in a clone, in an unpacked tarball, and with make. The program must say which commit
+// it is built from, as far as that can be known.
 func testImageVersion(t *testing.T) {
 	dir := clone(t)
 	head, err := exec.CommandContext(t.Context(), "git", "-C", dir, "rev-parse", "HEAD").Output()

@@ -26,7 +26,7 @@ type process struct {
 	done chan struct{} // closed when cmd has ended
 }
 
-// start runs p until it is stopped or the test ends; a failed test prints what p said.
+// start runs p until it is stopped or the test ends. A failed test prints the output of p.
 func (p *process) start(t *testing.T) {
 	t.Helper()
 	p.cmd = exec.Command(filepath.Join(bin, p.name), p.args...)
@@ -58,7 +58,7 @@ func (p *process) launch(t *testing.T) *process {
 	return p
 }
 
-// secret is the demo client's, and what every token, stored hash and key looks like.
+// secret matches the demo client's secret, and every token, stored hash and key.
 var secret = regexp.MustCompile(`client_secret=|eyJ[\w-]+\.[\w-]+\.[\w-]+|\$2[aby]\$\d\d\$|PRIVATE KEY-----|` + clientSecret)
 
 // noSecrets looks through what a service has logged. The guide of `make run` shows the demo client's secret on purpose.
@@ -72,8 +72,8 @@ func noSecrets(t *testing.T, log string) {
 	}
 }
 
-// end sends a signal and waits until p is gone. After a signal that asks, p
-// must leave with 0.
+// end sends a signal and waits until p has ended. After any signal but SIGKILL,
+// p must exit with 0.
 func (p *process) end(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); errors.Is(err, os.ErrProcessDone) {
 		return nil
@@ -102,7 +102,7 @@ func (p *process) waitReady(t *testing.T) {
 }
 
 // startLocal starts both services as `make run` does, on free ports, with
-// further settings for whom they concern.
+// further settings.
 func startLocal(t *testing.T, env ...string) *world {
 	t.Helper()
 	token, data := freeAddr(t), t.TempDir()
@@ -161,10 +161,11 @@ func startLocal(t *testing.T, env ...string) *world {
 	return w
 }
 
-// freeAddr is a loopback address that nobody listens on. Restarts need the
-// same one again, so port 0 will not do. Until the test ends it is given to
-// nobody else: tests of any process mark the ports that they use by taking them
-// for UDP. It lies below the ports that the system gives to outgoing connections.
+// freeAddr returns a loopback address that nobody listens on. Port 0 would not
+// do, because a restart needs the same address again. Until the test ends, no
+// other test gets it: the tests of all processes reserve a port by binding it
+// for UDP. The port is below those that the system gives to outgoing
+// connections.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	const from, to = 12000, 32000

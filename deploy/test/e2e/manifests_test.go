@@ -16,8 +16,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// TestManifests renders deploy/kubernetes with kubectl, holds the result against
-// the OpenAPI schemas of Kubernetes, and reads it into the API's own types.
+// TestManifests renders deploy/kubernetes with kubectl, checks the result
+// against the OpenAPI schemas of Kubernetes, and decodes it into the API's own
+// types.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	for _, service := range []string{"tokensvc", "eventsvc"} {
@@ -59,7 +60,7 @@ func TestManifests(t *testing.T) {
 	})
 }
 
-// renderWith renders an overlay as people write it, of a folder of deploy/kubernetes with a component.
+// renderWith renders an overlay of a directory of deploy/kubernetes with a component.
 func renderWith(t *testing.T, folder, component string) string {
 	t.Helper()
 	overlay := t.TempDir()
@@ -131,8 +132,8 @@ func strict(t *testing.T, document string) runtime.Object {
 	return object
 }
 
-// hardened checks what the restricted pod security standard asks, and that
-// both probes and a memory limit are there.
+// hardened checks the restricted pod security standard, both probes and a
+// memory limit.
 func hardened(t *testing.T, pod corev1.PodSpec) {
 	t.Helper()
 	if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil {

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// partOfHistogram is what the names of a histogram's series end in.
+// partOfHistogram matches the endings of the names of a histogram's series.
 var partOfHistogram = regexp.MustCompile(`_(bucket|count|sum)$`)
 
-// startMirror mirrors an empty namespace of w to itself and returns where it
-// tells of that.
+// startMirror mirrors an empty namespace of w to itself. It returns the URL of
+// the mirror's admin listener.
 func startMirror(t *testing.T, w *world) (admin string) {
 	t.Helper()
 	addr := freeAddr(t)
@@ -27,9 +27,8 @@ func startMirror(t *testing.T, w *world) (admin string) {
 	return "http://" + addr
 }
 
-// testMetrics looks for every metric that the alerts and the dashboard ask
-// for in what the services, and a mirror, tell after all that the scenarios have
-// done.
+// testMetrics checks that the services, and a mirror, have every metric that
+// the alerts and the dashboard use. It runs after the other scenarios.
 func testMetrics(t *testing.T, w *world) {
 	told := ""
 	for _, base := range append([]string{startMirror(t, w)}, w.probes...) {

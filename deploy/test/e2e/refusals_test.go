@@ -54,7 +54,7 @@ func testRefusals(t *testing.T, w *world) {
 	}
 }
 
-// TestExpiredToken uses one token until its life is over.
+// TestExpiredToken uses one token until it has expired.
 func TestExpiredToken(t *testing.T) {
 	t.Parallel()
 	w := startLocal(t, "TOKENSVC_TOKEN_LIFETIME=2s", "EVENTSVC_CLOCK_SKEW=1s")
@@ -98,7 +98,7 @@ func startIssuer(t *testing.T, env ...string) string {
 	return (&world{tokens: "http://" + listen}).token(t)
 }
 
-// testInsideOutside shows that a token is as good from wherever it was fetched.
+// testInsideOutside: a token is accepted wherever it was fetched.
 func testInsideOutside(t *testing.T, w *world) {
 	for name, token := range map[string]string{"outside": w.token(t), "inside": w.inside(t)} {
 		event := newEvent(name, "Compared")

@@ -96,7 +96,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// checkSBOM compares the bill of materials of a binary with what the binary says it is made of.
+// checkSBOM compares the bill of materials of a binary with the modules that the binary names.
 func checkSBOM(t *testing.T, path string, info *buildinfo.BuildInfo) {
 	t.Helper()
 	text, err := os.ReadFile(path + ".cdx.json")
@@ -126,7 +126,7 @@ func checkSBOM(t *testing.T, path string, info *buildinfo.BuildInfo) {
 	}
 }
 
-// TestReleaseOfTarball builds from what has no history; the version is what the builder says.
+// TestReleaseOfTarball builds without git history; the version is the one that the builder gives.
 func TestReleaseOfTarball(t *testing.T) {
 	t.Parallel()
 	dir := clone(t)
@@ -144,7 +144,7 @@ func TestReleaseOfTarball(t *testing.T) {
 	}
 }
 
-// TestInstall puts both services below a folder, as a package would.
+// TestInstall installs both services below DESTDIR, as a package would.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	to := t.TempDir()

@@ -19,9 +19,9 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// writer records one event after the other and remembers which ones the
-// server has acknowledged. What is refused or cut off is tried again under the
-// same name, so an event that was stored without an answer is found by 409.
+// writer records one event after the other and remembers which ones the server
+// has acknowledged. It repeats a failed request under the same name; 409 then
+// shows that the event was stored without an answer.
 type writer struct {
 	w          *world
 	collection string
@@ -143,10 +143,10 @@ func testWatchOverRestarts(t *testing.T, w *world) {
 	}
 }
 
-// follow tells every change after a revision until ctx ends. The stock retry
-// watcher resumes by itself whenever the connection is lost, and gives up on
-// 401: a token of the key that tokensvc had before its restart. Then it is
-// started again where it was, with a new token.
+// follow reports every change after a revision until ctx ends. The stock retry
+// watcher resumes by itself when a connection is lost, but gives up on 401,
+// which it gets for a token of a key from before a restart of tokensvc. Then
+// follow starts it again at the last revision, with a new token.
 func follow(ctx context.Context, client eventsclient.EventInterface, revision string, seen chan<- string) {
 	for ctx.Err() == nil {
 		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, revision, &cache.ListWatch{WatchFuncWithContext: client.Watch})
@@ -205,7 +205,7 @@ func testInformerOverRestart(t *testing.T, w *world) {
 	}
 }
 
-// counter counts what an informer tells.
+// counter counts the calls of an informer.
 type counter struct {
 	mu    sync.Mutex
 	added map[string]int
@@ -247,7 +247,7 @@ func (c *counter) complete(want []string) error {
 	return nil
 }
 
-// testDataStays reads an event that was recorded before the services were thrown away.
+// testDataStays reads an event that was recorded before the services were replaced.
 func testDataStays(t *testing.T, w *world) {
 	var before, after eventsv1.Event
 	one := eventsIn(w.events, "kept")

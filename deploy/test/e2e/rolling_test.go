@@ -31,7 +31,7 @@ type replicas struct {
 	next      atomic.Int64
 }
 
-// watchReadiness asks every replica again and again.
+// watchReadiness polls the readiness of every replica.
 func (r *replicas) watchReadiness(t *testing.T) {
 	for i, probe := range r.probes {
 		go func() {
@@ -63,8 +63,8 @@ func (r *replicas) rewrite(out *httputil.ProxyRequest) {
 	out.SetURL(r.urls[0])
 }
 
-// TestRollingTokens replaces the replicas of tokensvc one after the other under load: not one request fails, and every
-// token is good wherever it came from.
+// TestRollingTokens replaces the replicas of tokensvc one after the other under load: no request fails, and every token
+// is accepted, whichever replica issued it.
 func TestRollingTokens(t *testing.T) {
 	t.Parallel()
 	keys := t.TempDir()
@@ -164,8 +164,8 @@ func startEvents(t *testing.T, env ...string) string {
 	return "http://" + addr
 }
 
-// TestRecorderOverRestarts has client-go's stock recorder report while eventsvc is stopped and killed: all that was
-// recorded is stored, because the recorder itself tries again whatever was refused.
+// TestRecorderOverRestarts reports events with client-go's stock recorder while eventsvc is stopped and killed. All of
+// them are stored, because the recorder repeats what was refused.
 func TestRecorderOverRestarts(t *testing.T) {
 	t.Parallel()
 	w := startLocal(t)

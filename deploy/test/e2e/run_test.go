@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// checkout is what `make run` finds: the built binaries and deploy, in a
-// folder of its own, with every port moved to a free one.
+// checkout is a directory with what `make run` needs: the built binaries and
+// deploy, with every port replaced by a free one.
 type checkout struct {
 	dir   string
 	env   []string
@@ -74,7 +74,7 @@ func (p *process) waitFor(t *testing.T, text string) {
 	})
 }
 
-// shell runs lines as a person pastes them, with our kubectl on the PATH.
+// shell runs lines of a page in a shell, with our kubectl on the PATH.
 func (c *checkout) shell(t *testing.T, script string) string {
 	t.Helper()
 	tool(t, "curl")
@@ -96,8 +96,8 @@ func (c *checkout) shell(t *testing.T, script string) string {
 
 const readyLine = "Both services are ready."
 
-// TestMakeRun is the first command of the README: what it prints works as it
-// is printed, Ctrl-C ends it cleanly, and a second start keeps the events.
+// TestMakeRun runs the first command of the README. The commands that it prints
+// work, Ctrl-C ends it cleanly, and a second start keeps the events.
 func TestMakeRun(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
@@ -137,7 +137,7 @@ func TestMakeRun(t *testing.T) {
 	}
 }
 
-// TestMakeRunBusyPort shows the service's own error, and that nothing stays behind.
+// TestMakeRunBusyPort: if a port is busy, the service's own error is printed and no process stays.
 func TestMakeRunBusyPort(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
@@ -168,7 +168,8 @@ func TestMakeRunBusyPort(t *testing.T) {
 	free.Close()
 }
 
-// TestMakeRunDyingService ends the other service when one is gone.
+// TestMakeRunDyingService: when one service has ended, the other one is
+// stopped.
 func TestMakeRunDyingService(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)

@@ -74,7 +74,7 @@ func conforms(t *testing.T, document string) []string {
 	return []string{fmt.Sprintf("there is no schema for %v %v", object["apiVersion"], object["kind"])}
 }
 
-// faults are the places where a value breaks its schema.
+// faults returns the places where a value does not conform to its schema.
 func (s schemas) faults(schema map[string]any, value any, at string) (faults []string) {
 	if all, ok := schema["allOf"].([]any); ok && len(all) == 1 { // how version 3 gives a reference a default
 		schema, _ = all[0].(map[string]any)
@@ -146,7 +146,7 @@ func (s schemas) objectFaults(schema, object map[string]any, at string) (faults 
 	return faults
 }
 
-// TestSchemasFindMistakes: what a typing hand gets wrong is found.
+// TestSchemasFindMistakes: typical mistakes are found.
 func TestSchemasFindMistakes(t *testing.T) {
 	t.Parallel()
 	const good = `

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// maxExposure is what systemd may find open at most, on its scale from 0 to 100 (10.0). What is left in the units is the
+// maxExposure is the largest exposure that systemd may report for a unit, from 0 to 100 (10.0). What remains is the
 // network, which a service needs.
 const maxExposure = "20"
 
-// TestUnits has systemd itself look at the units: every line is understood, and the sandbox is as closed as it can be.
+// TestUnits lets systemd verify the units: it understands every line, and their exposure is small.
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	analyze := tool(t, "systemd-analyze") // systemd need not be what started the machine

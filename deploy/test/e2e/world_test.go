@@ -27,7 +27,7 @@ const (
 	clientSecret = "demo-secret"
 )
 
-// deadline bounds every wait in these tests, also on a machine that is busy with other things.
+// deadline bounds every wait in these tests. It is long enough for a busy machine.
 const deadline = 5 * time.Minute
 
 // world is a running pair of services and how to reach it.
@@ -182,7 +182,7 @@ func (w *world) https(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// eventually waits until check is content, looking again and again.
+// eventually calls check until it returns no error.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)

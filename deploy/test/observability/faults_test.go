@@ -228,7 +228,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestNoFault: a service that does its work fires nothing.
+// TestNoFault: a healthy service fires no alert.
 func TestNoFault(t *testing.T) {
 	t.Parallel()
 	tokens, events, token := startBoth(t)
@@ -296,7 +296,8 @@ func withHangingDatabase(t *testing.T) (before, after scrape) {
 	return before, s.scraped(t)
 }
 
-// withFullAuditFile runs an eventsvc whose audit file takes nothing.
+// withFullAuditFile runs an eventsvc whose audit file cannot be written, as on
+// a full disk.
 func withFullAuditFile(t *testing.T) (events *svc, token string) {
 	_, events, token = startBoth(t, "AUDIT=metadata", "AUDIT_FILE=/dev/full")
 	return events, token
@@ -335,7 +336,7 @@ func unable(t *testing.T, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// disk has it do something else to every sync from now on, until it is mended: fail or take its time.
+// disk makes every sync fail, or take long, until it is mended.
 func (s *svc) disk(t *testing.T, fault string) (mend func()) {
 	t.Helper()
 	path, err := exec.LookPath("strace")
@@ -359,8 +360,8 @@ func (s *svc) disk(t *testing.T, fault string) (mend func()) {
 	return mend
 }
 
-// damage flips a byte of the only event in the log file, which the running service has mapped. A backup brings there
-// what the journal has.
+// damage flips a byte of the only event in the log file, which the running service has mapped. A backup before that
+// makes the service copy the event from the write-ahead log into the log file.
 func (s *svc) damage(t *testing.T) {
 	t.Helper()
 	if out, err := exec.Command(bin+"/eventsvc", "backup", t.TempDir()+"/backup.tar", "--data-dir", s.dir, "--listen-admin", strings.TrimPrefix(s.admin, "http://")).CombinedOutput(); err != nil {

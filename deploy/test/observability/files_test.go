@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/prometheus/discovery"
 )
 
-// TestProvisioning: Prometheus itself reads its configuration, asks the management ports of services that
-// docker-compose.yml has under jobs that the alerts know, and Grafana finds the data source that the dashboard names. The
-// containers' images are not needed for that.
+// TestProvisioning: Prometheus itself reads its configuration, scrapes the admin ports of services that
+// docker-compose.yml has under jobs that the alerts know, and Grafana finds the data source that the dashboard names.
+// The containers' images are not needed for that.
 func TestProvisioning(t *testing.T) {
 	t.Parallel()
 	read := func(path string) string {

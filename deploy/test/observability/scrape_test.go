@@ -21,7 +21,7 @@ type sample struct {
 	counter bool // grows for as long as a fault lasts
 }
 
-// scrape is what /metrics shows at one moment, by series. A service that does not answer has nothing but up.
+// scrape is what /metrics shows at one moment, by series. A service that does not answer has only the series up.
 type scrape struct {
 	at      time.Time
 	samples map[string]sample
@@ -85,8 +85,8 @@ const (
 	stepsDuring = 280 // and with the fault: an hour and ten minutes
 )
 
-// lasting is what Prometheus would hold if the fault between two scrapes went on: counters grow by as much with every
-// scrape, gauges stay. It is told in the language of promqltest, whose time begins at 0.
+// lasting returns the series that Prometheus would hold if the fault between two scrapes went on: counters grow by as
+// much with every scrape, gauges stay. They are in the syntax of promqltest, whose time begins at 0.
 func lasting(before, after scrape) string {
 	shift := stepsBefore*15 - float64(after.at.UnixNano())/1e9
 	var out strings.Builder

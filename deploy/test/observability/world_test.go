@@ -199,7 +199,7 @@ func (s *svc) watchWithoutReading(t *testing.T, token string) {
 	s.scrapedOnce(t, "the watch is open", func(now scrape) bool { return now.sum("eventsvc_watches") == 1 })
 }
 
-// scrapedOnce scrapes until what is looked for is there.
+// scrapedOnce scrapes until the condition holds.
 func (s *svc) scrapedOnce(t *testing.T, what string, there func(scrape) bool) (now scrape) {
 	t.Helper()
 	eventually(t, what, func() error {
@@ -239,9 +239,9 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// freeAddr is a loopback address that nobody listens on. Until the test ends it
-// is given to nobody else: tests of any process mark the ports that they use by
-// taking them for UDP. It lies below the ports that the system gives to outgoing
+// freeAddr returns a loopback address that nobody listens on. Until the test
+// ends, no other test gets it: the tests of all processes reserve a port by
+// binding it for UDP. The port is below those that the system gives to outgoing
 // connections.
 func freeAddr(t *testing.T) string {
 	t.Helper()
@@ -270,7 +270,7 @@ func sorted(s []string) []string {
 	return s
 }
 
-// eventually looks again and again until check is content.
+// eventually calls check until it returns no error.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

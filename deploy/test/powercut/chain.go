@@ -107,21 +107,21 @@ func (c *chain) round(ctx context.Context) {
 	c.interruptStarts()
 }
 
-// removeIndex removes the index, which the next start makes again from the log.
+// removeIndex removes the index. The next start rebuilds it from the log.
 func (c *chain) removeIndex() {
 	if c.disk.remove(dataDir + "/store/index.db") {
 		c.story = append(c.story, "index.db removed")
 	}
 }
 
-// cut goes on with one outcome of a cut.
+// cut continues the chain from one outcome of a cut.
 func (c *chain) cut(o outcome) {
 	c.cuts++
 	c.disk = c.disk.cut(o, c.rng)
 	c.story = append(c.story, fmt.Sprintf("cut that keeps %s", o))
 }
 
-// look verifies one outcome of a cut that nothing goes on with.
+// look verifies one outcome of a cut. The chain does not continue from it.
 func (c *chain) look(o outcome) {
 	disk, model, story := c.disk, c.model, len(c.story)
 	c.cut(o)
@@ -136,7 +136,7 @@ func (c *chain) look(o outcome) {
 	c.disk, c.model, c.story = disk, model, c.story[:story]
 }
 
-// finish looks at what the chain has come to once more: after a restart with
+// finish verifies the last state of the chain once more: after a restart with
 // the index removed, or after a backup was restored on another disk and the
 // power was cut there.
 func (c *chain) finish() {
@@ -262,9 +262,9 @@ func isOfKind(kind, change, name string) bool {
 	return true
 }
 
-// verified starts the service on the disk and compares everything; sometimes
-// "eventsvc check" looks at the files before. It returns nothing where something
-// is wrong.
+// verified starts the service on the disk and compares everything it shows with
+// the model. Sometimes it runs "eventsvc check" before. It returns nil after a
+// violation.
 func (c *chain) verified() (*mount, *service) {
 	return c.compared(c.model.confirmed > 0 && c.rng.IntN(2) == 0)
 }
@@ -320,8 +320,8 @@ func (c *chain) verify(check bool) (*service, error) {
 	return s, nil
 }
 
-// read writes one event, which must get a revision that nobody has seen, and
-// reads everything.
+// read writes one event, which must get a new revision, and then reads
+// everything.
 func (c *chain) read(s *service) (*seen, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A disk is a file system in memory that knows, besides what processes see,
-// what would be left if the power was cut now.
+// A disk is a file system in memory. Besides what processes see, it knows what
+// would be left if the power was cut now.
 //
 // Changes of a file wait in order until that file is synced. Changes of names
 // wait in one list for the whole disk until a sync that covers them; which one
@@ -205,9 +205,9 @@ func (d *disk) syncFile(n *inode, dataOnly bool) {
 	d.synced.Broadcast()
 }
 
-// loseWrites is a sync that fails the way the Linux kernel lets it fail: the
-// pages count as clean from now on, processes still see what was written, the
-// disk never gets it, and the next sync reports no error.
+// loseWrites simulates a failed sync as the Linux kernel handles it: the pages
+// count as clean from then on, processes still see what was written, the disk
+// never gets it, and the next sync reports no error.
 func (d *disk) loseWrites(n *inode) { n.writes = nil }
 
 // syncDir makes the names in a directory durable.
@@ -372,7 +372,7 @@ func (w write) tear(b []byte, rng *rand.Rand) []byte {
 	return b
 }
 
-// enter is called before each change with the lock held. False: the disk has stopped.
+// enter is called before each change, with the lock held. It returns false if the disk has stopped.
 func (d *disk) enter(change, name string) bool {
 	if d.stopAt != nil && d.stopAt(change, name) {
 		d.stopLocked()
@@ -396,7 +396,7 @@ func (d *disk) stopLocked() {
 	}
 }
 
-// stop lets every change from now on fail.
+// stop makes every change from now on fail.
 func (d *disk) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -58,7 +58,7 @@ func (l *load) mayBeGone(c change) bool {
 // writers is how many clients write at the same time, each in its own namespace.
 const writers = 8
 
-// clients are what uses a service until its power is cut.
+// clients use a service until its power is cut.
 type clients struct {
 	*load
 	service *service
@@ -111,8 +111,8 @@ func (c *clients) runCommands(rng *rand.Rand) {
 	}
 }
 
-// A writer writes the events of one namespace, one request after the other: so
-// of each event at most one request is without an answer.
+// A writer writes the events of one namespace, one request after the other. So
+// each event has at most one request without an answer.
 type writer struct {
 	*clients
 	namespace string
@@ -251,7 +251,7 @@ func (w *writer) delete(name string) {
 	}
 }
 
-// gone notes that an event was not there any more.
+// gone records that an event no longer existed.
 func (w *writer) gone(method, name string) {
 	if last := w.model.last(w.namespace + "/" + name); !w.mayBeGone(last) {
 		w.fail("LOST: %s finds nothing where there must be %v", method, last)

@@ -90,8 +90,8 @@ func TestFailedCheckpointSync(t *testing.T) {
 // TestLostDeletions cuts the power when the service has removed a log file and
 // noted in its index that it is gone. If the removal was not synced the file is
 // there again, with versions of events whose deletions are in the next file. The
-// service must not drop these deletions when it compacts that file: an index that
-// is made again from the log would bring the events back.
+// service must not drop these deletions when it compacts that file: an index
+// that is rebuilt from the log would bring the events back.
 func TestLostDeletions(t *testing.T) {
 	needDisk(t)
 	const compact = "internal/store/maintenance/compact.go"
@@ -120,8 +120,7 @@ func TestLostDeletions(t *testing.T) {
 	}
 }
 
-// loseDeletions leads to the state that TestLostDeletions describes, and makes the
-// index again from the log.
+// loseDeletions produces the state that TestLostDeletions describes, and rebuilds the index from the log.
 func (c *chain) loseDeletions(ctx context.Context) {
 	const files = 2 // that so many events fill
 	const events = files * 256 << 10 / 1000
@@ -171,7 +170,8 @@ func (c *chain) loseDeletions(ctx context.Context) {
 	c.use(ctx, func(*mount, *service, *writer) {})
 }
 
-// use compares what is there without "eventsvc check", which would write, lets a function use the service, and kills it.
+// use starts the service, compares what it shows, calls a function, and kills the service. It does not run "eventsvc
+// check", which would write.
 func (c *chain) use(ctx context.Context, f func(*mount, *service, *writer)) {
 	m, s := c.compared(false)
 	if s == nil {
@@ -186,8 +186,8 @@ func (c *chain) use(ctx context.Context, f func(*mount, *service, *writer)) {
 // writeAheadLog is where the newest writes are until a checkpoint.
 const writeAheadLog = dataDir + "/store/journal"
 
-// endsCheckpoint reports whether all that waits for a sync of a log file is a
-// meta page: bbolt syncs what it leads to before.
+// endsCheckpoint reports whether only a meta page of a log file waits for a
+// sync. bbolt syncs the pages that it points to before.
 func endsCheckpoint(n *inode) bool {
 	if !strings.HasPrefix(n.name, "log-") || !strings.HasSuffix(n.name, ".db") || len(n.writes) != 1 {
 		return false

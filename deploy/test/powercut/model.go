@@ -44,7 +44,8 @@ func (m *model) with(r request) *model {
 	return other
 }
 
-// note notes a request that was answered, or that was not and will not be.
+// note adds a request to the model: one that was answered, or one that will
+// never be answered.
 func (m *model) note(r request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,7 +56,8 @@ func (m *model) note(r request) {
 	}
 }
 
-// told notes what a watch tells: it is as good as acknowledged.
+// told adds a change that a watch has delivered. It must survive a cut like an
+// acknowledged one.
 func (m *model) told(c change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,8 +86,8 @@ type seen struct {
 	gone     bool     // the watch was refused: the history is no longer kept
 }
 
-// verify compares what a service shows with what it must have. It returns what
-// it must have from now on, and does not change the model: one moment can have
+// verify compares what a service shows with the model. It returns the model for
+// the time from then on. It does not change m, because one moment can have
 // several outcomes.
 func (m *model) verify(s seen, mayBeGone func(change) bool) (next *model, wrong []string) {
 	m.mu.Lock()
@@ -220,7 +222,8 @@ func (r *request) leaves(c change, is bool, mayBeGone func(change) bool) bool {
 	return mayBeGone(r.change)
 }
 
-// compareList compares a list alone, where the history is no longer kept.
+// compareList compares only a list with the model, for the case that the
+// service no longer keeps the history.
 func (m *model) compareList(state map[string]change, mayBeGone func(change) bool) (wrong []string) {
 	keys := union(state, m.state)
 	for key := range m.requests {

@@ -51,7 +51,7 @@ func (d *disk) mount(dir string) (*mount, error) {
 	return m, nil
 }
 
-// unmount waits until the kernel has closed the files of processes that have just ended.
+// unmount unmounts the directory, as soon as the kernel has closed the files of processes that have just ended.
 func (m *mount) unmount() error {
 	var err error
 	for range 1000 {

@@ -150,7 +150,7 @@ func (m *machine) serve() (*service, error) {
 	return &service{process: p, machine: m, token: token, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: writers}}}, err
 }
 
-// run runs another command to its end, which must be a good one.
+// run runs another command and fails unless it exits with 0.
 func (m *machine) run(args ...string) error {
 	p, err := m.start(args...)
 	if err != nil {

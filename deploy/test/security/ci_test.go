@@ -19,7 +19,8 @@ func verdict(t *testing.T, said string) (shown string, passed bool) {
 	return string(out), err == nil
 }
 
-// TestSkippedTestsFailCI: a skipped test fails the stage unless .ci/skips lists it, and of what failed everything is shown.
+// TestSkippedTestsFailCI: a skipped test fails the stage unless .ci/skips lists it. The whole output of a failed test
+// is shown.
 func TestSkippedTestsFailCI(t *testing.T) {
 	t.Parallel()
 	const passes = "=== RUN   TestA\n    a_test.go:1: fine\n--- PASS: TestA (0.00s)\nPASS\nok  \tp/a\t1.0s\n"
@@ -45,7 +46,7 @@ func TestSkippedTestsFailCI(t *testing.T) {
 
 var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 
-// TestSkipsExist: what may be skipped exists, and has a reason.
+// TestSkipsExist: every test in .ci/skips exists and has a reason.
 func TestSkipsExist(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}

@@ -61,7 +61,7 @@ func output(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// dependency is a module that others of ours require.
+// dependency is a module that one of ours requires.
 type dependency struct {
 	path, version, licence string
 	uses                   []string // "module: reason"
@@ -141,8 +141,8 @@ func required(t *testing.T, module string) (list []*dependency) {
 	return list
 }
 
-// linked are the modules that come into the binaries without being direct
-// dependencies.
+// linked returns the modules that are linked into the services without being
+// direct dependencies.
 func linked(t *testing.T, direct map[string]*dependency) string {
 	t.Helper()
 	lines := map[string][]string{}
@@ -167,7 +167,7 @@ func linked(t *testing.T, direct map[string]*dependency) string {
 	return text.String()
 }
 
-// licences are told by words that only they have. All of them allow use,
+// licences are recognized by words that only they have. All of them allow use,
 // change and redistribution without conditions on our own code.
 var licences = []struct {
 	name string

@@ -47,7 +47,7 @@ func quotedIn(cell string) (names []string) {
 	return names
 }
 
-// checkRow returns an error that says how to mend the row.
+// checkRow returns an error that says how to correct the row.
 func checkRow(t *testing.T, files, names []string) error {
 	for _, file := range files {
 		if _, err := os.Stat(filepath.Join(root, file)); err != nil {

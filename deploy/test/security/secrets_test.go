@@ -21,7 +21,7 @@ var secrets = map[string]*regexp.Regexp{
 	"secret in kubeconfig": regexp.MustCompile(`client-key-data:\s*[A-Za-z0-9+/]{40}`),
 }
 
-// public are findings that are meant to be public, each with the reason.
+// public are secrets that are meant to be public, each with the reason.
 var public = map[string]map[string]string{
 	"deploy/compose/postgres/10-clients.sql":        {"bcrypt hash": "demonstration clients, said to be public in docker-compose.yml"},
 	"deploy/compose/secrets/tokensvc-dsn":           {"password in a URL": "the demonstration's database, on its own network"},
@@ -61,7 +61,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsAreFound: the forms find what they are for.
+// TestSecretsAreFound: each form matches an example of its secret.
 func TestSecretsAreFound(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("Ab1_", 30)

@@ -12,8 +12,8 @@ import (
 
 const root = "../../.."
 
-// tracked are the files of the repository, without those that git ignores. Where git knows nothing, as in what was
-// unpacked from a tarball, they are all but what is built and run there.
+// tracked returns the files of the repository, without those that git ignores. Without git, as in an unpacked tarball,
+// it returns all files but those in the directories for builds and data.
 func tracked(t *testing.T) []string {
 	t.Helper()
 	var names, files []string

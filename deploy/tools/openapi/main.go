@@ -5,8 +5,8 @@
 //
 // The definitions are those that openapi-gen makes of the k8s.io/api types,
 // reduced to what an event and the bodies around it refer to. It runs in two
-// steps, because what openapi-gen makes is Go code: the second step is a
-// program in a folder of its own that lasts as long as the run.
+// steps, because openapi-gen writes Go code: the second step is a program in a
+// temporary directory.
 package main
 
 import (

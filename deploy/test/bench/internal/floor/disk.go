@@ -1,7 +1,7 @@
-// Package floor measures what this machine can do at all, in the same run as
-// the services: the disk, bbolt, the loopback path, a bare HTTP server, the
-// fan-out of bytes to many connections, a signature and a password hash. A
-// service's row beside its floor says how much is left to gain.
+// Package floor measures what this machine can do at most, in the same run as
+// the services: the disk, bbolt, the loopback path, an HTTP server without
+// work, the fan-out of bytes to many connections, a signature and a password
+// hash. Compared with its floor, a row shows how much is left to gain.
 package floor
 
 import (
@@ -56,9 +56,9 @@ func AppendSync(dir string, d time.Duration) (*Result, error) {
 	return r, nil
 }
 
-// BoltPuts puts values of the given size under rising keys from a number of
-// callers, each waiting for its own: whatever waits is committed together, in
-// one transaction with bbolt's two syncs.
+// BoltPuts puts values of the given size under rising keys. Each of the callers
+// waits for its own put. All puts that wait are committed together, in one
+// transaction with bbolt's two syncs.
 func BoltPuts(dir string, callers, size int, d time.Duration) (*Result, error) {
 	db, err := openBolt(filepath.Join(dir, "floor.db"), 0)
 	if err != nil {
@@ -99,8 +99,8 @@ func openBolt(path string, pageSize int) (*bbolt.DB, error) {
 	return db, nil
 }
 
-// put asks for one put after the other until end, and for one at least, however
-// late it is when a busy machine lets it begin.
+// put asks for one put after the other until end. It asks for one at least,
+// even if it begins after end.
 func put(waiting chan<- chan error, end time.Time, r *Result) error {
 	answer := make(chan error, 1)
 	for start := time.Now(); ; {
@@ -118,8 +118,8 @@ func put(waiting chan<- chan error, end time.Time, r *Result) error {
 	}
 }
 
-// commit takes what waits into one transaction, again and again, and tells each
-// how that went.
+// commit puts everything that waits into one transaction, again and again, and
+// sends each caller the result.
 func commit(db *bbolt.DB, waiting <-chan chan error, value []byte) {
 	bucket, key := []byte("log"), uint64(0)
 	for first := range waiting {

@@ -18,10 +18,10 @@ const ringSize = 1024
 // checked for order exactly as the service's watchers are.
 const RevisionHole = `"resourceVersion":"00000000000000000000"`
 
-// hub is the least that a watch server has to do: a ring of frames, a cursor
-// for every reader, and one write for all the frames that wait. It parses as
-// little HTTP as the load generator needs to be none the wiser: whoever GETs
-// becomes a reader, whatever is POSTed goes to all readers.
+// hub does the least that a watch server must do: it has a ring of frames, a
+// cursor for every reader, and one write for all frames that wait. It parses
+// only as much HTTP as the load generator needs: a client that sends GET
+// becomes a reader, and the body of a POST goes to all readers.
 type hub struct {
 	mu      sync.RWMutex // read-locked to move one's own cursor
 	posted  *sync.Cond   // the head has moved
@@ -67,8 +67,8 @@ func (h *hub) serve(c net.Conn) error {
 	}
 }
 
-// post appends a frame, and waits while the slowest reader is a whole ring
-// behind: this hub has nobody whom it may cut off.
+// post appends a frame. It waits while the slowest reader is a whole ring
+// behind, because this hub cuts off nobody.
 func (h *hub) post(frame []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -60,11 +60,10 @@ func serveHello(l net.Listener) error {
 // answerSize is the length of an event as the answer to a get.
 const answerSize = 1530
 
-// serveAnswer answers everything as the event service answers a get: the same
-// headers, the same number of bytes, the same bounds of time. That is what HTTP
-// costs when nothing is looked up, nobody is asked who they are, and nothing is
-// counted or logged. What is sent along is read, and work is done before the
-// answer.
+// serveAnswer answers everything as the event service answers a get: with the
+// same headers, the same number of bytes and the same timeouts. This is the
+// cost of HTTP without lookup, authentication, metrics and logs. If work is
+// given, the body of the request is read and work is called before the answer.
 func serveAnswer(l net.Listener, work func() error) error {
 	body := bytes.Repeat([]byte("x"), answerSize)
 	header := http.Header{
@@ -102,9 +101,9 @@ const (
 	storePage = 16 << 10
 )
 
-// serveStore answers once a record of the length of an event's is on the disk,
-// in a commit with those of all others that wait: a durable write over HTTP
-// where what is written is neither read, nor understood, nor checked.
+// serveStore answers when a record as long as an event's is on the disk. All
+// records that wait share one commit. This is a durable write over HTTP without
+// parsing and checking.
 func serveStore(l net.Listener, dir string) error {
 	path := filepath.Join(dir, storeFile)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // an attempt before

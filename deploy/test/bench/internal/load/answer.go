@@ -84,7 +84,8 @@ func (a *Answer) take(p []byte) {
 	}
 }
 
-// upTo collects until end is seen. It returns nil until then.
+// upTo collects bytes up to and including end. It returns nil until it has seen
+// end.
 func (a *Answer) upTo(end string, p []byte) (found, rest []byte, err error) {
 	if len(a.head) == 0 {
 		if i := bytes.Index(p, []byte(end)); i >= 0 {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// HTTP/2 as RFC 9113 frames it, as much as a client needs that has one stream
-// open at a time on each connection.
+// HTTP/2 (RFC 9113), as far as a client needs it that has one open stream on
+// each connection.
 const (
 	preface      = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	frameHead    = 9
@@ -59,8 +59,8 @@ type session struct {
 	left    int    // bytes of it to come
 }
 
-// newSession greets the server. Pushes are refused and the windows are as
-// large as they go: a benchmark must not be what slows an answer down.
+// newSession sends the preface and the settings. It refuses pushes and opens
+// the largest windows, so that flow control does not slow an answer down.
 func newSession(write func([]byte) error) (*session, error) {
 	s := &session{write: write, decoder: hpack.NewDecoder(4096, nil), window: firstWindow}
 	s.encoder = hpack.NewEncoder(&s.encoded)
@@ -119,8 +119,8 @@ func (s *session) encode(head []byte) error {
 	fields := []hpack.HeaderField{
 		{Name: ":method", Value: string(words[0])},
 		{Name: ":scheme", Value: "https"},
-		// Every path is another one: kept out of the table of the connection,
-		// it does not push the token out.
+		// Every path is different. Sensitive keeps it out of the header table,
+		// where it would push the token out.
 		{Name: ":path", Value: string(words[1]), Sensitive: true},
 	}
 	for line := range bytes.SplitSeq(rest, []byte("\r\n")) {

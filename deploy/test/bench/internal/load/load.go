@@ -106,7 +106,7 @@ func Do(spec Spec, within time.Duration) error {
 	return ld.Failure
 }
 
-// Start lets the requests flow from now on.
+// Start begins to send requests, or goes on after Drain.
 func (ld *Load) Start() {
 	ld.stopped, ld.start = false, ld.loop.Now()-time.Duration(ld.next)*ld.spec.Interval
 }
@@ -205,7 +205,7 @@ func (ld *Load) fail(err error) {
 	}
 }
 
-// errClosed is an end that nobody asked for.
+// errClosed reports that the server closed a connection in use.
 var errClosed = errors.New("the server closed a connection that was in use")
 
 func (c *client) closed(err error) error {

@@ -59,8 +59,7 @@ type watcher struct {
 	err      error
 }
 
-// sampleEvery is how many deliveries pass between two that are handed to the
-// sample check.
+// sampleEvery: one in so many deliveries is passed to Sample.
 const sampleEvery = 997
 
 // WatchSpec says what an Audience watches.
@@ -164,8 +163,8 @@ func (w *watcher) receive(p []byte, now time.Duration) error {
 	return nil
 }
 
-// closed resumes a stream that the server ended: it may end one that cannot
-// follow, and what was missed comes with the next.
+// closed resumes a stream that the server ended. A server may end the stream of
+// a slow watcher; the next stream begins after the last event that was seen.
 func (w *watcher) closed(error) error {
 	w.audience.Cuts++
 	return w.open()

@@ -125,8 +125,8 @@ func (p *Process) tail() string {
 	return string(text)
 }
 
-// FreePort is a TCP port of loopback that nobody listens on. Somebody may take
-// it before the service does, which then says so.
+// FreePort returns a TCP port of loopback that nobody listens on. If another
+// process takes it first, the service fails to start and says so.
 func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 
 // AUC is the probability that a value drawn from a is larger than one drawn
 // from b, ties counting half (Mann and Whitney's U over the number of pairs):
-// 0.5 when time does not tell the two apart, 0 or 1 when one sample suffices.
+// 0.5 when the values do not tell a from b, 0 or 1 when one value is enough to
+// tell.
 func AUC(a, b []time.Duration) float64 {
 	if len(a) == 0 || len(b) == 0 {
 		return 0.5

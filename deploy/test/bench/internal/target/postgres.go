@@ -105,7 +105,8 @@ func postgresPrograms() (string, error) {
 	return filepath.Dir(found[len(found)-1]), nil
 }
 
-// postgresUser says as whom the server runs, which refuses to be root.
+// postgresUser returns the user that the server runs as, because PostgreSQL
+// refuses to run as root.
 func postgresUser() (*syscall.SysProcAttr, int, error) {
 	if os.Getuid() != 0 {
 		return nil, os.Getuid(), nil
