@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -74,35 +75,21 @@ func (o *options) command() string {
 
 // table is the rows as a Markdown table with aligned columns.
 func (b *bench) table() string {
-	lines := [][]string{{"row", "rate", "p50", "p95", "p99", "server CPU", "client CPU", "RssAnon", "RssFile", "disk", "machine", "goal", "reached", "remarks"}}
-	for _, r := range b.results {
-		lines = append(lines, r.cells(b))
-	}
-	width := make([]int, len(lines[0]))
-	for _, line := range lines {
-		for i, cell := range line[:len(line)-1] {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
-		}
-	}
 	var text strings.Builder
-	for i, line := range lines {
-		writeLine(&text, line, width)
-		if i == 0 {
-			rule := make([]string, len(line))
-			for k := range rule {
-				rule[k] = strings.Repeat("-", max(width[k], 3))
-			}
-			writeLine(&text, rule, width)
-		}
+	aligned := tabwriter.NewWriter(&text, 0, 0, 1, ' ', 0)
+	line := func(cells []string) { fmt.Fprintf(aligned, "| %s |\n", strings.Join(cells, "\t| ")) }
+	line([]string{"row", "rate", "p50", "p95", "p99", "server CPU", "client CPU", "RssAnon", "RssFile", "disk", "machine", "goal", "reached", "remarks"})
+	for _, r := range b.results {
+		line(r.cells(b))
 	}
-	return text.String()
-}
-
-func writeLine(text *strings.Builder, cells []string, width []int) {
-	for i, cell := range cells {
-		fmt.Fprintf(text, "| %s%s ", cell, strings.Repeat(" ", max(width[i]-utf8.RuneCountInString(cell), 0)))
+	_ = aligned.Flush() // a strings.Builder takes everything
+	head, rows, _ := strings.Cut(text.String(), "\n")
+	columns := strings.Split(strings.Trim(head, "|"), "|")
+	for i, c := range columns {
+		columns[i] = " " + strings.Repeat("-", utf8.RuneCountInString(c)-2) + " "
 	}
-	text.WriteString("|\n")
+	columns[len(columns)-1] = " --- " // the remarks are not aligned
+	return head + "\n|" + strings.Join(columns, "|") + "|\n" + rows
 }
 
 // cells are the columns of one row.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -103,16 +104,11 @@ func attacked(by attack) func(*bench) (*result, error) {
 // an attack on eventsvc. It shows how long they wait for the processors alone;
 // no service on this machine can do better during that attack.
 func besideFloor(by attack) func(*bench) (*result, error) {
-	return func(b *bench) (*result, error) {
-		p, addr, err := floor.Start(b.tmp, floor.Hello)
-		if err != nil {
-			return nil, err
-		}
+	return onFloor(floor.Hello, func(b *bench, p pid, addr netip.AddrPort) (*result, error) {
 		spec := helloSpec(addr)
 		spec.Conns = goodConns
-		r, err := besideAttack(b, by, pid{pid: p.PID()}, spec)
-		return r, errors.Join(err, floor.Stop(p))
-	}
+		return besideAttack(b, by, p, spec)
+	})
 }
 
 // besideAttack measures a load beside an attack on the service, if there is one.

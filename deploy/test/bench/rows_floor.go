@@ -26,8 +26,8 @@ func floors() stage {
 		{name: "floor/bbolt/1", run: bolt(1)},
 		{name: "floor/bbolt/64", run: bolt(64)},
 		{name: "floor/bbolt/256", run: bolt(256)},
-		{name: "floor/hello/64", run: helloFloor},
-		{name: "floor/copy/16MiB", run: copyFloor},
+		{name: "floor/hello/64", run: onFloor(floor.Hello, helloFloor)},
+		{name: "floor/copy/16MiB", run: onFloor(floor.Copy, copyFloor)},
 		{name: "floor/sign", run: floorOf("signatures/s", func(b *bench) (*floor.Result, error) { return floor.Sign(b.duration) })},
 		{name: "floor/bcrypt", run: floorOf("compares/s", func(b *bench) (*floor.Result, error) { return floor.Compare(b.duration) })},
 	}}
@@ -53,14 +53,21 @@ func floorOf(unit string, measure func(*bench) (*floor.Result, error)) func(*ben
 	}
 }
 
-// helloFloor is HTTP by echo without any work behind it.
-func helloFloor(b *bench) (*result, error) {
-	p, addr, err := floor.Start(b.tmp, floor.Hello)
-	if err != nil {
-		return nil, err
+// onFloor is a row that measures a floor server in a process of its own.
+func onFloor(kind string, measure func(b *bench, p pid, addr netip.AddrPort) (*result, error)) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		p, addr, err := floor.Start(b.tmp, kind)
+		if err != nil {
+			return nil, err
+		}
+		r, err := measure(b, pid{pid: p.PID()}, addr)
+		return r, errors.Join(err, floor.Stop(p))
 	}
-	r, err := b.load(pid{pid: p.PID()}, "requests/s", helloSpec(addr))
-	return r, errors.Join(err, floor.Stop(p))
+}
+
+// helloFloor is HTTP by echo without any work behind it.
+func helloFloor(b *bench, p pid, addr netip.AddrPort) (*result, error) {
+	return b.load(p, "requests/s", helloSpec(addr))
 }
 
 // helloSpec asks the server of helloFloor.
@@ -74,18 +81,14 @@ func helloSpec(addr netip.AddrPort) load.Spec {
 }
 
 // copyFloor moves as many bytes over loopback as a list of 10,000 events has.
-func copyFloor(b *bench) (*result, error) {
-	p, addr, err := floor.Start(b.tmp, floor.Copy)
-	if err != nil {
-		return nil, err
-	}
+func copyFloor(b *bench, p pid, addr netip.AddrPort) (*result, error) {
 	r := &result{unit: "copies/s"}
 	var copied *floor.Result
-	err = b.measure(r, pid{pid: p.PID()}, func() (n int, err error) {
+	err := b.measure(r, p, func() (n int, err error) {
 		copied, err = floor.ReadCopies(addr, copiedSize, b.duration)
 		return copied.Count, err
 	})
 	r.quantiles(&copied.Times)
 	r.notef("%.1f GB/s", copiedSize/r.p50.Seconds()/1e9)
-	return r, errors.Join(err, floor.Stop(p))
+	return r, err
 }

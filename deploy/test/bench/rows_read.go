@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -30,7 +31,7 @@ func readStage() stage {
 			return errors.Join(b.start(target.Options{}), b.up.Fill(b.ctx, tenThousand, 0, 10_000))
 		},
 		rows: []row{
-			{name: "floor/get/64", run: getFloor},
+			{name: "floor/get/64", run: onFloor(floor.Answer, getFloor)},
 			{name: "get/64", goal: atLeast(40_000), run: gets, beside: share("floor/get/64")},
 			{name: "list/10000/json", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, target.JSONType, ""), beside: times("floor/copy/16MiB")},
 			{name: "list/10000/protobuf", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, target.ProtoType, ""), beside: times("floor/copy/16MiB")},
@@ -76,21 +77,16 @@ func gets(b *bench) (*result, error) {
 
 // getFloor sends the same requests to a server that answers from memory, with
 // the same headers and as many bytes.
-func getFloor(b *bench) (*result, error) {
+func getFloor(b *bench, p pid, addr netip.AddrPort) (*result, error) {
 	e, err := b.up.EventsOf(b.ctx, 0, tenThousand)
 	if err != nil {
 		return nil, err
 	}
-	p, addr, err := floor.Start(b.tmp, floor.Answer)
-	if err != nil {
-		return nil, err
-	}
-	r, err := b.load(pid{pid: p.PID()}, "gets/s", load.Spec{
+	return b.load(p, "gets/s", load.Spec{
 		Addr: addr, Conns: 64,
 		Next:  func(dst []byte, i int) []byte { return e.Get.Fill(dst, scattered(i)) },
 		Check: load.Status(200),
 	})
-	return r, errors.Join(err, floor.Stop(p))
 }
 
 // keptLists: one in so many lists is kept and its events are counted.

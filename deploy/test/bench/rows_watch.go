@@ -64,20 +64,15 @@ func watches(n int, interval time.Duration) func(*bench) (*result, error) {
 // watchFloor sends the same number of bytes to as many readers, without a
 // service.
 func watchFloor(n int, interval time.Duration) func(*bench) (*result, error) {
-	return func(b *bench) (*result, error) {
-		p, addr, err := floor.Start(b.tmp, floor.Fanout)
-		if err != nil {
-			return nil, err
-		}
+	return onFloor(floor.Fanout, func(b *bench, p pid, addr netip.AddrPort) (*result, error) {
 		frame := newFrame(addr)
 		spec := load.Spec{Addr: addr, Conns: postersFor(interval), Interval: interval, Next: frame.Fill, Check: load.Status(201)}
-		r, err := b.fanout(pid{pid: p.PID()}, spec, load.WatchSpec{
+		return b.fanout(p, spec, load.WatchSpec{
 			Watchers: n,
 			Request:  func(dst []byte, _ uint64) []byte { return append(dst, "GET / HTTP/1.1\r\n\r\n"...) },
 			Sample:   func([]byte) error { return nil },
 		})
-		return r, errors.Join(err, floor.Stop(p))
-	}
+	})
 }
 
 // fanout measures the deliveries of what spec creates to those who watch, and

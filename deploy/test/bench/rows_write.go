@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/floor"
@@ -33,8 +34,7 @@ func creates(conns int) func(*bench) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		r, err := b.load(b.eventsvc(), "creates/s", b.up.CreateSpec(e, conns))
-		return r, err
+		return b.load(b.eventsvc(), "creates/s", b.up.CreateSpec(e, conns))
 	}
 }
 
@@ -54,20 +54,15 @@ func patches(mediaType string) func(*bench) (*result, error) {
 // storeFloor sends requests to a server that reads them and, before it answers,
 // puts a record as long as an event's into bbolt.
 func storeFloor(spec func(*target.Events) load.Spec) func(*bench) (*result, error) {
-	return func(b *bench) (*result, error) {
+	return onFloor(floor.Store, func(b *bench, p pid, addr netip.AddrPort) (*result, error) {
 		e, err := b.up.EventsOf(b.ctx, 0, tenThousand)
-		if err != nil {
-			return nil, err
-		}
-		p, addr, err := floor.Start(b.tmp, floor.Store)
 		if err != nil {
 			return nil, err
 		}
 		s := spec(e)
 		s.Addr, s.Check = addr, load.Status(200)
-		r, err := b.load(pid{pid: p.PID()}, "puts/s", s)
-		return r, errors.Join(err, floor.Stop(p))
-	}
+		return b.load(p, "puts/s", s)
+	})
 }
 
 const (
