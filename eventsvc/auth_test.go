@@ -342,8 +342,8 @@ func TestAuditLog(t *testing.T) {
 	}
 }
 
-// TestManagementIsAudited: what is asked of the management listener has an access
-// line and an audit entry each, with the same id, whether it is let in or not.
+// TestManagementIsAudited: every request to the admin listener has an access
+// line and an audit entry with the same id, whether it is allowed or not.
 func TestManagementIsAudited(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -419,7 +419,7 @@ func TestManagementIsAudited(t *testing.T) {
 }
 
 // TestAuditFailure: while the audit file cannot be written, probes, log and
-// metrics tell, and by setting writes are refused.
+// metrics show it, and with --audit-failure=refuse writes are refused.
 func TestAuditFailure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

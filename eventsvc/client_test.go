@@ -498,7 +498,7 @@ not json
 	}
 }
 
-// TestRecordWhatWasGot: what get prints can be recorded elsewhere.
+// TestRecordWhatWasGot: the output of get can be recorded on another server.
 func TestRecordWhatWasGot(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)

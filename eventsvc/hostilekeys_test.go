@@ -39,7 +39,7 @@ func bearing(token string) map[string][]string {
 	return map[string][]string{"Authorization": {"Bearer " + token}}
 }
 
-// TestClockSkew: exp, nbf and iat are checked with the largest leeway, which is minutes more than this test may take.
+// TestClockSkew: exp, nbf and iat are checked with the largest leeway, which is minutes longer than this test takes.
 func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	i := newRotating(t)
@@ -152,8 +152,8 @@ func TestHostileKeySets(t *testing.T) {
 	}
 }
 
-// TestStaleKeys: without keys for too long it is
-// 503 and never open, until there are some again.
+// TestStaleKeys: when the keys are too old, every request is answered 503 until
+// new keys are fetched.
 func TestStaleKeys(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -173,8 +173,8 @@ func TestStaleKeys(t *testing.T) {
 	p.until(http.StatusOK, bearing(p.token))
 }
 
-// TestHostileKeys: keys that must not be used
-// are not, and the good one beside them is.
+// TestHostileKeys: of a set with bad keys and a good one, only the good one is
+// used.
 func TestHostileKeys(t *testing.T) {
 	t.Parallel()
 	keys := map[string]*rsa.PrivateKey{}

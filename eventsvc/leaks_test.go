@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// TestNothingLeaks sends hostile values by every way there is. No answer tells
-// about the inside or invites a browser to make a page of it, and no log line
-// is forged or has a token in it.
+// TestNothingLeaks sends hostile values in every part of a request. No answer
+// reveals internals or can be taken for a web page, and no log line is forged
+// or contains a token.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
 	i, dir := newRotating(t), t.TempDir()
@@ -111,9 +111,9 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestWatchesThatAreTalkedIntoEnd: a client that writes into its watch ends it,
-// whether it leaves after that or stays, so that none is left that waits for ever
-// without a client.
+// TestWatchesThatAreTalkedIntoEnd: a client that writes on the connection of
+// its watch ends the watch, whether it leaves then or stays. So no watch waits
+// forever without a client.
 func TestWatchesThatAreTalkedIntoEnd(t *testing.T) {
 	t.Parallel()
 	p := start(t, t.TempDir(), newIssuer(t), "--listen-https=127.0.0.1:0", "--tls-self-signed")
@@ -191,8 +191,8 @@ func TestKubernetesTokens(t *testing.T) {
 	}
 }
 
-// TestHangup: SIGHUP makes the running service look at its policy file; it ends
-// nothing and keeps what is good when the file is not.
+// TestHangup: SIGHUP makes the running service read its policy file again. It
+// ends nothing, and keeps the old policy if the file is bad.
 func TestHangup(t *testing.T) {
 	t.Parallel()
 	i := newRotating(t)

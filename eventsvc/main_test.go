@@ -375,8 +375,8 @@ func refused(t *testing.T, args []string) string {
 	return string(printed)
 }
 
-// TestBadValues: values that cannot be meant are refused at start by the setting's name. TestContradictions is about
-// settings that do not go together.
+// TestBadValues: a start refuses impossible values and names the setting. TestContradictions is about settings that
+// contradict each other.
 func TestBadValues(t *testing.T) {
 	t.Parallel()
 	issuer := "--issuer=http://127.0.0.1:1"

@@ -68,8 +68,8 @@ func (s *steps) tell(done, total int64) {
 	s.done, s.total = done, total
 }
 
-// TestLongWorkTellsProgress: check and compact tell how far they are, on the
-// files and through the running service, and restore does.
+// TestLongWorkTellsProgress: check and compact report progress, on the files
+// and through the running service; so does restore.
 func TestLongWorkTellsProgress(t *testing.T) {
 	t.Parallel()
 	dir, copied := t.TempDir(), t.TempDir()

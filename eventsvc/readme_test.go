@@ -49,7 +49,8 @@ func listConfig(t *testing.T) string {
 	return out.String()
 }
 
-// TestConfigPrint: what serve would refuse is shown, and refused too.
+// TestConfigPrint: config print shows settings that serve would refuse, and
+// fails.
 func TestConfigPrint(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "eventsvc.yaml")

@@ -31,8 +31,8 @@ func authority(t *testing.T, dir string, names ...string) *tls.Config {
 	return config
 }
 
-// TestIssuerCertificate: keys come only from an issuer whose certificate is good
-// for its name, by an authority that is trusted.
+// TestIssuerCertificate: keys are only fetched from an issuer whose certificate
+// is valid for its name and signed by a trusted authority.
 func TestIssuerCertificate(t *testing.T) {
 	t.Parallel()
 	own, strange := t.TempDir(), t.TempDir()

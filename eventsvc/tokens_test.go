@@ -25,7 +25,7 @@ type hostile struct {
 }
 
 // TestHostileTokens sends every kind of bad token to the running service. All
-// refusals look the same; what must be accepted beside them is.
+// refusals look the same. Good tokens of similar form are accepted.
 func TestHostileTokens(t *testing.T) {
 	t.Parallel()
 	i := newRotating(t)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestContradictions has every pair of settings that do not go together. Each is refused at start with both names and
-// what to do.
+// TestContradictions has every pair of settings that contradict each other. A start refuses each pair, names both
+// settings and says what to do.
 func TestContradictions(t *testing.T) {
 	t.Parallel()
 	const issuer = "--issuer=http://127.0.0.1:1"

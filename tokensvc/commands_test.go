@@ -290,8 +290,8 @@ func TestKeyCommands(t *testing.T) {
 	}
 }
 
-// TestReplicas: two services with one folder of keys are one issuer: each takes the other's tokens, before and after a
-// rotation.
+// TestReplicas: two services with one directory of keys are one issuer. Each accepts the other's tokens, before and
+// after a rotation.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	settings := []string{"--signing-key", t.TempDir(), "--jwks-max-age", "1s"}

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestCoverage holds COVERAGE.md to its word: every test and every case that
-// it names is there, and none would skip itself unseen.
+// TestCoverage: every test and every case that COVERAGE.md names exists, and
+// none can skip itself unnoticed.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
 	text := must(os.ReadFile("COVERAGE.md")).or(t)

@@ -27,9 +27,10 @@ func (s *server) shortLived(t *testing.T, bin string, lifetime time.Duration) (k
 	return s.kubectl(t, bin), s.token, expires
 }
 
-// TestWatchOverTokenLives: kubectl does not open a watch again that the server
-// has ended, so a watch outlives its token: `kubectl get -w` shows what happens
-// over three lifetimes of it. The token itself is refused all the while.
+// TestWatchOverTokenLives: kubectl does not reopen a watch that the server has
+// ended, so a watch outlives its token. `kubectl get -w` shows changes for
+// three lifetimes of its token. New requests with the expired token are
+// refused.
 func TestWatchOverTokenLives(t *testing.T) {
 	t.Parallel()
 	const lifetime = 15 * time.Second // enough for kubectl to begin on a busy machine
@@ -71,8 +72,8 @@ func TestWatchOverTokenLives(t *testing.T) {
 	}
 }
 
-// TestWatchEndsWithItsToken: with --watch-after-expiry=0 it does, cleanly, which
-// is no failure to kubectl.
+// TestWatchEndsWithItsToken: with --watch-after-expiry=0 a watch ends cleanly
+// when its token expires; kubectl does not report a failure.
 func TestWatchEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	s := start(t, "--clock-skew", "0s", "--watch-after-expiry", "0s")

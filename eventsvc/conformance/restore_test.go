@@ -70,9 +70,9 @@ func (s *server) backUp(t *testing.T) (restore func() uint64) {
 	}
 }
 
-// TestRestored: what a client knows of the time after a backup means nothing else
-// in the store that was restored, and is refused as the original refuses what is
-// compacted, or was never there.
+// TestRestored: a revision that a client has seen after the backup never stands
+// for another state in the restored store. It is refused as kube-apiserver
+// refuses a revision that is compacted, or that was never given out.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	s, ns := start(t), namespace(t)
@@ -136,9 +136,8 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestClientsOfRestored: informers that have seen more than the backup has come to
-// what the restored store has, and so do those of a store that was put back as a
-// copy of files, whose versions do go back.
+// TestClientsOfRestored: informers that have seen more than the backup end with the state of the restored store. So do
+// informers of a store that was replaced by a copy of its files, whose revisions do go back.
 func TestClientsOfRestored(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"restored", "copied"} {
@@ -216,8 +215,8 @@ func sameAs(t *testing.T, s *server, ns string, informer cache.SharedInformer) e
 	return nil
 }
 
-// TestRetryWatcherOfRestored: a client that cannot list again is told that there
-// is no going on, and not left to wait.
+// TestRetryWatcherOfRestored: a client that cannot list again gets an error,
+// and does not wait forever.
 func TestRetryWatcherOfRestored(t *testing.T) {
 	t.Parallel()
 	s, ns := start(t), namespace(t)

@@ -10,9 +10,9 @@ import (
 )
 
 // TestRetention is about events that grow old (10), and about versions that
-// are no longer held (3.3, 3.4). One server with a short retention is enough
-// for all of it: waiting is what this test does most. What it does between, it
-// does in a part of the retention, also on a machine that is busy.
+// are no longer held (3.3, 3.4). One server with a short retention serves all
+// cases, because this test mostly waits. What it does between two waits takes
+// only a part of the retention, even on a busy machine.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	s, ns := start(t, "--retention", "10s"), namespace(t)

@@ -160,7 +160,7 @@ func TestNamespaces(t *testing.T) {
 	})
 }
 
-// TestProtocols makes sure that the tests speak what they say they speak.
+// TestProtocols: the tests use the protocol versions that they claim to use.
 func TestProtocols(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -212,8 +212,8 @@ func upgrade(path string, protocols ...string) call {
 	return call{method: "GET", path: path, header: header}
 }
 
-// TestWebSocketRefused: what is wrong before the first event is an ordinary
-// error, and a WebSocket is a watch to the limits and in the metrics.
+// TestWebSocketRefused: an error before the first event is an ordinary HTTP
+// answer, and a WebSocket counts as a watch in limits and metrics.
 func TestWebSocketRefused(t *testing.T) {
 	t.Parallel()
 	s, ns := start(t, "--max-client-watches", "1"), namespace(t)
@@ -281,8 +281,8 @@ func (s *server) metric(t *testing.T, name string) string {
 }
 
 // TestWebSocketPython drives watches with the WebSocket client of Debian's
-// python3-websocket, which belongs to the Python client; it goes on behind a
-// restart where it was.
+// python3-websocket, which belongs to the Python client. After a restart they
+// resume where they were.
 func TestWebSocketPython(t *testing.T) {
 	t.Parallel()
 	python := pythonWith(t, "websocket", "python3-websocket")

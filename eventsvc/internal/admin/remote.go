@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/shared/service"
 	"tidings.example/eventsvc/internal/store/fsck"
+	"tidings.example/shared/service"
 )
 
 // Remote is the [Store] of a running service.

@@ -14,8 +14,8 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// TestWithoutAToken: everything is 401 but the probes and the version, unknown
-// paths too.
+// TestWithoutAToken: every path is answered 401, unknown ones too, except the
+// probes and the version.
 func TestWithoutAToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -62,9 +62,9 @@ func (r *slowReader) Write(b []byte) (int, error) {
 	return r.ResponseRecorder.Write(b)
 }
 
-// TestRefusalsAreBounded: of those who send tokens that are no good only so many
-// may wait; they take nothing from others, and are not mixed up with those whose
-// tokens nobody can judge.
+// TestRefusalsAreBounded: only a limited number of callers with bad tokens may
+// wait. They take no seats from others, and callers whose tokens cannot be
+// checked for want of keys are not counted among them.
 func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *api.Config) {
@@ -186,8 +186,7 @@ func TestIndentation(t *testing.T) {
 	}
 }
 
-// TestAbortedLists: a list that cannot be finished must not look like one that
-// was.
+// TestAbortedLists: a list that cannot be finished must not look complete.
 func TestAbortedLists(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

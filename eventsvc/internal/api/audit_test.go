@@ -91,8 +91,8 @@ func TestAudit(t *testing.T) {
 	})
 }
 
-// TestAuditID: the answer and the entry have the same id, the client's where it
-// sends one that is fit for a log, and the entry names the access line too.
+// TestAuditID: the answer and the entry have the same id: the client's own if
+// it is fit for a log. The entry also has the id of the access line.
 func TestAuditID(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")
@@ -184,7 +184,7 @@ func TestWritesWithoutAudit(t *testing.T) {
 	}
 }
 
-// TestBombs: what would cost much is refused, and cheaply.
+// TestBombs: requests that would cost much are refused at little cost.
 func TestBombs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -20,8 +20,9 @@ import (
 	"tidings.example/shared/httpserver"
 )
 
-// TestDamagedEventIsNeverListed (R13): a list that comes upon damage is an error
-// in every form, or is cut off if some of it is out already; the others go on.
+// TestDamagedEventIsNeverListed (R13): a list that finds damage is answered
+// with an error in every format, or cut off if a part was sent already. Other
+// requests go on.
 func TestDamagedEventIsNeverListed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -144,8 +145,9 @@ func (b buggy) List(ctx context.Context, q store.Query, visit func(*store.View) 
 	return b.DB.List(ctx, q, func(v *store.View) bool { b.look(v); return visit(v) })
 }
 
-// TestBugIsNotCalledDamage: a panic over an event is answered with 500 and logged
-// with where it was, does not send anybody to the backups, and hinders nobody.
+// TestBugIsNotCalledDamage: a panic while an event is read is answered with 500
+// and logged with its stack. It is not reported as damaged data, and does not
+// affect other requests.
 func TestBugIsNotCalledDamage(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder

@@ -34,8 +34,8 @@ func (b *broken) Update(context.Context, store.Key, store.Decide) (store.Result,
 	return store.Result{}, b.err
 }
 
-// TestErrorsOfTheStore: what each of them is to a client. A Retry-After is
-// only there when nothing can have been written.
+// TestErrorsOfTheStore: the answer for each error of the store. It has a
+// Retry-After only if nothing can have been written.
 func TestErrorsOfTheStore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

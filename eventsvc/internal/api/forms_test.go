@@ -119,8 +119,8 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// TestGzip: large answers to get and list are compressed for who asks for it,
-// and nothing else is.
+// TestGzip: only large answers to get and list are compressed, and only if the
+// client asks for it.
 func TestGzip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -154,7 +154,7 @@ func TestGzip(t *testing.T) {
 	equal(t, patched.header.Get("Content-Encoding"), "")
 }
 
-// TestApply is server-side apply over HTTP: made, taken over, in conflict.
+// TestApply is server-side apply over HTTP: create, take over, conflict.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

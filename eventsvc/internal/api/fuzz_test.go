@@ -63,7 +63,7 @@ func FuzzListOptions(f *testing.F) {
 	})
 }
 
-// FuzzContinue: a token that somebody made up is refused or begins a page.
+// FuzzContinue: an invented continue token is refused, or begins a page.
 func FuzzContinue(f *testing.F) {
 	w := fuzzWorld(f)
 	for _, token := range []string{"", "x", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Miwic3RhcnQiOiJhXHUwMDAwIn0"} {

@@ -34,8 +34,8 @@ func kinds(t *testing.T, w *world) map[string][]metav1.APIResource {
 	return named
 }
 
-// TestKindsAreNamedOnly: whatever is asked of a kind that events are about is
-// 405, with a sentence that says why.
+// TestKindsAreNamedOnly: every request for a kind that events are about is
+// answered 405, with a message that says why.
 func TestKindsAreNamedOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

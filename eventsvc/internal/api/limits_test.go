@@ -16,8 +16,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// TestLimits: every bound of a request refuses what is beyond it, takes what is
-// at it, and is counted; each can be set.
+// TestLimits: every limit of a request can be set. It accepts the largest
+// allowed value, refuses more, and counts the refusal.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	const merge, patch = "application/merge-patch+json", "application/json-patch+json"
@@ -88,9 +88,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestCreateRates: new events are bounded in all, by client and in a namespace,
-// however they are created; nothing else is. What is refused takes nothing
-// from another's rate.
+// TestCreateRates: the rates of new events are limited in all, by client and by
+// namespace, however the events are created. Other requests are not limited. A
+// refused request uses up no other rate.
 func TestCreateRates(t *testing.T) {
 	t.Parallel()
 	const apply = `{"apiVersion":"v1","kind":"Event","metadata":{"name":"p"},"involvedObject":{"namespace":"default"}}`

@@ -159,8 +159,8 @@ func TestPages(t *testing.T) {
 }
 
 // TestLongPage has a page that is too long for one buffer, in JSON and in
-// protobuf: it is held in several between the two times that it is read, or read
-// twice where there is no room for that.
+// protobuf. It is kept in several buffers until it is sent, or read a second
+// time if there is no room.
 func TestLongPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -196,7 +196,8 @@ func TestLongPage(t *testing.T) {
 	equal(t, w.do("GET", corePath, "").must(200).names(), []string{})
 }
 
-// TestLongestList is longer than what all lists together may keep.
+// TestLongestList has a list that is longer than what all lists together may
+// keep.
 func TestLongestList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -49,9 +49,9 @@ func label(object any) string {
 	return n
 }
 
-// TestPagesUnderWrites: whatever is written meanwhile, the pages of a list put
-// together are the list at the version that they say, and a selector takes from
-// it what a naive one does.
+// TestPagesUnderWrites: the pages of a list, put together, are the list at
+// their version, whatever is written meanwhile. A selector finds the same
+// events as a simple reference implementation.
 func TestPagesUnderWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -187,8 +187,8 @@ func fullMatrixPolicy() string {
 }
 
 // TestPolicyMatrix: every form of access for every caller in every namespace is
-// allowed or refused as the caller's rights say. What is refused changes
-// nothing and tells nothing about what is there.
+// allowed or refused as the caller's rights say. A refused request changes
+// nothing and does not reveal what exists.
 func TestPolicyMatrix(t *testing.T) {
 	t.Parallel()
 	w, _ := newPolicyWorld(t, fullMatrixPolicy())
@@ -409,7 +409,8 @@ func TestPolicyEndsWatches(t *testing.T) {
 	w.as("only-watch", "GET", eventsPath+query, "").must(403)
 }
 
-// TestWithdrawnKeysEndWatches: so does a watch whose token's key has gone.
+// TestWithdrawnKeysEndWatches: a watch ends at once, too, when the key of its
+// token is withdrawn.
 func TestWithdrawnKeysEndWatches(t *testing.T) {
 	t.Parallel()
 	var gone atomic.Bool

@@ -134,10 +134,10 @@ func (b brokenBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestEveryPathGivesItsSeatBack: whatever becomes of a request of any verb, it
-// holds a seat where it computes and none where it waits, and in the end it holds
-// nothing: the client may have one request in flight, so that the next would be
-// refused.
+// TestEveryPathGivesItsSeatBack: however a request of any verb ends, it holds a
+// seat while it computes, none while it waits, and nothing at the end. The
+// client may have only one request in flight, so a seat that is not given back
+// makes the next request fail.
 func TestEveryPathGivesItsSeatBack(t *testing.T) {
 	t.Parallel()
 	const (

@@ -113,8 +113,8 @@ func TestClientsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestRequestsInFlightAreBounded: a client's own limit and that of all; who has
-// nothing in flight always gets in.
+// TestRequestsInFlightAreBounded: the limit of a client and the limit of all. A
+// client with nothing in flight is always admitted.
 func TestRequestsInFlightAreBounded(t *testing.T) {
 	t.Parallel()
 	w, slow := newSlowWorld(t, func(c *api.Config) { c.MaxRequests, c.MaxClientRequests = 3, 2 })
@@ -139,7 +139,8 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 	w.as("a", "GET", eventsPath+"/x", "").must(404)
 }
 
-// TestWaitingRequestsCanLeave: a client that hangs up gives its place back.
+// TestWaitingRequestsCanLeave: a client that hangs up gives its place in the
+// queue back.
 func TestWaitingRequestsCanLeave(t *testing.T) {
 	t.Parallel()
 	w, slow := newSlowWorld(t)
@@ -162,7 +163,8 @@ func TestWaitingRequestsCanLeave(t *testing.T) {
 	}
 }
 
-// TestSlowSendersHoldNobodyUp: a request whose body does not come does not work.
+// TestSlowSendersHoldNobodyUp: a request holds no seat while it waits for its
+// body.
 func TestSlowSendersHoldNobodyUp(t *testing.T) {
 	t.Parallel()
 	w, _ := newSlowWorld(t, func(c *api.Config) { c.MaxRequests = 2 }) // one write at once
@@ -205,8 +207,8 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestLargeBodiesAreReadInPieces: between any two pieces of a body as large as
-// may be, another client is answered, and nothing works meanwhile.
+// TestLargeBodiesAreReadInPieces: between any two pieces of the largest allowed
+// body, another client is answered.
 func TestLargeBodiesAreReadInPieces(t *testing.T) {
 	t.Parallel()
 	const size, piece = 3 << 20, 64 << 10
@@ -244,9 +246,9 @@ func (s *slowLists) List(ctx context.Context, q store.Query, visit func(*store.V
 	return s.Store.List(ctx, q, visit)
 }
 
-// TestWatchesBeginInTurn: a client that opens many watches at once, each with
-// the state before it, is in its own way, not in that of others' watches, and
-// not at all in that of reads and writes.
+// TestWatchesBeginInTurn: a client that opens many watches with initial events
+// at once delays its own watches. It does not delay the watches of others, nor
+// reads and writes.
 func TestWatchesBeginInTurn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *api.Config) { c.Verify = byName })

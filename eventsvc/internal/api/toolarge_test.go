@@ -11,9 +11,9 @@ import (
 	"tidings.example/eventsvc/internal/api"
 )
 
-// TestTooLargeAmongOtherMistakes: of an event that is too large and has
-// something else wrong, the answer names what it would name if checks cost
-// nothing, and what is too large is not recorded as anybody's.
+// TestTooLargeAmongOtherMistakes: for an event that is too large and has
+// another mistake, the answer names the same mistake as if the checks were made
+// in full. Nothing of the event is recorded in managed fields.
 func TestTooLargeAmongOtherMistakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *api.Config) { c.RequireNamespaces, c.Namespaces = true, []string{"default"} })

@@ -12,8 +12,8 @@ import (
 	"tidings.example/shared/httpserver"
 )
 
-// TestVerbs: a request is logged and counted under what it asks for, whatever
-// else has to be allowed for it.
+// TestVerbs: a request is logged and counted under its own verb, even if the
+// policy must allow other verbs for it too.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

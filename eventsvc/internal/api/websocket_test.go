@@ -66,8 +66,9 @@ func TestWebSocketDrain(t *testing.T) {
 	}
 }
 
-// TestWebSocketSlowReader: a client that takes nothing is cut off and counted
-// like that of any other answer, and its watch no longer counts.
+// TestWebSocketSlowReader: a client that does not read is cut off and counted
+// like one of any other answer, and its watch no longer counts against the
+// limits.
 func TestWebSocketSlowReader(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()

@@ -215,8 +215,8 @@ func TestUpdate(t *testing.T) {
 	w.do("PUT", eventsPath+"/bad", `{"metadata":{"name":"bad"}}`).must(422) // the rules of new events
 }
 
-// TestViewsDiffer: the same event, by the rules of the URL that it is written
-// through.
+// TestViewsDiffer: an event is checked by the rules of the API group that it is
+// written through.
 func TestViewsDiffer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -112,7 +112,7 @@ func counted(t *testing.T, reg *prometheus.Registry, written, dropped, failing f
 	}
 }
 
-// TestFullQueue: nobody waits for the disk, and what is lost is counted.
+// TestFullQueue: no request waits for the disk, and lost entries are counted.
 func TestFullQueue(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
@@ -134,7 +134,8 @@ func TestFullQueue(t *testing.T) {
 	counted(t, reg, 8192, 7, 1)
 }
 
-// TestDeviceThatIsFull: what no file has does not count as written.
+// TestDeviceThatIsFull: entries that are not in the file do not count as
+// written.
 func TestDeviceThatIsFull(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
@@ -172,9 +173,9 @@ func limited(t *testing.T, resource int, most uint64) (undo func()) {
 	return undo
 }
 
-// TestFileThatFailsForATime: entries wait for the file and come into it whole and
-// in their order, one of which was written in part; meanwhile the log says that
-// it fails, once.
+// TestFileThatFailsForATime: entries wait until the file can be written again,
+// and are then written whole and in order, even one that was written in part.
+// The log reports the failure once.
 func TestFileThatFailsForATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
@@ -292,7 +293,8 @@ func TestRotationThatCannotOpen(t *testing.T) {
 	})
 }
 
-// TestUnfinishedLine: what a crash has left of a line does not spoil the next.
+// TestUnfinishedLine: a line that a crash has cut short does not damage the
+// next line.
 func TestUnfinishedLine(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a")

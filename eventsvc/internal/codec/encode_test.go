@@ -11,8 +11,8 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 )
 
-// TestAppendSet: a set of fields is written as encoding/json has it, or refused
-// as there, whether the short way can be taken or not.
+// TestAppendSet: a set of fields is written as encoding/json writes it, or
+// refused as there, on the fast path and on the slow one.
 func TestAppendSet(t *testing.T) {
 	t.Parallel()
 	for set, plain := range map[string]bool{

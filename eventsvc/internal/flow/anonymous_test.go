@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestAnonymousDelaysNobody: beside a flood of refused tokens nobody waits, and
-// who would be alone without it has all slots.
+// TestAnonymousDelaysNobody: during a flood of refused tokens no client waits,
+// and a client that is otherwise alone can use all seats.
 func TestAnonymousDelaysNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -42,9 +42,9 @@ func (s *Scheduler) flood(ctx context.Context, wait *sync.WaitGroup, l Level, cl
 	}
 }
 
-// TestFloodsHoldNobodyUp: beside a flood of one client, of requests that take
-// long, no other waits, but for the first that comes while the flood is alone:
-// that one waits for one of the flood's requests. None is refused.
+// TestFloodsHoldNobodyUp: during a flood of long requests of one client,
+// requests of others do not wait. Only the first of them may wait for one
+// request of the flood, because the flood was alone before. None is refused.
 func TestFloodsHoldNobodyUp(t *testing.T) {
 	t.Parallel()
 	for _, processors := range []int{2, 3, 8} {
@@ -75,8 +75,8 @@ func TestFloodsHoldNobodyUp(t *testing.T) {
 	}
 }
 
-// TestOneProcessor: where there is only one, others wait for one request of the
-// flood at most.
+// TestOneProcessor: on one processor, others wait for at most one request of
+// the flood.
 func TestOneProcessor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -96,8 +96,9 @@ func TestOneProcessor(t *testing.T) {
 	})
 }
 
-// TestTimeIsShared: clients that all have more to ask than there is time for get
-// the same time, whatever their requests take, and who had been away no more.
+// TestTimeIsShared: clients that all ask for more than there is get the same
+// processor time, whatever their requests cost. A client that had been idle
+// gets no more.
 func TestTimeIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +149,7 @@ func TestTimeIsShared(t *testing.T) {
 	})
 }
 
-// TestAloneIsNotHeldBack: a client alone may use everything that there is.
+// TestAloneIsNotHeldBack: a client that is alone may use all seats.
 func TestAloneIsNotHeldBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -179,8 +180,8 @@ func TestAloneIsNotHeldBack(t *testing.T) {
 	})
 }
 
-// TestLargeBodiesAreFew: of one client only so many are in memory, and who
-// leaves while it waits takes no place.
+// TestLargeBodiesAreFew: only a few large bodies of one client are in memory,
+// and a request that leaves while it waits takes no place.
 func TestLargeBodiesAreFew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -231,8 +232,8 @@ func TestLargeBodiesAreFew(t *testing.T) {
 	})
 }
 
-// TestReadingLargeBodiesIsWork: of a client that has sent as much as takes its
-// part of the time to read, no more is read until the next part.
+// TestReadingLargeBodiesIsWork: when reading a client's bodies has used up its
+// share of time, no more of them is read until it has a share again.
 func TestReadingLargeBodiesIsWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -261,7 +262,7 @@ func TestReadingLargeBodiesIsWork(t *testing.T) {
 }
 
 // TestLargeBodiesAreReadInTurn: each piece of a body waits for a seat. While it
-// waits because its client has had its part, others go on at once.
+// waits because its client has used its share, others go on at once.
 func TestLargeBodiesAreReadInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -299,8 +300,7 @@ func TestLargeBodiesAreReadInTurn(t *testing.T) {
 	})
 }
 
-// TestMuchOfLittleIsMuch: requests count also if they hold their seats for no time, and
-// Writes for more than Reads.
+// TestMuchOfLittleIsMuch: requests count even if they hold their seats for no time; writes count more than reads.
 func TestMuchOfLittleIsMuch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -338,9 +338,9 @@ func (s *Scheduler) forgotten(tb testing.TB) {
 	}
 }
 
-// TestPartsOfTime: who asks for all there is gets its part of the processors'
-// time while others have requests in flight, also where these mostly wait for
-// the disk, and all of it when they are gone.
+// TestPartsOfTime: a client that asks for everything gets its share of
+// processor time while others have requests in flight, even if these mostly
+// wait for the disk. It gets all of it when they are gone.
 func TestPartsOfTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -106,8 +106,7 @@ func TestSlowWritesYield(t *testing.T) {
 	})
 }
 
-// TestReleasedSeat: a request that is over takes no seat, whatever is still called
-// for it, and counts only once.
+// TestReleasedSeat: a request that has ended takes no seat, whatever is called on it later, and counts only once.
 func TestReleasedSeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

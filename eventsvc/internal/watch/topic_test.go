@@ -40,9 +40,8 @@ func (h *history) publish(hub *Hub, namespace string) uint64 {
 	return revision
 }
 
-// TestElsewhere: changes of one namespace wake no watcher of another, however many
-// they are. Such a watcher is not behind, reports progress, and reads its next
-// change from the ring, not from the log.
+// TestElsewhere: changes of one namespace wake no watcher of another, however many there are. Such a watcher is not
+// behind, reports progress, and reads its next change from the ring, not from the log.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	hub, log := NewHub(1, 8, 1<<20), &history{}

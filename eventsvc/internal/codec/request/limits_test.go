@@ -28,9 +28,9 @@ func envelope(t *testing.T, message []byte) []byte {
 	return append([]byte("k8s\x00"), raw...)
 }
 
-// TestManyValuesAreRefused: bodies within the limit of bytes whose values would
-// take a hundred times as much in memory are refused before they do, in every
-// format that bodies have. It measures what is allocated, so it runs alone.
+// TestManyValuesAreRefused: small bodies whose values would take a hundred
+// times as much memory are refused before they are decoded, in every format.
+// The test measures allocations, so it runs alone.
 func TestManyValuesAreRefused(t *testing.T) {
 	const size = 3<<20 - 1000
 	c := codectest.New(t, "k8s.io")
@@ -83,8 +83,8 @@ func TestManyValuesAreRefused(t *testing.T) {
 	}
 }
 
-// TestTextIsNoValues: what is in strings is not counted, and what an event may
-// have is not too much.
+// TestTextIsNoValues: the text of strings is not counted, and the largest
+// allowed event is not refused.
 func TestTextIsNoValues(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")

@@ -11,9 +11,9 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// TestLargeBodiesArePaused: while a large body is checked and decoded, others
-// that are ready to run do so after every piece, on a machine that has only one
-// processor. It counts how often another goroutine runs, so it runs alone.
+// TestLargeBodiesArePaused: while a large body is checked and decoded on one
+// processor, other goroutines run after every piece. The test counts how often
+// another goroutine runs, so it runs alone.
 func TestLargeBodiesArePaused(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const size = 3<<20 - 1000

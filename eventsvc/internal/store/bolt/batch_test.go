@@ -138,9 +138,9 @@ func TestBadWritesInACommit(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: of writes that wait for their commit there are only so
-// many, and so many bytes; the next is refused and nothing comes of it. Who has
-// waited is served, and then there is room again.
+// TestQueueIsBounded: the number and the bytes of writes that wait for their
+// commit are limited. The next write is refused and changes nothing. The
+// waiting writes are served, and then there is room again.
 func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Options){

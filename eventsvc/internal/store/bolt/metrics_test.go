@@ -46,7 +46,7 @@ func TestOldestRead(t *testing.T) {
 	})
 }
 
-// TestOnTime: maintenance that does not come about, or fails, makes the check of retention fail.
+// TestOnTime: maintenance that does not run, or fails, makes the check of retention fail.
 func TestOnTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -152,8 +152,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestDefaultLimit: where nobody says how much the store may take, it is most of
-// what is free, what it has already counted in, and 8 GiB at most.
+// TestDefaultLimit: without a limit in the settings, the store may take 80 % of
+// the free space and of what it takes already, and at most 8 GiB.
 func TestDefaultLimit(t *testing.T) {
 	t.Parallel()
 	limit := func(t *testing.T, dir string) float64 {
@@ -179,8 +179,8 @@ func TestDefaultLimit(t *testing.T) {
 }
 
 // TestHistoryIsAQuarter: superseded versions are kept for as long as is asked,
-// but they never take more than a quarter of the limit; who asks for an older
-// state is told.
+// but they never take more than a quarter of the limit. A request for an older
+// state gets an error.
 func TestHistoryIsAQuarter(t *testing.T) {
 	t.Parallel()
 	const limit = 24 << 20

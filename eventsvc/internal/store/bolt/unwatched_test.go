@@ -9,9 +9,10 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// TestDeletionsThatNobodyWatches: the content of what is deleted is in the ring
-// where somebody watches. Where nobody does it is not read at all, and who comes
-// later, even between the decision and the commit, has it from the log.
+// TestDeletionsThatNobodyWatches: the content of a deleted event is in the ring
+// only if somebody watches its namespace. Otherwise it is not read at all; a
+// watcher that comes later, even between the decision and the commit, gets it
+// from the log.
 func TestDeletionsThatNobodyWatches(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()

@@ -12,8 +12,8 @@ import (
 	"tidings.example/eventsvc/internal/store/boltcheck"
 )
 
-// TestGuard: what bbolt does on damaged pages, and a page that cannot be read,
-// are errors, whoever touches it.
+// TestGuard: a panic of bbolt on damaged pages, and a page that cannot be read,
+// become errors for every caller.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	gone := make([]byte, 0)

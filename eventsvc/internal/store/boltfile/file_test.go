@@ -13,9 +13,9 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// TestBranchKeysOutOfOrder: a branch that would lead a search astray, and makes
-// bbolt's own search for free pages panic in a goroutine of its own, is found
-// before bbolt follows it.
+// TestBranchKeysOutOfOrder: a branch page with keys out of order is found
+// before bbolt follows it. It would mislead a search, and make bbolt panic in a
+// goroutine of its own when it looks for free pages.
 func TestBranchKeysOutOfOrder(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "branches.db")

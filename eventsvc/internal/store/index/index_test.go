@@ -55,8 +55,8 @@ func found(t *testing.T, x *index.Index) (keys []string, postings []uint64) {
 	return keys, postings
 }
 
-// TestMerge: what is found does not depend on where it lies: in the active memtable, in
-// the frozen one, in the file, in a file that was opened again or rewritten.
+// TestMerge: a lookup gives the same result wherever the entry is: in the active memtable, in the frozen one, in the
+// file, or in a file that was reopened or rewritten.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

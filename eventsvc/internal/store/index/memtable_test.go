@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMemtable: whatever the order in which keys come, in order, backwards, at
-// random, in runs, each is found with its newest pointer, and all lie in order.
+// TestMemtable: keys may come in order, backwards, at random or in runs. Each
+// is found with its newest pointer, and all are iterated in order.
 func TestMemtable(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -58,7 +58,8 @@ func TestMemtable(t *testing.T) {
 	}
 }
 
-// TestMemtableReaders: who reads while it grows finds whatever was there before.
+// TestMemtableReaders: a reader finds all earlier entries while the memtable
+// grows.
 func TestMemtableReaders(t *testing.T) {
 	t.Parallel()
 	m := newMemtable()

@@ -27,8 +27,8 @@ func appendFrame(t *testing.T, l *Log, n int, first, before uint64) *Frame {
 	return f
 }
 
-// TestReplay: what was appended and not checkpointed comes back, in order and from
-// both halves, and the log continues behind it.
+// TestReplay: records that were appended and not checkpointed are replayed, in order and from both halves, and the log
+// continues after them.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "wal")
@@ -117,7 +117,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestFailedAppend: the error tells that the log must not be appended to again.
+// TestFailedAppend: the error says that the log must not be appended to again.
 func TestFailedAppend(t *testing.T) {
 	t.Parallel()
 	l, err := Create(filepath.Join(t.TempDir(), "wal"), "id", SizeFor(0))
