@@ -5,6 +5,8 @@ go 1.26.0
 require (
 	// bench: quantiles of latencies
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	// bench: verifies a sample of the tokens that are issued
+	github.com/golang-jwt/jwt/v5 v5.3.1
 	// readable differences
 	github.com/google/go-cmp v0.7.0
 	// powercut: a file system below the services that forgets what was not synced
@@ -108,7 +110,6 @@ require (
 	github.com/go-openapi/swag/yamlutils v0.28.0 // indirect
 	github.com/go-openapi/validate v0.26.1 // indirect
 	github.com/go-viper/mapstructure/v2 v2.5.0 // indirect
-	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/golang/snappy v1.0.0 // indirect
 	github.com/google/btree v1.1.3 // indirect
 	github.com/google/gnostic-models v0.7.1 // indirect

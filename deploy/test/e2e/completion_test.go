@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // TestCompletion loads the scripts into real shells and reads the completions that the tab key would show.
@@ -51,7 +53,7 @@ spec=$(complete -p "${1%% *}")
 [[ $spec =~ -F\ ([^ ]+) ]]
 "${BASH_REMATCH[1]}"
 echo "${COMPREPLY[@]}"`
-		tool(t, "bash")
+		testenv.Tool(t, "bash")
 		for _, c := range cases {
 			out := strings.Split(strings.TrimSpace(run(t, "bash", "-c", ask, "bash", c.line)), "\n")
 			if got := out[len(out)-1]; got != c.want {
@@ -61,7 +63,7 @@ echo "${COMPREPLY[@]}"`
 	})
 	t.Run("fish", func(t *testing.T) {
 		t.Parallel()
-		tool(t, "fish")
+		testenv.Tool(t, "fish")
 		for _, c := range cases {
 			out := run(t, "fish", "--no-config", "-c", `for p in eventsvc tokensvc; $p completion fish | source; end; complete -C `+"'"+c.line+"'")
 			var found []string
@@ -75,7 +77,7 @@ echo "${COMPREPLY[@]}"`
 	})
 	t.Run("zsh", func(t *testing.T) {
 		t.Parallel()
-		tool(t, "zsh")
+		testenv.Tool(t, "zsh")
 		// compadd is replaced by one that prints, because zle needs a terminal.
 		const ask = `
 compdef() { }; _files() { print -l -- ${PREFIX}*(N) }

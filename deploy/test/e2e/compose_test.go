@@ -16,6 +16,8 @@ import (
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // compose is the project of docker-compose.yml under a name and on ports of its own.
@@ -30,7 +32,7 @@ func (c *compose) run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("docker", append([]string{"compose", "--project-name", c.project, "--progress", "quiet"}, args...)...)
 	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), c.env...)
-	var stderr output
+	var stderr testenv.Output
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -53,7 +55,7 @@ func TestCompose(t *testing.T) {
 	t.Run("DemoProfile", func(t *testing.T) {
 		c.run(t, append([]string{"--profile", "demo", "up", "--detach", "reporter"}, c.build...)...)
 		all := request{"GET", w.events + "/apis/events.k8s.io/v1/events?fieldSelector=reportingController=kubelet", w.token(t), "", nil}
-		eventually(t, "the reporter records", func() error {
+		testenv.Eventually(t, "the reporter records", deadline, func() error {
 			var list eventsv1.EventList
 			code, err := call(t.Context(), http.DefaultClient, all, &list)
 			if err != nil || code != http.StatusOK || len(list.Items) == 0 {
@@ -125,7 +127,7 @@ func freePorts(t *testing.T) []string {
 	t.Helper()
 	var env []string
 	for _, name := range []string{"TOKEN_PORT", "HTTP_PORT", "HTTPS_PORT"} {
-		_, port, _ := net.SplitHostPort(freeAddr(t))
+		_, port, _ := net.SplitHostPort(testenv.FreeAddr(t))
 		env = append(env, name+"="+port)
 	}
 	return env

@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // image is what `docker save` shows of an image.
@@ -124,10 +126,10 @@ func testDockerRun(t *testing.T) {
 		for i, line := range lines {
 			t.Run(fmt.Sprintf("%s-%d", service, i), func(t *testing.T) {
 				name := fmt.Sprintf("tidings-e2e-run-%s-%d-%d", service, i, os.Getpid())
-				addr := freeAddr(t)
+				addr := testenv.FreeAddr(t)
 				line = strings.NewReplacer(
 					"docker run", "docker run --detach --name "+name, "127.0.0.1:"+first+":", addr+":",
-					"LISTEN_HTTP=127.0.0.1:"+first, "LISTEN_HTTP="+addr, "LISTEN_ADMIN=127.0.0.1:8081", "LISTEN_ADMIN="+freeAddr(t),
+					"LISTEN_HTTP=127.0.0.1:"+first, "LISTEN_HTTP="+addr, "LISTEN_ADMIN=127.0.0.1:8081", "LISTEN_ADMIN="+testenv.FreeAddr(t),
 					"tidings-events", name,
 				).Replace(line)
 				dir := t.TempDir() // with what a reader has there: the repository, and a DSN of their own
@@ -152,7 +154,7 @@ func testDockerRun(t *testing.T) {
 					t.Fatalf("%s\n%v %s", line, err, out)
 				}
 				path := map[string]string{"tokensvc": "/oauth2/jwks", "eventsvc": "/livez"}[service]
-				eventually(t, "it answers", func() error {
+				testenv.Eventually(t, "it answers", deadline, func() error {
 					req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+path, nil)
 					if err != nil {
 						return err

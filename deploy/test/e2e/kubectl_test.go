@@ -8,27 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
-
-// tool finds a program that is not ours.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		unable(t, "%v: install %s to run this test", err, name)
-	}
-	return path
-}
-
-// unable skips a test that this machine cannot run. With CI=true the test fails
-// instead: .ci/run prepares the machine, and nobody would notice a skipped test.
-func unable(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
-}
 
 // kubectl is one version of the client with the generated kubeconfig.
 type kubectl struct {
@@ -56,7 +38,7 @@ func (k *kubectl) run(t *testing.T, args ...string) string {
 func testKubectl(t *testing.T, w *world) {
 	for name, find := range map[string]func(*testing.T) string{
 		"Pinned":    func(*testing.T) string { return filepath.Join(bin, "kubectl") },
-		"Installed": func(t *testing.T) string { return tool(t, "kubectl") },
+		"Installed": func(t *testing.T) string { return testenv.Tool(t, "kubectl") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := &kubectl{find(t), []string{"KUBECONFIG=" + w.kubeconfig(t), "HOME=" + t.TempDir()}}
@@ -73,7 +55,7 @@ func useKubectl(t *testing.T, k *kubectl, namespace string) {
 	if err := os.WriteFile(file, encode(newEvent("by-hand", "Typed")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var watched output
+	var watched testenv.Output
 	watch := k.command(t, "get", events, "--watch", "--output-watch-events", "--namespace", namespace)
 	watch.Stdout, watch.Stderr = &watched, &watched
 	watch.Cancel = func() error { return watch.Process.Signal(syscall.SIGINT) }
@@ -85,7 +67,7 @@ func useKubectl(t *testing.T, k *kubectl, namespace string) {
 	expect(t, in("create", "-f", file), "event.events.k8s.io/by-hand created")
 	shown := func(change string) {
 		t.Helper()
-		eventually(t, "kubectl get --watch shows it", func() error {
+		testenv.Eventually(t, "kubectl get --watch shows it", deadline, func() error {
 			if !strings.Contains(watched.String(), change) {
 				return fmt.Errorf("no %s in:\n%s", change, watched.String())
 			}
@@ -128,7 +110,7 @@ func testExamples(t *testing.T, w *world) {
 		expect(t, string(out), "Normal Started backup of orders started\n", "Warning Slow backup of orders took 42 minutes\n")
 	})
 	t.Run("Shell", func(t *testing.T) {
-		tool(t, "curl")
+		testenv.Tool(t, "curl")
 		out, err := exec.CommandContext(t.Context(), filepath.Join(root, "deploy/examples/record.sh"), args...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)

@@ -3,16 +3,16 @@ package e2e_test
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // process is a program that a test started.
@@ -21,7 +21,7 @@ type process struct {
 	args []string
 	dir  string
 	env  []string
-	log  output
+	log  testenv.Output
 	cmd  *exec.Cmd
 	done chan struct{} // closed when cmd has ended
 }
@@ -105,9 +105,9 @@ func (p *process) waitReady(t *testing.T) {
 // further settings.
 func startLocal(t *testing.T, env ...string) *world {
 	t.Helper()
-	token, data := freeAddr(t), t.TempDir()
-	plain, secure := freeAddr(t), freeAddr(t)
-	tokenAdmin, eventAdmin := freeAddr(t), freeAddr(t)
+	token, data := testenv.FreeAddr(t), t.TempDir()
+	plain, secure := testenv.FreeAddr(t), testenv.FreeAddr(t)
+	tokenAdmin, eventAdmin := testenv.FreeAddr(t), testenv.FreeAddr(t)
 	services := map[string]*process{
 		"tokensvc": {name: "tokensvc", env: []string{
 			"TOKENSVC_LISTEN_HTTP=" + token,
@@ -160,30 +160,3 @@ func startLocal(t *testing.T, env ...string) *world {
 	}
 	return w
 }
-
-// freeAddr returns a loopback address that nobody listens on. Port 0 would not
-// do, because a restart needs the same address again. Until the test ends, no
-// other test gets it: the tests of all processes reserve a port by binding it
-// for UDP. The port is below those that the system gives to outgoing
-// connections.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	const from, to = 12000, 32000
-	for range to - from {
-		addr := fmt.Sprintf("127.0.0.1:%d", from+(os.Getpid()*100+int(ports.Add(1)))%(to-from))
-		mark, err := net.ListenPacket("udp", addr)
-		if err != nil {
-			continue
-		}
-		if l, err := net.Listen("tcp", addr); err == nil {
-			t.Cleanup(func() { _ = mark.Close() })
-			_ = l.Close()
-			return addr
-		}
-		_ = mark.Close()
-	}
-	t.Fatalf("no port between %d and %d is free", from, to)
-	return ""
-}
-
-var ports atomic.Int32 // given out so far

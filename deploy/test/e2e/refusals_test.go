@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // testRefusals shows that nothing is served without a good token.
@@ -60,7 +62,7 @@ func TestExpiredToken(t *testing.T) {
 	w := startLocal(t, "TOKENSVC_TOKEN_LIFETIME=2s", "EVENTSVC_CLOCK_SKEW=1s")
 	var read request
 	var status metav1.Status
-	eventually(t, "a fresh token is good", func() error { // unless this machine stands still for as long as it lives
+	testenv.Eventually(t, "a fresh token is good", deadline, func() error { // unless this machine stands still for as long as it lives
 		read = request{"GET", eventsIn(w.events, "default"), w.token(t), "", nil}
 		code, err := call(t.Context(), http.DefaultClient, read, &status)
 		if err != nil || code != http.StatusOK {
@@ -68,7 +70,7 @@ func TestExpiredToken(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, "the token expires", func() error {
+	testenv.Eventually(t, "the token expires", deadline, func() error {
 		code, err := call(t.Context(), http.DefaultClient, read, &status)
 		if err != nil || code != http.StatusUnauthorized {
 			return fmt.Errorf("status %d, %w", code, err)
@@ -84,14 +86,14 @@ func TestExpiredToken(t *testing.T) {
 // key, and returns a token of it.
 func startIssuer(t *testing.T, env ...string) string {
 	t.Helper()
-	listen, clients := freeAddr(t), filepath.Join(t.TempDir(), "clients.yaml")
+	listen, clients := testenv.FreeAddr(t), filepath.Join(t.TempDir(), "clients.yaml")
 	text := fmt.Sprintf("clients: [{client_id: %s, client_name: Impostor, client_secret: '{noop}%s', scope: events, audience: [eventsvc]}]", clientID, clientSecret)
 	if err := os.WriteFile(clients, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := &process{name: "tokensvc", env: append([]string{
 		"TOKENSVC_LISTEN_HTTP=" + listen,
-		"TOKENSVC_LISTEN_ADMIN=" + freeAddr(t),
+		"TOKENSVC_LISTEN_ADMIN=" + testenv.FreeAddr(t),
 		"TOKENSVC_CLIENTS_FILE=" + clients,
 	}, env...)}
 	p.launch(t).waitReady(t)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // clone is the committed state in a folder of its own.
@@ -19,7 +21,7 @@ func clone(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tidings")
 	if out, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "--no-hardlinks", root, dir).CombinedOutput(); err != nil {
-		unable(t, "this is no git repository: %v %s", err, out)
+		testenv.Unable(t, "this is no git repository: %v %s", err, out)
 	}
 	return dir
 }

@@ -17,6 +17,8 @@ import (
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // writer records one event after the other and remembers which ones the server
@@ -77,7 +79,7 @@ func (wr *writer) names() []string {
 func (wr *writer) more(t *testing.T, n int) {
 	t.Helper()
 	from := len(wr.names())
-	eventually(t, "writing goes on", func() error {
+	testenv.Eventually(t, "writing goes on", deadline, func() error {
 		if got := len(wr.names()); got < from+n {
 			return fmt.Errorf("%d of %d events since", got-from, n)
 		}
@@ -184,7 +186,7 @@ func testInformerOverRestart(t *testing.T, w *world) {
 	ctx, cancel := context.WithCancel(t.Context())
 	factory.StartWithContext(ctx)
 	t.Cleanup(func() { cancel(); factory.Shutdown() })
-	eventually(t, "the informer is in step", func() error {
+	testenv.Eventually(t, "the informer is in step", deadline, func() error {
 		if !informer.HasSynced() {
 			return fmt.Errorf("not synced")
 		}
@@ -194,7 +196,7 @@ func testInformerOverRestart(t *testing.T, w *world) {
 	w.restart(t, "eventsvc")
 	wr.more(t, 20)
 	want := stop()
-	eventually(t, "the informer has every event", func() error { return seen.complete(want) })
+	testenv.Eventually(t, "the informer has every event", deadline, func() error { return seen.complete(want) })
 	for name, n := range seen.added {
 		if n != 1 {
 			t.Errorf("%s was added %d times", name, n)
@@ -256,7 +258,7 @@ func testDataStays(t *testing.T, w *world) {
 	}
 	w.recreate(t)
 	token := w.token(t)
-	eventually(t, "the token of the new key is known", func() error {
+	testenv.Eventually(t, "the token of the new key is known", deadline, func() error {
 		code, err := call(t.Context(), http.DefaultClient, request{"GET", one + "/kept", token, "", nil}, &after)
 		if err != nil || code != http.StatusOK {
 			return fmt.Errorf("status %d, %w", code, err)

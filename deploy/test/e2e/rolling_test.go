@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // replicas are instances of a service behind a load balancer that sends requests to those that say they are ready, as
@@ -71,10 +73,10 @@ func TestRollingTokens(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "tokensvc"), "keys", "rotate", "--signing-key", keys).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	front := freeAddr(t)
+	front := testenv.FreeAddr(t)
 	r := &replicas{ready: make([]atomic.Bool, 2)}
 	for range 2 {
-		addr, admin := freeAddr(t), freeAddr(t)
+		addr, admin := testenv.FreeAddr(t), testenv.FreeAddr(t)
 		p := &process{name: "tokensvc", env: []string{
 			"TOKENSVC_LISTEN_HTTP=" + addr, "TOKENSVC_LISTEN_ADMIN=" + admin, "TOKENSVC_PUBLIC_URL=http://" + front,
 			"TOKENSVC_SIGNING_KEY=" + keys, "TOKENSVC_CLIENTS_FILE=" + filepath.Join(root, "deploy/local/clients.yaml"),
@@ -94,7 +96,7 @@ func TestRollingTokens(t *testing.T) {
 		}
 		return nil
 	}
-	eventually(t, "both are ready", allReady)
+	testenv.Eventually(t, "both are ready", deadline, allReady)
 	balancer := &http.Server{Addr: front, Handler: &httputil.ReverseProxy{Rewrite: r.rewrite, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 		w.WriteHeader(http.StatusBadGateway)
 		_, _ = io.WriteString(w, `{"error":"`+err.Error()+`"}`)
@@ -131,7 +133,7 @@ func TestRollingTokens(t *testing.T) {
 	}
 	more := func() {
 		from := issued.Load()
-		eventually(t, "tokens are issued", func() error {
+		testenv.Eventually(t, "tokens are issued", deadline, func() error {
 			if issued.Load() < from+50 && failed.Load() == 0 {
 				return fmt.Errorf("%d", issued.Load()-from)
 			}
@@ -144,7 +146,7 @@ func TestRollingTokens(t *testing.T) {
 			t.Error(err)
 		}
 		p.start(t)
-		eventually(t, "both are ready", allReady)
+		testenv.Eventually(t, "both are ready", deadline, allReady)
 	}
 	more()
 	close(stop)
@@ -157,8 +159,8 @@ func TestRollingTokens(t *testing.T) {
 // startEvents starts an eventsvc alone and returns its URL.
 func startEvents(t *testing.T, env ...string) string {
 	t.Helper()
-	addr := freeAddr(t)
-	p := &process{name: "eventsvc", env: append(env, "EVENTSVC_LISTEN_HTTP="+addr, "EVENTSVC_LISTEN_ADMIN="+freeAddr(t), "EVENTSVC_DATA_DIR="+t.TempDir())}
+	addr := testenv.FreeAddr(t)
+	p := &process{name: "eventsvc", env: append(env, "EVENTSVC_LISTEN_HTTP="+addr, "EVENTSVC_LISTEN_ADMIN="+testenv.FreeAddr(t), "EVENTSVC_DATA_DIR="+t.TempDir())}
 	p.launch(t)
 	p.waitReady(t)
 	return "http://" + addr
@@ -192,7 +194,7 @@ func TestRecorderOverRestarts(t *testing.T) {
 		interrupt(t, "eventsvc") // while the recorder sends
 		record(50)
 	}
-	eventually(t, "everything is stored", func() error {
+	testenv.Eventually(t, "everything is stored", deadline, func() error {
 		list, err := client.Events("recorder").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // checkout is a directory with what `make run` needs: the built binaries and
@@ -34,12 +36,12 @@ func newCheckout(t *testing.T) *checkout {
 		{"EVENTSVC_LISTEN_HTTP", "127.0.0.1:8080"}, {"EVENTSVC_LISTEN_HTTPS", "127.0.0.1:8443"},
 		{"EVENTSVC_LISTEN_ADMIN", "127.0.0.1:8081"},
 	} {
-		addr := freeAddr(t)
+		addr := testenv.FreeAddr(t)
 		c.env = append(c.env, l.setting+"="+addr)
 		pairs = append(pairs, l.usual, addr)
 	}
 	for _, further := range []string{"127.0.0.1:8082", "127.0.0.1:8090", "127.0.0.1:8091"} { // of what the pages start themselves
-		pairs = append(pairs, further, freeAddr(t))
+		pairs = append(pairs, further, testenv.FreeAddr(t))
 	}
 	c.moved = strings.NewReplacer(pairs...)
 	return c
@@ -56,7 +58,7 @@ func (c *checkout) makeRun(t *testing.T, env ...string) *process {
 
 func (p *process) waitFor(t *testing.T, text string) {
 	t.Helper()
-	eventually(t, p.name+" prints "+text, func() error {
+	testenv.Eventually(t, p.name+" prints "+text, deadline, func() error {
 		ended := false
 		select {
 		case <-p.done:
@@ -77,7 +79,7 @@ func (p *process) waitFor(t *testing.T, text string) {
 // shell runs lines of a page in a shell, with our kubectl on the PATH.
 func (c *checkout) shell(t *testing.T, script string) string {
 	t.Helper()
-	tool(t, "curl")
+	testenv.Tool(t, "curl")
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", c.moved.Replace(script)+"\nwait") // also for what the script has stopped
 	cmd.Dir = c.dir
 	for _, setting := range c.env {
@@ -147,7 +149,7 @@ func TestMakeRunBusyPort(t *testing.T) {
 	}
 	defer busy.Close()
 	p := c.makeRun(t, "EVENTSVC_LISTEN_HTTP="+busy.Addr().String())
-	eventually(t, "make run gives up", func() error {
+	testenv.Eventually(t, "make run gives up", deadline, func() error {
 		select {
 		case <-p.done:
 			return nil
@@ -175,7 +177,7 @@ func TestMakeRunDyingService(t *testing.T) {
 	c := newCheckout(t)
 	p := c.makeRun(t)
 	p.waitFor(t, readyLine)
-	out, err := exec.CommandContext(t.Context(), tool(t, "pgrep"), "-P", fmt.Sprint(p.cmd.Process.Pid), "eventsvc").Output()
+	out, err := exec.CommandContext(t.Context(), testenv.Tool(t, "pgrep"), "-P", fmt.Sprint(p.cmd.Process.Pid), "eventsvc").Output()
 	if err != nil {
 		t.Fatalf("make run has no child eventsvc: %v", err)
 	}

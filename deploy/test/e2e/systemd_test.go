@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // maxExposure is the largest exposure that systemd may report for a unit, from 0 to 100 (10.0). What remains is the
@@ -15,7 +17,7 @@ const maxExposure = "20"
 // TestUnits lets systemd verify the units: it understands every line, and their exposure is small.
 func TestUnits(t *testing.T) {
 	t.Parallel()
-	analyze := tool(t, "systemd-analyze") // systemd need not be what started the machine
+	analyze := testenv.Tool(t, "systemd-analyze") // systemd need not be what started the machine
 	for _, name := range []string{"tokensvc", "eventsvc", "eventsvc-mirror"} {
 		text, err := os.ReadFile(filepath.Join(root, "deploy/systemd", name+".service"))
 		if err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // previous builds the eventsvc of the commit before this one.
@@ -23,7 +25,7 @@ func previous(t *testing.T) string {
 	before, err := git("rev-list", "--max-count=1", "--skip=1", "HEAD", "--", "eventsvc", "shared")
 	commit := strings.TrimSpace(string(before))
 	if err != nil || commit == "" {
-		unable(t, "there is no commit before this one here: %v %s", err, before)
+		testenv.Unable(t, "there is no commit before this one here: %v %s", err, before)
 	}
 	source := t.TempDir()
 	archive := filepath.Join(t.TempDir(), "source.tar")
@@ -51,14 +53,14 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	tokens := &process{name: "tokensvc"}
-	token, addr := freeAddr(t), freeAddr(t)
-	tokens.env = []string{"TOKENSVC_LISTEN_HTTP=" + token, "TOKENSVC_LISTEN_ADMIN=" + freeAddr(t),
+	token, addr := testenv.FreeAddr(t), testenv.FreeAddr(t)
+	tokens.env = []string{"TOKENSVC_LISTEN_HTTP=" + token, "TOKENSVC_LISTEN_ADMIN=" + testenv.FreeAddr(t),
 		"TOKENSVC_CLIENTS_FILE=" + filepath.Join(root, "deploy/local/clients.yaml")}
 	tokens.launch(t)
 	tokens.waitReady(t)
 	base := &world{tokens: "http://" + token, events: "http://" + addr}
 	collection := eventsIn(base.events, "default")
-	env := []string{"EVENTSVC_ISSUER=" + base.tokens, "EVENTSVC_LISTEN_HTTP=" + addr, "EVENTSVC_LISTEN_ADMIN=" + freeAddr(t), "EVENTSVC_DATA_DIR=" + t.TempDir()}
+	env := []string{"EVENTSVC_ISSUER=" + base.tokens, "EVENTSVC_LISTEN_HTTP=" + addr, "EVENTSVC_LISTEN_ADMIN=" + testenv.FreeAddr(t), "EVENTSVC_DATA_DIR=" + t.TempDir()}
 
 	var first string // the version before everything
 	var before []eventsv1.Event

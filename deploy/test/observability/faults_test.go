@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // faults make a real service fail, each in the way that one alert is about. A fault returns what the service shows
@@ -319,31 +321,18 @@ func onSmallDisk(t *testing.T, size string) (before, after scrape) {
 		return "mount -t tmpfs -o size=" + size + " none " + dir
 	}
 	if out, err := exec.Command("unshare", "--mount", "--map-root-user", "sh", "-c", mount(t.TempDir())).CombinedOutput(); err != nil {
-		unable(t, "this machine lets nobody mount: %v %s", err, out)
+		testenv.Unable(t, "this machine lets nobody mount: %v %s", err, out)
 	}
 	events := start(t, "eventsvc", "exec unshare --mount --map-root-user sh -c '"+mount(`"$DIR"`)+" && exec "+bin+"/eventsvc';", "ISSUER=http://127.0.0.1:1")
 	now := events.scraped(t)
 	return now, now
 }
 
-// unable skips a test that this machine cannot run. With CI=true the test fails
-// instead: .ci/run prepares the machine, and nobody would notice a skipped test.
-func unable(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
-}
-
 // disk makes every sync fail, or take long, until it is mended.
 func (s *svc) disk(t *testing.T, fault string) (mend func()) {
 	t.Helper()
-	path, err := exec.LookPath("strace")
-	if err != nil {
-		unable(t, "%v: install strace to run this test", err)
-	}
-	var said output
+	path := testenv.Tool(t, "strace")
+	var said testenv.Output
 	cmd := exec.Command(path, "-f", "-e", "trace=fdatasync", "-e", "inject=fdatasync:"+fault, "-p", strconv.Itoa(s.cmd.Process.Pid))
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
@@ -351,7 +340,7 @@ func (s *svc) disk(t *testing.T, fault string) (mend func()) {
 	}
 	mend = sync.OnceFunc(func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() })
 	t.Cleanup(mend)
-	eventually(t, "strace is attached", func() error {
+	testenv.Eventually(t, "strace is attached", deadline, func() error {
 		if !strings.Contains(said.String(), "attached") {
 			return errors.New(said.String())
 		}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // sample is one value of a scrape.
@@ -111,7 +113,7 @@ func lasting(before, after scrape) string {
 type svc struct {
 	name, url, admin string
 	dir              string // its data directory
-	log              *output
+	log              *testenv.Output
 	cmd              *exec.Cmd
 }
 
@@ -119,8 +121,8 @@ type svc struct {
 // a shell command may stand in front of it.
 func start(t *testing.T, name, shell string, settings ...string) *svc {
 	t.Helper()
-	api, admin := freeAddr(t), freeAddr(t)
-	s := &svc{name: name, url: "http://" + api, admin: "http://" + admin, dir: t.TempDir(), log: &output{}}
+	api, admin := testenv.FreeAddr(t), testenv.FreeAddr(t)
+	s := &svc{name: name, url: "http://" + api, admin: "http://" + admin, dir: t.TempDir(), log: new(testenv.Output)}
 	program := bin + "/" + name
 	s.cmd = exec.Command("sh", "-c", strings.TrimSpace(shell+" exec "+program))
 	prefix := strings.ToUpper(name) + "_"
@@ -142,7 +144,7 @@ func start(t *testing.T, name, shell string, settings ...string) *svc {
 			t.Logf("%s:\n%s", name, s.log)
 		}
 	})
-	eventually(t, name+" answers", func() error {
+	testenv.Eventually(t, name+" answers", deadline, func() error {
 		resp, err := get(t.Context(), s.admin+"/livez", "")
 		if err == nil {
 			resp.Body.Close()
@@ -154,7 +156,7 @@ func start(t *testing.T, name, shell string, settings ...string) *svc {
 
 func (s *svc) ready(t *testing.T) {
 	t.Helper()
-	eventually(t, s.name+" is ready", func() error {
+	testenv.Eventually(t, s.name+" is ready", deadline, func() error {
 		resp, err := get(t.Context(), s.admin+"/readyz", "")
 		if err != nil {
 			return err

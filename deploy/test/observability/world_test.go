@@ -1,7 +1,6 @@
 package observability_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,9 +14,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 const (
@@ -26,6 +26,9 @@ const (
 	tokenForm  = "grant_type=client_credentials&client_id=demo&client_secret=demo-secret"
 	note       = "a note that is found in the file"
 )
+
+// deadline bounds every wait in these tests. It is long enough for a busy machine.
+const deadline = 10 * time.Minute
 
 // bin holds the services that TestMain builds.
 var bin string
@@ -202,7 +205,7 @@ func (s *svc) watchWithoutReading(t *testing.T, token string) {
 // scrapedOnce scrapes until the condition holds.
 func (s *svc) scrapedOnce(t *testing.T, what string, there func(scrape) bool) (now scrape) {
 	t.Helper()
-	eventually(t, what, func() error {
+	testenv.Eventually(t, what, deadline, func() error {
 		if now = s.scraped(t); !there(now) {
 			return errors.New("not yet")
 		}
@@ -239,71 +242,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// freeAddr returns a loopback address that nobody listens on. Until the test
-// ends, no other test gets it: the tests of all processes reserve a port by
-// binding it for UDP. The port is below those that the system gives to outgoing
-// connections.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	const from, to = 12000, 32000
-	for range to - from {
-		addr := fmt.Sprintf("127.0.0.1:%d", from+(os.Getpid()*100+int(ports.Add(1)))%(to-from))
-		mark, err := net.ListenPacket("udp", addr)
-		if err != nil {
-			continue
-		}
-		if l, err := net.Listen("tcp", addr); err == nil {
-			t.Cleanup(func() { _ = mark.Close() })
-			_ = l.Close()
-			return addr
-		}
-		_ = mark.Close()
-	}
-	t.Fatalf("no port between %d and %d is free", from, to)
-	return ""
-}
-
-var ports atomic.Int32 // given out so far
-
 func sorted(s []string) []string {
 	slices.Sort(s)
 	return s
-}
-
-// eventually calls check until it returns no error.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: still not: %v", what, err)
-		case <-tick.C:
-		}
-	}
-}
-
-// output collects what a program prints.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }

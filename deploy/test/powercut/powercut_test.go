@@ -5,11 +5,12 @@ package powercut
 import (
 	"flag"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 var (
@@ -31,12 +32,8 @@ func needDisk(t *testing.T) {
 	if err == nil {
 		err = m.unmount()
 	}
-	switch {
-	case err == nil:
-	case os.Getenv("CI") == "true":
-		t.Fatalf("FUSE is needed, as root or with fusermount3: %v", err)
-	default:
-		t.Skipf("FUSE is needed, as root or with fusermount3: %v", err)
+	if err != nil {
+		testenv.Unable(t, "FUSE is needed, as root or with fusermount3: %v", err)
 	}
 }
 

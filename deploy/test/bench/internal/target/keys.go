@@ -1,16 +1,15 @@
 package target
 
 import (
-	"bytes"
 	"context"
-	"crypto"
 	"crypto/rsa"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/big"
 	"net/http"
+
+	"github.com/golang-jwt/jwt/v5"
 )
 
 // JWKSPath is where tokensvc publishes its keys.
@@ -41,8 +40,8 @@ func (s *Services) Keys(ctx context.Context) (KeySet, error) {
 	return keys, nil
 }
 
-// Verify checks the signature of a token in the answer of the token endpoint,
-// and that the token is made for the client.
+// Verify checks the signature and the dates of the token in an answer of the
+// token endpoint, and that the token is made for the client.
 func (k KeySet) Verify(body []byte, client string) error {
 	var answer struct {
 		AccessToken string `json:"access_token"`
@@ -50,31 +49,12 @@ func (k KeySet) Verify(body []byte, client string) error {
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("token: %w: %.300s", err, body)
 	}
-	parts := bytes.Split([]byte(answer.AccessToken), []byte("."))
-	if len(parts) != 3 {
-		return fmt.Errorf("token of %d parts", len(parts))
-	}
-	var head struct{ Alg, Kid string }
-	var claims struct{ Sub string }
-	if err := decodePart(parts[0], &head); err != nil {
-		return err
-	}
-	if err := decodePart(parts[1], &claims); err != nil {
-		return err
-	}
-	signature, err := base64.RawURLEncoding.DecodeString(string(parts[2]))
-	key := k[head.Kid]
-	if err != nil || key == nil || head.Alg != "RS256" || claims.Sub != client {
-		return fmt.Errorf("token with alg %q, kid %q, sub %q for client %q", head.Alg, head.Kid, claims.Sub, client)
-	}
-	digest := sha256.Sum256([]byte(answer.AccessToken[:len(parts[0])+1+len(parts[1])]))
-	return rsa.VerifyPKCS1v15(key, crypto.SHA256, digest[:], signature)
-}
-
-func decodePart(part []byte, into any) error {
-	text, err := base64.RawURLEncoding.DecodeString(string(part))
-	if err != nil {
-		return fmt.Errorf("token: %w", err)
-	}
-	return json.Unmarshal(text, into)
+	_, err := jwt.ParseWithClaims(answer.AccessToken, new(jwt.RegisteredClaims), func(t *jwt.Token) (any, error) {
+		kid, _ := t.Header["kid"].(string)
+		if k[kid] == nil {
+			return nil, fmt.Errorf("kid %q is not published", kid)
+		}
+		return k[kid], nil
+	}, jwt.WithValidMethods([]string{"RS256"}), jwt.WithSubject(client), jwt.WithExpirationRequired())
+	return err
 }
