@@ -422,7 +422,7 @@ func (l *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestRecordWaits: while no server runs, record prints once why it waits.
+// TestRecordWaits: while no server runs, record says once why it takes so long.
 func TestRecordWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // whose clock waits for a slow machine
@@ -433,7 +433,7 @@ func TestRecordWaits(t *testing.T) {
 	})
 }
 
-// TestRecordOnce: no event is lost or stored twice when answers are lost and the server is busy.
+// TestRecordOnce: with lost answers and busy servers, every event is still recorded exactly once.
 func TestRecordOnce(t *testing.T) {
 	t.Parallel()
 	p := start(t, t.TempDir(), newIssuer(t))

@@ -16,8 +16,9 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 )
 
-// TestProgressOnATerminal: long work shows its progress on one line, which is rewritten, fits the terminal, and is removed at
-// the end. Short work shows none, and output to a file has none.
+// TestProgressOnATerminal: long work shows its progress in one line, which is
+// rewritten, fits the terminal, and disappears at the end. Short work shows
+// none, and neither does output that is not a terminal.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

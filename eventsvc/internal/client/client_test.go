@@ -30,7 +30,7 @@ func open(t *testing.T, handler http.HandlerFunc, tokens *client.Tokens) *client
 	return c
 }
 
-// TestTokenIsReplaced: if the server refuses a token, another one is fetched, once, and the request is sent again.
+// TestTokenIsReplaced: when the server refuses a token, a new one is fetched once, and the request is sent again.
 func TestTokenIsReplaced(t *testing.T) {
 	t.Parallel()
 	var fetched atomic.Int64
@@ -98,7 +98,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestFollow runs against a server that ends watches in every possible way.
+// TestFollow simulates a server that ends watches in every possible way.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	const list = `{"kind":"List","metadata":{"resourceVersion":"%d"},"items":[]}`
