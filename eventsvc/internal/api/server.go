@@ -54,27 +54,24 @@ type Config struct {
 	Rules event.Rules
 	// Verify turns a token into its caller.
 	Verify func(ctx context.Context, token string) (*bearer.Caller, error)
-	// Policy is who may do what, as it is now; nil: every caller may do
-	// everything.
+	// Policy returns who may do what now. Nil: every caller may do everything.
 	Policy func() *policy.Policy
 	// CoreAPI serves core /api/v1 beside events.{group_domain}/v1.
 	CoreAPI bool
-	// RequireNamespaces refuses to create events in namespaces that are not
-	// known: the well-known ones, those of Namespaces and those that hold
-	// events already.
+	// RequireNamespaces refuses to create events in namespaces that are not known. Known
+	// are the well-known ones, those of Namespaces and those that hold events.
 	RequireNamespaces bool
 	Namespaces        []string
 	// Probe serves the health path that it is given.
 	Probe func(path string) http.Handler
 	Limits
-	// WatchAfterExpiry is how long a watch may run on after the token that it
-	// was begun with has expired.
+	// WatchAfterExpiry is how long a watch may go on after its token has expired.
 	WatchAfterExpiry time.Duration
-	// Withdrawn tells whether the key that signed a caller's token is gone.
+	// Withdrawn reports whether the key that signed a caller's token is gone.
 	// Nil: keys are never withdrawn.
 	Withdrawn func(context.Context, *bearer.Caller) bool
-	// Audit is asked whether writes are to be refused, because they could not
-	// be audited. [audit.Handler] makes its entries. It may be nil.
+	// Audit refuses writes that it could not record, if that is its setting. It may be
+	// nil. [audit.Handler] makes its entries.
 	Audit *audit.Log
 	// Bookmarks is the time between two bookmarks of a watch; 0: a minute.
 	Bookmarks time.Duration
@@ -214,7 +211,7 @@ func public(r *http.Request) bool {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if path := canonical(r.URL.Path); r.URL.RawPath != "" || path != r.URL.Path {
 		// Routes and names are those of the decoded path, as in kube-apiserver: an
-		// escaped slash parts segments like any other.
+		// escaped slash separates segments like any other.
 		u := *r.URL
 		u.Path, u.RawPath = path, ""
 		clone := *r
@@ -224,8 +221,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.echo.ServeHTTP(w, r)
 }
 
-// canonical is a path of the API without the slash at its end, which means nothing in
-// kube-apiserver, whatever the method. Other paths are as they are.
+// canonical returns a path of the API without the slash at its end, which has no meaning
+// in kube-apiserver. It returns other paths unchanged.
 func canonical(path string) string {
 	short, cut := strings.CutSuffix(path, "/")
 	if cut && (httpio.Under(short, "/api") || httpio.Under(short, "/apis")) && !strings.HasSuffix(short, "/") {
@@ -240,7 +237,7 @@ func (s *Server) Drain(ctx context.Context) { s.streams.Drain(ctx) }
 // PolicyChanged ends the watches that are no longer allowed.
 func (s *Server) PolicyChanged() { s.streams.PolicyChanged() }
 
-// Run does what is to be done beside requests, until ctx ends.
+// Run ends watches whose keys are withdrawn, until ctx ends, see [stream.Streams.Run].
 func (s *Server) Run(ctx context.Context) error { return s.streams.Run(ctx) }
 
 // once joins middleware to one that is made now, while echo would make it for every
@@ -271,8 +268,8 @@ func prepare(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// strict refuses long queries, and what the router is generous about: names
-// with slashes in them, namespaces without a name, and OPTIONS.
+// strict refuses long queries, and requests that the router lets through: names with
+// slashes in them, namespaces without a name, and OPTIONS.
 func (s *Server) strict(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		switch {

@@ -45,8 +45,8 @@ func newCreateRates(l Rates) createRates {
 	return rates
 }
 
-// take counts one new event in. When one of the rates is used up, nothing is
-// counted: a client that waits for its own takes nothing from the others.
+// take counts one new event in. If one of the rates is used up, the event is counted in
+// none, so that a client beyond its own rate takes nothing from the others.
 func (r createRates) take(now time.Time, client, namespace string) error {
 	var taken [3]*rate.Reservation
 	for i, b := range r {
@@ -64,9 +64,10 @@ func (r createRates) take(now time.Time, client, namespace string) error {
 	return nil
 }
 
-// buckets are the token buckets of one of the rates. There are only so many: a
-// full one is like none and goes when room is needed. When all are in use,
-// those who have none share one, so that ever new names win nothing.
+// buckets are the token buckets of one rate, at most maxBuckets. A full bucket is
+// dropped when there is no room, because a new one is full too. While no bucket can be
+// dropped, all keys without one share the bucket rest, so that a client gains nothing by
+// using new names.
 type buckets struct {
 	limit string
 	rate  Rate
@@ -82,14 +83,14 @@ func (r Rate) limiter() *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(r.PerSecond), max(1, r.Burst))
 }
 
-// take takes a token, if need be one that is yet to come.
+// take reserves a token, which may become available only later.
 func (b *buckets) take(now time.Time, key string) *rate.Reservation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.of(now, key).ReserveN(now, 1)
 }
 
-// of is the bucket of a key.
+// of returns the bucket of a key.
 func (b *buckets) of(now time.Time, key string) *rate.Limiter {
 	if bucket, ok := b.byKey[key]; ok {
 		return bucket
@@ -130,7 +131,7 @@ func (g *Guard) MayCreate(c echo.Context, of schema.GroupResource) func() error 
 	})
 }
 
-// gauge shows how many buckets there are.
+// gauge is the metric of how many buckets there are.
 func (r createRates) gauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventsvc_create_rate_buckets", Help: "Clients and namespaces whose rates of new events are kept.",

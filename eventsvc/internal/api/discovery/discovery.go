@@ -51,7 +51,7 @@ func (s *server) routeDocuments(e *echo.Echo, groups []Group) {
 			GroupVersion: g.String(), APIResources: g.Resources,
 		}
 		if g.Group == "" {
-			resources.APIVersion = "" // as in the original
+			resources.APIVersion = "" // as in kube-apiserver
 		}
 		s.routeObject(e, g.Path(), resources)
 		if g.Group == "" {
@@ -105,7 +105,7 @@ const aggregatedParams = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // wantsAggregated finds the first clause of an Accept header that can be
 // served, and whether it asks for the aggregated form. Other forms and
-// versions of it are passed over: clients name a fallback behind them.
+// versions of it are passed over: clients name a fallback after them.
 func wantsAggregated(accept string) (wire.Media, bool) {
 	for clause := range strings.SplitSeq(accept, ",") {
 		media, params, err := mime.ParseMediaType(clause)
@@ -144,7 +144,7 @@ func (s *server) aggregated(c echo.Context, doc *discoveryv2.APIGroupDiscoveryLi
 	return s.io.Writer(c, http.StatusOK, wire.MediaTypes[media]+aggregatedParams).Send(b)
 }
 
-// hashOf names a document by its content, as the original does.
+// hashOf names a document by its content, as kube-apiserver does.
 func hashOf(b []byte) string { return fmt.Sprintf("%X", sha512.Sum512(b)) }
 
 // aggregate describes groups in the aggregated form.
@@ -173,7 +173,7 @@ func aggregate(groups []Group) *discoveryv2.APIGroupDiscoveryList {
 	return list
 }
 
-// index lists the paths that there are.
+// index lists the paths that can be read and have no parameters.
 func index(e *echo.Echo) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		var paths []string

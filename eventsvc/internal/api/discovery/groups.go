@@ -159,7 +159,7 @@ func kind(plural, kind, singular string, namespaced bool, shortNames ...string) 
 	}
 }
 
-// routeKinds refuses every method on what is named only.
+// routeKinds refuses every method on resources that are only named.
 func routeKinds(e *echo.Echo, groups []Group) {
 	for _, g := range groups {
 		for _, r := range g.Resources {

@@ -99,7 +99,7 @@ func hashedPath(path string, d *openAPIDocument) string {
 }
 
 // routeOpenAPI serves version 2 as one document and version 3 as one for each group
-// behind an index. The index names each with its hash, so that clients may keep it for
+// with an index. The index names each with its hash, so that clients may keep it for
 // ever.
 func (s *server) routeOpenAPI(e *echo.Echo, groups []Group) error {
 	groups = slices.DeleteFunc(slices.Clone(groups), func(g Group) bool { return g.Resources[0].Kind != event.Kind })

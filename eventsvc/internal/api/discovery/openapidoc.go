@@ -196,7 +196,7 @@ func describe(g Group, op operation) map[string]any {
 	return out
 }
 
-// operationID puts the group and version into an operation's name, behind its
+// operationID puts the group and version into an operation's name, after its
 // verb: listCoreV1NamespacedEvent. Generated clients are named by it.
 func operationID(id, tag string) string {
 	at := strings.IndexFunc(id, unicode.IsUpper)

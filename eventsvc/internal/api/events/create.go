@@ -79,8 +79,8 @@ func errOtherNamespace() error {
 	return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 }
 
-// trackNew records who set the fields of a new event, but not of one that
-// prepareNew refuses for its size: what is large is costly to track.
+// trackNew records who set the fields of a new event. It does nothing for an event that
+// is too large, because that costs much and prepareNew refuses the event.
 func (r *Resource) trackNew(ev *eventsv1.Event, manager string) error {
 	if event.CheckSize(ev, nil, r.Rules) != nil {
 		return nil

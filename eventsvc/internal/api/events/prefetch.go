@@ -22,9 +22,9 @@ const (
 	MaxExtra = 16
 )
 
-// Prefetch lends the buffers for what of lists is read before their heads can be
-// written. It bounds the memory of all lists together: a list that may have no more
-// is read twice. It is safe for concurrent use.
+// Prefetch lends the buffers for items that are read before the head of their list can
+// be written. It bounds the memory of all lists together: a list that gets no further
+// buffer is read twice. It is safe for concurrent use.
 type Prefetch struct {
 	Extra atomic.Int32 // buffers lent beyond one for each list, at most MaxExtra
 	pool  httpio.Pool
@@ -77,8 +77,8 @@ func (p *prefetched) reset() {
 	*p.last() = (*p.last())[:0]
 }
 
-// read reads what the head of a list depends on, and keeps the items of it. The pages
-// after them are still to be shown.
+// read reads what the head of a list depends on, and keeps these items. The pages after
+// them are still to be shown.
 //
 // Most lists are written as they are read, so that one page is enough. But one with a
 // limit says in its head where the next page begins, and a protobuf one how long it
@@ -122,8 +122,8 @@ func (p *prefetched) read(ctx context.Context, from *pages, l *codec.List) (meta
 	return meta, nil
 }
 
-// write writes the items behind the head of a list, but for the end of them if that
-// makes no piece of its own: it stays in the last buffer.
+// write writes the head of a list and the items. Items that do not fill a piece stay in
+// the last buffer.
 func (p *prefetched) write(ctx context.Context, w *httpio.Writer, head []byte) error {
 	if items := p.buffers[0]; len(*items) < httpio.Piece { // and these are all
 		*items = slices.Insert(*items, 0, head...)

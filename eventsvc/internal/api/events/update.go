@@ -106,7 +106,8 @@ func (r *Resource) prepareNext(next, live *eventsv1.Event) error {
 	return nil
 }
 
-// trackNext records who changed what, if the next version may be that large.
+// trackNext records who changed which fields, or returns the error for a version that is
+// too large.
 func (r *Resource) trackNext(live, next *eventsv1.Event, manager string) error {
 	if err := event.CheckSize(next, live, r.Rules); err != nil {
 		return err

@@ -102,9 +102,9 @@ func StatusOf(err error) *metav1.Status {
 	}
 }
 
-// refusal is the Status for a caller who could not be authenticated: as in the
-// original one 401 for every reason, because which check failed would help to
-// guess tokens. What is wrong with the form of a request is in WWW-Authenticate.
+// refusal is the Status for a caller who could not be authenticated. As in
+// kube-apiserver every reason is the same 401, because the check that failed would help
+// to guess tokens. WWW-Authenticate names a mistake in the form of the request.
 func refusal(err *bearer.Error) *metav1.Status {
 	if err.Status == http.StatusServiceUnavailable {
 		return StatusOf(apierrors.NewServiceUnavailable("the keys of the token issuer are not known yet, please try again"))

@@ -20,7 +20,7 @@
 //
 // # What it does not know
 //
-// Routes, rights and what is answered.
+// Routes and rights.
 package httpio
 
 import (

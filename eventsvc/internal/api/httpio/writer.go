@@ -47,7 +47,7 @@ func (s *IO) Writer(c echo.Context, code int, contentType string) *Writer {
 	}
 }
 
-// Send writes the answer, or what is left of it.
+// Send writes the answer, or the rest of it.
 func (w *Writer) Send(b []byte) error {
 	return w.out(func() error {
 		if !w.opened && len(b) < Piece {

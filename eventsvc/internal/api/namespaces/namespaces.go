@@ -71,8 +71,8 @@ func (n *Namespaces) Exists(ctx context.Context, namespace string, revision uint
 	return nil
 }
 
-// at returns the namespaces that there were at a revision, sorted. It steps from
-// namespace to namespace, however many events they hold.
+// at returns the namespaces of a revision, sorted, and the revision. It reads one event
+// of each namespace, however many there are.
 func (n *Namespaces) at(ctx context.Context, revision uint64) ([]string, uint64, error) {
 	names := map[string]bool{}
 	for _, name := range n.permanent {
@@ -90,7 +90,7 @@ func (n *Namespaces) at(ctx context.Context, revision uint64) ([]string, uint64,
 		}
 		name := next[0].Namespace
 		names[name] = true
-		q.After = store.Key{Namespace: name, Name: "\xff"} // behind every name in it: they are UTF-8
+		q.After = store.Key{Namespace: name, Name: "\xff"} // after every name in it: names are UTF-8
 	}
 }
 

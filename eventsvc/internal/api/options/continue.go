@@ -12,10 +12,10 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// continueToken says where the next page of a list begins, in the original's
-// form: base64url of {"v":"meta.k8s.io/v1","rv":5,"start":"name\u0000"}.
-// Start is relative to what is listed. A negative rv stands for "whatever is
-// the newest version then": such a token follows an expired one.
+// continueToken says where the next page of a list begins. Its form is that of
+// kube-apiserver: base64url of {"v":"meta.k8s.io/v1","rv":5,"start":"name\u0000"}. Start
+// is relative to what is listed. A negative rv stands for the newest version: such a
+// token follows an expired one.
 type continueToken struct {
 	Version  string `json:"v"`
 	Revision int64  `json:"rv"`
@@ -51,7 +51,7 @@ func ParseStart(namespace string, o metav1.ListOptions, current uint64) (Start, 
 	return Start{}, nil
 }
 
-// EncodeContinue makes the token of the page behind a key.
+// EncodeContinue makes the token of the page after a key.
 func EncodeContinue(namespace string, revision int64, after store.Key) string {
 	start := after.Name + "\x00"
 	if namespace == "" {
@@ -96,7 +96,7 @@ func decodeContinue(namespace, text string) (revision uint64, after store.Key, e
 	return uint64(max(t.Revision, 0)), after, nil
 }
 
-// segment tells whether text can be one segment of a key.
+// segment reports whether text can be one segment of a key.
 func segment(text string) bool {
 	return text != "" && text != "." && text != ".." && !strings.ContainsAny(text, "/\x00")
 }

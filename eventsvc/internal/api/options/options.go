@@ -36,7 +36,7 @@ const (
 	minWatchTime   = 30 * time.Minute
 )
 
-// Query parses the query string once; a request without one costs nothing.
+// Query parses the query string. It is nil if there is none.
 func Query(r *http.Request) url.Values {
 	if r.URL.RawQuery == "" {
 		return nil
@@ -60,7 +60,7 @@ func Deadline(ctx context.Context, q url.Values, limit time.Duration) (context.C
 	return ctx, cancel, nil
 }
 
-// ListLimit is how long a list or the deletion of a collection may take.
+// ListLimit returns how long a list or the deletion of a collection may take.
 func ListLimit(o metav1.ListOptions) time.Duration {
 	if o.TimeoutSeconds == nil || *o.TimeoutSeconds <= 0 {
 		return MaxRequestTime
@@ -68,8 +68,8 @@ func ListLimit(o metav1.ListOptions) time.Duration {
 	return time.Duration(min(*o.TimeoutSeconds, int64(MaxRequestTime/time.Second))) * time.Second
 }
 
-// Invalid is the 422 for options that parse but contradict the rules;
-// its kind is that of the options, not of an event.
+// Invalid is the 422 for options that break the rules. Its kind is that of the options,
+// not that of an event.
 func Invalid(kind string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -77,9 +77,8 @@ func Invalid(kind string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
-// ParseList reads and checks the options of list, watch and
-// deletecollection. A watch that names no version wants the current state
-// first (the original's default for resources that serve watch lists).
+// ParseList reads and checks the options of list, watch and deletecollection. A watch
+// that names no version gets the current state first, as in kube-apiserver.
 func ParseList(q url.Values, forceWatch bool) (metav1.ListOptions, error) {
 	var o metav1.ListOptions
 	if err := metav1.Convert_url_Values_To_v1_ListOptions(&q, &o, nil); err != nil {
@@ -100,7 +99,7 @@ func ParseList(q url.Values, forceWatch bool) (metav1.ListOptions, error) {
 	}, true))
 }
 
-// WatchTime is how long a watch may run.
+// WatchTime returns how long a watch may run.
 func WatchTime(o metav1.ListOptions) time.Duration {
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
 		return time.Duration(min(*o.TimeoutSeconds, int64(365*24*time.Hour/time.Second))) * time.Second
@@ -148,8 +147,8 @@ func ParseWrite(kind string, pt types.PatchType, r *http.Request, q url.Values) 
 	return w, Invalid(kind, validation.ValidatePatchOptions(&o, pt))
 }
 
-// userAgentManager is the field manager of a request that names none: the
-// program's name in its user agent, without what cannot be printed.
+// userAgentManager returns the field manager of a request that names none: the name of
+// the program in its user agent, without characters that cannot be printed.
 func userAgentManager(agent string) string {
 	name, _, _ := strings.Cut(agent, "/")
 	var b strings.Builder
@@ -180,8 +179,8 @@ func ParseDelete(d *request.Decoder, req *http.Request, q url.Values, body []byt
 	return o, Invalid("DeleteOptions", validation.ValidateDeleteOptions(o))
 }
 
-// ParseVersion reads a resourceVersion of a list, get or watch: 0 when it is
-// not given or "0", which both mean that any version is good enough.
+// ParseVersion reads the resourceVersion of a list, get or watch. It returns 0 for "" and
+// "0", which both mean that any version is good enough.
 func ParseVersion(text string) (uint64, error) {
 	if text == "" || text == "0" {
 		return 0, nil

@@ -98,7 +98,7 @@ func (s *server) canI(c echo.Context) error {
 	})
 }
 
-// decide tells whether something is served and allowed.
+// decide returns whether something is served and allowed, and why.
 func (s *server) decide(r *http.Request, spec authorizationv1.SelfSubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 	switch {
 	case spec.NonResourceAttributes != nil:
@@ -112,7 +112,7 @@ func (s *server) decide(r *http.Request, spec authorizationv1.SelfSubjectAccessR
 	return authorizationv1.SubjectAccessReviewStatus{Reason: "this server does not serve that"}
 }
 
-// serves tells whether a resource is there and knows the verb.
+// serves reports whether a resource is served and has the verb.
 func (s *server) serves(a *authorizationv1.ResourceAttributes) bool {
 	for _, g := range s.groups {
 		for _, r := range g.Resources {

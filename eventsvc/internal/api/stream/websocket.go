@@ -30,8 +30,8 @@ const (
 	tokenProtocol = "base64url.bearer.authorization.k8s.io."
 )
 
-// wantsWebSocket tells whether a request asks for an upgrade (RFC 6455 section
-// 4.1). Where no watch answers it, it is a request like any other.
+// wantsWebSocket reports whether a request asks for an upgrade (RFC 6455 section 4.1).
+// Only watches upgrade; other verbs answer it like any request.
 func wantsWebSocket(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket") &&
 		slices.ContainsFunc(elements(r.Header["Connection"]), func(text string) bool { return strings.EqualFold(text, "upgrade") })
@@ -48,10 +48,10 @@ func elements(values []string) []string {
 	return all
 }
 
-// SocketToken is middleware that makes the token that comes as a subprotocol an ordinary one: the
-// rules for tokens, such as that there is only one, then hold for it too. As in
-// the original it needs another subprotocol beside it, which is the one that is
-// agreed on: browsers accept no answer without one.
+// SocketToken is middleware that moves a token from the subprotocols of a WebSocket to
+// the Authorization header, so that all rules for tokens apply to it. As in
+// kube-apiserver the client must offer another subprotocol too, which the answer selects:
+// browsers accept no answer without one.
 func SocketToken(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if r := c.Request(); wantsWebSocket(r) {
@@ -81,8 +81,8 @@ func takeToken(h http.Header) {
 	}
 }
 
-// socket is a response that becomes a WebSocket when it begins. What is
-// written to it are whole frames of a watch.
+// socket is a response that becomes a WebSocket when it begins. Each write to it has
+// whole frames of a watch.
 type socket struct {
 	http.ResponseWriter
 	res    *echo.Response
@@ -94,8 +94,8 @@ type socket struct {
 }
 
 // upgradable lets the watch that follows go over a WebSocket, if the request
-// asks for one. The upgrade comes with the first byte, so that what is wrong
-// before is an ordinary error. The watch is over when end is called.
+// asks for one. The upgrade comes with the first byte, so that an error before it is
+// answered as any other. The caller calls end when the watch is over.
 func (s *Streams) upgradable(c echo.Context, f codec.Format) (end func()) {
 	req := c.Request()
 	if !wantsWebSocket(req) {
@@ -129,7 +129,7 @@ func (w *socket) WriteHeader(code int) {
 	w.Header().Del("Content-Type") // messages have none
 	conn, err := websocket.Accept(w.ResponseWriter, w.req, &websocket.AcceptOptions{
 		Subprotocols: w.req.Header[protocolHeader], // the first that is offered
-		// Any page may ask: the token shows who does, no cookie could.
+		// Any page may ask: the token shows the caller, and there are no cookies.
 		InsecureSkipVerify: true,
 	})
 	if err != nil { // and answered
