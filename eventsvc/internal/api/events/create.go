@@ -122,7 +122,7 @@ func (r *Resource) insert(ctx context.Context, ev *eventsv1.Event, dryRun bool) 
 		if err != nil {
 			return store.Record{}, err
 		}
-		rec, err := store.Create(ctx, r.target(dryRun), key, draft)
+		rec, err := store.Create(ctx, target(r.Store, dryRun), key, draft)
 		switch {
 		case !errors.Is(err, store.ErrExists):
 			return rec, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 
 	"github.com/labstack/echo/v4"
 	eventsv1 "k8s.io/api/events/v1"
@@ -24,7 +23,7 @@ import (
 // takes the last of them away removes it.
 func (r *Resource) delete(c echo.Context) error {
 	// 1. Format, body, options, deadline.
-	in, err := begin(r, c, codec.ScopeObject, r.deleteOptions)
+	in, err := begin(r, c, codec.ScopeObject, options.ParseDelete(r.Codec.Decoder))
 	if err != nil {
 		return err
 	}
@@ -50,14 +49,10 @@ func (r *Resource) delete(c echo.Context) error {
 	})
 }
 
-func (r *Resource) deleteOptions(req *http.Request, q url.Values, body []byte) (*metav1.DeleteOptions, error) {
-	return options.ParseDelete(r.Codec.Decoder, req, q, body)
-}
-
 // remove deletes or marks one event.
 func (r *Resource) remove(ctx context.Context, key store.Key, o *metav1.DeleteOptions) (store.Result, types.UID, error) {
 	var uid types.UID
-	result, err := r.target(len(o.DryRun) > 0).Update(ctx, key, func(current *store.Record) (store.Decision, error) {
+	result, err := target(r.Store, len(o.DryRun) > 0).Update(ctx, key, func(current *store.Record) (store.Decision, error) {
 		if current == nil {
 			return store.Decision{}, store.ErrNotFound
 		}

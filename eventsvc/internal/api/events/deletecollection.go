@@ -37,7 +37,7 @@ func (r *Resource) deleteCollection(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := r.newPages(o, sel)
+	p, err := newPages(r.Store, o, sel)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ type collectionOptions struct {
 // collectionOptions reads the options of a deletecollection. The query's
 // resourceVersion is that of the list, never a precondition of each delete.
 func (r *Resource) collectionOptions(req *http.Request, q url.Values, body []byte) (o collectionOptions, err error) {
-	if o.delete, err = r.deleteOptions(req, q, body); err != nil {
+	if o.delete, err = options.ParseDelete(r.Codec.Decoder)(req, q, body); err != nil {
 		return o, err
 	}
 	if len(body) == 0 && o.delete.Preconditions != nil {

@@ -34,7 +34,7 @@ func (r *Resource) list(c echo.Context, o metav1.ListOptions, f codec.Format) (f
 	}
 	defer cancel()
 	// 3. Which version to show, and where to begin.
-	p, err := r.newPages(o, sel)
+	p, err := newPages(r.Store, o, sel)
 	if err != nil {
 		return nil, err
 	}

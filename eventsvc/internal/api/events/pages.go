@@ -28,15 +28,15 @@ type pages struct {
 }
 
 // newPages begins a list: which version it shows, and where it begins.
-func (r *Resource) newPages(o metav1.ListOptions, sel event.Selection) (*pages, error) {
+func newPages(s store.Store, o metav1.ListOptions, sel event.Selection) (*pages, error) {
 	if sel.Namespace != "" && sel.Name != "" { // a list of one is neither limited nor continued
 		o.Limit, o.Continue = 0, ""
 	}
-	start, err := options.ParseStart(sel.Namespace, o, r.Store.Revision())
+	start, err := options.ParseStart(sel.Namespace, o, s.Revision())
 	if err != nil {
 		return nil, err
 	}
-	p := &pages{store: r.Store, left: -1, token: start.Continued, query: store.Query{
+	p := &pages{store: s, left: -1, token: start.Continued, query: store.Query{
 		Namespace: sel.Namespace, Name: sel.Name, Selector: sel.Selector, Revision: start.Revision, After: start.After,
 	}}
 	if o.Limit > 0 {

@@ -77,7 +77,7 @@ func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[
 	case err != nil:
 		return nil, warnings, err
 	case live == nil && next.UID != "":
-		return nil, warnings, r.otherUID(in.key.Name, next, nil)
+		return nil, warnings, otherUID(r.groupResource, in.key.Name, next, nil)
 	case live == nil:
 		next.ResourceVersion = ""
 		return next, warnings, r.prepareNew(in.ctx, next, in.key.Namespace)

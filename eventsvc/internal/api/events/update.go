@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"tidings.example/eventsvc/internal/api/options"
@@ -42,7 +43,7 @@ func (r *Resource) update(c echo.Context) error {
 		next.Namespace = in.key.Namespace
 		switch {
 		case sent.UID != "" && (live == nil || live.UID != sent.UID):
-			return nil, r.otherUID(in.key.Name, sent, live)
+			return nil, otherUID(r.groupResource, in.key.Name, sent, live)
 		case live == nil:
 			if err := mayCreate(); err != nil {
 				return nil, err
@@ -80,12 +81,12 @@ func checkTarget(ev *eventsv1.Event, key store.Key) error {
 }
 
 // otherUID is the 409 for a write that expects another object under the name.
-func (r *Resource) otherUID(name string, sent, live *eventsv1.Event) error {
+func otherUID(of schema.GroupResource, name string, sent, live *eventsv1.Event) error {
 	var uid string
 	if live != nil {
 		uid = string(live.UID)
 	}
-	return apierrors.NewConflict(r.groupResource, name,
+	return apierrors.NewConflict(of, name,
 		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", sent.UID, uid)) //nolint:staticcheck // clients know this text
 }
 
@@ -124,7 +125,7 @@ type change func(live *eventsv1.Event) (*eventsv1.Event, error)
 // what to answer with.
 func (r *Resource) write(ctx context.Context, key store.Key, dryRun bool, make change) (*store.Record, int, error) {
 	var last *store.Record // shown instead of the result
-	result, err := r.target(dryRun).Update(ctx, key, func(current *store.Record) (store.Decision, error) {
+	result, err := target(r.Store, dryRun).Update(ctx, key, func(current *store.Record) (store.Decision, error) {
 		last = nil
 		// 1. The stored event.
 		var live *eventsv1.Event
@@ -175,12 +176,12 @@ func (r *Resource) write(ctx context.Context, key store.Key, dryRun bool, make c
 	}
 }
 
-// target is the store that a write goes to.
-func (r *Resource) target(dryRun bool) store.Store {
+// target returns the store that a write goes to.
+func target(s store.Store, dryRun bool) store.Store {
 	if dryRun {
-		return dryStore{r.Store}
+		return dryStore{s}
 	}
-	return r.Store
+	return s
 }
 
 // dryStore is a store whose writes only find out what would become of an event.

@@ -17,12 +17,12 @@ import (
 // [stream.Streams.Open].
 func (r *Resource) watch(c echo.Context, o metav1.ListOptions, sel event.Selection, f codec.Format) (follow func() error, err error) {
 	q := store.WatchQuery{Namespace: sel.Namespace, Name: sel.Name, Selector: sel.Selector}
-	return r.Streams.Open(c, o, q, f, r.Codec.NewFrames(f, r.view), &source{r: r, sel: sel})
+	return r.Streams.Open(c, o, q, f, r.Codec.NewFrames(f, r.view), &source{store: r.Store, sel: sel})
 }
 
 // source is a [stream.Source] of the events of a selection.
 type source struct {
-	r     *Resource
+	store store.Store
 	sel   event.Selection
 	pages *pages
 	first []store.Record // of the first page
@@ -31,7 +31,7 @@ type source struct {
 // Begin implements [stream.Source].
 func (w *source) Begin(ctx context.Context) (revision uint64, err error) {
 	for err = errMoved; errors.Is(err, errMoved); {
-		if w.pages, err = w.r.newPages(metav1.ListOptions{}, w.sel); err != nil {
+		if w.pages, err = newPages(w.store, metav1.ListOptions{}, w.sel); err != nil {
 			return 0, err
 		}
 		w.first, err = w.pages.records(ctx)

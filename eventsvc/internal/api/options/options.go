@@ -164,19 +164,21 @@ func userAgentManager(agent string) string {
 	return b.String()
 }
 
-// ParseDelete reads DeleteOptions from the body or, if that is empty, from the
+// ParseDelete returns a function that reads DeleteOptions from the body or, if that is empty, from the
 // query. The two are never merged: the query of a request with a body is ignored.
-func ParseDelete(d *request.Decoder, req *http.Request, q url.Values, body []byte) (*metav1.DeleteOptions, error) {
-	o := &metav1.DeleteOptions{}
-	if len(body) > 0 {
-		var err error
-		if o, err = d.DecodeDeleteOptions(req.Header.Get("Content-Type"), body); err != nil {
-			return nil, err
+func ParseDelete(d *request.Decoder) func(req *http.Request, q url.Values, body []byte) (*metav1.DeleteOptions, error) {
+	return func(req *http.Request, q url.Values, body []byte) (*metav1.DeleteOptions, error) {
+		o := &metav1.DeleteOptions{}
+		if len(body) > 0 {
+			var err error
+			if o, err = d.DecodeDeleteOptions(req.Header.Get("Content-Type"), body); err != nil {
+				return nil, err
+			}
+		} else if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&q, o, nil); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
 		}
-	} else if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&q, o, nil); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return o, Invalid("DeleteOptions", validation.ValidateDeleteOptions(o))
 	}
-	return o, Invalid("DeleteOptions", validation.ValidateDeleteOptions(o))
 }
 
 // ParseVersion reads the resourceVersion of a list, get or watch. It returns 0 for "" and

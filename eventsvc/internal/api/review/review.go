@@ -41,20 +41,28 @@ func Route(e *echo.Echo, c *codec.Codec, io *httpio.IO, guard *access.Guard, gro
 }
 
 // review reads the body of a review and answers with it once it is filled in.
-func (s *server) review(c echo.Context, obj request.Object, kind schema.GroupVersionKind, fill func()) error {
+func (s *server) review(c echo.Context, obj request.Object, kind schema.GroupVersionKind, fill func(*bearer.Caller)) error {
 	req := c.Request()
+	caller, ok := bearer.FromContext(req.Context())
+	if !ok {
+		return apierrors.NewUnauthorized("Unauthorized")
+	}
+	// 1. The format of the answer.
 	f, err := codec.Negotiate(req, codec.ScopeOther)
 	if err != nil {
 		return err
 	}
+	// 2. The body.
 	body, free, err := s.io.Body(req)
 	if err != nil {
 		return err
 	}
 	defer free()
+	// 3. The options, which have no effect here.
 	if _, err := options.ParseWrite(options.Create, "", req, options.Query(req)); err != nil {
 		return err
 	}
+	// 4. The review.
 	if err := s.codec.Decode(req.Header.Get("Content-Type"), body, obj); err != nil {
 		return err
 	}
@@ -63,53 +71,61 @@ func (s *server) review(c echo.Context, obj request.Object, kind schema.GroupVer
 			sent.Kind, sent.GroupVersion(), kind.Kind, kind.GroupVersion()))
 	}
 	obj.GetObjectKind().SetGroupVersionKind(kind)
-	fill()
+	fill(caller)
 	return s.io.Object(c, http.StatusCreated, f, obj)
 }
 
 // whoAmI answers with what the token says about the caller.
 func (s *server) whoAmI(c echo.Context) error {
 	r := &authenticationv1.SelfSubjectReview{}
-	return s.review(c, r, authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), func() {
-		r.Status = authenticationv1.SelfSubjectReviewStatus{UserInfo: userInfo(c.Request())}
+	return s.review(c, r, authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), func(caller *bearer.Caller) {
+		extra := map[string]authenticationv1.ExtraValue{"issuer": {caller.Issuer}}
+		if caller.ClientID != "" {
+			extra["client_id"] = authenticationv1.ExtraValue{caller.ClientID}
+		}
+		if len(caller.Scopes) > 0 {
+			extra["scope"] = caller.Scopes
+		}
+		r.Status.UserInfo = authenticationv1.UserInfo{Username: caller.Subject, Groups: []string{"system:authenticated"}, Extra: extra}
 	})
-}
-
-func userInfo(r *http.Request) authenticationv1.UserInfo {
-	caller, ok := bearer.FromContext(r.Context())
-	if !ok {
-		return authenticationv1.UserInfo{}
-	}
-	extra := map[string]authenticationv1.ExtraValue{"issuer": {caller.Issuer}}
-	if caller.ClientID != "" {
-		extra["client_id"] = authenticationv1.ExtraValue{caller.ClientID}
-	}
-	if len(caller.Scopes) > 0 {
-		extra["scope"] = caller.Scopes
-	}
-	return authenticationv1.UserInfo{Username: caller.Subject, Groups: []string{"system:authenticated"}, Extra: extra}
 }
 
 // canI answers whether the caller may do one thing, and by which rule.
 func (s *server) canI(c echo.Context) error {
 	r := &authorizationv1.SelfSubjectAccessReview{}
-	return s.review(c, r, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), func() {
-		r.Status = s.decide(c.Request(), r.Spec)
+	return s.review(c, r, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), func(caller *bearer.Caller) {
+		r.Status.Allowed, r.Status.Reason = s.decide(caller, r.Spec)
 	})
 }
 
-// decide returns whether something is served and allowed, and why.
-func (s *server) decide(r *http.Request, spec authorizationv1.SelfSubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+// decide returns whether something is served and allowed, and why. The right on a
+// namespace is that on its events. Reviews are for everybody.
+func (s *server) decide(caller *bearer.Caller, spec authorizationv1.SelfSubjectAccessReviewSpec) (allowed bool, reason string) {
+	const unknown = "this server does not serve that"
+	a := spec.ResourceAttributes
 	switch {
 	case spec.NonResourceAttributes != nil:
-		if slices.Contains([]string{"get", "*"}, spec.NonResourceAttributes.Verb) {
-			return authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: "every authenticated caller may read the server's description"}
+		if verb := spec.NonResourceAttributes.Verb; verb == "get" || verb == "*" {
+			return true, "every authenticated caller may read the server's description"
 		}
-		return authorizationv1.SubjectAccessReviewStatus{Reason: "paths that are no resources can only be read"}
-	case spec.ResourceAttributes != nil && s.serves(spec.ResourceAttributes):
-		return s.decideResource(r, spec.ResourceAttributes)
+		return false, "paths that are no resources can only be read"
+	case a == nil || !s.serves(a):
+		return false, unknown
 	}
-	return authorizationv1.SubjectAccessReviewStatus{Reason: "this server does not serve that"}
+	namespace := a.Namespace
+	switch a.Resource {
+	case "events", "*":
+	case access.Namespaces.Resource:
+		namespace = a.Name
+	default:
+		return true, "every authenticated caller may ask about itself"
+	}
+	verb, err := policy.ParseVerb(a.Verb)
+	if err != nil {
+		return false, unknown
+	}
+	d := s.guard.Policy().Decide(caller, verb, namespace)
+	return d.Allowed, d.Rule
 }
 
 // serves reports whether a resource is served and has the verb.
@@ -126,44 +142,17 @@ func (s *server) serves(a *authorizationv1.ResourceAttributes) bool {
 	return false
 }
 
-// decideResource asks the policy. The right on a namespace is that on its
-// events; reviews are for everybody.
-func (s *server) decideResource(r *http.Request, a *authorizationv1.ResourceAttributes) authorizationv1.SubjectAccessReviewStatus {
-	namespace := a.Namespace
-	switch a.Resource {
-	case "events", "*":
-	case access.Namespaces.Resource:
-		namespace = a.Name
-	default:
-		return authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: "every authenticated caller may ask about itself"}
-	}
-	caller, ok := bearer.FromContext(r.Context())
-	verb, err := policy.ParseVerb(a.Verb)
-	if !ok || err != nil {
-		return authorizationv1.SubjectAccessReviewStatus{Reason: "this server does not serve that"}
-	}
-	d := s.guard.Policy().Decide(caller, verb, namespace)
-	return authorizationv1.SubjectAccessReviewStatus{Allowed: d.Allowed, Reason: d.Rule}
-}
-
 // whatCanI answers with everything that the caller may do in a namespace.
 func (s *server) whatCanI(c echo.Context) error {
 	r := &authorizationv1.SelfSubjectRulesReview{}
-	return s.review(c, r, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"), func() {
-		r.Status = authorizationv1.SubjectRulesReviewStatus{
-			ResourceRules:    s.resourceRules(c.Request(), r.Spec.Namespace),
-			NonResourceRules: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"*"}}},
-		}
+	return s.review(c, r, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"), func(caller *bearer.Caller) {
+		r.Status.ResourceRules = s.resourceRules(caller, r.Spec.Namespace)
+		r.Status.NonResourceRules = []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"*"}}}
 	})
 }
 
 // resourceRules are what the caller may do with each resource in a namespace.
-func (s *server) resourceRules(r *http.Request, namespace string) []authorizationv1.ResourceRule {
-	rules := []authorizationv1.ResourceRule{}
-	caller, ok := bearer.FromContext(r.Context())
-	if !ok {
-		return rules
-	}
+func (s *server) resourceRules(caller *bearer.Caller, namespace string) []authorizationv1.ResourceRule {
 	held := s.guard.Policy().Rules(caller)
 	in := func(namespace string) (allowed policy.Verb) {
 		for _, rule := range held {
@@ -173,10 +162,11 @@ func (s *server) resourceRules(r *http.Request, namespace string) []authorizatio
 		}
 		return allowed
 	}
-	allowed := map[string]policy.Verb{ // those of other resources are for everybody
+	allowed := map[string]policy.Verb{ // other resources are for everybody
 		"events":                   in(namespace),
 		access.Namespaces.Resource: in(namespace)&policy.Get | in(policy.AllNamespaces),
 	}
+	rules := []authorizationv1.ResourceRule{}
 	for _, g := range s.groups {
 		for _, resource := range g.Resources {
 			verbs := slices.Clone(resource.Verbs)
