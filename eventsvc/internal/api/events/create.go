@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/labstack/echo/v4"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/options"
@@ -28,7 +26,7 @@ func (r *Resource) create(c echo.Context) error {
 		return err
 	}
 	// 2. Format, body, options, deadline.
-	in, err := begin(r, c, codec.ScopeObject, writeOptions(options.Create, ""))
+	in, err := begin(r, c, codec.ScopeObject, options.ParseWrite(options.Create, ""))
 	if err != nil {
 		return err
 	}
@@ -55,13 +53,6 @@ func (r *Resource) create(c echo.Context) error {
 	}
 	// 6. The answer.
 	return r.answer(c, http.StatusCreated, in.format, &rec)
-}
-
-// writeOptions parses the options of a write.
-func writeOptions(kind string, pt types.PatchType) func(*http.Request, url.Values, []byte) (options.Write, error) {
-	return func(req *http.Request, q url.Values, _ []byte) (options.Write, error) {
-		return options.ParseWrite(kind, pt, req, q)
-	}
 }
 
 // decode reads the event in a body. The event has no memory in common with the body.

@@ -26,7 +26,7 @@ func (r *Resource) patch(c echo.Context) error {
 		return err
 	}
 	// 2. Format, body, options, deadline.
-	in, err := begin(r, c, codec.ScopeObject, writeOptions(options.Patch, kind))
+	in, err := begin(r, c, codec.ScopeObject, options.ParseWrite(options.Patch, kind))
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ import (
 // update replaces an event, or creates it where there is none.
 func (r *Resource) update(c echo.Context) error {
 	// 1. Format, body, options, deadline.
-	in, err := begin(r, c, codec.ScopeObject, writeOptions(options.Update, ""))
+	in, err := begin(r, c, codec.ScopeObject, options.ParseWrite(options.Update, ""))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@
 package options
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"net/http"
@@ -122,29 +123,23 @@ const (
 	Patch  = "PatchOptions"
 )
 
-// ParseWrite reads the options of a write. The rules of a patch depend on its type,
-// which is empty for other writes. What only a patch can have is ignored for them.
-func ParseWrite(kind string, pt types.PatchType, r *http.Request, q url.Values) (Write, error) {
-	var o metav1.PatchOptions // has the fields of all three kinds
-	if len(q) > 0 {
+// ParseWrite returns a function that reads the options of a write. The rules of a patch
+// depend on its type, which is empty for other writes. What only a patch can have is
+// ignored for them.
+func ParseWrite(kind string, pt types.PatchType) func(r *http.Request, q url.Values, _ []byte) (Write, error) {
+	return func(r *http.Request, q url.Values, _ []byte) (Write, error) {
+		var o metav1.PatchOptions // has the fields of all three kinds
 		if err := metav1.Convert_url_Values_To_v1_PatchOptions(&q, &o, nil); err != nil {
 			return Write{}, apierrors.NewBadRequest(err.Error())
 		}
 		if kind != Patch {
 			o.Force = nil
 		}
+		return Write{
+			Manager: cmp.Or(o.FieldManager, userAgentManager(r.UserAgent())), Validation: cmp.Or(o.FieldValidation, metav1.FieldValidationWarn),
+			DryRun: len(o.DryRun) > 0, Force: o.Force != nil && *o.Force,
+		}, Invalid(kind, validation.ValidatePatchOptions(&o, pt))
 	}
-	w := Write{Manager: o.FieldManager, Validation: o.FieldValidation, DryRun: len(o.DryRun) > 0, Force: o.Force != nil && *o.Force}
-	if w.Manager == "" {
-		w.Manager = userAgentManager(r.UserAgent())
-	}
-	if w.Validation == "" {
-		w.Validation = metav1.FieldValidationWarn
-	}
-	if len(q) == 0 && pt != types.ApplyYAMLPatchType { // which must have a manager
-		return w, nil
-	}
-	return w, Invalid(kind, validation.ValidatePatchOptions(&o, pt))
 }
 
 // userAgentManager returns the field manager of a request that names none: the name of

@@ -59,7 +59,7 @@ func (s *server) review(c echo.Context, obj request.Object, kind schema.GroupVer
 	}
 	defer free()
 	// 3. The options, which have no effect here.
-	if _, err := options.ParseWrite(options.Create, "", req, options.Query(req)); err != nil {
+	if _, err := options.ParseWrite(options.Create, "")(req, options.Query(req), nil); err != nil {
 		return err
 	}
 	// 4. The review.
