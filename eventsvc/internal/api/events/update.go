@@ -120,49 +120,13 @@ func (r *Resource) trackNext(live, next *eventsv1.Event, manager string) error {
 // none. It must not change what it is given.
 type change func(live *eventsv1.Event) (*eventsv1.Event, error)
 
-// write is the path that PUT and every PATCH share: it makes the next version, checks
-// it against the stored one, and stores it unless that changes nothing. It returns
-// what to answer with.
+// write is the path that PUT and every PATCH share: it stores the next version of an
+// event, and returns what to answer with.
 func (r *Resource) write(ctx context.Context, key store.Key, dryRun bool, make change) (*store.Record, int, error) {
 	var last *store.Record // shown instead of the result
-	result, err := target(r.Store, dryRun).Update(ctx, key, func(current *store.Record) (store.Decision, error) {
-		last = nil
-		// 1. The stored event.
-		var live *eventsv1.Event
-		if current != nil {
-			var err error
-			if live, err = r.Codec.Event(current.View()); err != nil {
-				return store.Decision{}, err
-			}
-		}
-		// 2. The next version, checked against it.
-		next, err := make(live)
-		if err != nil {
-			return store.Decision{}, err
-		}
-		if live != nil {
-			if err := event.CheckSize(next, live, r.Rules); err != nil {
-				return store.Decision{}, err
-			}
-			if errs := event.ValidateUpdate(r.view, next, live); len(errs) > 0 {
-				return store.Decision{}, event.Invalid(key.Name, errs)
-			}
-			if fields.Same(next, live) {
-				return store.Decision{Op: store.Keep}, nil
-			}
-		}
-		// 3. What to store.
-		draft, err := r.Codec.Draft(next)
-		if err != nil {
-			return store.Decision{}, err
-		}
-		if live != nil && live.DeletionTimestamp != nil && len(next.Finalizers) == 0 {
-			// The last finalizer is gone, so the event goes too. The answer is what was
-			// sent, at the version that was there.
-			last = &store.Record{Key: key, Revision: current.Revision, Attributes: draft.Attributes, Value: draft.Value}
-			return store.Decision{Op: store.Delete}, nil
-		}
-		return store.Decision{Op: store.Put, Draft: draft}, nil
+	result, err := target(r.Store, dryRun).Update(ctx, key, func(current *store.Record) (d store.Decision, err error) {
+		d, last, err = r.decide(key, current, make)
+		return d, err
 	})
 	switch {
 	case err != nil:
@@ -174,6 +138,43 @@ func (r *Resource) write(ctx context.Context, key store.Key, dryRun bool, make c
 	default:
 		return &result.Record, http.StatusOK, nil
 	}
+}
+
+// decide makes the next version, checks it against the current one, and stores it unless
+// that changes nothing. If it deletes the event, it returns the version to show.
+func (r *Resource) decide(key store.Key, current *store.Record, make change) (d store.Decision, last *store.Record, err error) {
+	// 1. The stored event.
+	var live *eventsv1.Event
+	if current != nil {
+		if live, err = r.Codec.Event(current.View()); err != nil {
+			return d, nil, err
+		}
+	}
+	// 2. The next version, checked against it.
+	next, err := make(live)
+	if err != nil {
+		return d, nil, err
+	}
+	if live != nil {
+		if err := event.CheckSize(next, live, r.Rules); err != nil {
+			return d, nil, err
+		}
+		if errs := event.ValidateUpdate(r.view, next, live); len(errs) > 0 {
+			return d, nil, event.Invalid(key.Name, errs)
+		}
+		if fields.Same(next, live) {
+			return store.Decision{Op: store.Keep}, nil, nil
+		}
+	}
+	// 3. What to store.
+	draft, err := r.Codec.Draft(next)
+	if err == nil && live != nil && live.DeletionTimestamp != nil && len(next.Finalizers) == 0 {
+		// The last finalizer is gone, so the event goes too. The answer is what was sent,
+		// at the version that was there.
+		last = &store.Record{Key: key, Revision: current.Revision, Attributes: draft.Attributes, Value: draft.Value}
+		return store.Decision{Op: store.Delete}, last, nil
+	}
+	return store.Decision{Op: store.Put, Draft: draft}, nil, err
 }
 
 // target returns the store that a write goes to.
