@@ -16,70 +16,38 @@ import (
 type object map[string]json.RawMessage
 
 // decodeObject decodes exactly one JSON object. It refuses input that decoders interpret differently: duplicate names, bytes
-// after the object, and text that is not UTF-8. The members share memory with data. Anyone can send tokens, so a refusal
-// must be cheap: json.Valid checks the syntax, and then the members are found by counting brackets.
+// after the object, and text that is not UTF-8.
 func decodeObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
 	}
-	if !json.Valid(data) {
+	if !json.Valid(data) { // the decoder does not check what is between tokens
 		return nil, errors.New("damaged JSON, or more than one value")
 	}
-	rest := unspaced(data)
-	if rest[0] != '{' {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if first, err := dec.Token(); err != nil || first != json.Delim('{') {
 		return nil, errors.New("no JSON object")
 	}
 	o := object{}
-	for rest = unspaced(rest[1:]); rest[0] != '}'; {
-		raw, after := cutValue(rest)
-		name, whole := decodeText(raw)
-		if !whole {
-			return nil, errors.New("half a character")
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return nil, err
 		}
-		if _, twice := o[name]; twice {
+		name, _ := token.(string)
+		if strings.ContainsRune(name, utf8.RuneError) {
+			return nil, errors.New("half a character") // see decodeText
+		}
+		if o.has(name) {
 			return nil, errors.New("a name given twice")
 		}
-		o[name], rest = cutValue(unspaced(after[1:])) // behind the colon
-		if rest[0] == ',' {
-			rest = unspaced(rest[1:])
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, err
 		}
+		o[name] = value
 	}
 	return o, nil
-}
-
-// unspaced returns JSON without leading white space.
-func unspaced(data []byte) []byte { return bytes.TrimLeft(data, " \t\r\n") }
-
-// cutValue splits valid JSON after its first value, and skips the white space that follows.
-func cutValue(data []byte) (value, after []byte) {
-	end, depth := 0, 0
-	for ; end < len(data); end++ {
-		switch data[end] {
-		case '"':
-			for end++; data[end] != '"'; end++ {
-				if data[end] == '\\' {
-					end++
-				}
-			}
-			if depth == 0 {
-				return data[: end+1 : end+1], unspaced(data[end+1:])
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth < 0 { // the end of the object or list that contains a number or a literal
-				return data[:end:end], data[end:]
-			}
-			if depth == 0 {
-				return data[: end+1 : end+1], unspaced(data[end+1:])
-			}
-		case ',', ' ', '\t', '\r', '\n':
-			if depth == 0 {
-				return data[:end:end], unspaced(data[end:])
-			}
-		}
-	}
-	return data, nil
 }
 
 // decodeText decodes a string of valid JSON. It returns false for an unpaired surrogate: Go replaces each of them by U+FFFD,
