@@ -1,6 +1,7 @@
 package httpserver
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -39,41 +40,80 @@ type accessed struct {
 	next    http.Handler
 }
 
-// ServeHTTP keeps its stack small, because the handler of a watch runs for a long time.
+// inFlight is a request that is being served.
+type inFlight struct {
+	req request
+	rec recorder
+}
+
+// asked has the parts of a request that are logged when it has ended.
+type asked struct{ method, path, remote, agent string }
+
+func newAsked(r *http.Request) asked { return asked{r.Method, r.URL.Path, r.RemoteAddr, r.UserAgent()} }
+
+// ServeHTTP keeps its stack small, because the handler of a watch over HTTP/2 runs for a long time.
 func (a *accessed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	req, rec := a.begin(w, r)
-	panicked := serve(a.next, rec, r.WithContext(req))
-	rec.aborted = rec.aborted || r.Context().Err() != nil
-	a.end(r, req, rec, panicked)
-	if panicked != nil && rec.aborted {
+	f := a.begin(w, r)
+	panicked := serve(a.next, &f.rec, r.WithContext(&f.req))
+	if f.req.detached != nil {
+		f.detach()
+		go a.goOn(f, newAsked(r), panicked)
+		return
+	}
+	f.rec.aborted = f.rec.aborted || r.Context().Err() != nil
+	a.end(f, newAsked(r), panicked)
+	if panicked != nil && f.rec.aborted {
 		panic(http.ErrAbortHandler) // cuts the connection, so that the client does not take half an answer for a whole one
 	}
 }
 
-func (a *accessed) begin(w http.ResponseWriter, r *http.Request) (*request, *recorder) {
-	req := &request{Context: r.Context(), id: requestID(r.Header)}
-	if parent := r.Header.Get(traceParentHeader); parent != "" {
-		if req.trace = traceID(parent); req.trace != "" {
-			req.parent = parent
-		}
-	}
-	w.Header()[requestIDHeader] = []string{req.id}
-	a.metrics.inFlight.Inc()
-	return req, &recorder{ResponseWriter: w, start: time.Now()}
+// detach drops the references to what net/http keeps for a request, so that it can be freed.
+func (f *inFlight) detach() {
+	f.req.Context = context.Background()
+	f.rec.ResponseWriter = nil
+	f.req.detached.rec = &f.rec
 }
 
-func (a *accessed) end(r *http.Request, req *request, rec *recorder, panicked *caughtPanic) {
+// goOn writes the rest of a detached answer. If its handler has panicked after Detach, it writes nothing and only releases
+// the resources of the answer.
+func (a *accessed) goOn(f *inFlight, of asked, panicked *caughtPanic) {
+	d := f.req.detached
+	defer d.of.remove(d)
+	if panicked != nil {
+		_ = d.conn.Close()
+	}
+	if again := d.run(); again != nil {
+		panicked = again
+	}
+	whole := d.end(panicked == nil)
+	f.rec.aborted = f.rec.aborted || !whole
+	a.end(f, of, panicked)
+}
+
+func (a *accessed) begin(w http.ResponseWriter, r *http.Request) *inFlight {
+	f := &inFlight{request{Context: r.Context(), id: requestID(r.Header)}, recorder{ResponseWriter: w, start: time.Now()}}
+	if parent := r.Header.Get(traceParentHeader); parent != "" {
+		if f.req.trace = traceID(parent); f.req.trace != "" {
+			f.req.parent = parent
+		}
+	}
+	w.Header()[requestIDHeader] = []string{f.req.id}
+	a.metrics.inFlight.Inc()
+	return f
+}
+
+func (a *accessed) end(f *inFlight, of asked, panicked *caughtPanic) {
 	a.metrics.inFlight.Dec()
 	if panicked != nil {
-		rec.answerPanic(panicked, a.log.With("request_id", req.id))
+		f.rec.answerPanic(panicked, a.log.With("request_id", f.req.id))
 	}
-	rec.finish()
-	took := time.Since(rec.start)
-	for _, end := range req.atEnd {
-		end(rec.code, took)
+	f.rec.finish()
+	took := time.Since(f.rec.start)
+	for _, end := range f.req.atEnd {
+		end(f.rec.code, took)
 	}
-	a.metrics.observe(r, req.verb, rec)
-	logRequest(a.log, r, req, rec, took)
+	a.metrics.observe(&of, f.req.verb, &f.rec)
+	logRequest(a.log, &of, &f.req, &f.rec, took)
 }
 
 // caughtPanic is the value and the stack of a panic.
@@ -83,32 +123,37 @@ type caughtPanic struct {
 }
 
 // serve calls the handler and catches its panic.
-func serve(next http.Handler, w http.ResponseWriter, r *http.Request) (panicked *caughtPanic) {
+func serve(next http.Handler, w http.ResponseWriter, r *http.Request) *caughtPanic {
+	return caught(func() { next.ServeHTTP(w, r) })
+}
+
+// caught calls f and catches its panic.
+func caught(f func()) (panicked *caughtPanic) {
 	defer func() {
 		if value := recover(); value != nil {
 			panicked = &caughtPanic{value, debug.Stack()}
 		}
 	}()
-	next.ServeHTTP(w, r)
+	f()
 	return nil
 }
 
 // logRequest writes the access line. It creates the record itself, because a logger would look up its caller, which is not
 // shown.
-func logRequest(log *slog.Logger, r *http.Request, req *request, rec *recorder, took time.Duration) {
+func logRequest(log *slog.Logger, of *asked, req *request, rec *recorder, took time.Duration) {
 	if !log.Enabled(req, slog.LevelInfo) {
 		return
 	}
 	var room [16]slog.Attr
 	attrs := append(room[:0],
 		slog.String("request_id", req.id),
-		slog.String("method", truncate(r.Method)),
-		slog.String("path", truncate(r.URL.Path)),
+		slog.String("method", truncate(of.method)),
+		slog.String("path", truncate(of.path)),
 		slog.Int("code", rec.code),
 		slog.Int64("bytes", rec.bytes),
 		slog.Float64("ms", float64(took.Microseconds())/1000),
-		slog.String("remote", r.RemoteAddr),
-		slog.String("agent", truncate(r.UserAgent())),
+		slog.String("remote", of.remote),
+		slog.String("agent", truncate(of.agent)),
 	)
 	if req.verb != "" {
 		attrs = append(attrs, slog.String("verb", req.verb))

@@ -26,6 +26,7 @@ type Server struct {
 	endpoint Endpoint
 	listener net.Listener
 	http     http.Server
+	open     detachments
 	log      *slog.Logger
 }
 
@@ -43,7 +44,7 @@ func newServer(e Endpoint, l net.Listener, c Config, cut cuts) *Server {
 		ErrorLog:          slog.NewLogLogger(connectionLog{c.Log.Handler()}, slog.LevelWarn),
 	}}
 	if e.Streaming {
-		s.http.Handler = streaming(e.Handler, limits.WriteTimeout, cut.answer)
+		s.http.Handler = streaming(e.Handler, limits.WriteTimeout, cut.answer, &s.open)
 	} else {
 		s.http.WriteTimeout = limits.WriteTimeout
 	}
@@ -68,9 +69,14 @@ func (s *Server) Serve() error {
 // Shutdown closes the listener and waits for open requests. Those that have not finished when ctx ends are cut off, which is
 // logged.
 func (s *Server) Shutdown(ctx context.Context) {
-	if s.http.Shutdown(ctx) != nil {
+	err := s.http.Shutdown(ctx)
+	if err == nil {
+		err = s.open.wait(ctx)
+	}
+	if err != nil {
 		s.log.Warn("open requests were cut off at the end of the stop timeout", "address", s.endpoint.Addr)
 		_ = s.http.Close() // its connections are lost either way
+		s.open.close()
 	}
 }
 

@@ -12,10 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// streaming sets a deadline for each write instead of one for the whole answer, which would end watches.
-func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter) http.Handler {
+// streaming sets a deadline for each write instead of one for the whole answer, which would end watches. Detached answers
+// are added to open.
+func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter, open *detachments) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), limit: limit, cut: cut}
+		t := &timedWriter{
+			ResponseWriter: w, rc: http.NewResponseController(w), limit: limit, cut: cut,
+			chunked: r.ProtoAtLeast(1, 1), body: max(r.ContentLength, 0), detachments: open,
+		}
 		if r.ProtoMajor >= 2 {
 			t.guard = &guard{rc: t.rc, limit: limit}
 			defer t.guard.close()
@@ -41,7 +45,10 @@ type timedWriter struct {
 	guard *guard      // HTTP/2
 	conn  *connection // HTTP/1 without TLS
 
-	hijacked bool // the connection is no longer the server's
+	chunked     bool  // HTTP/1.1, whose answers of unknown length have chunks
+	body        int64 // length of the request's body, if known
+	detachments *detachments
+	hijacked    bool // the connection is no longer the server's
 }
 
 // small is the largest write that fits into net/http's buffers and needs one system call.
@@ -115,14 +122,21 @@ func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // Hijack takes the connection from the server, for a WebSocket. Its writes have the same deadlines, and are counted when they
 // are cut off.
 func (w *timedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := w.hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	buffered.Writer.Reset(conn)
+	return conn, buffered, nil
+}
+
+func (w *timedWriter) hijack() (*boundedConn, *bufio.ReadWriter, error) {
 	conn, buffered, err := w.rc.Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
 	w.conn, w.hijacked = nil, true
-	bounded := &boundedConn{Conn: conn, limit: w.limit, cut: w.cut}
-	buffered.Writer.Reset(bounded)
-	return bounded, buffered, nil
+	return &boundedConn{Conn: conn, limit: w.limit, cut: w.cut}, buffered, nil
 }
 
 // boundedConn is a hijacked connection. Each write to it has a deadline. Only one goroutine may write at a time.
@@ -152,6 +166,14 @@ func (c *boundedConn) Write(p []byte) (n int, err error) {
 		_ = c.Close() // lost either way
 	}
 	return n, err
+}
+
+// CloseWrite closes the sending half.
+func (c *boundedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
 }
 
 // guard ends an HTTP/2 stream whose write takes too long. A deadline of the stream would have to be set and removed around

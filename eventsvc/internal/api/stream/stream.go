@@ -43,6 +43,8 @@ type Stream struct {
 	out       *httpio.Writer
 	bookmarks bool
 	ctx       context.Context // ends when the watch has to
+	cancel    context.CancelFunc
+	attached  func() bool // stops the end of the request from ending ctx
 	changes   store.Watcher
 	atEnd     []func()
 }
@@ -95,6 +97,7 @@ func (t *Streams) Open(c echo.Context, o metav1.ListOptions, q store.WatchQuery,
 	}
 	s.atEnd = append(s.atEnd, s.changes.Close)
 	// 3. The headers, before there is any event.
+	s.out.MayDetach(ctx)
 	if err := s.out.Next(ctx); err != nil {
 		return nil, s.end(err)
 	}
@@ -130,17 +133,25 @@ func (s *Stream) admit(c echo.Context, o metav1.ListOptions) error {
 		cancel()
 	}
 	attached := context.AfterFunc(req.Context(), cancel)
-	s.ctx = ctx
+	s.ctx, s.cancel, s.attached = ctx, cancel, attached
 	s.atEnd = append(s.atEnd, func() { attached(); done(); cancel() })
 	return nil
 }
 
-// follow writes what happens until the stream ends. The request has given back its
-// seat.
+// follow writes what happens until the stream ends, or hands that over to a goroutine
+// that needs less memory than a handler.
 func (s *Stream) follow() error {
+	if s.out.Detach(s.ctx, s.cancel, s.toEnd) {
+		s.attached()
+		return nil
+	}
+	s.toEnd()
+	return nil
+}
+
+func (s *Stream) toEnd() {
 	defer s.close()
-	s.out.Unseat()
-	return s.end(s.deliver(s.ctx))
+	_ = s.end(s.deliver(s.ctx))
 }
 
 // close gives back what the stream has, last things first.
