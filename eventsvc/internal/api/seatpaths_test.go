@@ -148,6 +148,7 @@ func TestEveryPathGivesItsSeatBack(t *testing.T) {
 	for verb, request := range map[string]struct{ method, path, content, body string }{
 		"get":              {"GET", eventsPath + "/a", "", ""},
 		"list":             {"GET", eventsPath, "", ""},
+		"list in pieces":   {"GET", eventsPath, "", ""},
 		"watch":            {"GET", eventsPath + initial, "", ""},
 		"watch from then":  {"GET", eventsPath + "?watch=1&resourceVersion=2", "", ""},
 		"create":           {"POST", eventsPath, "application/json", newEvent("", `"metadata":{"generateName":"g-"}`)},
@@ -174,6 +175,11 @@ func TestEveryPathGivesItsSeatBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.as("setup", "POST", strings.Replace(eventsPath, "default", "other", 1), newEvent("a")).must(201)
+			if verb == "list in pieces" {
+				for _, name := range []string{"b", "c"} {
+					w.as("setup", "POST", eventsPath, newEvent(name, `"metadata":{"name":"`+name+`","annotations":{"a":"`+strings.Repeat("x", 100<<10)+`"}}`)).must(201)
+				}
+			}
 			same := func(*http.Request) {}
 			watch := strings.HasPrefix(verb, "watch")
 
