@@ -87,16 +87,10 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return err
 	}
-	trusted, options, err := s.trust(log, registry)
+	var server *api.Server
+	trusted, rights, err := s.access(log, registry, func() { server.PolicyChanged() })
 	if err != nil {
 		return err
-	}
-	var server *api.Server
-	rights, err := policy.NewLive(policy.Config{
-		Path: s.PolicyFile, Options: options, Log: log, Registry: registry, Changed: func() { server.PolicyChanged() },
-	})
-	if err != nil {
-		return cli.Usagef("--policy-file: %w", err)
 	}
 	certificate, err := s.certificate()
 	if err != nil {
@@ -121,13 +115,11 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return err
 	}
-	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats}, entries)
+	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats}, entries, log)
 	if err != nil {
 		return err
 	}
 	handler := httpserver.Access(log, registry, audit.Handler(entries, server))
-	// Probes and scrapes have metrics of their own, which are not exposed: they would dilute the rates that alerts use.
-	management = httpserver.Access(log, prometheus.NewRegistry(), audit.Handler(entries, management))
 	return service.Run(ctx, service.Config{
 		HTTP: httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Limits: s.Limits, Endpoints: []httpserver.Endpoint{
 			std.endpoint("--listen-http", s.ListenHTTP, handler, nil),
@@ -150,19 +142,26 @@ func (s *serve) formats() (*codec.Codec, error) {
 	return c, nil
 }
 
-// trust sets up the issuers, and returns what a policy may refer to.
-func (s *serve) trust(log *slog.Logger, registry *prometheus.Registry) (*trust.Trust, policy.Options, error) {
+// access returns whose tokens are accepted, and what these callers may do. It calls
+// changed after a new policy has come into force.
+func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, changed func()) (*trust.Trust, *policy.Live, error) {
 	issuers, err := s.issuers()
 	if err != nil {
-		return nil, policy.Options{}, err
+		return nil, nil, err
 	}
-	t, err := trust.New(trust.Config{
+	trusted, err := trust.New(trust.Config{
 		Issuers: issuers, AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: s.JWKSMaxStale, ClockSkew: s.ClockSkew, Log: log, Registry: registry,
 	})
 	if err != nil {
-		return nil, policy.Options{}, cli.Usagef("%w", err)
+		return nil, nil, cli.Usagef("%w", err)
 	}
-	return t, policyOptions(issuers), nil
+	rights, err := policy.NewLive(policy.Config{
+		Path: s.PolicyFile, Options: policyOptions(issuers), Log: log, Registry: registry, Changed: changed,
+	})
+	if err != nil {
+		return nil, nil, cli.Usagef("--policy-file: %w", err)
+	}
+	return trusted, rights, nil
 }
 
 // issuers returns the issuer of the flags, and those of the issuers file.
@@ -238,7 +237,7 @@ func (s *serve) health(trusted *trust.Trust, db *bolt.DB, entries *audit.Log) *s
 
 // management returns the handler of the management listener: probes, metrics, and
 // work on the store for callers that can read the data directory.
-func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log) (http.Handler, error) {
+func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log, log *slog.Logger) (http.Handler, error) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventsvc_max_watches", Help: "Watches that may be open, as --max-watches says.",
 	}, func() float64 { return float64(s.MaxWatches) }))
@@ -249,7 +248,8 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 	mux := http.NewServeMux()
 	mux.Handle("/", service.Profiles(service.Admin(health, reg), s.Profiles))
 	mux.Handle(admin.Path, admin.NewHandler(db, token, entries))
-	return mux, nil
+	// Probes and scrapes have metrics of their own, which are not exposed: they would dilute the rates that alerts use.
+	return httpserver.Access(log, prometheus.NewRegistry(), audit.Handler(entries, mux)), nil
 }
 
 func (s *serve) eventRules() event.Rules {
