@@ -7,7 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/admin"
+	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/cli"
 )
@@ -28,58 +29,66 @@ does not run, the files are read. Certificates, keys and settings are not part o
   docker compose exec -T eventsvc eventsvc backup - > events.tar` + exitCodes
 }
 
-// written is the result of a backup or an export.
-type written struct {
-	File     string `json:"file,omitempty"`
-	Revision uint64 `json:"revision"`
-	Events   *int64 `json:"events,omitempty"`
-	Bytes    int64  `json:"bytes"`
-}
-
 // Run writes the backup.
 func (b *backup) Run(ctx context.Context, std stdio) error {
 	if b.File == "-" && b.JSON {
 		return cli.Usagef("--json would be mixed with the backup on the output: name a file")
 	}
-	if err := b.exists(); err != nil {
+	result := written{File: b.File}
+	if err := b.save(std, "backup", &result, nil, func(s admin.Store, begin admin.Begin) error {
+		return s.Backup(ctx, begin)
+	}); err != nil || b.File == "-" {
 		return err
 	}
-	s, closeStore, err := b.open(bolt.Options{MinFree: -1}, nil)
+	return b.print(std.out, result, fmt.Sprintf("%s: revision %d, %s", b.File, result.Revision, mebibytes(result.Bytes)))
+}
+
+// written is the result of a backup or an export.
+type written struct {
+	File     string `json:"file,omitempty"`
+	Revision uint64 `json:"revision"`
+	Events   *int64 `json:"events,omitempty"` // in an export
+	Bytes    int64  `json:"bytes"`
+}
+
+// save writes what work writes to the file of the result, and counts it there.
+func (p *place) save(std stdio, what string, result *written, formats *codec.Codec, work func(admin.Store, admin.Begin) error) error {
+	if err := p.exists(); err != nil {
+		return err
+	}
+	s, closeStore, err := p.open(bolt.Options{MinFree: -1}, formats)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = closeStore() }() // the store was only read
-	result := written{File: b.File}
-	progress, done := std.progress("backup")
+	progress, done := std.progress(what)
 	defer done()
-	err = write(b.File, std.out, func(w io.Writer) error {
-		return s.Backup(ctx, func(revision uint64, total int64) io.Writer {
+	return write(result.File, std.out, func(w io.Writer) error {
+		return work(s, func(revision uint64, total int64) io.Writer {
 			result.Revision = revision
-			return &counter{w: w, n: &result.Bytes, tell: func() {
-				if progress != nil {
+			lines := lineCounter{n: result.Events}
+			return counter{w, func(p []byte) {
+				result.Bytes += int64(len(p))
+				if result.Events == nil {
 					progress(result.Bytes, total)
+					return
 				}
+				lines.count(p)
+				progress(*result.Events, total)
 			}}
 		})
 	})
-	if err != nil || b.File == "-" {
-		return err
-	}
-	done()
-	return b.print(std.out, result, fmt.Sprintf("%s: revision %d, %s", b.File, result.Revision, mebibytes(result.Bytes)))
 }
 
-// counter is a writer that counts bytes.
+// counter is a writer that counts what is written.
 type counter struct {
-	w    io.Writer
-	n    *int64
-	tell func()
+	io.Writer
+	count func(p []byte)
 }
 
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	*c.n += int64(n)
-	c.tell()
+func (c counter) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.count(p[:n])
 	return n, err
 }
 
@@ -110,15 +119,12 @@ func (r *restore) Run(ctx context.Context, std stdio) error {
 	progress, done := std.progress("restore")
 	defer done()
 	read := int64(0)
-	counted := io.TeeReader(in, &counter{w: io.Discard, n: &read, tell: func() {
-		if progress != nil && size > 0 { // reading is half of the work
+	counted := io.TeeReader(in, counter{io.Discard, func(p []byte) {
+		if read += int64(len(p)); size > 0 { // reading is a third of the work
 			progress(read, 3*size)
 		}
 	}})
-	var checking store.Progress
-	if progress != nil {
-		checking = func(done, total int64) { progress(total+2*done, 3*total) }
-	}
+	checking := func(done, total int64) { progress(total+2*done, 3*total) }
 	report, err := bolt.Restore(ctx, filepath.Join(r.DataDir, "store"), counted, checking)
 	if err != nil {
 		return fmt.Errorf("--data-dir %s: %w", r.DataDir, err)

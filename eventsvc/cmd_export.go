@@ -38,49 +38,28 @@ func (e *export) Run(ctx context.Context, std stdio) error {
 	if e.File == "-" && e.JSON {
 		return cli.Usagef("--json would be mixed with the events on the output: name a file")
 	}
-	if err := e.exists(); err != nil {
-		return err
-	}
-	bytes, err := codec.New(e.GroupDomain)
+	formats, err := codec.New(e.GroupDomain)
 	if err != nil {
 		return cli.Usagef("--group-domain: %w", err)
 	}
-	s, closeStore, err := e.open(bolt.Options{MinFree: -1}, bytes)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = closeStore() }() // the store was only read
 	result := written{File: e.File, Events: new(int64)}
-	progress, done := std.progress("export")
-	defer done()
-	err = write(e.File, std.out, func(w io.Writer) error {
-		return s.Export(ctx, e.After, func(revision uint64, total int64) io.Writer {
-			result.Revision = revision
-			lines := &lineCounter{w: w, n: result.Events}
-			return &counter{w: lines, n: &result.Bytes, tell: func() {
-				if progress != nil {
-					progress(*result.Events, total)
-				}
-			}}
-		})
-	})
-	if err != nil || e.File == "-" {
+	if err := e.save(std, "export", &result, formats, func(s admin.Store, begin admin.Begin) error {
+		return s.Export(ctx, e.After, begin)
+	}); err != nil || e.File == "-" {
 		return err
 	}
-	done()
 	return e.print(std.out, result, fmt.Sprintf("%s: %d events, up to revision %d; the next part: --after %d", e.File, *result.Events, result.Revision, result.Revision))
 }
 
 // lineCounter counts the lines of an export that are not bookmarks.
 type lineCounter struct {
-	w    io.Writer
 	n    *int64
 	head []byte // the beginning of the current line
 }
 
 var bookmarkHead = []byte(`{"type":"BOOKMARK"`)
 
-func (c *lineCounter) Write(p []byte) (int, error) {
+func (c *lineCounter) count(p []byte) {
 	for rest := p; len(rest) > 0; {
 		line, more, ended := bytes.Cut(rest, []byte("\n"))
 		c.head = append(c.head, line[:min(len(line), len(bookmarkHead)-len(c.head))]...)
@@ -91,7 +70,6 @@ func (c *lineCounter) Write(p []byte) (int, error) {
 			c.head = c.head[:0]
 		}
 	}
-	return c.w.Write(p)
 }
 
 // importC stores events of an export.
@@ -117,7 +95,7 @@ const importChunk = 2 << 20
 
 // Run stores the events.
 func (i *importC) Run(ctx context.Context, std stdio) error {
-	bytes, err := codec.New(i.GroupDomain)
+	formats, err := codec.New(i.GroupDomain)
 	if err != nil {
 		return cli.Usagef("--group-domain: %w", err)
 	}
@@ -126,7 +104,7 @@ func (i *importC) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	s, closeStore, err := i.open(bolt.Options{}, bytes)
+	s, closeStore, err := i.open(bolt.Options{}, formats)
 	if err != nil {
 		return err
 	}
@@ -138,7 +116,7 @@ func (i *importC) Run(ctx context.Context, std stdio) error {
 		more, err := s.Import(ctx, lines)
 		sum.Add(more)
 		read += int64(len(lines))
-		if progress != nil && size > 0 {
+		if size > 0 {
 			progress(read, size)
 		}
 		return err

@@ -54,7 +54,7 @@ type place struct {
 
 // open opens the files of the store or, if a service has them open, returns a client
 // of that service. The lock of the files decides, so it is always exactly one.
-func (p *place) open(o bolt.Options, bytes *codec.Codec) (s admin.Store, closeStore func() error, err error) {
+func (p *place) open(o bolt.Options, formats *codec.Codec) (s admin.Store, closeStore func() error, err error) {
 	o.Dir, o.MaxBytes = filepath.Join(p.DataDir, "store"), -1
 	db, err := bolt.Open(o)
 	if errors.Is(err, store.ErrInUse) {
@@ -64,7 +64,7 @@ func (p *place) open(o bolt.Options, bytes *codec.Codec) (s admin.Store, closeSt
 	if err != nil {
 		return nil, nil, fmt.Errorf("--data-dir %s: %w", p.DataDir, err)
 	}
-	return admin.Local{DB: db, Codec: bytes}, db.Close, nil
+	return admin.Local{DB: db, Codec: formats}, db.Close, nil
 }
 
 // exists returns an error unless there is a store, because opening would create one.
@@ -88,15 +88,11 @@ func (p *place) print(out io.Writer, result any, text string) error {
 	return json.NewEncoder(out).Encode(result)
 }
 
-// progress returns a function that shows the progress on a line of the terminal, and
-// one that clears the line. Without a terminal, the first is nil.
-func (s stdio) progress(what string) (store.Progress, func()) {
+// progress returns a function that shows the progress on a line of the terminal, if
+// there is one, and one that clears the line.
+func (s stdio) progress(what string) (tell store.Progress, done func()) {
 	bar := terminal.NewProgress(s.err)
-	if terminal.Width(s.err) == 0 {
-		return nil, func() {}
-	}
-	tell := func(done, total int64) { bar.Show("%s: %3d %%", what, 100*done/max(total, done, 1)) }
-	return tell, bar.Clear
+	return func(done, total int64) { bar.Show("%s: %3d %%", what, 100*done/max(total, done, 1)) }, bar.Clear
 }
 
 // mebibytes formats a number of bytes.
