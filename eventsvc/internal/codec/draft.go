@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -15,7 +16,6 @@ import (
 // encoder makes stored forms, and frames of them. It is reused for its memory.
 type encoder struct {
 	stored        // what is made
-	mask   []bool // which managed fields entries are own entries, empty if none
 	buf    []byte // protobuf, or the object of a frame
 	parsed stored // what a frame is made of
 }
@@ -26,7 +26,7 @@ func (c *Codec) newEncoder() *encoder {
 		d = new(encoder)
 	}
 	*d = encoder{
-		stored: stored{json: d.json[:0], meta: d.meta[:0], own: d.own[:0]}, mask: d.mask[:0], buf: d.buf[:0],
+		stored: stored{json: d.json[:0], meta: d.meta[:0], own: d.own[:0]}, buf: d.buf[:0],
 		parsed: stored{own: d.parsed.own[:0]},
 	}
 	return d
@@ -44,16 +44,8 @@ func (c *Codec) putEncoder(d *encoder) {
 func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 	d := c.newEncoder()
 	defer c.putEncoder(d)
-	for i := range ev.ManagedFields {
-		if ev.ManagedFields[i].APIVersion == c.APIVersion(event.EventsV1) {
-			if len(d.mask) == 0 {
-				d.mask = append(d.mask, make([]bool, len(ev.ManagedFields))...)
-			}
-			d.mask[i] = true
-			d.own = append(d.own, ownEntry{})
-		}
-	}
-	if err := d.encodeJSON(ev); err != nil {
+	own := c.APIVersion(event.EventsV1)
+	if err := d.encodeJSON(ev, own); err != nil {
 		return store.Draft{}, fmt.Errorf("encode event as JSON: %w", err)
 	}
 	size := ev.Size()
@@ -61,12 +53,9 @@ func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 	if _, err := ev.MarshalToSizedBuffer(d.buf); err != nil {
 		return store.Draft{}, fmt.Errorf("encode event as protobuf: %w", err)
 	}
-	d.cutProto(d.buf)
+	d.cutProto(d.buf, ev.ManagedFields, own)
 	return store.Draft{Attributes: event.AttributesOf(ev), Value: d.append(nil)}, nil
 }
-
-// isOwn tells whether a managed fields entry is an own entry.
-func (d *encoder) isOwn(entry int) bool { return entry < len(d.mask) && d.mask[entry] }
 
 // Field numbers of ObjectMeta and ManagedFieldsEntry.
 const (
@@ -75,8 +64,9 @@ const (
 	fieldAPIVersion      = 3
 )
 
-// cutProto finds the fields and the holes in the protobuf of an event.
-func (d *encoder) cutProto(wire []byte) {
+// cutProto finds the fields and the holes in the protobuf of an event. Own is the
+// apiVersion of own entries.
+func (d *encoder) cutProto(wire []byte, managed []metav1.ManagedFieldsEntry, own string) {
 	meta, rest := nextField(wire)
 	d.rest = rest
 	for b := rest; len(b) > 0; {
@@ -86,20 +76,20 @@ func (d *encoder) cutProto(wire []byte) {
 		b = after
 	}
 	d.meta = slices.Grow(d.meta[:0], len(meta.payload))
-	entry, own := 0, 0
+	cut := 0 // own entries
 	for b := meta.payload; len(b) > 0; {
 		f, after := nextField(b)
 		switch {
 		case f.number == fieldResourceVersion:
 			d.protoRV = len(d.meta)
-		case f.number == fieldManagedFields && d.isOwn(entry):
-			d.cutEntry(&d.own[own], f.payload)
-			own++
+		case f.number == fieldManagedFields && managed[0].APIVersion == own:
+			d.cutEntry(&d.own[cut], f.payload)
+			cut++
 		default:
 			d.meta = append(d.meta, b[:len(b)-len(after)]...)
 		}
 		if f.number == fieldManagedFields {
-			entry++
+			managed = managed[1:]
 		}
 		b = after
 	}

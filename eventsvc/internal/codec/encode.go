@@ -105,15 +105,15 @@ func isPlainByte(c byte) bool {
 }
 
 // encodeJSON writes the JSON of an event and records the positions of members and
-// holes. In the holes it writes empty strings.
-func (d *encoder) encodeJSON(ev *eventsv1.Event) error {
+// holes. In the holes it writes empty strings. Own is the apiVersion of own entries.
+func (d *encoder) encodeJSON(ev *eventsv1.Event, own string) error {
 	w := objectWriter{b: slices.Grow(d.json[:0], 2048)}
 	for i, m := range event.Members(event.EventsV1, ev) {
 		start := len(w.b)
 		if i == memberMetadata {
 			w.name(m.Name)
 			var err error
-			if w.b, err = d.appendMetadata(w.b, &ev.ObjectMeta); err != nil {
+			if w.b, err = d.appendMetadata(w.b, &ev.ObjectMeta, own); err != nil {
 				return err
 			}
 		} else {
@@ -182,7 +182,7 @@ func appendReference(dst []byte, ref *corev1.ObjectReference) []byte {
 }
 
 // appendMetadata writes the metadata and records the hole of the resourceVersion.
-func (d *encoder) appendMetadata(dst []byte, m *metav1.ObjectMeta) ([]byte, error) {
+func (d *encoder) appendMetadata(dst []byte, m *metav1.ObjectMeta, own string) ([]byte, error) {
 	w := objectWriter{b: dst}
 	w.text("name", m.Name)
 	w.text("generateName", m.GenerateName)
@@ -219,23 +219,21 @@ func (d *encoder) appendMetadata(dst []byte, m *metav1.ObjectMeta) ([]byte, erro
 	var err error
 	if len(m.ManagedFields) > 0 {
 		w.name("managedFields")
-		w.b, err = d.appendManaged(w.b, m.ManagedFields)
+		w.b, err = d.appendManaged(w.b, m.ManagedFields, own)
 	}
 	return w.end(), err
 }
 
 // appendManaged writes the managed fields and records the holes in own entries.
-func (d *encoder) appendManaged(dst []byte, entries []metav1.ManagedFieldsEntry) ([]byte, error) {
-	own := 0
+func (d *encoder) appendManaged(dst []byte, entries []metav1.ManagedFieldsEntry, own string) ([]byte, error) {
 	for i := range entries {
 		e := &entries[i]
 		w := objectWriter{b: separate(dst, '[', i)}
 		w.text("manager", e.Manager)
 		w.text("operation", string(e.Operation))
-		if d.isOwn(i) {
+		if e.APIVersion == own {
 			w.name("apiVersion")
-			d.own[own].json = len(w.b) + 1
-			own++
+			d.own = append(d.own, ownEntry{json: len(w.b) + 1})
 			w.b = append(w.b, `""`...)
 		} else {
 			w.text("apiVersion", e.APIVersion)

@@ -39,8 +39,8 @@ type group struct {
 }
 
 // Waking a watcher costs about perWatcher of processor time, because the watcher
-// then writes. A round lasts as long as all of them need to write, so a watcher is
-// not woken again before the others had their turn: under a fast stream of changes
+// then writes. A round lasts as long as all of them need to write, so no watcher is
+// woken twice before the others were woken once: under a fast stream of changes
 // it gets several in one write instead of falling behind with one write for each.
 // A few watchers are never delayed, and no watcher waits longer than maxRound.
 //
