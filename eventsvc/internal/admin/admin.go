@@ -69,10 +69,7 @@ func (l Local) Backup(ctx context.Context, begin Begin) error {
 	if err != nil {
 		return err
 	}
-	size, err := s.Size()
-	if err == nil {
-		err = s.Write(writerWithContext{ctx, begin(s.Revision, size)})
-	}
+	err = s.Write(writerWithContext{ctx, begin(s.Revision, s.Size())})
 	return errors.Join(err, s.Close())
 }
 

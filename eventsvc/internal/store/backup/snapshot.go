@@ -2,6 +2,7 @@ package backup
 
 import (
 	"archive/tar"
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"tidings.example/eventsvc/internal/store/boltfile"
@@ -28,10 +30,15 @@ type Manifest struct {
 // Snapshot is the files of one state of a store with its history. It is to be closed.
 type Snapshot struct {
 	Manifest
+	prefix  string
+	opened  []*os.File
+	entries []entry // of the archive; Finish adds the manifest
+}
 
-	prefix   string
-	manifest []byte // set by Finish
-	files    []*os.File
+type entry struct {
+	name    string
+	size    int64
+	content io.ReaderAt
 }
 
 // NewSnapshot returns a snapshot without files, of the store in a directory.
@@ -46,64 +53,53 @@ func (s *Snapshot) Add(name string, take func(path string) error) error {
 	path := s.prefix + "-" + name + ".tmp"
 	err := take(path)
 	if err == nil {
-		var f *os.File
-		if f, err = os.Open(path); err == nil {
-			s.files, s.Files = append(s.files, f), append(s.Files, name)
-		}
+		err = s.open(name, path)
 	}
 	return errors.Join(err, disk.Remove(path))
 }
 
+func (s *Snapshot) open(name, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	s.opened = append(s.opened, f)
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	s.Files, s.entries = append(s.Files, name), append(s.entries, entry{name, info.Size(), f})
+	return nil
+}
+
 // Finish ends the list of files, which are the state of a revision at a time.
-func (s *Snapshot) Finish(revision uint64, at time.Time) (err error) {
+func (s *Snapshot) Finish(revision uint64, at time.Time) error {
 	s.Revision, s.Time = revision, at.UTC()
-	s.manifest, err = json.Marshal(s.Manifest)
+	manifest, err := json.Marshal(s.Manifest)
+	s.entries = slices.Insert(s.entries, 0, entry{manifestName, int64(len(manifest)), bytes.NewReader(manifest)})
 	return err
 }
 
 // Size returns how many bytes Write writes.
-func (s *Snapshot) Size() (int64, error) {
+func (s *Snapshot) Size() int64 {
 	const block = 512
-	padded := func(n int64) int64 { return block + (n+block-1)/block*block }
-	size := padded(int64(len(s.manifest))) + 2*block
-	for _, f := range s.files {
-		info, err := f.Stat()
-		if err != nil {
-			return 0, fmt.Errorf("store backup: %w", err)
-		}
-		size += padded(info.Size())
+	size := int64(2 * block)
+	for _, e := range s.entries {
+		size += block + (e.size+block-1)/block*block
 	}
-	return size, nil
+	return size
 }
 
 // Write writes the archive.
 func (s *Snapshot) Write(w io.Writer) error {
-	if err := s.writeTar(tar.NewWriter(w)); err != nil {
-		return fmt.Errorf("store backup: %w", err)
-	}
-	return nil
-}
-
-func (s *Snapshot) writeTar(out *tar.Writer) error {
-	header := func(name string, size int64) error {
-		return out.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: s.Time.Truncate(time.Second)})
-	}
-	if err := header(manifestName, int64(len(s.manifest))); err != nil {
-		return err
-	}
-	if _, err := out.Write(s.manifest); err != nil {
-		return err
-	}
-	for i, f := range s.files {
-		info, err := f.Stat()
+	out := tar.NewWriter(w)
+	for _, e := range s.entries {
+		err := out.WriteHeader(&tar.Header{Name: e.name, Mode: 0o600, Size: e.size, ModTime: s.Time.Truncate(time.Second)})
+		if err == nil {
+			_, err = io.Copy(out, io.NewSectionReader(e.content, 0, e.size))
+		}
 		if err != nil {
-			return err
-		}
-		if err := header(s.Files[i], info.Size()); err != nil {
-			return err
-		}
-		if _, err := io.Copy(out, io.NewSectionReader(f, 0, info.Size())); err != nil {
-			return err
+			return fmt.Errorf("store backup: %w", err)
 		}
 	}
 	return out.Close()
@@ -112,7 +108,7 @@ func (s *Snapshot) writeTar(out *tar.Writer) error {
 // Close closes the files.
 func (s *Snapshot) Close() error {
 	var errs []error
-	for _, f := range s.files {
+	for _, f := range s.opened {
 		errs = append(errs, f.Close())
 	}
 	return errors.Join(errs...)

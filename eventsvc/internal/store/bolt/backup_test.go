@@ -85,12 +85,8 @@ func backUp(t *testing.T, db *bolt.DB) (revision uint64, archive []byte) {
 		}
 	}()
 	var out bytes.Buffer
-	size, err := snapshot.Size()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := snapshot.Write(&out); err != nil || int64(out.Len()) != size {
-		t.Fatalf("%d bytes of %d, %v", out.Len(), size, err)
+	if err := snapshot.Write(&out); err != nil || int64(out.Len()) != snapshot.Size() {
+		t.Fatalf("%d bytes of %d, %v", out.Len(), snapshot.Size(), err)
 	}
 	return snapshot.Revision, out.Bytes()
 }

@@ -1,12 +1,14 @@
 package bolt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,19 +56,13 @@ func (o *Options) setDefaults() {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	setDefault(&o.MaxClockStep, 6*time.Hour)
-	setDefault(&o.SegmentBytes, 64<<20)
-	setDefault(&o.MinFree, 64<<20)
-	setDefault(&o.RingEntries, 8192)
-	setDefault(&o.QueueLength, 4096)
-	setDefault(&o.QueueBytes, 64<<20)
-	setDefault(&o.MemtableLimit, 65536)
-}
-
-func setDefault[T int | int64 | time.Duration](v *T, d T) {
-	if *v == 0 {
-		*v = d
-	}
+	o.MaxClockStep = cmp.Or(o.MaxClockStep, 6*time.Hour)
+	o.SegmentBytes = cmp.Or(o.SegmentBytes, 64<<20)
+	o.MinFree = cmp.Or(o.MinFree, 64<<20)
+	o.RingEntries = cmp.Or(o.RingEntries, 8192)
+	o.QueueLength = cmp.Or(o.QueueLength, 4096)
+	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
+	o.MemtableLimit = cmp.Or(o.MemtableLimit, 65536)
 }
 
 // DB is the bbolt engine of package store.
@@ -87,14 +83,11 @@ var _ store.Store = (*DB)(nil)
 
 // Holds reports whether there are files of a store in a directory.
 func Holds(dir string) (bool, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.db"))
-	if err == nil && len(files) == 0 {
-		_, err = os.ReadDir(dir) // Glob is silent about a directory that cannot be read
-		if errors.Is(err, os.ErrNotExist) {
-			err = nil
-		}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
 	}
-	return len(files) > 0, err
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return filepath.Ext(e.Name()) == ".db" }), err
 }
 
 // Open opens the store in a directory, which it makes if need be. A file that

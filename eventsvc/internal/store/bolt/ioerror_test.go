@@ -17,7 +17,7 @@ import (
 // failingDisk is an ext4 file system on a block device that cannot keep as much
 // as it says: its image lies on a small file system in memory. Once that is full
 // the device fails writes that it has taken, as a broken disk or a pool of thin
-// volumes does. The kernel calls that an I/O error where it hits the journal, and
+// volumes does. The kernel calls that an I/O error where it hits the write-ahead log, and
 // want of room where it hits the data of a file: which comes first is chance.
 type failingDisk struct{ back, image, mount string }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // R2: the power fails in the middle of a write. What was synced before is on the
-// disk; of a frame of the journal there is any part, and of a commit of the head
+// disk; of a frame of the write-ahead log there is any part, and of a commit of the head
 // data pages in any part and order as long as they are not synced, and after that
 // the meta page, whole or torn. The store that is found must be the one before the
 // write or the one after it.
@@ -54,7 +54,7 @@ func cutPower(t *testing.T, rounds int) {
 		after := readFiles(t, dir, "journal", log)
 		want = append(want, fmt.Sprint(dump(t, db)))
 		if bytes.Equal(before["journal"], after["journal"]) {
-			t.Error("the journal was not written to")
+			t.Error("the write-ahead log was not written to")
 		}
 		for _, torn := range [][]byte{tear(before["journal"], after["journal"], 0, len(after["journal"])), before["journal"], after["journal"]} {
 			wantOneOf(t, round, want, map[string][]byte{"journal": torn, log: after[log]})

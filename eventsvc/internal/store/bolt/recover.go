@@ -58,8 +58,9 @@ func (db *DB) recover() (err error) {
 		Events: func() int64 { return db.usage.Live().Events },
 	})
 	w, err := durable.Open(durable.Config{
-		Dir: o.Dir, SegmentBytes: o.SegmentBytes, Records: db.log, Rotated: db.usage.Measure, Unwritable: hurry, Log: o.Log,
-	}, string(id))
+		Dir: o.Dir, StoreID: string(id), SegmentBytes: o.SegmentBytes, Records: db.log,
+		Rotated: db.usage.Measure, Unwritable: hurry, Log: o.Log,
+	})
 	if err != nil {
 		return err
 	}

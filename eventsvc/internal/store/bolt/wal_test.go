@@ -32,7 +32,7 @@ func killed(t *testing.T, dir string) string {
 	return to
 }
 
-// What is in the journal is found after a kill, whichever half it is in, and
+// What is in the write-ahead log is found after a kill, whichever half it is in, and
 // again after another; counts of minutes too.
 func TestWALIsReplayed(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func counted(t *testing.T, db *bolt.DB) (n [2]int64) {
 	return n
 }
 
-// R13: whichever byte of the journal is flipped, what is served is what was
+// R13: whichever byte of the write-ahead log is flipped, what is served is what was
 // written, or an error. Where the name of an event is hit, the start says that a
 // record is damaged. Only the last frame may be missing without a word: that
 // cannot be told from one that a crash has cut short.
@@ -146,7 +146,7 @@ func TestFlippedBytesInTheWAL(t *testing.T) {
 	t.Logf("%d flips of %d bytes: %d found when opening, %d when reading, the last write missing in %d", (used+step-1)/step, used, refused, found, last)
 }
 
-// R18: a store that was not closed cannot be opened without its journal, nor
+// R18: a store that was not closed cannot be opened without its write-ahead log, nor
 // with one that is not whole or another's. They are left as they are.
 func TestWALMustBeThere(t *testing.T) {
 	t.Parallel()

@@ -30,8 +30,8 @@ type chain struct {
 }
 
 // R1, R2, R3: restarts of restarts. A write that was cut short is there whole or
-// not at all; revisions are given away, writes go past the journal, files are
-// rolled and salvaged in between.
+// not at all; revisions are given away, writes go past the write-ahead log, files are
+// rotated and failed over in between.
 func TestRestartsOfRestarts(t *testing.T) {
 	t.Parallel()
 	rounds := 25
@@ -77,7 +77,7 @@ func (c *chain) settle(name string, value []byte) {
 	c.written++
 }
 
-// write writes an event; now and then one that is longer than the journal.
+// write writes an event; now and then one that is longer than the write-ahead log.
 func (c *chain) write(t *testing.T, db *DB) (name string, value []byte) {
 	t.Helper()
 	n := c.r.IntN(6000)
@@ -127,7 +127,7 @@ func (c *chain) compare(t *testing.T, db *DB) {
 }
 
 // tear makes some sectors of the last write what they were before it, if it went
-// into the journal alone. It reports whether the write is whole.
+// into the write-ahead log alone. It reports whether the write is whole.
 func (c *chain) tear(t *testing.T, before, after string) (whole bool) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(after, seglog.SegmentPattern))

@@ -58,7 +58,7 @@ func wantInside(t *testing.T, db *DB, names ...string) {
 }
 
 // killedInside copies the files as a kill would leave them, when nothing is
-// being folded.
+// being checkpointed.
 func killedInside(t *testing.T, db *DB) string {
 	t.Helper()
 	to := t.TempDir()
@@ -84,7 +84,7 @@ func killedInside(t *testing.T, db *DB) string {
 	return to
 }
 
-// A head that is sealed goes on as one that has a journal if the next cannot be
+// A head that is sealed goes on as one that has a write-ahead log if the next cannot be
 // made.
 func TestFailedRotationKeepsTheLog(t *testing.T) {
 	t.Parallel()
@@ -155,7 +155,7 @@ func TestBackupFindsFailedHead(t *testing.T) {
 		t.Error("a backup of a store that has failed")
 	}
 	if n := len(db.log.Pending()); n != 1 {
-		t.Errorf("%d records wait to be folded, want 1", n)
+		t.Errorf("%d records wait for a checkpoint, want 1", n)
 	}
 	if err := db.committer.Queue.Do(t.Context(), db.committer.Writer.Failover); err != nil {
 		t.Error(err)
@@ -165,7 +165,7 @@ func TestBackupFindsFailedHead(t *testing.T) {
 }
 
 // A head can fail again before anything was written to it.
-func TestSalvageTwice(t *testing.T) {
+func TestFailoverTwice(t *testing.T) {
 	t.Parallel()
 	o := Options{Dir: t.TempDir()}
 	db := openInside(t, o)

@@ -42,10 +42,10 @@ func (w *Writer) replaceFiles() error {
 	if err != nil {
 		return err
 	}
-	if err := w.replaceWAL(failed); err != nil {
+	if err := w.replaceWAL(); err != nil {
 		return errors.Join(err, sealed.Close())
 	}
-	next, err := w.nextHead(failed, w.Records.CompactRevision())
+	next, err := w.nextHead(w.Records.CompactRevision())
 	if err != nil {
 		return errors.Join(err, sealed.Close())
 	}
@@ -62,15 +62,11 @@ func (w *Writer) replaceFiles() error {
 
 // replaceWAL replaces a write-ahead log that may have failed. It is not needed until then:
 // its records are in the copy of the head.
-func (w *Writer) replaceWAL(head *seglog.Segment) error {
+func (w *Writer) replaceWAL() error {
 	if w.wal == nil {
 		return nil
 	}
-	id, err := head.StoreID()
-	if err != nil {
-		return err
-	}
-	log, err := wal.Create(w.walPath(), id, w.wal.Size())
+	log, err := wal.Create(w.walPath(), w.StoreID, w.wal.Size())
 	if err != nil {
 		return err
 	}

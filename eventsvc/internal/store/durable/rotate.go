@@ -47,7 +47,7 @@ func (w *Writer) rotate(compactRevision uint64) error {
 	if err := w.orFail(head.Seal(w.Last)); err != nil {
 		return err
 	}
-	next, err := w.nextHead(head, compactRevision)
+	next, err := w.nextHead(compactRevision)
 	if err != nil {
 		return err
 	}
@@ -74,17 +74,13 @@ func (w *Writer) orFail(err error) error {
 }
 
 // nextHead makes and opens the file for the revisions behind Last.
-func (w *Writer) nextHead(before *seglog.Segment, compactRevision uint64) (*seglog.Segment, error) {
+func (w *Writer) nextHead(compactRevision uint64) (*seglog.Segment, error) {
 	base := w.Last + 1
-	id, err := before.StoreID()
-	if err != nil {
-		return nil, err
-	}
 	format := boltfile.Version
 	if w.wal != nil {
 		format = seglog.FormatWAL
 	}
-	next, err := w.Records.NewHead(base, id, compactRevision, format)
+	next, err := w.Records.NewHead(base, w.StoreID, compactRevision, format)
 	if err == nil {
 		return next, nil
 	}

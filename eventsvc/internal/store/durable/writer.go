@@ -24,6 +24,7 @@ const maxLogged = 512
 // Config says what a Writer writes.
 type Config struct {
 	Dir          string
+	StoreID      string
 	SegmentBytes int64 // the head is rotated at this size
 	Records      *seglog.Log
 	Rotated      func() // called when files were replaced
@@ -50,7 +51,7 @@ type Writer struct {
 
 // Open opens the write-ahead log if the head was used with one, and adds its records to the
 // pending ones of the log. Last is then the last revision that is there.
-func Open(c Config, storeID string) (*Writer, error) {
+func Open(c Config) (*Writer, error) {
 	w := &Writer{Config: c, checkpointed: make(chan Checkpoint, 1)}
 	w.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "store_fold_seconds", Help: "Time of one checkpoint, which copies the records of the write-ahead log into the segments.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
@@ -71,7 +72,7 @@ func Open(c Config, storeID string) (*Writer, error) {
 		return w, nil
 	}
 	var pending []wal.Record
-	if w.wal, pending, err = wal.Open(w.walPath(), storeID, w.Last); err != nil || len(pending) == 0 {
+	if w.wal, pending, err = wal.Open(w.walPath(), w.StoreID, w.Last); err != nil || len(pending) == 0 {
 		return w, err
 	}
 	c.Records.SetPending(pending)
@@ -89,13 +90,9 @@ func (w *Writer) Start() (err error) {
 	if w.wal != nil {
 		return nil
 	}
-	head := w.Records.Head()
-	id, err := head.StoreID()
+	w.wal, err = wal.Begin(w.walPath(), w.StoreID, wal.SizeFor(w.SegmentBytes/16))
 	if err == nil {
-		w.wal, err = wal.Begin(w.walPath(), id, wal.SizeFor(w.SegmentBytes/16))
-	}
-	if err == nil {
-		err = head.SetFormat(seglog.FormatWAL)
+		err = w.Records.Head().SetFormat(seglog.FormatWAL)
 	}
 	if disk.IsFull(err) {
 		w.Log.Warn("there is no room for the write-ahead log: commits go without, and take longer, until the next start", "error", err)

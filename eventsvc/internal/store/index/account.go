@@ -47,15 +47,10 @@ func (x *Index) Accounts() (live Live, a Account, err error) {
 	return live, a, err
 }
 
-// SaveAccount saves an account.
-func (x *Index) SaveAccount(a Account) error {
-	return x.update(func(tx *bbolt.Tx) error { return a.save(tx) })
-}
-
-// Forget takes keys out of the file, unless they have other pointers by now, and saves
-// an account in the same transaction. About so many versions are gone with them from
+// SaveAccount saves an account. In the same transaction it takes keys out of the file,
+// unless they have other pointers by now. About so many versions are gone with them from
 // the log, whose terms stay until the next [Index.Rewrite].
-func (x *Index) Forget(gone []Entry, versions int64, a Account) error {
+func (x *Index) SaveAccount(a Account, gone []Entry, versions int64) error {
 	x.stale.Add(versions)
 	return x.update(func(tx *bbolt.Tx) error {
 		keys := tx.Bucket([]byte(bucketKeys))

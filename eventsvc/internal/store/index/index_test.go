@@ -93,7 +93,7 @@ func TestMerge(t *testing.T) {
 	}
 	same("merged")
 	account := index.Account{Trimmed: 7, Dead: map[uint64]int64{2: 99}}
-	if err := errors.Join(x.SaveAccount(account), x.Check(), x.Close()); err != nil {
+	if err := errors.Join(x.SaveAccount(account, nil, 0), x.Check(), x.Close()); err != nil {
 		t.Fatal(err)
 	}
 	x = open(t, dir)
@@ -117,7 +117,7 @@ func TestMerge(t *testing.T) {
 		}
 		return set, nil
 	}
-	if err := errors.Join(x.Forget(gone, 1, account), x.Rewrite(t.Context(), held)); err != nil {
+	if err := errors.Join(x.SaveAccount(account, gone, 1), x.Rewrite(t.Context(), held)); err != nil {
 		t.Fatal(err)
 	}
 	keys, postings = slices.Delete(keys, 1, 2), postings[1:] // a/03, but not a/05, which has another pointer

@@ -106,21 +106,22 @@ func (u *Usage) SetSegment(base uint64, s Segment) error {
 	if before.Dead == s.Dead {
 		return nil
 	}
-	return u.records.Index.SaveAccount(account)
+	return u.records.Index.SaveAccount(account, nil, 0)
 }
 
 // Trim counts records up to a revision as dead: so many bytes by the base of their
 // segment, of about so many versions. In the same transaction that saves this, keys of
 // which only deletions are left are taken out of the index.
 func (u *Usage) Trim(trimmed uint64, dead map[uint64]int64, gone []index.Entry, versions int64) error {
-	return u.records.Index.Forget(gone, versions, u.change(func() {
+	account := u.change(func() {
 		u.trimmed = trimmed
 		for base, n := range dead {
 			s := u.segments[base]
 			s.Dead += n
 			u.segments[base] = s
 		}
-	}))
+	})
+	return u.records.Index.SaveAccount(account, gone, versions)
 }
 
 // change changes the account of what is dead, and returns it as the index saves it.

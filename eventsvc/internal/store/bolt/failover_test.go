@@ -37,7 +37,7 @@ func (s *syncBuffer) String() string {
 
 // A file that cannot be written is given up: writes are refused, reads and
 // watches go on, and maintenance moves what was acknowledged to new files. That
-// the log cannot be written is found when the journal is folded into it, and that
+// the log cannot be written is found when the write-ahead log is checkpointed into it, and that
 // the index cannot when something is merged.
 func TestUnwritableFilesAreReplaced(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestUnwritableFilesAreReplaced(t *testing.T) {
 			breakFile(t, filepath.Join(o.Dir, file))
 			if file != "journal" {
 				if _, err := store.Create(t.Context(), db, key(1000), store.Draft{Value: []byte("taken")}); err != nil {
-					t.Errorf("the journal can be written: %v", err)
+					t.Errorf("the write-ahead log can be written: %v", err)
 				}
 			}
 			if strings.HasPrefix(file, "log") {
@@ -173,7 +173,7 @@ func TestFailedCommitDoesNotComeBack(t *testing.T) {
 
 // Where something that was acknowledged is damaged, nothing is copied that
 // would hide it: writing stays refused, and reading goes on.
-func TestDamageIsNotSalvaged(t *testing.T) {
+func TestDamageStopsFailover(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir()}
 	db := open(t, o)
