@@ -25,7 +25,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"directories are not synced", edit{"internal/store/disk/disk.go",
 			"errors.Join(d.Sync(), d.Close())", "d.Close()"}, strict, []string{"small"}},
 		{"the directory above a new data directory is not synced", edit{"internal/store/bolt/db.go",
-			"disk.MkdirAll(o.Dir)", "os.MkdirAll(o.Dir, 0o700)"}, strict, []string{"small", "few", "many"}},
+			"err := disk.MkdirAll(o.Dir)", "_, err := disk.MkdirAll, os.MkdirAll(o.Dir, 0o700)"}, strict, []string{"small", "few", "many"}},
 	} {
 		t.Run(strings.ReplaceAll(mistake.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
