@@ -8,8 +8,8 @@
 // follows them. [Install] makes a file that appears under its name only when it is
 // whole. [Create] makes one that its caller fills and syncs before renaming it.
 //
-// Entries that are not protected by a checksum of bbolt's, which has none, carry a
-// [Checksum] of key and value.
+// bbolt has no checksums, so the values of a store carry one of key and value
+// ([Checksum]).
 //
 // # Errors
 //

@@ -16,8 +16,8 @@
 // # Errors
 //
 // A file that cannot be used is a [*store.FileError]; removing it loses nothing. A
-// damaged entry is a [*store.CorruptError]. After a failed write, other than on a full
-// disk, nothing is written to the file until Rewrite has replaced it (failover), and
+// damaged entry is a [*store.CorruptError]. After a write that failed for another
+// reason than room, nothing is written to the file until Rewrite has replaced it (failover), and
 // [Index.Failed] reports that. Reads go on meanwhile.
 //
 // # Concurrency

@@ -50,7 +50,7 @@ type memnode struct {
 	value atomic.Uint64
 	next  []atomic.Pointer[memnode]
 	low   [2]atomic.Pointer[memnode] // next of the nodes with so few levels, which most have
-	short [56]byte                   // key where it fits, so that there is one place in memory less to wait for
+	short [56]byte                   // key where it fits, which saves a cache miss
 }
 
 func newMemtable() *memtable {

@@ -63,8 +63,8 @@ func Create(path, id string, size int64) (*Log, error) {
 }
 
 // Open opens a log whose records may be needed, and returns those with revisions
-// greater than after. What a process wrote that was killed before it could sync is
-// on the disk afterwards.
+// greater than after. All of them are then on the disk, also those that a killed process
+// has written and not synced.
 func Open(path, id string, after uint64) (*Log, []Record, error) {
 	file, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
