@@ -25,7 +25,10 @@ func NewAttributes(fields [NumFields]string, lbls map[string]string) Attributes 
 		a = appendText(a, f)
 	}
 	a = binary.AppendUvarint(a, uint64(len(lbls)))
-	for _, k := range slices.Sorted(maps.Keys(lbls)) {
+	var few [8]string
+	keys := slices.AppendSeq(few[:0], maps.Keys(lbls))
+	slices.Sort(keys)
+	for _, k := range keys {
 		a = appendText(appendText(a, k), lbls[k])
 	}
 	return bytes.Clone(a)
