@@ -5,9 +5,12 @@
 // is trimmed, so that pages of one list show one moment and a watch resumes
 // from any revision that is still held.
 //
-// A stored value is opaque here: package codec makes it. What selectors may
-// ask about travels beside it as [Attributes], so that no value is decoded to
-// find out whether it matches.
+// A stored value is opaque here: package codec makes it. What selectors may ask about is
+// stored beside it as [event.Attributes], so that no value is decoded to find out whether
+// it matches.
+//
+// [Store] is what an engine implements, and package storetest has its tests. [Read],
+// [Create] and [Records] are built on it.
 package store
 
 import (
@@ -46,9 +49,9 @@ type Record struct {
 func (r *Record) View() *View { return (*View)(r) }
 
 // View is one stored version of an event that the store lends to a function, such as
-// that of [Store.Get]. It has been verified. Its bytes may lie in a mapped file: they are
-// valid until the function returns, and must not be changed. A function that needs more
-// of it later takes a Clone.
+// that of [Store.Get]. It has been verified. Its bytes may be in a mapped file: they are
+// valid until the function returns, and must not be changed. A function that needs them
+// later takes a Clone. The Key may be kept.
 type View Record
 
 // Clone returns the version in memory of its own.
@@ -60,12 +63,12 @@ func (v *View) Clone() Record {
 	return r
 }
 
-// Seen tells which version this is.
+// Seen returns which version this is.
 func (v *View) Seen() Seen {
 	return Seen{Key: v.Key, Revision: v.Revision, Bytes: v.Bytes}
 }
 
-// Seen is a version of an event that somebody has seen, without its content.
+// Seen names a version of an event that was read, without its content.
 type Seen struct {
 	Key
 	Revision uint64
@@ -88,7 +91,7 @@ type Query struct {
 // moment.
 type Page struct {
 	Revision  uint64 // the state that the page shows
-	Last      Key    // the last key that was looked at: the After of the next page
+	Last      Key    // the last key of the page: the After of the next one
 	More      bool   // there are keys behind Last
 	Remaining int64  // keys in the range behind the page, whether they match or not; with Query.Count
 }
@@ -109,10 +112,10 @@ type Decision struct {
 	Draft Draft // for Put
 }
 
-// Decide looks at the newest version of an event, nil if there is none, and
-// says what is to become of it. It may be called again with a newer version
-// when another write came between, so it must not have effects of its own. An
-// error ends the update and is returned as it is.
+// Decide returns what becomes of an event, whose newest version it is given, nil if there
+// is none. It is called again with a newer version if another write came between, so it
+// must not have effects of its own. Its error ends the update and is returned as it is.
+// [Create] is an example.
 type Decide func(current *Record) (Decision, error)
 
 // Result is the outcome of a write.
@@ -135,22 +138,19 @@ type Store interface {
 	Get(ctx context.Context, key Key, look func(*View) error) error
 	// List calls visit with the events of one page, in the order of namespace and name,
 	// byte by byte. visit must not wait for anything. The page ends behind the event for
-	// which it returns false. A revision that is no longer held is an *ExpiredError, one
-	// that is yet to come a *FutureError. Before an error, visit may have been called;
-	// also if Revision is 0 and the newest state is no longer held at the end of a long
-	// page, which is an *ExpiredError too.
+	// which it returns false. A revision that is no longer held is an *ExpiredError, and
+	// so is the newest one if it is no longer held at the end of the page. A revision that
+	// is yet to come is a *FutureError. Before an error, visit may have been called.
 	List(ctx context.Context, q Query, visit func(*View) bool) (Page, error)
 	// Update changes one event by compare and swap. Delete is a decision.
 	Update(ctx context.Context, key Key, decide Decide) (Result, error)
-	// DeleteMany deletes events that were listed, but for those that have
-	// changed or gone since: their keys are returned, and are the caller's
-	// to look at again. It takes many commits, so that others can write
-	// meanwhile, and returns how many it has deleted, before an error as
-	// well.
+	// DeleteMany deletes versions that were listed, and returns how many, also with an
+	// error. It returns the keys of events that have changed or are gone since, and does
+	// not delete these. It takes many commits, so that others can write meanwhile.
 	DeleteMany(ctx context.Context, seen []Seen) (n int, changed []Key, err error)
-	// Watch delivers every change after a revision. A revision that is no
-	// longer held is an *ExpiredError, one that was never given out a
-	// *FutureError: whoever asks has it from another store.
+	// Watch delivers every change after a revision. A revision that is no longer held is
+	// an *ExpiredError. One that was never given out is a *FutureError: the caller has it
+	// from another store.
 	Watch(ctx context.Context, q WatchQuery) (Watcher, error)
 	// Revision returns the revision of the newest published write, never 0.
 	Revision() uint64
@@ -176,7 +176,8 @@ func Create(ctx context.Context, s Store, key Key, draft Draft) (Record, error) 
 	return result.Record, err
 }
 
-// Records returns the events of one page.
+// Records returns the events of one page. If the newest state is no longer held at the end
+// of the page, it reads the page again.
 func Records(ctx context.Context, s Store, q Query) ([]Record, Page, error) {
 	for {
 		var records []Record
@@ -185,7 +186,7 @@ func Records(ctx context.Context, s Store, q Query) ([]Record, Page, error) {
 			return true
 		})
 		if expired := new(ExpiredError); q.Revision == 0 && errors.As(err, &expired) {
-			continue // there is a newer state
+			continue
 		}
 		return records, page, err
 	}
@@ -208,11 +209,10 @@ func (q *WatchQuery) Matches(key Key, a event.Attributes) bool {
 
 // Watcher is one reader of the change log. It is used by one goroutine.
 type Watcher interface {
-	// Next waits until there is something new and returns all of it, oldest
-	// first and bounded in size. It returns the context's error when ctx
-	// ends (a deadline is the caller's bookmark timer: the watcher stays
-	// usable), an *ExpiredError when the watcher fell behind what is held,
-	// and ErrClosed when the store is closing.
+	// Next waits for changes and returns them, oldest first and bounded in size. It
+	// returns the context's error when ctx ends, after which the watcher is still usable;
+	// an *ExpiredError when a change that it has not delivered is no longer held; and
+	// ErrClosed when the store is closing.
 	Next(ctx context.Context) (Batch, error)
 	// Close frees the watcher.
 	Close()
@@ -220,20 +220,20 @@ type Watcher interface {
 
 // Batch is a run of changes.
 type Batch struct {
-	// Changes are those the watch asked for. May be empty when Revision
-	// moved on past changes that it did not ask for.
+	// Changes are those that the watch asked for. There may be none, if only others
+	// were made.
 	Changes []Delivery
-	// Revision: every change up to it has been delivered. A watch resumes
+	// Revision is the one up to which every change has been delivered. A watch resumes
 	// after it.
 	Revision uint64
 }
 
-// Delivery is a change as one watcher sees it: its selector decides whether a
-// change enters its view, leaves it or stays inside.
+// Delivery is a change as one watch shows it. An event that begins to match its selector
+// is Added, and one that no longer matches is Removed.
 type Delivery struct {
 	Type EventType
-	// Object is the version to show: the new one, or for a Removed one the
-	// last that was in view. Shared by all watchers.
+	// Object is the new version or, for Removed, the last one that matched. All watchers
+	// share it.
 	Object *Version
 	// Revision of the change. For Removed it is newer than Object.Revision.
 	Revision uint64
@@ -257,8 +257,8 @@ var (
 	ErrBusy = errors.New("store: too many writes are waiting")
 	// ErrFull: there is no room on the disk. Nothing was written.
 	ErrFull = errors.New("store: no space left for writes")
-	// ErrUnwritable: a file could not be written, for another reason than room.
-	// Nothing of it is seen while the process runs; it is worth trying again.
+	// ErrUnwritable: a file could not be written, for another reason than lack of space.
+	// No reader sees the write while the process runs; it is worth trying again.
 	ErrUnwritable = errors.New("store: the log cannot be written")
 	// ErrInUse: another process has the files open. It comes as a [*FileError].
 	ErrInUse = errors.New("store: another process has the files open")

@@ -5,16 +5,16 @@ import "sync/atomic"
 // EncodingSlots is how many encoded forms a version can remember.
 const EncodingSlots = 8
 
-// Version is a record as the watch hub shares it: it remembers the forms in
-// which it was sent, so that each is made once however many watchers there are.
+// Version is a record that watchers share. It remembers the forms in which it was sent, so
+// that each is encoded once, however many watchers there are.
 type Version struct {
 	Record
 	forms [EncodingSlots]atomic.Pointer[[]byte]
 }
 
-// Form returns the encoded form of a slot, making it if need be. Slots are the
-// caller's: one for each view and wire format. Two callers who race may both
-// make it; one result is kept. The bytes must not be changed.
+// Form returns the encoded form of a slot. The first call for a slot encodes it; callers
+// at the same time may all encode it, and get the same result. The caller assigns the
+// slots, one for each API version and wire format. The bytes must not be changed.
 func (v *Version) Form(slot int, encode func(*View) ([]byte, error)) ([]byte, error) {
 	if p := v.forms[slot].Load(); p != nil {
 		return *p, nil

@@ -32,9 +32,9 @@ func hold(t *testing.T, db *DB) (release func()) {
 
 func batchKey(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprint("e", i)} }
 
-// writeOf is a write as Create and Update make it.
-func writeOf(ctx context.Context, k seglog.Kind, key store.Key, seen store.Seen, exists error) *commit.Write {
-	return &commit.Write{Ctx: ctx, Kind: k, Key: key, Seen: seen, Conflict: exists, Draft: store.Draft{Value: []byte("written")}}
+// writeOf is a write as Update makes it.
+func writeOf(ctx context.Context, k seglog.Kind, key store.Key, seen store.Seen) *commit.Write {
+	return &commit.Write{Ctx: ctx, Kind: k, Key: key, Seen: seen, Draft: store.Draft{Value: []byte("written")}}
 }
 
 // commits is how many commits there were, by the histogram of their writes.
@@ -71,15 +71,15 @@ func TestBadWritesInACommit(t *testing.T) {
 		w    *commit.Write
 		want error
 	}{
-		{writeOf(t.Context(), seglog.Created, batchKey(1), store.Seen{}, store.ErrExists), nil},
-		{writeOf(t.Context(), seglog.Created, batchKey(0), store.Seen{}, store.ErrExists), store.ErrExists},
-		{writeOf(t.Context(), seglog.Modified, there.Key, stale, errConflict), errConflict},
-		{writeOf(t.Context(), seglog.Created, batchKey(2), store.Seen{}, store.ErrExists), nil},
-		{writeOf(gone, seglog.Created, batchKey(3), store.Seen{}, store.ErrExists), context.Canceled},
-		{writeOf(t.Context(), seglog.Created, batchKey(1), store.Seen{}, store.ErrExists), store.ErrExists}, // created three before
-		{writeOf(t.Context(), seglog.Deleted, batchKey(99), never, store.ErrNotFound), store.ErrNotFound},
-		{writeOf(t.Context(), seglog.Modified, there.Key, there.View().Seen(), errConflict), nil},
-		{writeOf(t.Context(), seglog.Deleted, there.Key, there.View().Seen(), errConflict), errConflict}, // modified just before
+		{writeOf(t.Context(), seglog.Created, batchKey(1), store.Seen{}), nil},
+		{writeOf(t.Context(), seglog.Created, batchKey(0), store.Seen{}), commit.ErrConflict},
+		{writeOf(t.Context(), seglog.Modified, there.Key, stale), commit.ErrConflict},
+		{writeOf(t.Context(), seglog.Created, batchKey(2), store.Seen{}), nil},
+		{writeOf(gone, seglog.Created, batchKey(3), store.Seen{}), context.Canceled},
+		{writeOf(t.Context(), seglog.Created, batchKey(1), store.Seen{}), commit.ErrConflict}, // created three before
+		{writeOf(t.Context(), seglog.Deleted, batchKey(99), never), commit.ErrConflict},
+		{writeOf(t.Context(), seglog.Modified, there.Key, there.View().Seen()), nil},
+		{writeOf(t.Context(), seglog.Deleted, there.Key, there.View().Seen()), commit.ErrConflict}, // modified just before
 	}
 	for _, b := range batch {
 		if b.w.Kind != seglog.Created {
@@ -154,7 +154,7 @@ func TestQueueIsBounded(t *testing.T) {
 				release := hold(t, db)
 				var waiting []*commit.Write
 				for i := range 3 {
-					w := writeOf(t.Context(), seglog.Created, batchKey(round*4+i), store.Seen{}, store.ErrExists)
+					w := writeOf(t.Context(), seglog.Created, batchKey(round*4+i), store.Seen{})
 					if err := db.committer.Queue.Enqueue(w); err != nil {
 						t.Fatalf("round %d, write %d: %v", round, i, err)
 					}

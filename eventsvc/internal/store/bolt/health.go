@@ -8,11 +8,11 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// maxRetentionLag is how late maintenance may be. A round is due every few
-// seconds; only a long compaction or a failure keeps it up for longer.
+// maxRetentionLag is how late maintenance may be. A round is due every few seconds, and
+// only a long compaction or a failure delays it longer.
 const maxRetentionLag = 5 * time.Minute
 
-// OnTime reports that old events are not deleted in time, nil if they are.
+// OnTime returns an error if old events are not deleted in time.
 func (db *DB) OnTime(context.Context) error {
 	if lag := db.maintenance.Lag(); lag > maxRetentionLag {
 		return fmt.Errorf("old events were last cleared away %s ago: the log says why", lag.Round(time.Second))
@@ -28,8 +28,8 @@ func (db *DB) Ready(context.Context) error {
 	return db.committer.Writer.Failed()
 }
 
-// Room reports why there is no room for new events, nil if there is. Reading
-// and deleting go on without.
+// Room returns an error if there is no disk space for new events. Events can be read and
+// deleted all the same.
 func (db *DB) Room(context.Context) error {
 	if db.life.closed() {
 		return store.ErrClosed

@@ -18,17 +18,16 @@ func (db *DB) List(ctx context.Context, q store.Query, visit func(*store.View) b
 	return db.query.List(ctx, q, visit)
 }
 
-// Changes calls visit with what became, between two revisions, of each event
-// that was written in between: see [query.Querier.Changes].
+// Changes calls visit with the last change of each event that was written between two
+// revisions: see [query.Querier.Changes].
 func (db *DB) Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error {
 	return db.query.Changes(ctx, after, until, visit)
 }
 
-// Counts calls visit with the counts of the minutes from one time to before
-// another, of one namespace or of all. A minute during which a new log file was
-// begun comes in several counts, and so does one of which the write-ahead log has
-// some. Counts are kept as long as the log file that they are in; what expires or is
-// deleted stays counted.
+// Counts calls visit with the counts of the minutes from one time to before another, of
+// one namespace or of all. A minute comes in several counts if its records are in several
+// segments, or partly in the write-ahead log. Counts are kept as long as their segment.
+// Events that have expired or were deleted stay counted.
 func (db *DB) Counts(ctx context.Context, from, to time.Time, namespace string, visit func(seglog.MinuteCount)) error {
 	if err := db.log.Counts(ctx, from, to, namespace, visit); err != nil {
 		return db.reads.failed(err)

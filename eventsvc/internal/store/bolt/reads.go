@@ -30,8 +30,8 @@ func newReads(log *slog.Logger, l *life) *reads {
 	}
 }
 
-// failed makes every error that hinders reading a *store.CorruptError, and logs and
-// counts it. It returns other errors, such as those of a context, as they are.
+// failed logs and counts an error of a read, and makes it a *store.CorruptError, unless
+// the caller or the store has ended the read.
 func (r *reads) failed(err error) error {
 	if errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -20,7 +20,7 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 		return store.Result{}, err
 	}
 	for {
-		w := &commit.Write{Ctx: ctx, Key: key, Conflict: errConflict}
+		w := &commit.Write{Ctx: ctx, Key: key}
 		var current *store.Record
 		switch record, err := store.Read(ctx, db, key); {
 		case err == nil:
@@ -51,38 +51,34 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 		}
 		if err := db.committer.Queue.Submit(w); err == nil {
 			return store.Result{Record: w.Record(), Op: decision.Op, Created: w.Kind == seglog.Created}, nil
-		} else if !errors.Is(err, errConflict) {
+		} else if !errors.Is(err, commit.ErrConflict) {
 			return store.Result{}, err
 		}
 	}
 }
 
-// errConflict: an update lost against another write of its event.
-var errConflict = errors.New("store: the event changed meanwhile")
-
 // deletionBatch is how many events are deleted in one go: enough to share a commit, few
 // enough for other writes not to notice.
 const deletionBatch = 1024
 
-// DeleteMany implements [store.Store]. It goes in pieces, so that other writes
-// take part in every second commit, and waits while the queue is full. While one
-// piece is committed the next is in the queue already.
+// DeleteMany implements [store.Store]. It deletes deletionBatch events in one commit, and
+// waits while the queue is full. While one part is committed, the next one is queued.
 func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
 	if db.life.closed() {
 		return 0, nil, store.ErrClosed
 	}
 	d := &deleter{queue: db.committer.Queue}
 	var before *commit.Write
-	for piece := deletionBatch; err == nil && (len(seen) > 0 || before != nil); {
+	for part := deletionBatch; err == nil && (len(seen) > 0 || before != nil); {
 		var next *commit.Write
 		if len(seen) > 0 {
-			if next, err = db.deletions(ctx, seen[:min(len(seen), piece)]); err != nil {
+			if next, err = db.deletions(ctx, seen[:min(len(seen), part)]); err != nil {
 				break
 			}
 			if d.queue.Enqueue(next) == nil {
-				seen, piece = seen[len(next.With)+1:], deletionBatch
+				seen, part = seen[len(next.With)+1:], deletionBatch
 			} else {
-				next, piece = nil, max(1, piece/2)
+				next, part = nil, max(1, part/2)
 			}
 		}
 		if before != nil {
@@ -104,12 +100,12 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 	return d.n, d.changed, err
 }
 
-// deletions makes a write that deletes some versions. Their content is read
-// where somebody watches, once for all who do.
+// deletions makes a write that deletes some versions. It reads the content of those whose
+// namespace is watched, once for all watchers.
 func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*commit.Write, error) {
 	writes := make([]commit.Write, len(seen))
 	for i := range seen {
-		writes[i] = commit.Write{Ctx: ctx, Kind: seglog.Deleted, Key: seen[i].Key, Seen: seen[i], Conflict: errConflict}
+		writes[i] = commit.Write{Ctx: ctx, Kind: seglog.Deleted, Key: seen[i].Key, Seen: seen[i]}
 	}
 	err := db.log.View(func(log *seglog.Reader) error {
 		for i := range writes {
@@ -120,7 +116,7 @@ func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*commit.Write, 
 			switch e, err := log.Get(w.Seen.Revision); {
 			case err == nil && e.StoreKey() == w.Key:
 				w.Previous = &store.Version{Record: e.Clone()}
-			case err != nil && !errors.Is(err, seglog.ErrGone): // what is gone has changed, and will be refused
+			case err != nil && !errors.Is(err, seglog.ErrGone): // it has changed, and its deletion will be refused
 				return err
 			}
 		}
@@ -143,14 +139,14 @@ type deleter struct {
 
 // await waits for the deletions of one write.
 func (d *deleter) await(last *commit.Write) (err error) {
-	if err := d.queue.Await(last); err != nil && !errors.Is(err, errConflict) {
+	if err := d.queue.Await(last); err != nil && !errors.Is(err, commit.ErrConflict) {
 		return err
 	}
 	count := func(w *commit.Write) {
 		switch {
 		case w.Err == nil:
 			d.n++
-		case errors.Is(w.Err, errConflict):
+		case errors.Is(w.Err, commit.ErrConflict):
 			d.changed = append(d.changed, w.Key)
 		default:
 			err = w.Err

@@ -204,7 +204,7 @@ func (c *Committer) put(v index.View, w *Write, now time.Time) error {
 	}
 	live := known && !newest.Deletion()
 	if seen := w.Seen.Revision; live != (seen != 0) || live && newest.Revision() != seen {
-		return w.Conflict
+		return ErrConflict
 	}
 	c.key = append(c.key[:0], w.joined...)
 	c.Writer.Last++

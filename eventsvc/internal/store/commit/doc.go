@@ -16,7 +16,8 @@
 //
 // # Errors
 //
-// [store.ErrBusy]: the queue is full. [store.ErrClosed]: the Committer has ended.
+// [ErrConflict]: the event is not at the version that the caller saw. [store.ErrBusy]: the
+// queue is full. [store.ErrClosed]: the Committer has ended.
 // [store.ErrFull] and [store.ErrUnwritable]: the batch could not be made durable. The
 // error of a Write's context may be returned although the write was made.
 //

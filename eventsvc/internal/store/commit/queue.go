@@ -2,11 +2,15 @@ package commit
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
+
+// ErrConflict refuses a write whose event was written after the version that its caller saw.
+var ErrConflict = errors.New("store: the event changed meanwhile")
 
 // A Write is one change of one event. The fields up to With are the caller's, and must not
 // be changed while the write waits.
@@ -14,9 +18,8 @@ type Write struct {
 	Ctx      context.Context
 	Kind     seglog.Kind
 	Key      store.Key
-	Seen     store.Seen     // the version that the caller saw; of revision 0: none
+	Seen     store.Seen     // the version that the caller saw, and that must be the newest; of revision 0: none
 	Previous *store.Version // its content; nil where nobody is expected to want it
-	Conflict error          // the answer if Seen is not the newest version
 	Draft    store.Draft
 	With     []Write // committed in the same batch, and answered before this one
 

@@ -47,12 +47,28 @@ type Source struct {
 // A Querier answers the reads of one store.
 type Querier struct {
 	Source
-	found     found
-	remaining remaining
+	found     *recent[string, []match] // by queryText: all matches of a list, for its next pages
+	remaining *recent[pageEnd, int64]  // events behind the end of a page, so that a list is counted once
 }
 
+// pageEnd is the end of a page of a list.
+type pageEnd struct {
+	prefix   string // of the keys of the list
+	revision uint64
+	last     store.Key
+}
+
+// Numbers of lists that can be read at the same time without being selected or counted
+// again for each page.
+const (
+	foundLists   = 4
+	countedLists = 256
+)
+
 // New returns a querier.
-func New(s Source) *Querier { return &Querier{Source: s} }
+func New(s Source) *Querier {
+	return &Querier{Source: s, found: newRecent[string, []match](foundLists), remaining: newRecent[pageEnd, int64](countedLists)}
+}
 
 // Get calls look with the newest version of an event: see [store.Store].
 func (q *Querier) Get(key store.Key, look func(*store.View) error) error {

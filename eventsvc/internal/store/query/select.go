@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
@@ -15,7 +14,6 @@ import (
 // Bounds of lists that are answered from the postings.
 const (
 	selectShare    = 8       // at most one event of so many matches; else going over all keys is as fast
-	selectLists    = 4       // lists that are remembered for their next page
 	selectMatches  = 1 << 17 // a longer list is not remembered
 	selectRemember = 1 << 12 // a longer list is remembered even if one page has all of it
 )
@@ -28,41 +26,6 @@ type match struct {
 	// written, so its pages stay where they are as long as it is open.
 	segment *seglog.Segment
 	record  []byte
-}
-
-// found remembers the whole result of the last lists for their next pages. The state of a
-// revision does not change, so no entry becomes stale.
-type found struct {
-	mu    sync.Mutex
-	lists []foundList // the newest last
-}
-
-type foundList struct {
-	query   string
-	matches []match
-}
-
-func (f *found) get(query string) ([]match, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, l := range f.lists {
-		if l.query == query {
-			return l.matches, true
-		}
-	}
-	return nil, false
-}
-
-func (f *found) put(query string, matches []match) {
-	if len(matches) > selectMatches {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.lists) == selectLists {
-		f.lists = slices.Delete(f.lists, 0, 1)
-	}
-	f.lists = append(f.lists, foundList{query, matches})
 }
 
 // queryText returns the same text for the pages of one list, and another for other lists.
@@ -97,7 +60,7 @@ func (l *lister) find(ctx context.Context, v index.View) (bool, error) {
 		}
 	}
 	err := l.fill(matches)
-	if !known && err == nil && (l.page.More || len(matches) > selectRemember) {
+	if !known && err == nil && len(matches) <= selectMatches && (l.page.More || len(matches) > selectRemember) {
 		l.querier.found.put(text, matches)
 	}
 	return true, err

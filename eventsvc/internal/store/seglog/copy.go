@@ -14,8 +14,8 @@ import (
 // copyBytes is about how many bytes of records are copied in one transaction.
 const copyBytes = 4 << 20
 
-// A Keeper calls f with a function that reports whether a record is needed, and is good
-// until f returns. It may call f again.
+// A Keeper calls f with a function that reports whether a record is needed, and that is
+// valid until f returns. It may call f again.
 type Keeper func(f func(needed func(*Entry) (bool, error)) error) error
 
 // Rewrite copies the records of a sealed segment that are needed to a new file at path,
@@ -44,7 +44,7 @@ type copier struct {
 
 	at      uint64 // the last record that was looked at
 	kept    int64  // bytes
-	damaged bool   // a record cannot be read: it may be an older version of any event
+	damaged bool   // a record is damaged, and may be an older version of any event
 }
 
 func (c *copier) run(ctx context.Context, path string) error {
@@ -78,7 +78,7 @@ func (c *copier) run(ctx context.Context, path string) error {
 	return errors.Join(err, to.Sync(), to.Close())
 }
 
-// copySome copies the needed records of one stretch, in one transaction, and
+// copySome copies the needed records among the next copyBytes in one transaction, and
 // reports whether there are more.
 func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
 	err = to.Update(func(out *bbolt.Tx) error {
@@ -90,8 +90,8 @@ func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
 	return more, err
 }
 
-// some calls keep with the needed records of one stretch, and reports whether there are
-// more.
+// some calls keep with the needed records among the next copyBytes, and reports whether
+// there are more.
 func (c *copier) some(keep func(k, v []byte) error) (more bool, err error) {
 	err = c.keeper(func(needed func(*Entry) (bool, error)) error {
 		return c.from.view(func(from *bbolt.Tx) error {
@@ -144,7 +144,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 	copied := int64(0)
 	pending := l.Pending()
 	err = head.view(func(from *bbolt.Tx) error {
-		pending = wal.After(pending, lastIn(from, 0)) // a commit that was said to have failed has brought the others here
+		pending = wal.After(pending, lastIn(from, 0)) // the head has the others, of a checkpoint that was reported as failed
 		keep := func(k, v []byte) ([]byte, []byte, error) {
 			revision, err := RevisionOf(k)
 			if err != nil {
@@ -177,7 +177,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 			return errors.Join(
 				meta.Put([]byte(metaEnd), RevisionKey(end)),
 				meta.Put([]byte(metaBytes), RevisionKey(uint64(copied))),
-				meta.Put([]byte(metaHorizon), RevisionKey(l.CompactRevision())))
+				meta.Put([]byte(metaCompact), RevisionKey(l.CompactRevision())))
 		})
 	}
 	return errors.Join(err, to.Sync(), to.Close())

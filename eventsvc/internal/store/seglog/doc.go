@@ -4,8 +4,8 @@
 //
 // A [Segment] is a bbolt file. The newest one is the head, which [Segment.Checkpoint]
 // appends to; the others are sealed, and only replaced whole or removed. Records that are
-// durable elsewhere, in the write-ahead log, and may not be in the head yet are the
-// pending records. The owner sets them ([Log.SetPending]), and readers see both as one.
+// durable in the write-ahead log, and may not be in the head yet, are the pending records.
+// The owner sets them ([Log.SetPending]), and readers see both as one.
 //
 // [Log.View] calls a function with a [Reader], which finds records by revision
 // ([Reader.Get]), follows the versions of an event ([Reader.At]) and goes over the log
@@ -24,15 +24,15 @@
 // A file that cannot be used, or is missing between others, is a [*store.FileError]. A
 // damaged record is a [*store.CorruptError] and is never served. [ErrGone] reports that
 // there is no record of a revision. After a failed write, other than one that was
-// [Segment.Refused], a head must not be written again: a sync that is repeated does not
-// tell what was lost. The owner sees to that.
+// [Segment.Refused], the owner must not write to a head again, because a repeated sync does
+// not report what was lost.
 //
 // # Concurrency
 //
 // Methods that change the log or a segment have one caller at a time; Checkpoint may run
 // beside SaveCompactRevision and SetFormat. Everything else is safe for concurrent use,
 // also while segments are swapped: View calls its function again if a file was closed
-// under it.
+// meanwhile.
 //
 // # Format
 //
@@ -50,8 +50,8 @@
 //	│ "namespace/name"  │                     │                     │   4    │
 //	└───────────────────┴─────────────────────┴─────────────────────┴────────┘
 //	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
-//	form: 0; or 1, of older programs: the last 16 bytes of the attributes are checksums of
-//	sections of the value, which are not used any more
+//	form: 0, or 1 in records of older programs: the attributes end with 16 bytes that are
+//	not used any more
 //
 // The package knows bbolt and records of the write-ahead log. It knows nothing of the
 // index, of the queue of writes, or of retention, and does not decide what is needed.

@@ -57,7 +57,7 @@ func (t tally) add(e *Entry) {
 // addAfter adds the records behind a revision.
 func (t tally) addAfter(records []wal.Record, revision uint64) {
 	for _, l := range wal.After(records, revision) {
-		if e, err := SplitRecord(l.Revision, l.Data); err == nil { // what is damaged is not counted
+		if e, err := SplitRecord(l.Revision, l.Data); err == nil { // damaged records are not counted
 			t.add(&e)
 		}
 	}
@@ -67,7 +67,7 @@ func (t tally) addAfter(records []wal.Record, revision uint64) {
 func (t tally) save(b *bbolt.Bucket) error {
 	for k, n := range t {
 		key := []byte(k)
-		// A damaged count begins anew: it must not keep events from being stored.
+		// A damaged count starts from 0, because it must not prevent that events are stored.
 		was, _ := parseMinute(key, b.Get(key))
 		v := be.AppendUint64(be.AppendUint64(nil, was[0]+n[0]), was[1]+n[1])
 		if err := b.Put(key, be.AppendUint32(v, minuteSum(key, v))); err != nil {
@@ -77,8 +77,7 @@ func (t tally) save(b *bbolt.Bucket) error {
 	return nil
 }
 
-// minuteSum is the checksum of a key and its counts: that of a record of
-// revision 0 which is both.
+// minuteSum returns the checksum of a key and its counts.
 func minuteSum(key, counts []byte) uint32 {
 	return crc32.Update(boltfile.Checksum(0, key), boltfile.Castagnoli, counts)
 }
@@ -138,15 +137,15 @@ type minuteReader struct {
 
 	base  uint64                 // of the segment that it is in
 	next  []byte                 // the key there to go on with; nil: the first
-	kinds map[string]MinuteCount // what stands behind the minute, of which there is not much that is different
+	kinds map[string]MinuteCount // by the part of the key behind the minute, of which few are different
 	part  []MinuteCount
 }
 
-// read reads the next part, and reports whether there is more. A segment that
-// is gone meanwhile is passed over.
+// read reads the next part, and reports whether there is more. It skips a segment that was
+// removed meanwhile.
 func (m *minuteReader) read(r *Reader) (more bool, err error) {
 	m.part = m.part[:0]
-	base, next := m.base, m.next // kept if this is tried again
+	base, next := m.base, m.next // read again if View calls this again
 	for i, s := range r.segments {
 		if s.Base < base {
 			continue
@@ -159,15 +158,15 @@ func (m *minuteReader) read(r *Reader) (more bool, err error) {
 		if s.Base == base && next != nil {
 			from = next
 		}
-		waiting := tally{}
+		pending := tally{}
 		if i == len(r.segments)-1 {
-			waiting.addAfter(r.pending, lastIn(opened.tx, s.Base-1))
+			pending.addAfter(r.pending, lastIn(opened.tx, s.Base-1))
 		}
 		c := opened.tx.Bucket([]byte(bucketMinutes)).Cursor()
 		for k, v := c.Seek(from); len(k) > 8 && be.Uint64(k) < m.end; k, v = c.Next() {
 			if len(m.part) >= minuteChunk {
 				m.base, m.next = s.Base, bytes.Clone(k)
-				return true, m.addWaiting(waiting, from, m.next)
+				return true, m.addPending(pending, from, m.next)
 			}
 			n, err := parseMinute(k, v)
 			if err == nil {
@@ -177,17 +176,16 @@ func (m *minuteReader) read(r *Reader) (more bool, err error) {
 				return false, err
 			}
 		}
-		if err := m.addWaiting(waiting, from, be.AppendUint64(nil, m.end)); err != nil {
+		if err := m.addPending(pending, from, be.AppendUint64(nil, m.end)); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
 }
 
-// addWaiting adds the counts from one key to before another of what the head
-// does not have yet.
-func (m *minuteReader) addWaiting(waiting tally, from, until []byte) error {
-	for k, n := range waiting {
+// addPending adds the counts of pending records whose keys are in a range.
+func (m *minuteReader) addPending(pending tally, from, until []byte) error {
+	for k, n := range pending {
 		if k < string(from) || k >= string(until) {
 			continue
 		}

@@ -23,11 +23,11 @@ var ErrGone = errors.New("no such record")
 type Reader struct {
 	log        *Log
 	segments   Segments
-	pending    []wal.Record // what the head may not have yet
+	pending    []wal.Record // records that the head may not have yet
 	seen       uint64       // every record up to this revision can be seen
 	opened     []segmentTx  // in the order of segments
-	Generation int          // rises when it is opened again: records found before are not valid any more
-	view       store.View   // by View
+	Generation int          // rises when it is opened again, which ends the validity of records found before
+	view       store.View   // by Lend
 }
 
 // segmentTx is a read transaction of a segment, zero as long as the reader has not needed
@@ -35,10 +35,10 @@ type Reader struct {
 type segmentTx struct {
 	tx     *bbolt.Tx
 	cursor *bbolt.Cursor
-	place  uint64 // revision that the cursor is at, 0: none
+	at     uint64 // revision that the cursor is at, 0: none
 }
 
-// readers are kept to reuse their memory.
+// readers reuses the memory of readers.
 var readers = sync.Pool{New: func() any { return new(Reader) }}
 
 // View calls f with a reader, and calls it again if a segment was replaced or removed
@@ -64,7 +64,7 @@ func (l *Log) View(f func(*Reader) error) error {
 
 func (r *Reader) open() {
 	r.Generation++
-	// In this order: what is not pending any more is in the segments.
+	// The order matters: a record that is not pending any more is in the segments.
 	r.seen = r.log.published()
 	r.pending = r.log.Pending()
 	r.segments = r.log.Segments()
@@ -113,8 +113,7 @@ func (r *Reader) Get(revision uint64) (Entry, error) {
 	return Parse(revision, b)
 }
 
-// Peek is [Reader.Get] without the checksum, for a look at what [Reader.Get] verifies
-// before it is used, or that only sizes are taken from.
+// Peek is [Reader.Get] without the checksum, for records of which only sizes are used.
 func (r *Reader) Peek(revision uint64) (Entry, error) {
 	b, err := r.Lookup(revision)
 	if err != nil {
@@ -152,10 +151,10 @@ func (r *Reader) Seek(revision uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.place != 0 && revision > s.place && revision-s.place <= walkMost {
+	if s.at != 0 && revision > s.at && revision-s.at <= walkMost {
 		for k, v := s.cursor.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, v = s.cursor.Next() {
 			if be.Uint64(k) == revision {
-				s.place = revision
+				s.at = revision
 				return v, nil
 			}
 		}
@@ -164,10 +163,10 @@ func (r *Reader) Seek(revision uint64) ([]byte, error) {
 	be.PutUint64(want[:], revision)
 	k, v := s.cursor.Seek(want[:])
 	if string(k) != string(want[:]) {
-		s.place = 0
+		s.at = 0
 		return nil, ErrGone
 	}
-	s.place = revision
+	s.at = revision
 	return v, nil
 }
 
@@ -198,7 +197,7 @@ func (r *Reader) Sealed(revision uint64) *Segment {
 }
 
 // LookupAgain returns a record that Lookup has found before, in the given sealed segment.
-// A sealed segment that is still there has its record at the same place. If the segment
+// A sealed segment that is still there has its record at the same position. If the segment
 // is nil, the record is looked up.
 func (r *Reader) LookupAgain(revision uint64, in *Segment, record []byte) ([]byte, error) {
 	if in == nil || r.Sealed(revision) != in {

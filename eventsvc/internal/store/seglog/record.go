@@ -21,14 +21,14 @@ const (
 	Deleted  Kind = 3
 )
 
-// The lengths of what is in front of a record's key, and of its checksum.
+// The length of a record in front of its key, and of its checksum.
 const (
 	recordHeader  = 26
 	recordTrailer = 4
 )
 
-// The forms of a record. Only formWhole is written. formSections has sectionsBytes behind
-// the attributes, and counted among them, that are not used any more.
+// The forms of a record. Only formWhole is written. In formSections, the attributes end
+// with sectionsBytes that are not used any more.
 const (
 	formWhole    = 0
 	formSections = 1
@@ -53,7 +53,7 @@ type Entry struct {
 	Attributes   []byte
 	Value        []byte
 
-	sections int // length of what follows the attributes in formSections
+	sections int // sectionsBytes in formSections, else 0
 }
 
 // AppendRecord appends e as a record.
@@ -91,7 +91,7 @@ func ParseRecord(revision uint64, b []byte) (Entry, error) {
 	return e, err
 }
 
-// SplitRecord is [ParseRecord] without the checksum, for a first look.
+// SplitRecord is [ParseRecord] without the checksum.
 func SplitRecord(revision uint64, b []byte) (Entry, error) {
 	if len(b) < recordHeader+recordTrailer {
 		return Entry{}, fmt.Errorf("%d bytes are too few for a record", len(b))

@@ -25,13 +25,11 @@ var be = binary.BigEndian
 // A Segment is one file of the log. All but the newest, the head, are sealed:
 // opened read-only and never written again, only unlinked or replaced whole.
 type Segment struct {
-	Base uint64 // its records have this revision or a greater one; never changes
-	Path string // never changes
-	db   *bbolt.DB
-	// bytes is the length of all records, also of those of a head that are pending.
-	bytes atomic.Int64
-	// rewritten: Rewrite has left records out.
-	rewritten bool
+	Base      uint64 // its records have this revision or a greater one; never changes
+	Path      string // never changes
+	db        *bbolt.DB
+	bytes     atomic.Int64 // length of all records; of a head, with the pending ones
+	rewritten bool         // Rewrite has left records out
 }
 
 // The buckets of a segment, and the entries of its meta bucket.
@@ -40,7 +38,7 @@ const (
 	bucketMinutes = "minutes" // minute and kind of event → how many were written
 
 	metaBase    = "base"    // its records have this revision or a greater one
-	metaHorizon = "horizon" // states from this revision on can be read
+	metaCompact = "horizon" // the compact revision: states from here on can be read
 	metaEnd     = "end"     // once sealed: the last revision before the next segment
 	metaBytes   = "bytes"   // once sealed: length of its records
 )
@@ -72,11 +70,11 @@ func createUnsynced(path string, base uint64, storeID []byte) (*bbolt.DB, error)
 	return db, err
 }
 
-func createSegment(dir string, base uint64, storeID []byte, horizon uint64, format int) error {
+func createSegment(dir string, base uint64, storeID []byte, compactRevision uint64, format int) error {
 	return boltfile.Install(SegmentPath(dir, base), segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{
 		metaBase:         RevisionKey(base),
 		boltfile.StoreID: storeID,
-		metaHorizon:      RevisionKey(horizon),
+		metaCompact:      RevisionKey(compactRevision),
 		boltfile.Format:  boltfile.FormatText(format),
 	})
 }
@@ -95,16 +93,17 @@ func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
 		_ = db.Close()
 		return nil, &store.FileError{Path: path, Reason: "it does not say which revisions it holds", Fix: boltfile.FixRestore}
 	}
-	horizon, err := s.meta(metaHorizon)
+	compactRevision, err := s.meta(metaCompact)
 	if err = errors.Join(err, s.measure(head)); err != nil {
 		_ = db.Close()
 		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
-	s.rewritten = horizon == 0 && !head // createUnsynced notes none
+	s.rewritten = compactRevision == 0 && !head // createUnsynced writes none
 	return s, nil
 }
 
-// measure finds the length of all records, by counting where nobody has noted it.
+// measure sets the length of all records: from the meta bucket if it is there, else by
+// reading all.
 func (s *Segment) measure(head bool) error {
 	if n, err := s.meta(metaBytes); err != nil || n > 0 && !head {
 		s.bytes.Store(int64(n))
@@ -130,7 +129,7 @@ func (s *Segment) meta(name string) (n uint64, err error) {
 	return n, err
 }
 
-// Format returns the version of the segment's format, which openSegment has checked.
+// Format returns the version of the segment's format, which OpenSegment has checked.
 func (s *Segment) Format() (version int, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
 		version, err = boltfile.ParseFormat(tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.Format)))
@@ -165,8 +164,7 @@ func (s *Segment) LastRevision() (last uint64, err error) {
 	return last, err
 }
 
-// lastIn returns the greatest revision in the file of a segment, or what is
-// given where there is none.
+// lastIn returns the greatest revision in the file of a segment, or none if it is empty.
 func lastIn(tx *bbolt.Tx, none uint64) uint64 {
 	if k, _ := tx.Bucket([]byte(bucketLog)).Cursor().Last(); len(k) == 8 {
 		return be.Uint64(k)
@@ -199,7 +197,7 @@ func (s *Segment) update(f func(*bbolt.Tx) error) error {
 	return boltcheck.Guard(func() error { return s.db.Update(f) })
 }
 
-// Close waits for those who read.
+// Close closes the file. It waits for readers.
 func (s *Segment) Close() error {
 	return s.db.Close()
 }
@@ -246,8 +244,8 @@ func (ss Segments) check() error {
 		if err != nil {
 			return &store.FileError{Path: this.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
 		}
-		// A head that was to be sealed when the process was killed has no end
-		// yet; its last record tells as much.
+		// If the process was killed before it sealed a head, this has no end yet. Its
+		// last record is the end.
 		if end == 0 {
 			if end, err = this.LastRevision(); err != nil {
 				return &store.FileError{Path: this.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
@@ -277,12 +275,12 @@ func (ss Segments) close() error {
 }
 
 // SavedCompactRevision returns the compact revision that a head has saved.
-func (s *Segment) SavedCompactRevision() (uint64, error) { return s.meta(metaHorizon) }
+func (s *Segment) SavedCompactRevision() (uint64, error) { return s.meta(metaCompact) }
 
 // SaveCompactRevision makes a compact revision durable.
 func (s *Segment) SaveCompactRevision(revision uint64) error {
 	return s.update(func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaHorizon), RevisionKey(revision))
+		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaCompact), RevisionKey(revision))
 	})
 }
 
@@ -318,7 +316,8 @@ func withoutWAL(path string) error {
 	return errors.Join((&Segment{db: db}).SetFormat(boltfile.Version), db.Close())
 }
 
-// Seal notes in a head that it ends with a revision. Open makes it a sealed segment.
+// Seal writes into a head that it ends with a revision. [OpenSegment] opens it as a sealed
+// segment.
 func (s *Segment) Seal(last uint64) error {
 	return s.update(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket([]byte(boltfile.Meta))
@@ -328,17 +327,15 @@ func (s *Segment) Seal(last uint64) error {
 	})
 }
 
-// Shrink gives back the room that bbolt has reserved at the end of a head, once that is
-// sealed.
+// Shrink truncates a head that was sealed, by the space that bbolt has reserved at its end.
 func (s *Segment) Shrink() error {
 	return s.view(func(tx *bbolt.Tx) error {
 		return os.Truncate(s.Path, tx.Size()+segmentPage)
 	})
 }
 
-// Refused reports that a Checkpoint failed with err because there was no room, and that
-// the head has none of the records. It may have them although its commit has failed, if
-// it was the last sync that failed.
+// Refused reports that a Checkpoint failed with err for lack of disk space, and that the
+// head has none of the records. If only the last sync has failed, the head may have them.
 func (s *Segment) Refused(err error, records []wal.Record) bool {
 	if !disk.IsFull(err) {
 		return false
@@ -347,8 +344,8 @@ func (s *Segment) Refused(err error, records []wal.Record) bool {
 	return unread == nil && last < records[0].Revision
 }
 
-// Checkpoint brings records into the file of a head, in one commit. It skips those that
-// the head has, which would be counted twice.
+// Checkpoint writes records to a head in one commit. It skips those that the head has,
+// because they would be counted twice.
 func (s *Segment) Checkpoint(records []wal.Record) error {
 	return s.update(func(tx *bbolt.Tx) error {
 		return putRecords(tx, wal.After(records, lastIn(tx, 0)))
@@ -372,5 +369,5 @@ func putRecords(tx *bbolt.Tx, records []wal.Record) error {
 // Bytes returns the bytes of all records, of a head with those that are pending.
 func (s *Segment) Bytes() int64 { return s.bytes.Load() }
 
-// AddBytes counts bytes of records that a head is going to have.
+// AddBytes adds the length of records that become pending.
 func (s *Segment) AddBytes(bytes int64) { s.bytes.Add(bytes) }

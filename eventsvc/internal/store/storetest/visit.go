@@ -10,8 +10,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// A list has the same events however many of them make a page, ends a page where visit
-// wants it to, and takes back what it has lent.
+// A list has the same events whatever the length of its pages, and a page ends where visit
+// returns false.
 func testListVisit(t *testing.T, s store.Store) {
 	for i := range 30 {
 		mustCreate(t, s, key("a", fmt.Sprintf("%02d", i)), draft("v", []string{"Pulled", "Killing", "Failed"}[i%3], "web"))
