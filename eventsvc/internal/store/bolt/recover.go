@@ -86,10 +86,9 @@ func (db *DB) recover() (err error) {
 		SegmentBytes: o.SegmentBytes, Log: o.Log,
 	})
 	replay := &replay{Source: source, usage: db.usage, merger: db.committer.Merger, readError: db.reads.failed, log: o.Log}
-	if err := replay.run(w.Last); err != nil {
-		return err
+	if err = replay.run(w.Last); err == nil {
+		err = w.Start()
 	}
-	err = w.Start()
 	db.usage.Measure()
 	return err
 }
