@@ -92,18 +92,13 @@ func (p *prefetched) read(ctx context.Context, from *pages, l *codec.List) (meta
 	var failed error
 	visit := func(v *store.View) bool {
 		if l.NeedsMeasure() {
-			// What is damaged after the kept items is found when it is read again.
-			if err := l.Measure(v); err != nil && kept {
-				failed = err
-			}
+			failed = l.Measure(v)
 		}
-		if !kept {
-			return true
+		if failed != nil || !kept {
+			return failed == nil
 		}
 		buf := p.last()
-		if failed == nil {
-			*buf, failed = l.AppendItem(*buf, v)
-		}
+		*buf, failed = l.AppendItem(*buf, v)
 		kept = !whole || p.room()
 		return failed == nil && kept && (whole || len(*buf) < pageBytes)
 	}

@@ -91,7 +91,7 @@ func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (m
 			err = seglog.Corrupt(revision, err)
 		}
 		if err == nil && !l.wants(&e) {
-			_, err = l.log.Get(revision)
+			_, err = seglog.Parse(revision, record)
 			e.Key = nil
 		}
 		switch {
