@@ -13,7 +13,7 @@ import (
 
 // check returns an error for a missing setting, or for two that contradict each other, and names them.
 func (s *serve) check() error {
-	for _, check := range []func() error{s.checkListeners, s.checkTrust, s.checkLimits, s.checkStore, s.checkAudit, s.checkStop} {
+	for _, check := range []func() error{s.checkListeners, s.checkCertificate, s.checkTrust, s.checkLimits, s.checkStore, s.checkAudit, s.checkStop} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -25,6 +25,14 @@ func (s *serve) checkListeners() error {
 	switch {
 	case s.ListenHTTP == "" && s.ListenHTTPS == "":
 		return cli.Usagef("--listen-http and --listen-https are both empty: set at least one, or nobody can reach the API")
+	case s.Profiles && s.ListenAdmin == "":
+		return cli.Usagef("--profiles is set but --listen-admin is empty: set both or none")
+	}
+	return s.Limits.Check()
+}
+
+func (s *serve) checkCertificate() error {
+	switch {
 	case (s.TLSCertFile == "") != (s.TLSKeyFile == ""):
 		return cli.Usagef("--tls-cert-file and --tls-key-file go together: set both or none")
 	case s.TLSSelfSigned && s.TLSCertFile != "":
@@ -39,10 +47,8 @@ func (s *serve) checkListeners() error {
 		return cli.Usagef("--tls-self-signed needs --tls-hosts: name the hosts that clients will ask for")
 	case !s.TLSSelfSigned && !slices.Equal(s.TLSHosts, strings.Split(defaultTLSHosts, ",")):
 		return cli.Usagef("--tls-hosts has no effect without --tls-self-signed: set both or none")
-	case s.Profiles && s.ListenAdmin == "":
-		return cli.Usagef("--profiles is set but --listen-admin is empty: set both or none")
 	}
-	return s.Limits.Check()
+	return nil
 }
 
 // defaultTLSHosts is the default of --tls-hosts.
@@ -74,11 +80,11 @@ const maxClockSkew = 5 * time.Minute
 
 func (s *serve) checkLimits() error {
 	switch {
-	case s.MaxRequests < 2 || s.MaxClientRequests < 1 || s.MaxWatches < 1 || s.MaxClientWatches < 1:
+	case s.MaxRequests < 2 || min(s.MaxClientRequests, s.MaxWatches, s.MaxClientWatches) < 1:
 		return cli.Usagef("--max-requests, --max-client-requests, --max-watches and --max-client-watches must be positive, --max-requests at least 2")
-	case s.MaxBody < 1 || s.MaxBody > math.MaxInt32 || s.MaxQuery < 1 || s.MaxQuery > math.MaxInt32 || s.MaxLabels < 1 || s.MaxLabels > math.MaxInt32:
+	case min(s.MaxBody, s.MaxQuery, s.MaxLabels) < 1 || max(s.MaxBody, s.MaxQuery, s.MaxLabels) > math.MaxInt32:
 		return cli.Usagef("--max-body, --max-query and --max-labels must be positive and below 2GiB")
-	case s.MaxSelectorTerms < 1 || s.MaxDepth < 1 || s.MaxValues < 1 || s.MaxPatchOperations < 1:
+	case min(s.MaxSelectorTerms, s.MaxDepth, s.MaxValues, s.MaxPatchOperations) < 1:
 		return cli.Usagef("--max-selector-terms, --max-depth, --max-values and --max-patch-operations must be positive")
 	case s.MaxAnnotations < 1 || int(s.MaxAnnotations) > event.DefaultMaxAnnotations:
 		return cli.Usagef("--max-annotations %d is not between 1 byte and 256KiB, the most that Kubernetes objects may have", s.MaxAnnotations)

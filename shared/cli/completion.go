@@ -98,44 +98,60 @@ func complete(root *kong.Node, words []string) []string {
 	if len(words) == 0 {
 		return nil
 	}
-	node, last, value := root, words[len(words)-1], (*kong.Flag)(nil)
-	positional := 0
-	for _, word := range words[:len(words)-1] {
-		switch {
-		case value != nil: // the word before was a flag without =, so this is its value
-			value = nil
-		case strings.HasPrefix(word, "-"):
-			if flag := findFlag(node, word); flag != nil && !flag.IsBool() && !strings.Contains(word, "=") {
-				value = flag
-			}
-		case child(node, word) != nil:
-			node = child(node, word)
-		default:
-			positional++
-		}
-	}
-	name, _, equals := strings.Cut(last, "=")
-	var found []string
-	switch {
-	case value != nil:
-		found = values(value.Value, "")
-	case equals && strings.HasPrefix(last, "--"):
-		if flag := findFlag(node, name); flag != nil {
-			found = values(flag.Value, name+"=")
-		}
-	case strings.HasPrefix(last, "-"):
-		found = flagNames(node)
-	default:
-		found = commandNames(node)
-		if positional < len(node.Positional) {
-			found = append(found, values(node.Positional[positional], "")...)
-		}
-	}
+	last := words[len(words)-1]
+	found := place(root, words[:len(words)-1]).candidates(last)
 	if slices.Contains(found, completeFile) {
 		return []string{completeFile}
 	}
 	found = slices.DeleteFunc(found, func(s string) bool { return !strings.HasPrefix(s, last) })
 	slices.Sort(found)
+	return found
+}
+
+// position is where the words before the last one lead.
+type position struct {
+	node       *kong.Node
+	flag       *kong.Flag // the last word is its value; nil: it is none
+	positional int        // number of positional arguments so far
+}
+
+func place(root *kong.Node, words []string) position {
+	p := position{node: root}
+	for _, word := range words {
+		switch {
+		case p.flag != nil: // the word before was a flag without =, so this is its value
+			p.flag = nil
+		case strings.HasPrefix(word, "-"):
+			if flag := findFlag(p.node, word); flag != nil && !flag.IsBool() && !strings.Contains(word, "=") {
+				p.flag = flag
+			}
+		case child(p.node, word) != nil:
+			p.node = child(p.node, word)
+		default:
+			p.positional++
+		}
+	}
+	return p
+}
+
+// candidates returns what the last word may become, with or without what it begins with.
+func (p position) candidates(last string) []string {
+	name, _, equals := strings.Cut(last, "=")
+	switch {
+	case p.flag != nil:
+		return values(p.flag.Value, "")
+	case equals && strings.HasPrefix(last, "--"):
+		if flag := findFlag(p.node, name); flag != nil {
+			return values(flag.Value, name+"=")
+		}
+		return nil
+	case strings.HasPrefix(last, "-"):
+		return flagNames(p.node)
+	}
+	found := commandNames(p.node)
+	if p.positional < len(p.node.Positional) {
+		found = append(found, values(p.node.Positional[p.positional], "")...)
+	}
 	return found
 }
 

@@ -49,10 +49,8 @@ func (t *Tracker) trackPlain(v event.View, live, next *eventsv1.Event, manager s
 		return false
 	}
 	entry := live.ManagedFields[0]
-	mine := entry.Manager == cmp.Or(manager, unknownManager) && entry.Operation == metav1.ManagedFieldsOperationUpdate &&
-		entry.APIVersion == t.group.APIVersion(v) && entry.Subresource == "" && entry.FieldsType == "FieldsV1"
 	var room [1 << 10]byte // for most
-	if !mine || entry.FieldsV1 == nil || !bytes.Equal(entry.FieldsV1.Raw, appendFields(room[:0], v, live)) {
+	if !t.isOf(&entry, v, manager) || !bytes.Equal(entry.FieldsV1.Raw, appendFields(room[:0], v, live)) {
 		return false
 	}
 	fields := appendFields(room[:0], v, next)
@@ -70,6 +68,12 @@ func (t *Tracker) trackPlain(v event.View, live, next *eventsv1.Event, manager s
 	}
 	next.ManagedFields = []metav1.ManagedFieldsEntry{entry}
 	return true
+}
+
+// isOf tells whether an entry is about the updates of a manager.
+func (t *Tracker) isOf(entry *metav1.ManagedFieldsEntry, v event.View, manager string) bool {
+	return entry.Manager == cmp.Or(manager, unknownManager) && entry.Operation == metav1.ManagedFieldsOperationUpdate &&
+		entry.APIVersion == t.group.APIVersion(v) && entry.Subresource == "" && entry.FieldsType == "FieldsV1" && entry.FieldsV1 != nil
 }
 
 // tracked returns an event without the metadata that managed fields leave out.
