@@ -66,7 +66,7 @@ func (w *Writer) replaceWAL() error {
 	if w.wal == nil {
 		return nil
 	}
-	log, err := wal.Create(w.walPath(), w.StoreID, w.wal.Size())
+	log, err := wal.Create(walPath(w.Dir), w.StoreID, w.wal.Size())
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func Open(c Config) (*Writer, error) {
 		return w, nil
 	}
 	var pending []wal.Record
-	if w.wal, pending, err = wal.Open(w.walPath(), w.StoreID, w.Last); err != nil || len(pending) == 0 {
+	if w.wal, pending, err = wal.Open(walPath(w.Dir), w.StoreID, w.Last); err != nil || len(pending) == 0 {
 		return w, err
 	}
 	c.Records.SetPending(pending)
@@ -81,7 +81,7 @@ func Open(c Config) (*Writer, error) {
 	return w, nil
 }
 
-func (w *Writer) walPath() string { return filepath.Join(w.Dir, wal.FileName) }
+func walPath(dir string) string { return filepath.Join(dir, wal.FileName) }
 
 // Start begins the write-ahead log of a store that was closed. Without room for one,
 // commits go to the head until the next start: the store can then still be read, and
@@ -90,7 +90,7 @@ func (w *Writer) Start() (err error) {
 	if w.wal != nil {
 		return nil
 	}
-	w.wal, err = wal.Begin(w.walPath(), w.StoreID, wal.SizeFor(w.SegmentBytes/16))
+	w.wal, err = wal.Begin(walPath(w.Dir), w.StoreID, wal.SizeFor(w.SegmentBytes/16))
 	if err == nil {
 		err = w.Records.Head().SetFormat(seglog.FormatWAL)
 	}

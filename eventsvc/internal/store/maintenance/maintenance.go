@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,7 +185,7 @@ func (m *Maintenance) clearSome(ctx context.Context) (more bool, err error) {
 		return false, full
 	}
 	cutoff := time.Unix(0, math.MinInt64)
-	if history := m.history(); history > 0 {
+	if history := cmp.Or(m.History, m.Retention); history > 0 {
 		cutoff = m.Clock.Old().Add(-history)
 	}
 	if err := m.trim(ctx, cutoff, m.Usage.HistoryLimit()); err != nil {
@@ -194,14 +195,6 @@ func (m *Maintenance) clearSome(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	return more, full
-}
-
-// history returns how long superseded versions and deletions are kept, 0: for ever.
-func (m *Maintenance) history() time.Duration {
-	if m.History > 0 {
-		return m.History
-	}
-	return m.Retention
 }
 
 // rewriteIndex writes the index to a new file.
