@@ -46,16 +46,19 @@ func Query(r *http.Request) url.Values {
 }
 
 // Deadline returns a context that ends when the request has taken too long: after the
-// timeout parameter, a Go duration, or the limit, whichever is less.
+// timeout parameter, a Go duration, or the limit, whichever is less. A limit of 0 is none.
 func Deadline(ctx context.Context, q url.Values, limit time.Duration) (context.Context, context.CancelFunc, error) {
 	if text := q.Get("timeout"); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil {
 			return nil, nil, apierrors.NewBadRequest("invalid timeout specified in the request URL - " + err.Error())
 		}
-		if d > 0 {
-			limit = min(limit, d)
+		if d > 0 && (limit == 0 || d < limit) {
+			limit = d
 		}
+	}
+	if limit == 0 {
+		return ctx, func() {}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	return ctx, cancel, nil
