@@ -55,9 +55,6 @@ func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) error 
 			return ctx.Err()
 		}
 		this := keys.current()
-		if this.err != nil {
-			return this.err
-		}
 		e, found, err := l.version(this)
 		if err != nil {
 			return err
@@ -120,6 +117,8 @@ func (l *lister) add(key []byte, e *seglog.Entry) error {
 func (l *lister) version(k *keyItem) (seglog.Entry, bool, error) {
 	revision, deletion := k.pointer.Revision(), k.pointer.Deletion()
 	switch {
+	case k.err != nil:
+		return seglog.Entry{}, false, k.err
 	case deletion && revision <= l.page.Revision:
 		return seglog.Entry{}, false, nil
 	case k.record != nil && revision <= l.page.Revision:

@@ -273,22 +273,8 @@ func (r *Reader) ScanAll(after, last uint64, f func(Entry) bool, damaged func(re
 		}
 		return f(e), nil
 	}
-	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].Base <= last; i++ {
-		s, err := r.segment(i)
-		if err != nil {
-			return err
-		}
-		// A cursor of its own: f may read other records.
-		c := s.tx.Bucket([]byte(bucketLog)).Cursor()
-		for k, v := c.Seek(RevisionKey(after + 1)); k != nil; k, v = c.Next() {
-			revision, err := RevisionOf(k)
-			if err != nil {
-				return err
-			}
-			if more, err := each(revision, v); err != nil || !more {
-				return err
-			}
-		}
+	if more, err := r.scanSegments(after, last, each); err != nil || !more {
+		return err
 	}
 	for _, l := range r.pending {
 		if l.Revision <= after {
@@ -299,4 +285,28 @@ func (r *Reader) ScanAll(after, last uint64, f func(Entry) bool, damaged func(re
 		}
 	}
 	return nil
+}
+
+// scanSegments calls each with the records of the segments behind revision after, until
+// it returns false, an error or the first segment behind last.
+func (r *Reader) scanSegments(after, last uint64, each func(revision uint64, record []byte) (bool, error)) (more bool, err error) {
+	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].Base <= last; i++ {
+		s, err := r.segment(i)
+		if err != nil {
+			return false, err
+		}
+		// A cursor of its own: each may read other records.
+		c := s.tx.Bucket([]byte(bucketLog)).Cursor()
+		for k, v := c.Seek(RevisionKey(after + 1)); k != nil; k, v = c.Next() {
+			revision, err := RevisionOf(k)
+			if err != nil {
+				return false, err
+			}
+			if more, err := each(revision, v); err != nil || !more {
+				return false, err
+			}
+			after = revision
+		}
+	}
+	return true, nil
 }
