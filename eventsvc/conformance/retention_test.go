@@ -93,7 +93,7 @@ func TestRetention(t *testing.T) {
 		w := s.watch(t, in(eventsV1, ns)+"?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion="+old)
 		w.want(t, "ADDED z", bookmark)
 	})
-	t.Run("writes start it anew, no-ops do not", func(t *testing.T) {
+	t.Run("writes start it again, no-ops do not", func(t *testing.T) {
 		ns := ns + "-3"
 		path := in(eventsV1, ns)
 		w := s.watch(t, path+"?watch=true&resourceVersion="+s.get(t, path).object().text("metadata.resourceVersion"))

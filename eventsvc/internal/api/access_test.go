@@ -64,7 +64,7 @@ func (r *slowReader) Write(b []byte) (int, error) {
 
 // TestRefusalsAreBounded: only a limited number of callers with bad tokens may
 // wait. They take no seats from others, and callers whose tokens cannot be
-// checked for want of keys are not counted among them.
+// checked because keys are missing are not counted among them.
 func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *api.Config) {

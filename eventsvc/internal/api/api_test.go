@@ -27,7 +27,7 @@ import (
 	"tidings.example/shared/service"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 const (
 	eventsPath = "/apis/events.k8s.io/v1/namespaces/default/events"

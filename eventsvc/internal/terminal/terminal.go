@@ -1,4 +1,4 @@
-// Package terminal writes text for a person at a terminal: text of strangers without control characters, cut and padded by
+// Package terminal writes text for a person at a terminal: text from events without control characters, cut and padded by
 // the columns that it takes, and a line of progress. Output that is no terminal has width 0 and shows no progress.
 package terminal
 

@@ -83,7 +83,7 @@ func TestRestoreReusesNoRevision(t *testing.T) {
 		if b, err := w.Next(t.Context()); err != nil || len(b.Changes) != 1 || b.Changes[0].Revision != r.Record.Revision {
 			t.Errorf("%+v, %v", b, err)
 		}
-		if err := db.Compact(t.Context(), nil); err != nil { // also makes the index anew
+		if err := db.Compact(t.Context(), nil); err != nil { // also makes the index again
 			t.Fatal(err)
 		}
 		check(t, db)
@@ -146,7 +146,7 @@ func TestBumpWhileOpen(t *testing.T) {
 			}
 		})
 	}
-	all.Go(func() { // must not move the horizon back
+	all.Go(func() { // must not move the compact revision back
 		for ctx.Err() == nil {
 			if err := db.Maintain(t.Context()); err != nil {
 				t.Error(err)

@@ -14,7 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 )
 
-// R13: one damaged record keeps no others from being indexed anew, from
+// R13: one damaged record keeps no others from being indexed again, from
 // expiring, or from being forgotten, and what it replaced does not come back.
 func TestDamageIsPassedOver(t *testing.T) {
 	t.Parallel()

@@ -17,13 +17,13 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func goldenTime() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
 
 // R18: files of every format version, and with every form of a record, are kept
 // here and must stay readable and writable. With -update those of the newest, a
-// store that was not closed, are written anew.
+// store that was not closed, are written again.
 func TestGoldenFormat(t *testing.T) {
 	t.Parallel()
 	if *update {

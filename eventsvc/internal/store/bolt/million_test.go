@@ -14,7 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 )
 
-// BenchmarkMillion fills a store with a million events, starts it anew and
+// BenchmarkMillion fills a store with a million events, starts it again and
 // reports what that takes. It keeps the directory named by TIDINGS_BENCH_DIR.
 func BenchmarkMillion(b *testing.B) {
 	dir := os.Getenv("TIDINGS_BENCH_DIR")

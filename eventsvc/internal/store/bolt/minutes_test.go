@@ -66,7 +66,7 @@ func TestMinuteCounts(t *testing.T) {
 		t.Error(diff)
 	}
 	clock.add(time.Hour)
-	if err := db.Compact(t.Context(), nil); err != nil { // segments that are written anew keep their counts
+	if err := db.Compact(t.Context(), nil); err != nil { // segments that are written again keep their counts
 		t.Fatal(err)
 	}
 	closeDB(t, db)

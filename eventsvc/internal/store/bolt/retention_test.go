@@ -196,7 +196,7 @@ func TestCompactionKeepsWhatIsAlive(t *testing.T) {
 	}
 
 	// Versions that are dead but still in the files do not come back to life
-	// when the index is made anew.
+	// when the index is made again.
 	before := dump(t, db)
 	closeDB(t, db)
 	if err := os.Remove(filepath.Join(dir, "index.db")); err != nil {

@@ -78,7 +78,7 @@ func (v *validator) run() {
 	}
 }
 
-// read reads until the end, or until it is time to connect anew.
+// read reads until the end, or until it is time to connect again.
 func (v *validator) read(w store.Watcher) bool {
 	for batches := 0; v.next <= v.last; batches++ {
 		switch {

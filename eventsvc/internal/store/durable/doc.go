@@ -18,7 +18,7 @@
 //
 // # Errors
 //
-// A commit that fails for want of room ([disk.IsFull]) has left nothing behind, and the
+// A commit that fails because the disk is full ([disk.IsFull]) has left nothing behind, and the
 // next one may succeed. Every other failure may have left the commit on the disk in part.
 // Another sync would not tell: the kernel drops pages that it could not write, and reports
 // the error once. From then on every write is refused with [store.ErrUnwritable], until

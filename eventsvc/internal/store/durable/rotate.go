@@ -64,7 +64,7 @@ func (w *Writer) rotate(compactRevision uint64) error {
 	return nil
 }
 
-// orFail returns the error of a commit to the head. If it is not for want of room, the
+// orFail returns the error of a commit to the head. Unless the disk is full, the
 // head has failed.
 func (w *Writer) orFail(err error) error {
 	if err != nil && !disk.IsFull(err) {

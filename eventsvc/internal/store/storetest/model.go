@@ -12,7 +12,7 @@ import (
 )
 
 // Model is a store that is too simple to be wrong: a list of all changes, from
-// which every answer is worked out anew. Engines are compared with it.
+// which every answer is worked out again. Engines are compared with it.
 type Model struct {
 	now func() time.Time
 
