@@ -36,8 +36,8 @@ func (k *JWKS) refresh(ctx context.Context, kid string) {
 }
 
 // begin returns the channel of the fetch under way. If there is none, it starts one, and the caller must call fetch (first
-// is true). For an id that is known to be missing, and within minRefresh of the last fetch, it starts none and returns nil. An
-// empty id stands for a background fetch, which is not limited.
+// is true). It starts none and returns nil for an id that is known to be missing, and for every id within minRefresh of the last
+// fetch. An empty id stands for a background fetch, which is not limited.
 func (k *JWKS) begin(kid string) (done chan struct{}, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,7 +11,8 @@
 // A new group of routes is a package beside these, with a function Route that
 // [Server.routes] calls. It wraps its handlers in [access.Guard.Allow], reads through
 // the store that it is given, and answers with an [httpio.IO]; its handlers return
-// errors instead of writing them.
+// errors instead of writing them. A path outside of /api and /apis has to be named in
+// [canonical] and in the folders of [httpio.New], which answer for the paths below it.
 //
 // The package decides nothing about events (package event), bytes (package codec) or
 // disks (package store).
@@ -85,7 +86,7 @@ type Config struct {
 // [DefaultLimits].
 type Limits struct {
 	MaxWatches, MaxClientWatches   int // watches, client-watches: that are open, in all and of one client
-	MaxRequests, MaxClientRequests int // requests, client-requests: others in flight
+	MaxRequests, MaxClientRequests int // requests, client-requests: all but watches that are in flight; the first of a client is always let in
 	MaxBody                        int // body: bytes of a request
 	MaxQuery                       int // query: bytes
 	MaxSelectorTerms               int // selector: requirements and values of both selectors

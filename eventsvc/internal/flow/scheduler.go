@@ -87,8 +87,9 @@ type flow struct {
 	large    chan struct{}           // holds one element for each large body; nil: none yet
 }
 
-// New makes a scheduler for a number of processors. It lets maxRequests requests
-// be in flight, and maxOfFlow of one flow.
+// New makes a scheduler for a number of processors. It lets maxRequests requests be in
+// flight, and maxOfFlow of one flow. The first request of a flow is always let in, so that
+// a crowd of others cannot shut a client out.
 func New(maxRequests, maxOfFlow, processors int) *Scheduler {
 	s := &Scheduler{maxRequests: maxRequests, maxOfFlow: maxOfFlow, processors: processors, flows: map[string]*flow{}}
 	for l := range s.levels {

@@ -1,7 +1,7 @@
 // Package policy decides who may do what: which callers may use which verbs on
 // the events of which namespaces.
 //
-// A policy file resembles Kubernetes' RBAC. A role is a list of rules, a rule allows
+// A policy file ([Parse]) resembles Kubernetes' RBAC. A role is a list of rules, a rule allows
 // verbs in namespaces, and bindings give roles to callers. No rule denies anything: a
 // request that no rule allows is refused.
 //

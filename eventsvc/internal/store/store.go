@@ -80,7 +80,7 @@ type Query struct {
 	Namespace string          // empty: all namespaces
 	Name      string          // empty: all names
 	Revision  uint64          // state as of this revision; 0: the newest
-	After     Key             // only keys behind this one; zero: from the first
+	After     Key             // only keys after this one; zero: from the first
 	Limit     int             // at most so many events; 0: no limit but the engine's own bounds
 	Selector  *event.Selector // nil: all
 	Count     bool            // fill Page.Remaining
@@ -129,7 +129,9 @@ type Result struct {
 	Created bool
 }
 
-// Store is what the API needs of an engine. Every method is safe for
+// Store is what the API needs of an engine; package storetest has the tests that every
+// engine passes. What operators need, such as backups and checks, is the engine's own: see
+// package bolt and the interface of package admin. Every method is safe for
 // concurrent use. A write has reached the disk when its method returns without
 // an error; after a context error it may or may not have happened.
 type Store interface {
@@ -257,9 +259,10 @@ var (
 	ErrBusy = errors.New("store: too many writes are waiting")
 	// ErrFull: there is no room on the disk. Nothing was written.
 	ErrFull = errors.New("store: no space left for writes")
-	// ErrUnwritable: a file could not be written, for another reason than lack of space.
-	// No reader sees the write while the process runs; it is worth trying again.
-	ErrUnwritable = errors.New("store: the log cannot be written")
+	// ErrUnwritable: a file could not be written, and the engine is about to replace it. No
+	// reader sees the write, unless the process is killed before that: then it may be there
+	// after the restart. The caller may try again.
+	ErrUnwritable = errors.New("store: the files cannot be written")
 	// ErrInUse: another process has the files open. It comes as a [*FileError].
 	ErrInUse = errors.New("store: another process has the files open")
 	// ErrClosed: the store is closing or closed.

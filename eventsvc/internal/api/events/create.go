@@ -93,7 +93,7 @@ func (r *Resource) prepareNew(ctx context.Context, ev *eventsv1.Event, namespace
 	}
 	if ev.Name == "" && ev.GenerateName != "" {
 		ev.Name = event.GenerateName(ev.GenerateName)
-		defer func() { ev.Name = "" }() // insert makes the one that is kept
+		defer func() { ev.Name = "" }() // only to be validated: insert makes the name that is stored
 	}
 	if errs := event.ValidateCreate(r.view, ev, r.Rules); len(errs) > 0 {
 		return event.Invalid(ev.Name, errs)

@@ -47,7 +47,7 @@ func newRefusals() *prometheus.CounterVec {
 	return refused
 }
 
-// TooLarge is the 504 for a version that is yet to come. Clients look for the
+// TooLarge is the 504 for a resourceVersion that was not given out yet. Clients look for the
 // cause's reason and try again.
 func TooLarge(asked, current uint64, retrySeconds int) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), retrySeconds)

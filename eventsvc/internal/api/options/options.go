@@ -81,7 +81,8 @@ func Invalid(kind string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
-// ParseList reads and checks the options of list, watch and deletecollection. A watch
+// ParseList reads and checks the options of list, watch and deletecollection. A parameter
+// that Kubernetes does not have needs a type of our own around [metav1.ListOptions]. A watch
 // that names no version gets the current state first, as in kube-apiserver.
 func ParseList(q url.Values, forceWatch bool) (metav1.ListOptions, error) {
 	var o metav1.ListOptions

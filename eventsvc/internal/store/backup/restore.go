@@ -22,8 +22,9 @@ import (
 const restoring = ".restoring"
 
 // Restore makes a data directory out of an archive. It is to be empty or not there yet.
-// check is called with the directory beside it into which the archive was unpacked, and may
-// add to it.
+// check is called with the directory beside it into which the archive was unpacked. It
+// verifies the files, and moves the store to a revision that was never given out (bump.go of
+// package bolt).
 func Restore(ctx context.Context, dir string, r io.Reader, check func(dir string, m *Manifest) error) (err error) {
 	dir = filepath.Clean(dir)
 	tmp := dir + restoring

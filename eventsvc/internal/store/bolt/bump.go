@@ -26,7 +26,7 @@ func bumped(known uint64, now time.Time) uint64 {
 	return known + bumpRevisions
 }
 
-// BumpRevision continues with revisions that no client can know: beyond those of
+// BumpRevision continues, after a restore or an import, with revisions that no client can know: beyond those of
 // this store, beyond a known one of another whose events it takes over, and beyond
 // what either may have given out since. It returns the revision that it has come
 // to, which is also the new compact revision: watches, continue tokens and exact
@@ -38,6 +38,6 @@ func (db *DB) BumpRevision(ctx context.Context, known uint64) (revision uint64, 
 	if err != nil {
 		return 0, err
 	}
-	db.o.Log.Info("revisions go on behind a gap; clients that know older ones have to list again", "revision", revision)
+	db.o.Log.Info("revisions go on after a gap; clients that know older ones have to list again", "revision", revision)
 	return revision, nil
 }

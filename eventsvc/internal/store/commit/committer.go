@@ -33,8 +33,8 @@ type Config struct {
 	Stop   <-chan struct{} // closed when the store begins to close
 }
 
-// The Committer alone gives out revisions and writes records. Its fields are used by its
-// goroutine alone, and are those of the current batch.
+// The Committer alone gives out revisions and writes records. The fields below the metrics
+// are those of the current batch, and are used by its goroutine alone.
 type Committer struct {
 	Config
 	writes  prometheus.Histogram
@@ -251,7 +251,7 @@ func (c *Committer) Skip(ctx context.Context, next func(last uint64) uint64) (re
 		if err := c.Writer.Skip(revision); err != nil {
 			return err
 		}
-		// In this order: no reader finds the newest revision behind the compact revision.
+		// In this order: no reader finds a newest revision that is less than the compact revision.
 		c.Hub.Advance(revision)
 		c.Writer.Records.SetCompactRevision(revision)
 		return nil

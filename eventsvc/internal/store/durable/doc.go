@@ -18,8 +18,9 @@
 //
 // # Errors
 //
-// A commit that fails because the disk is full ([disk.IsFull]) has left nothing behind, and the
-// next one may succeed. Every other failure may have left the commit on the disk in part.
+// A commit to the head that fails because the disk is full ([disk.IsFull]) has left nothing
+// behind, and the next one may succeed. Every other failure, and every one of the
+// write-ahead log, may have left the commit on the disk in part.
 // Another sync would not tell: the kernel drops pages that it could not write, and reports
 // the error once. From then on every write is refused with [store.ErrUnwritable], until
 // [Writer.Failover] has copied what was acknowledged to new files. The revisions of the

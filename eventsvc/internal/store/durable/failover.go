@@ -10,18 +10,19 @@ import (
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
-// Failover brings writing back after a failure, if the disk lets it: it verifies what was
-// acknowledged, record by record, and copies it to new files, which take the place of
-// those that failed. Where a record is damaged or missing it does not go on: then
-// everything can still be read, and a person has to restore a backup.
+// Failover makes the store writable again after [Writer.Append] has failed, which refuses
+// all writes with [store.ErrUnwritable] until then. Maintenance calls it until it succeeds.
+// It verifies what was acknowledged, record by record, and copies it to new files, which
+// take the place of those that failed. If a record is damaged or missing, it returns an
+// error: everything can still be read, and a person has to restore a backup.
 func (w *Writer) Failover() error {
 	if w.Failed() == nil {
 		return nil
 	}
 	if err := w.replaceFiles(); err != nil {
-		return fmt.Errorf("store: the log cannot be written, and not be copied to another file: %w", err)
+		return fmt.Errorf("store: the segment cannot be written, and not be copied to another file: %w", err)
 	}
-	w.Log.Warn("the log is written again, to a new file")
+	w.Log.Warn("the store can be written again, to a new segment")
 	return nil
 }
 
@@ -30,7 +31,7 @@ func (w *Writer) Failover() error {
 func (w *Writer) replaceFiles() error {
 	_ = w.AwaitCheckpoint() // whether it has failed or not: the copy takes what it has brought to the head
 	failed := w.Records.Head()
-	w.Last = max(w.Last, failed.Base) // one at least is given away, so that the next head has another base
+	w.Last = max(w.Last, failed.Base) // at least one revision, so that the next head has another base
 	tmp := failed.Path + ".tmp"
 	if err := w.Records.CopyAcknowledged(tmp, w.Last); err != nil {
 		return errors.Join(err, disk.Remove(tmp))

@@ -121,8 +121,8 @@ func (w *Writer) Failed() error {
 	return nil
 }
 
-// Fail refuses all writes from now on, because a file failed for another reason than
-// room. It returns what writers are told.
+// Fail refuses all writes from now on, because nobody knows what of a write is on the disk.
+// It returns the error for the writers.
 func (w *Writer) Fail(cause error) error {
 	if err := w.Failed(); err != nil {
 		return err
@@ -135,9 +135,11 @@ func (w *Writer) Fail(cause error) error {
 	return failure
 }
 
-// Append makes the records of a frame durable: in the write-ahead log or, if they are
-// too many for it, in the head together with all that the log holds. The error is
-// [store.ErrFull] or [store.ErrUnwritable].
+// Append makes the records of a frame durable: in the write-ahead log or, if there is none
+// or they are too many for it, in the head together with all that the log holds. If the
+// disk is full, nothing was written ([store.ErrFull]). Any other failure, and every failure
+// of the write-ahead log itself, refuses all writes from then on ([store.ErrUnwritable])
+// until [Writer.Failover].
 func (w *Writer) Append(frame *wal.Frame) error {
 	err := w.append(frame)
 	switch failure := w.Failed(); {

@@ -14,9 +14,9 @@ import (
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
-// A sealed segment is compacted when so much of it is dead, less bytes where
-// segments are small: the files then stay below one and a half times what is
-// needed.
+// A sealed segment is compacted when this fraction and this many bytes of it are dead.
+// Small segments need fewer bytes. The files then stay below one and a half times of what
+// is needed.
 const (
 	compactFraction = 0.25
 	compactBytes    = 1 << 20
@@ -223,14 +223,15 @@ func (k *keeper) needed(r *seglog.Reader, v index.View, e *seglog.Entry) (bool, 
 	if err != nil {
 		return false, err
 	}
-	if gone := !ok || p.Deletion() && p.Revision() <= k.compactRevision; gone && e.Kind == seglog.Deleted && !k.dropDeletions {
+	gone := !ok || p.Deletion() && p.Revision() <= k.compactRevision
+	if gone && e.Kind == seglog.Deleted && !k.dropDeletions {
 		k.retained += e.Size()
 		return true, nil
 	}
 	if !ok || p.Revision() <= k.compactRevision {
 		return ok && p == index.NewPointer(e.Revision, false), nil
 	}
-	// Superseded: needed if that happened behind the compact revision.
+	// Superseded: needed if the version after it is newer than the compact revision.
 	for next := p.Revision(); next > k.compactRevision; {
 		newer, err := r.Get(next)
 		if err != nil {

@@ -32,8 +32,8 @@ var (
 	castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// ErrAppend reports a failed append. The frame may be on the disk in part, or whole,
-// also if there was no room, so the log must not be appended to again.
+// ErrAppend reports a failed append, also one for lack of space. The frame may be on the
+// disk in part or whole, so the log must not be appended to again.
 var ErrAppend = errors.New("the write-ahead log cannot be written")
 
 // MinSize is the least size of a log, MaxSize the most that is of use: more would
@@ -67,9 +67,9 @@ func (l *Log) FitsHalf(f *Frame) bool { return blockSize+padded(len(f.bytes)) <=
 // padded returns the length of the blocks that n bytes take.
 func padded(n int) int64 { return (int64(n) + blockSize - 1) / blockSize * blockSize }
 
-// Append writes a frame and waits until it is on the disk. The newest revision
-// before its records is before: that of the last frame, or of what was committed
-// elsewhere since. The frame must have a record and must fit.
+// Append writes a frame and waits until it is on the disk. The argument before is the
+// newest revision that is older than its records: that of the last frame, or of what was
+// committed elsewhere since. The frame must have a record and must fit.
 func (l *Log) Append(f *Frame, before uint64) error {
 	h := be.AppendUint64(be.AppendUint64(be.AppendUint64(f.bytes[:0], l.salt), f.Records[0].Revision), before)
 	h = be.AppendUint32(h, uint32(len(f.bytes)-frameHeader))
