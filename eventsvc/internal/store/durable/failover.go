@@ -22,7 +22,7 @@ func (w *Writer) Failover() error {
 	if err := w.replaceFiles(); err != nil {
 		return fmt.Errorf("store: the segment cannot be written, and not be copied to another file: %w", err)
 	}
-	w.Log.Warn("the store can be written again, to a new segment")
+	w.Log.Warn("the store is written again, to a new segment")
 	return nil
 }
 
