@@ -11,8 +11,9 @@
 // A new group of routes is a package beside these, with a function Route that
 // [Server.routes] calls. It wraps its handlers in [access.Guard.Allow], reads through
 // the store that it is given, and answers with an [httpio.IO]; its handlers return
-// errors instead of writing them. A path outside of /api and /apis has to be named in
-// [canonical] and in the folders of [httpio.New], which answer for the paths below it.
+// errors instead of writing them. For paths outside of /api and /apis, extend
+// [canonical], which drops a slash at the end, and the folders that [New] gives to
+// [httpio.New], below which an unknown path is answered with a Status.
 //
 // The package decides nothing about events (package event), bytes (package codec) or
 // disks (package store).

@@ -1,7 +1,7 @@
 // Package options reads the query parameters of requests, and the options in the
 // bodies of deletes, as kube-apiserver reads and checks them.
 //
-// Every function returns an API error, which is a 400 for what cannot be parsed
+// Their errors are API errors: a 400 for what cannot be parsed,
 // and a 422 for options that contradict each other. The functions have no state.
 package options
 

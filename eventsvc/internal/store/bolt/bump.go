@@ -26,9 +26,9 @@ func bumped(known uint64, now time.Time) uint64 {
 	return known + bumpRevisions
 }
 
-// BumpRevision continues, after a restore or an import, with revisions that no client can know: beyond those of
-// this store, beyond a known one of another whose events it takes over, and beyond
-// what either may have given out since. It returns the revision that it has come
+// BumpRevision continues, after a restore or an import, with revisions that no client can
+// know: greater than those of this store, than a known one of another store whose events it
+// takes over, and than what either may have given out since. It returns the revision that it has come
 // to, which is also the new compact revision: watches, continue tokens and exact
 // reads of older ones get an [*store.ExpiredError], so that clients list again.
 // Watches that are open have missed nothing and go on. This is what

@@ -152,7 +152,7 @@ func TestNamesAreSynced(t *testing.T) {
 		t.Parallel()
 		for _, tt := range []struct{ when, rolled, ready string }{
 			{"2000", "rolled: <nil>", "ready: <nil>"},
-			{"1", "input/output error", "ready: <nil>"},                             // the removal is synced, and the old one goes on
+			{"1", "input/output error", "ready: <nil>"},                               // the removal is synced, and the old one goes on
 			{"1+", "input/output error", "ready: store: the files cannot be written"}, // that fails too: the new one may come back, and hide what is written
 		} {
 			dir := filepath.Join(t.TempDir(), "store")

@@ -16,7 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/watch"
 )
 
-// Bounds of one commit.
+// A commit takes no more writes when it has so many. A write may consist of several.
 const (
 	batchWrites = 1024
 	batchBytes  = 8 << 20

@@ -91,7 +91,8 @@ func (q *Queue) Enqueue(w *Write) error {
 	return store.ErrBusy
 }
 
-// Await waits for the answer to a queued write.
+// Await waits for the answer to a queued write. If its context ends first, the write may
+// still be committed.
 func (q *Queue) Await(w *Write) error {
 	select {
 	case <-w.done:

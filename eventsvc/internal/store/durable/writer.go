@@ -57,7 +57,7 @@ func Open(c Config) (*Writer, error) {
 		Name: "store_fold_seconds", Help: "Time of one checkpoint, which copies the records of the write-ahead log into the segments.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	})
 	w.failures = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "store_failed_files_total", Help: "Log files that could not be written, for another reason than room, and were replaced.",
+		Name: "store_failed_files_total", Help: "Failures of a log file that refused all writes until its content was copied to a new file.",
 	})
 	head := c.Records.Head()
 	var err error
@@ -148,7 +148,7 @@ func (w *Writer) Append(frame *wal.Frame) error {
 	case failure != nil:
 		return failure
 	case disk.IsFull(err) && !errors.Is(err, wal.ErrAppend):
-		// Nothing of it is in the head, nor of what was to be checkpointed before it.
+		// The transaction that failed was rolled back: it has added nothing to the head.
 		return fmt.Errorf("%w: %w", store.ErrFull, err)
 	}
 	return w.Fail(err)

@@ -95,8 +95,8 @@ func (m *Maintenance) compactOne(ctx context.Context) (*seglog.Segment, error) {
 			clean = clean && account.Clean()
 			continue
 		}
-		if clean { // an unlinking relies on the account, and so does a deletion that is dropped
-			again := unneeded // what is unlinked is counted even if it was before
+		if clean { // before a file is unlinked or a deletion dropped, the account is verified
+			again := unneeded // a file that is unlinked is read even if it was counted before
 			if corrected, err := m.countDead(ctx, ss[:i+1], again); err != nil || corrected {
 				return s, err
 			}

@@ -62,7 +62,7 @@ func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
 	left := int(max(expiryBatch, min(expiryRound, free/4/deletionBytes)))
 	for _, retention := range m.retentions() {
 		cutoff := m.Clock.Old().Add(-retention)
-		for more := true; more; {
+		for rest := true; rest; {
 			if left <= 0 {
 				return true, nil
 			}
@@ -75,7 +75,7 @@ func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
 			if err != nil {
 				return false, err
 			}
-			more = at > m.expired[retention]
+			rest = at > m.expired[retention]
 			m.expired[retention] = at
 			left -= len(due)
 		}
