@@ -230,7 +230,7 @@ func split(token string) (parts, *Error) {
 	return p, nil
 }
 
-// checkHeader checks the header, of which nothing is trusted yet, and returns the key id.
+// checkHeader checks the header, which is not trusted yet, and returns the key id.
 func checkHeader(data []byte) (string, *Error) {
 	header, err := decodeObject(data)
 	if err != nil {

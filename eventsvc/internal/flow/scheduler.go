@@ -247,8 +247,8 @@ func (s *Scheduler) contended() bool {
 	return !s.changed.IsZero() && time.Since(s.changed) < contention
 }
 
-// alone reports whether a flow need not leave anything to others. Anonymous
-// callers always have to, and nobody has to leave anything to them.
+// alone reports whether a flow may use all seats, because no other flow competes.
+// Anonymous callers may not, and do not count as competitors.
 func (s *Scheduler) alone(f *flow) bool { return f.name != Anonymous && !s.contended() }
 
 // maxSeats is how many requests of a flow may hold a seat at once.

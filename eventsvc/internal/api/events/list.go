@@ -76,7 +76,7 @@ func excluding(sel event.Selection) *event.Selector {
 	return &s
 }
 
-// writeList answers with a list of which nothing was read yet.
+// writeList reads a list from its first page on and answers with it.
 func (r *Resource) writeList(ctx context.Context, c echo.Context, f codec.Format, p *pages) error {
 	// 1. What the head says, and the first items.
 	first := r.Prefetch.new()

@@ -30,10 +30,10 @@ type Prefetch struct {
 	pool  httpio.Pool
 }
 
-// NewPrefetch returns a Prefetch of which nothing is lent.
+// NewPrefetch returns a Prefetch with all of its room free.
 func NewPrefetch() *Prefetch { return &Prefetch{pool: httpio.Pool{Max: 2 * prefetchBytes}} }
 
-// prefetched is the first items of a list, in buffers of which the last is appended to.
+// prefetched has the first items of a list in buffers. Items are appended to the last one.
 type prefetched struct {
 	of      *Prefetch
 	buffers []*[]byte

@@ -84,7 +84,7 @@ type watch struct {
 	end       context.CancelFunc
 }
 
-// New returns streams of which none is open yet.
+// New returns a Streams without an open watch.
 func New(c Config) *Streams {
 	return &Streams{Config: c, open: map[*watch]struct{}{}, byClient: map[string]int{}}
 }

@@ -21,7 +21,7 @@ import (
 // restoring is appended to the name of a directory that is being restored.
 const restoring = ".restoring"
 
-// Restore makes a data directory out of an archive. It is to be empty or not there yet.
+// Restore makes a data directory out of an archive. The directory must be empty or missing.
 // check is called with the directory beside it into which the archive was unpacked. It
 // verifies the files, and moves the store to a revision that was never given out (bump.go of
 // package bolt).

@@ -27,7 +27,7 @@ type Manifest struct {
 	Files    []string  `json:"files"`
 }
 
-// Snapshot is the files of one state of a store with its history. It is to be closed.
+// Snapshot is the files of one state of a store with its history. The caller must close it.
 type Snapshot struct {
 	Manifest
 	prefix  string

@@ -51,7 +51,7 @@ func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
 //
 // The store has the events of the backup, but does not continue at its revision:
 // clients may have seen later ones, which must not be given to other writes. It
-// continues behind the CompactRevision of the report (see [DB.BumpRevision]).
+// continues after the CompactRevision of the report (see [DB.BumpRevision]).
 func Restore(ctx context.Context, dir string, r io.Reader, progress store.Progress) (report *fsck.Report, err error) {
 	err = backup.Restore(ctx, dir, r, func(dir string, m *backup.Manifest) error {
 		report, err = checkRestored(ctx, dir, m, progress)
@@ -60,8 +60,8 @@ func Restore(ctx context.Context, dir string, r io.Reader, progress store.Progre
 	return report, err
 }
 
-// checkRestored opens what was unpacked, which makes its index, checks it, and
-// moves its revision to where nobody has been.
+// checkRestored opens the unpacked store, which makes its index, checks it, and moves it to
+// a revision that was never given out.
 func checkRestored(ctx context.Context, dir string, m *backup.Manifest, progress store.Progress) (*fsck.Report, error) {
 	db, err := Open(Options{Dir: dir, MaxBytes: -1, MinFree: -1})
 	if damage := fsck.DamageOf(err); damage != nil {

@@ -64,7 +64,7 @@ func (m *Maintenance) sealed() seglog.Segments {
 	return ss[:len(ss)-1]
 }
 
-// compact unlinks sealed segments at the old end of the log of which nothing is needed,
+// compact unlinks sealed segments at the old end of the log without a needed record,
 // and rewrites others with much dead in them.
 func (m *Maintenance) compact(ctx context.Context) error {
 	if err := m.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil {

@@ -10,7 +10,7 @@
 //
 //  1. expire: delete events through the committer, like any other write;
 //  2. trim: move the compact revision, and account for what that makes dead;
-//  3. compact: unlink sealed segments of which nothing is needed, and rewrite those that
+//  3. compact: unlink sealed segments without a needed record, and rewrite those that
 //     are dead in large part;
 //  4. rewrite the index if it is mostly empty.
 //
