@@ -117,8 +117,11 @@ func unpack(ctx context.Context, dir string, r io.Reader) (*Manifest, error) {
 
 func readManifest(in *tar.Reader) (*Manifest, error) {
 	h, err := in.Next()
-	if err != nil || h.Name != manifestName {
-		return nil, errors.Join(errors.New("this is not a backup of the event store: it does not begin with "+manifestName), err)
+	if err == nil && h.Name != manifestName {
+		err = errors.New("it begins with " + h.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("this is not a backup of the event store, which begins with %s: %w; name a file that eventsvc backup has written", manifestName, err)
 	}
 	m := new(Manifest)
 	if err := json.NewDecoder(io.LimitReader(in, 16<<20)).Decode(m); err != nil {
