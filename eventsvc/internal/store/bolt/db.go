@@ -18,7 +18,7 @@ import (
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
-	"tidings.example/eventsvc/internal/store/query"
+	"tidings.example/eventsvc/internal/store/read"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/watch"
@@ -74,7 +74,7 @@ type DB struct {
 	usage       *usage.Usage
 	committer   *commit.Committer
 	maintenance *maintenance.Maintenance
-	query       *query.Querier
+	read        *read.Reader
 	reads       *reads
 	life        life
 }

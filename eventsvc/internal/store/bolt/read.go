@@ -10,18 +10,18 @@ import (
 
 // Get implements [store.Store].
 func (db *DB) Get(_ context.Context, key store.Key, look func(*store.View) error) error {
-	return db.query.Get(key, look)
+	return db.read.Get(key, look)
 }
 
 // List implements [store.Store].
 func (db *DB) List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
-	return db.query.List(ctx, q, visit)
+	return db.read.List(ctx, q, visit)
 }
 
 // Changes calls visit with the last change of each event that was written between two
-// revisions: see [query.Querier.Changes].
+// revisions: see [read.Reader.Changes].
 func (db *DB) Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error {
-	return db.query.Changes(ctx, after, until, visit)
+	return db.read.Changes(ctx, after, until, visit)
 }
 
 // Counts calls visit with the counts of the minutes from one time to before another, of

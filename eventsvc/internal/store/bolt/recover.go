@@ -18,7 +18,7 @@ import (
 	"tidings.example/eventsvc/internal/store/durable"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
-	"tidings.example/eventsvc/internal/store/query"
+	"tidings.example/eventsvc/internal/store/read"
 	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
@@ -53,7 +53,7 @@ func (db *DB) recover() (err error) {
 	if db.usage, err = usage.New(o.Dir, usage.Limits{MaxBytes: o.MaxBytes, MinFree: o.MinFree, OverLimit: hurry}, source); err != nil {
 		return &store.FileError{Path: db.index.Path(), Reason: err.Error(), Fix: boltfile.FixRebuild}
 	}
-	db.query = query.New(query.Source{
+	db.read = read.New(read.Source{
 		Index: db.index, Log: db.log, Published: db.Revision, Closed: db.life.closed, Failed: db.reads.failed,
 		Events: func() int64 { return db.usage.Live().Events },
 	})

@@ -17,7 +17,7 @@ func (db *DB) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, error
 	case q.After > current:
 		return nil, &store.FutureError{Revision: q.After, Current: current}
 	default:
-		if err := db.query.Held(q.After); err != nil {
+		if err := db.read.Held(q.After); err != nil {
 			return nil, err
 		}
 	}
@@ -30,5 +30,5 @@ type replayer struct{ db *DB }
 // Replay implements [watch.Log].
 func (r replayer) Replay(dst []*watch.Change, q *store.WatchQuery, after uint64) ([]*watch.Change, uint64, error) {
 	r.db.reads.replays.Inc()
-	return r.db.query.Replay(dst, q, after)
+	return r.db.read.Replay(dst, q, after)
 }

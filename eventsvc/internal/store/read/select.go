@@ -1,4 +1,4 @@
-package query
+package read
 
 import (
 	"context"
@@ -48,9 +48,9 @@ func (l *lister) find(ctx context.Context, v index.View) (bool, error) {
 		return false, nil
 	}
 	text := queryText(l.query, l.page.Revision)
-	matches, known := l.querier.found.get(text)
+	matches, known := l.reader.found.get(text)
 	if !known {
-		best, ok := v.Rarest(l.query.Selector, int(l.querier.Events())/selectShare+1)
+		best, ok := v.Rarest(l.query.Selector, int(l.reader.Events())/selectShare+1)
 		if !ok {
 			return false, nil
 		}
@@ -61,7 +61,7 @@ func (l *lister) find(ctx context.Context, v index.View) (bool, error) {
 	}
 	err := l.fill(matches)
 	if !known && err == nil && len(matches) <= selectMatches && (l.page.More || len(matches) > selectRemember) {
-		l.querier.found.put(text, matches)
+		l.reader.found.put(text, matches)
 	}
 	return true, err
 }

@@ -1,4 +1,4 @@
-package query
+package read
 
 import (
 	"context"
@@ -18,18 +18,18 @@ const (
 // revisions: its last change up to the second one. They come in order of revision, in
 // parts; with each part visit gets the revision up to which it is complete. A revision
 // that is no longer held is an [*store.ExpiredError].
-func (q *Querier) Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error {
+func (r *Reader) Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error {
 	for after < until {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		part, next, err := q.changesSome(after, until)
+		part, next, err := r.changesSome(after, until)
 		// The compact revision may have moved over what was being read.
-		if expired := q.Held(after); expired != nil {
+		if expired := r.Held(after); expired != nil {
 			return expired
 		}
 		if err != nil {
-			return q.Failed(err)
+			return r.Failed(err)
 		}
 		if err := visit(part, next); err != nil {
 			return err
@@ -39,10 +39,10 @@ func (q *Querier) Changes(ctx context.Context, after, until uint64, visit func(p
 	return nil
 }
 
-func (q *Querier) changesSome(after, until uint64) (part []store.Delivery, next uint64, err error) {
+func (r *Reader) changesSome(after, until uint64) (part []store.Delivery, next uint64, err error) {
 	next = until
-	err = q.Index.View(func(v index.View) error {
-		return q.Log.View(func(log *seglog.Reader) error {
+	err = r.Index.View(func(v index.View) error {
+		return r.Log.View(func(log *seglog.Reader) error {
 			part, next = part[:0], until // View may try again
 			var found []uint64
 			size := int64(0)

@@ -1,4 +1,4 @@
-package query
+package read
 
 import (
 	"bytes"
@@ -18,17 +18,17 @@ const (
 
 // A lister reads one page.
 type lister struct {
-	querier *Querier
-	query   *store.Query
-	visit   func(*store.View) bool
-	page    *store.Page
-	log     *seglog.Reader
-	after   string // the last key that is done, empty at the beginning
-	shown   int    // number of events that visit has seen
-	bytes   int    // length of their values
-	passed  int64  // number of events up to after, whether they match or not
-	ended   bool   // visit has returned false
-	keys    keyStrings
+	reader *Reader
+	query  *store.Query
+	visit  func(*store.View) bool
+	page   *store.Page
+	log    *seglog.Reader
+	after  string // the last key that is done, empty at the beginning
+	shown  int    // number of events that visit has seen
+	bytes  int    // length of their values
+	passed int64  // number of events up to after, whether they match or not
+	ended  bool   // visit has returned false
+	keys   keyStrings
 }
 
 // run reads the page. If a file was replaced meanwhile, it is called again with new views,
@@ -135,7 +135,7 @@ func (l *lister) count(prefix string, keys *keyBatch, last []byte) error {
 		return nil
 	}
 	end := pageEnd{prefix, l.page.Revision, l.query.After}
-	n, ok := l.querier.remaining.get(end)
+	n, ok := l.reader.remaining.get(end)
 	n -= l.passed
 	if !ok {
 		var err error
@@ -144,7 +144,7 @@ func (l *lister) count(prefix string, keys *keyBatch, last []byte) error {
 		}
 	}
 	end.last = seglog.KeyOf(last)
-	l.querier.remaining.put(end, n)
+	l.reader.remaining.put(end, n)
 	l.page.Remaining = n
 	return nil
 }

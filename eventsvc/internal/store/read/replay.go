@@ -1,4 +1,4 @@
-package query
+package read
 
 import (
 	"errors"
@@ -18,21 +18,21 @@ const (
 // Replay implements [watch.Log]: it reads from the log what a watcher has missed that fell
 // behind the changes in memory, or returns a [*store.ExpiredError], which ends the watch
 // with 410, if the log no longer holds all of it.
-func (q *Querier) Replay(dst []*watch.Change, what *store.WatchQuery, after uint64) (changes []*watch.Change, upTo uint64, err error) {
-	if err := q.Held(after); err != nil {
+func (r *Reader) Replay(dst []*watch.Change, what *store.WatchQuery, after uint64) (changes []*watch.Change, upTo uint64, err error) {
+	if err := r.Held(after); err != nil {
 		return dst, after, err
 	}
-	published := q.Published()
-	err = q.Log.View(func(r *seglog.Reader) error {
+	published := r.Published()
+	err = r.Log.View(func(log *seglog.Reader) error {
 		changes, upTo = dst, published // View may call this again
 		records, bytes := 0, 0
 		var failed error
-		err := r.Scan(after, published, func(e seglog.Entry) bool {
+		err := log.Scan(after, published, func(e seglog.Entry) bool {
 			upTo = e.Revision
 			records++
 			if covers(what, &e) {
 				var c *watch.Change
-				if c, failed = change(r, e); failed != nil {
+				if c, failed = change(log, e); failed != nil {
 					return false
 				}
 				changes = append(changes, c)
@@ -43,11 +43,11 @@ func (q *Querier) Replay(dst []*watch.Change, what *store.WatchQuery, after uint
 		return errors.Join(err, failed)
 	})
 	// The compact revision may have moved over what was being read.
-	if expired := q.Held(after); expired != nil {
+	if expired := r.Held(after); expired != nil {
 		return dst, after, expired
 	}
 	if err != nil {
-		return dst, after, q.Failed(err)
+		return dst, after, r.Failed(err)
 	}
 	return changes, upTo, nil
 }
@@ -59,13 +59,13 @@ func covers(q *store.WatchQuery, e *seglog.Entry) bool {
 }
 
 // change copies a log record, and the version before it, out of the log.
-func change(r *seglog.Reader, e seglog.Entry) (*watch.Change, error) {
+func change(log *seglog.Reader, e seglog.Entry) (*watch.Change, error) {
 	c := &watch.Change{Revision: e.Revision, Key: e.StoreKey()}
 	if e.Kind != seglog.Deleted {
 		c.Current = &store.Version{Record: e.Clone()}
 	}
 	if e.Kind != seglog.Created {
-		before, err := r.Get(e.Previous)
+		before, err := log.Get(e.Previous)
 		if err != nil {
 			return nil, err
 		}

@@ -1,10 +1,10 @@
-// Package query answers reads of a store from its index and its log.
+// Package read answers reads of a store from its index and its log.
 //
 // # Contract
 //
-// A [Querier] gets one event ([Querier.Get]), lists the state of a revision page by page
-// ([Querier.List]), and reads what has changed: for watchers that are behind the changes
-// in memory ([Querier.Replay]), and as one change for each event ([Querier.Changes]). The
+// A [Reader] gets one event ([Reader.Get]), lists the state of a revision page by page
+// ([Reader.List]), and reads what has changed: for watchers that are behind the changes
+// in memory ([Reader.Replay]), and as one change for each event ([Reader.Changes]). The
 // index leads to the newest version of an event; if that is newer than the revision asked
 // for, the older versions are followed in the log. A list with a selector that few events
 // match is answered from the postings of the index.
@@ -23,7 +23,7 @@
 // that it calls must not wait for anything.
 //
 // The package knows nothing of writes, and decides nothing about what is held.
-package query
+package read
 
 import (
 	"context"
@@ -44,8 +44,8 @@ type Source struct {
 	Failed    func(error) error // counts what hinders a read, and makes the error of it
 }
 
-// A Querier answers the reads of one store.
-type Querier struct {
+// A Reader answers the reads of one store.
+type Reader struct {
 	Source
 	found     *recent[string, []match] // by queryText: all matches of a list, for its next pages
 	remaining *recent[pageEnd, int64]  // events behind the end of a page, so that a list is counted once
@@ -65,17 +65,17 @@ const (
 	countedLists = 256
 )
 
-// New returns a querier.
-func New(s Source) *Querier {
-	return &Querier{Source: s, found: newRecent[string, []match](foundLists), remaining: newRecent[pageEnd, int64](countedLists)}
+// New returns a Reader.
+func New(s Source) *Reader {
+	return &Reader{Source: s, found: newRecent[string, []match](foundLists), remaining: newRecent[pageEnd, int64](countedLists)}
 }
 
 // Get calls look with the newest version of an event: see [store.Store].
-func (q *Querier) Get(key store.Key, look func(*store.View) error) error {
+func (r *Reader) Get(key store.Key, look func(*store.View) error) error {
 	for {
-		at := q.Published()
+		at := r.Published()
 		var failed error
-		found, err := q.getAt(key, at, func(v *store.View) bool {
+		found, err := r.getAt(key, at, func(v *store.View) bool {
 			failed = look(v)
 			return true
 		})
@@ -84,43 +84,43 @@ func (q *Querier) Get(key store.Key, look func(*store.View) error) error {
 			return failed
 		case err == nil:
 			return store.ErrNotFound
-		case errors.Is(err, seglog.ErrGone) && q.Log.CompactRevision() > at:
+		case errors.Is(err, seglog.ErrGone) && r.Log.CompactRevision() > at:
 			// The version was trimmed meanwhile, so there is a newer one.
 			continue
 		}
-		return q.failedAt(key, err)
+		return r.failedAt(key, err)
 	}
 }
 
-func (q *Querier) getAt(key store.Key, at uint64, look func(*store.View) bool) (found bool, err error) {
-	if q.Closed() {
+func (r *Reader) getAt(key store.Key, at uint64, look func(*store.View) bool) (found bool, err error) {
+	if r.Closed() {
 		return false, store.ErrClosed
 	}
 	joined := key.String()
-	p, ok, err := q.Index.Newest(joined)
+	p, ok, err := r.Index.Newest(joined)
 	if err != nil {
 		return false, err
 	}
 	if !ok || p.Deletion() && p.Revision() <= at {
 		return false, nil
 	}
-	err = q.Log.View(func(r *seglog.Reader) error {
+	err = r.Log.View(func(log *seglog.Reader) error {
 		var e seglog.Entry
-		if e, found, err = r.At(p.Revision(), at); err != nil || !found {
+		if e, found, err = log.At(p.Revision(), at); err != nil || !found {
 			return err
 		}
 		if string(e.Key) != joined {
 			return &store.CorruptError{Key: key, Revision: e.Revision, Reason: "the index leads to the record of " + string(e.Key)}
 		}
-		r.Lend(&e, key, look)
+		log.Lend(&e, key, look)
 		return nil
 	})
 	return found, err
 }
 
 // List calls visit with the events of one page: see [store.Store].
-func (q *Querier) List(ctx context.Context, what store.Query, visit func(*store.View) bool) (store.Page, error) {
-	current := q.Published()
+func (r *Reader) List(ctx context.Context, what store.Query, visit func(*store.View) bool) (store.Page, error) {
+	current := r.Published()
 	page := store.Page{Revision: what.Revision}
 	if page.Revision == 0 {
 		page.Revision = current
@@ -128,39 +128,39 @@ func (q *Querier) List(ctx context.Context, what store.Query, visit func(*store.
 	if page.Revision > current {
 		return store.Page{}, &store.FutureError{Revision: page.Revision, Current: current}
 	}
-	if err := q.Held(page.Revision); err != nil {
-		if q.Published() != current && what.Revision == 0 {
-			return q.List(ctx, what, visit) // the revision was raised meanwhile
+	if err := r.Held(page.Revision); err != nil {
+		if r.Published() != current && what.Revision == 0 {
+			return r.List(ctx, what, visit) // the revision was raised meanwhile
 		}
 		return store.Page{}, err
 	}
-	l := &lister{querier: q, query: &what, visit: visit, page: &page}
-	err := q.Index.View(func(v index.View) error {
-		return q.Log.View(func(r *seglog.Reader) error { return l.run(ctx, r, v) })
+	l := &lister{reader: r, query: &what, visit: visit, page: &page}
+	err := r.Index.View(func(v index.View) error {
+		return r.Log.View(func(log *seglog.Reader) error { return l.run(ctx, log, v) })
 	})
-	if expired := q.Held(page.Revision); expired != nil {
+	if expired := r.Held(page.Revision); expired != nil {
 		return store.Page{}, expired
 	}
 	if err != nil {
-		return store.Page{}, q.Failed(err)
+		return store.Page{}, r.Failed(err)
 	}
 	return page, nil
 }
 
 // Held returns an error if the state of a revision cannot be read any more.
-func (q *Querier) Held(revision uint64) error {
-	if q.Closed() {
+func (r *Reader) Held(revision uint64) error {
+	if r.Closed() {
 		return store.ErrClosed
 	}
-	if oldest := q.Log.CompactRevision(); revision < oldest {
+	if oldest := r.Log.CompactRevision(); revision < oldest {
 		return &store.ExpiredError{Revision: revision, Oldest: oldest}
 	}
 	return nil
 }
 
 // failedAt is Failed that names the event in a [*store.CorruptError] without a key.
-func (q *Querier) failedAt(key store.Key, err error) error {
-	err = q.Failed(err)
+func (r *Reader) failedAt(key store.Key, err error) error {
+	err = r.Failed(err)
 	if ce := new(store.CorruptError); errors.As(err, &ce) && ce.Key == (store.Key{}) {
 		ce.Key = key
 	}
