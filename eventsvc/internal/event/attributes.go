@@ -14,13 +14,17 @@ import (
 // Attributes hold the fields and labels of a version that selectors can match. The
 // encoding is flat and is read in place: for each Field a length (uvarint) and the
 // text, then the number of labels (uvarint) and for each label, sorted by key, the
-// length and text of its key and value.
+// length and text of its key and value. An [Occurrence] ends them, which those that older
+// programs have made lack.
 type Attributes []byte
 
-// NewAttributes encodes fields and labels.
+// NewAttributes encodes fields and labels, without an occurrence.
 func NewAttributes(fields [NumFields]string, lbls map[string]string) Attributes {
 	var room [256]byte // for most
-	a := room[:0]
+	return bytes.Clone(appendAttributes(room[:0], fields, lbls))
+}
+
+func appendAttributes(a []byte, fields [NumFields]string, lbls map[string]string) []byte {
 	for _, f := range fields {
 		a = appendText(a, f)
 	}
@@ -31,16 +35,18 @@ func NewAttributes(fields [NumFields]string, lbls map[string]string) Attributes 
 	for _, k := range keys {
 		a = appendText(appendText(a, k), lbls[k])
 	}
-	return bytes.Clone(a)
+	return a
 }
 
 func appendText(a []byte, s string) []byte {
 	return append(binary.AppendUvarint(a, uint64(len(s))), s...)
 }
 
-// AttributesOf returns the attributes of an event.
+// AttributesOf returns the attributes of the first version of an event. Those of a later
+// version are [Attributes.Since] the one before.
 func AttributesOf(ev *eventsv1.Event) Attributes {
-	return NewAttributes([NumFields]string{
+	var room [272]byte // for most
+	a := appendAttributes(room[:0], [NumFields]string{
 		RegardingKind:            ev.Regarding.Kind,
 		RegardingNamespace:       ev.Regarding.Namespace,
 		RegardingName:            ev.Regarding.Name,
@@ -53,6 +59,7 @@ func AttributesOf(ev *eventsv1.Event) Attributes {
 		ReportingController:      ev.ReportingController,
 		Source:                   cmp.Or(ev.DeprecatedSource.Component, ev.ReportingController),
 	}, ev.Labels)
+	return bytes.Clone(OccurrenceOf(ev).append(a))
 }
 
 // Field returns the text of a selectable field, "" if it is not set. The
@@ -82,15 +89,7 @@ func (a Attributes) Fields() iter.Seq2[Field, []byte] {
 // Labels iterates over all labels and their values, which share memory with the attributes.
 func (a Attributes) Labels() iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
-		rest := []byte(a)
-		for range NumFields {
-			_, rest = cutText(rest)
-		}
-		n, size := binary.Uvarint(rest)
-		if size <= 0 || n > uint64(len(rest)) {
-			return
-		}
-		rest = rest[size:]
+		n, rest := a.labels()
 		for range n {
 			var k, v []byte
 			k, rest = cutText(rest)
@@ -100,6 +99,28 @@ func (a Attributes) Labels() iter.Seq2[[]byte, []byte] {
 			}
 		}
 	}
+}
+
+// labels returns the number of labels, and the bytes that begin with them.
+func (a Attributes) labels() (n uint64, rest []byte) {
+	rest = a
+	for range NumFields {
+		_, rest = cutText(rest)
+	}
+	n, size := binary.Uvarint(rest)
+	if size <= 0 || n > uint64(len(rest)) {
+		return 0, nil
+	}
+	return n, rest[size:]
+}
+
+// occurrence returns the bytes behind the labels.
+func (a Attributes) occurrence() []byte {
+	n, rest := a.labels()
+	for range 2 * n {
+		_, rest = cutText(rest)
+	}
+	return rest
 }
 
 // Lookup returns the value of a label and whether it is set. With Has and Get it

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
@@ -121,6 +122,38 @@ func (s seatedStore) Watch(ctx context.Context, q store.WatchQuery) (store.Watch
 		return nil, err
 	}
 	return s.Store.Watch(ctx, q)
+}
+
+// seatedTimeline is a timeline whose callers hold their seat while they read. Each call
+// takes its place in the queue again when the caller has held the seat for long.
+type seatedTimeline struct{ store.Timeline }
+
+// Timeline returns a timeline that takes the seat of the request that its context belongs
+// to.
+func Timeline(t store.Timeline) store.Timeline { return seatedTimeline{t} }
+
+// Occurrences implements [store.Timeline].
+func (s seatedTimeline) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return err
+	}
+	return s.Timeline.Occurrences(ctx, r, group, visit)
+}
+
+// Observed implements [store.Timeline].
+func (s seatedTimeline) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return store.TimePage{}, err
+	}
+	return s.Timeline.Observed(ctx, q, visit)
+}
+
+// Versions implements [store.Timeline].
+func (s seatedTimeline) Versions(ctx context.Context, what *event.Selector, visit func(v *store.View, gone bool) bool) error {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return err
+	}
+	return s.Timeline.Versions(ctx, what, visit)
 }
 
 // Beside runs work on a goroutine while the caller goes on. A seat is for one

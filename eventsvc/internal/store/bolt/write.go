@@ -43,6 +43,7 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 			w.Kind, w.Draft = seglog.Created, decision.Draft
 			if current != nil {
 				w.Kind = seglog.Modified
+				w.Draft.Attributes = w.Draft.Attributes.Since(current.Attributes)
 			}
 		case current == nil:
 			return store.Result{}, store.ErrNotFound

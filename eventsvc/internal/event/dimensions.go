@@ -1,0 +1,38 @@
+package event
+
+import "cmp"
+
+// ClusterLabel is the label that names the cluster which an event was mirrored from.
+const ClusterLabel = "tidings.example/cluster"
+
+// Dimensions are what occurrences are counted by. A text that is not set is empty.
+type Dimensions struct {
+	Namespace string
+	Type      string
+	Reason    string
+	Kind      string // of the object that the event is about
+	Reporter  string // reportingController, else the deprecated source's component
+	Cluster   string // value of [ClusterLabel]
+}
+
+// DimensionsOf returns the dimensions of an event.
+func DimensionsOf(namespace string, a Attributes) Dimensions {
+	d := Dimensions{Namespace: namespace, Cluster: a.Get(ClusterLabel)}
+	var source string
+	for f, text := range a.Fields() {
+		switch f {
+		case Type:
+			d.Type = string(text)
+		case Reason:
+			d.Reason = string(text)
+		case RegardingKind:
+			d.Kind = string(text)
+		case ReportingController:
+			d.Reporter = string(text)
+		case Source:
+			source = string(text)
+		}
+	}
+	d.Reporter = cmp.Or(d.Reporter, source)
+	return d
+}

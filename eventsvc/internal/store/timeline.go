@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+)
+
+// Timeline is what an engine knows of what happened, by the time at which it was observed
+// (see [event.Occurrence]). Every method is safe for concurrent use. A call reads one
+// state of the store, and must not wait for anything else; work that takes long is asked
+// for in several calls.
+type Timeline interface {
+	// Occurrences calls visit with what was observed in a range of time, in no order.
+	// It calls group once or more with each combination of dimensions that it comes upon,
+	// and leaves out those for which that returns a negative number. A deletion, an
+	// expiry or a compaction takes nothing away from what happened.
+	Occurrences(ctx context.Context, r Range, group func(event.Dimensions) int, visit func(Occurred)) error
+	// Observed calls visit with the events of a page, ordered by their last observation,
+	// until visit returns false. It reads a bounded number of events, so a page may have
+	// few or none although there are more.
+	Observed(ctx context.Context, q TimeQuery, visit func(*View, Moment) bool) (TimePage, error)
+	// Versions calls visit with every version that is held of each event that has a
+	// version which matches a selector, superseded ones too, by event and revision; and
+	// with the last version of a deleted event again, with gone set, under the revision
+	// and time of its deletion.
+	Versions(ctx context.Context, s *event.Selector, visit func(v *View, gone bool) bool) error
+	// Begin returns the time of the first observation that is held; the present if there
+	// is none.
+	Begin(ctx context.Context) (time.Time, error)
+}
+
+// Range is a range of time, and the state in which it is looked at.
+type Range struct {
+	From, To time.Time // in whole seconds; To is not part of it
+	Revision uint64    // what was written up to it; 0: the newest. One that is no longer held is an *ExpiredError
+}
+
+// Occurred says how often something was observed within a second.
+type Occurred struct {
+	Group  int // of its dimensions
+	Second int64
+	// Revision of the version that reports it, 0 if that is no longer held.
+	Revision uint64
+	Count    int64
+}
+
+// Moment is a place in the order of a timeline: by time, and by revision at one time.
+type Moment struct {
+	Time     time.Time // of the last observation, in whole microseconds
+	Revision uint64
+}
+
+// TimeQuery says which events a page of a timeline is about: those that existed in the
+// state of the range's revision, and that were last observed within the range.
+type TimeQuery struct {
+	Range
+	OldestFirst bool                        // newest first otherwise
+	After       Moment                      // only behind this place; zero: from the first
+	Wanted      func(event.Dimensions) bool // nil: all
+	Selector    *event.Selector             // nil: all
+}
+
+// TimePage says how far a page has come.
+type TimePage struct {
+	Revision uint64 // the state that the page shows
+	Last     Moment // the After of the next page
+	More     bool   // there may be events behind Last
+}
