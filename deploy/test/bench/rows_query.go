@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"time"
+
+	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/target"
+)
+
+// queryStage has the rows of questions about a week with a million events.
+func queryStage() stage {
+	h := &target.History{Events: millionEvents}
+	ask := func(name string, within time.Duration, path func(*target.History) string, expect ...string) row {
+		r := row{name: name, long: true, run: questions(h, path, expect)}
+		if within > 0 {
+			r.goal = p50Within(within)
+		}
+		return r
+	}
+	query := func(what, parameters string, reach time.Duration) func(*target.History) string {
+		return func(h *target.History) string {
+			return "/query/v1/" + what + "?" + parameters + reaching(h, reach, "from", "to")
+		}
+	}
+	const week, day = 7 * 24 * time.Hour, 24 * time.Hour
+	return stage{
+		name: "a week of 1,000,000 events",
+		open: func(b *bench) error {
+			h.End = time.Now().Truncate(time.Second)
+			if err := b.start(target.Options{}); err != nil {
+				return err
+			}
+			begun := time.Now()
+			if err := b.up.FillHistory(b.ctx, h); err != nil {
+				return err
+			}
+			fmt.Fprintf(b.out, "filled at %.0f creates/s\n", float64(h.Events)/time.Since(begun).Seconds())
+			return nil
+		},
+		rows: []row{
+			ask("query/events/text", 300*time.Millisecond, query("events", "text=attempt&limit=100", week), `"items"`),
+			ask("query/events/rare", 0, query("events", "text="+target.RareWord+"&limit=10", week), target.RareWord),
+			ask("query/events/no-match", 3*time.Second, query("events", "text=nowhere-to-be-found", week), `"items"`),
+			ask("query/histogram/week", 150*time.Millisecond, query("histogram", "by=type", week), `"buckets"`),
+			ask("query/histogram/day", 30*time.Millisecond, query("histogram", "by=type", day), `"buckets"`),
+			ask("query/facets/week", 150*time.Millisecond, query("facets", "by=type,reason,kind,namespace,reporter", week), `"facets"`),
+			ask("query/facets/day", 30*time.Millisecond, query("facets", "by=type,reason,kind,namespace,reporter", day), `"facets"`),
+			ask("query/groups/reason", 300*time.Millisecond, query("groups", "by=reason,namespace", week), `"groups"`),
+			ask("query/groups/object", 0, query("groups", "by=object", day), `"groups"`),
+			ask("query/changes", 150*time.Millisecond, func(h *target.History) string {
+				return "/query/v1/changes?window=15m&at=" + url.QueryEscape(h.End.UTC().Format(time.RFC3339))
+			}, `"changes"`),
+			ask("query/loki/week", 200*time.Millisecond, func(h *target.History) string {
+				return "/loki/api/v1/query_range?step=3600&query=" + url.QueryEscape(`sum by (level) (count_over_time({namespace=~".+"}[1h]))`) + reaching(h, week, "start", "end")
+			}, `"matrix"`),
+			{name: "query/memory", long: true, goal: anonWithin(350 << 20), run: restingMemory},
+		},
+	}
+}
+
+// reaching returns the parameters of a range that ends with a history.
+func reaching(h *target.History, reach time.Duration, from, to string) string {
+	text := func(t time.Time) string { return url.QueryEscape(t.UTC().Format(time.RFC3339)) }
+	return "&" + from + "=" + text(h.End.Add(-reach)) + "&" + to + "=" + text(h.End)
+}
+
+// questions is a row of one question, asked again and again.
+func questions(h *target.History, path func(*target.History) string, expect []string) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.up.EventsOf(b.ctx, 0, h.Namespace(0))
+		if err != nil {
+			return nil, err
+		}
+		request := e.GetPath(nil, path(h))
+		size := 0
+		r, err := b.load(b.eventsvc(), "answers/s", load.Spec{
+			Addr: b.up.API(), Secure: b.up.TLS, Conns: 1,
+			Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
+			Check: func(i int, a *load.Answer) error {
+				if err := load.Status(200)(i, a); err != nil {
+					return err
+				}
+				size = a.Size
+				for _, text := range expect {
+					if !bytes.Contains(a.Body, []byte(text)) {
+						return fmt.Errorf("no %s in the answer: %.300s", text, a.Body)
+					}
+				}
+				if bytes.Contains(a.Body, []byte(`"partial":true`)) {
+					return fmt.Errorf("a partial answer: %.300s", a.Body)
+				}
+				return nil
+			},
+		})
+		if err == nil {
+			r.notef("%.1f kB", float64(size)/1e3)
+		}
+		return r, err
+	}
+}
