@@ -33,7 +33,7 @@ func (c *check) Run(ctx context.Context, std stdio) error {
 	}
 	text := fmt.Sprintf("revision %d: %d events in %d records of %s, no problem found", report.Revision, report.Live, report.Records, mebibytes(report.Bytes))
 	if n := len(report.Problems); n > 0 {
-		text = strings.Join(report.Problems, "\n") + fmt.Sprintf("\n%d problems found; \"eventsvc restore\" a backup into a new data directory, or keep on: what is damaged is never served", n)
+		text = strings.Join(report.Problems, "\n") + fmt.Sprintf("\nproblems found: %d; \"eventsvc restore\" a backup into a new data directory, or go on with this one: what is damaged is never served", n)
 	}
 	if err := c.print(std.out, report, text); err != nil || len(report.Problems) == 0 {
 		return err

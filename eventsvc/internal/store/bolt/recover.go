@@ -66,7 +66,7 @@ func (db *DB) recover() (err error) {
 	}
 	db.hub = watch.NewHub(w.Last, o.RingEntries, ringBytes)
 	db.committer = commit.New(commit.Config{
-		Queue: commit.NewQueue(o.QueueLength, o.QueueBytes), Writer: w, Hub: db.hub, Usage: db.usage, Stop: db.life.ctx.Done(),
+		Queue: commit.NewQueue(o.QueueLength, o.QueueBytes), Writer: w, Hub: db.hub, Usage: db.usage, Stop: db.life.ctx.Done(), ReadError: db.reads.failed,
 		Merger: commit.NewMerger(commit.Merger{Index: db.index, Records: db.log, Usage: db.usage, MaxKeys: o.MemtableLimit, Unmerged: hurry, Log: o.Log}),
 	})
 	if merged := db.index.Merged(); merged > w.Last {

@@ -31,6 +31,8 @@ type Config struct {
 	Usage  *usage.Usage
 	Clock  *clock.Clock
 	Stop   <-chan struct{} // closed when the store begins to close
+
+	ReadError func(error) error // reports and translates an error of reading
 }
 
 // The Committer alone gives out revisions and writes records. The fields below the metrics
@@ -160,7 +162,7 @@ func (c *Committer) store() error {
 	c.frame = wal.NewFrame(len(c.batch), size)
 	c.changes = make([]watch.Change, 0, len(c.batch))
 	c.events, c.bytes = 0, 0
-	now, full := c.Clock.Now(), c.Usage.Full()
+	now, full, last := c.Clock.Now(), c.Usage.Full(), c.Writer.Last
 	err := c.Merger.Index.View(func(v index.View) error {
 		for _, w := range c.batch {
 			if w.Kind != seglog.Deleted && full != nil {
@@ -172,7 +174,8 @@ func (c *Committer) store() error {
 		return nil
 	})
 	if err != nil {
-		return c.Writer.Fail(err)
+		c.Writer.Last = last // nothing has these revisions
+		return c.ReadError(err)
 	}
 	if len(c.frame.Records) == 0 {
 		return nil
