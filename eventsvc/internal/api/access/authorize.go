@@ -80,13 +80,18 @@ func (g *Guard) decide(c echo.Context, of schema.GroupResource, v policy.Verb) e
 	} else if name == "" {
 		name = nameSelected(c)
 	}
+	return g.forbidden(caller, of, v, namespace, name, d.Rule)
+}
+
+// forbidden is the 403 for a caller that lacks a right, and the scope that would give it.
+func (g *Guard) forbidden(caller *bearer.Caller, of schema.GroupResource, v policy.Verb, namespace, name, rule string) error {
 	where := "at the cluster scope"
 	if namespace != policy.AllNamespaces {
 		where = fmt.Sprintf("in the namespace %q", namespace)
 	}
 	// kube-apiserver's text, followed by what is missing.
 	err := apierrors.NewForbidden(of, name, fmt.Errorf("User %q cannot %s resource %q in API group %q %s: %s", //nolint:staticcheck // clients know this text
-		caller.Subject, v, of.Resource, of.Group, where, d.Rule))
+		caller.Subject, v, of.Resource, of.Group, where, rule))
 	if scope := g.Policy().Scope(v); scope != "" {
 		return &scopeError{err, scope}
 	}
