@@ -107,7 +107,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	}
 	health := s.health(trusted, db, entries)
 	server, err = api.New(api.Config{
-		Store: db, Codec: formats, Rules: s.eventRules(), Verify: trusted.Verify,
+		Store: db, Timeline: db.Timeline(), Codec: formats, Rules: s.eventRules(), Verify: trusted.Verify,
 		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
 		CoreAPI: s.CoreAPI, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
 		Probe: health.Handler, Limits: s.limits(), Log: log, Registry: registry,

@@ -99,7 +99,7 @@ func (w *world) start() {
 	if w.db, err = bolt.Open(w.store); err != nil {
 		w.t.Fatal(err)
 	}
-	w.config.Store = w.db
+	w.config.Store, w.config.Timeline = w.db, w.db.Timeline()
 	if w.server, err = api.New(w.config); err != nil {
 		w.t.Fatal(err)
 	}

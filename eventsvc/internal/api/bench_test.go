@@ -36,7 +36,7 @@ func benchServer(b *testing.B, n int) *api.Server {
 		}
 	})
 	s, err := api.New(api.Config{
-		Store: db, Codec: c, CoreAPI: true, Verify: verify, Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
+		Store: db, Timeline: db.Timeline(), Codec: c, CoreAPI: true, Verify: verify, Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -51,9 +51,10 @@ import (
 
 // Config is what a server is made of.
 type Config struct {
-	Store store.Store
-	Codec *codec.Codec
-	Rules event.Rules
+	Store    store.Store
+	Timeline store.Timeline
+	Codec    *codec.Codec
+	Rules    event.Rules
 	// Verify turns a token into its caller.
 	Verify func(ctx context.Context, token string) (*bearer.Caller, error)
 	// Policy returns who may do what now. Nil: every caller may do everything.
@@ -122,11 +123,11 @@ type Server struct {
 
 // New makes a server. An error means a mistake in the program, not in its settings.
 func New(c Config) (*Server, error) {
-	if c.Store == nil || c.Codec == nil || c.Verify == nil || c.Probe == nil {
-		return nil, errors.New("api: Store, Codec, Verify and Probe are required")
+	if c.Store == nil || c.Timeline == nil || c.Codec == nil || c.Verify == nil || c.Probe == nil {
+		return nil, errors.New("api: Store, Timeline, Codec, Verify and Probe are required")
 	}
 	c.complete()
-	c.Store = access.Store(c.Store)
+	c.Store, c.Timeline = access.Store(c.Store), access.Timeline(c.Timeline)
 	groups := discovery.Groups(c.Codec, c.CoreAPI)
 	s := &Server{prefetch: events.NewPrefetch(), maxQuery: c.MaxQuery, echo: echo.New()}
 	s.io = httpio.New(c.Log, c.MaxBody, discovery.Folders(groups))

@@ -13,6 +13,7 @@ const (
 	memberSeries     = 2
 	memberController = 3
 	memberInstance   = 4
+	memberNote       = 9
 	memberCount      = 14
 	numMembers       = event.NumMembers
 )

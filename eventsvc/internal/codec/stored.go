@@ -45,6 +45,7 @@ type ownEntry struct {
 
 // The reasons of a [store.CorruptError] about a value.
 var (
+	errFormat    = errors.New("unknown format of the value")
 	errTruncated = errors.New("value ends early")
 	errHeader    = errors.New("header of the value is damaged")
 	errJSON      = errors.New("JSON of the value does not fit its header")
@@ -120,7 +121,7 @@ func (s *stored) parsed(rec *store.View, err error) error {
 // rest of the header.
 func (s *stored) parseHead(value []byte) (header, error) {
 	if len(value) == 0 || value[0] != storedFormat {
-		return header{}, errors.New("unknown format of the value")
+		return header{}, errFormat
 	}
 	limit := len(value)
 	h := header{b: value[1:]}

@@ -33,6 +33,8 @@ func useValue(t testing.TB, c *codec.Codec, rec *store.View) error {
 	}
 	_, err := c.Event(rec)
 	note(err)
+	_, err = codec.Note(rec)
+	note(err)
 	for _, v := range codectest.Views {
 		for _, f := range []codec.Format{{}, {Media: wire.Protobuf}, {As: codec.Partial}, {Media: wire.Protobuf, As: codec.Partial}, {As: codec.Table, TableVersion: "v1"}} {
 			_, err := c.AppendObject(nil, f, v, rec)
