@@ -1,0 +1,169 @@
+package query
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Order is the order of groups.
+type Order string
+
+// The orders.
+const (
+	ByCount Order = "count"  // most frequent first
+	Newest  Order = "newest" // by their last observation
+	Oldest  Order = "oldest" // by their first observation
+)
+
+// rest is the group of what has no group of its own because there are too many.
+const rest = 0
+
+// table numbers the groups of an answer.
+type table struct {
+	by   []Dimension
+	most int
+	keys []Key // by number; that of rest is empty
+	ids  map[Key]int
+	full bool // something is counted under rest
+}
+
+func newTable(by []Dimension, most int) *table {
+	return &table{by: by, most: most, keys: make([]Key, 1), ids: map[Key]int{}}
+}
+
+// group returns the number of the group that observations belong to.
+func (t *table) group(d event.Dimensions, object Regarding) int {
+	key := project(d, t.by)
+	key.Object = object
+	if id, ok := t.ids[key]; ok {
+		return id
+	}
+	if len(t.keys) > t.most {
+		t.full = true
+		return rest
+	}
+	id := len(t.keys)
+	t.keys = append(t.keys, key)
+	t.ids[key] = id
+	return id
+}
+
+// count counts what was observed by some dimensions. It calls start at the beginning,
+// and again if it has to begin again; what that returns takes the observations.
+func (s *Snapshot) count(ctx context.Context, by []Dimension, start func() func(store.Occurred)) (t *table, err error) {
+	s.OverEvents = s.query.Terms.Rest != nil || !s.query.Text.empty() || slices.Contains(by, Object)
+	if s.OverEvents {
+		t = newTable(by, s.source.Groups)
+		err = s.scan(ctx, t, start())
+	} else {
+		err = s.reading(func() error {
+			t = newTable(by, s.source.Groups)
+			group := func(d event.Dimensions) int {
+				if !s.wanted(d) {
+					return -1
+				}
+				return t.group(d, Regarding{})
+			}
+			return s.occurrences(ctx, s.begin(), s.To, group, start())
+		})
+	}
+	if t.full {
+		s.partly("there are more than %d groups: the others are not counted apart", s.source.Groups)
+	}
+	return t, err
+}
+
+// scan is a count that goes over events.
+type scan struct {
+	*Snapshot
+	table   *table
+	visit   func(store.Occurred)
+	object  bool // is one of the dimensions
+	events  int  // that were read
+	lookups int
+	earlier []observed
+}
+
+// observed is an event that was observed before its last version.
+type observed struct {
+	store.Key
+	revision uint64 // of the last version
+	group    int
+}
+
+// scan counts the observations of events that match. If it takes too long or there are too
+// many, it stops and notes that.
+func (s *Snapshot) scan(ctx context.Context, t *table, visit func(store.Occurred)) error {
+	w := &scan{Snapshot: s, table: t, visit: visit, object: slices.Contains(t.by, Object)}
+	return s.pages(ctx, s.timeQuery(Page{}), w.event, func(n Next) (bool, error) {
+		if err := w.before(ctx); err != nil {
+			return false, err
+		}
+		switch {
+		case !n.More:
+			return false, nil
+		case w.events >= s.source.Events:
+			s.partly("only the newest %d events were counted, those observed since %s", w.events, n.After.Time.UTC().Format(time.RFC3339))
+			return false, nil
+		case !s.source.Now().Before(s.deadline):
+			s.partly("counting took longer than %s: only the events observed since %s were counted", s.source.Time, n.After.Time.UTC().Format(time.RFC3339))
+			return false, nil
+		}
+		return true, nil
+	})
+}
+
+// event counts the observations that the last version of an event adds.
+func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
+	w.events++
+	match, err := w.matches(v)
+	if err != nil || !match {
+		return w.events < w.source.Events, err
+	}
+	var object Regarding
+	if w.object {
+		object = regarding(v.Attributes)
+	}
+	group := w.table.group(event.DimensionsOf(v.Namespace, v.Attributes), object)
+	o, ok := v.Attributes.Occurrence()
+	if !ok { // of an older program
+		o = event.Occurrence{Count: 1, New: 1}
+	}
+	if o.New > 0 {
+		w.visit(store.Occurred{Group: group, Second: at.Time.Unix(), Revision: v.Revision, Count: o.New})
+	}
+	if o.Count > o.New {
+		w.earlier = append(w.earlier, observed{v.Key, v.Revision, group})
+	}
+	return w.events < w.source.Events, nil
+}
+
+// before counts the observations before the last version, of the events of a page that have
+// some.
+func (w *scan) before(ctx context.Context) error {
+	for _, e := range w.earlier {
+		if w.lookups++; w.lookups > w.source.Lookups {
+			w.partly("more than %d events have earlier observations: those of the others were not counted", w.source.Lookups)
+			break
+		}
+		selector := &event.Selector{Fields: []event.FieldRequirement{
+			{Field: event.FieldNamespace, Value: e.Namespace}, {Field: event.FieldName, Value: e.Name},
+		}}
+		err := w.source.Timeline.Versions(ctx, selector, func(v *store.View, gone bool) bool {
+			o, ok := v.Attributes.Occurrence()
+			if ok && !gone && v.Revision < e.revision && o.New > 0 && !o.Time.Before(w.From) && o.Time.Before(w.To) {
+				w.visit(store.Occurred{Group: e.group, Second: o.Time.Unix(), Revision: v.Revision, Count: o.New})
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	w.earlier = w.earlier[:0]
+	return nil
+}

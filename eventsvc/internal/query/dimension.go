@@ -1,0 +1,127 @@
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"tidings.example/eventsvc/internal/event"
+)
+
+// Dimension is what observations are counted by. Its text is its name in parameters and
+// answers.
+type Dimension string
+
+// The dimensions. All but the object are those of [event.Dimensions].
+const (
+	Type      Dimension = "type"
+	Reason    Dimension = "reason"
+	Kind      Dimension = "kind"
+	Namespace Dimension = "namespace"
+	Reporter  Dimension = "reporter"
+	Cluster   Dimension = "cluster"
+	Object    Dimension = "object"
+)
+
+// Indexed are the dimensions that need no events to be read.
+var Indexed = []Dimension{Type, Reason, Kind, Namespace, Reporter, Cluster}
+
+// ParseBy reads dimensions that are separated by commas, of those that are known. None is
+// nil. At most most may be named; 0: all of them.
+func ParseBy(text string, known []Dimension, most int) ([]Dimension, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var by []Dimension
+	for name := range strings.SplitSeq(text, ",") {
+		d := Dimension(name)
+		switch {
+		case !slices.Contains(known, d):
+			return nil, invalid("by", "%q is no dimension here: there are %s", name, Names(known))
+		case slices.Contains(by, d):
+			return nil, invalid("by", "%q is there twice: keep one", name)
+		}
+		by = append(by, d)
+	}
+	if most > 0 && len(by) > most {
+		return nil, invalid("by", "%d dimensions are named: at most %d can be", len(by), most)
+	}
+	return by, nil
+}
+
+// Names returns the names of dimensions, separated by commas.
+func Names(by []Dimension) string {
+	names := make([]string, len(by))
+	for i, d := range by {
+		names[i] = string(d)
+	}
+	return strings.Join(names, ", ")
+}
+
+// of returns the value of an indexed dimension.
+func (d Dimension) of(in *event.Dimensions) *string {
+	switch d {
+	case Type:
+		return &in.Type
+	case Reason:
+		return &in.Reason
+	case Kind:
+		return &in.Kind
+	case Namespace:
+		return &in.Namespace
+	case Reporter:
+		return &in.Reporter
+	case Cluster:
+		return &in.Cluster
+	}
+	return new(string)
+}
+
+// Regarding is the object that an event is about.
+type Regarding struct{ Kind, Namespace, Name, UID string }
+
+func regarding(a event.Attributes) (r Regarding) {
+	for f, text := range a.Fields() {
+		switch f {
+		case event.RegardingKind:
+			r.Kind = string(text)
+		case event.RegardingNamespace:
+			r.Namespace = string(text)
+		case event.RegardingName:
+			r.Name = string(text)
+		case event.RegardingUID:
+			r.UID = string(text)
+			return r // the last of them
+		}
+	}
+	return r
+}
+
+// Key is what the observations of a group have in common: the dimensions by which they
+// are grouped, and the object if that is one. Others are empty.
+type Key struct {
+	Dimensions event.Dimensions
+	Object     Regarding
+}
+
+// project leaves only some of the dimensions.
+func project(d event.Dimensions, by []Dimension) (k Key) {
+	for _, dimension := range by {
+		*dimension.of(&k.Dimensions) = *dimension.of(&d)
+	}
+	return k
+}
+
+// Values returns the values of the dimensions by which a key was made. The object has
+// four: kind, namespace, name and UID.
+func (k *Key) Values(by []Dimension) []string {
+	values := make([]string, 0, len(by)+3)
+	for _, d := range by {
+		if d == Object {
+			o := k.Object
+			values = append(values, o.Kind, o.Namespace, o.Name, o.UID)
+			continue
+		}
+		values = append(values, *d.of(&k.Dimensions))
+	}
+	return values
+}

@@ -1,0 +1,35 @@
+// Package query answers what happened: which events, how many, of what, when, and to
+// which objects.
+//
+// # Contract
+//
+// [Source.Snapshot] fixes one state of the store and the part of it that a [Query] is
+// about. Its methods answer: [Snapshot.Events] and [Snapshot.Object] with versions of
+// events, [Snapshot.Histogram], [Snapshot.Facets] and [Snapshot.Groups] with counts.
+// A [Head] says what an answer covers; it is complete when the method has returned.
+//
+// Counts are of observations: an update of a series from count 7 to 12 counts 5, at the
+// time of the last one. As long as a query asks about [Dimension]s only, its counts come
+// from [store.Timeline.Occurrences], no event is read, and what has been deleted since is
+// counted like all else. A query with text, or with terms on other fields or labels, goes
+// over events instead ([Head.OverEvents]): it counts the observations of those that
+// exist and were last observed within the range, and says so if it has to stop early.
+//
+// A snapshot whose revision is no longer held goes on with the newest state, leaves out
+// what was written after its revision, and is partial: what it showed is not shown again.
+//
+// # Errors
+//
+// What is wrong with a query is a [ParameterError], which names its parameter. Other errors are
+// those of the store and of the context.
+//
+// # Concurrency
+//
+// A Source is safe for concurrent use, a Snapshot and its [Text] are for one goroutine.
+// Long work asks the timeline in many calls, each bounded, so that others get turns.
+//
+// # What it does not know
+//
+// HTTP, callers and their rights (package access decides, [Query.Allows] has the result),
+// how events are rendered, and how a store finds them.
+package query

@@ -1,0 +1,91 @@
+package query
+
+import (
+	"cmp"
+	"context"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Page says which part of an answer is asked for.
+type Page struct {
+	OldestFirst bool         // newest first otherwise
+	After       store.Moment // only behind this place; zero: from the first
+}
+
+// Next says where an answer goes on.
+type Next struct {
+	After store.Moment
+	More  bool // there may be more behind it
+}
+
+// Events calls visit with the events that existed in the state of the snapshot and were
+// last observed within its range, until visit returns false: the page ends behind that
+// event. It also ends when it has taken the time that a query may take. So a page may
+// have few events or none although there are more.
+func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, store.Moment) bool) (next Next, err error) {
+	err = s.pages(ctx, s.timeQuery(p), func(v *store.View, at store.Moment) (bool, error) {
+		match, err := s.matches(v)
+		return !match || visit(v, at), err
+	}, func(n Next) (bool, error) {
+		next = n
+		return s.source.Now().Before(s.deadline), nil
+	})
+	return next, err
+}
+
+// timeQuery is the query of a page of all events that a query may be about.
+func (s *Snapshot) timeQuery(p Page) store.TimeQuery {
+	return store.TimeQuery{
+		Range:       store.Range{From: s.begin(), To: s.To},
+		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.Rest,
+	}
+}
+
+// matches reports whether the note of an event has the text.
+func (s *Snapshot) matches(v *store.View) (bool, error) {
+	if s.query.Text.empty() {
+		return true, nil
+	}
+	note, err := s.source.Note(v)
+	return err == nil && s.query.Text.Match(note), err
+}
+
+// pages calls visit with events until it returns false or fails, page by page. After each
+// page it calls between with the place that it has come to, unless that is nil; if it
+// returns false, no other page is read.
+func (s *Snapshot) pages(
+	ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) (bool, error), between func(Next) (bool, error),
+) error {
+	for {
+		var page store.TimePage
+		var failed error
+		on := true
+		err := s.reading(func() (err error) {
+			q.Revision = s.held
+			page, err = s.source.Timeline.Observed(ctx, q, func(v *store.View, at store.Moment) bool {
+				q.After = at // what has been visited is not visited again
+				if at.Revision <= s.Head.Revision {
+					on, failed = visit(v, at)
+				}
+				return on && failed == nil
+			})
+			return err
+		})
+		if err := cmp.Or(failed, err); err != nil {
+			return err
+		}
+		if on {
+			q.After = page.Last
+		}
+		if between != nil {
+			further, err := between(Next{q.After, page.More})
+			if err != nil || !further {
+				return err
+			}
+		}
+		if !on || !page.More {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Group is what was observed with the same values of some dimensions.
+type Group struct {
+	Key         Key
+	Count       int64
+	First, Last time.Time // in whole seconds
+	// Sample is the newest event of the group that still exists, nil if there is none.
+	Sample *store.Record
+}
+
+// GroupPage says which groups are asked for.
+type GroupPage struct {
+	Order Order
+	After *GroupPlace // only behind this place; nil: from the first
+	Limit int
+}
+
+// GroupPlace is the place of a group in an order.
+type GroupPlace struct {
+	Value int64 // by which it is ordered
+	Key   []string
+}
+
+// place returns where a group is in an order. Smaller values come first.
+func (g *Group) place(o Order, by []Dimension) GroupPlace {
+	p := GroupPlace{Value: -g.Count, Key: g.Key.Values(by)}
+	switch o {
+	case Newest:
+		p.Value = -g.Last.Unix()
+	case Oldest:
+		p.Value = g.First.Unix()
+	}
+	return p
+}
+
+func (p GroupPlace) compare(other GroupPlace) int {
+	return cmp.Or(cmp.Compare(p.Value, other.Value), slices.Compare(p.Key, other.Key))
+}
+
+// Groups counts by dimensions, of which one may be the object. It returns a page of the
+// groups, and where the next one begins, nil if there is none.
+func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]Group, *GroupPlace, error) {
+	var groups []Group
+	t, err := s.count(ctx, by, func() func(store.Occurred) {
+		groups = nil
+		return func(o store.Occurred) {
+			for len(groups) <= o.Group {
+				groups = append(groups, Group{})
+			}
+			groups[o.Group].add(o)
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	type placed struct {
+		GroupPlace
+		Group
+	}
+	var page []placed
+	for id := range groups {
+		g := groups[id]
+		if id == rest || g.Count == 0 {
+			continue
+		}
+		g.Key = t.keys[id]
+		if place := g.place(p.Order, by); p.After == nil || place.compare(*p.After) > 0 {
+			page = append(page, placed{place, g})
+		}
+	}
+	slices.SortFunc(page, func(a, b placed) int { return a.compare(b.GroupPlace) })
+	var next *GroupPlace
+	if len(page) > p.Limit {
+		page = page[:p.Limit]
+		next = &page[p.Limit-1].GroupPlace
+	}
+	out := make([]Group, len(page))
+	for i := range page {
+		out[i] = page[i].Group
+		if out[i].Sample, err = s.sample(ctx, &out[i], by); err != nil {
+			return nil, nil, err
+		}
+	}
+	return out, next, nil
+}
+
+func (g *Group) add(o store.Occurred) {
+	at := time.Unix(o.Second, 0).UTC()
+	if g.Count == 0 || at.Before(g.First) {
+		g.First = at
+	}
+	if g.Count == 0 || at.After(g.Last) {
+		g.Last = at
+	}
+	g.Count += o.Count
+}
+
+// sample returns the newest event of a group. It looks at the last observation first. If
+// the event of that one has been deleted or observed again since, one page more has to do.
+func (s *Snapshot) sample(ctx context.Context, g *Group, by []Dimension) (*store.Record, error) {
+	last := within(g.Last.Unix())
+	sample, err := s.newestOf(ctx, g, by, last)
+	if err != nil || sample != nil {
+		return sample, err
+	}
+	return s.newestOf(ctx, g, by, store.Range{From: s.begin(), To: last.To})
+}
+
+// newestOf returns the newest event of a group in a range, as far as one page goes.
+func (s *Snapshot) newestOf(ctx context.Context, g *Group, by []Dimension, r store.Range) (sample *store.Record, err error) {
+	key := g.Key
+	key.Object = Regarding{}
+	q := s.timeQuery(Page{})
+	q.Range = r
+	q.Wanted = func(d event.Dimensions) bool { return s.wanted(d) && project(d, by) == key }
+	if s.query.Text.empty() && g.Key.Object.Name != "" {
+		q.Selector = g.Key.Object.selector(q.Selector)
+	}
+	err = s.pages(ctx, q, func(v *store.View, _ store.Moment) (bool, error) {
+		if slices.Contains(by, Object) && regarding(v.Attributes) != g.Key.Object {
+			return true, nil
+		}
+		match, err := s.matches(v)
+		if match {
+			clone := v.Clone()
+			sample = &clone
+		}
+		return !match, err
+	}, func(Next) (bool, error) { return false, nil })
+	return sample, err
+}
+
+// selector adds the object to what a selector asks for.
+func (r Regarding) selector(also *event.Selector) *event.Selector {
+	var s event.Selector
+	if also != nil {
+		s = *also
+	}
+	s.Fields = append(slices.Clip(s.Fields),
+		event.FieldRequirement{Field: event.RegardingName, Value: r.Name},
+		event.FieldRequirement{Field: event.RegardingUID, Value: r.UID})
+	return &s
+}

@@ -1,0 +1,175 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// The bounds of a histogram.
+const (
+	MaxBuckets = 11_000 // as Prometheus and Loki have it
+	MaxValues  = 50     // that are shown apart
+	MaxBy      = 3      // dimensions
+	maxCells   = 2 << 20
+)
+
+// Histogram says how often something was observed over time.
+type Histogram struct {
+	Step   time.Duration
+	By     []Dimension
+	Values [][]string // of the dimensions, most frequent first
+	// Buckets are those that are not empty, in the order of time. They begin at multiples
+	// of the step since 1970 UTC, so the first and the last may lie in the range in part.
+	Buckets []Bucket
+	Total   int64
+}
+
+// Bucket is what was observed within one step.
+type Bucket struct {
+	Start  time.Time
+	Count  int64
+	Counts []int64 // of each of the values
+	Other  int64   // of values that are not shown apart
+}
+
+// steps are the steps that are chosen, from which people read times easily.
+var steps = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	day, 2 * day, 7 * day, 14 * day, 28 * day,
+}
+
+const day = 24 * time.Hour
+
+// StepOf returns the smallest of the usual steps that gives at most 120 buckets.
+func StepOf(from, to time.Time) time.Duration {
+	for _, step := range steps {
+		if to.Sub(from) <= 120*step {
+			return step
+		}
+	}
+	years := int64(to.Unix()-from.Unix())/int64(120*364*day/time.Second) + 1
+	return time.Duration(years) * 364 * day
+}
+
+// CheckStep returns an error if a step is no whole number of seconds, or too small for a
+// range.
+func CheckStep(step time.Duration, from, to time.Time) error {
+	if step < time.Second || step%time.Second != 0 {
+		return invalid("step", "%s is no whole number of seconds", step)
+	}
+	if n := buckets(step, from, to); n > MaxBuckets {
+		return invalid("step", "%s gives %d buckets, at most %d are answered: use %s or more", step, n, MaxBuckets,
+			time.Duration((to.Unix()-from.Unix())/(MaxBuckets-1)+1)*time.Second)
+	}
+	return nil
+}
+
+// buckets returns how many steps overlap a range.
+func buckets(step time.Duration, from, to time.Time) int64 {
+	size := int64(step / time.Second)
+	return floor(to.Unix()-1, size) - floor(from.Unix(), size) + 1
+}
+
+// floor divides and rounds down.
+func floor(n, by int64) int64 {
+	q := n / by
+	if n%by < 0 {
+		q--
+	}
+	return q
+}
+
+// Histogram counts by time and by some dimensions. A step of 0 is chosen.
+func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Duration) (Histogram, error) {
+	from := s.begin()
+	if step == 0 {
+		step = StepOf(from, s.To)
+	} else if err := CheckStep(step, s.From, s.To); err != nil {
+		return Histogram{}, err
+	}
+	size := int64(step / time.Second)
+	first := floor(from.Unix(), size)
+	var g *grid
+	t, err := s.count(ctx, by, func() func(store.Occurred) {
+		g = &grid{width: int(buckets(step, from, s.To))}
+		return func(o store.Occurred) { g.add(o.Group, int(floor(o.Second, size)-first), o.Count) }
+	})
+	if err != nil {
+		return Histogram{}, err
+	}
+	if g.full {
+		s.partly("there are too many values: the counts of some are in other in part or as a whole")
+	}
+	h := Histogram{Step: step, By: by}
+	shown := g.most(t)
+	for _, id := range shown {
+		h.Values = append(h.Values, t.keys[id].Values(by))
+	}
+	for i := range g.width {
+		b := Bucket{Start: time.Unix((first+int64(i))*size, 0).UTC(), Counts: make([]int64, len(shown))}
+		for _, row := range g.rows {
+			if row != nil {
+				b.Count += row[i]
+			}
+		}
+		if b.Count == 0 {
+			continue
+		}
+		b.Other = b.Count
+		for j, id := range shown {
+			b.Counts[j] = g.rows[id][i]
+			b.Other -= b.Counts[j]
+		}
+		h.Total += b.Count
+		h.Buckets = append(h.Buckets, b)
+	}
+	return h, nil
+}
+
+// grid counts by group and bucket.
+type grid struct {
+	width int
+	cells int
+	rows  [][]int64 // by group; nil: nothing
+	full  bool
+}
+
+func (g *grid) add(group, bucket int, n int64) {
+	for len(g.rows) <= group {
+		g.rows = append(g.rows, nil)
+	}
+	if g.rows[group] == nil {
+		if group != rest && g.cells+g.width > maxCells {
+			g.full = true
+			g.add(rest, bucket, n)
+			return
+		}
+		g.cells += g.width
+		g.rows[group] = make([]int64, g.width)
+	}
+	g.rows[group][bucket] += n
+}
+
+// most returns the groups that are shown apart, most frequent first.
+func (g *grid) most(t *table) []int {
+	totals := make([]int64, len(g.rows))
+	var ids []int
+	for id, row := range g.rows {
+		for _, n := range row {
+			totals[id] += n
+		}
+		if id != rest && totals[id] > 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b int) int {
+		return cmp.Or(cmp.Compare(totals[b], totals[a]), slices.Compare(t.keys[a].Values(t.by), t.keys[b].Values(t.by)))
+	})
+	return ids[:min(len(ids), MaxValues)]
+}

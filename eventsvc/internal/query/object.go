@@ -1,0 +1,119 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Subject names the object whose life is asked for: by its UID, or by its kind and name.
+type Subject struct{ UID, Kind, Name string }
+
+// check returns an error unless a subject names one object.
+func (o Subject) check() error {
+	switch {
+	case o.UID != "" && (o.Kind != "" || o.Name != ""):
+		return invalid("uid", "names one object, and so do kind and name: leave out the one or the others")
+	case o.UID == "" && o.Kind == "" && o.Name == "":
+		return invalid("uid", "is missing: name an object by its uid, or by kind and name")
+	case o.UID == "" && o.Name == "":
+		return invalid("name", "is missing: an object is named by its uid, or by kind and name")
+	case o.UID == "" && o.Kind == "":
+		return invalid("kind", "is missing: an object is named by its uid, or by kind and name")
+	}
+	return nil
+}
+
+func (o Subject) selector() *event.Selector {
+	if o.UID != "" {
+		return &event.Selector{Fields: []event.FieldRequirement{{Field: event.RegardingUID, Value: o.UID}}}
+	}
+	return &event.Selector{Fields: []event.FieldRequirement{
+		{Field: event.RegardingKind, Value: o.Kind}, {Field: event.RegardingName, Value: o.Name},
+	}}
+}
+
+// Happened is one version of an event about an object, or its deletion.
+type Happened struct {
+	store.Record
+	At      store.Moment // of the last observation or, with Deleted, of the deletion
+	Count   int64        // of the observations up to this version
+	Deleted bool
+}
+
+// ObjectPage says which part of the life of an object is asked for. A page has at most so
+// many versions, and at most so many bytes but for its first one.
+type ObjectPage struct {
+	Page
+	Limit, Bytes int
+}
+
+// Object returns what happened to an object within the range, as far as it is held:
+// every version of every event about it, superseded ones and deletions too.
+func (s *Snapshot) Object(ctx context.Context, o Subject, p ObjectPage) ([]Happened, Next, error) {
+	if err := o.check(); err != nil {
+		return nil, Next{}, err
+	}
+	life := life{page: p}
+	err := s.source.Timeline.Versions(ctx, o.selector(), func(v *store.View, gone bool) bool {
+		if v.Revision > s.Head.Revision || !s.query.Allows(v.Namespace) {
+			return true
+		}
+		h := Happened{Deleted: gone, Count: 1, At: store.Moment{Time: v.Time.UTC(), Revision: v.Revision}}
+		if occurrence, ok := v.Attributes.Occurrence(); ok {
+			h.Count = occurrence.Count
+			if !gone {
+				h.At.Time = occurrence.Time
+			}
+		}
+		if !h.At.Time.Before(s.From) && h.At.Time.Before(s.To) {
+			life.add(h, v)
+		}
+		return true
+	})
+	next := Next{After: p.After, More: life.more}
+	if n := len(life.happened); n > 0 {
+		next.After = life.happened[n-1].At
+	}
+	return life.happened, next, err
+}
+
+// life is the beginning of what happened to an object, behind a place.
+type life struct {
+	page     ObjectPage
+	happened []Happened // in order
+	bytes    int
+	more     bool // something has been dropped at the end
+}
+
+// compare orders places as the page does.
+func (l *life) compare(a, b store.Moment) int {
+	n := cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Revision, b.Revision))
+	if !l.page.OldestFirst {
+		n = -n
+	}
+	return n
+}
+
+// add adds a version, and drops the last ones that are too many.
+func (l *life) add(h Happened, v *store.View) {
+	if l.page.After != (store.Moment{}) && l.compare(h.At, l.page.After) <= 0 {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(l.happened, h.At, func(in Happened, at store.Moment) int { return l.compare(in.At, at) })
+	if full := len(l.happened) >= l.page.Limit || l.bytes >= l.page.Bytes; full && i == len(l.happened) && i > 0 {
+		l.more = true
+		return
+	}
+	h.Record = v.Clone()
+	l.happened = slices.Insert(l.happened, i, h)
+	l.bytes += len(h.Value)
+	for n := len(l.happened); n > 1 && (n > l.page.Limit || l.bytes-len(l.happened[n-1].Value) >= l.page.Bytes); n-- {
+		l.bytes -= len(l.happened[n-1].Value)
+		l.happened = l.happened[:n-1]
+		l.more = true
+	}
+}

@@ -1,0 +1,169 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Source is what queries are answered from.
+type Source struct {
+	Timeline store.Timeline
+	Revision func() uint64                        // of the newest write
+	Note     func(*store.View) ([]byte, error)    // of a stored event
+	Gap      func(*store.View) (Gap, bool, error) // that an event of the mirror reports
+	Now      func() time.Time                     // nil: time.Now
+	Limits
+}
+
+// Limits bound a query that goes over events. A zero field is that of [DefaultLimits].
+type Limits struct {
+	Events  int           // that are read to count
+	Lookups int           // of events with earlier observations
+	Time    time.Duration // that counting takes
+	Groups  int           // that are counted apart
+}
+
+// DefaultLimits are the limits of a source that is told nothing else.
+var DefaultLimits = Limits{Events: 2_000_000, Lookups: 10_000, Time: 20 * time.Second, Groups: 100_000}
+
+// Query says what is asked about.
+type Query struct {
+	From, To time.Time // in whole seconds; To is not part of it
+	Revision uint64    // the state that is looked at; 0: the newest
+	// Allows reports which namespaces the caller may look at.
+	Allows func(namespace string) bool
+	Terms  Terms
+	Text   *Text // in the note; nil: any
+}
+
+// Head says what an answer covers.
+type Head struct {
+	From, To time.Time
+	Revision uint64
+	Begin    time.Time // of history
+	Gaps     []Gap
+	Partial  []string // why the answer is not whole; empty: it is
+	// OverEvents is set if counts are those of the events that exist and were last
+	// observed within the range, because the dimensions alone cannot answer.
+	OverEvents bool
+}
+
+// ParameterError says which parameter of a query is wrong, and what would be right.
+type ParameterError struct{ Parameter, Problem string }
+
+func (e *ParameterError) Error() string { return e.Parameter + ": " + e.Problem }
+
+func invalid(parameter, format string, args ...any) error {
+	return &ParameterError{parameter, fmt.Sprintf(format, args...)}
+}
+
+// Snapshot is the part of one state of the store that a query is about.
+type Snapshot struct {
+	Head
+
+	source   Source
+	query    Query
+	held     uint64 // the revision to read at; 0: the newest, since that of the snapshot is gone
+	deadline time.Time
+}
+
+// Snapshot fixes the state that a query is about. A range that ends before history begins
+// is a [ParameterError].
+func (s Source) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	d := DefaultLimits
+	s.Limits = Limits{cmp.Or(s.Events, d.Events), cmp.Or(s.Lookups, d.Lookups), cmp.Or(s.Time, d.Time), cmp.Or(s.Groups, d.Groups)}
+	if current := s.Revision(); q.Revision > current {
+		return nil, &store.FutureError{Revision: q.Revision, Current: current}
+	} else if q.Revision == 0 {
+		q.Revision = current
+	}
+	begin, err := s.Timeline.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !q.To.After(begin) {
+		return nil, invalid("to", "the range ends before history begins, at %s", begin.UTC().Format(time.RFC3339))
+	}
+	shot := &Snapshot{
+		Head:   Head{From: q.From, To: q.To, Revision: q.Revision, Begin: begin},
+		source: s, query: q, held: q.Revision, deadline: s.Now().Add(s.Time),
+	}
+	if q.From.Before(begin.Truncate(time.Second)) {
+		shot.partly("history begins at %s", begin.UTC().Format(time.RFC3339))
+	}
+	return shot, nil
+}
+
+// partly notes why an answer is not whole.
+func (s *Snapshot) partly(format string, args ...any) {
+	reason := fmt.Sprintf(format, args...)
+	for _, known := range s.Partial {
+		if known == reason {
+			return
+		}
+	}
+	s.Partial = append(s.Partial, reason)
+}
+
+// reading calls read, and again if the revision of the snapshot turns out to be no longer
+// held. read begins from the start each time, and reads at s.held.
+func (s *Snapshot) reading(read func() error) error {
+	err := read()
+	if expired := new(store.ExpiredError); s.held == 0 || !errors.As(err, &expired) {
+		return err
+	}
+	s.held = 0
+	s.partly("the state of revision %d is no longer held: events that were changed or deleted since are left out", s.Head.Revision)
+	return read()
+}
+
+// wanted reports whether a query is about events with these dimensions.
+func (s *Snapshot) wanted(d event.Dimensions) bool {
+	return s.query.Allows(d.Namespace) && s.query.Terms.wanted(d)
+}
+
+// begin returns the first second that can have observations.
+func (s *Snapshot) begin() time.Time {
+	if begin := s.Begin.Truncate(time.Second); s.From.Before(begin) {
+		return begin
+	}
+	return s.From
+}
+
+// slice is how much time one call for occurrences is about.
+const slice = 24 * time.Hour
+
+// occurrences calls visit with what was observed from a time on until another, slice by
+// slice. Group is called as in [store.Timeline.Occurrences], for wanted dimensions only.
+func (s *Snapshot) occurrences(ctx context.Context, from, to time.Time, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+	present := s.source.Now()
+	for from.Before(to) {
+		end := to
+		if next := from.Truncate(slice).Add(slice); next.Before(end) && from.Before(present) {
+			end = next // what lies in the future is one slice, however far it goes
+		}
+		err := s.source.Timeline.Occurrences(ctx, store.Range{From: from, To: end, Revision: s.held}, group, func(o store.Occurred) {
+			if o.Revision <= s.Head.Revision {
+				visit(o)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		from = end
+	}
+	return nil
+}
+
+// Describe returns the reasons why the answer is not whole, as one text.
+func (h *Head) Describe() string { return strings.Join(h.Partial, "; ") }

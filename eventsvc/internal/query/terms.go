@@ -1,0 +1,118 @@
+package query
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"tidings.example/eventsvc/internal/event"
+)
+
+// Terms are what the selectors of a query ask for. A term on a dimension costs nothing,
+// others need events to be read.
+type Terms struct {
+	dimensions []term
+	// Rest are the terms that are not on dimensions; nil: none.
+	Rest *event.Selector
+}
+
+// term requires that a dimension has one of some values or, with not, none of them.
+type term struct {
+	dimension Dimension
+	values    []string
+	not       bool
+}
+
+// fieldOf are the fields that ask for dimensions: by the name of the dimension, or by that
+// of lists. A reporter is the reportingController or, of events that have none, the
+// component of the source, in facets and groups as well: so reportingController asks for
+// that here.
+var fieldOf = map[string]Dimension{
+	"type": Type, "reason": Reason, "kind": Kind, "namespace": Namespace, "reporter": Reporter, "cluster": Cluster,
+	"regarding.kind": Kind, "metadata.namespace": Namespace, "reportingController": Reporter,
+}
+
+// ParseTerms reads a field selector and a label selector. They have the form and the
+// fields of lists; each dimension is a field as well.
+func ParseTerms(fieldSelector, labelSelector string) (t Terms, err error) {
+	byField, err := fields.ParseSelector(fieldSelector)
+	if err != nil {
+		return t, invalid("fieldSelector", "%v", err)
+	}
+	byLabel, err := labels.Parse(labelSelector)
+	if err != nil {
+		return t, invalid("labelSelector", "%v", err)
+	}
+	var rest event.Selector
+	for _, r := range byField.Requirements() {
+		not := r.Operator == selection.NotEquals
+		if d, ok := fieldOf[r.Field]; ok {
+			t.dimensions = append(t.dimensions, term{d, []string{r.Value}, not})
+			continue
+		}
+		one, err := fieldRequirement(r)
+		if err != nil {
+			return t, err
+		}
+		rest.Fields = append(rest.Fields, one)
+	}
+	required, _ := byLabel.Requirements()
+	for _, r := range required {
+		if one, ok := clusterTerm(r); ok {
+			t.dimensions = append(t.dimensions, one)
+			continue
+		}
+		rest.Labels = append(rest.Labels, r)
+	}
+	if len(rest.Fields)+len(rest.Labels) > 0 {
+		t.Rest = &rest
+	}
+	return t, nil
+}
+
+// fieldRequirement reads a term on a field that is no dimension.
+func fieldRequirement(r fields.Requirement) (event.FieldRequirement, error) {
+	// An inequality is never taken out of the selector, whatever its field is.
+	selector := fields.OneTermNotEqualSelector(r.Field, r.Value)
+	parsed, err := event.ParseSelector(event.EventsV1, selector.String(), "")
+	if err != nil || parsed.Selector == nil {
+		return event.FieldRequirement{}, invalid("fieldSelector", "there is no field %q: there are %s", r.Field, fieldNames())
+	}
+	one := parsed.Selector.Fields[0]
+	one.Not = r.Operator == selection.NotEquals
+	return one, nil
+}
+
+// fieldNames are the fields that can be asked for.
+func fieldNames() string {
+	return Names(Indexed) + ", metadata.name, metadata.namespace, reportingController, regarding.kind, regarding.namespace, " +
+		"regarding.name, regarding.uid, regarding.apiVersion, regarding.resourceVersion, regarding.fieldPath"
+}
+
+// clusterTerm turns a requirement on the label of clusters into one on the dimension,
+// unless it tells apart an empty label from none, which the dimension does not.
+func clusterTerm(r labels.Requirement) (term, bool) {
+	if r.Key() != event.ClusterLabel || r.Values().Has("") {
+		return term{}, false
+	}
+	switch r.Operator() {
+	case selection.Equals, selection.DoubleEquals, selection.In:
+		return term{Cluster, r.Values().UnsortedList(), false}, true
+	case selection.NotEquals, selection.NotIn:
+		return term{Cluster, r.Values().UnsortedList(), true}, true
+	}
+	return term{}, false
+}
+
+// wanted reports whether events with these dimensions can match.
+func (t *Terms) wanted(d event.Dimensions) bool {
+	for i := range t.dimensions {
+		term := &t.dimensions[i]
+		if slices.Contains(term.values, *term.dimension.of(&d)) == term.not {
+			return false
+		}
+	}
+	return true
+}
