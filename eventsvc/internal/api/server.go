@@ -4,6 +4,7 @@
 // It joins packages that do not know each other's work:
 //
 //   - events: the verbs of events, one file each; namespaces: the read-only namespaces
+//   - queries: what happened, over time
 //   - review: what a caller may do; discovery: what the server is
 //   - access: who may do what, and fair queueing; stream: watches
 //   - options: query parameters; httpio: bodies, answers, errors
@@ -39,6 +40,7 @@ import (
 	"tidings.example/eventsvc/internal/api/events"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/namespaces"
+	"tidings.example/eventsvc/internal/api/queries"
 	"tidings.example/eventsvc/internal/api/review"
 	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/audit"
@@ -130,7 +132,7 @@ func New(c Config) (*Server, error) {
 	c.Store, c.Timeline = access.Store(c.Store), access.Timeline(c.Timeline)
 	groups := discovery.Groups(c.Codec, c.CoreAPI)
 	s := &Server{prefetch: events.NewPrefetch(), maxQuery: c.MaxQuery, echo: echo.New()}
-	s.io = httpio.New(c.Log, c.MaxBody, discovery.Folders(groups))
+	s.io = httpio.New(c.Log, c.MaxBody, append(discovery.Folders(groups), queriesFolder))
 	s.guard = access.New(c.Policy, c.Audit, c.MaxRequests, c.MaxClientRequests, c.CreateRates, c.Now)
 	s.streams = stream.New(stream.Config{
 		Store: c.Store, Codec: c.Codec, IO: s.io, Guard: s.guard, Log: c.Log, Now: c.Now, Max: c.MaxWatches, MaxClient: c.MaxClientWatches,
@@ -169,6 +171,9 @@ func (c *Config) complete() {
 	}
 }
 
+// queriesFolder is where all versions of the queries are.
+const queriesFolder = "/query"
+
 // routes is the table of everything that is served.
 func (s *Server) routes(c Config, groups []discovery.Group) error {
 	e := s.echo
@@ -197,7 +202,14 @@ func (s *Server) routes(c Config, groups []discovery.Group) error {
 		e.GET(path, h)
 		e.GET(path+"/*", h)
 	}
-	return discovery.Route(e, c.Codec, s.io, groups)
+	queries.Route(e, queries.Config{
+		Timeline: c.Timeline, Revision: c.Store.Revision, Codec: c.Codec, IO: s.io, Guard: s.guard, MaxTerms: c.MaxSelectorTerms, Now: c.Now,
+	})
+	described, err := queries.OpenAPI()
+	if err != nil {
+		return err
+	}
+	return discovery.Route(e, c.Codec, s.io, groups, map[string][]byte{strings.TrimPrefix(queries.Path, "/"): described})
 }
 
 // probes are the health paths in the Kubernetes form.
@@ -228,7 +240,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // in kube-apiserver. It returns other paths unchanged.
 func canonical(path string) string {
 	short, cut := strings.CutSuffix(path, "/")
-	if cut && (httpio.Under(short, "/api") || httpio.Under(short, "/apis")) && !strings.HasSuffix(short, "/") {
+	if cut && (httpio.Under(short, "/api") || httpio.Under(short, "/apis") || httpio.Under(short, queriesFolder)) && !strings.HasSuffix(short, "/") {
 		return short
 	}
 	return path

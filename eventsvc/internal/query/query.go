@@ -35,8 +35,10 @@ var DefaultLimits = Limits{Events: 2_000_000, Lookups: 10_000, Time: 20 * time.S
 
 // Query says what is asked about.
 type Query struct {
-	From, To time.Time // in whole seconds; To is not part of it
-	Revision uint64    // the state that is looked at; 0: the newest
+	// From and To are whole seconds; To is not part of the range. A zero From is the
+	// beginning of history.
+	From, To time.Time
+	Revision uint64 // the state that is looked at; 0: the newest
 	// Allows reports which namespaces the caller may look at.
 	Allows func(namespace string) bool
 	Terms  Terms
@@ -93,6 +95,9 @@ func (s Source) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 	}
 	if !q.To.After(begin) {
 		return nil, invalid("to", "the range ends before history begins, at %s", begin.UTC().Format(time.RFC3339))
+	}
+	if q.From.IsZero() {
+		q.From = begin.UTC().Truncate(time.Second)
 	}
 	shot := &Snapshot{
 		Head:   Head{From: q.From, To: q.To, Revision: q.Revision, Begin: begin},

@@ -31,11 +31,11 @@ type server struct {
 
 // Route serves the description of groups, and refuses every method on resources that
 // are only named.
-func Route(e *echo.Echo, c *codec.Codec, io *httpio.IO, groups []Group) error {
+func Route(e *echo.Echo, c *codec.Codec, io *httpio.IO, groups []Group, more map[string][]byte) error {
 	s := &server{c, io}
 	s.routeDocuments(e, groups)
 	routeKinds(e, groups)
-	return s.routeOpenAPI(e, groups)
+	return s.routeOpenAPI(e, groups, more)
 }
 
 // routeDocuments serves discovery, the index of paths and the version.

@@ -101,17 +101,26 @@ func hashedPath(path string, d *openAPIDocument) string {
 // routeOpenAPI serves version 2 as one document and version 3 as one for each group
 // with an index. The index names each with its hash, so that clients may keep it for
 // ever.
-func (s *server) routeOpenAPI(e *echo.Echo, groups []Group) error {
+//
+// More are documents of version 3 of what is no API group, by its path without the first
+// slash.
+func (s *server) routeOpenAPI(e *echo.Echo, groups []Group, more map[string][]byte) error {
 	groups = slices.DeleteFunc(slices.Clone(groups), func(g Group) bool { return g.Resources[0].Kind != event.Kind })
 	index := map[string]any{}
+	add := func(path string, b []byte) {
+		doc := newDocument3(b)
+		index[path] = map[string]any{"serverRelativeURL": hashedPath(path, doc)}
+		e.GET("/openapi/v3/"+path, func(c echo.Context) error { return serveHashed(c, path, doc) })
+	}
+	for path, b := range more {
+		add(path, b)
+	}
 	for _, g := range groups {
 		b, err := openAPI{[]Group{g}, s.codec.Schemas()}.version3()
 		if err != nil {
 			return fmt.Errorf("OpenAPI document of %s: %w", g, err)
 		}
-		doc, path := newDocument3(b), strings.TrimPrefix(g.Path(), "/")
-		index[path] = map[string]any{"serverRelativeURL": hashedPath(path, doc)}
-		e.GET("/openapi/v3/"+path, func(c echo.Context) error { return serveHashed(c, path, doc) })
+		add(strings.TrimPrefix(g.Path(), "/"), b)
 	}
 	b, _ := json.Marshal(map[string]any{"paths": index}) // strings only: no error
 	e.GET("/openapi/v3", newDocument3(b).serve)

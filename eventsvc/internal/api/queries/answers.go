@@ -1,0 +1,157 @@
+package queries
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/query"
+)
+
+// head is what every answer begins with.
+type head struct {
+	Range         interval `json:"range"`
+	Revision      string   `json:"revision"` // a string, as resourceVersions are
+	HistoryFrom   string   `json:"historyFrom"`
+	Gaps          []gap    `json:"gaps"`
+	Namespaces    []string `json:"namespaces,omitempty"` // to which the answer is restricted
+	Partial       bool     `json:"partial"`
+	PartialReason string   `json:"partialReason,omitempty"`
+	Permalink     string   `json:"permalink"`
+}
+
+type interval struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+type gap struct {
+	interval
+	Cluster string `json:"cluster"`
+}
+
+// counted begins the answers with counts. Counted is what they are of.
+type counted struct {
+	head
+	Counted string `json:"counted"`
+}
+
+// What counts are of.
+const (
+	ofOccurrences = "occurrences" // everything that was observed within the range
+	ofEvents      = "events"      // what events that exist say, of those last observed within the range
+)
+
+// stamp writes a time in whole seconds, or with its microseconds if it has some.
+func stamp(t time.Time) string {
+	if t.Nanosecond() == 0 {
+		return t.UTC().Format(time.RFC3339)
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00")
+}
+
+// head describes what the answer covers, once it is made.
+func (r *request) head() head {
+	h := r.shot.Head
+	out := head{
+		Range: interval{stamp(h.From), stamp(h.To)}, Revision: strconv.FormatUint(h.Revision, 10),
+		HistoryFrom: stamp(h.Begin.Truncate(time.Second)), Gaps: []gap{}, Namespaces: r.readable.Namespaces(),
+		Partial: len(h.Partial) > 0, PartialReason: h.Describe(), Permalink: r.link(r.endpoint.name, r.parameters, nil),
+	}
+	for _, g := range h.Gaps {
+		out.Gaps = append(out.Gaps, gap{interval{stamp(g.From), stamp(g.To)}, g.Cluster})
+	}
+	return out
+}
+
+func (r *request) counted() counted {
+	c := counted{r.head(), ofOccurrences}
+	if r.shot.OverEvents {
+		c.Counted = ofEvents
+	}
+	return c
+}
+
+// link returns a path that shows the same rows tomorrow: with the absolute range and the
+// revision of this answer, and more terms on fields.
+func (r *request) link(name string, parameters url.Values, terms fields.Set) string {
+	out := url.Values{}
+	for key, values := range parameters {
+		if key != "continue" {
+			out[key] = values
+		}
+	}
+	h := r.shot.Head
+	out.Set("from", stamp(h.From))
+	out.Set("to", stamp(h.To))
+	out.Set("revision", strconv.FormatUint(h.Revision, 10))
+	if len(terms) > 0 {
+		selector := fields.SelectorFromSet(terms).String()
+		if before := out.Get("fieldSelector"); before != "" {
+			selector = before + "," + selector
+		}
+		out.Set("fieldSelector", selector)
+	}
+	return Path + "/" + name + "?" + out.Encode()
+}
+
+// linkEvents returns the path of the events of a group.
+func (r *request) linkEvents(by []query.Dimension, k query.Key) string {
+	parameters := url.Values{}
+	for _, name := range []string{"namespace", "fieldSelector", "labelSelector", "text"} {
+		if values := r.parameters[name]; len(values) > 0 {
+			parameters[name] = values
+		}
+	}
+	terms := fields.Set{}
+	for _, d := range by {
+		values := k.Values([]query.Dimension{d})
+		if d != query.Object {
+			terms[string(d)] = values[0]
+			continue
+		}
+		for i, field := range []string{"regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid"} {
+			terms[field] = values[i]
+		}
+	}
+	return r.link("events", parameters, terms)
+}
+
+// send sends an answer in the form that the client prefers.
+func (r *request) send(c echo.Context, media string, a *answer) error {
+	h := c.Response().Header()
+	h.Set("Vary", "Accept")
+	if a.next != "" {
+		page := url.Values{}
+		for key, values := range r.parameters {
+			page[key] = values
+		}
+		page.Set("continue", a.next)
+		h.Set("Link", "<"+Path+"/"+r.endpoint.name+"?"+page.Encode()+`>; rel="next"`)
+	}
+	if media == mediaCSV {
+		rows, err := a.rows()
+		if err != nil {
+			return err
+		}
+		httpio.Warn(c, a.partial)
+		var b bytes.Buffer
+		w := csv.NewWriter(&b)
+		_ = w.Write(a.columns) // to memory: no error
+		_ = w.WriteAll(rows)
+		return r.IO.Writer(c, http.StatusOK, mediaCSV+"; charset=utf-8; header=present").Send(b.Bytes())
+	}
+	body, err := json.Marshal(a.json)
+	if err != nil {
+		return err
+	}
+	return r.IO.Writer(c, http.StatusOK, mediaJSON).Send(append(body, '\n'))
+}

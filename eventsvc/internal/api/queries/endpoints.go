@@ -1,0 +1,33 @@
+package queries
+
+import "tidings.example/eventsvc/internal/query"
+
+// The parameters that say what a question is about.
+var about = []string{"from", "to", "namespace", "fieldSelector", "labelSelector", "text", "revision"}
+
+func with(more ...string) []string { return append(about[:len(about):len(about)], more...) }
+
+// endpoints are all paths below [Path].
+var endpoints = []*endpoint{
+	{
+		name: "events", summary: "Events, newest observation first.", parameters: with("order", "limit", "continue"),
+		limit: 100, maxLimit: 1000, orders: []query.Order{query.Newest, query.Oldest}, answer: answerEvents,
+	},
+	{
+		name: "histogram", summary: "How often something was observed, over time.", parameters: with("by", "step"),
+		by: query.Indexed, mostBy: query.MaxBy, answer: answerHistogram,
+	},
+	{
+		name: "facets", summary: "How often each value of a dimension was observed.", parameters: with("by", "limit"),
+		by: query.Indexed, limit: query.DefaultFacetValues, maxLimit: query.MaxFacetValues, answer: answerFacets,
+	},
+	{
+		name: "groups", summary: "How often, since when and until when something was observed, by dimensions.", parameters: with("by", "order", "limit", "continue"), required: "by",
+		by: append(query.Indexed[:len(query.Indexed):len(query.Indexed)], query.Object), limit: 100, maxLimit: 1000, orders: []query.Order{query.ByCount, query.Newest, query.Oldest}, answer: answerGroups,
+	},
+	{
+		name: "object", summary: "Everything that happened to one object.",
+		parameters: []string{"uid", "kind", "name", "namespace", "from", "to", "order", "limit", "continue", "revision"},
+		limit:      100, maxLimit: 1000, allHistory: true, orders: []query.Order{query.Oldest, query.Newest}, answer: answerObject,
+	},
+}

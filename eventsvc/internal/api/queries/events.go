@@ -1,0 +1,103 @@
+package queries
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	eventsv1 "k8s.io/api/events/v1"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// pageBytes is the size at which a page of events ends.
+const pageBytes = 4 << 20
+
+type eventsAnswer struct {
+	head
+	Items    []json.RawMessage `json:"items"`
+	Continue string            `json:"continue,omitempty"`
+	Total    *int              `json:"total,omitempty"` // of all pages, if this is the only one
+}
+
+// row is an event that was read for an answer.
+type row struct {
+	record  store.Record
+	at      store.Moment
+	count   int64
+	deleted bool
+}
+
+// answerEvents lists the events of a range.
+func answerEvents(ctx context.Context, r *request) (*answer, error) {
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	limit, err := r.limit()
+	if err != nil {
+		return nil, err
+	}
+	order, err := r.order()
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	size := 0
+	next, err := r.shot.Events(ctx, query.Page{OldestFirst: order == query.Oldest, After: r.place()}, func(v *store.View, at store.Moment) bool {
+		rows = append(rows, row{record: v.Clone(), at: at, count: countOf(v.Attributes)})
+		size += len(v.Value)
+		return len(rows) < limit && size < pageBytes
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := eventsAnswer{head: r.head(), Continue: r.behind(next), Items: make([]json.RawMessage, len(rows))}
+	for i := range rows {
+		if out.Items[i], err = r.render(rows[i].record.View()); err != nil {
+			return nil, err
+		}
+	}
+	if n := len(rows); r.cursor == nil && out.Continue == "" {
+		out.Total = &n
+	}
+	return &answer{json: out, columns: eventColumns, next: out.Continue, partial: r.shot.Partial, rows: func() ([][]string, error) {
+		return r.eventTable(rows)
+	}}, nil
+}
+
+// countOf returns how often an event was observed in all.
+func countOf(a event.Attributes) int64 {
+	if o, ok := a.Occurrence(); ok {
+		return o.Count
+	}
+	return 1
+}
+
+// eventColumns are the columns of versions of events.
+var eventColumns = []string{
+	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "revision",
+}
+
+// eventTable returns the rows of versions of events.
+func (r *request) eventTable(rows []row) ([][]string, error) {
+	table := make([][]string, len(rows))
+	for i := range rows {
+		ev, err := r.Codec.Event(rows[i].record.View())
+		if err != nil {
+			return nil, err
+		}
+		table[i] = eventRow(&rows[i], ev)
+	}
+	return table, nil
+}
+
+func eventRow(in *row, ev *eventsv1.Event) []string {
+	d := event.DimensionsOf(in.record.Namespace, in.record.Attributes)
+	o := ev.Regarding
+	return []string{
+		stamp(in.at.Time), ev.Type, ev.Reason, o.Kind, o.Namespace, o.Name, string(o.UID), ev.Note, strconv.FormatInt(in.count, 10),
+		ev.Namespace, ev.Name, d.Reporter, d.Cluster, strconv.FormatUint(in.record.Revision, 10),
+	}
+}

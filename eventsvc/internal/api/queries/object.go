@@ -1,0 +1,64 @@
+package queries
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"tidings.example/eventsvc/internal/query"
+)
+
+type objectAnswer struct {
+	head
+	Items    []happened `json:"items"`
+	Continue string     `json:"continue,omitempty"`
+}
+
+// happened is one version of an event about the object, or its deletion.
+type happened struct {
+	Time     string          `json:"time"` // of the last observation, or of the deletion
+	Revision string          `json:"revision"`
+	Count    int64           `json:"count"` // of the observations so far
+	Deleted  bool            `json:"deleted,omitempty"`
+	Event    json.RawMessage `json:"event"`
+}
+
+// answerObject tells the life of one object.
+func answerObject(ctx context.Context, r *request) (*answer, error) {
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	limit, err := r.limit()
+	if err != nil {
+		return nil, err
+	}
+	order, err := r.order()
+	if err != nil {
+		return nil, err
+	}
+	subject := query.Subject{UID: r.parameters.Get("uid"), Kind: r.parameters.Get("kind"), Name: r.parameters.Get("name")}
+	found, next, err := r.shot.Object(ctx, subject, query.ObjectPage{
+		Page: query.Page{OldestFirst: order == query.Oldest, After: r.place()}, Limit: limit, Bytes: pageBytes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := objectAnswer{head: r.head(), Items: make([]happened, len(found)), Continue: r.behind(next)}
+	rows := make([]row, len(found))
+	for i := range found {
+		f := &found[i]
+		rows[i] = row{f.Record, f.At, f.Count, f.Deleted}
+		out.Items[i] = happened{Time: stamp(f.At.Time), Revision: strconv.FormatUint(f.Revision, 10), Count: f.Count, Deleted: f.Deleted}
+		if out.Items[i].Event, err = r.render(f.View()); err != nil {
+			return nil, err
+		}
+	}
+	columns := append(eventColumns[:len(eventColumns):len(eventColumns)], "deleted")
+	return &answer{json: out, columns: columns, next: out.Continue, partial: r.shot.Partial, rows: func() ([][]string, error) {
+		lines, err := r.eventTable(rows)
+		for i := range lines {
+			lines[i] = append(lines[i], strconv.FormatBool(rows[i].deleted))
+		}
+		return lines, err
+	}}, nil
+}

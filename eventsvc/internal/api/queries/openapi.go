@@ -1,0 +1,124 @@
+package queries
+
+import (
+	"encoding/json"
+	"slices"
+
+	"tidings.example/eventsvc/internal/query"
+)
+
+// schema is a part of an OpenAPI document.
+type schema map[string]any
+
+// OpenAPI describes the queries in OpenAPI 3.0.
+func OpenAPI() ([]byte, error) {
+	paths := schema{}
+	for _, p := range endpoints {
+		paths[Path+"/"+p.name] = schema{"get": p.operation()}
+	}
+	return json.Marshal(schema{
+		"openapi": "3.0.0", "info": schema{"title": "Tidings queries", "version": "v1"}, "paths": paths,
+		"components": schema{"schemas": schemas(), "securitySchemes": schema{"BearerToken": schema{
+			"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer token",
+		}}},
+		"security": []any{schema{"BearerToken": []any{}}},
+	})
+}
+
+// operation describes the GET of an endpoint.
+func (p *endpoint) operation() schema {
+	var in []schema
+	for _, name := range p.parameters {
+		i := slices.IndexFunc(parameters, func(known parameter) bool { return known.name == name })
+		in = append(in, schema{
+			"name": name, "in": "query", "description": parameters[i].description, "schema": p.schema(parameters[i]), "required": p.required == name,
+		})
+	}
+	status := func(description string) schema {
+		return schema{"description": description, "content": schema{mediaJSON: schema{"schema": ref("Status")}}}
+	}
+	return schema{
+		"operationId": p.name, "description": p.summary, "parameters": in,
+		"responses": schema{
+			"200": schema{"description": "OK", "content": schema{
+				mediaJSON: schema{"schema": ref(p.name)}, mediaCSV: schema{"schema": schema{"type": "string"}},
+			}},
+			"400": status("A parameter is wrong: details.causes[].field names it."),
+			"401": status("There is no token, or it is not valid."),
+			"403": status("The caller may not list the events of a namespace."),
+			"406": status("Neither JSON nor CSV is accepted."),
+			"429": status("There are too many requests."),
+		},
+	}
+}
+
+// schema describes the values of a parameter.
+func (p *endpoint) schema(of parameter) schema {
+	switch {
+	case of.name == "limit":
+		return schema{"type": "integer", "minimum": 1, "maximum": p.maxLimit, "default": p.limit}
+	case of.name == "order":
+		return schema{"type": "string", "enum": p.orders, "default": p.orders[0]}
+	case of.name == "by":
+		return schema{"type": "string", "description": "Of " + query.Names(p.by)}
+	case of.repeated:
+		return schema{"type": "array", "items": schema{"type": "string"}}
+	}
+	return schema{"type": "string"}
+}
+
+func ref(name string) schema { return schema{"$ref": "#/components/schemas/" + name} }
+
+// members describes an object whose members are all there, but for the optional ones.
+func members(all schema, optional ...string) schema {
+	var required []string
+	for name := range all {
+		if !slices.Contains(optional, name) {
+			required = append(required, name)
+		}
+	}
+	slices.Sort(required)
+	return schema{"type": "object", "properties": all, "required": required}
+}
+
+func list(of schema) schema { return schema{"type": "array", "items": of} }
+
+func dictionary(of schema) schema { return schema{"type": "object", "additionalProperties": of} }
+
+// schemas describe the answers.
+func schemas() schema {
+	text, number, yes := schema{"type": "string"}, schema{"type": "integer", "format": "int64"}, schema{"type": "boolean"}
+	at := schema{"type": "string", "format": "date-time"}
+	head := func(more schema, optional ...string) schema {
+		all := schema{
+			"range": ref("range"), "revision": text, "historyFrom": at, "gaps": list(ref("gap")), "namespaces": list(text),
+			"partial": yes, "partialReason": text, "permalink": text,
+		}
+		for name, s := range more {
+			all[name] = s
+		}
+		return members(all, append(optional, "namespaces", "partialReason")...)
+	}
+	counted := schema{"type": "string", "enum": []string{ofOccurrences, ofEvents}}
+	return schema{
+		"Event":  schema{"type": "object", "description": "Event of events.k8s.io/v1, in the group of this service."},
+		"Status": schema{"type": "object", "description": "Status of Kubernetes."},
+		"range":  members(schema{"from": at, "to": at}),
+		"gap":    members(schema{"from": at, "to": at, "cluster": text}),
+		"value":  members(schema{"value": text, "count": number}),
+		"bucket": members(schema{"start": at, "count": number, "counts": dictionary(schema{}), "other": number}, "counts", "other"),
+		"group": members(schema{
+			"by": dictionary(schema{}), "count": number, "first": at, "last": at, "events": text, "sample": ref("Event"),
+		}, "sample"),
+		"happened": members(schema{"time": at, "revision": text, "count": number, "deleted": yes, "event": ref("Event")}, "deleted"),
+		"events":   head(schema{"items": list(ref("Event")), "continue": text, "total": number}, "continue", "total"),
+		"histogram": head(schema{
+			"counted": counted, "step": text, "by": list(text), "buckets": list(ref("bucket")), "total": number,
+		}, "by"),
+		"facets": head(schema{
+			"counted": counted, "facets": dictionary(list(ref("value"))), "other": dictionary(number), "total": number,
+		}),
+		"groups": head(schema{"counted": counted, "groups": list(ref("group")), "continue": text}, "continue"),
+		"object": head(schema{"items": list(ref("happened")), "continue": text}, "continue"),
+	}
+}

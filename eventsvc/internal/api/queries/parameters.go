@@ -1,0 +1,224 @@
+package queries
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"tidings.example/eventsvc/internal/query"
+)
+
+// parameter is a query parameter, as the API's description has it.
+type parameter struct {
+	name, description string
+	repeated          bool
+}
+
+// parameters are all that there are.
+var parameters = []parameter{
+	{name: "from", description: "Begin of the range: RFC 3339, or relative to now as -6h, -7d or now. An hour before to, if it is not given."},
+	{name: "to", description: "End of the range, which is not part of it: like from. Now, if it is not given."},
+	{name: "namespace", repeated: true, description: "Only events in these namespaces. All that the caller may list, if it is not given."},
+	{name: "fieldSelector", description: "Terms on fields, as in lists. The dimensions type, reason, kind, namespace, reporter and cluster are fields too."},
+	{name: "labelSelector", description: "Terms on labels, as in lists."},
+	{name: "text", description: "Words and \"quoted phrases\" that the note contains, all of them, in upper or lower case."},
+	{name: "by", description: "Dimensions to count by, separated by commas."},
+	{name: "step", description: "Length of a bucket, as 5m, 1h or 1d. Chosen so that there are at most 120, if it is not given."},
+	{name: "order", description: "Order of the answer."},
+	{name: "limit", description: "At most so many rows."},
+	{name: "continue", description: "The continue of the page before."},
+	{name: "revision", description: "The state that is looked at, as an answer has named it. The newest, if it is not given."},
+	{name: "at", description: "End of the window that is compared with what was before: like to."},
+	{name: "window", description: "Length of that window, as 15m."},
+	{name: "uid", description: "UID of the object."},
+	{name: "kind", description: "Kind of the object, with its name."},
+	{name: "name", description: "Name of the object, with its kind."},
+}
+
+// badRequest is the 400 for a mistake in a parameter, or in the query as a whole if that is
+// empty.
+func badRequest(parameter, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	if parameter == "" {
+		return apierrors.NewBadRequest(text)
+	}
+	err := apierrors.NewBadRequest("query parameter " + parameter + ": " + text)
+	err.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{
+		{Type: metav1.CauseTypeFieldValueInvalid, Field: parameter, Message: text},
+	}}
+	return err
+}
+
+// wrong turns an error of a query into that of its parameter.
+func wrong(err error) error {
+	if parameter := (*query.ParameterError)(nil); errors.As(err, &parameter) {
+		return badRequest(parameter.Parameter, "%s", parameter.Problem)
+	}
+	return err
+}
+
+// check returns an error if a parameter is not known to the endpoint, or is there twice.
+func (p *endpoint) check(given url.Values) error {
+	names := make([]string, 0, len(given))
+	for name := range given {
+		names = append(names, name)
+	}
+	slices.Sort(names) // so that the error does not depend on chance
+	for _, name := range names {
+		if !slices.Contains(p.parameters, name) {
+			return badRequest(name, "there is none of this name%s: %s knows %s", nearest(name, p.parameters), p.name, strings.Join(p.parameters, ", "))
+		}
+		i := slices.IndexFunc(parameters, func(known parameter) bool { return known.name == name })
+		if len(given[name]) > 1 && !parameters[i].repeated {
+			return badRequest(name, "is there %d times: give it once", len(given[name]))
+		}
+	}
+	return nil
+}
+
+// nearest suggests the name that was probably meant, if there is one.
+func nearest(name string, known []string) string {
+	best, least := "", max(2, len(name)/3)+1
+	for _, k := range known {
+		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least {
+			best, least = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return ", probably " + best + " was meant"
+}
+
+// distance is how many bytes have to be inserted, deleted or replaced to turn a into b
+// (Levenshtein). What is much longer than any name is far away.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// namespaces returns the namespaces that are asked for.
+func namespaces(given url.Values) ([]string, error) {
+	for _, name := range given["namespace"] {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return nil, badRequest("namespace", "%q is no name of a namespace: leave it out for all that you may list", name)
+		}
+	}
+	return given["namespace"], nil
+}
+
+// revision returns the state that is asked for, 0 for the newest.
+func (r *request) revision() (uint64, error) {
+	text := r.parameters.Get("revision")
+	if text == "" {
+		return 0, nil
+	}
+	revision, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, badRequest("revision", "%q is no revision: use the one of an answer, or leave it out for the newest state", text)
+	}
+	return revision, nil
+}
+
+// limit returns how many rows are asked for.
+func (r *request) limit() (int, error) {
+	text := r.parameters.Get("limit")
+	if text == "" {
+		return r.endpoint.limit, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > r.endpoint.maxLimit {
+		return 0, badRequest("limit", "%q is no number from 1 to %d", text, r.endpoint.maxLimit)
+	}
+	return n, nil
+}
+
+// order returns the order that is asked for.
+func (r *request) order() (query.Order, error) {
+	orders := r.endpoint.orders
+	text := query.Order(r.parameters.Get("order"))
+	if text == "" {
+		return orders[0], nil
+	}
+	if !slices.Contains(orders, text) {
+		names := make([]string, len(orders))
+		for i, o := range orders {
+			names[i] = string(o)
+		}
+		return "", badRequest("order", "%q is no order here: there are %s", text, strings.Join(names, ", "))
+	}
+	return text, nil
+}
+
+// by returns the dimensions to count by.
+func (r *request) by() ([]query.Dimension, error) {
+	return query.ParseBy(r.parameters.Get("by"), r.endpoint.by, r.endpoint.mostBy)
+}
+
+// negotiate returns whether an answer is to be CSV: by the clause of the Accept header with
+// the greatest weight, and of those the first (RFC 9110 section 12.5.1).
+func negotiate(accept string) (media string, err error) {
+	if accept == "" {
+		return mediaJSON, nil
+	}
+	best := 0.0
+	for clause := range strings.SplitSeq(accept, ",") {
+		name, params, _ := strings.Cut(clause, ";")
+		weight := 1.0
+		for param := range strings.SplitSeq(params, ";") {
+			if value, ok := strings.CutPrefix(strings.TrimSpace(param), "q="); ok {
+				weight, _ = strconv.ParseFloat(value, 64)
+			}
+		}
+		offered := map[string]string{
+			mediaJSON: mediaJSON, "application/*": mediaJSON, "*/*": mediaJSON, mediaCSV: mediaCSV, "text/*": mediaCSV,
+		}[strings.ToLower(strings.TrimSpace(name))]
+		if offered != "" && weight > best {
+			media, best = offered, weight
+		}
+	}
+	if media == "" {
+		return "", notAcceptable()
+	}
+	return media, nil
+}
+
+// The media types of answers.
+const (
+	mediaJSON = "application/json"
+	mediaCSV  = "text/csv"
+)
+
+// notAcceptable is the 406 for clients that accept neither form.
+func notAcceptable() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+		Message: "only the following media types are accepted: " + mediaJSON + ", " + mediaCSV,
+	}}
+}

@@ -1,0 +1,191 @@
+// Package queries serves /query/v1: what happened, over time, to what, and what changed.
+//
+// # Contract
+//
+// [Route] serves a GET for each path of [endpoints], with the parameters that the table of
+// parameters has for it; [OpenAPI] describes them from the same table. An answer is JSON,
+// or CSV for clients that prefer it. It says what it covers: the range, the revision, the
+// beginning of history, gaps of mirrors, the namespaces if the caller sees only some, and
+// whether and why it is not whole. In CSV, Warning headers say why it is not whole
+// (RFC 7234, as kube-apiserver uses them) and a Link header has the next page (RFC 8288).
+//
+// # Errors
+//
+// A mistake in a parameter is a 400 whose cause names it. A caller without the right to
+// list is refused before any parameter but the namespaces is looked at.
+//
+// # Concurrency
+//
+// Handlers run with a seat, which the timeline takes again for each of its calls. An
+// answer is bounded in size and made as a whole before it is sent.
+//
+// # What it does not know
+//
+// How questions are answered (package query), rights (package access), and stored bytes
+// (package codec).
+package queries
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"tidings.example/eventsvc/internal/api/access"
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Path is the folder of the queries.
+const Path = "/query/v1"
+
+// Config is what queries are answered with.
+type Config struct {
+	Timeline store.Timeline // that takes the seats of requests
+	Revision func() uint64  // of the newest write
+	Codec    *codec.Codec
+	IO       *httpio.IO
+	Guard    *access.Guard
+	MaxTerms int          // of both selectors
+	Limits   query.Limits // zero: the usual ones
+	Now      func() time.Time
+}
+
+type server struct {
+	Config
+	source query.Source
+}
+
+// Route serves the queries.
+func Route(e *echo.Echo, c Config) {
+	s := &server{Config: c, source: query.Source{
+		Timeline: c.Timeline, Revision: c.Revision, Note: codec.Note, Now: c.Now, Limits: c.Limits,
+	}}
+	s.source.Gap = s.gap
+	for _, p := range endpoints {
+		e.GET(Path+"/"+p.name, c.Guard.Seated(policy.List, func(c echo.Context) error { return s.serve(c, p) }))
+	}
+}
+
+// endpoint is one path.
+type endpoint struct {
+	name       string
+	summary    string
+	parameters []string
+	by         []query.Dimension // that may be named
+	mostBy     int               // 0: all of them
+	required   string            // parameter, if there is one
+	orders     []query.Order     // the first is that of requests that name none
+	limit      int               // if none is given
+	maxLimit   int
+	allHistory bool // is the range if no beginning is given; else the last hour
+	answer     func(context.Context, *request) (*answer, error)
+}
+
+// answer is what a request gets, in both forms.
+type answer struct {
+	json    any
+	columns []string
+	rows    func() ([][]string, error)
+	next    string   // the continue of the next page; empty: there is none
+	partial []string // why it is not whole
+}
+
+// request is one request to an endpoint, after the preamble.
+type request struct {
+	*server
+	endpoint   *endpoint
+	parameters url.Values
+	readable   access.Readable
+	absolute   span // the range, with relative times turned into absolute ones
+	cursor     *cursor
+	shot       *query.Snapshot
+}
+
+// serve answers a request.
+func (s *server) serve(c echo.Context, p *endpoint) error {
+	req := c.Request()
+	// 1. Authorization, which is about namespaces.
+	parameters, err := url.ParseQuery(req.URL.RawQuery)
+	if err != nil {
+		return badRequest("", "the query cannot be read: %v", err)
+	}
+	asked, err := namespaces(parameters)
+	if err != nil {
+		return err
+	}
+	readable, err := s.Guard.Readable(c, s.Codec.Resource(event.EventsV1), policy.List, asked)
+	if err != nil {
+		return err
+	}
+	// 2. The format of the answer.
+	media, err := negotiate(req.Header.Get("Accept"))
+	if err != nil {
+		return err
+	}
+	// 3. The parameters.
+	if err := p.check(parameters); err != nil {
+		return err
+	}
+	r := &request{server: s, endpoint: p, parameters: parameters, readable: readable}
+	// 4. The answer.
+	ctx, cancel := context.WithTimeout(req.Context(), options.MaxRequestTime)
+	defer cancel()
+	a, err := p.answer(ctx, r)
+	if err != nil {
+		return wrong(err)
+	}
+	return r.send(c, media, a)
+}
+
+// open reads what all questions have in common, and fixes the state that the answer shows.
+func (r *request) open(ctx context.Context) (err error) {
+	if r.cursor, err = r.continued(); err != nil {
+		return err
+	}
+	if r.absolute, err = r.span(); err != nil {
+		return err
+	}
+	q := query.Query{From: r.absolute.from, To: r.absolute.to, Allows: r.readable.Allows}
+	if r.cursor != nil {
+		q.Revision = r.cursor.Revision
+	} else if q.Revision, err = r.revision(); err != nil {
+		return err
+	}
+	if err := event.CheckTerms(r.parameters.Get("fieldSelector"), r.parameters.Get("labelSelector"), r.MaxTerms); err != nil {
+		return err
+	}
+	if q.Terms, err = query.ParseTerms(r.parameters.Get("fieldSelector"), r.parameters.Get("labelSelector")); err != nil {
+		return err
+	}
+	if q.Text, err = query.ParseText(r.parameters.Get("text")); err != nil {
+		return err
+	}
+	if r.shot, err = r.source.Snapshot(ctx, q); err != nil {
+		return err
+	}
+	return r.shot.FindGaps(ctx)
+}
+
+// gap reads the gap that an event of a mirror reports.
+func (s *server) gap(v *store.View) (query.Gap, bool, error) {
+	ev, err := s.Codec.Event(v)
+	if err != nil {
+		return query.Gap{}, false, err
+	}
+	from, err1 := time.Parse(time.RFC3339, ev.Annotations[query.GapFrom])
+	to, err2 := time.Parse(time.RFC3339, ev.Annotations[query.GapTo])
+	return query.Gap{From: from.UTC(), To: to.UTC(), Cluster: ev.Labels[event.ClusterLabel]}, errors.Join(err1, err2) == nil, nil
+}
+
+// render returns an event of events/v1 as it is in answers.
+func (s *server) render(v *store.View) ([]byte, error) {
+	return s.Codec.AppendObject(nil, codec.Format{}, event.EventsV1, v)
+}

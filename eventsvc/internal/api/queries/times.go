@@ -1,0 +1,124 @@
+package queries
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// span is a range of time in whole seconds. Its end is not part of it.
+type span struct{ from, to time.Time }
+
+// span returns the range of a request: that of its cursor, or that of its parameters,
+// widened to whole seconds. Without them it is the last hour or, where the endpoint is
+// about all of history, begins at zero.
+func (r *request) span() (span, error) {
+	if r.cursor != nil {
+		return span{time.Unix(r.cursor.From, 0).UTC(), time.Unix(r.cursor.To, 0).UTC()}, nil
+	}
+	now := r.Now()
+	to, err := instant("to", r.parameters.Get("to"), now, now.Truncate(time.Second).Add(time.Second))
+	if err != nil {
+		return span{}, err
+	}
+	begin := to.Add(-time.Hour)
+	if r.endpoint.allHistory {
+		begin = time.Time{}
+	}
+	from, err := instant("from", r.parameters.Get("from"), now, begin)
+	if err != nil {
+		return span{}, err
+	}
+	in := span{from.Truncate(time.Second), up(to)}
+	if !in.from.Before(in.to) {
+		return span{}, badRequest("to", "the range ends at %s, before it begins at %s: from must be before to",
+			in.to.Format(time.RFC3339), in.from.Format(time.RFC3339))
+	}
+	return in, nil
+}
+
+// up rounds up to a whole second.
+func up(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); whole.Before(t) {
+		return whole.Add(time.Second)
+	}
+	return t
+}
+
+// instant reads a time: RFC 3339, or relative to now.
+func instant(parameter, text string, now, fallback time.Time) (time.Time, error) {
+	if text == "" {
+		return fallback.UTC(), nil
+	}
+	// A plus sign in a query stands for a blank, which people forget.
+	relative, isRelative := strings.CutPrefix(strings.ReplaceAll(text, " ", "+"), "now")
+	if relative == "" {
+		return now.UTC(), nil
+	}
+	if sign := relative[0]; sign == '-' || sign == '+' {
+		d, err := duration(relative[1:])
+		if err != nil {
+			return time.Time{}, badRequest(parameter, "%q is no time: %v", text, err)
+		}
+		if sign == '-' {
+			d = -d
+		}
+		return now.Add(d).UTC(), nil
+	}
+	t, err := time.Parse(time.RFC3339, relative)
+	if err != nil || isRelative || t.Year() < 1 || t.UTC().Year() > 9999 {
+		return time.Time{}, badRequest(parameter, "%q is no time: write it as 2026-01-02T15:04:05Z (RFC 3339), or relative to now as -6h, -7d or now", text)
+	}
+	return t.UTC(), nil
+}
+
+// units are the units of durations, in seconds, longest first.
+var units = []struct {
+	letter  byte
+	seconds int64
+}{{'w', 7 * 86400}, {'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}
+
+// maxSeconds bounds durations: 200 years.
+const maxSeconds = 200 * 366 * 86400
+
+// duration reads a duration such as 90s, 1h30m, 7d or 2w.
+func duration(text string) (time.Duration, error) {
+	bad := fmt.Errorf("%q is no duration: write it as 90s, 5m, 1h30m, 7d or 2w", text)
+	var total int64
+	for rest := text; rest != ""; {
+		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		n, err := strconv.ParseInt(rest[:digits], 10, 32)
+		if err != nil || digits == len(rest) {
+			return 0, bad
+		}
+		seconds := int64(0)
+		for _, u := range units {
+			if u.letter == rest[digits] {
+				seconds = u.seconds
+			}
+		}
+		if total += n * seconds; seconds == 0 || total > maxSeconds {
+			return 0, bad
+		}
+		rest = rest[digits+1:]
+	}
+	if total == 0 {
+		return 0, bad
+	}
+	return time.Duration(total) * time.Second, nil
+}
+
+// brief writes a duration in the form that duration reads, with as few units as there
+// can be. Weeks are written in days.
+func brief(d time.Duration) string {
+	var b strings.Builder
+	left := int64(d / time.Second)
+	for _, u := range units[1:] {
+		if n := left / u.seconds; n > 0 {
+			fmt.Fprintf(&b, "%d%c", n, u.letter)
+			left -= n * u.seconds
+		}
+	}
+	return b.String()
+}
