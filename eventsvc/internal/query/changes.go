@@ -1,0 +1,284 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Bounds of a question for changes.
+const (
+	DefaultWindow = 15 * time.Minute // long enough for a rollout, short enough that noise stays small
+	MinWindow     = time.Minute
+	MaxWindow     = 31 * 24 * time.Hour
+	DefaultRows   = 20
+	MaxRows       = 100
+)
+
+// ChangesQuery asks what changed before an instant.
+type ChangesQuery struct {
+	// At is the end of the window that is compared with what was before it.
+	At time.Time
+	// Window is the length of time before At that is to be explained; 0 is [DefaultWindow].
+	Window time.Duration
+	// Allows reports whether the caller may list a namespace, and has asked for it.
+	// Everything in the answer is computed from these namespaces alone.
+	Allows func(namespace string) bool
+	// Object restricts the answer to changes that an object takes part in.
+	Object   ChangesObject
+	Revision uint64 // state to look at; 0: the newest
+	Limit    int    // rows; 0 is [DefaultRows]
+}
+
+// ChangesObject names an object by its UID, or by its kind and name. The zero value
+// names none.
+type ChangesObject struct {
+	UID, Kind, Namespace, Name string
+}
+
+// ParameterError says which parameter of a question is wrong, and what would be right.
+type ParameterError struct{ Parameter, Problem string }
+
+func (e *ParameterError) Error() string { return e.Parameter + ": " + e.Problem }
+
+// ChangeKind says in which way a row differs from what was before.
+type ChangeKind string
+
+// The kinds of change.
+const (
+	ChangeNew     ChangeKind = "new"     // a reason that was never seen before for this namespace and kind
+	ChangeMore    ChangeKind = "more"    // more often than expected
+	ChangeLess    ChangeKind = "less"    // less often than expected
+	ChangeFailing ChangeKind = "failing" // objects with warnings that had none before
+)
+
+// Change is a row of the answer.
+type Change struct {
+	// By has the dimensions that all events of the row share. The others are empty.
+	By event.Dimensions
+	// Object is the name of the object or, with "-*" at its end, of the workload that
+	// the row is about. It is empty if there are several.
+	Object string
+	// Namespaces are those of a row that spans several, at most 10, most affected first.
+	Namespaces []string
+	Kind       ChangeKind
+	Now        int64   // occurrences in the window
+	Before     float64 // occurrences expected in a window of this length
+	Score      float64 // rows are ordered by it
+	Why        string  // what the score is made of, in one sentence
+	First      time.Time
+	// Sample is the newest event of the row in the window. It is nil if a later
+	// observation has moved that event out of the window.
+	Sample *store.Record
+	// Link has the parameters that show the events of the row, the same ones tomorrow.
+	Link url.Values
+}
+
+// ChangesAnswer is the answer to a [ChangesQuery].
+type ChangesAnswer struct {
+	Range store.Range // the window, and the state that was looked at
+	// HistoryFrom is the first observation before At that the caller may see; At if
+	// there is none.
+	HistoryFrom time.Time
+	// Partial says in sentences what the answer could not take into account.
+	Partial []string
+	Rows    []Change // most unexpected first
+}
+
+// Decode returns the event that a version holds.
+type Decode func(*store.View) (*eventsv1.Event, error)
+
+// Changes answers what changed before an instant: reasons that are new, reasons that are
+// more or less frequent than expected, and objects that began to fail, most unexpected
+// first. The same question to the same state has the same answer.
+//
+// A [*ParameterError] names what is wrong with the question. Other errors are those of
+// the timeline.
+func Changes(ctx context.Context, t store.Timeline, decode Decode, q ChangesQuery) (ChangesAnswer, error) {
+	if err := q.complete(); err != nil {
+		return ChangesAnswer{}, err
+	}
+	to := q.At.Truncate(time.Second)
+	if to.Before(q.At) {
+		to = to.Add(time.Second)
+	}
+	to = to.UTC()
+	a := ChangesAnswer{Range: store.Range{From: to.Add(-q.Window), To: to, Revision: q.Revision}}
+	c := &changes{timeline: t, decode: decode, q: &q, answer: &a}
+	if err := c.objects(ctx); err != nil { // first, as it says which state is the newest
+		return ChangesAnswer{}, err
+	}
+	if err := c.history(ctx); err != nil {
+		return ChangesAnswer{}, err
+	}
+	rows, err := c.rank(ctx)
+	if err != nil {
+		return ChangesAnswer{}, err
+	}
+	return a, c.finish(ctx, rows[:min(len(rows), q.Limit)])
+}
+
+func (q *ChangesQuery) complete() error {
+	q.Window, q.Limit = cmp.Or(q.Window, DefaultWindow), cmp.Or(q.Limit, DefaultRows)
+	switch o := q.Object; {
+	case q.Allows == nil:
+		return errors.New("query: changes without a set of namespaces")
+	case q.At.IsZero():
+		return &ParameterError{"at", "is required, as RFC 3339 time or as -6h"}
+	case q.Window < MinWindow || q.Window > MaxWindow || q.Window%time.Second != 0:
+		return &ParameterError{"window", fmt.Sprintf("must be whole seconds from %s to %s", brief(MinWindow), brief(MaxWindow))}
+	case q.Limit < 0 || q.Limit > MaxRows:
+		return &ParameterError{"limit", fmt.Sprintf("must be from 1 to %d", MaxRows)}
+	case o.UID == "" && (o.Kind == "") != (o.Name == ""):
+		return &ParameterError{"object", "needs its uid, or its kind and name"}
+	}
+	return nil
+}
+
+// changes is the work on one question.
+type changes struct {
+	timeline store.Timeline
+	decode   Decode
+	q        *ChangesQuery
+	answer   *ChangesAnswer
+
+	tallies  tallies
+	windows  float64 // of history before the window, by its length
+	baseline baseline
+	warned   warned
+}
+
+// partial notes what the answer could not take into account.
+func (c *changes) partial(format string, args ...any) {
+	c.answer.Partial = append(c.answer.Partial, fmt.Sprintf(format, args...))
+}
+
+// wants reports whether the question is about occurrences with these dimensions.
+func (c *changes) wants(d *event.Dimensions) bool {
+	if o := c.warned.object; o != nil && (d.Namespace != o.namespace || d.Kind != o.kind) {
+		return false
+	}
+	return c.q.Allows(d.Namespace)
+}
+
+// finish makes the rows of the answer.
+func (c *changes) finish(ctx context.Context, rows []*candidate) error {
+	for _, r := range rows {
+		change := r.change(c)
+		var err error
+		if change.Sample, err = c.sample(ctx, r); err != nil {
+			return err
+		}
+		c.answer.Rows = append(c.answer.Rows, change)
+	}
+	return nil
+}
+
+// sampleReads bounds the events that are read to find a sample of one row.
+const sampleReads = 500
+
+// sample returns the newest event of a row in the window.
+func (c *changes) sample(ctx context.Context, r *candidate) (sample *store.Record, err error) {
+	keys := map[tallyKey]bool{}
+	for _, t := range r.tallies {
+		keys[t.tallyKey] = true
+	}
+	wanted := func(d event.Dimensions) bool { return keys[keyOf(&d)] }
+	err = c.observed(ctx, store.TimeQuery{Range: c.answer.Range, Wanted: wanted}, sampleReads, func(v *store.View, _ store.Moment) bool {
+		if !r.about(c, v.Attributes) {
+			return true
+		}
+		sample = new(v.Clone())
+		return false
+	})
+	return sample, err
+}
+
+// observed reads pages of events until visit returns false, all are read, or limit of
+// them are.
+func (c *changes) observed(ctx context.Context, q store.TimeQuery, limit int, visit func(*store.View, store.Moment) bool) error {
+	for more := true; more && limit > 0; {
+		page, err := c.timeline.Observed(ctx, q, func(v *store.View, at store.Moment) bool {
+			limit--
+			more = visit(v, at)
+			return more && limit > 0
+		})
+		if err != nil {
+			return err
+		}
+		if c.answer.Range.Revision == 0 { // all that follows shows the same state
+			c.answer.Range.Revision = page.Revision
+		}
+		q.Revision, q.After, more = page.Revision, page.Last, more && page.More
+	}
+	return nil
+}
+
+// link returns the parameters that show the events of a row.
+func (r *candidate) link(a *ChangesAnswer) url.Values {
+	v := url.Values{
+		"from": {a.Range.From.Format(time.RFC3339)}, "to": {a.Range.To.Format(time.RFC3339)},
+		"revision": {strconv.FormatUint(a.Range.Revision, 10)},
+	}
+	if r.namespace != "" {
+		v.Set("namespace", r.namespace)
+	}
+	var terms []fields.Selector
+	for _, term := range [][2]string{{"regarding.kind", r.kind}, {"reason", r.reason}, {"type", r.typ}, {"regarding.name", r.exact}} {
+		if term[1] != "" {
+			terms = append(terms, fields.OneTermEqualSelector(term[0], term[1]))
+		}
+	}
+	v.Set("fieldSelector", fields.AndSelectors(terms...).String())
+	if r.cluster != "" {
+		v.Set("labelSelector", event.ClusterLabel+"="+r.cluster)
+	}
+	return v
+}
+
+// topNamespaces bounds the namespaces that a row names.
+const topNamespaces = 10
+
+func (r *candidate) change(c *changes) Change {
+	change := Change{
+		By:     event.Dimensions{Cluster: r.cluster, Namespace: r.namespace, Kind: r.kind, Reason: r.reason, Type: r.typ, Reporter: r.reporter()},
+		Object: r.object, Kind: r.way, Now: r.now, Before: round(r.expected), Score: r.score,
+		Why: r.why(c), First: time.Unix(r.first, 0).UTC(), Link: r.link(c.answer),
+	}
+	if r.way == ChangeLess && r.now == 0 {
+		change.First = time.Time{}
+	}
+	if r.namespace == "" {
+		for _, t := range r.tallies[:min(len(r.tallies), topNamespaces)] {
+			change.Namespaces = append(change.Namespaces, t.namespace)
+		}
+	}
+	return change
+}
+
+// reporter returns the component that reports all events of a row, "" if there are
+// several.
+func (r *candidate) reporter() string {
+	reporters := make([]string, 0, len(r.tallies))
+	for _, t := range r.tallies {
+		if t.now > 0 || len(r.tallies) == 1 {
+			reporters = append(reporters, t.reporter)
+		}
+	}
+	slices.Sort(reporters)
+	if reporters = slices.Compact(reporters); len(reporters) == 1 && reporters[0] != several {
+		return reporters[0]
+	}
+	return ""
+}

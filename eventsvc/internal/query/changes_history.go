@@ -1,0 +1,242 @@
+package query
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+const (
+	// maxTallies bounds the memory of a question: a tally takes up to 700 bytes.
+	maxTallies = 20_000
+	// sliceTime and sliceWindows bound one turn at the timeline.
+	sliceTime    = 6 * time.Hour
+	sliceWindows = 64
+)
+
+// tallyKey names a series of occurrences that is compared with its own past.
+type tallyKey struct{ cluster, namespace, kind, reason, typ string }
+
+func keyOf(d *event.Dimensions) tallyKey {
+	return tallyKey{d.Cluster, d.Namespace, d.Kind, d.Reason, d.Type}
+}
+
+// family returns the key of the tally over all namespaces.
+func (k tallyKey) family() tallyKey {
+	k.namespace = ""
+	return k
+}
+
+// several stands for a dimension that differs within a tally.
+const several = "\x00"
+
+// tally counts the occurrences of one series, or of one family: the series of all
+// namespaces that agree in everything else.
+type tally struct {
+	tallyKey
+	reporter string
+	now      int64 // in the window
+	first    int64 // second of the first one in the window
+	prev     int64 // in the same length of time before the window
+	day      int64 // a day before
+	week     int64 // a week before
+	total    int64 // in all history before the window
+	squares  float64
+	buckets  []int64 // by window, of the slice of history that is being read
+	dirty    bool    // something is in buckets
+
+	family  *tally
+	members []*tally // of a family
+	had     int      // members of a family that history before the window has
+}
+
+// tallies are all series that a question is about.
+type tallies struct {
+	all      []*tally
+	byKey    map[tallyKey]int
+	families map[tallyKey]*tally
+	order    []*tally // the families, as they were met
+	full     bool     // some were left out
+}
+
+// index returns the number of a tally, -1 if there are too many.
+func (t *tallies) index(d *event.Dimensions) int {
+	k := keyOf(d)
+	if i, ok := t.byKey[k]; ok {
+		if s := t.all[i]; s.reporter != d.Reporter {
+			s.reporter = several
+		}
+		return i
+	}
+	if len(t.all) >= maxTallies {
+		t.full = true
+		return -1
+	}
+	f := t.families[k.family()]
+	if f == nil {
+		f = &tally{tallyKey: k.family(), first: math.MaxInt64}
+		t.families[f.tallyKey] = f
+		t.order = append(t.order, f)
+	}
+	s := &tally{tallyKey: k, reporter: d.Reporter, first: math.MaxInt64, family: f}
+	f.members = append(f.members, s)
+	t.byKey[k] = len(t.all)
+	t.all = append(t.all, s)
+	return len(t.all) - 1
+}
+
+// baseline says which earlier windows history has.
+type baseline struct {
+	day, week bool
+}
+
+// history counts everything in the window and before it.
+func (c *changes) history(ctx context.Context) error {
+	c.tallies = tallies{byKey: map[tallyKey]int{}, families: map[tallyKey]*tally{}}
+	r := c.answer.Range
+	from, to := r.From.Unix(), r.To.Unix()
+	begin := to // the first second of what the caller may see
+	err := c.pieces(ctx, from, to, func(s *tally, second, n int64) {
+		begin = min(begin, second)
+		s.now += n
+		s.first = min(s.first, second)
+	})
+	if err != nil {
+		return err
+	}
+	held, err := c.timeline.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	window := int64(c.q.Window / time.Second)
+	slice := window * max(1, min(sliceWindows, int64(sliceTime/c.q.Window)))
+	for end := from; end > held.Unix(); end -= slice {
+		err := c.slice(ctx, end-slice, end, window, func(second int64) { begin = min(begin, second) })
+		if err != nil {
+			return err
+		}
+	}
+	c.tallies.total()
+	c.windows = max(0, float64(from-begin)/float64(window))
+	c.baseline = baseline{
+		day:  window <= daySeconds && begin <= from-daySeconds,
+		week: window <= 7*daySeconds && begin <= from-7*daySeconds,
+	}
+	c.answer.HistoryFrom = time.Unix(begin, 0).UTC()
+	c.shortcomings(begin < from, begin <= from-window)
+	return nil
+}
+
+const daySeconds = 24 * 60 * 60
+
+// shortcomings notes what history lacks.
+func (c *changes) shortcomings(any, whole bool) {
+	switch {
+	case !any:
+		c.partial("there is no history before the window, so nothing can be compared")
+	case !whole:
+		c.partial("the history before the window is shorter than the window")
+	}
+	if c.tallies.full {
+		c.partial("only the first %d combinations of namespace, kind, reason and type were compared", maxTallies)
+	}
+}
+
+// slice counts what history has in [from, to), a whole number of windows.
+func (c *changes) slice(ctx context.Context, from, to, window int64, seen func(second int64)) error {
+	newest := c.answer.Range.From.Unix()
+	day, week := newest-daySeconds, newest-7*daySeconds
+	if window > daySeconds {
+		day = math.MinInt64 / 2
+	}
+	if window > 7*daySeconds {
+		week = math.MinInt64 / 2
+	}
+	windows := (to - from) / window
+	var dirty []*tally
+	err := c.pieces(ctx, from, to, func(s *tally, second, n int64) {
+		seen(second)
+		if second >= day && second < day+window {
+			s.day += n
+		}
+		if second >= week && second < week+window {
+			s.week += n
+		}
+		dirty = s.add(dirty, windows, (to-1-second)/window, n)
+	})
+	if err != nil {
+		return err
+	}
+	for i := range dirty { // the families join them
+		s := dirty[i]
+		for b, n := range s.buckets {
+			if n > 0 {
+				dirty = s.family.add(dirty, windows, int64(b), n)
+			}
+		}
+	}
+	for _, s := range dirty {
+		if to == newest {
+			s.prev = s.buckets[0]
+		}
+		for _, n := range s.buckets {
+			s.total += n
+			s.squares += float64(n) * float64(n)
+		}
+		clear(s.buckets)
+		s.dirty = false
+	}
+	return nil
+}
+
+// add counts in a bucket, and appends s to the tallies that have something in theirs.
+func (s *tally) add(dirty []*tally, windows, bucket, n int64) []*tally {
+	if !s.dirty {
+		s.dirty = true
+		dirty = append(dirty, s)
+		if s.buckets == nil {
+			s.buckets = make([]int64, windows)
+		}
+	}
+	s.buckets[bucket] += n
+	return dirty
+}
+
+// total completes the families.
+func (t *tallies) total() {
+	for _, s := range t.all {
+		f := s.family
+		f.now += s.now
+		f.day += s.day
+		f.week += s.week
+		f.first = min(f.first, s.first)
+		if s.total > 0 {
+			f.had++
+		}
+	}
+}
+
+// pieces calls visit with what was observed in [from, to), in pieces of bounded length.
+func (c *changes) pieces(ctx context.Context, from, to int64, visit func(s *tally, second, n int64)) error {
+	group := func(d event.Dimensions) int {
+		if !c.wants(&d) {
+			return -1
+		}
+		return c.tallies.index(&d)
+	}
+	for ; from < to; from += int64(sliceTime / time.Second) {
+		r := store.Range{
+			From: time.Unix(from, 0), To: time.Unix(min(to, from+int64(sliceTime/time.Second)), 0), Revision: c.answer.Range.Revision,
+		}
+		err := c.timeline.Occurrences(ctx, r, group, func(o store.Occurred) {
+			visit(c.tallies.all[o.Group], o.Second, o.Count)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

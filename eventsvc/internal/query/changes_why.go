@@ -1,0 +1,76 @@
+package query
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// why says in one sentence where a row's score is from.
+func (r *candidate) why(c *changes) string {
+	var b strings.Builder
+	where := "in " + r.namespace
+	if r.namespace == "" {
+		where = fmt.Sprintf("in %d namespaces", len(r.tallies))
+	}
+	window, history := brief(c.q.Window), brief(c.answer.Range.From.Sub(c.answer.HistoryFrom))
+	switch r.way {
+	case ChangeNew:
+		fmt.Fprintf(&b, "%s of %s was never seen %s in %s of history and came %s in %s", r.reason, r.kind, where, history, times(r.now), window)
+		if r.had > 0 {
+			fmt.Fprintf(&b, ", but %d other namespaces had it", r.had)
+		}
+	case ChangeFailing:
+		fmt.Fprintf(&b, "%s %s had no warning %s before and %s %s in %s", r.kind, r.object, where, r.reason, times(r.now), window)
+	default:
+		fmt.Fprintf(&b, "%s of %s came %s %s in %s, against %s expected (%s)",
+			r.reason, r.kind, times(r.now), where, window, strconv.FormatFloat(round(r.expected), 'f', -1, 64), r.against)
+	}
+	if r.anchor != nil {
+		fmt.Fprintf(&b, "; %s in the minute before %s of %s began", times(r.near), r.anchor.reason, r.anchor.kind)
+	}
+	if r.objects > 1 {
+		fmt.Fprintf(&b, "; %d objects", r.objects)
+	}
+	if r.object != "" && r.way != ChangeFailing {
+		fmt.Fprintf(&b, "; %s began to fail", r.object)
+	}
+	if c.warned.object != nil && r.own > 0 {
+		fmt.Fprintf(&b, "; %s about %s", times(r.own), c.warned.object.name)
+	}
+	if r.follows != nil {
+		fmt.Fprintf(&b, "; %s after %s of %s", brief(seconds(r.onset-r.follows.onset)), r.follows.reason, r.follows.kind)
+	}
+	if r.precedes > 0 {
+		fmt.Fprintf(&b, "; precedes %d other changes", r.precedes)
+	}
+	fmt.Fprintf(&b, "; G² %.1f over a dispersion of %.1f.", r.evidence*r.spread, r.spread)
+	return b.String()
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// brief formats a duration without units that are zero: 15m, 6d23h.
+func brief(d time.Duration) string {
+	d = d.Truncate(time.Second)
+	var b strings.Builder
+	for _, u := range []struct {
+		name string
+		d    time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}} {
+		if n := d / u.d; n > 0 {
+			fmt.Fprintf(&b, "%d%s", n, u.name)
+			d -= n * u.d
+		}
+	}
+	if b.Len() == 0 {
+		return "0s"
+	}
+	return b.String()
+}
