@@ -1,4 +1,5 @@
-package query
+// Package changes ranks what changed before an instant.
+package changes
 
 import (
 	"cmp"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -46,11 +48,6 @@ type ChangesQuery struct {
 type ChangesObject struct {
 	UID, Kind, Namespace, Name string
 }
-
-// ParameterError says which parameter of a question is wrong, and what would be right.
-type ParameterError struct{ Parameter, Problem string }
-
-func (e *ParameterError) Error() string { return e.Parameter + ": " + e.Problem }
 
 // ChangeKind says in which way a row differs from what was before.
 type ChangeKind string
@@ -103,7 +100,7 @@ type Decode func(*store.View) (*eventsv1.Event, error)
 // more or less frequent than expected, and objects that began to fail, most unexpected
 // first. The same question to the same state has the same answer.
 //
-// A [*ParameterError] names what is wrong with the question. Other errors are those of
+// A [*query.ParameterError] names what is wrong with the question. Other errors are those of
 // the timeline.
 func Changes(ctx context.Context, t store.Timeline, decode Decode, q ChangesQuery) (ChangesAnswer, error) {
 	if err := q.complete(); err != nil {
@@ -135,13 +132,13 @@ func (q *ChangesQuery) complete() error {
 	case q.Allows == nil:
 		return errors.New("query: changes without a set of namespaces")
 	case q.At.IsZero():
-		return &ParameterError{"at", "is required, as RFC 3339 time or as -6h"}
+		return &query.ParameterError{Parameter: "at", Problem: "is required, as RFC 3339 time or as -6h"}
 	case q.Window < MinWindow || q.Window > MaxWindow || q.Window%time.Second != 0:
-		return &ParameterError{"window", fmt.Sprintf("must be whole seconds from %s to %s", brief(MinWindow), brief(MaxWindow))}
+		return &query.ParameterError{Parameter: "window", Problem: fmt.Sprintf("must be whole seconds from %s to %s", brief(MinWindow), brief(MaxWindow))}
 	case q.Limit < 0 || q.Limit > MaxRows:
-		return &ParameterError{"limit", fmt.Sprintf("must be from 1 to %d", MaxRows)}
+		return &query.ParameterError{Parameter: "limit", Problem: fmt.Sprintf("must be from 1 to %d", MaxRows)}
 	case o.UID == "" && (o.Kind == "") != (o.Name == ""):
-		return &ParameterError{"object", "needs its uid, or its kind and name"}
+		return &query.ParameterError{Parameter: "object", Problem: "needs its uid, or its kind and name"}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package query_test
+package changes_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/query/changes"
 )
 
 // busy is the background with all incidents, or without any.
@@ -29,9 +29,9 @@ const asked = 600.0
 func at(seconds float64) time.Time { return monday.Add(time.Duration(seconds) * time.Second) }
 
 // ask asks a cluster, as it was at that time.
-func (c *cluster) ask(t testing.TB, when time.Time) query.ChangesAnswer {
+func (c *cluster) ask(t testing.TB, when time.Time) changes.ChangesAnswer {
 	t.Helper()
-	a, err := query.Changes(t.Context(), c.memory, c.decode, query.ChangesQuery{At: when, Allows: everywhere, Revision: c.until(when)})
+	a, err := changes.Changes(t.Context(), c.memory, c.decode, changes.ChangesQuery{At: when, Allows: everywhere, Revision: c.until(when)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func (c *cluster) ask(t testing.TB, when time.Time) query.ChangesAnswer {
 }
 
 // names reports whether a row names the cause of an incident.
-func (in *incident) names(r *query.Change) bool {
+func (in *incident) names(r *changes.Change) bool {
 	if r.By.Kind != in.kind || r.By.Reason != in.reason || in.namespace != "" && r.By.Namespace != in.namespace {
 		return false
 	}
@@ -47,7 +47,7 @@ func (in *incident) names(r *query.Change) bool {
 }
 
 // rankOf returns the place of the cause among the rows, from 1; 0 if it is not there.
-func (in *incident) rankOf(rows []query.Change) int {
+func (in *incident) rankOf(rows []changes.Change) int {
 	for i := range rows {
 		if in.names(&rows[i]) {
 			return i + 1
@@ -56,7 +56,7 @@ func (in *incident) rankOf(rows []query.Change) int {
 	return 0
 }
 
-func row(r *query.Change) string {
+func row(r *changes.Change) string {
 	return fmt.Sprintf("%6.2f %-8s %s/%s/%s %s %v", r.Score, r.Kind, r.By.Namespace, r.By.Kind, r.By.Reason, r.Object, r.Namespaces)
 }
 
