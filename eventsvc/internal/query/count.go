@@ -72,7 +72,7 @@ func (s *Snapshot) count(ctx context.Context, by []Dimension, start func() func(
 		})
 	}
 	if t.full {
-		s.partly("there are more than %d groups: the others are not counted apart", s.source.Groups)
+		s.Partly("there are more than %d groups: the others are not counted apart", s.source.Groups)
 	}
 	return t, err
 }
@@ -107,10 +107,10 @@ func (s *Snapshot) scan(ctx context.Context, t *table, visit func(store.Occurred
 		case !n.More:
 			return false, nil
 		case w.events >= s.source.Events:
-			s.partly("only the newest %d events were counted, those observed since %s", w.events, n.After.Time.UTC().Format(time.RFC3339))
+			s.Partly("only the newest %d events were counted, those observed since %s", w.events, n.After.Time.UTC().Format(time.RFC3339))
 			return false, nil
 		case !s.source.Now().Before(s.deadline):
-			s.partly("counting took longer than %s: only the events observed since %s were counted", s.source.Time, n.After.Time.UTC().Format(time.RFC3339))
+			s.Partly("counting took longer than %s: only the events observed since %s were counted", s.source.Time, n.After.Time.UTC().Format(time.RFC3339))
 			return false, nil
 		}
 		return true, nil
@@ -147,21 +147,30 @@ func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
 func (w *scan) before(ctx context.Context) error {
 	for _, e := range w.earlier {
 		if w.lookups++; w.lookups > w.source.Lookups {
-			w.partly("more than %d events have earlier observations: those of the others were not counted", w.source.Lookups)
+			w.Partly("more than %d events have earlier observations: those of the others were not counted", w.source.Lookups)
 			break
 		}
 		selector := &event.Selector{Fields: []event.FieldRequirement{
 			{Field: event.FieldNamespace, Value: e.Namespace}, {Field: event.FieldName, Value: e.Name},
 		}}
+		var before []store.Occurred
 		err := w.source.Timeline.Versions(ctx, selector, func(v *store.View, gone bool) bool {
 			o, ok := v.Attributes.Occurrence()
-			if ok && !gone && v.Revision < e.revision && o.New > 0 && !o.Time.Before(w.From) && o.Time.Before(w.To) {
-				w.visit(store.Occurred{Group: e.group, Second: o.Time.Unix(), Revision: v.Revision, Count: o.New})
+			switch {
+			case v.Revision >= e.revision:
+				return false
+			case gone: // what came before was another event of this name
+				before = before[:0]
+			case ok && o.New > 0 && !o.Time.Before(w.From) && o.Time.Before(w.To):
+				before = append(before, store.Occurred{Group: e.group, Second: o.Time.Unix(), Revision: v.Revision, Count: o.New})
 			}
 			return true
 		})
 		if err != nil {
 			return err
+		}
+		for _, o := range before {
+			w.visit(o)
 		}
 	}
 	w.earlier = w.earlier[:0]

@@ -57,7 +57,7 @@ func (s *Snapshot) FindGaps(ctx context.Context) error {
 	found := map[Gap]bool{}
 	for _, second := range slices.Sorted(maps.Keys(seconds)) {
 		if len(found) >= maxGaps {
-			s.partly("there are more than %d gaps", maxGaps)
+			s.Partly("there are more than %d gaps", maxGaps)
 			break
 		}
 		if err := s.gapsAt(ctx, second, isGap, found); err != nil {

@@ -104,7 +104,7 @@ func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Dura
 		return Histogram{}, err
 	}
 	if g.full {
-		s.partly("there are too many values: the counts of some are in other in part or as a whole")
+		s.Partly("there are too many values: the counts of some are in other in part or as a whole")
 	}
 	h := Histogram{Step: step, By: by}
 	shown := g.most(t)

@@ -12,8 +12,8 @@ import (
 // Subject names the object whose life is asked for: by its UID, or by its kind and name.
 type Subject struct{ UID, Kind, Name string }
 
-// check returns an error unless a subject names one object.
-func (o Subject) check() error {
+// Check returns an error unless a subject names one object.
+func (o Subject) Check() error {
 	switch {
 	case o.UID != "" && (o.Kind != "" || o.Name != ""):
 		return invalid("uid", "names one object, and so do kind and name: leave out the one or the others")
@@ -54,7 +54,7 @@ type ObjectPage struct {
 // Object returns what happened to an object within the range, as far as it is held:
 // every version of every event about it, superseded ones and deletions too.
 func (s *Snapshot) Object(ctx context.Context, o Subject, p ObjectPage) ([]Happened, Next, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, Next{}, err
 	}
 	life := life{page: p}

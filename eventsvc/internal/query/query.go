@@ -104,13 +104,13 @@ func (s Source) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 		source: s, query: q, held: q.Revision, deadline: s.Now().Add(s.Time),
 	}
 	if q.From.Before(begin.Truncate(time.Second)) {
-		shot.partly("history begins at %s", begin.UTC().Format(time.RFC3339))
+		shot.Partly("history begins at %s", begin.UTC().Format(time.RFC3339))
 	}
 	return shot, nil
 }
 
-// partly notes why an answer is not whole.
-func (s *Snapshot) partly(format string, args ...any) {
+// Partly notes why an answer is not whole.
+func (s *Snapshot) Partly(format string, args ...any) {
 	reason := fmt.Sprintf(format, args...)
 	for _, known := range s.Partial {
 		if known == reason {
@@ -128,7 +128,7 @@ func (s *Snapshot) reading(read func() error) error {
 		return err
 	}
 	s.held = 0
-	s.partly("the state of revision %d is no longer held: events that were changed or deleted since are left out", s.Head.Revision)
+	s.Partly("the state of revision %d is no longer held: events that were changed or deleted since are left out", s.Head.Revision)
 	return read()
 }
 

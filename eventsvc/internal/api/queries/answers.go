@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -64,7 +65,7 @@ func (r *request) head() head {
 	out := head{
 		Range: interval{stamp(h.From), stamp(h.To)}, Revision: strconv.FormatUint(h.Revision, 10),
 		HistoryFrom: stamp(h.Begin.Truncate(time.Second)), Gaps: []gap{}, Namespaces: r.readable.Namespaces(),
-		Partial: len(h.Partial) > 0, PartialReason: h.Describe(), Permalink: r.link(r.endpoint.name, r.parameters, nil),
+		Partial: len(h.Partial) > 0, PartialReason: h.Describe(), Permalink: r.permalink(),
 	}
 	for _, g := range h.Gaps {
 		out.Gaps = append(out.Gaps, gap{interval{stamp(g.From), stamp(g.To)}, g.Cluster})
@@ -80,21 +81,28 @@ func (r *request) counted() counted {
 	return c
 }
 
+// permalink returns the path of this answer.
+func (r *request) permalink() string {
+	if !r.endpoint.instant {
+		return r.link(r.endpoint.name, r.parameters, nil)
+	}
+	out := maps.Clone(r.parameters)
+	out.Set("at", stamp(r.shot.To))
+	out.Set("window", brief(r.shot.To.Sub(r.shot.From)))
+	out.Set("revision", strconv.FormatUint(r.shot.Revision, 10))
+	return Path + "/" + r.endpoint.name + "?" + out.Encode()
+}
+
 // link returns a path that shows the same rows tomorrow: with the absolute range and the
 // revision of this answer, and more terms on fields.
-func (r *request) link(name string, parameters url.Values, terms fields.Set) string {
-	out := url.Values{}
-	for key, values := range parameters {
-		if key != "continue" {
-			out[key] = values
-		}
-	}
-	h := r.shot.Head
-	out.Set("from", stamp(h.From))
-	out.Set("to", stamp(h.To))
-	out.Set("revision", strconv.FormatUint(h.Revision, 10))
+func (r *request) link(name string, parameters url.Values, terms []fields.Selector) string {
+	out := maps.Clone(parameters)
+	out.Del("continue")
+	out.Set("from", stamp(r.shot.From))
+	out.Set("to", stamp(r.shot.To))
+	out.Set("revision", strconv.FormatUint(r.shot.Revision, 10))
 	if len(terms) > 0 {
-		selector := fields.SelectorFromSet(terms).String()
+		selector := fields.AndSelectors(terms...).String()
 		if before := out.Get("fieldSelector"); before != "" {
 			selector = before + "," + selector
 		}
@@ -111,15 +119,16 @@ func (r *request) linkEvents(by []query.Dimension, k query.Key) string {
 			parameters[name] = values
 		}
 	}
-	terms := fields.Set{}
+	var terms []fields.Selector
+	equal := func(field, value string) { terms = append(terms, fields.OneTermEqualSelector(field, value)) }
 	for _, d := range by {
 		values := k.Values([]query.Dimension{d})
 		if d != query.Object {
-			terms[string(d)] = values[0]
+			equal(string(d), values[0])
 			continue
 		}
 		for i, field := range []string{"regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid"} {
-			terms[field] = values[i]
+			equal(field, values[i])
 		}
 	}
 	return r.link("events", parameters, terms)
@@ -130,10 +139,7 @@ func (r *request) send(c echo.Context, media string, a *answer) error {
 	h := c.Response().Header()
 	h.Set("Vary", "Accept")
 	if a.next != "" {
-		page := url.Values{}
-		for key, values := range r.parameters {
-			page[key] = values
-		}
+		page := maps.Clone(r.parameters)
 		page.Set("continue", a.next)
 		h.Set("Link", "<"+Path+"/"+r.endpoint.name+"?"+page.Encode()+`>; rel="next"`)
 	}
@@ -142,16 +148,22 @@ func (r *request) send(c echo.Context, media string, a *answer) error {
 		if err != nil {
 			return err
 		}
-		httpio.Warn(c, a.partial)
+		var warnings []string
+		for _, reason := range a.partial {
+			warnings = append(warnings, "the answer is not whole: "+reason)
+		}
+		httpio.Warn(c, warnings)
 		var b bytes.Buffer
 		w := csv.NewWriter(&b)
 		_ = w.Write(a.columns) // to memory: no error
 		_ = w.WriteAll(rows)
 		return r.IO.Writer(c, http.StatusOK, mediaCSV+"; charset=utf-8; header=present").Send(b.Bytes())
 	}
-	body, err := json.Marshal(a.json)
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // links stay readable, and nothing here is a page
+	if err := e.Encode(a.json); err != nil {
 		return err
 	}
-	return r.IO.Writer(c, http.StatusOK, mediaJSON).Send(append(body, '\n'))
+	return r.IO.Writer(c, http.StatusOK, mediaJSON).Send(b.Bytes())
 }

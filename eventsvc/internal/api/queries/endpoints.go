@@ -1,6 +1,9 @@
 package queries
 
-import "tidings.example/eventsvc/internal/query"
+import (
+	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/query/changes"
+)
 
 // The parameters that say what a question is about.
 var about = []string{"from", "to", "namespace", "fieldSelector", "labelSelector", "text", "revision"}
@@ -29,5 +32,10 @@ var endpoints = []*endpoint{
 		name: "object", summary: "Everything that happened to one object.",
 		parameters: []string{"uid", "kind", "name", "namespace", "from", "to", "order", "limit", "continue", "revision"},
 		limit:      100, maxLimit: 1000, allHistory: true, orders: []query.Order{query.Oldest, query.Newest}, answer: answerObject,
+	},
+	{
+		name: "changes", summary: "What changed before an instant, most unexpected first.",
+		parameters: []string{"at", "window", "namespace", "uid", "kind", "name", "limit", "revision"},
+		limit:      changes.DefaultRows, maxLimit: changes.MaxRows, instant: true, answer: answerChanges,
 	},
 }

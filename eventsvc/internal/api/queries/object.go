@@ -23,6 +23,11 @@ type happened struct {
 	Event    json.RawMessage `json:"event"`
 }
 
+// subject returns the object that is asked for.
+func (r *request) subject() query.Subject {
+	return query.Subject{UID: r.parameters.Get("uid"), Kind: r.parameters.Get("kind"), Name: r.parameters.Get("name")}
+}
+
 // answerObject tells the life of one object.
 func answerObject(ctx context.Context, r *request) (*answer, error) {
 	if err := r.open(ctx); err != nil {
@@ -36,8 +41,7 @@ func answerObject(ctx context.Context, r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	subject := query.Subject{UID: r.parameters.Get("uid"), Kind: r.parameters.Get("kind"), Name: r.parameters.Get("name")}
-	found, next, err := r.shot.Object(ctx, subject, query.ObjectPage{
+	found, next, err := r.shot.Object(ctx, r.subject(), query.ObjectPage{
 		Page: query.Page{OldestFirst: order == query.Oldest, After: r.place()}, Limit: limit, Bytes: pageBytes,
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/query/changes"
 )
 
 // schema is a part of an OpenAPI document.
@@ -99,6 +100,7 @@ func schemas() schema {
 		}
 		return members(all, append(optional, "namespaces", "partialReason")...)
 	}
+	kinds := []changes.ChangeKind{changes.ChangeNew, changes.ChangeMore, changes.ChangeLess, changes.ChangeFailing}
 	counted := schema{"type": "string", "enum": []string{ofOccurrences, ofEvents}}
 	return schema{
 		"Event":  schema{"type": "object", "description": "Event of events.k8s.io/v1, in the group of this service."},
@@ -110,6 +112,11 @@ func schemas() schema {
 		"group": members(schema{
 			"by": dictionary(schema{}), "count": number, "first": at, "last": at, "events": text, "sample": ref("Event"),
 		}, "sample"),
+		"change": members(schema{
+			"by": dictionary(text), "object": text, "namespaces": list(text), "kind": schema{"type": "string", "enum": kinds},
+			"now": number, "before": schema{"type": "number"}, "score": schema{"type": "number"}, "why": text, "first": at,
+			"events": text, "sample": ref("Event"),
+		}, "object", "namespaces", "first", "sample"),
 		"happened": members(schema{"time": at, "revision": text, "count": number, "deleted": yes, "event": ref("Event")}, "deleted"),
 		"events":   head(schema{"items": list(ref("Event")), "continue": text, "total": number}, "continue", "total"),
 		"histogram": head(schema{
@@ -118,7 +125,8 @@ func schemas() schema {
 		"facets": head(schema{
 			"counted": counted, "facets": dictionary(list(ref("value"))), "other": dictionary(number), "total": number,
 		}),
-		"groups": head(schema{"counted": counted, "groups": list(ref("group")), "continue": text}, "continue"),
-		"object": head(schema{"items": list(ref("happened")), "continue": text}, "continue"),
+		"groups":  head(schema{"counted": counted, "groups": list(ref("group")), "continue": text}, "continue"),
+		"changes": head(schema{"changes": list(ref("change"))}),
+		"object":  head(schema{"items": list(ref("happened")), "continue": text}, "continue"),
 	}
 }

@@ -58,8 +58,11 @@ func badRequest(parameter, format string, args ...any) error {
 }
 
 // wrong turns an error of a query into that of its parameter.
-func wrong(err error) error {
+func (p *endpoint) wrong(err error) error {
 	if parameter := (*query.ParameterError)(nil); errors.As(err, &parameter) {
+		if p.instant && parameter.Parameter == "to" {
+			parameter.Parameter = "at" // which is what ends its range
+		}
 		return badRequest(parameter.Parameter, "%s", parameter.Problem)
 	}
 	return err

@@ -86,6 +86,7 @@ type endpoint struct {
 	limit      int               // if none is given
 	maxLimit   int
 	allHistory bool // is the range if no beginning is given; else the last hour
+	instant    bool // is what the question is about, with a window, instead of a range
 	answer     func(context.Context, *request) (*answer, error)
 }
 
@@ -140,7 +141,7 @@ func (s *server) serve(c echo.Context, p *endpoint) error {
 	defer cancel()
 	a, err := p.answer(ctx, r)
 	if err != nil {
-		return wrong(err)
+		return p.wrong(err)
 	}
 	return r.send(c, media, a)
 }

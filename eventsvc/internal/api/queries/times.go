@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tidings.example/eventsvc/internal/query/changes"
 )
 
 // span is a range of time in whole seconds. Its end is not part of it.
@@ -18,6 +20,9 @@ func (r *request) span() (span, error) {
 		return span{time.Unix(r.cursor.From, 0).UTC(), time.Unix(r.cursor.To, 0).UTC()}, nil
 	}
 	now := r.Now()
+	if r.endpoint.instant {
+		return r.window(now)
+	}
 	to, err := instant("to", r.parameters.Get("to"), now, now.Truncate(time.Second).Add(time.Second))
 	if err != nil {
 		return span{}, err
@@ -36,6 +41,24 @@ func (r *request) span() (span, error) {
 			in.to.Format(time.RFC3339), in.from.Format(time.RFC3339))
 	}
 	return in, nil
+}
+
+// window returns the window of a request that is about an instant.
+func (r *request) window(now time.Time) (span, error) {
+	at, err := instant("at", r.parameters.Get("at"), now, now.Truncate(time.Second).Add(time.Second))
+	if err != nil {
+		return span{}, err
+	}
+	window := changes.DefaultWindow
+	if text := r.parameters.Get("window"); text != "" {
+		if window, err = duration(text); err != nil {
+			return span{}, badRequest("window", "%v", err)
+		}
+		if window < changes.MinWindow || window > changes.MaxWindow {
+			return span{}, badRequest("window", "%s is not within %s and %s", text, brief(changes.MinWindow), brief(changes.MaxWindow))
+		}
+	}
+	return span{up(at).Add(-window), up(at)}, nil
 }
 
 // up rounds up to a whole second.

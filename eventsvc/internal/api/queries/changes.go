@@ -1,0 +1,115 @@
+package queries
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/query/changes"
+	"tidings.example/eventsvc/internal/store"
+)
+
+type changesAnswer struct {
+	head
+	Changes []change `json:"changes"`
+}
+
+// change is one thing that differs from what was before.
+type change struct {
+	By         map[string]string  `json:"by"` // the dimensions that all its events share
+	Object     string             `json:"object,omitempty"`
+	Namespaces []string           `json:"namespaces,omitempty"` // if there are several
+	Kind       changes.ChangeKind `json:"kind"`
+	Now        int64              `json:"now"`
+	Before     float64            `json:"before"`
+	Score      float64            `json:"score"`
+	Why        string             `json:"why"`
+	First      string             `json:"first,omitempty"`
+	Events     string             `json:"events"` // path of the events
+	Sample     json.RawMessage    `json:"sample,omitempty"`
+}
+
+// answerChanges ranks what changed before an instant.
+func answerChanges(ctx context.Context, r *request) (*answer, error) {
+	limit, err := r.limit()
+	if err != nil {
+		return nil, err
+	}
+	subject := r.subject()
+	if subject != (query.Subject{}) {
+		if err := subject.Check(); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	q := changes.ChangesQuery{
+		At: r.absolute.to, Window: r.absolute.to.Sub(r.absolute.from), Allows: r.readable.Allows, Revision: r.shot.Revision, Limit: limit,
+		Object: changes.ChangesObject{UID: subject.UID, Kind: subject.Kind, Name: subject.Name},
+	}
+	if asked := r.parameters["namespace"]; len(asked) == 1 {
+		q.Object.Namespace = asked[0]
+	}
+	a, err := changes.Changes(ctx, r.Timeline, r.Codec.Event, q)
+	if expired := new(store.ExpiredError); errors.As(err, &expired) {
+		r.shot.Partly("the state of revision %d is no longer held: what is shown is the newest one", q.Revision)
+		q.Revision = 0
+		a, err = changes.Changes(ctx, r.Timeline, r.Codec.Event, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, reason := range a.Partial {
+		r.shot.Partly("%s", reason)
+	}
+	out := changesAnswer{head: r.head(), Changes: make([]change, len(a.Rows))}
+	for i := range a.Rows {
+		if out.Changes[i], err = r.change(&a.Rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return &answer{json: out, columns: changeColumns, partial: r.shot.Partial, rows: func() ([][]string, error) {
+		return changeRows(out.Changes), nil
+	}}, nil
+}
+
+func (r *request) change(in *changes.Change) (change, error) {
+	out := change{
+		By: map[string]string{}, Object: in.Object, Namespaces: in.Namespaces, Kind: in.Kind, Now: in.Now, Before: in.Before,
+		Score: in.Score, Why: in.Why, Events: Path + "/events?" + in.Link.Encode(),
+	}
+	key := query.Key{Dimensions: in.By}
+	for i, value := range key.Values(query.Indexed) {
+		if value != "" {
+			out.By[string(query.Indexed[i])] = value
+		}
+	}
+	if !in.First.IsZero() {
+		out.First = in.First.Format(time.RFC3339)
+	}
+	if in.Sample == nil {
+		return out, nil
+	}
+	var err error
+	out.Sample, err = r.render(in.Sample.View())
+	return out, err
+}
+
+var changeColumns = append(append([]string{"change"}, names(query.Indexed)...), "object", "now", "before", "score", "first", "why", "events")
+
+func changeRows(list []change) [][]string {
+	rows := make([][]string, len(list))
+	for i, c := range list {
+		rows[i] = []string{string(c.Kind)}
+		for _, d := range query.Indexed {
+			rows[i] = append(rows[i], c.By[string(d)])
+		}
+		number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+		rows[i] = append(rows[i], c.Object, strconv.FormatInt(c.Now, 10), number(c.Before), number(c.Score), c.First, c.Why, c.Events)
+	}
+	return rows
+}
