@@ -77,8 +77,10 @@ func bySource(t *testing.T, copies map[string]corev1.Event) map[string]corev1.Ev
 // content returns an event without the fields that a server or the mirror sets.
 func content(ev corev1.Event, cluster string) corev1.Event {
 	labels, annotations := maps.Clone(ev.Labels), maps.Clone(ev.Annotations)
-	if labels["cluster"] == cluster {
-		delete(labels, "cluster")
+	for _, key := range []string{"cluster", "tidings.example/cluster"} {
+		if labels[key] == cluster {
+			delete(labels, key)
+		}
 	}
 	delete(annotations, "mirror.tidings.example/uid")
 	delete(annotations, "mirror.tidings.example/resource-version")
@@ -206,6 +208,11 @@ func TestMirror(t *testing.T) {
 			return diff == ""
 		})
 	}
+	began := time.Now().Truncate(time.Second)
+	gaps := func() map[string]corev1.Event {
+		return coreEvents(t, target.url("--listen-http"), target.token, "fieldSelector=reason=MirrorGap&labelSelector=tidings.example/cluster=a")
+	}
+	const cursor = "/api/v1/namespaces/kube-system/events/eventsvc-mirror.a"
 	busy.Store(2)
 	create(source, "default", "same")
 	create(source, "shop", "Not_A_DNS_Name")
@@ -256,8 +263,15 @@ func TestMirror(t *testing.T) {
 		t.Errorf("%s lists after a restart", n)
 	}
 	stop()
+	if n := len(gaps()); n != 0 {
+		t.Errorf("%d gaps although the mirror could continue from its cursor", n)
+	}
 
-	// After a 410 the source is listed again.
+	// After a 410 the source is listed again, and the gap is recorded.
+	code, before := target.do("GET", cursor, "")
+	if code != 200 {
+		t.Fatal(code, before)
+	}
 	gone.Store(1)
 	create(source, "default", "after-gap")
 	admin, stop = runMirror(t, args...)
@@ -265,6 +279,37 @@ func TestMirror(t *testing.T) {
 	if n := metric(t, admin, `eventsvc_mirror_lists_total{namespace="*",reason="gone"}`); n != "1" {
 		t.Errorf("%q lists after 410", n)
 	}
+	eventually(t, "the gap is recorded", func() bool { return len(gaps()) == 1 })
+	first := checkGaps(t, gaps(), began)
+	eventually(t, "the cursor is saved", func() bool {
+		_, after := target.do("GET", cursor, "")
+		return cursorOf(t, after) != cursorOf(t, before)
+	})
+	stop()
+
+	// A mirror that was killed before it could save the cursor finds the same gap again, and records it only once.
+	if code, object := target.do("PATCH", cursor, annotations(t, before)); code != 200 {
+		t.Fatal(code, object)
+	}
+	gone.Store(1)
+	_, stop = runMirror(t, args...)
+	eventually(t, "the gap is found again", func() bool {
+		_, now := target.do("GET", cursor, "")
+		return gone.Load() <= 0 && cursorOf(t, now) != cursorOf(t, before)
+	})
+	stop()
+	if again := checkGaps(t, gaps(), began); !maps.Equal(again, first) {
+		t.Errorf("gaps begin at %v, at first at %v", again, first)
+	}
+
+	// A cursor without its version is of no use, but it tells that something may be missing.
+	target.do("PATCH", cursor, `{"metadata":{"annotations":{"mirror.tidings.example/cursor":null}}}`)
+	admin, stop = runMirror(t, args...)
+	eventually(t, "the second gap is recorded", func() bool { return len(gaps()) == 2 })
+	eventually(t, "the cursor is there again", func() bool {
+		_, now := target.do("GET", cursor, "")
+		return cursorOf(t, now) != ""
+	})
 
 	// A cluster whose versions start over is listed again. The copies of its former events stay.
 	if err := source.stop(); err != nil {
@@ -276,7 +321,63 @@ func TestMirror(t *testing.T) {
 	if n := metric(t, admin, `eventsvc_mirror_lists_total{namespace="*",reason="rewound"}`); n != "1" {
 		t.Errorf("%q lists after the versions started over", n)
 	}
+	eventually(t, "the third gap is recorded", func() bool { return len(gaps()) == 3 })
+	checkGaps(t, gaps(), began)
+	if n := metric(t, admin, `eventsvc_mirror_gaps_total{namespace="*"}`); n != "2" { // of this process
+		t.Errorf("%q gaps are counted", n)
+	}
 	stop()
+}
+
+// cursorOf returns the version that an event of the mirror holds as its cursor.
+func cursorOf(t *testing.T, object map[string]any) string {
+	t.Helper()
+	version, _ := annotationsOf(t, object)["mirror.tidings.example/cursor"].(string)
+	return version
+}
+
+func annotationsOf(t *testing.T, object map[string]any) map[string]any {
+	t.Helper()
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		t.Fatalf("no event: %v", object)
+	}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return annotations
+}
+
+// annotations returns a patch that sets the annotations of an event.
+func annotations(t *testing.T, object map[string]any) string {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotationsOf(t, object)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(patch)
+}
+
+// checkGaps checks what the mirror recorded about gaps, none of which began before a time. It returns their begins by name.
+func checkGaps(t *testing.T, gaps map[string]corev1.Event, began time.Time) map[string]time.Time {
+	t.Helper()
+	begins := map[string]time.Time{}
+	for name, ev := range gaps {
+		from, err := time.Parse(time.RFC3339, ev.Annotations["mirror.tidings.example/gap-from"])
+		to, err2 := time.Parse(time.RFC3339, ev.Annotations["mirror.tidings.example/gap-to"])
+		if err != nil || err2 != nil || from.Before(began) || !to.After(from) || to.After(time.Now().Add(time.Second)) {
+			t.Errorf("%s: from %s to %s, %v, %v", name, from, to, err, err2)
+		}
+		for _, text := range []string{from.Format(time.RFC3339), to.Format(time.RFC3339), "all events of cluster a"} {
+			if !strings.Contains(ev.Message, text) {
+				t.Errorf("%s: %q is not in %s", name, text, ev.Message)
+			}
+		}
+		if ev.Namespace != "kube-system" || ev.Type != "Warning" || ev.ReportingController != "tidings.example/mirror" ||
+			ev.InvolvedObject.Kind != "Cluster" || ev.InvolvedObject.Name != "a" || !ev.LastTimestamp.Time.Equal(to) {
+			t.Errorf("%s is reported by %s as %s about %v", name, ev.ReportingController, ev.Type, ev.InvolvedObject)
+		}
+		begins[name] = from.UTC()
+	}
+	return begins
 }
 
 // child is the program in a process of its own, to be killed and started again.
@@ -438,6 +539,9 @@ func TestMirrorUnderKills(t *testing.T) {
 	}
 	if len(names) != written || len(live) != written-deleted || deleted == 0 {
 		t.Errorf("%d names of %d written, %d live after %d deletions", len(names), written, len(live), deleted)
+	}
+	if gaps := coreEvents(t, "http://"+to, token, "fieldSelector=reason=MirrorGap"); len(gaps) > 0 {
+		t.Errorf("gaps although every watch could be continued: %v", gaps)
 	}
 	t.Logf("%d written, %d deleted at the source, %d copies", written, deleted, len(copies))
 }

@@ -15,6 +15,12 @@
 //   - The cursor is the source's version up to which everything is written. It is an event of the target, and it is written
 //     after the events that it stands for. A mirror that starts continues to watch from there.
 //   - If the source no longer keeps the cursor's version (410), or if its versions have started over, it is listed again.
+//     What it had deleted before the list was never seen. The target gets an event with the reason MirrorGap, which says from
+//     when until when that was so. A mirror that continues from its cursor without a list has missed nothing.
+//
+// A gap begins at the last time at which the cursor is known to have been complete: the source is asked for its version every
+// 30 seconds, and once the cursor has reached that version, it was complete when the source was asked. That time is stored
+// with the cursor.
 //
 // What the source deletes, mostly because of its age, stays at the target.
 package mirror

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,8 @@ type item struct {
 	copy     *corev1.Event // as it is to be stored
 	uid      string
 	version  string
-	modified bool // the target probably has an earlier version
+	written  time.Time // when the source says that it was last written
+	modified bool      // the target probably has an earlier version
 }
 
 // newItem makes the copy of an event, without the fields that only a server sets and without finalizers, which nobody would
@@ -31,7 +33,7 @@ func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
 	if err := json.Unmarshal(raw, &ev); err != nil || ev.UID == "" || ev.Name == "" {
 		return item{}, fmt.Errorf("the source sent what is no event: %.200s", raw)
 	}
-	it := item{copy: &ev, uid: string(ev.UID), version: ev.ResourceVersion, modified: modified}
+	it := item{copy: &ev, uid: string(ev.UID), version: ev.ResourceVersion, written: lastWritten(&ev), modified: modified}
 	ev.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
 	ev.ObjectMeta = metav1.ObjectMeta{
 		Name: copyName(m.Cluster, &ev), Namespace: ev.Namespace, OwnerReferences: ev.OwnerReferences,
@@ -41,18 +43,37 @@ func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
 	return it, nil
 }
 
+// lastWritten returns the latest of the times of an event.
+func lastWritten(ev *corev1.Event) time.Time {
+	last := ev.CreationTimestamp.Time
+	times := []time.Time{ev.FirstTimestamp.Time, ev.LastTimestamp.Time, ev.EventTime.Time}
+	if ev.Series != nil {
+		times = append(times, ev.Series.LastObservedTime.Time)
+	}
+	for _, at := range times {
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
 // copyName returns the name of the copy: the same for every version of an event, another one for any other event.
 func copyName(cluster string, ev *corev1.Event) string {
 	sum := sha256.Sum256([]byte(cluster + "/" + string(ev.UID)))
 	return fmt.Sprintf("%s.%x", ev.Name, sum[:5])
 }
 
-// labels returns the labels of every copy.
+// clusterLabel is the label by which queries tell clusters apart.
+const clusterLabel = "tidings.example/cluster"
+
+// labels returns the labels of every copy: that of queries, and that of the settings.
 func (m *Mirror) labels() map[string]string {
-	if m.Label == "" {
-		return nil
+	labels := map[string]string{clusterLabel: m.Cluster}
+	if m.Label != "" {
+		labels[m.Label] = m.Cluster
 	}
-	return map[string]string{m.Label: m.Cluster}
+	return labels
 }
 
 // with returns a map that has the entries of both; those of more win.

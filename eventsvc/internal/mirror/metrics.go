@@ -15,6 +15,7 @@ type metrics struct {
 	registry prometheus.Registerer
 	events   *prometheus.CounterVec
 	lists    *prometheus.CounterVec
+	gaps     *prometheus.CounterVec
 	failures *prometheus.CounterVec
 }
 
@@ -29,12 +30,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "eventsvc_mirror_lists_total",
 			Help: "Lists of the source: the first, after its history was gone, or after its versions started over.",
 		}, []string{"namespace", "reason"}),
+		gaps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "eventsvc_mirror_gaps_total",
+			Help: "Times after which events of the source may be missing; each is an event with the reason MirrorGap.",
+		}, []string{"namespace"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "eventsvc_mirror_failures_total",
 			Help: "Requests that failed and are tried again, by status code; 0: no answer.",
 		}, []string{"side", "code"}),
 	}
-	reg.MustRegister(m.events, m.lists, m.failures)
+	reg.MustRegister(m.events, m.lists, m.gaps, m.failures)
 	for _, side := range []string{sourceSide, targetSide} {
 		m.failures.WithLabelValues(side, "0") // begins at 0, as far as codes are known
 	}
@@ -48,7 +53,7 @@ type state struct {
 	failing  map[string]bool
 	idle     bool      // every change that was read is written
 	behind   time.Time // since then the target may lack something
-	version  float64
+	version  string    // of the source up to which everything is written
 }
 
 func (m *metrics) newState(namespace string) *state {
@@ -58,6 +63,7 @@ func (m *metrics) newState(namespace string) *state {
 	for _, reason := range []string{reasonFirst, reasonGone, reasonRewound} {
 		m.lists.WithLabelValues(namespace, reason)
 	}
+	m.gaps.WithLabelValues(namespace)
 	s := &state{failures: map[string]error{sourceSide: errors.New("not asked yet")}, failing: map[string]bool{}, behind: time.Now()}
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -74,7 +80,10 @@ func (m *metrics) newState(namespace string) *state {
 		}
 		return time.Since(s.behind).Seconds()
 	})
-	gauge("eventsvc_mirror_version", "The source's resourceVersion up to which everything is written.", func() float64 { return s.version })
+	gauge("eventsvc_mirror_version", "The source's resourceVersion up to which everything is written.", func() float64 {
+		version, _ := strconv.ParseFloat(s.version, 64)
+		return version
+	})
 	gauge("eventsvc_mirror_connected", "1 while the source answers.", func() float64 {
 		if s.failures[sourceSide] == nil {
 			return 1
@@ -106,7 +115,14 @@ func (s *state) setIdle(idle bool) {
 func (s *state) moved(version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.version, _ = strconv.ParseFloat(version, 64)
+	s.version = version
+}
+
+// reached returns the version of the source up to which everything is written.
+func (s *state) reached() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
 }
 
 // current reports whether the target has everything. The caller holds mu.

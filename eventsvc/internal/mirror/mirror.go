@@ -74,6 +74,7 @@ const (
 	saveEvery  = time.Second      // between saves of a cursor that moves
 	saveAnyway = 10 * time.Minute // between saves of one that does not: retention must not delete it
 	lastSave   = 5 * time.Second  // limit of the save when the mirror stops
+	checkEvery = 30 * time.Second // between comparisons of the cursor with the source
 	sourceSide = "source"
 	targetSide = "target"
 )
@@ -93,9 +94,10 @@ type copier struct {
 	known     known
 	state     *state
 
-	version string // everything up to here is written
-	saved   string
+	cursor  cursor // how far everything is written
+	saved   cursor
 	savedAt time.Time
+	mark    *cursor // what the source had at a time, and the cursor has not reached; nil: none
 }
 
 func newCopier(m *Mirror, namespace string) *copier {
@@ -112,7 +114,7 @@ func (c *copier) count(result string) { c.metrics.events.WithLabelValues(c.label
 // run copies until ctx ends. It tries again after any failure, because events are lost while no mirror runs.
 func (c *copier) run(ctx context.Context) {
 	var wait client.Backoff
-	for c.version == "" && ctx.Err() == nil {
+	for c.cursor.version == "" && ctx.Err() == nil {
 		if err := c.begin(ctx); err != nil && ctx.Err() == nil {
 			c.targetFailed(err)
 			_ = wait.Wait(ctx, err)
@@ -138,7 +140,7 @@ func (c *copier) run(ctx context.Context) {
 			_ = wait.Wait(ctx, err)
 		}
 	}
-	if c.version != c.saved {
+	if c.cursor != c.saved {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
 		defer cancel()
 		c.save(last)
@@ -147,33 +149,43 @@ func (c *copier) run(ctx context.Context) {
 
 // begin continues from the cursor, or lists the source if there is none.
 func (c *copier) begin(ctx context.Context) error {
-	version, err := c.loadCursor(ctx)
+	stored, err := c.loadCursor(ctx)
 	if err != nil {
 		return err
 	}
-	if version == "" {
+	c.cursor, c.saved, c.savedAt = stored, stored, time.Now()
+	if stored.version == "" {
 		return c.list(ctx, reasonFirst)
 	}
-	c.moved(version)
-	c.saved, c.savedAt = version, time.Now()
-	c.Log.InfoContext(ctx, "continuing from the cursor", "namespace", c.label(), "version", version)
+	c.moved(stored.version)
+	c.Log.InfoContext(ctx, "continuing from the cursor", "namespace", c.label(), "version", stored.version)
 	return nil
 }
 
-// list copies every event of the source. The version of the list becomes the cursor.
+// list copies every event of the source. The version of the list becomes the cursor. If there was a cursor before, the time
+// since then is a gap.
 func (c *copier) list(ctx context.Context, reason string) error {
 	c.metrics.lists.WithLabelValues(c.label(), reason).Inc()
 	c.Log.InfoContext(ctx, "listing the source", "namespace", c.label(), "reason", reason)
+	if c.cursor != c.saved {
+		c.save(ctx) // so that the gap begins at the same time, and has the same name, if this process is killed
+	}
+	c.mark = nil
+	lost := gap{cursor: c.cursor}
 	var wait client.Backoff
-	n := 0
+	n, asked := 0, time.Now()
 	page := func(p *client.Page) error {
 		wait.Reset()
 		c.sourceFailed(nil)
+		if lost.to.IsZero() {
+			lost.to = time.Now() // the list shows the source as it was between asked and now
+		}
 		items := make([]item, 0, len(p.Items))
 		for _, raw := range p.Items {
 			items = c.appendItem(items, raw, false)
 		}
 		n += len(items)
+		lost.list(items)
 		return c.write(ctx, items)
 	}
 	version, err := c.Source.Pages(ctx, c.path, nil, pageSize, page, func(err error) error {
@@ -181,13 +193,21 @@ func (c *copier) list(ctx context.Context, reason string) error {
 			return err
 		}
 		c.sourceFailed(err)
-		return wait.Wait(ctx, err)
+		err = wait.Wait(ctx, err)
+		if lost.to.IsZero() {
+			asked = time.Now()
+		}
+		return err
 	})
+	if err == nil {
+		err = c.report(ctx, lost, reason)
+	}
 	if err != nil {
 		return err
 	}
 	c.Log.InfoContext(ctx, "listed the source", "namespace", c.label(), "events", n, "version", version)
 	c.moved(version)
+	c.cursor.complete = asked
 	c.save(ctx)
 	return nil
 }
@@ -196,7 +216,8 @@ func (c *copier) list(ctx context.Context, reason string) error {
 func (c *copier) follow(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	changes := make(chan client.Change, batchSize)
-	from := c.version
+	from := c.cursor.version
+	marks := make(chan cursor)
 	var ended error
 	var reader sync.WaitGroup
 	reader.Go(func() {
@@ -214,16 +235,17 @@ func (c *copier) follow(ctx context.Context) error {
 			},
 		})
 	})
+	reader.Go(func() { c.check(ctx, marks) })
 	defer reader.Wait()
 	defer stop()
 	for {
 		c.state.setIdle(len(changes) == 0)
-		batch, open := c.next(changes)
+		batch, open := c.next(changes, marks)
 		c.state.setIdle(false)
 		if err := c.apply(ctx, batch); err != nil {
 			return err
 		}
-		if time.Since(c.savedAt) >= saveEvery && c.version != c.saved || time.Since(c.savedAt) >= saveAnyway {
+		if time.Since(c.savedAt) >= saveEvery && c.cursor.version != c.saved.version || time.Since(c.savedAt) >= saveAnyway {
 			c.save(ctx)
 		}
 		if !open {
@@ -233,15 +255,22 @@ func (c *copier) follow(ctx context.Context) error {
 }
 
 // next waits for changes, or until the cursor has to be saved, and takes all changes that are waiting.
-func (c *copier) next(changes <-chan client.Change) (batch []client.Change, open bool) {
+func (c *copier) next(changes <-chan client.Change, marks <-chan cursor) (batch []client.Change, open bool) {
 	limit := saveAnyway
-	if c.version != c.saved {
+	if c.cursor.version != c.saved.version {
 		limit = saveEvery
+	}
+	if c.mark != nil {
+		marks = nil // the earlier mark comes first
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return nil, true
+	case mark := <-marks:
+		c.mark = &mark
+		c.passMark()
 		return nil, true
 	case change, open := <-changes:
 		for ; open; change, open = <-changes {
@@ -287,20 +316,21 @@ func (c *copier) appendItem(items []item, raw json.RawMessage, modified bool) []
 
 // moved sets the version up to which everything is written.
 func (c *copier) moved(version string) {
-	c.version = version
+	c.cursor.version = version
 	c.state.moved(version)
+	c.passMark()
 }
 
 // save writes the cursor. If that fails, a restart copies the same events again, which changes nothing.
 func (c *copier) save(ctx context.Context) {
 	c.savedAt = time.Now()
-	if err := c.saveCursor(ctx, c.version); err != nil {
+	if err := c.saveCursor(ctx, c.cursor); err != nil {
 		if ctx.Err() == nil {
 			c.targetFailed(fmt.Errorf("write the cursor: %w", err))
 		}
 		return
 	}
-	c.saved = c.version
+	c.saved = c.cursor
 	c.targetFailed(nil)
 }
 

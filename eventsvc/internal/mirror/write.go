@@ -3,14 +3,12 @@ package mirror
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/client"
 )
@@ -146,44 +144,4 @@ func missing(err error, kind string) bool {
 	var status apierrors.APIStatus
 	return client.Code(err) == http.StatusNotFound && errors.As(err, &status) && status.Status().Details != nil &&
 		status.Status().Details.Kind == kind && status.Status().Details.Name != ""
-}
-
-// cursorName returns the name of the event that holds the cursor.
-func (c *copier) cursorName() string {
-	name := "eventsvc-mirror." + c.Cluster
-	if c.namespace != "" {
-		name += "." + c.namespace
-	}
-	return name
-}
-
-const annotationCursor = "mirror.tidings.example/cursor"
-
-// loadCursor returns the version of the source up to which everything is written, or "" if there is no cursor yet.
-func (c *copier) loadCursor(ctx context.Context) (string, error) {
-	var ev corev1.Event
-	err := c.Target.Do(ctx, client.Request{Path: eventPath(c.CursorNamespace, c.cursorName())}, &ev)
-	if missing(err, "events") {
-		return "", nil
-	}
-	return ev.Annotations[annotationCursor], err
-}
-
-// saveCursor writes the cursor and overwrites any other, because every value that it ever had stays true.
-func (c *copier) saveCursor(ctx context.Context, version string) error {
-	what := "all events"
-	if c.namespace != "" {
-		what = "the events of namespace " + c.namespace
-	}
-	now := metav1.Now()
-	ev := corev1.Event{
-		InvolvedObject: corev1.ObjectReference{Kind: "Cluster", Name: c.Cluster, Namespace: c.CursorNamespace},
-		Type:           corev1.EventTypeNormal, Reason: "Mirrored", Source: corev1.EventSource{Component: "eventsvc-mirror"},
-		Message:        fmt.Sprintf("%s of cluster %s up to resourceVersion %s are here", what, c.Cluster, version),
-		FirstTimestamp: now, LastTimestamp: now,
-	}
-	ev.APIVersion, ev.Kind = "v1", "Event"
-	ev.Name, ev.Namespace, ev.Labels = c.cursorName(), c.CursorNamespace, c.labels()
-	ev.Annotations = map[string]string{annotationCursor: version}
-	return c.Target.Do(ctx, client.Request{Method: http.MethodPut, Path: eventPath(ev.Namespace, ev.Name), Body: ev}, nil)
 }
