@@ -100,6 +100,8 @@ type serve struct {
 	AuditFiles    int    `default:"8" help:"Audit files that are kept, with the current one."`
 	AuditFailure  string `default:"allow" enum:"allow,refuse" help:"What happens to writes while the audit file cannot be written: allow, or refuse them with 503."`
 
+	ObservedMetrics int `default:"0" help:"Count what events report in the metric eventsvc_observed_events_total, in at most so many series, for instance 1000; 0: not at all."`
+
 	httpserver.Limits
 
 	StopDelay   time.Duration `default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`

@@ -27,6 +27,7 @@ import (
 	"tidings.example/eventsvc/internal/ctl"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/localca"
+	"tidings.example/eventsvc/internal/observed"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/maintenance"
@@ -119,6 +120,10 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return err
 	}
+	tasks := append(trusted.Tasks(), entries.Run, db.Run, rights.Run, server.Run)
+	if s.ObservedMetrics > 0 {
+		tasks = append(tasks, observed.New(db, s.ObservedMetrics, log, registry).Run)
+	}
 	handler := httpserver.Access(log, registry, audit.Handler(entries, server))
 	return service.Run(ctx, service.Config{
 		HTTP: httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Limits: s.Limits, Endpoints: []httpserver.Endpoint{
@@ -127,7 +132,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 			std.endpoint("--listen-admin", s.ListenAdmin, management, nil),
 		}},
 		Health: health,
-		Tasks:  append(trusted.Tasks(), entries.Run, db.Run, rights.Run, server.Run),
+		Tasks:  tasks,
 		Drain:  server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }

@@ -395,6 +395,7 @@ func TestBadValues(t *testing.T) {
 		{[]string{issuer, "--max-depth=0"}, []string{"--max-depth"}},
 		{[]string{issuer, "--max-values=0"}, []string{"--max-values"}},
 		{[]string{issuer, "--max-annotations=257KiB"}, []string{"--max-annotations", "256KiB"}},
+		{[]string{issuer, "--observed-metrics=-1"}, []string{"--observed-metrics", "1000"}},
 		{[]string{issuer, "--idle-timeout=0s"}, []string{"--idle-timeout"}},
 		{[]string{issuer, "--stop-timeout=0s"}, []string{"--stop-timeout"}},
 		{[]string{issuer, "--stop-delay=-1s"}, []string{"--stop-delay"}},

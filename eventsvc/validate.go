@@ -88,6 +88,8 @@ func (s *serve) checkLimits() error {
 		return cli.Usagef("--max-selector-terms, --max-depth, --max-values and --max-patch-operations must be positive")
 	case s.MaxAnnotations < 1 || int(s.MaxAnnotations) > event.DefaultMaxAnnotations:
 		return cli.Usagef("--max-annotations %d is not between 1 byte and 256KiB, the most that Kubernetes objects may have", s.MaxAnnotations)
+	case s.ObservedMetrics < 0 || s.ObservedMetrics > maxObservedMetrics:
+		return cli.Usagef("--observed-metrics %d is not between 0 and %d: set a number of series such as 1000, or 0 for no such metric", s.ObservedMetrics, maxObservedMetrics)
 	case len(s.EventTypes) == 0:
 		return cli.Usagef("--event-types is empty: name what may be in type, such as Normal,Warning")
 	case len(s.Namespaces) > 0 && !s.RequireNamespaces:
@@ -95,6 +97,8 @@ func (s *serve) checkLimits() error {
 	}
 	return nil
 }
+
+const maxObservedMetrics = 100_000
 
 func (s *serve) checkStore() error {
 	switch {

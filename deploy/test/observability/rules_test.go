@@ -152,7 +152,66 @@ func TestAlertsDocumented(t *testing.T) {
 		}
 		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", rule.Alert, rule.Labels["severity"], when, rule.Annotations["action"])
 	}
+	page.WriteString(eventAlerts)
+	for _, c := range eventAlertCases {
+		fmt.Fprintf(&page, "```yaml\n%s```\n", c.rule)
+	}
 	samePage(t, "../../docs/alerts.md", page.String())
+}
+
+// eventAlerts is the part of the page about alerts on events, before its examples.
+const eventAlerts = `
+# Alerts on events
+
+With ` + "`--observed-metrics 1000`" + `, eventsvc counts what events report in ` + "`eventsvc_observed_events_total`" + `, by type, reason, kind,
+namespace and cluster: one for an event, and the increment for a series that grows. At most so many combinations have a
+series of their own; the rest is counted in one whose labels are all ` + "`other`" + `. Alert on that one too, or a new reason stays
+unseen. The counters begin at zero when eventsvc starts. ` + "`eventsvc_observed_events_interruptions_total`" + ` tells when they lack
+something.
+
+` + "`increase`" + ` does not see the first value of a series, so an alert on what has never happened before asks what is new:
+
+`
+
+// eventAlertCases are the examples there, with what a scrape every 15 s sees when they have to fire, and when not.
+var eventAlertCases = []struct{ rule, bad, good string }{
+	{
+		`- alert: PodsBackOff
+  expr: sum by (cluster, namespace) (increase(eventsvc_observed_events_total{reason="BackOff"}[10m])) > 20
+  labels: {severity: ticket}
+  annotations: {summary: "Containers in {{ $labels.namespace }} do not start"}
+`,
+		`eventsvc_observed_events_total{reason="BackOff",kind="Pod",namespace="shop",cluster="a",type="Warning"} 0+1x300`,
+		`eventsvc_observed_events_total{reason="BackOff",kind="Pod",namespace="shop",cluster="a",type="Warning"} 100x300`,
+	},
+	{
+		`- alert: NewWarning
+  expr: eventsvc_observed_events_total{type=~"Warning|other"} unless eventsvc_observed_events_total offset 1h
+  labels: {severity: ticket}
+  annotations: {summary: "{{ $labels.reason }} of a {{ $labels.kind }} in {{ $labels.namespace }} for the first time"}
+`,
+		`eventsvc_observed_events_total{reason="Odd",kind="Pod",namespace="shop",cluster="a",type="Warning"} _x250 1x50`,
+		`eventsvc_observed_events_total{reason="Odd",kind="Pod",namespace="shop",cluster="a",type="Warning"} _x10 1x290`,
+	},
+}
+
+// TestEventAlerts fires the examples of the page.
+func TestEventAlerts(t *testing.T) {
+	t.Parallel()
+	for _, c := range eventAlertCases {
+		groups, errs := rulefmt.Parse([]byte("groups:\n- name: x\n  rules:\n"+indent(strings.TrimSpace(c.rule))), false, model.UTF8Validation,
+			parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+		if errs != nil {
+			t.Fatal(errs)
+		}
+		rule := groups.Groups[0].Rules[0]
+		if !fires(t, rule, indent(c.bad)) {
+			t.Errorf("%s does not fire", rule.Alert)
+		}
+		if fires(t, rule, indent(c.good)) {
+			t.Errorf("%s fires though all is well", rule.Alert)
+		}
+	}
 }
 
 // dashboardExpressions are what the panels of the dashboard ask for, by their titles.
@@ -189,7 +248,7 @@ func dashboardExpressions(t *testing.T) map[string][]string {
 // TestMetricsExist: what alerts and dashboard ask for is what the services have.
 func TestMetricsExist(t *testing.T) {
 	t.Parallel()
-	tokens, events, token := startBoth(t, "MAX_CLIENT_WATCHES=1", "AUDIT=metadata", "POLICY_FILE=../../compose/policy.yaml")
+	tokens, events, token := startBoth(t, "MAX_CLIENT_WATCHES=1", "AUDIT=metadata", "POLICY_FILE=../../compose/policy.yaml", "OBSERVED_METRICS=10")
 	events.watch(t, token)
 	events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
 	events.create(t, token, "", http.StatusCreated)
