@@ -200,6 +200,7 @@ func (s *serve) openStore(log *slog.Logger, registry *prometheus.Registry) (*bol
 	db, err := bolt.Open(bolt.Options{
 		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: rules, History: s.History,
 		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, MaxClockStep: s.MaxClockStep, Log: log, Registry: registry,
+		Observe: codec.Occurrence,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--data-dir %s: %w", s.DataDir, err)

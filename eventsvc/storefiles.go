@@ -55,7 +55,7 @@ type place struct {
 // open opens the files of the store or, if a service has them open, returns a client
 // of that service. The lock of the files decides, so it is always exactly one.
 func (p *place) open(o bolt.Options, formats *codec.Codec) (s admin.Store, closeStore func() error, err error) {
-	o.Dir, o.MaxBytes = filepath.Join(p.DataDir, "store"), -1
+	o.Dir, o.MaxBytes, o.Observe = filepath.Join(p.DataDir, "store"), -1, codec.Occurrence
 	db, err := bolt.Open(o)
 	if errors.Is(err, store.ErrInUse) {
 		remote, err := admin.NewRemote(p.DataDir, p.ListenAdmin)

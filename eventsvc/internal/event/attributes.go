@@ -62,6 +62,12 @@ func AttributesOf(ev *eventsv1.Event) Attributes {
 	return bytes.Clone(OccurrenceOf(ev).append(a))
 }
 
+// With returns the attributes with an occurrence, in the place of any that they have.
+func (a Attributes) With(o Occurrence) Attributes {
+	before := a[:len(a)-len(a.occurrence())]
+	return o.append(append(make(Attributes, 0, len(a)+16), before...))
+}
+
 // Field returns the text of a selectable field, "" if it is not set. The
 // result shares memory with the attributes.
 func (a Attributes) Field(f Field) []byte {

@@ -78,6 +78,5 @@ func (a Attributes) Since(before Attributes) Attributes {
 		return a
 	}
 	o.New = max(0, o.Count-was.Count)
-	rest := a.occurrence()
-	return o.append(append(make(Attributes, 0, len(a)+1), a[:len(a)-len(rest)]...))
+	return a.With(o)
 }

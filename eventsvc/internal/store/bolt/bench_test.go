@@ -12,7 +12,6 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // A stored event takes about as much as this: both wire forms of it.
@@ -200,49 +199,4 @@ func BenchmarkFanOut(b *testing.B) {
 			b.ReportMetric(float64(b.N*watchers)/b.Elapsed().Seconds(), "deliveries/s")
 		})
 	}
-}
-
-// BenchmarkCounts reads the counts of a million events for a histogram and its
-// facets: a week, of ten namespaces with five reasons each. What is read is an
-// entry a minute and kind of event, however many events that were.
-func BenchmarkCounts(b *testing.B) {
-	const minutes, kinds = 7 * 24 * 60, 50
-	db := openBench(b)
-	start := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	var events int64
-	var counted []store.Record
-	for minute := range minutes {
-		at := start.Add(time.Duration(minute) * time.Minute)
-		for n := range 100 {
-			events++
-			counted = append(counted, store.Record{
-				Key: store.Key{Namespace: fmt.Sprintf("ns%d", n%10), Name: "e"}, Time: at,
-				Attributes: event.NewAttributes([event.NumFields]string{
-					event.Type: "Normal", event.Reason: fmt.Sprintf("Reason%d", n%kinds/10), event.RegardingKind: "Pod",
-				}, nil),
-			})
-		}
-		if minute%20 < 19 && minute < minutes-1 {
-			continue
-		}
-		if err := db.CountIn(counted); err != nil {
-			b.Fatal(err)
-		}
-		counted = counted[:0]
-	}
-	entries, total := 0, int64(0)
-	before, rounds := cpuTime(b), 0
-	for b.Loop() {
-		rounds++
-		entries, total = 0, 0
-		if err := db.Counts(b.Context(), start, start.Add(minutes*time.Minute), "", func(c seglog.MinuteCount) { entries++; total += c.Created }); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if total != events {
-		b.Errorf("%d events counted of %d", total, events)
-	}
-	b.ReportMetric((cpuTime(b)-before).Seconds()*1e3/float64(rounds), "cpu-ms/op")
-	b.ReportMetric(float64(entries), "entries")
-	b.ReportMetric(float64(total), "events")
 }

@@ -45,18 +45,6 @@ func (db *DB) Checkpoint() error {
 	return db.committer.Queue.Do(context.Background(), db.committer.Writer.Checkpoint)
 }
 
-// CountIn counts records as if they were created, in one commit.
-func (db *DB) CountIn(records []store.Record) error {
-	return db.committer.Queue.Do(context.Background(), func() error {
-		entries := make([]seglog.Entry, len(records))
-		for i := range records {
-			r := &records[i]
-			entries[i] = seglog.Entry{Kind: seglog.Created, Key: []byte(r.Key.String()), NamespaceLen: len(r.Key.Namespace), Attributes: r.Attributes, Time: r.Time}
-		}
-		return db.log.Head().CountAs(entries)
-	})
-}
-
 // Bumped is where revisions go on after a known one.
 func Bumped(known uint64, now time.Time) uint64 { return bumped(known, now) }
 

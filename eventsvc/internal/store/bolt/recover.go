@@ -42,7 +42,7 @@ func (db *DB) recover() (err error) {
 	if err != nil {
 		return db.reads.failed(err)
 	}
-	if db.log, err = seglog.Open(o.Dir, int(2*o.SegmentBytes+2*o.QueueBytes), db.Revision); err != nil {
+	if db.log, err = seglog.Open(o.Dir, int(2*o.SegmentBytes+2*o.QueueBytes), db.Revision, o.Observe); err != nil {
 		return err
 	}
 	if err := checkLog(db.log, db.index, string(id)); err != nil {
@@ -55,7 +55,7 @@ func (db *DB) recover() (err error) {
 	}
 	db.read = read.New(read.Source{
 		Index: db.index, Log: db.log, Published: db.Revision, Closed: db.life.closed, Failed: db.reads.failed,
-		Events: func() int64 { return db.usage.Live().Events },
+		Events: func() int64 { return db.usage.Live().Events }, Kept: func() time.Time { return db.maintenance.Kept() },
 	})
 	w, err := durable.Open(durable.Config{
 		Dir: o.Dir, StoreID: string(id), SegmentBytes: o.SegmentBytes, Records: db.log,

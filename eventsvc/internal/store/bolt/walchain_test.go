@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
@@ -120,7 +121,8 @@ func (c *chain) compare(t *testing.T, db *DB) {
 	}
 	counted := int64(0)
 	now := time.Now()
-	err := db.Counts(t.Context(), now.Add(-time.Hour), now.Add(time.Hour), "", func(m seglog.MinuteCount) { counted += m.Created + m.Modified })
+	in := store.Range{From: now.Add(-time.Hour), To: now.Add(time.Hour)}
+	err := db.Timeline().Occurrences(t.Context(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { counted += o.Count })
 	if err != nil || counted != c.written {
 		t.Errorf("%d writes are counted, want %d: %v", counted, c.written, err)
 	}

@@ -122,7 +122,7 @@ func TestFailedCheckpointThatIsThere(t *testing.T) {
 			done := db.log.Pending()
 			putInside(t, db, "b", []byte("value"))
 			err := db.committer.Queue.Do(t.Context(), func() error {
-				if err := db.log.Head().Checkpoint(done); err != nil {
+				if err := db.log.Checkpoint(db.log.Head(), done); err != nil {
 					return err
 				}
 				return db.committer.Writer.EndCheckpoint(durable.Checkpoint{Records: len(done), Err: failure})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -38,7 +39,7 @@ func (w *Writer) beginCheckpoint() error {
 func (w *Writer) write(head *seglog.Segment, records []wal.Record) error {
 	start := time.Now()
 	defer func() { w.seconds.Observe(time.Since(start).Seconds()) }()
-	return head.Checkpoint(records)
+	return w.Records.Checkpoint(head, records)
 }
 
 // AwaitCheckpoint waits for a checkpoint that runs beside the committer, and ends it.
@@ -91,4 +92,25 @@ func (w *Writer) checkpoint(more []wal.Record) error {
 		w.wal.Reset()
 	}
 	return nil
+}
+
+// Carry is [seglog.Log.Carry].
+func (w *Writer) Carry(s *seglog.Segment, since time.Time) (damaged bool, err error) {
+	if err := w.Failed(); err != nil {
+		return false, err
+	}
+	damaged, err = w.Records.Carry(s, since)
+	return damaged, w.orFail(err)
+}
+
+// IndexHead is [seglog.Log.IndexHead].
+func (w *Writer) IndexHead(most int) (more bool, err error) {
+	if err := w.Failed(); err != nil {
+		return false, err
+	}
+	more, err = w.Records.IndexHead(most)
+	if errors.As(err, new(*store.CorruptError)) { // nothing was written
+		return false, err
+	}
+	return more, w.orFail(err)
 }

@@ -39,12 +39,15 @@ func (m *Maintenance) Compact(ctx context.Context, progress store.Progress) erro
 	if err := m.compact(ctx); err != nil {
 		return err
 	}
+	if err := m.indexHead(ctx); err != nil {
+		return err
+	}
 	clean := true
 	ss := m.sealed()
 	files := int64(len(ss) + 1)
 	for i, s := range ss {
 		progress.Tell(int64(i), files)
-		if m.Usage.Segment(s.Base).Dead > 0 {
+		if m.Usage.Segment(s.Base).Dead > 0 || !s.Indexed() {
 			if err := m.rewrite(ctx, s, clean); err != nil {
 				return fmt.Errorf("store: compacting %s: %w", s.Path, err)
 			}
@@ -149,6 +152,9 @@ func (m *Maintenance) sealDeadHead(ctx context.Context, bytes int64, fraction fl
 // unlink removes the oldest segment. It counts as there until a power cut cannot
 // bring it back: deletions of what it holds may be dropped only then.
 func (m *Maintenance) unlink(ctx context.Context, s *seglog.Segment) error {
+	if err := m.carry(ctx, s); err != nil {
+		return err
+	}
 	if err := errors.Join(disk.Remove(s.Path), disk.SyncDir(filepath.Dir(s.Path))); err != nil {
 		return err
 	}
@@ -161,6 +167,24 @@ func (m *Maintenance) unlink(ctx context.Context, s *seglog.Segment) error {
 	return m.Usage.SetSegment(s.Base, usage.Segment{})
 }
 
+// carry has the head keep what was observed according to a segment that is to be unlinked.
+// Where there is no room for that, it is given up: the segment must go to make room.
+func (m *Maintenance) carry(ctx context.Context, s *seglog.Segment) error {
+	var damaged bool
+	err := m.Do(ctx, func() (err error) {
+		damaged, err = m.Writer.Carry(s, m.Kept())
+		return err
+	})
+	switch {
+	case disk.IsFull(err):
+		m.Log.Warn("the disk is full: what was observed according to a log file is no longer counted", "file", s.Path)
+		return nil
+	case damaged:
+		m.Log.Warn("a log file is damaged: some of what was observed according to it is no longer counted", "file", s.Path)
+	}
+	return err
+}
+
 // rewrite copies what is needed of a segment into a new file and puts that in
 // its place.
 //
@@ -170,7 +194,7 @@ func (m *Maintenance) unlink(ctx context.Context, s *seglog.Segment) error {
 func (m *Maintenance) rewrite(ctx context.Context, s *seglog.Segment, clean bool) error {
 	tmp := s.Path + ".tmp"
 	k := m.keeper(clean)
-	damaged, err := s.Rewrite(ctx, tmp, k.view)
+	damaged, err := m.Records.Log.Rewrite(ctx, s, tmp, k.view, m.Kept())
 	if err != nil {
 		return errors.Join(err, os.Remove(tmp))
 	}

@@ -108,6 +108,9 @@ func (m *Maintenance) Collectors() []prometheus.Collector {
 // Run keeps the store within its limits until ctx ends. Failures are logged and tried
 // again.
 func (m *Maintenance) Run(ctx context.Context) {
+	var indexing sync.WaitGroup
+	defer indexing.Wait()
+	indexing.Go(func() { m.runIndex(ctx) })
 	for m.awaitRound(ctx) {
 		if err := m.Round(ctx); err != nil && !errors.Is(err, store.ErrClosed) && ctx.Err() == nil {
 			m.failures.Inc()

@@ -41,6 +41,22 @@ func (p *Policy) retentions() []time.Duration {
 	return slices.DeleteFunc(slices.Compact(all), func(d time.Duration) bool { return d == 0 })
 }
 
+// Kept returns the time before which nothing is kept of what was observed, unless it is
+// reported by an event that exists. It is zero if something is kept for ever.
+func (m *Maintenance) Kept() time.Time {
+	longest := m.Retention
+	for _, r := range m.Rules {
+		if r.Retention == 0 {
+			return time.Time{}
+		}
+		longest = max(longest, r.Retention)
+	}
+	if m.Retention == 0 {
+		return time.Time{}
+	}
+	return m.Clock.Old().Add(-longest)
+}
+
 const (
 	// expiryBatch is how many events are deleted in one go.
 	expiryBatch = 1024

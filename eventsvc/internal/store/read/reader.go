@@ -12,6 +12,10 @@
 // What it lends is in mapped files, and has been verified. It remembers the results of
 // the last lists for their next pages, which the state of a revision cannot make stale.
 //
+// It is also the [store.Timeline] of the engine: counts come from the index by time that
+// segments have, events in the order of their observation from there too, or from postings
+// if few events match.
+//
 // # Errors
 //
 // A revision that is no longer held is a [*store.ExpiredError]. What cannot be read is
@@ -28,6 +32,7 @@ package read
 import (
 	"context"
 	"errors"
+	"time"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
@@ -42,6 +47,7 @@ type Source struct {
 	Events    func() int64      // about how many events exist
 	Closed    func() bool       // reads are refused from now on
 	Failed    func(error) error // counts what hinders a read, and makes the error of it
+	Kept      func() time.Time  // what was observed before may be gone, unless an event reports it; zero: nothing is
 }
 
 // A Reader answers the reads of one store.

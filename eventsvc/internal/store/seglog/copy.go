@@ -1,13 +1,18 @@
 package seglog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"time"
 
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/observed"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -19,10 +24,11 @@ const copyBytes = 4 << 20
 type Keeper func(f func(needed func(*Entry) (bool, error)) error) error
 
 // Rewrite copies the records of a sealed segment that are needed to a new file at path,
-// synced. It keeps damaged records, as evidence, and reports whether there are any.
-func (s *Segment) Rewrite(ctx context.Context, path string, keeper Keeper) (damaged bool, err error) {
+// synced, and indexes them by time. It keeps damaged records, as evidence, and reports
+// whether there are any. Of what other records report it keeps the counts since a time.
+func (l *Log) Rewrite(ctx context.Context, s *Segment, path string, keeper Keeper, since time.Time) (damaged bool, err error) {
 	c := copier{from: s, keeper: keeper}
-	err = c.run(ctx, path)
+	err = c.run(ctx, l, path, since)
 	return c.damaged, err
 }
 
@@ -42,12 +48,13 @@ type copier struct {
 	from   *Segment
 	keeper Keeper
 
-	at      uint64 // the last record that was looked at
-	kept    int64  // bytes
-	damaged bool   // a record is damaged, and may be an older version of any event
+	at      uint64   // the last record that was looked at
+	needed  []uint64 // the revisions of those that are kept
+	kept    int64    // bytes
+	damaged bool     // a record is damaged, and may be an older version of any event
 }
 
-func (c *copier) run(ctx context.Context, path string) error {
+func (c *copier) run(ctx context.Context, l *Log, path string, since time.Time) error {
 	id, err := c.from.StoreID()
 	if err != nil {
 		return err
@@ -67,7 +74,7 @@ func (c *copier) run(ctx context.Context, path string) error {
 		}
 	}
 	if err == nil {
-		err = c.from.view(func(from *bbolt.Tx) error { return boltfile.CopyBucket(ctx, from, to, bucketMinutes, nil) })
+		err = c.copyObserved(l, to, since)
 	}
 	if err == nil {
 		err = to.Update(func(tx *bbolt.Tx) error {
@@ -124,8 +131,44 @@ func (c *copier) each(from *bbolt.Cursor, keep func(k, v []byte) error, needed f
 		}
 		size += len(v)
 		c.kept += int64(len(v))
+		c.needed = append(c.needed, c.at)
 	}
 	return false, nil
+}
+
+// copyObserved copies what the records report, also those that are not copied. Runs of one
+// minute become one. A damaged run is kept as it is, so that readers are told.
+func (c *copier) copyObserved(l *Log, to *bbolt.DB, since time.Time) error {
+	found, _, err := unindexed(l, c.from, math.MaxInt)
+	if err != nil {
+		return err
+	}
+	return c.from.view(func(from *bbolt.Tx) error {
+		return to.Update(func(tx *bbolt.Tx) error {
+			n := numberingOf(tx)
+			series, runs, err := observedBuckets(tx)
+			if err != nil {
+				return err
+			}
+			runs.FillPercent = boltfile.FillPercent
+			m := minutes{
+				tx: from, found: found, since: minuteSince(since),
+				needed: func(revision uint64) bool {
+					_, ok := slices.BinarySearch(c.needed, revision)
+					return ok
+				},
+				number:  func(texts string) (uint32, error) { return n.number(series, texts) },
+				damaged: func(k, v []byte) error { return runs.Put(bytes.Clone(k), bytes.Clone(v)) },
+			}
+			meta := tx.Bucket([]byte(boltfile.Meta))
+			return errors.Join(
+				m.each(func(minute int64, entries []observed.Entry) error {
+					return putRun(runs, minute, lastOf(entries), entries)
+				}),
+				meta.Put([]byte(metaObserved), RevisionKey(max(c.at, observedIn(from)))),
+				meta.Put([]byte(metaCarried), RevisionKey(metaIn(from, metaCarried))))
+		})
+	})
 }
 
 // CopyAcknowledged copies the published records of the head, and the pending ones, to a
@@ -158,7 +201,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 			return k, v, err
 		}
 		ctx := context.Background() // bounded by the size of one file
-		return errors.Join(boltfile.CopyBucket(ctx, from, to, bucketLog, keep), boltfile.CopyBucket(ctx, from, to, bucketMinutes, nil))
+		return errors.Join(boltfile.CopyBucket(ctx, from, to, bucketLog, keep), copyPublished(ctx, from, to, last))
 	})
 	if err == nil && len(pending) > 0 {
 		copied += wal.Bytes(pending)
@@ -166,7 +209,8 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 			_, damage := ParseRecord(p.Revision, p.Data)
 			err = errors.Join(err, damage)
 		}
-		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, pending) }))
+		seen := reported(l, pending)
+		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, numberingOf(tx), pending, seen) }))
 	}
 	if err == nil && copied != head.Bytes() {
 		err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.Bytes(), copied)
@@ -181,4 +225,38 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 		})
 	}
 	return errors.Join(err, to.Sync(), to.Close())
+}
+
+// copyPublished copies the index by time of a head, without what records report that were
+// not published.
+func copyPublished(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, last uint64) error {
+	if from.Bucket([]byte(bucketObserved)) == nil {
+		return nil // as an older program has made it
+	}
+	until := func(k, v []byte) ([]byte, []byte, error) {
+		run, err := observed.Parse(k, v)
+		if err != nil || run.Last() <= last {
+			return k, v, err
+		}
+		var entries []observed.Entry
+		err = run.Each(observed.All, func(e observed.Entry) {
+			if e.Revision <= last {
+				entries = append(entries, e)
+			}
+		})
+		if err != nil || len(entries) == 0 {
+			return nil, nil, err
+		}
+		k = observed.Key(run.Minute, lastOf(entries))
+		return k, observed.AppendRun(nil, k, entries), nil
+	}
+	return errors.Join(
+		boltfile.CopyBucket(ctx, from, to, bucketSeries, nil),
+		boltfile.CopyBucket(ctx, from, to, bucketObserved, until),
+		to.Update(func(tx *bbolt.Tx) error {
+			meta := tx.Bucket([]byte(boltfile.Meta))
+			return errors.Join(
+				meta.Put([]byte(metaObserved), RevisionKey(min(observedIn(from), last))),
+				meta.Put([]byte(metaCarried), RevisionKey(metaIn(from, metaCarried))))
+		}))
 }

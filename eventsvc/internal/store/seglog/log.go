@@ -17,6 +17,7 @@ type Log struct {
 	dir       string
 	mmap      int           // address space that a head reserves
 	published func() uint64 // the newest revision that readers may see
+	observe   Observe       // nil: records of older programs are taken as observed once
 	segments  atomic.Pointer[Segments]
 	pending   atomic.Pointer[[]wal.Record]
 	reads     openReads
@@ -26,13 +27,13 @@ type Log struct {
 }
 
 // Open opens the segments of a directory, of which there may be none. published
-// returns the newest revision that readers may see.
-func Open(dir string, mmap int, published func() uint64) (*Log, error) {
+// returns the newest revision that readers may see; observe may be nil.
+func Open(dir string, mmap int, published func() uint64, observe Observe) (*Log, error) {
 	ss, err := openSegments(dir, mmap)
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, mmap: mmap, published: published, reads: openReads{began: time.Now()}}
+	l := &Log{dir: dir, mmap: mmap, published: published, observe: observe, reads: openReads{began: time.Now()}}
 	l.segments.Store(&ss)
 	l.SetPending(nil)
 	return l, nil

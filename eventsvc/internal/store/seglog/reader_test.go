@@ -11,7 +11,7 @@ import (
 // newLog is an empty log.
 func newLog(t *testing.T) *Log {
 	t.Helper()
-	l, err := Open(t.TempDir(), 1<<20, func() uint64 { return 100 })
+	l, err := Open(t.TempDir(), 1<<20, func() uint64 { return 100 }, nil)
 	if err == nil {
 		err = l.Init(2, "id", 1)
 	}
@@ -28,7 +28,7 @@ func TestReadersSeeCheckpoints(t *testing.T) {
 	l := newLog(t)
 	for revision := uint64(2); revision < 5; revision++ {
 		e := Entry{Revision: revision, Kind: Created, Key: []byte("default/e"), NamespaceLen: 7, Value: []byte("{}")}
-		if err := l.Head().Checkpoint([]wal.Record{{Revision: revision, Data: AppendRecord(nil, &e)}}); err != nil {
+		if err := l.Checkpoint(l.Head(), []wal.Record{{Revision: revision, Data: AppendRecord(nil, &e)}}); err != nil {
 			t.Fatal(err)
 		}
 		err := l.View(func(r *Reader) error {

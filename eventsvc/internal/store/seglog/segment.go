@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"sync"
 	"sync/atomic"
 
 	"go.etcd.io/bbolt"
@@ -30,18 +31,29 @@ type Segment struct {
 	db        *bbolt.DB
 	bytes     atomic.Int64 // length of all records; of a head, with the pending ones
 	rewritten bool         // Rewrite has left records out
+	indexed   atomic.Bool  // by time
+
+	observing sync.Mutex // held while a head is written with what its records report
+	numbering *numbering // of its series; nil: to be read
 }
 
 // The buckets of a segment, and the entries of its meta bucket.
 const (
-	bucketLog     = "log"     // revision → record
-	bucketMinutes = "minutes" // minute and kind of event → how many were written
+	bucketLog      = "log"      // revision → record
+	bucketSeries   = "series"   // number → texts of a series
+	bucketObserved = "observed" // minute and last revision → what was observed
+	bucketMinutes  = "minutes"  // empty: older programs count in it what they write
 
-	metaBase    = "base"    // its records have this revision or a greater one
-	metaCompact = "horizon" // the compact revision: states from here on can be read
-	metaEnd     = "end"     // once sealed: the last revision before the next segment
-	metaBytes   = "bytes"   // once sealed: length of its records
+	metaBase     = "base"     // its records have this revision or a greater one
+	metaCompact  = "horizon"  // the compact revision: states from here on can be read
+	metaEnd      = "end"      // once sealed: the last revision before the next segment
+	metaBytes    = "bytes"    // once sealed: length of its records
+	metaObserved = "observed" // records up to this revision are indexed by time
+	metaCarried  = "carried"  // what segments up to this base report was carried to this one
 )
+
+// buckets returns the buckets of a new segment.
+func buckets() []string { return []string{bucketLog, bucketSeries, bucketObserved, bucketMinutes} }
 
 // FormatWAL is the version of a head with a write-ahead log in use: a program that does
 // not know of the log must not overlook what it holds. A store that was closed has none.
@@ -63,7 +75,7 @@ func SegmentPath(dir string, base uint64) string {
 
 // createUnsynced makes a segment whose commits are not synced: the caller syncs it once.
 func createUnsynced(path string, base uint64, storeID []byte) (*bbolt.DB, error) {
-	db, err := boltfile.Create(path, segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{metaBase: RevisionKey(base), boltfile.StoreID: storeID})
+	db, err := boltfile.Create(path, segmentPage, buckets(), map[string][]byte{metaBase: RevisionKey(base), boltfile.StoreID: storeID})
 	if err == nil {
 		db.NoSync = true
 	}
@@ -71,7 +83,7 @@ func createUnsynced(path string, base uint64, storeID []byte) (*bbolt.DB, error)
 }
 
 func createSegment(dir string, base uint64, storeID []byte, compactRevision uint64, format int) error {
-	return boltfile.Install(SegmentPath(dir, base), segmentPage, []string{bucketLog, bucketMinutes}, map[string][]byte{
+	return boltfile.Install(SegmentPath(dir, base), segmentPage, buckets(), map[string][]byte{
 		metaBase:         RevisionKey(base),
 		boltfile.StoreID: storeID,
 		metaCompact:      RevisionKey(compactRevision),
@@ -99,6 +111,10 @@ func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
 		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	s.rewritten = compactRevision == 0 && !head // createUnsynced writes none
+	if err := s.view(func(tx *bbolt.Tx) error { s.indexed.Store(observedIn(tx) >= lastIn(tx, 0)); return nil }); err != nil {
+		_ = db.Close()
+		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: boltfile.FixRestore}
+	}
 	return s, nil
 }
 
@@ -121,12 +137,17 @@ func (s *Segment) measure(head bool) error {
 // meta reads a number of the meta bucket, 0 if it is not there.
 func (s *Segment) meta(name string) (n uint64, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		if v := tx.Bucket([]byte(boltfile.Meta)).Get([]byte(name)); len(v) == 8 {
-			n = be.Uint64(v)
-		}
+		n = metaIn(tx, name)
 		return nil
 	})
 	return n, err
+}
+
+func metaIn(tx *bbolt.Tx, name string) uint64 {
+	if v := tx.Bucket([]byte(boltfile.Meta)).Get([]byte(name)); len(v) == 8 {
+		return be.Uint64(v)
+	}
+	return 0
 }
 
 // Format returns the version of the segment's format, which OpenSegment has checked.
@@ -319,6 +340,9 @@ func withoutWAL(path string) error {
 // Seal writes into a head that it ends with a revision. [OpenSegment] opens it as a sealed
 // segment.
 func (s *Segment) Seal(last uint64) error {
+	s.observing.Lock()
+	defer s.observing.Unlock()
+	s.numbering = nil
 	return s.update(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket([]byte(boltfile.Meta))
 		return errors.Join(
@@ -342,28 +366,6 @@ func (s *Segment) Refused(err error, records []wal.Record) bool {
 	}
 	last, unread := s.LastRevision()
 	return unread == nil && last < records[0].Revision
-}
-
-// Checkpoint writes records to a head in one commit. It skips those that the head has,
-// because they would be counted twice.
-func (s *Segment) Checkpoint(records []wal.Record) error {
-	return s.update(func(tx *bbolt.Tx) error {
-		return putRecords(tx, wal.After(records, lastIn(tx, 0)))
-	})
-}
-
-// putRecords puts records into the file of a segment, and counts their minutes.
-func putRecords(tx *bbolt.Tx, records []wal.Record) error {
-	log := tx.Bucket([]byte(bucketLog))
-	log.FillPercent = boltfile.FillPercent
-	for _, l := range records {
-		if err := log.Put(RevisionKey(l.Revision), l.Data); err != nil {
-			return err
-		}
-	}
-	counts := tally{}
-	counts.addAfter(records, 0)
-	return counts.save(tx.Bucket([]byte(bucketMinutes)))
 }
 
 // Bytes returns the bytes of all records, of a head with those that are pending.

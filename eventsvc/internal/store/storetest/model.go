@@ -26,6 +26,7 @@ type Model struct {
 type modelChange struct {
 	revision uint64
 	key      store.Key
+	time     time.Time
 	before   *store.Record // nil: it did not exist
 	after    *store.Record // nil: it was deleted
 }
@@ -88,10 +89,13 @@ func (m *Model) newest(key store.Key) *store.Record {
 // write stores a version, or with a nil draft a deletion.
 func (m *Model) write(key store.Key, draft *store.Draft) store.Record {
 	m.last++
-	c := modelChange{revision: m.last, key: key, before: m.newest(key)}
+	c := modelChange{revision: m.last, key: key, time: m.now(), before: m.newest(key)}
 	result := store.Record{Key: key, Revision: c.revision}
 	if draft != nil {
-		result.Time, result.Attributes, result.Value = m.now(), draft.Attributes, draft.Value
+		result.Time, result.Attributes, result.Value = c.time, draft.Attributes, draft.Value
+		if c.before != nil {
+			result.Attributes = result.Attributes.Since(c.before.Attributes)
+		}
 		c.after = &result
 	} else {
 		result = *c.before

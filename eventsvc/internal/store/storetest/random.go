@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -44,6 +45,7 @@ func testRandom(t *testing.T, newEngine func(t testing.TB, now func() time.Time)
 		}
 	}
 	r.compareWatch()
+	r.compareTimelines()
 	r.engine.Stop(t)
 }
 
@@ -52,7 +54,12 @@ func (r *random) key() store.Key {
 }
 
 func (r *random) draft() store.Draft {
-	return draft(fmt.Sprintf("%d", r.rnd.Uint64()), []string{"R", "S", "T"}[r.rnd.IntN(3)], []string{"web", "db"}[r.rnd.IntN(2)])
+	d := draft(fmt.Sprintf("%d", r.rnd.Uint64()), []string{"R", "S", "T"}[r.rnd.IntN(3)], []string{"web", "db"}[r.rnd.IntN(2)])
+	if r.rnd.IntN(10) > 0 { // else as an older program makes them
+		n := r.rnd.Int64N(6)
+		d.Attributes = d.Attributes.With(event.Occurrence{Time: r.observedAt(), Count: n, New: n})
+	}
+	return d
 }
 
 func (r *random) revision() uint64 {
@@ -75,8 +82,10 @@ func (r *random) step() {
 		r.get()
 	case n < 95:
 		r.list()
-	case n < 98:
+	case n < 96:
 		r.compareWatch()
+	case n < 98:
+		r.compareTimelines()
 	case n < 99:
 		r.trim()
 	case r.rnd.IntN(3) == 0:
@@ -217,6 +226,7 @@ func (r *random) bump() {
 func (r *random) restart() {
 	r.engine.Stop(r.t)
 	r.store = r.engine.Start(r.t)
+	r.compareTimelines()
 	if r.store.Revision() != r.model.Revision() {
 		r.t.Errorf("revision %d after a restart, want %d", r.store.Revision(), r.model.Revision())
 	}

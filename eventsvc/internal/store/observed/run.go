@@ -1,0 +1,225 @@
+package observed
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"slices"
+
+	"tidings.example/eventsvc/internal/store/boltfile"
+)
+
+// be is the byte order of keys and checksums.
+var be = binary.BigEndian
+
+// An Entry says how often something was observed within a second.
+type Entry struct {
+	Series   uint32
+	Second   uint8  // of the minute
+	Revision uint64 // of the record that reports it, 0 if that is no longer held
+	Count    int64  // 0 if the record reports nothing new
+}
+
+// The flags of an entry, above the bits of its second.
+const (
+	flagCount  = 1 << 6
+	flagFolded = 1 << 7
+	secondMask = flagCount - 1
+)
+
+// KeyLen is the length of a key.
+const KeyLen = 16
+
+const (
+	checksumLen = 4
+	signBit     = 1 << 63
+)
+
+// MinuteOf splits seconds since 1970.
+func MinuteOf(second int64) (minute int64, of uint8) {
+	minute = second / 60
+	if second%60 < 0 {
+		minute--
+	}
+	return minute, uint8(second - minute*60)
+}
+
+// Key returns the key of a run with its minute, and with a number that is no less than its
+// revisions and that no other run of the minute has.
+func Key(minute int64, last uint64) []byte {
+	return be.AppendUint64(be.AppendUint64(make([]byte, 0, KeyLen), uint64(minute)^signBit), last)
+}
+
+// MinuteOfKey returns the minute of a key, which may be damaged.
+func MinuteOfKey(k []byte) (int64, error) {
+	if len(k) != KeyLen {
+		return 0, fmt.Errorf("%q is no key of a minute: %w", k, boltfile.ErrChecksum)
+	}
+	return int64(be.Uint64(k) ^ signBit), nil
+}
+
+// compare is the order of entries within a run.
+func compare(a, b Entry) int {
+	return cmp.Or(cmp.Compare(a.Series, b.Series), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Second, b.Second))
+}
+
+// Merge puts the entries of one minute in the order of a run. It sums those of one series
+// and second whose records are no longer held, and returns what is left.
+func Merge(entries []Entry) []Entry {
+	slices.SortFunc(entries, compare)
+	kept := entries[:0]
+	for _, e := range entries {
+		if n := len(kept); e.Revision == 0 && n > 0 && compare(kept[n-1], e) == 0 {
+			kept[n-1].Count += e.Count
+		} else {
+			kept = append(kept, e)
+		}
+	}
+	return slices.DeleteFunc(kept, func(e Entry) bool { return e.Revision == 0 && e.Count == 0 })
+}
+
+// AppendRun appends the value of a run. The entries, of which there is at least one, are
+// in the order of [Merge].
+func AppendRun(dst, key []byte, entries []Entry) []byte {
+	start, last := len(dst), be.Uint64(key[8:])
+	first, low, high := last, uint8(math.MaxUint8), uint8(0)
+	for _, e := range entries {
+		if e.Revision != 0 {
+			first = min(first, e.Revision)
+		}
+		low, high = min(low, e.Second), max(high, e.Second)
+	}
+	dst = append(binary.AppendUvarint(dst, last-first), low, high)
+	var cell []byte
+	series := uint32(0)
+	for len(entries) > 0 {
+		n := 1
+		for n < len(entries) && entries[n].Series == entries[0].Series {
+			n++
+		}
+		cell = appendEntries(cell[:0], first, entries[:n])
+		dst = binary.AppendUvarint(dst, uint64(entries[0].Series-series))
+		dst = binary.AppendUvarint(dst, uint64(len(cell)))
+		dst = append(dst, cell...)
+		series, entries = entries[0].Series, entries[n:]
+	}
+	return be.AppendUint32(dst, checksum(key, dst[start:]))
+}
+
+func appendEntries(dst []byte, first uint64, entries []Entry) []byte {
+	before := first
+	for _, e := range entries {
+		head := e.Second
+		if e.Count != 1 {
+			head |= flagCount
+		}
+		if e.Revision == 0 {
+			dst = append(dst, head|flagFolded)
+		} else {
+			dst = binary.AppendUvarint(append(dst, head), e.Revision-before)
+			before = e.Revision
+		}
+		if e.Count != 1 {
+			dst = binary.AppendUvarint(dst, uint64(e.Count))
+		}
+	}
+	return dst
+}
+
+func checksum(key, value []byte) uint32 {
+	return crc32.Update(crc32.Update(0, boltfile.Castagnoli, key), boltfile.Castagnoli, value)
+}
+
+// A Run is a verified run. It shares the memory of its value.
+type Run struct {
+	Minute    int64
+	Low, High uint8 // its first and last second
+	first     uint64
+	last      uint64
+	cells     []byte
+}
+
+var errRun = fmt.Errorf("a run of a minute: %w", boltfile.ErrChecksum)
+
+// Parse verifies a run, and opens it.
+func Parse(k, v []byte) (r Run, err error) {
+	if r.Minute, err = MinuteOfKey(k); err != nil {
+		return r, err
+	}
+	body := len(v) - checksumLen
+	if body < 0 || be.Uint32(v[body:]) != checksum(k, v[:body]) {
+		return r, errRun
+	}
+	r.last = be.Uint64(k[8:])
+	span, n := binary.Uvarint(v[:body])
+	if n <= 0 || span > r.last || body < n+2 || v[n] > v[n+1] || v[n+1] >= 60 {
+		return r, errRun
+	}
+	r.first, r.Low, r.High, r.cells = r.last-span, v[n], v[n+1], v[n+2:body]
+	return r, nil
+}
+
+// Last returns the number that ends the key: no revision of the run is greater.
+func (r *Run) Last() uint64 { return r.last }
+
+// Size returns about how many bytes the entries take.
+func (r *Run) Size() int { return len(r.cells) }
+
+// Each calls f with the entries of the series that are wanted, in the order of a run.
+func (r *Run) Each(wanted func(series uint32) (bool, error), f func(Entry)) error {
+	series := uint64(0)
+	for rest := r.cells; len(rest) > 0; {
+		delta, n := binary.Uvarint(rest)
+		if n <= 0 {
+			return errRun
+		}
+		length, m := binary.Uvarint(rest[n:])
+		if m <= 0 || length > uint64(len(rest)-n-m) || delta > math.MaxUint32 {
+			return errRun
+		}
+		if series += delta; series > math.MaxUint32 {
+			return errRun
+		}
+		cell := rest[n+m : n+m+int(length)]
+		rest = rest[n+m+int(length):]
+		if ok, err := wanted(uint32(series)); err != nil {
+			return err
+		} else if ok && !r.eachOf(uint32(series), cell, f) {
+			return errRun
+		}
+	}
+	return nil
+}
+
+// eachOf calls f with the entries of one series. It reports false if they make no sense.
+func (r *Run) eachOf(series uint32, cell []byte, f func(Entry)) bool {
+	e := Entry{Series: series}
+	for revision := r.first; len(cell) > 0; f(e) {
+		head := cell[0]
+		cell = cell[1:]
+		if e.Second = head & secondMask; e.Second < r.Low || e.Second > r.High {
+			return false
+		}
+		if e.Revision, e.Count = 0, 1; head&flagFolded == 0 {
+			delta, n := binary.Uvarint(cell)
+			if n <= 0 || delta > r.last-revision {
+				return false
+			}
+			revision += delta
+			e.Revision, cell = revision, cell[n:]
+		}
+		if head&flagCount != 0 {
+			count, n := binary.Uvarint(cell)
+			if n <= 0 || count > math.MaxInt64 {
+				return false
+			}
+			e.Count, cell = int64(count), cell[n:]
+		}
+	}
+	return true
+}
+
+// All wants every series.
+func All(uint32) (bool, error) { return true, nil }

@@ -1,0 +1,195 @@
+package observed
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store/boltfile"
+)
+
+// decode returns the entries of a run.
+func decode(k, v []byte) (entries []Entry, err error) {
+	r, err := Parse(k, v)
+	if err == nil {
+		err = r.Each(All, func(e Entry) { entries = append(entries, e) })
+	}
+	return entries, err
+}
+
+// randomEntries are of one minute; some of their records are no longer held.
+func randomEntries(rnd *rand.Rand, n int) (entries []Entry, last uint64) {
+	revision := rnd.Uint64N(1 << 50)
+	for range n {
+		revision += 1 + rnd.Uint64N(300)
+		e := Entry{Series: rnd.Uint32N(5) * rnd.Uint32N(1000), Second: uint8(rnd.IntN(60)), Revision: revision, Count: rnd.Int64N(3)}
+		if rnd.IntN(4) == 0 {
+			e.Revision, e.Count = 0, 1+rnd.Int64N(1<<40)
+		}
+		entries = append(entries, e)
+	}
+	return entries, revision
+}
+
+// sums are the counts by series and second.
+func sums(entries []Entry) map[[2]uint32]int64 {
+	n := map[[2]uint32]int64{}
+	for _, e := range entries {
+		if e.Count > 0 {
+			n[[2]uint32{e.Series, uint32(e.Second)}] += e.Count
+		}
+	}
+	return n
+}
+
+// TestRuns: a run has the entries that were put into it, and merging runs, and folding
+// their records, keeps the counts.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for range 2000 {
+		entries, last := randomEntries(rnd, 1+rnd.IntN(60))
+		want := sums(entries)
+		minute := rnd.Int64N(1<<40) - 1<<39
+		merged := Merge(entries)
+		if diff := cmp.Diff(want, sums(merged)); diff != "" {
+			t.Fatalf("merged: %s", diff)
+		}
+		if len(merged) == 0 {
+			continue
+		}
+		k := Key(minute, last)
+		v := AppendRun(nil, k, merged)
+		got, err := decode(k, v)
+		if diff := cmp.Diff(merged, got); err != nil || diff != "" {
+			t.Fatalf("%v %s", err, diff)
+		}
+		if r, err := Parse(k, v); err != nil || r.Minute != minute || r.Last() != last {
+			t.Fatalf("minute %d, last %d, %v", r.Minute, r.Last(), err)
+		}
+		for i := range got {
+			got[i].Revision = 0
+		}
+		folded := Merge(got)
+		if diff := cmp.Diff(want, sums(folded)); diff != "" {
+			t.Fatalf("folded: %s", diff)
+		}
+		for i := 1; i < len(folded); i++ {
+			if compare(folded[i-1], folded[i]) >= 0 {
+				t.Fatalf("%+v is not summed with %+v", folded[i-1], folded[i])
+			}
+		}
+	}
+}
+
+// TestKeyOrder: keys are in order of time, before 1970 too.
+func TestKeyOrder(t *testing.T) {
+	t.Parallel()
+	var before []byte
+	for _, second := range []int64{math.MinInt64 / 2, -3601, -61, -60, -59, -1, 0, 59, 60, 1e9, 253402300799} {
+		minute, of := MinuteOf(second)
+		if minute*60+int64(of) != second || of > 59 {
+			t.Errorf("%d is second %d of minute %d", second, of, minute)
+		}
+		k := Key(minute, 7)
+		if bytes.Compare(before[:min(8, len(before))], k[:8]) > 0 {
+			t.Errorf("the key of %d is not behind the one before", second)
+		}
+		if got, err := MinuteOfKey(k); err != nil || got != minute {
+			t.Errorf("minute %d, %v, want %d", got, err, minute)
+		}
+		before = k
+	}
+}
+
+// TestDamagedRuns: no flipped bit of key or value goes unnoticed.
+func TestDamagedRuns(t *testing.T) {
+	t.Parallel()
+	k := Key(29_000_000, 900)
+	v := AppendRun(nil, k, []Entry{{1, 3, 0, 40}, {1, 4, 880, 1}, {7, 59, 900, 0}})
+	for i := range (len(k) + len(v)) * 8 {
+		dk, dv := bytes.Clone(k), bytes.Clone(v)
+		if i < len(k)*8 {
+			dk[i/8] ^= 1 << (i % 8)
+		} else {
+			dv[i/8-len(k)] ^= 1 << (i % 8)
+		}
+		if _, err := decode(dk, dv); !errors.Is(err, boltfile.ErrChecksum) {
+			t.Fatalf("bit %d: %v", i, err)
+		}
+	}
+}
+
+// TestSeries: the texts of a series are the dimensions of the event.
+func TestSeries(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		fields [event.NumFields]string
+		labels map[string]string
+	}{
+		{},
+		{fields: [event.NumFields]string{event.Type: "Warning", event.Reason: "BackOff", event.RegardingKind: "Pod", event.Source: "kubelet"}},
+		{
+			fields: [event.NumFields]string{event.ReportingController: "example.com/c", event.Source: "other"},
+			labels: map[string]string{event.ClusterLabel: "east", "a": "b"},
+		},
+	} {
+		a := event.NewAttributes(c.fields, c.labels)
+		k := SeriesKey(7)
+		v := SeriesValue(k, string(AppendSeries(nil, []byte("shop"), a)))
+		texts, err := Texts(k, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ParseSeries(texts); err != nil || got != event.DimensionsOf("shop", a) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if _, err := Texts(SeriesKey(8), v); !errors.Is(err, boltfile.ErrChecksum) {
+			t.Errorf("under another number: %v", err)
+		}
+	}
+}
+
+// FuzzRun: whatever a run holds, it is read without a panic, and what is read makes a run
+// with the same entries.
+func FuzzRun(f *testing.F) {
+	k := Key(29_000_000, 900)
+	f.Add(k, AppendRun(nil, k, []Entry{{1, 3, 0, 40}, {1, 4, 880, 1}, {7, 59, 900, 0}}))
+	f.Add(Key(-1, 0), AppendRun(nil, Key(-1, 0), []Entry{{0, 0, 0, 1}}))
+	f.Fuzz(func(t *testing.T, k, v []byte) {
+		if n := len(v) - checksumLen; n >= 0 { // so that more than the checksum is tried
+			be.PutUint32(v[n:], checksum(k, v[:n]))
+		}
+		entries, err := decode(k, v)
+		if err != nil {
+			if !errors.Is(err, boltfile.ErrChecksum) {
+				t.Errorf("error %v", err)
+			}
+			return
+		}
+		if entries = Merge(entries); len(entries) == 0 {
+			return
+		}
+		again, err := decode(k, AppendRun(nil, k, entries))
+		if diff := cmp.Diff(entries, again); err != nil || diff != "" {
+			t.Errorf("%v %s", err, diff)
+		}
+	})
+}
+
+// FuzzSeries: whatever bytes the texts of a series are, they are read without a panic.
+func FuzzSeries(f *testing.F) {
+	f.Add(AppendSeries(nil, []byte("shop"), event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil)))
+	f.Fuzz(func(t *testing.T, texts []byte) {
+		if _, err := ParseSeries(texts); err != nil && !errors.Is(err, boltfile.ErrChecksum) {
+			t.Errorf("error %v", err)
+		}
+	})
+}

@@ -1,0 +1,72 @@
+package observed
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store/boltfile"
+)
+
+// dimensions is how many texts a series has.
+const dimensions = 6
+
+// AppendSeries appends the texts of the series that a record belongs to, which are its
+// [event.DimensionsOf].
+func AppendSeries(dst, namespace []byte, a event.Attributes) []byte {
+	var kind, typ, reason, reporter, source []byte
+	for f, text := range a.Fields() {
+		switch f {
+		case event.Type:
+			typ = text
+		case event.Reason:
+			reason = text
+		case event.RegardingKind:
+			kind = text
+		case event.ReportingController:
+			reporter = text
+		case event.Source:
+			source = text
+		}
+	}
+	if len(reporter) == 0 {
+		reporter = source
+	}
+	for _, text := range [][]byte{namespace, typ, reason, kind, reporter} {
+		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+	}
+	cluster := a.Get(event.ClusterLabel)
+	return append(binary.AppendUvarint(dst, uint64(len(cluster))), cluster...)
+}
+
+// SeriesKey returns the key under which the texts of a series are kept.
+func SeriesKey(series uint32) []byte { return be.AppendUint32(nil, series) }
+
+// SeriesValue returns the value that is kept under the key of a series.
+func SeriesValue(key []byte, texts string) []byte {
+	v := append(make([]byte, 0, len(texts)+checksumLen), texts...)
+	return be.AppendUint32(v, checksum(key, v))
+}
+
+// Texts verifies a value that is kept under the key of a series, and returns its texts as
+// [AppendSeries] does.
+func Texts(key, value []byte) ([]byte, error) {
+	n := len(value) - checksumLen
+	if len(key) != 4 || n < 0 || be.Uint32(value[n:]) != checksum(key, value[:n]) {
+		return nil, fmt.Errorf("series %x of a segment: %w", key, boltfile.ErrChecksum)
+	}
+	return value[:n], nil
+}
+
+// ParseSeries returns the dimensions that AppendSeries has encoded.
+func ParseSeries(texts []byte) (d event.Dimensions, err error) {
+	rest := string(texts)
+	for _, text := range [dimensions]*string{&d.Namespace, &d.Type, &d.Reason, &d.Kind, &d.Reporter, &d.Cluster} {
+		n, size := binary.Uvarint(texts[len(texts)-len(rest):])
+		if size <= 0 || n > uint64(len(rest)-size) {
+			return d, fmt.Errorf("series of a segment: %w", boltfile.ErrChecksum)
+		}
+		*text, rest = rest[size:size+int(n)], rest[size+int(n):]
+	}
+	return d, nil
+}

@@ -1,0 +1,191 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/records"
+	"tidings.example/eventsvc/internal/store/seglog"
+)
+
+// A history collects the versions of the events that a selector matches.
+type history struct {
+	reader *Reader
+	what   *event.Selector
+	until  uint64
+	events map[string][]uint64 // by key: the versions that were found
+}
+
+// Versions implements [store.Timeline].
+func (r *Reader) Versions(ctx context.Context, s *event.Selector, visit func(v *store.View, gone bool) bool) error {
+	until, err := r.state(0)
+	if err != nil {
+		return err
+	}
+	h := &history{reader: r, what: s, until: until, events: map[string][]uint64{}}
+	if err = h.find(ctx); err == nil {
+		for _, key := range slices.Sorted(maps.Keys(h.events)) {
+			more := false
+			if err = ctx.Err(); err == nil {
+				more, err = h.show(key, visit)
+			}
+			if err != nil || !more {
+				break
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return r.Failed(err)
+	}
+	return nil
+}
+
+// find finds the events, from the postings if the selector asks for something that has
+// any, else by going over the log.
+func (h *history) find(ctx context.Context) error {
+	source := records.Source{Index: h.reader.Index, Log: h.reader.Log}
+	byPostings := false
+	err := source.View(func(v index.View, log *seglog.Reader) error {
+		var rarest []index.Term
+		if h.what != nil {
+			rarest, byPostings = v.Rarest(h.what, math.MaxInt)
+		}
+		if !byPostings {
+			return nil
+		}
+		revisions, err := v.Postings(rarest)
+		for i, revision := range revisions {
+			if i%1024 == 0 && err == nil {
+				err = ctx.Err()
+			}
+			if err != nil || revision > h.until {
+				break
+			}
+			var e seglog.Entry
+			if e, err = log.Get(revision); err == nil {
+				h.add(&e)
+			} else if skipped(log, revision, err) {
+				err = nil
+			}
+		}
+		return err
+	})
+	if err != nil || byPostings {
+		return err
+	}
+	for at, more := uint64(0), true; more && err == nil; {
+		if err = ctx.Err(); err == nil {
+			at, more, err = h.scan(source, at)
+		}
+	}
+	return err
+}
+
+// scan goes over the next records of the log, and returns where it has come to.
+func (h *history) scan(source records.Source, after uint64) (at uint64, more bool, err error) {
+	err = source.Log.View(func(log *seglog.Reader) error {
+		n := 0
+		at = after
+		return log.Scan(after, h.until, func(e seglog.Entry) bool {
+			h.add(&e)
+			at = e.Revision
+			n++
+			more = n == records.Chunk
+			return !more
+		})
+	})
+	return at, more, err
+}
+
+// add adds a version that matches.
+func (h *history) add(e *seglog.Entry) {
+	namespace, name := string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:])
+	if e.Kind != seglog.Deleted && h.what.Matches(namespace, name, e.Attributes) {
+		key := string(e.Key)
+		h.events[key] = append(h.events[key], e.Revision)
+	}
+}
+
+// show lends the versions of an event to visit.
+func (h *history) show(key string, visit func(v *store.View, gone bool) bool) (more bool, err error) {
+	revisions := h.events[key]
+	shown := 0
+	err = records.Source{Index: h.reader.Index, Log: h.reader.Log}.View(func(v index.View, log *seglog.Reader) error {
+		p, _, err := v.Newest(key)
+		if err != nil {
+			return err
+		}
+		all, err := h.chain(log, key, p.Revision())
+		if err != nil {
+			return err
+		}
+		all = append(all, revisions...)
+		slices.Sort(all)
+		all = slices.Compact(all)
+		for more = true; more && shown < len(all); shown++ {
+			if more, err = h.lend(log, all, shown, visit); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return more, err
+}
+
+// chain returns the revisions of the newest version of an event and of those before it,
+// as far as they are held.
+func (h *history) chain(log *seglog.Reader, key string, newest uint64) (all []uint64, err error) {
+	for revision := newest; revision != 0; {
+		e, err := log.Get(revision)
+		if skipped(log, revision, err) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if string(e.Key) != key || e.Previous >= revision {
+			return nil, seglog.Corrupt(revision, errors.New("it is no version of "+key))
+		}
+		if revision <= h.until {
+			all = append(all, revision)
+		}
+		revision = e.Previous
+	}
+	return all, nil
+}
+
+// lend lends one of the versions of an event to visit. With a deletion it lends the version
+// before.
+func (h *history) lend(log *seglog.Reader, all []uint64, i int, visit func(v *store.View, gone bool) bool) (more bool, err error) {
+	e, err := log.Get(all[i])
+	if err != nil {
+		if skipped(log, all[i], err) {
+			err = nil
+		}
+		return true, err
+	}
+	if e.Kind != seglog.Deleted {
+		return log.Lend(&e, e.StoreKey(), func(v *store.View) bool { return visit(v, false) }), nil
+	}
+	if i == 0 {
+		return true, nil // of an event whose versions are gone
+	}
+	last, err := log.Get(all[i-1])
+	if err != nil || last.Kind == seglog.Deleted {
+		if skipped(log, all[i-1], err) {
+			err = nil
+		}
+		return true, err
+	}
+	last.Revision, last.Time = e.Revision, e.Time
+	return log.Lend(&last, last.StoreKey(), func(v *store.View) bool { return visit(v, true) }), nil
+}

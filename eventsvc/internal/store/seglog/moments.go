@@ -1,0 +1,184 @@
+package seglog
+
+import (
+	"cmp"
+	"slices"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store/observed"
+)
+
+// A Moment is a record that is held, and the second in which what it reports was observed.
+type Moment struct {
+	Second   int64
+	Revision uint64
+}
+
+// stepBytes is about how many bytes of runs are decoded at once. Of a minute that has more,
+// [Moments.Next] reads some seconds at a time.
+const stepBytes = 64 << 10
+
+// Moments goes over the records that were observed in a range of time, in the order of
+// their seconds. It is valid as long as its Reader.
+type Moments struct {
+	From, To    int64 // seconds that are left; To is not part of them
+	OldestFirst bool
+	Last        uint64                      // only records up to this revision
+	Wanted      func(event.Dimensions) bool // nil: all
+
+	reader     *Reader
+	generation int
+	parts      []*part
+	known      map[uint64]grouping // by base of the segment
+	minute     int64
+	runs       []partRun // of the minute
+	size       int       // of them
+	found      []Moment
+}
+
+// partRun is a run with the part that it belongs to.
+type partRun struct {
+	observed.Run
+	part *part
+}
+
+// Next returns the next records, by second and revision, of a few seconds, and reports false
+// at the end. There may be none although there are more. From and To then exclude these
+// seconds. The result is valid until the next call.
+func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err error) {
+	if err := m.open(r); err != nil || m.From >= m.To {
+		return nil, 0, false, err
+	}
+	if len(m.runs) == 0 {
+		if ok, err := m.gather(); err != nil || !ok {
+			return nil, 0, false, err
+		}
+	}
+	from, to := m.window()
+	m.found = m.found[:0]
+	for _, run := range m.runs {
+		start := m.minute * 60
+		if start+int64(run.High) < from || start+int64(run.Low) >= to {
+			continue
+		}
+		looked++
+		known := m.known[run.part.base]
+		err := run.Each(func(series uint32) (bool, error) {
+			n, err := known.of(run.part, series, m.group)
+			return n >= 0, err
+		}, func(e observed.Entry) {
+			looked++
+			if second := start + int64(e.Second); e.Revision != 0 && e.Revision <= m.Last && second >= from && second < to {
+				m.found = append(m.found, Moment{second, e.Revision})
+			}
+		})
+		if err != nil {
+			return nil, 0, false, err
+		}
+		m.known[run.part.base] = known
+	}
+	slices.SortFunc(m.found, m.compare)
+	if m.pass(from, to); m.outside() {
+		m.runs = m.runs[:0]
+	}
+	return m.found, looked, true, nil
+}
+
+func (m *Moments) compare(a, b Moment) int {
+	n := cmp.Or(cmp.Compare(a.Second, b.Second), cmp.Compare(a.Revision, b.Revision))
+	if !m.OldestFirst {
+		n = -n
+	}
+	return n
+}
+
+func (m *Moments) group(d event.Dimensions) int {
+	if m.Wanted == nil || m.Wanted(d) {
+		return 0
+	}
+	return -1
+}
+
+// open moves to the beginning of the range, at the first call and when the reader was
+// opened again.
+func (m *Moments) open(r *Reader) (err error) {
+	if m.reader == r && m.generation == r.Generation {
+		return nil
+	}
+	if m.known == nil {
+		m.known = map[uint64]grouping{}
+	}
+	delete(m.known, 0) // the pending records have other series now
+	m.reader, m.generation, m.runs = r, r.Generation, m.runs[:0]
+	if m.parts, err = r.parts(m.Last); err != nil {
+		return err
+	}
+	at := m.From
+	if !m.OldestFirst {
+		at = m.To - 1
+	}
+	minute, _ := observed.MinuteOf(at)
+	for _, p := range m.parts {
+		p.seek(minute, m.OldestFirst)
+	}
+	return nil
+}
+
+// gather takes the runs of the next minute from all parts. It reports false if there are
+// none.
+func (m *Moments) gather() (any bool, err error) {
+	for _, p := range m.parts {
+		minute, ok, err := p.minute()
+		if err != nil {
+			return false, err
+		}
+		if ok && (!any || minute < m.minute == m.OldestFirst) {
+			m.minute, any = minute, true
+		}
+	}
+	if !any || m.outside() {
+		return false, nil
+	}
+	m.size = 0
+	for _, p := range m.parts {
+		for {
+			minute, ok, err := p.minute()
+			if err != nil {
+				return false, err
+			}
+			if !ok || minute != m.minute {
+				break
+			}
+			run, err := p.run()
+			if err != nil {
+				return false, err
+			}
+			m.runs = append(m.runs, partRun{run, p})
+			m.size += run.Size()
+			p.next(m.OldestFirst)
+		}
+	}
+	return true, nil
+}
+
+// outside reports whether nothing of the minute is left of the range.
+func (m *Moments) outside() bool { return m.minute*60 >= m.To || m.minute*60+60 <= m.From }
+
+// window returns the next seconds of the minute.
+func (m *Moments) window() (from, to int64) {
+	from, to = max(m.From, m.minute*60), min(m.To, m.minute*60+60)
+	seconds := int64(max(1, 60*stepBytes/max(m.size, stepBytes)))
+	if m.OldestFirst {
+		return from, min(to, from+seconds)
+	}
+	return max(from, to-seconds), to
+}
+
+// pass takes seconds out of the range.
+func (m *Moments) pass(from, to int64) {
+	if m.OldestFirst {
+		m.From = to
+	} else {
+		m.To = from
+	}
+}

@@ -1,0 +1,374 @@
+package seglog
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/observed"
+	"tidings.example/eventsvc/internal/store/wal"
+)
+
+// Occurrence is [Log.Occurrence].
+func (r *Reader) Occurrence(e *Entry) event.Occurrence { return r.log.Occurrence(e) }
+
+// Occurrence returns when and how often the event of a record was observed. If its
+// attributes do not say that, because an older program has made them, the event is decoded
+// and compared with the version before. Without a function that decodes it, it is taken as
+// observed once, when it was written.
+func (l *Log) Occurrence(e *Entry) event.Occurrence {
+	if o, ok := event.Attributes(e.Attributes).Occurrence(); ok {
+		return o
+	}
+	o, ok := l.observe.decode(e)
+	if !ok || e.Kind != Modified {
+		return o
+	}
+	_ = l.View(func(r *Reader) error {
+		before, err := r.Get(e.Previous)
+		if err != nil { // compacted away or damaged
+			return err
+		}
+		was, known := event.Attributes(before.Attributes).Occurrence()
+		if !known {
+			was, known = l.observe.decode(&before)
+		}
+		if known {
+			o.New = max(0, o.Count-was.Count)
+		}
+		return nil
+	})
+	return o
+}
+
+// Observe decodes an event whose attributes do not say when it was observed.
+type Observe func(*store.View) (event.Occurrence, error)
+
+// decode returns the occurrence of a first version. It reports false if that is a guess.
+func (o Observe) decode(e *Entry) (event.Occurrence, bool) {
+	if o != nil {
+		v := e.View(e.StoreKey())
+		if seen, err := o(&v); err == nil {
+			return seen, true
+		}
+	}
+	return event.Occurrence{Time: e.Time.UTC().Truncate(time.Microsecond), Count: 1, New: 1}, false
+}
+
+// An observation is an entry of a run with its minute.
+type observation struct {
+	minute int64
+	observed.Entry
+}
+
+// observations are what records report. Their series have numbers of their own.
+type observations struct {
+	entries []observation
+	texts   []string // by number
+	numbers map[string]uint32
+	room    []byte
+}
+
+func newObservations() *observations { return &observations{numbers: map[string]uint32{}} }
+
+// add adds what a record reports.
+func (o *observations) add(l *Log, e *Entry) {
+	if e.Kind == Deleted {
+		return
+	}
+	seen := l.Occurrence(e)
+	minute, second := observed.MinuteOf(seen.Time.Unix())
+	o.room = observed.AppendSeries(o.room[:0], e.Key[:e.NamespaceLen], e.Attributes)
+	number, ok := o.numbers[string(o.room)]
+	if !ok {
+		number = uint32(len(o.texts))
+		o.texts = append(o.texts, string(o.room))
+		o.numbers[o.texts[number]] = number
+	}
+	o.entries = append(o.entries, observation{minute, observed.Entry{Series: number, Second: second, Revision: e.Revision, Count: seen.New}})
+}
+
+// reported returns what records report. Damaged ones report nothing.
+func reported(l *Log, records []wal.Record) *observations {
+	o := newObservations()
+	for _, r := range records {
+		if e, err := SplitRecord(r.Revision, r.Data); err == nil {
+			o.add(l, &e)
+		}
+	}
+	return o
+}
+
+// byMinute calls f with the entries of each minute, in the order of a run.
+func (o *observations) byMinute(f func(minute int64, entries []observed.Entry) error) error {
+	slices.SortStableFunc(o.entries, func(a, b observation) int { return cmp.Compare(a.minute, b.minute) })
+	var run []observed.Entry
+	for i, e := range o.entries {
+		run = append(run, e.Entry)
+		if i+1 < len(o.entries) && o.entries[i+1].minute == e.minute {
+			continue
+		}
+		if run = observed.Merge(run); len(run) > 0 {
+			if err := f(e.minute, run); err != nil {
+				return err
+			}
+		}
+		run = run[:0]
+	}
+	return nil
+}
+
+// A numbering knows the numbers of the series of a segment.
+type numbering struct {
+	numbers map[string]uint32
+	next    uint32
+}
+
+// numberingOf reads the numbers of a segment. A damaged series keeps its number, and is
+// not found.
+func numberingOf(tx *bbolt.Tx) *numbering {
+	n := &numbering{numbers: map[string]uint32{}}
+	b := tx.Bucket([]byte(bucketSeries))
+	if b == nil {
+		return n
+	}
+	c := b.Cursor()
+	for k, v := c.First(); k != nil; k, v = c.Next() {
+		if len(k) != 4 {
+			continue
+		}
+		n.next = be.Uint32(k) + 1
+		if texts, err := observed.Texts(k, v); err == nil {
+			n.numbers[string(texts)] = be.Uint32(k)
+		}
+	}
+	return n
+}
+
+var errSeries = errors.New("a segment has too many series")
+
+// number returns the number of a series. A new one is put into the bucket.
+func (n *numbering) number(b *bbolt.Bucket, texts string) (uint32, error) {
+	if number, ok := n.numbers[texts]; ok {
+		return number, nil
+	}
+	number := n.next
+	if number == math.MaxUint32 {
+		return 0, errSeries
+	}
+	k := observed.SeriesKey(number)
+	n.next++
+	n.numbers[texts] = number
+	return number, b.Put(k, observed.SeriesValue(k, texts))
+}
+
+// save appends runs to a segment. The number that ends their keys is their last revision.
+func (o *observations) save(tx *bbolt.Tx, n *numbering) error {
+	series, runs, err := observedBuckets(tx)
+	if err != nil {
+		return err
+	}
+	for i := range o.entries {
+		e := &o.entries[i]
+		if e.Series, err = n.number(series, o.texts[e.Series]); err != nil {
+			return err
+		}
+	}
+	return o.byMinute(func(minute int64, entries []observed.Entry) error {
+		return putRun(runs, minute, lastOf(entries), entries)
+	})
+}
+
+// observedBuckets returns the buckets of the index by time, which it makes in a file of an
+// older program.
+func observedBuckets(tx *bbolt.Tx) (series, runs *bbolt.Bucket, err error) {
+	if series, err = tx.CreateBucketIfNotExists([]byte(bucketSeries)); err == nil {
+		runs, err = tx.CreateBucketIfNotExists([]byte(bucketObserved))
+	}
+	return series, runs, err
+}
+
+func lastOf(entries []observed.Entry) (last uint64) {
+	for _, e := range entries {
+		last = max(last, e.Revision)
+	}
+	return last
+}
+
+func putRun(runs *bbolt.Bucket, minute int64, last uint64, entries []observed.Entry) error {
+	k := observed.Key(minute, last)
+	return runs.Put(k, observed.AppendRun(nil, k, entries))
+}
+
+// observedIn returns up to which revision a segment is indexed by time.
+func observedIn(tx *bbolt.Tx) uint64 { return metaIn(tx, metaObserved) }
+
+// Checkpoint writes records to the head in one commit, and indexes them by time. It skips
+// those that the head has. A head that an older program has written to is indexed only up
+// to that: [Log.IndexHead] does the rest.
+func (l *Log) Checkpoint(head *Segment, records []wal.Record) error {
+	seen := reported(l, records)
+	return head.change(func(tx *bbolt.Tx, n *numbering) error { return putRecords(tx, n, records, seen) })
+}
+
+// change runs f in a write transaction of a head. f may give numbers to series.
+func (s *Segment) change(f func(*bbolt.Tx, *numbering) error) error {
+	s.observing.Lock()
+	defer s.observing.Unlock()
+	indexed := false
+	err := s.update(func(tx *bbolt.Tx) error {
+		if s.numbering == nil {
+			s.numbering = numberingOf(tx)
+		}
+		err := f(tx, s.numbering)
+		indexed = observedIn(tx) >= lastIn(tx, 0)
+		return err
+	})
+	if err != nil {
+		s.numbering = nil // it may have numbers that the file does not
+		return err
+	}
+	s.indexed.Store(indexed)
+	return nil
+}
+
+// putRecords puts the records that a segment does not have into its file, with what they
+// report.
+func putRecords(tx *bbolt.Tx, n *numbering, records []wal.Record, seen *observations) error {
+	last := lastIn(tx, 0)
+	if records = wal.After(records, last); len(records) == 0 {
+		return nil
+	}
+	log := tx.Bucket([]byte(bucketLog))
+	log.FillPercent = boltfile.FillPercent
+	for _, r := range records {
+		if err := log.Put(RevisionKey(r.Revision), r.Data); err != nil {
+			return err
+		}
+	}
+	if observedIn(tx) < last {
+		return nil
+	}
+	seen.entries = slices.DeleteFunc(seen.entries, func(e observation) bool { return e.Revision <= last })
+	if err := seen.save(tx, n); err != nil {
+		return err
+	}
+	return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaObserved), RevisionKey(records[len(records)-1].Revision))
+}
+
+// Indexed returns how many segments are indexed by time, and how many there are. Only those
+// that an older program has written to are not.
+func (ss Segments) Indexed() (done, all int) {
+	for _, s := range ss {
+		if s.Indexed() {
+			done++
+		}
+	}
+	return done, len(ss)
+}
+
+// Indexed reports whether all records of the file are indexed by time.
+func (s *Segment) Indexed() bool { return s.indexed.Load() }
+
+// IndexHead indexes some of the records of the head that an older program has written, and
+// reports whether there are more.
+func (l *Log) IndexHead(most int) (more bool, err error) {
+	head := l.Head()
+	if head.Indexed() {
+		return false, nil
+	}
+	found, at, err := unindexed(l, head, most)
+	if err != nil {
+		return false, Corrupt(at, err)
+	}
+	err = head.change(func(tx *bbolt.Tx, n *numbering) error {
+		if err := found.save(tx, n); err != nil {
+			return err
+		}
+		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaObserved), RevisionKey(at))
+	})
+	return !head.Indexed(), err
+}
+
+// unindexed returns what records of a segment report that are not indexed, of so many of
+// them, and the revision of the last of these.
+func unindexed(l *Log, s *Segment, most int) (found *observations, at uint64, err error) {
+	found = newObservations()
+	err = s.view(func(tx *bbolt.Tx) error {
+		at = observedIn(tx)
+		c := tx.Bucket([]byte(bucketLog)).Cursor()
+		for k, v := c.Seek(RevisionKey(at + 1)); k != nil && most > 0; k, v = c.Next() {
+			if at, err = RevisionOf(k); err != nil {
+				return err
+			}
+			if e, err := ParseRecord(at, v); err == nil { // a damaged record reports nothing
+				found.add(l, &e)
+			}
+			most--
+		}
+		return nil
+	})
+	return found, at, err
+}
+
+// Carry copies what was observed since a time according to a sealed segment, which is to be
+// unlinked, to the head, and notes there that it has. From then on readers leave out that
+// segment and those before it. It reports whether some of it is damaged and lost.
+func (l *Log) Carry(s *Segment, since time.Time) (damaged bool, err error) {
+	if carried, err := l.Segments().carried(); err != nil || carried >= s.Base {
+		return false, err // by a process that ended before it has unlinked the segment
+	}
+	found, _, err := unindexed(l, s, math.MaxInt)
+	if err != nil {
+		damaged, found = true, newObservations()
+	}
+	err = s.view(func(from *bbolt.Tx) error {
+		m := minutes{tx: from, found: found, since: minuteSince(since), needed: func(uint64) bool { return false }}
+		if !m.any() {
+			return nil // and nothing can be counted twice
+		}
+		return l.Head().change(func(tx *bbolt.Tx, n *numbering) error {
+			series, runs, err := observedBuckets(tx)
+			if err != nil {
+				return err
+			}
+			var unwritten error
+			m.number = func(texts string) (number uint32, err error) {
+				number, err = n.number(series, texts)
+				unwritten = cmp.Or(unwritten, err)
+				return number, err
+			}
+			m.damaged = func(_, _ []byte) error {
+				damaged = true
+				return nil
+			}
+			unread := m.each(func(minute int64, entries []observed.Entry) error {
+				unwritten = putRun(runs, minute, s.Base, entries)
+				return unwritten
+			})
+			damaged = damaged || unread != nil
+			return cmp.Or(unwritten, tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaCarried), RevisionKey(s.Base)))
+		})
+	})
+	return damaged, err
+}
+
+// carried returns the base of the newest segment of which what was observed is in a later
+// one, 0 if there is none.
+func (ss Segments) carried() (base uint64, err error) {
+	for _, s := range ss {
+		n, err := s.meta(metaCarried)
+		if err != nil {
+			return 0, err
+		}
+		base = max(base, n)
+	}
+	return base, nil
+}

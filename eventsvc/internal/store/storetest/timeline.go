@@ -1,0 +1,345 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Timeliner is a store that knows what happened.
+type Timeliner interface{ Timeline() store.Timeline }
+
+// modelTimeline is the timeline of a [Model]: every answer is worked out from all versions
+// that it was ever told of.
+type modelTimeline struct{ m *Model }
+
+// Timeline returns the timeline of the model.
+func (m *Model) Timeline() store.Timeline { return modelTimeline{m} }
+
+// observed is a version and what it reports.
+type observed struct {
+	*store.Record
+	event.Occurrence
+}
+
+func occurrence(r *store.Record) event.Occurrence {
+	o, ok := r.Attributes.Occurrence()
+	if !ok {
+		o = event.Occurrence{Time: r.Time.UTC().Truncate(time.Microsecond), Count: 1, New: 1}
+	}
+	return o
+}
+
+// each calls f with all versions of a range, and returns its revision.
+func (t modelTimeline) each(in store.Range, f func(observed)) (uint64, error) {
+	revision := cmp.Or(in.Revision, t.m.last)
+	if revision > t.m.last {
+		return 0, &store.FutureError{Revision: revision, Current: t.m.last}
+	}
+	if revision < t.m.oldest {
+		return 0, &store.ExpiredError{Revision: revision, Oldest: t.m.oldest}
+	}
+	for _, c := range t.m.changes {
+		if c.after == nil || c.revision > revision {
+			continue
+		}
+		if o := occurrence(c.after); !o.Time.Before(in.From) && o.Time.Before(in.To) {
+			f(observed{c.after, o})
+		}
+	}
+	return revision, nil
+}
+
+// Occurrences implements [store.Timeline].
+func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	_, err := t.each(in, func(o observed) {
+		if g := group(event.DimensionsOf(o.Namespace, o.Attributes)); g >= 0 && o.New > 0 {
+			visit(store.Occurred{Group: g, Second: o.Occurrence.Time.Unix(), Revision: o.Revision, Count: o.New})
+		}
+	})
+	return err
+}
+
+// Observed implements [store.Timeline].
+func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	compare := func(a, b store.Moment) int {
+		n := cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Revision, b.Revision))
+		if !q.OldestFirst {
+			n = -n
+		}
+		return n
+	}
+	moment := func(o observed) store.Moment { return store.Moment{Time: o.Occurrence.Time, Revision: o.Revision} }
+	state := t.m.state(cmp.Or(q.Revision, t.m.last))
+	var found []observed
+	revision, err := t.each(q.Range, func(o observed) {
+		if state[o.Key] == o.Record && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) &&
+			(q.Wanted == nil || q.Wanted(event.DimensionsOf(o.Namespace, o.Attributes))) && q.Selector.Matches(o.Namespace, o.Name, o.Attributes) {
+			found = append(found, o)
+		}
+	})
+	if err != nil {
+		return store.TimePage{}, err
+	}
+	slices.SortFunc(found, func(a, b observed) int { return compare(moment(a), moment(b)) })
+	p := store.TimePage{Revision: revision, Last: q.After}
+	for _, o := range found {
+		p.Last = moment(o)
+		if !visit(o.View(), p.Last) {
+			p.More = true
+			break
+		}
+	}
+	return p, nil
+}
+
+// Versions implements [store.Timeline].
+func (t modelTimeline) Versions(_ context.Context, s *event.Selector, visit func(v *store.View, gone bool) bool) error {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	wanted := map[store.Key]bool{}
+	for _, c := range t.m.changes {
+		if c.after != nil && s.Matches(c.key.Namespace, c.key.Name, c.after.Attributes) {
+			wanted[c.key] = true
+		}
+	}
+	changes := slices.Clone(t.m.changes)
+	slices.SortStableFunc(changes, func(a, b modelChange) int { return cmp.Compare(a.key.String(), b.key.String()) })
+	for _, c := range changes {
+		if !wanted[c.key] {
+			continue
+		}
+		shown := c.after
+		if shown == nil {
+			gone := *c.before
+			gone.Revision, gone.Time = c.revision, c.time
+			shown = &gone
+		}
+		if !visit(shown.View(), c.after == nil) {
+			break
+		}
+	}
+	return nil
+}
+
+// Begin implements [store.Timeline].
+func (t modelTimeline) Begin(context.Context) (time.Time, error) {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	begin := t.m.now()
+	for _, c := range t.m.changes {
+		if c.after != nil && occurrence(c.after).Time.Before(begin) {
+			begin = occurrence(c.after).Time
+		}
+	}
+	return begin, nil
+}
+
+// Indexed implements [store.Timeline].
+func (modelTimeline) Indexed() (done, all int) { return 1, 1 }
+
+// compareTimelines asks both timelines the same, and compares the answers.
+func (r *random) compareTimelines() {
+	timed, ok := r.store.(Timeliner)
+	if !ok {
+		return
+	}
+	got, want := timed.Timeline(), r.model.Timeline()
+	if done, all := got.Indexed(); done != all {
+		r.t.Errorf("%d of %d segments are indexed by time", done, all)
+	}
+	in := r.timeRange()
+	r.compareOccurrences(in, got, want)
+	r.compareObserved(in, got, want)
+	r.compareVersions(got)
+}
+
+// observedAt returns a time around which things are observed, in no order.
+func (r *random) observedAt() time.Time {
+	around := []time.Time{r.now, r.now, r.now, r.now.Add(-time.Hour), time.Unix(0, 0)}[r.rnd.IntN(5)]
+	return around.Add(time.Duration(r.rnd.Int64N(int64(4*time.Minute))) - 2*time.Minute).UTC().Truncate(time.Microsecond)
+}
+
+func (r *random) timeRange() store.Range {
+	in := store.Range{From: time.Unix(-1000, 0), To: r.now.Add(time.Hour).Truncate(time.Second)}
+	if r.rnd.IntN(2) == 0 {
+		in.From = r.observedAt().Truncate(time.Second)
+		in.To = in.From.Add(time.Duration(r.rnd.IntN(100)) * time.Second)
+	}
+	if r.rnd.IntN(3) == 0 {
+		in.Revision = r.revision()
+	}
+	return in
+}
+
+// counts returns how often things were observed, by dimensions and second, and by the
+// versions that report it.
+func (r *random) counts(t store.Timeline, in store.Range, leaveOut string) (sums, versions map[string]int64, err error) {
+	sums, versions = map[string]int64{}, map[string]int64{}
+	var groups []event.Dimensions
+	err = t.Occurrences(r.t.Context(), in, func(d event.Dimensions) int {
+		if d.Reason == leaveOut {
+			return -7
+		}
+		groups = append(groups, d)
+		return len(groups) - 1
+	}, func(o store.Occurred) {
+		sums[fmt.Sprint(groups[o.Group], o.Second)] += o.Count
+		versions[fmt.Sprint(groups[o.Group], o.Second, o.Revision)] += o.Count
+	})
+	return sums, versions, err
+}
+
+func (r *random) compareOccurrences(in store.Range, got, want store.Timeline) {
+	leaveOut := []string{"", "R"}[r.rnd.IntN(2)]
+	wantSums, wantVersions, wantErr := r.counts(want, in, leaveOut)
+	sums, versions, err := r.counts(got, in, leaveOut)
+	what := fmt.Sprintf("occurrences in %v", in)
+	if sameExpiry(err, wantErr) {
+		return
+	}
+	r.compare(what, wantSums, sums, wantErr, err)
+	if err != nil {
+		return
+	}
+	for version, n := range versions {
+		if was := wantVersions[version]; was != n && version[len(version)-2:] != " 0" {
+			r.t.Errorf("%s: %s is counted %d times, want %d", what, version, n, was)
+		}
+	}
+	// Whole minutes, of the first version that reports something or of one that does not.
+	first, early := r.now, r.now
+	for _, c := range r.model.changes {
+		if c.after == nil {
+			continue
+		}
+		if o := occurrence(c.after); o.New > 0 && o.Time.Before(first) {
+			first = o.Time
+		} else if o.Time.Before(early) {
+			early = o.Time
+		}
+	}
+	begin, err := got.Begin(r.t.Context())
+	if len(r.model.changes) > 0 && (err != nil || begin.After(first) || begin.Before(first.Add(-time.Minute)) && begin.Before(early.Add(-time.Minute))) {
+		r.t.Errorf("begins at %v, %v; want %v", begin, err, first)
+	}
+}
+
+// sameExpiry reports whether both answers are that a revision is no longer held.
+func sameExpiry(a, b error) bool {
+	var x, y *store.ExpiredError
+	return errors.As(a, &x) && errors.As(b, &y) && *x == *y
+}
+
+// compareObserved reads all pages of a timeline.
+func (r *random) compareObserved(in store.Range, got, want store.Timeline) {
+	q := store.TimeQuery{Range: in, OldestFirst: r.rnd.IntN(2) == 0}
+	if r.rnd.IntN(3) == 0 {
+		q.Selector = selector(r.t, "S", []string{"", "app=web"}[r.rnd.IntN(2)])
+	}
+	if r.rnd.IntN(3) == 0 {
+		q.Wanted = func(d event.Dimensions) bool { return d.Reason != "T" && d.Namespace != "b" }
+	}
+	wantAll, _, wantErr := r.observed(want, q, 1<<30)
+	all, _, err := r.observed(got, q, 1+r.rnd.IntN(20))
+	if !sameExpiry(err, wantErr) {
+		r.compare(fmt.Sprintf("observed %+v", q), wantAll, all, wantErr, err)
+	}
+}
+
+// observed returns what all pages of so many events have.
+func (r *random) observed(t store.Timeline, q store.TimeQuery, size int) (all []string, last store.TimePage, err error) {
+	for {
+		n := 0
+		p, err := t.Observed(r.t.Context(), q, func(v *store.View, at store.Moment) bool {
+			all = append(all, fmt.Sprintf("%s %d %s %x %s", v.Key, v.Revision, at.Time, v.Attributes, v.Value))
+			n++
+			return n < size
+		})
+		if err != nil || !p.More {
+			return all, p, err
+		}
+		if q.After == p.Last {
+			r.t.Errorf("a page that ends where it begins: %+v", p)
+			return all, p, err
+		}
+		q.Revision, q.After = p.Revision, p.Last
+	}
+}
+
+// compareVersions wants all versions that a state which is held needs, and none that there
+// never were.
+func (r *random) compareVersions(got store.Timeline) {
+	s := selector(r.t, []string{"", "S"}[r.rnd.IntN(2)], []string{"", "app=web"}[r.rnd.IntN(2)])
+	r.model.mu.Lock()
+	there := map[string]int{}
+	needed := map[store.Key]bool{}
+	last := map[store.Key]int{}
+	var lines []string
+	var held []bool
+	for _, c := range r.model.changes {
+		rev, shown := c.revision, c.after
+		if i, ok := last[c.key]; ok && rev <= r.model.oldest {
+			held[i] = false
+		}
+		if shown == nil {
+			shown = c.before
+		}
+		last[c.key] = len(lines)
+		there[versionLine(c.key, rev, c.after == nil, shown.Attributes, shown.Value)] = len(lines)
+		lines = append(lines, versionLine(c.key, rev, c.after == nil, shown.Attributes, shown.Value))
+		held = append(held, c.after != nil || rev > r.model.oldest)
+	}
+	for i, c := range r.model.changes {
+		needed[c.key] = needed[c.key] || held[i] && c.after != nil && s.Matches(c.key.Namespace, c.key.Name, c.after.Attributes)
+	}
+	var want, all []string
+	for i, c := range r.model.changes {
+		if held[i] && needed[c.key] {
+			want = append(want, lines[i])
+		}
+	}
+	r.model.mu.Unlock()
+	shown := map[string]bool{}
+	before := ""
+	err := got.Versions(r.t.Context(), s, func(v *store.View, gone bool) bool {
+		line := versionLine(v.Key, v.Revision, gone, v.Attributes, v.Value)
+		if _, ok := there[line]; !ok {
+			r.t.Errorf("versions: there never was %s", line)
+		}
+		if at := fmt.Sprintf("%s %020d", v.Key, v.Revision); at <= before {
+			r.t.Errorf("versions: %s is not behind %s", at, before)
+		} else {
+			before = at
+		}
+		shown[line] = true
+		return true
+	})
+	if err != nil {
+		r.t.Errorf("versions: %v", err)
+	}
+	for _, line := range want {
+		if shown[line] {
+			all = append(all, line)
+		}
+	}
+	if diff := gocmp.Diff(want, all); diff != "" {
+		r.t.Errorf("versions of %+v: %s", s, diff)
+	}
+}
+
+func versionLine(k store.Key, revision uint64, gone bool, a event.Attributes, value []byte) string {
+	return fmt.Sprintf("%s %d %v %x %s", k, revision, gone, a, value)
+}
