@@ -1,0 +1,306 @@
+package logql
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// kind is the kind of a token.
+type kind uint8
+
+const (
+	tokenEnd kind = iota
+	tokenIdentifier
+	tokenString
+	tokenNumber
+	tokenDuration
+	tokenBytes // 5KB, which Loki knows and the subset does not
+	tokenRange // [5m]
+	tokenSymbol
+)
+
+// token is a word of an expression.
+type token struct {
+	kind      kind
+	text      string // as it stands there; of a string what it means
+	duration  time.Duration
+	line, col int
+}
+
+// name is what error messages call the token, as Loki's do.
+func (t token) name() string {
+	switch t.kind {
+	case tokenEnd:
+		return "$end"
+	case tokenIdentifier:
+		if reserved[strings.ToLower(t.text)] {
+			return strings.ToLower(t.text)
+		}
+		return "IDENTIFIER"
+	case tokenString:
+		return "STRING"
+	case tokenNumber:
+		return "NUMBER"
+	case tokenDuration:
+		return "DURATION"
+	case tokenBytes:
+		return "BYTES"
+	case tokenRange:
+		return "RANGE"
+	}
+	return t.text
+}
+
+// symbols are the longest first, because the first that fits is taken.
+var symbols = []string{
+	"|=", "|~", "|>", "!=", "!~", "!>", "=~", "==", ">=", "<=", "{", "}", "(", ")", ",", "|", "=", ">", "<", "+", "-", "*", "/", "%", "^",
+}
+
+// lexer cuts an expression into tokens.
+type lexer struct {
+	rest      string
+	line, col int
+}
+
+// skip moves over n bytes.
+func (l *lexer) skip(n int) {
+	for _, r := range l.rest[:n] {
+		if l.col++; r == '\n' {
+			l.line, l.col = l.line+1, 1
+		}
+	}
+	l.rest = l.rest[n:]
+}
+
+// blank moves over white space and comments.
+func (l *lexer) blank() {
+	for l.rest != "" {
+		switch l.rest[0] {
+		case ' ', '\t', '\n', '\r':
+			l.skip(1)
+		case '#':
+			n := strings.IndexByte(l.rest, '\n')
+			if n < 0 {
+				n = len(l.rest)
+			}
+			l.skip(n)
+		default:
+			return
+		}
+	}
+}
+
+// next returns the next token.
+func (l *lexer) next() (token, error) {
+	l.blank()
+	t := token{line: l.line, col: l.col}
+	if l.rest == "" {
+		return t, nil
+	}
+	switch c := l.rest[0]; {
+	case c == '"' || c == '`':
+		return l.string(t)
+	case c == '[':
+		return l.window(t)
+	case c >= '0' && c <= '9', c == '.' && len(l.rest) > 1 && l.rest[1] >= '0' && l.rest[1] <= '9':
+		return l.number(t)
+	case letter(c):
+		n := 1
+		for n < len(l.rest) && (letter(l.rest[n]) || l.rest[n] >= '0' && l.rest[n] <= '9') {
+			n++
+		}
+		t.kind, t.text = tokenIdentifier, l.rest[:n]
+		l.skip(n)
+		return t, nil
+	}
+	for _, s := range symbols {
+		if strings.HasPrefix(l.rest, s) {
+			t.kind, t.text = tokenSymbol, s
+			l.skip(len(s))
+			return t, nil
+		}
+	}
+	r, _ := utf8.DecodeRuneInString(l.rest)
+	return t, t.errorf("syntax error: unexpected character %q", r)
+}
+
+func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
+
+// string reads a text in quotes, with the escapes of Go, or in backquotes.
+func (l *lexer) string(t token) (token, error) {
+	quote, n := l.rest[0], 1
+	for ; n < len(l.rest) && l.rest[n] != quote; n++ {
+		if quote == '"' && l.rest[n] == '\n' {
+			break
+		}
+		if quote == '"' && l.rest[n] == '\\' && n+1 < len(l.rest) {
+			n++
+		}
+	}
+	if n >= len(l.rest) || l.rest[n] != quote {
+		return t, t.errorf("literal not terminated")
+	}
+	text, err := strconv.Unquote(l.rest[:n+1])
+	if err != nil {
+		return t, t.errorf("invalid escape in the string %s", l.rest[:n+1])
+	}
+	t.kind, t.text = tokenString, text
+	l.skip(n + 1)
+	return t, nil
+}
+
+// window reads the range of a range aggregation.
+func (l *lexer) window(t token) (token, error) {
+	n := strings.IndexByte(l.rest, ']')
+	if n < 0 {
+		return t, t.errorf("missing closing ']' in duration")
+	}
+	text := strings.TrimSpace(l.rest[1:n])
+	if strings.ContainsRune(text, ':') {
+		return t, t.errorf("syntax error: unexpected RANGE [%s]: subqueries are not supported", text)
+	}
+	d, err := parseDuration(text)
+	if err != nil {
+		return t, t.errorf("%s", err)
+	}
+	if d < time.Second {
+		return t, t.errorf("the range [%s] is shorter than a second", text)
+	}
+	t.kind, t.text, t.duration = tokenRange, l.rest[:n+1], d
+	l.skip(n + 1)
+	return t, nil
+}
+
+// number reads a number, a duration or a size.
+func (l *lexer) number(t token) (token, error) {
+	n := 0
+	for n < len(l.rest) && (l.rest[n] >= '0' && l.rest[n] <= '9' || l.rest[n] == '.') {
+		n++
+	}
+	if end := n + exponent(l.rest[n:]); end > n {
+		n = end
+	} else {
+		for n < len(l.rest) {
+			r, size := utf8.DecodeRuneInString(l.rest[n:])
+			if !letter(l.rest[n]) && r != 'µ' && r != 'μ' && (l.rest[n] < '0' || l.rest[n] > '9') && l.rest[n] != '.' {
+				break
+			}
+			n += size
+		}
+	}
+	t.text = l.rest[:n]
+	if _, err := strconv.ParseFloat(t.text, 64); err == nil && !strings.ContainsAny(t.text, "xX_") {
+		t.kind = tokenNumber
+	} else if d, err := parseDuration(t.text); err == nil {
+		t.kind, t.duration = tokenDuration, d
+	} else if size(t.text) {
+		t.kind = tokenBytes
+	} else {
+		return t, t.errorf("syntax error: %q is neither a number nor a duration", t.text)
+	}
+	l.skip(n)
+	return t, nil
+}
+
+// exponent returns the length of an exponent at the beginning of a text.
+func exponent(text string) int {
+	if text == "" || text[0] != 'e' && text[0] != 'E' {
+		return 0
+	}
+	n := 1
+	if n < len(text) && (text[n] == '+' || text[n] == '-') {
+		n++
+	}
+	from := n
+	for n < len(text) && text[n] >= '0' && text[n] <= '9' {
+		n++
+	}
+	if n == from {
+		return 0
+	}
+	return n
+}
+
+// size reports whether a text is a number of bytes, such as 5KB or 1.5MiB.
+func size(text string) bool {
+	unit := strings.ToLower(strings.TrimLeft(text, "0123456789."))
+	unit = strings.TrimSuffix(strings.TrimSuffix(unit, "b"), "i")
+	return len(unit) <= 1 && strings.Contains("kmgtpe", unit)
+}
+
+func (t token) errorf(format string, args ...any) *Error {
+	return &Error{Line: t.line, Col: t.col, Message: fmt.Sprintf(format, args...)}
+}
+
+// units are those of Prometheus' durations, in the order in which they may follow each
+// other.
+var units = []struct {
+	name string
+	is   time.Duration
+}{
+	{"y", 365 * 24 * time.Hour}, {"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"h", time.Hour},
+	{"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond},
+}
+
+// parseDuration reads a duration of Prometheus (1d12h) or of Go (1.5s). It is not
+// negative.
+func parseDuration(text string) (time.Duration, error) {
+	invalid := fmt.Errorf("not a valid duration string: %q", text)
+	rest, next := text, 0
+	var total time.Duration
+	for rest != "" {
+		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		name := rest[digits:]
+		name = name[:len(name)-len(strings.TrimLeft(name, "ywdhms"))]
+		n, err := strconv.ParseInt(rest[:digits], 10, 32)
+		for next < len(units) && units[next].name != name {
+			next++
+		}
+		if err != nil || next == len(units) {
+			break
+		}
+		total += time.Duration(n) * units[next].is
+		if n > 0 && (total < 0 || time.Duration(n) > maxDuration/units[next].is) {
+			return 0, invalid
+		}
+		rest = rest[digits+len(name):]
+		next++
+	}
+	if rest == "" && text != "" {
+		if total > maxDuration {
+			return 0, invalid
+		}
+		return total, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 && d <= maxDuration {
+		return d, nil
+	}
+	return 0, invalid
+}
+
+// ParseDuration reads a duration as LogQL has them: 1d12h, 250ms, 1.5s.
+func ParseDuration(text string) (time.Duration, error) { return parseDuration(text) }
+
+// maxDuration bounds durations, so that times can be computed with them.
+const maxDuration = 100 * 365 * 24 * time.Hour
+
+// formatDuration is the text of a duration that parseDuration reads.
+func formatDuration(d time.Duration) string {
+	if d == 0 {
+		return "0s"
+	}
+	if d%time.Millisecond != 0 {
+		return d.String()
+	}
+	var b strings.Builder
+	for _, u := range units[2:] { // days and less: nobody counts in years
+		if n := d / u.is; n > 0 {
+			fmt.Fprintf(&b, "%d%s", n, u.name)
+			d -= n * u.is
+		}
+	}
+	return b.String()
+}

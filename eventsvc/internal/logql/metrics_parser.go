@@ -1,0 +1,257 @@
+package logql
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// expression reads a log query or a metric.
+func (p *parser) expression() Expr {
+	if p.logAhead() {
+		return p.log()
+	}
+	return p.binary(1)
+}
+
+// logAhead reports whether a log query comes, which may be in parentheses.
+func (p *parser) logAhead() bool {
+	if p.is("{") {
+		return true
+	}
+	if !p.is("(") {
+		return false
+	}
+	rest := p.lexer // behind p.ahead
+	t := p.ahead
+	for t.kind == tokenSymbol && t.text == "(" {
+		var err error
+		if t, err = rest.next(); err != nil {
+			return false
+		}
+	}
+	return t.kind == tokenSymbol && t.text == "{"
+}
+
+// precedences of the operators between metrics. Those of ^ are to the right.
+var precedences = map[string]int{"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "^": 3}
+
+// binary reads operands that are joined with operators of a precedence or a higher one.
+func (p *parser) binary(lowest int) Metric {
+	defer p.enter()()
+	left := p.operand()
+	for {
+		p.noOperator()
+		precedence := 0
+		if p.now.kind == tokenSymbol {
+			precedence = precedences[p.now.text]
+		}
+		if precedence == 0 || precedence < lowest {
+			return left
+		}
+		op := p.now.text
+		p.advance()
+		if p.now.kind == tokenIdentifier && slices.Contains(modifiers, strings.ToLower(p.now.text)) {
+			p.lacking(strings.ToLower(p.now.text))
+		}
+		next := precedence + 1
+		if op == "^" {
+			next = precedence
+		}
+		left = p.joined(op, left, p.binary(next))
+	}
+}
+
+// noOperator throws the error of an operator that the subset lacks.
+func (p *parser) noOperator() {
+	if p.now.kind == tokenSymbol && slices.Contains(operatorLacking, p.now.text) ||
+		p.now.kind == tokenIdentifier && slices.Contains(operatorLacking, strings.ToLower(p.now.text)) {
+		p.lacking(strings.ToLower(p.now.text), "+", "-", "*", "/", "%", "^")
+	}
+}
+
+// joined is two operands with an operator. Two numbers are one.
+func (p *parser) joined(op string, left, right Metric) Metric {
+	p.part()
+	l, first := left.(*Literal)
+	r, second := right.(*Literal)
+	if first && second {
+		v := compute(op, l.Value, r.Value)
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			p.fail(p.now, "%s %s %s is no number", formatNumber(l.Value), op, formatNumber(r.Value))
+		}
+		return &Literal{v}
+	}
+	return &Binary{Op: op, Left: left, Right: right}
+}
+
+// operand reads a number, a function or an expression in parentheses.
+func (p *parser) operand() Metric {
+	p.part()
+	switch {
+	case p.now.kind == tokenNumber, p.is("-"), p.is("+"):
+		return &Literal{p.signed()}
+	case p.accept("("):
+		m := p.binary(1)
+		p.expect(")")
+		return m
+	case p.is("{"):
+		p.fail(p.now, "syntax error: unexpected {: a log query is no number, use count_over_time or rate")
+	case p.now.kind != tokenIdentifier:
+		p.unexpected()
+	}
+	switch word := strings.ToLower(p.now.text); {
+	case slices.Contains(rangeWords, word):
+		return p.rangeAggregation(word)
+	case slices.Contains(vectorWords, word):
+		return p.vectorAggregation(word)
+	case word == "vector":
+		p.advance()
+		p.expect("(")
+		v := p.signed()
+		p.expect(")")
+		return &Vector{v}
+	case slices.Contains(rangeLacking, word):
+		p.lacking(word, rangeWords...)
+	case slices.Contains(vectorLacking, word):
+		p.lacking(word, vectorWords...)
+	}
+	p.unexpected()
+	return nil
+}
+
+// signed reads a number with or without a sign.
+func (p *parser) signed() float64 {
+	sign := 1.0
+	if p.accept("-") {
+		sign = -1
+	} else {
+		p.accept("+")
+	}
+	at := p.now
+	v, err := strconv.ParseFloat(p.take(tokenNumber, "NUMBER"), 64)
+	if err != nil || math.IsInf(v, 0) {
+		p.fail(at, "unable to parse literal as a float: %q", at.text)
+	}
+	return sign * v
+}
+
+// rangeAggregation reads what is behind its name.
+func (p *parser) rangeAggregation(op string) Metric {
+	p.advance()
+	p.expect("(")
+	a := &RangeAggregation{Op: op, Log: &Log{}}
+	p.window(a)
+	if a.Range == 0 {
+		p.unexpected("RANGE")
+	}
+	p.expect(")")
+	if p.isWord("by") || p.isWord("without") {
+		p.fail(p.now, "grouping not allowed for %s aggregation", op)
+	}
+	return a
+}
+
+// window reads a log query with its range, which may be in parentheses, and before or
+// behind the stages.
+func (p *parser) window(a *RangeAggregation) {
+	defer p.enter()()
+	if p.accept("(") {
+		p.window(a)
+		p.expect(")")
+		p.ranged(a)
+		return
+	}
+	if p.now.kind == tokenIdentifier || p.now.kind == tokenNumber {
+		p.unexpected("{", "(")
+	}
+	a.Log.Matchers = p.selector()
+	p.ranged(a)
+	p.stages(a.Log)
+	p.ranged(a)
+	if a.Range == 0 && !p.is(")") {
+		p.unexpected("RANGE")
+	}
+}
+
+// ranged reads a range and an offset, if they are there.
+func (p *parser) ranged(a *RangeAggregation) {
+	if p.now.kind == tokenRange {
+		if a.Range > 0 {
+			p.unexpected(")")
+		}
+		a.Range = p.now.duration
+		p.advance()
+	}
+	if p.isWord("offset") {
+		if a.Range == 0 {
+			p.unexpected("RANGE")
+		}
+		p.advance()
+		negative := p.accept("-")
+		if p.now.kind != tokenDuration {
+			p.unexpected("DURATION")
+		}
+		if a.Offset = p.now.duration; negative {
+			a.Offset = -a.Offset
+		}
+		p.advance()
+	}
+}
+
+// vectorAggregation reads what is behind its name.
+func (p *parser) vectorAggregation(op string) Metric {
+	defer p.enter()()
+	p.advance()
+	a := &VectorAggregation{Op: op, Grouping: p.grouping()}
+	p.expect("(")
+	takesNumber := op == "topk" || op == "bottomk"
+	if takesNumber && p.now.kind != tokenNumber {
+		p.fail(p.now, "parameter required for operation %s", op)
+	}
+	if p.now.kind == tokenNumber && p.ahead.kind == tokenSymbol && p.ahead.text == "," {
+		k, err := strconv.Atoi(p.now.text)
+		switch {
+		case !takesNumber:
+			p.fail(p.now, "unsupported parameter for operation %s(%s,", op, p.now.text)
+		case err != nil || k < 1:
+			p.fail(p.now, "invalid parameter %s(%s,", op, p.now.text)
+		}
+		a.K = k
+		p.advance()
+		p.advance()
+	} else if takesNumber {
+		p.fail(p.now, "parameter required for operation %s", op)
+	}
+	a.Of = p.binary(1)
+	p.expect(")")
+	if a.Grouping == nil {
+		a.Grouping = p.grouping()
+	}
+	return a
+}
+
+// grouping reads by (…) or without (…), nil if there is none.
+func (p *parser) grouping() *Grouping {
+	if !p.isWord("by") && !p.isWord("without") {
+		return nil
+	}
+	g := &Grouping{Without: p.isWord("without")}
+	p.advance()
+	p.expect("(")
+	if p.accept(")") {
+		return g
+	}
+	for {
+		p.part()
+		g.Labels = append(g.Labels, p.label())
+		if p.accept(")") {
+			return g
+		}
+		if !p.is(",") {
+			p.unexpected(")", ",")
+		}
+		p.advance()
+	}
+}

@@ -1,0 +1,392 @@
+package logql
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Words of LogQL by what they are. The subset lacks some of them.
+var (
+	rangeWords      = []string{"count_over_time", "rate"}
+	rangeLacking    = words("rate_counter bytes_over_time bytes_rate avg_over_time sum_over_time min_over_time max_over_time stdvar_over_time stddev_over_time quantile_over_time first_over_time last_over_time absent_over_time")
+	vectorWords     = []string{"sum", "min", "max", "avg", "topk", "bottomk"}
+	vectorLacking   = words("count stddev stdvar sort sort_desc approx_topk label_replace")
+	stageLacking    = words("regexp pattern unpack line_format label_format unwrap decolorize")
+	operatorLacking = words("or and unless == != > >= < <=")
+	modifiers       = words("bool on ignoring group_left group_right")
+	reserved        = func() map[string]bool {
+		all := map[string]bool{}
+		for _, list := range [][]string{stageLacking, operatorLacking, modifiers, words("by without offset json logfmt drop keep ip")} {
+			for _, word := range list {
+				all[word] = true
+			}
+		}
+		return all
+	}()
+)
+
+func words(text string) []string { return strings.Fields(text) }
+
+// parser reads an expression by recursive descent. The first error ends it: it is
+// thrown, and caught in Parse.
+type parser struct {
+	lexer
+	now, ahead token
+	depth      int
+	parts      int
+}
+
+// Parse parses an expression. An error is an [*Error].
+func Parse(text string) (expr Expr, err error) {
+	switch {
+	case len(text) > MaxLength:
+		return nil, &Error{Message: fmt.Sprintf("the expression has %d bytes, more than %d", len(text), MaxLength)}
+	case !utf8.ValidString(text):
+		return nil, &Error{Message: "invalid UTF-8 encoding"}
+	}
+	p := &parser{lexer: lexer{rest: text, line: 1, col: 1}}
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			e, ok := thrown.(*Error)
+			if !ok {
+				panic(thrown)
+			}
+			expr, err = nil, e
+		}
+	}()
+	p.advance()
+	p.advance()
+	expr = p.expression()
+	if p.now.kind != tokenEnd {
+		p.unexpected()
+	}
+	return expr, nil
+}
+
+// ParseLog parses an expression that selects lines.
+func ParseLog(text string) (*Log, error) {
+	expr, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	l, ok := expr.(*Log)
+	if !ok {
+		return nil, &Error{Message: "only a log query can be used here: a selector such as {namespace=\"default\"}, and filters"}
+	}
+	return l, nil
+}
+
+// ParseSelector parses an expression that selects streams.
+func ParseSelector(text string) (*Log, error) {
+	l, err := ParseLog(text)
+	if err == nil && len(l.Stages) > 0 {
+		return nil, &Error{Message: "only label matchers are supported"}
+	}
+	return l, err
+}
+
+func (p *parser) advance() {
+	t, err := p.next()
+	if err != nil {
+		panic(err)
+	}
+	p.now, p.ahead = p.ahead, t
+}
+
+// fail throws an error at a token.
+func (p *parser) fail(t token, format string, args ...any) {
+	panic(t.errorf(format, args...))
+}
+
+// unexpected throws the error of a token that may not stand there.
+func (p *parser) unexpected(expected ...string) {
+	text := "syntax error: unexpected " + p.now.name()
+	if len(expected) > 0 {
+		text += ", expecting " + strings.Join(expected, " or ")
+	}
+	p.fail(p.now, "%s", text)
+}
+
+// lacking throws the error of a construct that Loki knows and this subset does not.
+func (p *parser) lacking(what string, supported ...string) {
+	text := "syntax error: unexpected " + what + ", which is not supported here"
+	if len(supported) > 0 {
+		text += ": supported are " + strings.Join(supported, ", ")
+	}
+	p.fail(p.now, "%s", text)
+}
+
+// is reports whether the token is a symbol.
+func (p *parser) is(symbol string) bool { return p.now.kind == tokenSymbol && p.now.text == symbol }
+
+// isWord reports whether the token is a word of the language, in upper or lower case.
+func (p *parser) isWord(word string) bool {
+	return p.now.kind == tokenIdentifier && strings.EqualFold(p.now.text, word)
+}
+
+// expect moves over a symbol.
+func (p *parser) expect(symbol string) {
+	if !p.is(symbol) {
+		p.unexpected(symbol)
+	}
+	p.advance()
+}
+
+// accept moves over a symbol if it is there.
+func (p *parser) accept(symbol string) bool {
+	ok := p.is(symbol)
+	if ok {
+		p.advance()
+	}
+	return ok
+}
+
+// take returns the text of a token of a kind and moves over it.
+func (p *parser) take(k kind, name string) string {
+	if p.now.kind != k {
+		p.unexpected(name)
+	}
+	text := p.now.text
+	p.advance()
+	return text
+}
+
+// enter counts a level of nesting, until leave is called.
+func (p *parser) enter() (leave func()) {
+	if p.depth++; p.depth > maxDepth {
+		p.fail(p.now, "the expression is nested more than %d levels deep", maxDepth)
+	}
+	return func() { p.depth-- }
+}
+
+// part counts a part of the expression.
+func (p *parser) part() {
+	if p.parts++; p.parts > maxParts {
+		p.fail(p.now, "the expression has more than %d matchers, filters and operands", maxParts)
+	}
+}
+
+// log reads a log query, in parentheses or not.
+func (p *parser) log() *Log {
+	defer p.enter()()
+	if p.accept("(") {
+		l := p.log()
+		p.expect(")")
+		return l
+	}
+	l := &Log{Matchers: p.selector()}
+	p.stages(l)
+	return l
+}
+
+// selector reads the matchers of a stream selector.
+func (p *parser) selector() []Matcher {
+	p.expect("{")
+	var all []Matcher
+	if p.accept("}") {
+		return all
+	}
+	for {
+		all = append(all, p.matcher(p.label()))
+		if p.accept("}") {
+			return all
+		}
+		if !p.is(",") {
+			p.unexpected("}", ",")
+		}
+		p.advance()
+	}
+}
+
+// label reads the name of a label.
+func (p *parser) label() string {
+	if p.now.kind == tokenIdentifier && reserved[strings.ToLower(p.now.text)] {
+		p.unexpected("IDENTIFIER")
+	}
+	return p.take(tokenIdentifier, "IDENTIFIER")
+}
+
+// matcherOps are the operators between a label and a text.
+var matcherOps = []string{"=", "!=", "=~", "!~"}
+
+// matcher reads the rest of a matcher of a label.
+func (p *parser) matcher(name string) Matcher {
+	p.part()
+	if p.now.kind != tokenSymbol || !slices.Contains(matcherOps, p.now.text) {
+		p.unexpected(matcherOps...)
+	}
+	m := Matcher{Name: name, Op: p.now.text}
+	p.advance()
+	at := p.now
+	if p.isWord("ip") {
+		p.lacking("ip")
+	}
+	m.Value = p.take(tokenString, "STRING")
+	m.re = p.compile(at, m.Op, m.Value, true)
+	return m
+}
+
+// compile compiles the text at a token if an operator is about regular expressions.
+func (p *parser) compile(at token, op, text string, anchored bool) *regexp.Regexp {
+	if !strings.HasSuffix(op, "~") {
+		return nil
+	}
+	re, err := compile(text, anchored)
+	if err != nil {
+		p.fail(at, "%s", err)
+	}
+	return re
+}
+
+// stages reads the stages of a pipeline.
+func (p *parser) stages(l *Log) {
+	for p.now.kind == tokenSymbol {
+		switch p.now.text {
+		case "|=", "|~", "!=", "!~":
+			l.Stages = append(l.Stages, p.lineFilter())
+		case "|>", "!>":
+			p.lacking(p.now.text+" (pattern)", "|=", "!=", "|~", "!~")
+		case "|":
+			p.advance()
+			l.Stages = append(l.Stages, p.stage(l))
+		default:
+			return
+		}
+	}
+}
+
+// lineFilter reads a line filter with all its alternatives.
+func (p *parser) lineFilter() Stage {
+	f := &lineFilter{op: p.now.text}
+	p.advance()
+	for {
+		p.part()
+		at := p.now
+		if p.isWord("ip") {
+			p.lacking("ip")
+		}
+		text := p.take(tokenString, "STRING")
+		f.texts = append(f.texts, text)
+		if re := p.compile(at, f.op, text, false); re != nil {
+			f.res = append(f.res, re)
+		}
+		if !p.isWord("or") {
+			return f
+		}
+		p.advance()
+	}
+}
+
+// stage reads what is behind a bar.
+func (p *parser) stage(l *Log) Stage {
+	p.part()
+	if p.now.kind != tokenIdentifier {
+		if p.is("(") {
+			return &labelFilter{p.condition(0)}
+		}
+		p.unexpected("IDENTIFIER")
+	}
+	switch word := strings.ToLower(p.now.text); {
+	case word == "json":
+		p.advance()
+		if p.now.kind == tokenIdentifier {
+			p.fail(p.now, "syntax error: unexpected %s: json takes no expressions here, it makes all fields of the event labels", p.now.name())
+		}
+		return jsonStage{}
+	case word == "logfmt":
+		if n := len(l.Stages); n == 0 || l.Stages[n-1] != (jsonStage{}) {
+			p.lacking("logfmt", "json, and label filters")
+		}
+		p.advance()
+		return logfmtStage{}
+	case word == "drop", word == "keep":
+		p.advance()
+		return &selection{keep: word == "keep", matchers: p.selection()}
+	case slices.Contains(stageLacking, word):
+		p.lacking(word, "json", "drop", "keep", "label filters")
+	}
+	return &labelFilter{p.condition(0)}
+}
+
+// selection reads the labels of drop and keep.
+func (p *parser) selection() []Matcher {
+	var all []Matcher
+	for {
+		name := p.label()
+		if p.now.kind == tokenSymbol && slices.Contains(matcherOps, p.now.text) {
+			all = append(all, p.matcher(name))
+		} else {
+			p.part()
+			all = append(all, Matcher{Name: name})
+		}
+		if !p.accept(",") {
+			return all
+		}
+	}
+}
+
+// The precedences of or and and in label filters.
+const (
+	precedenceOr = iota + 1
+	precedenceAnd
+)
+
+// condition reads label filters that are joined with operators of a precedence or a
+// higher one. As in Loki, a comma or nothing is an and that everything behind it belongs
+// to.
+func (p *parser) condition(lowest int) condition {
+	defer p.enter()()
+	left := p.comparison()
+	for {
+		switch {
+		case p.isWord("and") && lowest <= precedenceAnd:
+			p.advance()
+			left = &bothCondition{left, p.condition(precedenceAnd + 1)}
+		case p.isWord("or") && lowest <= precedenceOr:
+			p.advance()
+			left = &eitherCondition{left, p.condition(precedenceOr + 1)}
+		case p.accept(","), p.is("("), p.now.kind == tokenIdentifier && !reserved[strings.ToLower(p.now.text)]:
+			left = &bothCondition{left, p.condition(0)}
+		default:
+			return left
+		}
+	}
+}
+
+// numberOps are the operators between a label and a number.
+var numberOps = []string{"=", "==", "!=", ">", ">=", "<", "<="}
+
+// comparison reads one label filter, or several in parentheses.
+func (p *parser) comparison() condition {
+	p.part()
+	if p.accept("(") {
+		c := p.condition(0)
+		p.expect(")")
+		return c
+	}
+	name := p.label()
+	if p.now.kind != tokenSymbol || !slices.Contains(numberOps, p.now.text) && !slices.Contains(matcherOps, p.now.text) {
+		p.unexpected(append(slices.Clone(matcherOps), numberOps[1:]...)...)
+	}
+	if p.ahead.kind == tokenString || !slices.Contains(numberOps, p.now.text) || p.ahead.kind == tokenIdentifier {
+		return &textCondition{p.matcher(name)}
+	}
+	c := &numberCondition{name: name, op: p.now.text}
+	if c.op == "=" {
+		c.op = "=="
+	}
+	p.advance()
+	switch p.now.kind {
+	case tokenDuration:
+		c.value, c.duration = float64(p.now.duration), true
+		p.advance()
+	case tokenBytes:
+		p.lacking("BYTES ("+p.now.text+")", "texts", "numbers", "durations")
+	default:
+		c.value = p.signed()
+	}
+	return c
+}

@@ -1,0 +1,321 @@
+package logql
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Category is where a label comes from. Loki tells clients which is which.
+type Category uint8
+
+// The categories of labels.
+const (
+	Stream   Category = iota // of the stream
+	Metadata                 // structured metadata of the entry
+	Parsed                   // found by the pipeline
+)
+
+// Label is a label of an entry or of a series.
+type Label struct {
+	Name, Value string
+	Category    Category
+}
+
+// ErrorLabel is set by a stage that fails for an entry: the entry goes on, so that it can
+// be seen or dropped.
+const ErrorLabel = "__error__"
+
+const errorDetailsLabel = "__error_details__"
+
+// maxParsed bounds the labels that a stage makes from one entry.
+const maxParsed = 200
+
+// Entry is a line with its labels, as a pipeline sees and changes it.
+type Entry struct {
+	Line   string
+	Labels []Label
+	// Event returns the JSON that the stage json makes labels of. It is called at most
+	// once for each such stage.
+	Event func() []byte
+}
+
+// Get returns the value of a label, "" if it is not set.
+func (e *Entry) Get(name string) string {
+	v, _ := e.lookup(name)
+	return v
+}
+
+func (e *Entry) lookup(name string) (string, bool) {
+	for i := range e.Labels {
+		if e.Labels[i].Name == name {
+			return e.Labels[i].Value, true
+		}
+	}
+	return "", false
+}
+
+// parsed adds a label that was found in the entry. As in Loki, one that the stream or the
+// structured metadata has too gets another name, and one that has been found before stays.
+func (e *Entry) parsed(name, value string) {
+	if value == "" {
+		return
+	}
+	for i := range e.Labels {
+		if e.Labels[i].Name != name {
+			continue
+		}
+		if e.Labels[i].Category == Parsed {
+			return
+		}
+		e.parsed(name+"_extracted", value)
+		return
+	}
+	e.Labels = append(e.Labels, Label{name, value, Parsed})
+}
+
+// fail sets the labels of an error.
+func (e *Entry) fail(kind, details string) {
+	e.parsed(ErrorLabel, kind)
+	e.parsed(errorDetailsLabel, details)
+}
+
+// Selects reports whether a stream with these labels is selected.
+func (l *Log) Selects(label func(name string) string) bool {
+	for i := range l.Matchers {
+		if !l.Matchers[i].Matches(label(l.Matchers[i].Name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Process runs the pipeline on an entry of a stream that is selected. It reports false if
+// the entry is left out.
+func (l *Log) Process(e *Entry) bool {
+	for _, s := range l.Stages {
+		if !s.process(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// Needs calls use with the names of the labels that the pipeline depends on. It reports
+// false if it depends on lines or events as well.
+func (l *Log) Needs(use func(name string)) bool {
+	only := true
+	for _, s := range l.Stages {
+		only = s.needs(use) && only
+	}
+	return only
+}
+
+// Keeps reports whether the pipeline says which labels are left.
+func (l *Log) Keeps() bool {
+	return slices.ContainsFunc(l.Stages, func(s Stage) bool {
+		kept, ok := s.(*selection)
+		return ok && kept.keep
+	})
+}
+
+func (f *lineFilter) process(e *Entry) bool {
+	found := false
+	for i, text := range f.texts {
+		if f.res != nil {
+			found = found || f.res[i].MatchString(e.Line)
+		} else {
+			found = found || strings.Contains(e.Line, text)
+		}
+	}
+	return found == (f.op[0] == '|')
+}
+
+func (f *lineFilter) needs(func(string)) bool { return false }
+
+func (jsonStage) process(e *Entry) bool {
+	if e.Event == nil {
+		return true
+	}
+	d := json.NewDecoder(bytes.NewReader(e.Event()))
+	d.UseNumber()
+	var event map[string]any
+	if err := d.Decode(&event); err != nil {
+		e.fail("JSONParserErr", err.Error())
+		return true
+	}
+	limit := len(e.Labels) + maxParsed
+	flatten(e, "", event, limit)
+	return true
+}
+
+func (jsonStage) needs(func(string)) bool { return false }
+
+// flatten makes labels of an object, in the order of its keys. Lists have none, as in
+// Loki.
+func flatten(e *Entry, prefix string, object map[string]any, limit int) {
+	keys := make([]string, 0, len(object))
+	for k := range object {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		name := prefix + labelName(k)
+		if prefix == "" && name[0] >= '0' && name[0] <= '9' {
+			name = "_" + name
+		}
+		if len(e.Labels) >= limit {
+			return
+		}
+		switch v := object[k].(type) {
+		case map[string]any:
+			flatten(e, name+"_", v, limit)
+		case string:
+			e.parsed(name, v)
+		case json.Number:
+			e.parsed(name, v.String())
+		case bool:
+			e.parsed(name, strconv.FormatBool(v))
+		}
+	}
+}
+
+// labelName replaces what a label's name cannot have.
+func labelName(key string) string {
+	if key == "" {
+		return "_"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && (letter(byte(r)) || r >= '0' && r <= '9') {
+			return r
+		}
+		return '_'
+	}, key)
+}
+
+func (logfmtStage) process(e *Entry) bool {
+	limit := len(e.Labels) + maxParsed
+	for rest := e.Line; len(e.Labels) < limit; {
+		var key, value string
+		var ok bool
+		if key, value, rest, ok = pair(rest); !ok {
+			return true
+		}
+		if key == "" {
+			continue
+		}
+		if name := labelName(key); name[0] < '0' || name[0] > '9' {
+			e.parsed(name, value)
+		} else {
+			e.parsed("_"+name, value)
+		}
+	}
+	return true
+}
+
+func (logfmtStage) needs(func(string)) bool { return false }
+
+// pair cuts the next key=value pair from a line. A word without a value has no key.
+func pair(line string) (key, value, rest string, ok bool) {
+	line = strings.TrimLeft(line, " \t\r\n")
+	if line == "" {
+		return "", "", "", false
+	}
+	end := strings.IndexAny(line, " \t\r\n=\"")
+	if end < 0 {
+		return "", "", "", true
+	}
+	if line[end] != '=' || end == 0 {
+		return "", "", line[end+1:], true
+	}
+	key, rest = line[:end], line[end+1:]
+	if quoted, err := strconv.QuotedPrefix(rest); err == nil && rest[0] == '"' {
+		value, _ = strconv.Unquote(quoted) // it is a prefix of that form
+		return key, value, rest[len(quoted):], true
+	}
+	if end = strings.IndexAny(rest, " \t\r\n"); end < 0 {
+		end = len(rest)
+	}
+	return key, rest[:end], rest[end:], true
+}
+
+func (f *labelFilter) process(e *Entry) bool { return f.holds(e) }
+
+func (f *labelFilter) needs(use func(string)) bool {
+	f.names(use)
+	return true
+}
+
+func (c *textCondition) holds(e *Entry) bool      { return c.Matches(e.Get(c.Name)) }
+func (c *textCondition) names(use func(string))   { use(c.Name) }
+func (c *bothCondition) holds(e *Entry) bool      { return c.left.holds(e) && c.right.holds(e) }
+func (c *bothCondition) names(use func(string))   { c.left.names(use); c.right.names(use) }
+func (c *eitherCondition) holds(e *Entry) bool    { return c.left.holds(e) || c.right.holds(e) }
+func (c *eitherCondition) names(use func(string)) { c.left.names(use); c.right.names(use) }
+func (c *numberCondition) names(use func(string)) { use(c.name) }
+
+// holds compares numbers as Loki does: an entry without the label is left out, and one
+// whose label is no number goes on with an error.
+func (c *numberCondition) holds(e *Entry) bool {
+	if _, failed := e.lookup(ErrorLabel); failed {
+		return true // only texts are compared once there is an error
+	}
+	text, ok := e.lookup(c.name)
+	if !ok {
+		return false
+	}
+	var v float64
+	var err error
+	if c.duration {
+		var d time.Duration
+		d, err = time.ParseDuration(text)
+		v = float64(d)
+	} else {
+		v, err = strconv.ParseFloat(text, 64)
+	}
+	if err != nil {
+		e.fail("LabelFilterErr", err.Error())
+		return true
+	}
+	switch c.op {
+	case "==":
+		return v == c.value
+	case "!=":
+		return v != c.value
+	case ">":
+		return v > c.value
+	case ">=":
+		return v >= c.value
+	case "<":
+		return v < c.value
+	default:
+		return v <= c.value
+	}
+}
+
+// process drops labels. A stage keep leaves those of errors, as in Loki.
+func (s *selection) process(e *Entry) bool {
+	e.Labels = slices.DeleteFunc(e.Labels, func(l Label) bool {
+		named := slices.ContainsFunc(s.matchers, func(m Matcher) bool {
+			return m.Name == l.Name && (m.Op == "" || m.Matches(l.Value))
+		})
+		if s.keep {
+			return !named && !strings.HasPrefix(l.Name, "__")
+		}
+		return named
+	})
+	return true
+}
+
+// needs names the labels of keep only: what is dropped need not be known.
+func (s *selection) needs(use func(string)) bool {
+	for i := range s.matchers {
+		if s.keep {
+			use(s.matchers[i].Name)
+		}
+	}
+	return true
+}
