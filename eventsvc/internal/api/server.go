@@ -6,6 +6,7 @@
 //   - events: the verbs of events, one file each; namespaces: the read-only namespaces
 //   - queries: what happened, over time
 //   - review: what a caller may do; discovery: what the server is
+//   - loki: the part of Loki's API that reads
 //   - access: who may do what, and fair queueing; stream: watches
 //   - options: query parameters; httpio: bodies, answers, errors
 //
@@ -39,6 +40,7 @@ import (
 	"tidings.example/eventsvc/internal/api/discovery"
 	"tidings.example/eventsvc/internal/api/events"
 	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/loki"
 	"tidings.example/eventsvc/internal/api/namespaces"
 	"tidings.example/eventsvc/internal/api/queries"
 	"tidings.example/eventsvc/internal/api/review"
@@ -132,7 +134,7 @@ func New(c Config) (*Server, error) {
 	c.Store, c.Timeline = access.Store(c.Store), access.Timeline(c.Timeline)
 	groups := discovery.Groups(c.Codec, c.CoreAPI)
 	s := &Server{prefetch: events.NewPrefetch(), maxQuery: c.MaxQuery, echo: echo.New()}
-	s.io = httpio.New(c.Log, c.MaxBody, append(discovery.Folders(groups), queriesFolder))
+	s.io = httpio.New(c.Log, c.MaxBody, append(discovery.Folders(groups), queriesFolder), loki.Folder)
 	s.guard = access.New(c.Policy, c.Audit, c.MaxRequests, c.MaxClientRequests, c.CreateRates, c.Now)
 	s.streams = stream.New(stream.Config{
 		Store: c.Store, Codec: c.Codec, IO: s.io, Guard: s.guard, Log: c.Log, Now: c.Now, Max: c.MaxWatches, MaxClient: c.MaxClientWatches,
@@ -178,7 +180,7 @@ const queriesFolder = "/query"
 func (s *Server) routes(c Config, groups []discovery.Group) error {
 	e := s.echo
 	e.HTTPErrorHandler = s.io.Fail
-	e.Use(once(prepare, stream.SocketToken, bearer.Middleware(c.Verify, public, s.guard.Refuse), s.strict))
+	e.Use(once(prepare, stream.SocketToken, loki.BasicToken, bearer.Middleware(c.Verify, public, s.guard.Refuse), s.strict))
 
 	ns := namespaces.New(c.Store, c.Codec, s.io, s.streams, c.MaxSelectorTerms, c.Namespaces)
 	admit := func(ctx context.Context, namespace string) error {
@@ -197,6 +199,7 @@ func (s *Server) routes(c Config, groups []discovery.Group) error {
 	}
 	events.Route(e, both, event.EventsV1, "/apis/"+c.Codec.GroupVersion(event.EventsV1).String())
 	review.Route(e, c.Codec, s.io, s.guard, groups)
+	loki.Route(e, loki.Config{Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, IO: s.io, Guard: s.guard, Streams: s.streams, Now: c.Now})
 	for _, path := range probes {
 		h := echo.WrapHandler(c.Probe(path))
 		e.GET(path, h)

@@ -117,10 +117,21 @@ func (l *Log) Needs(use func(name string)) bool {
 // Keeps reports whether the pipeline says which labels are left.
 func (l *Log) Keeps() bool {
 	return slices.ContainsFunc(l.Stages, func(s Stage) bool {
-		kept, ok := s.(*selection)
-		return ok && kept.keep
+		chosen, ok := s.(*selection)
+		return ok && chosen.keep
 	})
 }
+
+// Drops reports whether the pipeline may drop a label.
+func (l *Log) Drops(name string) bool {
+	return slices.ContainsFunc(l.Stages, func(s Stage) bool {
+		chosen, ok := s.(*selection)
+		return ok && !chosen.keep && slices.ContainsFunc(chosen.matchers, func(m Matcher) bool { return m.Name == name })
+	})
+}
+
+// Parses reports whether the pipeline makes labels of the event.
+func (l *Log) Parses() bool { return slices.Contains(l.Stages, Stage(jsonStage{})) }
 
 func (f *lineFilter) process(e *Entry) bool {
 	found := false

@@ -128,7 +128,8 @@ func generic(code int) *metav1.Status {
 }
 
 // Fail answers a request with an error, in the format that the client accepts;
-// where it accepts none, in indented JSON. It is echo's only error handler.
+// where it accepts none, in indented JSON. Below some folders it is a text instead, see
+// [New]. It is echo's only error handler.
 func (s *IO) Fail(err error, c echo.Context) {
 	w, req := c.Response().Writer, c.Request()
 	if c.Response().Committed {
@@ -161,7 +162,13 @@ func (s *IO) Fail(err error, c echo.Context) {
 	if challenge := (interface{ Challenge() string })(nil); errors.As(err, &challenge) {
 		h.Set(echo.HeaderWWWAuthenticate, challenge.Challenge())
 	}
-	if err := s.Status(c, int(st.Code), f, st); err != nil {
+	answer := func() error { return s.Status(c, int(st.Code), f, st) }
+	if slices.ContainsFunc(s.texts, func(folder string) bool { return Under(req.URL.Path, folder) }) {
+		answer = func() error {
+			return s.Writer(c, int(st.Code), "text/plain; charset=utf-8").Send([]byte(st.Message + "\n"))
+		}
+	}
+	if err := answer(); err != nil {
 		s.log.ErrorContext(req.Context(), "answer with an error", "error", err)
 	}
 }

@@ -81,6 +81,7 @@ type Streams struct {
 type watch struct {
 	caller    *bearer.Caller
 	namespace string
+	allowed   func() bool // nil: the policy decides on the namespace
 	end       context.CancelFunc
 }
 
@@ -197,6 +198,9 @@ func (s *Streams) hold() (release func(), ok bool) {
 }
 
 func (s *Streams) allowed(w *watch) bool {
+	if w.allowed != nil {
+		return w.allowed()
+	}
 	return s.Guard.Policy().Decide(w.caller, policy.Watch, w.namespace).Allowed
 }
 

@@ -1,0 +1,47 @@
+// Package loki serves the part of Loki's HTTP API that reads, so that Grafana, logcli and
+// whatever else speaks to Loki can look at events.
+//
+// # Contract
+//
+// A stream is what has the same labels: namespace, type, reason, kind, reporter, cluster,
+// level (warning or info, by the type) and service_name (the reporter). Empty ones are left
+// out. An entry is an event as it is now, at the time at which it was last observed; its
+// line is the note. Structured metadata are name and uid of what the event is about,
+// action, count, host (of the source, else the reporting instance), and detected_level,
+// which Logs Drilldown asks for.
+//
+// There are two ways to count, and an expression decides which one is used:
+//
+//   - If labels alone decide (a selector, filters on labels of the stream or on
+//     detected_level), count_over_time and rate count occurrences: an event that was seen
+//     twelve times is counted twelve times, each when it was reported, also if the event
+//     has been deleted or has expired since. That is what bars over time are for, and it
+//     is answered from an index.
+//   - If the line or the event decides (line filters, json, filters on or grouping by
+//     structured metadata), they count entries: each event once, when it was last
+//     observed, which is what the lines below the bars are. Every selected event is
+//     looked at.
+//
+// An occurrence belongs to a window by its whole second, and a window has its beginning
+// but not its end. Points are at multiples of the step, so that the pieces which clients
+// ask for one by one fit together. The series of a range aggregation have the labels of
+// the stream, and of other labels those that the expression names in by or keep.
+//
+// A caller sees the namespaces that it may list, and watch for tail. The header
+// X-Scope-OrgID, which names a tenant in Loki, selects a cluster.
+//
+// # Errors
+//
+// An error is a text, as in Loki. A limit that is reached is an error and never a shorter
+// answer, but for the limit of lines that the client sets.
+//
+// # Concurrency
+//
+// All handlers are safe for concurrent use. Requests run with a seat of fair queueing.
+// Each reads in several steps, between which others have their turn, and ends with its
+// client.
+//
+// # What it does not know
+//
+// LogQL (package logql), and how events are found (package store).
+package loki

@@ -1,0 +1,228 @@
+package loki
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tidings.example/eventsvc/internal/api/access"
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/api/stream"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// Folder is the path below which this API is.
+const Folder = "/loki"
+
+// Config is what the API is made of.
+type Config struct {
+	Store    store.Store
+	Timeline store.Timeline
+	Codec    *codec.Codec
+	IO       *httpio.IO
+	Guard    *access.Guard
+	Streams  *stream.Streams
+	Now      func() time.Time
+}
+
+// API serves requests.
+type API struct {
+	Config
+	events schema.GroupResource
+}
+
+// The bounds of a request, besides those of LogQL.
+const (
+	maxBody     = 64 << 10      // bytes of a form
+	maxTime     = time.Minute   // of a query
+	maxLooked   = 2_000_000     // events that a query looks at
+	maxSeries   = 500           // of an answer, as Loki has it
+	maxInner    = 10_000        // series before they are put together, and sets of labels
+	maxPoints   = 11_000        // of a series, as Prometheus and Loki have it
+	maxCells    = 2_000_000     // counters of a range aggregation
+	maxLines    = 5_000         // of an answer, as Loki has it
+	maxBytes    = 64 << 20      // of an answer
+	lineLimit   = 100           // if the client sets none
+	fieldLimit  = 1_000         // likewise, of detected fields
+	defaultTime = time.Hour     // likewise, how far a query looks back
+	slice       = 6 * time.Hour // what is counted in one step,
+	maxSlices   = 64            // unless these are too many
+)
+
+// Route adds the routes.
+func Route(e *echo.Echo, c Config) {
+	a := &API{Config: c, events: schema.GroupResource{Group: c.Codec.GroupVersion(event.EventsV1).Group, Resource: "events"}}
+	g := e.Group(Folder + "/api/v1")
+	for path, h := range map[string]handler{
+		"/query": a.query, "/query_range": a.queryRange,
+		"/labels": a.labels, "/label": a.labels, "/label/:label/values": a.labelValues, "/series": a.series,
+		"/index/stats": a.stats, "/index/volume": a.volume, "/index/volume_range": a.volumeRange,
+		"/detected_labels": a.detectedLabels, "/detected_fields": a.detectedFields, "/detected_field/:label/values": a.detectedValues,
+		"/patterns": a.patterns, "/format_query": a.formatQuery,
+		"/drilldown-limits": a.drilldownLimits, "/status/buildinfo": a.buildInfo,
+	} {
+		g.GET(path, a.serve(h))
+		g.POST(path, a.serve(h))
+	}
+	g.GET("/tail", a.tail)
+}
+
+// request is what every handler gets.
+type request struct {
+	echo.Context
+	ctx    context.Context
+	values url.Values // of the query and of the form
+	scope
+	now    time.Time
+	looked int // events that were looked at
+}
+
+// scope is what a request may see.
+type scope struct {
+	readable access.Readable
+	cluster  string // of X-Scope-OrgID, empty: all
+}
+
+func (s *scope) allows(d event.Dimensions) bool {
+	return (s.cluster == "" || s.cluster == d.Cluster) && s.readable.Allows(d.Namespace)
+}
+
+// handler answers with what it returns as JSON.
+type handler func(r *request) (answer, error)
+
+// answer appends JSON.
+type answer func(b []byte) []byte
+
+var jsonFormat = codec.Format{Media: wire.JSON}
+
+// serve wraps a handler: rights, form, seat, time.
+func (a *API) serve(h handler) echo.HandlerFunc {
+	seated := func(r *request) echo.HandlerFunc {
+		return a.Guard.Seated(policy.List, func(c echo.Context) error {
+			ctx, cancel := context.WithTimeout(c.Request().Context(), maxTime)
+			defer cancel()
+			r.ctx, r.Context = ctx, c
+			respond, err := h(r)
+			if err != nil {
+				return explain(err)
+			}
+			return a.IO.Append(c, http.StatusOK, jsonFormat, func(b []byte) ([]byte, error) {
+				if b = respond(b); len(b) > maxBytes {
+					return b, badRequest("the answer has more than %d bytes: select fewer series, a larger step or a lower limit", maxBytes)
+				}
+				return b, nil
+			})
+		})
+	}
+	return func(c echo.Context) error {
+		r, err := a.begin(c, policy.List)
+		if err != nil {
+			return err
+		}
+		return seated(r)(c)
+	}
+}
+
+// begin decides what a request may see, and reads its form.
+func (a *API) begin(c echo.Context, v policy.Verb) (*request, error) {
+	in, err := a.Guard.Readable(c, a.events, v, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &request{Context: c, ctx: c.Request().Context(), scope: scope{readable: in}, now: a.Now()}
+	if r.cluster, err = tenant(c.Request().Header); err != nil {
+		return nil, err
+	}
+	if r.values, err = a.form(c.Request()); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// form returns the parameters of a request, those of its body first.
+func (a *API) form(r *http.Request) (url.Values, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, badRequest("the query is malformed: %v", err)
+	}
+	if r.Method != http.MethodPost || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		return values, nil
+	}
+	r.Body = http.MaxBytesReader(nil, r.Body, maxBody)
+	body, free, err := a.IO.Body(r)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, badRequest("the form is malformed: %v", err)
+	}
+	for name, all := range values {
+		form[name] = append(form[name], all...)
+	}
+	return form, nil
+}
+
+// cluster is the form of a label's value, which the name of a cluster is.
+var cluster = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
+
+// tenant returns the cluster that the tenant header names. Loki takes several tenants
+// joined by bars, which would be several clusters here: a selector says that better.
+func tenant(h http.Header) (string, error) {
+	all := h.Values("X-Scope-OrgID")
+	switch {
+	case len(all) == 0 || len(all) == 1 && all[0] == "":
+		return "", nil
+	case len(all) > 1 || strings.Contains(all[0], "|"):
+		return "", badRequest("X-Scope-OrgID names several tenants: name one cluster, or none and use a selector such as {cluster=~\"a|b\"}")
+	case !cluster.MatchString(all[0]):
+		return "", badRequest("X-Scope-OrgID is no name of a cluster: want the value of the label %s, or no header", event.ClusterLabel)
+	}
+	return all[0], nil
+}
+
+// BasicToken is middleware that takes a token from the password of Basic authentication,
+// because Grafana's data source for Loki offers a user and a password first. It must only
+// wrap requests to paths below [Folder]; elsewhere it does nothing.
+func BasicToken(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		if values := r.Header["Authorization"]; len(values) == 1 && httpio.Under(r.URL.Path, Folder) {
+			if password, ok := basicPassword(values[0]); ok {
+				r.Header["Authorization"] = []string{"Bearer " + password}
+			}
+		}
+		return next(c)
+	}
+}
+
+func basicPassword(header string) (string, bool) {
+	scheme, text, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Basic") {
+		return "", false
+	}
+	pair, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return "", false
+	}
+	_, password, ok := strings.Cut(string(pair), ":")
+	return password, ok && password != ""
+}
+
+func badRequest(format string, args ...any) error {
+	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,228 @@
+package loki
+
+import (
+	"slices"
+	"sort"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/logql"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// evaluate returns the series of a metric at points in time.
+func (a *API) evaluate(r *request, m logql.Metric, points []time.Time) ([]*logql.Series, error) {
+	named := map[string]bool{}
+	logql.Groupings(m, func(name string) { named[name] = true })
+	cells := 0
+	return logql.Evaluate(m, len(points), func(of *logql.RangeAggregation, by *logql.Grouping) ([]*logql.Series, error) {
+		c := newCounter(of, by, named, points, &cells)
+		if err := a.count(r, c); err != nil {
+			return nil, err
+		}
+		return c.result(), nil
+	})
+}
+
+// counter counts for one range aggregation. Its cells are the spans of time between the
+// beginnings and ends of all windows.
+type counter struct {
+	of     *logql.RangeAggregation
+	by     *logql.Grouping // nil: series are not put together
+	named  map[string]bool // labels that the expression groups by
+	from   []int64         // seconds at which the window of each point begins
+	to     []int64         // and ends
+	edges  []int64         // both, in order
+	series []*counted
+	byKey  map[string]int
+	cells  *int // of all counters of the request
+	last   int  // the cell that was counted in before
+}
+
+// counted is a series with the count of each cell.
+type counted struct {
+	labels []logql.Label
+	counts []int64
+}
+
+func newCounter(of *logql.RangeAggregation, by *logql.Grouping, named map[string]bool, points []time.Time, cells *int) *counter {
+	c := &counter{of: of, by: by, named: named, byKey: map[string]int{}, cells: cells}
+	for _, p := range points {
+		end := p.Add(-of.Offset)
+		c.from = append(c.from, ceil(end.Add(-of.Range)).Unix())
+		c.to = append(c.to, ceil(end).Unix())
+	}
+	c.edges = slices.Concat(c.from, c.to)
+	slices.Sort(c.edges)
+	c.edges = slices.Compact(c.edges)
+	return c
+}
+
+// period is what the windows cover.
+func (c *counter) period() period {
+	return period{time.Unix(c.edges[0], 0), time.Unix(c.edges[len(c.edges)-1], 0)}
+}
+
+// find returns the number of a series, a new one if its labels are new.
+func (c *counter) find(labels []logql.Label) (int, error) {
+	key := logql.Key(labels)
+	n, ok := c.byKey[key]
+	if ok {
+		return n, nil
+	}
+	if len(c.series) >= maxInner {
+		return 0, badRequest("the query counts more than %d series: select fewer streams, or aggregate with sum by", maxInner)
+	}
+	if *c.cells += len(c.edges); *c.cells > maxCells {
+		return 0, badRequest("the query needs more than %d counters: use a larger step, or fewer series", maxCells)
+	}
+	c.byKey[key] = len(c.series)
+	c.series = append(c.series, &counted{labels, make([]int64, len(c.edges))})
+	return len(c.series) - 1, nil
+}
+
+// add counts what was observed in a second. Neighbours often have the same cell.
+func (c *counter) add(series int, second, n int64) {
+	i := c.last
+	if second < c.edges[i] || i+1 < len(c.edges) && second >= c.edges[i+1] {
+		i = sort.Search(len(c.edges), func(i int) bool { return c.edges[i] > second }) - 1
+	}
+	if i < 0 {
+		return
+	}
+	c.last = i
+	c.series[series].counts[i] += n
+}
+
+// labels returns the labels of an entry that its series has.
+func (c *counter) labels(e *logql.Entry) []logql.Label {
+	keeps := c.of.Log.Keeps()
+	var labels []logql.Label
+	for _, l := range e.Labels {
+		if l.Category == logql.Stream || keeps || c.named[l.Name] {
+			labels = append(labels, l)
+		}
+	}
+	logql.SortLabels(labels)
+	if c.by != nil {
+		return c.by.Apply(labels)
+	}
+	return labels
+}
+
+// result returns the series with the value of each window. A window in which nothing
+// happened has none.
+func (c *counter) result() []*logql.Series {
+	var all []*logql.Series
+	for _, s := range c.series {
+		before := make([]int64, len(s.counts)+1) // counts before each edge
+		for i, n := range s.counts {
+			before[i+1] = before[i] + n
+		}
+		made, some := logql.NewSeries(s.labels, len(c.from)), false
+		for i := range c.from {
+			from, _ := slices.BinarySearch(c.edges, c.from[i])
+			to, _ := slices.BinarySearch(c.edges, c.to[i])
+			n := float64(before[to] - before[from])
+			if n == 0 {
+				continue
+			}
+			if c.of.Op == "rate" {
+				n /= c.of.Range.Seconds()
+			}
+			made.Values[i], made.Has[i], some = n, true, true
+		}
+		if some {
+			all = append(all, made)
+		}
+	}
+	return all
+}
+
+// count counts occurrences if labels of the stream decide, otherwise entries.
+func (a *API) count(r *request, c *counter) error {
+	if byStream(c.of.Log, c.named) {
+		return a.countOccurrences(r, c)
+	}
+	return a.countEntries(r, c)
+}
+
+// byStream reports whether the labels of a stream decide about its entries, and about
+// their series.
+func byStream(l *logql.Log, named map[string]bool) bool {
+	ofEntry := func(name string) bool { return name != detectedLevel && slices.Contains(metadataNames, name) }
+	entries := false
+	if only := l.Needs(func(name string) { entries = entries || ofEntry(name) }); !only {
+		return false
+	}
+	for name := range named {
+		entries = entries || ofEntry(name)
+	}
+	return !entries
+}
+
+// countOccurrences runs the pipeline once for each stream.
+func (a *API) countOccurrences(r *request, c *counter) error {
+	known := map[event.Dimensions]int{}
+	var failed error
+	group := func(d event.Dimensions) int {
+		n, ok := known[d]
+		if !ok && failed == nil {
+			if n, failed = a.stream(r, c, d); len(known) < maxInner {
+				known[d] = n
+			}
+		}
+		if failed != nil {
+			return -1
+		}
+		return n
+	}
+	err := a.occurred(r, c.period(), group, func(o store.Occurred) { c.add(o.Group, o.Second, o.Count) })
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// stream returns the number of the series that a stream is counted in, -1 if it is not.
+func (a *API) stream(r *request, c *counter, d event.Dimensions) (int, error) {
+	if !r.allows(d) || !c.of.Log.Selects(func(name string) string { return value(&d, name) }) {
+		return -1, nil
+	}
+	e := &logql.Entry{Labels: append(streamLabels(&d), logql.Label{Name: detectedLevel, Value: value(&d, "level"), Category: logql.Metadata})}
+	if !c.of.Log.Process(e) {
+		return -1, nil
+	}
+	if err := pipelineError(e); err != nil {
+		return -1, err
+	}
+	return c.find(c.labels(e))
+}
+
+// countEntries looks at every selected event.
+func (a *API) countEntries(r *request, c *counter) error {
+	var failed error
+	err := a.scan(r, c.of.Log, c.period(), false, false, func(e *entry) bool {
+		var n int
+		if failed = pipelineError(&e.Entry); failed == nil {
+			n, failed = c.find(c.labels(&e.Entry))
+		}
+		if failed == nil {
+			c.add(n, e.at.Time.Unix(), 1)
+		}
+		return failed == nil
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// pipelineError refuses to count an entry for which a stage has failed, as Loki does.
+func pipelineError(e *logql.Entry) error {
+	if failed := e.Get(logql.ErrorLabel); failed != "" {
+		return badRequest("pipeline error: '%s'. Use a label filter to intentionally skip this error. (e.g | __error__!=%q). "+
+			"To skip all potential errors you can match empty errors.(e.g __error__=\"\")", failed, failed)
+	}
+	return nil
+}

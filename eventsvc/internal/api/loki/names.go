@@ -1,0 +1,282 @@
+package loki
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/logql"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// streamsIn returns the streams of a range of time that are selected by one of several
+// queries, with their occurrences.
+func (a *API) streamsIn(r *request, in period, by ...*logql.Log) (map[event.Dimensions]int64, error) {
+	numbers := map[event.Dimensions]int{}
+	var found []event.Dimensions
+	var counts []int64
+	group := func(d event.Dimensions) int {
+		n, ok := numbers[d]
+		if ok {
+			return n
+		}
+		n = -1
+		wanted := slices.ContainsFunc(by, func(l *logql.Log) bool { return l.Selects(func(name string) string { return value(&d, name) }) })
+		if wanted && r.allows(d) && len(found) <= maxInner {
+			n = len(found)
+			found, counts = append(found, d), append(counts, 0)
+		}
+		numbers[d] = n
+		return n
+	}
+	if err := a.occurred(r, in.seconds(), group, func(o store.Occurred) { counts[o.Group] += o.Count }); err != nil {
+		return nil, err
+	}
+	if len(found) > maxInner {
+		return nil, badRequest("more than %d streams are selected: narrow the range of time or the selector", maxInner)
+	}
+	all := map[event.Dimensions]int64{}
+	for i, d := range found {
+		if counts[i] > 0 {
+			all[d] = counts[i]
+		}
+	}
+	return all, nil
+}
+
+// streamsOfRequest is streamsIn for the range and the selector of a request.
+func (a *API) streamsOfRequest(r *request) (map[event.Dimensions]int64, error) {
+	in, err := r.times()
+	if err != nil {
+		return nil, err
+	}
+	l, err := r.selector()
+	if err != nil {
+		return nil, err
+	}
+	return a.streamsIn(r, in, l)
+}
+
+// valuesOf returns the values of each label of streams.
+func valuesOf(all map[event.Dimensions]int64) map[string]map[string]bool {
+	values := map[string]map[string]bool{}
+	for d := range all {
+		for _, l := range streamLabels(&d) {
+			if values[l.Name] == nil {
+				values[l.Name] = map[string]bool{}
+			}
+			values[l.Name][l.Value] = true
+		}
+	}
+	return values
+}
+
+// texts is an answer with a list of texts.
+func texts(all []string) answer {
+	return success(func(b []byte) []byte {
+		return appendList(b, len(all), func(b []byte, i int) []byte { return appendText(b, all[i]) })
+	})
+}
+
+// labels serves /labels: the labels that streams have.
+func (a *API) labels(r *request) (answer, error) {
+	all, err := a.streamsOfRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	return texts(slices.Sorted(maps.Keys(valuesOf(all)))), nil
+}
+
+// labelValues serves /label/{name}/values.
+func (a *API) labelValues(r *request) (answer, error) {
+	all, err := a.streamsOfRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	return texts(slices.Sorted(maps.Keys(valuesOf(all)[r.Param("label")]))), nil
+}
+
+// series serves /series: the labels of each stream.
+func (a *API) series(r *request) (answer, error) {
+	in, err := r.times()
+	if err != nil {
+		return nil, err
+	}
+	var by []*logql.Log
+	for _, text := range slices.Concat(r.values["match"], r.values["match[]"]) {
+		l, err := logql.ParseSelector(text)
+		if err != nil {
+			return nil, err
+		}
+		if by = append(by, l); len(by) > maxMatches {
+			return nil, badRequest("more than %d selectors in match[]", maxMatches)
+		}
+	}
+	if len(by) == 0 {
+		by = []*logql.Log{{}}
+	}
+	found, err := a.streamsIn(r, in, by...)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.SortedFunc(maps.Keys(found), compareDimensions)
+	return success(func(b []byte) []byte {
+		return appendList(b, len(all), func(b []byte, i int) []byte { return appendLabels(b, streamLabels(&all[i]), anyCategory) })
+	}), nil
+}
+
+// maxMatches bounds the selectors of a request for series.
+const maxMatches = 50
+
+func compareDimensions(a, b event.Dimensions) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason),
+		cmp.Compare(a.Type, b.Type), cmp.Compare(a.Reporter, b.Reporter), cmp.Compare(a.Cluster, b.Cluster))
+}
+
+// detectedLabels serves /detected_labels: labels with the number of their values.
+func (a *API) detectedLabels(r *request) (answer, error) {
+	in, err := r.times()
+	if err != nil {
+		return nil, err
+	}
+	l := &logql.Log{}
+	if text := r.values.Get("query"); strings.TrimSpace(text) != "" {
+		if l, err = logql.ParseLog(text); err != nil { // what is behind the selector does not matter
+			return nil, err
+		}
+	}
+	all, err := a.streamsIn(r, in, l)
+	if err != nil {
+		return nil, err
+	}
+	values := valuesOf(all)
+	names := slices.Sorted(maps.Keys(values))
+	return func(b []byte) []byte {
+		b = appendList(append(b, `{"detectedLabels":`...), len(names), func(b []byte, i int) []byte {
+			b = appendText(append(b, `{"label":`...), names[i])
+			b = strconv.AppendInt(append(b, `,"cardinality":`...), int64(len(values[names[i]])), 10)
+			return append(b, '}')
+		})
+		return append(b, "}\n"...)
+	}, nil
+}
+
+// field is a label of entries, and the values that were seen.
+type field struct {
+	parsed bool
+	values map[string]bool
+}
+
+// fields returns the labels of some of the newest entries of a query, with those that
+// json finds.
+func (a *API) fields(r *request) (all map[string]*field, limit int, err error) {
+	l, err := logql.ParseLog(r.values.Get("query"))
+	if err != nil {
+		return nil, 0, err
+	}
+	in, err := r.times()
+	if err != nil {
+		return nil, 0, err
+	}
+	lines, err := r.number("line_limit", lineLimit, maxLines)
+	if err != nil {
+		return nil, 0, err
+	}
+	name := "limit"
+	if r.values.Get(name) == "" {
+		name = "field_limit" // as older clients say it
+	}
+	if limit, err = r.number(name, fieldLimit, maxLines); err != nil {
+		return nil, 0, err
+	}
+	if !l.Parses() {
+		whole, err := logql.ParseLog(l.String() + " | json")
+		if err != nil {
+			return nil, 0, err
+		}
+		l = whole
+	}
+	all = map[string]*field{}
+	err = a.scan(r, l, in, false, true, func(e *entry) bool {
+		for _, label := range e.Labels {
+			if label.Category == logql.Stream || strings.HasPrefix(label.Name, "__") {
+				continue
+			}
+			f := all[label.Name]
+			if f == nil {
+				f = &field{parsed: label.Category == logql.Parsed, values: map[string]bool{}}
+				all[label.Name] = f
+			}
+			f.values[label.Value] = true
+		}
+		lines--
+		return lines > 0
+	})
+	return all, limit, err
+}
+
+// detectedFields serves /detected_fields: the labels of entries.
+func (a *API) detectedFields(r *request) (answer, error) {
+	all, limit, err := a.fields(r)
+	if err != nil {
+		return nil, err
+	}
+	type detected struct {
+		Label       string   `json:"label"`
+		Type        string   `json:"type"`
+		Cardinality int      `json:"cardinality"`
+		Parsers     []string `json:"parsers"` // null: structured metadata
+	}
+	list := []detected{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		f := all[name]
+		d := detected{Label: name, Type: typeOf(f.values), Cardinality: len(f.values)}
+		if f.parsed {
+			d.Parsers = []string{"json"}
+		}
+		if list = append(list, d); len(list) == limit {
+			break
+		}
+	}
+	return func(b []byte) []byte {
+		return append(appendJSON(b, map[string]any{"fields": list, "limit": limit}), '\n')
+	}, nil
+}
+
+// typeOf is the type that all values of a field have.
+func typeOf(values map[string]bool) string {
+	numbers, booleans := 0, 0
+	for v := range values {
+		if _, err := strconv.ParseInt(v, 10, 64); err == nil {
+			numbers++
+		} else if v == "true" || v == "false" {
+			booleans++
+		}
+	}
+	switch len(values) {
+	case numbers:
+		return "int"
+	case booleans:
+		return "boolean"
+	}
+	return "string"
+}
+
+// detectedValues serves /detected_field/{name}/values.
+func (a *API) detectedValues(r *request) (answer, error) {
+	all, limit, err := a.fields(r)
+	if err != nil {
+		return nil, err
+	}
+	values := []string{}
+	if f := all[r.Param("label")]; f != nil {
+		values = slices.Sorted(maps.Keys(f.values))
+	}
+	values = values[:min(limit, len(values))]
+	return func(b []byte) []byte {
+		return append(appendJSON(b, map[string]any{"values": values, "limit": limit}), '\n')
+	}, nil
+}

@@ -1,0 +1,142 @@
+package loki
+
+import (
+	"time"
+
+	"tidings.example/eventsvc/internal/logql"
+)
+
+// query serves /query: a metric at one point in time.
+func (a *API) query(r *request) (answer, error) {
+	expr, err := logql.Parse(r.values.Get("query"))
+	if err != nil {
+		return nil, err
+	}
+	at, err := r.time("time", r.now)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := expr.(logql.Metric)
+	if !ok {
+		return nil, badRequest("log queries are not supported as an instant query type, please change your query to a range query type")
+	}
+	points := []time.Time{at}
+	if number, ok := m.(*logql.Literal); ok {
+		return r.data("scalar", func(b []byte) []byte { return appendSample(b, at, number.Value) }), nil
+	}
+	all, err := a.evaluate(r, m, points)
+	if err != nil {
+		return nil, err
+	}
+	if err := fewSeries(all); err != nil {
+		return nil, err
+	}
+	return r.data("vector", func(b []byte) []byte { return appendVector(b, all, at) }), nil
+}
+
+// queryRange serves /query_range: lines, or a metric at each step.
+func (a *API) queryRange(r *request) (answer, error) {
+	expr, err := logql.Parse(r.values.Get("query"))
+	if err != nil {
+		return nil, err
+	}
+	in, err := r.times()
+	if err != nil {
+		return nil, err
+	}
+	limit, err := r.number("limit", lineLimit, maxLines)
+	if err != nil {
+		return nil, err
+	}
+	step, err := r.step(in)
+	if err != nil {
+		return nil, err
+	}
+	if text := r.values.Get("interval"); text != "" && text != "0" {
+		return nil, badRequest("interval is not supported: lines are never thinned out")
+	}
+	if l, ok := expr.(*logql.Log); ok {
+		return a.streams(r, l, in, limit)
+	}
+	points := in.points(step)
+	all, err := a.evaluate(r, expr.(logql.Metric), points)
+	if err != nil {
+		return nil, err
+	}
+	if err := fewSeries(all); err != nil {
+		return nil, err
+	}
+	return r.data("matrix", func(b []byte) []byte { return appendMatrix(b, all, points) }), nil
+}
+
+// points returns the points of a range. They are at multiples of the step, so that two
+// ranges that follow each other have no points that overlap a little. A range without
+// length has the one point that it is.
+func (p period) points(step time.Duration) []time.Time {
+	if p.start.Equal(p.end) {
+		return []time.Time{p.start}
+	}
+	align := func(t time.Time) time.Time {
+		n := t.UnixNano()
+		rest := n % int64(step)
+		if rest < 0 {
+			rest += int64(step)
+		}
+		return time.Unix(0, n-rest)
+	}
+	var all []time.Time
+	for t, end := align(p.start), align(p.end); !t.After(end); t = t.Add(step) {
+		all = append(all, t)
+	}
+	return all
+}
+
+// fewSeries refuses an answer with too many series, as Loki does.
+func fewSeries(all []*logql.Series) error {
+	if len(all) > maxSeries {
+		return badRequest("maximum number of series (%d) reached for a single query; consider reducing query cardinality by adding more specific "+
+			"stream selectors, reducing the time range, or aggregating results with functions like sum() or topk()", maxSeries)
+	}
+	return nil
+}
+
+// streams answers with lines: as many as the client wants, from one end of the range.
+func (a *API) streams(r *request, l *logql.Log, in period, limit int) (answer, error) {
+	forward, err := r.forward()
+	if err != nil {
+		return nil, err
+	}
+	var found []*entry
+	size := 0
+	err = a.scan(r, l, in, forward, true, func(e *entry) bool {
+		found = append(found, e)
+		size += e.size()
+		return len(found) < limit && size <= maxBytes
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case size > maxBytes:
+		return nil, badRequest("the lines have more than %d bytes: ask with a lower limit", maxBytes)
+	}
+	categorized := r.categorized()
+	return r.data("streams", func(b []byte) []byte { return appendStreams(b, found, categorized) }), nil
+}
+
+// size is about how many bytes an entry takes.
+func (e *entry) size() int {
+	n := len(e.Line)
+	for _, l := range e.Labels {
+		n += len(l.Name) + len(l.Value)
+	}
+	return n
+}
+
+// formatQuery serves /format_query.
+func (a *API) formatQuery(r *request) (answer, error) {
+	expr, err := logql.Parse(r.values.Get("query"))
+	if err != nil {
+		return nil, err
+	}
+	return success(func(b []byte) []byte { return appendText(b, expr.String()) }), nil
+}

@@ -1,0 +1,212 @@
+package loki
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"tidings.example/eventsvc/internal/api/stream"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/logql"
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/bearer"
+)
+
+// maxDelay is how many seconds a client may have its lines delayed, which Loki allows so
+// that late ones are in order. Nothing comes late here.
+const maxDelay = 5
+
+// tailing is an open tail.
+type tailing struct {
+	api         *API
+	request     *request
+	caller      *bearer.Caller
+	log         *logql.Log
+	socket      *stream.Socket
+	watcher     store.Watcher
+	query       store.WatchQuery
+	wanted      func(event.Dimensions) bool
+	categorized bool
+	last        time.Time // of the newest line that was sent
+	sent        uint64    // revision up to which everything was sent
+}
+
+// tail serves /tail, a WebSocket: the newest lines since start, and those that follow. An
+// event that is observed again is a line again.
+func (a *API) tail(c echo.Context) error {
+	r, err := a.begin(c, policy.Watch)
+	if err != nil {
+		return err
+	}
+	t := &tailing{api: a, request: r, categorized: r.categorized(), last: r.now}
+	t.caller, _ = bearer.FromContext(r.ctx) // begin refuses a request without one
+	// 1. With a seat: what there is, and the watch for what follows.
+	var first []byte
+	err = a.Guard.Seated(policy.Watch, func(c echo.Context) (err error) {
+		r.ctx, r.Context = c.Request().Context(), c
+		first, err = t.begin()
+		return err
+	})(c)
+	reason := ""
+	if t.socket != nil {
+		defer func() { t.socket.Close(reason) }()
+	}
+	if t.watcher != nil {
+		defer func() { t.watcher.Close() }()
+	}
+	if err != nil {
+		return explain(err)
+	}
+	// 2. Without one: the lines.
+	if err := t.socket.Accept(); err != nil {
+		return nil // and answered
+	}
+	if first != nil {
+		if err := t.socket.Send(first); err != nil {
+			return nil // the client has gone
+		}
+	}
+	if err := t.follow(t.socket.Context()); err != nil {
+		reason = "an event cannot be read"
+	}
+	return nil
+}
+
+// begin reads the parameters, the lines since start, and opens the watch.
+func (t *tailing) begin() (first []byte, err error) {
+	r := t.request
+	if t.log, err = logql.ParseLog(r.values.Get("query")); err != nil {
+		return nil, err
+	}
+	in, err := r.times()
+	if err != nil {
+		return nil, err
+	}
+	limit, err := r.number("limit", lineLimit, maxLines)
+	if err != nil {
+		return nil, err
+	}
+	if text := r.values.Get("delay_for"); text != "" && text != "0" {
+		if _, err := r.number("delay_for", 0, maxDelay); err != nil {
+			return nil, badRequest("delay_for can't be greater than %d", maxDelay)
+		}
+	}
+	if t.socket, err = t.api.Streams.Socket(r.Context, t.readable); err != nil {
+		return nil, err
+	}
+	t.sent = t.api.Store.Revision()
+	t.wanted = r.selected(t.log)
+	for _, m := range t.log.Matchers {
+		if m.Name == "namespace" && m.Op == "=" {
+			t.query.Namespace = m.Value
+		}
+	}
+	if err := t.watch(r.ctx); err != nil {
+		return nil, err
+	}
+	var found []*entry
+	err = t.api.scan(r, t.log, in, false, true, func(e *entry) bool {
+		if e.at.Revision <= t.sent { // what is newer comes with the watch
+			found = append(found, e)
+		}
+		return len(found) < limit
+	})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	slices.Reverse(found)
+	return t.message(found), nil
+}
+
+// readable reports whether the caller may still watch any namespace. It is called beside
+// the handler.
+func (t *tailing) readable() bool {
+	rights := t.api.Guard.Policy()
+	return slices.ContainsFunc(rights.Rules(t.caller), func(rule policy.Rule) bool { return rule.Verbs&policy.Watch != 0 })
+}
+
+// watch opens the watch behind what was sent.
+func (t *tailing) watch(ctx context.Context) (err error) {
+	t.query.After = t.sent
+	t.watcher, err = t.api.Store.Watch(ctx, t.query)
+	return err
+}
+
+// follow sends lines until the socket has to end. An error is about an event.
+func (t *tailing) follow(ctx context.Context) error {
+	for {
+		batch, err := t.watcher.Next(ctx)
+		var lost *store.ExpiredError
+		switch {
+		case err == nil:
+			message, err := t.lines(batch.Changes)
+			if err != nil {
+				return err
+			}
+			if message != nil && t.socket.Send(message) != nil {
+				return nil
+			}
+			t.sent = batch.Revision
+		case errors.As(err, &lost) && ctx.Err() == nil:
+			if t.skip(ctx) != nil {
+				return nil
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// skip goes on at the present after changes that are no longer held, and says so.
+func (t *tailing) skip(ctx context.Context) error {
+	t.watcher.Close()
+	t.sent = t.api.Store.Revision()
+	if err := t.watch(ctx); err != nil {
+		return err
+	}
+	b := strconv.AppendInt([]byte(`{"streams":[],"dropped_entries":[{"timestamp":"`), t.last.UnixNano(), 10)
+	return t.socket.Send(append(b, `","labels":{}}]}`...))
+}
+
+// lines returns the message with the lines of changes, nil if there are none.
+func (t *tailing) lines(changes []store.Delivery) ([]byte, error) {
+	reads, rights := t.api.reader(t.log), t.api.Guard.Policy()
+	var found []*entry
+	for _, change := range changes {
+		v := change.Object.View()
+		occurrence, ok := v.Attributes.Occurrence()
+		if change.Type == store.Removed || ok && occurrence.New == 0 || !t.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) ||
+			!rights.Decide(t.caller, policy.Watch, v.Namespace).Allowed {
+			continue
+		}
+		e := reads.entry(v, store.Moment{Time: occurrence.Time, Revision: v.Revision})
+		if reads.err == nil && t.log.Process(&e.Entry) {
+			if !reads.whole {
+				reads.complete(e, v)
+			}
+			found = append(found, e)
+		}
+		if reads.err != nil {
+			return nil, reads.err
+		}
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	return t.message(found), nil
+}
+
+// message is one of entries.
+func (t *tailing) message(found []*entry) []byte {
+	t.last = found[len(found)-1].at.Time
+	b := appendStreams([]byte(`{"streams":`), found, t.categorized)
+	if t.categorized {
+		b = append(b, `,"encodingFlags":["categorize-labels"]`...)
+	}
+	return append(b, '}')
+}

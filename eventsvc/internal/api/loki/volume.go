@@ -1,0 +1,182 @@
+package loki
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"tidings.example/eventsvc/internal/logql"
+	"tidings.example/shared/service"
+)
+
+// bytesOfEntry is what stats says that an entry has, in place of counting it: about what
+// a stored event takes.
+const bytesOfEntry = 1024
+
+// stats serves /index/stats: about how much a selector selects. Entries are occurrences.
+func (a *API) stats(r *request) (answer, error) {
+	all, err := a.streamsOfRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	entries := int64(0)
+	for _, n := range all {
+		entries += n
+	}
+	return func(b []byte) []byte {
+		return append(appendJSON(b, struct {
+			Streams int   `json:"streams"`
+			Chunks  int   `json:"chunks"`
+			Bytes   int64 `json:"bytes"`
+			Entries int64 `json:"entries"`
+		}{len(all), len(all), entries * bytesOfEntry, entries}), '\n')
+	}, nil
+}
+
+// volumeQuery is the parameters of both requests for volumes.
+type volumeQuery struct {
+	log    *logql.Log
+	in     period
+	limit  int
+	labels bool     // by the names of labels, not by series
+	target []string // the labels of series
+}
+
+func (r *request) volume() (q volumeQuery, err error) {
+	if q.log, err = r.selector(); err != nil {
+		return q, err
+	}
+	if q.in, err = r.times(); err != nil {
+		return q, err
+	}
+	if r.values.Get("limit") == "0" {
+		r.values.Set("limit", "100") // logcli's default, and Loki's
+	}
+	if q.limit, err = r.number("limit", 100, maxLines); err != nil {
+		return q, err
+	}
+	switch by := r.values.Get("aggregateBy"); by {
+	case "", "series":
+	case "labels":
+		q.labels = true
+	default:
+		return q, badRequest("invalid aggregation option: %q, want series or labels", by)
+	}
+	if text := r.values.Get("targetLabels"); text != "" {
+		q.target = strings.Split(text, ",")
+		return q, nil
+	}
+	for _, m := range q.log.Matchers {
+		q.target = append(q.target, m.Name)
+	}
+	return q, nil
+}
+
+// volumes counts the occurrences of each volume in the windows before points, which are
+// as long as given.
+func (a *API) volumes(r *request, q volumeQuery, window time.Duration, points []time.Time) ([]*logql.Series, error) {
+	target := q.target
+	if len(target) == 0 {
+		target = streamNames
+	}
+	of := &logql.RangeAggregation{Op: "count_over_time", Log: q.log, Range: window}
+	sum := func(by ...string) ([]*logql.Series, error) {
+		return a.evaluate(r, &logql.VectorAggregation{Op: "sum", Grouping: &logql.Grouping{Labels: by}, Of: of}, points)
+	}
+	if !q.labels {
+		all, err := sum(target...)
+		return largest(all, q.limit), err
+	}
+	var all []*logql.Series
+	for _, name := range target {
+		present := *of
+		present.Log = &logql.Log{Matchers: append(slices.Clone(q.log.Matchers), logql.Matcher{Name: name, Op: "!="})}
+		s, err := a.evaluate(r, &logql.VectorAggregation{Op: "sum", Grouping: &logql.Grouping{}, Of: &present}, points)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range s {
+			one.Labels = []logql.Label{{Name: name}}
+			all = append(all, one)
+		}
+	}
+	return largest(all, q.limit), nil
+}
+
+// largest are the series with the greatest sums, those first.
+func largest(all []*logql.Series, limit int) []*logql.Series {
+	sums := map[*logql.Series]float64{}
+	for _, s := range all {
+		for _, v := range s.Values {
+			sums[s] += v
+		}
+	}
+	slices.SortStableFunc(all, func(x, y *logql.Series) int { return cmp.Compare(sums[y], sums[x]) })
+	return all[:min(limit, len(all))]
+}
+
+// volume serves /index/volume. In Loki volumes are bytes, here they are occurrences: what
+// is shown is which series have the most.
+func (a *API) volume(r *request) (answer, error) {
+	q, err := r.volume()
+	if err != nil {
+		return nil, err
+	}
+	whole := q.in.seconds()
+	all, err := a.volumes(r, q, whole.end.Sub(whole.start), []time.Time{whole.end})
+	if err != nil {
+		return nil, err
+	}
+	return r.data("vector", func(b []byte) []byte { return appendVector(b, all, q.in.end) }), nil
+}
+
+// volumeRange serves /index/volume_range.
+func (a *API) volumeRange(r *request) (answer, error) {
+	q, err := r.volume()
+	if err != nil {
+		return nil, err
+	}
+	step, err := r.step(q.in)
+	if err != nil {
+		return nil, err
+	}
+	points := q.in.points(step)
+	all, err := a.volumes(r, q, max(step, time.Second), points)
+	if err != nil {
+		return nil, err
+	}
+	return r.data("matrix", func(b []byte) []byte { return appendMatrix(b, all, points) }), nil
+}
+
+// patterns serves /patterns: there are none, because the reason of an event says already
+// what its note has in common with others.
+func (a *API) patterns(*request) (answer, error) {
+	return success(func(b []byte) []byte { return append(b, "[]"...) }), nil
+}
+
+// dialect is the version of Loki whose answers these are like. Clients choose by it what
+// they ask for.
+const dialect = "3.7.8"
+
+// drilldownLimits serves /drilldown-limits, by which Logs Drilldown finds out what there is.
+func (a *API) drilldownLimits(*request) (answer, error) {
+	return func(b []byte) []byte {
+		return append(appendJSON(b, map[string]any{
+			"limits": map[string]any{
+				"discover_log_levels": true, "volume_enabled": true, "max_query_series": maxSeries,
+				"max_entries_limit_per_query": maxLines, "query_timeout": maxTime.String(), "max_line_size": 0,
+			},
+			"pattern_ingester_enabled": false, "version": dialect,
+		}), '\n')
+	}, nil
+}
+
+// buildInfo serves /status/buildinfo.
+func (a *API) buildInfo(*request) (answer, error) {
+	return func(b []byte) []byte {
+		return append(appendJSON(b, map[string]string{
+			"version": dialect, "revision": service.Version(), "branch": "", "buildUser": "", "buildDate": "", "goVersion": "",
+		}), '\n')
+	}, nil
+}

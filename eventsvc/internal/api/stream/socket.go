@@ -1,0 +1,100 @@
+package stream
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"tidings.example/eventsvc/internal/api/access"
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/shared/bearer"
+)
+
+// Socket is a WebSocket with messages of another API than that of watches. It has the
+// limits of watches, counts as one, and ends like one: some time after its token, when it
+// is no longer allowed, and when the server stops.
+type Socket struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	c      echo.Context
+	conn   *websocket.Conn
+	atEnd  []func()
+}
+
+// Socket counts a socket in. Nothing is written before [Socket.Accept], so that an error
+// until then is answered as any other. The caller must call [Socket.Close].
+func (s *Streams) Socket(c echo.Context, allowed func() bool) (*Socket, error) {
+	req := c.Request()
+	caller, ok := bearer.FromContext(req.Context())
+	if !ok {
+		return nil, apierrors.NewUnauthorized("Unauthorized")
+	}
+	if !wantsWebSocket(req) {
+		return nil, apierrors.NewBadRequest("this path is a WebSocket: the request must ask for an upgrade")
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	if !caller.Expires.IsZero() {
+		ctx, cancel = until(ctx, cancel, caller.Expires.Add(s.AfterExpiry).Sub(s.Now()))
+	}
+	done, err := s.add(access.Client(req), &watch{caller: caller, allowed: allowed, end: cancel})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	release, ok := s.hold()
+	if !ok {
+		done()
+		cancel()
+		return nil, apierrors.NewTooManyRequests("the server is shutting down, please try again", 5)
+	}
+	return &Socket{ctx: ctx, cancel: cancel, c: c, atEnd: []func(){release, done, cancel}}, nil
+}
+
+// until is a context that ends after a time, too.
+func until(ctx context.Context, cancel context.CancelFunc, d time.Duration) (context.Context, context.CancelFunc) {
+	limited, stop := context.WithTimeout(ctx, d)
+	return limited, func() { stop(); cancel() }
+}
+
+// Context ends when the socket has to end, or its client has left.
+func (s *Socket) Context() context.Context { return s.ctx }
+
+// Accept answers the request with the upgrade. After an error, which is answered already,
+// nothing can be sent.
+func (s *Socket) Accept() error {
+	res := s.c.Response()
+	conn, err := websocket.Accept(res.Writer, s.c.Request(), &websocket.AcceptOptions{
+		Subprotocols: s.c.Request().Header[protocolHeader], // the first that is offered
+		// Any page may ask: the token shows the caller, and there are no cookies.
+		InsecureSkipVerify: true,
+	})
+	res.Committed = true
+	if err != nil {
+		res.Status = http.StatusBadRequest
+		return httpio.ErrClientGone
+	}
+	res.Status = http.StatusSwitchingProtocols
+	s.conn = conn
+	s.ctx = conn.CloseRead(s.ctx) // what the client sends means nothing
+	return nil
+}
+
+// Send sends a message. Each write has the deadline of every other connection: a client
+// that does not read in time is cut off.
+func (s *Socket) Send(message []byte) error {
+	return s.conn.Write(context.Background(), websocket.MessageText, message)
+}
+
+// Close ends the socket, with a reason for the client.
+func (s *Socket) Close(reason string) {
+	if s.conn != nil {
+		_ = s.conn.Close(websocket.StatusNormalClosure, reason) // a client that is gone needs none
+	}
+	for i := len(s.atEnd) - 1; i >= 0; i-- {
+		s.atEnd[i]()
+	}
+}
