@@ -50,3 +50,40 @@ func Bumped(known uint64, now time.Time) uint64 { return bumped(known, now) }
 
 // Dir is where the store is.
 func (db *DB) Dir() string { return db.o.Dir }
+
+// Segments are the paths of the files of the log.
+func (db *DB) Segments() (paths []string) {
+	for _, s := range db.log.Segments() {
+		paths = append(paths, s.Path)
+	}
+	return paths
+}
+
+// CarryFirst does what comes before the oldest segment is unlinked.
+func (db *DB) CarryFirst() error {
+	return db.committer.Queue.Do(context.Background(), func() error {
+		_, err := db.committer.Writer.Carry(db.log.Segments()[0], time.Time{})
+		return err
+	})
+}
+
+// IndexOne indexes the newest segment by time that is not, as a start does that is cut
+// short.
+func (db *DB) IndexOne(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m := db.maintenance
+	before, _ := db.log.Segments().Indexed()
+	do := m.Do
+	defer func() { m.Do = do }()
+	m.Do = func(ctx context.Context, f func() error) error {
+		if now, _ := db.log.Segments().Indexed(); now > before+1 {
+			cancel()
+		}
+		return do(ctx, f)
+	}
+	if err := m.Index(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}

@@ -4,7 +4,8 @@
 //
 // [Run] checks the state of the newest revision: the pages of every file, the checksum of
 // every record, that log and index agree in both directions, that an index made again from
-// the log would be the same, and that the account of live records is right. Writes,
+// the log would be the same, that the index by time of each segment leads to its records
+// and back, and that the account of live records is right. Writes,
 // expiry and compaction may go on meanwhile.
 //
 // # Errors

@@ -74,8 +74,8 @@ type checker struct {
 func Run(ctx context.Context, source records.Source, account *usage.Usage, progress store.Progress) (*Report, error) {
 	s := account.Stats()
 	r := &Report{Revision: s.Revision}
-	c := &checker{Source: source, report: r, progress: progress, total: 3*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
-	for _, check := range []func(context.Context) error{c.pages, c.log, c.index, c.deletions} {
+	c := &checker{Source: source, report: r, progress: progress, total: 4*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
+	for _, check := range []func(context.Context) error{c.pages, c.log, c.observed, c.index, c.deletions} {
 		if err := check(ctx); err != nil {
 			return nil, err
 		}
@@ -104,6 +104,31 @@ func (c *checker) pages(ctx context.Context) error {
 		err := s.Check(i == len(ss)-1)
 		if err != nil && slices.Contains(c.Log.Segments(), s) { // not compacted meanwhile
 			c.report.Problem("%s: %v", s.Path, err)
+		}
+		c.read(s.Bytes())
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// observed goes over the index by time of each segment.
+func (c *checker) observed(ctx context.Context) error {
+	for _, s := range c.Log.Segments() {
+		var found []string
+		err := s.CheckObserved(func(format string, args ...any) {
+			if len(found) < maxProblems {
+				found = append(found, fmt.Sprintf(format, args...))
+			}
+		})
+		if err != nil {
+			found = append(found, err.Error())
+		}
+		if slices.Contains(c.Log.Segments(), s) { // not compacted meanwhile
+			for _, text := range found {
+				c.report.Problem("%s: %s", s.Path, text)
+			}
 		}
 		c.read(s.Bytes())
 		if ctx.Err() != nil {

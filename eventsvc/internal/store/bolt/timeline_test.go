@@ -1,0 +1,439 @@
+package bolt_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// allTime is more than tests observe.
+func allTime() store.Range {
+	return store.Range{From: time.Unix(-1e9, 0), To: goldenTime().Add(1e6 * time.Second)}
+}
+
+// occurred returns how often what was observed, by namespace, reason and second.
+func occurred(t testing.TB, db *bolt.DB) map[string]int64 {
+	t.Helper()
+	n := map[string]int64{}
+	var groups []string
+	err := db.Timeline().Occurrences(t.Context(), allTime(), func(d event.Dimensions) int {
+		groups = append(groups, d.Namespace+" "+d.Reason)
+		return len(groups) - 1
+	}, func(o store.Occurred) { n[fmt.Sprint(groups[o.Group], o.Second)] += o.Count })
+	if err != nil {
+		t.Error(err)
+	}
+	return n
+}
+
+// observed returns the events by the time of their observation.
+func observed(t testing.TB, db *bolt.DB, q store.TimeQuery) (all []string) {
+	t.Helper()
+	q.Range = allTime()
+	for {
+		p, err := db.Timeline().Observed(t.Context(), q, func(v *store.View, at store.Moment) bool {
+			all = append(all, fmt.Sprintf("%s %s %d", at.Time, v.Key, v.Revision))
+			return len(all)%7 > 0
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if !p.More || err != nil {
+			return all
+		}
+		q.After, q.Revision = p.Last, p.Revision
+	}
+}
+
+// A history is what a test has observed.
+type history struct {
+	rnd *rand.Rand
+	n   map[string]int64 // as occurred returns it
+}
+
+func newHistory(t *testing.T) *history {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return &history{rand.New(rand.NewPCG(seed, 0)), map[string]int64{}}
+}
+
+// write creates, changes or deletes an event.
+func (h *history) write(t testing.TB, db *bolt.DB) {
+	t.Helper()
+	k := store.Key{Namespace: fmt.Sprint("ns", h.rnd.IntN(3)), Name: fmt.Sprint("e", h.rnd.IntN(40))}
+	o := event.Occurrence{Time: goldenTime().Add(time.Duration(h.rnd.Int64N(int64(20 * time.Minute)))).Truncate(time.Microsecond), Count: 1 + h.rnd.Int64N(9)}
+	reason := fmt.Sprint("R", h.rnd.IntN(4))
+	o.New = o.Count
+	_, err := db.Update(t.Context(), k, func(is *store.Record) (store.Decision, error) {
+		if is != nil && h.rnd.IntN(3) == 0 {
+			o.New = 0
+			return store.Decision{Op: store.Delete}, nil
+		}
+		a := event.NewAttributes([event.NumFields]string{event.Reason: reason, event.Type: "Normal"}, nil).With(o)
+		if is != nil {
+			was, _ := is.Attributes.Occurrence()
+			o.New = max(0, o.Count-was.Count)
+		}
+		return store.Decision{Op: store.Put, Draft: store.Draft{Attributes: a, Value: make([]byte, h.rnd.IntN(900))}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.New > 0 {
+		h.n[fmt.Sprint(k.Namespace+" "+reason, o.Time.Unix())] += o.New
+	}
+}
+
+// compare wants what was observed counted once.
+func (h *history) compare(t testing.TB, db *bolt.DB, when string) {
+	t.Helper()
+	if diff := cmp.Diff(h.n, occurred(t, db)); diff != "" {
+		t.Fatalf("%s: %s", when, diff)
+	}
+}
+
+// TestOccurrencesStay: what was observed is counted once, whatever becomes of the files:
+// checkpoints, rotation, failover, kills, compaction, an index that is made again.
+func TestOccurrencesStay(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 30, History: time.Nanosecond}
+	db := open(t, o)
+	rounds := 40
+	if *long {
+		rounds = 1000
+	}
+	for round := range rounds {
+		for range h.rnd.IntN(60) {
+			h.write(t, db)
+		}
+		what := h.rnd.IntN(6)
+		switch what {
+		case 0:
+			err := db.FailAfterCommit(store.Key{Namespace: "ns0", Name: "e0"}, []byte("failed"))
+			if err == nil {
+				t.Fatal("a failed commit")
+			}
+			maintain(t, db)
+		case 1:
+			closeDB(t, db)
+			if err := os.Remove(filepath.Join(o.Dir, "index.db")); err != nil {
+				t.Fatal(err)
+			}
+			db = open(t, o)
+		case 2:
+			dir := killed(t, o.Dir)
+			closeDB(t, db)
+			o.Dir = dir
+			db = open(t, o)
+		case 3:
+			if err := db.Checkpoint(); err != nil {
+				t.Fatal(err)
+			}
+		case 4:
+			if err := db.Compact(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			maintain(t, db)
+		}
+		h.compare(t, db, fmt.Sprintf("round %d, after %d", round, what))
+		check(t, db)
+	}
+	closeDB(t, db)
+}
+
+// TestCarriedIsCountedOnce: the oldest segment goes when nothing of it is needed, and what
+// was observed according to it stays. A kill or a power cut at any moment of that counts
+// nothing twice.
+func TestCarriedIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 8 << 10, MemtableLimit: 30, History: time.Nanosecond}
+	db := open(t, o)
+	for range 120 {
+		h.write(t, db)
+	}
+	h.compare(t, db, "written")
+	first := db.Segments()[0]
+	if err := db.CarryFirst(); err != nil {
+		t.Fatal(err)
+	}
+	h.compare(t, db, "carried")
+	between := killed(t, o.Dir)
+	if err := db.CarryFirst(); err != nil {
+		t.Fatal(err)
+	}
+	h.compare(t, db, "carried again")
+	wantBetween := maps.Clone(h.n)
+	for slices.Contains(db.Segments(), first) { // as the events in it are superseded or deleted
+		for range 20 {
+			h.write(t, db)
+		}
+		maintain(t, db)
+	}
+	h.compare(t, db, "unlinked")
+	unlinked := killed(t, o.Dir)
+	want := h.n
+	closeDB(t, db)
+
+	// The file is there again, because its removal was not synced.
+	again := killed(t, unlinked)
+	base := filepath.Base(first)
+	for _, path := range append([]string{base}, gone(t, between, unlinked)...) {
+		if err := os.WriteFile(filepath.Join(again, path), readFile(t, filepath.Join(between, path)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{between, unlinked, again} {
+		for range 2 { // starts
+			db := open(t, bolt.Options{Dir: dir, SegmentBytes: o.SegmentBytes, History: time.Nanosecond})
+			if h.n = want; dir == between {
+				h.n = wantBetween
+			}
+			h.compare(t, db, "after a start")
+			maintain(t, db)
+			h.compare(t, db, "after a start and maintenance")
+			if err := db.Close(); err != nil { // unchecked: deletions were dropped that a file which is back needs
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// gone returns the sealed files that the first directory has and the second one lacks.
+func gone(t *testing.T, from, to string) (names []string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(from, "log-*.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths[:len(paths)-1] {
+		if _, err := os.Stat(filepath.Join(to, filepath.Base(path))); errors.Is(err, os.ErrNotExist) {
+			names = append(names, filepath.Base(path))
+		}
+	}
+	return names
+}
+
+// withoutIndex makes the segments of a closed store what an older program has written.
+func withoutIndex(t *testing.T, dir string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "log-*.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
+		if err == nil {
+			err = db.Update(func(tx *bbolt.Tx) error {
+				return errors.Join(tx.DeleteBucket([]byte("observed")), tx.DeleteBucket([]byte("series")), tx.Bucket([]byte("meta")).Delete([]byte("observed")))
+			})
+		}
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestOldStoresAreIndexed: what an older program has written is indexed in the background,
+// also after that was cut short, and by a compaction. Writes go on meanwhile.
+func TestOldStoresAreIndexed(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"run", "compact", "cut short"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t)
+			said := new(syncBuffer)
+			o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 30}
+			db := open(t, o)
+			for range 200 {
+				h.write(t, db)
+			}
+			wantEvents := observed(t, db, store.TimeQuery{})
+			closeDB(t, db)
+			withoutIndex(t, o.Dir)
+			o.Log = slog.New(slog.NewTextHandler(said, nil))
+			db = open(t, o)
+			done, all := db.Timeline().Indexed()
+			if done != 0 || all < 3 || len(occurred(t, db)) > 0 {
+				t.Fatalf("%d of %d segments are indexed", done, all)
+			}
+			h.write(t, db) // into a head that is not indexed
+			if err := db.Checkpoint(); err != nil {
+				t.Fatal(err)
+			}
+			switch how {
+			case "compact":
+				if err := db.Compact(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+			case "cut short":
+				if err := db.IndexOne(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if done, all := db.Timeline().Indexed(); done < 1 || done == all {
+					t.Errorf("%d of %d segments are indexed", done, all)
+				}
+				closeDB(t, db)
+				db = open(t, o)
+			}
+			run(t, db, func() bool { done, all := db.Timeline().Indexed(); return done == all })
+			h.compare(t, db, "indexed")
+			if got := observed(t, db, store.TimeQuery{}); len(got) < len(wantEvents)-1 || len(got) > len(wantEvents)+1 {
+				t.Errorf("%d events, want about %d", len(got), len(wantEvents))
+			}
+			if how == "run" && !strings.Contains(said.String(), "indexing by time") {
+				t.Errorf("the log says nothing: %s", said)
+			}
+			closeDB(t, db)
+			db = open(t, o)
+			h.compare(t, db, "after a restart")
+			closeDB(t, db)
+		})
+	}
+}
+
+// run runs a store until a condition holds.
+func run(t *testing.T, db *bolt.DB, until func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- db.Run(ctx) }()
+	for !until() && t.Context().Err() == nil {
+		maintain(t, db) // waits for what holds off maintenance
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOldAttributes: records of older programs are decoded, and their increments are the
+// differences to the versions before.
+func TestOldAttributes(t *testing.T) {
+	t.Parallel()
+	at := func(i int) time.Time { return goldenTime().Add(time.Duration(i) * time.Minute) }
+	o := bolt.Options{Dir: t.TempDir(), Now: goldenTime, Observe: func(v *store.View) (event.Occurrence, error) {
+		n := int64(v.Value[0] - '0')
+		return event.Occurrence{Time: at(int(n)), Count: n, New: n}, nil
+	}}
+	db := open(t, o)
+	old := func(value string) store.Draft {
+		return store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "R"}, nil), Value: []byte(value)}
+	}
+	put := func(d store.Draft) {
+		t.Helper()
+		if _, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: "e"}, func(*store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Put, Draft: d}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(old("2"))
+	put(old("5"))
+	now := old("9")
+	now.Attributes = now.Attributes.With(event.Occurrence{Time: at(9), Count: 9, New: 9})
+	put(now)
+	want := map[string]int64{
+		fmt.Sprint("ns R", at(2).Unix()): 2, fmt.Sprint("ns R", at(5).Unix()): 3, fmt.Sprint("ns R", at(9).Unix()): 4,
+	}
+	if diff := cmp.Diff(want, occurred(t, db)); diff != "" {
+		t.Errorf("pending: %s", diff)
+	}
+	closeDB(t, db)
+	db = open(t, o)
+	if diff := cmp.Diff(want, occurred(t, db)); diff != "" {
+		t.Errorf("checkpointed: %s", diff)
+	}
+	closeDB(t, db)
+	withoutIndex(t, o.Dir)
+	db = open(t, o)
+	if err := db.Compact(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, occurred(t, db)); diff != "" {
+		t.Errorf("indexed later: %s", diff)
+	}
+	closeDB(t, db)
+}
+
+// TestDamagedIndexByTime: damage is an error of whoever reads it, and check names it.
+// Compaction keeps it, as evidence, and what is not damaged.
+func TestDamagedIndexByTime(t *testing.T) {
+	t.Parallel()
+	for _, bucket := range []string{"observed", "series", "log"} {
+		t.Run(bucket, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t)
+			o := bolt.Options{Dir: t.TempDir()}
+			db := open(t, o)
+			for range 60 {
+				h.write(t, db)
+			}
+			closeDB(t, db)
+			path := filepath.Join(o.Dir, firstLog)
+			damage(t, path, bucket)
+			db = open(t, o)
+			defer func() { _ = db.Close() }()
+			err := db.Timeline().Occurrences(t.Context(), allTime(), func(event.Dimensions) int { return 0 }, func(store.Occurred) {})
+			if bucket != "log" && !errors.As(err, new(*store.CorruptError)) {
+				t.Errorf("occurrences: %v", err)
+			}
+			_, err = db.Timeline().Observed(t.Context(), store.TimeQuery{Range: allTime()}, func(*store.View, store.Moment) bool { return true })
+			if bucket != "log" && !errors.As(err, new(*store.CorruptError)) {
+				t.Errorf("observed: %v", err)
+			}
+			report, err := db.Check(t.Context(), nil)
+			if err != nil || len(report.Problems) == 0 || !strings.Contains(strings.Join(report.Problems, "\n"), "index by time") {
+				t.Errorf("check: %v, %q", err, report.Problems)
+			}
+			if err := db.Compact(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// damage changes the middle entry of a bucket; of the log it removes that.
+func damage(t *testing.T, path, bucket string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(bucket))
+		c := b.Cursor()
+		k, v := c.First()
+		for range 2 {
+			k, v = c.Next()
+		}
+		if bucket == "log" {
+			return c.Delete()
+		}
+		spoiled := slices.Clone(v)
+		spoiled[len(v)/2] ^= 4
+		return b.Put(k, spoiled)
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,115 @@
+package seglog
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store/observed"
+)
+
+// CheckObserved compares the index by time of the file with its records, and calls problem
+// with what is wrong: entries and records lead to each other.
+func (s *Segment) CheckObserved(problem func(format string, args ...any)) error {
+	return s.view(func(tx *bbolt.Tx) error {
+		c := observedChecker{tx: tx, problem: problem, until: observedIn(tx), entries: map[uint64]observation{}, series: map[uint32][]byte{}}
+		if err := c.readRuns(); err != nil {
+			return err
+		}
+		if err := c.compareRecords(); err != nil {
+			return err
+		}
+		for _, revision := range slices.Sorted(maps.Keys(c.entries)) {
+			problem("revision %d: it is in the index by time, and there is no such version", revision)
+		}
+		return nil
+	})
+}
+
+// An observedChecker checks the index by time of one segment.
+type observedChecker struct {
+	tx      *bbolt.Tx
+	problem func(format string, args ...any)
+	until   uint64                 // records up to here are indexed
+	damaged bool                   // entries may be missing
+	entries map[uint64]observation // by revision
+	series  map[uint32][]byte
+}
+
+func (c *observedChecker) readRuns() error {
+	b := c.tx.Bucket([]byte(bucketObserved))
+	if b == nil {
+		return nil
+	}
+	return b.ForEach(func(k, v []byte) error {
+		run, err := observed.Parse(k, v)
+		if err == nil {
+			err = run.Each(c.known, func(e observed.Entry) {
+				if _, twice := c.entries[e.Revision]; e.Revision != 0 && (twice || e.Revision > c.until) {
+					c.problem("revision %d: it is in the index by time twice, or too early", e.Revision)
+				}
+				if e.Revision != 0 {
+					c.entries[e.Revision] = observation{run.Minute, e}
+				}
+			})
+		}
+		if err != nil {
+			c.damaged = true
+			c.problem("index by time, minute %x: %v", k, err)
+		}
+		return nil
+	})
+}
+
+// known reports that a series has texts.
+func (c *observedChecker) known(series uint32) (bool, error) {
+	if _, ok := c.series[series]; ok {
+		return true, nil
+	}
+	texts, err := seriesIn(c.tx, series)
+	if err != nil {
+		return false, err
+	}
+	c.series[series] = texts
+	return true, nil
+}
+
+// compareRecords compares the entries with the records, and takes those out that have one.
+func (c *observedChecker) compareRecords() error {
+	var room []byte
+	cursor := c.tx.Bucket([]byte(bucketLog)).Cursor()
+	for k, v := cursor.First(); k != nil; k, v = cursor.Next() {
+		revision, err := RevisionOf(k)
+		if err != nil {
+			return err
+		}
+		if revision > c.until {
+			return nil
+		}
+		e, err := ParseRecord(revision, v)
+		is, there := c.entries[revision]
+		if err != nil { // which is reported already
+			delete(c.entries, revision)
+			continue
+		}
+		if e.Kind == Deleted {
+			continue
+		}
+		delete(c.entries, revision)
+		if !there && !c.damaged {
+			c.problem("revision %d: the index by time lacks it", revision)
+		}
+		if !there {
+			continue
+		}
+		room = observed.AppendSeries(room[:0], e.Key[:e.NamespaceLen], e.Attributes)
+		o, ok := event.Attributes(e.Attributes).Occurrence()
+		if !bytes.Equal(room, c.series[is.Series]) || ok && (o.Time.Unix() != is.minute*60+int64(is.Second) || o.New != is.Count) {
+			c.problem("revision %d: the index by time has something else of %s", revision, e.Key)
+		}
+	}
+	return nil
+}
