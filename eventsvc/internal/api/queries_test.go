@@ -1,17 +1,21 @@
 package api_test
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"testing"
-)
+	"time"
 
-// ask sends a query and returns its answer as it was decoded.
-func (w *world) ask(path string, parameters ...string) map[string]any {
-	w.t.Helper()
-	return w.do("GET", queryPath(path, parameters...), "").must(200).object()
-}
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
 
 // queryPath is the path of a query. Parameters are pairs of name and value.
 func queryPath(path string, parameters ...string) string {
@@ -22,24 +26,475 @@ func queryPath(path string, parameters ...string) string {
 	return "/query/v1/" + path + "?" + q.Encode()
 }
 
-func TestSmoke(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.create("a", "b", "c")
-	for _, path := range []string{
-		queryPath("events", "from", "2026-01-01T00:00:00Z", "text", "hello"),
-		queryPath("histogram", "from", "2026-01-01T00:00:00Z", "by", "type,reason"),
-		queryPath("facets", "from", "2026-01-01T00:00:00Z"),
-		queryPath("groups", "from", "2026-01-01T00:00:00Z", "by", "object"),
-		queryPath("object", "kind", "Pod", "name", "p1", "limit", "1"),
-		queryPath("changes", "at", "2026-01-02T03:14:05Z"),
-	} {
-		a := w.do("GET", path, "")
-		var v any
-		_ = json.Unmarshal(a.body, &v)
-		b, _ := json.MarshalIndent(v, "", " ")
-		fmt.Println(a.code, path, string(b))
-		a = w.do("GET", path, "", "Accept", "text/csv")
-		fmt.Println(a.code, a.header, string(a.body))
+// story is what happened in the tests of queries: twelve events within an hour.
+var storyEnd = time.Date(2026, 3, 4, 13, 0, 0, 0, time.UTC)
+
+func (w *world) tell() {
+	w.t.Helper()
+	for i := range 12 {
+		namespace, typ, reason := []string{"shop", "shop-test", "build"}[i%3], "Normal", "Pulled"
+		if i%4 == 0 {
+			typ, reason = "Warning", "BackOff"
+		}
+		labels := ""
+		if i%2 == 0 {
+			labels = `"tidings.example/cluster":"east"`
+		}
+		w.do("POST", "/apis/events.k8s.io/v1/namespaces/"+namespace+"/events", fmt.Sprintf(`{"metadata":{"name":"e%02d","labels":{%s}},
+			"eventTime":%q,"series":{"count":%d,"lastObservedTime":%q},"reportingController":"example.com/ctl-%s","reportingInstance":"i","action":"Do","type":%q,"reason":%q,
+			"note":"Back-off restarting failed container %d","regarding":{"kind":"Pod","namespace":%q,"name":"p-%s","uid":"uid-%s"}}`,
+			i, labels, storyEnd.Add(-time.Hour).Format("2006-01-02T15:04:05.000000Z07:00"), i+2,
+			storyEnd.Add(-time.Duration(60-5*i)*time.Minute).Format("2006-01-02T15:04:05.000000Z07:00"),
+			namespace, typ, reason, i, namespace, namespace, namespace)).must(201)
 	}
+}
+
+// storyWorld has the story, and a clock that stands still at its end.
+func storyWorld(t *testing.T, changes ...func(*api.Config)) *world {
+	t.Helper()
+	now := func() time.Time { return storyEnd }
+	w := openWorld(t, bolt.Options{Now: now}, append(changes, func(c *api.Config) { c.Now = now })...)
+	w.tell()
+	return w
+}
+
+// questions are one of each kind, with all that they can be asked.
+func questions() map[string]string {
+	return map[string]string{
+		"events":     queryPath("events", "limit", "3", "text", `failed "back-OFF"`),
+		"events-csv": queryPath("events", "from", "-30m", "order", "oldest"),
+		"histogram":  queryPath("histogram", "by", "type,reason", "step", "20m"),
+		"facets":     queryPath("facets", "limit", "2"),
+		"groups":     queryPath("groups", "by", "namespace,object", "order", "newest", "limit", "2"),
+		"object":     queryPath("object", "uid", "uid-shop", "limit", "2"),
+		"changes":    queryPath("changes", "at", "2026-03-04T13:00:00Z", "window", "10m"),
+	}
+}
+
+// TestQueryGolden: the exact answers, but for what is random in events.
+func TestQueryGolden(t *testing.T) {
+	t.Parallel()
+	w := storyWorld(t)
+	for name, path := range questions() {
+		accept := "application/json"
+		if strings.HasSuffix(name, "-csv") {
+			accept = "text/csv"
+		}
+		a := w.do("GET", path, "", "Accept", accept).must(200)
+		body := a.body
+		if accept == "application/json" {
+			v := a.object()
+			steady(v)
+			body, _ = json.MarshalIndent(v, "", "  ")
+		}
+		golden(t, "query-"+name, append(body, '\n'))
+	}
+}
+
+// steady drops what differs from one run to the next.
+func steady(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if meta, ok := v["metadata"].(map[string]any); ok {
+			delete(meta, "uid")
+			delete(meta, "managedFields")
+			delete(meta, "creationTimestamp")
+		}
+		for _, value := range v {
+			steady(value)
+		}
+	case []any:
+		for _, value := range v {
+			steady(value)
+		}
+	}
+}
+
+// TestQueryMistakes: each is a 400 that names its parameter, and says what would be right.
+func TestQueryMistakes(t *testing.T) {
+	t.Parallel()
+	w := storyWorld(t)
+	place := w.do("GET", queryPath("events", "limit", "2"), "").must(200).at("continue").(string)
+	for _, c := range []struct{ path, parameter, text string }{
+		{queryPath("events", "form", "-1h"), "form", "probably from was meant: events knows from, to, namespace,"},
+		{queryPath("events", "colour", "red"), "colour", "there is none of this name: events knows"},
+		{queryPath("events", "by", "type"), "by", "there is none of this name"},
+		{queryPath("events", "from", "-1h", "from", "-2h"), "from", "is there 2 times: give it once"},
+		{queryPath("events", "from", "yesterday"), "from", "write it as 2026-01-02T15:04:05Z (RFC 3339), or relative to now as -6h, -7d or now"},
+		{queryPath("events", "from", "-6"), "from", "write it as 90s, 5m, 1h30m, 7d or 2w"},
+		{queryPath("events", "to", "-5x"), "to", "is no duration"},
+		{queryPath("events", "from", "-99999999w"), "from", "is no duration"},
+		{queryPath("events", "from", "-1h", "to", "-2h"), "to", "before it begins at 2026-03-04T12:00:00Z: from must be before to"},
+		{queryPath("events", "from", "2020-01-01T00:00:00Z", "to", "2020-01-02T00:00:00Z"), "to", "the range ends before history begins, at 2026-03-04T12:00:00Z"},
+		{queryPath("object", "uid", "x", "to", "2020-01-02T00:00:00Z"), "to", "before history begins"},
+		{queryPath("changes", "at", "2020-01-02T00:00:00Z"), "at", "before history begins"},
+		{queryPath("events", "namespace", "Bad_Name"), "namespace", "is no name of a namespace"},
+		{queryPath("events", "namespace", ""), "namespace", "is no name of a namespace"},
+		{queryPath("events", "namespace", "shop", "namespace", "shop*"), "namespace", "is no name of a namespace"},
+		{queryPath("events", "fieldSelector", "colour=red"), "fieldSelector", `there is no field "colour": there are type, reason, kind, namespace, reporter, cluster, metadata.name`},
+		{queryPath("events", "fieldSelector", "reason"), "fieldSelector", "invalid selector"},
+		{queryPath("events", "labelSelector", "a in ("), "labelSelector", "unable to parse"},
+		{queryPath("events", "text", strings.Repeat("x", 257)), "text", "has 257 bytes: at most 256"},
+		{queryPath("events", "text", strings.Repeat("x ", 17)), "text", "has 17 words and phrases: at most 16"},
+		{queryPath("events", "text", `"back off`), "text", "close the phrase"},
+		{queryPath("events", "text", `""`), "text", "empty phrase"},
+		{queryPath("events", "text", "\xff"), "text", "is no UTF-8"},
+		{queryPath("events", "order", "count"), "order", "there are newest, oldest"},
+		{queryPath("groups", "by", "type", "order", "best"), "order", "there are count, newest, oldest"},
+		{queryPath("events", "limit", "0"), "limit", "is no number from 1 to 1000"},
+		{queryPath("changes", "limit", "101"), "limit", "is no number from 1 to 100"},
+		{queryPath("facets", "limit", "x"), "limit", "is no number from 1 to 1000"},
+		{queryPath("events", "revision", "abc"), "revision", "leave it out for the newest state"},
+		{queryPath("groups"), "by", "is missing: name what to group by, of type, reason, kind, namespace, reporter, cluster, object"},
+		{queryPath("groups", "by", "colour"), "by", "is no dimension here: there are type,"},
+		{queryPath("groups", "by", "type,type"), "by", "is there twice"},
+		{queryPath("histogram", "by", "object"), "by", "is no dimension here: there are type, reason, kind, namespace, reporter, cluster"},
+		{queryPath("histogram", "by", "type,reason,kind,namespace"), "by", "at most 3"},
+		{queryPath("histogram", "step", "1.5h"), "step", "is no duration"},
+		{queryPath("histogram", "from", "-30d", "step", "1s"), "step", "at most 11000 are answered: use "},
+		{queryPath("object"), "uid", "by its uid, or by kind and name"},
+		{queryPath("object", "kind", "Pod"), "name", "is missing"},
+		{queryPath("object", "name", "p"), "kind", "is missing"},
+		{queryPath("object", "uid", "u", "name", "p"), "uid", "leave out"},
+		{queryPath("changes", "kind", "Pod"), "name", "is missing"},
+		{queryPath("changes", "window", "1s"), "window", "is not within 1m and 31d"},
+		{queryPath("changes", "window", "x"), "window", "is no duration"},
+		{queryPath("changes", "at", "x"), "at", "is no time"},
+		{queryPath("events", "continue", "%%%"), "continue", "is none that this service has given"},
+		{queryPath("events", "continue", "e30"), "continue", "is none that this service has given"},
+		{queryPath("events", "continue", place, "limit", "2", "order", "oldest"), "continue", "belongs to another query"},
+		{queryPath("events", "continue", place, "namespace", "shop"), "continue", "belongs to another query"},
+		{queryPath("object", "continue", place, "uid", "x"), "continue", "belongs to another query"},
+	} {
+		st := w.do("GET", c.path, "").must(400).status()
+		if st.Details == nil || len(st.Details.Causes) != 1 || st.Details.Causes[0].Field != c.parameter || !strings.Contains(st.Details.Causes[0].Message, c.text) ||
+			!strings.Contains(st.Message, "query parameter "+c.parameter+": ") {
+			t.Errorf("%s: %s\n%+v\nwant %s and %q", c.path, st.Message, st.Details, c.parameter, c.text)
+		}
+	}
+	w.do("GET", "/query/v1/events?from=%zz", "").must(400)
+	w.do("GET", queryPath("events", "revision", "999999"), "").must(http.StatusGatewayTimeout) // as in lists
+	w.do("GET", queryPath("events", "labelSelector", strings.Repeat("a=b,", 300)+"a=b"), "").must(400)
+	w.do("GET", queryPath("events", "text", strings.Repeat("x", 9000)), "").must(400)
+}
+
+// TestQueryRouting: methods, media types, and paths that are not there.
+func TestQueryRouting(t *testing.T) {
+	t.Parallel()
+	w := storyWorld(t)
+	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"} {
+		w.do(method, "/query/v1/events", "").must(http.StatusMethodNotAllowed)
+	}
+	equal(t, string(w.do("GET", "/query/v1/nothing", "").must(404).status().Reason), "NotFound")
+	equal(t, string(w.do("GET", "/query/v2/events", "").must(404).status().Reason), "NotFound")
+	equal(t, w.do("GET", "/query/v1/facets/?limit=1", "").must(200).at("total"), w.do("GET", "/query/v1/facets?limit=1", "").must(200).at("total"))
+	w.do("GET", "/query/v1/events", "", "Authorization", "").must(401)
+	for accept, media := range map[string]string{
+		"":                                   "application/json",
+		"*/*":                                "application/json",
+		"application/*":                      "application/json",
+		"text/csv":                           "text/csv; charset=utf-8; header=present",
+		"Text/CSV; q=0.5, application/json":  "application/json",
+		"application/json;q=0.1, text/*":     "text/csv; charset=utf-8; header=present",
+		"text/html, */*;q=0.8":               "application/json",
+		"application/json; charset=utf-8":    "application/json",
+		"application/yaml, application/json": "application/json",
+	} {
+		a := w.do("GET", "/query/v1/events", "", "Accept", accept).must(200)
+		equal(t, a.header.Get("Content-Type"), media)
+		equal(t, a.header.Get("Vary"), "Accept")
+	}
+	for _, accept := range []string{"text/html", "application/json;q=0", "image/png"} {
+		equal(t, string(w.do("GET", "/query/v1/events", "", "Accept", accept).must(406).status().Reason), "NotAcceptable")
+	}
+}
+
+// TestQueryRanges: relative times are those of the clock, and what is given is widened to
+// whole seconds.
+func TestQueryRanges(t *testing.T) {
+	t.Parallel()
+	w := storyWorld(t)
+	for _, c := range []struct{ from, to, wantFrom, wantTo string }{
+		{"", "", "2026-03-04T12:00:01Z", "2026-03-04T13:00:01Z"},
+		{"-6h", "", "2026-03-04T07:00:00Z", "2026-03-04T13:00:01Z"},
+		{"now-1d12h", "now", "2026-03-03T01:00:00Z", "2026-03-04T13:00:00Z"},
+		{"-1w", "+30m", "2026-02-25T13:00:00Z", "2026-03-04T13:30:00Z"},
+		{"", "-10m", "2026-03-04T11:50:00Z", "2026-03-04T12:50:00Z"},
+		{"2026-03-04T13:10:05.7+02:00", "2026-03-04T12:30:05.000001Z", "2026-03-04T11:10:05Z", "2026-03-04T12:30:06Z"},
+	} {
+		q := url.Values{}
+		for name, value := range map[string]string{"from": c.from, "to": c.to} {
+			if value != "" {
+				q.Set(name, value)
+			}
+		}
+		a := w.do("GET", "/query/v1/events?"+q.Encode(), "").must(200)
+		equal(t, a.at("range"), any(map[string]any{"from": c.wantFrom, "to": c.wantTo}))
+		equal(t, a.at("historyFrom"), any("2026-03-04T12:00:00Z"))
+		before := c.wantFrom < "2026-03-04T12:00:00Z"
+		equal(t, a.at("partial"), any(before))
+		if before {
+			equal(t, a.at("partialReason"), any("history begins at 2026-03-04T12:00:00Z"))
+		}
+	}
+	// A plus sign that was not escaped.
+	w.do("GET", "/query/v1/events?from=2026-03-04T13:10:05+02:00", "").must(200)
+}
+
+// TestPermalinks: they show the same tomorrow, whatever was written meanwhile.
+func TestPermalinks(t *testing.T) {
+	t.Parallel()
+	now := storyEnd
+	clock := func() time.Time { return now }
+	w := openWorld(t, bolt.Options{Now: clock}, func(c *api.Config) { c.Now = clock })
+	w.tell()
+	before := map[string]map[string]any{}
+	for name, path := range questions() {
+		before[name] = w.do("GET", path, "").must(200).object()
+	}
+	now = now.Add(20 * time.Minute)
+	w.do("DELETE", "/apis/events.k8s.io/v1/namespaces/shop/events/e03", "").must(200)
+	late := strings.NewReplacer("2026-01-02T03:04:05", "2026-03-04T12:40:00", `"namespace":"default"`, `"namespace":"shop"`).Replace(newEvent("late"))
+	w.do("POST", "/apis/events.k8s.io/v1/namespaces/shop/events", late).must(201)
+	w.do("PATCH", "/apis/events.k8s.io/v1/namespaces/shop/events/e06", `{"series":{"count":99,"lastObservedTime":"2026-03-04T12:59:00.000000Z"}}`,
+		"Content-Type", "application/merge-patch+json").must(200)
+	for name, was := range before {
+		link := was["permalink"].(string)
+		is := w.do("GET", link, "").must(200).object()
+		for _, answer := range []map[string]any{was, is} {
+			delete(answer, "permalink")
+			delete(answer, "continue") // is of another query
+		}
+		if name == "object" { // its history ends when it is asked for
+			continue
+		}
+		equal(t, is, was)
+	}
+}
+
+// TestQueryCursors: pages show one state, whatever is written, deleted or restarted between
+// them, and go on when that state is no longer held.
+func TestQueryCursors(t *testing.T) {
+	t.Parallel()
+	c := &clock{now: storyEnd}
+	w := openWorld(t, bolt.Options{Retention: 48 * time.Hour, History: time.Hour, Now: c.read, SegmentBytes: 1 << 10},
+		func(config *api.Config) { config.Now = c.read })
+	w.tell()
+	names := func(a *answer) (names []string) {
+		for _, item := range a.at("items").([]any) {
+			names = append(names, field(item, "metadata.name").(string))
+		}
+		return names
+	}
+	page := func(place any) *answer {
+		return w.do("GET", queryPath("events", "from", "-2h", "limit", "3", "continue", place.(string)), "").must(200)
+	}
+	first := w.do("GET", queryPath("events", "limit", "3", "from", "-2h"), "").must(200)
+	equal(t, names(first), []string{"e11", "e10", "e09"})
+	observe := func(path string) {
+		w.do("PATCH", "/apis/events.k8s.io/v1/namespaces/"+path, `{"series":{"count":99,"lastObservedTime":"2026-03-04T12:59:59.000000Z"}}`,
+			"Content-Type", "application/merge-patch+json").must(200)
+	}
+	observe("build/events/e08") // comes first from now on
+	w.do("DELETE", "/apis/events.k8s.io/v1/namespaces/shop-test/events/e07", "").must(200)
+	c.add(10 * time.Minute)
+	w.stop()
+	w.start()
+	second := page(first.at("continue"))
+	equal(t, names(second), []string{"e08", "e07", "e06"})
+	equal(t, second.at("range"), first.at("range"))
+	equal(t, second.at("revision"), first.at("revision"))
+	// Much later the state is gone: what has changed since is left out, and the answer
+	// says so.
+	c.add(5 * time.Hour)
+	observe("shop/events/e03")
+	if err := w.db.Maintain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	third := page(second.at("continue"))
+	equal(t, names(third), []string{"e05", "e04", "e02"})
+	equal(t, third.at("partial"), any(true))
+	if reason := third.at("partialReason").(string); !strings.Contains(reason, "is no longer held: events that were changed or deleted since are left out") {
+		t.Errorf("the reason is %q", reason)
+	}
+	// A cursor of another store.
+	other := storyWorld(t)
+	for i := range 100 {
+		other.do("PATCH", "/apis/events.k8s.io/v1/namespaces/shop/events/e00", fmt.Sprintf(`{"metadata":{"labels":{"x":"%d"}}}`, i),
+			"Content-Type", "application/merge-patch+json").must(200)
+	}
+	place := other.do("GET", queryPath("events", "from", "-2h", "limit", "3"), "").must(200).at("continue").(string)
+	st := w.do("GET", queryPath("events", "from", "-2h", "limit", "3", "continue", place), "").must(400).status()
+	if !strings.Contains(st.Message, "continue: belongs to another store") {
+		t.Error(st.Message)
+	}
+}
+
+// TestQueryCSV: a table of every kind of answer, with the same rows as in JSON, where its
+// next page is, and why it is not whole.
+func TestQueryCSV(t *testing.T) {
+	t.Parallel()
+	w := storyWorld(t)
+	for name, path := range questions() {
+		path += "&revision=" + fmt.Sprint(w.db.Revision())
+		whole := w.do("GET", path, "").must(200)
+		a := w.do("GET", path, "", "Accept", "text/csv").must(200)
+		rows, err := csv.NewReader(strings.NewReader(string(a.body))).ReadAll()
+		if err != nil || len(rows) == 0 {
+			t.Fatalf("%s: %v: %s", name, err, a.body)
+		}
+		items := 0
+		for _, member := range []string{"items", "groups", "changes"} {
+			if list, ok := whole.at(member).([]any); ok {
+				items = len(list)
+			}
+		}
+		if want := items + 1; items > 0 && len(rows) != want {
+			t.Errorf("%s: %d rows, want %d", name, len(rows), want)
+		}
+		warned := strings.Contains(a.header.Get("Warning"), "the answer is not whole: ")
+		equal(t, warned, whole.at("partial").(bool))
+		link := a.header.Get("Link")
+		equal(t, strings.HasSuffix(link, `>; rel="next"`), whole.at("continue") != nil)
+		if link != "" {
+			next, _, _ := strings.Cut(strings.TrimPrefix(link, "<"), ">")
+			w.do("GET", next, "", "Accept", "text/csv").must(200)
+		}
+	}
+}
+
+// TestQueryGaps: hours in which a mirror was away are told to those who may see its
+// namespace, if they overlap the range.
+func TestQueryGaps(t *testing.T) {
+	t.Parallel()
+	now := func() time.Time { return storyEnd }
+	w, _ := newPolicyWorld(t, fullMatrixPolicy(), func(c *api.Config) { c.Now = now })
+	for i, c := range []struct{ from, to, reporter string }{
+		{"2026-03-04T09:00:00Z", "2026-03-04T12:10:00Z", "tidings.example/mirror"},
+		{"2026-03-04T12:20:00Z", "2026-03-04T12:30:00Z", "tidings.example/mirror"},
+		{"2026-03-04T12:50:00Z", "2026-03-04T13:10:00Z", "tidings.example/mirror"},
+		{"2026-03-04T07:00:00Z", "2026-03-04T08:00:00Z", "tidings.example/mirror"},
+		{"2026-03-04T12:20:00Z", "2026-03-04T12:30:00Z", "example.com/other"},
+		{"whenever", "2026-03-04T12:30:00Z", "tidings.example/mirror"},
+	} {
+		at := c.to
+		w.as("root", "POST", "/apis/events.k8s.io/v1/namespaces/team-a/events", fmt.Sprintf(`{"metadata":{"name":"gap-%d","labels":{"tidings.example/cluster":"east"},
+			"annotations":{"mirror.tidings.example/gap-from":%q,"mirror.tidings.example/gap-to":%q}},"eventTime":%q,"reportingController":%q,"reportingInstance":"i",
+			"action":"Do","type":"Warning","reason":"MirrorGap","regarding":{"namespace":"team-a"}}`, i, c.from, c.to, strings.Replace(at, "Z", ".000000Z", 1), c.reporter)).must(201)
+	}
+	gaps := func(caller, path string) any { return w.as(caller, "GET", path, "").must(200).at("gaps") }
+	gap := func(from, to string) any { return map[string]any{"from": from, "to": to, "cluster": "east"} }
+	equal(t, gaps("root", queryPath("histogram")), any([]any{
+		gap("2026-03-04T09:00:00Z", "2026-03-04T12:10:00Z"), gap("2026-03-04T12:20:00Z", "2026-03-04T12:30:00Z"), gap("2026-03-04T12:50:00Z", "2026-03-04T13:10:00Z"),
+	}))
+	equal(t, gaps("team", queryPath("facets", "from", "-45m", "to", "-35m")), any([]any{gap("2026-03-04T12:20:00Z", "2026-03-04T12:30:00Z")}))
+	equal(t, gaps("root", queryPath("events", "from", "-6h")).([]any)[0], gap("2026-03-04T07:00:00Z", "2026-03-04T08:00:00Z"))
+	equal(t, gaps("root", queryPath("events", "namespace", "default")), any([]any{}))
+}
+
+// TestQueryOpenAPI: the document has exactly the paths and parameters that are accepted,
+// and the answers have exactly the members that it says.
+func TestQueryOpenAPI(t *testing.T) {
+	t.Parallel()
+	w := storyWorld(t)
+	index := w.do("GET", "/openapi/v3", "").must(200)
+	path := index.at("paths").(map[string]any)["query/v1"].(map[string]any)["serverRelativeURL"].(string)
+	doc := w.do("GET", path, "").must(200).object()
+	schemas := field(doc, "components.schemas").(map[string]any)
+	equal(t, len(doc["paths"].(map[string]any)), 6)
+	all := []string{}
+	known := map[string][]string{}
+	for path, item := range doc["paths"].(map[string]any) {
+		for _, p := range field(item, "get.parameters").([]any) {
+			known[path] = append(known[path], field(p, "name").(string))
+		}
+		all = append(all, known[path]...)
+	}
+	slices.Sort(all)
+	all = append(slices.Compact(all), "watch", "pretty", "resourceVersion")
+	for path, names := range known {
+		for _, name := range all {
+			st := w.do("GET", path+"?"+name+"=%20", "")
+			unknown := strings.Contains(string(st.body), "there is none of this name")
+			if unknown == slices.Contains(names, name) {
+				t.Errorf("%s: %s is described: %v, but refused: %v", path, name, !unknown, unknown)
+			}
+		}
+	}
+	for name, path := range questions() {
+		name, _, _ = strings.Cut(name, "-")
+		conforms(t, name, w.do("GET", path, "").must(200).object(), schemas[name], schemas)
+	}
+}
+
+// conforms checks that a value is what a schema describes.
+func conforms(t *testing.T, where string, v, schema any, schemas map[string]any) {
+	t.Helper()
+	s := schema.(map[string]any)
+	if ref, ok := s["$ref"].(string); ok {
+		conforms(t, where, v, schemas[ref[strings.LastIndex(ref, "/")+1:]], schemas)
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		properties, described := s["properties"].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if inner, ok := properties[name]; ok {
+				conforms(t, where+"."+name, v[name], inner, schemas)
+			} else if described {
+				t.Errorf("%s: there is a member %s", where, name)
+			} else if additional, ok := s["additionalProperties"]; ok {
+				conforms(t, where+"."+name, v[name], additional, schemas)
+			}
+		}
+		required, _ := s["required"].([]any)
+		for _, name := range required {
+			if _, ok := v[name.(string)]; !ok {
+				t.Errorf("%s: there is no %s", where, name)
+			}
+		}
+	case []any:
+		for _, item := range v {
+			conforms(t, where, item, s["items"], schemas)
+		}
+	default:
+		kind := map[string]string{"string": "string", "float64": "integer", "bool": "boolean"}[fmt.Sprintf("%T", v)]
+		if want := s["type"]; want != nil && want != kind && (want != "number" || kind != "integer") {
+			t.Errorf("%s is %v, not a %v", where, v, want)
+		}
+	}
+}
+
+// FuzzQuery: whatever is asked, the answer is one of the few that are meant, and a 400
+// names what is wrong.
+func FuzzQuery(f *testing.F) {
+	w := fuzzWorld(f)
+	place := w.do("GET", queryPath("events", "limit", "1", "from", "2026-01-01T00:00:00Z"), "").must(200).at("continue").(string)
+	for name, path := range questions() {
+		f.Add(strings.TrimSuffix(name, "-csv"), path[strings.Index(path, "?")+1:])
+	}
+	f.Add("events", "limit=1&from=2026-01-01T00:00:00Z&continue="+place)
+	f.Add("groups", "by=object&fieldSelector=reason%3DX,kind!%3D&labelSelector=!a,b+in+(c)&text=%22a%20b%22+c&order=oldest")
+	f.Add("histogram", "from=0001-01-01T00:00:00Z&to=9999-12-31T23:59:59Z")
+	f.Add("histogram", "from=-200d&to=%2B100w&step=28d&by=cluster")
+	f.Add("changes", "at=now&window=31d&kind=Pod&name=p1")
+	f.Add("object", "kind=Pod&name=p1&from=-300d&order=newest")
+	log := w.config.Log
+	w.config.Log = slog.New(slog.DiscardHandler)
+	defer func() { w.config.Log = log }()
+	f.Fuzz(func(t *testing.T, path, query string) {
+		if strings.ContainsAny(path, "/?# %\\") || strings.ContainsFunc(path+query, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return
+		}
+		a := (&world{t: t, config: w.config, server: w.server}).do("GET", "/query/v1/"+path+"?"+query, "")
+		switch a.code {
+		case 200, 404, 405:
+		case 400, 504:
+			if st := a.status(); st.Message == "" {
+				t.Errorf("%s", a.body)
+			}
+		default:
+			t.Errorf("%s?%s: %d %s", path, query, a.code, a.body)
+		}
+	})
 }
