@@ -27,9 +27,12 @@ func (r *request) span() (span, error) {
 	if err != nil {
 		return span{}, err
 	}
-	begin := to.Add(-time.Hour)
-	if r.endpoint.allHistory {
+	begin := now.Add(-time.Hour)
+	switch {
+	case r.endpoint.allHistory:
 		begin = time.Time{}
+	case r.parameters.Get("to") != "":
+		begin = to.Add(-time.Hour)
 	}
 	from, err := instant("from", r.parameters.Get("from"), now, begin)
 	if err != nil {
