@@ -103,7 +103,10 @@ func (l *life) add(h Happened, v *store.View) {
 	if l.page.After != (store.Moment{}) && l.compare(h.At, l.page.After) <= 0 {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(l.happened, h.At, func(in Happened, at store.Moment) int { return l.compare(in.At, at) })
+	i, known := slices.BinarySearchFunc(l.happened, h.At, func(in Happened, at store.Moment) int { return l.compare(in.At, at) })
+	if known {
+		return
+	}
 	if full := len(l.happened) >= l.page.Limit || l.bytes >= l.page.Bytes; full && i == len(l.happened) && i > 0 {
 		l.more = true
 		return

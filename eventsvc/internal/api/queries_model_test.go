@@ -1,0 +1,682 @@
+package api_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	eventsv1 "k8s.io/api/events/v1"
+)
+
+// history is the naive model of queries: every version that was ever written, decoded with
+// the types of Kubernetes. Its answers are found by looking at all of them.
+type history struct {
+	w        *world
+	r        *rand.Rand
+	versions []version
+}
+
+// version is one write.
+type version struct {
+	*eventsv1.Event
+	revision   uint64
+	gone       bool // it is the deletion of the event
+	at         time.Time
+	count, add int64
+}
+
+// began is the first observation of all.
+var began = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// spread is how much time the observations are spread over.
+const spread = 60 * time.Hour
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+var (
+	modelNamespaces = []string{"shop", "shop-test", "build", "kube-system"}
+	modelReasons    = []string{"BackOff", "Pulled", "Killing", "Failed"}
+	modelWords      = []string{"back-off", "Restarting", "failed", "container", "Ärger", "IMAGE", "x=1,y=2", "“quoted”"}
+)
+
+// body returns a random event in one of the two views: with a series, as the recorders of
+// new clients write it, or with a count, as those of old clients.
+func (h *history) body(name string, count int, at time.Time) (core bool, body string) {
+	r := h.r
+	labels := map[string]string{}
+	if c := pick(r, "", "c1", "c2"); c != "" {
+		labels["tidings.example/cluster"] = c
+	}
+	if r.IntN(3) == 0 {
+		labels["app"] = pick(r, "a", "b")
+	}
+	words := make([]string, 1+r.IntN(4))
+	for i := range words {
+		words[i] = pick(r, modelWords...)
+	}
+	object := map[string]any{"kind": pick(r, "Pod", "Node"), "name": pick(r, "p1", "p2"), "uid": pick(r, "u1", "u2", "")}
+	ev := map[string]any{
+		"metadata": map[string]any{"name": name, "labels": labels}, "reason": pick(r, modelReasons...), "type": pick(r, "Normal", "Warning"),
+	}
+	note := strings.Join(words, " ")
+	if core = r.IntN(2) == 0; core {
+		second := at.Truncate(time.Second).Format(time.RFC3339)
+		ev["message"], ev["involvedObject"], ev["count"], ev["lastTimestamp"] = note, object, count, second
+		ev["source"] = map[string]any{"component": pick(r, "kubelet", "scheduler")}
+	} else {
+		ev["note"], ev["regarding"], ev["action"], ev["reportingInstance"] = note, object, "Do", "i"
+		ev["reportingController"] = pick(r, "example.com/ctl", "kubelet")
+		ev["eventTime"] = at.Format("2006-01-02T15:04:05.000000Z07:00")
+		if count > 1 {
+			ev["series"] = map[string]any{"count": count, "lastObservedTime": ev["eventTime"]}
+		}
+	}
+	text, err := json.Marshal(ev)
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	return core, string(text)
+}
+
+// write does one random write, and keeps what became of it.
+func (h *history) write() {
+	h.w.t.Helper()
+	r := h.r
+	namespace, name := pick(r, modelNamespaces...), fmt.Sprintf("e%d", r.IntN(30))
+	path := "/apis/events.k8s.io/v1/namespaces/" + namespace + "/events/" + name
+	before := h.existing(h.w.db.Revision())[namespace+"/"+name]
+	at := began.Add(time.Duration(r.Int64N(int64(spread/time.Microsecond))) * time.Microsecond)
+	if len(h.versions) == 0 {
+		at = began
+	}
+	switch {
+	case before == nil:
+		core, body := h.body(name, pick(r, 1, 1, 3), at)
+		to := "/apis/events.k8s.io/v1/namespaces/"
+		if core {
+			to = "/api/v1/namespaces/"
+		}
+		body = strings.Replace(body, `"kind":`, `"namespace":"`+namespace+`","kind":`, 1) // of the object: the only kind
+		h.w.do("POST", to+namespace+"/events", body).must(201)
+	case r.IntN(5) == 0:
+		h.w.do("DELETE", path, "").must(200)
+		h.versions = append(h.versions, version{Event: before.Event, revision: h.w.db.Revision(), gone: true, count: before.count})
+		return
+	default:
+		h.change(path, before, at)
+	}
+	h.keep(path, before)
+}
+
+// change patches an event: it was observed again, or something else about it changes.
+func (h *history) change(path string, before *version, at time.Time) {
+	h.w.t.Helper()
+	patch := `{"metadata":{"labels":{"changed":"` + strconv.Itoa(h.r.IntN(1000)) + `"}}}`
+	if h.r.IntN(3) > 0 {
+		count := before.count + int64(h.r.IntN(5))
+		patch = fmt.Sprintf(`{"series":{"count":%d,"lastObservedTime":%q}}`, max(2, count), at.Format("2006-01-02T15:04:05.000000Z07:00"))
+		if before.EventTime.IsZero() {
+			patch = fmt.Sprintf(`{"count":%d,"lastTimestamp":%q}`, count, at.Format(time.RFC3339))
+			path = strings.Replace(path, "/apis/events.k8s.io/v1/", "/api/v1/", 1) // where they may change
+		}
+	}
+	h.w.do("PATCH", path, patch, "Content-Type", "application/merge-patch+json").must(200)
+}
+
+// keep reads an event back as a new version.
+func (h *history) keep(path string, before *version) {
+	h.w.t.Helper()
+	var ev eventsv1.Event
+	if err := json.Unmarshal(h.w.do("GET", path, "").must(200).body, &ev); err != nil {
+		h.w.t.Fatal(err)
+	}
+	v := version{Event: &ev, count: max(1, int64(ev.DeprecatedCount))}
+	v.revision, _ = strconv.ParseUint(ev.ResourceVersion, 10, 64)
+	if before != nil && v.revision == before.revision {
+		return
+	}
+	switch {
+	case ev.Series != nil:
+		v.at, v.count = ev.Series.LastObservedTime.Time, max(1, int64(ev.Series.Count))
+	case !ev.EventTime.IsZero():
+		v.at = ev.EventTime.Time
+	case !ev.DeprecatedLastTimestamp.IsZero():
+		v.at = ev.DeprecatedLastTimestamp.Time
+	default:
+		v.at = ev.CreationTimestamp.Time
+	}
+	v.at, v.add = v.at.UTC(), v.count
+	if before != nil {
+		v.add = max(0, v.count-before.count)
+	}
+	h.versions = append(h.versions, v)
+}
+
+// existing returns the events that there were at a revision.
+func (h *history) existing(revision uint64) map[string]*version {
+	out := map[string]*version{}
+	for i := range h.versions {
+		v := &h.versions[i]
+		if v.revision > revision {
+			break
+		}
+		if key := v.Namespace + "/" + v.Name; v.gone {
+			delete(out, key)
+		} else {
+			out[key] = v
+		}
+	}
+	return out
+}
+
+// dimension returns the value of a dimension, found in the event itself.
+func (v *version) dimension(name string) string {
+	switch name {
+	case "type":
+		return v.Type
+	case "reason":
+		return v.Reason
+	case "kind":
+		return v.Regarding.Kind
+	case "namespace":
+		return v.Namespace
+	case "reporter":
+		return cmp.Or(v.ReportingController, v.DeprecatedSource.Component)
+	case "cluster":
+		return v.Labels["tidings.example/cluster"]
+	}
+	return strings.Join([]string{v.Regarding.Kind, v.Regarding.Namespace, v.Regarding.Name, string(v.Regarding.UID)}, "|")
+}
+
+// question is a random query: as parameters, and as what they mean.
+type question struct {
+	url.Values
+	from, to time.Time
+	revision uint64
+	terms    []func(*version) bool
+	records  bool // some terms are not on dimensions
+}
+
+// condition is a term as text, and what it means.
+type condition struct {
+	field, label, text string
+	records            bool
+	means              func(*version) bool
+}
+
+// folds reports whether a note contains a text, in any case.
+func folds(note, text string) bool {
+	a, b := []rune(note), []rune(text)
+	for i := range a {
+		j := 0
+		for j < len(b) && i+j < len(a) && sameLetter(a[i+j], b[j]) {
+			j++
+		}
+		if j == len(b) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameLetter(a, b rune) bool {
+	for c := unicode.SimpleFold(a); c != a; c = unicode.SimpleFold(c) {
+		if c == b {
+			return true
+		}
+	}
+	return a == b
+}
+
+// condition returns a random term.
+func (h *history) condition() condition {
+	r := h.r
+	is := func(d, value string) func(*version) bool {
+		return func(v *version) bool { return v.dimension(d) == value }
+	}
+	not := func(f func(*version) bool) func(*version) bool { return func(v *version) bool { return !f(v) } }
+	reason, namespace, word := pick(r, modelReasons...), pick(r, modelNamespaces...), pick(r, modelWords...)
+	cluster := "tidings.example/cluster"
+	return pick(
+		r,
+		condition{field: "reason=" + reason, means: is("reason", reason)},
+		condition{field: "reason!=" + reason, means: not(is("reason", reason))},
+		condition{field: "type=Warning", means: is("type", "Warning")},
+		condition{field: "kind=Pod", means: is("kind", "Pod")},
+		condition{field: "regarding.kind!=Pod", means: not(is("kind", "Pod"))},
+		condition{field: "metadata.namespace=" + namespace, means: is("namespace", namespace)},
+		condition{field: "namespace!=" + namespace, means: not(is("namespace", namespace))},
+		condition{field: "reportingController=kubelet", means: is("reporter", "kubelet")},
+		condition{field: "reporter=scheduler", means: is("reporter", "scheduler")},
+		condition{field: "cluster=c1", means: is("cluster", "c1")},
+		condition{field: "cluster=", means: is("cluster", "")},
+		condition{label: cluster + " in (c1,c2)", means: not(is("cluster", ""))},
+		condition{label: cluster + "!=c1", means: not(is("cluster", "c1"))},
+		condition{label: "!" + cluster, records: true, means: is("cluster", "")},
+		condition{label: "app=a", records: true, means: func(v *version) bool { return v.Labels["app"] == "a" }},
+		condition{field: "regarding.name=p1", records: true, means: func(v *version) bool { return v.Regarding.Name == "p1" }},
+		condition{field: "regarding.uid!=u1", records: true, means: func(v *version) bool { return v.Regarding.UID != "u1" }},
+		condition{field: "metadata.name=e3", records: true, means: func(v *version) bool { return v.Name == "e3" }},
+		condition{text: `"` + strings.ToUpper(word) + `"`, records: true, means: func(v *version) bool { return folds(v.Note, word) }},
+		condition{text: "FAILED back", records: true, means: func(v *version) bool { return folds(v.Note, "failed") && folds(v.Note, "back") }},
+	)
+}
+
+// question returns a random query.
+func (h *history) question() *question {
+	r := h.r
+	q := &question{Values: url.Values{}, from: began, to: began.Add(spread + time.Hour), revision: h.w.db.Revision()}
+	if r.IntN(2) == 0 {
+		q.from = began.Add(time.Duration(r.Int64N(int64(spread/time.Second))) * time.Second)
+		q.to = q.from.Add(time.Duration(1+r.Int64N(int64(spread/time.Second))) * time.Second)
+	}
+	q.Set("from", q.from.Format(time.RFC3339))
+	q.Set("to", q.to.In(time.FixedZone("", 7200)).Format(time.RFC3339))
+	if r.IntN(3) == 0 {
+		q.revision = h.versions[r.IntN(len(h.versions))].revision
+		q.Set("revision", strconv.FormatUint(q.revision, 10))
+	}
+	for range r.IntN(3) {
+		c := h.condition()
+		if c.text != "" && q.Has("text") {
+			continue
+		}
+		join := func(name, text string) {
+			if before := q.Get(name); before != "" && text != "" {
+				text = before + "," + text
+			}
+			if text != "" {
+				q.Set(name, text)
+			}
+		}
+		join("fieldSelector", c.field)
+		join("labelSelector", c.label)
+		join("text", c.text)
+		q.terms = append(q.terms, c.means)
+		q.records = q.records || c.records
+	}
+	if r.IntN(3) == 0 {
+		some := modelNamespaces[:1+r.IntN(3)]
+		q.Values["namespace"] = slices.Clone(some)
+		q.terms = append(q.terms, func(v *version) bool { return slices.Contains(some, v.Namespace) })
+	}
+	return q
+}
+
+func (q *question) matches(v *version) bool {
+	return !slices.ContainsFunc(q.terms, func(term func(*version) bool) bool { return !term(v) })
+}
+
+func (q *question) covers(at time.Time) bool { return !at.Before(q.from) && at.Before(q.to) }
+
+// events returns the events that a question is about, newest observation first.
+func (h *history) events(q *question) []*version {
+	var out []*version
+	for _, v := range h.existing(q.revision) {
+		if q.covers(v.at) && q.matches(v) {
+			out = append(out, v)
+		}
+	}
+	slices.SortFunc(out, func(a, b *version) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(b.revision, a.revision)) })
+	return out
+}
+
+// seen is what was observed at one time.
+type seen struct {
+	of    *version // with its dimensions
+	at    time.Time
+	count int64
+}
+
+// observations returns what counts are made of.
+func (h *history) observations(q *question, byObject bool) (out []seen) {
+	if !q.records && !byObject {
+		for i := range h.versions {
+			if v := &h.versions[i]; !v.gone && v.revision <= q.revision && v.add > 0 && q.covers(v.at) && q.matches(v) {
+				out = append(out, seen{v, v.at, v.add})
+			}
+		}
+		return out
+	}
+	for _, last := range h.events(q) {
+		for i := range h.versions {
+			v := &h.versions[i]
+			if v.UID == last.UID && !v.gone && v.revision <= last.revision && v.add > 0 && q.covers(v.at) {
+				out = append(out, seen{last, v.at, v.add})
+			}
+		}
+	}
+	return out
+}
+
+// by returns random dimensions.
+func (h *history) by(most int, of ...string) []string {
+	h.r.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
+	return of[:1+h.r.IntN(most)]
+}
+
+var modelDimensions = []string{"type", "reason", "kind", "namespace", "reporter", "cluster"}
+
+// TestQueriesModel: every answer is what the naive model says, over random events,
+// updates of series, deletions, observations out of order, restarts, and at revisions of
+// the past.
+func TestQueriesModel(t *testing.T) {
+	t.Parallel()
+	seeds := 4
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			t.Parallel()
+			h := &history{w: newWorld(t), r: rand.New(rand.NewPCG(uint64(seed), 18))}
+			for range 3 {
+				for range 40 {
+					h.write()
+				}
+				for range 6 {
+					h.checkEvents(h.question())
+					h.checkHistogram(h.question())
+					h.checkFacets(h.question())
+					h.checkGroups(h.question())
+					h.checkObject()
+				}
+				h.w.stop()
+				h.w.start()
+			}
+		})
+	}
+}
+
+// each gets all pages of an answer.
+func (h *history) each(path string, q url.Values, page func(*answer) (next string)) {
+	h.w.t.Helper()
+	q = maps.Clone(q)
+	for range 1000 {
+		if h.r.IntN(2) == 0 || !q.Has("limit") {
+			q.Set("limit", strconv.Itoa(1+h.r.IntN(40)))
+		}
+		next := page(h.w.do("GET", "/query/v1/"+path+"?"+q.Encode(), "").must(200))
+		if next == "" {
+			return
+		}
+		q.Set("continue", next)
+	}
+	h.w.t.Fatal("the pages do not end")
+}
+
+func (h *history) checkEvents(q *question) {
+	h.w.t.Helper()
+	want := []string{}
+	for _, v := range h.events(q) {
+		want = append(want, v.ResourceVersion)
+	}
+	if h.r.IntN(2) == 0 {
+		q.Set("order", "oldest")
+		slices.Reverse(want)
+	}
+	got := []string{}
+	h.each("events", q.Values, func(a *answer) string {
+		for _, item := range a.at("items").([]any) {
+			got = append(got, field(item, "metadata.resourceVersion").(string))
+		}
+		next, _ := a.at("continue").(string)
+		return next
+	})
+	h.same(q, "events", got, want)
+}
+
+// same compares an answer with what is expected.
+func (h *history) same(q *question, what string, got, want any) {
+	h.w.t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		h.w.t.Fatalf("%s?%s at revision %d\n got %v\nwant %v", what, q.Encode(), q.revision, got, want)
+	}
+}
+
+func (h *history) checkHistogram(q *question) {
+	h.w.t.Helper()
+	by := h.by(3, slices.Clone(modelDimensions)...)
+	if h.r.IntN(3) == 0 {
+		by = nil
+	}
+	step := pick(h.r, time.Minute, 7*time.Minute, time.Hour, 24*time.Hour)
+	q.Set("by", strings.Join(by, ","))
+	q.Set("step", step.String()[:strings.IndexAny(step.String(), "hm")+1])
+	want, total := map[string]int64{}, int64(0)
+	for _, o := range h.observations(q, false) {
+		size := int64(step / time.Second)
+		key := time.Unix(o.at.Unix()/size*size, 0).UTC().Format(time.RFC3339)
+		for _, d := range by {
+			key += "|" + o.of.dimension(d)
+		}
+		want[key] += o.count
+		total += o.count
+	}
+	got := map[string]int64{}
+	a := h.w.do("GET", "/query/v1/histogram?"+q.Encode(), "").must(200)
+	for _, item := range a.at("buckets").([]any) {
+		b := item.(map[string]any)
+		if len(by) == 0 {
+			got[b["start"].(string)] = int64(b["count"].(float64))
+			continue
+		}
+		var sum float64
+		flatten(b["counts"], b["start"].(string), func(key string, n float64) { got[key] += int64(n); sum += n })
+		if sum != b["count"].(float64) {
+			h.w.t.Fatalf("the counts of %v are not its count", b)
+		}
+	}
+	h.same(q, "histogram", got, want)
+	h.same(q, "total of histogram", a.at("total"), float64(total))
+	h.counted(q, a, false)
+}
+
+// counted checks what an answer says of its counts.
+func (h *history) counted(q *question, a *answer, byObject bool) {
+	h.w.t.Helper()
+	want := "occurrences"
+	if q.records || byObject {
+		want = "events"
+	}
+	h.same(q, "counted", a.at("counted"), want)
+	h.same(q, "partial", a.at("partial"), false)
+}
+
+// flatten calls f with each number in nested objects, and its path.
+func flatten(v any, path string, f func(path string, n float64)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			flatten(value, path+"|"+key, f)
+		}
+	case float64:
+		f(path, v)
+	}
+}
+
+func (h *history) checkFacets(q *question) {
+	h.w.t.Helper()
+	limit := 1 + h.r.IntN(4)
+	q.Set("limit", strconv.Itoa(limit))
+	a := h.w.do("GET", "/query/v1/facets?"+q.Encode(), "").must(200)
+	for _, d := range modelDimensions {
+		counts, total := map[string]int64{}, int64(0)
+		for _, o := range h.observations(q, false) {
+			counts[o.of.dimension(d)] += o.count
+			total += o.count
+		}
+		values := slices.Collect(maps.Keys(counts))
+		slices.SortFunc(values, func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+		want := []string{}
+		for _, value := range values[:min(limit, len(values))] {
+			want = append(want, fmt.Sprint(value, "=", counts[value]))
+			total -= counts[value]
+		}
+		got := []string{}
+		for _, item := range a.at("facets." + d).([]any) {
+			got = append(got, fmt.Sprint(field(item, "value"), "=", field(item, "count")))
+		}
+		h.same(q, "facet of "+d, got, want)
+		h.same(q, "others of "+d, a.at("other."+d), float64(total))
+	}
+	h.counted(q, a, false)
+}
+
+func (h *history) checkGroups(q *question) {
+	h.w.t.Helper()
+	by := h.by(3, append(slices.Clone(modelDimensions), "object", "object")...)
+	if len(by) > 1 && by[0] == by[1] || len(by) > 2 && (by[0] == by[2] || by[1] == by[2]) {
+		by = by[:1]
+	}
+	byObject := slices.Contains(by, "object")
+	order := pick(h.r, "count", "newest", "oldest")
+	q.Set("by", strings.Join(by, ","))
+	q.Set("order", order)
+	type group struct {
+		key         string
+		count       int64
+		first, last int64
+	}
+	keyOf := func(v *version) string {
+		values := []string{}
+		for _, d := range by {
+			values = append(values, v.dimension(d))
+		}
+		return strings.Join(values, "|")
+	}
+	all := map[string]*group{}
+	for _, o := range h.observations(q, byObject) {
+		key, at := keyOf(o.of), o.at.Unix()
+		if all[key] == nil {
+			all[key] = &group{key, 0, at, at}
+		}
+		g := all[key]
+		g.count, g.first, g.last = g.count+o.count, min(g.first, at), max(g.last, at)
+	}
+	sorted := slices.SortedFunc(maps.Values(all), func(a, b *group) int {
+		n := cmp.Compare(b.count, a.count)
+		switch order {
+		case "newest":
+			n = cmp.Compare(b.last, a.last)
+		case "oldest":
+			n = cmp.Compare(a.first, b.first)
+		}
+		return cmp.Or(n, slices.Compare(strings.Split(a.key, "|"), strings.Split(b.key, "|")))
+	})
+	want := []string{}
+	for _, g := range sorted {
+		want = append(want, fmt.Sprint(g.key, " ", g.count, time.Unix(g.first, 0).UTC().Format(time.RFC3339), time.Unix(g.last, 0).UTC().Format(time.RFC3339)))
+	}
+	// The newest event of each group that exists, and that of them which was not seen
+	// after the last observation that counts.
+	newest, samples := map[string]string{}, map[string]string{}
+	for _, v := range slices.Backward(h.events(q)) {
+		newest[keyOf(v)] = v.ResourceVersion
+		if g := all[keyOf(v)]; g != nil && v.at.Unix() <= g.last {
+			samples[g.key] = v.ResourceVersion
+		}
+	}
+	got := []string{}
+	h.each("groups", q.Values, func(a *answer) string {
+		h.counted(q, a, byObject)
+		for _, item := range a.at("groups").([]any) {
+			values := []string{}
+			for _, d := range by {
+				if o, ok := field(item, "by."+d).(map[string]any); ok {
+					values = append(values, fmt.Sprint(o["kind"], "|", o["namespace"], "|", o["name"], "|", o["uid"]))
+					continue
+				}
+				values = append(values, field(item, "by."+d).(string))
+			}
+			key := strings.Join(values, "|")
+			got = append(got, fmt.Sprint(key, " ", field(item, "count"), field(item, "first"), field(item, "last")))
+			sample, _ := field(item, "sample.metadata.resourceVersion").(string)
+			h.same(q, "sample of "+key, sample, samples[key])
+			h.checkLink(q, item, newest[key])
+		}
+		next, _ := a.at("continue").(string)
+		return next
+	})
+	h.same(q, "groups", got, want)
+}
+
+// checkLink follows the link of a group to its events.
+func (h *history) checkLink(q *question, group any, newest string) {
+	h.w.t.Helper()
+	if h.r.IntN(10) > 0 {
+		return
+	}
+	a := h.w.do("GET", field(group, "events").(string)+"&limit=1", "").must(200)
+	items := a.at("items").([]any)
+	got := ""
+	if len(items) > 0 {
+		got = field(items[0], "metadata.resourceVersion").(string)
+	}
+	h.same(q, "events of the group "+fmt.Sprint(field(group, "by")), got, newest)
+}
+
+// checkObject compares the life of an object. The time of a deletion is that of its write,
+// which is behind all observations here.
+func (h *history) checkObject() {
+	h.w.t.Helper()
+	q := &question{Values: url.Values{}, revision: h.w.db.Revision()}
+	kind, name, uid := pick(h.r, "Pod", "Node"), pick(h.r, "p1", "p2"), pick(h.r, "u1", "u2")
+	about := func(v *version) bool { return v.Regarding.Kind == kind && v.Regarding.Name == name }
+	if h.r.IntN(2) == 0 {
+		q.Set("uid", uid)
+		about = func(v *version) bool { return string(v.Regarding.UID) == uid }
+	} else {
+		q.Set("kind", kind)
+		q.Set("name", name)
+	}
+	if h.r.IntN(2) == 0 {
+		q.Set("namespace", "shop")
+		before := about
+		about = func(v *version) bool { return v.Namespace == "shop" && before(v) }
+	}
+	var found []version
+	keys := map[string]bool{} // an event of this name is about the object
+	for i := range h.versions {
+		if v := &h.versions[i]; !v.gone && about(v) {
+			keys[v.Namespace+"/"+v.Name] = true
+		}
+	}
+	for i := range h.versions {
+		if v := h.versions[i]; keys[v.Namespace+"/"+v.Name] && (q.Get("namespace") == "" || v.Namespace == "shop") {
+			if v.gone {
+				v.at = v.at.AddDate(9000, 0, 0)
+			}
+			found = append(found, v)
+		}
+	}
+	slices.SortFunc(found, func(a, b version) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.revision, b.revision)) })
+	want := []string{}
+	for _, v := range found {
+		want = append(want, fmt.Sprintf("%v %v %v", v.revision, v.count, v.gone))
+	}
+	if h.r.IntN(2) == 0 {
+		q.Set("order", "newest")
+		slices.Reverse(want)
+	}
+	got := []string{}
+	h.each("object", q.Values, func(a *answer) string {
+		for _, item := range a.at("items").([]any) {
+			deleted, _ := field(item, "deleted").(bool)
+			got = append(got, fmt.Sprintf("%v %v %v", field(item, "revision"), field(item, "count"), deleted))
+			h.same(q, "revision of the event", field(item, "event.metadata.resourceVersion"), field(item, "revision"))
+		}
+		next, _ := a.at("continue").(string)
+		return next
+	})
+	h.same(q, "object", got, want)
+}
