@@ -2,6 +2,7 @@ package changes_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,7 @@ func TestIncidents(t *testing.T) {
 	if testing.Short() {
 		share = 0.1
 	}
+	incidents := slices.Concat(incidents, heldOut)
 	c := busy(1, share, incidents)
 	t.Logf("%d events, %d combinations", len(c.seen), len(c.dimensions))
 	if n := len(c.seen); n < 1_000_000 && share == 1 {
