@@ -173,6 +173,9 @@ func (m *memory) Begin(context.Context) (time.Time, error) {
 	return time.Unix(m.seen[0].second, 0), nil
 }
 
+// Indexed implements store.Timeline.
+func (m *memory) Indexed() (done, all int) { return 1, 1 }
+
 // event returns the event after an observation.
 func (m *memory) event(i int) *eventsv1.Event {
 	o := m.seen[i]

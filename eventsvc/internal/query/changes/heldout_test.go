@@ -1,4 +1,4 @@
-package query_test
+package changes_test
 
 import "fmt"
 
