@@ -99,7 +99,9 @@ type observed struct {
 // many, it stops and notes that.
 func (s *Snapshot) scan(ctx context.Context, t *table, visit func(store.Occurred)) error {
 	w := &scan{Snapshot: s, table: t, visit: visit, object: slices.Contains(t.by, Object)}
-	return s.pages(ctx, s.timeQuery(Page{}), w.event, func(n Next) (bool, error) {
+	q := s.timeQuery(Page{})
+	q.Match = w.match
+	return s.pages(ctx, q, w.event, func(n Next) (bool, error) {
 		if err := w.before(ctx); err != nil {
 			return false, err
 		}
@@ -117,13 +119,14 @@ func (s *Snapshot) scan(ctx context.Context, t *table, visit func(store.Occurred
 	})
 }
 
+// match counts what was read.
+func (w *scan) match(v *store.View) (bool, error) {
+	w.events++
+	return w.matches(v)
+}
+
 // event counts the observations that the last version of an event adds.
 func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
-	w.events++
-	match, err := w.matches(v)
-	if err != nil || !match {
-		return w.events < w.source.Events, err
-	}
 	var object Regarding
 	if w.object {
 		object = regarding(v.Attributes)

@@ -25,8 +25,7 @@ type Next struct {
 // have few events or none although there are more.
 func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, store.Moment) bool) (next Next, err error) {
 	err = s.pages(ctx, s.timeQuery(p), func(v *store.View, at store.Moment) (bool, error) {
-		match, err := s.matches(v)
-		return !match || visit(v, at), err
+		return visit(v, at), nil
 	}, func(n Next) (bool, error) {
 		next = n
 		return s.source.Now().Before(s.deadline), nil
@@ -38,7 +37,7 @@ func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, s
 func (s *Snapshot) timeQuery(p Page) store.TimeQuery {
 	return store.TimeQuery{
 		Range:       store.Range{From: s.begin(), To: s.To},
-		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.Rest,
+		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.Rest, Match: s.matches,
 	}
 }
 

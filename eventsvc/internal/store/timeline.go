@@ -64,6 +64,9 @@ type TimeQuery struct {
 	After       Moment                      // only behind this place; zero: from the first
 	Wanted      func(event.Dimensions) bool // nil: all
 	Selector    *event.Selector             // nil: all
+	// Match is asked before it is known whether a version is the newest one of its event,
+	// so it must have no effects; nil: all. An error ends the page.
+	Match func(*View) (bool, error)
 }
 
 // TimePage says how far a page has come.

@@ -141,6 +141,13 @@ func (m *memory) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 		if !q.Selector.Matches(v.Namespace, v.Name, v.Attributes) {
 			continue
 		}
+		if q.Match != nil {
+			if match, err := q.Match(v); err != nil {
+				return p, err
+			} else if !match {
+				continue
+			}
+		}
 		p.Last = store.Moment{Time: time.Unix(o.second, 0).UTC(), Revision: uint64(i + 1)}
 		if !visit(v, p.Last) {
 			p.More = true

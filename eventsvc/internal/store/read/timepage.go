@@ -26,6 +26,8 @@ type timePager struct {
 	log    *seglog.Reader
 	index  index.View
 
+	anyDimensions bool // records come that do not have the wanted dimensions
+
 	looked  int // at records
 	entries int // of runs
 	bytes   int // of the values that were shown
@@ -52,7 +54,7 @@ func (p *timePager) byPostings(ctx context.Context, any []index.Term) error {
 	if err != nil {
 		return err
 	}
-	p.found = p.found[:0]
+	p.found, p.anyDimensions = p.found[:0], true
 	for _, revision := range revisions {
 		if revision > p.page.Revision {
 			break
@@ -151,17 +153,35 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 	}
 	q := p.query
 	at := store.Moment{Time: p.log.Occurrence(&e).Time, Revision: revision}
-	namespace, name := string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:])
-	if at.Time.Before(q.From) || !at.Time.Before(q.To) || p.after != (store.Moment{}) && p.compare(at, p.after) <= 0 ||
-		!q.Selector.Matches(namespace, name, e.Attributes) ||
-		q.Wanted != nil && !q.Wanted(event.DimensionsOf(namespace, e.Attributes)) {
+	if at.Time.Before(q.From) || !at.Time.Before(q.To) || p.after != (store.Moment{}) && p.compare(at, p.after) <= 0 {
 		return nil
 	}
-	last, err := lastBefore(p.log, p.index, namespace+"/"+name, revision, p.page.Revision)
+	key := string(e.Key)
+	namespace, name := key[:e.NamespaceLen], key[e.NamespaceLen+1:]
+	if q.Selector != nil && !q.Selector.Matches(namespace, name, e.Attributes) ||
+		p.anyDimensions && q.Wanted != nil && !q.Wanted(event.DimensionsOf(namespace, e.Attributes)) {
+		return nil
+	}
+	if match, err := p.matches(&e); !match {
+		return err
+	}
+	last, err := lastBefore(p.log, p.index, key, revision, p.page.Revision)
 	if last {
 		p.found = append(p.found, at)
 	}
 	return err
+}
+
+// matches reports whether the function of the query accepts a version.
+func (p *timePager) matches(e *seglog.Entry) (match bool, err error) {
+	if p.query.Match == nil {
+		return true, nil
+	}
+	p.log.Lend(e, e.StoreKey(), func(v *store.View) bool {
+		match, err = p.query.Match(v)
+		return true
+	})
+	return match && err == nil, err
 }
 
 // compare is the order of the query.

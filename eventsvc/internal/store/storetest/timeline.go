@@ -83,10 +83,18 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 	}
 	moment := func(o observed) store.Moment { return store.Moment{Time: o.Occurrence.Time, Revision: o.Revision} }
 	state := t.m.state(cmp.Or(q.Revision, t.m.last))
+	matches := func(v *store.View) bool {
+		if q.Match == nil {
+			return true
+		}
+		match, _ := q.Match(v) // those of tests do not fail
+		return match
+	}
 	var found []observed
 	revision, err := t.each(q.Range, func(o observed) {
 		if state[o.Key] == o.Record && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) &&
-			(q.Wanted == nil || q.Wanted(event.DimensionsOf(o.Namespace, o.Attributes))) && q.Selector.Matches(o.Namespace, o.Name, o.Attributes) {
+			(q.Wanted == nil || q.Wanted(event.DimensionsOf(o.Namespace, o.Attributes))) && q.Selector.Matches(o.Namespace, o.Name, o.Attributes) &&
+			matches(o.View()) {
 			found = append(found, o)
 		}
 	})
@@ -251,6 +259,9 @@ func (r *random) compareObserved(in store.Range, got, want store.Timeline) {
 	}
 	if r.rnd.IntN(3) == 0 {
 		q.Wanted = func(d event.Dimensions) bool { return d.Reason != "T" && d.Namespace != "b" }
+	}
+	if r.rnd.IntN(3) == 0 {
+		q.Match = func(v *store.View) (bool, error) { return v.Revision%3 != 0, nil }
 	}
 	wantAll, _, wantErr := r.observed(want, q, 1<<30)
 	all, _, err := r.observed(got, q, 1+r.rnd.IntN(20))
