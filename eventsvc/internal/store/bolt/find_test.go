@@ -108,3 +108,16 @@ func listed(t *testing.T, db *bolt.DB, q store.Query) (all []store.Record) {
 		q.After = page.Last
 	}
 }
+
+func field(f event.Field, value string) *event.Selector {
+	return &event.Selector{Fields: []event.FieldRequirement{{Field: f, Value: value}}}
+}
+
+func requirements(t testing.TB, text string) []labels.Requirement {
+	t.Helper()
+	reqs, err := labels.ParseToRequirements(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reqs
+}
