@@ -170,7 +170,8 @@ func newClock(o *Options, log *seglog.Log, readError func(error) error) (*clock.
 	return c, nil
 }
 
-// A replay puts what was written after the last merge into the index, and counts it. A
+// A replay puts what was written after the last merge into the index, and counts it; then
+// it counts the events of each namespace. A
 // damaged record does not end it: its event, as far as its name can be read, is
 // one that cannot be read, and not what it was before.
 type replay struct {
@@ -198,7 +199,7 @@ func (r *replay) run(last uint64) error {
 	if r.damaged > 0 {
 		r.log.Error("damaged records were passed over; restore a backup, or see with check which events they are of", "records", r.damaged)
 	}
-	return nil
+	return r.Index.View(func(v index.View) error { return r.usage.Namespaces.Count(v, last) })
 }
 
 // some goes on until the memtable is full.

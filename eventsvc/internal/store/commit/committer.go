@@ -186,6 +186,12 @@ func (c *Committer) store() error {
 	for _, w := range c.batch {
 		if w.Err == nil {
 			c.Merger.Index.Put(w.joined, index.NewPointer(w.revision, w.Kind == seglog.Deleted), w.Draft.Attributes)
+			switch w.Kind {
+			case seglog.Created:
+				c.Usage.Namespaces.Add(w.Key.Namespace, w.revision, 1)
+			case seglog.Deleted:
+				c.Usage.Namespaces.Add(w.Key.Namespace, w.revision, -1)
+			}
 		}
 	}
 	c.Usage.AddLive(c.events, c.bytes)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
@@ -67,14 +68,15 @@ type checker struct {
 	records.Source
 	report      *Report
 	progress    store.Progress
-	done, total int64 // bytes that were read, and about how many there are to be read
+	done, total int64            // bytes that were read, and about how many there are to be read
+	namespaces  map[string]int64 // events that exist in each
 }
 
 // Run checks a store. Progress counts bytes.
 func Run(ctx context.Context, source records.Source, account *usage.Usage, progress store.Progress) (*Report, error) {
 	s := account.Stats()
 	r := &Report{Revision: s.Revision}
-	c := &checker{Source: source, report: r, progress: progress, total: 4*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
+	c := &checker{Source: source, report: r, progress: progress, namespaces: map[string]int64{}, total: 4*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
 	for _, check := range []func(context.Context) error{c.pages, c.log, c.observed, c.index, c.deletions} {
 		if err := check(ctx); err != nil {
 			return nil, err
@@ -82,6 +84,9 @@ func Run(ctx context.Context, source records.Source, account *usage.Usage, progr
 	}
 	if s := account.Stats(); s.Revision == r.Revision && (s.Events != r.Live || s.LiveBytes != r.LiveBytes) {
 		r.Problem("the store counts %d events of %d bytes, but there are %d of %d", s.Events, s.LiveBytes, r.Live, r.LiveBytes)
+	}
+	if counted := account.Namespaces.All(); account.Stats().Revision == r.Revision && !maps.Equal(counted, c.namespaces) {
+		r.Problem("the store counts other numbers of events in its namespaces than there are; a restart counts them anew")
 	}
 	progress.Tell(c.total, c.total)
 	return r, nil
@@ -235,6 +240,7 @@ func (c *checker) key(r *seglog.Reader, key string, p index.Pointer) {
 	c.report.Keys++
 	if !p.Deletion() {
 		c.report.Live++
+		c.namespaces[key[:strings.IndexByte(key, '/')]]++
 	}
 	e, err := r.Get(p.Revision())
 	switch {

@@ -10,6 +10,10 @@
 // methods that change it. A crash or a new index can leave the saved account of a
 // segment wrong, so [Segment].Counted tells whether it was verified since the start.
 //
+// Usage.Namespaces has how many events each namespace has, also at the newest revisions
+// before the present one. A start counts them in the index ([Namespaces.Count]), and the
+// committer reports each creation and deletion ([Namespaces.Add]).
+//
 // [Usage.Full] decides whether there is room for new events.
 //
 // # Errors

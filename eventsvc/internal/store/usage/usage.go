@@ -37,6 +37,8 @@ func (s Segment) Clean() bool { return s.Dead == 0 && !s.Damaged }
 
 // Usage is the account of an open store.
 type Usage struct {
+	Namespaces Namespaces
+
 	dir     string
 	limits  Limits
 	records records.Source
