@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"net/http/httptest"
 	"net/url"
@@ -66,7 +67,8 @@ func FuzzListOptions(f *testing.F) {
 // FuzzContinue: an invented continue token is refused, or begins a page.
 func FuzzContinue(f *testing.F) {
 	w := fuzzWorld(f)
-	for _, token := range []string{"", "x", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Miwic3RhcnQiOiJhXHUwMDAwIn0"} {
+	for _, token := range []string{"", "x", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Miwic3RhcnQiOiJhXHUwMDAwIn0",
+		base64.RawURLEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v1","rv":2,"start":"a\u0000","remaining":9223372036854775807}`))} {
 		f.Add(token)
 	}
 	f.Fuzz(func(t *testing.T, token string) {

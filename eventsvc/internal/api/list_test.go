@@ -158,6 +158,24 @@ func TestPages(t *testing.T) {
 	equal(t, strings.Join(names, " "), "e00 e01 e02 e03 e04 e05 e06 e07 e08 e09")
 }
 
+// TestPagesOfOlderTokens goes on from a token as older programs made them, and from one that
+// follows an expired token: few events are counted.
+func TestPagesOfOlderTokens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 10 {
+		w.create(fmt.Sprintf("e%02d", i))
+	}
+	rv := w.do("GET", eventsPath+"?limit=1", "").must(200).at("metadata.resourceVersion").(string)
+	w.do("DELETE", eventsPath+"/e09", "").must(200)
+	for rv, want := range map[string]float64{rv: 5, "-1": 4} {
+		token := base64.RawURLEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v1","rv":` + rv + `,"start":"e02\u0000"}`))
+		a := w.do("GET", eventsPath+"?limit=2&continue="+token, "").must(200)
+		equal(t, a.names(), []string{"e03", "e04"})
+		equal(t, a.at("metadata.remainingItemCount"), any(want))
+	}
+}
+
 // TestLongPage has a page that is too long for one buffer, in JSON and in
 // protobuf. It is kept in several buffers until it is sent, or read a second
 // time if there is no room.
@@ -268,6 +286,7 @@ func TestBadContinueTokens(t *testing.T) {
 		"another folder": encode(token{"v": "meta.k8s.io/v1", "rv": 1, "start": "ns/a\x00"}),
 		"NUL":            encode(token{"v": "meta.k8s.io/v1", "rv": 1, "start": "a\x00b\x00"}),
 		"no end":         encode(token{"v": "meta.k8s.io/v1", "rv": 1, "start": "a"}),
+		"remaining":      encode(token{"v": "meta.k8s.io/v1", "rv": 1, "start": "a\x00", "remaining": -1}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := *w

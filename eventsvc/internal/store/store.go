@@ -83,7 +83,8 @@ type Query struct {
 	After     Key             // only keys after this one; zero: from the first
 	Limit     int             // at most so many events; 0: no limit but the engine's own bounds
 	Selector  *event.Selector // nil: all
-	Count     bool            // fill Page.Remaining
+	Count     bool            // fill Page.Remaining, of a list without name and selector
+	Behind    int64           // with Count and After: Remaining of the page that ended there
 }
 
 // Page says which part of a list was read. A caller who wants everything asks again
@@ -92,8 +93,8 @@ type Query struct {
 type Page struct {
 	Revision  uint64 // the state that the page shows
 	Last      Key    // the last key of the page: the After of the next one
-	More      bool   // there are keys behind Last
-	Remaining int64  // keys in the range behind the page, whether they match or not; with Query.Count
+	More      bool   // there are keys behind Last that may match
+	Remaining int64  // with Query.Count: events behind the page; 0: none, or it would take long to know
 }
 
 // Op is what a decision does to an event.

@@ -37,7 +37,7 @@ func newPages(s store.Store, o metav1.ListOptions, sel event.Selection) (*pages,
 		return nil, err
 	}
 	p := &pages{store: s, left: -1, token: start.Continued, query: store.Query{
-		Namespace: sel.Namespace, Name: sel.Name, Selector: sel.Selector, Revision: start.Revision, After: start.After,
+		Namespace: sel.Namespace, Name: sel.Name, Selector: sel.Selector, Revision: start.Revision, After: start.After, Behind: start.Remaining,
 	}}
 	if o.Limit > 0 {
 		p.left = int(min(o.Limit, 1<<30))
@@ -68,7 +68,7 @@ func (p *pages) show(ctx context.Context, visit func(*store.View) bool) error {
 		return p.expired(err)
 	}
 	p.page = page
-	p.query.Revision, p.query.After = page.Revision, page.Last
+	p.query.Revision, p.query.After, p.query.Behind = page.Revision, page.Last, page.Remaining
 	if p.left >= 0 {
 		p.left -= n
 	}
@@ -94,7 +94,7 @@ func (p *pages) expired(err error) error {
 		"retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - " +
 		"objects that were created, modified, or deleted between the time the first chunk was returned and now may " +
 		"show up in the list.")
-	st.ErrStatus.Continue = options.EncodeContinue(p.query.Namespace, -1, p.query.After)
+	st.ErrStatus.Continue = options.EncodeContinue(p.query.Namespace, -1, p.query.After, 0)
 	return st
 }
 
@@ -102,9 +102,9 @@ func (p *pages) expired(err error) error {
 func (p *pages) meta() metav1.ListMeta {
 	m := metav1.ListMeta{ResourceVersion: options.FormatVersion(p.page.Revision)}
 	if p.done && p.page.More {
-		m.Continue = options.EncodeContinue(p.query.Namespace, int64(p.page.Revision), p.page.Last)
-		if p.query.Count {
-			remaining := p.page.Remaining // p may begin again before this is written
+		remaining := p.page.Remaining // p may begin again before this is written
+		m.Continue = options.EncodeContinue(p.query.Namespace, int64(p.page.Revision), p.page.Last, remaining)
+		if remaining > 0 {
 			m.RemainingItemCount = &remaining
 		}
 	}

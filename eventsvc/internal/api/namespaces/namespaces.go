@@ -131,7 +131,7 @@ func (n *Namespaces) list(c echo.Context, o metav1.ListOptions, f codec.Format) 
 	meta := metav1.ListMeta{ResourceVersion: options.FormatVersion(revision)}
 	if limit := o.Limit; limit > 0 && int64(len(names)) > limit {
 		names = names[:limit]
-		meta.Continue = options.EncodeContinue(tokenNamespace, int64(revision), store.Key{Name: names[limit-1]})
+		meta.Continue = options.EncodeContinue(tokenNamespace, int64(revision), store.Key{Name: names[limit-1]}, 0)
 	}
 	return nil, n.io.Object(c, http.StatusOK, f, listObject(f, meta, names))
 }

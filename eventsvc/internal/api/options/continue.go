@@ -16,10 +16,15 @@ import (
 // kube-apiserver: base64url of {"v":"meta.k8s.io/v1","rv":5,"start":"name\u0000"}. Start
 // is relative to what is listed. A negative rv stands for the newest version: such a
 // token follows an expired one.
+//
+// Remaining is our own: how many events there are from Start on, so that no page has to
+// count them. Tokens of kube-apiserver's form do without, and programs that do not know it
+// pass over it.
 type continueToken struct {
-	Version  string `json:"v"`
-	Revision int64  `json:"rv"`
-	Start    string `json:"start"`
+	Version   string `json:"v"`
+	Revision  int64  `json:"rv"`
+	Start     string `json:"start"`
+	Remaining int64  `json:"remaining,omitempty"`
 }
 
 const tokenVersion = "meta.k8s.io/v1"
@@ -28,6 +33,7 @@ const tokenVersion = "meta.k8s.io/v1"
 type Start struct {
 	Revision  uint64    // 0: the newest
 	After     store.Key // only keys after it
+	Remaining int64     // events there, if the token says it
 	Continued bool      // it goes on from a continue token
 }
 
@@ -41,8 +47,7 @@ func ParseStart(namespace string, o metav1.ListOptions, current uint64) (Start, 
 	case o.Continue != "" && rv != 0:
 		return Start{}, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 	case o.Continue != "":
-		revision, after, err := decodeContinue(namespace, o.Continue)
-		return Start{revision, after, true}, err
+		return decodeContinue(namespace, o.Continue)
 	case rv > current:
 		return Start{}, &store.FutureError{Revision: rv, Current: current}
 	case o.ResourceVersionMatch == metav1.ResourceVersionMatchExact, o.ResourceVersionMatch == "" && o.Limit > 0:
@@ -51,49 +56,52 @@ func ParseStart(namespace string, o metav1.ListOptions, current uint64) (Start, 
 	return Start{}, nil
 }
 
-// EncodeContinue makes the token of the page after a key.
-func EncodeContinue(namespace string, revision int64, after store.Key) string {
+// EncodeContinue makes the token of the page after a key, where so many events remain, 0 if
+// that is not known.
+func EncodeContinue(namespace string, revision int64, after store.Key, remaining int64) string {
 	start := after.Name + "\x00"
 	if namespace == "" {
 		start = after.Namespace + "/" + start
 	}
 	// Strings and an integer always marshal.
-	b, _ := json.Marshal(continueToken{Version: tokenVersion, Revision: revision, Start: start})
+	b, _ := json.Marshal(continueToken{Version: tokenVersion, Revision: revision, Start: start, Remaining: remaining})
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// decodeContinue reads a token for a list of a namespace, or of all. Revision
-// 0 stands for the newest.
-func decodeContinue(namespace, text string) (revision uint64, after store.Key, err error) {
-	bad := func(format string, args ...any) error {
-		return apierrors.NewBadRequest("invalid continue token: continue key is not valid: " + fmt.Sprintf(format, args...))
+// decodeContinue reads a token for a list of a namespace, or of all.
+func decodeContinue(namespace, text string) (Start, error) {
+	bad := func(format string, args ...any) (Start, error) {
+		return Start{}, apierrors.NewBadRequest("invalid continue token: continue key is not valid: " + fmt.Sprintf(format, args...))
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return 0, after, bad("%v", err)
+		return bad("%v", err)
 	}
 	var t continueToken
 	if err := json.Unmarshal(raw, &t); err != nil {
-		return 0, after, bad("%v", err)
+		return bad("%v", err)
 	}
 	if t.Version != tokenVersion {
-		return 0, after, bad("server does not recognize this encoded version %q", t.Version)
+		return bad("server does not recognize this encoded version %q", t.Version)
 	}
 	if t.Revision == 0 {
-		return 0, after, bad("incorrect encoded start resourceVersion (version %s)", tokenVersion)
+		return bad("incorrect encoded start resourceVersion (version %s)", tokenVersion)
+	}
+	if t.Remaining < 0 {
+		return bad("negative number of remaining items %d", t.Remaining)
 	}
 	name, ok := strings.CutSuffix(t.Start, "\x00")
 	if t.Start == "" {
-		return 0, after, bad("encoded start key empty (version %s)", tokenVersion)
+		return bad("encoded start key empty (version %s)", tokenVersion)
 	}
-	after = store.Key{Namespace: namespace, Name: name}
+	after := store.Key{Namespace: namespace, Name: name}
 	if namespace == "" {
 		after.Namespace, after.Name, _ = strings.Cut(name, "/")
 	}
 	if !ok || !segment(after.Namespace) || !segment(after.Name) {
-		return 0, store.Key{}, bad("%q", t.Start)
+		return bad("%q", t.Start)
 	}
-	return uint64(max(t.Revision, 0)), after, nil
+	return Start{uint64(max(t.Revision, 0)), after, t.Remaining, true}, nil
 }
 
 // segment reports whether text can be one segment of a key.

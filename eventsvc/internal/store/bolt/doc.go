@@ -45,9 +45,9 @@
 //
 // A list goes over memtables and index as one, in order of keys. Where the newest version
 // is newer than the revision asked for, it follows the previous revisions of the records
-// down. A selector that asks for a field or label to have a value goes by the postings,
-// if few versions have it. Records are looked up some at a time, in the order in which
-// they lie. The checksum of each record is verified before it is shown. Nobody waits
+// down. Where a selector asks for a field or label to have a value, the postings tell which
+// records to look at; where few versions have it, they are looked up and sorted instead.
+// Records are looked up some at a time, in the order in which they lie. The checksum of each record is verified before it is shown. Nobody waits
 // inside a transaction.
 //
 // # History

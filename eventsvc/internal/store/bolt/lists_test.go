@@ -75,7 +75,7 @@ func BenchmarkLists(b *testing.B) {
 				if !page.More {
 					break
 				}
-				q.Revision, q.After = page.Revision, page.Last
+				q.Revision, q.After, q.Behind = page.Revision, page.Last, page.Remaining
 			}
 		}
 		b.ReportMetric(b.Elapsed().Seconds()/float64(events)*1e6, "s/million")

@@ -55,7 +55,7 @@ func (db *DB) recover() (err error) {
 	}
 	db.read = read.New(read.Source{
 		Index: db.index, Log: db.log, Published: db.Revision, Closed: db.life.closed, Failed: db.reads.failed,
-		Events: func() int64 { return db.usage.Live().Events }, Kept: func() time.Time { return db.maintenance.Kept() },
+		Events: db.usage.Namespaces.At, Kept: func() time.Time { return db.maintenance.Kept() },
 	})
 	w, err := durable.Open(durable.Config{
 		Dir: o.Dir, StoreID: string(id), SegmentBytes: o.SegmentBytes, Records: db.log,

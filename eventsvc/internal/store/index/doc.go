@@ -10,7 +10,7 @@
 // [Open] the owner puts again what the log has behind [Index.Merged].
 //
 // [Index.View] shows memtables and file as one: [View.Newest] and [View.Iterate] by key,
-// [View.Rarest] and [View.Postings] by attributes. Postings may name versions that the
+// [View.Rarest], [View.Postings] and [View.PostingSet] by attributes. Postings may name versions that the
 // log does not have any more. [Index.Rewrite] drops these and the empty pages.
 //
 // # Errors

@@ -162,16 +162,16 @@ func eachRun(terms *bbolt.Bucket, t Term, f func(run []byte) error) error {
 }
 
 // Rarest returns terms of which every version that matches a selector has one: those
-// that fewest versions have. It reports false if at least limit versions have them, or
-// if the selector asks for nothing that has a term.
-func (v View) Rarest(s *event.Selector, limit int) (rarest []Term, ok bool) {
+// that fewest versions have, and about how many these are. It reports false if the selector
+// asks for nothing that has a term.
+func (v View) Rarest(s *event.Selector) (rarest []Term, versions int, ok bool) {
 	terms := v.tx.Bucket([]byte(bucketTerms))
 	for _, any := range alternatives(s) {
-		if n := v.count(terms, any); n < limit {
-			rarest, limit, ok = any, n, true
+		if n := v.count(terms, any); !ok || n < versions {
+			rarest, versions, ok = any, n, true
 		}
 	}
-	return rarest, ok
+	return rarest, versions, ok
 }
 
 // count returns how many versions have one of the terms.
@@ -190,23 +190,45 @@ func (v View) count(terms *bbolt.Bucket, any []Term) (n int) {
 // Postings returns the revisions of the versions that have one of the terms, in order.
 // Some of them may be gone from the log.
 func (v View) Postings(any []Term) (revisions []uint64, err error) {
+	err = v.eachPostings(any, func(some []uint64) { revisions = append(revisions, some...) })
+	slices.Sort(revisions)
+	return slices.Compact(revisions), err
+}
+
+// PostingSet returns what Postings returns as a set, which takes less memory where they
+// are many.
+func (v View) PostingSet(any []Term) (Revisions, error) {
+	set := Revisions{}
+	err := v.eachPostings(any, func(some []uint64) {
+		for _, r := range some {
+			set.Add(r)
+		}
+	})
+	return set, err
+}
+
+// eachPostings calls f with the revisions of the versions that have one of the terms, some
+// at a time. f must not keep them.
+func (v View) eachPostings(any []Term, f func(some []uint64)) error {
+	var some []uint64
 	terms := v.tx.Bucket([]byte(bucketTerms))
 	for _, one := range any {
 		err := eachRun(terms, one, func(run []byte) (err error) {
-			revisions, err = parseRun(revisions, one, run)
+			some, err = parseRun(some[:0], one, run)
+			f(some)
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, m := range []*memtable{v.tables.frozen, v.tables.active} {
 			if m != nil {
-				revisions = m.postings.appendTo(revisions, one)
+				some = m.postings.appendTo(some[:0], one)
+				f(some)
 			}
 		}
 	}
-	slices.Sort(revisions)
-	return slices.Compact(revisions), nil
+	return nil
 }
 
 // mergeTerms leaves a run for each Term of a frozen memtable, in transactions

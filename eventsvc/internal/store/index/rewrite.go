@@ -88,7 +88,7 @@ func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held Revisions
 		}
 		kept := revisions[:0]
 		for _, r := range revisions {
-			if held.has(r) {
+			if held.Has(r) {
 				kept = append(kept, r)
 			}
 		}
@@ -103,7 +103,7 @@ func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held Revisions
 // that have any, because there may be very long gaps between revisions.
 type Revisions map[uint64]*[revisionPage / 64]uint64
 
-const revisionPage = 1 << 16
+const revisionPage = 1 << 12
 
 // Add adds a revision.
 func (s Revisions) Add(r uint64) {
@@ -115,7 +115,8 @@ func (s Revisions) Add(r uint64) {
 	page[r%revisionPage/64] |= 1 << (r % 64)
 }
 
-func (s Revisions) has(r uint64) bool {
+// Has reports whether a revision is in the set.
+func (s Revisions) Has(r uint64) bool {
 	page := s[r/revisionPage]
 	return page != nil && page[r%revisionPage/64]&(1<<(r%64)) != 0
 }

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"bytes"
 	"slices"
 
 	"tidings.example/eventsvc/internal/store/index"
@@ -14,16 +15,22 @@ const (
 )
 
 // A keyBatch reads the keys of an iterator in batches, and looks up the records of a batch
-// in order of their revisions, which is their order in the files.
+// in order of their revisions, which is their order in the files. It passes over keys that
+// the index alone shows not to match.
 type keyBatch struct {
-	source *index.Iterator
-	log    *seglog.Reader
-	size   int       // keys of a batch, at most batchKeys
-	left   []keyItem // of the batch; the first is the current one
-	batch  []keyItem
-	order  []uint64 // revision and position in batch, in the order of the lookups
+	source   *index.Iterator
+	log      *seglog.Reader
+	size     int             // keys of a batch, at most batchKeys
+	suffix   []byte          // of the keys that are wanted: a slash and the name; empty: of all
+	revision uint64          // a version that is not newer is the one to show
+	wanted   index.Revisions // of those versions, only these; nil: all
+	room     int             // so many keys may be passed over still
 
-	generation int // of log, when the records were looked up
+	last       []byte    // the last key that was taken from the source
+	left       []keyItem // of the batch; the first is the current one
+	batch      []keyItem
+	order      []uint64 // revision and position in batch, in the order of the lookups
+	generation int      // of log, when the records were looked up
 }
 
 // keyItem is a key with what the index has of it.
@@ -40,6 +47,9 @@ func (b *keyBatch) valid() bool {
 	}
 	return len(b.left) > 0
 }
+
+// ended reports, where valid does not, whether the source has no more keys.
+func (b *keyBatch) ended() bool { return !b.source.Valid() }
 
 // current returns the current key.
 func (b *keyBatch) current() *keyItem {
@@ -59,6 +69,15 @@ func (b *keyBatch) fill() {
 	}
 	b.batch, b.order = b.batch[:0], b.order[:0]
 	for ; len(b.batch) < b.size && it.Valid(); it.Next() {
+		if b.passes(it) {
+			if b.room == 0 {
+				break
+			}
+			b.room--
+			b.last = it.Key()
+			continue
+		}
+		b.last = it.Key()
 		if it.Err() == nil && !it.Pointer().Deletion() {
 			b.order = append(b.order, it.Pointer().Revision()<<batchBits|uint64(len(b.batch)))
 		}
@@ -71,4 +90,16 @@ func (b *keyBatch) fill() {
 		b.batch[o%batchKeys].record, _ = b.log.Seek(o >> batchBits)
 	}
 	b.left = b.batch
+}
+
+// passes reports whether the current key of the source is passed over. Damage is not.
+func (b *keyBatch) passes(it *index.Iterator) bool {
+	switch {
+	case it.Err() != nil:
+		return false
+	case !bytes.HasSuffix(it.Key(), b.suffix):
+		return true
+	}
+	revision := it.Pointer().Revision()
+	return b.wanted != nil && revision <= b.revision && !b.wanted.Has(revision)
 }

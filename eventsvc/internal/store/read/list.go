@@ -13,7 +13,12 @@ import (
 // Bounds of one page. A page is one read transaction, and these must be short.
 const (
 	pageBytes  = 4 << 20
-	pageLooked = 16384 // keys
+	pageLooked = 1 << 14 // keys whose records are looked at
+	pagePassed = 1 << 18 // keys that are passed over
+	// Events that are counted behind a page whose list has not been counted. One that has
+	// changed since counts as many, because its older versions are read.
+	countedKeys = 1 << 14
+	changedKeys = 16
 )
 
 // A lister reads one page.
@@ -26,22 +31,42 @@ type lister struct {
 	after  string // the last key that is done, empty at the beginning
 	shown  int    // number of events that visit has seen
 	bytes  int    // length of their values
-	passed int64  // number of events up to after, whether they match or not
+	total  int64  // number of events in the range, behind query.After; 0: not known
+	passed int64  // of these, those up to after
 	ended  bool   // visit has returned false
 	keys   keyStrings
 }
 
 // run reads the page. If a file was replaced meanwhile, it is called again with new views,
 // and goes on behind the last key that is done.
-func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) error {
+func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) (err error) {
 	l.log = r
-	if ok, err := l.find(ctx, v); ok || err != nil {
-		return err
+	if matches, ok := l.remembered(); ok {
+		return l.fill(matches)
 	}
+	how, terms := l.plan(v)
+	var wanted index.Revisions
+	switch how {
+	case sortPostings:
+		return l.sorted(ctx, v, terms)
+	case walkPostings:
+		if wanted, err = v.PostingSet(terms); err != nil {
+			return err
+		}
+	}
+	return l.walk(ctx, v, wanted)
+}
+
+// walk reads the page in order of the keys: of versions that need not be followed, only
+// those that are wanted, unless that is nil.
+func (l *lister) walk(ctx context.Context, v index.View, wanted index.Revisions) error {
 	from, prefix := l.keyRange()
-	keys := &keyBatch{source: v.Iterate(from, prefix), log: r, size: batchKeys}
+	keys := &keyBatch{source: v.Iterate(from, prefix), log: l.log, size: batchKeys, revision: l.page.Revision, wanted: wanted, room: pagePassed}
 	if l.query.Limit > 0 {
 		keys.size = min(keys.size, l.query.Limit+1)
+	}
+	if l.query.Name != "" {
+		keys.suffix = []byte("/" + l.query.Name)
 	}
 	var seen, last []byte // the last key of all, and of those that have an event
 	defer func() {
@@ -64,7 +89,8 @@ func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) error 
 		}
 		if found && l.full() || looked == pageLooked {
 			l.page.More = true
-			return l.count(prefix, keys, last)
+			l.page.Remaining, err = l.remaining(keys)
+			return err
 		}
 		looked++
 		seen = this.key
@@ -76,6 +102,9 @@ func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) error 
 		}
 		last = seen
 		l.passed++
+	}
+	if !keys.ended() {
+		last, l.page.More = keys.last, true
 	}
 	return nil
 }
@@ -128,57 +157,37 @@ func (l *lister) version(k *keyItem) (seglog.Entry, bool, error) {
 	return l.log.At(revision, l.page.Revision)
 }
 
-// count sets Remaining to the number of events behind the page, whose last key is given.
-// It counts them, unless the end of the page before is remembered with its number.
-func (l *lister) count(prefix string, keys *keyBatch, last []byte) error {
+// remaining returns the number of events behind the page, 0 if it is not known. It counts
+// few events, and never goes over all that a list may have.
+func (l *lister) remaining(keys *keyBatch) (n int64, err error) {
 	if !l.query.Count {
-		return nil
+		return 0, nil
 	}
-	end := pageEnd{prefix, l.page.Revision, l.query.After}
-	n, ok := l.reader.remaining.get(end)
-	n -= l.passed
-	if !ok {
-		var err error
-		if n, err = l.countKeys(keys); err != nil {
-			return err
-		}
+	if l.total > 0 {
+		return max(0, l.total-l.passed), nil
 	}
-	end.last = seglog.KeyOf(last)
-	l.reader.remaining.put(end, n)
-	l.page.Remaining = n
-	return nil
-}
-
-// countKeys counts the events of the keys that are left. Those that are not in the batch
-// yet come from the iterator, which is twice as fast.
-func (l *lister) countKeys(keys *keyBatch) (n int64, err error) {
-	for i := range keys.left {
-		there, err := l.counts(keys.left[i].pointer, keys.left[i].err)
-		if err != nil {
-			return 0, err
+	room := countedKeys
+	count := func(p index.Pointer, damage error) error {
+		there := !p.Deletion()
+		if damage == nil && p.Revision() > l.page.Revision {
+			_, there, damage = l.log.At(p.Revision(), l.page.Revision)
+			room -= changedKeys
 		}
-		n += there
+		if room--; there {
+			n++
+		}
+		return damage
 	}
-	for it := keys.source; it.Valid(); it.Next() {
-		there, err := l.counts(it.Pointer(), it.Err())
-		if err != nil {
-			return 0, err
-		}
-		n += there
+	for i := 0; i < len(keys.left) && room > 0 && err == nil; i++ {
+		err = count(keys.left[i].pointer, keys.left[i].err)
+	}
+	for it := keys.source; it.Valid() && room > 0 && err == nil; it.Next() {
+		err = count(it.Pointer(), it.Err())
+	}
+	if err != nil || !keys.ended() {
+		return 0, err
 	}
 	return n, nil
-}
-
-// counts returns 1 if the event of a key existed at the revision of the page, and 0 if not.
-func (l *lister) counts(p index.Pointer, damage error) (int64, error) {
-	there := !p.Deletion()
-	if damage == nil && p.Revision() > l.page.Revision {
-		_, there, damage = l.log.At(p.Revision(), l.page.Revision)
-	}
-	if !there || damage != nil {
-		return 0, damage
-	}
-	return 1, nil
 }
 
 // keyStrings makes strings of keys, many in one allocation.

@@ -6,11 +6,15 @@
 // ([Reader.List]), and reads what has changed: for watchers that are behind the changes
 // in memory ([Reader.Replay]), and as one change for each event ([Reader.Changes]). The
 // index leads to the newest version of an event; if that is newer than the revision asked
-// for, the older versions are followed in the log. A list with a selector that few events
-// match is answered from the postings of the index.
+// for, the older versions are followed in the log. A list goes over the keys of its range,
+// or over those of them that the postings of its selector have, or sorts the postings: by
+// what these take, as the numbers of events and postings tell. A page costs as much in a
+// large collection as in a small one. So the events behind it are not counted: the number of
+// all at its revision is known, and that of the page before is passed on.
 //
-// What it lends is in mapped files, and has been verified. It remembers the results of
-// the last lists for their next pages, which the state of a revision cannot make stale.
+// What it lends is in mapped files, and has been verified. It remembers the postings that
+// it has sorted for the next pages of their list, which the state of a revision cannot make
+// stale.
 //
 // It is also the [store.Timeline] of the engine: counts come from the index by time that
 // segments have, events in the order of their observation from there too, or from postings
@@ -44,36 +48,26 @@ type Source struct {
 	Index     *index.Index
 	Log       *seglog.Log
 	Published func() uint64     // the newest revision that readers may see
-	Events    func() int64      // about how many events exist
 	Closed    func() bool       // reads are refused from now on
 	Failed    func(error) error // counts what hinders a read, and makes the error of it
 	Kept      func() time.Time  // what was observed before may be gone, unless an event reports it; zero: nothing is
+	// Events returns how many events a namespace, or the store if it is empty, has at a
+	// revision. It reports false, and returns about how many, if that is not known.
+	Events func(namespace string, revision uint64) (int64, bool)
 }
 
 // A Reader answers the reads of one store.
 type Reader struct {
 	Source
-	found     *recent[string, []match] // by queryText: all matches of a list, for its next pages
-	remaining *recent[pageEnd, int64]  // events behind the end of a page, so that a list is counted once
+	sorted *recent[string, []match] // by queryText: all matches of a list, for its next pages
 }
 
-// pageEnd is the end of a page of a list.
-type pageEnd struct {
-	prefix   string // of the keys of the list
-	revision uint64
-	last     store.Key
-}
-
-// Numbers of lists that can be read at the same time without being selected or counted
-// again for each page.
-const (
-	foundLists   = 4
-	countedLists = 256
-)
+// sortedLists is the number of lists whose matches are remembered.
+const sortedLists = 4
 
 // New returns a Reader.
 func New(s Source) *Reader {
-	return &Reader{Source: s, found: newRecent[string, []match](foundLists), remaining: newRecent[pageEnd, int64](countedLists)}
+	return &Reader{Source: s, sorted: newRecent[string, []match](sortedLists)}
 }
 
 // Get calls look with the newest version of an event: see [store.Store].
@@ -140,7 +134,7 @@ func (r *Reader) List(ctx context.Context, what store.Query, visit func(*store.V
 		}
 		return store.Page{}, err
 	}
-	l := &lister{reader: r, query: &what, visit: visit, page: &page}
+	l := &lister{reader: r, query: &what, visit: visit, page: &page, total: r.total(&what, page.Revision)}
 	err := r.Index.View(func(v index.View) error {
 		return r.Log.View(func(log *seglog.Reader) error { return l.run(ctx, log, v) })
 	})
@@ -151,6 +145,22 @@ func (r *Reader) List(ctx context.Context, what store.Query, visit func(*store.V
 		return store.Page{}, r.Failed(err)
 	}
 	return page, nil
+}
+
+// total returns how many events there are behind After in the range of a list that is to
+// be counted, 0 if that is not known.
+func (r *Reader) total(q *store.Query, revision uint64) int64 {
+	switch {
+	case !q.Count, q.After != store.Key{} && q.Revision == 0:
+		return 0
+	case q.After != store.Key{}:
+		return q.Behind
+	}
+	n, ok := r.Events(q.Namespace, revision)
+	if !ok {
+		return 0
+	}
+	return n
 }
 
 // Held returns an error if the state of a revision cannot be read any more.

@@ -11,13 +11,6 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// Bounds of lists that are answered from the postings.
-const (
-	selectShare    = 8       // at most one event of so many matches; else going over all keys is as fast
-	selectMatches  = 1 << 17 // a longer list is not remembered
-	selectRemember = 1 << 12 // a longer list is remembered even if one page has all of it
-)
-
 // A match is a version that a selector matches.
 type match struct {
 	key      string
@@ -41,29 +34,26 @@ func queryText(q *store.Query, revision uint64) string {
 	return b.String()
 }
 
-// find reads the page by way of the postings. It reports false if the selector asks for
-// no value that has postings, or for values of too many events.
-func (l *lister) find(ctx context.Context, v index.View) (bool, error) {
-	if l.query.Selector == nil || l.query.Count {
-		return false, nil
+// remembered returns all matches of the list, if they were sorted for an earlier page. A
+// list that has no selector has none.
+func (l *lister) remembered() (matches []match, ok bool) {
+	if l.query.Selector == nil {
+		return nil, false
 	}
-	text := queryText(l.query, l.page.Revision)
-	matches, known := l.reader.found.get(text)
-	if !known {
-		best, ok := v.Rarest(l.query.Selector, int(l.reader.Events())/selectShare+1)
-		if !ok {
-			return false, nil
-		}
-		var err error
-		if matches, err = l.matches(ctx, v, best); err != nil {
-			return false, err
-		}
+	return l.reader.sorted.get(queryText(l.query, l.page.Revision))
+}
+
+// sorted reads the page from the versions that have one of the terms. It sorts all of them,
+// which other pages of the list need not do again.
+func (l *lister) sorted(ctx context.Context, v index.View, any []index.Term) error {
+	matches, err := l.matches(ctx, v, any)
+	if err != nil {
+		return err
 	}
-	err := l.fill(matches)
-	if !known && err == nil && len(matches) <= selectMatches && (l.page.More || len(matches) > selectRemember) {
-		l.reader.found.put(text, matches)
+	if err = l.fill(matches); err == nil && l.page.More {
+		l.reader.sorted.put(queryText(l.query, l.page.Revision), matches)
 	}
-	return true, err
+	return err
 }
 
 // matches returns the versions with one of the terms that match the query, in order of

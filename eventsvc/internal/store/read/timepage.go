@@ -16,6 +16,10 @@ import (
 // anything. There may be many between two events that a query wants.
 const pageEntries = 1 << 21
 
+// selectShare: if at most one event of so many has a term, its postings are read instead of
+// going over the seconds of the range.
+const selectShare = 8
+
 // A timePager reads one page of a timeline.
 type timePager struct {
 	reader *Reader
@@ -40,8 +44,8 @@ type timePager struct {
 func (p *timePager) run(ctx context.Context, log *seglog.Reader, v index.View) error {
 	p.log, p.index = log, v
 	if p.query.Selector != nil {
-		limit := min(pageLooked, int(p.reader.Events())/selectShare+1)
-		if rarest, ok := v.Rarest(p.query.Selector, limit); ok {
+		events, _ := p.reader.Events("", p.page.Revision)
+		if rarest, versions, ok := v.Rarest(p.query.Selector); ok && versions < min(pageLooked, int(events)/selectShare+1) {
 			return p.byPostings(ctx, rarest)
 		}
 	}

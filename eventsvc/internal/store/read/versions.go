@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math"
 	"slices"
 
 	"tidings.example/eventsvc/internal/event"
@@ -57,7 +56,7 @@ func (h *history) find(ctx context.Context) error {
 	err := source.View(func(v index.View, log *seglog.Reader) error {
 		var rarest []index.Term
 		if h.what != nil {
-			rarest, byPostings = v.Rarest(h.what, math.MaxInt)
+			rarest, _, byPostings = v.Rarest(h.what)
 		}
 		if !byPostings {
 			return nil

@@ -176,7 +176,7 @@ func (m *Model) List(_ context.Context, q store.Query, visit func(*store.View) b
 		}
 		if q.Limit > 0 && n == q.Limit || ended {
 			page.More = true
-			if q.Count {
+			if q.Count && q.Selector == nil && q.Name == "" {
 				page.Remaining++
 			}
 			continue

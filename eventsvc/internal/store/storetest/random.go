@@ -138,8 +138,11 @@ func (r *random) list() {
 			if !got.More && !want.More {
 				want.Last = got.Last
 			}
-			if q.Selector != nil && want.More && !got.More {
-				r.t.Errorf("list %+v ends early", q)
+			if q.Selector != nil && want.More && !got.More { // an engine may know that what is left does not match
+				rest := list(r.t, r.model, store.Query{Namespace: q.Namespace, Selector: q.Selector, Revision: want.Revision, After: want.Last})
+				if len(rest) > 0 {
+					r.t.Errorf("list %+v ends %d events early", q, len(rest))
+				}
 			}
 		}
 		if q.Selector == nil || err != nil {
@@ -152,6 +155,9 @@ func (r *random) list() {
 			return
 		}
 		q.Revision, q.After = got.Revision, got.Last
+		if q.Behind = 0; r.rnd.IntN(4) > 0 {
+			q.Behind = got.Remaining
+		}
 	}
 }
 
