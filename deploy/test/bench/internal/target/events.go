@@ -19,7 +19,8 @@ const (
 )
 
 const (
-	resource = "/apis/events.k8s.io/v1/namespaces/"
+	group    = "/apis/events.k8s.io/v1"
+	resource = group + "/namespaces/"
 	// ShardLabel splits the events into a hundred equal parts, so that a
 	// selector on it matches 1 %.
 	ShardLabel = "bench.tidings.example/shard"
@@ -28,7 +29,7 @@ const (
 // note makes the event 1 kB long, like those that the peers were measured with.
 var note = strings.Repeat("the quick brown fox jumps over the lazy dog; ", 9) + "done"
 
-// Events makes requests for the events of one namespace.
+// Events makes requests for the events of one namespace, or of all if its name is empty.
 type Events struct {
 	namespace string
 	host      string // the Host and Authorization header fields
@@ -53,24 +54,29 @@ const (
 // NewEvents makes requests for a namespace, with a token, to a host with its port.
 func NewEvents(host, token, namespace string) *Events {
 	e := &Events{namespace: namespace, host: "Host: " + host + "\r\nAuthorization: Bearer " + token + "\r\n"}
-	e.Create = NewForm(e.Request("POST", e.Path(), "Content-Type: "+JSONType+"\r\n", eventBody(namespace, time.Now())))
+	e.Create = NewForm(e.Request("POST", e.Path(), "Content-Type: "+JSONType+"\r\n", eventBody(namespace, "Scheduled", "Normal", time.Now())))
 	e.Get = NewForm(e.Request("GET", e.Path()+"/"+load.NamePrefix+NumberHole, "", ""))
 	return e
 }
 
 // eventBody is an Event as a controller would report it.
-func eventBody(namespace string, at time.Time) string {
+func eventBody(namespace, reason, kind string, at time.Time) string {
 	return `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"` + load.NamePrefix + NumberHole +
 		`","namespace":"` + namespace + `","labels":{"` + ShardLabel + `":"` + shardHole + `","app":"checkout"}},` +
 		`"eventTime":"` + at.UTC().Format("2006-01-02T15:04:05.000000Z07:00") +
 		`","reportingController":"bench.tidings.example/controller","reportingInstance":"controller-7c9f4b6d8-x2x7p",` +
-		`"action":"Scheduling","reason":"Scheduled","type":"Normal",` +
+		`"action":"Scheduling","reason":"` + reason + `","type":"` + kind + `",` +
 		`"regarding":{"apiVersion":"v1","kind":"Pod","namespace":"` + namespace + `","name":"checkout-` + NumberHole +
 		`","uid":"6f1c2a34-9d0b-4c55-8a77-` + NumberHole + `00"},"note":"` + note + `"}`
 }
 
 // Path is that of the collection.
-func (e *Events) Path() string { return resource + e.namespace + "/events" }
+func (e *Events) Path() string {
+	if e.namespace == "" {
+		return group + "/events"
+	}
+	return resource + e.namespace + "/events"
+}
 
 // Request formats a request of HTTP/1.1.
 func (e *Events) Request(method, path, fields, body string) []byte {
