@@ -7,6 +7,7 @@
 //
 //	write  Update, DeleteMany → commit (queue, batches) → durable (write-ahead log, head)
 //	read   Get, List, Changes → index (newest versions, postings) → seglog (records)
+//	       Timeline           → seglog (records by the time of their observation)
 //	watch  Watch              → watch (ring of the newest changes), seglog for older ones
 //	upkeep Run                → maintenance (retention, compaction), with usage and clock
 //	files  Snapshot, Restore  → backup;   Check → fsck
@@ -67,6 +68,6 @@
 //
 // Errors are those of package store. All methods of [DB] are safe for concurrent use.
 //
-// The promises of the store are listed with their tests, R1 to R21, in
+// The promises of the store are listed with their tests, R1 to R22, in
 // deploy/docs/storage.md.
 package bolt

@@ -210,6 +210,35 @@ func listSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
 	return detected
 }
 
+// timeSpoiled reads what was observed, and reports whether that found something.
+func timeSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
+	t.Helper()
+	n, in := int64(0), store.Range{From: time.Unix(0, 0), To: time.Now().Add(time.Hour)}
+	err := db.Timeline().Occurrences(t.Context(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
+	if done, all := db.Timeline().Indexed(); err != nil || done < all {
+		detected = true
+	} else if n != flipEvents {
+		t.Errorf("%d observed, want %d", n, flipEvents)
+	}
+	shown := 0
+	_, err = db.Timeline().Observed(t.Context(), store.TimeQuery{Range: in}, func(v *store.View, _ store.Moment) bool {
+		for i := range flipEvents {
+			if v.Key == flipKey(i) {
+				shown++
+				showsAsWritten(t, v, i)
+			}
+		}
+		return true
+	})
+	if done, all := db.Timeline().Indexed(); err != nil || done < all {
+		return true
+	}
+	if shown != flipEvents {
+		t.Errorf("%d events shown, want %d", shown, flipEvents)
+	}
+	return detected
+}
+
 // readSpoiled reads everything from a store of which one byte is wrong, and
 // reports whether reading it found that.
 func readSpoiled(t *testing.T, dir string) (detected bool, err error) {
@@ -221,6 +250,7 @@ func readSpoiled(t *testing.T, dir string) (detected bool, err error) {
 	defer func() { _ = db.Close() }()
 	detected = getSpoiled(t, db)
 	detected = listSpoiled(t, db) || detected
+	detected = timeSpoiled(t, db) || detected
 	if w, err := db.Watch(t.Context(), store.WatchQuery{After: 1}); err == nil {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()

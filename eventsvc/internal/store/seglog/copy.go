@@ -160,13 +160,12 @@ func (c *copier) copyObserved(l *Log, to *bbolt.DB, since time.Time) error {
 				number:  func(texts string) (uint32, error) { return n.number(series, texts) },
 				damaged: func(k, v []byte) error { return runs.Put(bytes.Clone(k), bytes.Clone(v)) },
 			}
-			meta := tx.Bucket([]byte(boltfile.Meta))
 			return errors.Join(
 				m.each(func(minute int64, entries []observed.Entry) error {
 					return putRun(runs, minute, lastOf(entries), entries)
 				}),
-				meta.Put([]byte(metaObserved), RevisionKey(max(c.at, observedIn(from)))),
-				meta.Put([]byte(metaCarried), RevisionKey(metaIn(from, metaCarried))))
+				note(tx, metaObserved, max(c.at, observedIn(from))),
+				note(tx, metaCarried, noted(from, metaCarried)))
 		})
 	})
 }
@@ -254,9 +253,8 @@ func copyPublished(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, last uint6
 		boltfile.CopyBucket(ctx, from, to, bucketSeries, nil),
 		boltfile.CopyBucket(ctx, from, to, bucketObserved, until),
 		to.Update(func(tx *bbolt.Tx) error {
-			meta := tx.Bucket([]byte(boltfile.Meta))
 			return errors.Join(
-				meta.Put([]byte(metaObserved), RevisionKey(min(observedIn(from), last))),
-				meta.Put([]byte(metaCarried), RevisionKey(metaIn(from, metaCarried))))
+				note(tx, metaObserved, min(observedIn(from), last)),
+				note(tx, metaCarried, noted(from, metaCarried)))
 		}))
 }

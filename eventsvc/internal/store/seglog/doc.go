@@ -2,7 +2,7 @@
 //
 // # Contract
 //
-// A [Segment] is a bbolt file. The newest one is the head, which [Segment.Checkpoint]
+// A [Segment] is a bbolt file. The newest one is the head, which [Log.Checkpoint]
 // appends to; the others are sealed, and only replaced whole or removed. Records that are
 // durable in the write-ahead log, and may not be in the head yet, are the pending records.
 // The owner sets them ([Log.SetPending]), and readers see both as one.
@@ -10,10 +10,18 @@
 // [Log.View] calls a function with a [Reader], which finds records by revision
 // ([Reader.Get]), follows the versions of an event ([Reader.At]) and goes over the log
 // ([Reader.Scan]). [Segment.Seal], [Log.NewHead] and [Log.Add] rotate the head.
-// [Segment.Rewrite] copies what its caller needs of a sealed segment, and
+// [Log.Rewrite] copies what its caller needs of a sealed segment, and
 // [Log.CopyAcknowledged] all that was published of a head that failed, for failover; the
 // caller renames the copies, opens them and swaps them in ([Log.Replace],
 // [Log.ReplaceHead]).
+//
+// Each segment is indexed by time: package observed encodes when and how often its records
+// were observed. [Reader.Occurrences] counts that, and [Moments] goes over the records in
+// that order. Counts stay when records go: Rewrite keeps the sums of records that it leaves
+// out, and [Log.Carry] copies the sums of a segment that is to be unlinked to the head, in
+// one transaction with a note that they are there. From then on readers leave out the
+// segment that they came from, whether it is unlinked or not. Segments that an older program
+// has written to are indexed by [Log.IndexHead] and by Rewrite.
 //
 // An [Entry] is a parsed record: a version of an event, or its deletion. The checksum of a
 // record covers its revision too, so that a record in the place of another is found as
@@ -37,9 +45,15 @@
 // # Format
 //
 //	log-<base>.db
-//	├── meta      format, store, base, horizon; when sealed: end, bytes
+//	├── meta      format, store, base, horizon; when sealed: end, bytes;
+//	│             observed: records up to this revision are indexed by time;
+//	│             carried: what segments up to this base report is in this one;
+//	│             both with CRC32C 4
 //	├── log       revision 8 → record
-//	└── minutes   minute 8, namespace, type, reason, kind → created 8, modified 8, CRC32C 4
+//	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, CRC32C 4
+//	├── observed  minute 8, last revision 8 → run of entries (see package observed), CRC32C 4;
+//	│             instead of the revision the base of the segment that the run was carried from
+//	└── minutes   empty: programs without the index by time count in it what they write
 //
 //	record (numbers big-endian)
 //	┌──────┬──────┬───────────┬─────────┬────────────┬──────────────┬────────┐
@@ -52,6 +66,10 @@
 //	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
 //	form: 0, or 1 in records of older programs: the attributes end with 16 bytes that are
 //	not used any more
+//
+// A program that does not know the index by time neither reads nor writes it. What it writes
+// lies behind the revision that meta says is indexed, and a segment that it compacts has no
+// such revision.
 //
 // The package knows bbolt and records of the write-ahead log. It knows nothing of the
 // index, of the queue of writes, or of retention, and does not decide what is needed.

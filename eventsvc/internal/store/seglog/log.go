@@ -20,6 +20,7 @@ type Log struct {
 	observe   Observe       // nil: records of older programs are taken as observed once
 	segments  atomic.Pointer[Segments]
 	pending   atomic.Pointer[[]wal.Record]
+	reported  pendingObserved
 	reads     openReads
 	closed    atomic.Bool
 

@@ -110,7 +110,7 @@ func (m *Moments) open(r *Reader) (err error) {
 	}
 	delete(m.known, 0) // the pending records have other series now
 	m.reader, m.generation, m.runs = r, r.Generation, m.runs[:0]
-	if m.parts, err = r.parts(m.Last); err != nil {
+	if m.parts, err = r.parts(m.Last, m.From, m.To); err != nil {
 		return err
 	}
 	at := m.From

@@ -207,8 +207,33 @@ func putRun(runs *bbolt.Bucket, minute int64, last uint64, entries []observed.En
 	return runs.Put(k, observed.AppendRun(nil, k, entries))
 }
 
-// observedIn returns up to which revision a segment is indexed by time.
-func observedIn(tx *bbolt.Tx) uint64 { return metaIn(tx, metaObserved) }
+// observedIn returns up to which revision a segment is indexed by time, 0 if it is not.
+func observedIn(tx *bbolt.Tx) uint64 { return noted(tx, metaObserved) }
+
+// damagedNote stands for a revision that is noted in the meta bucket and damaged. Nothing is
+// indexed again because of it, and so nothing is counted twice.
+const damagedNote = math.MaxUint64
+
+// noted returns a revision that [note] has put into the meta bucket, 0 if it is not there.
+func noted(tx *bbolt.Tx, name string) uint64 {
+	v := tx.Bucket([]byte(boltfile.Meta)).Get([]byte(name))
+	if v == nil {
+		return 0
+	}
+	if len(v) != 12 || be.Uint32(v[8:]) != boltfile.Checksum(be.Uint64(v), []byte(name)) {
+		return damagedNote
+	}
+	return be.Uint64(v)
+}
+
+// note puts a revision into the meta bucket, with a checksum. It leaves out 0.
+func note(tx *bbolt.Tx, name string, revision uint64) error {
+	if revision == 0 {
+		return nil
+	}
+	v := be.AppendUint32(RevisionKey(revision), boltfile.Checksum(revision, []byte(name)))
+	return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(name), v)
+}
 
 // Checkpoint writes records to the head in one commit, and indexes them by time. It skips
 // those that the head has. A head that an older program has written to is indexed only up
@@ -260,7 +285,7 @@ func putRecords(tx *bbolt.Tx, n *numbering, records []wal.Record, seen *observat
 	if err := seen.save(tx, n); err != nil {
 		return err
 	}
-	return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaObserved), RevisionKey(records[len(records)-1].Revision))
+	return note(tx, metaObserved, records[len(records)-1].Revision)
 }
 
 // Indexed returns how many segments are indexed by time, and how many there are. Only those
@@ -292,7 +317,7 @@ func (l *Log) IndexHead(most int) (more bool, err error) {
 		if err := found.save(tx, n); err != nil {
 			return err
 		}
-		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaObserved), RevisionKey(at))
+		return note(tx, metaObserved, at)
 	})
 	return !head.Indexed(), err
 }
@@ -354,7 +379,7 @@ func (l *Log) Carry(s *Segment, since time.Time) (damaged bool, err error) {
 				return unwritten
 			})
 			damaged = damaged || unread != nil
-			return cmp.Or(unwritten, tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaCarried), RevisionKey(s.Base)))
+			return cmp.Or(unwritten, note(tx, metaCarried, s.Base))
 		})
 	})
 	return damaged, err
@@ -364,11 +389,13 @@ func (l *Log) Carry(s *Segment, since time.Time) (damaged bool, err error) {
 // one, 0 if there is none.
 func (ss Segments) carried() (base uint64, err error) {
 	for _, s := range ss {
-		n, err := s.meta(metaCarried)
+		err := s.view(func(tx *bbolt.Tx) error {
+			base = max(base, noted(tx, metaCarried))
+			return nil
+		})
 		if err != nil {
 			return 0, err
 		}
-		base = max(base, n)
 	}
 	return base, nil
 }

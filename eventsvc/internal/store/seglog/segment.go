@@ -111,11 +111,21 @@ func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
 		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	s.rewritten = compactRevision == 0 && !head // createUnsynced writes none
-	if err := s.view(func(tx *bbolt.Tx) error { s.indexed.Store(observedIn(tx) >= lastIn(tx, 0)); return nil }); err != nil {
+	if err := s.view(s.readNotes); err != nil {
 		_ = db.Close()
 		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	return s, nil
+}
+
+// readNotes reads up to where the file is indexed by time.
+func (s *Segment) readNotes(tx *bbolt.Tx) error {
+	observed := observedIn(tx)
+	if observed == damagedNote || noted(tx, metaCarried) == damagedNote {
+		return errSegmentNote
+	}
+	s.indexed.Store(observed >= lastIn(tx, 0))
+	return nil
 }
 
 // measure sets the length of all records: from the meta bucket if it is there, else by

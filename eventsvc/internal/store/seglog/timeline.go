@@ -3,6 +3,7 @@ package seglog
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/observed"
 )
 
@@ -26,16 +28,21 @@ type part struct {
 	at    int
 }
 
+var errSegmentNote = fmt.Errorf("what a segment says of its index by time: %w", boltfile.ErrChecksum)
+
 // parts returns what readers count: all segments but those of which what was observed was
-// carried to a later one, and pending records up to a revision.
-func (r *Reader) parts(last uint64) ([]*part, error) {
+// carried to a later one, and of a range of seconds the pending records up to a revision.
+func (r *Reader) parts(last uint64, from, to int64) ([]*part, error) {
 	var carried uint64
 	for i := range r.segments {
 		s, err := r.segment(i)
 		if err != nil {
 			return nil, err
 		}
-		carried = max(carried, metaIn(s.tx, metaCarried))
+		carried = max(carried, noted(s.tx, metaCarried))
+	}
+	if carried == damagedNote {
+		return nil, errSegmentNote
 	}
 	var all []*part
 	for i, s := range r.segments {
@@ -49,29 +56,8 @@ func (r *Reader) parts(last uint64) ([]*part, error) {
 		all = append(all, p)
 	}
 	head := len(r.segments) - 1
-	p, err := r.pendingPart(max(r.segments[head].Base-1, observedIn(r.opened[head].tx)), last)
+	p, err := r.pendingPart(max(r.segments[head].Base-1, min(observedIn(r.opened[head].tx), lastIn(r.opened[head].tx, 0))), last, from, to)
 	return append(all, p), err
-}
-
-// pendingPart returns what pending records report that have revisions behind after.
-func (r *Reader) pendingPart(after, last uint64) (*part, error) {
-	found := newObservations()
-	for _, p := range r.pending {
-		if p.Revision <= after || p.Revision > last {
-			continue
-		}
-		if e, err := SplitRecord(p.Revision, p.Data); err == nil {
-			found.add(r.log, &e)
-		}
-	}
-	p := &part{texts: found.texts}
-	err := found.byMinute(func(minute int64, entries []observed.Entry) error {
-		k := observed.Key(minute, lastOf(entries))
-		run, err := observed.Parse(k, observed.AppendRun(nil, k, entries))
-		p.runs = append(p.runs, run)
-		return err
-	})
-	return p, err
 }
 
 // seek moves to the first run of a minute or a later one or, newest first, to the last run
@@ -171,7 +157,7 @@ func (g *grouping) of(p *part, series uint32, group func(event.Dimensions) int) 
 // Occurrences calls visit with what was observed from one second to before another and
 // written up to a revision: see [store.Timeline].
 func (r *Reader) Occurrences(ctx context.Context, from, to int64, last uint64, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	parts, err := r.parts(last)
+	parts, err := r.parts(last, from, to)
 	if err != nil {
 		return err
 	}
@@ -221,7 +207,7 @@ func (r *Reader) Occurrences(ctx context.Context, from, to int64, last uint64, g
 // a time or, if a record that is held reports it, before.
 func (r *Reader) First(since time.Time) (second int64, ok bool, err error) {
 	var minute int64
-	parts, err := r.parts(r.seen)
+	parts, err := r.parts(r.seen, math.MinInt64, math.MaxInt64)
 	if err != nil {
 		return 0, false, err
 	}

@@ -1,0 +1,66 @@
+package seglog
+
+import (
+	"sync"
+
+	"tidings.example/eventsvc/internal/store/observed"
+	"tidings.example/eventsvc/internal/store/wal"
+)
+
+// staleEntries is how many entries pendingObserved keeps of records that are not pending any
+// more.
+const staleEntries = 4096
+
+// pendingObserved remembers what pending records report, so that each is parsed once and not
+// by every reader. Entries are only added, so that readers need no lock for those that they
+// were given. It is safe for concurrent use.
+type pendingObserved struct {
+	mu    sync.Mutex
+	first uint64 // all records from here on
+	last  uint64 // up to here were parsed
+	found *observations
+}
+
+// of returns what records report, which are pending or were a moment ago, and perhaps what
+// others do.
+func (p *pendingObserved) of(l *Log, records []wal.Record) (entries []observation, texts []string) {
+	if len(records) == 0 {
+		return nil, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found != nil && records[0].Revision < p.first { // the reader is behind the others
+		found := reported(l, records)
+		return found.entries, found.texts
+	}
+	if p.found == nil || records[0].Revision > p.last || len(p.found.entries) > len(records)+staleEntries {
+		p.found, p.first, p.last = newObservations(), records[0].Revision, 0
+	}
+	for _, r := range wal.After(records, p.last) {
+		if e, err := SplitRecord(r.Revision, r.Data); err == nil {
+			p.found.add(l, &e)
+		}
+		p.last = r.Revision
+	}
+	return p.found.entries, p.found.texts
+}
+
+// pendingPart returns what pending records report that have revisions behind after, up to
+// last, of a range of seconds.
+func (r *Reader) pendingPart(after, last uint64, from, to int64) (*part, error) {
+	entries, texts := r.log.reported.of(r.log, r.pending)
+	p := &part{texts: texts}
+	var found observations
+	for _, e := range entries {
+		if second := e.minute*60 + int64(e.Second); e.Revision > after && e.Revision <= last && second >= from && second < to {
+			found.entries = append(found.entries, e)
+		}
+	}
+	err := found.byMinute(func(minute int64, entries []observed.Entry) error {
+		k := observed.Key(minute, lastOf(entries))
+		run, err := observed.Parse(k, observed.AppendRun(nil, k, entries))
+		p.runs = append(p.runs, run)
+		return err
+	})
+	return p, err
+}
