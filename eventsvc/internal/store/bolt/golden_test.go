@@ -27,7 +27,7 @@ func goldenTime() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UT
 func TestGoldenFormat(t *testing.T) {
 	t.Parallel()
 	if *update {
-		writeGolden(t, filepath.Join("testdata", "format-2-journal"))
+		writeGolden(t, filepath.Join("testdata", "format-2-observed"))
 	}
 	goldens, err := filepath.Glob(filepath.Join("testdata", "format-*"))
 	if err != nil || len(goldens) < 2 {
@@ -50,7 +50,15 @@ func TestGoldenFormat(t *testing.T) {
 			if diff := cmp.Diff(want, dump(t, db)); diff != "" {
 				t.Error(diff)
 			}
+			if done, all := db.Timeline().Indexed(); done == all {
+				wantObserved(t, golden, db)
+			} else if filepath.Base(golden) == "format-2-observed" {
+				t.Errorf("%d of %d segments are indexed by time", done, all)
+			}
 			rewriteGolden(t, db)
+			if done, all := db.Timeline().Indexed(); done < all {
+				t.Errorf("%d of %d segments are indexed by time after a compaction", done, all)
+			}
 			rewritten := dump(t, db)
 			closeDB(t, db)
 			db = open(t, o)
@@ -63,11 +71,25 @@ func TestGoldenFormat(t *testing.T) {
 	}
 }
 
+// wantObserved wants counted what a golden store says was observed.
+func wantObserved(t *testing.T, golden string, db *bolt.DB) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(golden, "observed.json"))
+	var want map[string]int64
+	if err := errors.Join(err, json.Unmarshal(text, &want)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, occurred(t, db)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // goldenDraft has attributes and a value of several lines.
 func goldenDraft() store.Draft {
 	return store.Draft{
-		Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, map[string]string{"app": "web"}),
-		Value:      []byte(strings.Repeat("golden ", 90)),
+		Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, map[string]string{"app": "web"}).
+			With(event.Occurrence{Time: goldenTime().Add(-time.Hour), Count: 3, New: 3}),
+		Value: []byte(strings.Repeat("golden ", 90)),
 	}
 }
 
@@ -88,7 +110,9 @@ func writeGolden(t *testing.T, golden string) {
 		}
 	}
 	text, err := json.MarshalIndent(dump(t, db), "", " ")
-	err = errors.Join(err, os.RemoveAll(golden), os.CopyFS(golden, os.DirFS(db.Dir())), os.Remove(filepath.Join(golden, "index.db")))
+	counts, err2 := json.MarshalIndent(occurred(t, db), "", " ")
+	err = errors.Join(err, err2, os.RemoveAll(golden), os.CopyFS(golden, os.DirFS(db.Dir())), os.Remove(filepath.Join(golden, "index.db")))
+	err = errors.Join(err, os.WriteFile(filepath.Join(golden, "observed.json"), counts, 0o644))
 	if err := errors.Join(err, os.WriteFile(filepath.Join(golden, "dump.json"), text, 0o644)); err != nil {
 		t.Fatal(err)
 	}

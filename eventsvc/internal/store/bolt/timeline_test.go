@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -435,5 +437,50 @@ func damage(t *testing.T, path, bucket string) {
 	})
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestObservedLooksAtFew: a page ends when it has looked at many events, also if it has found
+// none, and the next one goes on from there.
+func TestObservedLooksAtFew(t *testing.T) {
+	t.Parallel()
+	const events = 17_000 // a page looks at 16,384
+	db := open(t, bolt.Options{Dir: t.TempDir()})
+	defer closeDB(t, db)
+	parallel(events, func(i int) {
+		app := "web"
+		if i < 2 || i >= events-2 {
+			app = "db"
+		}
+		at := goldenTime().Add(time.Duration(i/20) * time.Second)
+		a := event.NewAttributes([event.NumFields]string{}, map[string]string{"app": app}).With(event.Occurrence{Time: at, Count: 1, New: 1})
+		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Attributes: a}); err != nil {
+			t.Error(err)
+		}
+	})
+	not, err := labels.NewRequirement("app", selection.NotEquals, []string{"web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, oldestFirst := range []bool{false, true} {
+		q := store.TimeQuery{Range: allTime(), OldestFirst: oldestFirst, Selector: &event.Selector{Labels: []labels.Requirement{*not}}}
+		var found []store.Key
+		pages := 0
+		for more := true; more; pages++ {
+			p, err := db.Timeline().Observed(t.Context(), q, func(v *store.View, _ store.Moment) bool {
+				found = append(found, v.Key)
+				return true
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.Revision, q.After, more = p.Revision, p.Last, p.More
+		}
+		sorted := slices.SortedFunc(slices.Values(found), func(a, b store.Key) int { return strings.Compare(a.String(), b.String()) })
+		want := []store.Key{key(0), key(1), key(events - 2), key(events - 1)}
+		slices.SortFunc(want, func(a, b store.Key) int { return strings.Compare(a.String(), b.String()) })
+		if diff := cmp.Diff(want, sorted); diff != "" || pages != 2 {
+			t.Errorf("oldest first %v: %d pages, %s", oldestFirst, pages, diff)
+		}
 	}
 }

@@ -68,7 +68,8 @@ func (m *Maintenance) sealed() seglog.Segments {
 }
 
 // compact unlinks sealed segments at the old end of the log without a needed record,
-// and rewrites others with much dead in them.
+// and rewrites others with much dead in them, or with an index by time that becomes much
+// smaller by that.
 func (m *Maintenance) compact(ctx context.Context) error {
 	if err := m.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil {
 		return err
@@ -94,7 +95,7 @@ func (m *Maintenance) compactOne(ctx context.Context) (*seglog.Segment, error) {
 			gain -= account.Retained
 		}
 		unneeded := account.Dead >= all && i == 0
-		if !unneeded && (gain < min(compactBytes, m.SegmentBytes/16) || float64(gain) < compactFraction*float64(all)) {
+		if !unneeded && !s.Scattered() && (gain < min(compactBytes, m.SegmentBytes/16) || float64(gain) < compactFraction*float64(all)) {
 			clean = clean && account.Clean()
 			continue
 		}

@@ -20,8 +20,8 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	promises := read(text)
-	if len(promises) != 21 {
-		t.Errorf("%d promises, want 21", len(promises))
+	if len(promises) != 22 {
+		t.Errorf("%d promises, want 22", len(promises))
 	}
 	for i, p := range promises {
 		if p.id != fmt.Sprintf("R%d", i+1) || len(p.tests) == 0 {

@@ -48,7 +48,8 @@
 //	├── meta      format, store, base, horizon; when sealed: end, bytes;
 //	│             observed: records up to this revision are indexed by time;
 //	│             carried: what segments up to this base report is in this one;
-//	│             both with CRC32C 4
+//	│             both with CRC32C 4; runs: when sealed with an index by time that
+//	│             becomes much smaller by a rewrite
 //	├── log       revision 8 → record
 //	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, CRC32C 4
 //	├── observed  minute 8, last revision 8 → run of entries (see package observed), CRC32C 4;

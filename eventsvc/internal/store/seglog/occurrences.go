@@ -302,6 +302,30 @@ func (ss Segments) Indexed() (done, all int) {
 // Indexed reports whether all records of the file are indexed by time.
 func (s *Segment) Indexed() bool { return s.indexed.Load() }
 
+// manyRuns is how many runs are worth to be merged.
+const manyRuns = 4096
+
+// Scattered reports that a sealed segment has several runs of most minutes, because it was
+// written in another order than that of observation, as by an import. A rewrite merges them.
+func (s *Segment) Scattered() bool { return s.scattered.Load() }
+
+// countRuns returns how many runs there are, of how many minutes.
+func countRuns(tx *bbolt.Tx) (runs, minutes int) {
+	b := tx.Bucket([]byte(bucketObserved))
+	if b == nil {
+		return 0, 0
+	}
+	var last [8]byte
+	c := b.Cursor()
+	for k, _ := c.First(); len(k) == observed.KeyLen; k, _ = c.Next() {
+		if runs++; runs == 1 || string(k[:8]) != string(last[:]) {
+			minutes++
+		}
+		copy(last[:], k)
+	}
+	return runs, minutes
+}
+
 // IndexHead indexes some of the records of the head that an older program has written, and
 // reports whether there are more.
 func (l *Log) IndexHead(most int) (more bool, err error) {

@@ -142,6 +142,35 @@ func TestRewriteKeepsSums(t *testing.T) {
 	}
 }
 
+// TestScattered: a segment with several runs of most minutes says so when it is sealed, and
+// has one of each when it was rewritten.
+func TestScattered(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	for part := range uint64(2) {
+		var records []wal.Record
+		for i := range uint64(manyRuns / 2) {
+			records = append(records, observedRecord(2+part*manyRuns+i, int64(i)*60))
+		}
+		if err := l.Checkpoint(l.Head(), records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := countedIn(t, l, 1e6)
+	l.rotateTo(t, 3*manyRuns)
+	l.rotateTo(t, 3*manyRuns+1)
+	if ss := l.Segments(); !ss[0].Scattered() || ss[1].Scattered() {
+		t.Errorf("scattered: %v and %v", ss[0].Scattered(), ss[1].Scattered())
+	}
+	l.rewriteAll(t, l.Segments()[0], time.Time{})
+	if l.Segments()[0].Scattered() {
+		t.Error("scattered when it was rewritten")
+	}
+	if diff := cmp.Diff(want, countedIn(t, l, 1e6)); diff != "" || len(want) != manyRuns/2 {
+		t.Error(diff)
+	}
+}
+
 // rotateTo seals the head and starts one with a base.
 func (l *Log) rotateTo(t *testing.T, base uint64) {
 	t.Helper()

@@ -32,6 +32,7 @@ type Segment struct {
 	bytes     atomic.Int64 // length of all records; of a head, with the pending ones
 	rewritten bool         // Rewrite has left records out
 	indexed   atomic.Bool  // by time
+	scattered atomic.Bool  // its index by time becomes much smaller when it is rewritten
 
 	observing sync.Mutex // held while a head is written with what its records report
 	numbering *numbering // of its series; nil: to be read
@@ -50,6 +51,7 @@ const (
 	metaBytes    = "bytes"    // once sealed: length of its records
 	metaObserved = "observed" // records up to this revision are indexed by time
 	metaCarried  = "carried"  // what segments up to this base report was carried to this one
+	metaRuns     = "runs"     // once sealed, if the index by time is scattered: number of its runs
 )
 
 // buckets returns the buckets of a new segment.
@@ -125,6 +127,7 @@ func (s *Segment) readNotes(tx *bbolt.Tx) error {
 		return errSegmentNote
 	}
 	s.indexed.Store(observed >= lastIn(tx, 0))
+	s.scattered.Store(metaIn(tx, metaRuns) > 0)
 	return nil
 }
 
@@ -355,6 +358,12 @@ func (s *Segment) Seal(last uint64) error {
 	s.numbering = nil
 	return s.update(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket([]byte(boltfile.Meta))
+		runs, minutes := countRuns(tx)
+		if s.scattered.Store(runs >= manyRuns && runs >= 2*minutes); s.scattered.Load() {
+			if err := meta.Put([]byte(metaRuns), RevisionKey(uint64(runs))); err != nil {
+				return err
+			}
+		}
 		return errors.Join(
 			meta.Put([]byte(metaBytes), RevisionKey(uint64(s.Bytes()))),
 			meta.Put([]byte(metaEnd), RevisionKey(last)))
