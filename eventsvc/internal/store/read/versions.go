@@ -48,9 +48,13 @@ func (r *Reader) Versions(ctx context.Context, s *event.Selector, visit func(v *
 	return nil
 }
 
-// find finds the events, from the postings if the selector asks for something that has
-// any, else by going over the log.
+// find finds the events: the one that the selector names, or those that the postings have
+// if it asks for something that has any, else by going over the log.
 func (h *history) find(ctx context.Context) error {
+	if key, ok := named(h.what); ok {
+		h.events[key.String()] = nil // the index leads to all of its versions
+		return nil
+	}
 	source := records.Source{Index: h.reader.Index, Log: h.reader.Log}
 	byPostings := false
 	err := source.View(func(v index.View, log *seglog.Reader) error {
@@ -87,6 +91,23 @@ func (h *history) find(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// named returns the key that a selector asks for, if it asks for nothing else.
+func named(s *event.Selector) (key store.Key, ok bool) {
+	if s == nil || len(s.Fields) != 2 || len(s.Labels) > 0 {
+		return key, false
+	}
+	for _, f := range s.Fields {
+		switch {
+		case f.Not:
+		case f.Field == event.FieldNamespace:
+			key.Namespace = f.Value
+		case f.Field == event.FieldName:
+			key.Name = f.Value
+		}
+	}
+	return key, key.Namespace != "" && key.Name != ""
 }
 
 // scan goes over the next records of the log, and returns where it has come to.

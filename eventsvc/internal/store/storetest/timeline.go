@@ -295,6 +295,10 @@ func (r *random) observed(t store.Timeline, q store.TimeQuery, size int) (all []
 func (r *random) compareVersions(got store.Timeline) {
 	s := selector(r.t, []string{"", "S"}[r.rnd.IntN(2)], []string{"", "app=web"}[r.rnd.IntN(2)])
 	r.model.mu.Lock()
+	if n := len(r.model.changes); n > 0 && r.rnd.IntN(3) == 0 { // one event by its name
+		k := r.model.changes[r.rnd.IntN(n)].key
+		s = &event.Selector{Fields: []event.FieldRequirement{{Field: event.FieldNamespace, Value: k.Namespace}, {Field: event.FieldName, Value: k.Name}}}
+	}
 	there := map[string]int{}
 	needed := map[store.Key]bool{}
 	last := map[store.Key]int{}
