@@ -22,7 +22,7 @@ type change struct {
 	By         map[string]string  `json:"by"` // the dimensions that all its events share
 	Object     string             `json:"object,omitempty"`
 	Namespaces []string           `json:"namespaces,omitempty"` // if there are several
-	Kind       changes.ChangeKind `json:"kind"`
+	Kind       changes.Kind `json:"kind"`
 	Now        int64              `json:"now"`
 	Before     float64            `json:"before"`
 	Score      float64            `json:"score"`
@@ -47,18 +47,18 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	q := changes.ChangesQuery{
+	q := changes.Query{
 		At: r.absolute.to, Window: r.absolute.to.Sub(r.absolute.from), Allows: r.readable.Allows, Revision: r.shot.Revision, Limit: limit,
-		Object: changes.ChangesObject{UID: subject.UID, Kind: subject.Kind, Name: subject.Name},
+		Object: changes.Object{UID: subject.UID, Kind: subject.Kind, Name: subject.Name},
 	}
 	if asked := r.parameters["namespace"]; len(asked) == 1 {
 		q.Object.Namespace = asked[0]
 	}
-	a, err := changes.Changes(ctx, r.Timeline, r.Codec.Event, q)
+	a, err := changes.Rank(ctx, r.Timeline, r.Codec.Event, q)
 	if expired := new(store.ExpiredError); errors.As(err, &expired) {
 		r.shot.Partly("the state of revision %d is no longer held: what is shown is the newest one", q.Revision)
 		q.Revision = 0
-		a, err = changes.Changes(ctx, r.Timeline, r.Codec.Event, q)
+		a, err = changes.Rank(ctx, r.Timeline, r.Codec.Event, q)
 	}
 	if err != nil {
 		return nil, err

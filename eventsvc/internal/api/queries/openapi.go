@@ -100,7 +100,7 @@ func schemas() schema {
 		}
 		return members(all, append(optional, "namespaces", "partialReason")...)
 	}
-	kinds := []changes.ChangeKind{changes.ChangeNew, changes.ChangeMore, changes.ChangeLess, changes.ChangeFailing}
+	kinds := []changes.Kind{changes.New, changes.More, changes.Less, changes.Failing}
 	counted := schema{"type": "string", "enum": []string{ofOccurrences, ofEvents}}
 	return schema{
 		"Event":  schema{"type": "object", "description": "Event of events.k8s.io/v1, in the group of this service."},

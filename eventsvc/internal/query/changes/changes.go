@@ -1,4 +1,3 @@
-// Package changes ranks what changed before an instant.
 package changes
 
 import (
@@ -28,8 +27,8 @@ const (
 	MaxRows       = 100
 )
 
-// ChangesQuery asks what changed before an instant.
-type ChangesQuery struct {
+// Query asks what changed before an instant.
+type Query struct {
 	// At is the end of the window that is compared with what was before it.
 	At time.Time
 	// Window is the length of time before At that is to be explained; 0 is [DefaultWindow].
@@ -38,26 +37,26 @@ type ChangesQuery struct {
 	// Everything in the answer is computed from these namespaces alone.
 	Allows func(namespace string) bool
 	// Object restricts the answer to changes that an object takes part in.
-	Object   ChangesObject
+	Object   Object
 	Revision uint64 // state to look at; 0: the newest
 	Limit    int    // rows; 0 is [DefaultRows]
 }
 
-// ChangesObject names an object by its UID, or by its kind and name. The zero value
-// names none.
-type ChangesObject struct {
+// Object names an object by its UID, or by its kind and name. Namespace is that of the
+// events about it; empty: any. The zero value names none.
+type Object struct {
 	UID, Kind, Namespace, Name string
 }
 
-// ChangeKind says in which way a row differs from what was before.
-type ChangeKind string
+// Kind says in which way a row differs from what was before.
+type Kind string
 
 // The kinds of change.
 const (
-	ChangeNew     ChangeKind = "new"     // a reason that was never seen before for this namespace and kind
-	ChangeMore    ChangeKind = "more"    // more often than expected
-	ChangeLess    ChangeKind = "less"    // less often than expected
-	ChangeFailing ChangeKind = "failing" // objects with warnings that had none before
+	New     Kind = "new"     // a reason that was never seen before for this namespace and kind
+	More    Kind = "more"    // more often than expected
+	Less    Kind = "less"    // less often than expected
+	Failing Kind = "failing" // objects with warnings that had none before
 )
 
 // Change is a row of the answer.
@@ -69,7 +68,7 @@ type Change struct {
 	Object string
 	// Namespaces are those of a row that spans several, at most 10, most affected first.
 	Namespaces []string
-	Kind       ChangeKind
+	Kind       Kind
 	Now        int64   // occurrences in the window
 	Before     float64 // occurrences expected in a window of this length
 	Score      float64 // rows are ordered by it
@@ -82,8 +81,8 @@ type Change struct {
 	Link url.Values
 }
 
-// ChangesAnswer is the answer to a [ChangesQuery].
-type ChangesAnswer struct {
+// Answer is the answer to a [Query].
+type Answer struct {
 	Range store.Range // the window, and the state that was looked at
 	// HistoryFrom is the first observation before At that the caller may see; At if
 	// there is none.
@@ -96,37 +95,38 @@ type ChangesAnswer struct {
 // Decode returns the event that a version holds.
 type Decode func(*store.View) (*eventsv1.Event, error)
 
-// Changes answers what changed before an instant: reasons that are new, reasons that are
+// Rank answers what changed before an instant: reasons that are new, reasons that are
 // more or less frequent than expected, and objects that began to fail, most unexpected
 // first. The same question to the same state has the same answer.
 //
 // A [*query.ParameterError] names what is wrong with the question. Other errors are those of
 // the timeline.
-func Changes(ctx context.Context, t store.Timeline, decode Decode, q ChangesQuery) (ChangesAnswer, error) {
+func Rank(ctx context.Context, t store.Timeline, decode Decode, q Query) (Answer, error) {
 	if err := q.complete(); err != nil {
-		return ChangesAnswer{}, err
+		return Answer{}, err
 	}
 	to := q.At.Truncate(time.Second)
 	if to.Before(q.At) {
 		to = to.Add(time.Second)
 	}
 	to = to.UTC()
-	a := ChangesAnswer{Range: store.Range{From: to.Add(-q.Window), To: to, Revision: q.Revision}}
-	c := &changes{timeline: t, decode: decode, q: &q, answer: &a}
+	a := Answer{Range: store.Range{From: to.Add(-q.Window), To: to, Revision: q.Revision}}
+	c := &comparison{timeline: t, decode: decode, q: &q, answer: &a}
 	if err := c.objects(ctx); err != nil { // first, as it says which state is the newest
-		return ChangesAnswer{}, err
+		return Answer{}, err
 	}
 	if err := c.history(ctx); err != nil {
-		return ChangesAnswer{}, err
+		return Answer{}, err
 	}
 	rows, err := c.rank(ctx)
 	if err != nil {
-		return ChangesAnswer{}, err
+		return Answer{}, err
 	}
-	return a, c.finish(ctx, rows[:min(len(rows), q.Limit)])
+	err = c.finish(ctx, rows[:min(len(rows), q.Limit)])
+	return a, err
 }
 
-func (q *ChangesQuery) complete() error {
+func (q *Query) complete() error {
 	q.Window, q.Limit = cmp.Or(q.Window, DefaultWindow), cmp.Or(q.Limit, DefaultRows)
 	switch o := q.Object; {
 	case q.Allows == nil:
@@ -143,12 +143,12 @@ func (q *ChangesQuery) complete() error {
 	return nil
 }
 
-// changes is the work on one question.
-type changes struct {
+// comparison is the work on one question.
+type comparison struct {
 	timeline store.Timeline
 	decode   Decode
-	q        *ChangesQuery
-	answer   *ChangesAnswer
+	q        *Query
+	answer   *Answer
 
 	tallies  tallies
 	windows  float64 // of history before the window, by its length
@@ -157,12 +157,12 @@ type changes struct {
 }
 
 // partial notes what the answer could not take into account.
-func (c *changes) partial(format string, args ...any) {
+func (c *comparison) partial(format string, args ...any) {
 	c.answer.Partial = append(c.answer.Partial, fmt.Sprintf(format, args...))
 }
 
 // wants reports whether the question is about occurrences with these dimensions.
-func (c *changes) wants(d *event.Dimensions) bool {
+func (c *comparison) wants(d *event.Dimensions) bool {
 	if o := c.warned.object; o != nil && (d.Namespace != o.namespace || d.Kind != o.kind) {
 		return false
 	}
@@ -170,7 +170,7 @@ func (c *changes) wants(d *event.Dimensions) bool {
 }
 
 // finish makes the rows of the answer.
-func (c *changes) finish(ctx context.Context, rows []*candidate) error {
+func (c *comparison) finish(ctx context.Context, rows []*candidate) error {
 	for _, r := range rows {
 		change := r.change(c)
 		var err error
@@ -186,7 +186,7 @@ func (c *changes) finish(ctx context.Context, rows []*candidate) error {
 const sampleReads = 500
 
 // sample returns the newest event of a row in the window.
-func (c *changes) sample(ctx context.Context, r *candidate) (sample *store.Record, err error) {
+func (c *comparison) sample(ctx context.Context, r *candidate) (sample *store.Record, err error) {
 	keys := map[tallyKey]bool{}
 	for _, t := range r.tallies {
 		keys[t.tallyKey] = true
@@ -204,7 +204,7 @@ func (c *changes) sample(ctx context.Context, r *candidate) (sample *store.Recor
 
 // observed reads pages of events until visit returns false, all are read, or limit of
 // them are.
-func (c *changes) observed(ctx context.Context, q store.TimeQuery, limit int, visit func(*store.View, store.Moment) bool) error {
+func (c *comparison) observed(ctx context.Context, q store.TimeQuery, limit int, visit func(*store.View, store.Moment) bool) error {
 	for more := true; more && limit > 0; {
 		page, err := c.timeline.Observed(ctx, q, func(v *store.View, at store.Moment) bool {
 			limit--
@@ -223,7 +223,7 @@ func (c *changes) observed(ctx context.Context, q store.TimeQuery, limit int, vi
 }
 
 // link returns the parameters that show the events of a row.
-func (r *candidate) link(a *ChangesAnswer) url.Values {
+func (r *candidate) link(a *Answer) url.Values {
 	v := url.Values{
 		"from": {a.Range.From.Format(time.RFC3339)}, "to": {a.Range.To.Format(time.RFC3339)},
 		"revision": {strconv.FormatUint(a.Range.Revision, 10)},
@@ -247,13 +247,13 @@ func (r *candidate) link(a *ChangesAnswer) url.Values {
 // topNamespaces bounds the namespaces that a row names.
 const topNamespaces = 10
 
-func (r *candidate) change(c *changes) Change {
+func (r *candidate) change(c *comparison) Change {
 	change := Change{
 		By:     event.Dimensions{Cluster: r.cluster, Namespace: r.namespace, Kind: r.kind, Reason: r.reason, Type: r.typ, Reporter: r.reporter()},
 		Object: r.object, Kind: r.way, Now: r.now, Before: round(r.expected), Score: r.score,
 		Why: r.why(c), First: time.Unix(r.first, 0).UTC(), Link: r.link(c.answer),
 	}
-	if r.way == ChangeLess && r.now == 0 {
+	if r.way == Less && r.now == 0 {
 		change.First = time.Time{}
 	}
 	if r.namespace == "" {

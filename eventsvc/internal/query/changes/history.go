@@ -5,6 +5,8 @@ import (
 	"math"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -24,9 +26,15 @@ func keyOf(d *event.Dimensions) tallyKey {
 	return tallyKey{d.Cluster, d.Namespace, d.Kind, d.Reason, d.Type}
 }
 
-// family returns the key of the tally over all namespaces.
+// systemNamespace is where a cluster's own components run.
+const systemNamespace = metav1.NamespaceSystem
+
+// family returns the key of the tally over all namespaces. The cluster's own components
+// are no part of it: what is usual elsewhere is not for them, and others depend on them.
 func (k tallyKey) family() tallyKey {
-	k.namespace = ""
+	if k.namespace != systemNamespace {
+		k.namespace = ""
+	}
 	return k
 }
 
@@ -94,7 +102,7 @@ type baseline struct {
 }
 
 // history counts everything in the window and before it.
-func (c *changes) history(ctx context.Context) error {
+func (c *comparison) history(ctx context.Context) error {
 	c.tallies = tallies{byKey: map[tallyKey]int{}, families: map[tallyKey]*tally{}}
 	r := c.answer.Range
 	from, to := r.From.Unix(), r.To.Unix()
@@ -133,7 +141,7 @@ func (c *changes) history(ctx context.Context) error {
 const daySeconds = 24 * 60 * 60
 
 // shortcomings notes what history lacks.
-func (c *changes) shortcomings(any, whole bool) {
+func (c *comparison) shortcomings(any, whole bool) {
 	switch {
 	case !any:
 		c.partial("there is no history before the window, so nothing can be compared")
@@ -146,7 +154,7 @@ func (c *changes) shortcomings(any, whole bool) {
 }
 
 // slice counts what history has in [from, to), a whole number of windows.
-func (c *changes) slice(ctx context.Context, from, to, window int64, seen func(second int64)) error {
+func (c *comparison) slice(ctx context.Context, from, to, window int64, seen func(second int64)) error {
 	newest := c.answer.Range.From.Unix()
 	day, week := newest-daySeconds, newest-7*daySeconds
 	if window > daySeconds {
@@ -220,7 +228,7 @@ func (t *tallies) total() {
 }
 
 // pieces calls visit with what was observed in [from, to), in pieces of bounded length.
-func (c *changes) pieces(ctx context.Context, from, to int64, visit func(s *tally, second, n int64)) error {
+func (c *comparison) pieces(ctx context.Context, from, to int64, visit func(s *tally, second, n int64)) error {
 	group := func(d event.Dimensions) int {
 		if !c.wants(&d) {
 			return -1

@@ -8,7 +8,7 @@ import (
 )
 
 // why says in one sentence where a row's score is from.
-func (r *candidate) why(c *changes) string {
+func (r *candidate) why(c *comparison) string {
 	var b strings.Builder
 	where := "in " + r.namespace
 	if r.namespace == "" {
@@ -16,12 +16,12 @@ func (r *candidate) why(c *changes) string {
 	}
 	window, history := brief(c.q.Window), brief(c.answer.Range.From.Sub(c.answer.HistoryFrom))
 	switch r.way {
-	case ChangeNew:
+	case New:
 		fmt.Fprintf(&b, "%s of %s was never seen %s in %s of history and came %s in %s", r.reason, r.kind, where, history, times(r.now), window)
 		if r.had > 0 {
 			fmt.Fprintf(&b, ", but %d other namespaces had it", r.had)
 		}
-	case ChangeFailing:
+	case Failing:
 		fmt.Fprintf(&b, "%s %s had no warning %s before and %s %s in %s", r.kind, r.object, where, r.reason, times(r.now), window)
 	default:
 		fmt.Fprintf(&b, "%s of %s came %s %s in %s, against %s expected (%s)",
@@ -33,7 +33,7 @@ func (r *candidate) why(c *changes) string {
 	if r.objects > 1 {
 		fmt.Fprintf(&b, "; %d objects", r.objects)
 	}
-	if r.object != "" && r.way != ChangeFailing {
+	if r.object != "" && r.way != Failing {
 		fmt.Fprintf(&b, "; %s began to fail", r.object)
 	}
 	if c.warned.object != nil && r.own > 0 {
@@ -45,7 +45,7 @@ func (r *candidate) why(c *changes) string {
 	if r.precedes > 0 {
 		fmt.Fprintf(&b, "; precedes %d other changes", r.precedes)
 	}
-	fmt.Fprintf(&b, "; G² %.1f over a dispersion of %.1f.", r.evidence*r.spread, r.spread)
+	fmt.Fprintf(&b, "; G² %.1f over a dispersion of %.1f.", r.evidence*r.dispersion, r.dispersion)
 	return b.String()
 }
 

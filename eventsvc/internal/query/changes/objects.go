@@ -27,7 +27,7 @@ const (
 type warned struct {
 	object    *object            // that the question is about
 	workloads []*failure         // with warnings in the window and none before
-	spread    map[tallyKey]int   // objects with a warning in the window
+	concerned map[tallyKey]int   // objects with a warning in the window
 	reached   int64              // second from which on earlier warnings were looked at
 	others    map[tallyKey]int64 // workloads with that warning before the window
 }
@@ -66,8 +66,8 @@ func (f *failure) add(k tallyKey, name string, first, n int64) {
 }
 
 // objects finds the objects that began to fail in the window.
-func (c *changes) objects(ctx context.Context) error {
-	if c.q.Object != (ChangesObject{}) {
+func (c *comparison) objects(ctx context.Context) error {
+	if c.q.Object.UID != "" || c.q.Object.Name != "" {
 		return c.oneObject(ctx)
 	}
 	found, before, err := c.warnings(ctx)
@@ -101,9 +101,9 @@ func (k tallyKey) compare(other tallyKey) int {
 
 // warnings reads the warnings in the window. It returns the workloads that have any, and
 // those of them with a warning that began before the window.
-func (c *changes) warnings(ctx context.Context) (found map[workloadKey]*failure, before map[workloadKey]bool, err error) {
+func (c *comparison) warnings(ctx context.Context) (found map[workloadKey]*failure, before map[workloadKey]bool, err error) {
 	found, before = map[workloadKey]*failure{}, map[workloadKey]bool{}
-	c.warned.spread = map[tallyKey]int{}
+	c.warned.concerned = map[tallyKey]int{}
 	objects := map[tallyKey]map[string]struct{}{}
 	from := c.answer.Range.From
 	reads, decoded := 0, 0
@@ -145,13 +145,13 @@ func (c *changes) warnings(ctx context.Context) (found map[workloadKey]*failure,
 		c.partial("only the newest %d warnings of the window were searched for objects that began to fail", maxWarnings)
 	}
 	for k, names := range objects {
-		c.warned.spread[k] = len(names)
+		c.warned.concerned[k] = len(names)
 	}
 	return found, before, cmp.Or(err, failed)
 }
 
 // began returns when the event of a series was first observed.
-func (c *changes) began(v *store.View) (time.Time, error) {
+func (c *comparison) began(v *store.View) (time.Time, error) {
 	ev, err := c.decode(v)
 	if err != nil {
 		return time.Time{}, err
@@ -167,7 +167,7 @@ func (c *changes) began(v *store.View) (time.Time, error) {
 
 // earlier reads warnings before the window, newest first, and drops the workloads that
 // have any.
-func (c *changes) earlier(ctx context.Context, found map[workloadKey]*failure) error {
+func (c *comparison) earlier(ctx context.Context, found map[workloadKey]*failure) error {
 	type scope struct{ cluster, namespace, kind string }
 	scopes := map[scope]bool{}
 	for w := range found {
@@ -204,7 +204,7 @@ func (c *changes) earlier(ctx context.Context, found map[workloadKey]*failure) e
 }
 
 // oneObject reads all versions of the events about the object of the question.
-func (c *changes) oneObject(ctx context.Context) error {
+func (c *comparison) oneObject(ctx context.Context) error {
 	q := c.q.Object
 	c.warned.object = &object{name: q.Name, namespace: q.Namespace, kind: q.Kind, now: map[tallyKey]int64{}}
 	err := c.observed(ctx, store.TimeQuery{Range: c.answer.Range}, 1, func(*store.View, store.Moment) bool { return false })
@@ -214,7 +214,7 @@ func (c *changes) oneObject(ctx context.Context) error {
 	s := &event.Selector{}
 	for _, r := range []event.FieldRequirement{
 		{Field: event.RegardingUID, Value: q.UID}, {Field: event.RegardingKind, Value: q.Kind},
-		{Field: event.RegardingNamespace, Value: q.Namespace}, {Field: event.RegardingName, Value: q.Name},
+		{Field: event.RegardingName, Value: q.Name},
 	} {
 		if r.Value != "" {
 			s.Fields = append(s.Fields, r)
@@ -222,7 +222,7 @@ func (c *changes) oneObject(ctx context.Context) error {
 	}
 	reads := 0
 	err = c.timeline.Versions(ctx, s, func(v *store.View, gone bool) bool {
-		if !gone && v.Revision <= c.answer.Range.Revision && c.q.Allows(v.Namespace) {
+		if !gone && v.Revision <= c.answer.Range.Revision && c.q.Allows(v.Namespace) && (q.Namespace == "" || q.Namespace == v.Namespace) {
 			c.warned.object.version(v, c.answer.Range)
 		}
 		reads++

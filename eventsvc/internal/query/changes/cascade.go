@@ -1,0 +1,181 @@
+package changes
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// strongest returns the first row that others can be related to, nil if there is none.
+func strongest(rows []*candidate) *candidate {
+	for _, r := range rows {
+		if r.way != Less && r.evidence >= strong {
+			return r
+		}
+	}
+	return nil
+}
+
+// onsetBins bounds the memory for the onset of one row.
+const onsetBins = 4096
+
+// onsets finds when each row began.
+func (c *comparison) onsets(ctx context.Context, rows []*candidate) error {
+	from, to := c.answer.Range.From.Unix(), c.answer.Range.To.Unix()
+	width := (to-from-1)/onsetBins + 1
+	bins := map[*tally][]int64{}
+	for _, r := range rows {
+		r.onset = r.first
+		if r.way == More {
+			for _, s := range r.tallies {
+				bins[s] = make([]int64, (to-from-1)/width+1)
+			}
+		}
+	}
+	if len(bins) == 0 {
+		return nil
+	}
+	err := c.pieces(ctx, from, to, func(s *tally, second, n int64) {
+		if b := bins[s]; b != nil {
+			b[(second-from)/width] += n
+		}
+	})
+	for _, r := range rows {
+		if r.way != More {
+			continue
+		}
+		sum := make([]int64, (to-from-1)/width+1)
+		for _, s := range r.tallies {
+			for i, n := range bins[s] {
+				sum[i] += n
+			}
+		}
+		r.onset = from + width*int64(onset(sum, r.expected))
+		for _, m := range r.members {
+			if m.onset = m.first; m.way == More {
+				m.onset = from + width*int64(onset(bins[m.tallies[0]], m.expected))
+			}
+		}
+	}
+	return err
+}
+
+// origins returns the row of the namespace in which a change of several began, if one is
+// ahead of the others: the change may have spread from there.
+func origins(rows []*candidate) (found []*candidate) {
+	for _, r := range rows {
+		if r.way == Less || len(r.members) < 2 {
+			continue
+		}
+		byOnset := slices.SortedFunc(slices.Values(r.members), func(a, b *candidate) int {
+			return cmp.Or(cmp.Compare(a.onset, b.onset), a.compare(b.tallyKey))
+		})
+		if m := byOnset[0]; m.evidence >= notable && byOnset[1].onset-m.onset >= onsetTolerance {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// coincident returns rows for series that are not notable by their counts in the window,
+// but by what they have in the minute before the strongest change began. The cause of an
+// outage may be a single event of a kind that comes several times a day.
+func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*candidate) (near []*candidate, err error) {
+	if anchor == nil || c.q.Window <= coincidence*time.Second || c.warned.object != nil {
+		return nil, nil
+	}
+	known := map[*tally]bool{}
+	for _, r := range rows {
+		for _, s := range r.tallies {
+			known[s] = true
+		}
+	}
+	from, to := c.answer.Range.From.Unix(), c.answer.Range.To.Unix()
+	from, to = max(from, anchor.onset-coincidence), min(to, anchor.onset+onsetTolerance)
+	found := map[*tally]*candidate{}
+	err = c.pieces(ctx, from, to, func(s *tally, second, n int64) {
+		if known[s] {
+			return
+		}
+		r := found[s]
+		if r == nil {
+			r = &candidate{
+				tallyKey: s.tallyKey, tallies: []*tally{s}, way: More, now: s.now, expected: float64(s.total) / c.windows,
+				first: s.first, onset: second, anchor: anchor, objects: c.warned.concerned[s.tallyKey],
+			}
+			found[s] = r
+		}
+		r.near += n
+		r.onset = min(r.onset, second)
+	})
+	parts := c.q.Window.Seconds() / float64(to-from)
+	for _, s := range c.tallies.all { // in an order that does not change
+		r := found[s]
+		if r == nil || !related(r, anchor) {
+			continue
+		}
+		r.dispersion = c.dispersion(s, s.family.burstiness(c.windows))
+		before := s.total + s.now - r.near
+		if s.total == 0 {
+			before += int64(s.family.had)
+		}
+		if r.evidence = surprise(float64(r.near), float64(before), (c.windows+1)*parts-1) / r.dispersion; r.evidence >= likely {
+			near = append(near, r)
+		}
+	}
+	return near, err
+}
+
+// onset returns the bin from which on the rest of the window differs most from what was
+// expected: the likeliest moment at which the rate changed.
+func onset(bins []int64, expected float64) (at int) {
+	var most, n float64
+	for i := len(bins) - 1; i >= 0; i-- {
+		if bins[i] == 0 {
+			continue
+		}
+		n += float64(bins[i])
+		e := (expected + 0.5) * float64(len(bins)-i) / float64(len(bins)) // half an event, so that none is not expected
+		if g := likelihood(n, e) - (n - e); n > e && g >= most {
+			at, most = i, g
+		}
+	}
+	return at
+}
+
+// cascade finds which rows others precede. What became less frequent has no onset.
+func cascade(rows []*candidate) {
+	for _, r := range rows {
+		if r.way == Less {
+			continue
+		}
+		for _, earlier := range rows {
+			if earlier.way == Less || r.evidence < notable || r.onset-earlier.onset < onsetTolerance || !related(r, earlier) {
+				continue
+			}
+			earlier.precedes++
+			if r.follows == nil || earlier.onset < r.follows.onset {
+				r.follows = earlier
+			}
+		}
+	}
+}
+
+// related reports whether one change can be the reason of another: they concern the same
+// namespace, or one of them the whole cluster.
+func related(a, b *candidate) bool {
+	return a.cluster == b.cluster && (a.namespace == b.namespace || a.clusterWide() || b.clusterWide())
+}
+
+// clusterWide reports whether a row concerns more than one namespace: it spans several,
+// its object has none, or it is about the cluster's own components.
+func (r *candidate) clusterWide() bool {
+	switch r.kind {
+	case "Node", "PersistentVolume", "Namespace", "StorageClass", "APIService":
+		return true
+	}
+	return r.namespace == "" || r.namespace == systemNamespace
+}
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

@@ -1,0 +1,118 @@
+package changes
+
+import (
+	"math"
+)
+
+// candidate is a row before the answer is cut to its limit.
+type candidate struct {
+	tallyKey
+	tallies    []*tally     // whose occurrences it counts, most affected first
+	members    []*candidate // of a row over several namespaces: those of its tallies
+	way        Kind
+	now        int64
+	expected   float64
+	against    string  // where expected is from
+	evidence   float64 // G² over the dispersion
+	dispersion float64 // of the counts of its series
+	had        int     // other namespaces that had it before
+
+	object  string // the workload that it is about
+	exact   string // the object, if it is one
+	own     int64  // occurrences of the object of the question
+	objects int    // concerned
+	near    int64  // occurrences shortly before anchor began
+	anchor  *candidate
+
+	first, onset int64
+	precedes     int
+	follows      *candidate
+	score        float64
+}
+
+// surprise is Dunning's G²: twice the logarithm of how much likelier the counts are if
+// the window and the history before it have rates of their own than if they share one.
+func surprise(now, before, windows float64) float64 {
+	rate := (now + before) / (1 + windows)
+	return 2 * (likelihood(now, rate) + likelihood(before, rate*windows))
+}
+
+func likelihood(n, expected float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return n * math.Log(n/expected)
+}
+
+// dispersion is the variance of the counts of windows over their mean, at least 1: how
+// much burstier than chance a series is. G² is divided by it (quasi-likelihood).
+func (s *tally) dispersion(windows float64) float64 {
+	if s.total == 0 || windows <= 0 {
+		return 1
+	}
+	mean := float64(s.total) / windows
+	return max(1, (s.squares/windows-mean*mean)/mean)
+}
+
+// burstiness is the dispersion of the series of a family, weighted by their counts.
+func (s *tally) burstiness(windows float64) float64 {
+	var sum, total float64
+	for _, m := range s.members {
+		sum += float64(m.total) * m.dispersion(windows)
+		total += float64(m.total)
+	}
+	if total == 0 {
+		return 1
+	}
+	return sum / total
+}
+
+// dispersion returns that of a series. The fewer occurrences it has, the more it is that of
+// its family.
+func (c *comparison) dispersion(s *tally, burstiness float64) float64 {
+	own := s.dispersion(c.windows)
+	if s.family == nil {
+		return own
+	}
+	total := float64(s.total)
+	return (total*own + familyCounts*burstiness) / (total + familyCounts)
+}
+
+// compare compares the count of a series or of a family with the earlier one that
+// explains it best. It returns nil if there is no difference.
+func (c *comparison) compare(s *tally, burstiness float64) *candidate {
+	mean, now := float64(s.total)/c.windows, float64(s.now)
+	r := &candidate{tallyKey: s.tallyKey, tallies: []*tally{s}, now: s.now, expected: mean, against: "on average"}
+	baselines := []struct {
+		n    int64
+		held bool
+		text string
+	}{
+		{s.prev, c.windows >= 1, "in the window before"},
+		{s.day, c.baseline.day, "a day before"},
+		{s.week, c.baseline.week, "a week before"},
+	}
+	rising := now > mean
+	for _, b := range baselines {
+		if n := float64(b.n); b.held && (rising && n > r.expected || !rising && n < r.expected) {
+			r.expected, r.against = n, b.text
+		}
+	}
+	if (now > r.expected) != rising || now == r.expected {
+		return nil
+	}
+	r.way, r.dispersion = Less, c.dispersion(s, burstiness)
+	before := r.expected * c.windows
+	switch {
+	case rising && s.total == 0:
+		r.way = New
+		if s.family != nil { // that many namespaces have seen their first one
+			r.had = s.family.had
+			before = float64(r.had)
+		}
+	case rising:
+		r.way = More
+	}
+	r.evidence = surprise(now, before, c.windows) / r.dispersion
+	return r
+}

@@ -1,0 +1,48 @@
+// Package changes answers what changed before an instant: which reasons are new, which are
+// more or less frequent than expected, and which objects began to fail, most unexpected
+// first.
+//
+// # Contract
+//
+// [Rank] compares a window of time with all history before it. A series is what agrees in
+// cluster, namespace, kind of object, reason and type. Its count in the window is compared
+// with the highest (for a rise) or lowest (for a fall) of four: its average, and its counts
+// in the window before, a day before and a week before, as far as history has them. So a
+// difference that one of them explains is none.
+//
+// The evidence for a change is Dunning's G², the log-likelihood ratio of two Poisson
+// rates, divided by the dispersion of the series: how much its counts vary more than
+// chance does. The score of a row is the binary logarithm of the evidence, up to a bound
+// from which a change is certain, times weights that rank.go gives the reasons for. They
+// prefer warnings, what is new, what concerns several objects, and what came first: a row
+// that another one precedes is taken for a symptom. [Change.Why] has the numbers.
+//
+// What changes alike in several namespaces is one row, except where it began first.
+// Objects of one owner, as the names tell, are one row ("web-*"). When something has
+// certainly changed, less evidence suffices for what is related to it, and for what came
+// in the minute before.
+//
+// The same question to the same state has the same answer. Nothing is learned, and nothing
+// outside the namespaces that the question is allowed has any influence.
+//
+// Occurrences are counted without reading events. Events are read to find objects and
+// samples: at most 5,000 attributes, 200 events and 500 for each sample; what that leaves
+// out is in [Answer.Partial], as is history that is too short. An event is found in the
+// window only if it was not observed again later in the state that is looked at: ask with
+// a revision for an instant that is long past.
+//
+// # Errors
+//
+// What is wrong with a question is a [query.ParameterError]. Other errors are those of the
+// timeline, of the decoding function and of the context.
+//
+// # Concurrency
+//
+// Rank is safe for concurrent use. It asks the timeline in many calls, each about a few
+// hours, so that others get turns, and holds memory for at most 20,000 series.
+//
+// # What it does not know
+//
+// HTTP, callers and their rights ([Query.Allows] has the result), gaps in which a mirror
+// was away: what these hide counts as not observed.
+package changes

@@ -1,0 +1,270 @@
+package changes
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tidings.example/eventsvc/internal/event"
+)
+
+// The weights of a score. Each has its reason; none was fitted to an incident.
+const (
+	// notable is the least evidence of a row: chance alone exceeds this value of a
+	// chi-squared distribution with one degree of freedom once in a thousand series.
+	notable = 10.83
+	// likely is the least evidence of a row that is related to the strongest change, if
+	// that has at least strong evidence: chance alone exceeds it in one of a hundred. Once
+	// something has certainly happened, more than that has probably changed.
+	likely = 6.63
+	strong = 2 * notable
+	// certain is where evidence ends to count. Beyond it a row is louder, not more
+	// certain, and what is loudest in an incident are its symptoms.
+	certain = 100
+	// normalWeight is for events of type Normal, which controllers emit when they do
+	// what they were told to.
+	normalWeight = 0.6
+	// newWeight is for reasons without any precedent: a count cannot say that.
+	newWeight = 1.25
+	// lessWeight is for what has stopped: it mostly follows from something that failed.
+	lessWeight = 0.5
+	// symptomWeight is for a row that another one precedes.
+	symptomWeight = 0.7
+	// precedesWeight is for each row, up to maxPrecedes, that follows: what came first
+	// can be the reason of what came after it, not the other way round.
+	precedesWeight = 0.1
+	maxPrecedes    = 5
+	// spreadWeight is for each doubling of the objects concerned, up to maxSpread.
+	spreadWeight = 0.05
+	maxSpread    = 0.25
+	// familyCounts is how many occurrences of a series outweigh what other namespaces
+	// say about how bursty its reason is.
+	familyCounts = 10
+	// spreadNamespaces is from how many namespaces on a change is one row.
+	spreadNamespaces = 3
+	// onsetTolerance is the difference in time that has a meaning: the timestamps of
+	// most reporters have whole seconds.
+	onsetTolerance = 2
+	// coincidence is the time before the strongest change began in which even a routine
+	// event about the same namespace or the cluster is unlikely by chance.
+	coincidence = 60
+	// maxCandidates bounds the rows whose onset is looked for.
+	maxCandidates = 200
+)
+
+// rank returns the rows of the answer in their order.
+func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
+	if c.windows <= 0 {
+		return nil, nil
+	}
+	rows := c.rates()
+	rows = c.failures(rows)
+	for _, r := range rows {
+		r.score = r.weighed()
+	}
+	slices.SortFunc(rows, byScore)
+	anchor := strongest(rows)
+	rows = slices.DeleteFunc(rows, func(r *candidate) bool {
+		return r.evidence < notable && (anchor == nil || !related(r, anchor))
+	})
+	rows = rows[:min(len(rows), maxCandidates)]
+	if err := c.onsets(ctx, rows); err != nil {
+		return nil, err
+	}
+	rows = append(rows, origins(rows)...)
+	near, err := c.coincident(ctx, anchor, rows)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, near...)
+	cascade(rows)
+	for _, r := range rows {
+		r.score = r.weighed()
+		if r.follows != nil {
+			r.score *= symptomWeight
+		}
+		r.score = round(r.score * (1 + precedesWeight*float64(min(r.precedes, maxPrecedes))))
+	}
+	slices.SortFunc(rows, byScore)
+	return rows, nil
+}
+
+func byScore(a, b *candidate) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.onset, b.onset), a.compare(b.tallyKey),
+		strings.Compare(string(a.way), string(b.way)), strings.Compare(a.object, b.object))
+}
+
+// weighed is the score of a row by itself. Its evidence counts by its logarithm.
+func (r *candidate) weighed() float64 {
+	score := math.Log2(1 + min(r.evidence, certain))
+	if !r.alarming() {
+		score *= normalWeight
+	}
+	switch r.way {
+	case New:
+		score *= newWeight
+	case Less:
+		score *= lessWeight
+	}
+	if r.objects > 1 {
+		score *= 1 + min(maxSpread, spreadWeight*math.Log2(float64(r.objects)))
+	}
+	return score
+}
+
+// alarming reports whether a row is about a problem. Kubernetes gives type Normal to the
+// conditions of a node and to the back-off of an image, which are problems all the same.
+func (r *candidate) alarming() bool {
+	switch r.reason {
+	case "NodeNotReady", "NodeHasDiskPressure", "NodeHasInsufficientMemory", "NodeHasInsufficientPID", "BackOff":
+		return true
+	}
+	return r.typ == corev1.EventTypeWarning
+}
+
+// rates returns the series whose counts are notable. Series of several namespaces that
+// change alike are one row.
+func (c *comparison) rates() (rows []*candidate) {
+	for _, f := range c.tallies.order {
+		burstiness := f.burstiness(c.windows)
+		all := c.compare(f, burstiness)
+		var members, alike []*candidate
+		for _, s := range f.members {
+			r := c.compare(s, burstiness)
+			if r == nil {
+				continue
+			}
+			if all != nil && (r.way == Less) == (all.way == Less) {
+				alike = append(alike, r)
+			}
+			if r.evidence >= likely {
+				members = append(members, r)
+			}
+		}
+		if all == nil || all.evidence < notable || !spreads(alike) {
+			rows = append(rows, members...)
+			continue
+		}
+		rows = append(rows, all.over(alike))
+		for _, r := range members {
+			if (r.way == Less) != (all.way == Less) {
+				rows = append(rows, r)
+			}
+		}
+	}
+	kept := rows[:0]
+	for _, r := range rows {
+		for _, m := range r.members {
+			m.objects, m.first = c.warned.concerned[m.tallyKey], m.tallies[0].first
+		}
+		for _, s := range r.tallies {
+			r.objects += c.warned.concerned[s.tallyKey]
+			r.first = min(cmp.Or(r.first, s.first), s.first)
+			if o := c.warned.object; o != nil {
+				r.own += o.now[s.tallyKey]
+			}
+		}
+		if o := c.warned.object; o == nil || r.own > 0 {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// difference is by how many occurrences a row differs from what was expected.
+func (r *candidate) difference() float64 { return math.Abs(float64(r.now) - r.expected) }
+
+// spreads reports whether a change is one of several namespaces: no namespace has more
+// than half of it.
+func spreads(alike []*candidate) bool {
+	var sum, most float64
+	for _, r := range alike {
+		sum += r.difference()
+		most = max(most, r.difference())
+	}
+	return len(alike) >= spreadNamespaces && most <= sum/2
+}
+
+// over makes r, the row of a family, that of several series.
+func (r *candidate) over(alike []*candidate) *candidate {
+	slices.SortFunc(alike, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(b.difference(), a.difference()), a.compare(b.tallyKey))
+	})
+	r.members, r.tallies = alike, r.tallies[:0]
+	for _, m := range alike {
+		r.tallies = append(r.tallies, m.tallies...)
+	}
+	return r
+}
+
+// failures adds rows for workloads that began to fail, or names them in the rows that
+// their warnings have already.
+func (c *comparison) failures(rows []*candidate) []*candidate {
+	by := map[tallyKey]*candidate{}
+	for _, r := range rows {
+		for _, s := range r.tallies {
+			by[s.tallyKey] = r
+		}
+	}
+	from := c.answer.Range.From.Unix()
+	begin := max(c.warned.reached, c.answer.HistoryFrom.Unix())
+	windows := float64(from-begin) / c.q.Window.Seconds()
+	if windows <= 0 {
+		return rows
+	}
+	for _, f := range c.warned.workloads {
+		s := c.tallies.of(f.tallyKey)
+		if s == nil {
+			continue
+		}
+		n := f.counts[f.reason]
+		r := &candidate{
+			tallyKey: f.tallyKey, tallies: []*tally{s}, way: Failing, now: n, object: f.name,
+			objects: len(f.objects), first: f.first, had: int(c.warned.others[f.tallyKey]), dispersion: s.family.burstiness(c.windows), own: n,
+		}
+		if f.exact {
+			r.exact = f.name
+		}
+		r.evidence = surprise(float64(n), float64(r.had), windows) / r.dispersion
+		row := by[f.tallyKey]
+		if row != nil && row.way != Less && 2*n >= row.now {
+			row.object, row.exact = r.object, r.exact
+			row.evidence = max(row.evidence, r.evidence)
+			continue
+		}
+		if r.evidence >= notable && (row == nil || row.namespace != "" || r.evidence > row.evidence) {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// of returns the tally of a key, nil if there is none.
+func (t *tallies) of(k tallyKey) *tally {
+	if i, ok := t.byKey[k]; ok {
+		return t.all[i]
+	}
+	return nil
+}
+
+// about reports whether an event is one of a row.
+func (r *candidate) about(c *comparison, attributes event.Attributes) bool {
+	name := string(attributes.Field(event.RegardingName))
+	if o := c.warned.object; o != nil {
+		return name == o.name
+	}
+	if r.way != Failing {
+		return true
+	}
+	if r.exact != "" {
+		return name == r.exact
+	}
+	return workload(name)+"-*" == r.object
+}
+
+// round keeps two digits, so that an answer does not depend on the last bits of a float.
+func round(x float64) float64 { return math.Round(x*100) / 100 }
