@@ -110,7 +110,7 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 		r.onset = min(r.onset, second)
 	})
 	parts := c.q.Window.Seconds() / float64(to-from)
-	for _, s := range c.tallies.all { // in an order that does not change
+	for _, s := range c.tallies.all { // their order has no effect on the answer
 		r := found[s]
 		if r == nil || !related(r, anchor) {
 			continue

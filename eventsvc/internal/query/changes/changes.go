@@ -161,14 +161,6 @@ func (c *comparison) partial(format string, args ...any) {
 	c.answer.Partial = append(c.answer.Partial, fmt.Sprintf(format, args...))
 }
 
-// wants reports whether the question is about occurrences with these dimensions.
-func (c *comparison) wants(d *event.Dimensions) bool {
-	if o := c.warned.object; o != nil && (d.Namespace != o.namespace || d.Kind != o.kind) {
-		return false
-	}
-	return c.q.Allows(d.Namespace)
-}
-
 // finish makes the rows of the answer.
 func (c *comparison) finish(ctx context.Context, rows []*candidate) error {
 	for _, r := range rows {

@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,11 +13,12 @@ import (
 )
 
 const (
-	// maxTallies bounds the memory of a question: a tally takes up to 700 bytes.
+	// maxTallies bounds the memory of a question: a tally takes up to 2 KB.
 	maxTallies = 20_000
-	// sliceTime and sliceWindows bound one turn at the timeline.
-	sliceTime    = 6 * time.Hour
-	sliceWindows = 64
+	// sliceTime bounds one turn at the timeline. A shorter one costs more in all, since the
+	// timeline asks in each for the group of each combination of dimensions.
+	sliceTime    = 24 * time.Hour
+	sliceWindows = 192
 )
 
 // tallyKey names a series of occurrences that is compared with its own past.
@@ -66,7 +68,7 @@ type tallies struct {
 	all      []*tally
 	byKey    map[tallyKey]int
 	families map[tallyKey]*tally
-	order    []*tally // the families, as they were met
+	order    []*tally // the families
 	full     bool     // some were left out
 }
 
@@ -213,8 +215,14 @@ func (s *tally) add(dirty []*tally, windows, bucket, n int64) []*tally {
 	return dirty
 }
 
-// total completes the families.
+// total completes the families. It sorts them and their members, as the timeline visits
+// in no order.
 func (t *tallies) total() {
+	byKey := func(a, b *tally) int { return a.compare(b.tallyKey) }
+	slices.SortFunc(t.order, byKey)
+	for _, f := range t.order {
+		slices.SortFunc(f.members, byKey)
+	}
 	for _, s := range t.all {
 		f := s.family
 		f.now += s.now
@@ -230,7 +238,7 @@ func (t *tallies) total() {
 // pieces calls visit with what was observed in [from, to), in pieces of bounded length.
 func (c *comparison) pieces(ctx context.Context, from, to int64, visit func(s *tally, second, n int64)) error {
 	group := func(d event.Dimensions) int {
-		if !c.wants(&d) {
+		if !c.q.Allows(d.Namespace) {
 			return -1
 		}
 		return c.tallies.index(&d)

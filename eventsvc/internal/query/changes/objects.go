@@ -34,10 +34,10 @@ type warned struct {
 
 // object is what is known of the object that a question is about.
 type object struct {
-	name, namespace, kind string
-	now                   map[tallyKey]int64 // occurrences in the window
-	failure               *failure
-	before                bool // it had warnings before the window
+	name    string
+	now     map[tallyKey]int64 // occurrences in the window
+	failure *failure
+	before  bool // it had warnings before the window
 }
 
 // workloadKey names objects that one owner makes.
@@ -108,7 +108,7 @@ func (c *comparison) warnings(ctx context.Context) (found map[workloadKey]*failu
 	from := c.answer.Range.From
 	reads, decoded := 0, 0
 	var failed error
-	wanted := func(d event.Dimensions) bool { return d.Type == corev1.EventTypeWarning && c.wants(&d) }
+	wanted := func(d event.Dimensions) bool { return d.Type == corev1.EventTypeWarning && c.q.Allows(d.Namespace) }
 	err = c.observed(ctx, store.TimeQuery{Range: c.answer.Range, Wanted: wanted}, maxWarnings, func(v *store.View, at store.Moment) bool {
 		reads++
 		d := event.DimensionsOf(v.Namespace, v.Attributes)
@@ -206,7 +206,7 @@ func (c *comparison) earlier(ctx context.Context, found map[workloadKey]*failure
 // oneObject reads all versions of the events about the object of the question.
 func (c *comparison) oneObject(ctx context.Context) error {
 	q := c.q.Object
-	c.warned.object = &object{name: q.Name, namespace: q.Namespace, kind: q.Kind, now: map[tallyKey]int64{}}
+	c.warned.object = &object{name: q.Name, now: map[tallyKey]int64{}}
 	err := c.observed(ctx, store.TimeQuery{Range: c.answer.Range}, 1, func(*store.View, store.Moment) bool { return false })
 	if err != nil {
 		return err // it was asked for the newest revision only
@@ -248,7 +248,7 @@ func (o *object) version(v *store.View, r store.Range) {
 		return
 	}
 	d := event.DimensionsOf(v.Namespace, v.Attributes)
-	o.namespace, o.kind, o.name = d.Namespace, d.Kind, string(v.Attributes.Field(event.RegardingName))
+	o.name = string(v.Attributes.Field(event.RegardingName))
 	warning := d.Type == corev1.EventTypeWarning
 	if at.Time.Before(r.From) {
 		o.before = o.before || warning

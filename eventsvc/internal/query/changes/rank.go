@@ -126,53 +126,63 @@ func (r *candidate) alarming() bool {
 	return r.typ == corev1.EventTypeWarning
 }
 
-// rates returns the series whose counts are notable. Series of several namespaces that
-// change alike are one row.
+// rates returns rows for the series whose counts are notable.
 func (c *comparison) rates() (rows []*candidate) {
 	for _, f := range c.tallies.order {
-		burstiness := f.burstiness(c.windows)
-		all := c.compare(f, burstiness)
-		var members, alike []*candidate
-		for _, s := range f.members {
-			r := c.compare(s, burstiness)
-			if r == nil {
-				continue
+		for _, r := range c.familyRows(f) {
+			for _, m := range r.members {
+				m.objects, m.first = c.warned.concerned[m.tallyKey], m.tallies[0].first
 			}
-			if all != nil && (r.way == Less) == (all.way == Less) {
-				alike = append(alike, r)
+			r.first = r.tallies[0].first
+			for _, s := range r.tallies {
+				r.objects += c.warned.concerned[s.tallyKey]
+				r.first = min(r.first, s.first)
+				r.own += c.own(s)
 			}
-			if r.evidence >= likely {
-				members = append(members, r)
-			}
-		}
-		if all == nil || all.evidence < notable || !spreads(alike) {
-			rows = append(rows, members...)
-			continue
-		}
-		rows = append(rows, all.over(alike))
-		for _, r := range members {
-			if (r.way == Less) != (all.way == Less) {
+			if c.warned.object == nil || r.own > 0 {
 				rows = append(rows, r)
 			}
 		}
 	}
-	kept := rows[:0]
-	for _, r := range rows {
-		for _, m := range r.members {
-			m.objects, m.first = c.warned.concerned[m.tallyKey], m.tallies[0].first
-		}
-		for _, s := range r.tallies {
-			r.objects += c.warned.concerned[s.tallyKey]
-			r.first = min(cmp.Or(r.first, s.first), s.first)
-			if o := c.warned.object; o != nil {
-				r.own += o.now[s.tallyKey]
-			}
-		}
-		if o := c.warned.object; o == nil || r.own > 0 {
-			kept = append(kept, r)
+	return rows
+}
+
+// own returns how many occurrences of a series in the window are about the object of the
+// question.
+func (c *comparison) own(s *tally) int64 {
+	if c.warned.object == nil {
+		return 0
+	}
+	return c.warned.object.now[s.tallyKey]
+}
+
+// familyRows returns the rows of a family. Series of several namespaces that change alike
+// are one row.
+func (c *comparison) familyRows(f *tally) (rows []*candidate) {
+	burstiness := f.burstiness(c.windows)
+	all := c.compare(f, burstiness)
+	var alike, others []*candidate
+	for _, s := range f.members {
+		r := c.compare(s, burstiness)
+		switch {
+		case r == nil:
+		case all != nil && (r.way == Less) == (all.way == Less):
+			alike = append(alike, r)
+		default:
+			others = append(others, r)
 		}
 	}
-	return kept
+	if all != nil && all.evidence >= notable && spreads(alike) {
+		rows = append(rows, all.over(alike))
+	} else {
+		others = append(others, alike...)
+	}
+	for _, r := range others {
+		if r.evidence >= likely {
+			rows = append(rows, r)
+		}
+	}
+	return rows
 }
 
 // difference is by how many occurrences a row differs from what was expected.

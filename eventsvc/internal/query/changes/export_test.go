@@ -1,0 +1,9 @@
+package changes
+
+// For the tests.
+var (
+	Workload = workload
+	Surprise = surprise
+	Onset    = onset
+	Brief    = brief
+)
