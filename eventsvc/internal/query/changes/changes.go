@@ -178,13 +178,31 @@ func (c *comparison) finish(ctx context.Context, rows []*candidate) error {
 const sampleReads = 500
 
 // sample returns the newest event of a row in the window.
-func (c *comparison) sample(ctx context.Context, r *candidate) (sample *store.Record, err error) {
+func (c *comparison) sample(ctx context.Context, r *candidate) (*store.Record, error) {
 	keys := map[tallyKey]bool{}
+	last := c.answer.Range
+	last.From = time.Time{}
 	for _, t := range r.tallies {
 		keys[t.tallyKey] = true
+		if at := time.Unix(t.last, 0).UTC(); t.now > 0 && at.After(last.From) {
+			last.From, last.To = at, at.Add(time.Second)
+		}
 	}
+	if last.From.IsZero() {
+		return nil, nil // nothing came
+	}
+	sample, err := c.newest(ctx, r, last, keys)
+	if sample == nil && err == nil { // it was observed again later, or is not one of the row
+		sample, err = c.newest(ctx, r, c.answer.Range, keys)
+	}
+	return sample, err
+}
+
+// newest returns the newest event of a row in a range.
+func (c *comparison) newest(ctx context.Context, r *candidate, in store.Range, keys map[tallyKey]bool) (sample *store.Record, err error) {
 	wanted := func(d event.Dimensions) bool { return keys[keyOf(&d)] }
-	err = c.observed(ctx, store.TimeQuery{Range: c.answer.Range, Wanted: wanted}, sampleReads, func(v *store.View, _ store.Moment) bool {
+	in.Revision = c.answer.Range.Revision
+	err = c.observed(ctx, store.TimeQuery{Range: in, Wanted: wanted}, sampleReads, func(v *store.View, _ store.Moment) bool {
 		if !r.about(c, v.Attributes) {
 			return true
 		}

@@ -18,7 +18,7 @@ const (
 	// sliceTime bounds one turn at the timeline. A shorter one costs more in all, since the
 	// timeline asks in each for the group of each combination of dimensions.
 	sliceTime    = 24 * time.Hour
-	sliceWindows = 192
+	sliceWindows = 360
 )
 
 // tallyKey names a series of occurrences that is compared with its own past.
@@ -50,13 +50,14 @@ type tally struct {
 	reporter string
 	now      int64 // in the window
 	first    int64 // second of the first one in the window
+	last     int64 // second of the last one in the window
 	prev     int64 // in the same length of time before the window
 	day      int64 // a day before
 	week     int64 // a week before
 	total    int64 // in all history before the window
 	squares  float64
-	buckets  []int64 // by window, of the slice of history that is being read
-	dirty    bool    // something is in buckets
+	buckets  []float32 // by window, of the slice of history that is being read
+	dirty    bool      // something is in buckets
 
 	family  *tally
 	members []*tally // of a family
@@ -112,7 +113,7 @@ func (c *comparison) history(ctx context.Context) error {
 	err := c.pieces(ctx, from, to, func(s *tally, second, n int64) {
 		begin = min(begin, second)
 		s.now += n
-		s.first = min(s.first, second)
+		s.first, s.last = min(s.first, second), max(s.last, second)
 	})
 	if err != nil {
 		return err
@@ -175,7 +176,8 @@ func (c *comparison) slice(ctx context.Context, from, to, window int64, seen fun
 		if second >= week && second < week+window {
 			s.week += n
 		}
-		dirty = s.add(dirty, windows, (to-1-second)/window, n)
+		s.total += n
+		dirty = s.add(dirty, windows, (to-1-second)/window, float32(n))
 	})
 	if err != nil {
 		return err
@@ -190,10 +192,9 @@ func (c *comparison) slice(ctx context.Context, from, to, window int64, seen fun
 	}
 	for _, s := range dirty {
 		if to == newest {
-			s.prev = s.buckets[0]
+			s.prev = int64(s.buckets[0])
 		}
 		for _, n := range s.buckets {
-			s.total += n
 			s.squares += float64(n) * float64(n)
 		}
 		clear(s.buckets)
@@ -203,12 +204,12 @@ func (c *comparison) slice(ctx context.Context, from, to, window int64, seen fun
 }
 
 // add counts in a bucket, and appends s to the tallies that have something in theirs.
-func (s *tally) add(dirty []*tally, windows, bucket, n int64) []*tally {
+func (s *tally) add(dirty []*tally, windows, bucket int64, n float32) []*tally {
 	if !s.dirty {
 		s.dirty = true
 		dirty = append(dirty, s)
 		if s.buckets == nil {
-			s.buckets = make([]int64, windows)
+			s.buckets = make([]float32, windows)
 		}
 	}
 	s.buckets[bucket] += n
@@ -226,6 +227,7 @@ func (t *tallies) total() {
 	for _, s := range t.all {
 		f := s.family
 		f.now += s.now
+		f.total += s.total
 		f.day += s.day
 		f.week += s.week
 		f.first = min(f.first, s.first)

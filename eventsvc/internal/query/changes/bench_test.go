@@ -1,0 +1,87 @@
+package changes_test
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/query/changes"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+// BenchmarkRank asks a million events in memory, so that it shows what the ranking costs
+// itself.
+func BenchmarkRank(b *testing.B) {
+	c := busy(1, 1, incidents)
+	benchmark(b, c.memory, c.decode, at(begins(19)+asked), c.until(at(begins(19)+asked)))
+}
+
+// BenchmarkEngine asks the real engine with the same events, in the directory named by
+// TIDINGS_BENCH_DIR, which it fills if it is empty and keeps.
+func BenchmarkEngine(b *testing.B) {
+	dir := os.Getenv("TIDINGS_BENCH_DIR")
+	if dir == "" {
+		b.Skip("set TIDINGS_BENCH_DIR to a directory for 3 GB of events")
+	}
+	formats, err := codec.New("k8s.io")
+	if err != nil {
+		b.Fatal(err)
+	}
+	db, err := bolt.Open(bolt.Options{Dir: dir, MaxBytes: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if db.Stats().Events == 0 {
+		c := busy(1, 1, incidents)
+		n := int(c.until(at(begins(19) + asked)))
+		start := time.Now()
+		c.fill(b, db, formats, n)
+		fmt.Printf("%d observations written in %v\n", n, time.Since(start))
+	}
+	benchmark(b, db.Timeline(), formats.Event, at(begins(19)+asked), 0)
+}
+
+// fill writes observations with many writers, each of which has events of its own.
+func (m *memory) fill(b *testing.B, s store.Store, c *codec.Codec, n int) {
+	const writers = 64
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i, o := range m.seen[:n] {
+				if int(o.event)%writers == w {
+					m.write(b, s, c, i, i+1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func benchmark(b *testing.B, t store.Timeline, decode changes.Decode, when time.Time, revision uint64) {
+	for _, window := range []time.Duration{time.Minute, changes.DefaultWindow, 24 * time.Hour} {
+		b.Run(changes.Brief(window), func(b *testing.B) {
+			b.ReportAllocs()
+			before, n := cpuTime(b), 0
+			for ; b.Loop(); n++ {
+				rank(b, t, decode, changes.Query{At: when, Window: window, Allows: everywhere, Revision: revision})
+			}
+			b.ReportMetric(float64((cpuTime(b)-before).Milliseconds())/float64(n), "cpu-ms/op")
+		})
+	}
+}
+
+// cpuTime is the processor time of this process: on a busy machine it says more than the
+// time that passed.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
