@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"strings"
 	"unicode"
@@ -90,16 +91,46 @@ func smallest(r rune) rune {
 
 // fold appends a text with each character replaced by the smallest that folds into it.
 func fold(dst, text []byte) []byte {
-	dst = slices.Grow(dst, len(text))
-	for i := 0; i < len(text); {
-		if c := text[i]; c < utf8.RuneSelf {
-			dst = append(dst, upper[c])
-			i++
-			continue
+	from := len(dst)
+	dst = append(dst, text...)
+	if i := foldASCII(dst[from:]); i < len(text) {
+		dst = foldUnicode(dst[:from+i], text[i:])
+	}
+	return dst
+}
+
+// foldASCII replaces lower case letters by upper case ones, which are the smallest, up to a
+// byte that is no ASCII. It returns how many bytes it has been through.
+func foldASCII(b []byte) int {
+	const each = 0x0101010101010101 // of eight bytes
+	i := 0
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		if x&(0x80*each) != 0 {
+			break
 		}
-		r, size := utf8.DecodeRune(text[i:])
-		dst = utf8.AppendRune(dst, smallest(r))
-		i += size
+		// The highest bit of each byte is free: the sums set it from 'a' on, and behind 'z'.
+		lower := (x + (0x80-'a')*each) ^ (x + (0x7f-'z')*each)
+		binary.LittleEndian.PutUint64(b[i:], x-lower&(0x80*each)>>2)
+	}
+	for ; i < len(b) && b[i] < utf8.RuneSelf; i++ {
+		if 'a' <= b[i] && b[i] <= 'z' {
+			b[i] -= 'a' - 'A'
+		}
+	}
+	return i
+}
+
+// foldUnicode is fold for any text.
+func foldUnicode(dst, text []byte) []byte {
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		if r < utf8.RuneSelf {
+			dst = append(dst, upper[r])
+		} else {
+			dst = utf8.AppendRune(dst, smallest(r))
+		}
+		text = text[size:]
 	}
 	return dst
 }

@@ -1,0 +1,254 @@
+package query_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/codec/codectest"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// newSource has a store with events e0, e1 and so on, one a minute from noon on, each
+// about a pod of its own. The odd ones were observed twice: a minute later for the second
+// time.
+func newSource(t testing.TB, n int) query.Source {
+	t.Helper()
+	db, err := bolt.Open(bolt.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	c := codectest.New(t, "k8s.io")
+	for i := range n {
+		put(t, db, c, i, 1)
+		if i%2 == 1 {
+			put(t, db, c, i, 2)
+		}
+	}
+	return query.Source{
+		Timeline: db.Timeline(), Revision: db.Revision, Note: codec.Note, Now: func() time.Time { return noon.Add(time.Hour) },
+		Gap: func(*store.View) (query.Gap, bool, error) { return query.Gap{}, false, nil },
+	}
+}
+
+func put(t testing.TB, db *bolt.DB, c *codec.Codec, i, count int) {
+	t.Helper()
+	at := metav1.NewMicroTime(noon.Add(time.Duration(i+count-1) * time.Minute))
+	ev := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("e%d", i)}, EventTime: metav1.NewMicroTime(noon),
+		Series: &eventsv1.EventSeries{Count: int32(count), LastObservedTime: at}, Reason: fmt.Sprintf("R%d", i), Note: "hello",
+	}
+	ev.Regarding.Name = fmt.Sprintf("p%d", i)
+	draft, err := c.Draft(ev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Update(t.Context(), store.Key{Namespace: ev.Namespace, Name: ev.Name}, func(current *store.Record) (store.Decision, error) {
+		d := draft
+		if current != nil {
+			d.Attributes = d.Attributes.Since(current.Attributes)
+		}
+		return store.Decision{Op: store.Put, Draft: d}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func everything(t testing.TB, text string) query.Query {
+	t.Helper()
+	parsed, err := query.ParseText(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return query.Query{From: noon, To: noon.Add(time.Hour), Allows: func(string) bool { return true }, Text: parsed}
+}
+
+// TestLimits: an answer that had to stop early is not whole, and says why.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	source := newSource(t, 10)
+	for _, c := range []struct {
+		name, text string
+		limits     query.Limits
+		total      int64
+		reason     string
+	}{
+		{"all", "hello", query.Limits{}, 15, ""},
+		{"without text", "", query.Limits{Events: 1, Lookups: 1, Time: 1}, 15, ""},
+		{"events", "hello", query.Limits{Events: 4}, 6, "only the newest 4 events were counted, those observed since 2026-03-04T12:06:00Z"},
+		{"lookups", "hello", query.Limits{Lookups: 2}, 12, "more than 2 events have earlier observations"},
+		{"groups", "", query.Limits{Groups: 3}, 15, "there are more than 3 groups"},
+	} {
+		source.Limits = c.limits
+		shot, err := source.Snapshot(t.Context(), everything(t, c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		facets, total, err := shot.Facets(t.Context(), []query.Dimension{query.Reason}, 100)
+		if err != nil || total != c.total {
+			t.Errorf("%s: total %d, want %d (%v)", c.name, total, c.total, err)
+		}
+		if reason := shot.Describe(); (c.reason == "") != (reason == "") || !strings.Contains(reason, c.reason) {
+			t.Errorf("%s: the reason is %q", c.name, reason)
+		}
+		if c.name == "groups" && (len(facets[0].Values) != 3 || facets[0].Other == 0) {
+			t.Errorf("%s: %+v", c.name, facets[0])
+		}
+	}
+}
+
+// slow is a timeline whose clock goes on by a minute with each page, of two events.
+type slow struct {
+	store.Timeline
+	now time.Time
+}
+
+func (s *slow) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
+	s.now = s.now.Add(time.Minute)
+	n := 0
+	return s.Timeline.Observed(ctx, q, func(v *store.View, at store.Moment) bool {
+		n++
+		return visit(v, at) && n < 2
+	})
+}
+
+// TestTime: counting stops after a time and says where. A page of events ends then, and
+// goes on with the next one.
+func TestTime(t *testing.T) {
+	t.Parallel()
+	source := newSource(t, 10)
+	timeline := &slow{source.Timeline, noon.Add(time.Hour)}
+	source.Timeline, source.Now = timeline, func() time.Time { return timeline.now }
+	source.Limits.Time = 2 * time.Minute
+	shot, err := source.Snapshot(t.Context(), everything(t, "hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, total, err := shot.Facets(t.Context(), []query.Dimension{query.Reason}, 100)
+	if reason := shot.Describe(); err != nil || total != 6 || !strings.Contains(reason, "counting took longer than 2m0s: only the events observed since 2026-03-04T12:06:00Z were counted") {
+		t.Errorf("total %d, %q, %v", total, reason, err)
+	}
+	var page query.Page
+	seen := 0
+	for pages := 1; ; pages++ {
+		shot, err := source.Snapshot(t.Context(), everything(t, "hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := shot.Events(t.Context(), page, func(*store.View, store.Moment) bool { seen++; return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page.After = next.After; !next.More {
+			if seen != 10 || pages < 3 {
+				t.Errorf("%d events on %d pages", seen, pages)
+			}
+			return
+		}
+	}
+}
+
+// TestCancelled: a query ends when nobody waits for it any more.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	source := newSource(t, 3)
+	shot, err := source.Snapshot(t.Context(), everything(t, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := shot.Histogram(ctx, nil, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("histogram: %v", err)
+	}
+	if _, err := shot.Events(ctx, query.Page{}, func(*store.View, store.Moment) bool { return true }); !errors.Is(err, context.Canceled) {
+		t.Errorf("events: %v", err)
+	}
+	if err := shot.FindGaps(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("gaps: %v", err)
+	}
+}
+
+// turns counts the calls of a timeline, and how much time the longest is about.
+type turns struct {
+	store.Timeline
+	calls   int
+	longest time.Duration
+}
+
+func (s *turns) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+	s.calls++
+	if r.From.Before(noon.Add(24 * time.Hour)) {
+		s.longest = max(s.longest, r.To.Sub(r.From))
+	}
+	return s.Timeline.Occurrences(ctx, r, group, visit)
+}
+
+// TestTurns: work over a long time is asked for day by day, and what lies before history
+// or in the future costs no calls.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	source := newSource(t, 3)
+	counter := &turns{Timeline: source.Timeline}
+	source.Timeline, source.Now = counter, func() time.Time { return noon.Add(5 * 24 * time.Hour) }
+	q := everything(t, "")
+	q.From, q.To = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	shot, err := source.Snapshot(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := shot.Histogram(t.Context(), nil, 0)
+	if err != nil || h.Total != 4 || counter.calls > 8 || counter.longest > 24*time.Hour {
+		t.Errorf("%d observations in %d calls, of at most %s: %v", h.Total, counter.calls, counter.longest, err)
+	}
+}
+
+// TestSteps: the step that is chosen gives at most 120 buckets, and is the smallest round
+// one that does.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ length, want time.Duration }{
+		{time.Second, time.Second},
+		{2 * time.Minute, time.Second},
+		{121 * time.Second, 2 * time.Second},
+		{time.Hour, 30 * time.Second},
+		{6 * time.Hour, 5 * time.Minute},
+		{24 * time.Hour, 15 * time.Minute},
+		{7 * 24 * time.Hour, 2 * time.Hour},
+		{30 * 24 * time.Hour, 6 * time.Hour},
+		{365 * 24 * time.Hour, 7 * 24 * time.Hour},
+	} {
+		if got := query.StepOf(noon, noon.Add(c.length)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.length, got, c.want)
+		}
+	}
+	from, to := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	if step := query.StepOf(from, to); (to.Unix()-from.Unix())/int64(step/time.Second) > 120 {
+		t.Errorf("%s for 10,000 years", step)
+	}
+	if err := query.CheckStep(time.Second, noon, noon.Add(11_000*time.Second)); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []time.Duration{0, -time.Second, time.Millisecond, 1500 * time.Millisecond} {
+		if query.CheckStep(bad, noon, noon.Add(time.Minute)) == nil {
+			t.Errorf("%s is no step", bad)
+		}
+	}
+	if query.CheckStep(time.Second, noon, noon.Add(11_001*time.Second)) == nil {
+		t.Error("11,001 buckets are too many")
+	}
+}

@@ -1,0 +1,133 @@
+package query_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"tidings.example/eventsvc/internal/query"
+)
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text, note string
+		want       bool
+	}{
+		{"", "", true},
+		{"  ", "anything", true},
+		{"back-off", "Back-Off restarting", true},
+		{"off back", "Back-Off restarting", true}, // in any order
+		{`"off back"`, "Back-Off restarting", false},
+		{`"off REST"`, "Back-Off restarting", true}, // a phrase is no word
+		{`off"rest"`, "Back-Off restarting", true},
+		{"off pulled", "Back-Off restarting", false},
+		{"x", "", false},
+		{"ärger", "ÄRGER im Haus", true},
+		{"STRASSE", "straße", false}, // simple folding: ß is one letter
+		{"ſ", "S", true},             // long s
+		{"k", "273 \u212a", true},    // the sign of kelvin
+		{"\u212a", "back", true},
+		{"σας", "ΣΑΣ", true}, // final sigma
+		{"x", "\xff\xfeX", true},
+		{"a,b=c\\", `A,B=C\`, true},
+	} {
+		text, err := query.ParseText(c.text)
+		if err != nil {
+			t.Fatalf("%q: %v", c.text, err)
+		}
+		if got := text.Match([]byte(c.note)); got != c.want {
+			t.Errorf("%q in %q: %v", c.text, c.note, got)
+		}
+	}
+}
+
+func TestTextBounds(t *testing.T) {
+	t.Parallel()
+	for _, good := range []string{strings.Repeat("x", 256), strings.TrimSpace(strings.Repeat("x ", 16))} {
+		if _, err := query.ParseText(good); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, bad := range []string{strings.Repeat("x", 257), strings.Repeat("x ", 17), strings.Repeat(`"x"`, 17), `"`, `""`, `a"b`, "\xff"} {
+		_, err := query.ParseText(bad)
+		if parameter := (*query.ParameterError)(nil); !errors.As(err, &parameter) || parameter.Parameter != "text" {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// contains is a search that is slow and plain: letter by letter, at each place.
+func contains(note, word string) bool {
+	a, b := []rune(note), []rune(word)
+	same := func(x, y rune) bool {
+		for c := unicode.SimpleFold(x); c != x; c = unicode.SimpleFold(c) {
+			if c == y {
+				return true
+			}
+		}
+		return x == y
+	}
+	for i := 0; i+len(b) <= len(a); i++ {
+		j := 0
+		for j < len(b) && same(a[i+j], b[j]) {
+			j++
+		}
+		if j == len(b) {
+			return true
+		}
+	}
+	return false
+}
+
+// FuzzText compares with the plain search.
+func FuzzText(f *testing.F) {
+	f.Add("back-off", "Back-off restarting failed container")
+	f.Add("ſK", "Sk \u212a")
+	f.Add("é", "E\u0301")
+	f.Fuzz(func(t *testing.T, word, note string) {
+		text, err := query.ParseText(`"` + word + `"`)
+		if err != nil || strings.Contains(word, `"`) || !utf8.ValidString(note) {
+			return
+		}
+		if got, want := text.Match([]byte(note)), contains(note, word); got != want {
+			t.Errorf("%q in %q: %v, want %v", word, note, got, want)
+		}
+		if got, want := text.Match([]byte(strings.ToUpper(note)+"·"+note)), contains(strings.ToUpper(note)+"·"+note, word); got != want {
+			t.Errorf("%q in the second note: %v, want %v", word, got, want)
+		}
+	})
+}
+
+// TestTextAllocates nothing once it has room for a note.
+func TestTextAllocates(t *testing.T) {
+	text, err := query.ParseText("pulling ärger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := []byte(strings.Repeat("Ärger with an image ", 20))
+	text.Match(note)
+	if n := testing.AllocsPerRun(100, func() { text.Match(note) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkText(b *testing.B) {
+	note := "Back-off restarting failed container worker in pod checkout-7d4b9c6f5-x2x8p_shop(3f1c9f0e-6a54-4c3e-9d0b-1c3c5f3d2a11)"
+	for name, note := range map[string]string{"ASCII": note, "Unicode": note + " für"} {
+		b.Run(name, func(b *testing.B) {
+			text, err := query.ParseText(`container "image pull"`)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if text.Match([]byte(note)) {
+					b.Fatal("it is not there")
+				}
+			}
+		})
+	}
+}
