@@ -210,7 +210,7 @@ func TestIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range index.Paths {
-		if path != "/" {
+		if path != "/" && !strings.HasPrefix(path, "/loki/") { // whose parameters are required
 			w.do("GET", path+"?timeoutSeconds=1", "").must(200)
 		}
 	}

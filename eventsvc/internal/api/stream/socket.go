@@ -79,7 +79,8 @@ func (s *Socket) Accept() error {
 	}
 	res.Status = http.StatusSwitchingProtocols
 	s.conn = conn
-	s.ctx = conn.CloseRead(s.ctx) // what the client sends means nothing
+	left := conn.CloseRead(context.Background()) // what the client sends means nothing; the end of s.ctx must leave time for a close
+	context.AfterFunc(left, s.cancel)
 	return nil
 }
 

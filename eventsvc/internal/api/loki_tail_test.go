@@ -1,0 +1,167 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"tidings.example/eventsvc/internal/api"
+)
+
+// tailed is an open tail.
+type tailed struct {
+	t    *testing.T
+	ctx  context.Context
+	conn *websocket.Conn
+}
+
+// tail opens a tail with a token.
+func (w *world) tail(t *testing.T, srv *running, token, query string, more ...string) *tailed {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	v := url.Values{"query": {query}, "start": {"2026-01-01T00:00:00Z"}}
+	for i := 0; i < len(more); i += 2 {
+		v.Set(more[i], more[i+1])
+	}
+	conn, res, err := websocket.Dial(ctx, srv.URL+"/loki/api/v1/tail?"+v.Encode(),
+		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
+	if err != nil {
+		t.Fatalf("%v: %v", err, res)
+	}
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	return &tailed{t, ctx, conn}
+}
+
+// next is the lines of the next message.
+func (c *tailed) next() string {
+	c.t.Helper()
+	_, message, err := c.conn.Read(c.ctx)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var m struct {
+		Streams []struct{ Values [][]any }
+		Dropped []any `json:"dropped_entries"`
+	}
+	if err := json.Unmarshal(message, &m); err != nil || len(m.Dropped) > 0 {
+		c.t.Fatalf("%v: %s", err, message)
+	}
+	var lines []string
+	for _, s := range m.Streams {
+		for _, v := range s.Values {
+			lines = append(lines, v[1].(string))
+		}
+	}
+	return strings.Join(lines, ", ")
+}
+
+// TestLokiTail: the newest lines first, then those that come, filtered; an event that is
+// observed again is a line again, one that is only edited or deleted is not.
+func TestLokiTail(t *testing.T) {
+	t.Parallel()
+	w := lokiWorld(t)
+	srv := w.serve()
+	c := w.tail(t, srv, "good", `{namespace="shop"} | keep kind`, "limit", "2")
+	equal(t, c.next(), "Scaled up to 3, Container image pulled")
+	shop := "/apis/events.k8s.io/v1/namespaces/shop/events/"
+	merge := []string{"Content-Type", "application/merge-patch+json"}
+	w.do("PATCH", shop+"a", `{"metadata":{"labels":{"x":"y"}}}`, merge...).must(200)
+	lokiEvent{name: "f", namespace: "pay", kind: "Pod", reason: "R", note: "elsewhere", at: noon}.create(w)
+	w.do("DELETE", shop+"b", "").must(200)
+	w.do("PATCH", shop+"a", `{"series":{"count":9,"lastObservedTime":"2026-11-20T12:05:00.000000Z"}}`, merge...).must(200)
+	equal(t, c.next(), "Back-off restarting failed container")
+	lokiEvent{name: "g", namespace: "shop", kind: "Pod", reason: "R", note: "new", at: noon}.create(w)
+	equal(t, c.next(), "new")
+
+	filtered := w.tail(t, srv, "good", `{} |= "wanted" | json | metadata_name="i"`, "start", "2027-01-01T00:00:00Z", "end", "2028-01-01T00:00:00Z")
+	lokiEvent{name: "h", namespace: "shop", kind: "Pod", reason: "R", note: "wanted, but for its name", at: noon}.create(w)
+	lokiEvent{name: "i", namespace: "shop", kind: "Pod", reason: "R", note: "wanted", at: noon}.create(w)
+	equal(t, filtered.next(), "wanted")
+
+	_ = filtered.conn.CloseNow()
+	w.server.Drain(t.Context())
+	if _, _, err := c.conn.Read(c.ctx); err == nil {
+		_, _, err = c.conn.Read(c.ctx) // a message may have been on its way
+		for err == nil {
+			_, _, err = c.conn.Read(c.ctx)
+		}
+		if websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLokiTailLimits: a tail counts as a watch.
+func TestLokiTailLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *api.Config) { c.MaxClientWatches = 1 })
+	srv := w.serve()
+	w.tail(t, srv, "good", `{}`)
+	dial := func(query string) *http.Response {
+		_, res, err := websocket.Dial(t.Context(), srv.URL+"/loki/api/v1/tail?query="+url.QueryEscape(query), //nolint:bodyclose // by the library
+			&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer good"}}})
+		if err == nil {
+			t.Fatal("no error")
+		}
+		return res
+	}
+	equal(t, dial(`{}`).StatusCode, http.StatusTooManyRequests)
+	equal(t, dial(`{`).StatusCode, http.StatusBadRequest)
+	equal(t, dial(`{}&delay_for=6`).StatusCode, http.StatusBadRequest)
+}
+
+// TestLokiRights: a caller sees the namespaces that it may list, whatever it asks, and one
+// without any gets the 403 of a list.
+func TestLokiRights(t *testing.T) {
+	t.Parallel()
+	w, current := newPolicyWorld(t, `
+roles:
+  - {name: reader, rules: [{verbs: [list, watch], namespaces: [shop]}]}
+  - {name: writer, rules: [{verbs: [create, patch], namespaces: ["*"]}]}
+  - {name: all, rules: [{verbs: ["*"], namespaces: ["*"]}]}
+bindings:
+  - {role: reader, subjects: [{clientID: one}]}
+  - {role: writer, subjects: [{clientID: none}]}
+  - {role: all, subjects: [{clientID: good}]}
+`)
+	for _, e := range []lokiEvent{
+		{name: "a", namespace: "shop", kind: "Pod", reason: "R", note: "seen", at: noon},
+		{name: "b", namespace: "pay", kind: "Secret", reason: "S", note: "hidden", at: noon, cluster: "pay-east"},
+	} {
+		e.create(w)
+	}
+	for _, path := range []string{
+		"query_range?" + span("query", `{} |~ ".*"`), "query_range?" + span("query", `sum by (namespace) (count_over_time({}[5m]))`),
+		"query_range?" + span("query", `sum by (namespace) (count_over_time({} |~ ".*" [5m]))`),
+		"query?" + span("query", `sum by (kind) (count_over_time({}[5m]))`, "time", "1795176100"), "labels?" + span(), "label/kind/values?" + span(), "series?" + span(),
+		"index/stats?" + span(), "index/volume?" + span("query", `{namespace=~".+"}`), "index/volume_range?" + span("query", `{kind=~".+"}`),
+		"detected_labels?" + span(), "detected_fields?" + span("query", "{}"), "detected_field/name/values?" + span("query", "{}"),
+	} {
+		all := string(w.as("good", "GET", "/loki/api/v1/"+path, "").must(200).body)
+		some := string(w.as("one", "GET", "/loki/api/v1/"+path, "").must(200).body)
+		if all == some || strings.Contains(some, "pay") || strings.Contains(some, "Secret") || strings.Contains(some, "hidden") {
+			t.Errorf("%s:\n%s\n%s", path, all, some)
+		}
+		if a := w.as("none", "GET", "/loki/api/v1/"+path, "").must(403); !strings.Contains(string(a.body), "cannot list resource") {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+	srv := w.serve()
+	c := w.tail(t, srv, "one", `{}`)
+	equal(t, c.next(), "seen")
+	lokiEvent{name: "c", namespace: "pay", kind: "Pod", reason: "R", note: "hidden too", at: noon}.create(w)
+	lokiEvent{name: "d", namespace: "shop", kind: "Pod", reason: "R", note: "seen too", at: noon}.create(w)
+	equal(t, c.next(), "seen too")
+	current.Store(parsePolicy(t, "roles: []\n"))
+	w.server.PolicyChanged()
+	if _, _, err := c.conn.Read(c.ctx); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+		t.Error(err)
+	}
+}
