@@ -3,12 +3,12 @@
 
 GO       ?= go
 SERVICES := $(patsubst %/go.mod,%,$(wildcard tokensvc/go.mod eventsvc/go.mod))
-MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod eventsvc/go.mod eventsvc/conformance/go.mod deploy/go.mod deploy/*/go.mod))
+MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod eventsvc/go.mod eventsvc/conformance/go.mod deploy/go.mod deploy/*/go.mod deploy/test/*/go.mod))
 # What runs on macOS as well: the services, make run and the examples. The other modules measure or drive Linux.
 PORTABLE := $(filter shared deploy $(SERVICES),$(MODULES))
 CODE     := $(if $(filter Linux,$(shell uname -s)),$(filter-out deploy/tools,$(MODULES)),$(PORTABLE))
 # What make test runs: the modules, of deploy/test one folder after the other, as most of them load the machine.
-TESTED   := $(foreach m,$(CODE),$(if $(filter deploy/test,$m),$(patsubst %/.,%,$(wildcard $m/*/.)),$m))
+TESTED   := $(foreach m,$(filter-out deploy/test/%,$(CODE)),$(if $(filter deploy/test,$m),$(patsubst %/.,%,$(wildcard $m/*/.)),$m))
 # Tests that drive the services from outside.
 WHOLE    := $(filter-out deploy/test/bench,$(filter deploy/test/% eventsvc/conformance,$(TESTED)))
 UNIT     := $(filter-out $(WHOLE),$(TESTED))

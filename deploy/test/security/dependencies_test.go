@@ -20,6 +20,15 @@ var update = flag.Bool("update", false, "write the list of dependencies")
 // document is where the dependencies are listed.
 const document = "deploy/docs/dependencies.md"
 
+// programs is the part of the document about what is run, and linked into nothing of ours.
+const programs = `
+## Programs that are only run
+
+The modules deploy/tools and deploy/test/logcli pin programs that are built as they are: the linters, and logcli of
+github.com/grafana/loki/v3 (AGPL-3.0), which a test runs against eventsvc. Nothing of them is linked into a service, a client
+or a test.
+`
+
 // notUsed is the end of the document.
 const notUsed = `
 ## Not used
@@ -42,7 +51,7 @@ begin with a list instead of the cursor and hold all events in memory.
 `
 
 // modules are those of the repository. The first three make the services, the
-// others test and show them. deploy/tools is not among them: it pins programs.
+// others test and show them. deploy/tools and deploy/test/logcli are not among them: they pin programs.
 var modules = []string{
 	"shared", "tokensvc", "eventsvc", "eventsvc/conformance", "deploy", "deploy/test",
 }
@@ -92,7 +101,7 @@ func TestDependencies(t *testing.T) {
 	}
 	text.WriteString("\n## Linked into the services through others\n\n| module | version | licence | in |\n|---|---|---|---|\n")
 	text.WriteString(linked(t, direct))
-	text.WriteString(notUsed)
+	text.WriteString(programs + notUsed)
 	if *update {
 		if err := os.WriteFile(filepath.Join(root, document), []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
