@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -33,6 +34,13 @@ func (c *Completion) Print(w io.Writer, name string) error {
 // completeArg makes a program print candidates for the last of the words that follow, one a line, instead of running a
 // command.
 const completeArg = "__complete"
+
+// Completer is a command that knows values which the table of settings does not have, such as those of a server. Complete
+// returns candidates for the value of a setting or, if its name is "", for an argument. The command has the settings of the
+// words before. A user is waiting: Complete must be quick, and returns nil if it cannot know.
+type Completer interface {
+	Complete(setting, last string) []string
+}
 
 // completeFile is printed if a file or directory name is expected; the shell then completes it.
 const completeFile = ":file"
@@ -94,12 +102,21 @@ complete -c PROGRAM -f -a '(__PROGRAM_complete)'
 }
 
 // complete returns the candidates for the last word.
-func complete(root *kong.Node, words []string) []string {
+func complete(parser *kong.Kong, words []string) []string {
 	if len(words) == 0 {
 		return nil
 	}
-	last := words[len(words)-1]
-	found := place(root, words[:len(words)-1]).candidates(last)
+	last, before := words[len(words)-1], words[:len(words)-1]
+	p := place(parser.Model.Node, before)
+	if p.flag != nil { // which has no value yet
+		before = before[:len(before)-1]
+	}
+	p.learn = func() {
+		if !slices.Contains(before, "--help") && !slices.Contains(before, "-h") { // which would print
+			_, _ = parser.Parse(before) // sets what it can; a line that is being written may be wrong
+		}
+	}
+	found := p.candidates(last)
 	if slices.Contains(found, completeFile) {
 		return []string{completeFile}
 	}
@@ -113,6 +130,7 @@ type position struct {
 	node       *kong.Node
 	flag       *kong.Flag // the last word is its value; nil: it is none
 	positional int        // number of positional arguments so far
+	learn      func()     // gives the command the settings of the words before
 }
 
 func place(root *kong.Node, words []string) position {
@@ -139,12 +157,17 @@ func (p position) candidates(last string) []string {
 	name, _, equals := strings.Cut(last, "=")
 	switch {
 	case p.flag != nil:
-		return values(p.flag.Value, "")
+		return append(values(p.flag.Value, ""), p.known(p.flag.Name, last)...)
 	case equals && strings.HasPrefix(last, "--"):
-		if flag := findFlag(p.node, name); flag != nil {
-			return values(flag.Value, name+"=")
+		flag := findFlag(p.node, name)
+		if flag == nil {
+			return nil
 		}
-		return nil
+		found := values(flag.Value, name+"=")
+		for _, value := range p.known(flag.Name, last[len(name)+1:]) {
+			found = append(found, name+"="+value)
+		}
+		return found
 	case strings.HasPrefix(last, "-"):
 		return flagNames(p.node)
 	}
@@ -152,7 +175,20 @@ func (p position) candidates(last string) []string {
 	if p.positional < len(p.node.Positional) {
 		found = append(found, values(p.node.Positional[p.positional], "")...)
 	}
-	return found
+	return append(found, p.known("", last)...)
+}
+
+// known returns what the command itself knows.
+func (p position) known(setting, last string) []string {
+	if p.node.Target.Kind() != reflect.Struct || !p.node.Target.CanAddr() {
+		return nil
+	}
+	command, ok := p.node.Target.Addr().Interface().(Completer)
+	if !ok {
+		return nil
+	}
+	p.learn()
+	return command.Complete(setting, last)
 }
 
 // child returns the command of that name.

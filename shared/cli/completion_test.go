@@ -68,6 +68,44 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// knowing is a command that knows values.
+type knowing struct {
+	Server string   `placeholder:"URL" help:"x"`
+	Name   string   `short:"n" env:"-" help:"x"`
+	Kind   string   `enum:"a,b," default:"" help:"x"`
+	Terms  []string `arg:"" optional:"" help:"x"`
+}
+
+func (k *knowing) Complete(setting, last string) []string {
+	return []string{setting + "of" + k.Server, last + "+"}
+}
+
+// TestCompleter: a command adds what it knows, with the settings of the words before.
+func TestCompleter(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"ask --server=s ":                "+ ofs",
+		"ask --server s x":               "x+",
+		"ask --server=s a b o":           "o+ ofs",
+		"ask --server=s --name=":         "--name=+ --name=nameofs",
+		"ask --server=s --name=n":        "--name=n+ --name=nameofs",
+		"ask --server=s -n ":             "+ nameofs",
+		"ask --no-such-flag --server=s ": "+ of",
+		"ask --kind=c --server=s ":       "+ ofs",
+		"ask --help ":                    "+ of",
+		"ask --kind ":                    "+ a b kindof",
+	} {
+		var set struct {
+			Ask knowing `cmd:"" help:"x"`
+		}
+		var out bytes.Buffer
+		_, err := cli.Parse("x", "COMPLETER", "", &set, append([]string{"__complete"}, strings.Split(line, " ")...), &out, io.Discard)
+		if got := strings.Join(strings.Fields(out.String()), " "); got != want || !errors.Is(err, cli.ErrHelp) {
+			t.Errorf("%q: %q, want %q (%v)", line, got, want, err)
+		}
+	}
+}
+
 // TestCompletionHelp: the commands in the help have the program's name.
 func TestCompletionHelp(t *testing.T) {
 	t.Parallel()

@@ -63,7 +63,7 @@ func Parse(name, prefix, description string, cli any, args []string, stdout, std
 		return nil, fmt.Errorf("settings of %s: %w", name, err)
 	}
 	if len(args) > 0 && args[0] == completeArg {
-		_, err := fmt.Fprintln(stdout, strings.Join(complete(parser.Model.Node, args[1:]), "\n"))
+		_, err := fmt.Fprintln(stdout, strings.Join(complete(parser, args[1:]), "\n"))
 		return nil, errors.Join(ErrHelp, err)
 	}
 	kctx, err := parser.Parse(args)
