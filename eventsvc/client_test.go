@@ -168,7 +168,10 @@ func TestGet(t *testing.T) {
 	for args, want := range map[string]string{ // in the server's order
 		"-A":                                  "e2 e3 e0 e1",
 		"-A --last 3":                         "e0 e1 e2",
-		"-A --since 35h":                      "e2 e0 e1",
+		"-A --since 35h":                      "e0 e1 e2",
+		"-A --since 2d":                       "e3 e0 e1 e2",
+		"-A --since 2d IMAGE":                 "e0",
+		"-A ago long":                         "e3",
 		"-n shop":                             "e0 e1",
 		"-A --reason Pulled":                  "e0",
 		"-A --type Normal --regarding Job":    "e2 e3",

@@ -1,4 +1,4 @@
-// Package ctl has the commands that use an event server: get, tail, record and mirror. Each command reads its settings from
+// Package ctl has the commands that use an event server: get, query, tail, record and mirror. Each command reads its settings from
 // flags and variables, opens a client, and prints what it finds. The requests are in package client, the copying of a
 // cluster's events in package mirror.
 package ctl
@@ -12,6 +12,7 @@ import (
 // Commands has one field for each command.
 type Commands struct {
 	Get    get       `cmd:"" help:"List the events of a server."`
+	Query  queryCmd  `cmd:"" help:"Ask what happened: search, counts, changes."`
 	Tail   tail      `cmd:"" help:"Follow the events of a server as they happen, or wait for one."`
 	Record record    `cmd:"" help:"Record an event on a server, or many."`
 	Mirror mirrorCmd `cmd:"" help:"Copy the events of a Kubernetes cluster into a server, continuously."`

@@ -9,25 +9,29 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/shared/cli"
 )
 
-// filters select the events of a command. The server evaluates all of them except --since.
+// filters select the events of a command. The server evaluates all of them except --since and text, unless it answers queries.
 type filters struct {
-	Namespace           string        `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: that of the kubeconfig's context, or default."`
-	AllNamespaces       bool          `env:"-" short:"A" help:"All namespaces."`
-	Type                string        `env:"-" placeholder:"TYPE" help:"Only events of this type, such as Warning."`
-	Reason              string        `env:"-" placeholder:"REASON" help:"Only events with this reason."`
-	Regarding           string        `env:"-" placeholder:"KIND/NAME" help:"Only events about this object; KIND alone: about any of the kind."`
-	ReportingController string        `env:"-" placeholder:"NAME" help:"Only events that this controller reports."`
-	Selector            string        `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
-	FieldSelector       string        `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.uid=... or reason!=Pulled."`
-	Since               time.Duration `env:"-" placeholder:"DURATION" help:"Only events that were last seen within this time before now, such as 30m."`
+	Namespace           string      `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: that of the kubeconfig's context, or default."`
+	AllNamespaces       bool        `env:"-" short:"A" help:"All namespaces."`
+	Type                string      `env:"-" placeholder:"TYPE" help:"Only events of this type, such as Warning."`
+	Reason              string      `env:"-" placeholder:"REASON" help:"Only events with this reason."`
+	Regarding           string      `env:"-" placeholder:"KIND/NAME" help:"Only events about this object; KIND alone: about any of the kind."`
+	ReportingController string      `env:"-" placeholder:"NAME" help:"Only events that this controller reports."`
+	Selector            string      `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
+	FieldSelector       string      `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.uid=... or reason!=Pulled."`
+	Since               answer.Span `env:"-" placeholder:"DURATION" help:"Only events that were last seen within this time before now, such as 30m or 7d."`
+	Text                []string    `arg:"" optional:"" help:"Only events whose note contains these words or \"phrases\", in upper or lower case."`
+
+	words words // of Text
 }
 
 // check returns an error for filters that contradict each other or cannot be parsed.
-func (f *filters) check() error {
+func (f *filters) check() (err error) {
 	if f.AllNamespaces && f.Namespace != "" {
 		return cli.Usagef("--namespace and --all-namespaces exclude each other: set one of them")
 	}
@@ -40,7 +44,8 @@ func (f *filters) check() error {
 	if _, err := fields.ParseSelector(f.FieldSelector); err != nil {
 		return cli.Usagef("--field-selector: %w", err)
 	}
-	return nil
+	f.words, err = parseWords(f.Text)
+	return err
 }
 
 // path returns the path of the events; fallback is the namespace if none is given.
@@ -82,18 +87,19 @@ func (f *filters) query() url.Values {
 
 // recent reports whether an event was last seen within --since.
 func (f *filters) recent(ev *eventsv1.Event, now time.Time) bool {
-	return f.Since == 0 || !lastSeen(ev).Before(now.Add(-f.Since))
+	return f.Since == 0 || !lastSeen(ev).Before(now.Add(-time.Duration(f.Since)))
 }
 
-// lastSeen returns the time of an event's last occurrence, which reporters keep in different fields.
+// lastSeen returns the time of an event's last occurrence, which reporters keep in different fields: the first of those that
+// queries look at.
 func lastSeen(ev *eventsv1.Event) time.Time {
 	switch {
-	case ev.Series != nil:
+	case ev.Series != nil && !ev.Series.LastObservedTime.IsZero():
 		return ev.Series.LastObservedTime.Time
-	case !ev.DeprecatedLastTimestamp.IsZero():
-		return ev.DeprecatedLastTimestamp.Time
 	case !ev.EventTime.IsZero():
 		return ev.EventTime.Time
+	case !ev.DeprecatedLastTimestamp.IsZero():
+		return ev.DeprecatedLastTimestamp.Time
 	case !ev.DeprecatedFirstTimestamp.IsZero():
 		return ev.DeprecatedFirstTimestamp.Time
 	}

@@ -3,10 +3,15 @@ package ctl
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
+	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
@@ -27,10 +32,12 @@ func (*get) Help() string {
 
     eventsvc get -A --type Warning --since 1h
     eventsvc get -n shop --regarding Pod/web-0
+    eventsvc get -A --since 7d "no space left"
     eventsvc get -A -o ndjson | jq -r .reason | sort | uniq -c
 
-A table is in the order of time, the newest last. JSON is in the order of the server, by namespace and name, unless --last is
-given. The exit code is 0 if there are no events, too.`
+A table is in the order of time, the newest last. JSON is in the order of the server, by namespace and name, unless --last,
+--since or a text is given. A server that answers queries looks for --since and text itself, and -A is then all that you may
+list; other servers send everything, and it is compared here. The exit code is 0 if there are no events, too.`
 }
 
 // pageSize is the number of events of one request.
@@ -48,44 +55,133 @@ func (g *get) Run(ctx context.Context, std IO) error {
 	if err != nil {
 		return err
 	}
-	out := newJSONList(std.Out, g.GroupDomain, g.Output)
-	bar, begin, read := terminal.NewProgress(std.Err), time.Now(), 0
-	defer bar.Clear()
-	var sorted []seen // a table, and the last events
-	list := func(page *client.Page) error {
-		events, err := decodePage(page)
-		if err != nil {
-			return err
-		}
-		for _, s := range events {
-			switch {
-			case !g.recent(s.event, begin):
-			case g.Output == "table" || g.Last > 0:
-				sorted = g.insert(sorted, s)
-			default:
-				if err := out.add(s); err != nil {
-					return err
-				}
-			}
-		}
-		read += len(events)
-		bar.Show("%d%s events read", read, remaining(page, read))
-		return nil
+	run := &getting{get: g, std: std, out: newJSONList(std.Out, g.GroupDomain, g.Output), begin: time.Now()}
+	run.bar = terminal.NewProgress(std.Err)
+	defer run.bar.Clear()
+	err = run.search(ctx, c, namespace)
+	if unserved := (*unservedError)(nil); errors.As(err, &unserved) {
+		_, err = c.Pages(ctx, g.path(g.GroupDomain, namespace), g.query(), pageSize, run.page, attempts(ctx, 5))
 	}
-	if _, err := c.Pages(ctx, g.path(g.GroupDomain, namespace), g.query(), pageSize, list, attempts(ctx, 5)); err != nil {
+	if err != nil {
 		return at(c, err)
 	}
-	bar.Clear()
-	sorted = newest(sorted, g.Last)
-	if g.Output == "table" {
-		return g.table(std, sorted)
+	run.bar.Clear()
+	return run.end()
+}
+
+// getting is a running get.
+type getting struct {
+	*get
+	std    IO
+	out    *jsonList
+	bar    *terminal.Progress
+	begin  time.Time
+	read   int
+	sorted []seen // unless the order is that of the server
+}
+
+// inOrder reports whether events are sorted by time before they are shown.
+func (g *getting) inOrder() bool { return g.Output == "table" || g.Last > 0 || g.searches() }
+
+// searches reports whether only some times or texts are wanted.
+func (g *get) searches() bool { return g.Since > 0 || len(g.words) > 0 }
+
+// search asks for the events by a query. The error is an unservedError if there is no need to, or if the server does not
+// answer queries.
+func (g *getting) search(ctx context.Context, c *client.Client, namespace string) error {
+	if !g.searches() || g.GroupDomain != "k8s.io" {
+		return &unservedError{}
 	}
-	for _, s := range sorted {
-		if err := out.add(s); err != nil {
+	p := g.query()
+	if g.Since > 0 {
+		p.Set("from", g.Since.Ago())
+	} else {
+		var head answer.Answer
+		if err := fetch(ctx, c, "events", url.Values{"limit": {"1"}}, &head); err != nil {
+			return err
+		}
+		p.Set("from", head.HistoryFrom.UTC().Format(time.RFC3339))
+	}
+	p.Set("to", latest)
+	p.Set("limit", strconv.Itoa(pageSize))
+	if len(g.Text) > 0 {
+		t := terms{}
+		for _, arg := range g.Text {
+			t.text = append(t.text, phrase(arg))
+		}
+		t.set(p)
+	}
+	if !g.AllNamespaces {
+		p.Set("namespace", cmp.Or(g.Namespace, namespace))
+	}
+	var a *answer.Answer
+	for {
+		var page answer.Answer
+		if err := fetch(ctx, c, "events", p, &page); err != nil {
+			return err
+		}
+		if err := g.items(page.Items); err != nil {
+			return err
+		}
+		g.bar.Show("%d events read", g.read)
+		page.Items = nil
+		if a = a.With(&page); page.Continue == "" {
+			break
+		}
+		p.Set("continue", page.Continue)
+	}
+	g.bar.Clear()
+	for _, line := range a.Notices(p.Has("namespace")) {
+		fmt.Fprintln(g.std.Err, "eventsvc: "+line)
+	}
+	return nil
+}
+
+// latest ends a range that has what was observed in the future, by reporters whose clocks are ahead.
+const latest = "9999-12-31T00:00:00Z"
+
+// page takes a page of a list.
+func (g *getting) page(page *client.Page) error {
+	if err := g.items(page.Items); err != nil {
+		return err
+	}
+	g.bar.Show("%d%s events read", g.read, remaining(page, g.read))
+	return nil
+}
+
+// items takes events, of which the wanted ones are shown now or kept to be sorted.
+func (g *getting) items(raw []json.RawMessage) error {
+	events, err := decodeAll(raw)
+	if err != nil {
+		return err
+	}
+	for _, s := range events {
+		switch {
+		case !g.recent(s.event, g.begin) || !g.words.in(s.event.Note):
+		case g.inOrder():
+			g.sorted = g.insert(g.sorted, s)
+		default:
+			if err := g.out.add(s); err != nil {
+				return err
+			}
+		}
+	}
+	g.read += len(events)
+	return nil
+}
+
+// end shows what was kept.
+func (g *getting) end() error {
+	g.sorted = newest(g.sorted, g.Last)
+	if g.Output == "table" {
+		return g.table(g.std, g.sorted)
+	}
+	for _, s := range g.sorted {
+		if err := g.out.add(s); err != nil {
 			return err
 		}
 	}
-	return out.end()
+	return g.out.end()
 }
 
 func (g *get) table(std IO, events []seen) error {

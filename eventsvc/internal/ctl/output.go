@@ -13,7 +13,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/terminal"
 )
 
@@ -31,9 +30,9 @@ func decode(raw json.RawMessage) (seen, error) {
 	return seen{event: &ev, raw: raw}, nil
 }
 
-func decodePage(page *client.Page) ([]seen, error) {
-	events := make([]seen, len(page.Items))
-	for i, item := range page.Items {
+func decodeAll(items []json.RawMessage) ([]seen, error) {
+	events := make([]seen, len(items))
+	for i, item := range items {
 		var err error
 		if events[i], err = decode(item); err != nil {
 			return nil, err
@@ -105,21 +104,75 @@ func (l *jsonList) end() error {
 	return l.w.Flush()
 }
 
-// table writes events as aligned rows, the note last because it is the longest.
+// grid writes aligned rows of text that is harmless for a terminal. The last column is the longest: it is cut at the width of
+// the terminal.
+type grid struct {
+	w      io.Writer
+	header []string
+	width  int // of the terminal; 0: nothing is cut
+	colour bool
+	widths []int // of the columns; nil: the header is not written yet
+}
+
+// write writes rows, after the header if they are the first. Columns only become wider, so that later rows stay aligned.
+func (g *grid) write(rows [][]string) error {
+	var all [][]string
+	if g.widths == nil {
+		all, g.widths = append(all, g.header), make([]int, len(g.header))
+	}
+	all = append(all, rows...)
+	for _, cells := range all {
+		for i, cell := range cells {
+			g.widths[i] = max(g.widths[i], terminal.Columns(cell))
+		}
+	}
+	var out bytes.Buffer
+	for _, cells := range all {
+		g.row(&out, cells)
+	}
+	_, err := g.w.Write(out.Bytes())
+	return err
+}
+
+func (g *grid) row(out *bytes.Buffer, cells []string) {
+	used := 0
+	last := len(cells) - 1
+	for i, cell := range cells[:last] {
+		text := terminal.Pad(cell, g.widths[i]) + "   "
+		used += terminal.Columns(text)
+		if g.colour && cell == warning {
+			text = terminal.Warning + cell + terminal.Off + text[len(cell):]
+		}
+		out.WriteString(text)
+	}
+	note := cells[last]
+	if g.width > 0 {
+		note = terminal.Cut(note, max(g.width-used, minNote))
+	}
+	out.WriteString(note + "\n")
+}
+
+// minNote is the shortest width to which a note is cut, even if the line is then too long.
+const minNote = 20
+
+// table writes events as rows, the note last.
 type table struct {
-	w          io.Writer
+	grid
 	namespaces bool // with a namespace column
 	times      bool // with times instead of ages, for output that stays on the screen
-	width      int  // of the terminal, at which notes are cut; 0: not cut
-	colour     bool
-	widths     []int
-	began      bool
 }
 
 func newTable(w io.Writer, namespaces, times, wide bool) *table {
-	t := &table{w: w, namespaces: namespaces, times: times, colour: terminal.Colourful(w), width: terminal.Width(w)}
+	t := &table{namespaces: namespaces, times: times}
+	t.grid = grid{w: w, colour: terminal.Colourful(w), width: terminal.Width(w), header: slices.Clone(tableHeader)}
 	if wide {
 		t.width = 0
+	}
+	if times {
+		t.header[0] = "TIME"
+	}
+	if !namespaces {
+		t.header = slices.Delete(t.header, 1, 2)
 	}
 	return t
 }
@@ -127,8 +180,8 @@ func newTable(w io.Writer, namespaces, times, wide bool) *table {
 // The columns. That of the namespace is optional.
 var tableHeader = []string{"LAST SEEN", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "NOTE"}
 
-// The colours of types (ECMA-48). Other types have none.
-const colourWarning, colourOff = "\x1b[33m", "\x1b[0m"
+// warning is the type of an event that people should look at.
+const warning = "Warning"
 
 // cells returns the cells of an event.
 func (t *table) cells(ev *eventsv1.Event, now time.Time) []string {
@@ -141,11 +194,7 @@ func (t *table) cells(ev *eventsv1.Event, now time.Time) []string {
 	default:
 		when = duration.HumanDuration(now.Sub(last))
 	}
-	object := strings.ToLower(ev.Regarding.Kind)
-	if ev.Regarding.Name != "" {
-		object += "/" + ev.Regarding.Name
-	}
-	cells := []string{when, ev.Namespace, ev.Type, ev.Reason, object, fmt.Sprint(occurrences(ev)), ev.Note}
+	cells := []string{when, ev.Namespace, ev.Type, ev.Reason, objectOf(ev), fmt.Sprint(occurrences(ev)), ev.Note}
 	if !t.namespaces {
 		cells = slices.Delete(cells, 1, 2)
 	}
@@ -157,53 +206,21 @@ func (t *table) cells(ev *eventsv1.Event, now time.Time) []string {
 	return cells
 }
 
-// rows writes events, after a header if they are the first. Columns only become wider, so that later rows stay aligned.
+// objectOf returns the object of an event as kubectl names it.
+func objectOf(ev *eventsv1.Event) string {
+	object := strings.ToLower(ev.Regarding.Kind)
+	if ev.Regarding.Name != "" {
+		object += "/" + ev.Regarding.Name
+	}
+	return object
+}
+
+// rows writes events.
 func (t *table) rows(events []seen) error {
 	now := time.Now()
-	var all [][]string
-	if !t.began {
-		header := slices.Clone(tableHeader)
-		if t.times {
-			header[0] = "TIME"
-		}
-		if !t.namespaces {
-			header = slices.Delete(header, 1, 2)
-		}
-		all, t.began, t.widths = append(all, header), true, make([]int, len(header))
+	all := make([][]string, len(events))
+	for i, s := range events {
+		all[i] = t.cells(s.event, now)
 	}
-	for _, s := range events {
-		all = append(all, t.cells(s.event, now))
-	}
-	for _, cells := range all {
-		for i, cell := range cells {
-			t.widths[i] = max(t.widths[i], terminal.Columns(cell))
-		}
-	}
-	var out bytes.Buffer
-	for _, cells := range all {
-		t.row(&out, cells)
-	}
-	_, err := t.w.Write(out.Bytes())
-	return err
+	return t.write(all)
 }
-
-func (t *table) row(out *bytes.Buffer, cells []string) {
-	used := 0
-	last := len(cells) - 1
-	for i, cell := range cells[:last] {
-		text := terminal.Pad(cell, t.widths[i]) + "   "
-		used += terminal.Columns(text)
-		if t.colour && cell == "Warning" {
-			text = colourWarning + cell + colourOff + text[len(cell):]
-		}
-		out.WriteString(text)
-	}
-	note := cells[last]
-	if t.width > 0 {
-		note = terminal.Cut(note, max(t.width-used, minNote))
-	}
-	out.WriteString(note + "\n")
-}
-
-// minNote is the shortest width to which a note is cut, even if the line is then too long.
-const minNote = 20

@@ -35,10 +35,12 @@ func (*tail) Help() string {
 
     eventsvc tail -A --type Warning
     eventsvc tail -n shop --since 10m --regarding Job/nightly --wait-for reason=Completed --timeout 1h
+    eventsvc tail -A "back-off" shop
     eventsvc tail -A -o ndjson >> events.ndjson
 
 It shows events from now on and, with --since, earlier ones. After a restart of the server it resumes, without losing or
-repeating an event. --wait-for checks every event that is shown.
+repeating an event. --wait-for checks every event that is shown. The text of notes is compared here and not by the server, so
+other events are sent too.
 
 Exit codes: 0 the awaited event was seen, or a signal or --timeout has ended a tail without --wait-for; 1 failure, or a signal
 before the awaited event; 2 usage; 3 --timeout before the awaited event.`
@@ -160,9 +162,9 @@ func (f *following) run(ctx context.Context) error {
 func (f *following) past(ctx context.Context, wanted func(seen) bool, order func(a, b seen) int) error {
 	var all []seen
 	version, err := f.client.Pages(ctx, f.path, f.query(), pageSize, func(page *client.Page) error {
-		events, err := decodePage(page)
+		events, err := decodeAll(page.Items)
 		for _, s := range events {
-			if wanted(s) {
+			if wanted(s) && f.words.in(s.event.Note) {
 				all = append(all, s)
 			}
 		}
@@ -183,7 +185,7 @@ func (f *following) change(c client.Change) error {
 		return nil
 	}
 	s, err := decode(c.Object)
-	if err != nil {
+	if err != nil || !f.words.in(s.event.Note) {
 		return err
 	}
 	return f.show([]seen{s})

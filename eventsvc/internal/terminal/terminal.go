@@ -35,6 +35,12 @@ func Colourful(w io.Writer) bool {
 	return Width(w) > 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
+// Warning begins text in the colour of a warning, and Off ends text in any colour (ECMA-48).
+const (
+	Warning = "\x1b[33m"
+	Off     = "\x1b[0m"
+)
+
 // OneLine returns text of an event as one line without control and formatting characters. With those, the author of an event
 // could move the cursor, colour the screen or reverse the text.
 func OneLine(text string) string {

@@ -1,0 +1,111 @@
+package ctl
+
+import (
+	"context"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"tidings.example/eventsvc/internal/answer"
+	"tidings.example/eventsvc/internal/client"
+)
+
+// Completion asks a server for the values of dimensions, as a user waits.
+const (
+	completeWait  = time.Second
+	completeRange = "-7d"
+	completeMost  = "200"
+)
+
+// plainValue is a value that shells take as it is.
+var plainValue = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/@%+-]*$`)
+
+// seenValues returns the values of a dimension that the server has seen of late, the most frequent first; none if it cannot be
+// asked, or not quickly.
+func (a *access) seenValues(dimension string) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), completeWait)
+	defer cancel()
+	c, _, err := a.open()
+	if err != nil {
+		return nil
+	}
+	var found answer.Answer
+	p := url.Values{"by": {dimension}, "from": {completeRange}, "limit": {completeMost}}
+	if err := c.Do(ctx, client.Request{Path: "/query/v1/facets", Query: p}, &found); err != nil {
+		return nil
+	}
+	var values []string
+	for _, v := range found.Facets[dimension] {
+		if plainValue.MatchString(v.Value) {
+			values = append(values, v.Value)
+		}
+	}
+	return values
+}
+
+// Complete returns candidates for a term, or for the value of a setting.
+func (q *queryCmd) Complete(setting, last string) []string {
+	switch setting {
+	case "":
+		name, value, ok := strings.Cut(last, "=")
+		if !ok {
+			return suffixed(append(slices.Clip(shortFields), "regarding.namespace"), "=")
+		}
+		field := strings.TrimSuffix(name, "!")
+		if !slices.Contains(facetOrder, field) || strings.HasPrefix(value, "=") {
+			return nil
+		}
+		return prefixed(name+"=", q.seenValues(field))
+	case "namespace":
+		return listed(last, q.seenValues("namespace"))
+	case "group-by":
+		return listed(last, append(slices.Clip(facetOrder), objectDimension))
+	case "by":
+		return listed(last, facetOrder)
+	case "order":
+		return []string{"newest", "oldest", "count"}
+	}
+	return nil
+}
+
+// Complete returns candidates for the value of a setting.
+func (g *get) Complete(setting, _ string) []string { return g.complete(&g.access, setting) }
+
+// Complete returns candidates for the value of a setting.
+func (t *tail) Complete(setting, _ string) []string { return t.complete(&t.access, setting) }
+
+// complete returns candidates for a filter.
+func (*filters) complete(a *access, setting string) []string {
+	switch setting {
+	case "namespace", "type", "reason":
+		return a.seenValues(setting)
+	case "reporting-controller":
+		return a.seenValues("reporter")
+	case "regarding":
+		return suffixed(a.seenValues("kind"), "/")
+	}
+	return nil
+}
+
+func prefixed(prefix string, values []string) []string {
+	all := make([]string, len(values))
+	for i, value := range values {
+		all[i] = prefix + value
+	}
+	return all
+}
+
+func suffixed(values []string, suffix string) []string {
+	all := make([]string, len(values))
+	for i, value := range values {
+		all[i] = value + suffix
+	}
+	return all
+}
+
+// listed returns candidates for the last of values that are separated by commas.
+func listed(last string, values []string) []string {
+	return prefixed(last[:strings.LastIndex(last, ",")+1], values)
+}

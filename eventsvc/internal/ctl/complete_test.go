@@ -1,0 +1,78 @@
+package ctl
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"tidings.example/shared/cli"
+)
+
+// complete returns the candidates for the last word of a command line.
+func complete(server, line string) string {
+	var commands Commands
+	var out bytes.Buffer
+	words := strings.Split(strings.Replace(line, " ", " --server="+server+" ", 1), " ")
+	_, _ = cli.Parse("eventsvc", "CTLTEST", "", &commands, append([]string{"__complete"}, words...), &out, io.Discard)
+	return strings.Join(strings.Fields(out.String()), " ")
+}
+
+// TestComplete: fields are known, and their values are those that the server has seen.
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	s := newStub(t, map[string]string{"facets": `{` + head + `"total":9,"facets":{
+		"reason":[{"value":"BackOff","count":5},{"value":"Pulled","count":3},{"value":"two words","count":1},{"value":"","count":1},{"value":"$(id)","count":1}],
+		"type":[{"value":"Warning","count":5}],"namespace":[{"value":"shop","count":5},{"value":"mail","count":4}],
+		"reporter":[{"value":"kubelet","count":5}],"kind":[{"value":"Pod","count":5}]}}`})
+	for line, want := range map[string]string{
+		"query ":                      "cluster= kind= name= namespace= reason= regarding.namespace= reporter= type= uid=",
+		"query re":                    "reason= regarding.namespace= reporter=",
+		"query reason=":               "reason=BackOff reason=Pulled",
+		"query type=Warning reason=B": "reason=BackOff",
+		"query reason!=P":             "reason!=Pulled",
+		"query uid=":                  "",
+		"query -n ":                   "mail shop",
+		"query -n mail,":              "mail,mail mail,shop",
+		"query --namespace=s":         "--namespace=shop",
+		"query --group-by=reason,o":   "--group-by=reason,object",
+		"query --order ":              "count newest oldest",
+		"query -o j":                  "json",
+		"get --reason ":               "BackOff Pulled",
+		"get --reason=B":              "--reason=BackOff",
+		"tail -n s":                   "shop",
+		"tail --regarding ":           "Pod/",
+		"get --reporting-controller=": "--reporting-controller=kubelet",
+	} {
+		if got := complete(s.URL, line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// TestCompleteWithout: a server that is away, that has no queries or that does not answer means no values, and no error.
+func TestCompleteWithout(t *testing.T) {
+	t.Parallel()
+	for _, server := range []string{"http://127.0.0.1:1", newStub(t, nil).URL, "no-url"} {
+		if got := complete(server, "query reason="); got != "" {
+			t.Errorf("%s: %q", server, got)
+		}
+		if got := complete(server, "query reas"); got != "reason=" {
+			t.Errorf("%s: %q", server, got)
+		}
+	}
+}
+
+// TestCompleteInTime: a server that never answers is not waited for.
+func TestCompleteInTime(t *testing.T) {
+	t.Parallel()
+	stop := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-stop }))
+	t.Cleanup(silent.Close)
+	t.Cleanup(func() { close(stop) })
+	if got := complete(silent.URL, "query reason="); got != "" {
+		t.Errorf("%q", got)
+	}
+}

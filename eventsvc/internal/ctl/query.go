@@ -1,0 +1,344 @@
+package ctl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"tidings.example/eventsvc/internal/answer"
+	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/terminal"
+	"tidings.example/shared/cli"
+)
+
+// queryCmd asks what happened.
+type queryCmd struct {
+	access        `embed:""`
+	Terms         []string    `arg:"" optional:"" name:"term" help:"field=value, field!=value, label:key=value, or text that the note contains."`
+	Namespace     []string    `env:"-" short:"n" placeholder:"NAME" help:"Namespaces, separated by commas. Default: all that you may list."`
+	Selector      string      `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
+	FieldSelector string      `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.name!=web-0."`
+	Since         answer.Span `env:"-" placeholder:"DURATION" help:"From so long before now, such as 6h or 7d. Default: an hour."`
+	From          string      `env:"-" placeholder:"TIME" help:"Begin of the range: RFC 3339, a local time such as '2026-11-23 14:05', or relative to now such as -6h."`
+	To            string      `env:"-" placeholder:"TIME" help:"End of the range, which is not part of it. Default: now."`
+	GroupBy       []string    `env:"-" placeholder:"DIMENSION" help:"Count by type, reason, kind, namespace, reporter, cluster or object, with first, last and a sample."`
+	Facets        bool        `env:"-" help:"Count the values of each dimension."`
+	Histogram     bool        `env:"-" help:"Count over time, and draw that."`
+	Changes       bool        `env:"-" help:"What is new, more or less than before, the most unexpected first."`
+	Object        string      `env:"-" placeholder:"KIND/NAME" help:"The life of one object: every version of every event about it, deleted ones too; without a / it is a uid."`
+	By            []string    `env:"-" placeholder:"DIMENSION" help:"With --histogram (default type) or --facets (default all): the dimensions."`
+	Step          answer.Span `env:"-" placeholder:"DURATION" help:"With --histogram: the length of a bucket. Default: the server chooses."`
+	At            string      `env:"-" placeholder:"TIME" help:"With --changes: the end of the window. Default: now."`
+	Window        answer.Span `env:"-" placeholder:"DURATION" help:"With --changes: its length. Default: the server's, 15m."`
+	Order         string      `env:"-" placeholder:"ORDER" help:"newest, oldest or, with --group-by, count. Default: newest; count with --group-by, oldest with --object."`
+	Limit         *int        `env:"-" placeholder:"N" help:"At most so many rows, or values of a dimension; 0: all. Default: 100, with --changes 20, with --facets 10."`
+	Output        string      `env:"-" short:"o" default:"table" enum:"table,wide,json,csv" help:"table, wide (more columns, nothing is cut), json (as the server answers) or csv."`
+}
+
+// Help is shown below the settings.
+func (*queryCmd) Help() string {
+	return `Examples:
+
+    eventsvc query --since 6h --namespace shop reason=BackOff "back-off"
+    eventsvc query --since 7d --histogram type=Warning
+    eventsvc query --since 24h --group-by reason,object cluster=production
+    eventsvc query --since 24h --facets -n shop
+    eventsvc query --changes --at '2026-11-23 14:05' --window 30m
+    eventsvc query --since 7d --object Deployment/web -n shop
+
+Terms are field=value or field!=value. The short names of fields are type, reason, kind, name, namespace, reporter, cluster and
+uid; those of kubectl's field selectors are known too. label:key=value is a term on a label. All else is text that the note
+contains, in upper or lower case: words in any order, or phrases ("in quotation marks"). All terms have to match; namespace=...
+may be given several times.
+
+Times are those at which something was observed. Counts are of occurrences: a series counts as often as it says. The newest
+events come first. Standard error says if the answer is not complete, and when the mirror of a cluster was away.
+
+Without colours (output that is no terminal, or NO_COLOR) drawings are plain ASCII. Exit codes: 0 also if nothing was found, 1
+failure, 2 usage.`
+}
+
+// mode is a way to ask: the last part of its path, and how its answer is shown.
+type mode struct {
+	flag, path string
+	pages      bool // in which the answer comes
+	show       func(*queryCmd, *answer.Answer, *output) error
+}
+
+// modes are all of them; the first is the default.
+var modes = []mode{
+	{"", "events", true, (*queryCmd).events},
+	{"group-by", "groups", true, (*queryCmd).groups},
+	{"facets", "facets", false, (*queryCmd).facets},
+	{"histogram", "histogram", false, (*queryCmd).histogram},
+	{"changes", "changes", false, (*queryCmd).changes},
+	{"object", "object", true, (*queryCmd).object},
+}
+
+// mode returns the way to ask that the flags choose, or an error if they choose several.
+func (q *queryCmd) mode() (mode, error) {
+	chosen := modes[0]
+	for i, given := range []bool{false, len(q.GroupBy) > 0, q.Facets, q.Histogram, q.Changes, q.Object != "" && !q.Changes} {
+		if given && chosen.flag != "" {
+			return chosen, cli.Usagef("--%s and --%s exclude each other: set one of them", chosen.flag, modes[i].flag)
+		}
+		if given {
+			chosen = modes[i]
+		}
+	}
+	return chosen, nil
+}
+
+// check returns an error for settings that contradict each other or have no effect.
+func (q *queryCmd) check(m mode) error {
+	if err := q.checkTimes(m); err != nil {
+		return err
+	}
+	switch {
+	case m.path != "histogram" && m.path != "facets" && len(q.By) > 0:
+		return cli.Usagef("--by has no effect without --histogram or --facets; to count, set --group-by")
+	case !m.pages && q.Order != "":
+		return cli.Usagef("--order has no effect with --%s", m.flag)
+	case m.path == "histogram" && q.Limit != nil:
+		return cli.Usagef("--limit has no effect with --histogram: set --step for fewer buckets")
+	case q.Limit != nil && *q.Limit < 0:
+		return cli.Usagef("--limit %d is negative: set a number of rows, or 0 for all", *q.Limit)
+	case (q.Object != "" || m.path == "changes") && len(q.Terms)+len(q.Selector)+len(q.FieldSelector) > 0:
+		return cli.Usagef("--object and --changes look at everything that happened: leave out terms and selectors; --namespace says where to look")
+	}
+	if _, err := labels.Parse(q.Selector); err != nil {
+		return cli.Usagef("--selector: %w", err)
+	}
+	return nil
+}
+
+// checkTimes checks the settings about times.
+func (q *queryCmd) checkTimes(m mode) error {
+	ranged, windowed := q.Since > 0 || q.From != "" || q.To != "", q.At != "" || q.Window > 0
+	switch {
+	case min(q.Since, q.Step, q.Window) < 0:
+		return cli.Usagef("--since %s, --step %s and --window %s must not be negative", q.Since, q.Step, q.Window)
+	case q.Since > 0 && q.From != "":
+		return cli.Usagef("--since and --from exclude each other: set one of them")
+	case m.path == "changes" && ranged:
+		return cli.Usagef("--since, --from and --to have no effect with --changes: set --at and --window")
+	case m.path != "changes" && windowed:
+		return cli.Usagef("--at and --window have no effect without --changes: set --since, or --from and --to")
+	case m.path != "histogram" && q.Step > 0:
+		return cli.Usagef("--step has no effect without --histogram: set both or none")
+	}
+	return nil
+}
+
+// localTime is the form of a time as tables show it.
+var localTime = regexp.MustCompile(`^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?$`)
+
+// instant returns a time as the API reads it.
+func instant(text string) (string, error) {
+	if !localTime.MatchString(text) {
+		return text, nil
+	}
+	layout := time.DateTime[:len(text)]
+	at, err := time.ParseInLocation(layout, strings.Replace(text, "T", " ", 1), time.Local)
+	return at.UTC().Format(time.RFC3339), err
+}
+
+// parameters returns the parameters of the request.
+func (q *queryCmd) parameters(m mode) (url.Values, error) {
+	p := url.Values{"namespace": q.Namespace}
+	for name, text := range map[string]string{"from": q.From, "to": q.To, "at": q.At} {
+		at, err := instant(text)
+		if err != nil {
+			return nil, cli.Usagef("--%s %q is no time: %w", name, text, err)
+		}
+		p.Set(name, at)
+	}
+	if q.Since > 0 {
+		p.Set("from", q.Since.Ago())
+	}
+	if q.Step > 0 {
+		p.Set("step", q.Step.Seconds())
+	}
+	if q.Window > 0 {
+		p.Set("window", q.Window.Seconds())
+	}
+	p.Set("labelSelector", q.Selector)
+	p.Set("fieldSelector", q.FieldSelector)
+	p.Set("order", q.Order)
+	by := q.By
+	switch {
+	case m.path == "groups":
+		by = q.GroupBy
+	case m.path == "histogram" && len(by) == 0:
+		by = []string{"type"}
+	}
+	p.Set("by", strings.Join(by, ","))
+	if kind, name, ok := strings.Cut(q.Object, "/"); ok {
+		p.Set("kind", kind)
+		p.Set("name", name)
+	} else {
+		p.Set("uid", q.Object)
+	}
+	asked, err := parseTerms(q.Terms)
+	if err != nil {
+		return nil, err
+	}
+	asked.set(p)
+	for name, values := range p {
+		if len(values) == 0 || values[0] == "" {
+			p.Del(name)
+		}
+	}
+	return p, nil
+}
+
+// output is where an answer is shown.
+type output struct {
+	io.Writer
+	answer.Screen
+	err   io.Writer // messages
+	form  string    // table, wide, json or csv
+	plain bool      // the output is no terminal
+}
+
+// Run asks and shows the answer.
+func (q *queryCmd) Run(ctx context.Context, std IO) error {
+	m, err := q.mode()
+	if err != nil {
+		return err
+	}
+	if err := q.check(m); err != nil {
+		return err
+	}
+	p, err := q.parameters(m)
+	if err != nil {
+		return err
+	}
+	c, _, err := q.open()
+	if err != nil {
+		return err
+	}
+	out := &output{Writer: std.Out, err: std.Err, form: q.Output, Screen: answer.Screen{
+		Width: terminal.Width(std.Out), Colour: terminal.Colourful(std.Out), Zone: time.Local,
+	}}
+	out.plain = out.Width == 0
+	if q.Output == "wide" {
+		out.Width = 0
+	}
+	a, err := q.ask(ctx, c, m, p, terminal.NewProgress(std.Err))
+	if err != nil {
+		return at(c, err)
+	}
+	for _, line := range a.Notices(p.Has("namespace")) {
+		fmt.Fprintln(std.Err, "eventsvc: "+line)
+	}
+	if q.Output == "json" {
+		return writeAnswer(out, a)
+	}
+	return m.show(q, a, out)
+}
+
+// limit returns how many rows are wanted; 0: all.
+func (q *queryCmd) limit() int {
+	if q.Limit == nil {
+		return defaultLimit
+	}
+	return *q.Limit
+}
+
+const (
+	defaultLimit = 100  // of rows
+	maxValues    = 1000 // of a dimension that a server answers
+	maxChanges   = 100  // that it answers
+)
+
+// ask sends the request and, for as long as there are more pages and rows are wanted, those for the next pages.
+func (q *queryCmd) ask(ctx context.Context, c *client.Client, m mode, p url.Values, bar *terminal.Progress) (*answer.Answer, error) {
+	defer bar.Clear()
+	var all *answer.Answer
+	for {
+		if n := q.pageOf(all, m); n > 0 {
+			p.Set("limit", strconv.Itoa(n))
+		}
+		var page answer.Answer
+		if err := fetch(ctx, c, m.path, p, &page); err != nil {
+			return nil, err
+		}
+		if all = all.With(&page); !m.pages || all.Continue == "" || q.limit() > 0 && all.Rows() >= q.limit() {
+			return all, nil
+		}
+		bar.Show("%d rows read", all.Rows())
+		p.Set("continue", all.Continue)
+	}
+}
+
+// pageOf returns how many rows the next page may have, or 0 if the server decides.
+func (q *queryCmd) pageOf(all *answer.Answer, m mode) int {
+	most := pageSize
+	switch {
+	case !m.pages && q.Limit == nil:
+		return 0
+	case m.path == "changes":
+		most = maxChanges
+	case !m.pages:
+		most = maxValues
+	}
+	if q.limit() == 0 {
+		return most
+	}
+	return min(most, q.limit()-all.Rows())
+}
+
+// fetch asks one question. It says so if the server cannot be asked: kube-apiserver has no such path, or has no rule for it.
+func fetch(ctx context.Context, c *client.Client, path string, p url.Values, into any) error {
+	again := attempts(ctx, 5)
+	for {
+		err := c.Do(ctx, client.Request{Path: "/query/v1/" + path, Query: p}, into)
+		if err == nil {
+			return nil
+		}
+		if unserved(err) {
+			return &unservedError{server: c.Server()}
+		}
+		if err = again(err); err != nil {
+			return err
+		}
+	}
+}
+
+// unservedError means that a server cannot be asked what happened.
+type unservedError struct{ server string }
+
+// Error says what to do instead.
+func (e *unservedError) Error() string {
+	return e.server + " does not answer queries (/query/v1): it is no eventsvc, such as a Kubernetes API server, or an older one; " +
+		"`eventsvc get` lists what it has"
+}
+
+// unserved reports whether a refusal means that the server has no queries. kube-apiserver refuses callers the path (403)
+// before it looks whether there is something.
+func unserved(err error) bool {
+	switch client.Code(err) {
+	case 404:
+		return true
+	case 403:
+		return strings.Contains(err.Error(), "cannot get path")
+	}
+	return false
+}
+
+// writeAnswer writes the answer as the server gave it, with the rows of all pages.
+func writeAnswer(out io.Writer, a *answer.Answer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(a.Whole)
+}

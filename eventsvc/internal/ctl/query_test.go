@@ -1,0 +1,383 @@
+package ctl
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/answer"
+	"tidings.example/shared/cli"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares a text with a file.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s: run with -update if this is right (-want +got)\n%s", name, diff)
+	}
+}
+
+// stub answers each path with a text and keeps the parameters it was asked with.
+type stub struct {
+	*httptest.Server
+	mu    sync.Mutex
+	asked []url.Values
+}
+
+func newStub(t *testing.T, answers map[string]string) *stub {
+	t.Helper()
+	s := &stub{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.asked = append(s.asked, r.URL.Query())
+		s.mu.Unlock()
+		name := strings.TrimPrefix(r.URL.Path, "/query/v1/") + r.URL.Query().Get("continue")
+		text, ok := answers[name]
+		switch {
+		case !ok:
+			http.NotFound(w, r)
+		case strings.HasPrefix(text, "{\"kind\":\"Status\""):
+			var status struct{ Code int }
+			_ = json.Unmarshal([]byte(text), &status)
+			w.WriteHeader(status.Code)
+			fallthrough
+		default:
+			_, _ = w.Write([]byte(text))
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ask runs the command with flags as the program does.
+func (s *stub) ask(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	var commands struct {
+		Query queryCmd `cmd:""`
+	}
+	var out bytes.Buffer
+	if _, err = cli.Parse("eventsvc", "CTLTEST", "", &commands, append([]string{"query", "--server=" + s.URL}, args...), &out, file); err == nil {
+		err = commands.Query.Run(t.Context(), IO{Out: &out, Err: file})
+	}
+	said, readErr := os.ReadFile(file.Name())
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	return out.String(), string(said), err
+}
+
+const head = `"range":{"from":"2026-11-20T10:00:00Z","to":"2026-11-20T16:00:00Z"},"revision":"77","historyFrom":"2026-11-01T00:00:00Z","permalink":"/x",`
+
+// answers are those of a small cluster with an incident.
+var answers = map[string]string{
+	"events": `{` + head + `"gaps":[],"partial":false,"continue":"2","items":[
+		{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"70","labels":{"tidings.example/cluster":"a"}},"type":"Warning","reason":"BackOff",
+		 "regarding":{"kind":"Pod","name":"web-0","namespace":"shop","uid":"u-1"},"note":"Back-off restarting\nfailed \u001b[31mcontainer, with a note that is too long for a line of eighty columns",
+		 "eventTime":"2026-11-20T15:00:00.000001Z","series":{"count":7,"lastObservedTime":"2026-11-20T15:59:01.000002Z"},"reportingController":"kubelet"},
+		{"metadata":{"name":"web-1.1","namespace":"shop","resourceVersion":"69"},"type":"Normal","reason":"Pulled",
+		 "regarding":{"kind":"Pod","name":"web-1","namespace":"shop"},"deprecatedLastTimestamp":"2026-11-20T15:30:00Z","deprecatedSource":{"component":"kubelet"}}]}`,
+	"events2": `{` + head + `"gaps":[],"partial":true,"partialReason":"the rest would take too long","items":[
+		{"metadata":{"name":"=1+1","namespace":"mail","resourceVersion":"5"},"type":"Normal","reason":"界","regarding":{"kind":"Job"},"eventTime":"2026-11-20T10:00:01.000000Z","note":"a, \"b\""}]}`,
+	"groups": `{` + head + `"gaps":[],"partial":false,"counted":"occurrences","groups":[
+		{"by":{"reason":"BackOff","object":{"kind":"Pod","namespace":"shop","name":"web-0","uid":"u-1"}},"count":9223372036854775807,
+		 "first":"2026-11-20T10:00:00Z","last":"2026-11-20T15:59:01Z","events":"/query/v1/events?x","sample":{"metadata":{"name":"e"},"note":"Back-off"}},
+		{"by":{"reason":"","object":{"kind":"","namespace":"","name":"","uid":""}},"count":1,"first":"2026-11-20T10:00:00Z","last":"2026-11-20T10:00:00Z","events":""}]}`,
+	"facets": `{` + head + `"gaps":[{"from":"2026-11-20T11:00:00Z","to":"2026-11-20T11:30:30Z","cluster":"a"}],"namespaces":["shop","mail"],"partial":false,"total":1000,
+		"facets":{"type":[{"value":"Warning","count":700},{"value":"Normal","count":300}],"reason":[{"value":"BackOff","count":600}],"cluster":[{"value":"","count":1000}],"new":[{"value":"x","count":1}]},
+		"other":{"type":0,"reason":400,"cluster":0}}`,
+	"histogram": `{` + head + `"gaps":[{"from":"2026-11-20T11:20:00Z","to":"2026-11-20T11:40:00Z","cluster":"a"}],"partial":false,"step":"10m","by":["type"],"total":151,"buckets":[
+		{"start":"2026-11-20T10:00:00Z","count":40,"counts":{"Warning":10,"Normal":30}},
+		{"start":"2026-11-20T10:10:00Z","count":1,"counts":{"Normal":1}},
+		{"start":"2026-11-20T10:40:00Z","count":100,"counts":{"Warning":99,"Normal":1}},
+		{"start":"2026-11-20T11:50:00Z","count":10,"counts":{"Normal":4,"":3,"Odd":1,"Odder":1},"other":1}]}`,
+	"changes": `{` + head + `"gaps":[],"partial":false,"changes":[
+		{"by":{"namespace":"shop","kind":"Pod","reason":"BackOff","type":"Warning"},"object":"web-*","kind":"new","now":120,"before":0,"score":512.5,"first":"2026-11-20T15:31:00Z","why":"never seen before in shop","events":"/query/v1/events?x","sample":{"metadata":{"name":"e"},"note":"Back-off"}},
+		{"by":{"reason":"Pulled"},"namespaces":["shop","mail"],"kind":"more","now":12,"before":2.45,"score":7,"why":"5 times as often","events":""}]}`,
+	"object": `{` + head + `"gaps":[],"partial":false,"items":[
+		{"time":"2026-11-20T15:00:00.000001Z","revision":"60","count":1,"event":{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"60"},"type":"Warning","reason":"BackOff","regarding":{"kind":"Pod","name":"web-0"},"note":"Back-off"}},
+		{"time":"2026-11-20T15:59:00Z","revision":"61","count":1,"deleted":true,"event":{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"60"},"type":"Warning","reason":"BackOff","regarding":{"kind":"Pod","name":"web-0"},"note":"Back-off"}}]}`,
+}
+
+// empty are answers without a row.
+var empty = map[string]string{
+	"events": `{` + head + `"gaps":[],"partial":false,"items":[]}`, "groups": `{` + head + `"gaps":[],"partial":false,"groups":[]}`,
+	"facets":    `{` + head + `"gaps":[],"partial":false,"facets":{"type":[]},"other":{"type":0},"total":0}`,
+	"histogram": `{` + head + `"gaps":[],"partial":false,"step":"5m","buckets":[],"total":0}`,
+	"changes":   `{` + head + `"gaps":[],"partial":false,"changes":[]}`, "object": `{` + head + `"gaps":[],"partial":false,"items":[]}`,
+}
+
+// TestQueryOutput has each form of each answer.
+func TestQueryOutput(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	full, none := newStub(t, answers), newStub(t, empty)
+	for name, args := range map[string][]string{
+		"events": nil, "groups": {"--group-by=reason,object"}, "facets": {"--facets"}, "histogram": {"--histogram"}, "changes": {"--changes"}, "object": {"--object=Pod/web-0"},
+	} {
+		for _, form := range []string{"table", "wide", "json", "csv"} {
+			for file, s := range map[string]*stub{name: full, name + "-empty": none} {
+				stdout, stderr, err := s.ask(t, append(args, "-o", form)...)
+				if err != nil {
+					t.Errorf("%s as %s: %v", file, form, err)
+				}
+				golden(t, file+"."+form, []byte(stdout+"\n--- standard error\n"+stderr))
+			}
+		}
+	}
+}
+
+// colours are what a drawing may send to a terminal.
+var colours = regexp.MustCompile("\x1b\\[(3[2-6]|90|0)m")
+
+// TestHistogramWidths draws the same histogram at several widths, with and without colours.
+func TestHistogramWidths(t *testing.T) {
+	t.Parallel()
+	one := `{` + head + `"gaps":[],"partial":false,"step":"1d","by":["type"],"total":9223372036854775807,"buckets":[
+		{"start":"2026-11-20T00:00:00Z","count":9223372036854775807,"counts":{"Warning":9223372036854775806,"Normal":1}}]}`
+	years := `{` + head + `"gaps":[],"partial":false,"step":"1s","total":3,"buckets":[
+		{"start":"2025-12-31T23:59:59Z","count":1},{"start":"2026-01-01T00:00:00Z","count":2}]}`
+	several := `{` + head + `"gaps":[],"partial":false,"step":"1h","by":["type","reason"],"total":6,"buckets":[
+		{"start":"2026-11-20T10:00:00Z","count":6,"counts":{"Warning":{"BackOff":3,"":1},"Normal":{"Pulled\u001b[2J":2}}}]}`
+	var all bytes.Buffer
+	for _, text := range []string{answers["histogram"], one, years, several} {
+		var a answer.Answer
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			t.Fatal(err)
+		}
+		for _, width := range []int{0, 40, 80, 200} {
+			for _, colour := range []bool{false, true} {
+				fmt.Fprintf(&all, "--- width %d, colours %t\n", width, colour)
+				out := &output{Writer: &all, form: "table", Screen: answer.Screen{Width: width, Colour: colour, Zone: time.FixedZone("CET", 3600)}}
+				if err := (&queryCmd{}).histogram(&a, out); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	golden(t, "histogram.widths", all.Bytes())
+	for line := range strings.Lines(all.String()) {
+		if strings.ContainsRune(colours.ReplaceAllString(line, ""), 0x1b) {
+			t.Errorf("a control character reaches the terminal: %q", line)
+		}
+	}
+}
+
+// TestQueryPages reads pages up to the limit.
+func TestQueryPages(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]struct {
+		limits  string // of the requests
+		rows    int
+		notices []string
+	}{
+		"":            {"100 98", 3, []string{"not complete: the rest would take too long"}},
+		"--limit=0":   {"500 500", 3, []string{"not complete"}},
+		"--limit=2":   {"2", 2, []string{"there are more than these 2"}},
+		"--limit=700": {"500 500", 3, []string{"not complete"}},
+	} {
+		s := newStub(t, answers)
+		stdout, stderr, err := s.ask(t, append(strings.Fields(args), "-o", "json")...)
+		var got struct {
+			Items    []json.RawMessage
+			Partial  bool
+			Continue string
+		}
+		if err != nil || json.Unmarshal([]byte(stdout), &got) != nil || len(got.Items) != want.rows {
+			t.Errorf("%s: %v, %d rows", args, err, len(got.Items))
+		}
+		var limits []string
+		for _, q := range s.asked {
+			limits = append(limits, q.Get("limit"))
+		}
+		if got := strings.Join(limits, " "); got != want.limits {
+			t.Errorf("%s: pages of %s, not %s", args, got, want.limits)
+		}
+		for _, notice := range want.notices {
+			if !strings.Contains(stderr, notice) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("%s: %q is not the only line of %q", args, notice, stderr)
+			}
+		}
+		if got.Partial == (got.Continue != "") {
+			t.Errorf("%s: partial %t, continue %q", args, got.Partial, got.Continue)
+		}
+	}
+}
+
+// TestQueryParameters checks what is asked for each form of the command line.
+func TestQueryParameters(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	for args, want := range map[string]string{
+		"":                                                  "limit=100",
+		"--since|6h|reason=BackOff|back-off":                "fieldSelector=reason=BackOff&from=-21600s&limit=100&text=back-off",
+		"--since=7d|-n|shop,mail":                           "from=-604800s&limit=100&namespace=shop&namespace=mail",
+		"no space left|on|\"a b\" c":                        `limit=100&text="no space left" on "a b" c`,
+		"kind==Pod|name!=web-0|uid=u|cluster=":              "fieldSelector=kind=Pod,regarding.name!=web-0,regarding.uid=u,cluster=&limit=100",
+		"namespace=a|namespace=b|namespace!=c":              "fieldSelector=namespace!=c&limit=100&namespace=a&namespace=b",
+		"label:app=web|label:tier!=test|-l|x":               "labelSelector=x,app=web,tier!=test&limit=100",
+		"reason=a,b=c|--field-selector=type=Warning":        `fieldSelector=type=Warning,reason=a\,b\=c&limit=100`,
+		"--from|2026-11-20 14:05|--to=2026-11-20T14:05:06":  "from=2026-11-20T14:05:00Z&limit=100&to=2026-11-20T14:05:06Z",
+		"--from=-2h|--to=now":                               "from=-2h&limit=100&to=now",
+		"--histogram|--step=1h30m":                          "by=type&step=5400s",
+		"--histogram|--by=kind,reason":                      "by=kind,reason",
+		"--facets|--by=reason":                              "by=reason",
+		"--facets|--limit=0":                                "limit=1000",
+		"--facets|--limit=7":                                "limit=7",
+		"--group-by=reason,object|--order=newest|--limit=5": "by=reason,object&limit=5&order=newest",
+		"--object=Pod/web-0|-n|shop":                        "kind=Pod&limit=100&name=web-0&namespace=shop",
+		"--object=u-1":                                      "limit=100&uid=u-1",
+		"--changes|--at=2026-11-20 14:05|--window=2d":       "at=2026-11-20T14:05:00Z&window=172800s",
+		"--changes|--object=Pod/web-0|--limit=3":            "kind=Pod&limit=3&name=web-0",
+	} {
+		s := newStub(t, empty)
+		var list []string
+		if args != "" {
+			list = strings.Split(args, "|")
+		}
+		if _, _, err := s.ask(t, list...); err != nil {
+			t.Errorf("%s: %v", args, err)
+			continue
+		}
+		if got, err := url.QueryUnescape(s.asked[0].Encode()); err != nil || got != want {
+			t.Errorf("%s asks for\n%s, not\n%s", args, got, want)
+		}
+	}
+}
+
+// TestQueryMistakes: what cannot be meant is a usage error that names the setting and what would be right.
+func TestQueryMistakes(t *testing.T) {
+	t.Parallel()
+	s := newStub(t, empty)
+	for args, want := range map[string]string{
+		"reasn=BackOff":                     `there is no field "reasn", only:`,
+		"a=b":                               `write '"a=b"'`,
+		"reason=a|reason=b":                 "an event has one reason",
+		"label:=":                           "label:key=value",
+		"label:":                            "label:key=value",
+		"--facets|--histogram":              "--facets and --histogram exclude each other",
+		"--group-by=type|--changes":         "--group-by and --changes exclude each other",
+		"--since=1h|--from=-2h":             "--since and --from",
+		"--since=-1h":                       "--since -1h0m0s",
+		"--since=soon":                      "such as 90s, 1h30m, 7d or 2w",
+		"--since=7":                         "--since",
+		"--changes|--since=1h":              "set --at and --window",
+		"--at=now":                          "without --changes",
+		"--window=1h|--histogram":           "without --changes",
+		"--step=1h":                         "without --histogram",
+		"--by=type":                         "--group-by",
+		"--order=newest|--facets":           "--order has no effect with --facets",
+		"--limit=-1":                        "--limit -1",
+		"--limit=3|--histogram":             "--step",
+		"--limit=many":                      "--limit",
+		"--object=Pod/web-0|reason=BackOff": "leave out terms",
+		"--changes|reason=BackOff":          "--namespace says where",
+		"--from=2026-13-20 14:05":           "--from",
+		"-l|a=b=c":                          "--selector",
+		"-o|xml":                            "--output",
+		"--context=x":                       "--kubeconfig",
+	} {
+		_, stderr, err := s.ask(t, strings.Split(args, "|")...)
+		if cli.ExitCode(err) != 2 || !strings.Contains(fmt.Sprint(err)+stderr, want) {
+			t.Errorf("%s: exit code %d of %v", args, cli.ExitCode(err), err)
+		}
+	}
+	if len(s.asked) > 0 {
+		t.Errorf("%d requests were sent", len(s.asked))
+	}
+}
+
+// TestQueryRefusals: a server that cannot be asked is told apart from a question that it refuses.
+func TestQueryRefusals(t *testing.T) {
+	t.Parallel()
+	status := func(code int, message string) string {
+		return `{"kind":"Status","status":"Failure","code":` + strconv.Itoa(code) + `,"message":"` + message + `"}`
+	}
+	for text, want := range map[string]string{
+		"": "does not answer queries",
+		status(404, "the server could not find the requested resource"):           "does not answer queries",
+		status(403, `forbidden: User \"x\" cannot get path \"/query/v1/events\"`): "does not answer queries",
+		status(403, `events is forbidden: User \"x\" cannot list resource`):       "cannot list resource",
+		status(400, "query parameter text: has 300 bytes"):                        "has 300 bytes",
+		`{"items":[]}`:                           "did not answer as an event server does",
+		`<html>`:                                 "did not answer as an event server does",
+		`{` + head + `"items":[{"metadata":7}]}`: "what is no event",
+	} {
+		all := map[string]string{"events": text}
+		if text == "" {
+			all = nil
+		}
+		s := newStub(t, all)
+		_, _, err := s.ask(t)
+		if err == nil || cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{
+		`{` + head + `"step":"soon","buckets":[],"total":0}`,
+		`{` + head + `"buckets":[{"start":"2026-11-20T10:00:00Z","count":1}],"total":1}`,
+		`{` + head + `"step":"5m","buckets":[{"start":"2026-11-20T10:00:00Z","count":1,"counts":[1]}],"total":1}`,
+		`{` + head + `"step":"5m","buckets":[{"start":"2026-11-20T10:00:00Z","count":1,"counts":` + strings.Repeat(`{"a":`, 20) + "1" + strings.Repeat("}", 20) + `}],"total":1}`,
+	} {
+		if _, _, err := newStub(t, map[string]string{"histogram": text}).ask(t, "--histogram"); err == nil {
+			t.Errorf("%s is shown", text)
+		}
+	}
+}
+
+// TestWords compares the text of notes as the API does.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		note string
+		want bool
+	}{
+		{nil, "", true},
+		{[]string{"BACK-off"}, "Back-off restarting", true},
+		{[]string{"restarting", "back"}, "Back-off restarting", true},
+		{[]string{"restarting back"}, "Back-off restarting", false},
+		{[]string{"off restart"}, "Back-off restarting", true},
+		{[]string{`back "off restart"`}, "Back-off restarting", true},
+		{[]string{`"off  restart"`}, "Back-off restarting", false},
+		{[]string{"straSSe"}, "Strasse", true},
+		{[]string{"ς"}, "Σ", true},
+		{[]string{"x"}, "", false},
+	} {
+		w, err := parseWords(c.args)
+		if err != nil || w.in(c.note) != c.want {
+			t.Errorf("%q in %q: not %t, %v", c.args, c.note, c.want, err)
+		}
+	}
+	if _, err := parseWords([]string{`"open`}); cli.ExitCode(err) != 2 {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,351 @@
+package ctl
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+
+	"tidings.example/eventsvc/internal/answer"
+	"tidings.example/eventsvc/internal/terminal"
+)
+
+// rows are an answer as a table.
+type rows struct {
+	header []string // as a table has it
+	names  []string // as CSV has it
+	cells  [][]string
+}
+
+// write writes rows as --output says. If there are none, it says so where messages go.
+func (o *output) write(r rows, nothing string) error {
+	if o.form == "csv" {
+		w := csv.NewWriter(o)
+		if !o.plain { // a terminal must not see control characters
+			for _, line := range r.cells {
+				clean(line)
+			}
+		}
+		_ = w.Write(r.names) // WriteAll returns its error
+		return w.WriteAll(r.cells)
+	}
+	if len(r.cells) == 0 {
+		_, err := fmt.Fprintln(o.err, nothing)
+		return err
+	}
+	for _, line := range r.cells {
+		clean(line)
+		for i := range line {
+			if line[i] == "" {
+				line[i] = "-"
+			}
+		}
+	}
+	g := &grid{w: o, header: r.header, width: o.Width, colour: o.Colour}
+	return g.write(r.cells)
+}
+
+// clean makes cells harmless for a terminal.
+func clean(cells []string) {
+	for i := range cells {
+		cells[i] = terminal.OneLine(cells[i])
+	}
+}
+
+// when returns a time as a table or as CSV has it.
+func (o *output) when(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return ""
+	case o.form != "csv":
+		return t.In(o.Zone).Format(time.DateTime)
+	case t.Nanosecond() == 0:
+		return t.UTC().Format(time.RFC3339)
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00")
+}
+
+// eventNames are the columns of events in CSV, as the API has them.
+var eventNames = []string{
+	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "revision",
+}
+
+// clusterLabel is the label that names the cluster of an event.
+const clusterLabel = "tidings.example/cluster"
+
+// reporterOf returns who reports an event.
+func reporterOf(ev *eventsv1.Event) string {
+	if ev.ReportingController != "" {
+		return ev.ReportingController
+	}
+	return ev.DeprecatedSource.Component
+}
+
+// eventRow returns the cells of an event that was observed at a time.
+func (o *output) eventRow(at time.Time, ev *eventsv1.Event) []string {
+	count := strconv.Itoa(int(occurrences(ev)))
+	switch o.form {
+	case "csv":
+		r := ev.Regarding
+		return []string{
+			o.when(at), ev.Type, ev.Reason, r.Kind, r.Namespace, r.Name, string(r.UID), ev.Note, count, ev.Namespace, ev.Name, reporterOf(ev),
+			ev.Labels[clusterLabel], ev.ResourceVersion,
+		}
+	case "wide":
+		return []string{
+			o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, reporterOf(ev), ev.Labels[clusterLabel], ev.Name, ev.Note,
+		}
+	}
+	return []string{o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, ev.Note}
+}
+
+// eventHeader returns the header for such cells.
+func (o *output) eventHeader() []string {
+	if o.form == "wide" {
+		return []string{"TIME", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "REPORTER", "CLUSTER", "EVENT", "NOTE"}
+	}
+	return []string{"TIME", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "NOTE"}
+}
+
+func (q *queryCmd) events(a *answer.Answer, o *output) error {
+	r := rows{header: o.eventHeader(), names: eventNames}
+	for _, raw := range a.Items {
+		s, err := decode(raw)
+		if err != nil {
+			return err
+		}
+		r.cells = append(r.cells, o.eventRow(lastSeen(s.event), s.event))
+	}
+	return o.write(r, "No events found.")
+}
+
+func (q *queryCmd) object(a *answer.Answer, o *output) error {
+	r := rows{header: o.eventHeader(), names: append(slices.Clip(eventNames), "deleted")}
+	versions, err := answer.DecodeRows[answer.Happened](a.Items)
+	if err != nil {
+		return err
+	}
+	for _, v := range versions {
+		s, err := decode(v.Event)
+		if err != nil {
+			return err
+		}
+		if o.form != "csv" && v.Deleted {
+			s.event.Note = "(the event was deleted) " + s.event.Note
+		}
+		line := o.eventRow(v.Time, s.event)
+		if o.form == "csv" {
+			line = append(line, strconv.FormatBool(v.Deleted))
+		}
+		r.cells = append(r.cells, line)
+	}
+	return o.write(r, "Nothing is known about this object.")
+}
+
+func (q *queryCmd) groups(a *answer.Answer, o *output) error {
+	groups, err := answer.DecodeRows[answer.Group](a.Groups)
+	if err != nil {
+		return err
+	}
+	r := rows{header: []string{"COUNT", "FIRST", "LAST"}}
+	for _, name := range q.GroupBy {
+		r.header, r.names = append(r.header, strings.ToUpper(name)), append(r.names, groupNames(name)...)
+	}
+	r.header, r.names = append(r.header, "NOTE"), append(r.names, "count", "first", "last", "events")
+	for _, g := range groups {
+		var line []string
+		counted := []string{strconv.FormatInt(g.Count, 10), o.when(g.First), o.when(g.Last)}
+		for _, name := range q.GroupBy {
+			if o.form == "csv" {
+				line = append(line, valuesOf(name, g.By[name])...)
+			} else {
+				line = append(line, answer.ValueOf(g.By[name]))
+			}
+		}
+		if o.form == "csv" {
+			line = append(append(line, counted...), g.Events)
+		} else {
+			line = append(append(counted, line...), noteOf(g.Sample))
+		}
+		r.cells = append(r.cells, line)
+	}
+	return o.write(r, "No events found.")
+}
+
+// groupNames returns the columns of a dimension in CSV, as the API has them.
+func groupNames(dimension string) []string {
+	if dimension == objectDimension {
+		return []string{"object_kind", "object_namespace", "object_name", "object_uid"}
+	}
+	return []string{dimension}
+}
+
+// objectDimension is the only dimension whose values are no texts.
+const objectDimension = "object"
+
+// valuesOf returns the cells of these columns.
+func valuesOf(dimension string, raw json.RawMessage) []string {
+	if dimension != objectDimension {
+		return []string{answer.ValueOf(raw)}
+	}
+	var o struct{ Kind, Namespace, Name, UID string }
+	_ = json.Unmarshal(raw, &o) // what it lacks stays empty
+	return []string{o.Kind, o.Namespace, o.Name, o.UID}
+}
+
+// noteOf returns the note of a sample; there may be none.
+func noteOf(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	s, err := decode(raw)
+	if err != nil {
+		return ""
+	}
+	return s.event.Note
+}
+
+func (q *queryCmd) facets(a *answer.Answer, o *output) error {
+	r := rows{header: []string{"DIMENSION", "COUNT", "SHARE", "VALUE"}, names: []string{"dimension", "value", "count", "other"}}
+	order := q.By
+	if len(order) == 0 {
+		order = slices.Clone(facetOrder)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Facets)) { // what a newer server has besides
+		if !slices.Contains(order, name) {
+			order = append(order, name)
+		}
+	}
+	for _, name := range order {
+		if a.Total == 0 {
+			break
+		}
+		for _, v := range a.Facets[name] {
+			r.cells = append(r.cells, facetRow(o, name, v, a.Total, false))
+		}
+		if n := a.Other[name]; n > 0 {
+			r.cells = append(r.cells, facetRow(o, name, answer.ValueCount{Count: n}, a.Total, true))
+		}
+	}
+	return o.write(r, "No events found.")
+}
+
+// facetOrder is the order of dimensions if none is asked for.
+var facetOrder = []string{"type", "reason", "kind", "namespace", "reporter", "cluster"}
+
+func facetRow(o *output, name string, v answer.ValueCount, total int64, other bool) []string {
+	count := strconv.FormatInt(v.Count, 10)
+	if o.form == "csv" {
+		return []string{name, v.Value, count, strconv.FormatBool(other)}
+	}
+	value := v.Value
+	switch {
+	case other:
+		value = answer.OtherValues
+	case value == "":
+		value = answer.NoValue
+	}
+	return []string{name, count, strconv.FormatFloat(100*float64(v.Count)/float64(total), 'f', 1, 64) + "%", value}
+}
+
+func (q *queryCmd) changes(a *answer.Answer, o *output) error {
+	changes, err := answer.DecodeRows[answer.Change](a.Changes)
+	if err != nil {
+		return err
+	}
+	r := rows{
+		header: []string{"CHANGE", "NOW", "BEFORE", "TYPE", "WHAT", "WHY"},
+		names:  append(append([]string{"change"}, facetOrder...), "object", "now", "before", "score", "first", "why", "events"),
+	}
+	if o.form == "wide" {
+		r.header = []string{"CHANGE", "NOW", "BEFORE", "SCORE", "FIRST", "TYPE", "REPORTER", "WHAT", "WHY", "NOTE"}
+	}
+	for _, c := range changes {
+		r.cells = append(r.cells, o.changeRow(&c))
+	}
+	return o.write(r, "Nothing has changed.")
+}
+
+// changeRow returns the cells of a change.
+func (o *output) changeRow(c *answer.Change) []string {
+	now, precision := strconv.FormatInt(c.Now, 10), 1
+	if o.form == "csv" || c.Before == math.Trunc(c.Before) {
+		precision = -1 // as many digits as there are
+	}
+	before := strconv.FormatFloat(c.Before, 'f', precision, 64)
+	switch o.form {
+	case "csv":
+		line := []string{c.Kind}
+		for _, name := range facetOrder {
+			line = append(line, c.By[name])
+		}
+		return append(line, c.Object, now, before, strconv.FormatFloat(c.Score, 'f', -1, 64), o.when(c.First), c.Why, c.Events)
+	case "wide":
+		return []string{c.Kind, now, before, strconv.FormatFloat(c.Score, 'f', 1, 64), o.when(c.First), c.By["type"], c.By["reporter"], what(c), c.Why, noteOf(c.Sample)}
+	}
+	return []string{c.Kind, now, before, c.By["type"], what(c), c.Why}
+}
+
+// what names what a change is about besides its type and reporter, as far as possible in terms of a query.
+func what(c *answer.Change) string {
+	var parts []string
+	for _, name := range []string{"reason", "kind", "namespace", "cluster"} {
+		if value := c.By[name]; value != "" {
+			parts = append(parts, name+"="+value)
+		}
+	}
+	if c.Object != "" {
+		parts = append(parts, "name="+c.Object)
+	}
+	if len(c.Namespaces) > 0 {
+		parts = append(parts, "in "+answer.AtMost(c.Namespaces))
+	}
+	return strings.Join(parts, " ")
+}
+
+func (q *queryCmd) histogram(a *answer.Answer, o *output) error {
+	if o.form == "csv" {
+		return o.histogramCSV(q, a)
+	}
+	drawn, err := answer.Histogram(a, o.Screen)
+	if err != nil {
+		return err
+	}
+	if len(drawn) == 0 {
+		return o.write(rows{}, "No events found.")
+	}
+	_, err = o.Write(drawn)
+	return err
+}
+
+// histogramCSV writes a row for each value of each bucket, with the columns of the API.
+func (o *output) histogramCSV(q *queryCmd, a *answer.Answer) error {
+	by := q.By
+	if len(by) == 0 {
+		by = []string{"type"}
+	}
+	r := rows{names: append(append([]string{"start"}, by...), "count", "other")}
+	for i := range a.Buckets {
+		b := &a.Buckets[i]
+		paths, err := b.Paths()
+		if err != nil {
+			return err
+		}
+		for _, p := range paths {
+			line := append([]string{o.when(b.Start)}, p.Path...)
+			r.cells = append(r.cells, append(line, strconv.FormatInt(p.Count, 10), "false"))
+		}
+		if b.Other > 0 {
+			line := append([]string{o.when(b.Start)}, make([]string, len(by))...)
+			r.cells = append(r.cells, append(line, strconv.FormatInt(b.Other, 10), "true"))
+		}
+	}
+	return o.write(r, "")
+}
