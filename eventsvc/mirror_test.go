@@ -281,6 +281,9 @@ func TestMirror(t *testing.T) {
 	}
 	eventually(t, "the gap is recorded", func() bool { return len(gaps()) == 1 })
 	first := checkGaps(t, gaps(), began)
+	if code, answer := target.do("GET", "/query/v1/facets", ""); code != 200 || len(answer["gaps"].([]any)) != 1 {
+		t.Errorf("queries are answered with %d and %v", code, answer)
+	}
 	eventually(t, "the cursor is saved", func() bool {
 		_, after := target.do("GET", cursor, "")
 		return cursorOf(t, after) != cursorOf(t, before)
