@@ -37,7 +37,7 @@ func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, s
 func (s *Snapshot) timeQuery(p Page) store.TimeQuery {
 	return store.TimeQuery{
 		Range:       store.Range{From: s.begin(), To: s.To},
-		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.Rest, Match: s.matches,
+		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.selector(), Match: s.matches,
 	}
 }
 

@@ -37,26 +37,32 @@ func (s *Snapshot) FindGaps(ctx context.Context) error {
 	if s.To.After(end) {
 		end = s.To
 	}
-	found := map[Gap]bool{}
-	err := s.pages(ctx, store.TimeQuery{
+	q := store.TimeQuery{
 		Range:    store.Range{From: s.begin(), To: end},
-		Wanted:   func(d event.Dimensions) bool { return d.Reporter == GapReporter && s.query.Allows(d.Namespace) },
 		Selector: &event.Selector{Fields: []event.FieldRequirement{{Field: event.Reason, Value: GapReason}}},
-	}, func(v *store.View, _ store.Moment) (bool, error) {
+		Wanted: func(d event.Dimensions) bool {
+			return d.Reason == GapReason && d.Reporter == GapReporter && s.query.Allows(d.Namespace)
+		},
+	}
+	found := map[Gap]bool{}
+	err := s.pages(ctx, q, func(v *store.View, _ store.Moment) (bool, error) {
 		gap, ok, err := s.source.Gap(v)
 		if ok && gap.From.Before(s.To) && gap.To.After(s.From) {
 			found[gap] = true
 		}
 		return len(found) < maxGaps, err
 	}, nil)
-	if err != nil {
-		return err
-	}
-	if len(found) == maxGaps {
-		s.Partly("there may be more than %d gaps", maxGaps)
+	if len(found) >= maxGaps {
+		s.Partly("there are more than %d gaps", maxGaps)
 	}
 	s.Gaps = slices.SortedFunc(maps.Keys(found), func(a, b Gap) int {
 		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To), cmp.Compare(a.Cluster, b.Cluster))
 	})
-	return nil
+	return err
+}
+
+// within is the range of one second.
+func within(second int64) store.Range {
+	from := time.Unix(second, 0).UTC()
+	return store.Range{From: from, To: from.Add(time.Second)}
 }

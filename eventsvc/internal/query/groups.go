@@ -152,9 +152,3 @@ func (r Regarding) selector(also *event.Selector) *event.Selector {
 		event.FieldRequirement{Field: event.RegardingUID, Value: r.UID})
 	return &s
 }
-
-// within is the range of one second.
-func within(second int64) store.Range {
-	from := time.Unix(second, 0).UTC()
-	return store.Range{From: from, To: from.Add(time.Second)}
-}

@@ -14,6 +14,7 @@ import (
 // others need events to be read.
 type Terms struct {
 	dimensions []term
+	reasons    []event.FieldRequirement // that one is asked for, which stores may find fast
 	// Rest are the terms that are not on dimensions; nil: none.
 	Rest *event.Selector
 }
@@ -50,6 +51,9 @@ func ParseTerms(fieldSelector, labelSelector string) (t Terms, err error) {
 		not := r.Operator == selection.NotEquals
 		if d, ok := fieldOf[r.Field]; ok {
 			t.dimensions = append(t.dimensions, term{d, []string{r.Value}, not})
+			if d == Reason && !not {
+				t.reasons = append(t.reasons, event.FieldRequirement{Field: event.Reason, Value: r.Value})
+			}
 			continue
 		}
 		one, err := fieldRequirement(r)
@@ -104,6 +108,19 @@ func clusterTerm(r labels.Requirement) (term, bool) {
 		return term{Cluster, r.Values().UnsortedList(), true}, true
 	}
 	return term{}, false
+}
+
+// selector returns the terms by which a store may find events without reading all of a
+// time; nil: none.
+func (t *Terms) selector() *event.Selector {
+	if len(t.reasons) == 0 {
+		return t.Rest
+	}
+	s := &event.Selector{Fields: t.reasons}
+	if t.Rest != nil {
+		s = &event.Selector{Fields: slices.Concat(t.reasons, t.Rest.Fields), Labels: t.Rest.Labels}
+	}
+	return s
 }
 
 // wanted reports whether events with these dimensions can match.

@@ -19,17 +19,17 @@ type changesAnswer struct {
 
 // change is one thing that differs from what was before.
 type change struct {
-	By         map[string]string  `json:"by"` // the dimensions that all its events share
-	Object     string             `json:"object,omitempty"`
-	Namespaces []string           `json:"namespaces,omitempty"` // if there are several
-	Kind       changes.Kind `json:"kind"`
-	Now        int64              `json:"now"`
-	Before     float64            `json:"before"`
-	Score      float64            `json:"score"`
-	Why        string             `json:"why"`
-	First      string             `json:"first,omitempty"`
-	Events     string             `json:"events"` // path of the events
-	Sample     json.RawMessage    `json:"sample,omitempty"`
+	By         map[string]string `json:"by"` // the dimensions that all its events share
+	Object     string            `json:"object,omitempty"`
+	Namespaces []string          `json:"namespaces,omitempty"` // if there are several
+	Kind       changes.Kind      `json:"kind"`
+	Now        int64             `json:"now"`
+	Before     float64           `json:"before"`
+	Score      float64           `json:"score"`
+	Why        string            `json:"why"`
+	First      string            `json:"first,omitempty"`
+	Events     string            `json:"events"` // path of the events
+	Sample     json.RawMessage   `json:"sample,omitempty"`
 }
 
 // answerChanges ranks what changed before an instant.
