@@ -402,6 +402,8 @@ func TestQueryOpenAPI(t *testing.T) {
 	doc := w.do("GET", path, "").must(200).object()
 	schemas := field(doc, "components.schemas").(map[string]any)
 	equal(t, len(doc["paths"].(map[string]any)), 6)
+	everyReference(t, doc, "#/components/schemas/", schemas)
+	w.do("GET", path, "", "Accept", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf").must(200) // which is parsed for it
 	all := []string{}
 	known := map[string][]string{}
 	for path, item := range doc["paths"].(map[string]any) {
