@@ -21,6 +21,7 @@ type changesAnswer struct {
 type change struct {
 	By         map[string]string `json:"by"` // the dimensions that all its events share
 	Object     string            `json:"object,omitempty"`
+	Also       []string          `json:"also,omitempty"`       // reasons that came together with that of by
 	Namespaces []string          `json:"namespaces,omitempty"` // if there are several
 	Kind       changes.Kind      `json:"kind"`
 	Now        int64             `json:"now"`
@@ -79,7 +80,7 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 
 func (r *request) change(in *changes.Change) (change, error) {
 	out := change{
-		By: map[string]string{}, Object: in.Object, Namespaces: in.Namespaces, Kind: in.Kind, Now: in.Now, Before: in.Before,
+		By: map[string]string{}, Object: in.Object, Also: in.Also, Namespaces: in.Namespaces, Kind: in.Kind, Now: in.Now, Before: in.Before,
 		Score: in.Score, Why: in.Why, Events: Path + "/events?" + in.Link.Encode(),
 	}
 	key := query.Key{Dimensions: in.By}

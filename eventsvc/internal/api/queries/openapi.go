@@ -113,10 +113,10 @@ func schemas() schema {
 			"by": dictionary(schema{}), "count": number, "first": at, "last": at, "events": text, "sample": ref("Event"),
 		}, "sample"),
 		"change": members(schema{
-			"by": dictionary(text), "object": text, "namespaces": list(text), "kind": schema{"type": "string", "enum": kinds},
+			"by": dictionary(text), "object": text, "also": list(text), "namespaces": list(text), "kind": schema{"type": "string", "enum": kinds},
 			"now": number, "before": schema{"type": "number"}, "score": schema{"type": "number"}, "why": text, "first": at,
 			"events": text, "sample": ref("Event"),
-		}, "object", "namespaces", "first", "sample"),
+		}, "object", "also", "namespaces", "first", "sample"),
 		"happened": members(schema{"time": at, "revision": text, "count": number, "deleted": yes, "event": ref("Event")}, "deleted"),
 		"events":   head(schema{"items": list(ref("Event")), "continue": text, "total": number}, "continue", "total"),
 		"histogram": head(schema{

@@ -101,7 +101,7 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 		r := found[s]
 		if r == nil {
 			r = &candidate{
-				tallyKey: s.tallyKey, tallies: []*tally{s}, way: More, now: s.now, expected: float64(s.total) / c.windows,
+				tallyKey: s.tallyKey, tallies: []*tally{s}, way: More, now: s.now, expected: float64(s.total) / c.windows, against: "on average",
 				first: s.first, onset: second, anchor: anchor, objects: c.warned.concerned[s.tallyKey],
 			}
 			found[s] = r
@@ -147,11 +147,11 @@ func onset(bins []int64, expected float64) (at int) {
 // cascade finds which rows others precede. What became less frequent has no onset.
 func cascade(rows []*candidate) {
 	for _, r := range rows {
-		if r.way == Less {
+		if r.way == Less || r.evidence < notable {
 			continue
 		}
 		for _, earlier := range rows {
-			if earlier.way == Less || r.evidence < notable || r.onset-earlier.onset < onsetTolerance || !related(r, earlier) {
+			if !earlier.explains() || r.onset-earlier.onset < onsetTolerance || !related(r, earlier) {
 				continue
 			}
 			earlier.precedes++
@@ -160,6 +160,12 @@ func cascade(rows []*candidate) {
 			}
 		}
 	}
+}
+
+// explains reports whether a row can be the reason of others. One that is there only since
+// something stronger is cannot be the reason of that, unless it came just before.
+func (r *candidate) explains() bool {
+	return r.way != Less && (r.evidence >= notable || r.anchor != nil)
 }
 
 // related reports whether one change can be the reason of another: they concern the same

@@ -66,6 +66,8 @@ type Change struct {
 	// Object is the name of the object or, with "-*" at its end, of the workload that
 	// the row is about. It is empty if there are several.
 	Object string
+	// Also has other reasons that came as often, at the same time, to the same objects.
+	Also []string
 	// Namespaces are those of a row that spans several, at most 10, most affected first.
 	Namespaces []string
 	Kind       Kind
@@ -260,7 +262,7 @@ const topNamespaces = 10
 func (r *candidate) change(c *comparison) Change {
 	change := Change{
 		By:     event.Dimensions{Cluster: r.cluster, Namespace: r.namespace, Kind: r.kind, Reason: r.reason, Type: r.typ, Reporter: r.reporter()},
-		Object: r.object, Kind: r.way, Now: r.now, Before: round(r.expected), Score: r.score,
+		Object: r.object, Also: r.also, Kind: r.way, Now: r.now, Before: round(r.expected), Score: r.score,
 		Why: r.why(c), First: time.Unix(r.first, 0).UTC(), Link: r.link(c.answer),
 	}
 	if r.way == Less && r.now == 0 {

@@ -41,7 +41,7 @@ func (c *cluster) ask(t testing.TB, when time.Time) changes.Answer {
 
 // names reports whether a row names the cause of an incident.
 func (in *incident) names(r *changes.Change) bool {
-	if r.By.Kind != in.kind || r.By.Reason != in.reason || in.namespace != "" && r.By.Namespace != in.namespace {
+	if r.By.Kind != in.kind || r.By.Reason != in.reason && !slices.Contains(r.Also, in.reason) || in.namespace != "" && r.By.Namespace != in.namespace {
 		return false
 	}
 	return in.object == "" || strings.HasPrefix(r.Object, in.object) || r.Sample != nil && in.object != "" && strings.HasPrefix(r.Sample.Name, in.object)

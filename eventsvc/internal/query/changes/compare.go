@@ -26,6 +26,7 @@ type candidate struct {
 
 	first, onset int64
 	precedes     int
+	also         []string // reasons of rows that are the same change
 	follows      *candidate
 	score        float64
 }

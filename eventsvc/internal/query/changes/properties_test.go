@@ -110,14 +110,15 @@ func TestRows(t *testing.T) {
 		{"a symptom behind its cause", func(m *memory) {
 			probe(m)
 			m.say(minutes(8), "default", "Node", "node-1", normal, "NodeNotReady", "node-controller", "status is now")
+			m.say(minutes(8), "default", "Node", "node-1", normal, "NodeNotReady", "kubelet", "status is now")
 			for n := range 5 {
 				burst(m, 7, 4, fmt.Sprintf("team-%d", n), "Pod", "web-0", "TaintManagerEviction")
 			}
 		}, []row{
 			{"", "Pod", "TaintManagerEviction", "", changes.New, 20, 0,
 				"TaintManagerEviction of Pod was never seen in 5 namespaces in 1d23h45m of history and came 20 times in 15m; 5 objects; 1m after NodeNotReady of Node; G² 210.3 over a dispersion of 1.0."},
-			{"default", "Node", "NodeNotReady", "", changes.New, 1, 0,
-				"NodeNotReady of Node was never seen in default in 1d23h45m of history and came once in 15m; precedes 1 other changes; G² 10.5 over a dispersion of 1.0."},
+			{"default", "Node", "NodeNotReady", "", changes.New, 2, 0,
+				"NodeNotReady of Node was never seen in default in 1d23h45m of history and came 2 times in 15m; before 1 other change; G² 21.0 over a dispersion of 1.0."},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

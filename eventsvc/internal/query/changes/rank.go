@@ -90,7 +90,28 @@ func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
 		r.score = round(r.score * (1 + precedesWeight*float64(min(r.precedes, maxPrecedes))))
 	}
 	slices.SortFunc(rows, byScore)
-	return rows, nil
+	return together(rows), nil
+}
+
+// together makes one row of those that are the same change under several reasons, such as
+// Pulled, Created and Started of the same containers: of the same namespaces and kind, as
+// often and since the same time.
+func together(rows []*candidate) []*candidate {
+	kept := rows[:0]
+	for _, r := range rows {
+		i := slices.IndexFunc(kept, func(k *candidate) bool {
+			a, b := k.tallyKey, r.tallyKey
+			a.reason, b.reason = "", ""
+			return a == b && k.way == r.way && k.way != Less && k.now == r.now && len(k.tallies) == len(r.tallies) &&
+				max(k.first-r.first, r.first-k.first) <= onsetTolerance
+		})
+		if i < 0 {
+			kept = append(kept, r)
+		} else {
+			kept[i].also = append(kept[i].also, r.reason)
+		}
+	}
+	return kept
 }
 
 func byScore(a, b *candidate) int {

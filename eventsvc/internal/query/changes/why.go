@@ -19,7 +19,7 @@ func (r *candidate) why(c *comparison) string {
 	case New:
 		fmt.Fprintf(&b, "%s of %s was never seen %s in %s of history and came %s in %s", r.reason, r.kind, where, history, times(r.now), window)
 		if r.had > 0 {
-			fmt.Fprintf(&b, ", but %d other namespaces had it", r.had)
+			fmt.Fprintf(&b, ", but %s had it", counted(r.had, "other namespace"))
 		}
 	case Failing:
 		fmt.Fprintf(&b, "%s %s had no warning %s before and %s %s in %s", r.kind, r.object, where, r.reason, times(r.now), window)
@@ -27,11 +27,14 @@ func (r *candidate) why(c *comparison) string {
 		fmt.Fprintf(&b, "%s of %s came %s %s in %s, against %s expected (%s)",
 			r.reason, r.kind, times(r.now), where, window, strconv.FormatFloat(round(r.expected), 'f', -1, 64), r.against)
 	}
+	if len(r.also) > 0 {
+		fmt.Fprintf(&b, "; so did %s", strings.Join(r.also, ", "))
+	}
 	if r.anchor != nil {
 		fmt.Fprintf(&b, "; %s in the minute before %s of %s began", times(r.near), r.anchor.reason, r.anchor.kind)
 	}
 	if r.objects > 1 {
-		fmt.Fprintf(&b, "; %d objects", r.objects)
+		fmt.Fprintf(&b, "; %s", counted(r.objects, "object"))
 	}
 	if r.object != "" && r.way != Failing {
 		fmt.Fprintf(&b, "; %s began to fail", r.object)
@@ -43,10 +46,17 @@ func (r *candidate) why(c *comparison) string {
 		fmt.Fprintf(&b, "; %s after %s of %s", brief(seconds(r.onset-r.follows.onset)), r.follows.reason, r.follows.kind)
 	}
 	if r.precedes > 0 {
-		fmt.Fprintf(&b, "; precedes %d other changes", r.precedes)
+		fmt.Fprintf(&b, "; before %s", counted(r.precedes, "other change"))
 	}
 	fmt.Fprintf(&b, "; G² %.1f over a dispersion of %.1f.", r.evidence*r.dispersion, r.dispersion)
 	return b.String()
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func times(n int64) string {
