@@ -110,7 +110,7 @@ func TestRefused(t *testing.T) {
 		`{a=~"("}`:                                     "parse error at line 1, col 5: error parsing regexp: missing closing ): `(`",
 		`{a=~"(?=x)"}`:                                 "parse error at line 1, col 5: error parsing regexp: invalid or unsupported Perl syntax: `(?=`",
 		`{a=~"(x{50}){50}{3}"}`:                        "parse error at line 1, col 5: error parsing regexp: invalid repeat count: `{50}`",
-		`{a=~".{900}.{900}.{900}.{900}.{900}.{900}"}`:                          `parse error at line 1, col 5: the regular expression is too large: 5402 instructions, more than 5000`,
+		`{a=~".{900}.{900}.{900}.{900}.{900}.{900}"}`:  `parse error at line 1, col 5: the regular expression is too large: 5402 instructions, more than 5000`,
 		`{a=~"` + strings.Repeat("x", 5000) + `"}`:     `parse error at line 1, col 5: the regular expression has 5000 bytes, more than 4096`,
 		`{a="` + strings.Repeat("x", 20000) + `"}`:     `parse error : the expression has 20006 bytes, more than 16384`,
 		"{a=\"\xff\"}":                                 `parse error : invalid UTF-8 encoding`,

@@ -119,14 +119,18 @@ func (s *Snapshot) scan(ctx context.Context, t *table, visit func(store.Occurred
 	})
 }
 
-// match counts what was read.
+// match also counts what was read in vain.
 func (w *scan) match(v *store.View) (bool, error) {
-	w.events++
-	return w.matches(v)
+	match, err := w.matches(v)
+	if !match {
+		w.events++
+	}
+	return match, err
 }
 
 // event counts the observations that the last version of an event adds.
 func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
+	w.events++
 	var object Regarding
 	if w.object {
 		object = regarding(v.Attributes)
