@@ -105,17 +105,27 @@ func (l *lexer) next() (token, error) {
 		return l.string(t)
 	case c == '[':
 		return l.window(t)
-	case c >= '0' && c <= '9', c == '.' && len(l.rest) > 1 && l.rest[1] >= '0' && l.rest[1] <= '9':
+	case digit(c), c == '.' && len(l.rest) > 1 && digit(l.rest[1]):
 		return l.number(t)
 	case letter(c):
-		n := 1
-		for n < len(l.rest) && (letter(l.rest[n]) || l.rest[n] >= '0' && l.rest[n] <= '9') {
-			n++
-		}
-		t.kind, t.text = tokenIdentifier, l.rest[:n]
-		l.skip(n)
-		return t, nil
+		return l.identifier(t), nil
 	}
+	return l.symbol(t)
+}
+
+// identifier reads a name or a word of the language.
+func (l *lexer) identifier(t token) token {
+	n := 1
+	for n < len(l.rest) && (letter(l.rest[n]) || digit(l.rest[n])) {
+		n++
+	}
+	t.kind, t.text = tokenIdentifier, l.rest[:n]
+	l.skip(n)
+	return t
+}
+
+// symbol reads an operator or a bracket.
+func (l *lexer) symbol(t token) (token, error) {
 	for _, s := range symbols {
 		if strings.HasPrefix(l.rest, s) {
 			t.kind, t.text = tokenSymbol, s
@@ -126,6 +136,8 @@ func (l *lexer) next() (token, error) {
 	r, _ := utf8.DecodeRuneInString(l.rest)
 	return t, t.errorf("syntax error: unexpected character %q", r)
 }
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 
@@ -176,21 +188,7 @@ func (l *lexer) window(t token) (token, error) {
 
 // number reads a number, a duration or a size.
 func (l *lexer) number(t token) (token, error) {
-	n := 0
-	for n < len(l.rest) && (l.rest[n] >= '0' && l.rest[n] <= '9' || l.rest[n] == '.') {
-		n++
-	}
-	if end := n + exponent(l.rest[n:]); end > n {
-		n = end
-	} else {
-		for n < len(l.rest) {
-			r, size := utf8.DecodeRuneInString(l.rest[n:])
-			if !letter(l.rest[n]) && r != 'µ' && r != 'μ' && (l.rest[n] < '0' || l.rest[n] > '9') && l.rest[n] != '.' {
-				break
-			}
-			n += size
-		}
-	}
+	n := quantity(l.rest)
 	t.text = l.rest[:n]
 	if _, err := strconv.ParseFloat(t.text, 64); err == nil && !strings.ContainsAny(t.text, "xX_") {
 		t.kind = tokenNumber
@@ -203,6 +201,26 @@ func (l *lexer) number(t token) (token, error) {
 	}
 	l.skip(n)
 	return t, nil
+}
+
+// quantity returns the length of the number at the beginning of a text, with its exponent
+// or its units.
+func quantity(text string) int {
+	n := 0
+	for n < len(text) && (digit(text[n]) || text[n] == '.') {
+		n++
+	}
+	if more := exponent(text[n:]); more > 0 {
+		return n + more
+	}
+	for n < len(text) {
+		r, size := utf8.DecodeRuneInString(text[n:])
+		if !letter(text[n]) && !digit(text[n]) && r != 'µ' && r != 'μ' && r != '.' {
+			break
+		}
+		n += size
+	}
+	return n
 }
 
 // exponent returns the length of an exponent at the beginning of a text.

@@ -140,46 +140,59 @@ func (r *reader) complete(e *entry, v *store.View) {
 	}
 }
 
+// scanning goes over the events of a query.
+type scanning struct {
+	reader
+	request  *request
+	log      *logql.Log
+	in       period
+	complete bool
+	visit    func(*entry) bool
+	over     bool // visit has had enough
+}
+
 // scan calls visit with the entries of a query in a range of time, until it returns
 // false. Complete entries have all their labels.
 func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, visit func(*entry) bool) error {
-	reads := a.reader(l)
+	s := &scanning{reader: *a.reader(l), request: r, log: l, in: in, complete: complete, visit: visit}
 	q := store.TimeQuery{
 		Range:       store.Range{From: in.start.Truncate(time.Second), To: ceil(in.end)},
 		OldestFirst: forward, Wanted: r.selected(l),
 	}
 	for {
-		over := false
-		page, err := a.Timeline.Observed(r.ctx, q, func(v *store.View, at store.Moment) bool {
-			if at.Time.Before(in.start) || !at.Time.Before(in.end) {
-				return true // within the first or the last second
-			}
-			if r.looked++; r.looked > maxLooked {
-				over = true
-				return false
-			}
-			e := reads.entry(v, at)
-			if reads.err == nil && l.Process(&e.Entry) && reads.err == nil {
-				if complete && !reads.whole {
-					reads.complete(e, v)
-				}
-				e.Event = nil
-				over = reads.err == nil && !visit(e)
-			}
-			return !over && reads.err == nil
-		})
+		page, err := a.Timeline.Observed(r.ctx, q, s.event)
 		switch {
 		case err != nil:
 			return err
-		case reads.err != nil:
-			return reads.err
+		case s.err != nil:
+			return s.err
 		case r.looked > maxLooked:
 			return badRequest("the query would look at more than %d events: narrow its range of time or its selector", maxLooked)
-		case over || !page.More:
+		case s.over || !page.More:
 			return nil
 		}
 		q.After, q.Revision = page.Last, page.Revision
 	}
+}
+
+// event visits an event if it is within the range and passes the pipeline. It reports
+// whether to go on.
+func (s *scanning) event(v *store.View, at store.Moment) bool {
+	if at.Time.Before(s.in.start) || !at.Time.Before(s.in.end) {
+		return true // within the first or the last second
+	}
+	if s.request.looked++; s.request.looked > maxLooked {
+		return false
+	}
+	e := s.entry(v, at)
+	if s.err == nil && s.log.Process(&e.Entry) && s.err == nil {
+		if s.complete && !s.whole {
+			s.reader.complete(e, v)
+		}
+		e.Event = nil // what it reads is only lent
+		s.over = s.err == nil && !s.visit(e)
+	}
+	return !s.over && s.err == nil
 }
 
 // occurred calls visit with what was observed in a range of whole seconds in the streams
