@@ -204,18 +204,21 @@ func TestDocumentation(t *testing.T) {
 		t.Fatalf("no pages: %v", err)
 	}
 	expected := map[string][]string{
-		"README.md":           {"Greeted", `"type":"ADDED"`, "event.events.k8s.io/hello-"},
-		"docs/backup.md":      {"var/events.tar: revision ", "events, checked", "no problem found", `"revision":`, "0 created, 0 changed, 0 deleted"},
-		"docs/commandline.md": {"default/nightly.", "BackupFailed   job/nightly", "shop/web-3.", "deployment/web-3", `"attempt":"2"`},
-		"docs/connect.md":     {"Normal Started backup of orders started", "recorded nightly-"},
-		"docs/kubectl.md":     {"hello-", "labeled", "deleted"},
-		"docs/mirror.md":      {"NodeNotReady", "node/node-1", "up to resourceVersion", `eventsvc_mirror_lists_total{namespace="*",reason="first"} 1`},
-		"docs/operate.md":     {"[+]store ok", "A service would accept it."},
-		"docs/rotate.md":      {"UPDATE clients", "signing", "a new authority"},
-		"docs/space.md":       {"retention: 72h0m0s", "# file", "store_retention_lag_seconds", "ok"},
-		"docs/upgrade.md":     {"eventsvc "},
-		"docs/grow.md":        {"store_commit_seconds_count"},
-		"docs/reference.md":   {"did you mean retention?", "exit code 2", "[+]retention ok", "[+]room ok", "EVENTSVC_RETENTION"},
+		"README.md":      {"Greeted", `"type":"ADDED"`, "event.events.k8s.io/hello-"},
+		"docs/backup.md": {"var/events.tar: revision ", "events, checked", "no problem found", `"revision":`, "0 created, 0 changed, 0 deleted"},
+		"docs/commandline.md": {"default/nightly.", "BackupFailed   job/nightly", "shop/web-3.", "deployment/web-3", `"attempt":"2"`,
+			"in all: # Warning 1, = Normal ", "REASON         OBJECT", "reason      1       "},
+		"docs/connect.md": {"Normal Started backup of orders started", "recorded nightly-"},
+		"docs/find-out-what-happened.md": {"in all: # Warning 106, = Normal 7", "checkout-7d9f-*", "BackOff                    shop/pod/checkout-7d9f-0",
+			"ScalingReplicaSet          deployment/checkout", "reason      15 "},
+		"docs/kubectl.md":   {"hello-", "labeled", "deleted"},
+		"docs/mirror.md":    {"NodeNotReady", "node/node-1", "up to resourceVersion", `eventsvc_mirror_lists_total{namespace="*",reason="first"} 1`},
+		"docs/operate.md":   {"[+]store ok", "A service would accept it."},
+		"docs/rotate.md":    {"UPDATE clients", "signing", "a new authority"},
+		"docs/space.md":     {"retention: 72h0m0s", "# file", "store_retention_lag_seconds", "ok"},
+		"docs/upgrade.md":   {"eventsvc "},
+		"docs/grow.md":      {"store_commit_seconds_count"},
+		"docs/reference.md": {"did you mean retention?", "exit code 2", "[+]retention ok", "[+]room ok", "EVENTSVC_RETENTION"},
 	}
 	for _, page := range append(pages, filepath.Join(root, "README.md")) {
 		name := strings.TrimPrefix(strings.TrimPrefix(page, root+"/"), "deploy/")
