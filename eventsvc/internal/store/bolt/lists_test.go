@@ -3,13 +3,10 @@ package bolt_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -114,20 +111,7 @@ func (l *listsBench) begin(b *testing.B) {
 	b.StopTimer()
 	defer b.StartTimer()
 	l.close(b)
-	paths, err := filepath.Glob(filepath.Join(l.options.Dir, "*.db"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, path := range paths {
-		f, err := os.Open(path)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
-			b.Fatal(err)
-		}
-		_ = f.Close()
-	}
+	dropPages(b, l.options.Dir)
 	l.open(b)
 }
 

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // mountSmall mounts a file system of the given size over a directory.
@@ -73,5 +75,23 @@ func breakFile(t *testing.T, path string) {
 	}
 	if broken == 0 {
 		t.Fatalf("%s is not open", path)
+	}
+}
+
+// dropPages has the kernel forget the pages of the files of a store.
+func dropPages(b *testing.B, dir string) {
+	b.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := errors.Join(unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED), f.Close()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
