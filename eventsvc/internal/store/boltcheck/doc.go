@@ -6,6 +6,9 @@
 // fault, into an error. Both are needed: Guard cannot stop an endless recursion, and
 // Pages cannot foresee damage that comes later.
 //
+// [Prefetch] uses the same knowledge of pages to have the kernel read many leaves at the
+// same time.
+//
 // All functions are safe for concurrent use. The package knows bbolt's page format
 // and nothing of what a file holds.
 package boltcheck

@@ -3,6 +3,7 @@ package read
 import (
 	"bytes"
 	"slices"
+	"time"
 
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -31,7 +32,11 @@ type keyBatch struct {
 	batch      []keyItem
 	order      []uint64 // revision and position in batch, in the order of the lookups
 	generation int      // of log, when the records were looked up
+	slow       bool     // the records of the batch before were on the disk
 }
+
+// slowLookup is more than a lookup in memory takes, and less than one on a disk.
+const slowLookup = 20 * time.Microsecond
 
 // keyItem is a key with what the index has of it.
 type keyItem struct {
@@ -84,12 +89,27 @@ func (b *keyBatch) fill() {
 		b.batch = append(b.batch, keyItem{key: it.Key(), pointer: it.Pointer(), err: it.Err()})
 	}
 	slices.Sort(b.order)
+	b.lookUp()
+	b.left = b.batch
+}
+
+// lookUp looks up the records of the batch. If those of the batch before were on the disk,
+// the kernel is asked for all of them first.
+func (b *keyBatch) lookUp() {
+	begun := time.Now()
 	b.generation = b.log.Generation
+	if b.slow {
+		revisions := make([]uint64, len(b.order))
+		for i, o := range b.order {
+			revisions[i] = o >> batchBits
+		}
+		b.log.Prefetch(revisions)
+	}
 	for _, o := range b.order {
 		// A record that is not found is looked up again when it is needed.
 		b.batch[o%batchKeys].record, _ = b.log.Seek(o >> batchBits)
 	}
-	b.left = b.batch
+	b.slow = time.Since(begun) > time.Duration(len(b.order))*slowLookup
 }
 
 // passes reports whether the current key of the source is passed over. Damage is not.

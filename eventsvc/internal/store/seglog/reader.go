@@ -170,6 +170,24 @@ func (r *Reader) Seek(revision uint64) ([]byte, error) {
 	return v, nil
 }
 
+// Prefetch has the kernel read the records of revisions, which rise, all at the same time.
+// It is for records that are not in memory.
+func (r *Reader) Prefetch(revisions []uint64) {
+	for len(revisions) > 0 {
+		i := r.segments.find(revisions[0])
+		var keys [][]byte
+		for len(revisions) > 0 && r.segments.find(revisions[0]) == i {
+			keys, revisions = append(keys, RevisionKey(revisions[0])), revisions[1:]
+		}
+		if i < 0 {
+			continue
+		}
+		if s, err := r.segment(i); err == nil {
+			boltcheck.Prefetch(s.tx, r.segments[i].Path, []byte(bucketLog), keys)
+		}
+	}
+}
+
 // Newest returns the newest record, or ErrGone. It need not have the newest revision: that
 // record may be compacted away, or the revision skipped.
 func (r *Reader) Newest() (Entry, error) {
