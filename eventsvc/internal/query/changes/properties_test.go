@@ -107,6 +107,30 @@ func TestRows(t *testing.T) {
 			burst(m, 5, 5, "shop", "Pod", "api-0", "BackOff")
 		}, []row{{"shop", "Pod", "BackOff", "api-0", changes.Failing, 5, 0,
 			"Pod api-0 had no warning in shop before and BackOff 5 times in 15m; G² 45.7 over a dispersion of 1.0."}}},
+		{"reasons that come together", func(m *memory) {
+			probe(m)
+			for n := range 6 {
+				for _, reason := range []string{"Pulled", "Created", "Started"} {
+					m.say(minutes(9-float64(n)), "shop", "Pod", "queue-0", normal, reason, "kubelet", "container")
+				}
+			}
+		}, []row{{"shop", "Pod", "Created", "", changes.New, 6, 0,
+			"Created of Pod was never seen in shop in 1d23h45m of history and came 6 times in 15m; so did Pulled, Started; G² 63.1 over a dispersion of 1.0."}}},
+		{"a single event of a routine kind in the minute before an outage", func(m *memory) {
+			probe(m)
+			for before := 47 * 60.0; before > 60; before -= 8 * 60 {
+				m.say(minutes(before), "default", "Node", "node-9", normal, "NodeNotReady", "node-controller", "status is now")
+			}
+			m.say(minutes(8), "default", "Node", "node-1", normal, "NodeNotReady", "node-controller", "status is now")
+			for n := range 5 {
+				burst(m, 7.9, 4, fmt.Sprintf("team-%d", n), "Pod", "web-0", "NodeNotReady")
+			}
+		}, []row{
+			{"", "Pod", "NodeNotReady", "", changes.New, 20, 0,
+				"NodeNotReady of Pod was never seen in 5 namespaces in 1d23h45m of history and came 20 times in 15m; 5 objects; 6s after NodeNotReady of Node; G² 210.3 over a dispersion of 1.0."},
+			{"default", "Node", "NodeNotReady", "", changes.More, 1, 0.03,
+				"NodeNotReady of Node came once in default in 15m, against 0.03 expected (on average); once in the minute before NodeNotReady of Pod began; before 1 other change; G² 10.1 over a dispersion of 1.0."},
+		}},
 		{"a symptom behind its cause", func(m *memory) {
 			probe(m)
 			m.say(minutes(8), "default", "Node", "node-1", normal, "NodeNotReady", "node-controller", "status is now")
