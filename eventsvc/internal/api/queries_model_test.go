@@ -261,6 +261,7 @@ func (h *history) condition() condition {
 		condition{field: "cluster=", means: is("cluster", "")},
 		condition{label: cluster + " in (c1,c2)", means: not(is("cluster", ""))},
 		condition{label: cluster + "!=c1", means: not(is("cluster", "c1"))},
+		condition{label: cluster + " in (c1,)", records: true, means: is("cluster", "c1")}, // an empty label is not none
 		condition{label: "!" + cluster, records: true, means: is("cluster", "")},
 		condition{label: "app=a", records: true, means: func(v *version) bool { return v.Labels["app"] == "a" }},
 		condition{field: "regarding.name=p1", records: true, means: func(v *version) bool { return v.Regarding.Name == "p1" }},

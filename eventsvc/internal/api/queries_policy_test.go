@@ -31,7 +31,8 @@ func (w *world) mark(namespace string) {
 	}
 }
 
-// queryKinds are questions that each would show something of every namespace.
+// queryKinds are questions that each would show something of every namespace; some do not
+// show all of them.
 func queryKinds() map[string]string {
 	return map[string]string{
 		"events":            queryPath("events"),
@@ -44,7 +45,8 @@ func queryKinds() map[string]string {
 		"groups":            queryPath("groups", "by", "reason,reporter"),
 		"groups of objects": queryPath("groups", "by", "object"),
 		"object":            queryPath("object", "uid", "uid"),
-		"changes":           queryPath("changes", "at", "2026-03-04T13:00:01Z"),
+		"some: groups":      queryPath("groups", "by", "type"),
+		"some: changes":     queryPath("changes", "at", "2026-03-04T13:00:01Z"),
 	}
 }
 
@@ -107,11 +109,8 @@ func (w *world) tryQuery(caller, name, path string, asked []string, accept strin
 	if a.code != 200 {
 		w.t.Fatalf("%s: %d: %s", what, a.code, a.body)
 	}
-	if i := strings.Index(string(a.body), "secret-"); i < 0 && !strings.HasPrefix(name, "changes") {
-		w.t.Fatalf("%s: nothing is shown: %s", what, a.body)
-	}
 	for _, namespace := range markedNamespaces {
-		if shown := strings.Contains(string(a.body), "secret-"+namespace); shown != slices.Contains(seen, namespace) && (shown || !strings.HasPrefix(name, "changes")) {
+		if shown := strings.Contains(string(a.body), "secret-"+namespace); shown != slices.Contains(seen, namespace) && (shown || !strings.HasPrefix(name, "some")) {
 			w.t.Fatalf("%s: %s is shown: %v: %s", what, namespace, shown, a.body)
 		}
 	}

@@ -291,6 +291,9 @@ func TestQueryCursors(t *testing.T) {
 	}
 	first := w.do("GET", queryPath("events", "limit", "3", "from", "-2h"), "").must(200)
 	equal(t, names(first), []string{"e11", "e10", "e09"})
+	oldest := w.do("GET", queryPath("events", "limit", "3", "from", "-2h", "order", "oldest"), "").must(200)
+	equal(t, names(oldest), []string{"e00", "e01", "e02"})
+	counts := w.do("GET", queryPath("facets", "from", "-2h", "by", "namespace"), "").must(200)
 	observe := func(path string) {
 		w.do("PATCH", "/apis/events.k8s.io/v1/namespaces/"+path, `{"series":{"count":99,"lastObservedTime":"2026-03-04T12:59:59.000000Z"}}`,
 			"Content-Type", "application/merge-patch+json").must(200)
@@ -317,6 +320,14 @@ func TestQueryCursors(t *testing.T) {
 	if reason := third.at("partialReason").(string); !strings.Contains(reason, "is no longer held: events that were changed or deleted since are left out") {
 		t.Errorf("the reason is %q", reason)
 	}
+	// In the other direction, what was shown and observed again since is not shown again.
+	observe("shop/events/e00")
+	rest := w.do("GET", queryPath("events", "limit", "100", "from", "-2h", "order", "oldest", "continue", oldest.at("continue").(string)), "").must(200)
+	equal(t, names(rest), []string{"e04", "e05", "e06", "e09", "e10", "e11"})
+	// Counts are those of then: nothing that happened is taken away or added.
+	again := w.do("GET", counts.at("permalink").(string), "").must(200)
+	equal(t, again.at("facets"), counts.at("facets"))
+	equal(t, again.at("partial"), any(true))
 	// A cursor of another store.
 	other := storyWorld(t)
 	for i := range 100 {
@@ -382,14 +393,19 @@ func TestQueryGaps(t *testing.T) {
 			"annotations":{"mirror.tidings.example/gap-from":%q,"mirror.tidings.example/gap-to":%q}},"eventTime":%q,"reportingController":%q,"reportingInstance":"i",
 			"action":"Do","type":"Warning","reason":"MirrorGap","regarding":{"namespace":"team-a"}}`, i, c.from, c.to, strings.Replace(at, "Z", ".000000Z", 1), c.reporter)).must(201)
 	}
+	w.as("root", "POST", "/apis/events.k8s.io/v1/namespaces/default/events", `{"metadata":{"name":"gap","labels":{"tidings.example/cluster":"west"},
+		"annotations":{"mirror.tidings.example/gap-from":"2026-03-04T12:20:00Z","mirror.tidings.example/gap-to":"2026-03-04T12:30:00Z"}},"eventTime":"2026-03-04T12:30:00.000000Z",
+		"reportingController":"tidings.example/mirror","reportingInstance":"i","action":"Do","type":"Warning","reason":"MirrorGap","regarding":{"namespace":"default"}}`).must(201)
 	gaps := func(caller, path string) any { return w.as(caller, "GET", path, "").must(200).at("gaps") }
 	gap := func(from, to string) any { return map[string]any{"from": from, "to": to, "cluster": "east"} }
-	equal(t, gaps("root", queryPath("histogram")), any([]any{
+	equal(t, gaps("root", queryPath("histogram", "namespace", "team-a")), any([]any{
 		gap("2026-03-04T09:00:00Z", "2026-03-04T12:10:00Z"), gap("2026-03-04T12:20:00Z", "2026-03-04T12:30:00Z"), gap("2026-03-04T12:50:00Z", "2026-03-04T13:10:00Z"),
 	}))
 	equal(t, gaps("team", queryPath("facets", "from", "-45m", "to", "-35m")), any([]any{gap("2026-03-04T12:20:00Z", "2026-03-04T12:30:00Z")}))
 	equal(t, gaps("root", queryPath("events", "from", "-6h")).([]any)[0], gap("2026-03-04T07:00:00Z", "2026-03-04T08:00:00Z"))
-	equal(t, gaps("root", queryPath("events", "namespace", "default")), any([]any{}))
+	equal(t, len(gaps("root", queryPath("events", "namespace", "default")).([]any)), 1)
+	equal(t, len(gaps("root", queryPath("events")).([]any)), 4)
+	equal(t, len(gaps("prefix", queryPath("events")).([]any)), 3)
 }
 
 // TestQueryOpenAPI: the document has exactly the paths and parameters that are accepted,

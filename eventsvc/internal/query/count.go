@@ -93,6 +93,7 @@ type observed struct {
 	store.Key
 	revision uint64 // of the last version
 	group    int
+	object   event.FieldRequirement // that the event is about: stores find its events fast
 }
 
 // scan counts the observations of events that match. If it takes too long or there are too
@@ -144,21 +145,30 @@ func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
 		w.visit(store.Occurred{Group: group, Second: at.Time.Unix(), Revision: v.Revision, Count: o.New})
 	}
 	if o.Count > o.New {
-		w.earlier = append(w.earlier, observed{v.Key, v.Revision, group})
+		w.earlier = append(w.earlier, observed{v.Key, v.Revision, group, objectOf(v.Attributes)})
 	}
 	return w.events < w.source.Events, nil
+}
+
+// objectOf returns a requirement of the object of an event.
+func objectOf(a event.Attributes) event.FieldRequirement {
+	if uid := a.Field(event.RegardingUID); len(uid) > 0 {
+		return event.FieldRequirement{Field: event.RegardingUID, Value: string(uid)}
+	}
+	return event.FieldRequirement{Field: event.RegardingName, Value: string(a.Field(event.RegardingName))}
 }
 
 // before counts the observations before the last version, of the events of a page that have
 // some.
 func (w *scan) before(ctx context.Context) error {
 	for _, e := range w.earlier {
-		if w.lookups++; w.lookups > w.source.Lookups {
-			w.Partly("more than %d events have earlier observations: those of the others were not counted", w.source.Lookups)
+		if w.lookups == w.source.Lookups || !w.source.Now().Before(w.deadline) {
+			w.Partly("earlier observations were counted of the newest %d events only", w.lookups)
 			break
 		}
+		w.lookups++
 		selector := &event.Selector{Fields: []event.FieldRequirement{
-			{Field: event.FieldNamespace, Value: e.Namespace}, {Field: event.FieldName, Value: e.Name},
+			{Field: event.FieldNamespace, Value: e.Namespace}, {Field: event.FieldName, Value: e.Name}, e.object,
 		}}
 		var before []store.Occurred
 		err := w.source.Timeline.Versions(ctx, selector, func(v *store.View, gone bool) bool {

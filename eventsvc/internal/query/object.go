@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -62,7 +63,7 @@ func (s *Snapshot) Object(ctx context.Context, o Subject, p ObjectPage) ([]Happe
 		if v.Revision > s.Head.Revision || !s.query.Allows(v.Namespace) {
 			return true
 		}
-		h := Happened{Deleted: gone, Count: 1, At: store.Moment{Time: v.Time.UTC(), Revision: v.Revision}}
+		h := Happened{Deleted: gone, Count: 1, At: store.Moment{Time: v.Time.UTC().Truncate(time.Microsecond), Revision: v.Revision}}
 		if occurrence, ok := v.Attributes.Occurrence(); ok {
 			h.Count = occurrence.Count
 			if !gone {
@@ -103,10 +104,7 @@ func (l *life) add(h Happened, v *store.View) {
 	if l.page.After != (store.Moment{}) && l.compare(h.At, l.page.After) <= 0 {
 		return
 	}
-	i, known := slices.BinarySearchFunc(l.happened, h.At, func(in Happened, at store.Moment) int { return l.compare(in.At, at) })
-	if known {
-		return
-	}
+	i, _ := slices.BinarySearchFunc(l.happened, h.At, func(in Happened, at store.Moment) int { return l.compare(in.At, at) })
 	if full := len(l.happened) >= l.page.Limit || l.bytes >= l.page.Bytes; full && i == len(l.happened) && i > 0 {
 		l.more = true
 		return

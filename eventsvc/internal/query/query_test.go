@@ -90,7 +90,7 @@ func TestLimits(t *testing.T) {
 		{"all", "hello", query.Limits{}, 15, ""},
 		{"without text", "", query.Limits{Events: 1, Lookups: 1, Time: 1}, 15, ""},
 		{"events", "hello", query.Limits{Events: 4}, 6, "only the newest 4 events were counted, those observed since 2026-03-04T12:06:00Z"},
-		{"lookups", "hello", query.Limits{Lookups: 2}, 12, "more than 2 events have earlier observations"},
+		{"lookups", "hello", query.Limits{Lookups: 2}, 12, "earlier observations were counted of the newest 2 events only"},
 		{"groups", "", query.Limits{Groups: 3}, 15, "there are more than 3 groups"},
 	} {
 		source.Limits = c.limits
@@ -139,7 +139,7 @@ func TestTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, total, err := shot.Facets(t.Context(), []query.Dimension{query.Reason}, 100)
-	if reason := shot.Describe(); err != nil || total != 6 || !strings.Contains(reason, "counting took longer than 2m0s: only the events observed since 2026-03-04T12:06:00Z were counted") {
+	if reason := shot.Describe(); err != nil || total != 5 || !strings.Contains(reason, "earlier observations were counted of the newest 1 events only; counting took longer than 2m0s: only the events observed since 2026-03-04T12:06:00Z were counted") {
 		t.Errorf("total %d, %q, %v", total, reason, err)
 	}
 	var page query.Page
