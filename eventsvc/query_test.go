@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -218,5 +219,45 @@ func TestQueryRights(t *testing.T) {
 	}
 	if _, said, code := use(t, "query", "--server="+p.url("--listen-http"), token, "--from=soon"); code != 1 || !strings.Contains(said, "from") || !strings.Contains(said, "RFC 3339") {
 		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+// TestQueryOnATerminal: a drawing fits the terminal and has colours there, unless NO_COLOR is set. What is no terminal gets
+// plain ASCII.
+func TestQueryOnATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	const histogram = `{"range":{"from":"2026-11-20T10:00:00Z","to":"2026-11-20T11:00:00Z"},"gaps":[],"step":"30m","by":["type"],"total":50,"buckets":[` +
+		`{"start":"2026-11-20T10:00:00Z","count":40,"counts":{"Warning":10,"Normal":30}},{"start":"2026-11-20T10:30:00Z","count":10,"counts":{"Odd\u001b[2J":10}}]}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, histogram) }))
+	t.Cleanup(server.Close)
+	draw := func() string {
+		const end = "\x00"
+		person, program := newTerminal(t, 60)
+		if err := run(t.Context(), []string{"query", "--server=" + server.URL, "--histogram"}, program, program, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(program, end); err != nil {
+			t.Fatal(err)
+		}
+		drawn, err := bufio.NewReader(person).ReadString(end[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSuffix(strings.ReplaceAll(drawn, "\r\n", "\n"), end)
+	}
+	t.Setenv("NO_COLOR", "")
+	colours := draw()
+	t.Setenv("NO_COLOR", "1")
+	plain := draw()
+	if !strings.Contains(colours, "\x1b[33m█") || strings.Contains(colours, "\x1b[2J") || strings.ContainsAny(plain, "\x1b█") {
+		t.Errorf("with colours:\n%q\nwithout:\n%q", colours, plain)
+	}
+	for line := range strings.Lines(plain) {
+		if len(line) > 61 {
+			t.Errorf("wider than the terminal: %s", line)
+		}
+	}
+	if !strings.Contains(plain, strings.Repeat("#", 9)+strings.Repeat("=", 20)) {
+		t.Errorf("the bar does not use the width:\n%s", plain)
 	}
 }
