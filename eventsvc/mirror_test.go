@@ -220,11 +220,23 @@ func TestMirror(t *testing.T) {
 	create(other, "default", "same")
 	create(other, "shop", "left-out")
 	admin, stop := runMirror(t, args...)
-	_, stopOther := runMirror(t, "--kubeconfig="+kubeconfigFor(t, other.url("--listen-http"), source.token), "--cluster=b",
-		"--namespace=default", "--server="+target.url("--listen-http"), "--token-file="+file(t, source.token))
+	otherArgs := []string{"--kubeconfig=" + kubeconfigFor(t, other.url("--listen-http"), source.token), "--cluster=b", "--cluster-label=",
+		"--namespace=default", "--server=" + target.url("--listen-http"), "--token-file=" + file(t, source.token)}
+	_, stopOther := runMirror(t, otherArgs...)
 	arrived("the first list")
 	eventually(t, "the same name from another cluster", func() bool {
-		return len(bySource(t, coreEvents(t, target.url("--listen-http"), target.token, "labelSelector=cluster=b"))) == 1
+		return len(bySource(t, coreEvents(t, target.url("--listen-http"), target.token, "labelSelector=tidings.example/cluster=b"))) == 1
+	})
+	stopOther()
+
+	// A mirror of one namespace says that its gap is about that one.
+	target.do("PATCH", cursor[:strings.LastIndex(cursor, ".")]+".b.default", `{"metadata":{"annotations":{"mirror.tidings.example/cursor":null}}}`)
+	_, stopOther = runMirror(t, otherArgs...)
+	eventually(t, "the gap of the namespace is recorded", func() bool {
+		for _, ev := range coreEvents(t, target.url("--listen-http"), target.token, "fieldSelector=reason=MirrorGap&labelSelector=tidings.example/cluster=b") {
+			return ev.Annotations["mirror.tidings.example/gap-namespace"] == "default" && strings.Contains(ev.Message, "the events of namespace default of cluster b")
+		}
+		return false
 	})
 	stopOther()
 
@@ -281,7 +293,7 @@ func TestMirror(t *testing.T) {
 	}
 	eventually(t, "the gap is recorded", func() bool { return len(gaps()) == 1 })
 	first := checkGaps(t, gaps(), began)
-	if code, answer := target.do("GET", "/query/v1/facets", ""); code != 200 || len(answer["gaps"].([]any)) != 1 {
+	if code, answer := target.do("GET", "/query/v1/facets", ""); code != 200 || len(answer["gaps"].([]any)) != 2 {
 		t.Errorf("queries are answered with %d and %v", code, answer)
 	}
 	eventually(t, "the cursor is saved", func() bool {
