@@ -117,5 +117,8 @@ func TestQuietDay(t *testing.T) {
 			}
 		}
 	}
+	if above[6] > 2 {
+		t.Errorf("%d rows of a quiet day have a score from 6 on, want at most 2", above[6])
+	}
 	t.Logf("%d rows in 24 questions on a quiet day; of a score from 5 on: %d, 6: %d, 7: %d, 8: %d", rows, above[5], above[6], above[7], above[8])
 }
