@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -484,4 +486,73 @@ func TestObservedLooksAtFew(t *testing.T) {
 			t.Errorf("oldest first %v: %d pages, %s", oldestFirst, pages, diff)
 		}
 	}
+}
+
+// TestTimelineWhileWritten: of one revision the answers are whole and the same, while events
+// are written, files are rotated, compacted and removed, and sums are carried.
+func TestTimelineWhileWritten(t *testing.T) {
+	t.Parallel()
+	const events = 30
+	writes := 800
+	if *long {
+		writes = 20_000
+	}
+	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 50, History: 20 * time.Millisecond})
+	defer closeDB(t, db)
+	write := func(i int) {
+		_, err := db.Update(t.Context(), key(i%events), func(is *store.Record) (store.Decision, error) {
+			o := event.Occurrence{Time: goldenTime().Add(time.Duration(i) * time.Second), Count: 1, New: 1}
+			if is != nil {
+				was, _ := is.Attributes.Occurrence()
+				o.Count += was.Count
+			}
+			a := event.NewAttributes([event.NumFields]string{event.Reason: fmt.Sprint(i % 7)}, nil).With(o)
+			return store.Decision{Op: store.Put, Draft: store.Draft{Attributes: a, Value: make([]byte, 200)}}, nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range events {
+		write(i)
+	}
+	var done atomic.Bool
+	var running sync.WaitGroup
+	running.Go(func() {
+		defer done.Store(true)
+		for i := events; i < writes && !t.Failed(); i++ {
+			write(i)
+		}
+	})
+	running.Go(func() {
+		for !done.Load() {
+			maintain(t, db)
+		}
+	})
+	reads := 0
+	for !done.Load() || reads == 0 {
+		in := allTime()
+		in.Revision = db.Revision()
+		n, shown := int64(0), 0
+		err := db.Timeline().Occurrences(t.Context(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
+		if err == nil && n != int64(in.Revision)-1 { // the first revision is that of the empty store
+			t.Errorf("%d observed at revision %d", n, in.Revision)
+		}
+		if err == nil {
+			_, err = db.Timeline().Observed(t.Context(), store.TimeQuery{Range: in}, func(*store.View, store.Moment) bool { shown++; return true })
+		}
+		if err != nil && !errors.As(err, new(*store.ExpiredError)) {
+			t.Error(err)
+		} else if err == nil && shown != events {
+			t.Errorf("%d events at revision %d", shown, in.Revision)
+		}
+		if err == nil {
+			reads++
+		}
+		if t.Failed() {
+			break
+		}
+	}
+	running.Wait()
+	t.Logf("%d reads of %d segments", reads, len(db.Segments()))
 }
