@@ -1,11 +1,13 @@
 package api_test
 
 import (
+	"encoding/base64"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -513,6 +515,37 @@ func FuzzQuery(f *testing.F) {
 			}
 		default:
 			t.Errorf("%s?%s: %d %s", path, query, a.code, a.body)
+		}
+	})
+}
+
+// FuzzCursor: whatever a cursor says, it is refused or there is a page.
+func FuzzCursor(f *testing.F) {
+	w := fuzzWorld(f)
+	w.do("POST", eventsPath, strings.Replace(newEvent("c"), "Because", "Other", 1)).must(201)
+	paths := []string{"events?", "object?kind=Pod&name=p1&", "groups?by=reason,object&order=newest&"}
+	const more = "limit=1&from=2026-01-01T00:00:00Z"
+	cursors := make([]map[string]any, len(paths))
+	for i, path := range paths {
+		raw, err := base64.RawURLEncoding.DecodeString(w.do("GET", "/query/v1/"+path+more, "").must(200).at("continue").(string))
+		if err != nil || json.Unmarshal(raw, &cursors[i]) != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Add(uint8(0), int64(0), int64(1), uint64(1), int64(0), uint64(0), int64(0), "")
+	f.Add(uint8(1), int64(math.MinInt64), int64(math.MaxInt64), uint64(3), int64(math.MaxInt64), uint64(math.MaxUint64), int64(-1), "x")
+	f.Add(uint8(2), int64(1767225600), int64(1867225600), uint64(4), int64(1), uint64(1), int64(-1767225600), "Because")
+	f.Fuzz(func(t *testing.T, path uint8, from, to int64, revision uint64, micros int64, row uint64, value int64, key string) {
+		i := int(path) % len(paths)
+		c := maps.Clone(cursors[i])
+		maps.Copy(c, map[string]any{"f": from, "t": to, "r": revision, "m": micros, "n": row, "o": value, "k": []string{key}})
+		raw, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := (&world{t: t, config: w.config, server: w.server}).do("GET", "/query/v1/"+paths[i]+more+"&continue="+base64.RawURLEncoding.EncodeToString(raw), "")
+		if a.code != 200 && (a.code != 400 || len(a.status().Details.Causes) != 1) {
+			t.Errorf("%s: %d %s", raw, a.code, a.body)
 		}
 	})
 }

@@ -28,6 +28,12 @@ type cursor struct {
 
 const cursorVersion = 1
 
+// The bounds of ranges: the years 1 to 9999, in Unix seconds.
+const (
+	firstSecond = -62135596800
+	lastSecond  = 253402300800
+)
+
 // fingerprint names a query by everything that decides which rows it has: all but how many
 // are on a page, and where it begins.
 func fingerprint(path string, parameters url.Values) string {
@@ -50,7 +56,8 @@ func (r *request) continued() (*cursor, error) {
 	const use = "use the one of the page before, with the same other parameters"
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	c := &cursor{}
-	if err != nil || json.Unmarshal(raw, c) != nil || c.Version != cursorVersion || c.From >= c.To || c.Revision == 0 {
+	if err != nil || json.Unmarshal(raw, c) != nil || c.Version != cursorVersion || c.Revision == 0 ||
+		c.From >= c.To || c.From < firstSecond || c.To > lastSecond {
 		return nil, badRequest("continue", "is none that this service has given: %s", use)
 	}
 	if c.Query != fingerprint(r.endpoint.name, r.parameters) {
