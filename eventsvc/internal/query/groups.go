@@ -19,11 +19,12 @@ type Group struct {
 	Sample *store.Record
 }
 
-// GroupPage says which groups are asked for.
+// GroupPage says which groups are asked for: at most so many, and no more once their
+// samples have so many bytes.
 type GroupPage struct {
-	Order Order
-	After *GroupPlace // only behind this place; nil: from the first
-	Limit int
+	Order        Order
+	After        *GroupPlace // only behind this place; nil: from the first
+	Limit, Bytes int
 }
 
 // GroupPlace is the place of a group in an order.
@@ -85,11 +86,17 @@ func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]G
 		page = page[:p.Limit]
 		next = &page[p.Limit-1].GroupPlace
 	}
-	out := make([]Group, len(page))
+	out, size := make([]Group, len(page)), 0
 	for i := range page {
 		out[i] = page[i].Group
 		if out[i].Sample, err = s.sample(ctx, &out[i], by); err != nil {
 			return nil, nil, err
+		}
+		if out[i].Sample != nil {
+			size += len(out[i].Sample.Value)
+		}
+		if size >= p.Bytes && i+1 < len(page) {
+			return out[:i+1], &page[i].GroupPlace, nil
 		}
 	}
 	return out, next, nil

@@ -252,3 +252,25 @@ func TestSteps(t *testing.T) {
 		t.Error("11,001 buckets are too many")
 	}
 }
+
+// TestGroupBytes: a page of groups ends when its samples are large, and goes on behind it.
+func TestGroupBytes(t *testing.T) {
+	t.Parallel()
+	source := newSource(t, 10)
+	page, seen := query.GroupPage{Order: query.Newest, Limit: 4, Bytes: 1}, []string{}
+	for range 10 {
+		shot, err := source.Snapshot(t.Context(), everything(t, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups, next, err := shot.Groups(t.Context(), []query.Dimension{query.Reason}, page)
+		if err != nil || len(groups) != 1 || groups[0].Sample == nil {
+			t.Fatalf("%d groups: %v", len(groups), err)
+		}
+		seen = append(seen, groups[0].Key.Dimensions.Reason)
+		page.After = next
+	}
+	if got := strings.Join(seen, " "); got != "R9 R7 R8 R5 R6 R3 R4 R1 R2 R0" || page.After != nil {
+		t.Errorf("the groups are %s, and there are more: %v", got, page.After != nil)
+	}
+}

@@ -51,7 +51,7 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	groups, next, err := r.shot.Groups(ctx, by, query.GroupPage{Order: order, After: r.group(), Limit: limit})
+	groups, next, err := r.shot.Groups(ctx, by, query.GroupPage{Order: order, After: r.group(), Limit: limit, Bytes: pageBytes})
 	if err != nil {
 		return nil, err
 	}
