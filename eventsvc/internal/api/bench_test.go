@@ -22,6 +22,12 @@ import (
 // benchServer is a server with n stored events.
 func benchServer(b *testing.B, n int) *api.Server {
 	b.Helper()
+	return benchServerOf(b, n, func(i int) (path, body string) { return eventsPath, newEvent(fmt.Sprintf("stored-%06d", i)) })
+}
+
+// benchServerOf is a server with n stored events, from 1 to n.
+func benchServerOf(b *testing.B, n int, event func(i int) (path, body string)) *api.Server {
+	b.Helper()
 	c, err := codec.New("k8s.io")
 	if err != nil {
 		b.Fatal(err)
@@ -52,7 +58,8 @@ func benchServer(b *testing.B, n int) *api.Server {
 					done <- struct{}{}
 					return
 				}
-				if code, _ := request(b, s, "POST", eventsPath, newEvent(fmt.Sprintf("stored-%06d", i))); code != 201 {
+				path, body := event(int(i))
+				if code, _ := request(b, s, "POST", path, body); code != 201 {
 					b.Error(code)
 				}
 			}

@@ -104,6 +104,17 @@ func (l *Log) Process(e *Entry) bool {
 	return true
 }
 
+// MatchesLine reports whether a line passes all line filters of the pipeline. No stage
+// changes a line, so that this can be asked before there is an entry.
+func (l *Log) MatchesLine(line string) bool {
+	for _, s := range l.Stages {
+		if f, ok := s.(*lineFilter); ok && !f.matches(line) {
+			return false
+		}
+	}
+	return true
+}
+
 // Needs calls use with the names of the labels that the pipeline depends on. It reports
 // false if it depends on lines or events as well.
 func (l *Log) Needs(use func(name string)) bool {
@@ -133,13 +144,15 @@ func (l *Log) Drops(name string) bool {
 // Parses reports whether the pipeline makes labels of the event.
 func (l *Log) Parses() bool { return slices.Contains(l.Stages, Stage(jsonStage{})) }
 
-func (f *lineFilter) process(e *Entry) bool {
+func (f *lineFilter) process(e *Entry) bool { return f.matches(e.Line) }
+
+func (f *lineFilter) matches(line string) bool {
 	found := false
 	for i, text := range f.texts {
 		if f.res != nil {
-			found = found || f.res[i].MatchString(e.Line)
+			found = found || f.res[i].MatchString(line)
 		} else {
-			found = found || strings.Contains(e.Line, text)
+			found = found || strings.Contains(line, text)
 		}
 	}
 	return found == (f.op[0] == '|')

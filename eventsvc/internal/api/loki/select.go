@@ -83,6 +83,7 @@ type entry struct {
 // reader makes entries of events.
 type reader struct {
 	codec *codec.Codec
+	log   *logql.Log
 	// whole: the pipeline may look at action and host, for which an event is decoded.
 	// Otherwise that is done only for entries that are left.
 	whole bool
@@ -92,18 +93,22 @@ type reader struct {
 func (a *API) reader(l *logql.Log) *reader {
 	whole := l.Parses() || l.Keeps() || l.Drops("action") || l.Drops("host")
 	l.Needs(func(name string) { whole = whole || name == "action" || name == "host" })
-	return &reader{codec: a.Codec, whole: whole}
+	return &reader{codec: a.Codec, log: l, whole: whole}
 }
 
-// entry returns an event as an entry.
+// entry returns an event as an entry, nil if its line does not pass.
 func (r *reader) entry(v *store.View, at store.Moment) *entry {
 	note, err := codec.Note(v)
 	if err != nil {
 		r.err = err
 		return nil
 	}
+	line := string(note)
+	if !r.log.MatchesLine(line) {
+		return nil
+	}
 	d := event.DimensionsOf(v.Namespace, v.Attributes)
-	e := &entry{at: at, Entry: logql.Entry{Line: string(note), Labels: streamLabels(&d)}}
+	e := &entry{at: at, Entry: logql.Entry{Line: line, Labels: streamLabels(&d)}}
 	occurrence, ok := v.Attributes.Occurrence()
 	if !ok {
 		occurrence.Count = 1
@@ -144,7 +149,6 @@ func (r *reader) complete(e *entry, v *store.View) {
 type scanning struct {
 	reader
 	request  *request
-	log      *logql.Log
 	in       period
 	complete bool
 	visit    func(*entry) bool
@@ -154,7 +158,7 @@ type scanning struct {
 // scan calls visit with the entries of a query in a range of time, until it returns
 // false. Complete entries have all their labels.
 func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, visit func(*entry) bool) error {
-	s := &scanning{reader: *a.reader(l), request: r, log: l, in: in, complete: complete, visit: visit}
+	s := &scanning{reader: *a.reader(l), request: r, in: in, complete: complete, visit: visit}
 	q := store.TimeQuery{
 		Range:       store.Range{From: in.start.Truncate(time.Second), To: ceil(in.end)},
 		OldestFirst: forward, Wanted: r.selected(l),
@@ -185,7 +189,7 @@ func (s *scanning) event(v *store.View, at store.Moment) bool {
 		return false
 	}
 	e := s.entry(v, at)
-	if s.err == nil && s.log.Process(&e.Entry) && s.err == nil {
+	if e != nil && s.log.Process(&e.Entry) && s.err == nil {
 		if s.complete && !s.whole {
 			s.reader.complete(e, v)
 		}

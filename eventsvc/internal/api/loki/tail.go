@@ -185,7 +185,7 @@ func (t *tailing) lines(changes []store.Delivery) ([]byte, error) {
 			continue
 		}
 		e := reads.entry(v, store.Moment{Time: occurrence.Time, Revision: v.Revision})
-		if reads.err == nil && t.log.Process(&e.Entry) {
+		if e != nil && t.log.Process(&e.Entry) {
 			if !reads.whole {
 				reads.complete(e, v)
 			}
