@@ -26,8 +26,8 @@ import (
 	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/ctl"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/eventmetrics"
 	"tidings.example/eventsvc/internal/localca"
-	"tidings.example/eventsvc/internal/observed"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/maintenance"
@@ -122,7 +122,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	}
 	tasks := append(trusted.Tasks(), entries.Run, db.Run, rights.Run, server.Run)
 	if s.ObservedMetrics > 0 {
-		tasks = append(tasks, observed.New(db, s.ObservedMetrics, log, registry).Run)
+		tasks = append(tasks, eventmetrics.New(db, s.ObservedMetrics, log, registry).Run)
 	}
 	handler := httpserver.Access(log, registry, audit.Handler(entries, server))
 	return service.Run(ctx, service.Config{

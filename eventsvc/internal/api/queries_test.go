@@ -549,3 +549,42 @@ func FuzzCursor(f *testing.F) {
 		}
 	})
 }
+
+// TestChangesOfNamespace: naming the only namespace that has events changes no row. It
+// names no object whose part the rows would have to be.
+func TestChangesOfNamespace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *api.Config) { c.Now = func() time.Time { return storyEnd } })
+	report := func(i int, before time.Duration, typ, reason string) {
+		w.do("POST", "/apis/events.k8s.io/v1/namespaces/shop/events", fmt.Sprintf(`{"metadata":{"name":"%s-%d"},"eventTime":%q,
+			"reportingController":"example.com/kubelet","reportingInstance":"i","action":"Pull","type":%q,"reason":%q,"note":"an image",
+			"regarding":{"kind":"Pod","namespace":"shop","name":"checkout-7d9f-%d"}}`, strings.ToLower(reason), i,
+			storyEnd.Add(-before).Format("2006-01-02T15:04:05.000000Z07:00"), typ, reason, i%3)).must(201)
+	}
+	for i := range 30 {
+		report(i, time.Duration(i+1)*10*time.Minute, "Normal", "Pulled")
+	}
+	for i := range 12 {
+		report(i, time.Duration(i+1)*10*time.Second, "Warning", "Failed")
+	}
+	rows := func(parameters ...string) string {
+		var a struct {
+			Changes []struct {
+				By                map[string]string
+				Kind, Object, Why string
+				Now               int64
+			}
+		}
+		body := w.do("GET", queryPath("changes", append(parameters, "at", storyEnd.Format(time.RFC3339))...), "").must(200).body
+		if err := json.Unmarshal(body, &a); err != nil {
+			t.Fatal(err)
+		}
+		if len(a.Changes) == 0 {
+			t.Fatalf("no rows: %s", body)
+		}
+		return fmt.Sprint(a.Changes)
+	}
+	if all, one := rows(), rows("namespace", "shop"); all != one {
+		t.Errorf("of all namespaces: %s\nof the only one: %s", all, one)
+	}
+}

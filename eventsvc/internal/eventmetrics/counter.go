@@ -1,4 +1,4 @@
-// Package observed counts what events report, as a metric for those who alert.
+// Package eventmetrics counts what events report, as a metric for those who alert.
 //
 // # Contract
 //
@@ -21,7 +21,7 @@
 // # What it does not know
 //
 // Engines, and what an event is besides its attributes.
-package observed
+package eventmetrics
 
 import (
 	"context"

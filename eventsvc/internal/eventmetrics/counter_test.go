@@ -1,4 +1,4 @@
-package observed_test
+package eventmetrics_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/observed"
+	"tidings.example/eventsvc/internal/eventmetrics"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
@@ -103,7 +103,7 @@ func TestCounts(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &seen{Store: db, cancel: cancel}
 	registry := prometheus.NewRegistry()
-	counter := observed.New(s, 2, slog.New(slog.DiscardHandler), registry)
+	counter := eventmetrics.New(s, 2, slog.New(slog.DiscardHandler), registry)
 	write(t, db, "before", "Early", 12) // a series that grows
 	write(t, db, "before", "Early", 12) // and that is only changed
 	write(t, db, "a", "BackOff", 1)
@@ -161,7 +161,7 @@ func TestInterrupted(t *testing.T) {
 		ended.upTo = db.Revision()
 		return ended.Watch(t.Context(), q)
 	}}
-	counter := observed.New(f, 10, slog.New(slog.DiscardHandler), registry)
+	counter := eventmetrics.New(f, 10, slog.New(slog.DiscardHandler), registry)
 	write(t, db, "missed", "Missed", 1)
 	if err := counter.Run(ctx); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestEnds(t *testing.T) {
 	broken := errors.New("broken")
 	for given, want := range map[error]error{store.ErrClosed: nil, broken: broken} {
 		f := &forgetful{Store: db, next: func(store.WatchQuery, int) (store.Watcher, error) { return nil, given }}
-		counter := observed.New(f, 1, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+		counter := eventmetrics.New(f, 1, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 		if err := counter.Run(t.Context()); !errors.Is(err, want) {
 			t.Errorf("%v: %v", given, err)
 		}
