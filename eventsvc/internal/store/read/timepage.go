@@ -155,15 +155,9 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 	if err != nil || e.Kind == seglog.Deleted {
 		return err
 	}
-	q := p.query
 	at := store.Moment{Time: p.log.Occurrence(&e).Time, Revision: revision}
-	if at.Time.Before(q.From) || !at.Time.Before(q.To) || p.after != (store.Moment{}) && p.compare(at, p.after) <= 0 {
-		return nil
-	}
 	key := string(e.Key)
-	namespace, name := key[:e.NamespaceLen], key[e.NamespaceLen+1:]
-	if q.Selector != nil && !q.Selector.Matches(namespace, name, e.Attributes) ||
-		p.anyDimensions && q.Wanted != nil && !q.Wanted(event.DimensionsOf(namespace, e.Attributes)) {
+	if !p.wants(&e, key, at) {
 		return nil
 	}
 	if match, err := p.matches(&e); !match {
@@ -174,6 +168,19 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 		p.found = append(p.found, at)
 	}
 	return err
+}
+
+// wants reports whether the query asks for a version at a place, before its function.
+func (p *timePager) wants(e *seglog.Entry, key string, at store.Moment) bool {
+	q := p.query
+	if at.Time.Before(q.From) || !at.Time.Before(q.To) || p.after != (store.Moment{}) && p.compare(at, p.after) <= 0 {
+		return false
+	}
+	namespace, name := key[:e.NamespaceLen], key[e.NamespaceLen+1:]
+	if p.anyDimensions && q.Wanted != nil && !q.Wanted(event.DimensionsOf(namespace, e.Attributes)) {
+		return false
+	}
+	return q.Selector.Matches(namespace, name, e.Attributes)
 }
 
 // matches reports whether the function of the query accepts a version.

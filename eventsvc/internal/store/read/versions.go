@@ -57,29 +57,8 @@ func (h *history) find(ctx context.Context) error {
 	}
 	source := records.Source{Index: h.reader.Index, Log: h.reader.Log}
 	byPostings := false
-	err := source.View(func(v index.View, log *seglog.Reader) error {
-		var rarest []index.Term
-		if h.what != nil {
-			rarest, _, byPostings = v.Rarest(h.what)
-		}
-		if !byPostings {
-			return nil
-		}
-		revisions, err := v.Postings(rarest)
-		for i, revision := range revisions {
-			if i%1024 == 0 && err == nil {
-				err = ctx.Err()
-			}
-			if err != nil || revision > h.until {
-				break
-			}
-			var e seglog.Entry
-			if e, err = log.Get(revision); err == nil {
-				h.add(&e)
-			} else if skipped(log, revision, err) {
-				err = nil
-			}
-		}
+	err := source.View(func(v index.View, log *seglog.Reader) (err error) {
+		byPostings, err = h.findPostings(ctx, v, log)
 		return err
 	})
 	if err != nil || byPostings {
@@ -91,6 +70,36 @@ func (h *history) find(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// findPostings finds the events from the postings of the selector's rarest terms. It reports
+// false if there are none.
+func (h *history) findPostings(ctx context.Context, v index.View, log *seglog.Reader) (ok bool, err error) {
+	if h.what == nil {
+		return false, nil
+	}
+	rarest, _, ok := v.Rarest(h.what)
+	if !ok {
+		return false, nil
+	}
+	revisions, err := v.Postings(rarest)
+	if err != nil {
+		return true, err
+	}
+	for i, revision := range revisions {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return true, ctx.Err()
+		}
+		if revision > h.until {
+			break
+		}
+		if e, err := log.Get(revision); err == nil {
+			h.add(&e)
+		} else if !skipped(log, revision, err) {
+			return true, err
+		}
+	}
+	return true, nil
 }
 
 // named returns the key that a selector asks for, if it asks for nothing else.
