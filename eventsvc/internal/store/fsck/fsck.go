@@ -122,7 +122,7 @@ func (c *checker) pages(ctx context.Context) error {
 func (c *checker) observed(ctx context.Context) error {
 	for _, s := range c.Log.Segments() {
 		var found []string
-		err := s.CheckObserved(func(format string, args ...any) {
+		err := seglog.CheckObserved(s, func(format string, args ...any) {
 			if len(found) < maxProblems {
 				found = append(found, fmt.Sprintf(format, args...))
 			}

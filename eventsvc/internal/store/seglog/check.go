@@ -11,9 +11,9 @@ import (
 	"tidings.example/eventsvc/internal/store/observed"
 )
 
-// CheckObserved compares the index by time of the file with its records, and calls problem
+// CheckObserved compares the index by time of a segment with its records, and calls problem
 // with what is wrong: entries and records lead to each other.
-func (s *Segment) CheckObserved(problem func(format string, args ...any)) error {
+func CheckObserved(s *Segment, problem func(format string, args ...any)) error {
 	return s.view(func(tx *bbolt.Tx) error {
 		c := observedChecker{tx: tx, problem: problem, until: observedIn(tx), entries: map[uint64]observation{}, series: map[uint32][]byte{}}
 		if err := c.readRuns(); err != nil {

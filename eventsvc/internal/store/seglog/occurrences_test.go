@@ -91,7 +91,7 @@ func TestCopyOfWhatIsPublished(t *testing.T) {
 	if !sealed.Indexed() {
 		t.Error("the copy is not indexed")
 	}
-	if err := sealed.CheckObserved(func(format string, args ...any) { t.Errorf(format, args...) }); err != nil {
+	if err := CheckObserved(sealed, func(format string, args ...any) { t.Errorf(format, args...) }); err != nil {
 		t.Error(err)
 	}
 	next, err := l.NewHead(10, "id", 1, 1)
