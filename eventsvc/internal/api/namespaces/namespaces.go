@@ -61,11 +61,11 @@ func (n *Namespaces) Exists(ctx context.Context, namespace string, revision uint
 	if slices.Contains(n.permanent, namespace) {
 		return nil
 	}
-	there, _, err := store.Records(ctx, n.store, store.Query{Namespace: namespace, Revision: revision, Limit: 1})
+	_, found, _, err := n.first(ctx, store.Query{Namespace: namespace, Revision: revision, Limit: 1})
 	if err != nil {
 		return err
 	}
-	if len(there) == 0 {
+	if !found {
 		return apierrors.NewNotFound(access.Namespaces, namespace)
 	}
 	return nil
@@ -80,17 +80,33 @@ func (n *Namespaces) at(ctx context.Context, revision uint64) ([]string, uint64,
 	}
 	q := store.Query{Revision: revision, Limit: 1}
 	for {
-		next, page, err := store.Records(ctx, n.store, q)
+		name, found, at, err := n.first(ctx, q)
 		if err != nil {
 			return nil, 0, err
 		}
-		q.Revision = page.Revision
-		if len(next) == 0 {
-			return slices.Sorted(maps.Keys(names)), page.Revision, nil
+		if q.Revision = at; !found {
+			return slices.Sorted(maps.Keys(names)), at, nil
 		}
-		name := next[0].Namespace
 		names[name] = true
 		q.After = store.Key{Namespace: name, Name: "\xff"} // after every name in it: names are UTF-8
+	}
+}
+
+// first returns the namespace of the first event of a list, and the revision. A page may have
+// no event although there are more, behind many that were deleted.
+func (n *Namespaces) first(ctx context.Context, q store.Query) (namespace string, found bool, revision uint64, err error) {
+	for {
+		next, page, err := store.Records(ctx, n.store, q)
+		if err != nil {
+			return "", false, 0, err
+		}
+		if len(next) > 0 {
+			return next[0].Namespace, true, page.Revision, nil
+		}
+		if !page.More {
+			return "", false, page.Revision, nil
+		}
+		q.Revision, q.After = page.Revision, page.Last
 	}
 }
 
