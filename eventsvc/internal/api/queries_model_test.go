@@ -7,6 +7,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +17,10 @@ import (
 	"unicode"
 
 	eventsv1 "k8s.io/api/events/v1"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
 )
 
 // history is the naive model of queries: every version that was ever written, decoded with
@@ -23,6 +29,7 @@ type history struct {
 	w        *world
 	r        *rand.Rand
 	versions []version
+	expired  int // events
 }
 
 // version is one write.
@@ -372,29 +379,72 @@ var modelDimensions = []string{"type", "reason", "kind", "namespace", "reporter"
 // the past.
 func TestQueriesModel(t *testing.T) {
 	t.Parallel()
-	seeds := 4
+	seeds := 6
 	if testing.Short() {
 		seeds = 1
 	}
 	for seed := range seeds {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			t.Parallel()
-			h := &history{w: newWorld(t), r: rand.New(rand.NewPCG(uint64(seed), 18))}
-			for range 3 {
-				for range 40 {
+			c := &clock{now: time.Now()}
+			w := openWorld(t, bolt.Options{Retention: 48 * time.Hour, History: 1000 * time.Hour, Now: c.read, SegmentBytes: 8 << 10},
+				func(config *api.Config) { config.Now = c.read })
+			h := &history{w: w, r: rand.New(rand.NewPCG(uint64(seed), 18))}
+			for round := range 4 {
+				for range 30 {
 					h.write()
 				}
-				for range 6 {
+				h.expire(c)
+				for range 5 {
 					h.checkEvents(h.question())
 					h.checkHistogram(h.question())
 					h.checkFacets(h.question())
 					h.checkGroups(h.question())
 					h.checkObject()
 				}
-				h.w.stop()
-				h.w.start()
+				w.stop()
+				if round%2 == 1 { // it is made again from the log
+					if err := os.Remove(filepath.Join(w.store.Dir, "index.db")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.start()
+			}
+			if h.expired == 0 {
+				t.Error("nothing has expired")
 			}
 		})
+	}
+}
+
+// expire lets time pass, and keeps which events have expired.
+func (h *history) expire(c *clock) {
+	h.w.t.Helper()
+	before := h.w.db.Revision()
+	c.add(25 * time.Hour)
+	if err := h.w.db.Maintain(h.w.t.Context()); err != nil {
+		h.w.t.Fatal(err)
+	}
+	last := h.w.db.Revision()
+	watcher, err := h.w.db.Watch(h.w.t.Context(), store.WatchQuery{After: before})
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	defer watcher.Close()
+	for at := before; at < last; {
+		batch, err := watcher.Next(h.w.t.Context())
+		if err != nil {
+			h.w.t.Fatal(err)
+		}
+		for _, d := range batch.Changes {
+			v := h.existing(d.Revision)[d.Object.Key.String()]
+			if d.Type != store.Removed || v == nil {
+				h.w.t.Fatalf("%s has changed while nobody wrote", d.Object.Key)
+			}
+			h.versions = append(h.versions, version{Event: v.Event, revision: d.Revision, gone: true, count: v.count})
+			h.expired++
+		}
+		at = batch.Revision
 	}
 }
 
