@@ -1,4 +1,5 @@
-// Package observed encodes what was observed, by the minute of its observation.
+// Package observed encodes what was observed, by the minute of its observation, and keeps
+// it in two buckets of a bbolt file.
 //
 // # Contract
 //
@@ -11,6 +12,9 @@
 // the order of a run, and sums those whose records are no longer held, which have revision
 // 0. [AppendSeries] and [ParseSeries] encode the texts of a series.
 //
+// A [Collection] gathers what records report. [Collection.Save] appends it to the buckets
+// of a file as runs; the [Numbering] of that file knows which numbers its series have.
+//
 // # Errors
 //
 // Damage is a [boltfile.ErrChecksum]. A run whose checksum is right, and whose bytes make
@@ -18,7 +22,7 @@
 //
 // # Concurrency
 //
-// There is no state.
+// A Collection and a Numbering have one user at a time. Everything else has no state.
 //
 // # Format
 //
@@ -36,5 +40,5 @@
 // The flipped bit keeps the keys in order of time before 1970 too. The seconds let a
 // reader pass over runs of a minute in which very much has happened.
 //
-// The package does not know where runs are kept, or which records are held.
+// The package does not know segments, or which records are held.
 package observed

@@ -15,7 +15,7 @@ import (
 // with what is wrong: entries and records lead to each other.
 func CheckObserved(s *Segment, problem func(format string, args ...any)) error {
 	return s.view(func(tx *bbolt.Tx) error {
-		c := observedChecker{tx: tx, problem: problem, until: observedIn(tx), entries: map[uint64]observation{}, series: map[uint32][]byte{}}
+		c := observedChecker{tx: tx, problem: problem, until: observedIn(tx), entries: map[uint64]observed.Observation{}, series: map[uint32][]byte{}}
 		if err := c.readRuns(); err != nil {
 			return err
 		}
@@ -33,14 +33,14 @@ func CheckObserved(s *Segment, problem func(format string, args ...any)) error {
 type observedChecker struct {
 	tx      *bbolt.Tx
 	problem func(format string, args ...any)
-	until   uint64                 // records up to here are indexed
-	damaged bool                   // entries may be missing
-	entries map[uint64]observation // by revision
+	until   uint64                          // records up to here are indexed
+	damaged bool                            // entries may be missing
+	entries map[uint64]observed.Observation // by revision
 	series  map[uint32][]byte
 }
 
 func (c *observedChecker) readRuns() error {
-	b := c.tx.Bucket([]byte(bucketObserved))
+	b := c.tx.Bucket([]byte(observed.BucketRuns))
 	if b == nil {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (c *observedChecker) readRuns() error {
 					c.problem("revision %d: it is in the index by time twice, or too early", e.Revision)
 				}
 				if e.Revision != 0 {
-					c.entries[e.Revision] = observation{run.Minute, e}
+					c.entries[e.Revision] = observed.Observation{Minute: run.Minute, Entry: e}
 				}
 			})
 		}
@@ -69,7 +69,7 @@ func (c *observedChecker) known(series uint32) (bool, error) {
 	if _, ok := c.series[series]; ok {
 		return true, nil
 	}
-	texts, err := seriesIn(c.tx, series)
+	texts, err := observed.SeriesIn(c.tx, series)
 	if err != nil {
 		return false, err
 	}
@@ -107,7 +107,7 @@ func (c *observedChecker) compareRecords() error {
 		}
 		room = observed.AppendSeries(room[:0], e.Key[:e.NamespaceLen], e.Attributes)
 		o, ok := event.Attributes(e.Attributes).Occurrence()
-		if !bytes.Equal(room, c.series[is.Series]) || ok && (o.Time.Unix() != is.minute*60+int64(is.Second) || o.New != is.Count) {
+		if !bytes.Equal(room, c.series[is.Series]) || ok && (o.Time.Unix() != is.Minute*60+int64(is.Second) || o.New != is.Count) {
 			c.problem("revision %d: the index by time has something else of %s", revision, e.Key)
 		}
 	}

@@ -145,8 +145,8 @@ func (c *copier) copyObserved(l *Log, to *bbolt.DB, since time.Time) error {
 	}
 	return c.from.view(func(from *bbolt.Tx) error {
 		return to.Update(func(tx *bbolt.Tx) error {
-			n := numberingOf(tx)
-			series, runs, err := observedBuckets(tx)
+			n := observed.NumberingOf(tx)
+			series, runs, err := observed.Buckets(tx)
 			if err != nil {
 				return err
 			}
@@ -157,12 +157,12 @@ func (c *copier) copyObserved(l *Log, to *bbolt.DB, since time.Time) error {
 					_, ok := slices.BinarySearch(c.needed, revision)
 					return ok
 				},
-				number:  func(texts string) (uint32, error) { return n.number(series, texts) },
+				number:  func(texts string) (uint32, error) { return n.Number(series, texts) },
 				damaged: func(k, v []byte) error { return runs.Put(bytes.Clone(k), bytes.Clone(v)) },
 			}
 			return errors.Join(
 				m.each(func(minute int64, entries []observed.Entry) error {
-					return putRun(runs, minute, lastOf(entries), entries)
+					return observed.PutRun(runs, minute, observed.Last(entries), entries)
 				}),
 				note(tx, metaObserved, max(c.at, observedIn(from))),
 				note(tx, metaCarried, noted(from, metaCarried)))
@@ -209,7 +209,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 			err = errors.Join(err, damage)
 		}
 		seen := reported(l, pending)
-		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, numberingOf(tx), pending, seen) }))
+		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, observed.NumberingOf(tx), pending, seen) }))
 	}
 	if err == nil && copied != head.Bytes() {
 		err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.Bytes(), copied)
@@ -229,7 +229,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 // copyPublished copies the index by time of a head, without what records report that were
 // not published.
 func copyPublished(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, last uint64) error {
-	if from.Bucket([]byte(bucketObserved)) == nil {
+	if from.Bucket([]byte(observed.BucketRuns)) == nil {
 		return nil // as an older program has made it
 	}
 	until := func(k, v []byte) ([]byte, []byte, error) {
@@ -246,12 +246,12 @@ func copyPublished(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, last uint6
 		if err != nil || len(entries) == 0 {
 			return nil, nil, err
 		}
-		k = observed.Key(run.Minute, lastOf(entries))
+		k = observed.Key(run.Minute, observed.Last(entries))
 		return k, observed.AppendRun(nil, k, entries), nil
 	}
 	return errors.Join(
-		boltfile.CopyBucket(ctx, from, to, bucketSeries, nil),
-		boltfile.CopyBucket(ctx, from, to, bucketObserved, until),
+		boltfile.CopyBucket(ctx, from, to, observed.BucketSeries, nil),
+		boltfile.CopyBucket(ctx, from, to, observed.BucketRuns, until),
 		to.Update(func(tx *bbolt.Tx) error {
 			return errors.Join(
 				note(tx, metaObserved, min(observedIn(from), last)),

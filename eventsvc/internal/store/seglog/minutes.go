@@ -17,7 +17,7 @@ import (
 // another one.
 type minutes struct {
 	tx      *bbolt.Tx
-	found   *observations              // of records that are not indexed
+	found   *observed.Collection       // of records that are not indexed
 	needed  func(revision uint64) bool // whether a record is kept; what others report is summed up
 	since   int64                      // sums of earlier minutes are left out
 	number  func(texts string) (uint32, error)
@@ -39,10 +39,10 @@ func minuteSince(t time.Time) int64 {
 
 // any reports whether there is something from since on.
 func (m *minutes) any() bool {
-	if slices.ContainsFunc(m.found.entries, func(e observation) bool { return e.minute >= m.since }) {
+	if slices.ContainsFunc(m.found.Entries, func(e observed.Observation) bool { return e.Minute >= m.since }) {
 		return true
 	}
-	b := m.tx.Bucket([]byte(bucketObserved))
+	b := m.tx.Bucket([]byte(observed.BucketRuns))
 	if b == nil {
 		return false
 	}
@@ -59,7 +59,7 @@ func (m *minutes) each(f func(minute int64, entries []observed.Entry) error) err
 	}
 	var c *bbolt.Cursor
 	var k, v []byte
-	if b := m.tx.Bucket([]byte(bucketObserved)); b != nil {
+	if b := m.tx.Bucket([]byte(observed.BucketRuns)); b != nil {
 		c = b.Cursor()
 		k, v = c.First()
 	}
@@ -75,7 +75,7 @@ func (m *minutes) each(f func(minute int64, entries []observed.Entry) error) err
 			}
 		}
 		if len(found) > 0 {
-			minute = min(minute, found[0].minute)
+			minute = min(minute, found[0].Minute)
 		}
 		m.entries = m.entries[:0]
 		for of := observed.Key(minute, 0)[:8]; len(k) == observed.KeyLen && string(k[:8]) == string(of); k, v = c.Next() {
@@ -83,7 +83,7 @@ func (m *minutes) each(f func(minute int64, entries []observed.Entry) error) err
 				return err
 			}
 		}
-		for ; len(found) > 0 && found[0].minute == minute; found = found[1:] {
+		for ; len(found) > 0 && found[0].Minute == minute; found = found[1:] {
 			m.entries = append(m.entries, found[0].Entry)
 		}
 		if err := m.write(minute, f); err != nil {
@@ -94,20 +94,20 @@ func (m *minutes) each(f func(minute int64, entries []observed.Entry) error) err
 }
 
 // renumbered returns what is not indexed, by minute, with the numbers of the other segment.
-func (m *minutes) renumbered() ([]observation, error) {
-	numbers := make([]uint32, len(m.found.texts))
-	for i, texts := range m.found.texts {
+func (m *minutes) renumbered() ([]observed.Observation, error) {
+	numbers := make([]uint32, len(m.found.Texts))
+	for i, texts := range m.found.Texts {
 		var err error
 		if numbers[i], err = m.number(texts); err != nil {
 			return nil, err
 		}
 	}
-	for i := range m.found.entries {
-		e := &m.found.entries[i]
+	for i := range m.found.Entries {
+		e := &m.found.Entries[i]
 		e.Series = numbers[e.Series]
 	}
-	slices.SortStableFunc(m.found.entries, func(a, b observation) int { return cmp.Compare(a.minute, b.minute) })
-	return m.found.entries, nil
+	slices.SortStableFunc(m.found.Entries, func(a, b observed.Observation) int { return cmp.Compare(a.Minute, b.Minute) })
+	return m.found.Entries, nil
 }
 
 // read adds the entries of a run. One that cannot be read is damaged as a whole.
@@ -131,23 +131,13 @@ func (m *minutes) renumber(series uint32) (uint32, error) {
 	if n, ok := m.numbers[series]; ok {
 		return n, nil
 	}
-	texts, err := seriesIn(m.tx, series)
+	texts, err := observed.SeriesIn(m.tx, series)
 	if err != nil {
 		return 0, err
 	}
 	n, err := m.number(string(texts))
 	m.numbers[series] = n
 	return n, err
-}
-
-// seriesIn returns the texts of a series of a segment.
-func seriesIn(tx *bbolt.Tx, series uint32) ([]byte, error) {
-	k := observed.SeriesKey(series)
-	b := tx.Bucket([]byte(bucketSeries))
-	if b == nil {
-		return nil, boltfile.ErrChecksum
-	}
-	return observed.Texts(k, b.Get(k))
 }
 
 // write calls f with what is left of the entries of a minute.

@@ -2,7 +2,6 @@ package seglog
 
 import (
 	"cmp"
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -62,149 +61,22 @@ func (o Observe) decode(e *Entry) (event.Occurrence, bool) {
 	return event.Occurrence{Time: e.Time.UTC().Truncate(time.Microsecond), Count: 1, New: 1}, false
 }
 
-// An observation is an entry of a run with its minute.
-type observation struct {
-	minute int64
-	observed.Entry
-}
-
-// observations are what records report. Their series have numbers of their own.
-type observations struct {
-	entries []observation
-	texts   []string // by number
-	numbers map[string]uint32
-	room    []byte
-}
-
-func newObservations() *observations { return &observations{numbers: map[string]uint32{}} }
-
 // add adds what a record reports.
-func (o *observations) add(l *Log, e *Entry) {
-	if e.Kind == Deleted {
-		return
+func add(to *observed.Collection, l *Log, e *Entry) {
+	if e.Kind != Deleted {
+		to.Add(e.Key[:e.NamespaceLen], e.Attributes, e.Revision, l.Occurrence(e))
 	}
-	seen := l.Occurrence(e)
-	minute, second := observed.MinuteOf(seen.Time.Unix())
-	o.room = observed.AppendSeries(o.room[:0], e.Key[:e.NamespaceLen], e.Attributes)
-	number, ok := o.numbers[string(o.room)]
-	if !ok {
-		number = uint32(len(o.texts))
-		o.texts = append(o.texts, string(o.room))
-		o.numbers[o.texts[number]] = number
-	}
-	o.entries = append(o.entries, observation{minute, observed.Entry{Series: number, Second: second, Revision: e.Revision, Count: seen.New}})
 }
 
 // reported returns what records report. Damaged ones report nothing.
-func reported(l *Log, records []wal.Record) *observations {
-	o := newObservations()
+func reported(l *Log, records []wal.Record) *observed.Collection {
+	o := observed.NewCollection()
 	for _, r := range records {
 		if e, err := SplitRecord(r.Revision, r.Data); err == nil {
-			o.add(l, &e)
+			add(o, l, &e)
 		}
 	}
 	return o
-}
-
-// byMinute calls f with the entries of each minute, in the order of a run.
-func (o *observations) byMinute(f func(minute int64, entries []observed.Entry) error) error {
-	slices.SortStableFunc(o.entries, func(a, b observation) int { return cmp.Compare(a.minute, b.minute) })
-	var run []observed.Entry
-	for i, e := range o.entries {
-		run = append(run, e.Entry)
-		if i+1 < len(o.entries) && o.entries[i+1].minute == e.minute {
-			continue
-		}
-		if run = observed.Merge(run); len(run) > 0 {
-			if err := f(e.minute, run); err != nil {
-				return err
-			}
-		}
-		run = run[:0]
-	}
-	return nil
-}
-
-// A numbering knows the numbers of the series of a segment.
-type numbering struct {
-	numbers map[string]uint32
-	next    uint32
-}
-
-// numberingOf reads the numbers of a segment. A damaged series keeps its number, and is
-// not found.
-func numberingOf(tx *bbolt.Tx) *numbering {
-	n := &numbering{numbers: map[string]uint32{}}
-	b := tx.Bucket([]byte(bucketSeries))
-	if b == nil {
-		return n
-	}
-	c := b.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		if len(k) != 4 {
-			continue
-		}
-		n.next = be.Uint32(k) + 1
-		if texts, err := observed.Texts(k, v); err == nil {
-			n.numbers[string(texts)] = be.Uint32(k)
-		}
-	}
-	return n
-}
-
-var errSeries = errors.New("a segment has too many series")
-
-// number returns the number of a series. A new one is put into the bucket.
-func (n *numbering) number(b *bbolt.Bucket, texts string) (uint32, error) {
-	if number, ok := n.numbers[texts]; ok {
-		return number, nil
-	}
-	number := n.next
-	if number == math.MaxUint32 {
-		return 0, errSeries
-	}
-	k := observed.SeriesKey(number)
-	n.next++
-	n.numbers[texts] = number
-	return number, b.Put(k, observed.SeriesValue(k, texts))
-}
-
-// save appends runs to a segment. The number that ends their keys is their last revision.
-func (o *observations) save(tx *bbolt.Tx, n *numbering) error {
-	series, runs, err := observedBuckets(tx)
-	if err != nil {
-		return err
-	}
-	for i := range o.entries {
-		e := &o.entries[i]
-		if e.Series, err = n.number(series, o.texts[e.Series]); err != nil {
-			return err
-		}
-	}
-	return o.byMinute(func(minute int64, entries []observed.Entry) error {
-		return putRun(runs, minute, lastOf(entries), entries)
-	})
-}
-
-// observedBuckets returns the buckets of the index by time, which it makes in a file of an
-// older program.
-func observedBuckets(tx *bbolt.Tx) (series, runs *bbolt.Bucket, err error) {
-	if series, err = tx.CreateBucketIfNotExists([]byte(bucketSeries)); err == nil {
-		runs, err = tx.CreateBucketIfNotExists([]byte(bucketObserved))
-	}
-	return series, runs, err
-}
-
-func lastOf(entries []observed.Entry) (last uint64) {
-	for _, e := range entries {
-		last = max(last, e.Revision)
-	}
-	return last
-}
-
-func putRun(runs *bbolt.Bucket, minute int64, last uint64, entries []observed.Entry) error {
-	k := observed.Key(minute, last)
-	return runs.Put(k, observed.AppendRun(nil, k, entries))
 }
 
 // observedIn returns up to which revision a segment is indexed by time, 0 if it is not.
@@ -240,17 +112,17 @@ func note(tx *bbolt.Tx, name string, revision uint64) error {
 // to that: [Log.IndexHead] does the rest.
 func (l *Log) Checkpoint(head *Segment, records []wal.Record) error {
 	seen := reported(l, records)
-	return head.change(func(tx *bbolt.Tx, n *numbering) error { return putRecords(tx, n, records, seen) })
+	return head.change(func(tx *bbolt.Tx, n *observed.Numbering) error { return putRecords(tx, n, records, seen) })
 }
 
 // change runs f in a write transaction of a head. f may give numbers to series.
-func (s *Segment) change(f func(*bbolt.Tx, *numbering) error) error {
+func (s *Segment) change(f func(*bbolt.Tx, *observed.Numbering) error) error {
 	s.observing.Lock()
 	defer s.observing.Unlock()
 	indexed := false
 	err := s.update(func(tx *bbolt.Tx) error {
 		if s.numbering == nil {
-			s.numbering = numberingOf(tx)
+			s.numbering = observed.NumberingOf(tx)
 		}
 		err := f(tx, s.numbering)
 		indexed = observedIn(tx) >= lastIn(tx, 0)
@@ -266,7 +138,7 @@ func (s *Segment) change(f func(*bbolt.Tx, *numbering) error) error {
 
 // putRecords puts the records that a segment does not have into its file, with what they
 // report.
-func putRecords(tx *bbolt.Tx, n *numbering, records []wal.Record, seen *observations) error {
+func putRecords(tx *bbolt.Tx, n *observed.Numbering, records []wal.Record, seen *observed.Collection) error {
 	last := lastIn(tx, 0)
 	if records = wal.After(records, last); len(records) == 0 {
 		return nil
@@ -281,8 +153,8 @@ func putRecords(tx *bbolt.Tx, n *numbering, records []wal.Record, seen *observat
 	if observedIn(tx) < last {
 		return nil
 	}
-	seen.entries = slices.DeleteFunc(seen.entries, func(e observation) bool { return e.Revision <= last })
-	if err := seen.save(tx, n); err != nil {
+	seen.Entries = slices.DeleteFunc(seen.Entries, func(e observed.Observation) bool { return e.Revision <= last })
+	if err := seen.Save(tx, n); err != nil {
 		return err
 	}
 	return note(tx, metaObserved, records[len(records)-1].Revision)
@@ -309,23 +181,6 @@ const manyRuns = 4096
 // written in another order than that of observation, as by an import. A rewrite merges them.
 func (s *Segment) Scattered() bool { return s.scattered.Load() }
 
-// countRuns returns how many runs there are, of how many minutes.
-func countRuns(tx *bbolt.Tx) (runs, minutes int) {
-	b := tx.Bucket([]byte(bucketObserved))
-	if b == nil {
-		return 0, 0
-	}
-	var last [8]byte
-	c := b.Cursor()
-	for k, _ := c.First(); len(k) == observed.KeyLen; k, _ = c.Next() {
-		if runs++; runs == 1 || string(k[:8]) != string(last[:]) {
-			minutes++
-		}
-		copy(last[:], k)
-	}
-	return runs, minutes
-}
-
 // IndexHead indexes some of the records of the head that an older program has written, and
 // reports whether there are more.
 func (l *Log) IndexHead(most int) (more bool, err error) {
@@ -337,8 +192,8 @@ func (l *Log) IndexHead(most int) (more bool, err error) {
 	if err != nil {
 		return false, Corrupt(at, err)
 	}
-	err = head.change(func(tx *bbolt.Tx, n *numbering) error {
-		if err := found.save(tx, n); err != nil {
+	err = head.change(func(tx *bbolt.Tx, n *observed.Numbering) error {
+		if err := found.Save(tx, n); err != nil {
 			return err
 		}
 		return note(tx, metaObserved, at)
@@ -348,8 +203,8 @@ func (l *Log) IndexHead(most int) (more bool, err error) {
 
 // unindexed returns what records of a segment report that are not indexed, of so many of
 // them, and the revision of the last of these.
-func unindexed(l *Log, s *Segment, most int) (found *observations, at uint64, err error) {
-	found = newObservations()
+func unindexed(l *Log, s *Segment, most int) (found *observed.Collection, at uint64, err error) {
+	found = observed.NewCollection()
 	err = s.view(func(tx *bbolt.Tx) error {
 		at = observedIn(tx)
 		c := tx.Bucket([]byte(bucketLog)).Cursor()
@@ -358,7 +213,7 @@ func unindexed(l *Log, s *Segment, most int) (found *observations, at uint64, er
 				return err
 			}
 			if e, err := ParseRecord(at, v); err == nil { // a damaged record reports nothing
-				found.add(l, &e)
+				add(found, l, &e)
 			}
 			most--
 		}
@@ -376,21 +231,21 @@ func (l *Log) Carry(s *Segment, since time.Time) (damaged bool, err error) {
 	}
 	found, _, err := unindexed(l, s, math.MaxInt)
 	if err != nil {
-		damaged, found = true, newObservations()
+		damaged, found = true, observed.NewCollection()
 	}
 	err = s.view(func(from *bbolt.Tx) error {
 		m := minutes{tx: from, found: found, since: minuteSince(since), needed: func(uint64) bool { return false }}
 		if !m.any() {
 			return nil // and nothing can be counted twice
 		}
-		return l.Head().change(func(tx *bbolt.Tx, n *numbering) error {
-			series, runs, err := observedBuckets(tx)
+		return l.Head().change(func(tx *bbolt.Tx, n *observed.Numbering) error {
+			series, runs, err := observed.Buckets(tx)
 			if err != nil {
 				return err
 			}
 			var unwritten error
 			m.number = func(texts string) (number uint32, err error) {
-				number, err = n.number(series, texts)
+				number, err = n.Number(series, texts)
 				unwritten = cmp.Or(unwritten, err)
 				return number, err
 			}
@@ -399,7 +254,7 @@ func (l *Log) Carry(s *Segment, since time.Time) (damaged bool, err error) {
 				return nil
 			}
 			unread := m.each(func(minute int64, entries []observed.Entry) error {
-				unwritten = putRun(runs, minute, s.Base, entries)
+				unwritten = observed.PutRun(runs, minute, s.Base, entries)
 				return unwritten
 			})
 			damaged = damaged || unread != nil

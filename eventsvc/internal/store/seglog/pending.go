@@ -18,12 +18,12 @@ type pendingObserved struct {
 	mu    sync.Mutex
 	first uint64 // all records from here on
 	last  uint64 // up to here were parsed
-	found *observations
+	found *observed.Collection
 }
 
 // of returns what records report, which are pending or were a moment ago, and perhaps what
 // others do.
-func (p *pendingObserved) of(l *Log, records []wal.Record) (entries []observation, texts []string) {
+func (p *pendingObserved) of(l *Log, records []wal.Record) (entries []observed.Observation, texts []string) {
 	if len(records) == 0 {
 		return nil, nil
 	}
@@ -31,18 +31,18 @@ func (p *pendingObserved) of(l *Log, records []wal.Record) (entries []observatio
 	defer p.mu.Unlock()
 	if p.found != nil && records[0].Revision < p.first { // the reader is behind the others
 		found := reported(l, records)
-		return found.entries, found.texts
+		return found.Entries, found.Texts
 	}
-	if p.found == nil || records[0].Revision > p.last || len(p.found.entries) > len(records)+staleEntries {
-		p.found, p.first, p.last = newObservations(), records[0].Revision, 0
+	if p.found == nil || records[0].Revision > p.last || len(p.found.Entries) > len(records)+staleEntries {
+		p.found, p.first, p.last = observed.NewCollection(), records[0].Revision, 0
 	}
 	for _, r := range wal.After(records, p.last) {
 		if e, err := SplitRecord(r.Revision, r.Data); err == nil {
-			p.found.add(l, &e)
+			add(p.found, l, &e)
 		}
 		p.last = r.Revision
 	}
-	return p.found.entries, p.found.texts
+	return p.found.Entries, p.found.Texts
 }
 
 // pendingPart returns what pending records report that have revisions behind after, up to
@@ -50,14 +50,14 @@ func (p *pendingObserved) of(l *Log, records []wal.Record) (entries []observatio
 func (r *Reader) pendingPart(after, last uint64, from, to int64) (*part, error) {
 	entries, texts := r.log.reported.of(r.log, r.pending)
 	p := &part{texts: texts}
-	var found observations
+	var found observed.Collection
 	for _, e := range entries {
-		if second := e.minute*60 + int64(e.Second); e.Revision > after && e.Revision <= last && second >= from && second < to {
-			found.entries = append(found.entries, e)
+		if second := e.Minute*60 + int64(e.Second); e.Revision > after && e.Revision <= last && second >= from && second < to {
+			found.Entries = append(found.Entries, e)
 		}
 	}
-	err := found.byMinute(func(minute int64, entries []observed.Entry) error {
-		k := observed.Key(minute, lastOf(entries))
+	err := found.ByMinute(func(minute int64, entries []observed.Entry) error {
+		k := observed.Key(minute, observed.Last(entries))
 		run, err := observed.Parse(k, observed.AppendRun(nil, k, entries))
 		p.runs = append(p.runs, run)
 		return err

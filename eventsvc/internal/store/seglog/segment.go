@@ -17,6 +17,7 @@ import (
 	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/observed"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -34,16 +35,14 @@ type Segment struct {
 	indexed   atomic.Bool  // by time
 	scattered atomic.Bool  // its index by time becomes much smaller when it is rewritten
 
-	observing sync.Mutex // held while a head is written with what its records report
-	numbering *numbering // of its series; nil: to be read
+	observing sync.Mutex          // held while a head is written with what its records report
+	numbering *observed.Numbering // of its series; nil: to be read
 }
 
 // The buckets of a segment, and the entries of its meta bucket.
 const (
-	bucketLog      = "log"      // revision → record
-	bucketSeries   = "series"   // number → texts of a series
-	bucketObserved = "observed" // minute and last revision → what was observed
-	bucketMinutes  = "minutes"  // empty: older programs count in it what they write
+	bucketLog     = "log"     // revision → record
+	bucketMinutes = "minutes" // empty: older programs count in it what they write
 
 	metaBase     = "base"     // its records have this revision or a greater one
 	metaCompact  = "horizon"  // the compact revision: states from here on can be read
@@ -55,7 +54,9 @@ const (
 )
 
 // buckets returns the buckets of a new segment.
-func buckets() []string { return []string{bucketLog, bucketSeries, bucketObserved, bucketMinutes} }
+func buckets() []string {
+	return []string{bucketLog, observed.BucketSeries, observed.BucketRuns, bucketMinutes}
+}
 
 // FormatWAL is the version of a head with a write-ahead log in use: a program that does
 // not know of the log must not overlook what it holds. A store that was closed has none.
@@ -358,7 +359,7 @@ func (s *Segment) Seal(last uint64) error {
 	s.numbering = nil
 	return s.update(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket([]byte(boltfile.Meta))
-		runs, minutes := countRuns(tx)
+		runs, minutes := observed.CountRuns(tx)
 		if s.scattered.Store(runs >= manyRuns && runs >= 2*minutes); s.scattered.Load() {
 			if err := meta.Put([]byte(metaRuns), RevisionKey(uint64(runs))); err != nil {
 				return err

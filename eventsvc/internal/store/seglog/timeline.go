@@ -50,7 +50,7 @@ func (r *Reader) parts(last uint64, from, to int64) ([]*part, error) {
 			continue
 		}
 		p := &part{base: s.Base, tx: r.opened[i].tx}
-		if b := p.tx.Bucket([]byte(bucketObserved)); b != nil {
+		if b := p.tx.Bucket([]byte(observed.BucketRuns)); b != nil {
 			p.cursor = b.Cursor()
 		}
 		all = append(all, p)
@@ -122,7 +122,7 @@ func (p *part) dimensions(series uint32) (event.Dimensions, error) {
 	if p.tx == nil {
 		return observed.ParseSeries([]byte(p.texts[series]))
 	}
-	texts, err := seriesIn(p.tx, series)
+	texts, err := observed.SeriesIn(p.tx, series)
 	if err != nil {
 		return event.Dimensions{}, err
 	}
