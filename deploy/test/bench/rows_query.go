@@ -10,12 +10,17 @@ import (
 	"tidings.example/deploy/test/bench/internal/target"
 )
 
-// queryStage has the rows of questions about a week with a million events.
-func queryStage() stage {
-	h := &target.History{Events: millionEvents}
+// queryStage has the rows of questions about a week with so many events. The goals are for
+// a million; more are asked about only in the long form.
+func queryStage(events int) stage {
+	h := &target.History{Events: events}
+	prefix, long := "query/", events > millionEvents
+	if long {
+		prefix = fmt.Sprintf("query/%d/", events)
+	}
 	ask := func(name string, within time.Duration, path func(*target.History) string, expect ...string) row {
-		r := row{name: name, long: true, run: questions(h, path, expect)}
-		if within > 0 {
+		r := row{name: prefix + name, long: long, run: questions(h, path, expect)}
+		if within > 0 && !long {
 			r.goal = p50Within(within)
 		}
 		return r
@@ -27,7 +32,7 @@ func queryStage() stage {
 	}
 	const week, day = 7 * 24 * time.Hour, 24 * time.Hour
 	return stage{
-		name: "a week of 1,000,000 events",
+		name: fmt.Sprintf("a week of %d events", events),
 		open: func(b *bench) error {
 			h.End = time.Now().Truncate(time.Second)
 			if err := b.start(target.Options{}); err != nil {
@@ -41,22 +46,22 @@ func queryStage() stage {
 			return nil
 		},
 		rows: []row{
-			ask("query/events/text", 300*time.Millisecond, query("events", "text=attempt&limit=100", week), `"items"`),
-			ask("query/events/rare", 0, query("events", "text="+target.RareWord+"&limit=10", week), target.RareWord),
-			ask("query/events/no-match", 3*time.Second, query("events", "text=nowhere-to-be-found", week), `"items"`),
-			ask("query/histogram/week", 150*time.Millisecond, query("histogram", "by=type", week), `"buckets"`),
-			ask("query/histogram/day", 30*time.Millisecond, query("histogram", "by=type", day), `"buckets"`),
-			ask("query/facets/week", 150*time.Millisecond, query("facets", "by=type,reason,kind,namespace,reporter", week), `"facets"`),
-			ask("query/facets/day", 30*time.Millisecond, query("facets", "by=type,reason,kind,namespace,reporter", day), `"facets"`),
-			ask("query/groups/reason", 300*time.Millisecond, query("groups", "by=reason,namespace", week), `"groups"`),
-			ask("query/groups/object", 0, query("groups", "by=object", day), `"groups"`),
-			ask("query/changes", 150*time.Millisecond, func(h *target.History) string {
+			ask("events/text", 300*time.Millisecond, query("events", "text=attempt&limit=100", week), `"items"`),
+			ask("events/rare", 0, query("events", "text="+target.RareWord+"&limit=10", week), target.RareWord),
+			ask("events/no-match", 3*time.Second, query("events", "text=nowhere-to-be-found", week), `"items"`),
+			ask("histogram/week", 150*time.Millisecond, query("histogram", "by=type", week), `"buckets"`),
+			ask("histogram/day", 30*time.Millisecond, query("histogram", "by=type", day), `"buckets"`),
+			ask("facets/week", 150*time.Millisecond, query("facets", "by=type,reason,kind,namespace,reporter", week), `"facets"`),
+			ask("facets/day", 30*time.Millisecond, query("facets", "by=type,reason,kind,namespace,reporter", day), `"facets"`),
+			ask("groups/reason", 300*time.Millisecond, query("groups", "by=reason,namespace", week), `"groups"`),
+			ask("groups/object", 0, query("groups", "by=object", day), `"groups"`),
+			ask("changes", 150*time.Millisecond, func(h *target.History) string {
 				return "/query/v1/changes?window=15m&at=" + url.QueryEscape(h.End.UTC().Format(time.RFC3339))
 			}, `"changes"`),
-			ask("query/loki/week", 200*time.Millisecond, func(h *target.History) string {
+			ask("loki/week", 200*time.Millisecond, func(h *target.History) string {
 				return "/loki/api/v1/query_range?step=3600&query=" + url.QueryEscape(`sum by (level) (count_over_time({namespace=~".+"}[1h]))`) + reaching(h, week, "start", "end")
 			}, `"matrix"`),
-			{name: "query/memory", long: true, goal: anonWithin(350 << 20), run: restingMemory},
+			{name: prefix + "memory", long: long, goal: anonWithin(350 << 20), run: restingMemory},
 		},
 	}
 }
