@@ -15,13 +15,17 @@ import (
 // listsEvents is the number of events of the rows over many namespaces.
 const listsEvents = 3_000_000
 
+// listsBytes is what three million events may take of the disk; the default would remove
+// the oldest ones.
+const listsBytes = "40GiB"
+
 // listsStage has the lists of which none may take longer because there are many events
 // that it does not show.
 func listsStage() stage {
 	s := stage{
 		name: "3,000,000 events in 200 namespaces",
 		open: func(b *bench) error {
-			return errors.Join(b.start(target.Options{}), b.up.FillVaried(b.ctx, listsEvents))
+			return errors.Join(b.start(target.Options{MaxBytes: listsBytes}), b.up.FillVaried(b.ctx, listsEvents))
 		},
 	}
 	inNamespace := listsEvents / target.VariedNamespaces

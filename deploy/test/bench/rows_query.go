@@ -35,7 +35,7 @@ func queryStage(events int) stage {
 		name: fmt.Sprintf("a week of %d events", events),
 		open: func(b *bench) error {
 			h.End = time.Now().Truncate(time.Second)
-			if err := b.start(target.Options{}); err != nil {
+			if err := b.start(target.Options{MaxBytes: listsBytes}); err != nil {
 				return err
 			}
 			begun := time.Now()

@@ -74,6 +74,7 @@ type Options struct {
 	DSN      string   // of a database with the clients; else they are in a file
 	Secure   bool     // HTTPS on eventsvc
 	Profiles bool     // both serve CPU profiles
+	MaxBytes string   // what eventsvc's files may take; empty: its default
 }
 
 // Start starts both on free ports with empty data.
@@ -113,6 +114,9 @@ func Start(ctx context.Context, bin, dir string, more Options) (*Services, error
 		"--listen-admin=" + ports[4].String(), "--data-dir=" + s.DataDir(), "--issuer=http://" + ports[0].String()}
 	if more.Profiles {
 		s.eventsArgs = append(s.eventsArgs, "--profiles")
+	}
+	if more.MaxBytes != "" {
+		s.eventsArgs = append(s.eventsArgs, "--max-bytes="+more.MaxBytes)
 	}
 	if more.Secure {
 		s.eventsArgs = append(s.eventsArgs, "--listen-https="+ports[2].String(), "--tls-self-signed")
