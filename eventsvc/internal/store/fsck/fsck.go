@@ -86,7 +86,7 @@ func Run(ctx context.Context, source records.Source, account *usage.Usage, progr
 		r.Problem("the store counts %d events of %d bytes, but there are %d of %d", s.Events, s.LiveBytes, r.Live, r.LiveBytes)
 	}
 	if counted := account.Namespaces.All(); account.Stats().Revision == r.Revision && !maps.Equal(counted, c.namespaces) {
-		r.Problem("the store counts other numbers of events in its namespaces than there are; a restart counts them anew")
+		r.Problem("the store counts other numbers of events in its namespaces than there are; a restart counts them again")
 	}
 	progress.Tell(c.total, c.total)
 	return r, nil
