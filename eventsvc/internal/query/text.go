@@ -16,14 +16,16 @@ const (
 )
 
 // Text is what a note has to contain: words and phrases, all of them, in any order, in
-// upper or lower case (Unicode simple case folding). It is for one goroutine.
+// upper or lower case (Unicode simple case folding); and what it must not contain. It is
+// for one goroutine.
 type Text struct {
-	words [][]byte // folded
-	note  []byte   // folded, kept for the next one
+	words    [][]byte // folded
+	excluded [][]byte // folded
+	note     []byte   // folded, kept for the next one
 }
 
 // ParseText reads words that are separated by blanks, and phrases in quotation marks,
-// within which blanks count.
+// within which blanks count. A minus before a word or a phrase excludes it.
 func ParseText(text string) (*Text, error) {
 	if len(text) > MaxText {
 		return nil, invalid("text", "has %d bytes: at most %d are searched for", len(text), MaxText)
@@ -32,32 +34,59 @@ func ParseText(text string) (*Text, error) {
 		return nil, invalid("text", "is no UTF-8")
 	}
 	t := &Text{}
-	for i, part := range strings.Split(text, `"`) {
+	minus := false // before the phrase that follows
+	parts := strings.Split(text, `"`)
+	for i, part := range parts {
 		if i%2 == 0 {
+			if i < len(parts)-1 {
+				part, minus = cutMinus(part)
+			}
 			for word := range strings.FieldsSeq(part) {
-				t.words = append(t.words, fold(nil, []byte(word)))
+				rest, excluded := strings.CutPrefix(word, "-")
+				if rest == "" { // a minus alone is a word
+					rest, excluded = word, false
+				}
+				t.add(rest, excluded)
 			}
 			continue
 		}
 		if part == "" {
 			return nil, invalid("text", "has an empty phrase: write something between the quotation marks")
 		}
-		t.words = append(t.words, fold(nil, []byte(part)))
+		t.add(part, minus)
 	}
 	if strings.Count(text, `"`)%2 != 0 {
 		return nil, invalid("text", "has a quotation mark without a second one: close the phrase")
 	}
-	if len(t.words) > MaxWords {
-		return nil, invalid("text", "has %d words and phrases: at most %d are searched for", len(t.words), MaxWords)
+	if n := len(t.words) + len(t.excluded); n > MaxWords {
+		return nil, invalid("text", "has %d words and phrases: at most %d are searched for", n, MaxWords)
 	}
 	// Long words are rare in notes, so that most notes are done with after one look.
 	slices.SortStableFunc(t.words, func(a, b []byte) int { return len(b) - len(a) })
 	return t, nil
 }
 
-func (t *Text) empty() bool { return t == nil || len(t.words) == 0 }
+// cutMinus takes away the minus that stands directly before a phrase.
+func cutMinus(part string) (string, bool) {
+	rest, found := strings.CutSuffix(part, "-")
+	if !found || rest != "" && strings.TrimRightFunc(rest, unicode.IsSpace) == rest {
+		return part, false // it is part of a word
+	}
+	return rest, true
+}
 
-// Match reports whether a note contains all words and phrases.
+func (t *Text) add(word string, excluded bool) {
+	folded := fold(nil, []byte(word))
+	if excluded {
+		t.excluded = append(t.excluded, folded)
+		return
+	}
+	t.words = append(t.words, folded)
+}
+
+func (t *Text) empty() bool { return t == nil || len(t.words)+len(t.excluded) == 0 }
+
+// Match reports whether a note contains all words and phrases, and none that is excluded.
 func (t *Text) Match(note []byte) bool {
 	if t.empty() {
 		return true
@@ -65,6 +94,11 @@ func (t *Text) Match(note []byte) bool {
 	t.note = fold(t.note[:0], note)
 	for _, word := range t.words {
 		if !bytes.Contains(t.note, word) {
+			return false
+		}
+	}
+	for _, word := range t.excluded {
+		if bytes.Contains(t.note, word) {
 			return false
 		}
 	}

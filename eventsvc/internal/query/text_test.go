@@ -33,6 +33,18 @@ func TestText(t *testing.T) {
 		{"σας", "ΣΑΣ", true}, // final sigma
 		{"x", "\xff\xfeX", true},
 		{"a,b=c\\", `A,B=C\`, true},
+		{"-pulled", "Back-Off restarting", true},
+		{"-back", "Back-Off restarting", false},
+		{"rest -back", "Back-Off restarting", false},
+		{"rest -pulled", "Back-Off restarting", true},
+		{`-"off rest"`, "Back-Off restarting", false},
+		{`-"off back"`, "Back-Off restarting", true},
+		{`"-off"`, "Back-Off restarting", true}, // in a phrase it is a character
+		{`"-no"`, "Back-Off restarting", false},
+		{`back-"off rest"`, "Back-Off restarting", true}, // and in a word
+		{"--off", "Back-Off restarting", false},
+		{"off - rest", "Back-Off restarting", true}, // a minus alone is a word
+		{"-", "Back-Off restarting", true},
 	} {
 		text, err := query.ParseText(c.text)
 		if err != nil {
