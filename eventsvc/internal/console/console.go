@@ -1,0 +1,232 @@
+// Package console serves the web page that shows a person what happened.
+//
+// # Contract
+//
+// [New] returns a handler for the files of static, which are part of the program, below
+// [Path]. The page gets everything else from the API of the server that serves it, with
+// the token of the person who looks; the files themselves are the same for everybody and
+// need no token. It learns what the server is from config.json, which New makes.
+//
+// Every file is compressed once, when the service starts. Browsers keep it and ask each
+// time whether it has changed (ETag, RFC 9110 section 8.8.3), so a new version of the
+// service never meets files of an old one.
+//
+// No answer loads or runs anything from elsewhere: a Content-Security-Policy forbids
+// inline scripts and styles, frames and forms, and texts that become markup (Trusted
+// Types). Requests may go to the server itself and to the token endpoint.
+//
+// # Concurrency
+//
+// The handler is safe for concurrent use.
+//
+// # What it does not know
+//
+// Events, tokens and the API: the scripts in static do.
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Path is the folder of the console.
+const Path = "/console/"
+
+// Config is what the page is told about its server, as config.json.
+type Config struct {
+	Version    string `json:"version"`    // of the service
+	EventsPath string `json:"eventsPath"` // of the group of events, such as /apis/events.k8s.io/v1
+	CoreAPI    bool   `json:"coreAPI"`    // /api/v1 is served too, with namespaces
+	Issuer     string `json:"issuer"`     // of the tokens that are accepted
+	TokenURL   string `json:"tokenURL"`   // where a client id and secret become a token; empty: nowhere
+}
+
+//go:embed static
+var embedded embed.FS
+
+// modules is the place in index.html where the modules are named, so that the browser
+// fetches all at once instead of one after the other as it finds their imports.
+const modules = "<!-- modules -->"
+
+// mediaTypes are those of the files, by extension.
+var mediaTypes = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".json": "application/json",
+	".svg":  "image/svg+xml",
+	".png":  "image/png",
+}
+
+// file is one file in the forms in which it is sent.
+type file struct {
+	mediaType    string
+	plain, small form // small: compressed, or nothing
+}
+
+// form is the content of a file, and the name of this content.
+type form struct {
+	content []byte
+	etag    string
+}
+
+// New returns a handler for [Path] and everything below it. It answers GET and HEAD.
+func New(c Config) (http.Handler, error) {
+	policy, err := c.contentPolicy()
+	if err != nil {
+		return nil, err
+	}
+	static, err := fs.Sub(embedded, "static")
+	if err != nil {
+		return nil, err
+	}
+	contents, err := read(static)
+	if err != nil {
+		return nil, err
+	}
+	if contents["config.json"], err = json.Marshal(c); err != nil {
+		return nil, err
+	}
+	contents["index.html"] = nameModules(contents["index.html"], contents)
+	s := &server{files: map[string]*file{}, policy: policy}
+	for name, content := range contents {
+		if s.files[Path+name], err = newFile(name, content); err != nil {
+			return nil, err
+		}
+	}
+	s.files[Path] = s.files[Path+"index.html"]
+	return s, nil
+}
+
+// contentPolicy is the Content-Security-Policy (W3C CSP level 3, and Trusted Types).
+func (c Config) contentPolicy() (string, error) {
+	requests := "'self'"
+	if c.TokenURL != "" {
+		u, err := url.Parse(c.TokenURL)
+		if err != nil || u.Scheme == "" || u.Host == "" {
+			return "", fmt.Errorf("console: the token endpoint %q is no URL", c.TokenURL)
+		}
+		requests += " " + u.Scheme + "://" + u.Host
+	}
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src " + requests +
+		"; form-action 'none'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'", nil
+}
+
+// read returns the content of every file by its path.
+func read(files fs.FS) (map[string][]byte, error) {
+	contents := map[string][]byte{}
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		contents[name], err = fs.ReadFile(files, name)
+		return err
+	})
+	return contents, err
+}
+
+// nameModules inserts a link to every module into a page.
+func nameModules(page []byte, contents map[string][]byte) []byte {
+	var links []string
+	for name := range contents {
+		if path.Ext(name) == ".js" {
+			links = append(links, `<link rel="modulepreload" href="`+name+`">`)
+		}
+	}
+	slices.Sort(links)
+	return bytes.Replace(page, []byte(modules), []byte(strings.Join(links, "\n  ")), 1)
+}
+
+// newFile makes both forms of a file. Images are compressed already.
+func newFile(name string, content []byte) (*file, error) {
+	f := &file{mediaType: mediaTypes[path.Ext(name)], plain: newForm(content)}
+	switch f.mediaType {
+	case "":
+		return nil, fmt.Errorf("console: %s has an extension without a media type", name)
+	case mediaTypes[".png"]:
+		return f, nil
+	}
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	f.small = newForm(b.Bytes())
+	return f, nil
+}
+
+func newForm(content []byte) form {
+	return form{content, fmt.Sprintf(`"%x"`, sha256.Sum256(content))}
+}
+
+type server struct {
+	files  map[string]*file // by the path of a request
+	policy string
+}
+
+// ServeHTTP answers with a file.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "405 method not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	if r.URL.Path == strings.TrimSuffix(Path, "/") {
+		http.Redirect(w, r, Path, http.StatusFound)
+		return
+	}
+	f := s.files[r.URL.Path]
+	if f == nil {
+		http.NotFound(w, r)
+		return
+	}
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Content-Type", f.mediaType)
+	h.Set("Content-Security-Policy", s.policy)
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	sent := f.plain
+	if f.small.content != nil {
+		h.Set("Vary", "Accept-Encoding")
+		if acceptsGzip(r) {
+			h.Set("Content-Encoding", "gzip")
+			sent = f.small
+		}
+	}
+	h.Set("ETag", sent.etag)
+	h.Set("Content-Length", strconv.Itoa(len(sent.content)))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(sent.content))
+}
+
+// acceptsGzip reports whether a client names gzip with a weight above 0 (RFC 9110
+// section 12.5.3).
+func acceptsGzip(r *http.Request) bool {
+	for clause := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, weight, _ := strings.Cut(strings.ReplaceAll(clause, " ", ""), ";q=")
+		if strings.EqualFold(name, "gzip") {
+			q, err := strconv.ParseFloat(weight, 64)
+			return weight == "" || err == nil && q > 0
+		}
+	}
+	return false
+}

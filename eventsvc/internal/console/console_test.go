@@ -1,0 +1,263 @@
+package console_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/console"
+)
+
+var config = console.Config{
+	Version: "v1", EventsPath: "/apis/events.k8s.io/v1", CoreAPI: true,
+	Issuer: "https://issuer.example/realm", TokenURL: "https://issuer.example:9443/realm/oauth2/token",
+}
+
+// do sends a request. Headers are pairs of name and value.
+func do(t *testing.T, c console.Config, method, path string, headers ...string) *http.Response {
+	t.Helper()
+	h, err := console.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), method, path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, r)
+	return rec.Result()
+}
+
+// body returns what an answer says, decompressed.
+func body(t *testing.T, a *http.Response) string {
+	t.Helper()
+	r := io.Reader(a.Body)
+	if a.Header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r = z
+	}
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// sources returns the files of the console by their path in static.
+func sources(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	files := os.DirFS("static")
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := fs.ReadFile(files, name)
+		all[name] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestFiles: every file is served, in both forms, with headers that bind the browser.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	wanted := map[string]string{
+		"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Cross-Origin-Opener-Policy": "same-origin",
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
+			"connect-src 'self' https://issuer.example:9443; form-action 'none'; frame-ancestors 'none'; base-uri 'none'; " +
+			"require-trusted-types-for 'script'; trusted-types 'none'",
+	}
+	types := map[string]string{
+		".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+		".svg": "image/svg+xml", ".png": "image/png",
+	}
+	for name, content := range sources(t) {
+		for _, encoding := range []string{"", "gzip"} {
+			got := do(t, config, "GET", "/console/"+name, "Accept-Encoding", encoding)
+			if got.StatusCode != 200 || got.Header.Get("Content-Type") != types[path.Ext(name)] {
+				t.Errorf("%s: %d, %s", name, got.StatusCode, got.Header.Get("Content-Type"))
+			}
+			for header, value := range wanted {
+				if got.Header.Get(header) != value {
+					t.Errorf("%s: %s: %s", name, header, got.Header.Get(header))
+				}
+			}
+			if zipped := got.Header.Get("Content-Encoding") == "gzip"; zipped != (encoding == "gzip" && path.Ext(name) != ".png") {
+				t.Errorf("%s, asked for %q: compressed: %t", name, encoding, zipped)
+			}
+			if text := body(t, got); name != "index.html" && text != content {
+				t.Errorf("%s: %s", name, cmp.Diff(content, text))
+			}
+		}
+	}
+}
+
+// TestConditional: a browser that has the file gets only that it is still the same
+// (RFC 9110 section 13.1.2), for each form.
+func TestConditional(t *testing.T) {
+	t.Parallel()
+	tags := map[string]bool{}
+	for _, encoding := range []string{"", "gzip", "br, GZIP;q=0.5"} {
+		first := do(t, config, "GET", "/console/", "Accept-Encoding", encoding)
+		tag := first.Header.Get("ETag")
+		if !regexp.MustCompile(`^"[0-9a-f]{64}"$`).MatchString(tag) || first.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q: ETag %s, Vary %s", encoding, tag, first.Header.Get("Vary"))
+		}
+		tags[tag] = true
+		again := do(t, config, "GET", "/console/", "Accept-Encoding", encoding, "If-None-Match", `"other", `+tag)
+		if text := body(t, again); again.StatusCode != 304 || text != "" || again.Header.Get("Content-Security-Policy") == "" {
+			t.Errorf("%q: %d %s %v", encoding, again.StatusCode, text, again.Header)
+		}
+	}
+	if len(tags) != 2 {
+		t.Errorf("two forms have the tags %v", tags)
+	}
+	other := config
+	other.Version = "v2"
+	if a, b := do(t, config, "GET", "/console/config.json"), do(t, other, "GET", "/console/config.json"); a.Header.Get("ETag") == b.Header.Get("ETag") {
+		t.Error("another configuration has the same tag")
+	}
+}
+
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, method, path string
+		code               int
+		header, value      string
+	}{
+		{"the page", "GET", "/console/", 200, "Content-Type", "text/html; charset=utf-8"},
+		{"the folder without its slash", "GET", "/console", 302, "Location", "/console/"},
+		{"another file", "GET", "/console/none.js", 404, "Content-Type", "text/plain; charset=utf-8"},
+		{"a folder", "GET", "/console/js/", 404, "", ""},
+		{"a way out", "GET", "/console/../console.go", 404, "", ""},
+		{"a write", "POST", "/console/", 405, "Allow", "GET, HEAD"},
+		{"a deletion of nothing", "DELETE", "/console/none.js", 405, "Allow", "GET, HEAD"},
+		{"gzip refused", "HEAD", "/console/", 200, "Content-Encoding", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := do(t, config, tt.method, tt.path, "Accept-Encoding", "gzip;q=0")
+			if got.StatusCode != tt.code || got.Header.Get(tt.header) != tt.value {
+				t.Errorf("%d, %s: %s", got.StatusCode, tt.header, got.Header.Get(tt.header))
+			}
+		})
+	}
+	head, get := do(t, config, "HEAD", "/console/"), do(t, config, "GET", "/console/")
+	if body(t, head) != "" || head.Header.Get("Content-Length") != get.Header.Get("Content-Length") {
+		t.Error(head.Header)
+	}
+}
+
+// TestConfig: the page learns what the server is, and may ask for tokens only where it is
+// told.
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	got := do(t, config, "GET", "/console/config.json")
+	var parsed console.Config
+	if err := json.Unmarshal([]byte(body(t, got)), &parsed); err != nil || parsed != config || got.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("%+v, %v, %s", parsed, err, got.Header.Get("Content-Type"))
+	}
+	none := config
+	none.TokenURL = ""
+	if policy := do(t, none, "GET", "/console/").Header.Get("Content-Security-Policy"); !strings.Contains(policy, "connect-src 'self';") {
+		t.Error(policy)
+	}
+	none.TokenURL = "issuer.example; script-src *"
+	if _, err := console.New(none); err == nil {
+		t.Error("a token endpoint that is no URL is accepted")
+	}
+}
+
+// TestModulesArePreloaded: index.html names every module once.
+func TestModulesArePreloaded(t *testing.T) {
+	t.Parallel()
+	page := body(t, do(t, config, "GET", "/console/index.html"))
+	for name := range sources(t) {
+		if link := `<link rel="modulepreload" href="` + name + `">`; strings.Count(page, link) != map[bool]int{true: 1}[path.Ext(name) == ".js"] {
+			t.Errorf("%s: %s", name, page)
+		}
+	}
+	if strings.Contains(page, "<!--") {
+		t.Errorf("the place of the modules is still there: %s", page)
+	}
+}
+
+// TestSize: what a browser loads stays small. The pages of help are loaded one by one.
+func TestSize(t *testing.T) {
+	t.Parallel()
+	const limit = 100_000
+	total := 0
+	for name, content := range sources(t) {
+		if strings.HasPrefix(name, "help/") {
+			continue
+		}
+		total += compressed(t, content)
+		if lines := strings.Count(content, "\n"); path.Ext(name) == ".js" && lines > 300 {
+			t.Errorf("%s has %d lines: a module has one responsibility, and at most 300", name, lines)
+		}
+	}
+	if total >= limit {
+		t.Errorf("%d bytes compressed, which is not below %d", total, limit)
+	}
+	t.Logf("%d bytes compressed", total)
+}
+
+func compressed(t *testing.T, content string) int {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(w, content); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Len()
+}
+
+// TestSources: nothing in the sources turns text into markup or code, and no token is
+// written where it outlives the tab. The policy in the headers forbids most of it again.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	forbidden := map[string]*regexp.Regexp{
+		".js": regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|setHTMLUnsafe|createContextualFragment|srcdoc|` +
+			`document\.write|document\.cookie|\beval\(|new Function\(|setAttribute\("(style|on)`),
+		".html": regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script(>|\s+(type="module"\s*)?>)|javascript:|(src|href)="https?://[^"]*\.(js|css|svg|png)"`),
+		".css":  regexp.MustCompile(`(?i)@import|url\(\s*["']?(https?:|//|data:)`),
+		".svg":  regexp.MustCompile(`(?i)<script|<style|\sstyle=|\son[a-z]+=|href=`),
+	}
+	for name, content := range sources(t) {
+		if p := forbidden[path.Ext(name)]; p != nil {
+			for _, found := range p.FindAllString(content, -1) {
+				t.Errorf("%s has %q", name, found)
+			}
+		}
+		if strings.Contains(content, "Storage") && regexp.MustCompile(`(?i)token|secret`).MatchString(content) && path.Ext(name) == ".js" {
+			t.Errorf("%s writes to the browser's storage and knows of tokens", name)
+		}
+	}
+}
