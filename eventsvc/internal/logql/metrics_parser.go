@@ -7,8 +7,12 @@ import (
 	"strings"
 )
 
+// metricParser reads metrics. The parser that it shares with the log queries in them has
+// the tokens and the limits.
+type metricParser struct{ *parser }
+
 // expression reads a log query or a metric.
-func (p *parser) expression() Expr {
+func (p metricParser) expression() Expr {
 	if p.logAhead() {
 		return p.log()
 	}
@@ -16,7 +20,7 @@ func (p *parser) expression() Expr {
 }
 
 // logAhead reports whether a log query comes, which may be in parentheses.
-func (p *parser) logAhead() bool {
+func (p metricParser) logAhead() bool {
 	if p.is("{") {
 		return true
 	}
@@ -38,7 +42,7 @@ func (p *parser) logAhead() bool {
 var precedences = map[string]int{"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "^": 3}
 
 // binary reads operands that are joined with operators of a precedence or a higher one.
-func (p *parser) binary(lowest int) Metric {
+func (p metricParser) binary(lowest int) Metric {
 	defer p.enter()()
 	left := p.operand()
 	for {
@@ -64,7 +68,7 @@ func (p *parser) binary(lowest int) Metric {
 }
 
 // noOperator throws the error of an operator that the subset lacks.
-func (p *parser) noOperator() {
+func (p metricParser) noOperator() {
 	if p.now.kind == tokenSymbol && slices.Contains(operatorLacking, p.now.text) ||
 		p.now.kind == tokenIdentifier && slices.Contains(operatorLacking, strings.ToLower(p.now.text)) {
 		p.lacking(strings.ToLower(p.now.text), "+", "-", "*", "/", "%", "^")
@@ -72,7 +76,7 @@ func (p *parser) noOperator() {
 }
 
 // joined is two operands with an operator. Two numbers are one.
-func (p *parser) joined(op string, left, right Metric) Metric {
+func (p metricParser) joined(op string, left, right Metric) Metric {
 	p.part()
 	l, first := left.(*Literal)
 	r, second := right.(*Literal)
@@ -87,7 +91,7 @@ func (p *parser) joined(op string, left, right Metric) Metric {
 }
 
 // operand reads a number, a function or an expression in parentheses.
-func (p *parser) operand() Metric {
+func (p metricParser) operand() Metric {
 	p.part()
 	switch {
 	case p.now.kind == tokenNumber, p.is("-"), p.is("+"):
@@ -121,24 +125,8 @@ func (p *parser) operand() Metric {
 	return nil
 }
 
-// signed reads a number with or without a sign.
-func (p *parser) signed() float64 {
-	sign := 1.0
-	if p.accept("-") {
-		sign = -1
-	} else {
-		p.accept("+")
-	}
-	at := p.now
-	v, err := strconv.ParseFloat(p.take(tokenNumber, "NUMBER"), 64)
-	if err != nil || math.IsInf(v, 0) {
-		p.fail(at, "unable to parse literal as a float: %q", at.text)
-	}
-	return sign * v
-}
-
 // rangeAggregation reads what is behind its name.
-func (p *parser) rangeAggregation(op string) Metric {
+func (p metricParser) rangeAggregation(op string) Metric {
 	p.advance()
 	p.expect("(")
 	a := &RangeAggregation{Op: op, Log: &Log{}}
@@ -155,7 +143,7 @@ func (p *parser) rangeAggregation(op string) Metric {
 
 // window reads a log query with its range, which may be in parentheses, and before or
 // behind the stages.
-func (p *parser) window(a *RangeAggregation) {
+func (p metricParser) window(a *RangeAggregation) {
 	defer p.enter()()
 	if p.accept("(") {
 		p.window(a)
@@ -176,7 +164,7 @@ func (p *parser) window(a *RangeAggregation) {
 }
 
 // ranged reads a range and an offset, if they are there.
-func (p *parser) ranged(a *RangeAggregation) {
+func (p metricParser) ranged(a *RangeAggregation) {
 	if p.now.kind == tokenRange {
 		if a.Range > 0 {
 			p.unexpected(")")
@@ -201,7 +189,7 @@ func (p *parser) ranged(a *RangeAggregation) {
 }
 
 // vectorAggregation reads what is behind its name.
-func (p *parser) vectorAggregation(op string) Metric {
+func (p metricParser) vectorAggregation(op string) Metric {
 	defer p.enter()()
 	p.advance()
 	a := &VectorAggregation{Op: op, Grouping: p.grouping()}
@@ -233,7 +221,7 @@ func (p *parser) vectorAggregation(op string) Metric {
 }
 
 // grouping reads by (…) or without (…), nil if there is none.
-func (p *parser) grouping() *Grouping {
+func (p metricParser) grouping() *Grouping {
 	if !p.isWord("by") && !p.isWord("without") {
 		return nil
 	}

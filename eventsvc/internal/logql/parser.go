@@ -2,8 +2,10 @@ package logql
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -59,7 +61,7 @@ func Parse(text string) (expr Expr, err error) {
 	}()
 	p.advance()
 	p.advance()
-	expr = p.expression()
+	expr = metricParser{p}.expression()
 	if p.now.kind != tokenEnd {
 		p.unexpected()
 	}
@@ -389,4 +391,20 @@ func (p *parser) comparison() condition {
 		c.value = p.signed()
 	}
 	return c
+}
+
+// signed reads a number with or without a sign.
+func (p *parser) signed() float64 {
+	sign := 1.0
+	if p.accept("-") {
+		sign = -1
+	} else {
+		p.accept("+")
+	}
+	at := p.now
+	v, err := strconv.ParseFloat(p.take(tokenNumber, "NUMBER"), 64)
+	if err != nil || math.IsInf(v, 0) {
+		p.fail(at, "unable to parse literal as a float: %q", at.text)
+	}
+	return sign * v
 }
