@@ -17,7 +17,7 @@ func (a *API) evaluate(r *request, m logql.Metric, points []time.Time) ([]*logql
 	cells := 0
 	return logql.Evaluate(m, len(points), func(of *logql.RangeAggregation, by *logql.Grouping) ([]*logql.Series, error) {
 		c := newCounter(of, by, named, points, &cells)
-		if err := a.count(r, c); err != nil {
+		if err := c.count(a, r); err != nil {
 			return nil, err
 		}
 		return c.result(), nil
@@ -140,11 +140,11 @@ func (c *counter) result() []*logql.Series {
 }
 
 // count counts occurrences if labels of the stream decide, otherwise entries.
-func (a *API) count(r *request, c *counter) error {
+func (c *counter) count(a *API, r *request) error {
 	if byStream(c.of.Log, c.named) {
-		return a.countOccurrences(r, c)
+		return c.countOccurrences(a, r)
 	}
-	return a.countEntries(r, c)
+	return c.countEntries(a, r)
 }
 
 // byStream reports whether the labels of a stream decide about its entries, and about
@@ -162,13 +162,13 @@ func byStream(l *logql.Log, named map[string]bool) bool {
 }
 
 // countOccurrences runs the pipeline once for each stream.
-func (a *API) countOccurrences(r *request, c *counter) error {
+func (c *counter) countOccurrences(a *API, r *request) error {
 	known := map[event.Dimensions]int{}
 	var failed error
 	group := func(d event.Dimensions) int {
 		n, ok := known[d]
 		if !ok && failed == nil {
-			if n, failed = a.stream(r, c, d); len(known) < maxInner {
+			if n, failed = c.stream(r, d); len(known) < maxInner {
 				known[d] = n
 			}
 		}
@@ -185,7 +185,7 @@ func (a *API) countOccurrences(r *request, c *counter) error {
 }
 
 // stream returns the number of the series that a stream is counted in, -1 if it is not.
-func (a *API) stream(r *request, c *counter, d event.Dimensions) (int, error) {
+func (c *counter) stream(r *request, d event.Dimensions) (int, error) {
 	if !r.allows(d) || !c.of.Log.Selects(func(name string) string { return value(&d, name) }) {
 		return -1, nil
 	}
@@ -200,7 +200,7 @@ func (a *API) stream(r *request, c *counter, d event.Dimensions) (int, error) {
 }
 
 // countEntries looks at every selected event.
-func (a *API) countEntries(r *request, c *counter) error {
+func (c *counter) countEntries(a *API, r *request) error {
 	var failed error
 	err := a.scan(r, c.of.Log, c.period(), false, false, func(e *entry) bool {
 		var n int

@@ -133,7 +133,7 @@ func (e *entry) size() int {
 }
 
 // formatQuery serves /format_query.
-func (a *API) formatQuery(r *request) (answer, error) {
+func formatQuery(r *request) (answer, error) {
 	expr, err := logql.Parse(r.values.Get("query"))
 	if err != nil {
 		return nil, err

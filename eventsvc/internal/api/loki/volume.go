@@ -151,7 +151,7 @@ func (a *API) volumeRange(r *request) (answer, error) {
 
 // patterns serves /patterns: there are none, because the reason of an event says already
 // what its note has in common with others.
-func (a *API) patterns(*request) (answer, error) {
+func patterns(*request) (answer, error) {
 	return success(func(b []byte) []byte { return append(b, "[]"...) }), nil
 }
 
@@ -160,7 +160,7 @@ func (a *API) patterns(*request) (answer, error) {
 const dialect = "3.7.8"
 
 // drilldownLimits serves /drilldown-limits, by which Logs Drilldown finds out what there is.
-func (a *API) drilldownLimits(*request) (answer, error) {
+func drilldownLimits(*request) (answer, error) {
 	return func(b []byte) []byte {
 		return append(appendJSON(b, map[string]any{
 			"limits": map[string]any{
@@ -173,7 +173,7 @@ func (a *API) drilldownLimits(*request) (answer, error) {
 }
 
 // buildInfo serves /status/buildinfo.
-func (a *API) buildInfo(*request) (answer, error) {
+func buildInfo(*request) (answer, error) {
 	return func(b []byte) []byte {
 		return append(appendJSON(b, map[string]string{
 			"version": dialect, "revision": service.Version(), "branch": "", "buildUser": "", "buildDate": "", "goVersion": "",
