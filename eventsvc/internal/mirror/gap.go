@@ -2,24 +2,10 @@ package mirror
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"tidings.example/eventsvc/internal/client"
-)
-
-// reasonGap is the reason of an event that reports a gap.
-const reasonGap = "MirrorGap"
-
-// The annotations of such an event. Times are in RFC 3339.
-const (
-	annotationGapFrom      = "mirror.tidings.example/gap-from"
-	annotationGapTo        = "mirror.tidings.example/gap-to"
-	annotationGapNamespace = "mirror.tidings.example/gap-namespace" // the only namespace that it concerns; not set: all
 )
 
 // gap is a time in which events of the source may be missing: from the last time at which the cursor was complete until the
@@ -41,7 +27,7 @@ func (g *gap) list(items []item) {
 }
 
 // note says in a sentence what a reader of the history has to know.
-func (g *gap) note(c *copier, reason string) string {
+func (g *gap) note(own ownEvents, reason string) string {
 	why := map[string]string{
 		reasonFirst:   "the position of the mirror was lost",
 		reasonGone:    "the cluster no longer kept the changes since then",
@@ -52,7 +38,7 @@ func (g *gap) note(c *copier, reason string) string {
 		rest = fmt.Sprintf("Those that it still had at the end were copied, the oldest last written %s.", stamp(g.oldest))
 	}
 	return fmt.Sprintf("Between %s and %s the mirror did not see %s of cluster %s, because %s. %s",
-		stamp(g.cursor.complete), stamp(g.end()), c.scope(), c.Cluster, why, rest)
+		stamp(g.cursor.complete), stamp(g.end()), own.scope(), own.Cluster, why, rest)
 }
 
 // end returns the end of the gap in whole seconds, rounded up, as its begin is rounded down.
@@ -60,32 +46,19 @@ func (g *gap) end() time.Time { return g.to.Add(time.Second - 1).Truncate(time.S
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// gapName returns the name of the event that reports a gap: the same one if it is reported again, because the mirror was
-// killed before it could save the next cursor.
-func (c *copier) gapName(g gap) string {
-	sum := sha256.Sum256([]byte(g.cursor.version + "/" + stamp(g.cursor.complete)))
-	return fmt.Sprintf("%s.gap.%x", c.cursorName(), sum[:5])
-}
-
 // report stores an event for the gap before a list, and counts it. It tries until that succeeds, until the target refuses the
 // event for good, or until ctx ends. Before the first list of a new mirror there is no gap, only the beginning.
 func (c *copier) report(ctx context.Context, g gap, reason string) error {
 	if g.cursor.complete.IsZero() {
 		return nil
 	}
-	ev := c.newOwn(c.gapName(g), corev1.EventTypeWarning, reasonGap)
-	ev.Message = g.note(c, reason)
-	ev.FirstTimestamp, ev.LastTimestamp = metav1.NewTime(g.cursor.complete), metav1.NewTime(g.end())
-	ev.Annotations = map[string]string{annotationGapFrom: stamp(g.cursor.complete), annotationGapTo: stamp(g.end())}
-	if c.namespace != "" {
-		ev.Annotations[annotationGapNamespace] = c.namespace
-	}
+	ev := c.own.gap(g, reason)
 	c.metrics.gaps.WithLabelValues(c.label()).Inc()
 	c.Log.WarnContext(ctx, "events may be missing", "namespace", c.label(), "from", stamp(g.cursor.complete), "to", stamp(g.end()),
 		"reason", reason)
 	var wait client.Backoff
 	for ctx.Err() == nil {
-		err := c.put(ctx, ev)
+		err := c.own.put(ctx, ev)
 		switch {
 		case err == nil:
 			c.targetFailed(nil)

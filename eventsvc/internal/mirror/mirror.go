@@ -90,6 +90,7 @@ const (
 type copier struct {
 	*Mirror
 	namespace string // of the source; "": all
+	own       ownEvents
 	path      string
 	known     known
 	state     *state
@@ -101,7 +102,7 @@ type copier struct {
 }
 
 func newCopier(m *Mirror, namespace string) *copier {
-	c := &copier{Mirror: m, namespace: namespace, path: client.EventsPath("", namespace)}
+	c := &copier{Mirror: m, namespace: namespace, own: ownEvents{m, namespace}, path: client.EventsPath("", namespace)}
 	c.state = m.metrics.newState(c.label())
 	return c
 }
@@ -149,7 +150,7 @@ func (c *copier) run(ctx context.Context) {
 
 // begin continues from the cursor, or lists the source if there is none.
 func (c *copier) begin(ctx context.Context) error {
-	stored, err := c.loadCursor(ctx)
+	stored, err := c.own.loadCursor(ctx)
 	if err != nil {
 		return err
 	}
@@ -324,7 +325,7 @@ func (c *copier) moved(version string) {
 // save writes the cursor. If that fails, a restart copies the same events again, which changes nothing.
 func (c *copier) save(ctx context.Context) {
 	c.savedAt = time.Now()
-	if err := c.saveCursor(ctx, c.cursor); err != nil {
+	if err := c.own.saveCursor(ctx, c.cursor); err != nil {
 		if ctx.Err() == nil {
 			c.targetFailed(fmt.Errorf("write the cursor: %w", err))
 		}

@@ -1,0 +1,122 @@
+package mirror
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/client"
+)
+
+// The annotations of the event that holds the cursor.
+const (
+	annotationCursor   = "mirror.tidings.example/cursor"
+	annotationComplete = "mirror.tidings.example/cursor-time"
+)
+
+// reasonGap is the reason of an event that reports a gap.
+const reasonGap = "MirrorGap"
+
+// The annotations of such an event. Times are in RFC 3339.
+const (
+	annotationGapFrom      = "mirror.tidings.example/gap-from"
+	annotationGapTo        = "mirror.tidings.example/gap-to"
+	annotationGapNamespace = "mirror.tidings.example/gap-namespace" // the only namespace that it concerns; not set: all
+)
+
+// controller is the reportingController of the mirror's own events.
+const controller = "tidings.example/mirror"
+
+// ownEvents are the events of the target that the mirror itself reports: the cursor of one copier, and its gaps.
+type ownEvents struct {
+	*Mirror
+	namespace string // of the source; "": all
+}
+
+// cursorName returns the name of the event that holds the cursor.
+func (o ownEvents) cursorName() string {
+	name := "eventsvc-mirror." + o.Cluster
+	if o.namespace != "" {
+		name += "." + o.namespace
+	}
+	return name
+}
+
+// scope names the events of the source that are copied, for messages.
+func (o ownEvents) scope() string {
+	if o.namespace == "" {
+		return "all events"
+	}
+	return "the events of namespace " + o.namespace
+}
+
+// event returns one of these events.
+func (o ownEvents) event(name, eventType, reason string) *corev1.Event {
+	ev := &corev1.Event{
+		InvolvedObject:      corev1.ObjectReference{Kind: "Cluster", Name: o.Cluster, Namespace: o.CursorNamespace},
+		Type:                eventType,
+		Reason:              reason,
+		Source:              corev1.EventSource{Component: "eventsvc-mirror"},
+		ReportingController: controller,
+	}
+	ev.APIVersion, ev.Kind = "v1", "Event"
+	ev.Name, ev.Namespace, ev.Labels = name, o.CursorNamespace, o.labels()
+	return ev
+}
+
+// loadCursor returns the cursor, or the zero value if there is none yet. If only its version is missing, because somebody has
+// removed that, the time remains.
+func (o ownEvents) loadCursor(ctx context.Context) (cursor, error) {
+	var ev corev1.Event
+	err := o.Target.Do(ctx, client.Request{Path: eventPath(o.CursorNamespace, o.cursorName())}, &ev)
+	if missing(err, "events") {
+		return cursor{}, nil
+	}
+	complete, malformed := time.Parse(time.RFC3339, ev.Annotations[annotationComplete])
+	if malformed != nil {
+		complete = ev.LastTimestamp.Time // older programs have stored no better time
+	}
+	return cursor{version: ev.Annotations[annotationCursor], complete: complete}, err
+}
+
+// saveCursor writes the cursor and overwrites any other, because every value that it ever had stays true.
+func (o ownEvents) saveCursor(ctx context.Context, at cursor) error {
+	now := metav1.Now()
+	ev := o.event(o.cursorName(), corev1.EventTypeNormal, "Mirrored")
+	ev.Message = fmt.Sprintf("%s of cluster %s up to resourceVersion %s are here", o.scope(), o.Cluster, at.version)
+	ev.FirstTimestamp, ev.LastTimestamp = now, now
+	ev.Annotations = map[string]string{annotationCursor: at.version}
+	if !at.complete.IsZero() {
+		ev.Annotations[annotationComplete] = at.complete.UTC().Format(time.RFC3339)
+	}
+	return o.put(ctx, ev)
+}
+
+// gapName returns the name of the event that reports a gap: the same one if it is reported again, because the mirror was
+// killed before it could save the next cursor.
+func (o ownEvents) gapName(g gap) string {
+	sum := sha256.Sum256([]byte(g.cursor.version + "/" + stamp(g.cursor.complete)))
+	return fmt.Sprintf("%s.gap.%x", o.cursorName(), sum[:5])
+}
+
+// gap returns the event that reports a gap.
+func (o ownEvents) gap(g gap, reason string) *corev1.Event {
+	ev := o.event(o.gapName(g), corev1.EventTypeWarning, reasonGap)
+	ev.Message = g.note(o, reason)
+	ev.FirstTimestamp, ev.LastTimestamp = metav1.NewTime(g.cursor.complete), metav1.NewTime(g.end())
+	ev.Annotations = map[string]string{annotationGapFrom: stamp(g.cursor.complete), annotationGapTo: stamp(g.end())}
+	if o.namespace != "" {
+		ev.Annotations[annotationGapNamespace] = o.namespace
+	}
+	return ev
+}
+
+// put stores one of these events, whether there is one of its name or not.
+func (o ownEvents) put(ctx context.Context, ev *corev1.Event) error {
+	return o.Target.Do(ctx, client.Request{Method: http.MethodPut, Path: eventPath(ev.Namespace, ev.Name), Body: ev}, nil)
+}
