@@ -1,7 +1,6 @@
 package bearer
 
 import (
-	"crypto/rsa"
 	"crypto/sha256"
 	"sync"
 )
@@ -9,13 +8,13 @@ import (
 // remembered is a verified token: who sent it and the key that signed it.
 type remembered struct {
 	caller *Caller
-	key    *rsa.PublicKey
+	key    Key
 }
 
 // entryOverhead is about the memory of an entry without the texts of its caller. Those are never longer than the token.
 const entryOverhead = 512
 
-// cache remembers verified tokens in two generations. When the young generation has used half of the memory, it replaces
+// cache remembers verified tokens in two generations; a nil one remembers none. When the young generation has used half of the memory, it replaces
 // the old one. A token that is found in the old generation moves to the young one, so tokens in use stay and expired ones
 // are dropped without a timer or a list per entry. Only valid tokens are added, so a caller without one cannot evict
 // others.
@@ -42,6 +41,9 @@ func newCache(bytes int) *cache {
 }
 
 func (c *cache) get(sum [sha256.Size]byte) (remembered, bool) {
+	if c == nil {
+		return remembered{}, false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.young[sum]; ok {
@@ -56,6 +58,9 @@ func (c *cache) get(sum [sha256.Size]byte) (remembered, bool) {
 }
 
 func (c *cache) put(sum [sha256.Size]byte, r remembered, tokenLength int) {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.add(sum, sized{r, entryOverhead + tokenLength})

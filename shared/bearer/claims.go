@@ -47,6 +47,9 @@ func (v *Verifier) checkAudience(claims object, caller *Caller) *Error {
 	if len(v.Audience) > 0 && !slices.ContainsFunc(audience, meant) {
 		return invalidToken("other audience")
 	}
+	if v.SoleAudience && len(audience) != 1 {
+		return invalidToken("several audiences")
+	}
 	caller.Audience = audience
 	return nil
 }

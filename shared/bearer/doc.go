@@ -1,13 +1,13 @@
 // Package bearer verifies the bearer token of a request (RFC 6750): whether it is a valid access token of a configured
 // issuer, and which caller sent it. It is the only place that verifies tokens, and it fails closed.
 //
-// Tokens are RS256-signed JWTs in compact form. What is checked, in this order:
+// Tokens are signed JWTs in compact form, by RS256 if nothing else is configured. What is checked, in this order:
 //
 //	length, three parts, strict base64url             nothing is decoded twice or differently
-//	header: no duplicate names, alg RS256, typ, kid,  RFC 8725 sections 3.1, 3.11; RFC 7515 section 4
+//	header: no duplicate names, alg, typ, kid,        RFC 8725 sections 3.1, 3.11; RFC 7515 section 4
 //	        no crit, b64, zip, cty
 //	key: known to this issuer's key set               jku, jwk, x5u and x5c of the header are never looked at
-//	signature                                         by jwx, with the algorithm fixed by us
+//	signature                                         by jwx, with the algorithm fixed by us and fitting the key
 //	claims: no duplicate names, iss, aud, sub, exp,   RFC 9068 section 4; RFC 8725 sections 3.8 to 3.10
 //	        iat, nbf, longest life, no cnf
 //

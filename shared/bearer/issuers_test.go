@@ -14,7 +14,7 @@ const otherIssuer = "https://keycloak.example/realms/a"
 
 func TestIssuers(t *testing.T) {
 	t.Parallel()
-	otherKeys := fixedKeys{"key-2": &testKeys()[1].PublicKey}
+	otherKeys := fixedKeys{"key-2": public(testKeys()[1])}
 	first := newVerifier(t, nil)
 	second := newVerifier(t, func(c *bearer.Config) {
 		c.Issuer, c.Keys = otherIssuer, otherKeys

@@ -2,7 +2,6 @@ package bearer
 
 import (
 	"context"
-	"crypto/rsa"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -31,6 +30,7 @@ type JWKSConfig struct {
 	URL            string        // of the JWK set: https, or http where [CheckAddress] allows it; required
 	Client         *http.Client  // nil: the default one
 	AllowHTTPHosts []string      // hosts beside this machine that may be asked over plain HTTP
+	Algorithms     []string      // that the keys are used with; empty: RS256
 	MaxStale       time.Duration // how long the last good set is used when the issuer does not answer; 0: 24 h
 	Log            *slog.Logger  // nil: nothing is logged
 	Registry       prometheus.Registerer
@@ -57,7 +57,7 @@ type JWKS struct {
 }
 
 type keySet struct {
-	keys    map[string]*rsa.PublicKey
+	keys    map[string]*PublicKey
 	fetched time.Time
 	maxAge  time.Duration
 }
@@ -69,6 +69,12 @@ func NewJWKS(c JWKSConfig) (*JWKS, error) {
 	}
 	if c.MaxStale <= 0 {
 		c.MaxStale = defaultMaxStale
+	}
+	if err := checkAlgorithms(c.Algorithms); err != nil {
+		return nil, fmt.Errorf("JWKS: %w", err)
+	}
+	if len(c.Algorithms) == 0 {
+		c.Algorithms = []string{RS256}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -111,7 +117,7 @@ func (k *JWKS) state() string {
 }
 
 // Key implements [KeySet]. An unknown id may be new, so the set is fetched again unless that was done within minRefresh.
-func (k *JWKS) Key(ctx context.Context, kid string) (*rsa.PublicKey, error) {
+func (k *JWKS) Key(ctx context.Context, kid string) (Key, error) {
 	key, err := k.lookup(kid)
 	if err == nil {
 		return key, nil
@@ -121,7 +127,7 @@ func (k *JWKS) Key(ctx context.Context, kid string) (*rsa.PublicKey, error) {
 }
 
 // lookup finds a key in the current set without fetching.
-func (k *JWKS) lookup(kid string) (*rsa.PublicKey, error) {
+func (k *JWKS) lookup(kid string) (Key, error) {
 	set := k.current.Load()
 	if set == nil || k.Now().Sub(set.fetched) > k.MaxStale {
 		return nil, k.Ready(context.Background())
@@ -133,7 +139,7 @@ func (k *JWKS) lookup(kid string) (*rsa.PublicKey, error) {
 }
 
 // store makes keys the current set. An unchanged key keeps its pointer, so that [Verifier.recall] compares pointers only.
-func (k *JWKS) store(keys map[string]*rsa.PublicKey, maxAge time.Duration) {
+func (k *JWKS) store(keys map[string]*PublicKey, maxAge time.Duration) {
 	now := k.Now()
 	if maxAge == 0 {
 		maxAge = longestAge
@@ -142,7 +148,7 @@ func (k *JWKS) store(keys map[string]*rsa.PublicKey, maxAge time.Duration) {
 	if old := k.current.Load(); old != nil {
 		before = len(old.keys)
 		for kid, key := range keys {
-			if known := old.keys[kid]; known != nil && known.Equal(key) {
+			if known := old.keys[kid]; known != nil && known.equal(key) {
 				keys[kid] = known
 				kept++
 			}

@@ -30,6 +30,12 @@ func entry(kid string, key *rsa.PrivateKey, more string) string {
 	return fmt.Sprintf(`{"kty":"RSA","kid":%q,"n":%q,"e":"AQAB"%s}`, kid, b64(key.N), more)
 }
 
+// isKey reports whether a key of a set is the RSA key.
+func isKey(got bearer.Key, want *rsa.PublicKey) bool {
+	key, ok := got.(*bearer.PublicKey)
+	return ok && want.Equal(key.Public())
+}
+
 func document(entries ...string) string { return `{"keys":[` + strings.Join(entries, ",") + `]}` }
 
 // fakeIssuer is a transport that answers in place of an issuer, so that tests can run with fake time.
@@ -108,7 +114,7 @@ func TestJWKSEntries(t *testing.T) {
 				return answer(200, document(entry("good", key, `,"use":"sig","alg":"RS256","key_ops":["verify"]`), bad))
 			}}, func(c *bearer.JWKSConfig) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 			got, err := k.Key(t.Context(), "good")
-			if err != nil || !got.Equal(&key.PublicKey) {
+			if err != nil || !isKey(got, &key.PublicKey) {
 				t.Errorf("the good key: %v, %v", got, err)
 			}
 			for _, kid := range []string{"bad", "bad2", "7", ""} {
@@ -127,7 +133,7 @@ func TestJWKSEntries(t *testing.T) {
 		k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) {
 			return answer(200, document(entry("good", key, odd)))
 		}}, nil)
-		if got, err := k.Key(t.Context(), "good"); err != nil || !got.Equal(&key.PublicKey) {
+		if got, err := k.Key(t.Context(), "good"); err != nil || !isKey(got, &key.PublicKey) {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
@@ -502,8 +508,11 @@ func FuzzJWKS(f *testing.F) {
 	f.Fuzz(func(t *testing.T, document string) {
 		k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) { return answer(200, document) }}, nil)
 		got, err := k.Key(t.Context(), "key-1")
-		if err == nil && (got.N.BitLen() < 2048 || got.E < 3 || got.E%2 == 0 || got.N.Bit(0) == 0) {
-			t.Fatalf("took an unsound key of %d bits, e = %d", got.N.BitLen(), got.E)
+		if err == nil {
+			taken := got.(*bearer.PublicKey).Public().(*rsa.PublicKey)
+			if taken.N.BitLen() < 2048 || taken.E < 3 || taken.E%2 == 0 || taken.N.Bit(0) == 0 {
+				t.Fatalf("took an unsound key of %d bits, e = %d", taken.N.BitLen(), taken.E)
+			}
 		}
 		if err == nil && !json.Valid([]byte(document)) {
 			t.Fatal("took a key from a damaged document")

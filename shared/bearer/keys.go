@@ -1,12 +1,15 @@
 package bearer
 
 import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 
 	"github.com/lestrrat-go/jwx/v2/jwk"
 )
@@ -19,24 +22,20 @@ const (
 	maxExponent = 6 // characters of base64url; jwx would silently truncate an exponent of more than 64 bits
 )
 
-// parseKeys returns the usable keys of a JWK set (RFC 7517 section 5): RS256 verification keys of an accepted size. Other
+// parseKeys returns the keys of a JWK set (RFC 7517 section 5) that verify signatures by one of the algorithms. Other
 // entries are skipped and logged. A document without any usable key is an error, because all tokens would be refused
 // with it.
-func parseKeys(document []byte, log *slog.Logger) (map[string]*rsa.PublicKey, error) {
-	set, err := decodeObject(document)
+func parseKeys(document []byte, algorithms []string, log *slog.Logger) (map[string]*PublicKey, error) {
+	entries, err := keyEntries(document)
 	if err != nil {
-		return nil, fmt.Errorf("no JWK set: %w", err)
+		return nil, err
 	}
-	var entries []json.RawMessage
-	if err := json.Unmarshal(set["keys"], &entries); err != nil {
-		return nil, errors.New(`no JWK set: it has no list "keys"`)
-	}
-	if len(entries) > maxKeys {
-		return nil, fmt.Errorf("JWK set has %d keys, more than %d", len(entries), maxKeys)
-	}
-	keys := map[string]*rsa.PublicKey{}
+	keys := map[string]*PublicKey{}
 	for i, entry := range entries {
-		kid, key, err := parseKey(entry)
+		kid, key, err := ParseKey(entry, algorithms)
+		if err == nil && kid == "" {
+			err = errors.New("kid missing")
+		}
 		if err == nil && keys[kid] != nil {
 			err = errors.New("kid used twice, the first is kept")
 		}
@@ -52,37 +51,88 @@ func parseKeys(document []byte, log *slog.Logger) (map[string]*rsa.PublicKey, er
 	return keys, nil
 }
 
-// parseKey reads one RSA key (RFC 7518 section 6.3.1).
-func parseKey(document []byte) (kid string, key *rsa.PublicKey, err error) {
+// keyEntries returns the entries of a JWK set.
+func keyEntries(document []byte) ([]json.RawMessage, error) {
+	set, err := decodeObject(document)
+	if err != nil {
+		return nil, fmt.Errorf("no JWK set: %w", err)
+	}
+	var entries []json.RawMessage
+	if err := json.Unmarshal(set["keys"], &entries); err != nil {
+		return nil, errors.New(`no JWK set: it has no list "keys"`)
+	}
+	if len(entries) > maxKeys {
+		return nil, fmt.Errorf("JWK set has %d keys, more than %d", len(entries), maxKeys)
+	}
+	return entries, nil
+}
+
+// ParseKey reads one public key of a JWK set, which may be used with those of the algorithms that its type and its
+// members allow. The kid is empty if the key has none.
+func ParseKey(document []byte, algorithms []string) (kid string, key *PublicKey, err error) {
 	entry, err := decodeObject(document)
 	if err != nil {
 		return "", nil, err
 	}
-	if kid, _ = entry.text("kid"); kid == "" || len(kid) > maxKeyID {
-		return "", nil, errors.New("kid missing or malformed")
+	if entry.has("kid") {
+		if kid, _ = entry.text("kid"); !isKeyID(kid) {
+			return "", nil, errors.New("kid malformed")
+		}
 	}
 	if err := checkPurpose(entry); err != nil {
 		return kid, nil, err
+	}
+	if entry.has("alg") {
+		alg, _ := entry.text("alg")
+		if !slices.Contains(algorithms, alg) {
+			return kid, nil, errors.New("alg is not one that is accepted")
+		}
+		algorithms = []string{alg}
 	}
 	public, err := publicKey(entry)
 	if err != nil {
 		return kid, nil, err
 	}
-	switch n, e := public.N, public.E; {
-	case n.BitLen() < minKeyBits || n.BitLen() > maxKeyBits:
-		return kid, nil, fmt.Errorf("a key of %d bits, not of %d to %d", n.BitLen(), minKeyBits, maxKeyBits)
-	case n.Bit(0) == 0:
-		return kid, nil, errors.New("an even modulus")
-	case e < 3 || e > math.MaxInt32 || e%2 == 0:
-		return kid, nil, errors.New("an exponent that is even, below 3 or above 31 bits")
-	}
-	return kid, public, nil
+	key, err = NewPublicKey(public, algorithms)
+	return kid, key, err
 }
 
-// publicKey parses the two members of an RSA key by jwx. Other members are not passed on, because jwx would refuse a usable
+// publicKey parses the members of a key by jwx. Other members are not passed on, because jwx would refuse a usable
 // key for a member that it does not accept; this package decides which keys are refused.
-func publicKey(entry object) (*rsa.PublicKey, error) {
-	for name, most := range map[string]int{"n": maxToken, "e": maxExponent} {
+func publicKey(entry object) (any, error) {
+	kty, _ := entry.text("kty")
+	switch kty {
+	case "RSA": // RFC 7518 section 6.3.1
+		return parseMembers(entry, new(rsa.PublicKey), "n", "e")
+	case "EC": // RFC 7518 section 6.2.1
+		if crv, _ := entry.text("crv"); crv != "P-256" {
+			return nil, errors.New("crv is not P-256")
+		}
+		return parseMembers(entry, new(ecdsa.PublicKey), "x", "y")
+	case "OKP": // RFC 8037 section 2
+		if crv, _ := entry.text("crv"); crv != "Ed25519" {
+			return nil, errors.New("crv is not Ed25519")
+		}
+		key, err := parseMembers(entry, new(ed25519.PublicKey), "x")
+		if err != nil {
+			return nil, err
+		}
+		return *key, nil
+	}
+	return nil, errors.New("kty is not RSA, EC or OKP")
+}
+
+// parseMembers parses into key the named members, which must be base64url.
+func parseMembers[K any](entry object, key *K, names ...string) (*K, error) {
+	reduced := object{"kty": entry["kty"]}
+	if entry.has("crv") {
+		reduced["crv"] = entry["crv"]
+	}
+	for _, name := range names {
+		most := maxToken
+		if name == "e" {
+			most = maxExponent
+		}
 		text, ok := entry.text(name)
 		if !ok || len(text) > most {
 			return nil, fmt.Errorf("%s missing or malformed", name)
@@ -90,38 +140,40 @@ func publicKey(entry object) (*rsa.PublicKey, error) {
 		if _, err := base64url.DecodeString(text); err != nil { // jwx would take other alphabets and padding too
 			return nil, fmt.Errorf("%s is not base64url", name)
 		}
+		reduced[name] = entry[name]
 	}
-	reduced, err := json.Marshal(object{"kty": entry["kty"], "n": entry["n"], "e": entry["e"]})
+	document, err := json.Marshal(reduced)
 	if err != nil {
 		return nil, err
 	}
-	key, err := jwk.ParseKey(reduced)
+	parsed, err := jwk.ParseKey(document)
 	if err != nil {
 		return nil, err
 	}
-	public := new(rsa.PublicKey)
-	return public, key.Raw(public)
+	return key, parsed.Raw(key)
 }
 
-// checkPurpose refuses keys that are not meant to verify RS256 signatures. A key without an algorithm is accepted, because
-// RS256 is the only one that is used here.
+// checkRSA refuses keys that are too weak or too slow.
+func checkRSA(key *rsa.PublicKey) error {
+	switch n, e := key.N, key.E; {
+	case n.BitLen() < minKeyBits || n.BitLen() > maxKeyBits:
+		return fmt.Errorf("a key of %d bits, not of %d to %d", n.BitLen(), minKeyBits, maxKeyBits)
+	case n.Bit(0) == 0:
+		return errors.New("an even modulus")
+	case e < 3 || e > math.MaxInt32 || e%2 == 0:
+		return errors.New("an exponent that is even, below 3 or above 31 bits")
+	}
+	return nil
+}
+
+// checkPurpose refuses keys that are not meant to verify signatures.
 func checkPurpose(entry object) error {
-	if kty, _ := entry.text("kty"); kty != "RSA" {
-		return errors.New("kty is not RSA")
-	}
-	if alg, ok := entry.text("alg"); entry.has("alg") && (!ok || alg != "RS256") {
-		return errors.New("alg is not RS256")
-	}
 	if use, ok := entry.text("use"); entry.has("use") && (!ok || use != "sig") {
 		return errors.New("use is not sig")
 	}
 	if entry.has("key_ops") {
-		verifies := false
 		operations, _ := entry.texts("key_ops")
-		for _, operation := range operations {
-			verifies = verifies || operation == "verify"
-		}
-		if !verifies {
+		if !slices.Contains(operations, "verify") {
 			return errors.New("key_ops has no verify")
 		}
 	}

@@ -2,7 +2,6 @@ package bearer
 
 import (
 	"context"
-	"crypto/rsa"
 	"time"
 )
 
@@ -75,9 +74,9 @@ func (k *JWKS) fetch(ctx context.Context, done chan struct{}) error {
 		close(done)
 	}()
 	body, maxAge, err := get(ctx, k.client, k.URL)
-	var keys map[string]*rsa.PublicKey
+	var keys map[string]*PublicKey
 	if err == nil {
-		keys, err = parseKeys(body, k.Log)
+		keys, err = parseKeys(body, k.Algorithms, k.Log)
 	}
 	if err != nil {
 		k.fetches.WithLabelValues(k.URL, "failed").Inc()

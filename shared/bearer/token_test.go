@@ -43,13 +43,18 @@ var testKeys = sync.OnceValue(func() (keys [3]*rsa.PrivateKey) {
 })
 
 // fixedKeys is a key set that does not change.
-type fixedKeys map[string]*rsa.PublicKey
+type fixedKeys map[string]bearer.Key
 
-func (k fixedKeys) Key(_ context.Context, kid string) (*rsa.PublicKey, error) {
+func (k fixedKeys) Key(_ context.Context, kid string) (bearer.Key, error) {
 	if key := k[kid]; key != nil {
 		return key, nil
 	}
 	return nil, bearer.ErrUnknownKey
+}
+
+// public is a key of the testKeys for RS256, another object each time.
+func public(key *rsa.PrivateKey) *bearer.PublicKey {
+	return must(bearer.NewPublicKey(&key.PublicKey, []string{bearer.RS256}))
 }
 
 func clock() time.Time { return time.Unix(now, 0) }
@@ -58,7 +63,7 @@ func newVerifier(t testing.TB, change func(*bearer.Config)) *bearer.Verifier {
 	t.Helper()
 	c := bearer.Config{
 		Issuer: issuer, Audience: []string{audience, "other-name"}, Leeway: leeway, Now: clock,
-		Keys: fixedKeys{goodKID: &testKeys()[0].PublicKey},
+		Keys: fixedKeys{goodKID: public(testKeys()[0])},
 	}
 	if change != nil {
 		change(&c)

@@ -1,18 +1,17 @@
 package bearer
 
 import (
+	"cmp"
 	"context"
-	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 
-	"github.com/lestrrat-go/jwx/v2/jwa"
-	"github.com/lestrrat-go/jwx/v2/jws"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -40,7 +39,7 @@ type Caller struct {
 // KeySet finds the public key of an issuer by its id. An unknown id is [ErrUnknownKey]; any other error means that the
 // keys are not available at present.
 type KeySet interface {
-	Key(ctx context.Context, kid string) (*rsa.PublicKey, error)
+	Key(ctx context.Context, kid string) (Key, error)
 }
 
 // ErrUnknownKey is the error of a [KeySet] that has no key with the given id.
@@ -52,6 +51,11 @@ type Config struct {
 	Audience []string // aud must name one of them; empty: any aud, or none, is accepted
 	Keys     KeySet   // the issuer's keys and no others; required
 
+	Algorithms   []string // accepted signature algorithms; empty: RS256
+	Types        []string // accepted typ, in lower case; an absent one and JWT are always accepted; empty: those of access tokens
+	AnyKeyID     bool     // accept tokens without kid, for which Keys is asked for the empty id
+	SoleAudience bool     // aud must have no other value
+
 	Leeway  time.Duration // allowance for clocks that differ, at most 5 minutes; 0: none
 	MaxLife time.Duration // longest accepted exp−iat; 0: one hour
 
@@ -60,7 +64,7 @@ type Config struct {
 	ScopeClaim    string // a string separated by spaces, or a list; empty: scope
 	KeepClaims    []string
 
-	CacheBytes int                   // memory for verified tokens; 0: 8 MiB
+	CacheBytes int                   // memory for verified tokens; 0: 8 MiB; negative: none is remembered
 	Registry   prometheus.Registerer // for bearer_tokens_total; may be nil
 	Now        func() time.Time      // nil: time.Now
 }
@@ -68,9 +72,8 @@ type Config struct {
 // Verifier verifies the tokens of one issuer. It is safe for concurrent use.
 type Verifier struct {
 	Config
-	signature jws.Verifier
-	seen      *cache
-	outcomes  outcomes
+	seen     *cache // nil: no token is remembered
+	outcomes outcomes
 }
 
 // New returns a [Verifier]. An error names the setting that cannot be used.
@@ -87,26 +90,32 @@ func New(c Config) (*Verifier, error) {
 	case c.MaxLife < 0:
 		return nil, errors.New("bearer: the maximum life of a token must not be negative")
 	}
-	if c.MaxLife == 0 {
-		c.MaxLife = defaultMaxLife
+	if err := checkAlgorithms(c.Algorithms); err != nil {
+		return nil, fmt.Errorf("bearer: %w", err)
 	}
-	if c.ScopeClaim == "" {
-		c.ScopeClaim = "scope"
+	c.complete()
+	v := &Verifier{Config: c, outcomes: newOutcomes(c.Registry)}
+	if c.CacheBytes > 0 {
+		v.seen = newCache(c.CacheBytes)
 	}
-	if c.ClientIDClaim == "" {
-		c.ClientIDClaim = "client_id"
+	return v, nil
+}
+
+// complete sets the defaults.
+func (c *Config) complete() {
+	if len(c.Algorithms) == 0 {
+		c.Algorithms = []string{RS256}
 	}
-	if c.CacheBytes <= 0 {
-		c.CacheBytes = defaultMemory
+	if len(c.Types) == 0 {
+		c.Types = []string{"at+jwt", "application/at+jwt"}
 	}
+	c.MaxLife = cmp.Or(c.MaxLife, defaultMaxLife)
+	c.ScopeClaim = cmp.Or(c.ScopeClaim, "scope")
+	c.ClientIDClaim = cmp.Or(c.ClientIDClaim, "client_id")
+	c.CacheBytes = cmp.Or(c.CacheBytes, defaultMemory)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	signature, err := jws.NewVerifier(jwa.RS256)
-	if err != nil {
-		return nil, err
-	}
-	return &Verifier{Config: c, signature: signature, seen: newCache(c.CacheBytes), outcomes: newOutcomes(c.Registry)}, nil
 }
 
 // Verify returns the caller that sent the token, or an *[Error].
@@ -142,7 +151,7 @@ func (v *Verifier) recall(ctx context.Context, sum [sha256.Size]byte) (outcome, 
 		return refuse(refusal), true
 	case v.expired(hit.caller.Expires):
 		return refuse(invalidToken("expired")), true
-	case key != hit.key && !key.Equal(hit.key):
+	case !sameKey(key, hit.key):
 		return outcome{}, false
 	}
 	return outcome{caller: hit.caller, remembered: true}, true
@@ -150,7 +159,7 @@ func (v *Verifier) recall(ctx context.Context, sum [sha256.Size]byte) (outcome, 
 
 // verifyNew verifies a token that is not remembered, and remembers it if it is valid.
 func (v *Verifier) verifyNew(ctx context.Context, p parts, sum [sha256.Size]byte) outcome {
-	kid, refusal := checkHeader(p.header)
+	alg, kid, refusal := v.checkHeader(p.header)
 	if refusal != nil {
 		return refuse(refusal)
 	}
@@ -158,11 +167,11 @@ func (v *Verifier) verifyNew(ctx context.Context, p parts, sum [sha256.Size]byte
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	err := v.signature.Verify([]byte(p.signed), p.signature, key)
-	if err != nil {
+	if !key.Verify(alg, []byte(p.signed), p.signature) {
 		return refuse(invalidToken("signature wrong"))
 	}
 	if p.claims == nil {
+		var err error
 		if p.claims, err = decodeObject(p.payload); err != nil {
 			return refuse(invalidToken("payload damaged"))
 		}
@@ -184,7 +193,7 @@ func (v *Verifier) Withdrawn(ctx context.Context, c *Caller) bool {
 }
 
 // key finds a key. An unknown key is refused with 401, a key set that is not available with 503.
-func (v *Verifier) key(ctx context.Context, kid string) (*rsa.PublicKey, *Error) {
+func (v *Verifier) key(ctx context.Context, kid string) (Key, *Error) {
 	key, err := v.Keys.Key(ctx, kid)
 	switch {
 	case errors.Is(err, ErrUnknownKey):
@@ -230,32 +239,57 @@ func split(token string) (parts, *Error) {
 	return p, nil
 }
 
-// checkHeader checks the header, which is not trusted yet, and returns the key id.
-func checkHeader(data []byte) (string, *Error) {
+// checkHeader checks the header, which is not trusted yet, and returns the algorithm and the key id.
+func (v *Verifier) checkHeader(data []byte) (alg, kid string, _ *Error) {
 	header, err := decodeObject(data)
 	if err != nil {
-		return "", invalidToken("header damaged")
+		return "", "", invalidToken("header damaged")
 	}
-	if alg, ok := header.text("alg"); !ok || alg != "RS256" {
-		return "", invalidToken("alg not RS256")
+	if alg, _ = header.text("alg"); !slices.Contains(v.Algorithms, alg) {
+		return "", "", invalidToken("alg not allowed")
 	}
 	// Extensions that are not supported (RFC 7515 section 4.1.11, RFC 7797), and nested tokens.
 	for _, name := range []string{"crit", "b64", "zip", "cty"} {
 		if header.has(name) {
-			return "", invalidToken("header extension")
+			return "", "", invalidToken("header extension")
 		}
 	}
 	if header.has("typ") {
 		typ, _ := header.text("typ")
-		switch strings.ToLower(typ) { // media types are case-insensitive (RFC 7515 section 4.1.9)
-		case "jwt", "at+jwt", "application/at+jwt":
-		default:
-			return "", invalidToken("typ of another token")
+		typ = strings.ToLower(typ) // media types are case-insensitive (RFC 7515 section 4.1.9)
+		if typ != "jwt" && !slices.Contains(v.Types, typ) {
+			return "", "", invalidToken("typ of another token")
 		}
 	}
-	kid, ok := header.text("kid")
-	if !ok || kid == "" || len(kid) > maxKeyID || strings.ContainsFunc(kid, unicode.IsControl) {
-		return "", invalidToken("kid missing or malformed")
+	if v.AnyKeyID && !header.has("kid") {
+		return alg, "", nil
 	}
-	return kid, nil
+	if kid, _ = header.text("kid"); !isKeyID(kid) {
+		return "", "", invalidToken("kid missing or malformed")
+	}
+	return alg, kid, nil
+}
+
+func isKeyID(kid string) bool {
+	return kid != "" && len(kid) <= maxKeyID && !strings.ContainsFunc(kid, unicode.IsControl)
+}
+
+// Unverified returns who a token says that it is from and about, which are empty if it does not say so. Nothing of the
+// token has been verified: the names are good for nothing but to choose the keys and rules that it is verified with. An
+// error is an *[Error].
+func Unverified(token string) (issuer, subject string, err error) {
+	if len(token) > maxToken {
+		return "", "", invalidToken("too long")
+	}
+	p, refusal := split(token)
+	if refusal != nil {
+		return "", "", refusal
+	}
+	claims, err := decodeObject(p.payload)
+	if err != nil {
+		return "", "", invalidToken("payload damaged")
+	}
+	issuer, _ = claims.text("iss")
+	subject, _ = claims.text("sub")
+	return issuer, subject, nil
 }

@@ -2,7 +2,6 @@ package trust
 
 import (
 	"context"
-	"crypto/rsa"
 	"errors"
 	"net/http"
 	"sync/atomic"
@@ -63,7 +62,7 @@ func (k *keys) Run(ctx context.Context) error {
 var errNoKeys = errors.New("the issuer's keys have not been found yet")
 
 // Key returns the public key with an id. It implements the key source of [bearer.Verifier].
-func (k *keys) Key(ctx context.Context, kid string) (*rsa.PublicKey, error) {
+func (k *keys) Key(ctx context.Context, kid string) (bearer.Key, error) {
 	if set := k.found.Load(); set != nil {
 		return set.Key(ctx, kid)
 	}

@@ -50,7 +50,7 @@ func Inspect(path string, c Config) ([]Status, error) {
 	signing, published := timeline(keys, now, tail)
 	list := make([]Status, len(keys))
 	for i, k := range keys {
-		s := Status{File: k.file, KeyID: k.id, Bits: k.raw.N.BitLen(), From: k.from, State: Retiring}
+		s := Status{File: k.file, KeyID: k.id, Bits: k.bits, From: k.from, State: Retiring}
 		switch {
 		case k.private == nil:
 			s.State = PublicOnly

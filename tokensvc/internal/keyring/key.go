@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/lestrrat-go/jwx/v2/jwa"
 	"github.com/lestrrat-go/jwx/v2/jwk"
+
+	"tidings.example/shared/bearer"
 )
 
 // minBits is the smallest modulus for RS256 (RFC 7518 section 3.3).
@@ -24,7 +26,8 @@ type key struct {
 	untimed bool      // its file name has no time
 	private *rsa.PrivateKey
 	public  jwk.Key
-	raw     *rsa.PublicKey
+	verify  *bearer.PublicKey
+	bits    int
 	header  string // encoded JWS header, with the dot behind it
 }
 
@@ -41,7 +44,11 @@ func newKey(private *rsa.PrivateKey, public *rsa.PublicKey, from time.Time, f Fo
 	if err != nil {
 		return nil, fmt.Errorf("key thumbprint: %w", err)
 	}
-	k := &key{id: keyID(thumbprint, f.Thumbprint), from: from, private: private, public: pub, raw: public}
+	verify, err := bearer.NewPublicKey(public, []string{bearer.RS256})
+	if err != nil {
+		return nil, fmt.Errorf("RSA key: %w", err)
+	}
+	k := &key{id: keyID(thumbprint, f.Thumbprint), from: from, private: private, public: pub, verify: verify, bits: public.N.BitLen()}
 	for name, value := range map[string]any{
 		jwk.KeyIDKey: k.id, jwk.AlgorithmKey: jwa.RS256, jwk.KeyUsageKey: jwk.ForSignature,
 	} {

@@ -138,10 +138,10 @@ func (r *Keyring) Sign(ctx context.Context, payload []byte) (token, kid string, 
 }
 
 // Key implements [bearer.KeySet] for the service's own tokens.
-func (r *Keyring) Key(_ context.Context, kid string) (*rsa.PublicKey, error) {
+func (r *Keyring) Key(_ context.Context, kid string) (bearer.Key, error) {
 	for _, k := range r.current.Load().published {
 		if k.id == kid {
-			return k.raw, nil
+			return k.verify, nil
 		}
 	}
 	return nil, bearer.ErrUnknownKey

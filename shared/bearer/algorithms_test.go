@@ -1,0 +1,170 @@
+package bearer_test
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"testing"
+
+	"tidings.example/shared/bearer"
+)
+
+// signECDSA signs by ES256 with a given key (RFC 7518 section 3.4).
+func signECDSA(key *ecdsa.PrivateKey) func([]byte) []byte {
+	return func(input []byte) []byte {
+		sum := sha256.Sum256(input)
+		r, s, err := ecdsa.Sign(rand.Reader, key, sum[:])
+		if err != nil {
+			panic(err)
+		}
+		return append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
+	}
+}
+
+// signECDSAInDER signs in the encoding of X.509, which is not that of JWS.
+func signECDSAInDER(key *ecdsa.PrivateKey) func([]byte) []byte {
+	return func(input []byte) []byte {
+		sum := sha256.Sum256(input)
+		return must(ecdsa.SignASN1(rand.Reader, key, sum[:]))
+	}
+}
+
+func signEd25519(key ed25519.PrivateKey) func([]byte) []byte {
+	return func(input []byte) []byte { return ed25519.Sign(key, input) }
+}
+
+// TestAlgorithms: an algorithm is accepted if it is configured and fits the key, whatever the header says.
+func TestAlgorithms(t *testing.T) {
+	t.Parallel()
+	ec := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	_, ed, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs256 := func(input []byte) []byte {
+		sum := sha256.Sum256(input)
+		return must(rsa.SignPKCS1v15(nil, testKeys()[0], crypto.SHA256, sum[:]))
+	}
+	head := func(alg, kid string) string { return fmt.Sprintf(`{"alg":%q,"kid":%q}`, alg, kid) }
+	newKey := func(public crypto.PublicKey, algorithms ...string) bearer.Key {
+		return must(bearer.NewPublicKey(public, algorithms))
+	}
+	all := bearer.Algorithms()
+	v := newVerifier(t, func(c *bearer.Config) {
+		c.Algorithms = all
+		c.Keys = fixedKeys{
+			"rsa": newKey(&testKeys()[0].PublicKey, all...), "only-ps": newKey(&testKeys()[0].PublicKey, bearer.PS256),
+			"ec": newKey(&ec.PublicKey, all...), "ed": newKey(ed.Public(), all...),
+		}
+	})
+	const wrong, badAlg = "signature wrong", "alg not allowed"
+	check(t, v, []row{
+		{"RS256", join(head("RS256", "rsa"), claims(), rs256), ""},
+		{"PS256", join(head("PS256", "rsa"), claims(), ps256), ""},
+		{"ES256", join(head("ES256", "ec"), claims(), signECDSA(ec)), ""},
+		{"EdDSA", join(head("EdDSA", "ed"), claims(), signEd25519(ed)), ""},
+		{"PS256 where the key allows it only", join(head("PS256", "only-ps"), claims(), ps256), ""},
+		{"RS256 with a key for PS256", join(head("RS256", "only-ps"), claims(), rs256), wrong},
+		{"RS256 called PS256", join(head("PS256", "rsa"), claims(), rs256), wrong},
+		{"ES256 with the RSA key", join(head("ES256", "rsa"), claims(), signECDSA(ec)), wrong},
+		{"RS256 with the EC key", join(head("RS256", "ec"), claims(), rs256), wrong},
+		{"EdDSA with the EC key", join(head("EdDSA", "ec"), claims(), signEd25519(ed)), wrong},
+		{"ES256 with the Ed25519 key", join(head("ES256", "ed"), claims(), signECDSA(ec)), wrong},
+		{"HS256 keyed with the Ed25519 key", join(head("HS256", "ed"), claims(), hs256(ed.Public().(ed25519.PublicKey))), badAlg},
+		{"EdDSA keyed like HS256", join(head("EdDSA", "ed"), claims(), hs256(ed.Public().(ed25519.PublicKey))), wrong},
+		{"ES256 in DER", join(head("ES256", "ec"), claims(), signECDSAInDER(ec)), wrong},
+		{"ES256 of zeros (CVE-2022-21449)", join(head("ES256", "ec"), claims(), func([]byte) []byte { return make([]byte, 64) }), wrong},
+		{"ES256 of another key", join(head("ES256", "ec"), claims(), es256), wrong},
+		{"EdDSA one byte short", join(head("EdDSA", "ed"), claims(), func(in []byte) []byte { return ed25519.Sign(ed, in)[:63] }), wrong},
+		{"EdDSA without a signature", join(head("EdDSA", "ed"), claims(), func([]byte) []byte { return nil }), wrong},
+		{"ES384", join(head("ES384", "ec"), claims(), signECDSA(ec)), badAlg},
+		{"none", join(head("none", "ed"), claims(), func([]byte) []byte { return nil }), badAlg},
+	})
+}
+
+// TestKeyTypes: keys that are weak or of other curves are refused.
+func TestKeyTypes(t *testing.T) {
+	t.Parallel()
+	p384 := must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))
+	for name, public := range map[string]crypto.PublicKey{
+		"P-384": &p384.PublicKey, "RSA-1024": &must(rsa.GenerateKey(rand.Reader, 1024)).PublicKey, "nil": nil, "a secret": []byte("secret"),
+	} {
+		if _, err := bearer.NewPublicKey(public, bearer.Algorithms()); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if _, err := bearer.NewPublicKey(&testKeys()[0].PublicKey, []string{bearer.ES256}); err == nil {
+		t.Error("an RSA key for ES256: accepted")
+	}
+	for _, document := range []string{
+		`{"kty":"EC","crv":"P-256","x":"AQ","y":"AQ"}`, `{"kty":"EC","crv":"P-384","x":"AQ","y":"AQ"}`,
+		`{"kty":"OKP","crv":"Ed25519","x":"AQ"}`, `{"kty":"OKP","crv":"X25519","x":"` + strings.Repeat("A", 43) + `"}`,
+		`{"kty":"OKP","crv":"Ed25519"}`, `{"kty":"EC","crv":"P-256"}`, `{"kty":"oct","k":"AAAA"}`,
+		entry("x", testKeys()[0], `,"alg":"ES256"`), entry("x", testKeys()[0], `,"alg":"none"`),
+	} {
+		if _, _, err := bearer.ParseKey([]byte(document), bearer.Algorithms()); err == nil {
+			t.Errorf("%.60s: accepted", document)
+		}
+	}
+}
+
+// TestAssertionRules: the rules for client assertions (RFC 7523 section 3), which access tokens do not have.
+func TestAssertionRules(t *testing.T) {
+	t.Parallel()
+	v := newVerifier(t, func(c *bearer.Config) {
+		c.SoleAudience, c.AnyKeyID, c.Types = true, true, []string{"client-authentication+jwt"}
+		c.Keys = fixedKeys{goodKID: public(testKeys()[0]), "": public(testKeys()[1])}
+	})
+	typ := func(value string) string { return `{"alg":"RS256","kid":"key-1","typ":"` + value + `"}` }
+	check(t, v, []row{
+		{"one audience", token(good, claims()), ""},
+		{"one audience in a list", token(good, claims("aud", `["eventsvc"]`)), ""},
+		{"two audiences", token(good, claims("aud", `["eventsvc","z"]`)), "several audiences"},
+		{"the same audience twice", token(good, claims("aud", `["eventsvc","eventsvc"]`)), "several audiences"},
+		{"no audience", token(good, claims("aud", "")), "other audience"},
+		{"typ of client assertions", token(typ("client-authentication+jwt"), claims()), ""},
+		{"typ in other case", token(typ("Client-Authentication+JWT"), claims()), ""},
+		{"typ of access tokens", token(typ("at+jwt"), claims()), "typ of another token"},
+		{"typ of access tokens, in full", token(typ("application/at+jwt"), claims()), "typ of another token"},
+		{"no kid", signed(testKeys()[1], `{"alg":"RS256"}`, claims()), ""},
+		{"no kid, another key", token(`{"alg":"RS256"}`, claims()), "signature wrong"},
+		{"kid empty", signed(testKeys()[1], `{"alg":"RS256","kid":""}`, claims()), "kid missing or malformed"},
+	})
+}
+
+func TestUnverified(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ token, issuer, subject string }{
+		"good":           {token(good, claims()), issuer, "client-1"},
+		"forged":         {join(good, claims(), func([]byte) []byte { return nil }), issuer, "client-1"},
+		"no names":       {token(good, claims("iss", "", "sub", "1")), "", ""},
+		"names twice":    {token(good, `{"iss":"a","iss":"b"}`), "", ""},
+		"not a token":    {"abc", "", ""},
+		"8 KiB":          {strings.Repeat("a.", 5000), "", ""},
+		"claims no JSON": {token(good, `abc`), "", ""},
+	} {
+		gotIssuer, gotSubject, err := bearer.Unverified(tc.token)
+		if gotIssuer != tc.issuer || gotSubject != tc.subject || tc.issuer == "" && err == nil && name != "no names" {
+			t.Errorf("%s: %q, %q, %v", name, gotIssuer, gotSubject, err)
+		}
+	}
+}
+
+// TestNoMemory: a verifier without memory verifies a token each time.
+func TestNoMemory(t *testing.T) {
+	t.Parallel()
+	v := newVerifier(t, func(c *bearer.Config) { c.CacheBytes = -1 })
+	first, err := v.Verify(t.Context(), token(good, claims()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := v.Verify(t.Context(), token(good, claims())); again == first || err != nil {
+		t.Errorf("remembered: %v", err)
+	}
+}
