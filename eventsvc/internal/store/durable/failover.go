@@ -55,7 +55,7 @@ func (w *Writer) replaceFiles() error {
 	if err := failed.Close(); err != nil {
 		w.Log.Warn("a log file that had failed could not be closed", "file", failed.Path, "error", err)
 	}
-	w.failure.Store(nil)
+	w.recovered()
 	w.rotateAt = 0
 	w.Rotated()
 	return nil

@@ -64,15 +64,6 @@ func (w *Writer) rotate(compactRevision uint64) error {
 	return nil
 }
 
-// orFail returns the error of a commit to the head. Unless the disk is full, the
-// head has failed.
-func (w *Writer) orFail(err error) error {
-	if err != nil && !disk.IsFull(err) {
-		return w.Fail(err)
-	}
-	return err
-}
-
 // nextHead makes and opens the file for the revisions behind Last.
 func (w *Writer) nextHead(compactRevision uint64) (*seglog.Segment, error) {
 	base := w.Last + 1

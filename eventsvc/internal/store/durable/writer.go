@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -39,25 +38,20 @@ type Writer struct {
 	Last uint64
 
 	Config
+	*health
 	wal           *wal.Log // nil if there was no room for one
 	rotateAt      int64    // size of the head at which to try again to rotate
 	checkpointing bool     // a checkpoint was begun and not ended
 	checkpointed  chan Checkpoint
-	failure       atomic.Pointer[error] // why nothing can be written until failover
-
-	seconds  prometheus.Histogram
-	failures prometheus.Counter
+	seconds       prometheus.Histogram
 }
 
 // Open opens the write-ahead log if the head was used with one, and adds its records to the
 // pending ones of the log. Last is then the last revision that is there.
 func Open(c Config) (*Writer, error) {
-	w := &Writer{Config: c, checkpointed: make(chan Checkpoint, 1)}
+	w := &Writer{Config: c, health: newHealth(c), checkpointed: make(chan Checkpoint, 1)}
 	w.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "store_fold_seconds", Help: "Time of one checkpoint, which copies the records of the write-ahead log into the segments.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
-	})
-	w.failures = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "store_failed_files_total", Help: "Failures of a log file that refused all writes until its content was copied to a new file.",
 	})
 	head := c.Records.Head()
 	var err error
@@ -103,36 +97,7 @@ func (w *Writer) Start() (err error) {
 
 // Collectors returns the metrics of the writer.
 func (w *Writer) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{w.seconds, w.failures,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "store_failed", Help: "1 while nothing can be written, because the disk fails."}, func() float64 {
-			if w.Failed() != nil {
-				return 1
-			}
-			return 0
-		}),
-	}
-}
-
-// Failed returns why nothing can be written, nil if it can.
-func (w *Writer) Failed() error {
-	if p := w.failure.Load(); p != nil {
-		return *p
-	}
-	return nil
-}
-
-// Fail refuses all writes from now on, because nobody knows what of a write is on the disk.
-// It returns the error for the writers.
-func (w *Writer) Fail(cause error) error {
-	if err := w.Failed(); err != nil {
-		return err
-	}
-	failure := fmt.Errorf("%w: %w", store.ErrUnwritable, cause)
-	w.failure.Store(&failure)
-	w.failures.Inc()
-	w.Log.Error("a log file could not be written; what was acknowledged is now copied to another", "file", w.Records.Head().Path, "error", cause)
-	w.Unwritable()
-	return failure
+	return append(w.collectors(), w.seconds)
 }
 
 // Append makes the records of a frame durable: in the write-ahead log or, if there is none
