@@ -175,6 +175,37 @@ func TestDeletionsStayWithARebuiltIndex(t *testing.T) {
 	ts.want(want...)
 }
 
+// A deletion shows the version before it. If only an older version is left, none stands in
+// for it.
+func TestDeletionWithoutTheVersionBefore(t *testing.T) {
+	t.Parallel()
+	ts := newTombstones(t)
+	ts.put("kept", 0, 40)
+	ts.put("gone", 0, 1) // too little to compact that segment
+	first := ts.db.Revision()
+	ts.seal()
+	ts.put("gone", 0, 1)
+	ts.put("churn", 0, 30)
+	ts.seal()
+	ts.remove("churn", 0, 30)
+	ts.remove("gone", 0, 1)
+	ts.put("gone", 0, 1)
+	want := []string{fmt.Sprint(first, " there"), fmt.Sprint(ts.db.Revision(), " there")}
+	ts.put("late", 0, 30)
+	ts.seal()
+	ts.maintain() // the second version goes, its deletion stays
+	var got []string
+	err := ts.db.Timeline().Versions(t.Context(), nil, func(v *store.View, gone bool) bool {
+		if v.Key.Name == "gone0" {
+			got = append(got, fmt.Sprint(v.Revision, map[bool]string{false: " there", true: " gone"}[gone]))
+		}
+		return true
+	})
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+}
+
 // spoil has the index file lead from a key to a revision. The newest record is of
 // another key.
 func (ts *tombstones) spoil(key string, p index.Pointer) {

@@ -161,7 +161,7 @@ func (h *history) show(key string, visit func(v *store.View, gone bool) bool) (m
 		slices.Sort(all)
 		all = slices.Compact(all)
 		for more = true; more && shown < len(all); shown++ {
-			if more, err = h.lend(log, all, shown, visit); err != nil {
+			if more, err = h.lend(log, all[shown], visit); err != nil {
 				return err
 			}
 		}
@@ -192,29 +192,32 @@ func (h *history) chain(log *seglog.Reader, key string, newest uint64) (all []ui
 	return all, nil
 }
 
-// lend lends one of the versions of an event to visit. With a deletion it lends the version
-// before.
-func (h *history) lend(log *seglog.Reader, all []uint64, i int, visit func(v *store.View, gone bool) bool) (more bool, err error) {
-	e, err := log.Get(all[i])
-	if err != nil {
-		if skipped(log, all[i], err) {
-			err = nil
-		}
+// lend lends a version of an event to visit. With a deletion it lends the version before; a
+// deletion of which that is gone is left out, like the versions that are.
+func (h *history) lend(log *seglog.Reader, revision uint64, visit func(v *store.View, gone bool) bool) (more bool, err error) {
+	e, err := h.held(log, revision)
+	if e == nil {
 		return true, err
 	}
 	if e.Kind != seglog.Deleted {
-		return log.Lend(&e, e.StoreKey(), func(v *store.View) bool { return visit(v, false) }), nil
+		return log.Lend(e, e.StoreKey(), func(v *store.View) bool { return visit(v, false) }), nil
 	}
-	if i == 0 {
-		return true, nil // of an event whose versions are gone
-	}
-	last, err := log.Get(all[i-1])
-	if err != nil || last.Kind == seglog.Deleted {
-		if skipped(log, all[i-1], err) {
-			err = nil
-		}
+	last, err := h.held(log, e.Previous)
+	if last == nil {
 		return true, err
 	}
 	last.Revision, last.Time = e.Revision, e.Time
-	return log.Lend(&last, last.StoreKey(), func(v *store.View) bool { return visit(v, true) }), nil
+	return log.Lend(last, last.StoreKey(), func(v *store.View) bool { return visit(v, true) }), nil
+}
+
+// held returns a record, nil if it is no longer held.
+func (h *history) held(log *seglog.Reader, revision uint64) (*seglog.Entry, error) {
+	e, err := log.Get(revision)
+	if err == nil {
+		return &e, nil
+	}
+	if skipped(log, revision, err) {
+		err = nil
+	}
+	return nil, err
 }
