@@ -10,6 +10,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
@@ -22,39 +23,39 @@ const (
 	compactBytes    = 1 << 20
 )
 
-// Compact does a round, and then brings back all disk space that can be had, whether it is
-// much or not. Progress counts files.
-func (m *Maintenance) Compact(ctx context.Context, progress store.Progress) error {
-	if err := m.Round(ctx); err != nil {
+// compaction brings back the disk space of records that nothing needs. It has one user at a
+// time: whoever holds off rounds.
+type compaction struct{ *Config }
+
+// all brings back all disk space that can be had, whether it is much or not. Progress
+// counts files.
+func (c *compaction) all(ctx context.Context, progress store.Progress) error {
+	if err := c.sealDeadHead(ctx, compactBytes, 0); err != nil {
 		return err
 	}
-	defer m.Pause()()
-	if err := m.sealDeadHead(ctx, compactBytes, 0); err != nil {
-		return err
-	}
-	defer m.Usage.Measure()
-	if _, err := m.countDead(ctx, m.sealed(), false); err != nil {
+	defer c.Usage.Measure()
+	if _, err := c.countDead(ctx, c.sealed(), false); err != nil {
 		return fmt.Errorf("store: compacting: %w", err)
 	}
-	if err := m.compact(ctx); err != nil {
+	if err := c.run(ctx); err != nil {
 		return err
 	}
-	if err := m.indexHead(ctx); err != nil {
+	if err := c.indexHead(ctx); err != nil {
 		return err
 	}
 	clean := true
-	ss := m.sealed()
+	ss := c.sealed()
 	files := int64(len(ss) + 1)
 	for i, s := range ss {
 		progress.Tell(int64(i), files)
-		if m.Usage.Segment(s.Base).Dead > 0 || !s.Indexed() {
-			if err := m.rewrite(ctx, s, clean); err != nil {
+		if c.Usage.Segment(s.Base).Dead > 0 || !s.Indexed() {
+			if err := c.rewrite(ctx, s, clean); err != nil {
 				return fmt.Errorf("store: compacting %s: %w", s.Path, err)
 			}
 		}
-		clean = clean && m.Usage.Segment(s.Base).Clean()
+		clean = clean && c.Usage.Segment(s.Base).Clean()
 	}
-	if err := m.rewriteIndex(ctx); err != nil {
+	if err := c.rewriteIndex(ctx); err != nil {
 		return err
 	}
 	progress.Tell(files, files)
@@ -62,20 +63,20 @@ func (m *Maintenance) Compact(ctx context.Context, progress store.Progress) erro
 }
 
 // sealed returns the segments other than the head.
-func (m *Maintenance) sealed() seglog.Segments {
-	ss := m.Records.Log.Segments()
+func (c *compaction) sealed() seglog.Segments {
+	ss := c.Records.Log.Segments()
 	return ss[:len(ss)-1]
 }
 
-// compact unlinks sealed segments at the old end of the log without a needed record,
+// run unlinks sealed segments at the old end of the log without a needed record,
 // and rewrites others with much dead in them, or with an index by time that becomes much
 // smaller by that.
-func (m *Maintenance) compact(ctx context.Context) error {
-	if err := m.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil {
+func (c *compaction) run(ctx context.Context) error {
+	if err := c.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil {
 		return err
 	}
 	for {
-		if s, err := m.compactOne(ctx); err != nil {
+		if s, err := c.one(ctx); err != nil {
 			return fmt.Errorf("store: compacting %s: %w", s.Path, err)
 		} else if s == nil {
 			return nil
@@ -83,32 +84,32 @@ func (m *Maintenance) compact(ctx context.Context) error {
 	}
 }
 
-// compactOne compacts the first segment that is worth it, or corrects the account of
+// one compacts the first segment that is worth it, or corrects the account of
 // segments that it relies on. It returns the segment, nil if there is none.
-func (m *Maintenance) compactOne(ctx context.Context) (*seglog.Segment, error) {
+func (c *compaction) one(ctx context.Context) (*seglog.Segment, error) {
 	clean := true // nothing dead in the segments before, as far as the account tells
-	ss := m.sealed()
+	ss := c.sealed()
 	for i, s := range ss {
-		account := m.Usage.Segment(s.Base)
+		account := c.Usage.Segment(s.Base)
 		all, gain := s.Bytes(), account.Dead
 		if !clean {
 			gain -= account.Retained
 		}
 		unneeded := account.Dead >= all && i == 0
-		if !unneeded && !s.Scattered() && (gain < min(compactBytes, m.SegmentBytes/16) || float64(gain) < compactFraction*float64(all)) {
+		if !unneeded && !s.Scattered() && (gain < min(compactBytes, c.SegmentBytes/16) || float64(gain) < compactFraction*float64(all)) {
 			clean = clean && account.Clean()
 			continue
 		}
 		if clean { // before a file is unlinked or a deletion dropped, the account is verified
 			again := unneeded // a file that is unlinked is read even if it was counted before
-			if corrected, err := m.countDead(ctx, ss[:i+1], again); err != nil || corrected {
+			if corrected, err := c.countDead(ctx, ss[:i+1], again); err != nil || corrected {
 				return s, err
 			}
 		}
 		if unneeded {
-			return s, m.unlink(ctx, s)
+			return s, c.unlink(ctx, s)
 		}
-		return s, m.rewrite(ctx, s, clean)
+		return s, c.rewrite(ctx, s, clean)
 	}
 	return nil, nil
 }
@@ -118,20 +119,20 @@ func (m *Maintenance) compactOne(ctx context.Context) (*seglog.Segment, error) {
 // exact. The saved one can be wrong: the process may have ended after a segment was replaced or
 // unlinked and before that was saved, and an index that is made again from the log cannot
 // know what was superseded by a version that is gone.
-func (m *Maintenance) countDead(ctx context.Context, ss seglog.Segments, again bool) (corrected bool, err error) {
+func (c *compaction) countDead(ctx context.Context, ss seglog.Segments, again bool) (corrected bool, err error) {
 	for _, s := range ss {
-		saved := m.Usage.Segment(s.Base)
+		saved := c.Usage.Segment(s.Base)
 		if saved.Counted && !again {
 			continue
 		}
-		k := m.keeper(false)
+		k := c.keeper(false)
 		kept, damaged, err := s.CountKept(ctx, k.view)
 		if err != nil {
 			return false, err
 		}
 		account := usage.Segment{Dead: s.Bytes() - kept + k.retained, Retained: k.retained, Counted: true, Damaged: damaged}
 		corrected = corrected || account.Dead != saved.Dead || damaged
-		if err := m.Usage.SetSegment(s.Base, account); err != nil {
+		if err := c.Usage.SetSegment(s.Base, account); err != nil {
 			return false, err
 		}
 	}
@@ -139,49 +140,49 @@ func (m *Maintenance) countDead(ctx context.Context, ss seglog.Segments, again b
 }
 
 // sealDeadHead starts a new head when the present one has so much dead in it.
-func (m *Maintenance) sealDeadHead(ctx context.Context, bytes int64, fraction float64) error {
-	return m.Do(ctx, func() error {
-		head := m.Records.Log.Head()
-		dead := m.Usage.Segment(head.Base).Dead
+func (c *compaction) sealDeadHead(ctx context.Context, bytes int64, fraction float64) error {
+	return c.Do(ctx, func() error {
+		head := c.Records.Log.Head()
+		dead := c.Usage.Segment(head.Base).Dead
 		if dead < bytes || float64(dead) < fraction*float64(head.Bytes()) {
 			return nil
 		}
-		return m.Writer.Rotate()
+		return c.Writer.Rotate()
 	})
 }
 
 // unlink removes the oldest segment. It counts as there until a power cut cannot
 // bring it back: deletions of what it holds may be dropped only then.
-func (m *Maintenance) unlink(ctx context.Context, s *seglog.Segment) error {
-	if err := m.carry(ctx, s); err != nil {
+func (c *compaction) unlink(ctx context.Context, s *seglog.Segment) error {
+	if err := c.carry(ctx, s); err != nil {
 		return err
 	}
 	if err := errors.Join(disk.Remove(s.Path), disk.SyncDir(filepath.Dir(s.Path))); err != nil {
 		return err
 	}
-	if err := m.Do(ctx, func() error { m.Records.Log.RemoveFirst(); return nil }); err != nil {
+	if err := c.Do(ctx, func() error { c.Records.Log.RemoveFirst(); return nil }); err != nil {
 		return err
 	}
 	if err := s.Close(); err != nil {
 		return err
 	}
-	return m.Usage.SetSegment(s.Base, usage.Segment{})
+	return c.Usage.SetSegment(s.Base, usage.Segment{})
 }
 
 // carry has the head keep what was observed according to a segment that is to be unlinked.
 // Where there is no room for that, it is given up: the segment must go to make room.
-func (m *Maintenance) carry(ctx context.Context, s *seglog.Segment) error {
+func (c *compaction) carry(ctx context.Context, s *seglog.Segment) error {
 	var damaged bool
-	err := m.Do(ctx, func() (err error) {
-		damaged, err = m.Writer.Carry(s, m.Kept())
+	err := c.Do(ctx, func() (err error) {
+		damaged, err = c.Writer.Carry(s, c.Kept())
 		return err
 	})
 	switch {
 	case disk.IsFull(err):
-		m.Log.Warn("the disk is full: what was observed according to a log file is no longer counted", "file", s.Path)
+		c.Log.Warn("the disk is full: what was observed according to a log file is no longer counted", "file", s.Path)
 		return nil
 	case damaged:
-		m.Log.Warn("a log file is damaged: some of what was observed according to it is no longer counted", "file", s.Path)
+		c.Log.Warn("a log file is damaged: some of what was observed according to it is no longer counted", "file", s.Path)
 	}
 	return err
 }
@@ -192,10 +193,10 @@ func (m *Maintenance) carry(ctx context.Context, s *seglog.Segment) error {
 // A deletion that no state needs any more is still needed by a rebuild of the
 // index as long as an older version of its event may be in the files: only when
 // the segments before are clean is it dropped.
-func (m *Maintenance) rewrite(ctx context.Context, s *seglog.Segment, clean bool) error {
+func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean bool) error {
 	tmp := s.Path + ".tmp"
-	k := m.keeper(clean)
-	damaged, err := m.Records.Log.Rewrite(ctx, s, tmp, k.view, m.Kept())
+	k := c.keeper(clean)
+	damaged, err := c.Records.Log.Rewrite(ctx, s, tmp, k.view, c.Kept())
 	if err != nil {
 		return errors.Join(err, os.Remove(tmp))
 	}
@@ -209,30 +210,38 @@ func (m *Maintenance) rewrite(ctx context.Context, s *seglog.Segment, clean bool
 	if err != nil {
 		return err
 	}
-	if err := m.Do(ctx, func() error { m.Records.Log.Replace(smaller); return nil }); err != nil {
+	if err := c.Do(ctx, func() error { c.Records.Log.Replace(smaller); return nil }); err != nil {
 		return errors.Join(err, smaller.Close())
 	}
 	if err := s.Close(); err != nil {
 		return err
 	}
-	return m.Usage.SetSegment(s.Base, usage.Segment{Dead: k.retained, Retained: k.retained, Counted: true, Damaged: damaged})
+	return c.Usage.SetSegment(s.Base, usage.Segment{Dead: k.retained, Retained: k.retained, Counted: true, Damaged: damaged})
+}
+
+// rewriteIndex writes the index to a new file.
+func (c *compaction) rewriteIndex(ctx context.Context) error {
+	return c.Records.Index.Rewrite(ctx, func(last uint64) (index.Revisions, error) {
+		set := index.Revisions{}
+		return set, c.Records.Log.Revisions(ctx, last, set.Add)
+	})
 }
 
 // A keeper decides which records of a segment are needed.
 type keeper struct {
-	m               *Maintenance
+	records         records.Source
 	dropDeletions   bool
 	compactRevision uint64
 	retained        int64 // bytes of the dead deletions that were kept
 }
 
-func (m *Maintenance) keeper(dropDeletions bool) *keeper {
-	return &keeper{m: m, dropDeletions: dropDeletions, compactRevision: m.Records.Log.CompactRevision()}
+func (c *compaction) keeper(dropDeletions bool) *keeper {
+	return &keeper{records: c.Records, dropDeletions: dropDeletions, compactRevision: c.Records.Log.CompactRevision()}
 }
 
 // view implements [seglog.Keeper].
 func (k *keeper) view(f func(needed func(*seglog.Entry) (bool, error)) error) error {
-	return k.m.Records.View(func(v index.View, r *seglog.Reader) error {
+	return k.records.View(func(v index.View, r *seglog.Reader) error {
 		return f(func(e *seglog.Entry) (bool, error) { return k.needed(r, v, e) })
 	})
 }

@@ -16,7 +16,6 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/clock"
 	"tidings.example/eventsvc/internal/store/durable"
-	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/usage"
 )
@@ -51,10 +50,11 @@ type Config struct {
 // Maintenance keeps one store within its limits.
 type Maintenance struct {
 	Config
-	urgent   chan struct{} // told that the next round should not wait
-	failures prometheus.Counter
-	opened   time.Time
-	cleared  atomic.Int64 // when the last round that did all its deleting began, in nanoseconds after opened
+	compaction *compaction
+	urgent     chan struct{} // told that the next round should not wait
+	failures   prometheus.Counter
+	opened     time.Time
+	cleared    atomic.Int64 // when the last round that did all its deleting began, in nanoseconds after opened
 
 	mu      sync.Mutex               // held for a round; guards the next two
 	expired map[time.Duration]uint64 // by retention: nothing of it is left up to this revision
@@ -63,12 +63,14 @@ type Maintenance struct {
 
 // New returns the maintenance of an open store.
 func New(c Config) *Maintenance {
-	return &Maintenance{
+	m := &Maintenance{
 		Config: c, urgent: make(chan struct{}, 1), expired: map[time.Duration]uint64{}, opened: time.Now(),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "store_maintenance_failures_total", Help: "Rounds of expiry and compaction that failed.",
 		}),
 	}
+	m.compaction = &compaction{&m.Config}
+	return m
 }
 
 // Hurry has the next round begin at once.
@@ -157,14 +159,24 @@ func (m *Maintenance) Round(ctx context.Context) error {
 	if !m.Records.Index.NeedsRewrite(m.Usage.Live().Events) {
 		return nil
 	}
-	return m.rewriteIndex(ctx)
+	return m.compaction.rewriteIndex(ctx)
+}
+
+// Compact does a round, and then brings back all disk space that can be had, whether it is
+// much or not. Progress counts files.
+func (m *Maintenance) Compact(ctx context.Context, progress store.Progress) error {
+	if err := m.Round(ctx); err != nil {
+		return err
+	}
+	defer m.Pause()()
+	return m.compaction.all(ctx, progress)
 }
 
 // failover brings writing back after a failure, if the disk lets it. The index is first,
 // because the committer may be waiting for a merge.
 func (m *Maintenance) failover(ctx context.Context) error {
 	if m.Records.Index.Failed() {
-		if err := m.rewriteIndex(ctx); err != nil {
+		if err := m.compaction.rewriteIndex(ctx); err != nil {
 			return fmt.Errorf("store: the index cannot be written, and not be copied to another file: %w", err)
 		}
 		m.Log.Warn("the index is written again, to a new file")
@@ -194,16 +206,8 @@ func (m *Maintenance) clearSome(ctx context.Context) (more bool, err error) {
 	if err := m.trim(ctx, cutoff, m.Usage.HistoryLimit()); err != nil {
 		return false, err
 	}
-	if err := m.compact(ctx); err != nil {
+	if err := m.compaction.run(ctx); err != nil {
 		return false, err
 	}
 	return more, full
-}
-
-// rewriteIndex writes the index to a new file.
-func (m *Maintenance) rewriteIndex(ctx context.Context) error {
-	return m.Records.Index.Rewrite(ctx, func(last uint64) (index.Revisions, error) {
-		set := index.Revisions{}
-		return set, m.Records.Log.Revisions(ctx, last, set.Add)
-	})
 }

@@ -37,11 +37,11 @@ func (m *Maintenance) Index(ctx context.Context) error {
 // indexNext indexes the newest segment that is not, and reports whether there are more.
 func (m *Maintenance) indexNext(ctx context.Context) (more bool, err error) {
 	defer m.Pause()()
-	if err := m.indexHead(ctx); err != nil {
+	if err := m.compaction.indexHead(ctx); err != nil {
 		return false, err
 	}
 	var left seglog.Segments
-	for _, s := range m.sealed() {
+	for _, s := range m.compaction.sealed() {
 		if !s.Indexed() {
 			left = append(left, s)
 		}
@@ -50,7 +50,7 @@ func (m *Maintenance) indexNext(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	s := left.Head()
-	if err := m.rewrite(ctx, s, false); err != nil {
+	if err := m.compaction.rewrite(ctx, s, false); err != nil {
 		return false, fmt.Errorf("store: indexing %s by time: %w", s.Path, err)
 	}
 	m.Usage.Measure()
@@ -58,10 +58,10 @@ func (m *Maintenance) indexNext(ctx context.Context) (more bool, err error) {
 }
 
 // indexHead indexes the head, if an older program has written to it.
-func (m *Maintenance) indexHead(ctx context.Context) error {
+func (c *compaction) indexHead(ctx context.Context) error {
 	for more := true; more; {
-		err := m.Do(ctx, func() (err error) {
-			more, err = m.Writer.IndexHead(indexRecords)
+		err := c.Do(ctx, func() (err error) {
+			more, err = c.Writer.IndexHead(indexRecords)
 			return err
 		})
 		if err != nil {

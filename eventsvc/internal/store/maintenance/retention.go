@@ -43,18 +43,18 @@ func (p *Policy) retentions() []time.Duration {
 
 // Kept returns the time before which nothing is kept of what was observed, unless it is
 // reported by an event that exists. It is zero if something is kept for ever.
-func (m *Maintenance) Kept() time.Time {
-	longest := m.Retention
-	for _, r := range m.Rules {
+func (c *Config) Kept() time.Time {
+	longest := c.Retention
+	for _, r := range c.Rules {
 		if r.Retention == 0 {
 			return time.Time{}
 		}
 		longest = max(longest, r.Retention)
 	}
-	if m.Retention == 0 {
+	if c.Retention == 0 {
 		return time.Time{}
 	}
-	return m.Clock.Old().Add(-longest)
+	return c.Clock.Old().Add(-longest)
 }
 
 const (
