@@ -92,6 +92,7 @@ image: ## container images tidings/tokensvc and tidings/eventsvc
 
 up: ## PostgreSQL, tokensvc and eventsvc in containers
 	docker compose up --build --wait
+	@echo "console: http://$$(docker compose port eventsvc 8080)/console/   sign in with client demo, secret demo-secret"
 
 down: ## stop the containers; the events stay
 	docker compose down

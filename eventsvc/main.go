@@ -107,10 +107,14 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 		return err
 	}
 	health := s.health(trusted, db, entries)
+	page, err := s.console(formats)
+	if err != nil {
+		return err
+	}
 	server, err = api.New(api.Config{
 		Store: db, Timeline: db.Timeline(), Codec: formats, Rules: s.eventRules(), Verify: trusted.Verify,
 		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
-		CoreAPI: s.CoreAPI, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
+		CoreAPI: s.CoreAPI, Console: page, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
 		Probe: health.Handler, Limits: s.limits(), Log: log, Registry: registry,
 	})
 	if err != nil {
@@ -126,11 +130,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	}
 	handler := httpserver.Access(log, registry, audit.Handler(entries, server))
 	return service.Run(ctx, service.Config{
-		HTTP: httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Limits: s.Limits, Endpoints: []httpserver.Endpoint{
-			std.endpoint("--listen-http", s.ListenHTTP, handler, nil),
-			std.endpoint("--listen-https", s.ListenHTTPS, handler, certificate),
-			std.endpoint("--listen-admin", s.ListenAdmin, management, nil),
-		}},
+		HTTP:   httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Limits: s.Limits, Endpoints: s.endpoints(std, log, handler, management, certificate)},
 		Health: health,
 		Tasks:  tasks,
 		Drain:  server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
@@ -260,6 +260,15 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 
 func (s *serve) eventRules() event.Rules {
 	return event.Rules{Types: s.EventTypes, MaxLabels: int(s.MaxLabels), MaxAnnotations: int(s.MaxAnnotations)}
+}
+
+// endpoints returns all listeners. Certificate is nil if HTTPS is not served.
+func (s *serve) endpoints(std stdio, log *slog.Logger, api, management http.Handler, certificate *tls.Config) []httpserver.Endpoint {
+	return []httpserver.Endpoint{
+		s.tellConsole(log, std.endpoint("--listen-http", s.ListenHTTP, api, nil)),
+		s.tellConsole(log, std.endpoint("--listen-https", s.ListenHTTPS, api, certificate)),
+		std.endpoint("--listen-admin", s.ListenAdmin, management, nil),
+	}
 }
 
 // endpoint returns a listener of the service. TLS is nil for plain HTTP.

@@ -13,7 +13,7 @@ import (
 
 // check returns an error for a missing setting, or for two that contradict each other, and names them.
 func (s *serve) check() error {
-	for _, check := range []func() error{s.checkListeners, s.checkCertificate, s.checkTrust, s.checkLimits, s.checkStore, s.checkAudit, s.checkStop} {
+	for _, check := range []func() error{s.checkListeners, s.checkCertificate, s.checkTrust, s.checkConsole, s.checkLimits, s.checkStore, s.checkAudit, s.checkStop} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -75,6 +75,20 @@ func (s *serve) checkTrust() error {
 	}
 	return nil
 }
+
+func (s *serve) checkConsole() error {
+	switch {
+	case s.ConsoleTokenURL == "":
+	case !s.Console:
+		return cli.Usagef("--console-token-url has no effect without the console: set it without --no-console, or not at all")
+	case s.ConsoleTokenURL != noTokenURL && !trust.IsURL(s.ConsoleTokenURL):
+		return cli.Usagef("--console-token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token, and not %s", s.ConsoleTokenURL, noTokenURL)
+	}
+	return nil
+}
+
+// noTokenURL is the --console-token-url of a console that asks for no tokens.
+const noTokenURL = "none"
 
 const maxClockSkew = 5 * time.Minute
 

@@ -19,6 +19,8 @@ func TestContradictions(t *testing.T) {
 		{[]string{issuer, "--jwks-url=http://keys.example/jwks"}, `--jwks-url (jwksURL) of the issuer http://127.0.0.1:1: JWKS: "http://keys.example/jwks" is plain HTTP to another machine: use https, or allow the host "keys.example" where the network is trusted, with --jwks-allow-http-host`},
 		{[]string{issuer, "--issuer-ca-file=x"}, "--issuer-ca-file (caFile) of the issuer http://127.0.0.1:1 has no effect on its --jwks-url http://127.0.0.1:1, which is plain HTTP: set https or no authorities"},
 		{[]string{issuer, "--claims=team"}, "--claims has no effect without --policy-file: set both or none"},
+		{[]string{issuer, "--no-console", "--console-token-url=none"}, "--console-token-url has no effect without the console: set it without --no-console, or not at all"},
+		{[]string{issuer, "--console-token-url=tokens.example"}, `--console-token-url "tokens.example" is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token, and not none`},
 		{[]string{issuer, "--listen-http=", "--listen-https="}, "--listen-http and --listen-https are both empty: set at least one, or nobody can reach the API"},
 		{[]string{issuer, "--listen-https=:0"}, "--listen-https needs a certificate: set --tls-cert-file and --tls-key-file, or --tls-self-signed"},
 		{[]string{issuer, "--tls-cert-file=x"}, "--tls-cert-file and --tls-key-file go together: set both or none"},

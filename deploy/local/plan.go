@@ -40,6 +40,7 @@ func newPlan(dir string) (*plan, error) {
 	p.SecureURL = p.url("https", p.set("EVENTSVC_LISTEN_HTTPS", "127.0.0.1:8443"))
 	p.EventAdmin = p.url("http", p.set("EVENTSVC_LISTEN_ADMIN", "127.0.0.1:8081"))
 	p.set("EVENTSVC_ISSUER", p.TokenURL)
+	p.set("TOKENSVC_CORS_ORIGIN", origins(p.EventsURL, p.SecureURL))
 	p.set("EVENTSVC_TLS_SELF_SIGNED", "true")
 	p.set("EVENTSVC_DATA_DIR", filepath.Join(root, "var/eventsvc"))
 	return p, os.MkdirAll(p.Path("var"), 0o755)
@@ -64,6 +65,21 @@ func (p *plan) url(scheme, listen string) string {
 		host = "127.0.0.1"
 	}
 	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// origins are what browsers call the page of a listener: by address, and by name on this machine.
+func origins(urls ...string) string {
+	var all []string
+	for _, u := range urls {
+		if strings.HasSuffix(u, "://") {
+			continue // a listener that is switched off
+		}
+		all = append(all, u)
+		if name := strings.Replace(u, "127.0.0.1", "localhost", 1); name != u {
+			all = append(all, name)
+		}
+	}
+	return strings.Join(all, ",")
 }
 
 // Path is an absolute path inside the repository.

@@ -51,6 +51,7 @@ func TestCompose(t *testing.T) {
 	t.Run("DockerRun", testDockerRun)
 	t.Run("FirstRun", func(t *testing.T) { testFirstRun(t, c.project+"-first") })
 	runScenarios(t, w)
+	t.Run("Console", func(t *testing.T) { testConsole(t, w.events+"/console/", w.tokens) })
 	t.Run("Roles", func(t *testing.T) { testRoles(t, w) })
 	t.Run("DemoProfile", func(t *testing.T) {
 		c.run(t, append([]string{"--profile", "demo", "up", "--detach", "reporter"}, c.build...)...)

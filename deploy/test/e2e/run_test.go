@@ -111,6 +111,11 @@ func TestMakeRun(t *testing.T) {
 		t.Errorf("var/kubeconfig: %v, %v; want mode 0600", info, err)
 	}
 	_, guide, _ := strings.Cut(p.log.String(), readyLine)
+	if address := regexp.MustCompile(`(?m)^  console  (\S+)`).FindStringSubmatch(guide); address == nil {
+		t.Errorf("no address of the console in\n%s", guide)
+	} else {
+		testConsole(t, address[1], "http://"+c.moved.Replace("127.0.0.1:9000"))
+	}
 	typed := regexp.MustCompile(`(?m)^  ((?:TOKEN=|curl|export|kubectl|\S*deploy/examples/).*)$`).FindAllStringSubmatch(guide, -1)
 	var script strings.Builder
 	for _, line := range typed {

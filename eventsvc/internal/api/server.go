@@ -65,6 +65,8 @@ type Config struct {
 	Policy func() *policy.Policy
 	// CoreAPI serves core /api/v1 beside events.{group_domain}/v1.
 	CoreAPI bool
+	// Console serves the web page below [console.Folder]. Nil: there is none.
+	Console http.Handler
 	// RequireNamespaces refuses to create events in namespaces that are not known. Known
 	// are the well-known ones, those of Namespaces and those that hold events.
 	RequireNamespaces bool
@@ -180,7 +182,7 @@ const queriesFolder = "/query"
 func (s *Server) routes(c Config, groups []discovery.Group) error {
 	e := s.echo
 	e.HTTPErrorHandler = s.io.Fail
-	e.Use(once(prepare, stream.SocketToken, loki.BasicToken, bearer.Middleware(c.Verify, public, s.guard.Refuse), s.strict))
+	e.Use(once(prepare, withConsole(c.Console), stream.SocketToken, loki.BasicToken, bearer.Middleware(c.Verify, public, s.guard.Refuse), s.strict))
 
 	ns := namespaces.New(c.Store, c.Codec, s.io, s.streams, c.MaxSelectorTerms, c.Namespaces)
 	admit := func(ctx context.Context, namespace string) error {

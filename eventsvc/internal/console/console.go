@@ -3,7 +3,7 @@
 // # Contract
 //
 // [New] returns a handler for the files of static, which are part of the program, below
-// [Path]. The page gets everything else from the API of the server that serves it, with
+// [Folder]. The page gets everything else from the API of the server that serves it, with
 // the token of the person who looks; the files themselves are the same for everybody and
 // need no token. It learns what the server is from config.json, which New makes.
 //
@@ -41,8 +41,8 @@ import (
 	"time"
 )
 
-// Path is the folder of the console.
-const Path = "/console/"
+// Folder is where the console is. Its page is at Folder with a slash behind it.
+const Folder = "/console"
 
 // Config is what the page is told about its server, as config.json.
 type Config struct {
@@ -82,7 +82,7 @@ type form struct {
 	etag    string
 }
 
-// New returns a handler for [Path] and everything below it. It answers GET and HEAD.
+// New returns a handler for [Folder] and everything below it. It answers GET and HEAD.
 func New(c Config) (http.Handler, error) {
 	policy, err := c.contentPolicy()
 	if err != nil {
@@ -102,11 +102,11 @@ func New(c Config) (http.Handler, error) {
 	contents["index.html"] = nameModules(contents["index.html"], contents)
 	s := &server{files: map[string]*file{}, policy: policy}
 	for name, content := range contents {
-		if s.files[Path+name], err = newFile(name, content); err != nil {
+		if s.files[Folder+"/"+name], err = newFile(name, content); err != nil {
 			return nil, err
 		}
 	}
-	s.files[Path] = s.files[Path+"index.html"]
+	s.files[Folder+"/"] = s.files[Folder+"/index.html"]
 	return s, nil
 }
 
@@ -115,7 +115,7 @@ func (c Config) contentPolicy() (string, error) {
 	requests := "'self'"
 	if c.TokenURL != "" {
 		u, err := url.Parse(c.TokenURL)
-		if err != nil || u.Scheme == "" || u.Host == "" {
+		if err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(u.Host, ";,") { // which the policy would take for its own
 			return "", fmt.Errorf("console: the token endpoint %q is no URL", c.TokenURL)
 		}
 		requests += " " + u.Scheme + "://" + u.Host
@@ -190,8 +190,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "405 method not allowed", http.StatusMethodNotAllowed)
 		return
 	}
-	if r.URL.Path == strings.TrimSuffix(Path, "/") {
-		http.Redirect(w, r, Path, http.StatusFound)
+	if r.URL.Path == Folder {
+		http.Redirect(w, r, Folder+"/", http.StatusFound)
 		return
 	}
 	f := s.files[r.URL.Path]

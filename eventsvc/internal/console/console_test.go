@@ -183,9 +183,11 @@ func TestConfig(t *testing.T) {
 	if policy := do(t, none, "GET", "/console/").Header.Get("Content-Security-Policy"); !strings.Contains(policy, "connect-src 'self';") {
 		t.Error(policy)
 	}
-	none.TokenURL = "issuer.example; script-src *"
-	if _, err := console.New(none); err == nil {
-		t.Error("a token endpoint that is no URL is accepted")
+	for _, bad := range []string{"issuer.example/token", "https://issuer.example;script-src/token", "https://%zz/"} {
+		none.TokenURL = bad
+		if _, err := console.New(none); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/query"
 )
 
@@ -184,28 +185,14 @@ func (r *request) by() ([]query.Dimension, error) {
 	return query.ParseBy(r.parameters.Get("by"), r.endpoint.by, r.endpoint.mostBy)
 }
 
-// negotiate returns whether an answer is to be CSV: by the clause of the Accept header with
-// the greatest weight, and of those the first (RFC 9110 section 12.5.1).
+// negotiate returns the media type of the answer that a client prefers.
 func negotiate(accept string) (media string, err error) {
 	if accept == "" {
 		return mediaJSON, nil
 	}
-	best := 0.0
-	for clause := range strings.SplitSeq(accept, ",") {
-		name, params, _ := strings.Cut(clause, ";")
-		weight := 1.0
-		for param := range strings.SplitSeq(params, ";") {
-			if value, ok := strings.CutPrefix(strings.TrimSpace(param), "q="); ok {
-				weight, _ = strconv.ParseFloat(value, 64)
-			}
-		}
-		offered := map[string]string{
-			mediaJSON: mediaJSON, "application/*": mediaJSON, "*/*": mediaJSON, mediaCSV: mediaCSV, "text/*": mediaCSV,
-		}[strings.ToLower(strings.TrimSpace(name))]
-		if offered != "" && weight > best {
-			media, best = offered, weight
-		}
-	}
+	media = httpio.Preferred(accept, map[string]string{
+		mediaJSON: mediaJSON, "application/*": mediaJSON, "*/*": mediaJSON, mediaCSV: mediaCSV, "text/*": mediaCSV,
+	})
 	if media == "" {
 		return "", notAcceptable()
 	}
