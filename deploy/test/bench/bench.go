@@ -24,7 +24,7 @@ type bench struct {
 	up      *target.Services        // of the current stage
 	current string                  // the row that runs
 	attempt int                     // at it, from 1
-	speed   func() (float64, error) // of the machine, see speedometer; nil: nobody asks
+	speed   func() (float64, error) // of the machine, see floor.Speedometer; nil: nobody asks
 
 	database *target.Database // of the current stage
 	hashes   func() ([]string, error)

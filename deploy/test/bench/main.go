@@ -62,12 +62,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("-dir: %w", err)
 	}
 	defer os.RemoveAll(b.tmp)
-	meter, err := startSpeedometer(b.tmp)
+	meter, err := floor.NewSpeedometer(b.tmp)
 	if err != nil {
 		return err
 	}
-	b.speed = meter.read
-	err = errors.Join(b.run(stages()), meter.stop())
+	b.speed = meter.Read
+	err = errors.Join(b.run(stages()), meter.Stop())
 	if len(b.results) > 0 {
 		err = errors.Join(err, b.report())
 	}

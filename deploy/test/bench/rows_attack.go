@@ -105,7 +105,7 @@ func attacked(by attack) func(*bench) (*result, error) {
 // no service on this machine can do better during that attack.
 func besideFloor(by attack) func(*bench) (*result, error) {
 	return onFloor(floor.Hello, func(b *bench, p pid, addr netip.AddrPort) (*result, error) {
-		spec := helloSpec(addr)
+		spec := floor.HelloSpec(addr)
 		spec.Conns = goodConns
 		return besideAttack(b, by, p, spec)
 	})

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"tidings.example/deploy/test/bench/internal/floor"
-	"tidings.example/deploy/test/bench/internal/load"
 )
 
 const (
@@ -67,17 +66,7 @@ func onFloor(kind string, measure func(b *bench, p pid, addr netip.AddrPort) (*r
 
 // helloFloor is HTTP by echo without any work behind it.
 func helloFloor(b *bench, p pid, addr netip.AddrPort) (*result, error) {
-	return b.load(p, "requests/s", helloSpec(addr))
-}
-
-// helloSpec asks the server of helloFloor.
-func helloSpec(addr netip.AddrPort) load.Spec {
-	request := []byte("GET /hello HTTP/1.1\r\nHost: " + addr.String() + "\r\n\r\n")
-	return load.Spec{
-		Addr: addr, Conns: 64,
-		Next:  func(dst []byte, _ int) []byte { return append(dst, request...) },
-		Check: load.Status(200),
-	}
+	return b.load(p, "requests/s", floor.HelloSpec(addr))
 }
 
 // copyFloor moves as many bytes over loopback as a list of 10,000 events has.

@@ -2,68 +2,12 @@ package main
 
 import (
 	"fmt"
-	"net/netip"
 	"time"
-
-	"tidings.example/deploy/test/bench/internal/floor"
-	"tidings.example/deploy/test/bench/internal/load"
-	"tidings.example/deploy/test/bench/internal/proc"
 )
 
 // The range of floor/hello/64, in requests per second, on the machines that the
 // goals were set on.
 const leastHello, mostHello = 64_000, 93_000
-
-// speedometer measures how fast the machine is at the moment. A virtual machine
-// shares processors and memory with others, and nothing in /proc shows how much
-// it gets. It runs floor/hello/64 for a short time.
-type speedometer struct {
-	process *proc.Process
-	addr    netip.AddrPort
-}
-
-// How long it sends requests before it counts them, and how long it counts.
-const (
-	speedWarmUp = 100 * time.Millisecond
-	speedTime   = 400 * time.Millisecond
-)
-
-func startSpeedometer(dir string) (*speedometer, error) {
-	p, addr, err := floor.Start(dir, floor.Hello)
-	if err != nil {
-		return nil, err
-	}
-	return &speedometer{p, addr}, nil
-}
-
-func (s *speedometer) stop() error { return floor.Stop(s.process) }
-
-// read returns requests per second.
-func (s *speedometer) read() (float64, error) {
-	l, err := load.NewLoop()
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	ld, err := l.NewLoad(helloSpec(s.addr))
-	if err != nil {
-		return 0, err
-	}
-	ld.Start()
-	if err := l.Run(speedWarmUp, nil); err != nil {
-		return 0, err
-	}
-	ld.Reset()
-	from := l.Now()
-	if err := l.Run(speedTime, nil); err != nil {
-		return 0, err
-	}
-	rate := float64(ld.Done) / (l.Now() - from).Seconds()
-	if err := ld.Drain(); err != nil {
-		return 0, err
-	}
-	return rate, ld.Failure
-}
 
 // await reads the machine's speed before a row. A row that leaves events behind
 // waits until the machine is fast enough, with as many looks as other rows have
