@@ -2,11 +2,8 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +11,7 @@ import (
 
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/proc"
+	"tidings.example/deploy/test/bench/internal/target"
 )
 
 // usage is the CPU time that was used up to a moment.
@@ -95,35 +93,12 @@ func (b *bench) profile(p pid) (wait func()) {
 	done := make(chan error, 1)
 	file := filepath.Join(b.profiles, strings.ReplaceAll(b.current, "/", "-")+".pprof")
 	seconds := max(int(b.duration/time.Second), 1)
-	go func() {
-		done <- download(b.ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", p.admin, seconds), file)
-	}()
+	go func() { done <- target.Profile(b.ctx, p.admin, seconds, file) }()
 	return func() {
 		if err := <-done; err != nil {
 			fmt.Fprintf(b.out, "no profile of %s: %v\n", b.current, err)
 		}
 	}
-}
-
-func download(ctx context.Context, url, file string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, resp.Status)
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, resp.Body)
-	return errors.Join(err, f.Close())
 }
 
 // warmUp is how long a load runs before it is measured.

@@ -7,11 +7,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -137,7 +135,7 @@ func besideAttack(b *bench, by attack, measured pid, spec load.Spec) (*result, e
 // from 64 connections that wait for their answers. They may cause at most one
 // fetch of the keys a second.
 func attackedByKeys(b *bench) (*result, error) {
-	before, err := keyFetches(b)
+	before, err := b.up.KeyFetches(b.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +144,7 @@ func attackedByKeys(b *bench) (*result, error) {
 	if err != nil {
 		return r, err
 	}
-	after, err := keyFetches(b)
+	after, err := b.up.KeyFetches(b.ctx)
 	if most := time.Since(began).Seconds() + 2; err == nil && after-before > most {
 		err = fmt.Errorf("the keys were fetched %v times in %v", after-before, time.Since(began))
 	}
@@ -166,32 +164,6 @@ func unknownKeys(b *bench) (load.Spec, error) {
 		},
 		Check: load.Status(http.StatusUnauthorized),
 	}, nil
-}
-
-// keyFetches returns how often eventsvc has fetched the keys so far.
-func keyFetches(b *bench) (float64, error) {
-	req, err := http.NewRequestWithContext(b.ctx, http.MethodGet, b.up.EventsAdmin+"/metrics", nil)
-	if err != nil {
-		return 0, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, err
-	}
-	total := 0.0
-	for _, line := range regexp.MustCompile(`(?m)^jwks_fetches_total\{.*\} (\S+)$`).FindAllSubmatch(text, -1) {
-		n, err := strconv.ParseFloat(string(line[1]), 64)
-		if err != nil {
-			return 0, err
-		}
-		total += n
-	}
-	return total, nil
 }
 
 // flood asks for lists and creates from as many connections as a client may
