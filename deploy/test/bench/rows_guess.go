@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"tidings.example/deploy/test/bench/internal/attack"
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/stats"
 	"tidings.example/deploy/test/bench/internal/target"
@@ -38,14 +39,10 @@ func timingStage() stage {
 		open: func(b *bench) error { return b.start(target.Options{Token: []string{"--failure-refill=0s"}}) },
 		rows: []row{
 			{name: "timing/auc", goal: even(.05), run: timing(100, 2000)},
-			{name: "timing/auc-in-line", long: true, once: true, goal: even(.1), run: timing(0, 150, lineGuesses)},
+			{name: "timing/auc-in-line", long: true, once: true, goal: even(.1), run: timing(0, 150, attack.QueuedGuesses)},
 		},
 	}
 }
-
-// guessers is the number of connections that guess: half of them the secret
-// of a client that also works, half of them ids that do not exist.
-const guessers = 8
 
 // good is a row of clients with the right secrets: 16 connections, each
 // asking again at once, or at a fixed rate.
@@ -62,27 +59,7 @@ func good(interval time.Duration, attacked bool) func(*bench) (*result, error) {
 		if !attacked {
 			return b.load(b.tokensvc(), "tokens/s", spec)
 		}
-		return b.load(b.tokensvc(), "tokens/s", spec, guessSpec(b))
-	}
-}
-
-// guessSpec sends wrong secrets and unknown ids at full speed.
-func guessSpec(b *bench) load.Spec {
-	wrong := b.up.TokenRequest(target.ClientID(0), "wrong-"+target.ClientSecret)
-	return load.Spec{
-		Addr: b.up.TokenAddr, Conns: guessers,
-		Next: func(dst []byte, i int) []byte {
-			if i%2 == 0 {
-				return append(dst, wrong...)
-			}
-			return append(dst, b.up.TokenRequest(fmt.Sprintf("nobody-%d", i), target.ClientSecret)...)
-		},
-		Check: func(_ int, a *load.Answer) error {
-			if a.Status != 401 && a.Status != 429 {
-				return fmt.Errorf("a guess is answered with status %d: %.300s", a.Status, a.Body)
-			}
-			return nil
-		},
+		return b.load(b.tokensvc(), "tokens/s", spec, attack.Guesses(b.up))
 	}
 }
 
@@ -113,21 +90,9 @@ func statuses(b *bench) (*result, error) {
 	return r, nil
 }
 
-// lineGuesses are requests of others for unknown ids. They make the timed
-// requests wait.
-func lineGuesses(b *bench) load.Spec {
-	return load.Spec{
-		Addr: b.up.TokenAddr, Conns: 3,
-		Next: func(dst []byte, i int) []byte {
-			return append(dst, b.up.TokenRequest(fmt.Sprint("nobody-", i), target.ClientSecret)...)
-		},
-		Check: load.Status(401),
-	}
-}
-
 // timing compares the times of a wrong secret and of an unknown client, asked
 // in random order on one connection.
-func timing(samples, long int, others ...func(*bench) load.Spec) func(*bench) (*result, error) {
+func timing(samples, long int, others ...func(*target.Services) load.Spec) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		if b.long {
 			return compareTimes(b, long, others)
@@ -136,7 +101,7 @@ func timing(samples, long int, others ...func(*bench) load.Spec) func(*bench) (*
 	}
 }
 
-func compareTimes(b *bench, samples int, others []func(*bench) load.Spec) (*result, error) {
+func compareTimes(b *bench, samples int, others []func(*target.Services) load.Spec) (*result, error) {
 	l, err := load.NewLoop()
 	if err != nil {
 		return nil, err
@@ -165,7 +130,7 @@ func compareTimes(b *bench, samples int, others []func(*bench) load.Spec) (*resu
 		return nil, err
 	}
 	for _, other := range others {
-		guesses, err := l.NewLoad(other(b))
+		guesses, err := l.NewLoad(other(b.up))
 		if err != nil {
 			return nil, err
 		}
