@@ -1,0 +1,2 @@
+// Package console drives the web page of eventsvc in a real browser.
+package console
