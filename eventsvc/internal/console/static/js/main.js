@@ -1,1 +1,33 @@
-document.body.textContent = "Tidings";
+// The beginning: reads the configuration, and draws the page whenever something changed.
+
+import { App } from "./app.js";
+import { render } from "./lib/dom.js";
+import { keyboard } from "./parts/keys.js";
+import { Frame } from "./parts/frame.js";
+import { dress } from "./parts/settings.js";
+import { Changes } from "./views/changes.js";
+import { Events } from "./views/events.js";
+import { Groups } from "./views/groups.js";
+import { Live } from "./views/live.js";
+import { ObjectView } from "./views/object.js";
+import { Overview } from "./views/overview.js";
+
+const host = /** @type {HTMLElement} */ (document.getElementById("app"));
+
+async function main() {
+  dress();
+  const config = await (await fetch("config.json")).json();
+  /** @type {Frame} */
+  let frame;
+  const app = new App(config, () => render(host, frame.draw()));
+  frame = new Frame(app, {
+    overview: () => new Overview(app), events: () => new Events(app), live: () => new Live(app),
+    groups: () => new Groups(app), changes: () => new Changes(app), object: () => new ObjectView(app),
+  });
+  keyboard(app, frame);
+  app.redraw();
+}
+
+main().catch((err) => {
+  host.textContent = `The page could not begin: ${err instanceof Error ? err.message : err}. Reload it.`;
+});

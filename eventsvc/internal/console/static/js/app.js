@@ -1,0 +1,181 @@
+// The application: what all views share, and which of them is shown.
+
+import * as address from "./lib/address.js";
+import { Api, Failure } from "./lib/api.js";
+import * as grammar from "./lib/grammar.js";
+import { Session } from "./lib/session.js";
+import { isRelative, parseInstant, rfc3339 } from "./lib/time.js";
+
+/**
+ * A view: one of the tabs.
+ * @typedef {object} View
+ * @property {() => import("./lib/dom.js").Child} draw
+ * @property {() => void} [leave] is called when another view is shown
+ * @property {() => void} [refresh] asks everything again
+ * @property {(key: string) => boolean} [key] handles a key, and says whether it has
+ */
+
+/** @typedef {{version: string, eventsPath: string, tokenURL: string, issuer: string}} Config */
+/** @typedef {import("./lib/address.js").State} State */
+/** @typedef {{id: string, mode: "token"|"client", busy: boolean, failure: string}} Form */
+
+export class App {
+  /** @type {State} */
+  state = address.read(location.hash);
+  /** Counts up when the person wants everything anew. */
+  turn = 0;
+  /** What the page says for a moment, and reads to who cannot see it. */
+  said = "";
+  /**
+   * The last answer's head: revision, historyFrom, gaps.
+   * @type {any}
+   */
+  head = null;
+  #scheduled = false;
+  /** @type {ReturnType<typeof setTimeout>|undefined} */
+  #silence;
+  /** @type {() => void} */
+  #draw;
+
+  /** @param {Config} config @param {() => void} draw */
+  constructor(config, draw) {
+    this.config = config;
+    this.#draw = draw;
+    this.session = new Session(config.tokenURL, () => this.#signed());
+    this.api = new Api(this.session, config.eventsPath);
+    addEventListener("hashchange", () => {
+      this.state = address.read(location.hash);
+      this.redraw();
+    });
+  }
+
+  #signed() {
+    if (this.session.open) this.turn++; // what was refused is asked again
+    this.redraw();
+  }
+
+  /** Draws the page before the next frame. */
+  redraw = () => {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // A page that is hidden gets no frames, and has to be right when it is shown again.
+    const draw = () => {
+      if (!this.#scheduled) return;
+      this.#scheduled = false;
+      this.#draw();
+    };
+    if (document.hidden) setTimeout(draw, 200);
+    else requestAnimationFrame(draw);
+  };
+
+  /**
+   * Changes the state, and with it the address.
+   * @param {Partial<State>} change @param {boolean} [replace] the entry of the history, for what is no step of its own
+   */
+  go(change, replace = false) {
+    const next = { ...this.state, ...change };
+    const to = address.write(next);
+    if (to === address.write(this.state)) return;
+    this.state = next;
+    if (replace) history.replaceState(null, "", to);
+    else history.pushState(null, "", to);
+    this.redraw();
+  }
+
+  /**
+   * The address of a state.
+   * @param {Partial<State>} change
+   */
+  href(change) {
+    return address.write({ ...this.state, ...change });
+  }
+
+  /** Asks everything again. */
+  refresh() {
+    this.turn++;
+    this.redraw();
+  }
+
+  /**
+   * Says something for a moment.
+   * @param {string} text
+   */
+  say(text) {
+    this.said = text;
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => {
+      this.said = "";
+      this.redraw();
+    }, 6000);
+    this.redraw();
+  }
+
+  /**
+   * Adds a term to the search, or removes one.
+   * @param {import("./lib/grammar.js").Term} term
+   */
+  add(term) {
+    this.go({ q: grammar.add(this.state.q, term) });
+  }
+
+  /** @param {import("./lib/grammar.js").Term} term */
+  remove(term) {
+    this.go({ q: grammar.without(this.state.q, term) });
+  }
+
+  /**
+   * The parameters of the present question.
+   * @returns {Record<string, string>}
+   */
+  question() {
+    const { q, from, to, revision } = this.state;
+    return { ...grammar.parameters(q), from, to, revision };
+  }
+
+  /**
+   * What tells this question from another one, to be asked at this turn.
+   * @param {...unknown} more
+   */
+  key(...more) {
+    return JSON.stringify([this.turn, this.question(), ...more]);
+  }
+
+  /**
+   * The range in instants.
+   * @returns {[number, number]}
+   */
+  range() {
+    return [parseInstant(this.state.from), parseInstant(this.state.to)];
+  }
+
+  /**
+   * Asks /query/v1 and keeps the head of the answer.
+   * @param {string} endpoint @param {Record<string, string|string[]|undefined>} params @param {AbortSignal} signal
+   */
+  async query(endpoint, params, signal) {
+    if (!this.session.open) throw new Failure("expired", "Sign in to see events.");
+    const answer = await this.api.query(endpoint, params, signal);
+    if (answer.revision) this.head = answer;
+    return answer;
+  }
+
+  /** The link that shows the same later: absolute times, and the revision. */
+  permalink() {
+    const { from, to, revision } = this.state;
+    const fixed = (/** @type {string} */ t) => (isRelative(t) ? rfc3339(parseInstant(t)) : t);
+    const covered = this.head?.range;
+    return location.origin + location.pathname + this.href({
+      from: isRelative(from) && covered ? covered.from : fixed(from), to: isRelative(to) && covered ? covered.to : fixed(to),
+      revision: revision || this.head?.revision || "",
+    });
+  }
+
+  /**
+   * Changes the range.
+   * @param {number} from @param {number} to
+   */
+  zoom(from, to) {
+    const begin = Math.floor(from / 1000) * 1000;
+    this.go({ from: rfc3339(begin), to: rfc3339(Math.max(Math.ceil(to / 1000) * 1000, begin + 1000)), revision: this.state.revision });
+  }
+}

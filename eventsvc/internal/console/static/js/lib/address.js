@@ -1,0 +1,48 @@
+// The state of the page is in the fragment of its address, which is sent to no server: so
+// that the back button works, and a link shows the same to somebody else.
+
+/**
+ * @typedef {object} State
+ * @property {string} view
+ * @property {string} q the text of the search box
+ * @property {string} from RFC 3339 or relative
+ * @property {string} to
+ * @property {string} revision "" is the newest
+ * @property {string} event namespace/name of the event in the drawer, or ""
+ * @property {string} by dimension of groups
+ * @property {string} order of groups, or of events
+ * @property {string} kind of the object that is followed
+ * @property {string} ns
+ * @property {string} name
+ * @property {string} uid
+ * @property {string} at end of the window of changes
+ * @property {string} window its length
+ * @property {string} other end of the window it is compared with, or ""
+ */
+
+/** @type {State} */
+const defaults = {
+  view: "overview", q: "", from: "-24h", to: "now", revision: "", event: "", by: "reason", order: "",
+  kind: "", ns: "", name: "", uid: "", at: "now", window: "15m", other: "",
+};
+
+/** @param {string} fragment @returns {State} */
+export function read(fragment) {
+  const [path, query = ""] = fragment.replace(/^#\/?/, "").split("?", 2);
+  const state = { ...defaults };
+  if (path) state.view = path;
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (name !== "view" && name in state) state[/** @type {keyof State} */ (name)] = value;
+  }
+  return state;
+}
+
+/** @param {State} state */
+export function write(state) {
+  const query = new URLSearchParams();
+  for (const name of /** @type {(keyof State)[]} */ (Object.keys(defaults))) {
+    if (name !== "view" && state[name] !== defaults[name]) query.set(name, state[name]);
+  }
+  const text = query.toString();
+  return `#/${state.view}${text ? "?" + text : ""}`;
+}

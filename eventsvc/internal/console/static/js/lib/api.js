@@ -1,0 +1,148 @@
+// Requests to eventsvc: /query/v1 and the ordinary API, with the session's token.
+
+import { clock } from "./time.js";
+
+/**
+ * Why a request was not answered:
+ * - "expired": there is no token, or it is no longer valid
+ * - "forbidden": the token does not allow it
+ * - "invalid": the question is wrong; `field` names the parameter
+ * - "missing": what was asked for is not there
+ * - "gone": the revision is no longer held
+ * - "busy": too much is asked; it may be tried again
+ * - "unreachable": there is no connection
+ * - "failed": the server could not answer
+ * @typedef {"expired"|"forbidden"|"invalid"|"missing"|"gone"|"busy"|"unreachable"|"failed"} Kind
+ */
+
+/** A request that was not answered as hoped. */
+export class Failure extends Error {
+  /** @param {Kind} kind @param {string} message @param {string} [field] */
+  constructor(kind, message, field = "") {
+    super(message);
+    this.kind = kind;
+    this.field = field;
+  }
+}
+
+/** @type {Record<number, Kind>} */
+const kinds = { 400: "invalid", 401: "expired", 403: "forbidden", 404: "missing", 410: "gone", 422: "invalid", 429: "busy", 503: "busy" };
+
+/** @param {Response} response @returns {Promise<Failure>} */
+async function failure(response) {
+  let message = `the server answered ${response.status}`;
+  let field = "";
+  try {
+    const status = await response.json();
+    message = status.message ?? message;
+    field = status.details?.causes?.[0]?.field ?? "";
+  } catch {
+    // What a proxy answers is no Status: the code has to do.
+  }
+  return new Failure(kinds[response.status] ?? "failed", message, field);
+}
+
+/**
+ * Whether an error is a request that was given up.
+ * @param {unknown} err
+ */
+export const aborted = (err) => err instanceof DOMException && err.name === "AbortError";
+
+/** Api asks eventsvc. */
+export class Api {
+  /**
+   * @param {import("./session.js").Session} session
+   * @param {string} eventsPath of the group and version of Events
+   */
+  constructor(session, eventsPath) {
+    this.session = session;
+    this.eventsPath = eventsPath;
+  }
+
+  /**
+   * @param {string} path @param {Record<string, string|string[]|undefined>} [params]
+   * @param {AbortSignal} [signal] @returns {Promise<any>}
+   */
+  async get(path, params = {}, signal) {
+    return (await this.fetch(url(path, params), signal)).json();
+  }
+
+  /**
+   * Asks /query/v1.
+   * @param {string} endpoint @param {Record<string, string|string[]|undefined>} params @param {AbortSignal} [signal]
+   */
+  query(endpoint, params, signal) {
+    return this.get("/query/v1/" + endpoint, params, signal);
+  }
+
+  /**
+   * The path of Events, of one namespace if there is one.
+   * @param {string} [namespace] @param {string} [name]
+   */
+  events(namespace, name) {
+    const within = namespace ? `/namespaces/${encodeURIComponent(namespace)}` : "";
+    return `${this.eventsPath}${within}/events${name ? "/" + encodeURIComponent(name) : ""}`;
+  }
+
+  /**
+   * Reads a watch until it ends. Each line is one change.
+   * @param {string} path @param {Record<string, string|undefined>} params @param {AbortSignal} signal
+   * @param {(changes: {type: string, object: any}[]) => void} take gets what arrived together
+   * @param {() => void} [opened] is called once it is open
+   */
+  async watch(path, params, signal, take, opened) {
+    const response = await this.fetch(url(path, { ...params, watch: "true" }), signal);
+    opened?.();
+    const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+    const decoder = new TextDecoder();
+    let rest = "";
+    for (;;) {
+      let piece;
+      try {
+        piece = await reader.read();
+      } catch (err) {
+        if (aborted(err)) throw err;
+        throw new Failure("unreachable", "the connection broke");
+      }
+      if (piece.done) return;
+      const lines = (rest + decoder.decode(piece.value, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      if (lines.length) take(lines.filter((l) => l !== "").map((l) => JSON.parse(l)));
+    }
+  }
+
+  /**
+   * Sends a GET. A token that is refused is renewed once, if it can be.
+   * @param {string} address @param {AbortSignal} [signal] @returns {Promise<Response>}
+   */
+  async fetch(address, signal) {
+    for (let again = false; ; again = true) {
+      const token = await this.session.token();
+      const sent = Date.now();
+      /** @type {Response} */
+      let response;
+      try {
+        response = await fetch(address, { headers: { Accept: "application/json", Authorization: "Bearer " + token }, signal, cache: "no-store", credentials: "omit" });
+      } catch (err) {
+        if (aborted(err)) throw err;
+        throw new Failure("unreachable", "the server cannot be reached");
+      }
+      clock.observe(response.headers.get("Date"), sent);
+      if (response.ok) return response;
+      const f = await failure(response);
+      if (f.kind !== "expired") throw f;
+      if (again || !(await this.session.refused(token))) throw f;
+    }
+  }
+}
+
+/** @param {string} path @param {Record<string, string|string[]|undefined>} params */
+export function url(path, params) {
+  const query = new URLSearchParams();
+  for (const name in params) {
+    const value = params[name];
+    for (const v of Array.isArray(value) ? value : [value]) if (v !== undefined && v !== "") query.append(name, v);
+  }
+  const text = query.toString();
+  return text ? `${path}${path.includes("?") ? "&" : "?"}${text}` : path;
+}

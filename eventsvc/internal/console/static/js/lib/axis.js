@@ -1,0 +1,62 @@
+// Axes: where their ticks are, and how they are labelled.
+
+import { absolute, day, hour, minute, reading, second } from "./time.js";
+
+const steps = [second, 5 * second, 15 * second, 30 * second, minute, 5 * minute, 15 * minute, 30 * minute, hour, 3 * hour, 6 * hour, 12 * hour,
+  day, 2 * day, 7 * day, 14 * day, 28 * day, 91 * day, 364 * day];
+
+/**
+ * The ticks of a time axis, at round times of the zone that is read in.
+ * @param {number} from @param {number} to @param {number} most
+ * @returns {{at: number, label: string}[]}
+ */
+export function timeTicks(from, to, most) {
+  const step = steps.find((s) => (to - from) / s <= most) ?? steps[steps.length - 1];
+  const offset = reading.zone === "utc" ? 0 : -new Date(from).getTimezoneOffset() * minute;
+  const ticks = [];
+  for (let at = Math.ceil((from + offset) / step) * step - offset; at <= to; at += step) {
+    const text = absolute(at);
+    const midnight = text.slice(11) === "00:00:00";
+    ticks.push({ at, label: step >= day || midnight ? dayLabel(text) : step >= minute ? text.slice(11, 16) : text.slice(11) });
+  }
+  return ticks;
+}
+
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** @param {string} text as absolute writes it */
+const dayLabel = (text) => `${Number(text.slice(8, 10))} ${months[Number(text.slice(5, 7)) - 1]}`;
+
+/**
+ * The smallest round number that is not below n: 1, 2 or 5 times a power of ten.
+ * @param {number} n
+ */
+export function roundUp(n) {
+  if (n <= 1) return 1;
+  const power = 10 ** Math.floor(Math.log10(n));
+  return power * (n <= power ? 1 : n <= 2 * power ? 2 : n <= 5 * power ? 5 : 10);
+}
+
+/** @type {[string, number][]} */
+const units = [["w", 7 * day], ["d", day], ["h", hour], ["m", minute], ["s", second]];
+
+/**
+ * A step of a histogram as the API writes it, in milliseconds.
+ * @param {string} step
+ */
+export function stepOf(step) {
+  let sum = 0;
+  for (const [, n, unit] of step.matchAll(/(\d+)([smhdw])/g)) sum += Number(n) * (units.find(([u]) => u === unit)?.[1] ?? 0);
+  return sum;
+}
+
+/**
+ * The step that gives about as many bars as there is room for, as the API takes it.
+ * @param {number} range @param {number} most
+ */
+export function stepFor(range, most) {
+  for (const s of [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800]) {
+    if (range / (s * second) <= most) return s >= 86400 ? `${s / 86400}d` : s >= 3600 ? `${s / 3600}h` : s >= 60 ? `${s / 60}m` : `${s}s`;
+  }
+  return `${Math.ceil(range / (7 * day) / most) * 7}d`;
+}

@@ -1,0 +1,99 @@
+// What an Event of events.k8s.io/v1 says, in the terms of this page.
+
+/**
+ * A row: what the tables need of an event. Rows are kept in great numbers, so they hold no
+ * more than that.
+ * @typedef {object} Row
+ * @property {string} id namespace/name
+ * @property {string} revision
+ * @property {number} time of the observation
+ * @property {string} type
+ * @property {string} reason
+ * @property {string} kind
+ * @property {string} name
+ * @property {string} ns of the object
+ * @property {string} uid
+ * @property {string} namespace
+ * @property {string} note
+ * @property {number} count
+ * @property {string} reporter
+ * @property {string} host
+ * @property {string} cluster
+ * @property {number} first
+ * @property {string} action
+ * @property {boolean} [replaced] a later row of the same event has come
+ */
+
+/** @param {any} t */
+const instant = (t) => (t ? Date.parse(t) : NaN);
+
+/**
+ * When an event was observed last.
+ * @param {any} e
+ */
+export function observed(e) {
+  return instant(e.series?.lastObservedTime ?? e.eventTime ?? e.deprecatedLastTimestamp ?? e.deprecatedFirstTimestamp ?? e.metadata?.creationTimestamp);
+}
+
+/**
+ * When it was observed first.
+ * @param {any} e
+ */
+export function firstObserved(e) {
+  return instant(e.eventTime ?? e.deprecatedFirstTimestamp ?? e.deprecatedLastTimestamp ?? e.metadata?.creationTimestamp);
+}
+
+/**
+ * How often it was observed.
+ * @param {any} e @returns {number}
+ */
+export const countOf = (e) => e.series?.count ?? (e.deprecatedCount || 1);
+
+export const clusterLabel = "tidings.example/cluster";
+
+/** @param {any} e @returns {Row} */
+export function row(e) {
+  const m = e.metadata ?? {};
+  const r = e.regarding ?? {};
+  return {
+    id: `${m.namespace ?? ""}/${m.name ?? ""}`, revision: m.resourceVersion ?? "", time: observed(e), type: e.type ?? "", reason: e.reason ?? "",
+    kind: r.kind ?? "", name: r.name ?? "", ns: r.namespace ?? "", uid: r.uid ?? "", namespace: m.namespace ?? "", note: e.note ?? "",
+    count: countOf(e), reporter: e.reportingController || e.deprecatedSource?.component || "", host: e.deprecatedSource?.host || e.reportingInstance || "",
+    cluster: m.labels?.[clusterLabel] ?? "", first: firstObserved(e), action: e.action ?? "",
+  };
+}
+
+/**
+ * A count for people: 1, 12, 1,234, 165.9k, 2.1M.
+ * @param {number} n
+ */
+export function human(n) {
+  if (n < 10000) return n.toLocaleString("en");
+  const [unit, by] = n < 999950 ? ["k", 1e3] : ["M", 1e6];
+  return (n / Number(by)).toFixed(1).replace(/\.0$/, "") + unit;
+}
+
+/**
+ * A count with its noun.
+ * @param {number} n @param {string} one @param {string} [many]
+ */
+export const counted = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+
+/**
+ * The class of a type: "warning", "normal" or "other".
+ * @param {string} type
+ */
+export const typeClass = (type) => (type === "Warning" ? "warning" : type === "Normal" ? "normal" : "other");
+
+/**
+ * How a series is written: how often, over how long, how fast. "" for what came once.
+ * @param {number} count @param {number} first @param {number} last
+ */
+export function rate(count, first, last) {
+  const minutes = (last - first) / 60000;
+  if (count < 2 || !(minutes > 0)) return "";
+  const per = (count - 1) / minutes;
+  if (per >= 1) return `${per < 10 ? per.toFixed(1) : Math.round(per)} a minute`;
+  if (per * 60 >= 1) return `${(per * 60).toFixed(1).replace(/\.0$/, "")} an hour`;
+  return `${(per * 1440).toFixed(1).replace(/\.0$/, "")} a day`;
+}

@@ -1,0 +1,68 @@
+// A resource: the answer to the question that a view has at present. While another answer
+// is on its way the last one stays, so that nothing jumps.
+
+import { aborted, Failure } from "./api.js";
+
+/** @template T */
+export class Resource {
+  /** @type {T|undefined} the last answer */
+  data;
+  /** @type {Failure|null} why there is no newer one */
+  failure = null;
+  loading = false;
+  #key = "";
+  /** @type {AbortController|null} */
+  #control = null;
+
+  /** @param {() => void} changed is called when an answer or a failure is there */
+  constructor(changed) {
+    this.changed = changed;
+  }
+
+  /** Whether data answers another question than the present one. */
+  get stale() {
+    return this.loading && this.data !== undefined;
+  }
+
+  /**
+   * Asks, unless this was the last question.
+   * @param {string} key of the question
+   * @param {(signal: AbortSignal) => Promise<T>} ask
+   */
+  want(key, ask) {
+    if (key === this.#key) return this;
+    this.#key = key;
+    this.#control?.abort();
+    const control = (this.#control = new AbortController());
+    this.loading = true;
+    this.#run(control, ask);
+    return this;
+  }
+
+  /** @param {AbortController} control @param {(signal: AbortSignal) => Promise<T>} ask */
+  async #run(control, ask) {
+    try {
+      const data = await ask(control.signal);
+      if (control.signal.aborted) return;
+      this.data = data;
+      this.failure = null;
+    } catch (err) {
+      if (aborted(err) || control.signal.aborted) return;
+      this.failure = err instanceof Failure ? err : new Failure("failed", String(err));
+    }
+    this.loading = false;
+    this.changed();
+  }
+
+  /** Forgets the question, so that it is asked again. */
+  again() {
+    this.#key = "";
+  }
+
+  /** Gives up. */
+  stop() {
+    this.#control?.abort();
+    this.#key = "";
+    this.loading = false;
+  }
+}

@@ -1,0 +1,38 @@
+// Preferences of this browser: appearance only, never who somebody is or what they looked
+// for.
+
+/** @type {{theme: "system"|"dark"|"light", zone: "local"|"utc", columns: string[], facets: boolean, keys: boolean}} */
+const defaults = { theme: "system", zone: "local", columns: ["time", "type", "reason", "object", "note", "count"], facets: true, keys: true };
+
+const key = "tidings.preferences";
+
+/** @returns {typeof defaults} */
+function load() {
+  try {
+    const stored = JSON.parse(localStorage.getItem(key) ?? "{}");
+    return {
+      theme: ["system", "dark", "light"].includes(stored.theme) ? stored.theme : defaults.theme,
+      zone: stored.zone === "utc" ? "utc" : "local",
+      columns: Array.isArray(stored.columns) && stored.columns.every((/** @type {unknown} */ c) => typeof c === "string") ? stored.columns : defaults.columns,
+      facets: stored.facets !== false,
+      keys: stored.keys !== false,
+    };
+  } catch {
+    return { ...defaults }; // storage may be forbidden, or somebody else's
+  }
+}
+
+export const prefs = load();
+
+/**
+ * Sets a preference and keeps it.
+ * @template {keyof typeof defaults} K @param {K} name @param {(typeof defaults)[K]} value
+ */
+export function prefer(name, value) {
+  prefs[name] = value;
+  try {
+    localStorage.setItem(key, JSON.stringify(prefs));
+  } catch {
+    // It holds for this tab, then.
+  }
+}

@@ -1,0 +1,227 @@
+// A tail: the events of a range, and those that arrive after them, by list and watch as
+// client-go does it. It goes on by revision after an outage, so that nothing is lost or
+// shown twice, and says when it could not.
+
+import { aborted, Failure } from "./api.js";
+import { row } from "./event.js";
+import { second } from "./time.js";
+
+/** @typedef {import("./event.js").Row} Row @typedef {import("./grammar.js").Term} Term */
+/** @typedef {"starting"|"live"|"waiting"|"stopped"} Phase */
+
+const held = 100_000; // rows that arrived; older ones can be had on the page of events
+
+export class Tail {
+  /**
+   * What has arrived, the newest last.
+   * @type {Row[]}
+   */
+  arrived = [];
+  /** @type {Phase} */
+  phase = "starting";
+  /**
+   * Why it does not go on by itself.
+   * @type {Failure|null}
+   */
+  failure = null;
+  /**
+   * What is to be known about the past: outages, and what could not be had.
+   * @type {string[]}
+   */
+  notices = [];
+  /** Rows that were dropped from memory. */
+  dropped = 0;
+  /** Occurrences that arrived, ever. */
+  received = 0;
+  /** When the next attempt is made, while it waits. */
+  nextTry = 0;
+  #revision = "";
+  #control = new AbortController();
+  /**
+   * The row of each event that has arrived.
+   * @type {Map<string, Row>}
+   */
+  #latest = new Map();
+  #tries = 0;
+  /**
+   * Arrivals in each of the last seconds.
+   * @type {{at: number, n: number}[]}
+   */
+  #seconds = [];
+
+  /**
+   * @param {import("./api.js").Api} api @param {string[]} namespaces to watch, [""] for all
+   * @param {Record<string, string>} selectors fieldSelector and labelSelector @param {(r: Row) => boolean} matches
+   * @param {() => void} changed
+   */
+  constructor(api, namespaces, selectors, matches, changed) {
+    this.api = api;
+    this.namespaces = namespaces;
+    this.selectors = selectors;
+    this.matches = matches;
+    this.changed = changed;
+  }
+
+  /**
+   * Begins behind a revision.
+   * @param {string} revision
+   */
+  start(revision) {
+    this.#revision = revision;
+    for (const ns of this.namespaces) this.#follow(ns, revision);
+  }
+
+  stop() {
+    this.#control.abort();
+    this.phase = "stopped";
+  }
+
+  /** Tries at once. */
+  retry() {
+    this.failure = null;
+    const revision = this.#revision;
+    this.#control.abort();
+    this.#control = new AbortController();
+    this.start(revision);
+  }
+
+  /** Arrivals a second, over the last five. */
+  get rate() {
+    const since = Date.now() - 5 * second;
+    this.#seconds = this.#seconds.filter((s) => s.at > since);
+    return this.#seconds.reduce((n, s) => n + s.n, 0) / 5;
+  }
+
+  /**
+   * Watches one namespace, again and again.
+   * @param {string} namespace @param {string} begin
+   */
+  async #follow(namespace, begin) {
+    const signal = this.#control.signal;
+    let revision = begin;
+    let broken = 0; // since when
+    for (;;) {
+      try {
+        await this.api.watch(this.api.events(namespace), { ...this.selectors, resourceVersion: revision, allowWatchBookmarks: "true" }, signal, (changes) => {
+          revision = this.#take(changes, revision);
+        }, () => {
+          if (broken) this.notices.push(`Disconnected for ${Math.max(1, Math.round((Date.now() - broken) / second))} s, and resumed at revision ${revision}. Nothing is missing.`);
+          broken = 0;
+          this.#tries = 0;
+          this.phase = "live";
+          this.changed();
+        });
+        if (signal.aborted) return;
+        continue; // the server ends each watch after some minutes
+      } catch (err) {
+        if (signal.aborted || aborted(err)) return;
+        const f = err instanceof Failure ? err : new Failure("failed", String(err));
+        if (f.kind === "gone") {
+          this.notices.push("The revision at which it stopped is no longer held: what came in between is on the page of events, not here.");
+          revision = await this.#newest(namespace, signal).catch(() => revision);
+        } else if (["expired", "forbidden", "invalid"].includes(f.kind)) {
+          this.failure = f;
+          this.phase = "stopped";
+          this.changed();
+          return;
+        }
+        broken ||= Date.now();
+      }
+      await this.#wait(signal);
+      if (signal.aborted) return;
+    }
+  }
+
+  /**
+   * Waits before the next attempt: half a second, doubled each time, at most ten.
+   * @param {AbortSignal} signal
+   */
+  async #wait(signal) {
+    const pause = Math.min(10 * second, (second / 2) * 2 ** this.#tries++);
+    this.phase = "waiting";
+    this.nextTry = Date.now() + pause;
+    this.changed();
+    await new Promise((resolve) => {
+      setTimeout(resolve, pause);
+      signal.addEventListener("abort", resolve, { once: true });
+      addEventListener("online", resolve, { once: true });
+    });
+  }
+
+  /** @param {string} namespace @param {AbortSignal} signal @returns {Promise<string>} */
+  async #newest(namespace, signal) {
+    const list = await this.api.get(this.api.events(namespace), { limit: "1" }, signal);
+    return list.metadata.resourceVersion;
+  }
+
+  /** @param {{type: string, object: any}[]} changes @param {string} revision @returns {string} the revision after them */
+  #take(changes, revision) {
+    let n = 0;
+    for (const { type, object } of changes) {
+      if (type === "ERROR") throw new Failure(object.code === 410 ? "gone" : object.code === 401 ? "expired" : object.code === 403 ? "forbidden" : "failed", object.message ?? "the watch ended");
+      revision = object.metadata?.resourceVersion ?? revision;
+      if (type === "BOOKMARK" || type === "DELETED") continue;
+      const r = row(object);
+      if (!this.matches(r)) continue;
+      this.#put(r);
+      n++;
+    }
+    if (BigInt(revision || 0) > BigInt(this.#revision || 0)) this.#revision = revision;
+    if (n) {
+      this.received += n;
+      this.#seconds.push({ at: Date.now(), n });
+      this.changed();
+    }
+    return revision;
+  }
+
+  /**
+   * Adds a row. A series that goes on takes the place of what was shown of it.
+   * @param {Row} r
+   */
+  #put(r) {
+    const before = this.#latest.get(r.id);
+    if (before) before.replaced = true;
+    this.#latest.set(r.id, r);
+    this.arrived.push(r);
+    if (this.arrived.length > held + 5000) this.#trim();
+  }
+
+  /**
+   * Whether an event has arrived, so that an older row of it is out of date.
+   * @param {string} id
+   */
+  has(id) {
+    return this.#latest.has(id);
+  }
+
+  /** Forgets rows that were replaced, then the oldest ones. */
+  #trim() {
+    const kept = this.arrived.filter((r) => !r.replaced);
+    const gone = kept.splice(0, Math.max(0, kept.length - held));
+    for (const r of gone) this.#latest.delete(r.id);
+    this.dropped += gone.length;
+    this.arrived = kept;
+  }
+}
+
+/**
+ * What a term compares of a row.
+ * @type {Record<string, (r: Row) => string>}
+ */
+const of = {
+  type: (r) => r.type, reason: (r) => r.reason, kind: (r) => r.kind, name: (r) => r.name, namespace: (r) => r.namespace, reporter: (r) => r.reporter, cluster: (r) => r.cluster,
+  uid: (r) => r.uid, event: (r) => r.id.slice(r.id.indexOf("/") + 1),
+};
+
+/**
+ * Whether a row is what terms ask for, as far as a row tells.
+ * @param {Term[]} terms @returns {(r: Row) => boolean}
+ */
+export function matcher(terms) {
+  const tests = terms.filter((t) => t.field === "" || t.field in of).map((t) => {
+    const value = t.value.toLowerCase();
+    return (/** @type {Row} */ r) => (t.field ? of[t.field](r) === t.value : r.note.toLowerCase().includes(value)) !== t.not;
+  });
+  return (r) => tests.every((test) => test(r));
+}

@@ -1,0 +1,179 @@
+// Times: how they are read, written and compared. An instant is a number of milliseconds
+// since 1970 UTC.
+
+export const second = 1000;
+export const minute = 60 * second;
+export const hour = 60 * minute;
+export const day = 24 * hour;
+
+/** @type {Record<string, number>} */
+const units = { s: second, m: minute, h: hour, d: day, w: 7 * day };
+
+/**
+ * How the person wants to read times. The page sets it once it knows.
+ * @type {{zone: "utc"|"local"}}
+ */
+export const reading = { zone: "local" };
+
+/**
+ * Clock tells the time of the server: that of this machine may be wrong.
+ */
+class Clock {
+  offset = 0; // of the server's clock from ours
+
+  /**
+   * Takes the time of an answer from its Date header, which has whole seconds.
+   * @param {string|null} date @param {number} sent when the request was sent, by our clock
+   */
+  observe(date, sent) {
+    const at = date ? Date.parse(date) : NaN;
+    if (Number.isNaN(at)) return;
+    const now = Date.now();
+    if (now - sent > 5 * second) return; // a slow answer says little
+    this.offset = at + 500 - (now + sent) / 2;
+  }
+
+  /** The server's time. */
+  now() {
+    return Date.now() + (this.disagrees ? this.offset : 0);
+  }
+
+  /** Whether the clocks differ so much that a person would be misled. */
+  get disagrees() {
+    return Math.abs(this.offset) > 5 * second;
+  }
+}
+
+export const clock = new Clock();
+
+/**
+ * Whether a text is relative to now, as -6h or now.
+ * @param {string} text
+ */
+export function isRelative(text) {
+  return /^(now|(now)?[-+](\d+[smhdw])+)$/.test(text);
+}
+
+/**
+ * Reads a duration as 90s, 1h30m or 7d; NaN if it is none.
+ * @param {string} text
+ */
+export function parseDuration(text) {
+  if (!/^(\d+[smhdw])+$/.test(text)) return NaN;
+  let sum = 0;
+  for (const [, n, unit] of text.matchAll(/(\d+)([smhdw])/g)) sum += Number(n) * units[unit];
+  return sum;
+}
+
+/**
+ * Reads an instant: relative, RFC 3339, or a date with or without a time in the zone the
+ * person reads times in. NaN if it is none.
+ * @param {string} text
+ */
+export function parseInstant(text) {
+  const t = text.trim();
+  if (isRelative(t)) {
+    const m = /^(?:now)?([-+])(.+)$/.exec(t);
+    return clock.now() + (m ? (m[1] === "-" ? -1 : 1) * parseDuration(m[2]) : 0);
+  }
+  const m = /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(\.\d+)?)?)?(Z|[-+]\d{2}:\d{2})?$/.exec(t);
+  if (!m) return NaN;
+  if (m[8]) return Date.parse(t.replace(" ", "T"));
+  const parts = /** @type {const} */ ([+m[1], +m[2] - 1, +m[3], +(m[4] ?? 0), +(m[5] ?? 0), +(m[6] ?? 0)]);
+  const at = reading.zone === "utc" ? Date.UTC(...parts) : new Date(...parts).getTime();
+  return new Date(at).getTime();
+}
+
+/** @param {number} n */
+const two = (n) => String(n).padStart(2, "0");
+
+/** @param {number} at @returns {[number, number, number, number, number, number]} */
+function fieldsOf(at) {
+  const d = new Date(at);
+  return reading.zone === "utc"
+    ? [d.getUTCFullYear(), d.getUTCMonth() + 1, d.getUTCDate(), d.getUTCHours(), d.getUTCMinutes(), d.getUTCSeconds()]
+    : [d.getFullYear(), d.getMonth() + 1, d.getDate(), d.getHours(), d.getMinutes(), d.getSeconds()];
+}
+
+/** The zone's name, as it stands behind times. */
+export function zoneName() {
+  return reading.zone === "utc" ? "UTC" : "local";
+}
+
+/**
+ * As 2026-03-04 12:00:05.
+ * @param {number} at
+ */
+export function absolute(at) {
+  if (Number.isNaN(at)) return "–";
+  const [y, mo, d, h, mi, s] = fieldsOf(at);
+  return `${y}-${two(mo)}-${two(d)} ${two(h)}:${two(mi)}:${two(s)}`;
+}
+
+/**
+ * Date and minute, without the year if it is this one.
+ * @param {number} at
+ */
+export function short(at) {
+  const text = absolute(at);
+  return text.slice(text.slice(0, 4) === absolute(clock.now()).slice(0, 4) ? 5 : 0, 16);
+}
+
+/**
+ * The time of the day.
+ * @param {number} at
+ */
+export function timeOfDay(at) {
+  return absolute(at).slice(11);
+}
+
+/**
+ * RFC 3339 in UTC, whole seconds.
+ * @param {number} at
+ */
+export function rfc3339(at) {
+  return new Date(at).toISOString().slice(0, 19) + "Z";
+}
+
+/**
+ * A duration in at most two units: 45s, 3m 20s, 2h 5m, 4d.
+ * @param {number} ms
+ */
+export function duration(ms) {
+  const s = Math.round(Math.abs(ms) / second);
+  if (s < 60) return `${s}s`;
+  if (s < 600 && s % 60) return `${Math.floor(s / 60)}m ${s % 60}s`;
+  if (s < 3600) return `${Math.floor(s / 60)}m`;
+  const m = Math.floor(s / 60);
+  if (m < 24 * 60) return m % 60 ? `${Math.floor(m / 60)}h ${m % 60}m` : `${m / 60}h`;
+  const hours = Math.floor(m / 60);
+  if (hours < 72 && hours % 24) return `${Math.floor(hours / 24)}d ${hours % 24}h`;
+  return `${Math.floor(hours / 24)}d`;
+}
+
+/**
+ * How long ago, or in how long.
+ * @param {number} at
+ */
+export function relative(at) {
+  if (Number.isNaN(at)) return "–";
+  const ago = clock.now() - at;
+  if (Math.abs(ago) < second) return "now";
+  return ago > 0 ? `${duration(ago)} ago` : `in ${duration(ago)}`;
+}
+
+/**
+ * A duration as the API takes it: 90s, 5m, 1h30m.
+ * @param {number} ms
+ */
+export function parameter(ms) {
+  let s = Math.max(1, Math.round(ms / second));
+  let text = "";
+  for (const [unit, n] of /** @type {[string, number][]} */ ([["d", 86400], ["h", 3600], ["m", 60], ["s", 1]])) {
+    if (s >= n) {
+      text += Math.floor(s / n) + unit;
+      s %= n;
+    }
+  }
+  return text;
+}

@@ -1,0 +1,45 @@
+// The rows of an answer of changes: what is new, more, less, or began to fail.
+
+import { h } from "../lib/dom.js";
+import { human } from "../lib/event.js";
+import { writeAll } from "../lib/grammar.js";
+import { absolute, relative } from "../lib/time.js";
+
+/** @type {Record<string, string>} */
+const marks = { new: "New", more: "More", less: "Less", failing: "Failing" };
+
+/**
+ * @param {import("../app.js").App} app
+ * @param {any} data an answer of /query/v1/changes
+ */
+export function changeList(app, data) {
+  return h("ol", { class: "changes" }, data.changes.map((/** @type {any} */ c, /** @type {number} */ i) => {
+    const id = c.sample && `${c.sample.metadata.namespace}/${c.sample.metadata.name}`;
+    const where = c.by.namespace ?? (c.namespaces ? `${c.namespaces.length} namespaces` : "");
+    const first = Date.parse(c.first ?? "");
+    return h("li", { key: i },
+      h("span", { class: "change-mark " + c.kind }, marks[c.kind] ?? c.kind),
+      h("div", null,
+        h("p", { class: "change-head" },
+          h("a", { href: app.href({ view: "events", event: "", q: termsOf(c), from: data.range.from, to: data.range.to }) }, c.by.reason ?? "Warnings"),
+          c.also && h("span", { class: "hint" }, ` with ${c.also.join(", ")}`),
+          h("span", { class: "change-object" }, c.object || c.by.kind || ""), where && h("span", { class: "hint" }, ` in ${where}`)),
+        h("p", { class: "change-why" }, c.why),
+        h("p", { class: "change-facts" }, h("span", { title: `${c.now} in the window, ${c.before} expected` }, `${human(c.now)} now, ${human(Math.round(c.before * 10) / 10)} expected`),
+          !Number.isNaN(first) && h("time", { title: absolute(first) }, `began ${relative(first)}`),
+          id && h("a", { href: app.href({ event: id }) }, "Newest of them"))));
+  }));
+}
+
+/**
+ * The search that finds the events of a change.
+ * @param {any} c
+ */
+function termsOf(c) {
+  const terms = Object.entries(c.by).map(([field, value]) => ({ field, value: String(value), not: false }));
+  if (c.object && !c.object.includes("*")) {
+    const name = c.object.includes("/") ? c.object.slice(c.object.indexOf("/") + 1) : c.object;
+    if (!name.includes(" ")) terms.push({ field: "name", value: name, not: false });
+  }
+  return writeAll(terms.filter((t) => t.value !== ""));
+}

@@ -1,0 +1,161 @@
+// The drawer: one event in full, and what may be asked from there.
+
+import { Failure } from "../lib/api.js";
+import { h } from "../lib/dom.js";
+import { countOf, human, rate, row } from "../lib/event.js";
+import { Resource } from "../lib/load.js";
+import { absolute, duration, relative, rfc3339 } from "../lib/time.js";
+import { document as yamlOf } from "../lib/yaml.js";
+import { objectName, typeMark } from "./columns.js";
+import { icon } from "./icons.js";
+import { copyButton } from "./links.js";
+import { loading } from "./message.js";
+import { lifeOf } from "./table.js";
+
+/**
+ * An event that was found, and what is to be said if it is no longer there.
+ * @typedef {{id: string, event: any, deleted: string}} Found
+ */
+
+export class Drawer {
+  /** @type {"details"|"yaml"|"json"} */
+  tab = "details";
+  managed = false;
+  /**
+   * What had the focus before it was opened.
+   * @type {HTMLElement|null}
+   */
+  #before = null;
+
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    /** @type {Resource<Found>} */
+    this.event = new Resource(app.redraw);
+  }
+
+  draw() {
+    const { app } = this;
+    const id = app.state.event;
+    if (!id) {
+      this.event.stop();
+      this.event.data = undefined;
+      return null;
+    }
+    const [namespace, name] = id.split("/", 2);
+    this.event.want(`${app.turn} ${id}`, (signal) => find(app, namespace, name ?? "", signal));
+    const found = this.event.data;
+    const current = found?.id === id ? found.event : null;
+    const title = current?.reason || "Event";
+    return h("aside", {
+      class: "drawer", key: "drawer", "aria-label": `Event ${name}`, tabindex: "-1",
+      ref: (/** @type {HTMLElement} */ el) => { this.#before = /** @type {HTMLElement} */ (document.activeElement); el.focus({ preventScroll: true }); },
+    },
+      h("header", null, current && typeMark(current.type), h("h2", null, title), h("button", { type: "button", class: "plain icon", title: "Close (Esc)", "aria-label": "Close", onclick: () => this.#close() }, icon("close"))),
+      this.event.failure && !this.event.loading ? this.#failed(this.event.failure, name ?? "") : !found || !current ? loading("the event") : this.#body(found));
+  }
+
+  #close() {
+    const before = this.#before;
+    this.app.go({ event: "" });
+    if (before?.isConnected) before.focus({ preventScroll: true });
+  }
+
+  /** @param {Failure} f @param {string} name */
+  #failed(f, name) {
+    const gone = f.kind === "missing";
+    return h("div", { class: "message", role: "alert", "data-kind": f.kind }, h("h2", null, gone ? "This event is no longer there" : f.kind === "forbidden" ? "This token may not see this event" : "The event cannot be shown"),
+      h("p", { class: "why" }, gone ? `${name} was deleted or has expired, and no version of it is held.` : f.message),
+      h("p", null, gone ? "A link to the state in which it was (c) shows it as long as that state is held." : f.kind === "forbidden" ? "Ask who keeps the policy for the right to get events in its namespace." : "Ask again."));
+  }
+
+  /** @param {Found} found */
+  #body({ event: e, deleted }) {
+    const tabs = /** @type {const} */ (["details", "yaml", "json"]);
+    const shown = this.managed || !e.metadata?.managedFields ? e : { ...e, metadata: { ...e.metadata, managedFields: undefined } };
+    const json = JSON.stringify(shown, null, 2);
+    const text = this.tab === "yaml" ? yamlOf(JSON.parse(json)) : json;
+    return [
+      deleted && h("p", { class: "note warn", role: "note" }, icon("alert"), `${deleted} What you see is the last version that is held.`),
+      h("div", { class: "choice", role: "group", "aria-label": "Form" }, tabs.map((t) => h("button", { type: "button", key: t, "aria-pressed": this.tab === t, onclick: () => { this.tab = t; this.app.redraw(); } }, t === "details" ? "Details" : t.toUpperCase()))),
+      this.tab === "details" ? this.#details(e) : h("div", { class: "source" },
+        h("p", { class: "actions" }, copyButton(this.app, text, this.tab.toUpperCase()), e.metadata?.managedFields && h("label", { class: "check" }, h("input", { type: "checkbox", checked: this.managed, onchange: () => { this.managed = !this.managed; this.app.redraw(); } }), "Managed fields")),
+        h("pre", { tabindex: "0", "aria-label": this.tab.toUpperCase() }, text)),
+    ];
+  }
+
+  /** @param {any} e */
+  #details(e) {
+    const { app } = this;
+    const r = row(e);
+    const count = countOf(e);
+    const written = Date.parse(e.metadata?.creationTimestamp ?? "");
+    /** @type {[string, import("../lib/dom.js").Child, string][]} */
+    const list = [
+      ["Object", objectName(r), objectName(r)], ["Namespace", r.namespace, r.namespace], ["Observed", moment(r.time), rfc3339(r.time || 0)],
+      ...(count > 1 ? /** @type {[string, import("../lib/dom.js").Child, string][]} */ ([
+        ["First", moment(r.first), rfc3339(r.first || 0)], ["Count", `${count.toLocaleString("en")}${rate(count, r.first, r.time) && ` (${rate(count, r.first, r.time)}, over ${duration(r.time - r.first)})`}`, String(count)]]) : []),
+      ["Action", r.action, r.action], ["Part", e.regarding?.fieldPath, e.regarding?.fieldPath], ["Related", e.related && objectName({ kind: e.related.kind, name: e.related.name }), e.related?.name],
+      ["Reporter", r.reporter, r.reporter], ["Host", r.host, r.host], ["Cluster", r.cluster, r.cluster], ["Object’s UID", r.uid, r.uid],
+      ["Event", e.metadata?.name, e.metadata?.name], ["Written", moment(written), e.metadata?.creationTimestamp], ["Revision", r.revision, r.revision],
+      .../** @type {[string, import("../lib/dom.js").Child, string][]} */ (Object.entries(e.metadata?.labels ?? {}).map(([k, v]) => [`Label ${k}`, String(v), `${k}=${v}`])),
+      .../** @type {[string, import("../lib/dom.js").Child, string][]} */ (Object.entries(e.metadata?.annotations ?? {}).map(([k, v]) => [`Annotation ${k}`, String(v), String(v)])),
+    ];
+    const ask = (/** @type {string} */ text, /** @type {Partial<import("../app.js").State>} */ to) => h("a", { class: "button", href: app.href({ event: "", ...to }) }, text);
+    const around = { from: rfc3339(r.time - 300000), to: rfc3339(r.time + 300000), view: "events", q: "", revision: "" };
+    return [
+      h("p", { class: "full-note" }, e.note || h("em", null, "It has no note."), e.note && copyButton(app, e.note, "Note")),
+      h("nav", { class: "asks", "aria-label": "From here" },
+        ask("What changed before this", { view: "changes", at: rfc3339(r.time + 1000), window: "15m", ns: r.namespace, other: "" }),
+        ask("Life of the object", lifeOf(r)),
+        ask("Same object", { view: "events", q: objectQuery(r), revision: "" }),
+        ask("Same reason", { view: "events", q: queryOf([["reason", r.reason]]), revision: "" }),
+        ask("Five minutes around it", around)),
+      h("dl", { class: "details" }, list.filter(([, v]) => v !== "" && v !== undefined && v !== null && v !== false).map(([title, value, text]) =>
+        h("div", { key: title }, h("dt", null, title), h("dd", null, h("span", null, value), copyButton(app, text ?? "", title))))),
+      r.count > 1 && h("p", { class: "hint" }, `One event stands for ${human(count)} occurrences: a series.`),
+    ];
+  }
+}
+
+/** @param {number} at */
+const moment = (at) => (Number.isNaN(at) ? "" : [absolute(at), h("span", { class: "hint" }, ` ${relative(at)}`)]);
+
+/** @param {[string, string][]} terms */
+const queryOf = (terms) => terms.filter(([, v]) => v).map(([f, v]) => (/^[^\s"\\]+$/.test(v) ? `${f}:${v}` : `${f}:${JSON.stringify(v)}`)).join(" ");
+
+/** @param {import("../lib/event.js").Row} r */
+const objectQuery = (r) => (r.uid ? queryOf([["uid", r.uid]]) : queryOf([["kind", r.kind], ["name", r.name], ["namespace", r.namespace]]));
+
+/**
+ * Finds an event: as it is now; or, if it is gone, as it was in the state of a link or in
+ * the life of the object that is followed.
+ * @param {import("../app.js").App} app @param {string} namespace @param {string} name @param {AbortSignal} signal
+ * @returns {Promise<Found>}
+ */
+async function find(app, namespace, name, signal) {
+  const id = `${namespace}/${name}`;
+  try {
+    return { id, event: await app.api.get(app.api.events(namespace, name), {}, signal), deleted: "" };
+  } catch (err) {
+    if (!(err instanceof Failure) || err.kind !== "missing") throw err;
+    const { state } = app;
+    if (state.revision) {
+      const question = { namespace, fieldSelector: `metadata.name=${name}`, from: state.from, to: state.to, revision: state.revision };
+      const answer = await app.api.query("events", question, signal);
+      if (answer.items.length) return { id, event: answer.items[0], deleted: "It was deleted or has expired since." };
+    }
+    if (state.view === "object") {
+      const answer = await app.api.query("object", { ...subject(state), order: "newest", limit: "1000" }, signal);
+      const last = answer.items.find((/** @type {any} */ i) => i.event.metadata.name === name);
+      if (last) return { id, event: last.event, deleted: last.deleted ? `It was deleted ${relative(Date.parse(last.time))}.` : "It has expired." };
+    }
+    throw err;
+  }
+}
+
+/**
+ * The parameters that name the object which is followed.
+ * @param {{kind: string, name: string, ns: string, uid: string}} state @returns {Record<string, string>}
+ */
+export const subject = (state) => (state.uid ? { uid: state.uid } : { kind: state.kind, name: state.name, namespace: state.ns });

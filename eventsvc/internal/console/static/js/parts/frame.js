@@ -1,0 +1,97 @@
+// What surrounds every view: tabs, search, range, the drawer, and the dialogs.
+
+import { h } from "../lib/dom.js";
+import { prefer, prefs } from "../lib/prefs.js";
+import { clock, duration } from "../lib/time.js";
+import { Drawer } from "./drawer.js";
+import { icon } from "./icons.js";
+import { KeyHelp } from "./keys.js";
+import { permalinkMenu } from "./links.js";
+import { RangePicker } from "./rangepicker.js";
+import { SearchBox } from "./searchbox.js";
+import { Settings } from "./settings.js";
+import { SignIn } from "./signin.js";
+
+/** @typedef {import("../app.js").App} App @typedef {import("../app.js").View} View */
+
+/** The views that have a tab. */
+const tabs = [["overview", "Overview"], ["events", "Events"], ["live", "Live"], ["groups", "Groups"], ["changes", "Changes"]];
+
+/** The views that have a search and a range of their own, or none. */
+const searches = new Set(["overview", "events", "live", "groups"]);
+
+export class Frame {
+  /** @type {View|null} */
+  view = null;
+  #name = "";
+
+  /** @param {App} app @param {Record<string, () => View>} views */
+  constructor(app, views) {
+    this.app = app;
+    this.views = views;
+    this.search = new SearchBox(app);
+    this.range = new RangePicker(app);
+    this.settings = new Settings(app);
+    this.signin = new SignIn(app);
+    this.drawer = new Drawer(app);
+    this.help = new KeyHelp(app);
+    this.links = permalinkMenu(app);
+  }
+
+  draw() {
+    const { app } = this;
+    if (!(app.state.view in this.views)) app.state.view = "overview";
+    if (this.#name !== app.state.view) {
+      this.view?.leave?.();
+      this.#name = app.state.view;
+      this.view = this.views[this.#name]();
+    }
+    const view = /** @type {View} */ (this.view);
+    const title = tabs.find(([name]) => name === this.#name)?.[1] ?? app.state.name;
+    document.title = `${title} – Tidings`;
+    return [
+      h("a", { class: "skip", href: "#main", onclick: (/** @type {Event} */ e) => { e.preventDefault(); document.getElementById("main")?.focus(); } }, "Skip to the events"),
+      this.#header(),
+      searches.has(this.#name) && h("div", { class: "question", key: "question" }, this.search.draw(), this.range.draw(), this.#tools()),
+      clock.disagrees && h("p", { class: "note", role: "note", key: "clocks" }, icon("clock"),
+        `The clock of this machine differs from the server's by ${duration(clock.offset)}. Times are shown by the server's clock.`),
+      h("main", { id: "main", tabindex: "-1", key: "main " + this.#name, class: "view-" + this.#name, "aria-label": title }, view.draw()),
+      this.drawer.draw(),
+      this.signin.draw(),
+      this.help.draw(),
+      h("div", { class: "said", role: "status", "aria-live": "polite", key: "said" }, app.said && h("span", null, app.said)),
+    ];
+  }
+
+  #header() {
+    const { app } = this;
+    return h("header", { class: "top", key: "top" },
+      h("a", { class: "brand", href: "#/overview" }, h("img", { src: "icons/tidings.svg", alt: "", width: 22, height: 22 }), h("span", null, "Tidings")),
+      h("nav", { class: "views", "aria-label": "Views" }, tabs.map(([name, title]) =>
+        h("a", { href: app.href({ view: name, event: "" }), "aria-current": app.state.view === name ? "page" : "false", key: name }, title))),
+      h("div", { class: "corner" },
+        h("a", { class: "button plain icon", href: helpOf(app.state.view), target: "_blank", rel: "noopener", title: "Help for this page", "aria-label": "Help for this page" }, icon("help")),
+        this.settings.draw()));
+  }
+
+  #tools() {
+    const { app } = this;
+    return h("div", { class: "tools" },
+      h("button", { type: "button", class: "icon", title: "Ask again (r)", "aria-label": "Ask again", onclick: () => app.refresh() }, icon("reload")),
+      this.links.draw());
+  }
+
+  /** Shows the facets or hides them. */
+  toggleFacets() {
+    prefer("facets", !prefs.facets);
+    this.app.redraw();
+  }
+}
+
+/**
+ * The page of the docs about a view.
+ * @param {string} view
+ */
+function helpOf(view) {
+  return `help/console.html#${view === "object" ? "one-object" : view}`;
+}

@@ -1,0 +1,220 @@
+// The histogram over the whole range: bars by type, gaps drawn as gaps, and a brush.
+
+import { roundUp, stepFor, stepOf, timeTicks } from "../lib/axis.js";
+import { h } from "../lib/dom.js";
+import { counted, human } from "../lib/event.js";
+import { Resource } from "../lib/load.js";
+import { absolute, duration, parseInstant, short } from "../lib/time.js";
+import { answered } from "./message.js";
+
+/** @typedef {{start: number, warning: number, rest: number}} Bar */
+/** @typedef {{range: {from: string, to: string}, step: string, buckets: any[], total: number, gaps?: any[], historyFrom?: string}} Answer */
+
+export class Histogram {
+  #width = 800;
+  /** The bar that is looked at. */
+  #at = -1;
+  /**
+   * Ends of the selection, in instants.
+   * @type {[number, number]|null}
+   */
+  #brush = null;
+  #dragging = false;
+  /** @type {ResizeObserver|null} */
+  #observer = null;
+
+  /** @param {import("../app.js").App} app @param {number} height of the plot in pixels */
+  constructor(app, height) {
+    this.app = app;
+    this.height = height;
+    /** @type {Resource<Answer>} */
+    this.answer = new Resource(app.redraw);
+  }
+
+  draw() {
+    const { app } = this;
+    const [from, to] = app.range();
+    const step = stepFor(to - from, Math.max(30, Math.min(160, Math.floor(this.#width / 7))));
+    this.answer.want(app.key("histogram", step), (signal) => app.query("histogram", { ...app.question(), by: "type", step }, signal));
+    return h("section", { class: "histogram", "aria-label": "Events over time", css: { "--plot": `${this.height}px` } }, answered(app, this.answer, "the histogram", (data) => this.#plot(data)));
+  }
+
+  /** @param {Answer} data */
+  #plot(data) {
+    const from = Date.parse(data.range.from);
+    const to = Date.parse(data.range.to);
+    const step = stepOf(data.step);
+    const bars = barsOf(data, from, to, step);
+    const most = roundUp(Math.max(1, ...bars.map((b) => b.warning + b.rest)));
+    const width = this.#width - 44;
+    const x = (/** @type {number} */ at) => Math.max(0, Math.min(width, ((at - from) / (to - from)) * width));
+    const y = (/** @type {number} */ n) => (n / most) * this.height;
+    const looked = this.#at >= 0 && this.#at < bars.length ? bars[this.#at] : null;
+    return [
+      h("p", { class: "readout", "aria-hidden": "true" }, this.#readout(data, looked, bars, step)),
+      h("div", {
+        class: "plot", tabindex: "0", role: "slider", "aria-label": "Histogram. Arrows go from bar to bar, Shift selects, Enter shows only what is selected.",
+        "aria-valuemin": 0, "aria-valuemax": bars.length - 1, "aria-valuenow": Math.max(0, this.#at), "aria-valuetext": looked ? say(looked, step) : summary(data),
+        ref: (/** @type {HTMLElement} */ e) => this.#measure(e),
+        onkeydown: (/** @type {KeyboardEvent} */ e) => this.#key(e, bars, step),
+        onblur: () => { this.#at = -1; this.app.redraw(); },
+        onpointerdown: (/** @type {PointerEvent} */ e) => this.#down(e, from, to), onpointermove: (/** @type {PointerEvent} */ e) => this.#move(e, from, to, bars, step),
+        onpointerup: () => this.#up(bars, step), onpointercancel: () => { this.#dragging = false; this.#brush = null; this.app.redraw(); },
+        onpointerleave: () => { if (!this.#dragging) { this.#at = -1; this.app.redraw(); } },
+      },
+        h("svg", { width: this.#width, height: this.height + 22, "aria-hidden": "true" },
+          h("g", { class: "scale" },
+            h("text", { x: width + 4, y: 10 }, human(most)), h("line", { x1: 0, x2: width, y1: 0.5, y2: 0.5, class: "rule" }),
+            most > 1 && [h("text", { x: width + 4, y: this.height / 2 + 4 }, human(most / 2)), h("line", { x1: 0, x2: width, y1: this.height / 2, y2: this.height / 2, class: "rule" })]),
+          this.#absences(data, x, from, to),
+          h("g", null, bars.map((b) => {
+            const left = x(b.start);
+            const wide = Math.max(1, x(b.start + step) - left - (width / bars.length > 4 ? 1 : 0));
+            return h("g", { key: b.start, class: b === looked ? "bar looked" : "bar" },
+              b.rest > 0 && h("rect", { class: "normal", x: left, width: wide, y: this.height - y(b.warning + b.rest), height: Math.max(1, y(b.rest)) }),
+              b.warning > 0 && h("rect", { class: "warning", x: left, width: wide, y: this.height - Math.max(1.5, y(b.warning)), height: Math.max(1.5, y(b.warning)) }));
+          })),
+          h("line", { class: "base", x1: 0, x2: width, y1: this.height + 0.5, y2: this.height + 0.5 }),
+          this.#brush && h("rect", { class: "brush", x: x(Math.min(...this.#brush)), width: Math.max(1, x(Math.max(...this.#brush)) - x(Math.min(...this.#brush))), y: 0, height: this.height }),
+          h("g", { class: "ticks" }, timeTicks(from, to, Math.max(2, Math.floor(width / 90))).map((t) =>
+            h("g", { key: t.at }, h("line", { x1: x(t.at), x2: x(t.at), y1: this.height, y2: this.height + 4 }),
+              x(t.at) < width - 20 && x(t.at) > 14 && h("text", { x: x(t.at), y: this.height + 17, "text-anchor": "middle" }, t.label)))))),
+    ];
+  }
+
+  /**
+   * What is missing: times before history begins, and gaps in which a mirror was away.
+   * @param {Answer} data @param {(at: number) => number} x @param {number} from @param {number} to
+   */
+  #absences(data, x, from, to) {
+    const history = Date.parse(data.historyFrom ?? "");
+    const none = Number.isNaN(history) ? to : Math.min(history, to);
+    return [
+      none > from && x(none) > 2 && h("g", { class: "before", key: "before" }, h("rect", { x: 0, width: x(none), y: 0, height: this.height }),
+        x(none) > 110 && h("text", { x: x(none) - 8, y: 14, "text-anchor": "end" }, "no history")),
+      (data.gaps ?? []).map((/** @type {any} */ g, /** @type {number} */ i) => {
+        const begin = x(Date.parse(g.from));
+        const wide = Math.max(3, x(Date.parse(g.to)) - begin);
+        return h("g", { class: "gap", key: "gap " + i }, h("rect", { x: begin, width: wide, y: 0, height: this.height }), wide > 40 && h("text", { x: begin + wide / 2, y: 14, "text-anchor": "middle" }, "gap"));
+      }),
+    ];
+  }
+
+  /** @param {Answer} data @param {Bar|null} looked @param {Bar[]} bars @param {number} step */
+  #readout(data, looked, bars, step) {
+    if (this.#brush) {
+      const [a, b] = [Math.min(...this.#brush), Math.max(...this.#brush)];
+      const inside = bars.filter((bar) => bar.start + step > a && bar.start < b);
+      return `${absolute(a)} – ${absolute(b)} (${duration(b - a)}), about ${counted(inside.reduce((n, bar) => n + bar.warning + bar.rest, 0), "occurrence")}`;
+    }
+    if (looked) {
+      const gap = (data.gaps ?? []).find((/** @type {any} */ g) => Date.parse(g.from) < looked.start + step && Date.parse(g.to) > looked.start);
+      return say(looked, step) + (gap ? `. A mirror${gap.cluster ? " of " + gap.cluster : ""} was away from ${short(Date.parse(gap.from))} to ${short(Date.parse(gap.to))}` : "");
+    }
+    return [h("strong", null, human(data.total)), data.total === 1 ? " occurrence" : " occurrences", h("span", { class: "legend" }, h("i", { class: "swatch warning" }), "Warning", h("i", { class: "swatch normal" }), "Normal and others")];
+  }
+
+  /** @param {HTMLElement} e */
+  #measure(e) {
+    this.#observer?.disconnect();
+    this.#observer = new ResizeObserver(() => {
+      const width = Math.floor(e.clientWidth);
+      if (width === 0 || width === this.#width) return;
+      this.#width = width;
+      this.app.redraw();
+    });
+    this.#observer.observe(e);
+  }
+
+  /** @param {PointerEvent} e @param {number} from @param {number} to */
+  #instant(e, from, to) {
+    const box = /** @type {HTMLElement} */ (e.currentTarget).getBoundingClientRect();
+    return from + Math.max(0, Math.min(1, (e.clientX - box.left) / (this.#width - 44))) * (to - from);
+  }
+
+  /** @param {PointerEvent} e @param {number} from @param {number} to */
+  #down(e, from, to) {
+    if (e.button !== 0) return;
+    const element = /** @type {HTMLElement} */ (e.currentTarget);
+    if (e.isTrusted) element.setPointerCapture(e.pointerId);
+    const at = this.#instant(e, from, to);
+    this.#dragging = true;
+    this.#brush = [at, at];
+    this.app.redraw();
+  }
+
+  /** @param {PointerEvent} e @param {number} from @param {number} to @param {Bar[]} bars @param {number} step */
+  #move(e, from, to, bars, step) {
+    const at = this.#instant(e, from, to);
+    this.#at = bars.findIndex((b) => at >= b.start && at < b.start + step);
+    if (this.#dragging && this.#brush) this.#brush = [this.#brush[0], at];
+    this.app.redraw();
+  }
+
+  /** @param {Bar[]} bars @param {number} step */
+  #up(bars, step) {
+    const brush = this.#brush;
+    this.#dragging = false;
+    this.#brush = null;
+    if (brush) {
+      const [a, b] = [Math.min(...brush), Math.max(...brush)];
+      const bar = bars[this.#at];
+      const [from, to] = this.app.range();
+      if ((b - a) / (to - from) > 0.005) this.app.zoom(a, b);
+      else if (bar && bar.warning + bar.rest > 0) this.app.zoom(bar.start, bar.start + step);
+    }
+    this.app.redraw();
+  }
+
+  /** @param {KeyboardEvent} e @param {Bar[]} bars @param {number} step */
+  #key(e, bars, step) {
+    const move = e.key === "ArrowLeft" ? -1 : e.key === "ArrowRight" ? 1 : e.key === "Home" ? -bars.length : e.key === "End" ? bars.length : 0;
+    if (move !== 0) {
+      const before = this.#at < 0 ? (move > 0 ? -1 : bars.length) : this.#at;
+      this.#at = Math.max(0, Math.min(bars.length - 1, before + move));
+      const bar = bars[this.#at];
+      if (!e.shiftKey) this.#brush = null;
+      else this.#brush = this.#brush ? [this.#brush[0], move > 0 ? bar.start + step : bar.start] : [bar.start, bar.start + step];
+    } else if (e.key === "Enter" && this.#at >= 0) {
+      this.#brush ??= [bars[this.#at].start, bars[this.#at].start + step];
+      this.#up(bars, step);
+    } else if (e.key === "Escape" && this.#brush) {
+      this.#brush = null;
+    } else {
+      return;
+    }
+    e.preventDefault();
+    e.stopPropagation();
+    this.app.redraw();
+  }
+
+  stop() {
+    this.#observer?.disconnect();
+    this.answer.stop();
+  }
+}
+
+
+/**
+ * All bars of the range, those of which the answer says nothing too.
+ * @param {Answer} data @param {number} from @param {number} to @param {number} step @returns {Bar[]}
+ */
+function barsOf(data, from, to, step) {
+  const filled = new Map(data.buckets.map((b) => [Date.parse(b.start), b]));
+  const bars = [];
+  for (let start = Math.floor(from / step) * step; start < to; start += step) {
+    const b = filled.get(start);
+    const warning = b?.counts?.Warning ?? 0;
+    bars.push({ start, warning, rest: (b?.count ?? 0) - warning });
+  }
+  return bars;
+}
+
+/** @param {Bar} b @param {number} step */
+function say(b, step) {
+  const all = b.warning + b.rest;
+  return `${absolute(b.start)} + ${duration(step)}: ${all === 0 ? "nothing" : `${counted(b.warning, "warning")}, ${b.rest.toLocaleString("en")} others`}`;
+}
+
+/** @param {Answer} data */
+const summary = (data) => `${counted(data.total, "occurrence")} from ${absolute(parseInstant(data.range.from))} to ${absolute(parseInstant(data.range.to))}`;

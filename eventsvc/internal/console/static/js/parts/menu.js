@@ -1,0 +1,45 @@
+// A button that opens a panel below it. The panel closes by Escape, by a click elsewhere,
+// or when the focus leaves it.
+
+import { h } from "../lib/dom.js";
+
+export class Menu {
+  open = false;
+  /** @type {HTMLElement|null} */
+  #host = null;
+
+  /** @param {() => void} redraw */
+  constructor(redraw) {
+    this.redraw = redraw;
+    addEventListener("pointerdown", (e) => {
+      if (this.open && e.target instanceof Node && !this.#host?.contains(e.target)) this.set(false);
+    });
+  }
+
+  /** @param {boolean} open */
+  set(open) {
+    this.open = open;
+    this.redraw();
+  }
+
+  /**
+   * @param {Record<string, any>} button its properties @param {import("../lib/dom.js").Child} label
+   * @param {string} title of the panel @param {() => import("../lib/dom.js").Child} panel
+   */
+  draw(button, label, title, panel) {
+    return h("div", {
+      class: "menu", ref: (/** @type {HTMLElement} */ e) => (this.#host = e),
+      onkeydown: (/** @type {KeyboardEvent} */ e) => {
+        if (e.key !== "Escape" || !this.open) return;
+        e.stopPropagation();
+        this.set(false);
+        this.#host?.querySelector("button")?.focus();
+      },
+      onfocusout: (/** @type {FocusEvent} */ e) => {
+        if (this.open && e.relatedTarget instanceof Node && !this.#host?.contains(e.relatedTarget)) this.set(false);
+      },
+    },
+      h("button", { type: "button", "aria-expanded": this.open, "aria-haspopup": "dialog", ...button, onclick: () => this.set(!this.open) }, label),
+      this.open && h("div", { class: "panel", role: "dialog", "aria-label": title }, panel()));
+  }
+}

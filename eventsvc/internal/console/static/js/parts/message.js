@@ -1,0 +1,89 @@
+// What is said in place of an answer: why there is none, and what to do.
+
+import { h } from "../lib/dom.js";
+import { isRelative, parseInstant, relative, short } from "../lib/time.js";
+import { icon } from "./icons.js";
+
+/** @typedef {import("../app.js").App} App @typedef {import("../lib/api.js").Failure} Failure */
+
+/** @type {Record<import("../lib/api.js").Kind, string>} */
+const titles = {
+  expired: "Nobody is signed in", forbidden: "This token may not see that", invalid: "The question is not understood",
+  missing: "This is not there", gone: "That state is no longer held", busy: "The server is busy",
+  unreachable: "The server cannot be reached", failed: "The server could not answer",
+};
+
+/** @type {Record<import("../lib/api.js").Kind, string>} */
+const advice = {
+  expired: "Sign in to go on.",
+  forbidden: "Search for a namespace that you may see (namespace:NAME), or ask who keeps the policy for the right to list events there.",
+  invalid: "Change the search or the range.", missing: "It may have been deleted, or have expired.",
+  gone: "Show the newest state instead.", busy: "Wait a moment, then ask again. A shorter range asks less.",
+  unreachable: "Look whether it runs, and whether this machine is connected. Then ask again.", failed: "Ask again. Its log says more.",
+};
+
+/**
+ * Says why there is no answer.
+ * @param {App} app @param {Failure} failure
+ */
+export function failed(app, failure) {
+  const again = () => (failure.kind === "gone" ? app.go({ revision: "" }) : app.refresh());
+  return h("div", { class: "message", role: failure.kind === "expired" ? "note" : "alert", "data-kind": failure.kind },
+    h("h2", null, icon("alert"), titles[failure.kind]), h("p", { class: "why" }, failure.message), h("p", null, advice[failure.kind]),
+    failure.kind !== "expired" && failure.kind !== "invalid" && h("button", { type: "button", onclick: again }, failure.kind === "gone" ? "Show the newest state" : "Ask again"));
+}
+
+/**
+ * Says above an answer that it is an old one, as a newer one could not be had.
+ * @param {App} app @param {Failure} failure
+ */
+export function outdated(app, failure) {
+  return h("p", { class: "note warn", role: "alert", "data-kind": failure.kind }, icon("alert"),
+    h("span", null, `${titles[failure.kind]}: ${failure.message}. What you see is the last answer.`),
+    failure.kind !== "expired" && h("button", { type: "button", class: "plain", onclick: () => app.refresh() }, "Ask again"));
+}
+
+/**
+ * Says that nothing was found, and why that may be.
+ * @param {App} app @param {any} [head]
+ */
+export function nothing(app, head) {
+  const { q, from, to } = app.state;
+  const history = head?.historyFrom ? Date.parse(head.historyFrom) : NaN;
+  const range = isRelative(from) && to === "now" ? `since ${relative(parseInstant(from))}` : `from ${short(parseInstant(from))} to ${to === "now" ? "now" : short(parseInstant(to))}`;
+  return h("div", { class: "message", "data-kind": "empty" },
+    h("h2", null, "No events"),
+    h("p", { class: "why" }, q ? `None matches the search ${range}.` : `None was observed ${range}.`,
+      history > 0 && ` History goes back to ${short(history)}, ${relative(history)}.`, !(history > 0) && !q && " Nothing has been recorded yet."),
+    h("p", { class: "actions" }, q !== "" && h("button", { type: "button", onclick: () => app.go({ q: "" }) }, "Remove the search"),
+      h("button", { type: "button", onclick: () => app.go({ from: history > 0 ? new Date(history).toISOString().slice(0, 19) + "Z" : "-7d", to: "now", revision: "" }) }, "Look at all of history")));
+}
+
+/**
+ * What is shown until the first answer is there.
+ * @param {string} what @param {number} [lines]
+ */
+export function loading(what, lines = 6) {
+  return h("div", { class: "loading", role: "status", "aria-label": `Loading ${what}` }, Array.from({ length: lines }, (_, i) => h("div", { class: "bone", key: i })));
+}
+
+/**
+ * What an answer says is missing from it.
+ * @param {any} head
+ */
+export function partial(head) {
+  if (!head?.partial) return null;
+  return h("p", { class: "note", role: "note" }, icon("alert"), `This answer is not complete: ${head.partialReason}.`);
+}
+
+/**
+ * What a resource has: its answer, why there is none, or that it is on its way.
+ * @template T
+ * @param {App} app @param {import("../lib/load.js").Resource<T>} resource @param {string} what @param {(data: T) => import("../lib/dom.js").Child} show
+ * @returns {import("../lib/dom.js").Child}
+ */
+export function answered(app, resource, what, show) {
+  if (resource.data === undefined) return resource.failure && !resource.loading ? failed(app, resource.failure) : loading(what);
+  return h("div", { class: resource.stale ? "answer stale" : "answer", "aria-busy": resource.loading },
+    resource.failure && !resource.loading && outdated(app, resource.failure), partial(resource.data), show(resource.data));
+}

@@ -1,0 +1,114 @@
+// The search box: chips of the terms that hold, and a text in which a new one is written.
+
+import { h } from "../lib/dom.js";
+import * as grammar from "../lib/grammar.js";
+import { Completion } from "./completion.js";
+import { icon } from "./icons.js";
+
+export class SearchBox {
+  draft = "";
+  #chosen = -1;
+  #open = false;
+  /** @type {HTMLInputElement|null} */
+  #input = null;
+
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    this.completion = new Completion(app);
+  }
+
+  focus() {
+    this.#input?.focus();
+    this.#input?.select();
+  }
+
+  draw() {
+    const { app } = this;
+    const terms = grammar.parse(app.state.q);
+    const wrong = grammar.mistake(app.state.q) || (this.draft && grammar.mistake(this.draft));
+    const offers = this.#open ? this.completion.offers(this.draft) : [];
+    const chosen = Math.min(this.#chosen, offers.length - 1);
+    return h("form", { class: "search", role: "search", onsubmit: (/** @type {Event} */ e) => { e.preventDefault(); this.#commit(); } },
+      h("div", { class: "box", onclick: (/** @type {MouseEvent} */ e) => { if (e.target === e.currentTarget) this.focus(); } },
+        icon("search"),
+        terms.map((t, i) => this.#chip(t, i)),
+        h("input", {
+          type: "text", role: "combobox", "aria-label": "Search: field:value, words, -not", "aria-expanded": offers.length > 0, "aria-controls": "offers", "aria-autocomplete": "list",
+          "aria-activedescendant": chosen >= 0 ? `offer-${chosen}` : undefined, "aria-invalid": Boolean(wrong), autocomplete: "off", spellcheck: "false", autocapitalize: "off", enterkeyhint: "search",
+          placeholder: terms.length ? "" : "Search: reason:BackOff  -namespace:dev  \"image pull\"", value: this.draft,
+          ref: (/** @type {HTMLInputElement} */ e) => (this.#input = e),
+          oninput: (/** @type {Event} */ e) => { this.draft = /** @type {HTMLInputElement} */ (e.target).value; this.#chosen = -1; this.#open = true; app.redraw(); },
+          onfocus: () => { this.#open = true; app.redraw(); },
+          onblur: () => { this.#open = false; app.redraw(); },
+          onkeydown: (/** @type {KeyboardEvent} */ e) => this.#key(e, offers, chosen),
+        })),
+      wrong && h("p", { class: "wrong", role: "alert" }, wrong),
+      offers.length > 0 && h("ul", { class: "offers", id: "offers", role: "listbox", "aria-label": "Completions" }, offers.map((o, i) =>
+        h("li", {
+          id: `offer-${i}`, role: "option", "aria-selected": i === chosen, key: o.text,
+          onpointerdown: (/** @type {Event} */ e) => { e.preventDefault(); this.#take(o); },
+        }, h("span", { class: "offer" }, o.label), h("span", { class: "hint" }, o.help)))));
+  }
+
+  /** @param {import("../lib/grammar.js").Term} t @param {number} i */
+  #chip(t, i) {
+    const text = grammar.write(t);
+    const turn = { ...t, not: !t.not };
+    return h("span", { class: t.not ? "chip not" : "chip", key: `${text} ${i}` },
+      h("button", { type: "button", class: "chip-text", title: t.not ? "Show only these" : "Leave these out instead", "aria-label": `${text}: turn round`, onclick: () => this.app.add(turn) },
+        t.field ? [h("span", { class: "chip-field" }, (t.not ? "not " : "") + t.field), " ", t.value] : [t.not && h("span", { class: "chip-field" }, "not "), `“${t.value}”`]),
+      h("button", { type: "button", class: "chip-remove", title: "Remove", "aria-label": `Remove ${text}`, onclick: () => { this.app.remove(t); this.focus(); } }, icon("close")));
+  }
+
+  /** @param {KeyboardEvent} e @param {import("./completion.js").Offer[]} offers @param {number} chosen */
+  #key(e, offers, chosen) {
+    const { app } = this;
+    if (e.key === "ArrowDown" || e.key === "ArrowUp") {
+      if (!offers.length) return;
+      const step = e.key === "ArrowDown" ? 1 : -1;
+      this.#chosen = (chosen + step + offers.length + (chosen < 0 && step < 0 ? 1 : 0)) % offers.length;
+    } else if (e.key === "Escape") {
+      if (offers.length) this.#open = false;
+      else if (this.draft) this.draft = "";
+      else /** @type {HTMLElement} */ (e.target).blur();
+    } else if ((e.key === "Tab" || e.key === "Enter") && chosen >= 0) {
+      this.#take(offers[chosen]);
+    } else if (e.key === "Tab" && !e.shiftKey && this.draft && offers.length === 1) {
+      this.#take(offers[0]);
+    } else if (e.key === "Backspace" && this.draft === "") {
+      const terms = grammar.parse(app.state.q);
+      const last = terms.pop();
+      if (!last) return;
+      this.draft = grammar.write(last);
+      app.go({ q: grammar.writeAll(terms) });
+    } else {
+      return;
+    }
+    e.preventDefault();
+    app.redraw();
+  }
+
+  /** @param {import("./completion.js").Offer} offer */
+  #take(offer) {
+    this.draft = offer.text;
+    this.#chosen = -1;
+    if (offer.done) this.#commit();
+    this.#input?.focus();
+    this.app.redraw();
+  }
+
+  #commit() {
+    if (!this.draft.trim() || grammar.mistake(this.draft)) {
+      this.app.redraw();
+      return;
+    }
+    let q = this.app.state.q;
+    for (const t of grammar.parse(this.draft)) q = grammar.add(q, t);
+    this.draft = "";
+    this.#chosen = -1;
+    this.#open = false;
+    this.app.go({ q });
+    this.app.redraw();
+  }
+}

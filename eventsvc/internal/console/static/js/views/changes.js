@@ -1,0 +1,138 @@
+// What changed before an instant: ranked against all history, or two windows side by side.
+
+import { h } from "../lib/dom.js";
+import { human } from "../lib/event.js";
+import { Resource } from "../lib/load.js";
+import { absolute, duration, isRelative, parameter, parseDuration, parseInstant, rfc3339, zoneName } from "../lib/time.js";
+import { changeList } from "../parts/changelist.js";
+import { icon } from "../parts/icons.js";
+import { answered } from "../parts/message.js";
+
+/** @typedef {{now: any, then: any}} Both */
+/** @typedef {{dimension: string, value: string, now: number, then: number, score: number}} Difference */
+
+const windows = ["5m", "15m", "1h", "6h", "1d", "7d"];
+const dimensions = ["reason", "kind", "namespace", "reporter", "type"];
+
+export class Changes {
+  failure = "";
+
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    /** @type {Resource<any>} */
+    this.changes = new Resource(app.redraw);
+    /** @type {Resource<Both>} */
+    this.both = new Resource(app.redraw);
+  }
+
+  draw() {
+    const { app } = this;
+    const { at, window, other, ns, revision } = app.state;
+    const namespace = ns || undefined;
+    this.changes.want(`${app.turn} ${at} ${window} ${ns} ${revision}`, (signal) => app.query("changes", { at, window, namespace, limit: "50", revision }, signal));
+    if (other) this.both.want(`${app.turn} ${at} ${window} ${ns} ${other}`, (signal) => this.#compare(signal));
+    return [
+      this.#form(),
+      other ? h("section", { "aria-labelledby": "two-title" }, h("h2", { id: "two-title" }, "Two windows compared", h("button", { type: "button", class: "plain", onclick: () => app.go({ other: "" }) }, icon("close"), "Against all history")),
+        answered(app, this.both, "both windows", (b) => this.#differences(b)))
+        : h("section", { "aria-labelledby": "ranked-title" }, h("h2", { id: "ranked-title" }, "Most unexpected first", h("span", { class: "hint" }, " against all history before")),
+          answered(app, this.changes, "changes", (data) => [h("p", { class: "hint" }, `${absolute(Date.parse(data.range.from))} – ${absolute(Date.parse(data.range.to))}`),
+            data.changes.length ? changeList(app, data) : h("p", { class: "quiet" }, "Nothing in this window differs from what came before. A longer window, or an instant nearer to the incident, may show more.")])),
+    ];
+  }
+
+  #form() {
+    const { app } = this;
+    const { at, window, other, ns } = app.state;
+    const text = (/** @type {string} */ t) => (!t || isRelative(t) ? t : absolute(parseInstant(t)));
+    const field = (/** @type {string} */ name, /** @type {string} */ label, /** @type {string} */ value, /** @type {string} */ hint) =>
+      h("label", null, label, h("input", { name, spellcheck: "false", autocomplete: "off", placeholder: hint, key: name + value, ref: (/** @type {HTMLInputElement} */ e) => (e.value = value) }));
+    return h("form", { class: "change-form", onsubmit: (/** @type {SubmitEvent} */ e) => this.#submit(e) },
+      field("at", `Before (${zoneName()})`, text(at), "now"),
+      h("label", null, "In a window of", h("select", { name: "window", value: window }, [...new Set([...windows, window])].map((w) => h("option", { value: w, key: w }, w)))),
+      field("ns", "Namespace", ns, "all"),
+      field("other", "Or against the window before", text(other), "all history"),
+      h("button", { type: "submit", class: "primary" }, "Show"),
+      h("div", { class: "choice", role: "group", "aria-label": "Compare with" }, /** @type {[string, string][]} */ ([["1d", "a day before"], ["7d", "a week before"]]).map(([d, title]) =>
+        h("button", { type: "button", key: d, onclick: () => app.go({ other: rfc3339(parseInstant(at) - parseDuration(d)) }) }, `Compare: ${title}`))),
+      this.failure && h("p", { class: "error", role: "alert" }, this.failure));
+  }
+
+  /** @param {SubmitEvent} e */
+  #submit(e) {
+    e.preventDefault();
+    const form = new FormData(/** @type {HTMLFormElement} */ (e.target));
+    const read = (/** @type {string} */ name) => String(form.get(name) ?? "").trim();
+    this.failure = "";
+    const instant = (/** @type {string} */ name) => {
+      const text = read(name);
+      if (text === "" || isRelative(text)) return text;
+      const at = parseInstant(text);
+      if (Number.isNaN(at)) this.failure = `“${text}” is no time. Write it as 2026-03-04 12:00, or as -6h.`;
+      return Number.isNaN(at) ? "" : rfc3339(at);
+    };
+    const next = { at: instant("at") || "now", window: read("window"), ns: read("ns"), other: instant("other") };
+    if (this.failure) this.app.redraw();
+    else this.app.go(next);
+  }
+
+  /** @param {AbortSignal} signal @returns {Promise<Both>} */
+  async #compare(signal) {
+    const { app } = this;
+    const { at, window, other, ns } = app.state;
+    const length = parseDuration(window);
+    const facets = (/** @type {string} */ end) => {
+      const to = parseInstant(end);
+      return app.query("facets", { from: rfc3339(to - length), to: rfc3339(to), namespace: ns || undefined, by: dimensions.join(","), limit: "1000" }, signal);
+    };
+    const [now, then] = await Promise.all([facets(at), facets(other)]);
+    return { now, then };
+  }
+
+  /** @param {Both} both */
+  #differences({ now, then }) {
+    const { app } = this;
+    const list = differ(now, then).slice(0, 60);
+    const most = Math.max(1, ...list.map((d) => Math.max(d.now, d.then)));
+    const range = (/** @type {any} */ a) => `${absolute(Date.parse(a.range.from))} – ${absolute(Date.parse(a.range.to)).slice(11)}`;
+    const bar = (/** @type {number} */ n, /** @type {string} */ kind) => h("td", null, h("span", { class: "pair" }, h("span", { class: "pair-bar " + kind, css: { width: `${(n / most) * 100}%` } }), h("span", { class: "n" }, human(n))));
+    return [
+      h("p", { class: "summary" }, `${human(now.total)} occurrences in ${parameter(parseDuration(app.state.window))}, ${human(then.total)} in the other window.`),
+      list.length === 0 ? h("p", { class: "quiet" }, "The two windows do not differ.") : h("div", { class: "scroll-x" }, h("table", { class: "two" },
+        h("thead", null, h("tr", null, ["", "Value", range(now), range(then), "Difference"].map((t) => h("th", { scope: "col", key: t }, t)))),
+        h("tbody", null, list.map((d) => h("tr", { key: d.dimension + d.value },
+          h("td", { class: "hint" }, d.dimension), h("th", { scope: "row" }, h("a", {
+            href: app.href({ view: "events", q: `${d.dimension}:${/\s/.test(d.value) ? JSON.stringify(d.value) : d.value}${app.state.ns ? ` namespace:${app.state.ns}` : ""}`, from: now.range.from, to: now.range.to }),
+          }, d.value || "none")),
+          bar(d.now, "now"), bar(d.then, "then"),
+          h("td", { class: d.now > d.then ? "up" : "down" }, d.then === 0 ? "new" : d.now === 0 ? "gone" : d.now >= d.then ? `${(d.now / d.then).toFixed(1)}×` : `1/${(d.then / d.now).toFixed(1)}`)))))),
+      h("p", { class: "hint" }, `Both windows are ${duration(parseDuration(app.state.window))} long. The values whose counts differ most surprisingly stand first.`),
+    ];
+  }
+
+  leave() {
+    this.changes.stop();
+    this.both.stop();
+  }
+}
+
+/**
+ * The values whose counts differ, the most surprising first, by Dunning's G².
+ * @param {any} now @param {any} then @returns {Difference[]}
+ */
+function differ(now, then) {
+  /** @type {Difference[]} */
+  const out = [];
+  for (const dimension of dimensions) {
+    const before = new Map((then.facets[dimension] ?? []).map((/** @type {any} */ v) => [v.value, v.count]));
+    const after = new Map((now.facets[dimension] ?? []).map((/** @type {any} */ v) => [v.value, v.count]));
+    for (const value of new Set([...before.keys(), ...after.keys()])) {
+      const [a, b] = [after.get(value) ?? 0, before.get(value) ?? 0];
+      const mean = (a + b) / 2;
+      const g = 2 * ((a ? a * Math.log(a / mean) : 0) + (b ? b * Math.log(b / mean) : 0));
+      if (g > 0.5) out.push({ dimension, value, now: a, then: b, score: g });
+    }
+  }
+  return out.sort((x, y) => y.score - x.score);
+}

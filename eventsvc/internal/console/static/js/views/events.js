@@ -1,0 +1,85 @@
+// The events that match, newest first, without end.
+
+import { h } from "../lib/dom.js";
+import { counted, human, row } from "../lib/event.js";
+import { Pager } from "../lib/pager.js";
+import { prefs, prefer } from "../lib/prefs.js";
+import { columnMenu } from "../parts/columns.js";
+import { Facets } from "../parts/facets.js";
+import { Histogram } from "../parts/histogram.js";
+import { icon } from "../parts/icons.js";
+import { failed, loading, nothing, outdated, partial } from "../parts/message.js";
+import { Table } from "../parts/table.js";
+
+/** @typedef {import("../lib/event.js").Row} Row */
+
+export class Events {
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    this.histogram = new Histogram(app, 72);
+    this.facets = new Facets(app);
+    /** @type {Pager<Row>} */
+    this.pager = new Pager(app.redraw, (answer) => answer.items.map(row));
+    this.table = new Table(app, "Events", { end: () => this.pager.next() });
+    this.columns = columnMenu(app);
+    this.#question = "";
+  }
+
+  /** The question whose rows are shown. */
+  #question;
+
+  draw() {
+    const { app, pager } = this;
+    const order = app.state.order === "oldest" ? "oldest" : "newest";
+    const key = app.key("events", order);
+    if (key !== this.#question) {
+      this.#question = key;
+      this.table.scrollTo(0);
+      this.table.cursor = -1;
+    }
+    pager.want(key, (next, signal) => app.query("events", { ...app.question(), order, limit: next ? "500" : "100", continue: next }, signal));
+    return h("div", { class: "with-facets full" },
+      h("div", { class: "side" }, prefs.facets && this.facets.draw()),
+      h("div", { class: "wide" }, this.histogram.draw(), this.#bar(order), this.#rows()));
+  }
+
+  /** @param {string} order */
+  #bar(order) {
+    const { app, pager } = this;
+    const total = pager.more ? -1 : pager.rows.length;
+    return h("div", { class: "bar-line" },
+      h("button", { type: "button", class: "icon", title: prefs.facets ? "Hide facets" : "Show facets", "aria-label": "Facets", "aria-pressed": prefs.facets, onclick: () => { prefer("facets", !prefs.facets); app.redraw(); } }, icon("filter")),
+      h("p", { class: "count", role: "status" }, !pager.fresh ? "Loading …" : total >= 0 ? counted(total, "event") : `${human(pager.rows.length)} loaded, more as you scroll`),
+      h("div", { class: "choice", role: "group", "aria-label": "Order" }, ["newest", "oldest"].map((o) =>
+        h("button", { type: "button", key: o, "aria-pressed": order === o, onclick: () => app.go({ order: o === "newest" ? "" : o }) }, o === "newest" ? "Newest first" : "Oldest first"))),
+      this.columns());
+  }
+
+  #rows() {
+    const { app, pager } = this;
+    if (!pager.rows.length) {
+      if (pager.failure && !pager.loading) return failed(app, pager.failure);
+      if (!pager.fresh) return loading("events", 12);
+      if (!pager.more) return [partial(pager.head), nothing(app, pager.head)];
+      pager.next();
+    }
+    const foot = pager.failure ? h("p", { class: "note warn" }, `The next rows could not be loaded: ${pager.failure.message}.`, h("button", { type: "button", class: "plain", onclick: () => { pager.again(); app.redraw(); } }, "Try again"))
+      : pager.more ? h("p", { class: "quiet" }, "Loading more …") : null;
+    return h("div", { class: pager.fresh ? "answer" : "answer stale", "aria-busy": pager.loading },
+      pager.failure && !pager.fresh && !pager.loading && outdated(app, pager.failure), partial(pager.head),
+      this.table.draw(pager.rows, pager.more ? -1 : pager.rows.length, foot));
+  }
+
+  /** @param {string} key */
+  key(key) {
+    return this.table.key(key);
+  }
+
+  leave() {
+    this.histogram.stop();
+    this.facets.answer.stop();
+    this.pager.stop();
+    this.table.stop();
+  }
+}

@@ -1,0 +1,166 @@
+// Groups: events put together by one dimension, with count, first, last and course.
+
+import { stepFor, stepOf } from "../lib/axis.js";
+import { h } from "../lib/dom.js";
+import { counted, human } from "../lib/event.js";
+import * as grammar from "../lib/grammar.js";
+import { Resource } from "../lib/load.js";
+import { Pager } from "../lib/pager.js";
+import { absolute, relative } from "../lib/time.js";
+import { objectName } from "../parts/columns.js";
+import { failed, loading, nothing, partial } from "../parts/message.js";
+import { sparkline } from "../parts/sparkline.js";
+import { lifeOf } from "../parts/table.js";
+
+/** @typedef {{by: Record<string, any>, count: number, first: string, last: string, sample?: any}} Group */
+
+const dimensions = ["reason", "object", "namespace", "kind", "reporter", "cluster"];
+const orders = /** @type {[string, string][]} */ ([["", "Most frequent"], ["newest", "Newest"], ["oldest", "Oldest"]]);
+const bars = 40;
+
+export class Groups {
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    /** @type {Pager<Group>} */
+    this.pager = new Pager(app.redraw, (answer) => answer.groups);
+    /** @type {Resource<any>} */
+    this.course = new Resource(app.redraw);
+    /**
+     * Courses of objects, which have to be asked for one by one.
+     * @type {Map<string, number[]|null>}
+     */
+    this.courses = new Map();
+    this.#control = new AbortController();
+    this.#key = "";
+  }
+
+  /** @type {AbortController} */
+  #control;
+  #key;
+  #running = 0;
+
+  draw() {
+    const { app, pager } = this;
+    const by = dimensions.includes(app.state.by) ? app.state.by : "reason";
+    const order = app.state.order || "count";
+    const key = app.key("groups", by, order);
+    const step = this.#step();
+    if (key !== this.#key) {
+      this.#key = key;
+      this.#control.abort();
+      this.#control = new AbortController();
+      this.#running = 0;
+      this.courses.clear();
+    }
+    pager.want(key, (next, signal) => app.query("groups", { ...app.question(), by, order, limit: "50", continue: next }, signal));
+    if (by !== "object") this.course.want(app.key("course", by, step), (signal) => app.query("histogram", { ...app.question(), by, step }, signal));
+    return [
+      h("div", { class: "bar-line" },
+        h("div", { class: "choice", role: "group", "aria-label": "Group by" }, dimensions.map((d) => h("button", { type: "button", key: d, "aria-pressed": by === d, onclick: () => app.go({ by: d }) }, d))),
+        h("div", { class: "choice", role: "group", "aria-label": "Order" }, orders.map(([o, title]) => h("button", { type: "button", key: o, "aria-pressed": app.state.order === o, onclick: () => app.go({ order: o }) }, title)))),
+      this.#table(by, step),
+    ];
+  }
+
+  #step() {
+    const [from, to] = this.app.range();
+    return stepFor(to - from, bars);
+  }
+
+  /** @param {string} by @param {string} step */
+  #table(by, step) {
+    const { app, pager } = this;
+    if (!pager.rows.length) {
+      if (pager.failure && !pager.loading) return failed(app, pager.failure);
+      if (!pager.fresh) return loading("groups", 12);
+      return [partial(pager.head), nothing(app, pager.head)];
+    }
+    return h("div", { class: pager.fresh ? "answer" : "answer stale", "aria-busy": pager.loading }, partial(pager.head),
+      h("div", { class: "scroll-x" }, h("table", { class: "groups" },
+        h("thead", null, h("tr", null, [by, "Count", "Course", "First", "Last", "Newest note"].map((t) => h("th", { scope: "col", key: t }, t)))),
+        h("tbody", null, pager.rows.map((g) => this.#group(g, by, step))))),
+      pager.failure && failed(app, pager.failure),
+      pager.more && h("p", { class: "actions" }, h("button", { type: "button", disabled: pager.loading, onclick: () => { pager.next(); app.redraw(); } }, pager.loading ? "Loading …" : "More groups")));
+  }
+
+  /** @param {Group} g @param {string} by @param {string} step */
+  #group(g, by, step) {
+    const { app } = this;
+    const object = by === "object" ? g.by.object : null;
+    const name = object ? objectName(object) : g.by[by] || "none";
+    const values = object ? this.#courseOf(object, step) : this.#courseIn(g.by[by], by);
+    const first = Date.parse(g.first);
+    const last = Date.parse(g.last);
+    const q = object ? object.uid ? grammar.add(app.state.q, { field: "uid", value: object.uid, not: false })
+      : grammar.add(grammar.add(app.state.q, { field: "kind", value: object.kind, not: false }), { field: "name", value: object.name, not: false })
+      : grammar.add(app.state.q, { field: by, value: g.by[by], not: false });
+    return h("tr", { key: object ? `${name} ${object.namespace} ${object.uid}` : name, "data-group": name },
+      h("th", { scope: "row" }, h("a", { href: app.href({ view: "events", q, order: "" }) }, name), object?.namespace && h("span", { class: "hint" }, ` ${object.namespace}`),
+        object && h("a", { class: "life", href: app.href(lifeOf(object)) }, "life")),
+      h("td", { class: "number", title: g.count.toLocaleString("en") }, human(g.count)),
+      h("td", null, values && sparkline(values, `${counted(g.count, "occurrence")}, most of them ${relative(this.#peak(values))}`, g.sample?.type === "Warning" ? "warning" : "normal")),
+      h("td", null, h("time", { title: relative(first) }, absolute(first))), h("td", null, h("time", { title: relative(last) }, absolute(last))),
+      h("td", { class: "group-note" }, g.sample ? h("a", { href: app.href({ event: `${g.sample.metadata.namespace}/${g.sample.metadata.name}` }) }, g.sample.note || g.sample.reason) : ""));
+  }
+
+  /**
+   * When most happened.
+   * @param {number[]} values
+   */
+  #peak(values) {
+    const [from, to] = this.app.range();
+    return from + ((values.indexOf(Math.max(...values)) + 0.5) / values.length) * (to - from);
+  }
+
+  /**
+   * The course of a value of a dimension.
+   * @param {string} value @param {string} by
+   */
+  #courseIn(value, by) {
+    const data = this.course.data;
+    if (!data || data.by?.[0] !== by) return null;
+    return spread(data, (b) => b.counts?.[value] ?? 0);
+  }
+
+  /**
+   * The course of one object, asked for when it is first shown, three at a time.
+   * @param {any} object @param {string} step
+   */
+  #courseOf(object, step) {
+    const id = JSON.stringify(object);
+    const known = this.courses.get(id);
+    if (known !== undefined || this.#running >= 3 || this.app.session.open === false) return known ?? null;
+    const { app } = this;
+    const signal = this.#control.signal;
+    const only = object.uid ? { field: "uid", value: object.uid, not: false } : { field: "name", value: object.name, not: false };
+    this.courses.set(id, null);
+    this.#running++;
+    app.query("histogram", { ...app.question(), ...grammar.parameters(grammar.add(app.state.q, only)), by: "type", step }, signal)
+      .then((data) => this.courses.set(id, spread(data, (b) => b.count)), () => {})
+      .finally(() => {
+        if (signal.aborted) return;
+        this.#running--;
+        app.redraw();
+      });
+    return null;
+  }
+
+  leave() {
+    this.#control.abort();
+    this.pager.stop();
+    this.course.stop();
+  }
+}
+
+/**
+ * The counts of a histogram, empty buckets too.
+ * @param {any} data @param {(bucket: any) => number} count
+ */
+function spread(data, count) {
+  const step = stepOf(data.step);
+  const from = Math.floor(Date.parse(data.range.from) / step) * step;
+  const values = new Array(Math.max(1, Math.ceil((Date.parse(data.range.to) - from) / step))).fill(0);
+  for (const b of data.buckets) values[Math.round((Date.parse(b.start) - from) / step)] = count(b);
+  return values;
+}

@@ -1,0 +1,128 @@
+// The life of one object in lanes: its own events, those of what owns it, and of its node;
+// also after it and its events were deleted.
+
+import { h } from "../lib/dom.js";
+import { countOf, firstObserved, row } from "../lib/event.js";
+import { Resource } from "../lib/load.js";
+import { nodeOf, owners } from "../lib/owners.js";
+import { absolute, duration, minute, relative, rfc3339 } from "../lib/time.js";
+import { subject } from "../parts/drawer.js";
+import { icon } from "../parts/icons.js";
+import { laneChart } from "../parts/lanes.js";
+import { answered } from "../parts/message.js";
+import { lifeOf, Table } from "../parts/table.js";
+
+/** @typedef {import("../parts/lanes.js").Lane} Lane @typedef {import("../parts/lanes.js").Mark} Mark */
+/** @typedef {{own: any, around: {title: string, sub: string, href: string, items: any[]}[]}} Life */
+
+const most = 1000; // versions of one object that are loaded
+
+export class ObjectView {
+  /**
+   * The part of its life that is looked at; null is all.
+   * @type {[number, number]|null}
+   */
+  #zoom = null;
+
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    /** @type {Resource<Life>} */
+    this.life = new Resource(app.redraw);
+    this.table = new Table(app, "What happened to it");
+    this.#key = "";
+  }
+
+  #key;
+
+  draw() {
+    const { app } = this;
+    const { kind, name, ns, uid } = app.state;
+    const key = `${app.turn} ${kind} ${name} ${ns} ${uid} ${app.state.revision}`;
+    if (key !== this.#key) {
+      this.#key = key;
+      this.#zoom = null;
+    }
+    this.life.want(key, (signal) => this.#load(signal));
+    return [
+      h("div", { class: "object-head" }, h("h1", null, h("span", { class: "object-kind" }, kind && kind + "/"), name || uid), ns && h("span", { class: "hint" }, `in ${ns}`),
+        h("a", { class: "button", href: app.href({ view: "changes", event: "", at: "now", window: "1h" }) }, "What changed around it")),
+      answered(app, this.life, "its life", (life) => this.#show(life)),
+    ];
+  }
+
+  /** @param {AbortSignal} signal @returns {Promise<Life>} */
+  async #load(signal) {
+    const { app } = this;
+    const { state } = app;
+    const revision = state.revision;
+    const own = await app.query("object", { ...subject(state), order: "newest", limit: String(most), revision }, signal);
+    const last = own.items[0]?.event;
+    const kind = state.kind || last?.regarding?.kind || "";
+    const name = state.name || last?.regarding?.name || "";
+    const ns = state.ns || last?.regarding?.namespace || last?.metadata?.namespace || "";
+    const related = owners(kind, name, ns).map((o) => ({ title: `${o.kind}/${o.name}`, sub: "by its name an owner", ...o }));
+    const node = kind === "Node" ? "" : own.items.map((/** @type {any} */ i) => nodeOf(i.event)).find(Boolean);
+    if (node) related.push({ title: `Node/${node}`, sub: "its node", kind: "Node", name: node, ns: "" });
+    const around = await Promise.all(related.map(async (o) => {
+      const answer = await app.api.query("object", { kind: o.kind, name: o.name, namespace: o.ns || undefined, order: "newest", limit: "500", revision: own.revision }, signal).catch((err) => {
+        if (signal.aborted) throw err;
+        return { items: [] }; // an object that may not be seen has no lane
+      });
+      return { title: o.title, sub: o.sub, href: app.href(lifeOf({ kind: o.kind, name: o.name, namespace: o.ns, uid: "" })), items: answer.items };
+    }));
+    return { own, around: around.filter((a) => a.items.length) };
+  }
+
+  /** @param {Life} life */
+  #show(life) {
+    const { app } = this;
+    const own = life.own.items;
+    if (!own.length && !life.around.length) {
+      return h("div", { class: "message", "data-kind": "empty" }, h("h2", null, "No events about it"),
+        h("p", { class: "why" }, `History${life.own.historyFrom ? `, which goes back to ${absolute(Date.parse(life.own.historyFrom))},` : ""} has none about ${app.state.kind}/${app.state.name}.`),
+        h("p", null, "Look whether kind, name and namespace are right, and whether you may list events there."));
+    }
+    /** @type {Lane[]} */
+    const lanes = [{ title: own[0]?.event.regarding?.kind ? `${own[0].event.regarding.kind}/${own[0].event.regarding.name}` : app.state.name, sub: "itself", href: "", marks: own.map(markOf) },
+      ...life.around.map((a) => ({ title: a.title, sub: a.sub, href: a.href, marks: a.items.map(markOf) }))];
+    const times = lanes[0].marks.length ? lanes[0].marks : lanes.flatMap((l) => l.marks);
+    const begin = Math.min(...times.map((m) => Math.min(m.time, m.first || m.time)));
+    const end = Math.max(...times.map((m) => m.time));
+    const pad = Math.max(minute, (end - begin) * 0.04);
+    const [from, to] = this.#zoom ?? [begin - pad, end + pad];
+    const inside = lanes.flatMap((l, i) => (i === 0 ? own : life.around[i - 1].items)).filter((i) => Date.parse(i.time) >= from && Date.parse(i.time) <= to);
+    const rows = inside.map((i) => ({ ...row(i.event), time: Date.parse(i.time), reason: i.deleted ? `${i.event.reason} (event deleted)` : i.event.reason })).sort((a, b) => b.time - a.time);
+    return [
+      h("p", { class: "summary" }, `First seen ${relative(begin)}, last ${relative(end)}`, end > begin && `, over ${duration(end - begin)}`, `. ${life.own.continue ? `The newest ${most} observations are shown.` : ""}`,
+        this.#zoom && h("button", { type: "button", onclick: () => this.#look(null) }, icon("out"), "All of it"),
+        h("a", { href: app.href({ view: "events", q: app.state.uid ? `uid:${app.state.uid}` : `kind:${app.state.kind} name:${app.state.name}`, from: rfc3339(begin - minute), to: "now", event: "" }) }, "As a list")),
+      laneChart(app, lanes, from, to, (a, b) => this.#look([a - Math.max(1000, (b - a) * 0.1), b + Math.max(1000, (b - a) * 0.1)])),
+      this.table.draw(rows, rows.length),
+    ];
+  }
+
+  /** @param {[number, number]|null} zoom */
+  #look(zoom) {
+    this.#zoom = zoom;
+    this.table.scrollTo(0);
+    this.app.redraw();
+  }
+
+  /** @param {string} key */
+  key(key) {
+    return key !== "o" && this.table.key(key);
+  }
+
+  leave() {
+    this.life.stop();
+    this.table.stop();
+  }
+}
+
+/** @param {any} i a version as /query/v1/object has it @returns {Mark} */
+function markOf(i) {
+  const e = i.event;
+  const time = Date.parse(i.time);
+  return { id: `${e.metadata.namespace}/${e.metadata.name}`, time, first: countOf(e) > 1 ? firstObserved(e) : time, type: e.type, reason: e.reason, note: e.note ?? "", count: countOf(e), deleted: Boolean(i.deleted) };
+}

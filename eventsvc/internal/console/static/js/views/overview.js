@@ -1,0 +1,80 @@
+// The overview: what happened in the range, of what, and what is new.
+
+import { h } from "../lib/dom.js";
+import { row } from "../lib/event.js";
+import * as grammar from "../lib/grammar.js";
+import { Resource } from "../lib/load.js";
+import { prefs } from "../lib/prefs.js";
+import { absolute, day, duration, minute, parameter, relative, rfc3339, short } from "../lib/time.js";
+import { changeList } from "../parts/changelist.js";
+import { objectName, series } from "../parts/columns.js";
+import { Facets } from "../parts/facets.js";
+import { Histogram } from "../parts/histogram.js";
+import { answered, nothing } from "../parts/message.js";
+
+export class Overview {
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    this.histogram = new Histogram(app, 150);
+    this.facets = new Facets(app);
+    /** @type {Resource<any>} */
+    this.warnings = new Resource(app.redraw);
+    /** @type {Resource<any>} */
+    this.changes = new Resource(app.redraw);
+  }
+
+  draw() {
+    const { app } = this;
+    this.#ask();
+    const counted = this.histogram.answer.data;
+    return h("div", { class: "with-facets" },
+      h("div", { class: "side" }, prefs.facets && this.facets.draw()),
+      h("div", { class: "wide" },
+        this.histogram.draw(),
+        counted && counted.total === 0 && !this.histogram.answer.loading ? nothing(app, counted) : h("div", { class: "panels" },
+          h("section", { class: "panel-box", "aria-labelledby": "new-title" }, h("h2", { id: "new-title" }, "What is new", this.#windowText()), answered(app, this.changes, "changes", (data) =>
+            data.changes.length ? changeList(app, data) : h("p", { class: "quiet" }, "Nothing differs from what came before."))),
+          h("section", { class: "panel-box", "aria-labelledby": "warnings-title" }, h("h2", { id: "warnings-title" }, "Newest warnings",
+            h("a", { class: "all", href: app.href({ view: "events", q: grammar.add(app.state.q, { field: "type", value: "Warning", not: false }) }) }, "All of them")),
+            answered(app, this.warnings, "warnings", (data) => this.#warnings(data)))),
+        this.#history()));
+  }
+
+  #ask() {
+    const { app } = this;
+    const only = grammar.parameters(grammar.add(app.state.q, { field: "type", value: "Warning", not: false }));
+    this.warnings.want(app.key("warnings"), (signal) => app.query("events", { ...app.question(), ...only, limit: "12" }, signal));
+    const [from, to] = app.range();
+    const window = Math.min(31 * day, Math.max(minute, to - from));
+    const namespace = grammar.parse(app.state.q).filter((t) => t.field === "namespace" && !t.not).map((t) => t.value);
+    this.changes.want(app.key("changes"), (signal) => app.query("changes", { at: app.state.to, window: parameter(window), namespace, limit: "8", revision: app.state.revision }, signal));
+  }
+
+  #windowText() {
+    const [from, to] = this.app.range();
+    return h("span", { class: "hint" }, ` in these ${duration(to - from)}, against all history before`);
+  }
+
+  /** @param {any} data */
+  #warnings(data) {
+    if (!data.items.length) return h("p", { class: "quiet" }, "No warnings in this range.");
+    return h("ul", { class: "brief" }, data.items.map(row).map((/** @type {import("../lib/event.js").Row} */ r) =>
+      h("li", { key: r.id }, h("a", { href: this.app.href({ event: r.id }), "data-row": r.id, class: this.app.state.event === r.id ? "open" : "" },
+        h("span", { class: "brief-head" }, h("strong", null, r.reason), h("span", { class: "brief-object" }, objectName(r)), series(r), h("time", { title: absolute(r.time) }, relative(r.time))),
+        h("span", { class: "brief-note" }, r.note)))));
+  }
+
+  #history() {
+    const from = Date.parse(this.histogram.answer.data?.historyFrom ?? "");
+    if (Number.isNaN(from)) return null;
+    const { namespaces } = this.histogram.answer.data ?? /** @type {any} */ ({});
+    return h("p", { class: "history" }, "History goes back to ", h("a", { href: this.app.href({ from: rfc3339(from), to: "now", revision: "" }), title: absolute(from) }, short(from)), `, ${relative(from)}.`,
+      namespaces && ` You see the namespaces ${namespaces.join(", ")}.`);
+  }
+
+  leave() {
+    this.histogram.stop();
+    for (const r of [this.facets.answer, this.warnings, this.changes]) r.stop();
+  }
+}
