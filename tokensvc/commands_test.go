@@ -78,7 +78,7 @@ func TestCredential(t *testing.T) {
 			})
 		}
 	})
-	if got := r.metric(t, `tokensvc_token_requests_total{outcome="issued"}`); got != "1" {
+	if got := r.metric(t, `tokensvc_token_requests_total{method="client_secret_post",outcome="issued"}`); got != "1" {
 		t.Errorf("%s tokens were issued for 9 calls", got)
 	}
 

@@ -45,6 +45,8 @@ type serve struct {
 	JwksMaxAge  time.Duration `name:"jwks-max-age" default:"5m" help:"How long verifiers may cache the published keys."`
 
 	ClientSecretBasic bool          `help:"Accept client_secret_basic besides client_secret_post."`
+	PrivateKeyJWT     bool          `name:"private-key-jwt" help:"Accept assertions that clients sign with keys of their own (private_key_jwt)."`
+	AssertionLifetime time.Duration `default:"5m" help:"Longest lifetime of assertions that clients sign."`
 	CorsOrigin        []string      `help:"Web origin whose pages may ask for tokens; repeatable (default: none)." placeholder:"ORIGIN"`
 	TrustedProxy      []string      `help:"Address or CIDR prefix of a proxy whose X-Forwarded-For is believed; repeatable." placeholder:"PREFIX"`
 	FailureBurst      int           `default:"10" help:"Failed attempts of a client id before further ones have to wait."`
@@ -152,6 +154,8 @@ func (s *serve) checkTokens() error {
 	switch {
 	case s.TokenLifetime < time.Second || s.TokenLifetime%time.Second != 0:
 		return cli.Usagef("--token-lifetime is %v; give whole seconds, at least 1s", s.TokenLifetime)
+	case s.AssertionLifetime < time.Second || s.AssertionLifetime > time.Hour:
+		return cli.Usagef("--assertion-lifetime is %v; give 1s to 1h", s.AssertionLifetime)
 	case s.JwksMaxAge < time.Second:
 		return cli.Usagef("--jwks-max-age is %v; give at least 1s", s.JwksMaxAge)
 	case s.KeyRotation < 0:

@@ -29,7 +29,9 @@ func (*credential) Help() string {
       apiVersion: client.authentication.k8s.io/v1
       interactiveMode: Never
       command: tokensvc
-      args: [credential, --token-url, "http://127.0.0.1:9000/oauth2/token", --client-id, demo, --client-secret-file, secret.txt]`
+      args: [credential, --token-url, "http://127.0.0.1:9000/oauth2/token", --client-id, demo, --client-secret-file, secret.txt]
+
+Instead of --client-secret-file, it takes --client-key-file or --assertion-file.`
 }
 
 // credentialMargin is how long before its end a token is replaced, so that it does not expire while kubectl sends it.
@@ -110,7 +112,7 @@ func (c *credential) openCache(ctx context.Context) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	name := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", c.TokenURL, c.ClientID, c.ClientSecretFile))
+	name := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", c.TokenURL, c.ClientID, c.ClientSecretFile+c.ClientKeyFile+c.AssertionFile))
 	file, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("%x.json", name[:12])), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err

@@ -15,20 +15,25 @@ import (
 	"time"
 
 	"tidings.example/shared/cli"
+	"tidings.example/tokensvc/internal/clientkey"
 )
 
-// tokenSource has the settings of the commands that fetch a token.
+// tokenSource has the settings of the commands that fetch a token. The client authenticates by exactly one of the three
+// files.
 type tokenSource struct {
 	TokenURL         string `name:"token-url" required:"" help:"Token endpoint." placeholder:"URL"`
-	ClientID         string `required:"" help:"Client to authenticate as." placeholder:"ID"`
-	ClientSecretFile string `required:"" help:"File that holds the client's secret." placeholder:"FILE"`
+	ClientID         string `help:"Client to authenticate as; may be left out with --assertion-file." placeholder:"ID"`
+	ClientSecretFile string `help:"File that holds the client's secret." placeholder:"FILE"`
+	ClientKeyFile    string `help:"File that holds the client's private key, to sign an assertion with (private_key_jwt)." placeholder:"FILE"`
+	AssertionFile    string `help:"File that holds an assertion, such as a service-account token of Kubernetes; read each time." placeholder:"FILE"`
+	Audience         string `name:"assertion-audience" help:"Issuer of the token service, which is the audience of assertions signed with --client-key-file (default: --token-url without /oauth2/token)." placeholder:"TEXT"`
 	CAFile           string `name:"ca-file" help:"Certificates in PEM to trust instead of the system's." placeholder:"FILE"`
 
 	Timeout time.Duration `default:"20s" help:"Time to get a token."`
 }
 
-// check returns an error for settings that cannot work.
-func (t tokenSource) check() error {
+// check returns an error for settings that cannot work, and sets the default of Audience.
+func (t *tokenSource) check() error {
 	u, err := url.Parse(t.TokenURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return cli.Usagef("--token-url %q is no http or https URL, such as http://127.0.0.1:9000/oauth2/token", t.TokenURL)
@@ -36,7 +41,57 @@ func (t tokenSource) check() error {
 	if t.Timeout <= 0 {
 		return cli.Usagef("--timeout is %v; set more than 0, such as 20s", t.Timeout)
 	}
+	return t.checkCredentials()
+}
+
+// checkCredentials returns an error unless exactly one kind of credentials is given, with what it needs.
+func (t *tokenSource) checkCredentials() error {
+	files := 0
+	for _, file := range []string{t.ClientSecretFile, t.ClientKeyFile, t.AssertionFile} {
+		if file != "" {
+			files++
+		}
+	}
+	issuer, derived := strings.CutSuffix(t.TokenURL, "/oauth2/token")
+	switch {
+	case files != 1:
+		return cli.Usagef("of --client-secret-file, --client-key-file and --assertion-file exactly one must be set, %d are", files)
+	case t.ClientID == "" && t.AssertionFile == "":
+		return cli.Usagef("--client-id is missing")
+	case t.Audience != "" && t.ClientKeyFile == "":
+		return cli.Usagef("--assertion-audience has no effect without --client-key-file")
+	case t.Audience == "" && t.ClientKeyFile != "" && !derived:
+		return cli.Usagef("--assertion-audience must be set where --token-url does not end with /oauth2/token")
+	case t.Audience == "":
+		t.Audience = issuer
+	}
 	return nil
+}
+
+// credentials returns the file by which the client authenticates, and the parameters that it makes.
+func (t *tokenSource) credentials() (file string, form url.Values, err error) {
+	form = url.Values{"grant_type": {"client_credentials"}}
+	if t.ClientID != "" {
+		form.Set("client_id", t.ClientID)
+	}
+	if t.ClientSecretFile != "" {
+		secret, err := cli.Secret("client-secret", "", t.ClientSecretFile)
+		form.Set("client_secret", secret)
+		return t.ClientSecretFile, form, err
+	}
+	var assertion string
+	if file = t.AssertionFile; file != "" {
+		assertion, err = cli.Secret("assertion", "", file)
+	} else {
+		file = t.ClientKeyFile
+		var key *clientkey.Private
+		if key, err = readClientKey(file); err == nil {
+			assertion, err = key.Assertion(t.ClientID, t.Audience, time.Now())
+		}
+	}
+	form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer") // RFC 7523 section 2.2
+	form.Set("client_assertion", assertion)
+	return file, form, err
 }
 
 // fetched is the answer of the token endpoint.
@@ -48,10 +103,10 @@ type fetched struct {
 }
 
 // fetch requests a token (RFC 6749 section 4.4.2). An error has the endpoint's answer, and never the secret.
-func (t tokenSource) fetch(ctx context.Context) (*fetched, error) {
+func (t *tokenSource) fetch(ctx context.Context) (*fetched, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
-	secret, err := cli.Secret("client-secret", "", t.ClientSecretFile)
+	file, form, err := t.credentials()
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +114,6 @@ func (t tokenSource) fetch(ctx context.Context) (*fetched, error) {
 	if err != nil {
 		return nil, err
 	}
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {t.ClientID}, "client_secret": {secret}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.TokenURL, strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, cli.Usagef("--token-url: %w", err)
@@ -79,7 +133,7 @@ func (t tokenSource) fetch(ctx context.Context) (*fetched, error) {
 		return nil, fmt.Errorf("read the answer of %s: %w", t.TokenURL, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, t.refused(resp.StatusCode, body)
+		return nil, t.refused(resp.StatusCode, body, file)
 	}
 	var f fetched
 	if err := json.Unmarshal(body, &f); err != nil || f.AccessToken == "" {
@@ -90,7 +144,7 @@ func (t tokenSource) fetch(ctx context.Context) (*fetched, error) {
 }
 
 // refused returns the endpoint's error as text.
-func (t tokenSource) refused(status int, body []byte) error {
+func (t *tokenSource) refused(status int, body []byte, file string) error {
 	var e struct {
 		Code        string `json:"error"`
 		Description string `json:"error_description"`
@@ -99,14 +153,21 @@ func (t tokenSource) refused(status int, body []byte) error {
 		return fmt.Errorf("%s answered %d without an OAuth error; is it a token endpoint?", t.TokenURL, status)
 	}
 	if e.Code == "invalid_client" {
-		return fmt.Errorf("%s does not accept client %q with the secret in %s (invalid_client)", t.TokenURL, t.ClientID, t.ClientSecretFile)
+		kind := "secret"
+		switch file {
+		case t.ClientKeyFile:
+			kind = "key"
+		case t.AssertionFile:
+			kind = "assertion"
+		}
+		return fmt.Errorf("%s does not accept client %q with the %s in %s (invalid_client)", t.TokenURL, t.ClientID, kind, file)
 	}
 	return fmt.Errorf("%s answered %d %s %s", t.TokenURL, status, e.Code, e.Description)
 }
 
-func (t tokenSource) httpClient() (*http.Client, error) {
+func (t *tokenSource) httpClient() (*http.Client, error) {
 	hc := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
-		return errors.New("the token endpoint redirects; give its final address, the secret is not sent on")
+		return errors.New("the token endpoint redirects; give its final address, credentials are not sent on")
 	}}
 	if t.CAFile == "" {
 		return hc, nil

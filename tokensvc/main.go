@@ -48,6 +48,7 @@ type commands struct {
 	Token       tokens      `cmd:"" help:"Fetch tokens and look into them."`
 	Credential  credential  `cmd:"" help:"Fetch a token for kubectl: an exec credential plugin (client.authentication.k8s.io/v1)."`
 	Keys        keys        `cmd:"" help:"Look after signing keys in files."`
+	ClientKey   clientKeys  `cmd:"" help:"Make and show the keys of clients that need no secret."`
 	Config      config      `cmd:"" help:"Show the settings."`
 	HashSecret  hashSecret  `cmd:"" help:"Hash a client secret for the clients file or the clients table."`
 	Completion  completion  `cmd:"" help:"Print a shell's completion script."`
@@ -134,7 +135,8 @@ func (std stdio) listening(e httpserver.Endpoint, setting, addr string) httpserv
 func (s *serve) handler(clients registrations, keys *keyring.Keyring, log *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
 	auth, err := client.New(client.Config{
 		Store: clients, FailureBurst: s.FailureBurst, FailureRefill: s.FailureRefill, FailureQueue: s.FailureQueue,
-		Registry: reg,
+		Assertions: client.Assertions{Audience: s.Issuer, Keys: s.PrivateKeyJWT, MaxLife: s.AssertionLifetime},
+		Registry:   reg,
 	})
 	if err != nil {
 		return nil, err
@@ -154,7 +156,7 @@ func (s *serve) handler(clients registrations, keys *keyring.Keyring, log *slog.
 	return oauth.New(oauth.Config{
 		Issuer: s.Issuer, PublicURL: s.PublicURL,
 		Clients: auth, Registrations: clients, Tokens: tokens, Keys: keys, Verify: own.Verify,
-		Basic: s.ClientSecretBasic, Origins: s.CorsOrigin, TrustedProxies: s.proxies,
+		Basic: s.ClientSecretBasic, Assertions: s.PrivateKeyJWT, Origins: s.CorsOrigin, TrustedProxies: s.proxies,
 		Log: log, Registry: reg,
 	})
 }

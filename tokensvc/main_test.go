@@ -316,7 +316,7 @@ func TestAdmin(t *testing.T) {
 		if status != http.StatusOK {
 			t.Errorf("GET %s: %d", path, status)
 		}
-		if want := `tokensvc_token_requests_total{outcome="issued"} 1`; path == "/metrics" && !strings.Contains(string(body), want) {
+		if want := `tokensvc_token_requests_total{method="client_secret_post",outcome="issued"} 1`; path == "/metrics" && !strings.Contains(string(body), want) {
 			t.Errorf("metrics lack %s", want)
 		}
 	}
@@ -351,6 +351,7 @@ func TestBadValues(t *testing.T) {
 		"DSN file missing":     {[]string{"--database-dsn-file", file + "x"}, []string{"--database-dsn-file"}},
 		"no URL":               {[]string{"--clients-file", file, "--public-url", "tokens.test"}, []string{"--public-url"}},
 		"fraction of a second": {[]string{"--clients-file", file, "--token-lifetime", "1500ms"}, []string{"--token-lifetime"}},
+		"assertions of a day":  {[]string{"--clients-file", file, "--assertion-lifetime", "24h"}, []string{"--assertion-lifetime"}},
 		"no lifetime":          {[]string{"--clients-file", file, "--token-lifetime", "0s"}, []string{"--token-lifetime"}},
 		"bad proxy":            {[]string{"--clients-file", file, "--trusted-proxy", "proxy"}, []string{"--trusted-proxy"}},
 		"negative time":        {[]string{"--clients-file", file, "--failure-refill=-1s"}, []string{"--failure-refill"}},

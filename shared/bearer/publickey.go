@@ -8,6 +8,7 @@ import (
 	"crypto/rsa"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 
 	"github.com/lestrrat-go/jwx/v2/jwa"
@@ -100,9 +101,14 @@ func NewPublicKey(public crypto.PublicKey, algorithms []string) (*PublicKey, err
 // Public returns the key of the standard library.
 func (k *PublicKey) Public() crypto.PublicKey { return k.public }
 
-// Fits reports whether a signature of so many bytes, by the algorithm, can be of this key.
-func (k *PublicKey) Fits(alg string, size int) bool {
-	return size == k.size && slices.ContainsFunc(k.by, func(a algorithm) bool { return a.name == alg })
+// Fits reports whether the form of a signature by the algorithm is that of this key. The form says nothing about whether
+// the signature is good, but verifying one of another form takes less time.
+func (k *PublicKey) Fits(alg string, signature []byte) bool {
+	if len(signature) != k.size || !slices.ContainsFunc(k.by, func(a algorithm) bool { return a.name == alg }) {
+		return false
+	}
+	r, ok := k.public.(*rsa.PublicKey)
+	return !ok || r.N.Cmp(new(big.Int).SetBytes(signature)) > 0
 }
 
 // Verify implements [Key].

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/tokensvc/internal/clientkey"
 )
 
 // Config are the settings of an [Authenticator]. Only Store is required.
@@ -21,6 +22,8 @@ type Config struct {
 	FailureBurst  int           // wrong secrets in a row before attempts have to wait
 	FailureRefill time.Duration // one more attempt per this time
 	FailureQueue  int           // attempts per id at the same time; further ones are busy (429)
+
+	Assertions Assertions
 
 	Registry prometheus.Registerer // may be nil
 
@@ -42,28 +45,35 @@ var ErrUnavailable = errors.New("client registrations cannot be read")
 
 // The reasons of a [RejectedError].
 const (
-	ReasonUnknown = "unknown_client"
-	ReasonSecret  = "wrong_secret"
+	ReasonUnknown   = "unknown_client"
+	ReasonSecret    = "wrong_secret"
+	ReasonAssertion = "wrong_assertion"
 )
 
 // RejectedError refuses an attempt. The reason is for logs and metrics and must not be told to the client.
 type RejectedError struct {
-	Reason string // ReasonUnknown or ReasonSecret
+	Reason string // one of the Reason constants
+	Detail string // what is wrong with an assertion, in one of a few fixed texts
 }
 
 // Error returns a text with the reason.
-func (e *RejectedError) Error() string { return "client authentication failed: " + e.Reason }
+func (e *RejectedError) Error() string {
+	if e.Detail == "" {
+		return "client authentication failed: " + e.Reason
+	}
+	return "client authentication failed: " + e.Reason + ": " + e.Detail
+}
 
 // BusyError reports that an attempt was not examined because too many are waiting.
 type BusyError struct {
-	Reason     string // gate_full, gate_timeout, throttle_full, throttle_timeout
+	Reason     string // gate_full, gate_timeout, throttle_full, throttle_timeout, replays_full
 	RetryAfter time.Duration
 }
 
 // Error returns a text with the reason.
 func (e *BusyError) Error() string { return "too many attempts are waiting: " + e.Reason }
 
-// Authenticator authenticates clients by their secrets. It is safe for concurrent use.
+// Authenticator authenticates clients by their secrets or assertions. It is safe for concurrent use.
 type Authenticator struct {
 	c       Config
 	proofs  *proofs
@@ -73,6 +83,9 @@ type Authenticator struct {
 	flights flights
 	budget  atomic.Int64 // work of a failure: the largest work of a registration that was seen
 	burn    func(units int)
+
+	kinds   clientkey.Kinds // of the keys of clients
+	replays *replays
 
 	compares prometheus.Histogram
 }
@@ -94,7 +107,10 @@ func New(c Config) (*Authenticator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	a := &Authenticator{c: c, proofs: newProofs(maxProofs), gate: newGate(c.Parallel, c.Waiting), flights: flights{timeout: c.Timeout}, burn: burn}
+	a := &Authenticator{
+		c: c, proofs: newProofs(maxProofs), gate: newGate(c.Parallel, c.Waiting), flights: flights{timeout: c.Timeout},
+		burn: burn, replays: newReplays(maxReplays, maxClientReplays),
+	}
 	a.budget.Store(1)
 	a.compares = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "tokensvc_secret_compare_seconds", Help: "Time to compare one submitted secret by BCrypt, without waiting.",
@@ -113,13 +129,10 @@ func New(c Config) (*Authenticator, error) {
 // Authenticate returns the registration of the client if the secret is right. An error is a *[RejectedError], a
 // *[BusyError], wraps [ErrUnavailable], or is that of ctx.
 func (a *Authenticator) Authenticate(ctx context.Context, try Attempt) (Client, error) {
-	reg, err := a.c.Store.ByClientID(ctx, try.ClientID)
+	reg, err := a.lookup(ctx, try.ClientID)
 	known := err == nil
 	if !known && !errors.Is(err, ErrNotFound) {
-		if ctx.Err() != nil {
-			return Client{}, ctx.Err() // not an error of the store
-		}
-		return Client{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return Client{}, err
 	}
 	secrets := a.valid(reg)
 	keys := a.proofs.all(try.ClientID, secrets, try.Secret)

@@ -61,3 +61,17 @@ func (g Gate) Free() int {
 	defer g.mu.Unlock()
 	return g.free
 }
+
+// Replays is a table of used assertions, for states that assertions do not reach in a test.
+type Replays struct{ *replays }
+
+// NewReplays returns a table with these bounds.
+func NewReplays(all, ofClient int) Replays { return Replays{newReplays(all, ofClient)} }
+
+// Add remembers an assertion.
+func (r Replays) Add(clientID, jti string, until, now time.Time) string {
+	return map[replay]string{firstUse: "first", replayed: "replayed", noRoom: "no room"}[r.add(clientID, jti, until, now)]
+}
+
+// Length is the number of remembered assertions.
+func (r Replays) Length() int { return r.length() }

@@ -11,5 +11,6 @@ func (a *Authenticator) metrics() []prometheus.Collector {
 		a.compares,
 		gauge("tokensvc_attempts_waiting", "Attempts that wait for a BCrypt compare.", a.gate.length),
 		gauge("tokensvc_secrets_remembered", "Secrets that need no BCrypt compare any more.", a.proofs.count),
+		gauge("tokensvc_assertions_remembered", "Assertions that have been used and have not expired.", a.replays.length),
 	}
 }

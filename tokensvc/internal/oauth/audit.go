@@ -14,14 +14,17 @@ const maxLoggedID = 128
 // audit logs a decision in one line, and counts it. The line has no secret and no token, and a client_id only if its
 // characters are valid.
 func (s *Server) audit(c echo.Context, d decision, outcome string, err error) {
-	s.outcomes.WithLabelValues(outcome).Inc()
-	attrs := append(make([]slog.Attr, 0, 8), // with room for the rest
+	s.outcomes.WithLabelValues(outcome, d.method).Inc()
+	attrs := append(make([]slog.Attr, 0, 9), // with room for the rest
 		slog.String("outcome", outcome),
 		slog.String("source", c.RealIP()),
 		slog.String("request_id", c.Response().Header().Get(echo.HeaderXRequestID)),
 	)
 	if d.clientID != "" && len(d.clientID) <= maxLoggedID && client.ValidID(d.clientID) {
 		attrs = append(attrs, slog.String("client_id", d.clientID))
+	}
+	if d.method != "" {
+		attrs = append(attrs, slog.String("method", d.method))
 	}
 	level := slog.LevelInfo
 	if err == nil {
@@ -33,7 +36,7 @@ func (s *Server) audit(c echo.Context, d decision, outcome string, err error) {
 	} else {
 		f := faultOf(err)
 		level = f.level()
-		if f == faultBusy || level == slog.LevelError {
+		if f == faultBusy || f == faultAssertion || level == slog.LevelError {
 			attrs = append(attrs, slog.String("detail", err.Error()))
 		}
 	}

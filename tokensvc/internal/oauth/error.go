@@ -48,28 +48,31 @@ func newFault(reason string, status int, code, description string) *fault {
 
 // All ways in which a token request can fail, in the order of the checks.
 var (
-	faultMethod      = newFault("method_not_allowed", http.StatusMethodNotAllowed, invalidRequest, "the token endpoint takes POST only")                                               // RFC 6749 section 3.2
-	faultQuery       = newFault("credentials_in_query", http.StatusBadRequest, invalidRequest, "client credentials must be in the body, never in the URL")                             // section 2.3.1
-	faultContentType = newFault("content_type", http.StatusBadRequest, invalidRequest, "the body must be application/x-www-form-urlencoded, as Content-Type says, and not compressed") // section 4.4.2
-	faultBodySize    = newFault("body_too_large", http.StatusRequestEntityTooLarge, invalidRequest, "the body is larger than 16 KiB")                                                  // our limit
-	faultForm        = newFault("malformed_form", http.StatusBadRequest, invalidRequest, "the body is not a well-formed form")                                                         // appendix B
-	faultParameters  = newFault("too_many_parameters", http.StatusBadRequest, invalidRequest, "the form has more than 32 parameters")                                                  // our limit
-	faultRepeated    = newFault("repeated_parameter", http.StatusBadRequest, invalidRequest, "a parameter is given more than once")                                                    // section 3.2
-	faultTwoMethods  = newFault("two_authentication_methods", http.StatusBadRequest, invalidRequest, "client credentials are given in more than one place")                            // section 2.3
-	faultBasic       = newFault("malformed_basic", http.StatusBadRequest, invalidRequest, "the Basic credentials are malformed")                                                       // section 2.3.1
-	faultClientID    = newFault("client_id_characters", http.StatusBadRequest, invalidRequest, "client_id has characters that are not printable ASCII")                                // appendix A.1
-	faultNoCreds     = newFault("no_credentials", http.StatusUnauthorized, invalidClient, "")                                                                                          // section 5.2
-	faultBasicOff    = newFault("basic_not_enabled", http.StatusUnauthorized, invalidClient, "")                                                                                       // section 5.2
-	faultUnknown     = newFault("unknown_client", http.StatusUnauthorized, invalidClient, "")                                                                                          // section 5.2
-	faultSecret      = newFault("wrong_secret", http.StatusUnauthorized, invalidClient, "")                                                                                            // section 5.2
-	faultBusy        = newFault("busy", http.StatusTooManyRequests, unavailable, "too many attempts are waiting; try again later")                                                     // section 2.3.1, RFC 6585 section 4
-	faultStore       = newFault("store_unavailable", http.StatusServiceUnavailable, unavailable, "client registrations cannot be read at the moment; try again later")                 // an outage is no invalid_client
-	faultGone        = newFault("client_gone", http.StatusServiceUnavailable, unavailable, "")                                                                                         // the client has left
-	faultNoGrant     = newFault("grant_type_missing", http.StatusBadRequest, invalidRequest, "grant_type is missing")                                                                  // section 5.2
-	faultGrant       = newFault("unsupported_grant_type", http.StatusBadRequest, unsupportedGrantType, "grant_type must be client_credentials")                                        // section 5.2
-	faultScope       = newFault("invalid_scope", http.StatusBadRequest, invalidScope, "the scope is not the one this client is registered with")                                       // section 5.2
-	faultNoToken     = newFault("token_missing", http.StatusBadRequest, invalidRequest, "token is missing")                                                                            // introspection only, RFC 7662 section 2.1
-	faultServer      = newFault("server_error", http.StatusInternalServerError, serverError, "the token could not be made; the service's log says why")
+	faultMethod        = newFault("method_not_allowed", http.StatusMethodNotAllowed, invalidRequest, "the token endpoint takes POST only")                                               // RFC 6749 section 3.2
+	faultQuery         = newFault("credentials_in_query", http.StatusBadRequest, invalidRequest, "client credentials must be in the body, never in the URL")                             // section 2.3.1
+	faultContentType   = newFault("content_type", http.StatusBadRequest, invalidRequest, "the body must be application/x-www-form-urlencoded, as Content-Type says, and not compressed") // section 4.4.2
+	faultBodySize      = newFault("body_too_large", http.StatusRequestEntityTooLarge, invalidRequest, "the body is larger than 16 KiB")                                                  // our limit
+	faultForm          = newFault("malformed_form", http.StatusBadRequest, invalidRequest, "the body is not a well-formed form")                                                         // appendix B
+	faultParameters    = newFault("too_many_parameters", http.StatusBadRequest, invalidRequest, "the form has more than 32 parameters")                                                  // our limit
+	faultRepeated      = newFault("repeated_parameter", http.StatusBadRequest, invalidRequest, "a parameter is given more than once")                                                    // section 3.2
+	faultTwoMethods    = newFault("two_authentication_methods", http.StatusBadRequest, invalidRequest, "client credentials are given in more than one place")                            // section 2.3
+	faultBasic         = newFault("malformed_basic", http.StatusBadRequest, invalidRequest, "the Basic credentials are malformed")                                                       // section 2.3.1
+	faultClientID      = newFault("client_id_characters", http.StatusBadRequest, invalidRequest, "client_id has characters that are not printable ASCII")                                // appendix A.1
+	faultNoCreds       = newFault("no_credentials", http.StatusUnauthorized, invalidClient, "")                                                                                          // section 5.2
+	faultBasicOff      = newFault("basic_not_enabled", http.StatusUnauthorized, invalidClient, "")                                                                                       // section 5.2
+	faultAssertionOff  = newFault("assertion_not_enabled", http.StatusUnauthorized, invalidClient, "")                                                                                   // section 5.2
+	faultAssertionType = newFault("assertion_type", http.StatusUnauthorized, invalidClient, "")                                                                                          // RFC 7521 section 4.2.1
+	faultUnknown       = newFault("unknown_client", http.StatusUnauthorized, invalidClient, "")                                                                                          // section 5.2
+	faultSecret        = newFault("wrong_secret", http.StatusUnauthorized, invalidClient, "")                                                                                            // section 5.2
+	faultAssertion     = newFault("wrong_assertion", http.StatusUnauthorized, invalidClient, "")                                                                                         // RFC 7521 section 4.2.1
+	faultBusy          = newFault("busy", http.StatusTooManyRequests, unavailable, "too many attempts are waiting; try again later")                                                     // section 2.3.1, RFC 6585 section 4
+	faultStore         = newFault("store_unavailable", http.StatusServiceUnavailable, unavailable, "client registrations cannot be read at the moment; try again later")                 // an outage is no invalid_client
+	faultGone          = newFault("client_gone", http.StatusServiceUnavailable, unavailable, "")                                                                                         // the client has left
+	faultNoGrant       = newFault("grant_type_missing", http.StatusBadRequest, invalidRequest, "grant_type is missing")                                                                  // section 5.2
+	faultGrant         = newFault("unsupported_grant_type", http.StatusBadRequest, unsupportedGrantType, "grant_type must be client_credentials")                                        // section 5.2
+	faultScope         = newFault("invalid_scope", http.StatusBadRequest, invalidScope, "the scope is not the one this client is registered with")                                       // section 5.2
+	faultNoToken       = newFault("token_missing", http.StatusBadRequest, invalidRequest, "token is missing")                                                                            // introspection only, RFC 7662 section 2.1
+	faultServer        = newFault("server_error", http.StatusInternalServerError, serverError, "the token could not be made; the service's log says why")
 )
 
 // basicChallenge answers a client that tried the Authorization header (RFC 6749 section 5.2).
@@ -87,6 +90,8 @@ func faultOf(err error) *fault {
 		return faultGone
 	case errors.As(err, &rejected) && rejected.Reason == client.ReasonUnknown:
 		return faultUnknown
+	case errors.As(err, &rejected) && rejected.Reason == client.ReasonAssertion:
+		return faultAssertion
 	case errors.As(err, &rejected):
 		return faultSecret
 	case errors.As(err, &busy):

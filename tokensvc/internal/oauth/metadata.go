@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tidings.example/shared/bearer"
 	"tidings.example/tokensvc/internal/client"
 )
 
@@ -25,6 +26,7 @@ type metadata struct {
 	ResponseTypes            []string `json:"response_types_supported"` // required; empty without an authorization endpoint
 	GrantTypes               []string `json:"grant_types_supported"`
 	TokenAuthMethods         []string `json:"token_endpoint_auth_methods_supported"`
+	TokenAuthAlgorithms      []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"` // required with private_key_jwt
 }
 
 // published is a document that never changes.
@@ -33,14 +35,18 @@ type published struct {
 	etag string
 }
 
-func newMetadata(issuer, publicURL string, basic bool) (published, error) {
-	base := strings.TrimSuffix(publicURL, "/")
-	methods := []string{client.AuthMethod}
-	if basic {
-		methods = append(methods, "client_secret_basic")
+func newMetadata(c Config) (published, error) {
+	base := strings.TrimSuffix(c.PublicURL, "/")
+	methods := []string{client.MethodPost}
+	if c.Basic {
+		methods = append(methods, client.MethodBasic)
+	}
+	var algorithms []string
+	if c.Assertions {
+		methods, algorithms = append(methods, client.MethodKey), bearer.Algorithms()
 	}
 	body, err := json.Marshal(metadata{
-		Issuer:                   issuer,
+		Issuer:                   c.Issuer,
 		TokenEndpoint:            base + pathToken,
 		JWKSURI:                  base + pathJWKS,
 		IntrospectionEndpoint:    base + pathIntrospect,
@@ -48,6 +54,7 @@ func newMetadata(issuer, publicURL string, basic bool) (published, error) {
 		ResponseTypes:            []string{},
 		GrantTypes:               []string{client.GrantType},
 		TokenAuthMethods:         methods,
+		TokenAuthAlgorithms:      algorithms,
 	})
 	if err != nil {
 		return published{}, fmt.Errorf("encode metadata: %w", err)

@@ -40,6 +40,9 @@ func (store) ByClientID(_ context.Context, id string) (client.Client, error) {
 	case "demo":
 		secret, err := client.ParseSecret("{noop}s3cret")
 		return client.Client{ID: "registration-1", ClientID: "demo", Name: "Demo", Scope: "read", Secrets: []client.Secret{secret}}, err
+	case "keyed":
+		keys, err := client.ParseKeys([]byte(clientKeySet()), nil)
+		return client.Client{ID: "registration-2", ClientID: "keyed", Name: "Keyed", Scope: "read", Keys: keys}, err
 	case "panic-2f7a91c4":
 		panic("a mistake in the program")
 	case "outage":
@@ -66,7 +69,10 @@ func newServer(t testing.TB, adjust func(*oauth.Config)) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients, err := client.New(client.Config{Store: store{}, Timeout: time.Hour}) // a compare may take long
+	clients, err := client.New(client.Config{
+		Store: store{}, Timeout: time.Hour, // a compare may take long
+		Assertions: client.Assertions{Audience: issuer, Keys: true, MaxLife: 5 * time.Minute},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -444,11 +450,13 @@ func TestCORS(t *testing.T) {
 // TestAudit: one line per decision, with what an operator needs and nothing that a client made up.
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, func(c *oauth.Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")} })
+	s := newServer(t, func(c *oauth.Config) {
+		c.TrustedProxies, c.Assertions = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, true
+	})
 	type line struct {
-		Msg, Outcome, Source, Registration, Scope, Jti, Kid string
-		ClientID                                            string `json:"client_id"`
-		Detail                                              string
+		Msg, Outcome, Method, Source, Registration, Scope, Jti, Kid string
+		ClientID                                                    string `json:"client_id"`
+		Detail                                                      string
 	}
 	read := func() line {
 		t.Helper()
@@ -466,18 +474,23 @@ func TestAudit(t *testing.T) {
 		t.Errorf("no jti or kid: %+v", got)
 	}
 	got.Jti, got.Kid = "", ""
-	want := line{Msg: "token request", Outcome: "issued", Source: "203.0.113.9", Registration: "registration-1", Scope: "read", ClientID: "demo"}
+	want := line{Msg: "token request", Outcome: "issued", Method: "client_secret_post", Source: "203.0.113.9", Registration: "registration-1", Scope: "read", ClientID: "demo"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, tc := range []struct{ body, outcome, clientID string }{
-		{strings.Replace(good, "s3cret", "wrong", 1), "wrong_secret", "demo"},
-		{strings.Replace(good, "demo", "a%0Ab", 1), "client_id_characters", ""},
-		{strings.Replace(good, "demo", strings.Repeat("x", 129), 1), "unknown_client", ""},
-		{good + "&scope=other", "invalid_scope", "demo"},
+	const post, key = "client_secret_post", "private_key_jwt"
+	for _, tc := range []struct{ body, outcome, method, clientID, detail string }{
+		{strings.Replace(good, "s3cret", "wrong", 1), "wrong_secret", post, "demo", ""},
+		{strings.Replace(good, "demo", "a%0Ab", 1), "client_id_characters", "", "", ""},
+		{strings.Replace(good, "demo", strings.Repeat("x", 129), 1), "unknown_client", post, "", ""},
+		{good + "&scope=other", "invalid_scope", post, "demo", ""},
+		{withAssertion(assertionOf("nobody", issuer)), "unknown_client", key, "nobody", ""},
+		{withAssertion(assertionOf("keyed", issuer+"/oauth2/token")), "wrong_assertion", key, "keyed", "client authentication failed: wrong_assertion: other audience"},
+		{withAssertion(assertionOf("a\nb", issuer)), "unknown_client", key, "", ""},
+		{withAssertion("x"), "wrong_assertion", key, "", "client authentication failed: wrong_assertion: not three parts"},
 	} {
 		s.ask("POST", "/oauth2/token", tc.body)
-		want := line{Msg: "token request", Outcome: tc.outcome, Source: "192.0.2.1", ClientID: tc.clientID}
+		want := line{Msg: "token request", Outcome: tc.outcome, Method: tc.method, Source: "192.0.2.1", ClientID: tc.clientID, Detail: tc.detail}
 		if diff := cmp.Diff(want, read()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

@@ -88,7 +88,7 @@ func (s *Server) handleClient(c echo.Context) error {
 	}
 	return c.JSON(http.StatusOK, registration{
 		ID: reg.ID, ClientID: reg.ClientID, ClientName: reg.Name, Scope: reg.Scope,
-		GrantTypes: []string{client.GrantType}, TokenAuthMethod: client.AuthMethod, Audience: audience,
+		GrantTypes: []string{client.GrantType}, TokenAuthMethod: reg.Method(), Audience: audience,
 	})
 }
 

@@ -23,11 +23,16 @@ const (
 // request is a token request (RFC 6749 section 4.4.2); a parameter that is absent or has no value is empty.
 type request struct {
 	grantType, clientID, clientSecret, scope string
+	assertion                                string // RFC 7521 section 4.2
+	method                                   string // of client authentication; empty: none was tried
 }
 
+// assertionType is the only client_assertion_type (RFC 7523 section 2.2).
+const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
 // readRequest reads a token request. An error is the fault of a malformed one. Parameters are read from the body only; form
-// values of a framework would include the query. client_secret_basic is accepted only if allowed.
-func readRequest(w http.ResponseWriter, r *http.Request, basicAllowed bool) (request, error) {
+// values of a framework would include the query.
+func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (request, error) {
 	var req request
 	if credentialsInQuery(r.URL.RawQuery) {
 		return req, faultQuery
@@ -39,26 +44,46 @@ func readRequest(w http.ResponseWriter, r *http.Request, basicAllowed bool) (req
 	if err != nil {
 		return req, err
 	}
-	form, err := parseForm(body, "grant_type", "client_id", "client_secret", "scope")
+	form, err := parseForm(body, "grant_type", "client_id", "client_secret", "scope", "client_assertion", "client_assertion_type")
 	if err != nil {
 		return req, err
 	}
-	req = request{form.Get("grant_type"), form.Get("client_id"), form.Get("client_secret"), form.Get("scope")}
+	req = request{
+		grantType: form.Get("grant_type"), clientID: form.Get("client_id"), clientSecret: form.Get("client_secret"),
+		scope: form.Get("scope"), assertion: form.Get("client_assertion"),
+	}
 	if len(r.Header.Values(echo.HeaderAuthorization)) > 1 {
 		return req, faultTwoMethods
 	}
 	if triedBasic(r) {
-		if err := req.readBasic(r.Header.Get(echo.HeaderAuthorization), basicAllowed); err != nil {
+		if err := req.readBasic(r.Header.Get(echo.HeaderAuthorization), s.c.Basic); err != nil {
 			return req, err
 		}
 	}
+	return req, req.checkCredentials(form.Get("client_assertion_type"), s.c.Assertions)
+}
+
+// checkCredentials returns a fault unless the request has the credentials of exactly one method that is enabled.
+func (q *request) checkCredentials(typ string, assertions bool) error {
 	switch {
-	case !client.ValidID(req.clientID):
-		return req, faultClientID
-	case req.clientID == "" || req.clientSecret == "":
-		return req, faultNoCreds
+	case q.assertion != "" && q.clientSecret != "":
+		return faultTwoMethods
+	case !client.ValidID(q.clientID):
+		return faultClientID
+	case q.assertion != "":
+		q.method = client.MethodKey
+		if !assertions {
+			return faultAssertionOff
+		}
+		if typ != assertionType {
+			return faultAssertionType
+		}
+	case q.clientID == "" || q.clientSecret == "":
+		return faultNoCreds
+	case q.method == "":
+		q.method = client.MethodPost
 	}
-	return req, nil
+	return nil
 }
 
 // credentialsInQuery reports whether the query has credentials. It decodes names only, so no value can be logged by mistake.
@@ -68,7 +93,7 @@ func credentialsInQuery(query string) bool {
 		if plain, err := url.QueryUnescape(name); err == nil {
 			name = plain
 		}
-		if name == "client_secret" || name == "client_id" {
+		if name == "client_secret" || name == "client_id" || name == "client_assertion" {
 			return true
 		}
 	}
@@ -125,7 +150,8 @@ func triedBasic(r *http.Request) bool {
 // readBasic reads client_secret_basic, whose id and secret are form-encoded (RFC 6749 section 2.3.1). If it is not allowed,
 // a client that uses it is not authenticated.
 func (q *request) readBasic(header string, allowed bool) error {
-	if q.clientSecret != "" {
+	q.method = client.MethodBasic
+	if q.clientSecret != "" || q.assertion != "" {
 		return faultTwoMethods
 	}
 	_, encoded, _ := strings.Cut(header, " ")

@@ -30,7 +30,7 @@ const (
 	pathIntrospect = "/oauth2/introspect"
 )
 
-// Config has the parts and settings of the API. Basic, Origins and TrustedProxies are optional.
+// Config has the parts and settings of the API. Basic, Assertions, Origins and TrustedProxies are optional.
 type Config struct {
 	Issuer    string // as in the tokens
 	PublicURL string // URL under which clients reach the service
@@ -42,6 +42,7 @@ type Config struct {
 	Verify        func(ctx context.Context, token string) (*bearer.Caller, error) // verifies tokens of this service
 
 	Basic          bool           // accept client_secret_basic too
+	Assertions     bool           // accept signed assertions too
 	Origins        []string       // web pages that may ask for tokens (CORS)
 	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For is used
 
@@ -63,11 +64,11 @@ func New(c Config) (http.Handler, error) {
 		return nil, errors.New("oauth: Config is incomplete")
 	}
 	s := &Server{c: c, outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tokensvc_token_requests_total", Help: "Token requests by outcome.",
-	}, []string{"outcome"})}
+		Name: "tokensvc_token_requests_total", Help: "Token requests by outcome and by the method of client authentication.",
+	}, []string{"outcome", "method"})}
 	c.Registry.MustRegister(s.outcomes)
 	var err error
-	if s.metadata, err = newMetadata(c.Issuer, c.PublicURL, c.Basic); err != nil {
+	if s.metadata, err = newMetadata(c); err != nil {
 		return nil, err
 	}
 	return s.routes(), nil

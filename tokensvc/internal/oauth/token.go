@@ -25,9 +25,9 @@ func (s *Server) handleToken(c echo.Context) error {
 	if c.Request().Method != http.MethodPost {
 		return s.refuse(c, decision{}, faultMethod)
 	}
-	req, err := readRequest(c.Response(), c.Request(), s.c.Basic)
+	req, err := s.readRequest(c.Response(), c.Request())
 	if err != nil {
-		return s.refuse(c, decision{clientID: req.clientID}, err)
+		return s.refuse(c, decision{clientID: req.clientID, method: req.method}, err)
 	}
 	d, err := s.decide(c.Request().Context(), req, c.RealIP())
 	if err != nil {
@@ -46,6 +46,7 @@ func (s *Server) handleToken(c echo.Context) error {
 // decision has the facts of a token request and its outcome.
 type decision struct {
 	clientID string // as sent
+	method   string // of client authentication, as tried
 	client   client.Client
 	token    token.Token
 }
@@ -53,11 +54,18 @@ type decision struct {
 // decide authenticates the client before it checks anything else, so that only the client itself learns what is registered
 // for it.
 func (s *Server) decide(ctx context.Context, req request, source string) (decision, error) {
-	d := decision{clientID: req.clientID}
+	d := decision{clientID: req.clientID, method: req.method}
 	var err error
-	d.client, err = s.c.Clients.Authenticate(ctx, client.Attempt{
-		ClientID: req.clientID, Secret: req.clientSecret, Source: s.countedSource(source),
-	})
+	if req.method == client.MethodKey {
+		d.client, err = s.c.Clients.AuthenticateAssertion(ctx, client.Assertion{
+			ClientID: req.clientID, Token: req.assertion, Source: s.countedSource(source),
+		})
+		d.clientID = d.client.ClientID
+	} else {
+		d.client, err = s.c.Clients.Authenticate(ctx, client.Attempt{
+			ClientID: req.clientID, Secret: req.clientSecret, Source: s.countedSource(source),
+		})
+	}
 	switch {
 	case err != nil:
 		return d, err

@@ -3,6 +3,7 @@ package clienttest
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -11,12 +12,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/tokensvc/internal/client"
+	"tidings.example/tokensvc/internal/clientkey"
 )
 
 // Hash is the BCrypt hash of "s3cret"; NextHash that of "s3cret-next".
 const (
 	Hash     = "$2a$10$M8GJvuTinEpMTEUirGUHU.dBXDE4RfMNIsmVJo6GmI5eN5keZfTMW"
 	NextHash = "$2b$10$x4Ahd6sZYBL2KnsA/d.YLup12dQNpwd7y1TLjVKbm/M/llzsQjPe2"
+)
+
+// Two public keys of clients: a JWK set with one, and the other in PEM.
+const (
+	JWKS = `{"keys":[{"kty":"EC","crv":"P-256","kid":"key-1","use":"sig","alg":"ES256","x":"pwcD60OBmFS8f3n4vu2WNCgHVagpkJeoSS7BoXjC25E","y":"iA0-uGaV-_fYZhF23cJFlPvlbvThhNbg9BIDt6yQniE"}]}`
+	PEM  = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEATFZWznZF87vs5aCBm9A7O3E+zxXJv4AMrKSJuw/wNLQ=\n-----END PUBLIC KEY-----\n"
 )
 
 // Registrations returns the registrations that the store under test must hold. Their ids are chosen by the store.
@@ -32,6 +40,8 @@ func Registrations(t testing.TB) []client.Client {
 		{ClientID: `o'dd "id" \ %`, Name: "Ünicode 名", Scope: "a:b/c", Secrets: []client.Secret{Secret(t, Hash)}},
 		{ClientID: strings.Repeat("x", client.MaxIDLength), Name: "Longest", Scope: "read", Secrets: []client.Secret{Secret(t, Hash)}},
 		{ClientID: "aud", Name: "Audience", Scope: "read", Secrets: []client.Secret{Secret(t, Hash)}, Audience: []string{"https://api.example", "other"}},
+		{ClientID: "key", Name: "A key and a secret", Scope: "read", Secrets: []client.Secret{Secret(t, Hash)}, Keys: keys(t, JWKS, "")},
+		{ClientID: "keys", Name: "Two keys", Scope: "read", Keys: keys(t, JWKS, PEM)},
 	}
 }
 
@@ -43,6 +53,15 @@ func Secret(t testing.TB, stored string) client.Secret {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func keys(t testing.TB, jwks, publicKeys string) []clientkey.Public {
+	t.Helper()
+	keys, err := client.ParseKeys([]byte(jwks), []byte(publicKeys))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
 }
 
 // Test checks a store that holds Registrations.
@@ -60,7 +79,7 @@ func Test(t *testing.T, store client.Store) {
 			}
 			ids[got.ID] = want.ClientID
 			want.ID = got.ID
-			if diff := cmp.Diff(want, got, compareSecrets(), cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
+			if diff := cmp.Diff(want, got, compareSecrets(), compareKeys(), cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
 				t.Errorf("%q (-want +got):\n%s", want.ClientID, diff)
 			}
 		}
@@ -93,3 +112,8 @@ func Test(t *testing.T, store client.Store) {
 
 // compareSecrets compares stored secrets, which the type hides.
 func compareSecrets() cmp.Option { return cmp.AllowUnexported(client.Secret{}) }
+
+// compareKeys compares public keys by what they verify.
+func compareKeys() cmp.Option {
+	return cmp.Comparer(func(a, b clientkey.Public) bool { return a.ID == b.ID && reflect.DeepEqual(a.Public(), b.Public()) })
+}

@@ -40,6 +40,9 @@ type entry struct {
 	NextUntil    *time.Time `json:"client_secret_next_until"`
 	Scope        string     `json:"scope"`
 	Audience     []string   `json:"audience"`
+
+	JWKS       json.RawMessage `json:"jwks"`
+	PublicKeys string          `json:"public_keys"` // in PEM
 }
 
 // Open reads the file at path. Reloads are logged.
@@ -156,22 +159,38 @@ func parse(data []byte, before *map[string]client.Client) (map[string]client.Cli
 
 func (e entry) client() (client.Client, error) {
 	c := client.Client{ClientID: e.ClientID, Name: e.ClientName, Scope: e.Scope, Audience: e.Audience}
-	secret, err := client.ParseSecret(e.ClientSecret)
-	if err != nil {
-		return c, fmt.Errorf("client_secret: %w", err)
+	var err error
+	if c.Secrets, err = e.secrets(); err != nil {
+		return c, err
 	}
-	c.Secrets = []client.Secret{secret}
-	if e.SecretNext != "" {
-		next, err := client.ParseSecret(e.SecretNext)
-		if err != nil {
-			return c, fmt.Errorf("client_secret_next: %w", err)
-		}
-		if e.NextUntil != nil {
-			next.Until = *e.NextUntil
-		}
-		c.Secrets = append(c.Secrets, next)
-	} else if e.NextUntil != nil {
-		return c, errors.New("client_secret_next_until: needs client_secret_next")
+	if c.Keys, err = client.ParseKeys(e.JWKS, []byte(e.PublicKeys)); err != nil {
+		return c, err
 	}
 	return c, c.Validate()
+}
+
+func (e entry) secrets() ([]client.Secret, error) {
+	switch {
+	case e.SecretNext == "" && e.NextUntil != nil:
+		return nil, errors.New("client_secret_next_until: needs client_secret_next")
+	case e.ClientSecret == "" && e.SecretNext != "":
+		return nil, errors.New("client_secret_next: needs client_secret")
+	case e.ClientSecret == "":
+		return nil, nil
+	}
+	secret, err := client.ParseSecret(e.ClientSecret)
+	if err != nil {
+		return nil, fmt.Errorf("client_secret: %w", err)
+	}
+	if e.SecretNext == "" {
+		return []client.Secret{secret}, nil
+	}
+	next, err := client.ParseSecret(e.SecretNext)
+	if err != nil {
+		return nil, fmt.Errorf("client_secret_next: %w", err)
+	}
+	if e.NextUntil != nil {
+		next.Until = *e.NextUntil
+	}
+	return []client.Secret{secret, next}, nil
 }

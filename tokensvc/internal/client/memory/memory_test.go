@@ -34,11 +34,20 @@ clients:
 - {client_id: 'o''dd "id" \ %', client_name: Ünicode 名, client_secret: HASH, scope: a:b/c}
 - {client_id: LONGEST, client_name: Longest, client_secret: HASH, scope: read}
 - {client_id: aud, client_name: Audience, client_secret: HASH, scope: read, audience: ["https://api.example", other]}
+- {client_id: key, client_name: A key and a secret, client_secret: HASH, scope: read, jwks: JWKS}
+- client_id: keys
+  client_name: Two keys
+  scope: read
+  jwks: JWKS
+  public_keys: |
+    -----BEGIN PUBLIC KEY-----
+    MCowBQYDK2VwAyEATFZWznZF87vs5aCBm9A7O3E+zxXJv4AMrKSJuw/wNLQ=
+    -----END PUBLIC KEY-----
 `
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	content = strings.NewReplacer("HASH", clienttest.Hash, "NEXT", clienttest.NextHash, "LONGEST", strings.Repeat("x", client.MaxIDLength)).Replace(content)
+	content = strings.NewReplacer("HASH", clienttest.Hash, "NEXT", clienttest.NextHash, "LONGEST", strings.Repeat("x", client.MaxIDLength), "JWKS", clienttest.JWKS).Replace(content)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -83,6 +92,11 @@ func TestBadFiles(t *testing.T) {
 		"empty noop":          {one("client_secret: '{noop}'"), "clients[0].client_secret"},
 		"cost too high":       {one("client_secret: $2a$31$M8GJvuTinEpMTEUirGUHU.dBXDE4RfMNIsmVJo6GmI5eN5keZfTMW"), "cost 31"},
 		"bad next secret":     {one("client_secret: HASH, client_secret_next: x"), "clients[0].client_secret_next"},
+		"next without first":  {one("client_secret_next: NEXT, jwks: JWKS"), "clients[0].client_secret_next"},
+		"jwks without keys":   {one("jwks: {keys: []}"), "clients[0].jwks: not a JWK set"},
+		"jwks of text":        {one("jwks: x"), "clients[0].jwks: not a JWK set"},
+		"private key":         {one(`jwks: {keys: [{kty: RSA, n: AQAB, e: AQAB, d: plain-text}]}`), "clients[0].jwks: key 1 of the set: a private key"},
+		"keys without PEM":    {one("public_keys: x"), "clients[0].public_keys"},
 		"end without next":    {one("client_secret: HASH, client_secret_next_until: 2100-01-01T00:00:00Z"), "client_secret_next_until"},
 		"end is no time":      {one("client_secret: HASH, client_secret_next: NEXT, client_secret_next_until: soon"), "soon"},
 	} {

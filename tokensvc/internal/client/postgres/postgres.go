@@ -38,6 +38,7 @@ type Store struct {
 	db      *gorm.DB
 	pool    *sql.DB
 	queries *queries
+	keys    parsedKeys
 	table   atomic.Pointer[shape] // nil until the columns have been read
 }
 
@@ -226,7 +227,7 @@ func (s *Store) choose(rows []row, clientID string) (client.Client, error) {
 		s.c.Log.Error("registration not usable: client_id is not unique in table clients", "client_id", clientID)
 		return client.Client{}, fmt.Errorf("%w: not unique", client.ErrNotFound)
 	}
-	c, err := found[0].client(clientID)
+	c, err := found[0].client(clientID, &s.keys)
 	if err != nil {
 		s.c.Log.Error("registration not usable", "row", found[0].ID, "error", err)
 		return client.Client{}, fmt.Errorf("%w: %w", client.ErrNotFound, err)

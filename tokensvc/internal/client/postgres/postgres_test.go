@@ -23,7 +23,7 @@ import (
 
 // table is the contract's table with all optional columns.
 const table = `CREATE TABLE clients (id bigserial PRIMARY KEY, client_id text UNIQUE, client_secret text, client_name text, scope text,
-	client_secret_next text, client_secret_next_until timestamptz, audience text[]);`
+	client_secret_next text, client_secret_next_until timestamptz, audience text[], jwks jsonb, public_keys text);`
 
 const rows = `INSERT INTO clients (client_id, client_name, client_secret, scope, client_secret_next, client_secret_next_until, audience) VALUES
 	('plain', 'One secret', 'HASH', 'read', NULL, NULL, NULL),
@@ -32,10 +32,13 @@ const rows = `INSERT INTO clients (client_id, client_name, client_secret, scope,
 	('Two', 'Case matters', 'HASH', 'write', NULL, NULL, NULL),
 	('o''dd "id" \ %', 'Ünicode 名', 'HASH', 'a:b/c', NULL, NULL, NULL),
 	('LONGEST', 'Longest', 'HASH', 'read', NULL, NULL, NULL),
-	('aud', 'Audience', 'HASH', 'read', NULL, NULL, ARRAY['https://api.example', 'other']);`
+	('aud', 'Audience', 'HASH', 'read', NULL, NULL, ARRAY['https://api.example', 'other']);
+	INSERT INTO clients (client_id, client_name, client_secret, scope, jwks, public_keys) VALUES
+	('key', 'A key and a secret', 'HASH', 'read', 'JWKS', NULL), ('keys', 'Two keys', NULL, 'read', 'JWKS', 'PEM');`
 
 func fill(sql string) string {
-	return strings.NewReplacer("HASH", clienttest.Hash, "NEXT", clienttest.NextHash, "LONGEST", strings.Repeat("x", client.MaxIDLength)).Replace(sql)
+	return strings.NewReplacer("HASH", clienttest.Hash, "NEXT", clienttest.NextHash, "LONGEST", strings.Repeat("x", client.MaxIDLength),
+		"JWKS", clienttest.JWKS, "PEM", clienttest.PEM).Replace(sql)
 }
 
 // database returns the DSN of a database in which the statements have been run.
@@ -148,7 +151,7 @@ func testMinimalTable(t *testing.T, srv *pgtest.Server) {
 
 // testOptionalColumns: any one or two of them may be missing; the others are read.
 func testOptionalColumns(t *testing.T, srv *pgtest.Server) {
-	optional := []string{"client_secret_next", "client_secret_next_until", "audience"}
+	optional := []string{"client_secret_next", "client_secret_next_until", "audience", "jwks", "public_keys"}
 	for missing := range 1 << len(optional) {
 		sql := table + rows
 		has := map[string]bool{}
@@ -160,9 +163,17 @@ func testOptionalColumns(t *testing.T, srv *pgtest.Server) {
 		store := open(t, database(t, srv, sql), 1)
 		two, err := store.ByClientID(t.Context(), "two")
 		aud, audErr := store.ByClientID(t.Context(), "aud")
-		if err != nil || audErr != nil {
-			t.Errorf("%v: %v, %v", has, err, audErr)
+		key, keyErr := store.ByClientID(t.Context(), "key")
+		if err := errors.Join(err, audErr, keyErr); err != nil {
+			t.Errorf("%v: %v", has, err)
 			continue
+		}
+		if (len(key.Keys) == 1) != has["jwks"] {
+			t.Errorf("%v: keys %v", has, key.Keys)
+		}
+		keys, err := store.ByClientID(t.Context(), "keys") // it has no secret
+		if known := has["jwks"] || has["public_keys"]; known == errors.Is(err, client.ErrNotFound) || known && err != nil {
+			t.Errorf("%v: %+v, %v", has, keys, err)
 		}
 		wantSecrets, wantEnd := 1, false
 		if has["client_secret_next"] {
@@ -193,19 +204,23 @@ func testFixedLength(t *testing.T, srv *pgtest.Server) {
 
 func testBadRows(t *testing.T, srv *pgtest.Server) {
 	store := open(t, database(t, srv, `
-		CREATE TABLE clients (id serial, client_id text, client_secret text, client_name text, scope text, client_secret_next text, audience text);
+		CREATE TABLE clients (id serial, client_id text, client_secret text, client_name text, scope text, client_secret_next text, audience text, jwks text, public_keys text);
+		INSERT INTO clients (client_id, client_secret, scope, jwks, public_keys) VALUES ('bad-jwks', 'HASH', 's', '{}', NULL),
+		('bad-pem', 'HASH', 's', NULL, 'x'), ('same-key', NULL, 's', NULL, 'PEMPEM'), ('text-jwks', NULL, 's', 'JWKS', NULL);
 		INSERT INTO clients (client_id, client_secret, client_name, scope, client_secret_next, audience) VALUES
 		(NULL, NULL, NULL, NULL, NULL, NULL), ('no-secret', NULL, 'n', 's', NULL, NULL), ('no-scope', 'HASH', 'n', NULL, NULL, NULL),
 		('two-scopes', 'HASH', 'n', 'a b', NULL, NULL), ('plain', '{noop}x', 'n', 's', NULL, NULL), ('cost', '$2a$31$M8GJvuTinEpMTEUirGUHU.dBXDE4RfMNIsmVJo6GmI5eN5keZfTMW', 'n', 's', NULL, NULL),
 		('junk', 'not a hash', 'n', 's', NULL, NULL), ('next', 'HASH', 'n', 's', 'junk', NULL), ('twice', 'HASH', 'n', 's', NULL, NULL), ('twice', 'HASH', 'n', 's', NULL, NULL),
 		('audience', 'HASH', 'n', 's', NULL, 'no list'), ('no-name', 'HASH', NULL, 's', NULL, NULL);`), 1)
-	for _, id := range []string{"no-secret", "no-scope", "two-scopes", "plain", "cost", "junk", "next", "twice", "audience"} {
+	for _, id := range []string{"no-secret", "no-scope", "two-scopes", "plain", "cost", "junk", "next", "twice", "audience", "bad-jwks", "bad-pem", "same-key"} {
 		if c, err := store.ByClientID(t.Context(), id); !errors.Is(err, client.ErrNotFound) {
 			t.Errorf("%s: got %v, error %v; want ErrNotFound", id, c, err)
 		}
 	}
-	if _, err := store.ByClientID(t.Context(), "no-name"); err != nil {
-		t.Errorf("a registration without a name is good: %v", err)
+	for _, id := range []string{"no-name", "text-jwks"} {
+		if _, err := store.ByClientID(t.Context(), id); err != nil {
+			t.Errorf("%s is good: %v", id, err)
+		}
 	}
 }
 
@@ -371,7 +386,7 @@ func portOf(t *testing.T, dsn string) string {
 // testSlow: a query that takes too long is an outage, after the time limit, and does not affect later look-ups.
 func testSlow(t *testing.T, srv *pgtest.Server) {
 	store := openWithin(t, database(t, srv, strings.Replace(table, "TABLE clients", "TABLE slow_clients", 1)+
-		strings.Replace(rows, "INTO clients", "INTO slow_clients", 1)+
+		strings.ReplaceAll(rows, "INTO clients", "INTO slow_clients")+
 		`CREATE VIEW clients AS SELECT * FROM slow_clients WHERE client_id <> 'prefixed' OR pg_sleep(600) IS NOT NULL;`), 1, 10*time.Second)
 	if err := lookup(t, store, "prefixed"); err == nil || errors.Is(err, client.ErrNotFound) {
 		t.Errorf("slow look-up: error %v; want one that is not ErrNotFound", err)

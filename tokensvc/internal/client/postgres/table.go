@@ -22,6 +22,8 @@ type row struct {
 	SecretNext *string    `gorm:"column:client_secret_next"`
 	NextUntil  *time.Time `gorm:"column:client_secret_next_until"`
 	Audience   *string    `gorm:"column:audience"` // JSON list of strings
+	JWKS       *string    `gorm:"column:jwks"`
+	PublicKeys *string    `gorm:"column:public_keys"` // in PEM
 }
 
 // TableName implements gorm's Tabler.
@@ -50,6 +52,8 @@ func optionalColumns() map[string]string {
 		"client_secret_next":       "client_secret_next",
 		"client_secret_next_until": "client_secret_next_until::timestamptz AS client_secret_next_until",
 		"audience":                 "to_json(audience)::text AS audience",
+		"jwks":                     "jwks::text AS jwks", // json, jsonb or text
+		"public_keys":              "public_keys",
 	}
 }
 
@@ -105,22 +109,14 @@ func (s *Store) lookAtTable(ctx context.Context) (*shape, error) {
 }
 
 // client returns the registration of the row, with the checks of a clients file. Secrets must be BCrypt hashes.
-func (r row) client(clientID string) (client.Client, error) {
+func (r row) client(clientID string, parsed *parsedKeys) (client.Client, error) {
 	c := client.Client{ID: r.ID, ClientID: clientID, Name: trimmed(r.Name), Scope: trimmed(r.Scope)}
-	first, err := hashed(trimmed(r.Secret))
-	if err != nil {
-		return c, fmt.Errorf("client_secret: %w", err)
+	var err error
+	if c.Secrets, err = r.secrets(); err != nil {
+		return c, err
 	}
-	c.Secrets = []client.Secret{first}
-	if next := trimmed(r.SecretNext); next != "" {
-		second, err := hashed(next)
-		if err != nil {
-			return c, fmt.Errorf("client_secret_next: %w", err)
-		}
-		if r.NextUntil != nil {
-			second.Until = *r.NextUntil
-		}
-		c.Secrets = append(c.Secrets, second)
+	if c.Keys, err = parsed.of(trimmed(r.JWKS), trimmed(r.PublicKeys)); err != nil {
+		return c, err
 	}
 	if r.Audience != nil {
 		if err := json.Unmarshal([]byte(*r.Audience), &c.Audience); err != nil {
@@ -128,6 +124,32 @@ func (r row) client(clientID string) (client.Client, error) {
 		}
 	}
 	return c, c.Validate()
+}
+
+// secrets returns the secrets of the row: none if there is no first one.
+func (r row) secrets() ([]client.Secret, error) {
+	stored, next := trimmed(r.Secret), trimmed(r.SecretNext)
+	switch {
+	case stored == "" && next != "":
+		return nil, errors.New("client_secret_next: needs client_secret")
+	case stored == "":
+		return nil, nil
+	}
+	first, err := hashed(stored)
+	if err != nil {
+		return nil, fmt.Errorf("client_secret: %w", err)
+	}
+	if next == "" {
+		return []client.Secret{first}, nil
+	}
+	second, err := hashed(next)
+	if err != nil {
+		return nil, fmt.Errorf("client_secret_next: %w", err)
+	}
+	if r.NextUntil != nil {
+		second.Until = *r.NextUntil
+	}
+	return []client.Secret{first, second}, nil
 }
 
 func hashed(stored string) (client.Secret, error) {
