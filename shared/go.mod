@@ -11,6 +11,8 @@ require (
 	github.com/google/go-cmp v0.7.0
 	// ids of requests
 	github.com/google/uuid v1.6.0
+	// tests: a real PostgreSQL
+	github.com/jackc/pgx/v5 v5.12.0
 	// the HTTP framework of both services; here its middleware type
 	github.com/labstack/echo/v4 v4.16.0
 	// asked for: JWS and JWK, behind our own strict checks
@@ -26,6 +28,8 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/decred/dcrd/dcrec/secp256k1/v4 v4.4.1 // indirect
 	github.com/goccy/go-json v0.10.6 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/labstack/gommon v0.5.0 // indirect
 	github.com/lestrrat-go/blackmagic v1.0.4 // indirect
 	github.com/lestrrat-go/httpcc v1.0.1 // indirect

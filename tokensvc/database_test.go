@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"tidings.example/tokensvc/internal/client/clienttest"
-	"tidings.example/tokensvc/internal/client/postgres/pgtest"
+	"tidings.example/shared/pgtest"
 )
 
 const demoTable = `CREATE TABLE clients (id bigserial PRIMARY KEY, client_id text UNIQUE, client_secret text, client_name text, scope text, audience text[]);

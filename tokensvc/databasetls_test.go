@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tidings.example/tokensvc/internal/client/clienttest"
-	"tidings.example/tokensvc/internal/client/postgres/pgtest"
+	"tidings.example/shared/pgtest"
 )
 
 // encrypt gives a PostgreSQL server a certificate for a host, and returns the file of its authority. The server writes its

@@ -18,7 +18,7 @@ import (
 	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/client/clienttest"
 	"tidings.example/tokensvc/internal/client/postgres"
-	"tidings.example/tokensvc/internal/client/postgres/pgtest"
+	"tidings.example/shared/pgtest"
 )
 
 // table is the contract's table with all optional columns.
