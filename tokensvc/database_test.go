@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tidings.example/tokensvc/internal/client/clienttest"
 	"tidings.example/shared/pgtest"
+	"tidings.example/tokensvc/internal/client/clienttest"
 )
 
 const demoTable = `CREATE TABLE clients (id bigserial PRIMARY KEY, client_id text UNIQUE, client_secret text, client_name text, scope text, audience text[]);

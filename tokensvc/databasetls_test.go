@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"tidings.example/tokensvc/internal/client/clienttest"
 	"tidings.example/shared/pgtest"
+	"tidings.example/tokensvc/internal/client/clienttest"
 )
 
 // encrypt gives a PostgreSQL server a certificate for a host, and returns the file of its authority. The server writes its

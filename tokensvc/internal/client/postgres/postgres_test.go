@@ -15,10 +15,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"tidings.example/shared/pgtest"
 	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/client/clienttest"
 	"tidings.example/tokensvc/internal/client/postgres"
-	"tidings.example/shared/pgtest"
 )
 
 // table is the contract's table with all optional columns.
