@@ -28,13 +28,13 @@ const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "
 const dayLabel = (text) => `${Number(text.slice(8, 10))} ${months[Number(text.slice(5, 7)) - 1]}`;
 
 /**
- * The smallest round number that is not below n: 1, 2 or 5 times a power of ten.
+ * The smallest round number that is not below n, as the top of an axis.
  * @param {number} n
  */
 export function roundUp(n) {
   if (n <= 1) return 1;
   const power = 10 ** Math.floor(Math.log10(n));
-  return power * (n <= power ? 1 : n <= 2 * power ? 2 : n <= 5 * power ? 5 : 10);
+  return power * ([1, 2, 3, 4, 5, 6, 8].find((m) => n <= m * power) ?? 10);
 }
 
 /** @type {[string, number][]} */

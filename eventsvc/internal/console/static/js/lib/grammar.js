@@ -35,11 +35,12 @@ export const isField = (field) => field in fields && field !== "label." || /^lab
 export function parse(text) {
   /** @type {Term[]} */
   const terms = [];
-  const pattern = /(-?)(?:([A-Za-z][\w./-]*):)?(?:"((?:[^"\\]|\\.)*)"?|(\S+))|\S+/g;
+  const pattern = /(-?)(?:([A-Za-z][\w./-]*):)?(?:"((?:[^"\\]|\\.)*)"?|(\S*))/g;
   for (const m of text.matchAll(pattern)) {
     const [all, minus = "", name = "", quoted, word] = m;
+    if (all === "") continue;
     const value = quoted !== undefined ? quoted.replace(/\\(.)/g, "$1") : word;
-    if (value === undefined || all === "-") terms.push({ field: "", value: all, not: false });
+    if (all === "-") terms.push({ field: "", value: all, not: false });
     else if (name && !isField(name)) terms.push({ field: "", value: `${name}:${value}`, not: minus !== "" });
     else if (value !== "" || name) terms.push({ field: name, value, not: minus !== "" });
   }

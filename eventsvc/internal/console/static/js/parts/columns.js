@@ -59,7 +59,7 @@ export const shown = () => Object.keys(columns).filter((c) => prefs.columns.incl
  */
 export function columnMenu(app) {
   const menu = new Menu(app.redraw);
-  return () => menu.draw({ title: "Columns", "aria-label": "Columns", class: "icon" }, icon("columns"), "Columns", () =>
+  return () => h("div", { class: "columns" }, menu.draw({ title: "Columns", "aria-label": "Columns", class: "icon" }, icon("columns"), "Columns", () =>
     h("fieldset", null, h("legend", null, "Columns"), Object.entries(columns).map(([name, c]) =>
       h("label", { class: "check", key: name }, h("input", {
         type: "checkbox", checked: prefs.columns.includes(name), disabled: prefs.columns.length === 1 && prefs.columns[0] === name,
@@ -67,5 +67,5 @@ export function columnMenu(app) {
           prefer("columns", prefs.columns.includes(name) ? prefs.columns.filter((x) => x !== name) : [...prefs.columns, name]);
           app.redraw();
         },
-      }), c.title))));
+      }), c.title)))));
 }

@@ -65,7 +65,7 @@ export class Histogram {
         h("svg", { width: this.#width, height: this.height + 22, "aria-hidden": "true" },
           h("g", { class: "scale" },
             h("text", { x: width + 4, y: 10 }, human(most)), h("line", { x1: 0, x2: width, y1: 0.5, y2: 0.5, class: "rule" }),
-            most > 1 && [h("text", { x: width + 4, y: this.height / 2 + 4 }, human(most / 2)), h("line", { x1: 0, x2: width, y1: this.height / 2, y2: this.height / 2, class: "rule" })]),
+            most % 2 === 0 && [h("text", { x: width + 4, y: this.height / 2 + 4 }, human(most / 2)), h("line", { x1: 0, x2: width, y1: this.height / 2, y2: this.height / 2, class: "rule" })]),
           this.#absences(data, x, from, to),
           h("g", null, bars.map((b) => {
             const left = x(b.start);

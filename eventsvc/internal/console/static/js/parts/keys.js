@@ -58,8 +58,7 @@ export function keyboard(app, frame) {
       if (app.state.event) app.go({ event: "" });
       return;
     }
-    const target = /** @type {HTMLElement} */ (e.target);
-    if (target.matches("input:not([type=checkbox], [type=radio]), textarea, select")) return;
+    if (e.target instanceof Element && e.target.matches("input:not([type=checkbox], [type=radio]), textarea, select")) return;
     if (e.key.length === 1 && !prefs.keys) return;
     if (frame.view?.key?.(e.key)) {
       e.preventDefault();

@@ -33,7 +33,8 @@ export function laneChart(app, lanes, from, to, zoom) {
  * @param {Mark[]} marks @param {number} from @param {number} to @returns {Mark[][]}
  */
 function clusters(marks, from, to) {
-  const near = (to - from) / 70;
+  const track = innerWidth > 736 ? innerWidth - 330 : innerWidth - 90;
+  const near = ((to - from) * 26) / Math.max(200, track);
   /** @type {Mark[][]} */
   const out = [];
   for (const m of marks.filter((x) => x.time >= from && x.time <= to).sort((a, b) => a.time - b.time)) {

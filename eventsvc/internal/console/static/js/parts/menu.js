@@ -11,9 +11,11 @@ export class Menu {
   /** @param {() => void} redraw */
   constructor(redraw) {
     this.redraw = redraw;
-    addEventListener("pointerdown", (e) => {
+    const elsewhere = (/** @type {Event} */ e) => {
       if (this.open && e.target instanceof Node && !this.#host?.contains(e.target)) this.set(false);
-    });
+    };
+    addEventListener("pointerdown", elsewhere);
+    addEventListener("focusin", elsewhere);
   }
 
   /** @param {boolean} open */
@@ -34,9 +36,6 @@ export class Menu {
         e.stopPropagation();
         this.set(false);
         this.#host?.querySelector("button")?.focus();
-      },
-      onfocusout: (/** @type {FocusEvent} */ e) => {
-        if (this.open && e.relatedTarget instanceof Node && !this.#host?.contains(e.relatedTarget)) this.set(false);
       },
     },
       h("button", { type: "button", "aria-expanded": this.open, "aria-haspopup": "dialog", ...button, onclick: () => this.set(!this.open) }, label),

@@ -52,7 +52,7 @@ export class Changes {
       field("at", `Before (${zoneName()})`, text(at), "now"),
       h("label", null, "In a window of", h("select", { name: "window", value: window }, [...new Set([...windows, window])].map((w) => h("option", { value: w, key: w }, w)))),
       field("ns", "Namespace", ns, "all"),
-      field("other", "Or against the window before", text(other), "all history"),
+      field("other", "Compare with, before", text(other), "all history"),
       h("button", { type: "submit", class: "primary" }, "Show"),
       h("div", { class: "choice", role: "group", "aria-label": "Compare with" }, /** @type {[string, string][]} */ ([["1d", "a day before"], ["7d", "a week before"]]).map(([d, title]) =>
         h("button", { type: "button", key: d, onclick: () => app.go({ other: rfc3339(parseInstant(at) - parseDuration(d)) }) }, `Compare: ${title}`))),

@@ -5,12 +5,14 @@ import { row } from "../lib/event.js";
 import * as grammar from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 import { prefs } from "../lib/prefs.js";
-import { absolute, day, duration, minute, parameter, relative, rfc3339, short } from "../lib/time.js";
+import { absolute, day, duration, hour, minute, parameter, relative, rfc3339, short } from "../lib/time.js";
 import { changeList } from "../parts/changelist.js";
 import { objectName, series } from "../parts/columns.js";
 import { Facets } from "../parts/facets.js";
 import { Histogram } from "../parts/histogram.js";
 import { answered, nothing } from "../parts/message.js";
+
+const windows = [minute, 5 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 3 * day, 7 * day, 14 * day, 30 * day];
 
 export class Overview {
   /** @param {import("../app.js").App} app */
@@ -45,15 +47,27 @@ export class Overview {
     const { app } = this;
     const only = grammar.parameters(grammar.add(app.state.q, { field: "type", value: "Warning", not: false }));
     this.warnings.want(app.key("warnings"), (signal) => app.query("events", { ...app.question(), ...only, limit: "12" }, signal));
-    const [from, to] = app.range();
-    const window = Math.min(31 * day, Math.max(minute, to - from));
+    const window = this.#window();
+    if (!window) return; // the histogram's answer says how far back history goes
     const namespace = grammar.parse(app.state.q).filter((t) => t.field === "namespace" && !t.not).map((t) => t.value);
     this.changes.want(app.key("changes"), (signal) => app.query("changes", { at: app.state.to, window: parameter(window), namespace, limit: "8", revision: app.state.revision }, signal));
   }
 
-  #windowText() {
+  /**
+   * The window in which changes are looked for: the range, or its last part where history
+   * before it would be too short to compare with. 0 as long as that is not known.
+   */
+  #window() {
+    const history = Date.parse(this.histogram.answer.data?.historyFrom ?? "");
+    if (Number.isNaN(history)) return 0;
     const [from, to] = this.app.range();
-    return h("span", { class: "hint" }, ` in these ${duration(to - from)}, against all history before`);
+    const length = from - history > to - from ? to - from : Math.min(to - from, (to - history) / 4);
+    return Math.max(minute, ...windows.filter((w) => w <= length));
+  }
+
+  #windowText() {
+    const window = this.#window();
+    return window > 0 && h("span", { class: "hint" }, ` in the last ${duration(window)}${this.app.state.to === "now" ? "" : " of the range"}, against all history before`);
   }
 
   /** @param {any} data */

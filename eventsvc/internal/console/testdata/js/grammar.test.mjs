@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import * as g from "../../static/js/lib/grammar.js";
+
+/** @param {string} field @param {string} value @param {boolean} [not] */
+const term = (field, value, not = false) => ({ field, value, not });
+
+test("a text becomes terms", () => {
+  for (const [text, ...want] of [
+    [""],
+    ["reason:BackOff", term("reason", "BackOff")],
+    ["-reason:BackOff", term("reason", "BackOff", true)],
+    ["a -b", term("", "a"), term("", "b", true)],
+    ['"image pull"', term("", "image pull")],
+    ['-"image pull"', term("", "image pull", true)],
+    ['name:"a b"', term("name", "a b")],
+    ['"say \\"no\\""', term("", 'say "no"')],
+    ["label.app:web", term("label.app", "web")],
+    ["label.app.kubernetes.io/name:web", term("label.app.kubernetes.io/name", "web")],
+    ["http://x", term("", "http://x")], // no field, but a word
+    ["nosuch:x", term("", "nosuch:x")],
+    ["name:a:b", term("name", "a:b")],
+    ["reason:", term("reason", "")],
+    ["-", term("", "-")],
+    ['"open', term("", "open")],
+  ]) assert.deepEqual(g.parse(String(text)), want, String(text));
+});
+
+test("terms are written so that they are read the same", () => {
+  const values = ["a", "a b", 'say "no"', "-x", "a:b", "back\\slash", "<img src=x onerror=alert(1)>", "ünï", "x,y=z"];
+  for (const field of ["", "name", "reason", "label.app"]) {
+    for (const value of values) {
+      for (const not of [false, true]) {
+        const t = term(field, value, not);
+        assert.deepEqual(g.parse(g.write(t)), [t], g.write(t));
+      }
+    }
+  }
+});
+
+test("a term takes the place of one that contradicts it", () => {
+  assert.equal(g.add("reason:A x", term("reason", "B")), "x reason:B");
+  assert.equal(g.add("reason:A", term("reason", "A", true)), "-reason:A");
+  assert.equal(g.add("-reason:A", term("reason", "B", true)), "-reason:A -reason:B");
+  assert.equal(g.without("reason:A x", term("reason", "A")), "x");
+  assert.equal(g.asks("reason:A -kind:Pod", "kind", "Pod"), "without");
+});
+
+test("terms become the parameters of a query", () => {
+  assert.deepEqual(g.parameters('type:Warning -namespace:dev name:a,b label.app:web pull -"back off"'), {
+    fieldSelector: "type=Warning,namespace!=dev,regarding.name=a\\,b", labelSelector: "app=web", text: 'pull -"back off"',
+  });
+  assert.deepEqual(g.parameters(""), {});
+  assert.equal(g.listSelector(g.parse("kind:Pod reporter:kubelet -type:Normal")), "regarding.kind=Pod,type!=Normal");
+});
+
+test("what is wrong is said", () => {
+  assert.equal(g.mistake("reason:A kind:Pod -reason:B word"), "");
+  assert.match(g.mistake("reason:A reason:B"), /cannot be both A and B/);
+  assert.match(g.mistake("reason:"), /has no value/);
+  assert.match(g.mistake('"open'), /no second one/);
+});
