@@ -9,7 +9,7 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/console"
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/trust"
+	"tidings.example/shared/bearer"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
 )
@@ -24,7 +24,7 @@ func (s *serve) console(c *codec.Codec) (http.Handler, error) {
 	switch {
 	case tokens == noTokenURL:
 		tokens = ""
-	case tokens == "" && s.IssuersFile == "" && trust.IsURL(s.Issuer):
+	case tokens == "" && s.IssuersFile == "" && bearer.IsURL(s.Issuer):
 		tokens = strings.TrimSuffix(s.Issuer, "/") + "/oauth2/token"
 	}
 	return console.New(console.Config{

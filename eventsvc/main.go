@@ -32,6 +32,7 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/trust"
+	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
@@ -172,7 +173,8 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, changed 
 // issuers returns the issuer of the flags, and those of the issuers file.
 func (s *serve) issuers() ([]trust.Issuer, error) {
 	all := []trust.Issuer{{
-		Issuer: s.Issuer, JWKSURL: s.JWKSURL, CAFile: s.IssuerCAFile, Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims,
+		Issuer: s.Issuer, KeySource: bearer.KeySource{JWKSURL: s.JWKSURL, CAFile: s.IssuerCAFile},
+		Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims,
 	}}
 	if s.IssuersFile == "" {
 		return all, nil

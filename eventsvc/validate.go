@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/trust"
+	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
 )
 
@@ -58,9 +58,9 @@ func (s *serve) checkTrust() error {
 	switch {
 	case s.Issuer == "":
 		return cli.Usagef("--issuer is not set: name whose tokens to accept, for instance --issuer=http://127.0.0.1:9000")
-	case s.JWKSURL == "" && !trust.IsURL(s.Issuer):
+	case s.JWKSURL == "" && !bearer.IsURL(s.Issuer):
 		return cli.Usagef("--issuer %q is no http(s) URL whose metadata could name the keys, and --jwks-url is not set: set --jwks-url", s.Issuer)
-	case s.JWKSURL != "" && !trust.IsURL(s.JWKSURL):
+	case s.JWKSURL != "" && !bearer.IsURL(s.JWKSURL):
 		return cli.Usagef("--jwks-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/jwks", s.JWKSURL)
 	case s.JWKSMaxStale <= 0:
 		return cli.Usagef("--jwks-max-stale %s is not positive: set a duration such as 24h", s.JWKSMaxStale)
@@ -81,7 +81,7 @@ func (s *serve) checkConsole() error {
 	case s.ConsoleTokenURL == "":
 	case !s.Console:
 		return cli.Usagef("--console-token-url has no effect without the console: set it without --no-console, or not at all")
-	case s.ConsoleTokenURL != noTokenURL && !trust.IsURL(s.ConsoleTokenURL):
+	case s.ConsoleTokenURL != noTokenURL && !bearer.IsURL(s.ConsoleTokenURL):
 		return cli.Usagef("--console-token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token, and not %s", s.ConsoleTokenURL, noTokenURL)
 	}
 	return nil

@@ -10,14 +10,15 @@ import (
 func TestContradictions(t *testing.T) {
 	t.Parallel()
 	const issuer = "--issuer=http://127.0.0.1:1"
+	const keys = "(--jwks-url or jwksURL, --issuer-ca-file or caFile, --jwks-allow-http-host): "
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"--issuer=opaque"}, `--issuer "opaque" is no http(s) URL whose metadata could name the keys, and --jwks-url is not set: set --jwks-url`},
-		{[]string{"--issuer=http://tokens.example"}, `--issuer (issuer): "http://tokens.example" is plain HTTP to another machine: use https, or allow the host "tokens.example" where the network is trusted, with --jwks-allow-http-host`},
-		{[]string{issuer, "--jwks-url=http://keys.example/jwks"}, `--jwks-url (jwksURL) of the issuer http://127.0.0.1:1: JWKS: "http://keys.example/jwks" is plain HTTP to another machine: use https, or allow the host "keys.example" where the network is trusted, with --jwks-allow-http-host`},
-		{[]string{issuer, "--issuer-ca-file=x"}, "--issuer-ca-file (caFile) of the issuer http://127.0.0.1:1 has no effect on its --jwks-url http://127.0.0.1:1, which is plain HTTP: set https or no authorities"},
+		{[]string{"--issuer=http://tokens.example"}, "keys of the issuer http://tokens.example " + keys + `"http://tokens.example" is plain HTTP to another machine: use https, or allow the host "tokens.example" where the network is trusted`},
+		{[]string{issuer, "--jwks-url=http://keys.example/jwks"}, "keys of the issuer http://127.0.0.1:1 " + keys + `JWKS: "http://keys.example/jwks" is plain HTTP to another machine: use https, or allow the host "keys.example" where the network is trusted`},
+		{[]string{issuer, "--issuer-ca-file=x"}, "keys of the issuer http://127.0.0.1:1 " + keys + "caFile has no effect on http://127.0.0.1:1, which is plain HTTP: set https or no authorities"},
 		{[]string{issuer, "--claims=team"}, "--claims has no effect without --policy-file: set both or none"},
 		{[]string{issuer, "--no-console", "--console-token-url=none"}, "--console-token-url has no effect without the console: set it without --no-console, or not at all"},
 		{[]string{issuer, "--console-token-url=tokens.example"}, `--console-token-url "tokens.example" is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token, and not none`},

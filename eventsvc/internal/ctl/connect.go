@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/client"
-	"tidings.example/eventsvc/internal/trust"
+	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
@@ -78,7 +78,7 @@ func (c *connection) given() []string {
 // config returns the settings of a client of --server.
 func (c *connection) config() (client.Config, error) {
 	config := client.Config{Server: cmp.Or(c.Server, "http://127.0.0.1:8080")}
-	if !trust.IsURL(config.Server) {
+	if !bearer.IsURL(config.Server) {
 		return config, cli.Usagef("--server %q is no http(s) URL, such as http://127.0.0.1:8080", config.Server)
 	}
 	var err error
@@ -117,7 +117,7 @@ func (c *connection) tokens(config *tls.Config) (*client.Tokens, error) {
 		}
 		return client.CommandToken(nil, words[0], words[1:]...), nil
 	case c.TokenURL != "":
-		if !trust.IsURL(c.TokenURL) {
+		if !bearer.IsURL(c.TokenURL) {
 			return nil, cli.Usagef("--token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token", c.TokenURL)
 		}
 		return client.FetchedToken(client.ClientCredentials{

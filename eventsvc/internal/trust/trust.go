@@ -14,13 +14,11 @@
 package trust
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,7 +40,7 @@ type Config struct {
 // [bearer.Issuers].
 type Trust struct {
 	*bearer.Issuers
-	keys []*keys
+	keys []*bearer.IssuerKeys
 }
 
 // New sets up the issuers. An error names the setting that cannot be used.
@@ -65,25 +63,14 @@ func New(c Config) (*Trust, error) {
 
 // add sets up one issuer.
 func (t *Trust) add(i *Issuer, c *Config) (*bearer.Verifier, error) {
-	if address := cmp.Or(i.JWKSURL, i.Issuer); i.CAFile != "" && strings.HasPrefix(address, "http:") {
-		return nil, fmt.Errorf("--issuer-ca-file (caFile) of the issuer %s has no effect on its --jwks-url %s, which is plain HTTP: set https or no authorities", i.Issuer, address)
-	}
-	client, err := i.client()
-	if err != nil {
-		return nil, fmt.Errorf("--issuer-ca-file (caFile) of the issuer %s: %w", i.Issuer, err)
-	}
-	k, err := newKeys(i.Issuer, bearer.JWKSConfig{
-		URL: i.JWKSURL, Client: client, AllowHTTPHosts: c.AllowHTTPHosts, MaxStale: c.MaxStale, Log: c.Log, Registry: c.Registry,
+	k, err := bearer.NewIssuerKeys(bearer.IssuerKeysConfig{
+		Issuer: i.Issuer, Source: i.KeySource, AllowHTTPHosts: c.AllowHTTPHosts, MaxStale: c.MaxStale, Log: c.Log, Registry: c.Registry,
 	})
 	if err != nil {
-		where := "--issuer (issuer)"
-		if i.JWKSURL != "" {
-			where = "--jwks-url (jwksURL) of the issuer " + i.Issuer
-		}
-		return nil, fmt.Errorf("%s: %w, with --jwks-allow-http-host", where, err)
+		return nil, fmt.Errorf("keys of the issuer %s (--jwks-url or jwksURL, --issuer-ca-file or caFile, --jwks-allow-http-host): %w", i.Issuer, err)
 	}
 	v, err := bearer.New(bearer.Config{
-		Issuer: i.Issuer, Audience: i.Audiences, Keys: k, Leeway: c.ClockSkew, MaxLife: i.MaxTokenLife,
+		Issuer: i.Issuer, Audience: i.Audiences, Keys: k, Algorithms: i.Algorithms, Leeway: c.ClockSkew, MaxLife: i.MaxTokenLife,
 		ClientIDClaim: i.ClientIDClaim, ScopeClaim: i.ScopeClaim, KeepClaims: i.Claims, Registry: c.Registry,
 	})
 	if err != nil {

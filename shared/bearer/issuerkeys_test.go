@@ -1,0 +1,165 @@
+package bearer_test
+
+import (
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidings.example/shared/bearer"
+)
+
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	write(t, path, content)
+	return path
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func issuerKeys(t *testing.T, issuer string, source bearer.KeySource) (*bearer.IssuerKeys, error) {
+	t.Helper()
+	return bearer.NewIssuerKeys(bearer.IssuerKeysConfig{Issuer: issuer, Source: source, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+}
+
+// TestKeySource: sources of keys that cannot be used are refused with the name of the setting.
+func TestKeySource(t *testing.T) {
+	t.Parallel()
+	good := file(t, "jwks.json", document(entry("key-1", testKeys()[0], "")))
+	for name, tc := range map[string]struct {
+		issuer string
+		source bearer.KeySource
+		want   string // empty: good
+	}{
+		"a file":                    {"any name", bearer.KeySource{JWKSFile: good}, ""},
+		"a URL":                     {"any name", bearer.KeySource{JWKSURL: "https://issuer.example/jwks"}, ""},
+		"metadata":                  {"https://issuer.example", bearer.KeySource{}, ""},
+		"nothing":                   {"any name", bearer.KeySource{}, "set jwksURL or jwksFile"},
+		"no such file":              {"x", bearer.KeySource{JWKSFile: good + "x"}, "jwksFile: open"},
+		"a file without keys":       {"x", bearer.KeySource{JWKSFile: file(t, "x", "{}")}, "jwksFile"},
+		"a file of other keys":      {"x", bearer.KeySource{JWKSFile: good, Algorithms: []string{"ES256"}}, "no usable key"},
+		"a file that is too large":  {"x", bearer.KeySource{JWKSFile: file(t, "x", strings.Repeat(" ", 600<<10))}, "more than"},
+		"a file and a URL":          {"x", bearer.KeySource{JWKSFile: good, JWKSURL: "https://issuer.example"}, "from a file or from a URL"},
+		"a file and a token":        {"x", bearer.KeySource{JWKSFile: good, TokenFile: good}, "from a file or from a URL"},
+		"no URL":                    {"x", bearer.KeySource{JWKSURL: "issuer.example/jwks"}, "jwksURL"},
+		"plain HTTP":                {"x", bearer.KeySource{JWKSURL: "http://issuer.example/jwks"}, "plain HTTP to another machine"},
+		"authorities and HTTP":      {"x", bearer.KeySource{JWKSURL: "http://127.0.0.1/jwks", CAFile: good}, "caFile has no effect"},
+		"a token over HTTP":         {"x", bearer.KeySource{JWKSURL: "http://127.0.0.1/jwks", TokenFile: good}, "bearerTokenFile would be sent"},
+		"no such authorities":       {"x", bearer.KeySource{JWKSURL: "https://issuer.example", CAFile: good + "x"}, "caFile: open"},
+		"authorities without PEM":   {"x", bearer.KeySource{JWKSURL: "https://issuer.example", CAFile: good}, "no PEM certificate"},
+		"an algorithm with secrets": {"x", bearer.KeySource{JWKSFile: good, Algorithms: []string{"HS256"}}, `algorithms: the algorithm "HS256"`},
+	} {
+		_, err := issuerKeys(t, tc.issuer, tc.source)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// TestTokenForKeys: keys that are published to callers with a token only, as those of a Kubernetes cluster may be. The
+// token is read again when it is replaced, and never sent elsewhere.
+func TestTokenForKeys(t *testing.T) {
+	t.Parallel()
+	var wanted atomic.Pointer[string]
+	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another host was asked, with the header %q", r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	cluster := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/redirect":
+			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+		case r.Header.Get("Authorization") != "Bearer "+*wanted.Load():
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			fmt.Fprint(w, document(entry("key-1", testKeys()[0], "")))
+		}
+	}))
+	t.Cleanup(cluster.Close)
+	ca := file(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cluster.Certificate().Raw})))
+	token := file(t, "token", "first\n")
+	use := func(text string) { wanted.Store(&text) }
+	source := bearer.KeySource{JWKSURL: cluster.URL + "/openid/v1/jwks", CAFile: ca, TokenFile: token}
+	for _, step := range []struct {
+		file, wanted string
+		good         bool
+	}{
+		{"first\n", "first", true}, {"first", "second", false}, {"second", "second", true}, {"", "", false}, {"a b", "a b", false},
+	} {
+		write(t, token, step.file)
+		use(step.wanted)
+		k, err := issuerKeys(t, "cluster", source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Key(t.Context(), "key-1"); (err == nil) != step.good {
+			t.Errorf("token %q where %q is wanted: %v", step.file, step.wanted, err)
+		}
+	}
+	source.JWKSURL = cluster.URL + "/redirect"
+	k, err := issuerKeys(t, "cluster", source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Key(t.Context(), "key-1"); err == nil {
+		t.Error("a redirect to another host was followed")
+	}
+}
+
+// TestKeysInFile: a file of keys is read again when it changes. While it is bad, the last keys stay in use.
+func TestKeysInFile(t *testing.T) {
+	t.Parallel()
+	path := file(t, "jwks.json", document(entry("key-1", testKeys()[0], "")))
+	synctest.Test(t, func(t *testing.T) {
+		k, err := issuerKeys(t, "cluster", bearer.KeySource{JWKSFile: path})
+		if err != nil || k.Ready(t.Context()) != nil {
+			t.Fatalf("%v, %v", err, k.Ready(t.Context()))
+		}
+		go func() { _ = k.Run(t.Context()) }()
+		has := func(kid string) bool {
+			time.Sleep(3 * time.Second)
+			_, err := k.Key(t.Context(), kid)
+			if err != nil && !errors.Is(err, bearer.ErrUnknownKey) {
+				t.Error(err)
+			}
+			return err == nil
+		}
+		if !has("key-1") || has("key-2") {
+			t.Error("not exactly the keys of the file")
+		}
+		before := must(k.Key(t.Context(), "key-1"))
+		write(t, path, document(entry("key-1", testKeys()[0], ""), entry("key-2", testKeys()[1], "")))
+		if !has("key-2") || must(k.Key(t.Context(), "key-1")) != before {
+			t.Error("a new key is not used, or an old one has become another object")
+		}
+		write(t, path, "{")
+		if !has("key-1") || !has("key-2") {
+			t.Error("the keys of a damaged file were dropped")
+		}
+		write(t, path, document(entry("key-2", testKeys()[1], "")))
+		if has("key-1") || !has("key-2") {
+			t.Error("a key that was withdrawn is used")
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if !has("key-2") {
+			t.Error("the keys of a file that is gone were dropped")
+		}
+	})
+}
