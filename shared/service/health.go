@@ -16,11 +16,10 @@ import (
 const checkTimeout = 5 * time.Second
 
 // Health has the named checks of a process's probes. Every probe runs its checks again. The zero value is ready to use.
-// Readiness checks may depend on other services (a database, a key set). Liveness checks must not, because a restart of this
-// process would not repair those.
+// They are readiness checks, which may depend on other services (a database, a key set). Liveness must not, because a restart
+// of this process would not repair those: it only says that the process answers.
 type Health struct {
 	mu       sync.Mutex
-	live     []check
 	ready    []check
 	stopping atomic.Bool
 }
@@ -45,13 +44,6 @@ func (h *Health) AddWarning(name string, run func(context.Context) error) {
 	h.ready = append(h.ready, check{name: name, run: run, warning: true})
 }
 
-// AddLive adds a liveness check, which is a readiness check too.
-func (h *Health) AddLive(name string, run func(context.Context) error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.live = append(h.live, check{name: name, run: run})
-}
-
 // stop makes readiness fail from now on. It is the first step of a graceful stop.
 func (h *Health) stop() { h.stopping.Store(true) }
 
@@ -60,7 +52,6 @@ func (h *Health) checks(probe string) []check {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	checks := []check{{name: "ping", run: func(context.Context) error { return nil }}}
-	checks = append(checks, h.live...)
 	if probe == "livez" {
 		return checks
 	}

@@ -16,7 +16,7 @@ import (
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	var health service.Health
-	health.AddLive("committer", func(context.Context) error { return nil })
+	health.Add("committer", func(context.Context) error { return nil })
 	health.Add("keys", func(context.Context) error { return errors.New("no key set from\nhttp://issuer") })
 	health.AddWarning("audit", func(context.Context) error { return errors.New("disk full") })
 	public := http.NewServeMux()
@@ -34,7 +34,7 @@ func TestProbes(t *testing.T) {
 		body    string
 	}{
 		{public, "GET", "/livez", 200, "ok"},
-		{public, "GET", "/livez?verbose", 200, "[+]ping ok\n[+]committer ok\nlivez check passed\n"},
+		{public, "GET", "/livez?verbose", 200, "[+]ping ok\nlivez check passed\n"},
 		{public, "GET", "/livez/ping", 200, "ok"},
 		{public, "GET", "/livez/keys", 404, "404 page not found\n"},
 		{public, "GET", "/readyz", 500, "[+]ping ok\n[+]committer ok\n[-]keys failed: reason withheld\n[-]audit failed (a warning): reason withheld\n[+]shutdown ok\nreadyz check failed\n"},

@@ -250,19 +250,6 @@ func (v *Vector) String() string { return "vector(" + formatNumber(v.Value) + ")
 // formatNumber is the text of a number that the lexer reads.
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// Ranges returns the range aggregations of a metric.
-func Ranges(m Metric) []*RangeAggregation {
-	switch m := m.(type) {
-	case *RangeAggregation:
-		return []*RangeAggregation{m}
-	case *VectorAggregation:
-		return Ranges(m.Of)
-	case *Binary:
-		return append(Ranges(m.Left), Ranges(m.Right)...)
-	}
-	return nil
-}
-
 // Groupings calls use with every label that a metric groups by.
 func Groupings(m Metric, use func(name string)) {
 	switch m := m.(type) {

@@ -122,9 +122,6 @@ func (l *Log) SetCompactRevision(revision uint64) { l.compactRevision.Store(revi
 // Published returns the newest revision that readers may see.
 func (l *Log) Published() uint64 { return l.published() }
 
-// Opened returns when the log was opened.
-func (l *Log) Opened() time.Time { return l.reads.began }
-
 // OldestRead returns the age of the reader that is open for longest, in whole seconds.
 func (l *Log) OldestRead() time.Duration { return l.reads.oldest() }
 
