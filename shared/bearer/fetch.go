@@ -74,7 +74,7 @@ func get(ctx context.Context, client *http.Client, address string) ([]byte, time
 
 // maxAge returns the max-age of Cache-Control (RFC 9111 section 5.2.2.1), or 0.
 func maxAge(header http.Header) time.Duration {
-	for _, directive := range strings.Split(header.Get("Cache-Control"), ",") {
+	for directive := range strings.SplitSeq(header.Get("Cache-Control"), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
 		if strings.EqualFold(name, "max-age") {
 			if seconds, err := strconv.ParseInt(strings.Trim(value, `"`), 10, 32); err == nil && seconds > 0 {

@@ -256,7 +256,7 @@ func values(v *kong.Value, prefix string) []string {
 	var all []string
 	switch {
 	case v.Enum != "":
-		for _, value := range strings.Split(v.Enum, ",") {
+		for value := range strings.SplitSeq(v.Enum, ",") {
 			all = append(all, prefix+value)
 		}
 	case v.IsBool():

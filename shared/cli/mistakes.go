@@ -23,8 +23,7 @@ var (
 // readable returns an error that says how to correct a mistake on the command line, and the command that prints help for it.
 func readable(err error, root *kong.Node, args []string) (readable error, help string) {
 	node := root
-	var parse *kong.ParseError
-	if errors.As(err, &parse) && parse.Context != nil {
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
 		if selected := parse.Context.Selected(); selected != nil {
 			node = selected
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -31,9 +32,9 @@ func (r *request) Value(key any) any {
 	if _, ok := key.(requestKey); ok {
 		return r
 	}
-	for i := len(r.values) - 1; i >= 0; i-- {
-		if r.values[i].key == key {
-			return r.values[i].value
+	for _, v := range slices.Backward(r.values) {
+		if v.key == key {
+			return v.value
 		}
 	}
 	return r.Context.Value(key)

@@ -29,7 +29,7 @@ func (l Local) Export(ctx context.Context, after uint64, begin Begin) error {
 	} else {
 		err = x.changes(ctx, after, begin)
 	}
-	if expired := new(store.ExpiredError); errors.As(err, &expired) {
+	if _, ok := errors.AsType[*store.ExpiredError](err); ok {
 		return fmt.Errorf("export: %w; export everything, without --after", err)
 	}
 	if err != nil {

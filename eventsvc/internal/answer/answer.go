@@ -272,7 +272,7 @@ func flatten(raw json.RawMessage, path []string, into *[]PathCount) error {
 		return fmt.Errorf("the server sent counts that cannot be read: %.100s", raw)
 	}
 	for value, inner := range deeper {
-		if err := flatten(inner, append(path[:len(path):len(path)], value), into); err != nil {
+		if err := flatten(inner, append(slices.Clip(path), value), into); err != nil {
 			return err
 		}
 	}

@@ -154,8 +154,7 @@ func (c *Client) attempt(ctx context.Context, r Request, body []byte) (resp *htt
 	if ctx.Err() != nil {
 		return nil, "", ctx.Err()
 	}
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err // without the URL, because UnreachableError names the server
 	}
 	return nil, "", &UnreachableError{Server: c.Server(), Err: err}

@@ -59,7 +59,7 @@ func (g *get) Run(ctx context.Context, std IO) error {
 	run.bar = terminal.NewProgress(std.Err)
 	defer run.bar.Clear()
 	err = run.search(ctx, c, namespace)
-	if unserved := (*unservedError)(nil); errors.As(err, &unserved) {
+	if _, ok := errors.AsType[*unservedError](err); ok {
 		_, err = c.Pages(ctx, g.path(g.GroupDomain, namespace), g.query(), pageSize, run.page, attempts(ctx, 5))
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,10 +116,8 @@ func (s Source) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 // Partly notes why an answer is not whole.
 func (s *Snapshot) Partly(format string, args ...any) {
 	reason := fmt.Sprintf(format, args...)
-	for _, known := range s.Partial {
-		if known == reason {
-			return
-		}
+	if slices.Contains(s.Partial, reason) {
+		return
 	}
 	s.Partial = append(s.Partial, reason)
 }
@@ -127,7 +126,7 @@ func (s *Snapshot) Partly(format string, args ...any) {
 // held. read begins from the start each time, and reads at s.held.
 func (s *Snapshot) reading(read func() error) error {
 	err := read()
-	if expired := new(store.ExpiredError); s.held == 0 || !errors.As(err, &expired) {
+	if _, ok := errors.AsType[*store.ExpiredError](err); s.held == 0 || !ok {
 		return err
 	}
 	s.held = 0

@@ -188,7 +188,7 @@ func Records(ctx context.Context, s Store, q Query) ([]Record, Page, error) {
 			records = append(records, v.Clone())
 			return true
 		})
-		if expired := new(ExpiredError); q.Revision == 0 && errors.As(err, &expired) {
+		if _, ok := errors.AsType[*ExpiredError](err); ok && q.Revision == 0 {
 			continue
 		}
 		return records, page, err

@@ -24,7 +24,7 @@ const refusalWait = time.Second
 func (g *Guard) Refuse(c echo.Context, err error) error {
 	req := c.Request()
 	httpserver.Annotate(req.Context(), slog.String("refused", err.Error()))
-	if refused := (*bearer.Error)(nil); errors.As(err, &refused) && refused.Status >= http.StatusInternalServerError {
+	if refused, ok := errors.AsType[*bearer.Error](err); ok && refused.Status >= http.StatusInternalServerError {
 		return err // the keys are not known, so nothing is known about the caller
 	}
 	seat, tooMany := g.enter(flow.Refusals, flow.Anonymous)

@@ -144,7 +144,7 @@ func (s *IO) Fail(err error, c echo.Context) {
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
 	}
-	if limit := (*event.LimitError)(nil); errors.As(err, &limit) {
+	if limit, ok := errors.AsType[*event.LimitError](err); ok {
 		s.refused.WithLabelValues(limit.Limit).Inc()
 	}
 	st := StatusOf(err)
@@ -175,8 +175,7 @@ func (s *IO) Fail(err error, c echo.Context) {
 
 // plain reports whether a 404 is about a path outside the API groups served here, which is answered as plain text like any web server would.
 func (s *IO) plain(err error, r *http.Request) bool {
-	var routing *echo.HTTPError
-	if !errors.As(err, &routing) || routing.Code != http.StatusNotFound {
+	if routing, ok := errors.AsType[*echo.HTTPError](err); !ok || routing.Code != http.StatusNotFound {
 		return false
 	}
 	return !slices.ContainsFunc(s.folders, func(folder string) bool { return Under(r.URL.Path, folder) })

@@ -56,7 +56,7 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 		q.Object.Namespace = asked[0]
 	}
 	a, err := changes.Rank(ctx, r.Timeline, r.Codec.Event, q)
-	if expired := new(store.ExpiredError); errors.As(err, &expired) {
+	if _, ok := errors.AsType[*store.ExpiredError](err); ok {
 		r.shot.Partly("the state of revision %d is no longer held: what is shown is the newest one", q.Revision)
 		q.Revision = 0
 		a, err = changes.Rank(ctx, r.Timeline, r.Codec.Event, q)

@@ -1,6 +1,8 @@
 package queries
 
 import (
+	"slices"
+
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/query/changes"
 )
@@ -8,7 +10,7 @@ import (
 // The parameters that say what a question is about.
 var about = []string{"from", "to", "namespace", "fieldSelector", "labelSelector", "text", "revision"}
 
-func with(more ...string) []string { return append(about[:len(about):len(about)], more...) }
+func with(more ...string) []string { return append(slices.Clip(about), more...) }
 
 // endpoints are all paths below [Path].
 var endpoints = []*endpoint{
@@ -26,7 +28,7 @@ var endpoints = []*endpoint{
 	},
 	{
 		name: "groups", summary: "How often, since when and until when something was observed, by dimensions.", parameters: with("by", "order", "limit", "continue"), required: "by",
-		by: append(query.Indexed[:len(query.Indexed):len(query.Indexed)], query.Object), limit: 100, maxLimit: 1000, orders: []query.Order{query.ByCount, query.Newest, query.Oldest}, answer: answerGroups,
+		by: append(slices.Clip(query.Indexed), query.Object), limit: 100, maxLimit: 1000, orders: []query.Order{query.ByCount, query.Newest, query.Oldest}, answer: answerGroups,
 	},
 	{
 		name: "object", summary: "Everything that happened to one object.",

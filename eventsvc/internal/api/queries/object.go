@@ -3,6 +3,7 @@ package queries
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"tidings.example/eventsvc/internal/query"
@@ -57,7 +58,7 @@ func answerObject(ctx context.Context, r *request) (*answer, error) {
 			return nil, err
 		}
 	}
-	columns := append(eventColumns[:len(eventColumns):len(eventColumns)], "deleted")
+	columns := append(slices.Clip(eventColumns), "deleted")
 	return &answer{json: out, columns: columns, next: out.Continue, partial: r.shot.Partial, rows: func() ([][]string, error) {
 		lines, err := r.eventTable(rows)
 		for i := range lines {

@@ -2,6 +2,7 @@ package queries
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"tidings.example/eventsvc/internal/query"
@@ -95,9 +96,7 @@ func schemas() schema {
 			"range": ref("range"), "revision": text, "historyFrom": at, "gaps": list(ref("gap")), "namespaces": list(text),
 			"partial": yes, "partialReason": text, "permalink": text,
 		}
-		for name, s := range more {
-			all[name] = s
-		}
+		maps.Copy(all, more)
 		return members(all, append(optional, "namespaces", "partialReason")...)
 	}
 	kinds := []changes.Kind{changes.New, changes.More, changes.Less, changes.Failing}

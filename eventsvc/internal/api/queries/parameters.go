@@ -60,7 +60,7 @@ func badRequest(parameter, format string, args ...any) error {
 
 // wrong turns an error of a query into that of its parameter.
 func (p *endpoint) wrong(err error) error {
-	if parameter := (*query.ParameterError)(nil); errors.As(err, &parameter) {
+	if parameter, ok := errors.AsType[*query.ParameterError](err); ok {
 		if p.instant && parameter.Parameter == "to" {
 			parameter.Parameter = "at" // which is what ends its range
 		}

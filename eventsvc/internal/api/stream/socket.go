@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/coder/websocket"
@@ -95,7 +96,7 @@ func (s *Socket) Close(reason string) {
 	if s.conn != nil {
 		_ = s.conn.Close(websocket.StatusNormalClosure, reason) // a client that is gone needs none
 	}
-	for i := len(s.atEnd) - 1; i >= 0; i-- {
-		s.atEnd[i]()
+	for _, end := range slices.Backward(s.atEnd) {
+		end()
 	}
 }

@@ -248,14 +248,13 @@ func (s *Stream) Append(b []byte, err error) error {
 // end finishes the stream. If the client asked for the end, or the server stops, it
 // ends after a last bookmark; otherwise an ERROR event says why.
 func (s *Stream) end(err error) error {
-	var expired *store.ExpiredError
 	switch {
 	case err == nil, errors.Is(err, httpio.ErrClientGone):
 		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, store.ErrClosed):
 		err = s.mark()
 	default:
-		if errors.As(err, &expired) {
+		if _, ok := errors.AsType[*store.ExpiredError](err); ok {
 			err = apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
 		}
 		st := httpio.StatusOf(err)

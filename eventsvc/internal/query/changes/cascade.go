@@ -131,11 +131,11 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 // expected: the likeliest moment at which the rate changed.
 func onset(bins []int64, expected float64) (at int) {
 	var most, n float64
-	for i := len(bins) - 1; i >= 0; i-- {
-		if bins[i] == 0 {
+	for i, bin := range slices.Backward(bins) {
+		if bin == 0 {
 			continue
 		}
-		n += float64(bins[i])
+		n += float64(bin)
 		e := (expected + 0.5) * float64(len(bins)-i) / float64(len(bins)) // half an event, so that none is not expected
 		if g := likelihood(n, e) - (n - e); n > e && g >= most {
 			at, most = i, g

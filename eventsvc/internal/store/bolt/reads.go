@@ -39,8 +39,8 @@ func (r *reads) failed(err error) error {
 	if r.life.closed() {
 		return store.ErrClosed
 	}
-	ce := new(store.CorruptError)
-	if !errors.As(err, &ce) {
+	ce, ok := errors.AsType[*store.CorruptError](err)
+	if !ok {
 		ce = &store.CorruptError{Reason: err.Error()}
 	}
 	r.log.Error("a stored event cannot be read", "error", ce)

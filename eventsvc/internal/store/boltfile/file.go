@@ -89,7 +89,7 @@ func Open(path string, o Options) (*bbolt.DB, error) {
 	})
 	if err != nil {
 		_ = db.Close()
-		if fe := new(store.FileError); !errors.As(err, &fe) {
+		if _, ok := errors.AsType[*store.FileError](err); !ok {
 			err = &store.FileError{Path: path, Reason: err.Error(), Fix: FixRestore}
 		}
 		return nil, err

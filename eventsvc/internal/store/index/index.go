@@ -71,8 +71,7 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 	}
 	file, err := boltfile.Open(path, boltfile.Options{Mmap: mmap, Check: checkFile})
 	if err != nil {
-		fe := new(store.FileError)
-		if errors.As(err, &fe) && fe.Fix == boltfile.FixRestore {
+		if fe, ok := errors.AsType[*store.FileError](err); ok && fe.Fix == boltfile.FixRestore {
 			fe.Fix = boltfile.FixRebuild
 		}
 		return nil, err

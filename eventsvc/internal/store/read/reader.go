@@ -177,7 +177,7 @@ func (r *Reader) Held(revision uint64) error {
 // failedAt is Failed that names the event in a [*store.CorruptError] without a key.
 func (r *Reader) failedAt(key store.Key, err error) error {
 	err = r.Failed(err)
-	if ce := new(store.CorruptError); errors.As(err, &ce) && ce.Key == (store.Key{}) {
+	if ce, ok := errors.AsType[*store.CorruptError](err); ok && ce.Key == (store.Key{}) {
 		ce.Key = key
 	}
 	return err

@@ -2,6 +2,7 @@ package seglog
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -77,7 +78,7 @@ func (l *Log) Head() *Segment { return l.Segments().Head() }
 // Add adds a new head.
 func (l *Log) Add(head *Segment) {
 	ss := l.Segments()
-	longer := append(ss[:len(ss):len(ss)], head)
+	longer := append(slices.Clip(ss), head)
 	l.segments.Store(&longer)
 }
 
