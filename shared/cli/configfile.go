@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
+
+	"tidings.example/shared/nearest"
 )
 
 // configFile is the setting that names the file with the other settings; [Parse] adds it to every command.
@@ -115,7 +118,7 @@ func (e entries) known(flags []*kong.Flag) error {
 	if line == 0 {
 		return nil
 	}
-	if near := nearest(unknown, names); near != "" {
+	if near := nearest.Name(unknown, maps.Keys(names)); near != "" {
 		return fmt.Errorf("%d: unknown setting %q, did you mean %s?", line, unknown, near)
 	}
 	return fmt.Errorf("%d: unknown setting %q: take it out", line, unknown)

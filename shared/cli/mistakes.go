@@ -3,11 +3,14 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"tidings.example/shared/nearest"
 )
 
 // The texts of kong's parser for frequent mistakes. TestParseMistakes fails if they change.
@@ -84,7 +87,7 @@ func unknownCommand(root *kong.Node, word string) error {
 	for _, name := range commandNames(root) {
 		known[name] = true
 	}
-	if near := nearest(word, known); near != "" {
+	if near := nearest.Name(word, maps.Keys(known)); near != "" {
 		return fmt.Errorf("unknown command %q, did you mean %s?", word, near)
 	}
 	return fmt.Errorf("unknown command %q: there are %s", word, strings.Join(commandNames(root), ", "))

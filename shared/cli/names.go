@@ -2,9 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"tidings.example/shared/nearest"
 )
 
 // Variable returns the environment variable of a flag: listen-http becomes PREFIX_LISTEN_HTTP.
@@ -38,42 +41,10 @@ func unknownVariable(root *kong.Node, prefix string, environ []string) error {
 			rest == "SERVICE_HOST" || strings.HasPrefix(rest, "SERVICE_PORT") {
 			continue
 		}
-		if near := nearest(rest, known); near != "" {
+		if near := nearest.Name(rest, maps.Keys(known)); near != "" {
 			return fmt.Errorf("unknown environment variable %s, did you mean %s_%s?", name, prefix, near)
 		}
 		return fmt.Errorf("unknown environment variable %s: unset it", name)
 	}
 	return nil
-}
-
-// nearest returns the known name with the fewest edits to name, or "" if none is close.
-func nearest(name string, known map[string]bool) string {
-	best, distance := "", (len(name)+1)/3+1
-	for candidate := range known {
-		d := edits(name, candidate)
-		if d < distance || d == distance && candidate < best {
-			best, distance = candidate, d
-		}
-	}
-	return best
-}
-
-// edits returns the Levenshtein distance of two ASCII names.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }

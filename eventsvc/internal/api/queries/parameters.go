@@ -15,6 +15,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/query"
+	"tidings.example/shared/nearest"
 )
 
 // parameter is a query parameter, as the API's description has it.
@@ -78,7 +79,7 @@ func (p *endpoint) check(given url.Values) error {
 	slices.Sort(names) // so that the error does not depend on chance
 	for _, name := range names {
 		if !slices.Contains(p.parameters, name) {
-			return badRequest(name, "there is none of this name%s: %s knows %s", nearest(name, p.parameters), p.name, strings.Join(p.parameters, ", "))
+			return badRequest(name, "there is none of this name%s: %s knows %s", probably(name, p.parameters), p.name, strings.Join(p.parameters, ", "))
 		}
 		i := slices.IndexFunc(parameters, func(known parameter) bool { return known.name == name })
 		if len(given[name]) > 1 && !parameters[i].repeated {
@@ -88,43 +89,12 @@ func (p *endpoint) check(given url.Values) error {
 	return nil
 }
 
-// nearest suggests the name that was probably meant, if there is one.
-func nearest(name string, known []string) string {
-	best, least := "", max(2, len(name)/3)+1
-	for _, k := range known {
-		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least {
-			best, least = k, d
-		}
+// probably suggests the name that was meant, if there is one.
+func probably(name string, known []string) string {
+	if best := nearest.Name(name, slices.Values(known)); best != "" {
+		return ", probably " + best + " was meant"
 	}
-	if best == "" {
-		return ""
-	}
-	return ", probably " + best + " was meant"
-}
-
-// distance is how many bytes have to be inserted, deleted or replaced to turn a into b
-// (Levenshtein). What is much longer than any name is far away.
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return ""
 }
 
 // namespaces returns the namespaces that are asked for.
