@@ -5,6 +5,10 @@ go 1.26.0
 require (
 	// bench: quantiles of latencies
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	// console: the protocol of the browser
+	github.com/chromedp/cdproto v0.159.0
+	// console: drives a browser
+	github.com/chromedp/chromedp v0.23.0
 	// bench: verifies a sample of the tokens that are issued
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	// readable differences
@@ -89,6 +93,7 @@ require (
 	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-errors/errors v1.5.1 // indirect
+	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-openapi/analysis v0.25.5 // indirect

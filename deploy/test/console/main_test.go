@@ -3,18 +3,62 @@ package console_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
-// root is the repository.
-var root string
+var (
+	root string   // the repository
+	temp string   // a directory for all tests
+	last []func() // called after all tests
+)
 
 func TestMain(m *testing.M) {
-	var err error
-	if root, err = filepath.Abs("../../.."); err != nil {
+	code, err := run(m)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "console:", err)
-		os.Exit(1)
+		code = 1
 	}
-	os.Exit(m.Run())
+	os.Exit(code)
 }
+
+func run(m *testing.M) (code int, err error) {
+	if root, err = filepath.Abs("../../.."); err != nil {
+		return 0, err
+	}
+	if temp, err = os.MkdirTemp("", "console-"); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(temp)
+	defer func() {
+		for _, do := range last {
+			do()
+		}
+	}()
+	return m.Run(), nil
+}
+
+// programs returns the directory with both services, built when the first test asks.
+func programs(t *testing.T) string {
+	t.Helper()
+	dir, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var build = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(temp, "bin")
+	for _, service := range []string{"tokensvc", "eventsvc"} {
+		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, service), ".")
+		cmd.Dir = filepath.Join(root, service)
+		cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("building %s: %w\n%s", service, err, out)
+		}
+	}
+	return dir, nil
+})
