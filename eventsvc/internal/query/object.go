@@ -1,7 +1,6 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -90,21 +89,12 @@ type life struct {
 	more     bool // something has been dropped at the end
 }
 
-// compare orders places as the page does.
-func (l *life) compare(a, b store.Moment) int {
-	n := cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Revision, b.Revision))
-	if !l.page.OldestFirst {
-		n = -n
-	}
-	return n
-}
-
 // add adds a version, and drops the last ones that are too many.
 func (l *life) add(h Happened, v *store.View) {
-	if l.page.After != (store.Moment{}) && l.compare(h.At, l.page.After) <= 0 {
+	if l.page.After != (store.Moment{}) && h.At.Compare(l.page.After, l.page.OldestFirst) <= 0 {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(l.happened, h.At, func(in Happened, at store.Moment) int { return l.compare(in.At, at) })
+	i, _ := slices.BinarySearchFunc(l.happened, h.At, func(in Happened, at store.Moment) int { return in.At.Compare(at, l.page.OldestFirst) })
 	if full := len(l.happened) >= l.page.Limit || l.bytes >= l.page.Bytes; full && i == len(l.happened) && i > 0 {
 		l.more = true
 		return

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -54,6 +55,14 @@ type Occurred struct {
 type Moment struct {
 	Time     time.Time // of the last observation, in whole microseconds
 	Revision uint64
+}
+
+// Compare is the order of a timeline, the newest first unless oldestFirst is true.
+func (m Moment) Compare(other Moment, oldestFirst bool) int {
+	if !oldestFirst {
+		m, other = other, m
+	}
+	return cmp.Or(m.Time.Compare(other.Time), cmp.Compare(m.Revision, other.Revision))
 }
 
 // TimeQuery says which events a page of a timeline is about: those that existed in the

@@ -1,7 +1,6 @@
 package read
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -173,7 +172,7 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 // wants reports whether the query asks for a version at a place, before its function.
 func (p *timePager) wants(e *seglog.Entry, key string, at store.Moment) bool {
 	q := p.query
-	if at.Time.Before(q.From) || !at.Time.Before(q.To) || p.after != (store.Moment{}) && p.compare(at, p.after) <= 0 {
+	if at.Time.Before(q.From) || !at.Time.Before(q.To) || p.after != (store.Moment{}) && at.Compare(p.after, q.OldestFirst) <= 0 {
 		return false
 	}
 	namespace, name := key[:e.NamespaceLen], key[e.NamespaceLen+1:]
@@ -195,18 +194,9 @@ func (p *timePager) matches(e *seglog.Entry) (match bool, err error) {
 	return match && err == nil, err
 }
 
-// compare is the order of the query.
-func (p *timePager) compare(a, b store.Moment) int {
-	n := cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Revision, b.Revision))
-	if !p.query.OldestFirst {
-		n = -n
-	}
-	return n
-}
-
 // show lends what is found to visit.
 func (p *timePager) show() error {
-	slices.SortFunc(p.found, p.compare)
+	slices.SortFunc(p.found, func(a, b store.Moment) int { return a.Compare(b, p.query.OldestFirst) })
 	for _, at := range p.found {
 		if p.ended || p.bytes >= pageBytes {
 			p.page.More = true
