@@ -14,6 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/ctl"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 )
@@ -149,12 +150,7 @@ func (f *newFile) finish(failed error) error {
 	if failed != nil {
 		return errors.Join(failed, os.Remove(f.Name()), f.Close())
 	}
-	err := errors.Join(os.Rename(f.Name(), f.path), f.Close())
-	dir, openErr := os.Open(filepath.Dir(f.path))
-	if openErr != nil {
-		return errors.Join(err, openErr)
-	}
-	return errors.Join(err, dir.Sync(), dir.Close())
+	return errors.Join(disk.Rename(f.Name(), f.path), f.Close())
 }
 
 // write calls work to write a new file or, for "-", standard output.

@@ -45,10 +45,10 @@ func Restore(ctx context.Context, dir string, r io.Reader, check func(dir string
 	if err := check(tmp, m); err != nil {
 		return err
 	}
-	if err := errors.Join(disk.SyncDir(tmp), disk.Remove(dir), os.Rename(tmp, dir)); err != nil {
+	if err := errors.Join(disk.SyncDir(tmp), disk.Remove(dir), disk.Rename(tmp, dir)); err != nil {
 		return fmt.Errorf("store restore: %w", err)
 	}
-	return disk.SyncDir(filepath.Dir(dir))
+	return nil
 }
 
 // lockRestore makes the directory beside dir an empty one that no other process

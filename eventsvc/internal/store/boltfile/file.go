@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -208,10 +207,7 @@ func Install(path string, pageSize int, buckets []string, meta map[string][]byte
 	if err := db.Close(); err != nil {
 		return fmt.Errorf("store file %s: %w", path, err)
 	}
-	if err := os.Rename(tmp, path); err != nil {
-		return fmt.Errorf("store file: %w", err)
-	}
-	return disk.SyncDir(filepath.Dir(path))
+	return disk.Rename(tmp, path)
 }
 
 // Create makes a file and leaves it open. It replaces a file that an attempt before has

@@ -19,12 +19,9 @@ import (
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("store directory: %w", err)
+		return err
 	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("store directory: %w", err)
-	}
-	return nil
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // MkdirAll makes a directory and its parents, and makes their names durable. It
@@ -56,6 +53,15 @@ func sameFileSystem(a, b string) (bool, error) {
 	var sa, sb syscall.Stat_t
 	err := errors.Join(syscall.Stat(a, &sa), syscall.Stat(b, &sb))
 	return sa.Dev == sb.Dev, err
+}
+
+// Rename gives a file or a directory another name in the same directory, which may be
+// that of a file to replace, and makes that durable.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(to))
 }
 
 // Remove removes a file. It is no error if there is none.

@@ -3,7 +3,6 @@ package durable
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -36,7 +35,7 @@ func (w *Writer) replaceFiles() error {
 	if err := w.Records.CopyAcknowledged(tmp, w.Last); err != nil {
 		return errors.Join(err, disk.Remove(tmp))
 	}
-	if err := errors.Join(os.Rename(tmp, failed.Path), disk.SyncDir(w.Dir)); err != nil {
+	if err := disk.Rename(tmp, failed.Path); err != nil {
 		return err
 	}
 	sealed, err := seglog.OpenSegment(failed.Path, false, 0)

@@ -200,10 +200,7 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean bool)
 	if err != nil {
 		return errors.Join(err, os.Remove(tmp))
 	}
-	if err := os.Rename(tmp, s.Path); err != nil {
-		return err
-	}
-	if err := disk.SyncDir(filepath.Dir(s.Path)); err != nil {
+	if err := disk.Rename(tmp, s.Path); err != nil {
 		return err
 	}
 	smaller, err := seglog.OpenSegment(s.Path, false, 0)

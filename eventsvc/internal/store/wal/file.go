@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
-	"path/filepath"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
@@ -52,7 +51,7 @@ func Create(path, id string, size int64) (*Log, error) {
 		l, err = empty(tmp, path, id, size)
 	}
 	if err == nil {
-		if err = errors.Join(os.Rename(tmp, path), disk.SyncDir(filepath.Dir(path))); err != nil {
+		if err = disk.Rename(tmp, path); err != nil {
 			err = errors.Join(err, l.Close())
 		}
 	}
