@@ -27,6 +27,7 @@ type settings struct {
 	Healthcheck healthcheck `cmd:"" help:"Ask a running eventsvc whether it is ready."`
 	CanI        canI        `cmd:"" name:"can-i" help:"Explain what a policy file allows, and by which rule."`
 	storeCommands
+	Database database `cmd:"" help:"Make, upgrade and check a PostgreSQL database for events."`
 	ctl.Commands
 	Config  config  `cmd:"" help:"Show the settings."`
 	Version version `cmd:"" help:"Print the version."`

@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// schema is where the tables and functions are.
+const schema = "eventsvc"
+
+// Access says how to reach the database. Only DSN is required.
+type Access struct {
+	DSN            string
+	MaxConnections int           // default and at least 4
+	Timeout        time.Duration // for a statement, and for connecting; default 10 s
+}
+
+// errDSN does not repeat what the DSN says.
+var errDSN = errors.New("the DSN is not understood; give a URL that begins with postgres://, or key=value pairs")
+
+// minConnections are needed at the same time: for commits, the tail, the head, and maintenance.
+const minConnections = 4
+
+// pool returns a pool of connections to the primary. It does not connect.
+func (a Access) pool() (*pgxpool.Pool, error) {
+	c, err := pgxpool.ParseConfig(a.DSN)
+	if err != nil {
+		return nil, errDSN
+	}
+	a.Timeout = a.timeout()
+	c.MaxConns = int32(max(a.MaxConnections, minConnections))
+	c.MaxConnLifetime, c.MaxConnIdleTime = 30*time.Minute, 5*time.Minute
+	conn := c.ConnConfig
+	conn.ConnectTimeout = a.Timeout
+	if conn.ValidateConnect == nil { // the DSN asks for no other kind of server
+		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	for name, value := range map[string]string{
+		"application_name": "eventsvc",
+		"search_path":      schema,
+		"lock_timeout":     fmt.Sprint(a.Timeout.Milliseconds()),
+	} {
+		if _, given := conn.RuntimeParams[name]; !given || name == "search_path" {
+			conn.RuntimeParams[name] = value
+		}
+	}
+	c.AfterConnect = requireSync
+	return pgxpool.NewWithConfig(context.Background(), c)
+}
+
+func (a Access) timeout() time.Duration {
+	if a.Timeout <= 0 {
+		return 10 * time.Second
+	}
+	return a.Timeout
+}
+
+// requireSync makes commits of a connection wait for the disk and for synchronous standbys, unless they wait for more.
+func requireSync(ctx context.Context, c *pgx.Conn) error {
+	_, err := c.Exec(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')")
+	return err
+}
+
+// reason returns an error of the database without what pgx says of the DSN.
+func reason(err error) error {
+	if failed := new(pgconn.ConnectError); errors.As(err, &failed) {
+		return fmt.Errorf("no connection to the database: %w", failed.Unwrap())
+	}
+	return err
+}

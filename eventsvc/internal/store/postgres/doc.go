@@ -1,0 +1,27 @@
+// Package postgres is the engine of package store on PostgreSQL, for several replicas of the service.
+//
+// # Contract
+//
+// The database gives order and durability. Each replica reads from a copy of it in bolt files of its own, with everything
+// that these can do:
+//
+//	write  Update, DeleteMany → queue → one transaction for each batch (commit_batch) → log
+//	copy   tail → records of the log after the copy's revision → bolt copy → watchers
+//	read   Get, List, Watch, Timeline → bolt copy;   Fresh makes it as new as the newest commit
+//
+// A write is answered when this replica's copy has it, so that its client reads what it wrote.
+//
+// Every commit locks the one row of the table head. The order of revisions is therefore the order of commits, and no
+// revision is missing. A precondition that fails refuses its write alone. [Migrate] makes the tables and functions, which
+// are SQL files in migrations, numbered, and only ever added to.
+//
+// # Errors
+//
+// Errors are those of package store. [store.ErrUnavailable] says that the database does not answer and that nothing was
+// written. A commit whose answer was lost is not tried again: its batch has a number, by which the replica asks what became
+// of it as soon as the database answers. No error contains the DSN.
+//
+// # Concurrency
+//
+// All methods of [DB] are safe for concurrent use.
+package postgres
