@@ -44,14 +44,16 @@ type serve struct {
 	KeyRotation time.Duration `default:"0s" help:"Make a new key in memory this often; 0: never."`
 	JwksMaxAge  time.Duration `name:"jwks-max-age" default:"5m" help:"How long verifiers may cache the published keys."`
 
-	ClientSecretBasic bool          `help:"Accept client_secret_basic besides client_secret_post."`
-	PrivateKeyJWT     bool          `name:"private-key-jwt" help:"Accept assertions that clients sign with keys of their own (private_key_jwt)."`
-	AssertionLifetime time.Duration `default:"5m" help:"Longest lifetime of assertions that clients sign."`
-	CorsOrigin        []string      `help:"Web origin whose pages may ask for tokens; repeatable (default: none)." placeholder:"ORIGIN"`
-	TrustedProxy      []string      `help:"Address or CIDR prefix of a proxy whose X-Forwarded-For is believed; repeatable." placeholder:"PREFIX"`
-	FailureBurst      int           `default:"10" help:"Failed attempts of a client id before further ones have to wait."`
-	FailureRefill     time.Duration `default:"1s" help:"Time after which a client id that waits may try once more; 0: no throttling."`
-	FailureQueue      int           `default:"8" help:"Attempts of one client id at the same time; further ones are answered 429."`
+	ClientSecretBasic  bool          `help:"Accept client_secret_basic besides client_secret_post."`
+	PrivateKeyJWT      bool          `name:"private-key-jwt" help:"Accept assertions that clients sign with keys of their own (private_key_jwt)."`
+	AssertionLifetime  time.Duration `default:"5m" help:"Longest lifetime of assertions that clients sign."`
+	TrustedIssuersFile string        `help:"Issuers whose assertions are accepted: a YAML list of issuer, jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, subjects." placeholder:"FILE"`
+	JwksAllowHTTPHost  []string      `name:"jwks-allow-http-host" help:"Host whose keys may be fetched over plain HTTP, for --trusted-issuers-file; repeatable." placeholder:"HOST"`
+	CorsOrigin         []string      `help:"Web origin whose pages may ask for tokens; repeatable (default: none)." placeholder:"ORIGIN"`
+	TrustedProxy       []string      `help:"Address or CIDR prefix of a proxy whose X-Forwarded-For is believed; repeatable." placeholder:"PREFIX"`
+	FailureBurst       int           `default:"10" help:"Failed attempts of a client id before further ones have to wait."`
+	FailureRefill      time.Duration `default:"1s" help:"Time after which a client id that waits may try once more; 0: no throttling."`
+	FailureQueue       int           `default:"8" help:"Attempts of one client id at the same time; further ones are answered 429."`
 
 	httpserver.Limits
 
@@ -80,7 +82,7 @@ SIGHUP reads clients file and key files again at once, SIGUSR1 replaces a key ma
 
 // complete sets the defaults that depend on other settings, and returns an error if settings contradict each other.
 func (s *serve) complete() error {
-	for _, check := range []func() error{s.completeClients, s.completeURLs, s.Limits.Check, s.checkTLS, s.checkTokens, s.checkTimes, s.checkOrigins, s.parseProxies} {
+	for _, check := range []func() error{s.completeClients, s.completeURLs, s.Limits.Check, s.checkTLS, s.checkTokens, s.checkAssertions, s.checkTimes, s.checkOrigins, s.parseProxies} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -154,8 +156,6 @@ func (s *serve) checkTokens() error {
 	switch {
 	case s.TokenLifetime < time.Second || s.TokenLifetime%time.Second != 0:
 		return cli.Usagef("--token-lifetime is %v; give whole seconds, at least 1s", s.TokenLifetime)
-	case s.AssertionLifetime < time.Second || s.AssertionLifetime > time.Hour:
-		return cli.Usagef("--assertion-lifetime is %v; give 1s to 1h", s.AssertionLifetime)
 	case s.JwksMaxAge < time.Second:
 		return cli.Usagef("--jwks-max-age is %v; give at least 1s", s.JwksMaxAge)
 	case s.KeyRotation < 0:
@@ -166,6 +166,16 @@ func (s *serve) checkTokens() error {
 		return cli.Usagef("--key-rotation is %v and --jwks-max-age %v: a key must live at least four times as long as others remember the published keys", s.KeyRotation, s.JwksMaxAge)
 	case s.FailureRefill > 0 && (s.FailureBurst < 1 || s.FailureQueue < 1):
 		return cli.Usagef("--failure-burst is %d and --failure-queue %d; give at least 1, or --failure-refill 0 for no throttling", s.FailureBurst, s.FailureQueue)
+	}
+	return nil
+}
+
+func (s *serve) checkAssertions() error {
+	switch {
+	case s.AssertionLifetime < time.Second || s.AssertionLifetime > time.Hour:
+		return cli.Usagef("--assertion-lifetime is %v; give 1s to 1h", s.AssertionLifetime)
+	case len(s.JwksAllowHTTPHost) > 0 && s.TrustedIssuersFile == "":
+		return cli.Usagef("--jwks-allow-http-host has no effect without --trusted-issuers-file; set both or none")
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/client/memory"
 	"tidings.example/tokensvc/internal/client/postgres"
+	"tidings.example/tokensvc/internal/federation"
 	"tidings.example/tokensvc/internal/keyring"
 	"tidings.example/tokensvc/internal/oauth"
 	"tidings.example/tokensvc/internal/token"
@@ -98,7 +99,11 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return fmt.Errorf("--signing-key: %w", err)
 	}
-	api, err := s.handler(clients, keys, log, reg)
+	trusted, err := s.federation(log, reg)
+	if err != nil {
+		return err
+	}
+	api, err := s.handler(clients, keys, trusted, log, reg)
 	if err != nil {
 		return err
 	}
@@ -117,7 +122,7 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 			std.listening(httpserver.Endpoint{Handler: admin}, "--listen-admin", s.ListenAdmin),
 		}},
 		Health:    health,
-		Tasks:     []func(context.Context) error{keys.Run, clients.Run, signals(clients, keys, log)},
+		Tasks:     append(trusted.Tasks(), keys.Run, clients.Run, signals(clients, keys, log)),
 		StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }
@@ -132,10 +137,10 @@ func (std stdio) listening(e httpserver.Endpoint, setting, addr string) httpserv
 }
 
 // handler returns the handler of the API.
-func (s *serve) handler(clients registrations, keys *keyring.Keyring, log *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
+func (s *serve) handler(clients registrations, keys *keyring.Keyring, trusted *federation.Federation, log *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
 	auth, err := client.New(client.Config{
 		Store: clients, FailureBurst: s.FailureBurst, FailureRefill: s.FailureRefill, FailureQueue: s.FailureQueue,
-		Assertions: client.Assertions{Audience: s.Issuer, Keys: s.PrivateKeyJWT, MaxLife: s.AssertionLifetime},
+		Assertions: client.Assertions{Audience: s.Issuer, Keys: s.PrivateKeyJWT, MaxLife: s.AssertionLifetime, Federation: trusted},
 		Registry:   reg,
 	})
 	if err != nil {
@@ -156,9 +161,27 @@ func (s *serve) handler(clients registrations, keys *keyring.Keyring, log *slog.
 	return oauth.New(oauth.Config{
 		Issuer: s.Issuer, PublicURL: s.PublicURL,
 		Clients: auth, Registrations: clients, Tokens: tokens, Keys: keys, Verify: own.Verify,
-		Basic: s.ClientSecretBasic, Assertions: s.PrivateKeyJWT, Origins: s.CorsOrigin, TrustedProxies: s.proxies,
+		Basic: s.ClientSecretBasic, Assertions: s.PrivateKeyJWT || s.TrustedIssuersFile != "", Origins: s.CorsOrigin, TrustedProxies: s.proxies,
 		Log: log, Registry: reg,
 	})
+}
+
+// federation returns the trusted issuers; nil if there are none.
+func (s *serve) federation(log *slog.Logger, reg *prometheus.Registry) (*federation.Federation, error) {
+	if s.TrustedIssuersFile == "" {
+		return nil, nil
+	}
+	issuers, err := federation.Read(s.TrustedIssuersFile)
+	if err != nil {
+		return nil, cli.Usagef("--trusted-issuers-file: %w", err)
+	}
+	trusted, err := federation.New(federation.Config{
+		Issuers: issuers, Own: s.Issuer, AllowHTTPHosts: s.JwksAllowHTTPHost, Log: log, Registry: reg,
+	})
+	if err != nil {
+		return nil, cli.Usagef("--trusted-issuers-file: %s: %w", s.TrustedIssuersFile, err)
+	}
+	return trusted, nil
 }
 
 // registrations is the configured store.

@@ -32,6 +32,7 @@ func TestContradictions(t *testing.T) {
 		{append(clients, "--listen-http=127.0.0.1:9", "--listen-admin=:9"), "--listen-http 127.0.0.1:9 and --listen-admin :9 want the same port: give one of them another"},
 		{append(clients, "--signing-key="+t.TempDir(), "--key-rotation=24h"), "--key-rotation is for keys made in memory and --signing-key for keys in files; set one"},
 		{append(clients, "--key-rotation=10m"), "--key-rotation is 10m0s and --jwks-max-age 5m0s: a key must live at least four times as long as others remember the published keys"},
+		{append(clients, "--jwks-allow-http-host=a.example"), "--jwks-allow-http-host has no effect without --trusted-issuers-file; set both or none"},
 		{append(clients, "--failure-burst=0"), "--failure-burst is 0 and --failure-queue 8; give at least 1, or --failure-refill 0 for no throttling"},
 		{append(clients, "--failure-queue=0"), "--failure-burst is 10 and --failure-queue 0; give at least 1, or --failure-refill 0 for no throttling"},
 		{append(clients, "--header-timeout=31s"), "--body-timeout 30s is shorter than --header-timeout 31s, which is a part of it"},

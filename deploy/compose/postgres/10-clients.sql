@@ -3,14 +3,16 @@
 CREATE TABLE clients (
     id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     client_id                text NOT NULL UNIQUE,
-    client_secret            text,          -- BCrypt; NULL: the client has keys
+    client_secret            text,          -- BCrypt; NULL: the client has none
     client_name              text NOT NULL,
     scope                    text NOT NULL, -- one value
     client_secret_next       text,          -- a second good secret, while it is being changed (may be left out)
     client_secret_next_until timestamptz,   -- end of the second secret; NULL: none (may be left out)
     audience                 text[],        -- "aud" of the tokens; NULL: the client_id (may be left out)
     jwks                     jsonb,         -- public keys of a client that needs no secret (may be left out)
-    public_keys              text           -- the same in PEM (may be left out)
+    public_keys              text,          -- the same in PEM (may be left out)
+    assertion_issuer         text,          -- issuer whose assertions are the client's (may be left out)
+    assertion_subject        text           -- their subject; NULL: the client_id (may be left out)
 );
 
 -- For demonstration only: every secret is demo-secret. The tokens are for eventsvc, which does by their scope what

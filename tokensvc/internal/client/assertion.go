@@ -1,9 +1,11 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"tidings.example/shared/bearer"
@@ -14,7 +16,9 @@ import (
 type Assertions struct {
 	Audience string        // the only aud that is accepted: the issuer of this service
 	Keys     bool          // accept assertions that clients sign with keys of their own
-	MaxLife  time.Duration // longest time from iat to exp
+	MaxLife  time.Duration // longest time from iat to exp of those
+
+	Federation Federation // verifies assertions of other issuers; nil: none is accepted
 }
 
 // assertionSkew is the allowance for clients whose clocks differ.
@@ -30,34 +34,102 @@ type Assertion struct {
 	Source   string // address whose failures are counted; empty: not counted
 }
 
-// AuthenticateAssertion returns the registration of the client that signed the assertion. Errors are those of
-// [Authenticator.Authenticate]. The client returned with an error has the id that the assertion claims, and nothing else.
-func (a *Authenticator) AuthenticateAssertion(ctx context.Context, try Assertion) (Client, error) {
+// Federation verifies the assertions of other issuers.
+type Federation interface {
+	Trusts(issuer string) bool
+	Verify(ctx context.Context, issuer, assertion string) (subject string, err error) // an error is a *bearer.Error
+}
+
+// ErrIssuerUnavailable reports that the keys of an assertion's issuer are not available at present.
+var ErrIssuerUnavailable = errors.New("the keys of the assertion's issuer are not available")
+
+// AuthenticateAssertion returns the registration of the client that the assertion is for, and the method of authentication.
+// Errors are those of [Authenticator.Authenticate], or wrap [ErrIssuerUnavailable]. The client returned with an error has
+// the id that the assertion claims, and nothing else.
+func (a *Authenticator) AuthenticateAssertion(ctx context.Context, try Assertion) (Client, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.c.Timeout)
 	defer cancel()
 	issuer, subject, err := bearer.Unverified(try.Token)
-	if err != nil {
-		return Client{ClientID: try.ClientID}, a.reject(ctx, try.ClientID, try.Source, rejectedAssertion(err.Error()))
-	}
-	if !a.c.Assertions.Keys {
-		return Client{ClientID: subject}, a.reject(ctx, issuer, try.Source, rejectedAssertion("not enabled"))
-	}
-	claimed := Client{ClientID: subject}
-	reg, err := a.lookup(ctx, issuer)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return claimed, err
-	}
-	known := err == nil
-	if err := a.verifyOwn(ctx, try, issuer, reg.Keys); err != nil {
-		var rejected *RejectedError
-		switch {
-		case !errors.As(err, &rejected):
-			return claimed, err
-		case !known:
-			rejected = &RejectedError{Reason: ReasonUnknown}
+	method, authenticate := MethodKey, a.byKey
+	switch federation := a.c.Assertions.Federation; {
+	case err != nil:
+		authenticate = func(context.Context, Assertion, string) (Client, error) {
+			return Client{}, rejectedAssertion(err.Error())
 		}
-		return claimed, a.reject(ctx, issuer, try.Source, rejected)
+	case federation != nil && federation.Trusts(issuer):
+		method, authenticate = MethodFederated, a.federated
 	}
+	claimed := cmp.Or(try.ClientID, subject)
+	reg, err := authenticate(ctx, try, issuer)
+	var rejected *RejectedError
+	switch {
+	case errors.As(err, &rejected):
+		err = a.reject(ctx, claimed, try.Source, rejected)
+		fallthrough
+	case err != nil:
+		reg = Client{ClientID: claimed}
+	}
+	return reg, method, err
+}
+
+// byKey authenticates a client that signs with a key of its own, and so is the issuer of its assertions.
+func (a *Authenticator) byKey(ctx context.Context, try Assertion, issuer string) (Client, error) {
+	if !a.c.Assertions.Keys {
+		return Client{}, rejectedAssertion("other issuer")
+	}
+	reg, err := a.lookup(ctx, issuer)
+	known := err == nil
+	if !known && !errors.Is(err, ErrNotFound) {
+		return Client{}, err
+	}
+	err = a.verifyOwn(ctx, try, issuer, reg.Keys)
+	var rejected *RejectedError
+	if errors.As(err, &rejected) && !known {
+		err = &RejectedError{Reason: ReasonUnknown}
+	}
+	return reg, err
+}
+
+// federated authenticates a workload that has an assertion of a trusted issuer. Such assertions are used again by design, so
+// their jti is not looked at.
+func (a *Authenticator) federated(ctx context.Context, try Assertion, issuer string) (Client, error) {
+	subject, err := a.c.Assertions.Federation.Verify(ctx, issuer, try.Token)
+	if err != nil {
+		var refusal *bearer.Error
+		if errors.As(err, &refusal) && refusal.Status == http.StatusServiceUnavailable {
+			return Client{}, fmt.Errorf("%w: %w", ErrIssuerUnavailable, err)
+		}
+		return Client{}, rejectedAssertion(err.Error())
+	}
+	reg, err := a.lookup(ctx, cmp.Or(try.ClientID, subject))
+	if errors.Is(err, ErrNotFound) {
+		return Client{}, &RejectedError{Reason: ReasonUnknown}
+	}
+	if err != nil {
+		return Client{}, err
+	}
+	ok, many := reg.Bound.covers(reg.ClientID, subject)
+	switch {
+	case reg.Bound.Issuer != issuer:
+		return Client{}, rejectedAssertion("client bound to another issuer")
+	case !ok:
+		return Client{}, rejectedAssertion("client bound to another subject")
+	case many:
+		return a.oneOfMany(ctx, reg, subject)
+	}
+	return reg, nil
+}
+
+// oneOfMany returns the registration with the subject that its token must name. A subject that is the id of a client is
+// refused: the token could be taken for one of that client, which may be bound to another issuer.
+func (a *Authenticator) oneOfMany(ctx context.Context, reg Client, subject string) (Client, error) {
+	switch _, err := a.lookup(ctx, subject); {
+	case err == nil:
+		return Client{}, rejectedAssertion("subject registered by itself")
+	case !errors.Is(err, ErrNotFound):
+		return Client{}, err
+	}
+	reg.Subject = subject
 	return reg, nil
 }
 

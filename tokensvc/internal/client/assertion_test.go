@@ -167,7 +167,7 @@ func TestAssertions(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			c, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: tc.token})
+			c, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: tc.token})
 			if got := detail(err); got != tc.want {
 				t.Fatalf("%s, want %s", got, tc.want)
 			}
@@ -184,14 +184,14 @@ func TestAssertionClientID(t *testing.T) {
 	own := newSigner()
 	a := newAuthenticator(t, withKeys(client.Config{Store: newStore(t, own.client("keyed"))}))
 	for id, want := range map[string]string{"": "ok", "keyed": "ok", "plain": "client_id is not iss", "Keyed": "client_id is not iss"} {
-		_, err := a.AuthenticateAssertion(t.Context(), client.Assertion{ClientID: id, Token: own.token(rs256, payload())})
+		_, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{ClientID: id, Token: own.token(rs256, payload())})
 		if got := detail(err); got != want {
 			t.Errorf("client_id %q: %s, want %s", id, got, want)
 		}
 	}
 	off := newAuthenticator(t, client.Config{Store: newStore(t, own.client("keyed"))})
-	_, err := off.AuthenticateAssertion(t.Context(), client.Assertion{Token: own.token(rs256, payload())})
-	if got := detail(err); got != "not enabled" {
+	_, _, err := off.AuthenticateAssertion(t.Context(), client.Assertion{Token: own.token(rs256, payload())})
+	if got := detail(err); got != "other issuer" {
 		t.Errorf("not enabled: %s", got)
 	}
 }
@@ -216,7 +216,7 @@ func TestKeyRotation(t *testing.T) {
 	s := newStore(t)
 	a := newAuthenticator(t, withKeys(client.Config{Store: s}))
 	try := func(by signer) string {
-		_, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: by.token(`{"alg":"RS256"}`, payload())})
+		_, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: by.token(`{"alg":"RS256"}`, payload())})
 		return detail(err)
 	}
 	var got []string
@@ -238,7 +238,7 @@ func TestReplay(t *testing.T) {
 		own, other := newSigner(), newSigner()
 		a := newAuthenticator(t, withKeys(client.Config{Store: newStore(t, own.client("keyed"), other.client("other"))}))
 		try := func(token string) string {
-			_, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: token})
+			_, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: token})
 			return detail(err)
 		}
 		same := own.token(rs256, payload("jti", `"one"`))
@@ -297,7 +297,7 @@ func TestAssertionThrottle(t *testing.T) {
 			claims := payload("iss", `"`+id+`"`, "sub", `"`+id+`"`)
 			began := time.Now()
 			for range 5 {
-				if _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: other.token(rs256, claims)}); err == nil {
+				if _, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: other.token(rs256, claims)}); err == nil {
 					t.Fatal("accepted")
 				}
 			}
@@ -306,7 +306,7 @@ func TestAssertionThrottle(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		if _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: own.token(rs256, payload())}); err != nil || time.Since(began) != 0 {
+		if _, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: own.token(rs256, payload())}); err != nil || time.Since(began) != 0 {
 			t.Errorf("a good assertion: %v after %s", err, time.Since(began))
 		}
 	})
@@ -324,7 +324,7 @@ func TestAssertionStoreTrouble(t *testing.T) {
 		s.mu.Lock()
 		s.err = err
 		s.mu.Unlock()
-		_, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: token})
+		_, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: token})
 		got = append(got, detail(err))
 	}
 	if diff := cmp.Diff([]string{"unavailable", "ok", "replayed"}, got); diff != "" {

@@ -84,6 +84,8 @@ func outcome(err error) string {
 		return "busy"
 	case errors.Is(err, client.ErrUnavailable):
 		return "unavailable"
+	case errors.Is(err, client.ErrIssuerUnavailable):
+		return "issuer unavailable"
 	}
 	return err.Error()
 }

@@ -34,9 +34,13 @@ const (
 	MethodPost  = "client_secret_post"
 	MethodBasic = "client_secret_basic"
 	MethodKey   = "private_key_jwt"
+
+	// MethodFederated is the name in logs and metrics for an assertion of another issuer, which is private_key_jwt to the
+	// client.
+	MethodFederated = "federated_jwt"
 )
 
-// Client is one registration. It has at least one secret or key.
+// Client is one registration. It has at least one secret or key, or is bound to a subject.
 type Client struct {
 	ID       string             // of the registration
 	ClientID string             // what the client sends
@@ -44,7 +48,10 @@ type Client struct {
 	Scope    string             // the one authority or role of the client
 	Secrets  []Secret           // any of them is good; two while a secret is being changed
 	Keys     []clientkey.Public // that verify its assertions; any of them is good
+	Bound    Binding            // whose assertions are its own
 	Audience []string           // "aud" of its tokens; empty: the ClientID
+
+	Subject string // "sub" of the token being made, where Bound stands for many subjects; empty: the ClientID
 }
 
 // Store finds registrations.
@@ -69,12 +76,12 @@ func (c Client) Validate() error {
 		return fmt.Errorf("client_id: has %d bytes, at most %d are allowed", len(c.ClientID), MaxIDLength)
 	case !ValidID(c.ClientID):
 		return errors.New("client_id: only printable ASCII characters are allowed (RFC 6749 appendix A.1)")
-	case len(c.Secrets) == 0 && len(c.Keys) == 0:
-		return errors.New("client_secret: must not be empty where the client has no key (jwks, public_keys) either")
+	case len(c.Secrets) == 0 && len(c.Keys) == 0 && c.Bound.Issuer == "":
+		return errors.New("client_secret: must not be empty where the client has neither a key (jwks, public_keys) nor an assertion_issuer")
 	case !ValidScope(c.Scope):
 		return errors.New("scope: must be one value of printable ASCII characters without spaces, quotes and backslashes (RFC 6749 section 3.3)")
 	}
-	return nil
+	return c.Bound.validate()
 }
 
 // ValidID reports whether s has only the characters of a client identifier, VSCHAR of RFC 6749 appendix A.
@@ -99,10 +106,18 @@ func ValidScope(s string) bool {
 
 // Method returns the method by which the client should authenticate: the one without a shared secret, if it can use that.
 func (c Client) Method() string {
-	if len(c.Keys) > 0 {
+	if len(c.Keys) > 0 || c.Bound.Issuer != "" {
 		return MethodKey
 	}
 	return MethodPost
+}
+
+// TokenAudience returns the audience of the client's tokens.
+func (c Client) TokenAudience() []string {
+	if len(c.Audience) == 0 {
+		return []string{c.ClientID}
+	}
+	return c.Audience
 }
 
 // ParseKeys reads the keys of a registration: a JWK set, public keys in PEM, or both. Either may be empty. An error names

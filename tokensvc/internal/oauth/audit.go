@@ -15,7 +15,7 @@ const maxLoggedID = 128
 // characters are valid.
 func (s *Server) audit(c echo.Context, d decision, outcome string, err error) {
 	s.outcomes.WithLabelValues(outcome, d.method).Inc()
-	attrs := append(make([]slog.Attr, 0, 9), // with room for the rest
+	attrs := append(make([]slog.Attr, 0, 10), // with room for the rest
 		slog.String("outcome", outcome),
 		slog.String("source", c.RealIP()),
 		slog.String("request_id", c.Response().Header().Get(echo.HeaderXRequestID)),
@@ -33,6 +33,9 @@ func (s *Server) audit(c echo.Context, d decision, outcome string, err error) {
 			slog.String("jti", d.token.Claims.ID),
 			slog.String("kid", d.token.KeyID),
 			slog.String("scope", d.client.Scope))
+		if d.client.Subject != "" {
+			attrs = append(attrs, slog.String("sub", d.client.Subject))
+		}
 	} else {
 		f := faultOf(err)
 		level = f.level()

@@ -13,11 +13,12 @@ import (
 	"tidings.example/tokensvc/internal/client"
 )
 
-// The error codes of RFC 6749 section 5.2, and two of section 4.1.2.1 for errors of the server.
+// The error codes of RFC 6749 section 5.2, two of section 4.1.2.1 for errors of the server, and one of RFC 8707.
 const (
 	invalidRequest       = "invalid_request"
 	invalidClient        = "invalid_client"
 	invalidScope         = "invalid_scope"
+	invalidTarget        = "invalid_target" // RFC 8707 section 2
 	unsupportedGrantType = "unsupported_grant_type"
 	unavailable          = "temporarily_unavailable"
 	serverError          = "server_error"
@@ -67,10 +68,12 @@ var (
 	faultAssertion     = newFault("wrong_assertion", http.StatusUnauthorized, invalidClient, "")                                                                                         // RFC 7521 section 4.2.1
 	faultBusy          = newFault("busy", http.StatusTooManyRequests, unavailable, "too many attempts are waiting; try again later")                                                     // section 2.3.1, RFC 6585 section 4
 	faultStore         = newFault("store_unavailable", http.StatusServiceUnavailable, unavailable, "client registrations cannot be read at the moment; try again later")                 // an outage is no invalid_client
+	faultIssuer        = newFault("issuer_unavailable", http.StatusServiceUnavailable, unavailable, "the keys of the assertion's issuer cannot be read at the moment; try again later")  // an outage is no invalid_client
 	faultGone          = newFault("client_gone", http.StatusServiceUnavailable, unavailable, "")                                                                                         // the client has left
 	faultNoGrant       = newFault("grant_type_missing", http.StatusBadRequest, invalidRequest, "grant_type is missing")                                                                  // section 5.2
 	faultGrant         = newFault("unsupported_grant_type", http.StatusBadRequest, unsupportedGrantType, "grant_type must be client_credentials")                                        // section 5.2
 	faultScope         = newFault("invalid_scope", http.StatusBadRequest, invalidScope, "the scope is not the one this client is registered with")                                       // section 5.2
+	faultTarget        = newFault("invalid_target", http.StatusBadRequest, invalidTarget, "the resource is none that this client is registered for")                                     // RFC 8707 section 2
 	faultNoToken       = newFault("token_missing", http.StatusBadRequest, invalidRequest, "token is missing")                                                                            // introspection only, RFC 7662 section 2.1
 	faultServer        = newFault("server_error", http.StatusInternalServerError, serverError, "the token could not be made; the service's log says why")
 )
@@ -98,12 +101,14 @@ func faultOf(err error) *fault {
 		return faultBusy
 	case errors.Is(err, client.ErrUnavailable):
 		return faultStore
+	case errors.Is(err, client.ErrIssuerUnavailable):
+		return faultIssuer
 	}
 	return faultServer
 }
 
-// storeRetry is the Retry-After while registrations cannot be read.
-const storeRetry = 5 * time.Second
+// outageRetry is the Retry-After while registrations, or the keys of an issuer, cannot be read.
+const outageRetry = 5 * time.Second
 
 // retryAfter returns how long a client should wait, or 0 if it should not retry.
 func retryAfter(err error) time.Duration {
@@ -111,8 +116,8 @@ func retryAfter(err error) time.Duration {
 	switch {
 	case errors.As(err, &busy):
 		return busy.RetryAfter
-	case errors.Is(err, client.ErrUnavailable):
-		return storeRetry
+	case errors.Is(err, client.ErrUnavailable), errors.Is(err, client.ErrIssuerUnavailable):
+		return outageRetry
 	}
 	return 0
 }

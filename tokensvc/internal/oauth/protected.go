@@ -74,7 +74,7 @@ type registration struct {
 // handleClient answers with the caller's registration.
 func (s *Server) handleClient(c echo.Context) error {
 	caller, _ := bearer.FromContext(c.Request().Context())
-	reg, err := s.c.Registrations.ByClientID(c.Request().Context(), caller.Subject)
+	reg, err := s.c.Registrations.ByClientID(c.Request().Context(), caller.ClientID)
 	switch {
 	case errors.Is(err, client.ErrNotFound):
 		return s.writePlain(c, http.StatusNotFound) // removed since the token was issued
@@ -82,13 +82,9 @@ func (s *Server) handleClient(c echo.Context) error {
 		s.c.Log.Error("registration not read", "error", err)
 		return s.writePlain(c, http.StatusServiceUnavailable)
 	}
-	audience := reg.Audience
-	if len(audience) == 0 {
-		audience = []string{reg.ClientID}
-	}
 	return c.JSON(http.StatusOK, registration{
 		ID: reg.ID, ClientID: reg.ClientID, ClientName: reg.Name, Scope: reg.Scope,
-		GrantTypes: []string{client.GrantType}, TokenAuthMethod: reg.Method(), Audience: audience,
+		GrantTypes: []string{client.GrantType}, TokenAuthMethod: reg.Method(), Audience: reg.TokenAudience(),
 	})
 }
 
@@ -125,11 +121,11 @@ func (s *Server) handleIntrospect(c echo.Context) error {
 	}
 	caller, _ := bearer.FromContext(c.Request().Context())
 	subject, err := s.c.Verify(c.Request().Context(), form.Get("token"))
-	if err != nil || subject.Subject != caller.Subject {
+	if err != nil || subject.ClientID != caller.ClientID || subject.Subject != caller.Subject {
 		return c.JSON(http.StatusOK, introspection{})
 	}
 	return c.JSON(http.StatusOK, introspection{
-		Active: true, ClientID: subject.Subject, Scope: strings.Join(subject.Scopes, " "), TokenType: "Bearer",
+		Active: true, ClientID: subject.ClientID, Scope: strings.Join(subject.Scopes, " "), TokenType: "Bearer",
 		Subject: subject.Subject, Audience: subject.Audience, Issuer: subject.Issuer, ID: subject.ID,
 		IssuedAt: subject.IssuedAt.Unix(), Expires: subject.Expires.Unix(),
 	})

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -23,8 +24,10 @@ const (
 // request is a token request (RFC 6749 section 4.4.2); a parameter that is absent or has no value is empty.
 type request struct {
 	grantType, clientID, clientSecret, scope string
-	assertion                                string // RFC 7521 section 4.2
-	method                                   string // of client authentication; empty: none was tried
+
+	resources []string // RFC 8707 section 2, where the parameter may be repeated
+	assertion string   // RFC 7521 section 4.2
+	method    string   // of client authentication; empty: none was tried
 }
 
 // assertionType is the only client_assertion_type (RFC 7523 section 2.2).
@@ -50,7 +53,7 @@ func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (request, e
 	}
 	req = request{
 		grantType: form.Get("grant_type"), clientID: form.Get("client_id"), clientSecret: form.Get("client_secret"),
-		scope: form.Get("scope"), assertion: form.Get("client_assertion"),
+		scope: form.Get("scope"), resources: valued(form["resource"]), assertion: form.Get("client_assertion"),
 	}
 	if len(r.Header.Values(echo.HeaderAuthorization)) > 1 {
 		return req, faultTwoMethods
@@ -61,6 +64,11 @@ func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (request, e
 		}
 	}
 	return req, req.checkCredentials(form.Get("client_assertion_type"), s.c.Assertions)
+}
+
+// valued returns the values that are not empty: a parameter without a value counts as absent.
+func valued(values []string) []string {
+	return slices.DeleteFunc(values, func(v string) bool { return v == "" })
 }
 
 // checkCredentials returns a fault unless the request has the credentials of exactly one method that is enabled.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -57,7 +58,7 @@ func (s *Server) decide(ctx context.Context, req request, source string) (decisi
 	d := decision{clientID: req.clientID, method: req.method}
 	var err error
 	if req.method == client.MethodKey {
-		d.client, err = s.c.Clients.AuthenticateAssertion(ctx, client.Assertion{
+		d.client, d.method, err = s.c.Clients.AuthenticateAssertion(ctx, client.Assertion{
 			ClientID: req.clientID, Token: req.assertion, Source: s.countedSource(source),
 		})
 		d.clientID = d.client.ClientID
@@ -75,9 +76,31 @@ func (s *Server) decide(ctx context.Context, req request, source string) (decisi
 		return d, faultGrant
 	case req.scope != "" && req.scope != d.client.Scope:
 		return d, faultScope
+	case !narrow(&d.client, req.resources):
+		return d, faultTarget
 	}
 	d.token, err = s.c.Tokens.Issue(ctx, d.client, req.scope != "")
 	return d, err
+}
+
+// narrow makes the resources that a request names the audience of its token (RFC 8707 section 2.2). It reports whether the
+// client is registered for all of them.
+func narrow(c *client.Client, resources []string) bool {
+	if len(resources) == 0 {
+		return true
+	}
+	registered := c.TokenAudience()
+	var audience []string
+	for _, r := range resources {
+		if !slices.Contains(registered, r) {
+			return false
+		}
+		if !slices.Contains(audience, r) {
+			audience = append(audience, r)
+		}
+	}
+	c.Audience = audience
+	return true
 }
 
 func (s *Server) refuse(c echo.Context, d decision, err error) error {

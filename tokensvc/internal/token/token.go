@@ -40,6 +40,7 @@ type Claims struct {
 	IssuedAt  int64    `json:"iat"`
 	ID        string   `json:"jti"`
 	Scope     []string `json:"scope,omitempty"`
+	ClientID  string   `json:"client_id,omitempty"` // only where it is not the subject (RFC 9068 section 2.2)
 }
 
 // Audience is encoded as a string if it has one member. RFC 7519 section 4.1.3 allows both forms.
@@ -87,11 +88,11 @@ func (i *Issuer) Issue(ctx context.Context, cl client.Client, withScope bool) (T
 	}
 	now := i.c.Now().Unix()
 	claims := Claims{
-		Issuer: i.c.Issuer, Subject: cl.ClientID, Audience: cl.Audience,
+		Issuer: i.c.Issuer, Subject: cl.ClientID, Audience: cl.TokenAudience(),
 		Expires: now + int64(i.c.Lifetime/time.Second), NotBefore: now, IssuedAt: now, ID: id.String(),
 	}
-	if len(claims.Audience) == 0 {
-		claims.Audience = Audience{cl.ClientID}
+	if cl.Subject != "" {
+		claims.Subject, claims.ClientID = cl.Subject, cl.ClientID
 	}
 	if withScope || i.c.ScopeClaim {
 		claims.Scope = []string{cl.Scope}

@@ -51,6 +51,7 @@ func TestClaims(t *testing.T) {
 		"customization": {token.Config{Lifetime: 10 * time.Minute, ScopeClaim: true}, demo, false, `{"iss":"the issuer","sub":"demo","aud":"demo","exp":1800000600,"nbf":1800000000,"iat":1800000000,"jti":"J","scope":["read"]}`},
 		"audience":      {token.Config{}, audience, false, `{"iss":"the issuer","sub":"demo","aud":"a","exp":1800000300,"nbf":1800000000,"iat":1800000000,"jti":"J"}`},
 		"audiences":     {token.Config{}, audiences, false, `{"iss":"the issuer","sub":"demo","aud":["a","b"],"exp":1800000300,"nbf":1800000000,"iat":1800000000,"jti":"J"}`},
+		"one of many":   {token.Config{}, client.Client{ClientID: "demo", Subject: "system:serviceaccount:a:b"}, false, `{"iss":"the issuer","sub":"system:serviceaccount:a:b","aud":"demo","exp":1800000300,"nbf":1800000000,"iat":1800000000,"jti":"J","client_id":"demo"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

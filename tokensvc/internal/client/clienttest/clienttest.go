@@ -41,6 +41,8 @@ func Registrations(t testing.TB) []client.Client {
 		{ClientID: strings.Repeat("x", client.MaxIDLength), Name: "Longest", Scope: "read", Secrets: []client.Secret{Secret(t, Hash)}},
 		{ClientID: "aud", Name: "Audience", Scope: "read", Secrets: []client.Secret{Secret(t, Hash)}, Audience: []string{"https://api.example", "other"}},
 		{ClientID: "key", Name: "A key and a secret", Scope: "read", Secrets: []client.Secret{Secret(t, Hash)}, Keys: keys(t, JWKS, "")},
+		{ClientID: "bound", Name: "A workload", Scope: "read", Bound: client.Binding{Issuer: "https://cluster.example", Subject: "system:serviceaccount:shop:*"}},
+		{ClientID: "system:serviceaccount:shop:job", Name: "An account", Scope: "read", Bound: client.Binding{Issuer: "https://cluster.example"}},
 		{ClientID: "keys", Name: "Two keys", Scope: "read", Keys: keys(t, JWKS, PEM)},
 	}
 }

@@ -43,6 +43,8 @@ type entry struct {
 
 	JWKS       json.RawMessage `json:"jwks"`
 	PublicKeys string          `json:"public_keys"` // in PEM
+	Issuer     string          `json:"assertion_issuer"`
+	Subject    string          `json:"assertion_subject"`
 }
 
 // Open reads the file at path. Reloads are logged.
@@ -159,6 +161,7 @@ func parse(data []byte, before *map[string]client.Client) (map[string]client.Cli
 
 func (e entry) client() (client.Client, error) {
 	c := client.Client{ClientID: e.ClientID, Name: e.ClientName, Scope: e.Scope, Audience: e.Audience}
+	c.Bound = client.Binding{Issuer: e.Issuer, Subject: e.Subject}
 	var err error
 	if c.Secrets, err = e.secrets(); err != nil {
 		return c, err

@@ -35,6 +35,8 @@ clients:
 - {client_id: LONGEST, client_name: Longest, client_secret: HASH, scope: read}
 - {client_id: aud, client_name: Audience, client_secret: HASH, scope: read, audience: ["https://api.example", other]}
 - {client_id: key, client_name: A key and a secret, client_secret: HASH, scope: read, jwks: JWKS}
+- {client_id: bound, client_name: A workload, scope: read, assertion_issuer: "https://cluster.example", assertion_subject: "system:serviceaccount:shop:*"}
+- {client_id: "system:serviceaccount:shop:job", client_name: An account, scope: read, assertion_issuer: "https://cluster.example"}
 - client_id: keys
   client_name: Two keys
   scope: read
@@ -92,6 +94,8 @@ func TestBadFiles(t *testing.T) {
 		"empty noop":          {one("client_secret: '{noop}'"), "clients[0].client_secret"},
 		"cost too high":       {one("client_secret: $2a$31$M8GJvuTinEpMTEUirGUHU.dBXDE4RfMNIsmVJo6GmI5eN5keZfTMW"), "cost 31"},
 		"bad next secret":     {one("client_secret: HASH, client_secret_next: x"), "clients[0].client_secret_next"},
+		"subject, no issuer":  {one("assertion_subject: x, client_secret: HASH"), "clients[0].assertion_subject: needs assertion_issuer"},
+		"subject with a *":    {one(`assertion_subject: "x*", assertion_issuer: y`), "clients[0].assertion_subject"},
 		"next without first":  {one("client_secret_next: NEXT, jwks: JWKS"), "clients[0].client_secret_next"},
 		"jwks without keys":   {one("jwks: {keys: []}"), "clients[0].jwks: not a JWK set"},
 		"jwks of text":        {one("jwks: x"), "clients[0].jwks: not a JWK set"},

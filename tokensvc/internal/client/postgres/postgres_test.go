@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +24,7 @@ import (
 
 // table is the contract's table with all optional columns.
 const table = `CREATE TABLE clients (id bigserial PRIMARY KEY, client_id text UNIQUE, client_secret text, client_name text, scope text,
-	client_secret_next text, client_secret_next_until timestamptz, audience text[], jwks jsonb, public_keys text);`
+	client_secret_next text, client_secret_next_until timestamptz, audience text[], jwks jsonb, public_keys text, assertion_issuer text, assertion_subject text);`
 
 const rows = `INSERT INTO clients (client_id, client_name, client_secret, scope, client_secret_next, client_secret_next_until, audience) VALUES
 	('plain', 'One secret', 'HASH', 'read', NULL, NULL, NULL),
@@ -34,7 +35,10 @@ const rows = `INSERT INTO clients (client_id, client_name, client_secret, scope,
 	('LONGEST', 'Longest', 'HASH', 'read', NULL, NULL, NULL),
 	('aud', 'Audience', 'HASH', 'read', NULL, NULL, ARRAY['https://api.example', 'other']);
 	INSERT INTO clients (client_id, client_name, client_secret, scope, jwks, public_keys) VALUES
-	('key', 'A key and a secret', 'HASH', 'read', 'JWKS', NULL), ('keys', 'Two keys', NULL, 'read', 'JWKS', 'PEM');`
+	('key', 'A key and a secret', 'HASH', 'read', 'JWKS', NULL), ('keys', 'Two keys', NULL, 'read', 'JWKS', 'PEM');
+	INSERT INTO clients (client_id, client_name, scope, assertion_issuer, assertion_subject) VALUES
+	('bound', 'A workload', 'read', 'https://cluster.example', 'system:serviceaccount:shop:*'),
+	('system:serviceaccount:shop:job', 'An account', 'read', 'https://cluster.example', NULL);`
 
 func fill(sql string) string {
 	return strings.NewReplacer("HASH", clienttest.Hash, "NEXT", clienttest.NextHash, "LONGEST", strings.Repeat("x", client.MaxIDLength),
@@ -151,12 +155,16 @@ func testMinimalTable(t *testing.T, srv *pgtest.Server) {
 
 // testOptionalColumns: any one or two of them may be missing; the others are read.
 func testOptionalColumns(t *testing.T, srv *pgtest.Server) {
-	optional := []string{"client_secret_next", "client_secret_next_until", "audience", "jwks", "public_keys"}
-	for missing := range 1 << len(optional) {
+	optional := []string{"client_secret_next", "client_secret_next_until", "audience", "jwks", "public_keys", "assertion_issuer", "assertion_subject"}
+	missing := [][]string{nil, optional, {"client_secret_next", "client_secret_next_until"}, {"jwks", "public_keys"}}
+	for _, column := range optional {
+		missing = append(missing, []string{column})
+	}
+	for _, columns := range missing {
 		sql := table + rows
 		has := map[string]bool{}
-		for i, column := range optional {
-			if has[column] = missing>>i&1 == 0; !has[column] {
+		for _, column := range optional {
+			if has[column] = !slices.Contains(columns, column); !has[column] {
 				sql += "ALTER TABLE clients DROP COLUMN " + column + ";"
 			}
 		}
@@ -170,6 +178,10 @@ func testOptionalColumns(t *testing.T, srv *pgtest.Server) {
 		}
 		if (len(key.Keys) == 1) != has["jwks"] {
 			t.Errorf("%v: keys %v", has, key.Keys)
+		}
+		_, boundErr := store.ByClientID(t.Context(), "system:serviceaccount:shop:job")
+		if known := has["assertion_issuer"]; known == errors.Is(boundErr, client.ErrNotFound) || known && boundErr != nil {
+			t.Errorf("%v: %v", has, boundErr)
 		}
 		keys, err := store.ByClientID(t.Context(), "keys") // it has no secret
 		if known := has["jwks"] || has["public_keys"]; known == errors.Is(err, client.ErrNotFound) || known && err != nil {

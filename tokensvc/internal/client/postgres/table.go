@@ -24,6 +24,8 @@ type row struct {
 	Audience   *string    `gorm:"column:audience"` // JSON list of strings
 	JWKS       *string    `gorm:"column:jwks"`
 	PublicKeys *string    `gorm:"column:public_keys"` // in PEM
+	Issuer     *string    `gorm:"column:assertion_issuer"`
+	Subject    *string    `gorm:"column:assertion_subject"`
 }
 
 // TableName implements gorm's Tabler.
@@ -54,6 +56,8 @@ func optionalColumns() map[string]string {
 		"audience":                 "to_json(audience)::text AS audience",
 		"jwks":                     "jwks::text AS jwks", // json, jsonb or text
 		"public_keys":              "public_keys",
+		"assertion_issuer":         "assertion_issuer",
+		"assertion_subject":        "assertion_subject",
 	}
 }
 
@@ -111,6 +115,7 @@ func (s *Store) lookAtTable(ctx context.Context) (*shape, error) {
 // client returns the registration of the row, with the checks of a clients file. Secrets must be BCrypt hashes.
 func (r row) client(clientID string, parsed *parsedKeys) (client.Client, error) {
 	c := client.Client{ID: r.ID, ClientID: clientID, Name: trimmed(r.Name), Scope: trimmed(r.Scope)}
+	c.Bound = client.Binding{Issuer: trimmed(r.Issuer), Subject: trimmed(r.Subject)}
 	var err error
 	if c.Secrets, err = r.secrets(); err != nil {
 		return c, err

@@ -1,0 +1,9 @@
+package federation_test
+
+import (
+	"testing"
+
+	"tidings.example/tokensvc/internal/outputtest"
+)
+
+func TestMain(m *testing.M) { outputtest.Main(m) }
