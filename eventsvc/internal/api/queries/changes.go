@@ -35,10 +35,6 @@ type change struct {
 
 // answerChanges ranks what changed before an instant.
 func answerChanges(ctx context.Context, r *request) (*answer, error) {
-	limit, err := r.limit()
-	if err != nil {
-		return nil, err
-	}
 	subject := r.subject()
 	if subject != (query.Subject{}) {
 		if err := subject.Check(); err != nil {
@@ -49,7 +45,7 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 		return nil, err
 	}
 	q := changes.Query{
-		At: r.absolute.to, Window: r.absolute.to.Sub(r.absolute.from), Allows: r.readable.Allows, Revision: r.shot.Revision, Limit: limit,
+		At: r.absolute.to, Window: r.absolute.to.Sub(r.absolute.from), Allows: r.readable.Allows, Revision: r.shot.Revision, Limit: r.limit,
 		Object: changes.Object{UID: subject.UID, Kind: subject.Kind, Name: subject.Name},
 	}
 	if asked := r.parameters["namespace"]; len(asked) == 1 {

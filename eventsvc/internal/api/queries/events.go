@@ -35,20 +35,12 @@ func answerEvents(ctx context.Context, r *request) (*answer, error) {
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	limit, err := r.limit()
-	if err != nil {
-		return nil, err
-	}
-	order, err := r.order()
-	if err != nil {
-		return nil, err
-	}
 	var rows []row
 	size := 0
-	next, err := r.shot.Events(ctx, query.Page{OldestFirst: order == query.Oldest, After: r.place()}, func(v *store.View, at store.Moment) bool {
+	next, err := r.shot.Events(ctx, query.Page{OldestFirst: r.order == query.Oldest, After: r.place()}, func(v *store.View, at store.Moment) bool {
 		rows = append(rows, row{record: v.Clone(), at: at, count: countOf(v.Attributes)})
 		size += len(v.Value)
-		return len(rows) < limit && size < pageBytes
+		return len(rows) < r.limit && size < pageBytes
 	})
 	if err != nil {
 		return nil, err

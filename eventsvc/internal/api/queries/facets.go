@@ -21,21 +21,14 @@ type valueCount struct {
 
 // answerFacets counts the values of dimensions.
 func answerFacets(ctx context.Context, r *request) (*answer, error) {
-	by, err := r.by()
-	if err != nil {
-		return nil, err
-	}
+	by := r.by
 	if by == nil {
 		by = query.Indexed
-	}
-	limit, err := r.limit()
-	if err != nil {
-		return nil, err
 	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	facets, total, err := r.shot.Facets(ctx, by, limit)
+	facets, total, err := r.shot.Facets(ctx, by, r.limit)
 	if err != nil {
 		return nil, err
 	}

@@ -33,25 +33,10 @@ type object struct {
 
 // answerGroups counts by dimensions.
 func answerGroups(ctx context.Context, r *request) (*answer, error) {
-	by, err := r.by()
-	if err != nil {
-		return nil, err
-	}
-	if by == nil {
-		return nil, badRequest("by", "is missing: name what to group by, of %s", query.Names(r.endpoint.by))
-	}
-	limit, err := r.limit()
-	if err != nil {
-		return nil, err
-	}
-	order, err := r.order()
-	if err != nil {
-		return nil, err
-	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	groups, next, err := r.shot.Groups(ctx, by, query.GroupPage{Order: order, After: r.group(), Limit: limit, Bytes: pageBytes})
+	groups, next, err := r.shot.Groups(ctx, r.by, query.GroupPage{Order: r.order, After: r.group(), Limit: r.limit, Bytes: pageBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +46,7 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 	}
 	for i := range groups {
 		g := &groups[i]
-		out.Groups[i] = group{By: values(by, g.Key), Count: g.Count, First: stamp(g.First), Last: stamp(g.Last), Events: r.linkEvents(by, g.Key)}
+		out.Groups[i] = group{By: values(r.by, g.Key), Count: g.Count, First: stamp(g.First), Last: stamp(g.Last), Events: r.linkEvents(r.by, g.Key)}
 		if g.Sample == nil {
 			continue
 		}
@@ -69,11 +54,11 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 			return nil, err
 		}
 	}
-	return &answer{json: out, columns: groupColumns(by), next: out.Continue, partial: r.shot.Partial, rows: func() ([][]string, error) {
+	return &answer{json: out, columns: groupColumns(r.by), next: out.Continue, partial: r.shot.Partial, rows: func() ([][]string, error) {
 		rows := make([][]string, len(groups))
 		for i := range groups {
 			g := &groups[i]
-			rows[i] = append(g.Key.Values(by), strconv.FormatInt(g.Count, 10), stamp(g.First), stamp(g.Last), out.Groups[i].Events)
+			rows[i] = append(g.Key.Values(r.by), strconv.FormatInt(g.Count, 10), stamp(g.First), stamp(g.Last), out.Groups[i].Events)
 		}
 		return rows, nil
 	}}, nil

@@ -28,12 +28,9 @@ type bucket struct {
 
 // answerHistogram counts over time.
 func answerHistogram(ctx context.Context, r *request) (*answer, error) {
-	by, err := r.by()
-	if err != nil {
-		return nil, err
-	}
 	var step time.Duration
 	if text := r.parameters.Get("step"); text != "" {
+		var err error
 		if step, err = duration(text); err != nil {
 			return nil, badRequest("step", "%v", err)
 		}
@@ -41,26 +38,26 @@ func answerHistogram(ctx context.Context, r *request) (*answer, error) {
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	h, err := r.shot.Histogram(ctx, by, step)
+	h, err := r.shot.Histogram(ctx, r.by, step)
 	if err != nil {
 		return nil, err
 	}
-	out := histogramAnswer{counted: r.counted(), Step: brief(h.Step), By: names(by), Buckets: make([]bucket, len(h.Buckets)), Total: h.Total}
+	out := histogramAnswer{counted: r.counted(), Step: brief(h.Step), By: names(r.by), Buckets: make([]bucket, len(h.Buckets)), Total: h.Total}
 	for i, b := range h.Buckets {
 		out.Buckets[i] = bucket{Start: stamp(b.Start), Count: b.Count}
-		if len(by) > 0 {
+		if len(r.by) > 0 {
 			out.Buckets[i].Counts, out.Buckets[i].Other = nested(h.Values, b.Counts), b.Other
 		}
 	}
-	columns := append(append([]string{"start"}, names(by)...), "count", "other")
+	columns := append(append([]string{"start"}, names(r.by)...), "count", "other")
 	return &answer{json: out, columns: columns, rows: func() ([][]string, error) { return histogramRows(&h), nil }, partial: r.shot.Partial}, nil
 }
 
-// names returns the names of dimensions.
-func names(by []query.Dimension) []string {
+// names returns dimensions or orders as texts.
+func names[T ~string](of []T) []string {
 	var out []string
-	for _, d := range by {
-		out = append(out, string(d))
+	for _, name := range of {
+		out = append(out, string(name))
 	}
 	return out
 }

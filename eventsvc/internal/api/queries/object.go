@@ -34,16 +34,8 @@ func answerObject(ctx context.Context, r *request) (*answer, error) {
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	limit, err := r.limit()
-	if err != nil {
-		return nil, err
-	}
-	order, err := r.order()
-	if err != nil {
-		return nil, err
-	}
 	found, next, err := r.shot.Object(ctx, r.subject(), query.ObjectPage{
-		Page: query.Page{OldestFirst: order == query.Oldest, After: r.place()}, Limit: limit, Bytes: pageBytes,
+		Page: query.Page{OldestFirst: r.order == query.Oldest, After: r.place()}, Limit: r.limit, Bytes: pageBytes,
 	})
 	if err != nil {
 		return nil, err

@@ -120,39 +120,34 @@ func (r *request) revision() (uint64, error) {
 	return revision, nil
 }
 
-// limit returns how many rows are asked for.
-func (r *request) limit() (int, error) {
-	text := r.parameters.Get("limit")
-	if text == "" {
-		return r.endpoint.limit, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > r.endpoint.maxLimit {
-		return 0, badRequest("limit", "%q is no number from 1 to %d", text, r.endpoint.maxLimit)
-	}
-	return n, nil
-}
-
-// order returns the order that is asked for.
-func (r *request) order() (query.Order, error) {
-	orders := r.endpoint.orders
-	text := query.Order(r.parameters.Get("order"))
-	if text == "" {
-		return orders[0], nil
-	}
-	if !slices.Contains(orders, text) {
-		names := make([]string, len(orders))
-		for i, o := range orders {
-			names[i] = string(o)
+// read reads the parameters that say what rows the answer has, and how many.
+func (r *request) read() (err error) {
+	r.limit = r.endpoint.limit
+	if text := r.parameters.Get("limit"); text != "" {
+		if r.limit, err = strconv.Atoi(text); err != nil || r.limit < 1 || r.limit > r.endpoint.maxLimit {
+			return badRequest("limit", "%q is no number from 1 to %d", text, r.endpoint.maxLimit)
 		}
-		return "", badRequest("order", "%q is no order here: there are %s", text, strings.Join(names, ", "))
 	}
-	return text, nil
+	if r.order, err = r.endpoint.orderOf(r.parameters.Get("order")); err != nil {
+		return err
+	}
+	if r.by, err = query.ParseBy(r.parameters.Get("by"), r.endpoint.by, r.endpoint.mostBy); err == nil && r.by == nil && r.endpoint.required == "by" {
+		return badRequest("by", "is missing: name what to group by, of %s", query.Names(r.endpoint.by))
+	}
+	return err
 }
 
-// by returns the dimensions to count by.
-func (r *request) by() ([]query.Dimension, error) {
-	return query.ParseBy(r.parameters.Get("by"), r.endpoint.by, r.endpoint.mostBy)
+// orderOf returns the order of a name, the first if it is empty.
+func (p *endpoint) orderOf(name string) (query.Order, error) {
+	switch {
+	case slices.Contains(p.orders, query.Order(name)):
+		return query.Order(name), nil
+	case name != "":
+		return "", badRequest("order", "%q is no order here: there are %s", name, strings.Join(names(p.orders), ", "))
+	case len(p.orders) > 0:
+		return p.orders[0], nil
+	}
+	return "", nil // no rows to order
 }
 
 // negotiate returns the media type of the answer that a client prefers.

@@ -106,6 +106,9 @@ type request struct {
 	parameters url.Values
 	readable   access.Readable
 	absolute   span // the range, with relative times turned into absolute ones
+	limit      int
+	order      query.Order
+	by         []query.Dimension // nil: none are named
 	cursor     *cursor
 	shot       *query.Snapshot
 }
@@ -136,6 +139,9 @@ func (s *server) serve(c echo.Context, p *endpoint) error {
 		return err
 	}
 	r := &request{server: s, endpoint: p, parameters: parameters, readable: readable}
+	if err := r.read(); err != nil {
+		return p.wrong(err)
+	}
 	// 4. The answer.
 	ctx, cancel := context.WithTimeout(req.Context(), options.MaxRequestTime)
 	defer cancel()
