@@ -101,8 +101,12 @@ func New(c Config) (http.Handler, error) {
 	}
 	contents["index.html"] = nameModules(contents["index.html"], contents)
 	s := &server{files: map[string]*file{}, policy: policy}
+	zip, err := gzip.NewWriterLevel(nil, gzip.BestCompression) // one for all files: each has buffers of 800 kB
+	if err != nil {
+		return nil, err
+	}
 	for name, content := range contents {
-		if s.files[Folder+"/"+name], err = newFile(name, content); err != nil {
+		if s.files[Folder+"/"+name], err = newFile(name, content, zip); err != nil {
 			return nil, err
 		}
 	}
@@ -150,7 +154,7 @@ func nameModules(page []byte, contents map[string][]byte) []byte {
 }
 
 // newFile makes both forms of a file. Images are compressed already.
-func newFile(name string, content []byte) (*file, error) {
+func newFile(name string, content []byte, zip *gzip.Writer) (*file, error) {
 	f := &file{mediaType: mediaTypes[path.Ext(name)], plain: newForm(content)}
 	switch f.mediaType {
 	case "":
@@ -159,14 +163,11 @@ func newFile(name string, content []byte) (*file, error) {
 		return f, nil
 	}
 	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
+	zip.Reset(&b)
+	if _, err := zip.Write(content); err != nil {
 		return nil, err
 	}
-	if _, err := w.Write(content); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
+	if err := zip.Close(); err != nil {
 		return nil, err
 	}
 	f.small = newForm(b.Bytes())

@@ -43,7 +43,7 @@ type activity struct {
 
 // live has a week that begins at a time pass with a number of events: what happens all the time, and scenes at their times.
 func (c *cluster) live(begin time.Time, events int, scenes []activity) error {
-	left := 0.0
+	usual, left := c.usual(), 0.0
 	for hour := range hours {
 		left += rhythm(begin, hour)
 	}
@@ -62,7 +62,7 @@ func (c *cluster) live(begin time.Time, events int, scenes []activity) error {
 			}
 		}
 		for range int(float64(room) * share / eventsPerActivity) {
-			plan = append(plan, activity{from + time.Duration(c.rng.Int64N(int64(time.Hour))), false, c.usual()})
+			plan = append(plan, activity{from + time.Duration(c.rng.Int64N(int64(time.Hour))), false, usual[c.rng.IntN(len(usual))]})
 		}
 		slices.SortStableFunc(plan, func(a, b activity) int { return cmp.Compare(a.at, b.at) })
 		for _, a := range plan {
@@ -80,24 +80,17 @@ func (c *cluster) live(begin time.Time, events int, scenes []activity) error {
 	return nil
 }
 
-// usual chooses something that happens all the time.
-func (c *cluster) usual() func(at time.Duration) {
-	usual := []struct {
+// usual is what happens all the time, each as often as it does.
+func (c *cluster) usual() (all []func(at time.Duration)) {
+	for _, u := range []struct {
 		weight int
 		do     func(at time.Duration)
 	}{
 		{40, c.cronJob}, {60, c.probe}, {6, c.rollout}, {12, c.autoscale}, {14, c.crash}, {4, c.crowded}, {1, c.newNode}, {10, c.volume}, {6, c.certificate}, {1, c.flakyPull},
+	} {
+		all = append(all, slices.Repeat([]func(time.Duration){u.do}, u.weight)...)
 	}
-	sum := 0
-	for _, u := range usual {
-		sum += u.weight
-	}
-	n := c.rng.IntN(sum)
-	i := 0
-	for n -= usual[0].weight; n >= 0; n -= usual[i].weight {
-		i++
-	}
-	return usual[i].do
+	return all
 }
 
 const (
