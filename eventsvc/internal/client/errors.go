@@ -90,7 +90,7 @@ func Hint(err error) string {
 	switch code := Code(err); {
 	case code == http.StatusUnauthorized:
 		return "the server knows no such caller: give a token of an issuer that it trusts (--token-file, --token-command, " +
-			"or --token-url with --client-id and --client-secret-file); `tokensvc token inspect` says what is wrong with one"
+			"or --token-url with --client-id and --client-secret-file, or with --assertion-file); `tokensvc token inspect` says what is wrong with one"
 	case code == http.StatusForbidden:
 		return "the token is good but may not do this: ask who runs the server for the right; `eventsvc can-i` explains its policy file"
 	case code == http.StatusNotFound:

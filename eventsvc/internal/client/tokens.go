@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -140,12 +141,47 @@ func readCredential(name string, printed []byte) (credential, error) {
 	return credential{token: e.Status.Token, until: until}, nil
 }
 
-// ClientCredentials is a client of a token endpoint (RFC 6749 section 4.4).
+// ClientCredentials is a client of a token endpoint (RFC 6749 section 4.4). It authenticates with a secret or with an
+// assertion (RFC 7523 section 2.2), whose file is read for each token, because others replace it: an operator the secret, a
+// kubelet the assertion.
 type ClientCredentials struct {
-	TokenURL   string
-	ClientID   string
-	SecretFile string // read for each token, so that it can be changed
-	TLS        *tls.Config
+	TokenURL      string
+	ClientID      string // empty: the client that the assertion is about
+	SecretFile    string
+	AssertionFile string // instead of SecretFile
+	TLS           *tls.Config
+}
+
+// form returns the parameters of a request for a token.
+func (c ClientCredentials) form() (url.Values, error) {
+	content, err := os.ReadFile(cmp.Or(c.AssertionFile, c.SecretFile))
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimSpace(string(content))
+	form := url.Values{"grant_type": {"client_credentials"}}
+	if c.ClientID != "" {
+		form.Set("client_id", c.ClientID)
+	}
+	if c.AssertionFile == "" {
+		form.Set("client_secret", text)
+		return form, nil
+	}
+	form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+	form.Set("client_assertion", text)
+	return form, nil
+}
+
+// refused describes the refusal of the client.
+func (c ClientCredentials) refused() error {
+	if c.AssertionFile == "" {
+		return fmt.Errorf("%s does not accept client %q with the secret in %s (invalid_client)", c.TokenURL, c.ClientID, c.SecretFile)
+	}
+	who := "a client"
+	if c.ClientID != "" {
+		who = fmt.Sprintf("client %q", c.ClientID)
+	}
+	return fmt.Errorf("%s does not accept %s with the assertion in %s (invalid_client)", c.TokenURL, who, c.AssertionFile)
 }
 
 // FetchedToken returns a source that asks a token endpoint, some time before the current token expires.
@@ -156,11 +192,10 @@ func FetchedToken(c ClientCredentials) *Tokens {
 }
 
 func (c ClientCredentials) fetch(ctx context.Context, sender *http.Client) (credential, error) {
-	secret, err := os.ReadFile(c.SecretFile)
+	form, err := c.form()
 	if err != nil {
 		return credential{}, err
 	}
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {c.ClientID}, "client_secret": {strings.TrimSpace(string(secret))}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.TokenURL, strings.NewReader(form.Encode()))
 	if err != nil {
 		return credential{}, err
@@ -186,7 +221,7 @@ func (c ClientCredentials) fetch(ctx context.Context, sender *http.Client) (cred
 	case err != nil:
 		return credential{}, fmt.Errorf("%s answered %s without JSON; is it a token endpoint?", c.TokenURL, resp.Status)
 	case answer.Code == "invalid_client":
-		return credential{}, fmt.Errorf("%s does not accept client %q with the secret in %s (invalid_client)", c.TokenURL, c.ClientID, c.SecretFile)
+		return credential{}, c.refused()
 	case resp.StatusCode != http.StatusOK || answer.Token == "":
 		return credential{}, errors.New(strings.TrimSpace(fmt.Sprintf("%s answered %s %s %s", c.TokenURL, resp.Status, answer.Code, answer.Text)))
 	}

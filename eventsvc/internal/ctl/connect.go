@@ -20,9 +20,10 @@ type connection struct {
 	Token            string `placeholder:"TOKEN" secret:"" help:"The bearer token; use the variable, because other users can see command lines."`
 	TokenFile        string `placeholder:"FILE" help:"File that holds the bearer token; read again for each request."`
 	TokenCommand     string `placeholder:"COMMAND" help:"Program, with arguments separated by spaces, that prints a token or a credential for kubectl, such as 'tokensvc credential ...'."`
-	TokenURL         string `name:"token-url" placeholder:"URL" help:"Token endpoint to fetch tokens from, with --client-id and --client-secret-file."`
-	ClientID         string `name:"client-id" placeholder:"ID" help:"Client to fetch tokens as."`
+	TokenURL         string `name:"token-url" placeholder:"URL" help:"Token endpoint to fetch tokens from, with --client-id and --client-secret-file, or with --assertion-file."`
+	ClientID         string `name:"client-id" placeholder:"ID" help:"Client to fetch tokens as; may be left out with --assertion-file."`
 	ClientSecretFile string `placeholder:"FILE" help:"File that holds that client's secret."`
+	AssertionFile    string `placeholder:"FILE" help:"File that holds an assertion instead of a secret, such as a service-account token of Kubernetes; read for each token."`
 }
 
 // access is a connection that a kubeconfig can describe instead.
@@ -102,10 +103,6 @@ func (c *connection) tokens(config *tls.Config) (*client.Tokens, error) {
 	switch {
 	case len(sources) > 1:
 		return nil, cli.Usagef("--%s and --%s exclude each other: set one of them", sources[0], sources[1])
-	case c.TokenURL != "" && (c.ClientID == "" || c.ClientSecretFile == ""):
-		return nil, cli.Usagef("--token-url, --client-id and --client-secret-file go together: set all or none")
-	case c.TokenURL == "" && c.ClientSecretFile != "":
-		return nil, cli.Usagef("--client-secret-file is set but --token-url is not: set both or none")
 	case c.Token != "":
 		return client.StaticToken(c.Token), nil
 	case c.TokenFile != "":
@@ -116,15 +113,29 @@ func (c *connection) tokens(config *tls.Config) (*client.Tokens, error) {
 			return nil, cli.Usagef("--token-command is blank: name a program")
 		}
 		return client.CommandToken(nil, words[0], words[1:]...), nil
-	case c.TokenURL != "":
-		if !bearer.IsURL(c.TokenURL) {
-			return nil, cli.Usagef("--token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token", c.TokenURL)
-		}
-		return client.FetchedToken(client.ClientCredentials{
-			TokenURL: c.TokenURL, ClientID: c.ClientID, SecretFile: c.ClientSecretFile, TLS: config,
-		}), nil
 	}
-	return nil, nil
+	return c.fetchedToken(config)
+}
+
+// fetchedToken returns the source that asks a token endpoint, or nil if none is set.
+func (c *connection) fetchedToken(config *tls.Config) (*client.Tokens, error) {
+	switch {
+	case c.ClientSecretFile != "" && c.AssertionFile != "":
+		return nil, cli.Usagef("--client-secret-file and --assertion-file exclude each other: set one of them")
+	case c.TokenURL == "" && c.ClientSecretFile != "":
+		return nil, cli.Usagef("--client-secret-file is set but --token-url is not: set both or none")
+	case c.TokenURL == "" && c.AssertionFile != "":
+		return nil, cli.Usagef("--assertion-file is set but --token-url is not: set both or none")
+	case c.TokenURL == "":
+		return nil, nil
+	case c.AssertionFile == "" && (c.ClientID == "" || c.ClientSecretFile == ""):
+		return nil, cli.Usagef("--token-url, --client-id and --client-secret-file go together: set all or none, or --assertion-file in place of the last two")
+	case !bearer.IsURL(c.TokenURL):
+		return nil, cli.Usagef("--token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token", c.TokenURL)
+	}
+	return client.FetchedToken(client.ClientCredentials{
+		TokenURL: c.TokenURL, ClientID: c.ClientID, SecretFile: c.ClientSecretFile, AssertionFile: c.AssertionFile, TLS: config,
+	}), nil
 }
 
 func dial(config client.Config) (*client.Client, error) {
