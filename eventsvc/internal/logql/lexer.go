@@ -174,7 +174,7 @@ func (l *lexer) window(t token) (token, error) {
 	if strings.ContainsRune(text, ':') {
 		return t, t.errorf("syntax error: unexpected RANGE [%s]: subqueries are not supported", text)
 	}
-	d, err := parseDuration(text)
+	d, err := ParseDuration(text)
 	if err != nil {
 		return t, t.errorf("%s", err)
 	}
@@ -192,7 +192,7 @@ func (l *lexer) number(t token) (token, error) {
 	t.text = l.rest[:n]
 	if _, err := strconv.ParseFloat(t.text, 64); err == nil && !strings.ContainsAny(t.text, "xX_") {
 		t.kind = tokenNumber
-	} else if d, err := parseDuration(t.text); err == nil {
+	} else if d, err := ParseDuration(t.text); err == nil {
 		t.kind, t.duration = tokenDuration, d
 	} else if size(t.text) {
 		t.kind = tokenBytes
@@ -263,9 +263,9 @@ var units = []struct {
 	{"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond},
 }
 
-// parseDuration reads a duration of Prometheus (1d12h) or of Go (1.5s). It is not
-// negative.
-func parseDuration(text string) (time.Duration, error) {
+// ParseDuration reads a duration as LogQL has them: of Prometheus (1d12h) or of Go (1.5s).
+// It is not negative.
+func ParseDuration(text string) (time.Duration, error) {
 	invalid := fmt.Errorf("not a valid duration string: %q", text)
 	rest, next := text, 0
 	var total time.Duration
@@ -299,13 +299,10 @@ func parseDuration(text string) (time.Duration, error) {
 	return 0, invalid
 }
 
-// ParseDuration reads a duration as LogQL has them: 1d12h, 250ms, 1.5s.
-func ParseDuration(text string) (time.Duration, error) { return parseDuration(text) }
-
 // maxDuration bounds durations, so that times can be computed with them.
 const maxDuration = 100 * 365 * 24 * time.Hour
 
-// formatDuration is the text of a duration that parseDuration reads.
+// formatDuration is the text of a duration that ParseDuration reads.
 func formatDuration(d time.Duration) string {
 	if d == 0 {
 		return "0s"

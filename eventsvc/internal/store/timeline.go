@@ -42,6 +42,14 @@ type Range struct {
 	Revision uint64    // what was written up to it; 0: the newest. One that is no longer held is an *ExpiredError
 }
 
+// Ceil rounds a time up to a whole second, as the end of a [Range].
+func Ceil(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); whole.Before(t) {
+		return whole.Add(time.Second)
+	}
+	return t
+}
+
 // Occurred says how often something was observed within a second.
 type Occurred struct {
 	Group  int // of its dimensions

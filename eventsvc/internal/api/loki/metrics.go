@@ -49,8 +49,8 @@ func newCounter(of *logql.RangeAggregation, by *logql.Grouping, named map[string
 	c := &counter{of: of, by: by, named: named, byKey: map[string]int{}, cells: cells}
 	for _, p := range points {
 		end := p.Add(-of.Offset)
-		c.from = append(c.from, ceil(end.Add(-of.Range)).Unix())
-		c.to = append(c.to, ceil(end).Unix())
+		c.from = append(c.from, store.Ceil(end.Add(-of.Range)).Unix())
+		c.to = append(c.to, store.Ceil(end).Unix())
 	}
 	c.edges = slices.Concat(c.from, c.to)
 	slices.Sort(c.edges)

@@ -160,7 +160,7 @@ type scanning struct {
 func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, visit func(*entry) bool) error {
 	s := &scanning{reader: *a.reader(l), request: r, in: in, complete: complete, visit: visit}
 	q := store.TimeQuery{
-		Range:       store.Range{From: in.start.Truncate(time.Second), To: ceil(in.end)},
+		Range:       store.Range{From: in.start.Truncate(time.Second), To: store.Ceil(in.end)},
 		OldestFirst: forward, Wanted: r.selected(l),
 	}
 	for {
@@ -216,15 +216,7 @@ func (a *API) occurred(r *request, in period, group func(event.Dimensions) int, 
 	return nil
 }
 
-// ceil rounds a time up to a whole second.
-func ceil(t time.Time) time.Time {
-	if whole := t.Truncate(time.Second); whole.Before(t) {
-		return whole.Add(time.Second)
-	}
-	return t
-}
-
 // seconds returns a period in whole seconds that has all of one.
 func (p period) seconds() period {
-	return period{p.start.Truncate(time.Second), ceil(p.end)}
+	return period{p.start.Truncate(time.Second), store.Ceil(p.end)}
 }

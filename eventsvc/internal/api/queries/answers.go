@@ -88,7 +88,7 @@ func (r *request) permalink() string {
 	}
 	out := maps.Clone(r.parameters)
 	out.Set("at", stamp(r.shot.To))
-	out.Set("window", brief(r.shot.To.Sub(r.shot.From)))
+	out.Set("window", query.FormatDuration(r.shot.To.Sub(r.shot.From)))
 	out.Set("revision", strconv.FormatUint(r.shot.Revision, 10))
 	return Path + "/" + r.endpoint.name + "?" + out.Encode()
 }

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/query/changes"
+	"tidings.example/eventsvc/internal/store"
 )
 
 // span is a range of time in whole seconds. Its end is not part of it.
@@ -38,7 +40,7 @@ func (r *request) span() (span, error) {
 	if err != nil {
 		return span{}, err
 	}
-	in := span{from.Truncate(time.Second), up(to)}
+	in := span{from.Truncate(time.Second), store.Ceil(to)}
 	if !in.from.Before(in.to) {
 		return span{}, badRequest("to", "the range ends at %s, before it begins at %s: from must be before to",
 			in.to.Format(time.RFC3339), in.from.Format(time.RFC3339))
@@ -58,18 +60,10 @@ func (r *request) window(now time.Time) (span, error) {
 			return span{}, badRequest("window", "%v", err)
 		}
 		if window < changes.MinWindow || window > changes.MaxWindow {
-			return span{}, badRequest("window", "%s is not within %s and %s", text, brief(changes.MinWindow), brief(changes.MaxWindow))
+			return span{}, badRequest("window", "%s is not within %s and %s", text, query.FormatDuration(changes.MinWindow), query.FormatDuration(changes.MaxWindow))
 		}
 	}
-	return span{up(at).Add(-window), up(at)}, nil
-}
-
-// up rounds up to a whole second.
-func up(t time.Time) time.Time {
-	if whole := t.Truncate(time.Second); whole.Before(t) {
-		return whole.Add(time.Second)
-	}
-	return t
+	return span{store.Ceil(at).Add(-window), store.Ceil(at)}, nil
 }
 
 // instant reads a time: RFC 3339, or relative to now.
@@ -133,18 +127,4 @@ func duration(text string) (time.Duration, error) {
 		return 0, bad
 	}
 	return time.Duration(total) * time.Second, nil
-}
-
-// brief writes a duration in the form that duration reads, with as few units as there
-// can be. Weeks are written in days.
-func brief(d time.Duration) string {
-	var b strings.Builder
-	left := int64(d / time.Second)
-	for _, u := range units[1:] {
-		if n := left / u.seconds; n > 0 {
-			fmt.Fprintf(&b, "%d%c", n, u.letter)
-			left -= n * u.seconds
-		}
-	}
-	return b.String()
 }

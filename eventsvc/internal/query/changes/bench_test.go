@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/query/changes"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
@@ -65,7 +66,7 @@ func (m *memory) fill(b *testing.B, s store.Store, c *codec.Codec, n int) {
 
 func benchmark(b *testing.B, t store.Timeline, decode changes.Decode, when time.Time, revision uint64) {
 	for _, window := range []time.Duration{time.Minute, changes.DefaultWindow, 24 * time.Hour} {
-		b.Run(changes.Brief(window), func(b *testing.B) {
+		b.Run(query.FormatDuration(window), func(b *testing.B) {
 			b.ReportAllocs()
 			before, n := cpuTime(b), 0
 			for ; b.Loop(); n++ {

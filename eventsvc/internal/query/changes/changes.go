@@ -136,7 +136,7 @@ func (q *Query) complete() error {
 	case q.At.IsZero():
 		return &query.ParameterError{Parameter: "at", Problem: "is required, as RFC 3339 time or as -6h"}
 	case q.Window < MinWindow || q.Window > MaxWindow || q.Window%time.Second != 0:
-		return &query.ParameterError{Parameter: "window", Problem: fmt.Sprintf("must be whole seconds from %s to %s", brief(MinWindow), brief(MaxWindow))}
+		return &query.ParameterError{Parameter: "window", Problem: fmt.Sprintf("must be whole seconds from %s to %s", query.FormatDuration(MinWindow), query.FormatDuration(MaxWindow))}
 	case q.Limit < 0 || q.Limit > MaxRows:
 		return &query.ParameterError{Parameter: "limit", Problem: fmt.Sprintf("must be from 1 to %d", MaxRows)}
 	case o.UID == "" && (o.Kind == "") != (o.Name == ""):

@@ -5,5 +5,4 @@ var (
 	Workload = workload
 	Surprise = surprise
 	Onset    = onset
-	Brief    = brief
 )

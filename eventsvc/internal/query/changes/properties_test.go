@@ -487,14 +487,3 @@ func TestOnset(t *testing.T) {
 		}
 	}
 }
-
-func TestBrief(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		0: "0s", time.Second: "1s", 15 * time.Minute: "15m", 47*time.Hour + 45*time.Minute: "1d23h45m", 24 * time.Hour: "1d",
-	} {
-		if got := changes.Brief(d); got != want {
-			t.Errorf("%v is %q, want %q", d, got, want)
-		}
-	}
-}

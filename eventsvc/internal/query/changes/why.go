@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
+
+	"tidings.example/eventsvc/internal/query"
 )
 
 // why says in one sentence where a row's score is from.
@@ -14,7 +15,7 @@ func (r *candidate) why(c *comparison) string {
 	if r.namespace == "" {
 		where = fmt.Sprintf("in %d namespaces", len(r.tallies))
 	}
-	window, history := brief(c.q.Window), brief(c.answer.Range.From.Sub(c.answer.HistoryFrom))
+	window, history := query.FormatDuration(c.q.Window), query.FormatDuration(c.answer.Range.From.Sub(c.answer.HistoryFrom))
 	switch r.way {
 	case New:
 		fmt.Fprintf(&b, "%s of %s was never seen %s in %s of history and came %s in %s", r.reason, r.kind, where, history, times(r.now), window)
@@ -43,7 +44,7 @@ func (r *candidate) why(c *comparison) string {
 		fmt.Fprintf(&b, "; %s about %s", times(r.own), c.warned.object.name)
 	}
 	if r.follows != nil {
-		fmt.Fprintf(&b, "; %s after %s of %s", brief(seconds(r.onset-r.follows.onset)), r.follows.reason, r.follows.kind)
+		fmt.Fprintf(&b, "; %s after %s of %s", query.FormatDuration(seconds(r.onset-r.follows.onset)), r.follows.reason, r.follows.kind)
 	}
 	if r.precedes > 0 {
 		fmt.Fprintf(&b, "; before %s", counted(r.precedes, "other change"))
@@ -64,23 +65,4 @@ func times(n int64) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
-}
-
-// brief formats a duration without units that are zero: 15m, 6d23h.
-func brief(d time.Duration) string {
-	d = d.Truncate(time.Second)
-	var b strings.Builder
-	for _, u := range []struct {
-		name string
-		d    time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}} {
-		if n := d / u.d; n > 0 {
-			fmt.Fprintf(&b, "%d%s", n, u.name)
-			d -= n * u.d
-		}
-	}
-	if b.Len() == 0 {
-		return "0s"
-	}
-	return b.String()
 }
