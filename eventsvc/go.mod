@@ -17,6 +17,8 @@ require (
 	github.com/google/uuid v1.6.0
 	// the store on PostgreSQL
 	github.com/jackc/pgx/v5 v5.12.0
+	// zstd: old events compressed on the disk
+	github.com/klauspost/compress v1.20.1
 	// asked for: HTTP
 	github.com/labstack/echo/v4 v4.16.0
 	// metrics

@@ -1,0 +1,204 @@
+package blocks
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"tidings.example/eventsvc/internal/store/boltfile"
+)
+
+// MaxBytes is the most bytes that a block inflates to.
+const MaxBytes = 16 << 20
+
+// fullBytes is how many bytes of records make a block full. Blocks of half the size are
+// larger in all by a tenth, and take half the time where one record of them is asked for.
+const fullBytes = 128 << 10
+
+// window is that of the frames. It need not be larger than a full block.
+const window = 128 << 10
+
+// ErrTooLarge reports a record that is too large for a block.
+var ErrTooLarge = errors.New("the record is too large for a block")
+
+// A Writer makes blocks of records.
+type Writer struct {
+	encoder *zstd.Encoder
+	folder  folder
+	covered uint64 // by the blocks that are finished
+	last    uint64 // revision that was added last
+	size    int    // of the records that were added to the block
+	content []byte
+	folded  []byte // the last of them
+}
+
+// NewWriter returns a Writer of the records behind a revision.
+func NewWriter(after uint64) (*Writer, error) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
+		zstd.WithSingleSegment(true), zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(true), zstd.WithZeroFrames(true))
+	return &Writer{encoder: encoder, covered: after, last: after}, err
+}
+
+// Close gives up the memory of the Writer.
+func (w *Writer) Close() error { return w.encoder.Close() }
+
+// Fits reports whether a record fits into the block beside those that were added.
+func (w *Writer) Fits(record []byte) bool { return w.size == 0 || w.size+len(record) <= fullBytes }
+
+// Add adds the record of a revision that is greater than those before.
+func (w *Writer) Add(revision uint64, record []byte) error {
+	if revision <= w.last {
+		return fmt.Errorf("revision %d behind %d", revision, w.last)
+	}
+	w.folded = w.folder.appendRecord(w.folded[:0], revision, record)
+	if len(w.content)+len(w.folded)+2*binary.MaxVarintLen64 > MaxBytes {
+		return ErrTooLarge
+	}
+	w.content = binary.AppendUvarint(w.content, revision-w.last)
+	w.content = binary.AppendUvarint(w.content, uint64(len(w.folded)))
+	w.content = append(w.content, w.folded...)
+	w.last = revision
+	w.size += len(record)
+	return nil
+}
+
+// Covered returns the revision up to which the finished blocks cover.
+func (w *Writer) Covered() uint64 { return w.covered }
+
+// Last returns the revision that was added last, or the one that is covered.
+func (w *Writer) Last() uint64 { return w.last }
+
+// Finish returns the block of the records that were added. It covers the revisions behind
+// the block before, up to the given one.
+func (w *Writer) Finish(last uint64) (key, value []byte) {
+	key = binary.BigEndian.AppendUint64(nil, last)
+	value = binary.AppendUvarint(make([]byte, 0, len(w.content)/4), last-w.covered-1)
+	value = w.encoder.EncodeAll(w.content, value)
+	value = binary.BigEndian.AppendUint32(value, boltfile.Checksum(last, value))
+	w.Skip(last)
+	return key, value
+}
+
+// Skip has the next block begin behind a revision. No records must have been added.
+func (w *Writer) Skip(last uint64) {
+	w.covered, w.last, w.size, w.content = last, last, 0, w.content[:0]
+}
+
+// A Block is the records of a block, folded.
+type Block struct {
+	First, Last uint64 // the revisions that it covers
+	records     []place
+	content     []byte
+}
+
+// place is where the form of a record begins and ends in a block.
+type place struct {
+	revision   uint64
+	begin, end uint32
+}
+
+// Parse verifies a block and inflates it. It shares no memory with key and value.
+func Parse(key, value []byte) (*Block, error) {
+	if len(key) != 8 || len(value) < checksumBytes {
+		return nil, boltfile.ErrChecksum
+	}
+	last, n := binary.BigEndian.Uint64(key), len(value)-checksumBytes
+	if binary.BigEndian.Uint32(value[n:]) != boltfile.Checksum(last, value[:n]) {
+		return nil, boltfile.ErrChecksum
+	}
+	c := content{value[:n]}
+	before, err := c.number(math.MaxInt)
+	if err != nil || uint64(before) >= last {
+		return nil, errContent
+	}
+	inflated, err := inflate(c.b)
+	if err != nil {
+		return nil, err
+	}
+	b := &Block{First: last - uint64(before), Last: last, content: inflated}
+	return b, b.split()
+}
+
+// decoder inflates frames, as many at a time as there are processors.
+var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(MaxBytes))
+})
+
+// inflate returns the content of a frame.
+func inflate(frame []byte) ([]byte, error) {
+	var h zstd.Header
+	if err := h.Decode(frame); err != nil {
+		return nil, fmt.Errorf("the frame of the block: %w", err)
+	}
+	if !h.HasFCS || h.FrameContentSize > MaxBytes {
+		return nil, fmt.Errorf("the frame of the block claims to be of %d bytes, and %d are the most", h.FrameContentSize, MaxBytes)
+	}
+	d, err := decoder()
+	if err != nil {
+		return nil, err
+	}
+	inflated, err := d.DecodeAll(frame, make([]byte, 0, h.FrameContentSize))
+	if err != nil {
+		return nil, fmt.Errorf("the frame of the block: %w", err)
+	}
+	return inflated, nil
+}
+
+// split finds the records.
+func (b *Block) split() error {
+	c := content{b.content}
+	revision := b.First - 1
+	b.records = make([]place, 0, 80)
+	for len(c.b) > 0 {
+		behind, err := c.number(math.MaxInt)
+		if err != nil || behind == 0 || uint64(behind) > b.Last-revision {
+			return errContent
+		}
+		n, err := c.number(len(c.b))
+		if err != nil {
+			return err
+		}
+		begin := len(b.content) - len(c.b)
+		if _, err := c.take(n); err != nil {
+			return err
+		}
+		revision += uint64(behind)
+		b.records = append(b.records, place{revision, uint32(begin), uint32(begin + n)})
+	}
+	return nil
+}
+
+// Len returns the number of records.
+func (b *Block) Len() int { return len(b.records) }
+
+// Revision returns the revision of the record at a position.
+func (b *Block) Revision(i int) uint64 { return b.records[i].revision }
+
+// Search returns the position of the record of a revision or, if there is none, of the next
+// one.
+func (b *Block) Search(revision uint64) (i int, found bool) {
+	return slices.BinarySearchFunc(b.records, revision, func(p place, revision uint64) int { return cmp.Compare(p.revision, revision) })
+}
+
+// folders reuses the memory of folders.
+var folders = sync.Pool{New: func() any { return new(folder) }}
+
+// Append appends the record at a position.
+func (b *Block) Append(dst []byte, i int) ([]byte, error) {
+	f := folders.Get().(*folder)
+	defer folders.Put(f)
+	p := b.records[i]
+	return f.appendUnfolded(dst, p.revision, content{b.content[p.begin:p.end]})
+}
+
+// Bytes returns how much memory the block takes.
+func (b *Block) Bytes() int64 {
+	const each = 16
+	return int64(cap(b.content) + each*cap(b.records))
+}

@@ -1,0 +1,326 @@
+package blocks_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"tidings.example/eventsvc/internal/store/blocks"
+	"tidings.example/eventsvc/internal/store/boltfile"
+)
+
+var update = flag.Bool("update", false, "write the golden block again")
+
+// record returns a record with its checksum.
+func record(revision uint64, body string) []byte {
+	return binary.BigEndian.AppendUint32([]byte(body), boltfile.Checksum(revision, []byte(body)))
+}
+
+// event returns a record that has the strings of its JSON a second time, as protobuf has
+// them.
+func event(revision uint64) []byte {
+	name, note := fmt.Sprintf("web-%d.17a3b4c5d6e7f809", revision), fmt.Sprintf("pulled image %q in %d ms", "web:v1", revision%977)
+	value := fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"shop"},"note":%q,"reason":"Pulled","series":{"count":%d}}`, name, note, revision%5)
+	return record(revision, "\x01\x00shop/"+name+value+"\x0a"+string(rune(len(name)))+name+"\x12\x04shop"+"\x1a"+string(rune(len(note)))+note+"\x22\x06Pulled\x28\x03")
+}
+
+type stored struct {
+	revision uint64
+	data     []byte
+}
+
+// pack makes one block of records. It covers the revisions behind after, up to last.
+func pack(t testing.TB, after, last uint64, records []stored) (key, value []byte) {
+	t.Helper()
+	w, err := blocks.NewWriter(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, r := range records {
+		if err := w.Add(r.revision, r.data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w.Finish(last)
+}
+
+// want fails unless a block has the records, and nothing else.
+func want(t testing.TB, b *blocks.Block, records []stored) {
+	t.Helper()
+	if b.Len() != len(records) {
+		t.Fatalf("%d records, want %d", b.Len(), len(records))
+	}
+	for i, r := range records {
+		at, found := b.Search(r.revision)
+		got, err := b.Append([]byte("front"), i)
+		if err != nil || !found || at != i || b.Revision(i) != r.revision || string(got) != "front"+string(r.data) {
+			t.Fatalf("record %d is %q at %d (%v, %v), want %q of revision %d", i, got, at, found, err, r.data, r.revision)
+		}
+	}
+}
+
+func TestBlocks(t *testing.T) {
+	t.Parallel()
+	many := make([]stored, 0, 100)
+	for revision := uint64(10); len(many) < cap(many); revision += 1 + revision%3 {
+		many = append(many, stored{revision, event(revision)})
+	}
+	manyStrings := `{"` + strings.Repeat(`abc","`, 300) + `":1}` + strings.Repeat("\x03abc", 9)
+	long := strings.Repeat("long", 40)
+	for name, records := range map[string][]stored{
+		"none":                   nil,
+		"events":                 many,
+		"empty body":             {{7, record(7, "")}},
+		"empty record":           {{7, nil}},
+		"no checksum":            {{7, []byte("abc")}},
+		"damaged record":         {{7, append(event(7)[:50:50], event(7)[51:]...)}, {8, event(8)}},
+		"record of another":      {{7, event(8)}},
+		"no text":                {{7, record(7, "a text with a { and a \"")}},
+		"text that does not end": {{7, record(7, `{"a":{"b":"c"}`)}},
+		"string without an end":  {{7, record(7, `{"a`)}},
+		"backslash at the end":   {{7, record(7, `{"a\`)}},
+		"only a text":            {{7, record(7, `{"abc":"abc"}`)}},
+		"many strings":           {{7, record(7, manyStrings)}},
+		"two bytes of length":    {{7, record(7, `{"a":"`+long+`"}`+"\xa0\x01"+long)}},
+		"another length":         {{7, record(7, `{"a":"abc"}`+"\x83\x00abc")}},
+		"escaped":                {{7, record(7, `{"a":"b\\\"c\n"}`+"\x04b\\\"c\x05b\\\"cn")}},
+		"binary":                 {{7, record(7, "\xff\x00{\"\x00\x01\x02\":1}\x03\x00\x01\x02\xff")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			last := uint64(1000)
+			key, value := pack(t, 6, last, records)
+			b, err := blocks.Parse(key, value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.First != 7 || b.Last != last {
+				t.Errorf("it covers %d to %d, want 7 to %d", b.First, b.Last, last)
+			}
+			want(t, b, records)
+			if _, found := b.Search(last); found {
+				t.Error("a record is found that is not there")
+			}
+		})
+	}
+}
+
+// TestWriter: blocks follow each other, and nothing too large gets into one.
+func TestWriter(t *testing.T) {
+	t.Parallel()
+	w, err := blocks.NewWriter(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if !w.Fits(make([]byte, blocks.MaxBytes+1)) {
+		t.Error("a block without records has no room for a large one, which has nowhere else to go")
+	}
+	noise := make([]byte, blocks.MaxBytes)
+	if err := w.Add(1, noise); !errors.Is(err, blocks.ErrTooLarge) {
+		t.Errorf("too large a record: %v", err)
+	}
+	if err := w.Add(1, noise[:blocks.MaxBytes-100]); err != nil {
+		t.Errorf("the largest record: %v", err)
+	}
+	if err := w.Add(1, nil); err == nil {
+		t.Error("a revision is added twice")
+	}
+	if w.Fits(noise[:1]) {
+		t.Error("a full block has room")
+	}
+	b, err := blocks.Parse(w.Finish(5))
+	if err != nil || b.First != 1 || b.Last != 5 || b.Len() != 1 {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	w.Skip(9)
+	if err := w.Add(12, event(12)); err != nil {
+		t.Error(err)
+	}
+	if b, err = blocks.Parse(w.Finish(w.Last())); err != nil || b.First != 10 || b.Last != 12 || w.Covered() != 12 {
+		t.Errorf("%+v, %v, covered up to %d", b, err, w.Covered())
+	}
+}
+
+// R13: a block of which any bit has changed is refused, and so is one under another key.
+func TestFlippedBits(t *testing.T) {
+	t.Parallel()
+	key, value := pack(t, 6, 9, []stored{{7, event(7)}, {8, event(8)}})
+	for i := range 8 * (len(key) + len(value)) {
+		k, v := bytes.Clone(key), bytes.Clone(value)
+		if b := append(k, v...); true {
+			b[i/8] ^= 1 << (i % 8)
+			k, v = b[:len(k)], b[len(k):]
+		}
+		if _, err := blocks.Parse(k, v); !errors.Is(err, boltfile.ErrChecksum) {
+			t.Errorf("bit %d: %v", i, err)
+		}
+	}
+	for n := range value {
+		if _, err := blocks.Parse(key, value[:n]); err == nil {
+			t.Errorf("%d bytes are taken for a block", n)
+		}
+	}
+}
+
+// seal makes a value with the right checksum of a frame.
+func seal(last uint64, frame []byte) (key, value []byte) {
+	value = append([]byte{0}, frame...)
+	return binary.BigEndian.AppendUint64(nil, last), binary.BigEndian.AppendUint32(value, boltfile.Checksum(last, value))
+}
+
+// TestBombs: what claims to be larger than a block, or becomes larger, is refused before that
+// takes memory.
+func TestBombs(t *testing.T) {
+	// RFC 8878: magic number; a descriptor that says how many bytes the size has (0xa0: 4, one
+	// segment); the size; blocks of 3 bytes of header, here runs of one byte.
+	run := func(last uint32, size uint32) []byte {
+		return append(binary.LittleEndian.AppendUint32(nil, last|1<<1|size<<3)[:3], 'x')
+	}
+	frame := func(descriptor byte, size []byte, runs int) []byte {
+		b := append([]byte{0x28, 0xb5, 0x2f, 0xfd, descriptor}, size...)
+		for i := range runs {
+			last := uint32(0)
+			if i == runs-1 {
+				last = 1
+			}
+			b = append(b, run(last, 128<<10)...)
+		}
+		return b
+	}
+	for name, f := range map[string][]byte{
+		"claims too much":          frame(0xa0, binary.LittleEndian.AppendUint32(nil, blocks.MaxBytes+1), 1),
+		"claims very much":         frame(0xe0, binary.LittleEndian.AppendUint64(nil, 1<<62), 1),
+		"says nothing":             frame(0x00, []byte{0x38}, 1000),
+		"is larger than it claims": frame(0xa0, binary.LittleEndian.AppendUint32(nil, 1000), 1000),
+		"no frame":                 []byte("no frame"),
+		"two frames":               append(frame(0xa0, binary.LittleEndian.AppendUint32(nil, 128<<10), 1), frame(0xa0, binary.LittleEndian.AppendUint32(nil, 128<<10), 1)...),
+		"needs a dictionary":       append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0xa1, 0x07}, append(binary.LittleEndian.AppendUint32(nil, 128<<10), run(1, 128<<10)...)...),
+		"nonsense":                 frame(0xa0, binary.LittleEndian.AppendUint32(nil, 128<<10), 1),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		b, err := blocks.Parse(seal(1000, f))
+		runtime.ReadMemStats(&after)
+		if err == nil {
+			t.Errorf("%s: it is taken for a block of %d records", name, b.Len())
+		}
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 2<<20 {
+			t.Errorf("%s: %d bytes were allocated", name, allocated)
+		}
+	}
+}
+
+// FuzzRecords: what goes into a block comes out of it.
+func FuzzRecords(f *testing.F) {
+	f.Add([]byte("body"), true)
+	f.Add(event(7), false)
+	f.Add([]byte(`{"a":"b\"c"}`+"\x03b\"c"), true)
+	w, err := blocks.NewWriter(0)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, sum bool) {
+		first := stored{7, body}
+		if sum {
+			first.data = record(7, string(body))
+		}
+		records := []stored{first, {8, event(8)}}
+		w.Skip(0)
+		for _, r := range records {
+			if err := w.Add(r.revision, r.data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b, err := blocks.Parse(w.Finish(8))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, b, records)
+	})
+}
+
+// FuzzContent: whatever a frame has, it is refused, or read without harm.
+func FuzzContent(f *testing.F) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithSingleSegment(true), zstd.WithZeroFrames(true))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte("\x01\x05\x00abcd"))
+	f.Add([]byte("\x01\x0f\x01\x05\x01\x04{\"a\"\x01x\x00"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		b, err := blocks.Parse(seal(1000, encoder.EncodeAll(content, nil)))
+		if err != nil {
+			return
+		}
+		for i := range b.Len() {
+			record, err := b.Append(nil, i)
+			if err == nil && len(record) > 300*len(content)+300 {
+				t.Errorf("%d bytes of a content of %d", len(record), len(content))
+			}
+		}
+	})
+}
+
+// FuzzBlock: whatever bytes are a block, they are refused, or read without harm.
+func FuzzBlock(f *testing.F) {
+	key, value := pack(f, 6, 9, []stored{{7, event(7)}, {8, event(8)}})
+	f.Add(key, value[:len(value)-4])
+	f.Fuzz(func(_ *testing.T, key, value []byte) {
+		if len(key) == 8 {
+			value = binary.BigEndian.AppendUint32(value, boltfile.Checksum(binary.BigEndian.Uint64(key), value))
+		}
+		if b, err := blocks.Parse(key, value); err == nil {
+			for i := range b.Len() {
+				_, _ = b.Append(nil, i)
+			}
+		}
+	})
+}
+
+// R18: a block that was written before stays readable.
+func TestGoldenBlock(t *testing.T) {
+	t.Parallel()
+	var records []stored
+	r := rand.New(rand.NewPCG(1, 2))
+	for revision := uint64(5); len(records) < 40; revision += 1 + r.Uint64N(3) {
+		records = append(records, stored{revision, event(revision)})
+	}
+	records[3].data = bytes.Clone(records[3].data)
+	records[3].data[20] ^= 1 // damaged before
+	path := filepath.Join("testdata", "block")
+	if *update {
+		key, value := pack(t, 4, 1000, records)
+		if err := os.WriteFile(path, append(key, value...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := blocks.Parse(golden[:8], golden[8:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, b, records)
+}
