@@ -19,7 +19,7 @@ import (
 const (
 	requestIDHeader   = "X-Request-Id"
 	traceParentHeader = "Traceparent"
-	maxRequestID      = 64
+	maxID             = 64
 	maxLoggedText     = 256 // bytes of a path or user agent in a log line
 
 	// statusClientGone is the logged status of a request whose client left before the answer. It is never sent.
@@ -147,13 +147,13 @@ func logRequest(log *slog.Logger, of *asked, req *request, rec *recorder, took t
 	var room [16]slog.Attr
 	attrs := append(room[:0],
 		slog.String("request_id", req.id),
-		slog.String("method", truncate(of.method)),
-		slog.String("path", truncate(of.path)),
+		slog.String("method", Shorten(of.method)),
+		slog.String("path", Shorten(of.path)),
 		slog.Int("code", rec.code),
 		slog.Int64("bytes", rec.bytes),
 		slog.Float64("ms", float64(took.Microseconds())/1000),
 		slog.String("remote", of.remote),
-		slog.String("agent", truncate(of.agent)),
+		slog.String("agent", Shorten(of.agent)),
 	)
 	if req.verb != "" {
 		attrs = append(attrs, slog.String("verb", req.verb))
@@ -170,18 +170,24 @@ func logRequest(log *slog.Logger, of *asked, req *request, rec *recorder, took t
 	_ = log.Handler().Handle(req, line) // as a logger does: there is nowhere to report that the log cannot be written
 }
 
-func truncate(s string) string {
+// Shorten returns a text of a client as logs have it: cut off with … behind 256 bytes.
+func Shorten(s string) string {
 	if len(s) > maxLoggedText {
 		return s[:maxLoggedText] + "…"
 	}
 	return s
 }
 
-// requestID returns the client's id if it is short and has only harmless characters, and otherwise a random UUID. It needs to
-// be unique, but not hard to guess.
-func requestID(header http.Header) string {
+// WellFormedID reports whether an id of a client is short and has only characters that are harmless in a header or a log.
+func WellFormedID(id string) bool {
 	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-	if id := header.Get(requestIDHeader); id != "" && len(id) <= maxRequestID && consistsOf(id, harmless) {
+	return id != "" && len(id) <= maxID && consistsOf(id, harmless)
+}
+
+// requestID returns the client's id if it is well-formed, and otherwise a random UUID. It needs to be unique, but not hard to
+// guess.
+func requestID(header http.Header) string {
+	if id := header.Get(requestIDHeader); WellFormedID(id) {
 		return id
 	}
 	var id uuid.UUID
@@ -193,7 +199,7 @@ func requestID(header http.Header) string {
 
 // traceID returns the trace id of a well-formed traceparent of version 00, 00-<32 hex>-<16 hex>-<2 hex>, or "".
 func traceID(parent string) string {
-	parts := strings.Split(truncate(parent), "-")
+	parts := strings.Split(Shorten(parent), "-")
 	if len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 || len(parts[3]) != 2 ||
 		!consistsOf(parts[1]+parts[2]+parts[3], "0123456789abcdef") {
 		return ""

@@ -3,18 +3,13 @@ package audit
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/httpserver"
 )
 
-const (
-	idHeader  = "Audit-Id"
-	maxID     = 64  // bytes, as in kube-apiserver
-	maxCaller = 256 // bytes of each text that a caller sends
-)
+const idHeader = "Audit-Id"
 
 type entryKey struct{}
 
@@ -28,14 +23,14 @@ func Handler(l *Log, next http.Handler) http.Handler {
 		ctx := r.Context()
 		request := httpserver.RequestID(ctx)
 		id := request
-		if sent := r.Header.Get(idHeader); wellFormed(sent) {
+		if sent := r.Header.Get(idHeader); httpserver.WellFormedID(sent) {
 			id = sent
 		}
 		w.Header()[idHeader] = []string{id}
 		if l != nil {
 			e := &Entry{
-				ID: id, Method: shorten(r.Method), Path: shorten(r.URL.Path),
-				Remote: r.RemoteAddr, Agent: shorten(r.UserAgent()),
+				ID: id, Method: httpserver.Shorten(r.Method), Path: httpserver.Shorten(r.URL.Path),
+				Remote: r.RemoteAddr, Agent: httpserver.Shorten(r.UserAgent()),
 			}
 			if id != request {
 				e.RequestID = request
@@ -43,7 +38,7 @@ func Handler(l *Log, next http.Handler) http.Handler {
 			r = httpserver.WithValue(r, entryKey{}, e)
 			httpserver.AtEnd(ctx, func(code int, took time.Duration) {
 				if caller, ok := bearer.FromContext(ctx); ok {
-					e.Issuer, e.User, e.Client = caller.Issuer, shorten(caller.Subject), shorten(caller.ClientID)
+					e.Issuer, e.User, e.Client = caller.Issuer, httpserver.Shorten(caller.Subject), httpserver.Shorten(caller.ClientID)
 				}
 				e.Time, e.Code, e.Millis = time.Now(), code, float64(took.Microseconds())/1000
 				l.Record(e)
@@ -68,22 +63,7 @@ func Decided(ctx context.Context, d Decision) {
 	if !ok || e.Allowed != nil {
 		return
 	}
-	e.Verb, e.Group, e.Resource = shorten(d.Verb), d.Group, d.Resource
-	e.Namespace, e.Name = shorten(d.Namespace), shorten(d.Name)
-	e.Allowed, e.Rule = new(bool), d.Rule
-	*e.Allowed = d.Allowed
-}
-
-// wellFormed reports whether an id is short and has only characters that are harmless
-// in a header or a log.
-func wellFormed(id string) bool {
-	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-	return id != "" && len(id) <= maxID && strings.Trim(id, harmless) == ""
-}
-
-func shorten(text string) string {
-	if len(text) > maxCaller {
-		return text[:maxCaller] + "…"
-	}
-	return text
+	e.Verb, e.Group, e.Resource = httpserver.Shorten(d.Verb), d.Group, d.Resource
+	e.Namespace, e.Name = httpserver.Shorten(d.Namespace), httpserver.Shorten(d.Name)
+	e.Allowed, e.Rule = new(d.Allowed), d.Rule
 }
