@@ -254,8 +254,7 @@ func internalRelated(ref *corev1.ObjectReference) *internalReference {
 	if ref == nil {
 		return nil
 	}
-	r := internalReference(*ref)
-	return &r
+	return new(internalReference(*ref))
 }
 
 // validateImmutable returns an error for each changed field that events/v1 does not

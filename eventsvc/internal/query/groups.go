@@ -140,8 +140,7 @@ func (s *Snapshot) newestOf(ctx context.Context, g *Group, by []Dimension, r sto
 		}
 		match, err := s.matches(v)
 		if match {
-			clone := v.Clone()
-			sample = &clone
+			sample = new(v.Clone())
 		}
 		return !match, err
 	}, func(Next) (bool, error) { return false, nil })

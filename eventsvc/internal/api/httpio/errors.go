@@ -71,8 +71,7 @@ func StatusOf(err error) *metav1.Status {
 	)
 	switch {
 	case errors.As(err, &api):
-		st := api.Status()
-		return &st
+		return new(api.Status())
 	case errors.As(err, &future):
 		return StatusOf(TooLarge(future.Revision, future.Current, 0))
 	case errors.As(err, &expired):

@@ -92,8 +92,7 @@ func ParseList(q url.Values, forceWatch bool) (metav1.ListOptions, error) {
 	o.Watch = o.Watch || forceWatch
 	if o.Watch && o.SendInitialEvents == nil && o.ResourceVersionMatch == "" &&
 		(o.ResourceVersion == "" || o.ResourceVersion == "0") {
-		yes := true
-		o.SendInitialEvents, o.ResourceVersionMatch = &yes, metav1.ResourceVersionMatchNotOlderThan
+		o.SendInitialEvents, o.ResourceVersionMatch = new(true), metav1.ResourceVersionMatchNotOlderThan
 	}
 	return o, Invalid("ListOptions", internalvalidation.ValidateListOptions(&internalversion.ListOptions{
 		Watch:                o.Watch,

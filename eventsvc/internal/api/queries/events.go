@@ -51,8 +51,8 @@ func answerEvents(ctx context.Context, r *request) (*answer, error) {
 			return nil, err
 		}
 	}
-	if n := len(rows); r.cursor == nil && out.Continue == "" {
-		out.Total = &n
+	if r.cursor == nil && out.Continue == "" {
+		out.Total = new(len(rows))
 	}
 	return &answer{json: out, columns: eventColumns, next: out.Continue, partial: r.shot.Partial, rows: func() ([][]string, error) {
 		return r.eventTable(rows)

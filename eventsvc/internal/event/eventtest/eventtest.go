@@ -117,8 +117,7 @@ func (r Random) Event(groupVersion string) *eventsv1.Event {
 		ev.Regarding = r.reference()
 	}
 	if r.IntN(2) == 0 {
-		related := r.reference()
-		ev.Related = &related
+		ev.Related = new(r.reference())
 	}
 	if r.IntN(2) == 0 {
 		ev.Series = &eventsv1.EventSeries{Count: int32(r.IntN(3)), LastObservedTime: r.microTime()}
