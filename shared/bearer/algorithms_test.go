@@ -138,7 +138,7 @@ func TestAssertionRules(t *testing.T) {
 	})
 }
 
-func TestUnverified(t *testing.T) {
+func TestDecode(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ token, issuer, subject string }{
 		"good":           {token(good, claims()), issuer, "client-1"},
@@ -149,10 +149,32 @@ func TestUnverified(t *testing.T) {
 		"8 KiB":          {strings.Repeat("a.", 5000), "", ""},
 		"claims no JSON": {token(good, `abc`), "", ""},
 	} {
-		gotIssuer, gotSubject, err := bearer.Unverified(tc.token)
-		if gotIssuer != tc.issuer || gotSubject != tc.subject || tc.issuer == "" && err == nil && name != "no names" {
-			t.Errorf("%s: %q, %q, %v", name, gotIssuer, gotSubject, err)
+		d, err := bearer.Decode(tc.token)
+		if good := tc.issuer != "" || name == "no names"; good != (err == nil) {
+			t.Errorf("%s: %v", name, err)
 		}
+		if err == nil && (d.Issuer != tc.issuer || d.Subject != tc.subject) {
+			t.Errorf("%s: %q, %q", name, d.Issuer, d.Subject)
+		}
+	}
+}
+
+// TestVerifyDecoded: a token that was decoded before is verified by the same rules, and remembered.
+func TestVerifyDecoded(t *testing.T) {
+	t.Parallel()
+	v := newVerifier(t, nil)
+	verify := func(token string) (*bearer.Caller, error) {
+		return v.VerifyDecoded(t.Context(), must(bearer.Decode(token)))
+	}
+	first, err := verify(token(good, claims()))
+	if err != nil || first.Subject != "client-1" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	if again, err := verify(token(good, claims())); again != first || err != nil {
+		t.Errorf("not remembered: %v", err)
+	}
+	if caller, err := verify(join(good, claims(), func([]byte) []byte { return make([]byte, 256) })); err == nil {
+		t.Errorf("forged, and accepted as %+v", caller)
 	}
 }
 

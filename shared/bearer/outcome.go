@@ -25,6 +25,9 @@ type outcomes struct {
 // refusal.
 func (m outcomes) counted(o outcome) (*Caller, error) {
 	switch {
+	case m.CounterVec == nil && o.refusal != nil:
+		return nil, o.refusal
+	case m.CounterVec == nil:
 	case o.refusal != nil:
 		m.WithLabelValues(o.refusal.Reason).Inc()
 		return nil, o.refusal
@@ -36,7 +39,11 @@ func (m outcomes) counted(o outcome) (*Caller, error) {
 	return o.caller, nil
 }
 
+// newOutcomes returns counters that count nothing without a registry.
 func newOutcomes(reg prometheus.Registerer) outcomes {
+	if reg == nil {
+		return outcomes{}
+	}
 	all := service.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "bearer_tokens_total",
 		Help: "Tokens by outcome: remembered, verified, or the reason of the refusal.",

@@ -274,22 +274,39 @@ func isKeyID(kid string) bool {
 	return kid != "" && len(kid) <= maxKeyID && !strings.ContainsFunc(kid, unicode.IsControl)
 }
 
-// Unverified returns who a token says that it is from and about, which are empty if it does not say so. Nothing of the
-// token has been verified: the names are good for nothing but to choose the keys and rules that it is verified with. An
-// error is an *[Error].
-func Unverified(token string) (issuer, subject string, err error) {
+// Decoded is a token that has been decoded and not verified. Issuer and Subject are who it says that it is from and about,
+// empty if it does not say so. They are good for nothing but to choose the keys and rules that it is verified with.
+type Decoded struct {
+	Issuer, Subject string
+
+	token string
+	parts parts
+}
+
+// Decode decodes a token without verifying it. An error is an *[Error].
+func Decode(token string) (*Decoded, error) {
 	if len(token) > maxToken {
-		return "", "", invalidToken("too long")
+		return nil, invalidToken("too long")
 	}
 	p, refusal := split(token)
 	if refusal != nil {
-		return "", "", refusal
+		return nil, refusal
 	}
-	claims, err := decodeObject(p.payload)
-	if err != nil {
-		return "", "", invalidToken("payload damaged")
+	var err error
+	if p.claims, err = decodeObject(p.payload); err != nil {
+		return nil, invalidToken("payload damaged")
 	}
-	issuer, _ = claims.text("iss")
-	subject, _ = claims.text("sub")
-	return issuer, subject, nil
+	d := &Decoded{token: token, parts: p}
+	d.Issuer, _ = p.claims.text("iss")
+	d.Subject, _ = p.claims.text("sub")
+	return d, nil
+}
+
+// VerifyDecoded is [Verifier.Verify] of a token that has been decoded already.
+func (v *Verifier) VerifyDecoded(ctx context.Context, d *Decoded) (*Caller, error) {
+	sum := sumOf(d.token)
+	if o, ok := v.recall(ctx, sum); ok {
+		return v.outcomes.counted(o)
+	}
+	return v.outcomes.counted(v.verifyNew(ctx, d.parts, sum))
 }

@@ -31,17 +31,19 @@ func guessStage() stage {
 // timingStage measures whether the time of an answer reveals which client ids
 // exist, alone and while others guess.
 func timingStage() stage {
-	even := func(margin float64) goal {
-		return goal{text: fmt.Sprintf("AUC 0.5 ± %.2f", margin), met: func(_ *bench, r *result) bool { return math.Abs(r.rate-.5) <= margin }}
-	}
 	return stage{
 		name: "timing",
 		open: func(b *bench) error { return b.start(target.Options{Token: []string{"--failure-refill=0s"}}) },
 		rows: []row{
-			{name: "timing/auc", goal: even(.05), run: timing(100, 2000)},
-			{name: "timing/auc-in-line", long: true, once: true, goal: even(.1), run: timing(0, 150, attack.QueuedGuesses)},
+			{name: "timing/auc", goal: evenOdds(.05), run: timing(100, 2000)},
+			{name: "timing/auc-in-line", long: true, once: true, goal: evenOdds(.1), run: timing(0, 150, attack.QueuedGuesses)},
 		},
 	}
+}
+
+// evenOdds asks for times that do not tell one kind of request from the other.
+func evenOdds(margin float64) goal {
+	return goal{text: fmt.Sprintf("AUC 0.5 ± %.2f", margin), met: func(_ *bench, r *result) bool { return math.Abs(r.rate-.5) <= margin }}
 }
 
 // good is a row of clients with the right secrets: 16 connections, each
@@ -94,14 +96,22 @@ func statuses(b *bench) (*result, error) {
 // in random order on one connection.
 func timing(samples, long int, others ...func(*target.Services) load.Spec) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		if b.long {
-			return compareTimes(b, long, others)
+		request := func(i int, known bool) []byte {
+			client := target.ClientID(i)
+			if !known {
+				client = fmt.Sprintf("other-client-%02d", i%target.ClientCount)
+			}
+			return b.up.TokenRequest(client, "wrong-"+target.ClientSecret)
 		}
-		return compareTimes(b, samples, others)
+		if b.long {
+			return compareTimes(b, long, request, others)
+		}
+		return compareTimes(b, samples, request, others)
 	}
 }
 
-func compareTimes(b *bench, samples int, others []func(*target.Services) load.Spec) (*result, error) {
+// compareTimes compares the times of the requests i of clients that are known with those of clients that are not.
+func compareTimes(b *bench, samples int, request func(i int, known bool) []byte, others []func(*target.Services) load.Spec) (*result, error) {
 	l, err := load.NewLoop()
 	if err != nil {
 		return nil, err
@@ -113,13 +123,9 @@ func compareTimes(b *bench, samples int, others []func(*target.Services) load.Sp
 	ld, err := l.NewLoad(load.Spec{
 		Addr: b.up.TokenAddr, Conns: 1, Limit: len(order),
 		Next: func(dst []byte, i int) []byte {
-			client := target.ClientID(order[i] / 2)
-			if order[i]%2 == 1 {
-				client = fmt.Sprintf("other-client-%02d", order[i]/2%target.ClientCount)
-			}
-			request := b.up.TokenRequest(client, "wrong-"+target.ClientSecret)
+			refused := request(order[i]/2, order[i]%2 == 0)
 			begun = time.Now()
-			return append(dst, request...)
+			return append(dst, refused...)
 		},
 		Check: func(i int, a *load.Answer) error {
 			times[order[i]%2] = append(times[order[i]%2], time.Since(begun))

@@ -37,7 +37,7 @@ type Assertion struct {
 // Federation verifies the assertions of other issuers.
 type Federation interface {
 	Trusts(issuer string) bool
-	Verify(ctx context.Context, issuer, assertion string) (subject string, err error) // an error is a *bearer.Error
+	Verify(ctx context.Context, assertion *bearer.Decoded) (subject string, err error) // an error is a *bearer.Error
 }
 
 // ErrIssuerUnavailable reports that the keys of an assertion's issuer are not available at present.
@@ -49,40 +49,37 @@ var ErrIssuerUnavailable = errors.New("the keys of the assertion's issuer are no
 func (a *Authenticator) AuthenticateAssertion(ctx context.Context, try Assertion) (Client, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.c.Timeout)
 	defer cancel()
-	issuer, subject, err := bearer.Unverified(try.Token)
+	decoded, err := bearer.Decode(try.Token)
+	if err != nil {
+		return Client{ClientID: try.ClientID}, MethodKey, a.reject(ctx, try.ClientID, try.Source, rejectedAssertion(err.Error()))
+	}
 	method, authenticate := MethodKey, a.byKey
-	switch federation := a.c.Assertions.Federation; {
-	case err != nil:
-		authenticate = func(context.Context, Assertion, string) (Client, error) {
-			return Client{}, rejectedAssertion(err.Error())
-		}
-	case federation != nil && federation.Trusts(issuer):
+	if f := a.c.Assertions.Federation; f != nil && f.Trusts(decoded.Issuer) {
 		method, authenticate = MethodFederated, a.federated
 	}
-	claimed := cmp.Or(try.ClientID, subject)
-	reg, err := authenticate(ctx, try, issuer)
-	var rejected *RejectedError
-	switch {
-	case errors.As(err, &rejected):
-		err = a.reject(ctx, claimed, try.Source, rejected)
-		fallthrough
-	case err != nil:
-		reg = Client{ClientID: claimed}
+	reg, err := authenticate(ctx, try.ClientID, decoded)
+	if err == nil {
+		return reg, method, nil
 	}
-	return reg, method, err
+	claimed := cmp.Or(try.ClientID, decoded.Subject)
+	var rejected *RejectedError
+	if errors.As(err, &rejected) {
+		err = a.reject(ctx, claimed, try.Source, rejected)
+	}
+	return Client{ClientID: claimed}, method, err
 }
 
 // byKey authenticates a client that signs with a key of its own, and so is the issuer of its assertions.
-func (a *Authenticator) byKey(ctx context.Context, try Assertion, issuer string) (Client, error) {
+func (a *Authenticator) byKey(ctx context.Context, clientID string, assertion *bearer.Decoded) (Client, error) {
 	if !a.c.Assertions.Keys {
 		return Client{}, rejectedAssertion("other issuer")
 	}
-	reg, err := a.lookup(ctx, issuer)
+	reg, err := a.lookup(ctx, assertion.Issuer)
 	known := err == nil
 	if !known && !errors.Is(err, ErrNotFound) {
 		return Client{}, err
 	}
-	err = a.verifyOwn(ctx, try, issuer, reg.Keys)
+	err = a.verifyOwn(ctx, clientID, assertion, reg.Keys)
 	var rejected *RejectedError
 	if errors.As(err, &rejected) && !known {
 		err = &RejectedError{Reason: ReasonUnknown}
@@ -92,8 +89,8 @@ func (a *Authenticator) byKey(ctx context.Context, try Assertion, issuer string)
 
 // federated authenticates a workload that has an assertion of a trusted issuer. Such assertions are used again by design, so
 // their jti is not looked at.
-func (a *Authenticator) federated(ctx context.Context, try Assertion, issuer string) (Client, error) {
-	subject, err := a.c.Assertions.Federation.Verify(ctx, issuer, try.Token)
+func (a *Authenticator) federated(ctx context.Context, clientID string, assertion *bearer.Decoded) (Client, error) {
+	subject, err := a.c.Assertions.Federation.Verify(ctx, assertion)
 	if err != nil {
 		var refusal *bearer.Error
 		if errors.As(err, &refusal) && refusal.Status == http.StatusServiceUnavailable {
@@ -101,7 +98,7 @@ func (a *Authenticator) federated(ctx context.Context, try Assertion, issuer str
 		}
 		return Client{}, rejectedAssertion(err.Error())
 	}
-	reg, err := a.lookup(ctx, cmp.Or(try.ClientID, subject))
+	reg, err := a.lookup(ctx, cmp.Or(clientID, subject))
 	if errors.Is(err, ErrNotFound) {
 		return Client{}, &RejectedError{Reason: ReasonUnknown}
 	}
@@ -110,7 +107,7 @@ func (a *Authenticator) federated(ctx context.Context, try Assertion, issuer str
 	}
 	ok, many := reg.Bound.covers(reg.ClientID, subject)
 	switch {
-	case reg.Bound.Issuer != issuer:
+	case reg.Bound.Issuer != assertion.Issuer:
 		return Client{}, rejectedAssertion("client bound to another issuer")
 	case !ok:
 		return Client{}, rejectedAssertion("client bound to another subject")
@@ -135,7 +132,8 @@ func (a *Authenticator) oneOfMany(ctx context.Context, reg Client, subject strin
 
 // verifyOwn verifies an assertion that a client signs with one of its own keys. It always verifies the signature, with
 // stand-ins for keys that are not there.
-func (a *Authenticator) verifyOwn(ctx context.Context, try Assertion, issuer string, keys []clientkey.Public) error {
+func (a *Authenticator) verifyOwn(ctx context.Context, clientID string, assertion *bearer.Decoded, keys []clientkey.Public) error {
+	issuer := assertion.Issuer
 	if issuer == "" {
 		return rejectedAssertion("no iss")
 	}
@@ -148,13 +146,13 @@ func (a *Authenticator) verifyOwn(ctx context.Context, try Assertion, issuer str
 	if err != nil {
 		return err
 	}
-	caller, err := verifier.Verify(ctx, try.Token)
+	caller, err := verifier.VerifyDecoded(ctx, assertion)
 	switch {
 	case err != nil:
 		return rejectedAssertion(err.Error())
 	case caller.Subject != issuer:
 		return rejectedAssertion("sub is not iss")
-	case try.ClientID != "" && try.ClientID != issuer:
+	case clientID != "" && clientID != issuer:
 		return rejectedAssertion("client_id is not iss")
 	case caller.ID == "":
 		return rejectedAssertion("no jti")

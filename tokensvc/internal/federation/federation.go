@@ -130,11 +130,11 @@ func (f *Federation) add(i Issuer, c Config) error {
 // Trusts reports whether the issuer is trusted.
 func (f *Federation) Trusts(issuer string) bool { return f != nil && f.issuers[issuer] != nil }
 
-// Verify returns the subject of an assertion of the issuer, which must be trusted. An error is a *[bearer.Error]; with its
+// Verify returns the subject of an assertion, whose issuer must be trusted. An error is a *[bearer.Error]; with its
 // status 503, the keys of the issuer are not available at present.
-func (f *Federation) Verify(ctx context.Context, issuer, assertion string) (subject string, err error) {
-	i := f.issuers[issuer]
-	caller, err := i.verifier.Verify(ctx, assertion)
+func (f *Federation) Verify(ctx context.Context, assertion *bearer.Decoded) (subject string, err error) {
+	i := f.issuers[assertion.Issuer]
+	caller, err := i.verifier.VerifyDecoded(ctx, assertion)
 	if err != nil {
 		return "", err
 	}

@@ -42,3 +42,23 @@ func QueuedGuesses(s *target.Services) load.Spec {
 		Check: load.Status(401),
 	}
 }
+
+// Forgeries sends assertions with signatures that nobody made, at full speed.
+func Forgeries(s *target.Services) load.Spec {
+	return load.Spec{
+		Addr: s.TokenAddr, Conns: guessers,
+		Next: func(dst []byte, i int) []byte {
+			client := target.SignerID(target.RS256, 0)
+			if i%2 == 1 {
+				client = fmt.Sprintf("nobody-%d", i)
+			}
+			return append(dst, s.ForgedRequest(client)...)
+		},
+		Check: func(_ int, a *load.Answer) error {
+			if a.Status != 401 && a.Status != 429 {
+				return fmt.Errorf("a forged assertion is answered with status %d: %.300s", a.Status, a.Body)
+			}
+			return nil
+		},
+	}
+}

@@ -72,6 +72,7 @@ type Options struct {
 	Hashes   []string // of the clients' secrets
 	Token    []string // arguments of tokensvc
 	DSN      string   // of a database with the clients; else they are in a file
+	Clients  string   // that file; empty: one with clients that have secrets
 	Secure   bool     // HTTPS on eventsvc
 	Profiles bool     // both serve CPU profiles
 	MaxBytes string   // what eventsvc's files may take; empty: its default
@@ -98,11 +99,13 @@ func Start(ctx context.Context, bin, dir string, more Options) (*Services, error
 	if more.DSN != "" {
 		s.tokenArgs = append(s.tokenArgs, "--database-dsn="+more.DSN)
 	} else {
-		clients, err := clientsFile(dir, more.Hashes)
-		if err != nil {
-			return nil, err
+		if more.Clients == "" {
+			var err error
+			if more.Clients, err = clientsFile(dir, more.Hashes); err != nil {
+				return nil, err
+			}
 		}
-		s.tokenArgs = append(s.tokenArgs, "--clients-file="+clients)
+		s.tokenArgs = append(s.tokenArgs, "--clients-file="+more.Clients)
 	}
 	if more.Profiles {
 		s.tokenArgs = append(s.tokenArgs, "--profiles")
