@@ -264,6 +264,8 @@ var (
 	// reader sees the write, unless the process is killed before that: then it may be there
 	// after the restart. The caller may try again.
 	ErrUnwritable = errors.New("store: the files cannot be written")
+	// ErrUnavailable: the database of the store does not answer. Nothing was written; try again.
+	ErrUnavailable = errors.New("store: the database does not answer")
 	// ErrInUse: another process has the files open. It comes as a [*FileError].
 	ErrInUse = errors.New("store: another process has the files open")
 	// ErrClosed: the store is closing or closed.

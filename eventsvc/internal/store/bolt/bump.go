@@ -10,7 +10,7 @@ import (
 // a second.
 const bumpRevisions = 1_000_000_000
 
-// bumped returns a revision beyond all that a store may have given out after a
+// Bumped returns a revision beyond all that a store may have given out after a
 // known one: the microseconds since 1970. A store whose revisions began below
 // them can only catch up by more than a million writes a second, so this holds
 // without knowing how far the store has come, and each restore of one backup
@@ -19,7 +19,7 @@ const bumpRevisions = 1_000_000_000
 //
 // A known revision that is ahead of the clock means that the clock is wrong, or
 // was at the last bump.
-func bumped(known uint64, now time.Time) uint64 {
+func Bumped(known uint64, now time.Time) uint64 {
 	if micros := now.UnixMicro(); micros > 0 && uint64(micros) > known {
 		return uint64(micros)
 	}
@@ -34,7 +34,7 @@ func bumped(known uint64, now time.Time) uint64 {
 // Watches that are open have missed nothing and go on. This is what
 // etcdutl snapshot restore does with --bump-revision and --mark-compacted.
 func (db *DB) BumpRevision(ctx context.Context, known uint64) (revision uint64, err error) {
-	revision, err = db.committer.Skip(ctx, func(last uint64) uint64 { return bumped(max(last, known), db.o.Now()) })
+	revision, err = db.committer.Skip(ctx, func(last uint64) uint64 { return Bumped(max(last, known), db.o.Now()) })
 	if err != nil {
 		return 0, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // historyDir tells the test binary that it is the child of the test below.
@@ -49,7 +50,7 @@ func TestLinearizableOverCrashes(t *testing.T) {
 		}
 	}
 	t.Logf("%d operations, %d of them cut off by %d kills", len(history), open, rounds)
-	if !porcupine.CheckOperations(register(), history) {
+	if !porcupine.CheckOperations(storetest.Register(), history) {
 		t.Error("in no order are they what was seen")
 	}
 }
@@ -90,20 +91,20 @@ func runHistory(t *testing.T, dir string, round int, start time.Time) (done, pen
 		}
 		now, client := time.Since(start).Nanoseconds(), round*crashWriters+s.Client
 		if !s.End {
-			begun[s.Client] = porcupine.Operation{ClientId: client, Input: registerInput{s.Op, s.Key, s.Value}, Call: now}
+			begun[s.Client] = porcupine.Operation{ClientId: client, Input: storetest.Operation{Kind: s.Op, Key: s.Key, Value: s.Value}, Call: now}
 			continue
 		}
 		o := begun[s.Client]
 		delete(begun, s.Client)
-		o.Output, o.Return = registerOutput{s.Seen, s.OK}, now
+		o.Output, o.Return = storetest.Outcome{Value: s.Seen, OK: s.OK}, now
 		done = append(done, o)
 	}
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Fatalf("the child ended by itself: %v", err)
 	}
 	for _, o := range begun {
-		if o.Input.(registerInput).op != "get" { // of which nobody has seen anything
-			o.Output = registerUnknown{}
+		if o.Input.(storetest.Operation).Kind != "get" { // of which nobody has seen anything
+			o.Output = storetest.Unknown{}
 			pending = append(pending, o)
 		}
 	}
@@ -128,14 +129,14 @@ func recordUntilKilled(t *testing.T, dir string) {
 	for client := range 6 {
 		wg.Go(func() {
 			for i := 0; ; i++ {
-				in := registerInput{
-					[]string{"get", "create", "append", "get", "delete"}[(client*7+i*3)%5], (client + i/5) % 4,
-					fmt.Sprintf("%s.%d.%d ", os.Getenv("TIDINGS_TEST_ROUND"), client, i),
-				}
-				s := step{Client: client, Op: in.op, Key: in.key, Value: in.value}
+				o := storetest.NextOperation(client, i, os.Getenv("TIDINGS_TEST_ROUND")+".")
+				s := step{Client: client, Op: o.Kind, Key: o.Key, Value: o.Value}
 				say(s)
-				out := apply(t, db, in)
-				s.End, s.Seen, s.OK = true, out.value, out.ok
+				out, err := o.Do(t.Context(), db)
+				if err != nil {
+					t.Error(err)
+				}
+				s.End, s.Seen, s.OK = true, out.Value, out.OK
 				say(s)
 			}
 		})

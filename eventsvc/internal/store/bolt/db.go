@@ -45,6 +45,8 @@ type Options struct {
 	QueueLength   int   // writes that may wait; default 4096
 	QueueBytes    int64 // and the bytes that they keep in memory; default 64 MiB
 	MemtableLimit int   // keys in memory before they are merged into the index; default 65536
+
+	Copy *Copy // set if the store is the copy of another one
 }
 
 func (o *Options) setDefaults() {

@@ -45,9 +45,6 @@ func (db *DB) Checkpoint() error {
 	return db.committer.Queue.Do(context.Background(), db.committer.Writer.Checkpoint)
 }
 
-// Bumped is where revisions go on after a known one.
-func Bumped(known uint64, now time.Time) uint64 { return bumped(known, now) }
-
 // Dir is where the store is.
 func (db *DB) Dir() string { return db.o.Dir }
 

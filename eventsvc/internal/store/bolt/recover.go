@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -79,10 +78,7 @@ func (db *DB) recover() (err error) {
 	db.maintenance = maintenance.New(maintenance.Config{
 		Policy:  maintenance.Policy{Retention: o.Retention, Rules: o.Rules, History: o.History, MaxEvents: o.MaxEvents},
 		Records: source, Usage: db.usage, Clock: db.committer.Clock, Writer: w, Do: db.committer.Queue.Do, Flush: db.committer.Flush, ReadError: db.reads.failed,
-		Delete: func(ctx context.Context, seen []store.Seen) error {
-			_, _, err := db.DeleteMany(ctx, seen)
-			return err
-		},
+		Delete: db.expire, Expires: o.expires,
 		SegmentBytes: o.SegmentBytes, Log: o.Log,
 	})
 	replay := &replay{Source: source, usage: db.usage, merger: db.committer.Merger, readError: db.reads.failed, log: o.Log}

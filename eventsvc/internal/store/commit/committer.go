@@ -16,12 +16,6 @@ import (
 	"tidings.example/eventsvc/internal/watch"
 )
 
-// A commit takes no more writes when it has so many. A write may consist of several.
-const (
-	batchWrites = 1024
-	batchBytes  = 8 << 20
-)
-
 // Config is what a Committer works on.
 type Config struct {
 	Queue  *Queue
@@ -75,7 +69,7 @@ func (c *Committer) Collectors() []prometheus.Collector {
 
 // Run commits writes until Stop, and then what is waiting. It is to be called once.
 func (c *Committer) Run() {
-	defer close(c.Queue.ended)
+	defer c.Queue.End()
 	for {
 		select {
 		case w := <-c.Queue.writes:
@@ -99,7 +93,7 @@ func (c *Committer) Run() {
 
 // commit stores a write and those that wait behind it, and answers them.
 func (c *Committer) commit(first *Write) {
-	c.collect(first)
+	c.batch = c.Queue.collect(c.batch[:0], first)
 	c.Merger.makeRoom(c.Stop)
 	c.Writer.RotateIfFull()
 	start := time.Now()
@@ -128,40 +122,10 @@ func (c *Committer) commit(first *Write) {
 	c.Hub.Announce(concerned)
 }
 
-// collect takes the writes that wait behind the first into one batch.
-func (c *Committer) collect(first *Write) {
-	c.batch = c.batch[:0]
-	c.add(first)
-	size := len(first.Draft.Value)
-	for len(c.batch) < batchWrites && size < batchBytes {
-		select {
-		case w := <-c.Queue.writes:
-			c.add(w)
-			size += len(w.Draft.Value)
-		default:
-			return
-		}
-	}
-}
-
-// add puts a write into the batch, behind those that are committed with it.
-func (c *Committer) add(w *Write) {
-	for i := range w.With {
-		c.batch = append(c.batch, &w.With[i])
-	}
-	c.batch = append(c.batch, w)
-}
-
 // store brings the writes of the batch to the disk and, when they are there, into
 // the memtable.
 func (c *Committer) store() error {
-	size := int64(0)
-	for _, w := range c.batch {
-		size += w.size()
-	}
-	c.frame = wal.NewFrame(len(c.batch), size)
-	c.changes = make([]watch.Change, 0, len(c.batch))
-	c.events, c.bytes = 0, 0
+	c.begin()
 	now, full, last := c.Clock.Now(), c.Usage.Full(), c.Writer.Last
 	err := c.Merger.Index.View(func(v index.View) error {
 		for _, w := range c.batch {
@@ -169,7 +133,7 @@ func (c *Committer) store() error {
 				w.Err = full
 				continue
 			}
-			w.Err = c.put(v, w, now)
+			w.Err = c.accept(v, w, now)
 		}
 		return nil
 	})
@@ -177,6 +141,22 @@ func (c *Committer) store() error {
 		c.Writer.Last = last // nothing has these revisions
 		return c.ReadError(err)
 	}
+	return c.persist()
+}
+
+// begin makes room for the records of the batch.
+func (c *Committer) begin() {
+	size := int64(0)
+	for _, w := range c.batch {
+		size += w.size()
+	}
+	c.frame = wal.NewFrame(len(c.batch), size)
+	c.changes = make([]watch.Change, 0, len(c.batch))
+	c.events, c.bytes = 0, 0
+}
+
+// persist makes the frame durable, and puts the writes that were accepted into the memtable.
+func (c *Committer) persist() error {
 	if len(c.frame.Records) == 0 {
 		return nil
 	}
@@ -198,33 +178,45 @@ func (c *Committer) store() error {
 	return nil
 }
 
-// put checks one write against the state that the batch has come to, and adds
-// it to the frame. Its error is that write's alone.
-func (c *Committer) put(v index.View, w *Write, now time.Time) error {
+// accept checks one write against the state that the batch has come to, and puts it under
+// the next revision. Its error is that write's alone.
+func (c *Committer) accept(v index.View, w *Write, now time.Time) error {
 	if err := w.Ctx.Err(); err != nil {
 		return err
 	}
-	newest, known := c.newest[w.joined]
-	if !known {
-		var err error
-		if newest, known, err = v.Newest(w.joined); err != nil {
-			return err
-		}
+	newest, err := c.newestOf(v, w.joined)
+	if err != nil {
+		return err
 	}
-	live := known && !newest.Deletion()
+	live := newest.Live()
 	if seen := w.Seen.Revision; live != (seen != 0) || live && newest.Revision() != seen {
 		return ErrConflict
 	}
-	c.key = append(c.key[:0], w.joined...)
 	c.Writer.Last++
 	w.revision = c.Writer.Last
+	c.put(w, newest, now)
+	return nil
+}
+
+// newestOf returns the newest version of an event, with the batch so far.
+func (c *Committer) newestOf(v index.View, joined string) (newest index.Pointer, err error) {
+	newest, known := c.newest[joined]
+	if !known {
+		newest, _, err = v.Newest(joined)
+	}
+	return newest, err
+}
+
+// put adds a write that has its revision to the frame and to the changes.
+func (c *Committer) put(w *Write, newest index.Pointer, now time.Time) {
+	c.key = append(c.key[:0], w.joined...)
 	e := seglog.Entry{
 		Revision: w.revision, Kind: w.Kind, Previous: newest.Revision(), Time: now,
 		Key: c.key, NamespaceLen: len(w.Key.Namespace), Attributes: w.Draft.Attributes, Value: w.Draft.Value,
 	}
 	c.frame.Append(e.Revision, func(dst []byte) []byte { return seglog.AppendRecord(dst, &e) })
 	change := watch.Change{Revision: e.Revision, Key: w.Key, Previous: w.Previous}
-	if live {
+	if newest.Live() {
 		c.events--
 		c.bytes -= int64(w.Seen.Bytes)
 	}
@@ -238,7 +230,6 @@ func (c *Committer) put(v index.View, w *Write, now time.Time) error {
 	}
 	c.changes = append(c.changes, change)
 	c.newest[w.joined] = index.NewPointer(e.Revision, w.Kind == seglog.Deleted)
-	return nil
 }
 
 // Flush merges everything that was written so far into the index.

@@ -4,9 +4,16 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/seglog"
+)
+
+// A commit takes no more writes when it has so many. A write may consist of several.
+const (
+	batchWrites = 1024
+	batchBytes  = 8 << 20
 )
 
 // ErrConflict refuses a write whose event was written after the version that its caller saw.
@@ -31,6 +38,9 @@ type Write struct {
 	revision uint64
 	done     chan struct{} // receives one value when the write was answered; nil for one of With
 }
+
+// Revision returns the revision of a write that was made.
+func (w *Write) Revision() uint64 { return w.revision }
 
 // Record returns the outcome of a write that was made: the new version, or the last one
 // with the revision of its deletion.
@@ -125,6 +135,72 @@ func (q *Queue) Do(ctx context.Context, f func() error) error {
 
 // Waiting returns how many writes wait, and the bytes that they keep in memory.
 func (q *Queue) Waiting() (writes int, bytes int64) { return len(q.writes), q.bytes.Load() }
+
+// Take waits for a write, and returns it with those that wait behind it. It returns nil when stop is closed. It is for an
+// engine without a [Committer], which answers each of them with [Queue.Answer].
+func (q *Queue) Take(stop <-chan struct{}) []*Write {
+	select {
+	case w := <-q.writes:
+		return q.collect(nil, w)
+	case <-stop:
+		return nil
+	}
+}
+
+// Refuse answers all writes that wait with an error: they were written nowhere.
+func (q *Queue) Refuse(err error) {
+	for {
+		select {
+		case w := <-q.writes:
+			for _, w := range appendAll(nil, w) {
+				q.Answer(w, 0, time.Time{}, err)
+			}
+		default:
+			return
+		}
+	}
+}
+
+// End refuses every write from now on. It is to be called once, by who has taken writes.
+func (q *Queue) End() { close(q.ended) }
+
+// Answer tells the writer that w was made under a revision, or its error.
+func (q *Queue) Answer(w *Write, revision uint64, at time.Time, err error) {
+	w.Err = err
+	if err == nil {
+		w.revision = revision
+		if w.Kind != seglog.Deleted {
+			w.version = &store.Version{Record: store.Record{
+				Key: w.Key, Revision: revision, Time: at, Attributes: w.Draft.Attributes, Value: w.Draft.Value, Bytes: int(w.size()),
+			}}
+		}
+	}
+	q.answer(w)
+}
+
+// collect appends a write and those that wait behind it, as one batch.
+func (q *Queue) collect(batch []*Write, first *Write) []*Write {
+	batch = appendAll(batch, first)
+	size := len(first.Draft.Value)
+	for len(batch) < batchWrites && size < batchBytes {
+		select {
+		case w := <-q.writes:
+			batch = appendAll(batch, w)
+			size += len(w.Draft.Value)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// appendAll appends a write, behind those that are committed with it.
+func appendAll(batch []*Write, w *Write) []*Write {
+	for i := range w.With {
+		batch = append(batch, &w.With[i])
+	}
+	return append(batch, w)
+}
 
 // answer tells the writer that w was answered.
 func (q *Queue) answer(w *Write) {

@@ -42,6 +42,7 @@ type Config struct {
 	Do           func(context.Context, func() error) error // runs a function between two commits
 	Flush        func(context.Context) error               // merges everything that was written so far into the index
 	Delete       func(context.Context, []store.Seen) error // but what has changed
+	Expires      func() bool                               // reports whether events are to be deleted by this store now
 	ReadError    func(error) error                         // reports and translates an error of reading
 	SegmentBytes int64
 	Log          *slog.Logger
@@ -192,9 +193,11 @@ func (m *Maintenance) failover(ctx context.Context) error {
 // themselves. It reports whether there are more. Where there is no room even for
 // deletions, trimming and compaction may make some.
 func (m *Maintenance) clearSome(ctx context.Context) (more bool, err error) {
-	more, full := m.expire(ctx)
-	if full == nil {
-		full = m.expireOldest(ctx)
+	var full error
+	if m.Expires() {
+		if more, full = m.expire(ctx); full == nil {
+			full = m.expireOldest(ctx)
+		}
 	}
 	if full != nil && !errors.Is(full, store.ErrFull) {
 		return false, full

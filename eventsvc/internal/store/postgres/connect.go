@@ -74,3 +74,11 @@ func reason(err error) error {
 	}
 	return err
 }
+
+// code returns the SQLSTATE of an error that the server has sent, empty for any other.
+func code(err error) string {
+	if answer := new(pgconn.PgError); errors.As(err, &answer) {
+		return answer.Code
+	}
+	return ""
+}

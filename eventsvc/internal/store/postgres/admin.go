@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"context"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/backup"
+	"tidings.example/eventsvc/internal/store/fsck"
+	"tidings.example/eventsvc/internal/store/usage"
+)
+
+// Check reads everything that the copy holds.
+func (db *DB) Check(ctx context.Context, progress store.Progress) (*fsck.Report, error) {
+	return db.copy.now().Check(ctx, progress)
+}
+
+// Snapshot sets the state of the copy aside, as new as the database is now.
+func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
+	if err := db.refresh(ctx); err != nil {
+		return nil, err
+	}
+	return db.copy.now().Snapshot(ctx)
+}
+
+// Compact frees disk space of the copy.
+func (db *DB) Compact(ctx context.Context, progress store.Progress) error {
+	return db.copy.now().Compact(ctx, progress)
+}
+
+// Maintain does one round of what Run does.
+func (db *DB) Maintain(ctx context.Context) error { return db.copy.now().Maintain(ctx) }
+
+// Stats returns the figures of the copy.
+func (db *DB) Stats() usage.Stats { return db.copy.now().Stats() }
+
+// Changes is [bolt.DB.Changes] of the copy.
+func (db *DB) Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error {
+	return db.copy.now().Changes(ctx, after, until, visit)
+}

@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/seglog"
+)
+
+// SQLSTATEs that commit_batch raises.
+const (
+	codeEpoch   = "TD001" // the epoch is another one
+	codeGivenUp = "TD002" // the batch was resolved before it came
+)
+
+// A committer writes batches, one transaction at a time. While one is under way the next one gathers.
+type committer struct {
+	db    *DB
+	id    uuid.UUID // of this replica, in the table writer
+	batch int64     // number of the last batch
+}
+
+// run commits writes until the store closes, and then refuses what waits.
+func (c *committer) run() {
+	defer c.db.queue.End()
+	for {
+		batch := c.db.queue.Take(c.db.ctx.Done())
+		if batch == nil {
+			c.db.queue.Refuse(store.ErrClosed)
+			return
+		}
+		c.commit(batch)
+	}
+}
+
+// outcome is what became of a batch.
+type outcome struct {
+	revisions []int64 // of its writes; 0: refused
+	head      uint64  // the newest revision then
+	at        time.Time
+}
+
+// commit stores the writes of a batch that can be stored together, and answers all of them.
+func (c *committer) commit(batch []*commit.Write) {
+	start := time.Now()
+	accepted := c.choose(batch)
+	var o outcome
+	var err error
+	if len(accepted) > 0 {
+		o, err = c.send(accepted)
+	}
+	c.db.metrics.writes.Observe(float64(len(batch)))
+	c.db.metrics.seconds.Observe(time.Since(start).Seconds())
+	at := map[*commit.Write]int64{}
+	for i := range o.revisions {
+		at[accepted[i]] = o.revisions[i]
+	}
+	for _, w := range batch {
+		failed := err
+		if w.Err != nil {
+			failed = w.Err
+		} else if err == nil && at[w] == 0 {
+			failed = &conflict{o.head}
+		}
+		c.db.queue.Answer(w, uint64(at[w]), o.at, failed)
+	}
+}
+
+// choose returns the writes that are sent to the database: those whose caller waits still, one for each event. The others of
+// an event have not seen the one before them, so they are conflicts.
+func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write) {
+	full := c.db.copy.now().Room(c.db.ctx)
+	keys := make(map[store.Key]bool, len(batch))
+	for _, w := range batch {
+		switch err := w.Ctx.Err(); {
+		case err != nil:
+			w.Err = err
+		case full != nil && w.Kind != seglog.Deleted:
+			w.Err = full
+		case !keys[w.Key]:
+			keys[w.Key] = true
+			accepted = append(accepted, w)
+		}
+	}
+	return accepted
+}
+
+// tries is how often a batch is sent. It is sent again only when it is known that it was not written, and that it never will
+// be: for instance after the server was restarted, where every connection of the pool has to fail once.
+const tries = 2 * minConnections
+
+// send commits writes, and finds out what became of them. The error says that nothing was written.
+func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
+	for range tries {
+		c.batch++
+		o, err = c.transact(writes)
+		if err == nil {
+			return o, nil
+		}
+		if !ambiguous(err) {
+			break
+		}
+		c.db.o.Copy.Log.Warn("the answer to a commit was lost; asking what became of it", "error", reason(err))
+		c.db.metrics.ambiguous.Inc()
+		var written bool
+		if o, written = c.resolve(writes); written {
+			return o, nil
+		}
+	}
+	if state := code(err); state == codeEpoch {
+		c.db.tail.doubt()
+	}
+	return outcome{}, c.db.unavailable(err)
+}
+
+// ambiguous reports whether a batch may have been committed although its commit has failed with an error.
+func ambiguous(err error) bool {
+	if pgconn.SafeToRetry(err) || errors.Is(err, errConnect) {
+		return false
+	}
+	// The server says what it did, but for a connection that it ends: the commit may wait for a standby at that time.
+	state := code(err)
+	return state == "" || state[:2] == "08" || state[:2] == "57"
+}
+
+// errConnect says that there was no connection to send anything on.
+var errConnect = errors.New("no connection")
+
+// transact runs one transaction.
+func (c *committer) transact(writes []*commit.Write) (o outcome, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.db.o.timeout()) // also for what waits when the store closes
+	defer cancel()
+	conn, err := c.db.pool.Acquire(ctx)
+	if err != nil {
+		return o, fmt.Errorf("%w: %w", errConnect, reason(err))
+	}
+	defer conn.Release()
+	n := len(writes)
+	ops, seen := make([]int16, n), make([]int64, n)
+	namespaces, names := make([]string, n), make([]string, n)
+	attributes, values := make([][]byte, n), make([][]byte, n)
+	for i, w := range writes {
+		ops[i], seen[i] = int16(w.Kind), int64(w.Seen.Revision)
+		namespaces[i], names[i] = w.Key.Namespace, w.Key.Name
+		attributes[i], values[i] = notNil(w.Draft.Attributes), notNil(w.Draft.Value)
+	}
+	err = conn.QueryRow(ctx, "SELECT revisions, head_revision, stamp FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+		int64(c.db.tail.epoch.Load()), c.id, c.batch, ops, namespaces, names, seen, attributes, values).
+		Scan(&o.revisions, &o.head, &o.at)
+	return o, err
+}
+
+// notNil returns b, which pgx would send as NULL if it were nil.
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// resolveEvery is the time between two attempts to ask what became of a batch.
+const resolveEvery = 100 * time.Millisecond
+
+// resolve asks what became of the last batch, until the database answers or the store closes. Meanwhile it refuses other
+// writes, which have not been sent. A batch that was not written then never will be.
+func (c *committer) resolve(writes []*commit.Write) (o outcome, written bool) {
+	for {
+		o, written, err := c.ask(writes)
+		if err == nil {
+			return o, written
+		}
+		c.db.queue.Refuse(c.db.unavailable(err))
+		select {
+		case <-time.After(resolveEvery):
+		case <-c.db.ctx.Done():
+			return outcome{}, false
+		}
+	}
+}
+
+// ask asks once.
+func (c *committer) ask(writes []*commit.Write) (o outcome, written bool, err error) {
+	ctx, cancel := context.WithTimeout(c.db.ctx, c.db.o.timeout())
+	defer cancel()
+	var first, last int64
+	err = c.db.pool.QueryRow(ctx, "SELECT first, last, head_revision FROM resolve_batch($1, $2)", c.id, c.batch).Scan(&first, &last, &o.head)
+	if err != nil || first > last && last == 0 {
+		return o, false, err
+	}
+	rows, err := c.db.pool.Query(ctx, "SELECT namespace, name, revision, time FROM log WHERE revision BETWEEN $1 AND $2", first, last)
+	if err != nil {
+		return o, false, err
+	}
+	made := map[store.Key]int64{}
+	var key store.Key
+	var revision int64
+	_, err = pgx.ForEachRow(rows, []any{&key.Namespace, &key.Name, &revision, &o.at}, func() error {
+		made[key] = revision
+		return nil
+	})
+	for _, w := range writes {
+		o.revisions = append(o.revisions, made[w.Key])
+	}
+	return o, err == nil, err
+}

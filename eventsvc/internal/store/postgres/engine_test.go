@@ -1,0 +1,302 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/pgtest"
+)
+
+// options are those of a replica, with limits so small that segments, merges and replays happen all the time.
+func options(dsn, dir string) postgres.Options {
+	return postgres.Options{
+		Access: postgres.Access{DSN: dsn},
+		Copy: bolt.Options{
+			Dir: dir, SegmentBytes: 8 << 10, RingEntries: 16, MemtableLimit: 20, MaxBytes: -1, MinFree: -1,
+		},
+	}
+}
+
+// open opens a replica and waits until it has caught up.
+func open(t testing.TB, o postgres.Options) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	ready(t, db)
+	return db
+}
+
+// ready waits until a replica has caught up.
+func ready(t testing.TB, db *postgres.DB) {
+	t.Helper()
+	within(t, time.Minute, func() error { return db.Ready(t.Context()) })
+}
+
+// within waits until a condition holds.
+func within(t testing.TB, most time.Duration, condition func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), most)
+	defer cancel()
+	for err := condition(); err != nil; err = condition() {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatal(err)
+		}
+	}
+}
+
+// engine runs the conformance suite through one or more replicas, which take turns.
+type engine struct {
+	t        testing.TB
+	dsn      string
+	options  []postgres.Options
+	now      func() time.Time
+	clock    *pgx.Conn // sets the clock of the database
+	replicas *turns
+}
+
+func newEngine(t testing.TB, server *pgtest.Server, now func() time.Time, replicas int) *engine {
+	owner := server.Database(t)
+	e := &engine{t: t, dsn: service(t, owner), now: now}
+	pgtest.Exec(t, owner, `
+		CREATE TABLE eventsvc.test_clock (time timestamptz); INSERT INTO eventsvc.test_clock VALUES (now());
+		GRANT SELECT, UPDATE ON eventsvc.test_clock TO eventsvc_service;
+		CREATE OR REPLACE FUNCTION eventsvc.wall_clock() RETURNS timestamptz LANGUAGE sql AS 'SELECT time FROM eventsvc.test_clock'`)
+	var err error
+	if e.clock, err = pgx.Connect(t.Context(), e.dsn); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.clock.Close(context.WithoutCancel(t.Context())) })
+	for range replicas {
+		o := options(e.dsn, t.TempDir())
+		o.Copy.Now, o.Copy.History = now, 2*time.Minute
+		e.options = append(e.options, o)
+	}
+	return e
+}
+
+// Start implements storetest.Engine.
+func (e *engine) Start(t testing.TB) store.Store {
+	t.Helper()
+	e.replicas = &turns{t: t, setClock: e.setClock}
+	for _, o := range e.options {
+		e.replicas.all = append(e.replicas.all, open(t, o))
+	}
+	return e.replicas
+}
+
+func (e *engine) setClock() {
+	if _, err := e.clock.Exec(context.Background(), "UPDATE eventsvc.test_clock SET time = $1", e.now()); err != nil {
+		e.t.Error(err)
+	}
+}
+
+// Stop implements storetest.Engine. It checks the database and the copies.
+func (e *engine) Stop(t testing.TB) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	r, err := postgres.Check(ctx, postgres.Access{DSN: e.dsn})
+	if err != nil || len(r.Problems) > 0 {
+		t.Errorf("the database: %+v, %v", r, err)
+	}
+	for i, db := range e.replicas.all {
+		found, err := db.Check(ctx, nil)
+		if err != nil || len(found.Problems) > 0 {
+			t.Errorf("the copy of replica %d: %+v, %v", i, found, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Trim implements storetest.Trimmer. It waits until the database has nothing either of what the copies gave up.
+func (e *engine) Trim(t testing.TB) (oldest uint64) {
+	t.Helper()
+	for _, db := range e.replicas.all {
+		if _, err := db.Fresh(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := db.Maintain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if oldest = db.Stats().Oldest; oldest != e.replicas.all[0].Stats().Oldest {
+			t.Errorf("copies give up states before %d and %d", oldest, e.replicas.all[0].Stats().Oldest)
+		}
+	}
+	if err := postgres.RemoveHistory(t.Context(), e.replicas.all[0]); err != nil {
+		t.Error(err)
+	}
+	return oldest
+}
+
+// Bump implements storetest.Bumper.
+func (e *engine) Bump(t testing.TB) uint64 {
+	t.Helper()
+	revision, err := e.replicas.all[0].BumpRevision(t.Context(), 0)
+	if err != nil {
+		t.Error(err)
+	}
+	return revision
+}
+
+// turns is a store whose calls go to one replica after the other.
+type turns struct {
+	t        testing.TB
+	setClock func()
+
+	mu   sync.Mutex
+	all  []*postgres.DB
+	next int
+}
+
+var _ store.Store = (*turns)(nil)
+
+// one returns the next replica.
+func (s *turns) one() *postgres.DB {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setClock()
+	s.next = (s.next + 1) % len(s.all)
+	return s.all[s.next]
+}
+
+// fresh returns the next replica with a copy that is as new as the database.
+func (s *turns) fresh(ctx context.Context) (*postgres.DB, error) {
+	db := s.one()
+	_, err := db.Fresh(ctx)
+	return db, err
+}
+
+func (s *turns) Get(ctx context.Context, key store.Key, look func(*store.View) error) error {
+	db, err := s.fresh(ctx)
+	if err != nil {
+		return err
+	}
+	return db.Get(ctx, key, look)
+}
+
+func (s *turns) List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
+	db, err := s.fresh(ctx)
+	if err != nil {
+		return store.Page{}, err
+	}
+	return db.List(ctx, q, visit)
+}
+
+func (s *turns) Watch(ctx context.Context, q store.WatchQuery) (store.Watcher, error) {
+	db, err := s.fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return db.Watch(ctx, q)
+}
+
+func (s *turns) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+	db, err := s.fresh(ctx) // so that decide sees the newest version first, as these cases expect
+	if err != nil {
+		return store.Result{}, err
+	}
+	r, err := db.Update(ctx, key, decide)
+	return r, errors.Join(err, s.refresh(ctx, err))
+}
+
+// refresh brings every copy to the revision of a write, as these cases expect of watches that are open.
+func (s *turns) refresh(ctx context.Context, failed error) error {
+	for _, db := range s.all {
+		if _, err := db.Fresh(ctx); failed == nil && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *turns) DeleteMany(ctx context.Context, seen []store.Seen) (int, []store.Key, error) {
+	n, changed, err := s.one().DeleteMany(ctx, seen)
+	return n, changed, errors.Join(err, s.refresh(ctx, err))
+}
+
+func (s *turns) Revision() uint64 {
+	db, err := s.fresh(context.WithoutCancel(s.t.Context()))
+	if err != nil {
+		s.t.Error(err)
+	}
+	return db.Revision()
+}
+
+// Timeline implements storetest.Timeliner.
+func (s *turns) Timeline() store.Timeline {
+	db, err := s.fresh(s.t.Context())
+	if err != nil {
+		s.t.Error(err)
+	}
+	return db.Timeline()
+}
+
+// The engine does what every store does, through one replica and through two that take turns.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	for _, replicas := range []int{1, 2} {
+		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
+			storetest.Run(t, func(t testing.TB, now func() time.Time) storetest.Engine { return newEngine(t, server, now, replicas) })
+		})
+	}
+}
+
+// A data directory is either that of a store or the copy of one database.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	dsn, dir := service(t, server.Database(t)), t.TempDir()
+	open(t, options(dsn, filepath.Join(dir, "copy"))).Close()
+	own, err := bolt.Open(bolt.Options{Dir: filepath.Join(dir, "own")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := own.Close(); err != nil {
+		t.Fatal(err)
+	}
+	newer := server.Database(t)
+	pgtest.Exec(t, newer, "SELECT 1")
+	if _, err := postgres.Migrate(t.Context(), postgres.Access{DSN: newer}, ""); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, newer, "INSERT INTO eventsvc.migration VALUES (9999, 'from_the_future')")
+	for _, test := range []struct{ dsn, dir, says string }{
+		{dsn, "own", "a store of its own"},
+		{service(t, server.Database(t)), "copy", "is the copy of database"},
+		{server.Database(t), "new", "eventsvc database migrate"},
+		{newer, "new", "from_the_future"},
+	} {
+		db, err := postgres.Open(t.Context(), options(test.dsn, filepath.Join(dir, test.dir)))
+		if refused := new(postgres.RefusedError); !errors.As(err, &refused) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want %q", test.dir, err, test.says)
+		}
+		if err == nil {
+			db.Close()
+		}
+	}
+	for name, want := range map[string]bool{"copy": true, "own": false, "none": false} {
+		if is, err := postgres.IsCopy(filepath.Join(dir, name)); is != want || err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is a copy: %v, %v", name, is, err)
+		}
+	}
+}

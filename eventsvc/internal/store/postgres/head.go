@@ -1,0 +1,78 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"tidings.example/eventsvc/internal/store"
+)
+
+// head is the state of the whole store.
+type head struct {
+	Cluster                            string
+	Epoch                              uint64
+	Revision, CompactRevision, Removed uint64
+}
+
+// A headReader reads the newest revision, once for all who wait for it. It is safe for concurrent use.
+type headReader struct {
+	db      *DB
+	reading sync.Mutex // held while the database is asked
+
+	mu   sync.Mutex
+	next *headRead // that has not begun; nil if nobody waits for it
+}
+
+// A headRead is one question to the database.
+type headRead struct {
+	done chan struct{}
+	head head
+	err  error
+}
+
+// read returns the head as it is at some time after the call.
+func (r *headReader) read(ctx context.Context) (head, error) {
+	r.mu.Lock()
+	one := r.next
+	if one == nil {
+		one = &headRead{done: make(chan struct{})}
+		r.next = one
+		go r.ask(one)
+	}
+	r.mu.Unlock()
+	select {
+	case <-one.done:
+		return one.head, one.err
+	case <-ctx.Done():
+		return head{}, ctx.Err()
+	}
+}
+
+// ask asks the database. Who comes later waits for the next question, because this one may have been answered before.
+func (r *headReader) ask(one *headRead) {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	r.mu.Lock()
+	r.next = nil
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(r.db.ctx, r.db.o.timeout())
+	defer cancel()
+	one.err = r.db.pool.QueryRow(ctx, "SELECT epoch, revision FROM head").Scan(&one.head.Epoch, &one.head.Revision)
+	if one.err != nil {
+		one.err = r.db.unavailable(one.err)
+	}
+	close(one.done)
+}
+
+// unavailable makes an error of the database one of the store.
+func (db *DB) unavailable(err error) error {
+	if db.ctx.Err() != nil {
+		return store.ErrClosed
+	}
+	if errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, reason(err))
+}

@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A keeper holds an advisory lock, if no other replica does. The replica that has it clears away what is past its time. The
+// lock saves work: nothing goes wrong when two replicas believe that they have it.
+type keeper struct {
+	db   *DB
+	held atomic.Bool
+}
+
+func newKeeper(db *DB) *keeper { return &keeper{db: db} }
+
+// keeperLock is the key of the advisory lock.
+const keeperLock = 0x7469_6e67_0002
+
+// The keeper removes history every keepEvery, removeRecords in one transaction, because commits may wait for it. Replicas that
+// were not heard of for writerAge are forgotten.
+const (
+	keepEvery     = 5 * time.Second
+	removeRecords = 2048
+	writerAge     = "1 day"
+)
+
+// holds reports whether this replica is the one that clears away.
+func (k *keeper) holds() bool { return k.held.Load() && k.db.tail.caughtUp.Load() }
+
+// run tries to get the lock, and does the work while it has it.
+func (k *keeper) run() {
+	for k.db.ctx.Err() == nil {
+		if err := k.term(k.db.ctx); err != nil && k.db.ctx.Err() == nil && k.db.tail.failed() == nil {
+			k.db.o.Copy.Log.Warn("history could not be removed from the database; trying again", "error", reason(err))
+		}
+		select {
+		case <-time.After(keepEvery):
+		case <-k.db.ctx.Done():
+		}
+	}
+}
+
+// term lasts as long as the connection that holds the lock.
+func (k *keeper) term(ctx context.Context) error {
+	conn, err := k.db.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	var got bool
+	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(keeperLock)).Scan(&got); err != nil || !got {
+		return err
+	}
+	k.held.Store(true)
+	defer func() {
+		k.held.Store(false)
+		_ = conn.Conn().Close(context.WithoutCancel(ctx)) // which ends the lock
+	}()
+	for {
+		if err := k.keep(ctx, conn); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(keepEvery):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// keep removes from the database what the copy has given up, and forgets replicas that are gone.
+func (k *keeper) keep(ctx context.Context, conn *pgxpool.Conn) error {
+	if !k.holds() {
+		return conn.Ping(ctx)
+	}
+	upTo := k.db.copy.now().Stats().Oldest
+	for at := uint64(0); ; {
+		var next uint64
+		if err := conn.QueryRow(ctx, "SELECT remove_history($1, $2)", upTo, removeRecords).Scan(&next); err != nil {
+			return err
+		}
+		if next >= upTo || next == at {
+			break
+		}
+		at = next
+	}
+	if _, err := conn.Exec(ctx, "DELETE FROM writer WHERE time < clock_timestamp() - $1::interval", writerAge); err != nil {
+		return err
+	}
+	return k.dropPartitions(ctx, conn)
+}
+
+// dropPartitions drops what is empty. A dump that holds the table is not waited for: commits would wait behind.
+func (k *keeper) dropPartitions(ctx context.Context, conn *pgxpool.Conn) error {
+	_, err := conn.Exec(ctx, "SELECT drop_partitions()")
+	if code(err) == "55P03" { // lock_not_available
+		return nil
+	}
+	return err
+}

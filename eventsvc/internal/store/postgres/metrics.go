@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are those of the engine. Those of the copy are its own.
+type metrics struct {
+	all                     []prometheus.Collector
+	writes, seconds         prometheus.Histogram
+	ambiguous, remade, lost prometheus.Counter
+}
+
+func newMetrics(db *DB) *metrics {
+	m := &metrics{
+		writes: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "store_database_commit_writes", Help: "Writes that shared one transaction.", Buckets: prometheus.ExponentialBuckets(1, 2, 11),
+		}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "store_database_commit_seconds", Help: "Time of one transaction of writes, as this replica sees it.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
+		}),
+		ambiguous: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "store_database_ambiguous_commits_total", Help: "Commits whose answer was lost, and that were looked up.",
+		}),
+		remade: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "store_copy_remade_total", Help: "Times that the copy was made again from the database.",
+		}),
+		lost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "store_database_lost_commits_total", Help: "Times that the database lacked writes that this replica had acknowledged or shown.",
+		}),
+	}
+	gauge := func(name, help string, f func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
+	}
+	m.all = []prometheus.Collector{
+		db.copy, m.writes, m.seconds, m.ambiguous, m.remade, m.lost,
+		gauge("store_database_up", "1 while the database can be followed.", func() float64 { return one(db.tail.failed() == nil) }),
+		gauge("store_database_epoch", "Epoch of the database: one more for each time that it has lost commits.", func() float64 { return float64(db.tail.epoch.Load()) }),
+		gauge("store_copy_ready", "1 when the copy has caught up with the database.", func() float64 { return one(db.tail.caughtUp.Load()) }),
+		gauge("store_copy_lag_revisions", "Revisions that the copy lacked when it was last compared.", func() float64 { return float64(db.tail.behind.Load()) }),
+		gauge("store_copy_lag_seconds", "Time since the copy had every revision.", func() float64 { return db.tail.age().Seconds() }),
+		gauge("store_keeper", "1 on the replica that clears away what is past its time.", func() float64 { return one(db.keeper.holds()) }),
+	}
+	return m
+}
+
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func (m *metrics) register(r prometheus.Registerer) error {
+	var errs []error
+	for _, c := range m.all {
+		errs = append(errs, r.Register(c))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,221 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/disk"
+)
+
+// markName is the file, beside those of the store, that says of which database they are a copy.
+const markName = "copy-of.json"
+
+// A mark names the database of a copy.
+type mark struct {
+	Cluster string `json:"cluster"`
+	Epoch   uint64 `json:"epoch"`
+	Filling bool   `json:"filling,omitempty"` // it does not have everything yet, and is made again after a restart
+}
+
+// IsCopy reports whether the store in a directory is the copy of a database.
+func IsCopy(dir string) (bool, error) {
+	_, err := os.Stat(filepath.Join(dir, markName))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// A replica is the copy of a database in bolt files, which can be replaced by an empty one. All methods are safe for
+// concurrent use, but change, follow and remake are for the tail alone.
+type replica struct {
+	options bolt.Options
+
+	mu       sync.Mutex
+	db       *bolt.DB
+	metrics  *prometheus.Registry // of db
+	mark     mark
+	applied  chan struct{} // closed when the revision has changed
+	replaced chan struct{} // closed when db was replaced
+}
+
+// openReplica opens the copy. A store of its own is refused.
+func openReplica(o bolt.Options, c *bolt.Copy) (*replica, error) {
+	o.Copy = c
+	r := &replica{options: o, applied: make(chan struct{}), replaced: make(chan struct{})}
+	there, err := bolt.Holds(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(o.Dir, markName))
+	switch {
+	case errors.Is(err, os.ErrNotExist) && there:
+		return nil, &RefusedError{fmt.Sprintf("%s holds the events of a store of its own, and is not the copy of a database: export them, "+
+			"name another data directory, and import them there", o.Dir)}
+	case errors.Is(err, os.ErrNotExist):
+		if err := disk.MkdirAll(o.Dir); err != nil {
+			return nil, err
+		}
+		if err := r.follow(mark{Filling: true}); err != nil { // of whichever database is there
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	default:
+		if err := json.Unmarshal(text, &r.mark); err != nil {
+			return nil, fmt.Errorf("%s: %w; remove %s, it is made again from the database", filepath.Join(o.Dir, markName), err, o.Dir)
+		}
+	}
+	return r, r.open()
+}
+
+// open opens the files. Their metrics are collected through the replica, because the files may be replaced.
+func (r *replica) open() error {
+	r.metrics = prometheus.NewRegistry()
+	o := r.options
+	o.Registry = r.metrics
+	db, err := bolt.Open(o)
+	if err == nil {
+		r.db = db
+	}
+	return err
+}
+
+// current returns the copy, and what is closed when it is replaced.
+func (r *replica) current() (*bolt.DB, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.db, r.replaced
+}
+
+// now returns the copy.
+func (r *replica) now() *bolt.DB {
+	db, _ := r.current()
+	return db
+}
+
+// Describe implements [prometheus.Collector]: the metrics are those of the copy.
+func (r *replica) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements [prometheus.Collector].
+func (r *replica) Collect(c chan<- prometheus.Metric) {
+	r.mu.Lock()
+	metrics := r.metrics
+	r.mu.Unlock()
+	metrics.Collect(c)
+}
+
+// await waits until the copy has a revision.
+func (r *replica) await(ctx context.Context, revision uint64) error {
+	for {
+		r.mu.Lock()
+		at, applied := r.db.Revision(), r.applied
+		r.mu.Unlock()
+		if at >= revision {
+			return nil
+		}
+		select {
+		case <-applied:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// change changes the copy, and wakes who waits for its revision.
+func (r *replica) change(f func(*bolt.DB) error) error {
+	if err := f(r.now()); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.applied)
+	r.applied = make(chan struct{})
+	return nil
+}
+
+// apply stores changes of the log.
+func (r *replica) apply(ctx context.Context, changes []commit.Replicated) error {
+	return r.change(func(db *bolt.DB) error { return db.Apply(ctx, changes) })
+}
+
+// belongs returns of which database the copy is.
+func (r *replica) belongs() mark {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mark
+}
+
+// follow notes of which database the copy is.
+func (r *replica) follow(m mark) error {
+	if r.belongs() == m {
+		return nil
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(r.options.Dir, markName)
+	err = errors.Join(os.WriteFile(path+".tmp", text, 0o600), os.Rename(path+".tmp", path), disk.SyncDir(r.options.Dir))
+	if err != nil {
+		return fmt.Errorf("copy of the database: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mark = m
+	return nil
+}
+
+// remake replaces the copy by an empty one. Watches of the old one end.
+func (r *replica) remake() error {
+	if err := r.now().Close(); err != nil {
+		return err
+	}
+	for _, pattern := range []string{"*.db", "*.tmp", "journal"} {
+		files, err := filepath.Glob(filepath.Join(r.options.Dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			if err := os.Remove(file); err != nil {
+				return err
+			}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.open(); err != nil {
+		return err
+	}
+	close(r.replaced)
+	r.replaced = make(chan struct{})
+	return nil
+}
+
+// close closes the files.
+func (r *replica) close() error { return r.now().Close() }
+
+// Get implements [store.Store].
+func (db *DB) Get(ctx context.Context, key store.Key, look func(*store.View) error) error {
+	return db.copy.now().Get(ctx, key, look)
+}
+
+// List implements [store.Store].
+func (db *DB) List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
+	return db.copy.now().List(ctx, q, visit)
+}
+
+// Watch implements [store.Store].
+func (db *DB) Watch(ctx context.Context, q store.WatchQuery) (store.Watcher, error) {
+	return db.copy.now().Watch(ctx, q)
+}

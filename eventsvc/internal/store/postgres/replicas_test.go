@@ -1,0 +1,228 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/pgtest"
+)
+
+// linear is a replica as the API uses it: a read first makes the copy fresh.
+type linear struct{ *postgres.DB }
+
+func (l linear) Get(ctx context.Context, key store.Key, look func(*store.View) error) error {
+	if _, err := l.Fresh(ctx); err != nil {
+		return err
+	}
+	return l.DB.Get(ctx, key, look)
+}
+
+// R5: clients of different replicas see of one event what they would see of one store.
+func TestLinearizable(t *testing.T) {
+	t.Parallel()
+	dsn := service(t, pgtest.Start(t).Database(t))
+	a, b := open(t, options(dsn, t.TempDir())), open(t, options(dsn, t.TempDir()))
+	storetest.Linearizable(t, 150, linear{a}, linear{b})
+}
+
+// The same, while the server ends connections at any moment. Commits whose answers are lost are looked up.
+func TestLinearizableOverLostConnections(t *testing.T) {
+	t.Parallel()
+	owner := pgtest.Start(t).Database(t)
+	dsn := service(t, owner)
+	a, b := open(t, options(dsn, t.TempDir())), open(t, options(dsn, t.TempDir()))
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			pgtest.Exec(t, owner, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'eventsvc_service' AND query LIKE '%commit_batch%'
+				AND datname = current_database(); SELECT pg_sleep(0.02)`)
+		}
+	})
+	storetest.Linearizable(t, 150, linear{a}, linear{b})
+	cancel()
+	wg.Wait()
+	healthy(t, dsn, a, b)
+}
+
+// healthy checks the database, and that the copies have the same events.
+func healthy(t testing.TB, dsn string, replicas ...*postgres.DB) {
+	t.Helper()
+	r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn})
+	if err != nil || len(r.Problems) > 0 {
+		t.Errorf("the database: %+v, %v", r, err)
+	}
+	var first string
+	for i, db := range replicas {
+		within(t, time.Minute, func() error { _, err := db.Fresh(t.Context()); return err })
+		records, page, err := store.Records(t.Context(), db, store.Query{})
+		all := fmt.Sprint(page.Revision, records, err)
+		if first == "" {
+			first = all
+		}
+		if all != first || int64(len(records)) != r.Events {
+			t.Errorf("replica %d has %d events, not the same ones as the first; the database has %d; %v", i, len(records), r.Events, err)
+		}
+		if found, err := db.Check(t.Context(), nil); err != nil || len(found.Problems) > 0 {
+			t.Errorf("the copy of replica %d: %+v, %v", i, found, err)
+		}
+	}
+}
+
+// R6: a client that watches through one replica and resumes through another gets every change once, in order.
+func TestWatchMovesBetweenReplicas(t *testing.T) {
+	t.Parallel()
+	dsn := service(t, pgtest.Start(t).Database(t))
+	replicas := []*postgres.DB{open(t, options(dsn, t.TempDir())), open(t, options(dsn, t.TempDir()))}
+	const writes = 600
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range writes {
+			if _, err := store.Create(t.Context(), replicas[i%2], store.Key{Namespace: "a", Name: fmt.Sprint(i)}, store.Draft{Value: []byte("v")}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	after := uint64(1)
+	for turn := 0; after < writes+1 && !t.Failed(); turn++ {
+		db := replicas[turn%2]
+		if _, err := db.Fresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w, err := db.Watch(t.Context(), store.WatchQuery{After: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := w.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range b.Changes {
+			if d.Revision != after+1 {
+				t.Fatalf("revision %d after %d", d.Revision, after)
+			}
+			after = d.Revision
+		}
+		w.Close()
+	}
+	wg.Wait()
+}
+
+// A replica that starts empty catches up, also with a log whose history was removed in part, and one that was away for longer
+// than the history makes its copy again.
+func TestCatchUp(t *testing.T) {
+	t.Parallel()
+	owner := pgtest.Start(t).Database(t)
+	dsn := service(t, owner)
+	away, dir := options(dsn, t.TempDir()), t.TempDir()
+	first := open(t, options(dsn, dir))
+	for i := range 200 {
+		key := store.Key{Namespace: "a", Name: fmt.Sprint(i % 50)}
+		if i == 100 {
+			open(t, away).Close()
+		}
+		if _, err := first.Update(t.Context(), key, func(*store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Put, Draft: store.Draft{Value: []byte(fmt.Sprint(i))}}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 20 {
+		if _, err := first.Update(t.Context(), store.Key{Namespace: "a", Name: fmt.Sprint(i)}, func(*store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Delete}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pgtest.Exec(t, owner, "SET search_path = eventsvc; SELECT remove_history(210, 1000000)")
+	removed := uint64(210)
+	back, empty := open(t, away), open(t, options(dsn, t.TempDir()))
+	healthy(t, dsn, first, back, empty)
+	for i, db := range []*postgres.DB{back, empty} {
+		var expired *store.ExpiredError
+		if _, err := db.Watch(t.Context(), store.WatchQuery{After: removed - 1}); !errors.As(err, &expired) || expired.Oldest != removed {
+			t.Errorf("replica %d: watch after a revision that was removed: %v", i, err)
+		}
+		w, err := db.Watch(t.Context(), store.WatchQuery{After: removed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := w.Next(t.Context()); err != nil || b.Changes[0].Revision != removed+1 || b.Changes[0].Type != store.Removed {
+			t.Errorf("replica %d: watch after the oldest revision: %+v, %v", i, b, err)
+		}
+	}
+}
+
+// A failover that has lost commits is found: what was lost is not served, revisions that clients have seen are never given out
+// again, and clients list again.
+func TestLostCommits(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	for try := range 20 {
+		owner := server.Database(t)
+		dsn := service(t, owner)
+		saw, other := open(t, options(dsn, t.TempDir())), open(t, options(dsn, t.TempDir()))
+		var last store.Record
+		create := func(db *postgres.DB, name string) {
+			t.Helper()
+			within(t, time.Minute, func() (err error) {
+				last, err = store.Create(t.Context(), db, store.Key{Namespace: "a", Name: name}, store.Draft{Value: []byte(name)})
+				return err
+			})
+		}
+		create(saw, "kept")
+		kept := last.Revision
+		if _, err := other.Fresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if try%2 == 0 { // the other one has seen nothing of it
+			other.Close()
+		}
+		for i := range 1 + try {
+			create(saw, fmt.Sprintf("lost%d", i))
+		}
+		lost := last.Revision
+		// What a server has that is promoted without the last commits.
+		pgtest.Exec(t, owner, fmt.Sprintf(`
+			BEGIN;
+			UPDATE eventsvc.head SET revision = %[1]d, time = (SELECT time FROM eventsvc.log WHERE revision = %[1]d);
+			DELETE FROM eventsvc.objects WHERE revision > %[1]d; DELETE FROM eventsvc.log WHERE revision > %[1]d; DELETE FROM eventsvc.writer;
+			COMMIT;
+			SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'eventsvc_service' AND datname = current_database()`, kept))
+		if try%2 == 0 {
+			other = open(t, options(dsn, t.TempDir()))
+		}
+		if try%4 < 2 { // revisions that were lost are given out again, before the loss is found
+			create(other, "new")
+		}
+		within(t, time.Minute, func() error {
+			if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch != 2 {
+				return fmt.Errorf("try %d: the loss is not found: %+v, %w", try, r, err)
+			}
+			return nil
+		})
+		create(other, "after")
+		if last.Revision <= lost {
+			t.Errorf("try %d: revision %d was given out, and is one of those up to %d again", try, last.Revision, lost)
+		}
+		healthy(t, dsn, saw, other)
+		for _, db := range []*postgres.DB{saw, other} {
+			if _, err := store.Read(t.Context(), db, store.Key{Namespace: "a", Name: "lost0"}); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("try %d: a lost event is served: %v", try, err)
+			}
+			var expired *store.ExpiredError
+			if _, err := db.Watch(t.Context(), store.WatchQuery{After: lost}); !errors.As(err, &expired) {
+				t.Errorf("try %d: watch after a lost revision: %v", try, err)
+			}
+		}
+		saw.Close()
+		other.Close()
+	}
+}

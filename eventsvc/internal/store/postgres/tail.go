@@ -1,0 +1,335 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/seglog"
+)
+
+// The tail looks for new records whenever a commit notifies it, and every lookEvery besides. It reads at most readRecords in
+// one statement, and stores them when there are storeRecords or storeBytes of them.
+const (
+	lookEvery    = 100 * time.Millisecond
+	retryEvery   = 250 * time.Millisecond
+	readRecords  = 16384
+	storeRecords = 2048
+	storeBytes   = 8 << 20
+)
+
+// A tail brings the records of the log into the copy.
+type tail struct {
+	db       *DB
+	doubts   chan struct{} // told to look at the database again
+	epoch    atomic.Uint64 // that the copy is of
+	caughtUp atomic.Bool   // the copy had every record once since it was opened or remade
+	behind   atomic.Uint64 // revisions that the copy lacked when the tail looked last
+	current  atomic.Int64  // when the copy last had every record, in nanoseconds after began
+	began    time.Time
+	failure  atomic.Pointer[error] // why the database cannot be read, nil if it can
+	known    bool                  // the schema was found to be that of this program; the tail's
+	told     time.Time             // when progress was last logged; the tail's
+}
+
+func newTail(db *DB) *tail {
+	t := &tail{db: db, doubts: make(chan struct{}, 1), began: time.Now()}
+	t.epoch.Store(db.copy.belongs().Epoch)
+	return t
+}
+
+// age returns how long ago the copy last had every record.
+func (t *tail) age() time.Duration { return time.Since(t.began) - time.Duration(t.current.Load()) }
+
+// failed returns why the database cannot be read, nil if it can.
+func (t *tail) failed() error {
+	if p := t.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// doubt has the tail compare copy and database, as after a lost connection.
+func (t *tail) doubt() {
+	select {
+	case t.doubts <- struct{}{}:
+	default:
+	}
+}
+
+// run follows the database until the store closes.
+func (t *tail) run() {
+	log := t.db.o.Copy.Log
+	for t.db.ctx.Err() == nil {
+		err := t.follow(t.db.ctx)
+		if t.db.ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, errDoubt) {
+			continue
+		}
+		err = reason(err)
+		if t.failure.Swap(&err) == nil {
+			log.Error("the database cannot be followed; trying until it can", "error", err)
+		}
+		select {
+		case <-time.After(retryEvery):
+		case <-t.db.ctx.Done():
+		}
+	}
+}
+
+// errDoubt ends a connection because the database may not be what it was.
+var errDoubt = errors.New("the state of the database is in doubt")
+
+// follow brings records into the copy over one connection, until that fails.
+func (t *tail) follow(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, t.db.o.timeout())
+	conn, err := t.db.pool.Acquire(within)
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "LISTEN eventsvc_log"); err != nil {
+		return err
+	}
+	if err := t.identify(ctx, conn); err != nil {
+		return err
+	}
+	if err := t.verify(ctx, conn.Conn()); err != nil {
+		return err
+	}
+	if t.db.copy.belongs().Filling {
+		if err := t.fill(ctx, conn.Conn()); err != nil {
+			return t.broken(err)
+		}
+	}
+	if t.failure.Swap(nil) != nil {
+		t.db.o.Copy.Log.Info("the database is followed again")
+	}
+	for {
+		more, err := t.read(ctx, conn.Conn(), false)
+		if err != nil {
+			return t.broken(err)
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-t.doubts:
+			return errDoubt
+		default:
+		}
+		waiting, cancel := context.WithTimeout(ctx, lookEvery)
+		_, err = conn.Conn().WaitForNotification(waiting)
+		cancel()
+		if err != nil && !pgconn.Timeout(err) {
+			return err
+		}
+	}
+}
+
+// broken remakes a copy that the log does not continue, or that cannot be read.
+func (t *tail) broken(err error) error {
+	damaged := new(store.CorruptError)
+	if !errors.As(err, &damaged) {
+		return err
+	}
+	t.db.o.Copy.Log.Error("the copy cannot be continued, and is made again from the database", "error", err)
+	return errors.Join(err, t.remake())
+}
+
+// remake begins with an empty copy.
+func (t *tail) remake() error {
+	t.caughtUp.Store(false)
+	t.db.metrics.remade.Inc()
+	m := t.db.copy.belongs()
+	m.Filling = true
+	return errors.Join(t.db.copy.follow(m), t.db.copy.remake())
+}
+
+// selectTail reads the head with the records after a revision, of one snapshot. There is one row without a record if there are
+// none.
+const selectTail = `
+	SELECT h.epoch, h.revision, h.removed_revision, l.revision, l.op, l.namespace, l.name, l.time, l.attributes, l.value
+	FROM head h LEFT JOIN LATERAL (SELECT * FROM log WHERE log.revision > $1 ORDER BY log.revision LIMIT $2) l ON true
+	ORDER BY l.revision`
+
+// read brings the next records into the copy, and reports whether there are more.
+func (t *tail) read(ctx context.Context, conn *pgx.Conn, filling bool) (more bool, err error) {
+	copied := t.db.copy.now()
+	asked := time.Since(t.began)
+	rows, err := conn.Query(ctx, selectTail, copied.Revision(), readRecords)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	p := &part{tail: t, at: copied.Revision(), filling: filling}
+	n := 0
+	for rows.Next() {
+		var revision *uint64
+		var op *int16
+		var namespace, name *string
+		var at *time.Time
+		var d store.Draft
+		if err := rows.Scan(&p.head.Epoch, &p.head.Revision, &p.head.Removed, &revision, &op, &namespace, &name, &at, &d.Attributes, &d.Value); err != nil {
+			return false, err
+		}
+		if err := p.continues(); err != nil {
+			return false, err
+		}
+		if revision == nil {
+			break
+		}
+		n++
+		err := p.add(ctx, commit.Replicated{
+			Revision: *revision, Kind: seglog.Kind(*op), Key: store.Key{Namespace: *namespace, Name: *name}, Time: *at, Draft: d,
+		}, len(d.Value))
+		if err != nil {
+			return false, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return false, err
+	}
+	if err := p.store(ctx); err != nil || n == readRecords {
+		t.behind.Store(p.head.Revision - min(p.head.Revision, p.at))
+		return true, err
+	}
+	return false, t.reached(ctx, p, asked)
+}
+
+// fill reads the whole log into an empty copy, in one snapshot: what is removed meanwhile would be missing at one place and
+// not at another.
+func (t *tail) fill(ctx context.Context, conn *pgx.Conn) error {
+	if t.db.Revision() != emptyRevision { // the process ended while it filled the copy
+		if err := t.remake(); err != nil {
+			return err
+		}
+	}
+	var removed uint64
+	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, "SELECT removed_revision FROM head").Scan(&removed); err != nil {
+			return err
+		}
+		for more := true; more; {
+			var err error
+			if more, err = t.read(ctx, conn, true); err != nil {
+				return err
+			}
+			t.tell()
+		}
+		return nil
+	})
+	if err == nil {
+		err = t.db.copy.now().GiveUp(ctx, removed)
+	}
+	if err != nil {
+		return err
+	}
+	m := t.db.copy.belongs()
+	m.Filling = false
+	return t.db.copy.follow(m)
+}
+
+// emptyRevision is that of a store without any write.
+const emptyRevision = 1
+
+// tellEvery is how often the progress of a copy that is being filled is logged.
+const tellEvery = 5 * time.Second
+
+// tell logs how far the copy has come, now and then.
+func (t *tail) tell() {
+	if time.Since(t.told) < tellEvery {
+		return
+	}
+	t.told = time.Now()
+	t.db.o.Copy.Log.Info("filling the copy from the database", "revision", t.db.Revision(), "behind", t.behind.Load())
+}
+
+// reached ends a read that has come to the end of the log.
+func (t *tail) reached(ctx context.Context, p *part, asked time.Duration) error {
+	if err := p.end(ctx); err != nil {
+		return err
+	}
+	t.behind.Store(0)
+	t.current.Store(int64(asked))
+	if !p.filling && !t.caughtUp.Swap(true) {
+		t.db.o.Copy.Log.Info("the copy has caught up with the database", "revision", p.at)
+	}
+	return nil
+}
+
+// A part is what is read of the log in one statement.
+type part struct {
+	*tail
+	head    head
+	at      uint64 // the copy has, or changes have, everything up to this revision
+	filling bool   // the copy began with nothing, and everything is read in one snapshot
+	changes []commit.Replicated
+	bytes   int
+}
+
+// continues checks that the copy can be continued with the records that were read.
+func (p *part) continues() error {
+	copied := p.db.Revision()
+	switch {
+	case p.head.Epoch != p.epoch.Load(), p.head.Revision < copied:
+		p.doubt()
+		return errDoubt
+	case copied < p.head.Removed && !p.filling:
+		return &store.CorruptError{Revision: copied, Reason: fmt.Sprintf("the database has removed history up to revision %d since", p.head.Removed)}
+	}
+	return nil
+}
+
+// add takes a record. Revisions without a record were left out on purpose, so the copy leaves them out too, unless the record
+// was removed with its history.
+func (p *part) add(ctx context.Context, r commit.Replicated, bytes int) error {
+	if r.Revision > p.at+1 && r.Revision-1 > p.head.Removed {
+		if err := p.store(ctx); err != nil {
+			return err
+		}
+		if err := p.skip(ctx, r.Revision-1); err != nil {
+			return err
+		}
+	}
+	p.changes, p.at, p.bytes = append(p.changes, r), r.Revision, p.bytes+bytes
+	if len(p.changes) < storeRecords && p.bytes < storeBytes {
+		return nil
+	}
+	return p.store(ctx)
+}
+
+// store brings what was taken into the copy.
+func (p *part) store(ctx context.Context) error {
+	if len(p.changes) == 0 {
+		return nil
+	}
+	err := p.db.copy.apply(ctx, p.changes)
+	p.changes, p.bytes = p.changes[:0], 0
+	return err
+}
+
+// skip leaves out revisions, with all states before them.
+func (p *part) skip(ctx context.Context, revision uint64) error {
+	p.at = revision
+	return p.db.copy.change(func(db *bolt.DB) error { return db.SkipTo(ctx, revision) })
+}
+
+// end brings the copy to the revision of the head.
+func (p *part) end(ctx context.Context) error {
+	if p.head.Revision > p.at {
+		return p.skip(ctx, p.head.Revision)
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// timeline is that of the copy, whichever it is.
+type timeline struct{ copy *replica }
+
+// Timeline returns the timeline of the store.
+func (db *DB) Timeline() store.Timeline { return timeline{db.copy} }
+
+// Occurrences implements [store.Timeline].
+func (t timeline) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+	return t.copy.now().Timeline().Occurrences(ctx, r, group, visit)
+}
+
+// Observed implements [store.Timeline].
+func (t timeline) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
+	return t.copy.now().Timeline().Observed(ctx, q, visit)
+}
+
+// Versions implements [store.Timeline].
+func (t timeline) Versions(ctx context.Context, s *event.Selector, visit func(v *store.View, gone bool) bool) error {
+	return t.copy.now().Timeline().Versions(ctx, s, visit)
+}
+
+// Begin implements [store.Timeline].
+func (t timeline) Begin(ctx context.Context) (time.Time, error) {
+	return t.copy.now().Timeline().Begin(ctx)
+}
+
+// Indexed implements [store.Timeline].
+func (t timeline) Indexed() (done, all int) { return t.copy.now().Timeline().Indexed() }

@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/seglog"
+)
+
+// A conflict refuses a write whose event was written after the version that its caller saw. The copy shows by whom when it has
+// come to a revision.
+type conflict struct{ revision uint64 }
+
+func (*conflict) Error() string { return commit.ErrConflict.Error() }
+
+func (*conflict) Unwrap() error { return commit.ErrConflict }
+
+// Update implements [store.Store]. The decision is made on the copy, and the database accepts it only if the version that it
+// was made on is still the newest. A decision to write nothing, for instance because the event exists, is made again on a
+// copy that is as new as the database.
+func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+	if err := checkKey(key); err != nil {
+		return store.Result{}, err
+	}
+	for fresh := false; ; {
+		w := &commit.Write{Ctx: ctx, Key: key}
+		var current *store.Record
+		switch record, err := store.Read(ctx, db, key); {
+		case err == nil:
+			w.Seen, w.Previous = record.View().Seen(), &store.Version{Record: record}
+			current = &record
+		case !errors.Is(err, store.ErrNotFound):
+			return store.Result{}, err
+		}
+		decision, err := decided(decide, current)
+		if err != nil || decision.Op == store.Keep {
+			if fresh {
+				return kept(current), err
+			}
+			if err := db.refresh(ctx); err != nil {
+				return store.Result{}, err
+			}
+			fresh = true
+			continue
+		}
+		w.Kind, w.Draft = kindOf(decision, current), decision.Draft
+		if w.Kind == seglog.Modified {
+			w.Draft.Attributes = w.Draft.Attributes.Since(db.observed(current))
+		}
+		err = db.submit(ctx, w)
+		if err == nil {
+			return store.Result{Record: w.Record(), Op: decision.Op, Created: w.Kind == seglog.Created}, nil
+		}
+		if c := new(conflict); !errors.As(err, &c) {
+			return store.Result{}, err
+		} else if err := db.copy.await(ctx, c.revision); err != nil {
+			return store.Result{}, err
+		}
+		fresh = false
+	}
+}
+
+// decided returns a decision about an event, or an error. What does not exist cannot be deleted.
+func decided(decide store.Decide, current *store.Record) (store.Decision, error) {
+	d, err := decide(current)
+	if err == nil && d.Op == store.Delete && current == nil {
+		err = store.ErrNotFound
+	}
+	return d, err
+}
+
+// kept is the result of a decision to write nothing.
+func kept(current *store.Record) store.Result {
+	if current == nil {
+		return store.Result{}
+	}
+	return store.Result{Record: *current}
+}
+
+// kindOf returns what a decision to write is in the log.
+func kindOf(d store.Decision, current *store.Record) seglog.Kind {
+	switch {
+	case d.Op == store.Delete:
+		return seglog.Deleted
+	case current == nil:
+		return seglog.Created
+	}
+	return seglog.Modified
+}
+
+// submit has a write committed, and waits until the copy has it.
+func (db *DB) submit(ctx context.Context, w *commit.Write) error {
+	if err := db.queue.Submit(w); err != nil {
+		return err
+	}
+	return db.copy.await(ctx, w.Revision())
+}
+
+// observed returns the attributes of a version with its occurrence, which those that an older program has made lack.
+func (db *DB) observed(r *store.Record) event.Attributes {
+	if _, ok := r.Attributes.Occurrence(); ok || db.o.Copy.Observe == nil {
+		return r.Attributes
+	}
+	o, err := db.o.Copy.Observe(r.View())
+	if err != nil {
+		return r.Attributes
+	}
+	return r.Attributes.With(o)
+}
+
+// deletionBatch is how many events are deleted in one transaction, together with other writes that wait.
+const deletionBatch = 1024
+
+// DeleteMany implements [store.Store].
+func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
+	upTo := uint64(0)
+	for len(seen) > 0 {
+		part := seen[:min(len(seen), deletionBatch)]
+		writes := make([]commit.Write, len(part))
+		for i, s := range part {
+			writes[i] = commit.Write{Ctx: ctx, Kind: seglog.Deleted, Key: s.Key, Seen: s}
+		}
+		last := &writes[len(writes)-1]
+		last.With = writes[:len(writes)-1]
+		if err = db.queue.Enqueue(last); errors.Is(err, store.ErrBusy) {
+			select {
+			case <-time.After(5 * time.Millisecond): // until there is room in the queue
+				continue
+			case <-ctx.Done():
+				return n, changed, ctx.Err()
+			case <-db.ctx.Done():
+				return n, changed, store.ErrClosed
+			}
+		}
+		if err = db.queue.Await(last); err != nil && !errors.Is(err, commit.ErrConflict) {
+			break
+		}
+		err = nil
+		for i := range writes {
+			switch w := &writes[i]; {
+			case w.Err == nil:
+				n, upTo = n+1, max(upTo, w.Revision())
+			case errors.Is(w.Err, commit.ErrConflict):
+				changed = append(changed, w.Key)
+			default:
+				err = w.Err
+			}
+		}
+		if err != nil {
+			break
+		}
+		seen = seen[len(part):]
+	}
+	return n, changed, errors.Join(err, db.copy.await(ctx, upTo))
+}
+
+// expire deletes events for the maintenance of the copy.
+func (db *DB) expire(ctx context.Context, seen []store.Seen) error {
+	_, _, err := db.DeleteMany(ctx, seen)
+	return err
+}
+
+// checkKey reports a key that cannot be stored.
+func checkKey(key store.Key) error {
+	if key.Namespace == "" || key.Name == "" || len(key.Namespace)+len(key.Name) >= seglog.MaxKey || !utf8.ValidString(key.String()) ||
+		strings.ContainsAny(key.Namespace, "/\x00") || strings.ContainsAny(key.Name, "/\x00") {
+		return fmt.Errorf("store: %q is no key: namespace and name must be set, together shorter than %d bytes, of UTF-8 without slash and NUL",
+			key.String(), seglog.MaxKey)
+	}
+	return nil
+}
