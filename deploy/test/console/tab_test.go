@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -92,6 +93,7 @@ func openTab(t *testing.T, s *services) *tab {
 	})
 	b.size(1280, 800)
 	b.dark(false)
+	call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}) // several tabs are looked at at once
 	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "UTC"})
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy violated:", e.violatedDirective, e.blockedURI, e.sample))`,
@@ -406,6 +408,12 @@ func (b *tab) key(name string, modifiers ...chromedp.Modifier) {
 	if len([]rune(key)) != 1 {
 		b.t.Fatalf("no key is named %q", name)
 	}
+	if r := []rune(key)[0]; r >= ' ' && r <= '~' && len(modifiers) == 0 {
+		// In one step, so that a page that takes the key for itself is not sent its letter.
+		call(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: key, Text: key})
+		call(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: key})
+		return
+	}
 	b.do(chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...)))
 }
 
@@ -448,21 +456,25 @@ func (b *tab) tree() []*accessibility.Node {
 // shot writes a screenshot of the window, if CONSOLE_SCREENSHOTS names a directory for it.
 func (b *tab) shot(name string) {
 	b.t.Helper()
-	dir := os.Getenv("CONSOLE_SCREENSHOTS")
-	if dir == "" {
-		return
+	if dir := os.Getenv("CONSOLE_SCREENSHOTS"); dir != "" {
+		b.save(filepath.Join(dir, name+".png"))
 	}
+}
+
+// save writes a screenshot of the window into a file.
+func (b *tab) save(file string) {
+	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, deadline)
 	defer cancel()
 	image, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err == nil {
-		err = os.MkdirAll(dir, 0o755)
+		err = os.MkdirAll(filepath.Dir(file), 0o755)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, name+".png"), image, 0o644)
+		err = os.WriteFile(file, image, 0o644)
 	}
 	if err != nil {
-		b.t.Errorf("screenshot %s: %v", name, err)
+		b.t.Errorf("screenshot %s: %v", file, err)
 	}
 }
 

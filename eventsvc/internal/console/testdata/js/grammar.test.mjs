@@ -50,6 +50,7 @@ test("terms become the parameters of a query", () => {
   assert.deepEqual(g.parameters('type:Warning -namespace:dev name:a,b label.app:web pull -"back off"'), {
     fieldSelector: "type=Warning,namespace!=dev,regarding.name=a\\,b", labelSelector: "app=web", text: 'pull -"back off"',
   });
+  assert.deepEqual(g.parameters("namespace:shop -namespace:dev"), { namespace: "shop", fieldSelector: "namespace!=dev" });
   assert.deepEqual(g.parameters(""), {});
   assert.equal(g.listSelector(g.parse("kind:Pod reporter:kubelet -type:Normal")), "regarding.kind=Pod,type!=Normal");
 });

@@ -23,6 +23,11 @@ export class Failure extends Error {
     this.kind = kind;
     this.field = field;
   }
+
+  /** Whether the same question will not be answered later either: an older answer must not stand for it. */
+  get final() {
+    return this.kind === "forbidden" || this.kind === "invalid" || this.kind === "missing" || this.kind === "gone";
+  }
 }
 
 /** @type {Record<number, Kind>} */

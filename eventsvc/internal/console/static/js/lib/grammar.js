@@ -114,11 +114,14 @@ export function parameters(text) {
   const terms = parse(text);
   /** @type {Record<string, string>} */
   const out = {};
-  const selectors = terms.filter((t) => t.field && !t.field.startsWith("label."))
+  // A namespace that is named as such is refused if it may not be seen, instead of being empty.
+  const namespace = terms.find((t) => t.field === "namespace" && !t.not);
+  const selectors = terms.filter((t) => t.field && !t.field.startsWith("label.") && t !== namespace)
     .map((t) => `${fields[t.field].api}${t.not ? "!=" : "="}${selectorValue(t.value)}`);
   const labels = labelSelector(terms);
   const words = terms.filter((t) => !t.field)
     .map((t) => (t.not ? "-" : "") + (/[\s-]/.test(t.value) ? `"${t.value.replaceAll('"', " ")}"` : t.value.replaceAll('"', " ")));
+  if (namespace) out.namespace = namespace.value;
   if (selectors.length) out.fieldSelector = selectors.join(",");
   if (labels) out.labelSelector = labels;
   if (words.length) out.text = words.join(" ");

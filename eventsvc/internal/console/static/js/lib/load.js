@@ -49,6 +49,7 @@ export class Resource {
     } catch (err) {
       if (aborted(err) || control.signal.aborted) return;
       this.failure = err instanceof Failure ? err : new Failure("failed", String(err));
+      if (this.failure.final) this.data = undefined;
     }
     this.loading = false;
     this.changed();

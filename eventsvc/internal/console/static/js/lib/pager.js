@@ -77,6 +77,7 @@ export class Pager {
     } catch (err) {
       if (aborted(err) || control.signal.aborted) return;
       this.failure = err instanceof Failure ? err : new Failure("failed", String(err));
+      if (this.failure.final) this.rows = [];
     }
     this.loading = false;
     this.changed();

@@ -56,7 +56,7 @@ export class Session {
    * @param {string} text
    */
   useToken(text) {
-    const token = text.trim().replace(/^Bearer\s+/i, "");
+    const token = text.trim().replace(/^Bearer(\s+|$)/i, "");
     if (!token) throw new Failure("invalid", "There is no token. Paste one.");
     if (/\s/.test(token)) throw new Failure("invalid", "A token has no blanks or line breaks within. Paste it alone.");
     const claims = claimsOf(token);

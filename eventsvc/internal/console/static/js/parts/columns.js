@@ -42,7 +42,7 @@ export const columns = {
   object: { title: "Object", width: "minmax(10rem, 1fr)", cell: (r) => [h("span", { class: "object-kind" }, r.kind && r.kind + "/"), r.name || "–"] },
   namespace: { title: "Namespace", width: "9rem", cell: (r) => r.namespace },
   note: { title: "Note", width: "minmax(12rem, 2fr)", cell: (r) => r.note },
-  count: { title: "Count", width: "8rem", cell: series },
+  count: { title: "Count", width: "9rem", cell: series },
   first: { title: "First", width: "11.5rem", cell: (r) => absolute(r.first) },
   reporter: { title: "Reporter", width: "10rem", cell: (r) => r.reporter },
   host: { title: "Host", width: "9rem", cell: (r) => r.host },
@@ -59,7 +59,7 @@ export const shown = () => Object.keys(columns).filter((c) => prefs.columns.incl
  */
 export function columnMenu(app) {
   const menu = new Menu(app.redraw);
-  return () => h("div", { class: "columns" }, menu.draw({ title: "Columns", "aria-label": "Columns", class: "icon" }, icon("columns"), "Columns", () =>
+  return { stop: () => menu.stop(), draw: () => h("div", { class: "columns" }, menu.draw({ title: "Columns", "aria-label": "Columns", class: "icon" }, icon("columns"), "Columns", () =>
     h("fieldset", null, h("legend", null, "Columns"), Object.entries(columns).map(([name, c]) =>
       h("label", { class: "check", key: name }, h("input", {
         type: "checkbox", checked: prefs.columns.includes(name), disabled: prefs.columns.length === 1 && prefs.columns[0] === name,
@@ -67,5 +67,5 @@ export function columnMenu(app) {
           prefer("columns", prefs.columns.includes(name) ? prefs.columns.filter((x) => x !== name) : [...prefs.columns, name]);
           app.redraw();
         },
-      }), c.title)))));
+      }), c.title))))) };
 }

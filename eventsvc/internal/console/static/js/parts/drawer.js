@@ -3,6 +3,7 @@
 import { Failure } from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { countOf, human, rate, row } from "../lib/event.js";
+import { writeAll } from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 import { absolute, duration, relative, rfc3339 } from "../lib/time.js";
 import { document as yamlOf } from "../lib/yaml.js";
@@ -40,6 +41,10 @@ export class Drawer {
     if (!id) {
       this.event.stop();
       this.event.data = undefined;
+      const before = this.#before;
+      this.#before = null;
+      // Who has closed it goes on where they were, once it is gone.
+      if (before) queueMicrotask(() => before.isConnected && document.activeElement === document.body && before.focus({ preventScroll: true }));
       return null;
     }
     const [namespace, name] = id.split("/", 2);
@@ -51,14 +56,8 @@ export class Drawer {
       class: "drawer", key: "drawer", "aria-label": `Event ${name}`, tabindex: "-1",
       ref: (/** @type {HTMLElement} */ el) => { this.#before = /** @type {HTMLElement} */ (document.activeElement); el.focus({ preventScroll: true }); },
     },
-      h("header", null, current && typeMark(current.type), h("h2", null, title), h("button", { type: "button", class: "plain icon", title: "Close (Esc)", "aria-label": "Close", onclick: () => this.#close() }, icon("close"))),
+      h("header", null, current && typeMark(current.type), h("h2", null, title), h("button", { type: "button", class: "plain icon", title: "Close (Esc)", "aria-label": "Close", onclick: () => app.go({ event: "" }) }, icon("close"))),
       this.event.failure && !this.event.loading ? this.#failed(this.event.failure, name ?? "") : !found || !current ? loading("the event") : this.#body(found));
-  }
-
-  #close() {
-    const before = this.#before;
-    this.app.go({ event: "" });
-    if (before?.isConnected) before.focus({ preventScroll: true });
   }
 
   /** @param {Failure} f @param {string} name */
@@ -121,8 +120,11 @@ export class Drawer {
 /** @param {number} at */
 const moment = (at) => (Number.isNaN(at) ? "" : [absolute(at), h("span", { class: "hint" }, ` ${relative(at)}`)]);
 
-/** @param {[string, string][]} terms */
-const queryOf = (terms) => terms.filter(([, v]) => v).map(([f, v]) => (/^[^\s"\\]+$/.test(v) ? `${f}:${v}` : `${f}:${JSON.stringify(v)}`)).join(" ");
+/**
+ * The search for fields with values, those without a value left out.
+ * @param {[string, string][]} terms
+ */
+export const queryOf = (terms) => writeAll(terms.filter(([, value]) => value).map(([field, value]) => ({ field, value, not: false })));
 
 /** @param {import("../lib/event.js").Row} r */
 const objectQuery = (r) => (r.uid ? queryOf([["uid", r.uid]]) : queryOf([["kind", r.kind], ["name", r.name], ["namespace", r.namespace]]));

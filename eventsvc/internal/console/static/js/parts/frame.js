@@ -40,7 +40,7 @@ export class Frame {
 
   draw() {
     const { app } = this;
-    if (!(app.state.view in this.views)) app.state.view = "overview";
+    if (!Object.hasOwn(this.views, app.state.view)) app.state.view = "overview";
     if (this.#name !== app.state.view) {
       this.view?.leave?.();
       this.#name = app.state.view;

@@ -20,6 +20,7 @@ export class Histogram {
    */
   #brush = null;
   #dragging = false;
+  #pointer = -1;
   /** @type {ResizeObserver|null} */
   #observer = null;
 
@@ -102,16 +103,23 @@ export class Histogram {
 
   /** @param {Answer} data @param {Bar|null} looked @param {Bar[]} bars @param {number} step */
   #readout(data, looked, bars, step) {
+    return [h("span", null, h("strong", null, human(data.total)), data.total === 1 ? " occurrence" : " occurrences"),
+      this.#pointed(data, looked, bars, step) || h("span", { class: "legend" }, h("i", { class: "swatch warning" }), "Warning", h("i", { class: "swatch normal" }), "Normal and others")];
+  }
+
+  /**
+   * What is selected or pointed at, "" if nothing is.
+   * @param {Answer} data @param {Bar|null} looked @param {Bar[]} bars @param {number} step
+   */
+  #pointed(data, looked, bars, step) {
     if (this.#brush) {
       const [a, b] = [Math.min(...this.#brush), Math.max(...this.#brush)];
       const inside = bars.filter((bar) => bar.start + step > a && bar.start < b);
-      return `${absolute(a)} – ${absolute(b)} (${duration(b - a)}), about ${counted(inside.reduce((n, bar) => n + bar.warning + bar.rest, 0), "occurrence")}`;
+      return h("span", { class: "pointed" }, `${absolute(a)} – ${absolute(b)} (${duration(b - a)}), about ${counted(inside.reduce((n, bar) => n + bar.warning + bar.rest, 0), "occurrence")}`);
     }
-    if (looked) {
-      const gap = (data.gaps ?? []).find((/** @type {any} */ g) => Date.parse(g.from) < looked.start + step && Date.parse(g.to) > looked.start);
-      return say(looked, step) + (gap ? `. A mirror${gap.cluster ? " of " + gap.cluster : ""} was away from ${short(Date.parse(gap.from))} to ${short(Date.parse(gap.to))}` : "");
-    }
-    return [h("strong", null, human(data.total)), data.total === 1 ? " occurrence" : " occurrences", h("span", { class: "legend" }, h("i", { class: "swatch warning" }), "Warning", h("i", { class: "swatch normal" }), "Normal and others")];
+    if (!looked) return "";
+    const gap = (data.gaps ?? []).find((/** @type {any} */ g) => Date.parse(g.from) < looked.start + step && Date.parse(g.to) > looked.start);
+    return h("span", { class: "pointed" }, say(looked, step) + (gap ? `. A mirror${gap.cluster ? " of " + gap.cluster : ""} was away from ${short(Date.parse(gap.from))} to ${short(Date.parse(gap.to))}` : ""));
   }
 
   /** @param {HTMLElement} e */
@@ -145,6 +153,9 @@ export class Histogram {
 
   /** @param {PointerEvent} e @param {number} from @param {number} to @param {Bar[]} bars @param {number} step */
   #move(e, from, to, bars, step) {
+    // A browser repeats the last move when something is drawn below the pointer, which must not take back what keys did.
+    if (e.clientX === this.#pointer) return;
+    this.#pointer = e.clientX;
     const at = this.#instant(e, from, to);
     this.#at = bars.findIndex((b) => at >= b.start && at < b.start + step);
     if (this.#dragging && this.#brush) this.#brush = [this.#brush[0], at];

@@ -34,7 +34,7 @@ export function laneChart(app, lanes, from, to, zoom) {
  */
 function clusters(marks, from, to) {
   const track = innerWidth > 736 ? innerWidth - 330 : innerWidth - 90;
-  const near = ((to - from) * 26) / Math.max(200, track);
+  const near = ((to - from) * 29) / Math.max(200, track);
   /** @type {Mark[][]} */
   const out = [];
   for (const m of marks.filter((x) => x.time >= from && x.time <= to).sort((a, b) => a.time - b.time)) {

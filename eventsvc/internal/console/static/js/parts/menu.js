@@ -11,11 +11,23 @@ export class Menu {
   /** @param {() => void} redraw */
   constructor(redraw) {
     this.redraw = redraw;
-    const elsewhere = (/** @type {Event} */ e) => {
-      if (this.open && e.target instanceof Node && !this.#host?.contains(e.target)) this.set(false);
-    };
-    addEventListener("pointerdown", elsewhere);
-    addEventListener("focusin", elsewhere);
+    addEventListener("pointerdown", this.#elsewhere);
+    addEventListener("focusin", this.#elsewhere);
+  }
+
+  /**
+   * Closes the panel when something else is used. What surrounds it gets the focus when a
+   * label within is pressed, and is not something else.
+   * @param {Event} e
+   */
+  #elsewhere = (e) => {
+    if (this.open && this.#host && e.target instanceof Node && !this.#host.contains(e.target) && !e.target.contains(this.#host)) this.set(false);
+  };
+
+  /** Ends it, with what listens for it. */
+  stop() {
+    removeEventListener("pointerdown", this.#elsewhere);
+    removeEventListener("focusin", this.#elsewhere);
   }
 
   /** @param {boolean} open */
@@ -39,6 +51,6 @@ export class Menu {
       },
     },
       h("button", { type: "button", "aria-expanded": this.open, "aria-haspopup": "dialog", ...button, onclick: () => this.set(!this.open) }, label),
-      this.open && h("div", { class: "panel", role: "dialog", "aria-label": title }, panel()));
+      this.open && h("div", { class: "panel", role: "dialog", "aria-label": title, ref: (/** @type {HTMLElement} */ e) => /** @type {HTMLElement|null} */ (e.querySelector("[autofocus]"))?.focus() }, panel()));
   }
 }

@@ -1,7 +1,7 @@
 // What is said in place of an answer: why there is none, and what to do.
 
 import { h } from "../lib/dom.js";
-import { isRelative, parseInstant, relative, short } from "../lib/time.js";
+import { clock, duration, isRelative, parseInstant, relative, short } from "../lib/time.js";
 import { icon } from "./icons.js";
 
 /** @typedef {import("../app.js").App} App @typedef {import("../lib/api.js").Failure} Failure */
@@ -27,10 +27,21 @@ const advice = {
  * @param {App} app @param {Failure} failure
  */
 export function failed(app, failure) {
+  if (/range ends before history begins/.test(failure.message)) return beforeHistory(app, failure);
   const again = () => (failure.kind === "gone" ? app.go({ revision: "" }) : app.refresh());
   return h("div", { class: "message", role: failure.kind === "expired" ? "note" : "alert", "data-kind": failure.kind },
     h("h2", null, icon("alert"), titles[failure.kind]), h("p", { class: "why" }, failure.message), h("p", null, advice[failure.kind]),
     failure.kind !== "expired" && failure.kind !== "invalid" && h("button", { type: "button", onclick: again }, failure.kind === "gone" ? "Show the newest state" : "Ask again"));
+}
+
+/**
+ * Says that a range is older than what is held.
+ * @param {App} app @param {Failure} failure
+ */
+function beforeHistory(app, failure) {
+  const begin = /at (\S+)$/.exec(failure.message)?.[1] ?? "";
+  return h("div", { class: "message", "data-kind": "empty" }, h("h2", null, "Before history"), h("p", { class: "why" }, `What happened before ${short(Date.parse(begin))} is not held.`),
+    h("button", { type: "button", onclick: () => app.go({ from: begin, to: "now", revision: "" }) }, "Look at all of history"));
 }
 
 /**
@@ -50,11 +61,12 @@ export function outdated(app, failure) {
 export function nothing(app, head) {
   const { q, from, to } = app.state;
   const history = head?.historyFrom ? Date.parse(head.historyFrom) : NaN;
-  const range = isRelative(from) && to === "now" ? `since ${relative(parseInstant(from))}` : `from ${short(parseInstant(from))} to ${to === "now" ? "now" : short(parseInstant(to))}`;
+  const range = isRelative(from) && to === "now" ? `in the last ${duration(clock.now() - parseInstant(from))}` : `from ${short(parseInstant(from))} to ${to === "now" ? "now" : short(parseInstant(to))}`;
+  const young = history > parseInstant(from) && !q;
   return h("div", { class: "message", "data-kind": "empty" },
     h("h2", null, "No events"),
-    h("p", { class: "why" }, q ? `None matches the search ${range}.` : `None was observed ${range}.`,
-      history > 0 && ` History goes back to ${short(history)}, ${relative(history)}.`, !(history > 0) && !q && " Nothing has been recorded yet."),
+    h("p", { class: "why" }, young ? `Nothing has been recorded since history began, ${relative(history)}.` : q ? `None matches the search ${range}.` : `None was observed ${range}.`,
+      !young && history > 0 && ` History goes back to ${short(history)}, ${relative(history)}.`),
     h("p", { class: "actions" }, q !== "" && h("button", { type: "button", onclick: () => app.go({ q: "" }) }, "Remove the search"),
       h("button", { type: "button", onclick: () => app.go({ from: history > 0 ? new Date(history).toISOString().slice(0, 19) + "Z" : "-7d", to: "now", revision: "" }) }, "Look at all of history")));
 }
@@ -72,7 +84,8 @@ export function loading(what, lines = 6) {
  * @param {any} head
  */
 export function partial(head) {
-  if (!head?.partial) return null;
+  // That history begins within the range is seen in the histogram.
+  if (!head?.partial || /^history begins at \S+$/.test(head.partialReason)) return null;
   return h("p", { class: "note", role: "note" }, icon("alert"), `This answer is not complete: ${head.partialReason}.`);
 }
 

@@ -35,7 +35,7 @@ export class RangePicker {
     const { from, to } = this.app.state;
     if (to === "now") {
       const preset = presets.find(([p]) => p === from);
-      if (preset) return `Last ${preset[1]}`;
+      if (preset) return `Last ${preset[1].replace(/^1 /, "")}`;
       if (isRelative(from)) return `Last ${from.slice(1)}`;
     }
     const [a, b] = this.app.range();

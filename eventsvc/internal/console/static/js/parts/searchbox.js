@@ -18,18 +18,20 @@ export class SearchBox {
     this.completion = new Completion(app);
   }
 
+  /** Leads the person here, and shows what can be written. */
   focus() {
     this.#input?.focus();
     this.#input?.select();
+    this.#open = true;
+    this.app.redraw();
   }
 
   draw() {
     const { app } = this;
     const terms = grammar.parse(app.state.q);
     const wrong = grammar.mistake(app.state.q) || (this.draft && grammar.mistake(this.draft));
-    const offers = this.#open ? this.completion.offers(this.draft) : [];
-    const chosen = Math.min(this.#chosen, offers.length - 1);
-    return h("form", { class: "search", role: "search", onsubmit: (/** @type {Event} */ e) => { e.preventDefault(); this.#commit(); } },
+    const { offers, chosen } = this.#choice();
+    return h("form", { class: "search", role: "search", "aria-label": "Events", onsubmit: (/** @type {Event} */ e) => { e.preventDefault(); this.#commit(); } },
       h("div", { class: "box", onclick: (/** @type {MouseEvent} */ e) => { if (e.target === e.currentTarget) this.focus(); } },
         icon("search"),
         terms.map((t, i) => this.#chip(t, i)),
@@ -39,9 +41,9 @@ export class SearchBox {
           placeholder: terms.length ? "" : "Search: reason:BackOff  -namespace:dev  \"image pull\"", value: this.draft,
           ref: (/** @type {HTMLInputElement} */ e) => (this.#input = e),
           oninput: (/** @type {Event} */ e) => { this.draft = /** @type {HTMLInputElement} */ (e.target).value; this.#chosen = -1; this.#open = true; app.redraw(); },
-          onfocus: () => { this.#open = true; app.redraw(); },
+          onclick: () => { this.#open = true; app.redraw(); },
           onblur: () => { this.#open = false; app.redraw(); },
-          onkeydown: (/** @type {KeyboardEvent} */ e) => this.#key(e, offers, chosen),
+          onkeydown: (/** @type {KeyboardEvent} */ e) => this.#key(e),
         })),
       wrong && h("p", { class: "wrong", role: "alert" }, wrong),
       offers.length > 0 && h("ul", { class: "offers", id: "offers", role: "listbox", "aria-label": "Completions" }, offers.map((o, i) =>
@@ -58,16 +60,24 @@ export class SearchBox {
     return h("span", { class: t.not ? "chip not" : "chip", key: `${text} ${i}` },
       h("button", { type: "button", class: "chip-text", title: t.not ? "Show only these" : "Leave these out instead", "aria-label": `${text}: turn round`, onclick: () => this.app.add(turn) },
         t.field ? [h("span", { class: "chip-field" }, (t.not ? "not " : "") + t.field), " ", t.value] : [t.not && h("span", { class: "chip-field" }, "not "), `“${t.value}”`]),
-      h("button", { type: "button", class: "chip-remove", title: "Remove", "aria-label": `Remove ${text}`, onclick: () => { this.app.remove(t); this.focus(); } }, icon("close")));
+      h("button", { type: "button", class: "chip-remove", title: "Remove", "aria-label": `Remove ${text}`, onclick: () => { this.app.remove(t); this.#input?.focus(); } }, icon("close")));
   }
 
-  /** @param {KeyboardEvent} e @param {import("./completion.js").Offer[]} offers @param {number} chosen */
-  #key(e, offers, chosen) {
+  /** The completions of the draft, and which of them is chosen. */
+  #choice() {
+    const offers = this.#open ? this.completion.offers(this.draft) : [];
+    return { offers, chosen: Math.min(this.#chosen, offers.length - 1) };
+  }
+
+  /** @param {KeyboardEvent} e */
+  #key(e) {
+    const { offers, chosen } = this.#choice();
     const { app } = this;
     if (e.key === "ArrowDown" || e.key === "ArrowUp") {
-      if (!offers.length) return;
+      if (!this.#open) this.#open = true;
+      else if (!offers.length) return;
       const step = e.key === "ArrowDown" ? 1 : -1;
-      this.#chosen = (chosen + step + offers.length + (chosen < 0 && step < 0 ? 1 : 0)) % offers.length;
+      this.#chosen = (chosen + step + offers.length + (chosen < 0 && step < 0 ? 1 : 0)) % Math.max(1, offers.length);
     } else if (e.key === "Escape") {
       if (offers.length) this.#open = false;
       else if (this.draft) this.draft = "";

@@ -2,6 +2,7 @@
 
 import { h } from "../lib/dom.js";
 import { human } from "../lib/event.js";
+import { writeAll } from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 import { absolute, duration, isRelative, parameter, parseDuration, parseInstant, rfc3339, zoneName } from "../lib/time.js";
 import { changeList } from "../parts/changelist.js";
@@ -99,11 +100,11 @@ export class Changes {
     const bar = (/** @type {number} */ n, /** @type {string} */ kind) => h("td", null, h("span", { class: "pair" }, h("span", { class: "pair-bar " + kind, css: { width: `${(n / most) * 100}%` } }), h("span", { class: "n" }, human(n))));
     return [
       h("p", { class: "summary" }, `${human(now.total)} occurrences in ${parameter(parseDuration(app.state.window))}, ${human(then.total)} in the other window.`),
-      list.length === 0 ? h("p", { class: "quiet" }, "The two windows do not differ.") : h("div", { class: "scroll-x" }, h("table", { class: "two" },
+      list.length === 0 ? h("p", { class: "quiet" }, "The two windows do not differ.") : h("div", { class: "scroll-x" }, h("table", { class: "two", "aria-label": "Differences" },
         h("thead", null, h("tr", null, ["", "Value", range(now), range(then), "Difference"].map((t) => h("th", { scope: "col", key: t }, t)))),
         h("tbody", null, list.map((d) => h("tr", { key: d.dimension + d.value },
           h("td", { class: "hint" }, d.dimension), h("th", { scope: "row" }, h("a", {
-            href: app.href({ view: "events", q: `${d.dimension}:${/\s/.test(d.value) ? JSON.stringify(d.value) : d.value}${app.state.ns ? ` namespace:${app.state.ns}` : ""}`, from: now.range.from, to: now.range.to }),
+            href: app.href({ view: "events", q: writeAll([{ field: d.dimension, value: d.value, not: false }, { field: "namespace", value: app.state.ns, not: false }].filter((t) => t.value)), from: now.range.from, to: now.range.to }),
           }, d.value || "none")),
           bar(d.now, "now"), bar(d.then, "then"),
           h("td", { class: d.now > d.then ? "up" : "down" }, d.then === 0 ? "new" : d.now === 0 ? "gone" : d.now >= d.then ? `${(d.now / d.then).toFixed(1)}×` : `1/${(d.then / d.now).toFixed(1)}`)))))),

@@ -53,7 +53,7 @@ export class Events {
       h("p", { class: "count", role: "status" }, !pager.fresh ? "Loading …" : total >= 0 ? counted(total, "event") : `${human(pager.rows.length)} loaded, more as you scroll`),
       h("div", { class: "choice", role: "group", "aria-label": "Order" }, ["newest", "oldest"].map((o) =>
         h("button", { type: "button", key: o, "aria-pressed": order === o, onclick: () => app.go({ order: o === "newest" ? "" : o }) }, o === "newest" ? "Newest first" : "Oldest first"))),
-      this.columns());
+      this.columns.draw());
   }
 
   #rows() {
@@ -81,5 +81,6 @@ export class Events {
     this.facets.answer.stop();
     this.pager.stop();
     this.table.stop();
+    this.columns.stop();
   }
 }

@@ -77,7 +77,7 @@ export class Groups {
       return [partial(pager.head), nothing(app, pager.head)];
     }
     return h("div", { class: pager.fresh ? "answer" : "answer stale", "aria-busy": pager.loading }, partial(pager.head),
-      h("div", { class: "scroll-x" }, h("table", { class: "groups" },
+      h("div", { class: "scroll-x" }, h("table", { class: "groups", "aria-label": "Groups" },
         h("thead", null, h("tr", null, [by, "Count", "Course", "First", "Last", "Newest note"].map((t) => h("th", { scope: "col", key: t }, t)))),
         h("tbody", null, pager.rows.map((g) => this.#group(g, by, step))))),
       pager.failure && failed(app, pager.failure),

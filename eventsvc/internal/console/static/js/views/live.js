@@ -114,7 +114,7 @@ export class Live {
       h("p", { class: "rate", "aria-live": "off" }, `${(tail?.rate ?? 0).toFixed(tail && tail.rate >= 10 ? 0 : 1)} a second`),
       h("p", { class: "count" }, tail && tail.received > 0 && `${human(tail.received)} arrived`),
       phase === "waiting" && h("button", { type: "button", onclick: () => tail?.retry() }, "Try now"),
-      this.columns());
+      this.columns.draw());
   }
 
   #notes() {
@@ -198,5 +198,6 @@ export class Live {
     this.tail?.stop();
     this.older.stop();
     this.table.stop();
+    this.columns.stop();
   }
 }

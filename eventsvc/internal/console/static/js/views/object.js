@@ -6,7 +6,7 @@ import { countOf, firstObserved, row } from "../lib/event.js";
 import { Resource } from "../lib/load.js";
 import { nodeOf, owners } from "../lib/owners.js";
 import { absolute, duration, minute, relative, rfc3339 } from "../lib/time.js";
-import { subject } from "../parts/drawer.js";
+import { queryOf, subject } from "../parts/drawer.js";
 import { icon } from "../parts/icons.js";
 import { laneChart } from "../parts/lanes.js";
 import { answered } from "../parts/message.js";
@@ -87,16 +87,19 @@ export class ObjectView {
     const lanes = [{ title: own[0]?.event.regarding?.kind ? `${own[0].event.regarding.kind}/${own[0].event.regarding.name}` : app.state.name, sub: "itself", href: "", marks: own.map(markOf) },
       ...life.around.map((a) => ({ title: a.title, sub: a.sub, href: a.href, marks: a.items.map(markOf) }))];
     const times = lanes[0].marks.length ? lanes[0].marks : lanes.flatMap((l) => l.marks);
-    const begin = Math.min(...times.map((m) => Math.min(m.time, m.first || m.time)));
+    const first = Math.min(...times.map((m) => Math.min(m.time, m.first || m.time)));
     const end = Math.max(...times.map((m) => m.time));
+    // What led to it happened shortly before: the rollout that made a pod.
+    const before = first - Math.max(15 * minute, (end - first) / 4);
+    const begin = Math.min(first, ...lanes.flatMap((l) => l.marks).map((m) => m.time).filter((at) => at >= before));
     const pad = Math.max(minute, (end - begin) * 0.04);
     const [from, to] = this.#zoom ?? [begin - pad, end + pad];
     const inside = lanes.flatMap((l, i) => (i === 0 ? own : life.around[i - 1].items)).filter((i) => Date.parse(i.time) >= from && Date.parse(i.time) <= to);
     const rows = inside.map((i) => ({ ...row(i.event), time: Date.parse(i.time), reason: i.deleted ? `${i.event.reason} (event deleted)` : i.event.reason })).sort((a, b) => b.time - a.time);
     return [
-      h("p", { class: "summary" }, `First seen ${relative(begin)}, last ${relative(end)}`, end > begin && `, over ${duration(end - begin)}`, `. ${life.own.continue ? `The newest ${most} observations are shown.` : ""}`,
+      h("p", { class: "summary" }, `First seen ${relative(first)}, last ${relative(end)}`, end > first && `, over ${duration(end - first)}`, `. ${life.own.continue ? `The newest ${most} observations are shown.` : ""}`,
         this.#zoom && h("button", { type: "button", onclick: () => this.#look(null) }, icon("out"), "All of it"),
-        h("a", { href: app.href({ view: "events", q: app.state.uid ? `uid:${app.state.uid}` : `kind:${app.state.kind} name:${app.state.name}`, from: rfc3339(begin - minute), to: "now", event: "" }) }, "As a list")),
+        h("a", { href: app.href({ view: "events", q: queryOf(app.state.uid ? [["uid", app.state.uid]] : [["kind", app.state.kind], ["name", app.state.name]]), from: rfc3339(begin - minute), to: "now", event: "" }) }, "As a list")),
       laneChart(app, lanes, from, to, (a, b) => this.#look([a - Math.max(1000, (b - a) * 0.1), b + Math.max(1000, (b - a) * 0.1)])),
       this.table.draw(rows, rows.length),
     ];

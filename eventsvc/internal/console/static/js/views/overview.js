@@ -36,7 +36,7 @@ export class Overview {
         this.histogram.draw(),
         counted && counted.total === 0 && !this.histogram.answer.loading ? nothing(app, counted) : h("div", { class: "panels" },
           h("section", { class: "panel-box", "aria-labelledby": "new-title" }, h("h2", { id: "new-title" }, "What is new", this.#windowText()), answered(app, this.changes, "changes", (data) =>
-            data.changes.length ? changeList(app, data) : h("p", { class: "quiet" }, "Nothing differs from what came before."))),
+            data.changes.length ? changeList(app, data) : !data.partial && h("p", { class: "quiet" }, "Nothing differs from what came before."))),
           h("section", { class: "panel-box", "aria-labelledby": "warnings-title" }, h("h2", { id: "warnings-title" }, "Newest warnings",
             h("a", { class: "all", href: app.href({ view: "events", q: grammar.add(app.state.q, { field: "type", value: "Warning", not: false }) }) }, "All of them")),
             answered(app, this.warnings, "warnings", (data) => this.#warnings(data)))),

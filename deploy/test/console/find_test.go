@@ -1,0 +1,254 @@
+package console_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	permissions "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const ctrl = chromedp.ModifierCtrl
+
+// some creates n events, a second apart up to now, of ten objects and two reasons.
+func (s *services) some(t *testing.T, n int) {
+	t.Helper()
+	for i := range n {
+		ev := event("default", fmt.Sprintf("some-%04d", i))
+		ev.EventTime = metav1.NewMicroTime(time.Now().Add(time.Duration(i-n) * time.Second))
+		ev.Regarding.Name = fmt.Sprintf("web-%d", i%10)
+		ev.Note = fmt.Sprintf("Number %d has happened", i)
+		if i%5 == 0 {
+			ev.Type, ev.Reason = "Warning", "Failed"
+		}
+		s.create(t, ev)
+	}
+}
+
+// rows are the names of the events that a table shows, from the top.
+func (b *tab) rows() []string {
+	b.t.Helper()
+	return evaluate[[]string](b, `[...document.querySelectorAll("main [data-row]")].sort((x, y) => x.ariaRowIndex - y.ariaRowIndex).map((e) => e.dataset.row)`)
+}
+
+// TestSearch: fields and values are completed, terms become chips, chips are turned round and removed, facets add them.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.some(t, 50)
+	b := openTab(t, s)
+	b.open("/console/#/events?from=-1h")
+	b.signIn(admin)
+	b.key("/")
+	b.typing("rea")
+	b.waitText("[role=option]", "reason:")
+	b.key("ArrowDown")
+	b.key("Enter")
+	b.waitText("[role=option]", "Failed")
+	b.shot("completion")
+	b.typing("fai")
+	b.key("Tab")
+	b.waitText(".count", "10 events")
+	b.waitText(".chip", "Failed")
+	b.click(".chip-text") // turned round
+	b.waitText(".count", "40 events")
+	b.click(".chip-remove")
+	b.waitText(".count", "50 events")
+	b.click(`[data-facet="type:Warning"]`)
+	b.waitText(".count", "10 events")
+	b.key("/")
+	b.typing(`"number 5 has" `)
+	b.key("Enter")
+	b.waitText(".count", "1 event")
+	b.key("Backspace") // takes the last chip back, to be changed
+	b.wait(`document.querySelector(".box input").value === '"number 5 has"'`)
+	b.key("a", ctrl)
+	b.typing(`-"number 5 has"`)
+	b.key("Enter")
+	b.waitText(".count", "9 events")
+	b.typing("reason:")
+	b.key("Escape")
+	b.key("Enter")
+	b.waitText(".wrong", "has no value")
+	b.key("a", ctrl)
+	b.key("Delete")
+	show(b, "events?q=reason%3AA%20reason%3AB")
+	b.waitText(".wrong", "cannot be both")
+}
+
+// TestRange: a brush, a bar, presets and text choose the range; what is no time is refused with what to write.
+func TestRange(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.some(t, 60)
+	b := openTab(t, s)
+	b.open("/console/#/overview?from=-1h")
+	b.signIn(admin)
+	b.waitText(".readout", "60 occurrences")
+	b.drag(".plot", 0.85, 0.999)
+	b.wait(`location.hash.includes("from=2")`)
+	b.waitText(".readout", "occurrences")
+	b.key("-")
+	b.wait(`document.querySelector(".readout").innerText.startsWith("60 occurrences")`)
+	b.key("t")
+	b.clickText(".presets button", "7 days")
+	b.waitText(".range-text", "Last 7 days")
+	b.key("t")
+	b.fill(".absolute input[name=from]", "yesterday")
+	b.key("Enter")
+	b.waitText(".absolute .error", "Write it as 2026-03-04 12:00")
+	b.fill(".absolute input[name=from]", "2001-02-03 04:05")
+	b.fill(".absolute input[name=to]", "2001-02-03 03:05")
+	b.key("Enter")
+	b.waitText(".absolute .error", "ends 1h before it begins")
+	b.fill(".absolute input[name=from]", "-2h")
+	b.fill(".absolute input[name=to]", "now")
+	b.key("Enter")
+	b.waitText(".range-text", "Last 2h")
+	b.waitText(".readout", "60 occurrences")
+	evaluate[bool](b, `(document.querySelector(".plot").focus(), true)`)
+	b.key("End") // by keys: the last bar
+	b.key("ArrowLeft", chromedp.ModifierShift)
+	b.key("Enter")
+	b.wait(`location.hash.includes("from=2")`)
+}
+
+// TestScroll: rows go on without end, and only those that can be seen are in the document.
+func TestScroll(t *testing.T) {
+	t.Parallel()
+	s, _ := week(t)
+	b := openTab(t, s)
+	b.open("/console/#/events?from=-8d")
+	b.signIn(admin)
+	for range 12 {
+		b.key("End")
+		b.settled()
+	}
+	if loaded := evaluate[int](b, `Math.max(...[...document.querySelectorAll("[data-row]")].map((e) => Number(e.ariaRowIndex)))`); loaded < 2000 {
+		t.Errorf("only %d rows after twelve times End", loaded)
+	}
+	if drawn := b.count("[data-row]"); drawn > 100 {
+		t.Errorf("%d rows are in the document", drawn)
+	}
+	b.key("Home")
+	first := b.rows()[0]
+	b.key("j")
+	b.key("k")
+	if now := evaluate[string](b, `document.activeElement.dataset.row ?? ""`); now != first {
+		t.Errorf("the focus is on %q, want the first row, %q", now, first)
+	}
+	b.click("button[aria-label=Columns]")
+	b.clickText(".panel label", "Reporter")
+	b.waitText("[role=columnheader]", "Reporter")
+	b.reload()
+	b.signIn(admin)
+	b.waitText("[role=columnheader]", "Reporter") // it is kept
+	b.clickText(".choice button", "Oldest first")
+	b.settled()
+	if rows := b.rows(); rows[0] == first {
+		t.Error("the oldest row is the newest")
+	}
+}
+
+// TestPermalink: a link shows the same rows in another browser, after more was written and a restart.
+func TestPermalink(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.some(t, 40)
+	b := openTab(t, s)
+	allowClipboard(b)
+	b.open("/console/#/events?q=reason%3AFailed&from=-1h")
+	b.signIn(admin)
+	b.waitText(".count", "8 events")
+	want := b.rows()
+	b.key("c")
+	b.waitText(".said", "Link copied")
+	link := evaluate[string](b, `navigator.clipboard.readText()`)
+	if !strings.Contains(link, "revision=") || strings.Contains(link, "now") || strings.Contains(link, "from=-") {
+		t.Errorf("the link is not absolute: %s", link)
+	}
+	more := event("default", "more")
+	more.Reason = "Failed"
+	more.EventTime = metav1.NewMicroTime(time.Now().Add(-30 * time.Second))
+	s.create(t, more)
+	s.send(t, "DELETE", s.events+eventsPath("default")+"/some-0005", "", s.token(t, admin), nil, 200)
+	s.restart(t, "eventsvc")
+	other := openTab(t, s)
+	other.expect("404") // the event that was deleted, before it is looked for in the state of the link
+	other.open(strings.TrimPrefix(link, s.events))
+	other.signIn(admin)
+	other.waitText(".count", "8 events")
+	if got := other.rows(); !slices.Equal(got, want) {
+		t.Errorf("the link shows\n%v, want\n%v", got, want)
+	}
+	other.click(`[data-row="default/some-0005"]`) // of the state of the link
+	other.waitText(".drawer", "deleted or has expired since")
+	other.click(".pinned")
+	other.wait(`document.querySelector('[data-row="default/more"]') && !document.querySelector('[data-row="default/some-0005"]')`)
+}
+
+// TestSameElsewhere: the commands that are offered find the same events.
+func TestSameElsewhere(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.some(t, 40)
+	b := openTab(t, s)
+	b.open("/console/#/events?from=-1h&q=" + "reason%3AFailed%20name%3Aweb-5%20-%22number%2015%20has%22%20happened")
+	b.signIn(admin)
+	b.waitText(".count", "3 events")
+	want := b.rows()
+	b.click(`.tools .menu button`)
+	b.shot("links")
+	commands := map[string]string{}
+	for _, c := range evaluate[[][]string](b, `[...document.querySelectorAll(".same")].map((e) => [e.querySelector("h3").innerText, e.querySelector("code").innerText])`) {
+		commands[c[0]] = c[1]
+	}
+	token := s.token(t, admin)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", commands["curl"])
+	cmd.Env = append(os.Environ(), "TOKEN="+token)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", commands["curl"], err)
+	}
+	var list struct {
+		Items []metav1.PartialObjectMetadata
+	}
+	if err := json.Unmarshal(out, &list); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var got []string
+	for _, item := range list.Items {
+		got = append(got, item.Namespace+"/"+item.Name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("curl finds %v, the page %v", got, want)
+	}
+	query := s.events + "/loki/api/v1/query_range?since=1h&query=" + strings.ReplaceAll(url.QueryEscape(commands["LogQL"]), "+", "%20")
+	logs := string(s.send(t, "GET", query, "", token, nil, 200))
+	if n := strings.Count(logs, "has happened"); n != 3 {
+		t.Errorf("%s finds %d: %s", commands["LogQL"], n, logs)
+	}
+	kubectl := commands["kubectl"]
+	if !strings.Contains(kubectl, "--field-selector") || !strings.Contains(kubectl, "regarding.name=web-5") {
+		t.Errorf("kubectl is %s", kubectl)
+	}
+}
+
+// allowClipboard lets the page read and write the clipboard, as a person would.
+func allowClipboard(b *tab) {
+	b.t.Helper()
+	for _, name := range []string{"clipboard-read", "clipboard-write"} {
+		call(b, permissions.SetPermission, permissions.SetPermissionParams{
+			Permission: &permissions.PermissionDescriptor{Name: name, AllowWithoutSanitization: name == "clipboard-read"}, Setting: permissions.PermissionSettingGranted,
+			BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID,
+		})
+	}
+}

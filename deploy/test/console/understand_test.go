@@ -1,0 +1,194 @@
+package console_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestGroups: events are put together by each dimension, with counts, first, last and course, and lead on.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.some(t, 60)
+	b := openTab(t, s)
+	b.open("/console/#/groups?from=-1h")
+	b.signIn(admin)
+	b.waitText(`[data-group="Tested"]`, "48")
+	b.waitText(`[data-group="Failed"]`, "12")
+	if n := b.count(".sparkline rect"); n == 0 {
+		t.Error("there are no courses")
+	}
+	b.clickText(".choice button", "object")
+	b.wait(`document.querySelectorAll("[data-group] .sparkline").length === 10`)
+	b.clickText(".choice button", "Newest")
+	b.waitText("tbody tr:first-child th", "Pod/web-9")
+	b.clickText(".choice button", "reporter")
+	b.waitText("[data-group]", "example.com/test")
+	b.clickText(".choice button", "namespace")
+	b.clickText("[data-group] th a", "default")
+	b.waitText(".count", "60 events")
+	b.waitText(".chip", "default")
+}
+
+// TestLife: the life of a pod is drawn with those of its owners and its node, also when its events are deleted.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	pod, set, deployment, node := "web-7d5fb757db-x2x7q", "web-7d5fb757db", "web", "node-3"
+	add := func(name, kind, object, reason, note string, ago time.Duration) {
+		ev := event("shop", name)
+		ev.EventTime = metav1.NewMicroTime(time.Now().Add(-ago))
+		ev.Regarding.Kind, ev.Regarding.Name, ev.Reason, ev.Note = kind, object, reason, note
+		if kind == "Node" {
+			ev.Namespace, ev.Regarding.Namespace = "default", ""
+		}
+		s.create(t, ev)
+	}
+	add("a", "Deployment", deployment, "ScalingReplicaSet", "Scaled up", 9*time.Minute)
+	add("b", "ReplicaSet", set, "SuccessfulCreate", "Created pod", 8*time.Minute)
+	add("c", "Pod", pod, "Scheduled", "Successfully assigned shop/"+pod+" to "+node, 7*time.Minute)
+	add("d", "Pod", pod, "Started", "Started container", 6*time.Minute)
+	add("e", "Pod", pod, "Killing", "Stopping container", time.Minute)
+	add("f", "Node", node, "NodeNotReady", "Node is not ready", 2*time.Minute)
+	b := openTab(t, s)
+	b.expect("404") // the event that was deleted, before it is looked for in the life
+	b.open("/console/#/events")
+	b.signIn(admin)
+	b.click(`[data-row="shop/d"]`)
+	b.clickText(".asks a", "Life of the object")
+	lanes := func() {
+		t.Helper()
+		for _, lane := range []string{"Pod/" + pod, "ReplicaSet/" + set, "Deployment/" + deployment, "Node/" + node} {
+			b.waitText(".lane-name", lane)
+		}
+		b.wait(`document.querySelectorAll(".lane:first-child .mark").length >= 3`)
+	}
+	lanes()
+	b.shot("life")
+	for _, name := range []string{"c", "d", "e"} {
+		s.send(t, "DELETE", s.events+eventsPath("shop")+"/"+name, "", s.token(t, admin), nil, 200)
+	}
+	b.key("r")
+	b.waitText("main [data-row]", "event deleted")
+	lanes()
+	b.clickText(`[data-row="shop/d"]`, "event deleted")
+	b.waitText(".drawer", "It was deleted")
+	b.waitText(".drawer", "Started container")
+	b.key("Escape")
+	b.clickText(".lane-name a", "Deployment/web")
+	b.waitText("h1", "Deployment/web")
+	b.clickText("main a", "As a list")
+	b.waitText(".count", "1 event")
+	show(b, "object?kind=Pod&name=nosuch&ns=shop")
+	b.waitText("main .message", "No events about it")
+}
+
+// TestDrawer: an event is shown in full and in both forms, can be copied, and leads to what belongs to it.
+func TestDrawer(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.some(t, 20)
+	long := event("default", "long")
+	long.Note = "A note: with \"quotes\" and\nlines"
+	long.Annotations = map[string]string{"example.com/a": "b"}
+	long.Reason = "Odd reason"
+	s.create(t, long)
+	b := openTab(t, s)
+	allowClipboard(b)
+	b.open("/console/#/events")
+	b.signIn(admin)
+	b.click(`[data-row="default/long"]`)
+	b.waitText(".drawer", "example.com/a")
+	b.click(".full-note .copy")
+	b.waitText(".said", "copied")
+	if got := evaluate[string](b, `navigator.clipboard.readText()`); got != long.Note {
+		t.Errorf("%q was copied, want %q", got, long.Note)
+	}
+	b.clickText(".drawer .choice button", "YAML")
+	b.waitText(".drawer pre", "reason: Odd reason")
+	if strings.Contains(b.text(".drawer pre"), "managedFields") {
+		t.Error("managed fields are not folded")
+	}
+	b.clickText(".drawer .check", "Managed fields")
+	b.waitText(".drawer pre", "managedFields:")
+	b.clickText(".drawer .choice button", "JSON")
+	b.waitText(".drawer pre", `"reason": "Odd reason"`)
+	b.clickText(".drawer .choice button", "Details")
+	b.shot("drawer")
+	b.clickText(".asks a", "Same reason")
+	b.waitText(".count", "1 event")
+	b.waitText(".chip", "Odd reason")
+	b.click(`[data-row="default/long"]`)
+	b.clickText(".asks a", "Five minutes around it")
+	b.waitText(".count", "21 events")
+	b.click(`[data-row="default/some-0003"]`)
+	b.clickText(".asks a", "Same object")
+	b.waitText(".count", "2 events")
+	b.click(`[data-row="default/some-0003"]`)
+	b.clickText(".asks a", "What changed before this")
+	b.waitText("main", "against all history before")
+	b.back()
+	b.waitText(".drawer", "Number 3 has happened")
+	b.key("Escape")
+	b.wait(`!document.querySelector(".drawer")`)
+	if at := evaluate[string](b, `document.activeElement.dataset.row ?? document.activeElement.tagName`); at != "default/some-0003" && at != "BODY" {
+		t.Errorf("the focus is on %s", at)
+	}
+}
+
+// TestChanges: what is new in a window is named with its reason, and two windows are compared value by value.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	s, facts := week(t)
+	b := openTab(t, s)
+	b.open("/console/#/changes")
+	b.signIn(admin)
+	at := stamp(facts.OOM.Begin.Add(30 * time.Minute))
+	show(b, "changes?window=1h&at="+at)
+	b.waitText(".changes", "OOMKilling")
+	b.clickText(".change-head a", "OOMKilling")
+	b.waitText(".chip", "OOMKilling")
+	b.waitText("main [data-row]", "OOMKilling")
+	show(b, "changes?window=1h&at="+at)
+	b.clickText(".choice button", "a day before")
+	b.waitText("table.two", "OOMKilling")
+	b.waitText("table.two .up", "new")
+	b.shot("compare")
+	b.fill("input[name=at]", "whenever")
+	b.key("Enter")
+	b.waitText(".change-form .error", "Write it as")
+}
+
+// TestGaps: times in which a mirror was away, and those before history began, are drawn as such.
+func TestGaps(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.some(t, 30)
+	from, to := time.Now().Add(-20*time.Minute).UTC(), time.Now().Add(-10*time.Minute).UTC()
+	gap := event("default", "gap")
+	gap.Reason, gap.ReportingController = "MirrorGap", "tidings.example/mirror"
+	gap.Annotations = map[string]string{"mirror.tidings.example/gap-from": from.Format(time.RFC3339), "mirror.tidings.example/gap-to": to.Format(time.RFC3339)}
+	s.create(t, gap)
+	b := openTab(t, s)
+	b.open("/console/#/overview?from=-1h")
+	b.signIn(admin)
+	b.waitText(".readout", "occurrences")
+	b.wait(`document.querySelector(".before") || document.querySelector(".gap")`)
+	b.shot("gaps")
+	if n := b.count(".gap"); n != 1 {
+		t.Errorf("%d gaps are drawn", n)
+	}
+	if n := b.count(".before"); n != 1 {
+		t.Errorf("the time before history is drawn %d times", n)
+	}
+}
+
+// back goes back, as a person does.
+func (b *tab) back() {
+	b.t.Helper()
+	evaluate[bool](b, `(history.back(), true)`)
+	b.settled()
+}
