@@ -54,6 +54,24 @@ func TestManifests(t *testing.T) {
 			expect(t, rendered, "kind: PodMonitor", "jobLabel: app.kubernetes.io/name", "port: admin", "kubernetes.io/metadata.name: monitoring")
 		})
 	}
+	t.Run("tokensvc/federation", func(t *testing.T) {
+		t.Parallel()
+		rendered := renderWith(t, "tokensvc/production", "tokensvc/federation")
+		for _, document := range strings.Split(rendered, "\n---\n") {
+			for _, fault := range conforms(t, document) {
+				t.Error(fault)
+			}
+			if object, ok := strict(t, document).(*appsv1.Deployment); ok {
+				hardened(t, object.Spec.Template.Spec)
+			}
+		}
+		expect(t, rendered, "name: TOKENSVC_TRUSTED_ISSUERS_FILE", "expirationSeconds: 3600")
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "tokensvc"), "--clients-file", filepath.Join(root, "deploy/local/clients.yaml"),
+			"--trusted-issuers-file", filepath.Join(root, "deploy/kubernetes/tokensvc/federation/issuers.yaml"))
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "open /var/run/secrets/cluster/ca.crt") {
+			t.Errorf("the file is not taken: %v %s", err, out) // it is, up to what only a pod has
+		}
+	})
 	t.Run("mirror/monitoring", func(t *testing.T) {
 		t.Parallel()
 		expect(t, renderWith(t, "mirror", "mirror/monitoring"), "kind: PodMonitor", "jobLabel: app.kubernetes.io/name", "port: admin")
@@ -79,8 +97,24 @@ func renderWith(t *testing.T, folder, component string) string {
 // may read events and nothing else. Its environment is read by the program itself.
 func TestMirrorManifests(t *testing.T) {
 	t.Parallel()
+	for name, rendered := range map[string]string{
+		"secret":    render(t, filepath.Join(root, "deploy/kubernetes/mirror")),
+		"assertion": renderWith(t, "mirror", "mirror/assertion"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkMirror(t, rendered)
+			if hasSecret := strings.Contains(strings.ToLower(rendered), "secretname"); hasSecret != (name == "secret") {
+				t.Errorf("a secret is mounted: %v", hasSecret)
+			}
+		})
+	}
+}
+
+func checkMirror(t *testing.T, rendered string) {
+	t.Helper()
 	kinds := map[string]int{}
-	for _, document := range strings.Split(render(t, filepath.Join(root, "deploy/kubernetes/mirror")), "\n---\n") {
+	for _, document := range strings.Split(rendered, "\n---\n") {
 		for _, fault := range conforms(t, document) {
 			t.Error(fault)
 		}

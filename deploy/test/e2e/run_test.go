@@ -40,7 +40,7 @@ func newCheckout(t *testing.T) *checkout {
 		c.env = append(c.env, l.setting+"="+addr)
 		pairs = append(pairs, l.usual, addr)
 	}
-	for _, further := range []string{"127.0.0.1:8082", "127.0.0.1:8090", "127.0.0.1:8091"} { // of what the pages start themselves
+	for _, further := range []string{"127.0.0.1:8082", "127.0.0.1:8090", "127.0.0.1:8091", "127.0.0.1:9100", "127.0.0.1:9101"} { // of what the pages start themselves
 		pairs = append(pairs, further, testenv.FreeAddr(t))
 	}
 	c.moved = strings.NewReplacer(pairs...)
@@ -218,6 +218,7 @@ func TestDocumentation(t *testing.T) {
 			"ScalingReplicaSet          deployment/checkout", "reason      15 "},
 		"docs/kubectl.md":   {"hello-", "labeled", "deleted"},
 		"docs/mirror.md":    {"NodeNotReady", "node/node-1", "up to resourceVersion", `eventsvc_mirror_lists_total{namespace="*",reason="first"} 1`},
+		"docs/no-secrets.md": {`"kty":"EC"`, `"sub": "backup"`, `"client_id":"workload"`, `"token_endpoint_auth_method":"private_key_jwt"`},
 		"docs/operate.md":   {"[+]store ok", "A service would accept it."},
 		"docs/rotate.md":    {"UPDATE clients", "signing", "a new authority"},
 		"docs/space.md":     {"retention: 72h0m0s", "# file", "store_retention_lag_seconds", "ok"},
