@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -188,5 +189,41 @@ func TestNoMemory(t *testing.T) {
 	}
 	if again, err := v.Verify(t.Context(), token(good, claims())); again == first || err != nil {
 		t.Errorf("remembered: %v", err)
+	}
+}
+
+// TestPublishedVectors: the examples of the RFCs, whose keys and signatures others have made.
+func TestPublishedVectors(t *testing.T) {
+	t.Parallel()
+	const joe = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ"
+	for name, tc := range map[string]struct{ key, alg, input, signature string }{
+		"RFC 7515 appendix A.2": {
+			`{"kty":"RSA","n":"ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ","e":"AQAB"}`,
+			"RS256", "eyJhbGciOiJSUzI1NiJ9." + joe,
+			"cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw",
+		},
+		"RFC 7515 appendix A.3": {
+			`{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}`,
+			"ES256", "eyJhbGciOiJFUzI1NiJ9." + joe,
+			"DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q",
+		},
+		"RFC 8037 appendix A.4": {
+			`{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`,
+			"EdDSA", "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc",
+			"hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg",
+		},
+	} {
+		_, key, err := bearer.ParseKey([]byte(tc.key), bearer.Algorithms())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		signature := must(base64.RawURLEncoding.DecodeString(tc.signature))
+		if !key.Verify(tc.alg, []byte(tc.input), signature) {
+			t.Errorf("%s: refused", name)
+		}
+		if key.Verify(tc.alg, []byte(tc.input+"A"), signature) {
+			t.Errorf("%s: accepted for another input", name)
+		}
 	}
 }

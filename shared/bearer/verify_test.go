@@ -1,6 +1,7 @@
 package bearer_test
 
 import (
+	"context"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,10 +30,41 @@ type row struct{ name, token, reason string }
 
 func check(t *testing.T, v *bearer.Verifier, rows []row) {
 	t.Helper()
+	checkBy(t, v.Verify, rows)
+}
+
+// checkBoth verifies tokens as access tokens, and as the assertions of clients (RFC 7523 section 3), whose rules are those of
+// tokensvc. Reasons that differ for assertions are in different.
+func checkBoth(t *testing.T, rows []row, different map[string]string) {
+	t.Helper()
+	t.Run("access token", func(t *testing.T) { check(t, newVerifier(t, nil), rows) })
+	v := newVerifier(t, func(c *bearer.Config) {
+		c.Algorithms, c.Types, c.CacheBytes = bearer.Algorithms(), []string{"client-authentication+jwt"}, -1
+		c.AnyKeyID, c.SoleAudience = true, true
+	})
+	rows = slices.Clone(rows)
+	for i, r := range rows {
+		if reason, ok := different[r.name]; ok {
+			rows[i].reason = reason
+		}
+	}
+	t.Run("assertion", func(t *testing.T) {
+		checkBy(t, func(ctx context.Context, token string) (*bearer.Caller, error) {
+			d, err := bearer.Decode(token)
+			if err != nil {
+				return nil, err
+			}
+			return v.VerifyDecoded(ctx, d)
+		}, rows)
+	})
+}
+
+func checkBy(t *testing.T, verify func(context.Context, string) (*bearer.Caller, error), rows []row) {
+	t.Helper()
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			caller, err := v.Verify(t.Context(), r.token)
+			caller, err := verify(t.Context(), r.token)
 			if r.reason == "" {
 				if err != nil {
 					t.Errorf("refused: %v", err)
@@ -70,7 +103,7 @@ func TestHeaderCases(t *testing.T) {
 	jwkOfForeign := fmt.Sprintf(`"jwk":{"kty":"RSA","kid":"key-1","n":%q,"e":"AQAB"}`, base64.RawURLEncoding.EncodeToString(foreign.N.Bytes()))
 	const badAlg, badKID, badHeader = "alg not allowed", "kid missing or malformed", "header damaged"
 
-	check(t, newVerifier(t, nil), []row{
+	checkBoth(t, []row{
 		{"good", token(good, claims()), ""},
 		{"alg none, no signature", join(alg("none"), claims(), none), badAlg},
 		{"alg None", join(alg("None"), claims(), none), badAlg},
@@ -132,6 +165,9 @@ func TestHeaderCases(t *testing.T) {
 		{"header cut off", token(`{"alg":"RS256","kid":"key-1"`, claims()), badHeader},
 		{"header with a bare name", token(`{"alg":"RS256","kid"}`, claims()), badHeader},
 		{"alg not a string", token(`{"alg":["RS256"],"kid":"key-1"}`, claims()), badAlg},
+	}, map[string]string{
+		"PS256": "signature wrong", "ES256": "signature wrong", "kid absent": "key unknown", "KID": "key unknown",
+		"typ AT+JWT": "typ of another token", "typ application/at+jwt": "typ of another token",
 	})
 }
 
@@ -226,7 +262,7 @@ func TestClaimCases(t *testing.T) {
 		{"scope a list of numbers", change("scope", "[1]"), badClaim},
 		{"scope null", change("scope", "null"), badClaim},
 	}
-	check(t, newVerifier(t, nil), rows)
+	checkBoth(t, rows, map[string]string{"aud among others": "several audiences"})
 }
 
 func TestSignatureCases(t *testing.T) {
@@ -254,7 +290,7 @@ func TestSignatureCases(t *testing.T) {
 	standard := strings.NewReplacer("-", "+", "_", "/")
 
 	const notBase64 = "not base64url"
-	check(t, newVerifier(t, nil), []row{
+	checkBoth(t, []row{
 		{"signed by another key of ours that is not this issuer's", signed(testKeys()[1], good, claims()), "signature wrong"},
 		{"another key under the right kid", signed(testKeys()[2], good, claims()), "signature wrong"},
 		{"payload changed", parts[0] + "." + encode(claims("sub", `"admin"`)) + "." + parts[2], "signature wrong"},
@@ -285,7 +321,7 @@ func TestSignatureCases(t *testing.T) {
 		{"8 KiB and a byte", whole + strings.Repeat("A", 8<<10+1-len(whole)), "too long"},
 		{"1 MiB", whole + strings.Repeat("A", 1<<20), "too long"},
 		{"8 KiB, well signed", sized(t, 8<<10), ""},
-	})
+	}, nil)
 }
 
 // sized is a good token of exactly n bytes.

@@ -167,3 +167,12 @@ func TestPrintedKeysArePublic(t *testing.T) {
 		}
 	}
 }
+
+// TestPublishedThumbprint: a key without kid has the RFC 7638 thumbprint, here that of RFC 8037 appendix A.3.
+func TestPublishedThumbprint(t *testing.T) {
+	t.Parallel()
+	keys, err := clientkey.ParseJWKS([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`))
+	if err != nil || keys[0].ID != "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k" {
+		t.Errorf("%v, %v", keys, err)
+	}
+}
