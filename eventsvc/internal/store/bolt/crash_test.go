@@ -75,7 +75,7 @@ type ack struct {
 // runAndKill lets a child write for a while and returns what it acknowledged.
 func runAndKill(t *testing.T, dir string, after time.Duration) (acks []ack) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProcessLosesNothing$", "-test.timeout=10m")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProcessLosesNothing$", "-test.timeout=10m", fmt.Sprint("-compress=", *bolt.Compress))
 	cmd.Env = append(os.Environ(), crashDir+"="+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -106,7 +106,7 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (acks []ack) {
 
 // writeUntilKilled is the child.
 func writeUntilKilled(t *testing.T, dir string) {
-	db, err := bolt.Open(bolt.Options{Dir: dir, SegmentBytes: 1 << 20, MemtableLimit: 100, History: time.Hour})
+	db, err := bolt.OpenTest(bolt.Options{Dir: dir, SegmentBytes: 1 << 20, MemtableLimit: 100, History: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func countOf(value []byte) int {
 
 func checkAfterCrash(t *testing.T, dir string, acked map[string]ack) {
 	t.Helper()
-	db, err := bolt.Open(bolt.Options{Dir: dir, SegmentBytes: 1 << 20, MemtableLimit: 100, History: time.Hour})
+	db, err := bolt.OpenTest(bolt.Options{Dir: dir, SegmentBytes: 1 << 20, MemtableLimit: 100, History: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

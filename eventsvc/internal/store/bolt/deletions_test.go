@@ -179,6 +179,9 @@ func TestDeletionsStayWithARebuiltIndex(t *testing.T) {
 // for it.
 func TestDeletionWithoutTheVersionBefore(t *testing.T) {
 	t.Parallel()
+	if *Compress {
+		t.Skip("a segment that is compressed loses what is dead in it, be it little")
+	}
 	ts := newTombstones(t)
 	ts.put("kept", 0, 40)
 	ts.put("gone", 0, 1) // too little to compact that segment

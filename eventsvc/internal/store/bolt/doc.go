@@ -29,10 +29,11 @@
 //
 // Packages seglog, wal and index describe their formats. Files in .db are bbolt files
 // whose bucket "meta" names the version of the format and the random id of the store. The
-// version is 2 in a head whose write-ahead log is in use, and 1 in every other file. A
-// program that does not know of write-ahead logs refuses version 2, because it would
-// overlook the last writes. A store that was closed has version 1 throughout, unless
-// closing has failed, and needs no write-ahead log.
+// version is 2 in a head whose write-ahead log is in use, 3 in a segment whose records are
+// compressed, and 1 in every other file. A program that does not know of write-ahead logs
+// refuses version 2, because it would overlook the last writes, and one that does not know of
+// blocks refuses version 3. A store that was closed has no file of version 2, unless closing
+// has failed, and needs no write-ahead log.
 //
 // # Recovery
 //

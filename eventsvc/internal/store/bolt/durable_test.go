@@ -31,7 +31,7 @@ const moved = ".moved"
 var traced = map[string]func(*testing.T, Options){
 	"open": func(t *testing.T, o Options) { closeInside(t, openInside(t, o)) },
 	"fail to open": func(t *testing.T, o Options) {
-		if _, err := Open(o); err == nil {
+		if _, err := OpenTest(o); err == nil {
 			t.Error("opened all the same")
 		}
 	},

@@ -3,6 +3,7 @@ package bolt
 import (
 	"context"
 	"errors"
+	"flag"
 	"path/filepath"
 	"time"
 
@@ -10,6 +11,33 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 )
+
+// Compress has the stores of these tests compress their log files as soon as they are sealed.
+var Compress = flag.Bool("compress", false, "compress log files as soon as they are sealed")
+
+// OpenTest is Open, with -compress for a store that compresses.
+func OpenTest(o Options) (*DB, error) {
+	if *Compress && o.CompressAfter == 0 {
+		o.CompressAfter = time.Nanosecond
+	}
+	return Open(o)
+}
+
+// Sealed returns the number of sealed log files, and of those that are compressed.
+func (db *DB) Sealed() (files, compressed int) {
+	ss := db.log.Segments()
+	for _, s := range ss[:len(ss)-1] {
+		if s.Compressed() {
+			compressed++
+		}
+	}
+	return len(ss) - 1, compressed
+}
+
+// Seal starts a new log file.
+func (db *DB) Seal() error {
+	return db.committer.Queue.Do(context.Background(), db.committer.Writer.Rotate)
+}
 
 // FailAfterCommit brings a record to the disk as a commit does of which then
 // the sync fails: it is in the file, and its writer is told otherwise.

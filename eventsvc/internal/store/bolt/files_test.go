@@ -22,7 +22,7 @@ import (
 
 func open(t testing.TB, o bolt.Options) *bolt.DB {
 	t.Helper()
-	db, err := bolt.Open(o)
+	db, err := bolt.OpenTest(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func parallel(n int, f func(i int)) {
 
 func wantFileError(t *testing.T, dir, path string, says ...string) {
 	t.Helper()
-	db, err := bolt.Open(bolt.Options{Dir: dir})
+	db, err := bolt.OpenTest(bolt.Options{Dir: dir})
 	if err == nil {
 		closeDB(t, db)
 		t.Fatal("the store opened")
@@ -267,7 +267,7 @@ func TestUnusableDirectory(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := bolt.Open(bolt.Options{Dir: filepath.Join(file, "store")})
+	db, err := bolt.OpenTest(bolt.Options{Dir: filepath.Join(file, "store")})
 	if err == nil {
 		_ = db.Close()
 		t.Fatal("opened below a file")

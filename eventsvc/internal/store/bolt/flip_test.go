@@ -243,7 +243,7 @@ func timeSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
 // reports whether reading it found that.
 func readSpoiled(t *testing.T, dir string) (detected bool, err error) {
 	t.Helper()
-	db, err := bolt.Open(bolt.Options{Dir: dir})
+	db, err := bolt.OpenTest(bolt.Options{Dir: dir})
 	if err != nil {
 		return false, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/fsck"
+	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/usage"
 )
@@ -24,7 +25,12 @@ func (db *DB) Maintain(ctx context.Context) error { return db.maintenance.Round(
 // Compact clears away what is past its time and brings back all disk space that
 // can be had, whether it is much or not. Progress counts files.
 func (db *DB) Compact(ctx context.Context, progress store.Progress) error {
-	return db.maintenance.Compact(ctx, progress)
+	return db.maintenance.Compact(ctx, maintenance.AsItIs, progress)
+}
+
+// Convert is [DB.Compact] that gives sealed log files a form.
+func (db *DB) Convert(ctx context.Context, form maintenance.Form, progress store.Progress) error {
+	return db.maintenance.Compact(ctx, form, progress)
 }
 
 // Check reads everything the store holds at the newest revision (see [fsck.Run]).

@@ -18,7 +18,7 @@ func openQuiet(t *testing.T, change func(*Options)) *DB {
 	if change != nil {
 		change(&o)
 	}
-	db, err := Open(o)
+	db, err := OpenTest(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func TestFlippedBytesInTheWAL(t *testing.T) {
 		}
 		said := new(syncBuffer)
 		o.Dir, o.Log = killed(t, dir), slog.New(slog.NewTextHandler(said, nil))
-		db, err := bolt.Open(o)
+		db, err := bolt.OpenTest(o)
 		if err != nil {
 			refused++
 			continue

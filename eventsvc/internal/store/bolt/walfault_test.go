@@ -17,7 +17,7 @@ import (
 func openInside(t *testing.T, o Options) *DB {
 	t.Helper()
 	o.MinFree, o.MaxBytes = -1, -1
-	db, err := Open(o)
+	db, err := OpenTest(o)
 	if err != nil {
 		t.Fatal(err)
 	}

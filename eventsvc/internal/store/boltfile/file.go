@@ -41,8 +41,8 @@ const (
 const growBytes = 4 << 20
 
 // smallFile is the size up to which all pages of a file are checked when it is opened
-// for reading. For a larger file that would take long on a cold disk.
-const smallFile = 16 << 20
+// for reading. For a larger file, or many of them, that would take long on a cold disk.
+const smallFile = 4 << 20
 
 // lockWait is how long a second process waits for the first to release the lock.
 const lockWait = 200 * time.Millisecond

@@ -25,11 +25,14 @@ const (
 
 // compaction brings back the disk space of records that nothing needs. It has one user at a
 // time: whoever holds off rounds.
-type compaction struct{ *Config }
+type compaction struct {
+	*Config
+	tooLarge map[uint64]bool // by base: segments with a record that fits into no block
+}
 
-// all brings back all disk space that can be had, whether it is much or not. Progress
-// counts files.
-func (c *compaction) all(ctx context.Context, progress store.Progress) error {
+// all brings back all disk space that can be had, whether it is much or not, and gives
+// segments a form. Progress counts files.
+func (c *compaction) all(ctx context.Context, form Form, progress store.Progress) error {
 	if err := c.sealDeadHead(ctx, compactBytes, 0); err != nil {
 		return err
 	}
@@ -48,9 +51,9 @@ func (c *compaction) all(ctx context.Context, progress store.Progress) error {
 	files := int64(len(ss) + 1)
 	for i, s := range ss {
 		progress.Tell(int64(i), files)
-		if c.Usage.Segment(s.Base).Dead > 0 || !s.Indexed() {
-			if err := c.rewrite(ctx, s, clean); err != nil {
-				return fmt.Errorf("store: compacting %s: %w", s.Path, err)
+		if c.Usage.Segment(s.Base).Dead > 0 || !s.Indexed() || form.of(s) != s.Compressed() {
+			if err := c.convert(ctx, s, clean, form.of(s)); err != nil {
+				return err
 			}
 		}
 		clean = clean && c.Usage.Segment(s.Base).Clean()
@@ -109,7 +112,7 @@ func (c *compaction) one(ctx context.Context) (*seglog.Segment, error) {
 		if unneeded {
 			return s, c.unlink(ctx, s)
 		}
-		return s, c.rewrite(ctx, s, clean)
+		return s, c.rewrite(ctx, s, clean, s.Compressed())
 	}
 	return nil, nil
 }
@@ -187,16 +190,16 @@ func (c *compaction) carry(ctx context.Context, s *seglog.Segment) error {
 	return err
 }
 
-// rewrite copies what is needed of a segment into a new file and puts that in
-// its place.
+// rewrite copies what is needed of a segment into a new file, compressed or not, and puts
+// that in its place.
 //
 // A deletion that no state needs any more is still needed by a rebuild of the
 // index as long as an older version of its event may be in the files: only when
 // the segments before are clean is it dropped.
-func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean bool) error {
+func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, compress bool) error {
 	tmp := s.Path + ".tmp"
 	k := c.keeper(clean)
-	damaged, err := c.Records.Log.Rewrite(ctx, s, tmp, k.view, c.Kept())
+	damaged, err := c.Records.Log.Rewrite(ctx, s, tmp, seglog.Rewriting{Keeper: k.view, Since: c.Kept(), Compress: compress})
 	if err != nil {
 		return errors.Join(err, os.Remove(tmp))
 	}
@@ -207,7 +210,8 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean bool)
 	if err != nil {
 		return err
 	}
-	if err := c.Do(ctx, func() error { c.Records.Log.Replace(smaller); return nil }); err != nil {
+	// The file has its name already, so the end of ctx comes too late.
+	if err := c.Do(context.WithoutCancel(ctx), func() error { c.Records.Log.Replace(smaller); return nil }); err != nil {
 		return errors.Join(err, smaller.Close())
 	}
 	if err := s.Close(); err != nil {

@@ -30,6 +30,8 @@ type Policy struct {
 	Rules     []Rule        // retentions of their own
 	History   time.Duration // superseded versions and deletions stay readable so long; 0: as Retention
 	MaxEvents int64         // the oldest events go when there are more; 0: no limit
+
+	CompressAfter time.Duration // sealed segments whose records are older are compressed; 0: none
 }
 
 // Config is what maintenance works on.
@@ -70,7 +72,7 @@ func New(c Config) *Maintenance {
 			Name: "store_maintenance_failures_total", Help: "Rounds of expiry and compaction that failed.",
 		}),
 	}
-	m.compaction = &compaction{&m.Config}
+	m.compaction = &compaction{Config: &m.Config, tooLarge: map[uint64]bool{}}
 	return m
 }
 
@@ -142,7 +144,7 @@ func (m *Maintenance) awaitRound(ctx context.Context) bool {
 }
 
 // Round deletes events that are past their retention, gives up history that is past its
-// own, and brings back the disk space of both.
+// own, brings back the disk space of both, and compresses what has become old.
 func (m *Maintenance) Round(ctx context.Context) error {
 	defer m.Pause()()
 	if err := m.failover(ctx); err != nil {
@@ -157,20 +159,22 @@ func (m *Maintenance) Round(ctx context.Context) error {
 		}
 	}
 	m.cleared.Store(int64(began))
-	if !m.Records.Index.NeedsRewrite(m.Usage.Live().Events) {
-		return nil
+	if m.Records.Index.NeedsRewrite(m.Usage.Live().Events) {
+		if err := m.compaction.rewriteIndex(ctx); err != nil {
+			return err
+		}
 	}
-	return m.compaction.rewriteIndex(ctx)
+	return m.compressSome(ctx)
 }
 
 // Compact does a round, and then brings back all disk space that can be had, whether it is
-// much or not. Progress counts files.
-func (m *Maintenance) Compact(ctx context.Context, progress store.Progress) error {
+// much or not. Sealed segments get a form. Progress counts files.
+func (m *Maintenance) Compact(ctx context.Context, form Form, progress store.Progress) error {
 	if err := m.Round(ctx); err != nil {
 		return err
 	}
 	defer m.Pause()()
-	return m.compaction.all(ctx, progress)
+	return m.compaction.all(ctx, form, progress)
 }
 
 // failover brings writing back after a failure, if the disk lets it. The index is first,

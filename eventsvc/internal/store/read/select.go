@@ -15,10 +15,9 @@ import (
 type match struct {
 	key      string
 	revision uint64
-	// The position of its record if its segment was sealed: a sealed segment is not
-	// written, so its pages stay where they are as long as it is open.
-	segment *seglog.Segment
-	record  []byte
+	// Of its record if its segment was sealed: a sealed segment is not written, so its pages
+	// stay where they are as long as it is open.
+	position seglog.Position
 }
 
 // queryText returns the same text for the pages of one list, and another for other lists.
@@ -89,7 +88,7 @@ func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (m
 		case err != nil:
 			return nil, err
 		case e.Key != nil:
-			ms = append(ms, match{l.keys.of(e.Key), revision, l.log.Sealed(revision), record})
+			ms = append(ms, match{l.keys.of(e.Key), revision, l.log.Position(revision, record)})
 		}
 	}
 	slices.SortFunc(ms, func(a, b match) int { return strings.Compare(a.key, b.key) })
@@ -135,7 +134,7 @@ func (l *lister) fill(matches []match) error {
 			break
 		}
 		m := &matches[at]
-		record, err := l.log.LookupAgain(m.revision, m.segment, m.record)
+		record, err := l.log.LookupAgain(m.revision, m.position)
 		if err != nil {
 			return err
 		}

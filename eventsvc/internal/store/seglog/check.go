@@ -15,7 +15,7 @@ import (
 // with what is wrong: entries and records lead to each other.
 func CheckObserved(s *Segment, problem func(format string, args ...any)) error {
 	return s.view(func(tx *bbolt.Tx) error {
-		c := observedChecker{tx: tx, problem: problem, until: observedIn(tx), entries: map[uint64]observed.Observation{}, series: map[uint32][]byte{}}
+		c := observedChecker{segment: s, tx: tx, problem: problem, until: observedIn(tx), entries: map[uint64]observed.Observation{}, series: map[uint32][]byte{}}
 		if err := c.readRuns(); err != nil {
 			return err
 		}
@@ -31,12 +31,14 @@ func CheckObserved(s *Segment, problem func(format string, args ...any)) error {
 
 // An observedChecker checks the index by time of one segment.
 type observedChecker struct {
+	segment *Segment
 	tx      *bbolt.Tx
 	problem func(format string, args ...any)
 	until   uint64                          // records up to here are indexed
 	damaged bool                            // entries may be missing
 	entries map[uint64]observed.Observation // by revision
 	series  map[uint32][]byte
+	room    []byte
 }
 
 func (c *observedChecker) readRuns() error {
@@ -79,37 +81,36 @@ func (c *observedChecker) known(series uint32) (bool, error) {
 
 // compareRecords compares the entries with the records, and takes those out that have one.
 func (c *observedChecker) compareRecords() error {
-	var room []byte
-	cursor := c.tx.Bucket([]byte(bucketLog)).Cursor()
-	for k, v := cursor.First(); k != nil; k, v = cursor.Next() {
-		revision, err := RevisionOf(k)
-		if err != nil {
-			return err
-		}
+	_, err := c.segment.eachIn(c.tx, 0, func(revision uint64, record []byte) (more bool, err error) {
 		if revision > c.until {
-			return nil
+			return false, nil
 		}
-		e, err := ParseRecord(revision, v)
-		is, there := c.entries[revision]
-		if err != nil { // which is reported already
-			delete(c.entries, revision)
-			continue
-		}
-		if e.Kind == Deleted {
-			continue
-		}
-		delete(c.entries, revision)
-		if !there && !c.damaged {
-			c.problem("revision %d: the index by time lacks it", revision)
-		}
-		if !there {
-			continue
-		}
-		room = observed.AppendSeries(room[:0], e.Key[:e.NamespaceLen], e.Attributes)
+		c.compare(revision, record)
+		return true, nil
+	}, func(l *lostBlock) (more bool, err error) { // which is reported already
+		l.eachRevision(func(revision uint64) { delete(c.entries, revision) })
+		return true, nil
+	})
+	return err
+}
+
+// compare compares the entry of a record with it.
+func (c *observedChecker) compare(revision uint64, record []byte) {
+	e, err := ParseRecord(revision, record)
+	is, there := c.entries[revision]
+	if err == nil && e.Kind == Deleted {
+		return
+	}
+	delete(c.entries, revision)
+	switch {
+	case err != nil: // which is reported already
+	case !there && !c.damaged:
+		c.problem("revision %d: the index by time lacks it", revision)
+	case there:
+		c.room = observed.AppendSeries(c.room[:0], e.Key[:e.NamespaceLen], e.Attributes)
 		o, ok := event.Attributes(e.Attributes).Occurrence()
-		if !bytes.Equal(room, c.series[is.Series]) || ok && (o.Time.Unix() != is.Minute*60+int64(is.Second) || o.New != is.Count) {
+		if !bytes.Equal(c.room, c.series[is.Series]) || ok && (o.Time.Unix() != is.Minute*60+int64(is.Second) || o.New != is.Count) {
 			c.problem("revision %d: the index by time has something else of %s", revision, e.Key)
 		}
 	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/store/blocks"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/observed"
 	"tidings.example/eventsvc/internal/store/wal"
@@ -23,12 +24,27 @@ const copyBytes = 4 << 20
 // valid until f returns. It may call f again.
 type Keeper func(f func(needed func(*Entry) (bool, error)) error) error
 
+// A Rewriting says how a sealed segment is written again.
+type Rewriting struct {
+	Keeper   Keeper
+	Since    time.Time // counts of what dropped records report are kept since this time
+	Compress bool      // records are compressed in the new file
+}
+
 // Rewrite copies the records of a sealed segment that are needed to a new file at path,
 // synced, and indexes them by time. It keeps damaged records, as evidence, and reports
-// whether there are any. Of what other records report it keeps the counts since a time.
-func (l *Log) Rewrite(ctx context.Context, s *Segment, path string, keeper Keeper, since time.Time) (damaged bool, err error) {
-	c := copier{from: s, keeper: keeper}
-	err = c.run(ctx, l, path, since)
+// whether there are any. Damaged blocks are kept too, and cannot be decompressed. Of what
+// other records report it keeps the counts since a time. A record that is too large for a
+// block is a [blocks.ErrTooLarge].
+func (l *Log) Rewrite(ctx context.Context, s *Segment, path string, r Rewriting) (damaged bool, err error) {
+	c := copier{from: s, keeper: r.Keeper, at: s.Base - 1}
+	if r.Compress {
+		if c.blocks, err = blocks.NewWriter(s.Base - 1); err != nil {
+			return false, err
+		}
+		defer func() { err = errors.Join(err, c.blocks.Close()) }()
+	}
+	err = c.run(ctx, l, path, r.Since)
 	return c.damaged, err
 }
 
@@ -37,7 +53,7 @@ func (s *Segment) CountKept(ctx context.Context, keeper Keeper) (kept int64, dam
 	c := copier{from: s, keeper: keeper, at: s.Base - 1}
 	for more := true; more && err == nil; {
 		if err = ctx.Err(); err == nil {
-			more, err = c.some(func(_, _ []byte) error { return nil })
+			more, err = c.some(sink{record: func(uint64, []byte) error { return nil }, lost: func(*lostBlock) error { return nil }})
 		}
 	}
 	return c.kept, c.damaged, err
@@ -47,11 +63,20 @@ func (s *Segment) CountKept(ctx context.Context, keeper Keeper) (kept int64, dam
 type copier struct {
 	from   *Segment
 	keeper Keeper
+	blocks *blocks.Writer // nil: records are not compressed
 
 	at      uint64   // the last record that was looked at
 	needed  []uint64 // the revisions of those that are kept
 	kept    int64    // bytes
+	dropped bool     // a record was left out
 	damaged bool     // a record is damaged, and may be an older version of any event
+}
+
+// A sink takes what is kept of a segment. Both of its functions may keep nothing that they
+// are given.
+type sink struct {
+	record func(revision uint64, record []byte) error
+	lost   func(*lostBlock) error
 }
 
 func (c *copier) run(ctx context.Context, l *Log, path string, since time.Time) error {
@@ -59,15 +84,10 @@ func (c *copier) run(ctx context.Context, l *Log, path string, since time.Time) 
 	if err != nil {
 		return err
 	}
-	end, err := c.from.meta(metaEnd)
+	to, err := createUnsynced(path, c.from.Base, []byte(id), c.blocks != nil)
 	if err != nil {
 		return err
 	}
-	to, err := createUnsynced(path, c.from.Base, []byte(id))
-	if err != nil {
-		return err
-	}
-	c.at = c.from.Base - 1
 	for more := true; more && err == nil; {
 		if err = ctx.Err(); err == nil {
 			more, err = c.copySome(to)
@@ -77,63 +97,131 @@ func (c *copier) run(ctx context.Context, l *Log, path string, since time.Time) 
 		err = c.copyObserved(l, to, since)
 	}
 	if err == nil {
-		err = to.Update(func(tx *bbolt.Tx) error {
-			meta := tx.Bucket([]byte(boltfile.Meta))
-			return errors.Join(meta.Put([]byte(metaEnd), RevisionKey(end)), meta.Put([]byte(metaBytes), RevisionKey(uint64(c.kept))))
-		})
+		err = to.Update(c.finish)
 	}
 	return errors.Join(err, to.Sync(), to.Close())
+}
+
+// finish writes the last block, and what the meta bucket says of the segment.
+func (c *copier) finish(tx *bbolt.Tx) error {
+	if c.blocks != nil && c.blocks.Last() > c.blocks.Covered() {
+		if err := c.putBlock(tx.Bucket([]byte(bucketBlocks)), c.blocks.Last()); err != nil {
+			return err
+		}
+	}
+	end, err := c.from.meta(metaEnd)
+	if err != nil {
+		return err
+	}
+	compactRevision, err := c.from.meta(metaCompact)
+	if err != nil {
+		return err
+	}
+	meta := tx.Bucket([]byte(boltfile.Meta))
+	if !c.dropped && compactRevision > 0 { // the new file has all that this one has had from the beginning
+		err = meta.Put([]byte(metaCompact), RevisionKey(compactRevision))
+	}
+	return errors.Join(err, meta.Put([]byte(metaEnd), RevisionKey(end)), meta.Put([]byte(metaBytes), RevisionKey(uint64(c.kept))))
 }
 
 // copySome copies the needed records among the next copyBytes in one transaction, and
 // reports whether there are more.
 func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
 	err = to.Update(func(out *bbolt.Tx) error {
-		b := out.Bucket([]byte(bucketLog))
-		b.FillPercent = boltfile.FillPercent
-		more, err = c.some(func(k, v []byte) error { return b.Put(k, append([]byte(nil), v...)) })
+		more, err = c.some(c.sink(out))
 		return err
 	})
 	return more, err
 }
 
-// some calls keep with the needed records among the next copyBytes, and reports whether
+// sink returns the sink that writes to a new file.
+func (c *copier) sink(out *bbolt.Tx) sink {
+	if c.blocks != nil {
+		b := out.Bucket([]byte(bucketBlocks))
+		b.FillPercent = boltfile.FillPercent
+		return sink{
+			record: func(revision uint64, record []byte) error { return c.putInBlock(b, revision, record) },
+			lost:   func(l *lostBlock) error { return c.putLost(b, l) },
+		}
+	}
+	b := out.Bucket([]byte(bucketLog))
+	b.FillPercent = boltfile.FillPercent
+	return sink{
+		record: func(revision uint64, record []byte) error { return b.Put(RevisionKey(revision), bytes.Clone(record)) },
+		lost:   func(l *lostBlock) error { return Corrupt(l.first, l.error()) },
+	}
+}
+
+// putInBlock adds a record to the block in the making.
+func (c *copier) putInBlock(b *bbolt.Bucket, revision uint64, record []byte) error {
+	if !c.blocks.Fits(record) {
+		if err := c.putBlock(b, c.blocks.Last()); err != nil {
+			return err
+		}
+	}
+	return c.blocks.Add(revision, record)
+}
+
+// putBlock writes the block in the making, which covers the revisions up to one.
+func (c *copier) putBlock(b *bbolt.Bucket, last uint64) error {
+	return b.Put(c.blocks.Finish(last))
+}
+
+// putLost copies a block that cannot be read. The block before covers all before it, so that
+// what was dropped there is not taken for part of the damage.
+func (c *copier) putLost(b *bbolt.Bucket, l *lostBlock) error {
+	if l.first-1 > c.blocks.Covered() {
+		if err := c.putBlock(b, l.first-1); err != nil {
+			return err
+		}
+	}
+	c.blocks.Skip(l.last)
+	if l.key == nil { // it is missing, which the next block tells, because it begins behind it
+		return nil
+	}
+	return b.Put(bytes.Clone(l.key), bytes.Clone(l.value))
+}
+
+// some gives the needed records among the next copyBytes to a sink, and reports whether
 // there are more.
-func (c *copier) some(keep func(k, v []byte) error) (more bool, err error) {
+func (c *copier) some(to sink) (more bool, err error) {
 	err = c.keeper(func(needed func(*Entry) (bool, error)) error {
 		return c.from.view(func(from *bbolt.Tx) error {
-			more, err = c.each(from.Bucket([]byte(bucketLog)).Cursor(), keep, needed)
+			more, err = c.each(from, to, needed)
 			return err
 		})
 	})
 	return more, err
 }
 
-func (c *copier) each(from *bbolt.Cursor, keep func(k, v []byte) error, needed func(*Entry) (bool, error)) (more bool, err error) {
+func (c *copier) each(from *bbolt.Tx, to sink, needed func(*Entry) (bool, error)) (more bool, err error) {
 	size := 0
-	for k, v := from.Seek(RevisionKey(c.at + 1)); k != nil; k, v = from.Next() {
+	ended, err := c.from.eachIn(from, c.at+1, func(revision uint64, record []byte) (bool, error) {
 		if size > copyBytes {
+			return false, nil
+		}
+		keep := true
+		// A damaged record is kept as it is: it is the evidence.
+		if e, err := ParseRecord(revision, record); err != nil {
+			c.damaged = true
+		} else if keep, err = needed(&e); err != nil {
+			return false, err
+		}
+		if c.at = revision; !keep {
+			c.dropped = true
 			return true, nil
 		}
-		if c.at, err = RevisionOf(k); err != nil {
-			return false, err
-		}
-		// A damaged record is kept as it is: it is the evidence.
-		if e, err := ParseRecord(c.at, v); err != nil {
-			c.damaged = true
-		} else if ok, err := needed(&e); err != nil {
-			return false, err
-		} else if !ok {
-			continue
-		}
-		if err := keep(k, v); err != nil {
-			return false, err
-		}
-		size += len(v)
-		c.kept += int64(len(v))
-		c.needed = append(c.needed, c.at)
-	}
-	return false, nil
+		size += len(record)
+		c.kept += int64(len(record))
+		c.needed = append(c.needed, revision)
+		return true, to.record(revision, record)
+	}, func(l *lostBlock) (bool, error) {
+		c.at, c.damaged = l.last, true
+		c.kept += int64(len(l.value))
+		l.eachRevision(func(revision uint64) { c.needed = append(c.needed, revision) })
+		return true, to.lost(l)
+	})
+	return !ended && err == nil, err
 }
 
 // copyObserved copies what the records report, also those that are not copied. Runs of one
@@ -178,7 +266,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 	if err != nil {
 		return err
 	}
-	to, err := createUnsynced(path, head.Base, []byte(id))
+	to, err := createUnsynced(path, head.Base, []byte(id), false)
 	if err != nil {
 		return err
 	}
@@ -186,7 +274,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 	copied := int64(0)
 	pending := l.Pending()
 	err = head.view(func(from *bbolt.Tx) error {
-		pending = wal.After(pending, lastIn(from, 0)) // the head has the others, of a checkpoint that was reported as failed
+		pending = wal.After(pending, head.lastIn(from, 0)) // the head has the others, of a checkpoint that was reported as failed
 		keep := func(k, v []byte) ([]byte, []byte, error) {
 			revision, err := RevisionOf(k)
 			if err != nil {

@@ -10,7 +10,7 @@
 // [Log.View] calls a function with a [Reader], which finds records by revision
 // ([Reader.Get]), follows the versions of an event ([Reader.At]) and goes over the log
 // ([Reader.Scan]). [Segment.Seal], [Log.NewHead] and [Log.Add] rotate the head.
-// [Log.Rewrite] copies what its caller needs of a sealed segment, and
+// [Log.Rewrite] copies what its caller needs of a sealed segment, compressed or not, and
 // [Log.CopyAcknowledged] all that was published of a head that failed, for failover; the
 // caller renames the copies, opens them and swaps them in ([Log.Replace],
 // [Log.ReplaceHead]).
@@ -27,10 +27,16 @@
 // record covers its revision too, so that a record in the place of another is found as
 // damage.
 //
+// A compressed segment has its records in blocks (package blocks), and is otherwise like any
+// other: it has the same records, byte by byte, and the same index by time. Readers inflate a
+// block when they need a record of it, and keep some in a cache that all share. Those that go
+// over the log leave the cache alone.
+//
 // # Errors
 //
 // A file that cannot be used, or is missing between others, is a [*store.FileError]. A
-// damaged record is a [*store.CorruptError] and is never served. [ErrGone] reports that
+// damaged record, and each record of a damaged block, is a [*store.CorruptError] and is never
+// served. [ErrGone] reports that
 // there is no record of a revision. After a failed write, other than one that was
 // [Segment.Refused], the owner must not write to a head again, because a repeated sync does
 // not report what was lost.
@@ -50,7 +56,9 @@
 //	│             carried: what segments up to this base report is in this one;
 //	│             both with CRC32C 4; runs: when sealed with an index by time that
 //	│             becomes much smaller by a rewrite
-//	├── log       revision 8 → record
+//	├── log       revision 8 → record; empty in a compressed segment, whose format is 3
+//	├── blocks    only in a compressed segment: see package blocks. The first one begins with
+//	│             the base, and each behind the one before, so that a missing one is noticed
 //	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, CRC32C 4
 //	├── observed  minute 8, last revision 8 → run of entries (see package observed), CRC32C 4;
 //	│             instead of the revision the base of the segment that the run was carried from
@@ -72,6 +80,6 @@
 // lies behind the revision that meta says is indexed, and a segment that it compacts has no
 // such revision.
 //
-// The package knows bbolt and records of the write-ahead log. It knows nothing of the
+// The package knows bbolt, blocks and records of the write-ahead log. It knows nothing of the
 // index, of the queue of writes, or of retention, and does not decide what is needed.
 package seglog

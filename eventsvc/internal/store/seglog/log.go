@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/store/blocks"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -20,6 +22,7 @@ type Log struct {
 	published func() uint64 // the newest revision that readers may see
 	observe   Observe       // nil: records of older programs are taken as observed once
 	segments  atomic.Pointer[Segments]
+	cache     *blocks.Cache
 	pending   atomic.Pointer[[]wal.Record]
 	reported  pendingObserved
 	reads     openReads
@@ -35,7 +38,7 @@ func Open(dir string, mmap int, published func() uint64, observe Observe) (*Log,
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, mmap: mmap, published: published, observe: observe, reads: openReads{began: time.Now()}}
+	l := &Log{dir: dir, mmap: mmap, published: published, observe: observe, cache: blocks.NewCache(cacheBytes), reads: openReads{began: time.Now()}}
 	l.segments.Store(&ss)
 	l.SetPending(nil)
 	return l, nil
@@ -126,25 +129,13 @@ func (l *Log) Published() uint64 { return l.published() }
 // OldestRead returns the age of the reader that is open for longest, in whole seconds.
 func (l *Log) OldestRead() time.Duration { return l.reads.oldest() }
 
-// Revisions calls f with every revision up to the last that the log has a record of.
+// Revisions calls f with every revision up to the last that the log has a record of, and with
+// those that damaged blocks may have one of.
 func (l *Log) Revisions(ctx context.Context, last uint64, f func(revision uint64)) error {
 	pending := l.Pending() // before the segments, see [Reader.open]
 	for _, s := range l.Segments() {
-		err := s.view(func(tx *bbolt.Tx) error {
-			c := tx.Bucket([]byte(bucketLog)).Cursor()
-			for k, _ := c.First(); k != nil; k, _ = c.Next() {
-				revision, err := RevisionOf(k)
-				if err != nil {
-					return err
-				}
-				if revision > last {
-					break
-				}
-				f(revision)
-			}
-			return ctx.Err()
-		})
-		if err != nil {
+		err := s.view(func(tx *bbolt.Tx) error { return s.revisions(tx, last, f) })
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
 	}

@@ -125,7 +125,7 @@ func (s *Segment) change(f func(*bbolt.Tx, *observed.Numbering) error) error {
 			s.numbering = observed.NumberingOf(tx)
 		}
 		err := f(tx, s.numbering)
-		indexed = observedIn(tx) >= lastIn(tx, 0)
+		indexed = observedIn(tx) >= s.lastIn(tx, 0)
 		return err
 	})
 	if err != nil {
@@ -139,11 +139,11 @@ func (s *Segment) change(f func(*bbolt.Tx, *observed.Numbering) error) error {
 // putRecords puts the records that a segment does not have into its file, with what they
 // report.
 func putRecords(tx *bbolt.Tx, n *observed.Numbering, records []wal.Record, seen *observed.Collection) error {
-	last := lastIn(tx, 0)
+	log := tx.Bucket([]byte(bucketLog))
+	last := lastIn(log, 0)
 	if records = wal.After(records, last); len(records) == 0 {
 		return nil
 	}
-	log := tx.Bucket([]byte(bucketLog))
 	log.FillPercent = boltfile.FillPercent
 	for _, r := range records {
 		if err := log.Put(RevisionKey(r.Revision), r.Data); err != nil {
@@ -207,17 +207,15 @@ func unindexed(l *Log, s *Segment, most int) (found *observed.Collection, at uin
 	found = observed.NewCollection()
 	err = s.view(func(tx *bbolt.Tx) error {
 		at = observedIn(tx)
-		c := tx.Bucket([]byte(bucketLog)).Cursor()
-		for k, v := c.Seek(RevisionKey(at + 1)); k != nil && most > 0; k, v = c.Next() {
-			if at, err = RevisionOf(k); err != nil {
-				return err
-			}
-			if e, err := ParseRecord(at, v); err == nil { // a damaged record reports nothing
+		_, err := s.eachIn(tx, at+1, func(revision uint64, record []byte) (bool, error) {
+			if e, err := ParseRecord(revision, record); err == nil { // a damaged record reports nothing
 				add(found, l, &e)
 			}
+			at = revision
 			most--
-		}
-		return nil
+			return most > 0, nil
+		}, passLost)
+		return err
 	})
 	return found, at, err
 }

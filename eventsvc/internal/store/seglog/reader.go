@@ -9,6 +9,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/blocks"
 	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/wal"
@@ -35,7 +36,8 @@ type Reader struct {
 type segmentTx struct {
 	tx     *bbolt.Tx
 	cursor *bbolt.Cursor
-	at     uint64 // revision that the cursor is at, 0: none
+	at     uint64        // revision that the cursor is at, 0: none
+	block  *blocks.Block // of a compressed segment: the one that was read last
 }
 
 // readers reuses the memory of readers.
@@ -151,6 +153,9 @@ func (r *Reader) Seek(revision uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.segments[i].compressed {
+		return s.seekBlock(r.segments[i], r.log.cache, revision)
+	}
 	if s.at != 0 && revision > s.at && revision-s.at <= walkMost {
 		for k, v := s.cursor.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, v = s.cursor.Next() {
 			if be.Uint64(k) == revision {
@@ -171,7 +176,8 @@ func (r *Reader) Seek(revision uint64) ([]byte, error) {
 }
 
 // Prefetch has the kernel read the records of revisions, which rise, all at the same time.
-// It is for records that are not in memory.
+// It is for records that are not in memory, and passes over those in blocks, of which many
+// share a page.
 func (r *Reader) Prefetch(revisions []uint64) {
 	for len(revisions) > 0 {
 		i := r.segments.find(revisions[0])
@@ -179,7 +185,7 @@ func (r *Reader) Prefetch(revisions []uint64) {
 		for len(revisions) > 0 && r.segments.find(revisions[0]) == i {
 			keys, revisions = append(keys, RevisionKey(revisions[0])), revisions[1:]
 		}
-		if i < 0 {
+		if i < 0 || r.segments[i].compressed {
 			continue
 		}
 		if s, err := r.segment(i); err == nil {
@@ -199,30 +205,37 @@ func (r *Reader) Newest() (Entry, error) {
 		if err != nil {
 			return Entry{}, err
 		}
-		if revision := lastIn(s.tx, 0); revision > 0 {
+		if revision := r.segments[i].lastIn(s.tx, 0); revision > 0 {
 			return r.Get(revision)
 		}
 	}
 	return Entry{}, ErrGone
 }
 
-// Sealed returns the segment of a revision, nil if it is not a sealed one.
-func (r *Reader) Sealed(revision uint64) *Segment {
-	if i := r.segments.find(revision); i >= 0 && i < len(r.segments)-1 {
-		return r.segments[i]
-	}
-	return nil
+// A Position is where a record was found in the file of a sealed segment. It is empty for
+// records that are elsewhere, or compressed.
+type Position struct {
+	in     *Segment
+	record []byte
 }
 
-// LookupAgain returns a record that Lookup has found before, in the given sealed segment.
-// A sealed segment that is still there has its record at the same position. If the segment
-// is nil, the record is looked up.
-func (r *Reader) LookupAgain(revision uint64, in *Segment, record []byte) ([]byte, error) {
-	if in == nil || r.Sealed(revision) != in {
+// Position returns where a record was found by [Reader.Lookup].
+func (r *Reader) Position(revision uint64, record []byte) Position {
+	if i := r.segments.find(revision); i >= 0 && i < len(r.segments)-1 && !r.segments[i].compressed {
+		return Position{r.segments[i], record}
+	}
+	return Position{}
+}
+
+// LookupAgain returns a record that Lookup has found before. A sealed segment that is still
+// there has its record at the same position.
+func (r *Reader) LookupAgain(revision uint64, at Position) ([]byte, error) {
+	i := r.segments.find(revision)
+	if at.in == nil || i < 0 || r.segments[i] != at.in {
 		return r.Lookup(revision)
 	}
-	_, err := r.segment(r.segments.find(revision)) // keeps the segment open
-	return record, err
+	_, err := r.segment(i) // keeps the segment open
+	return at.record, err
 }
 
 // Complete reports that the log must have the record of a revision: Rewrite has left
@@ -270,7 +283,7 @@ func (r *Reader) Scan(after, last uint64, f func(Entry) bool) error {
 func SkipDamaged(uint64, []byte) bool { return true }
 
 // ScanAll is [Reader.Scan] that calls damaged with damaged records, and goes on until
-// that returns false.
+// that returns false. Of a damaged block it gets the last revision, and no record.
 func (r *Reader) ScanAll(after, last uint64, f func(Entry) bool, damaged func(revision uint64, record []byte) bool) error {
 	if last > r.seen {
 		r.close()
@@ -291,7 +304,17 @@ func (r *Reader) ScanAll(after, last uint64, f func(Entry) bool, damaged func(re
 		}
 		return f(e), nil
 	}
-	if more, err := r.scanSegments(after, last, each); err != nil || !more {
+	lost := func(l *lostBlock) (bool, error) {
+		switch {
+		case l.first > last:
+			return false, nil
+		case damaged == nil:
+			return false, Corrupt(l.first, l.error())
+		}
+		after = l.last
+		return damaged(l.last, nil), nil
+	}
+	if more, err := r.scanSegments(after, last, each, lost); err != nil || !more {
 		return err
 	}
 	for _, l := range r.pending {
@@ -305,25 +328,24 @@ func (r *Reader) ScanAll(after, last uint64, f func(Entry) bool, damaged func(re
 	return nil
 }
 
-// scanSegments calls each with the records of the segments behind revision after, until
-// it returns false, an error or the first segment behind last.
-func (r *Reader) scanSegments(after, last uint64, each func(revision uint64, record []byte) (bool, error)) (more bool, err error) {
+// scanSegments calls each with the records of the segments behind revision after, and lost
+// with blocks that cannot be read, until one of them returns false, an error or the first
+// segment behind last.
+func (r *Reader) scanSegments(after, last uint64, each func(revision uint64, record []byte) (bool, error), lost func(*lostBlock) (bool, error)) (more bool, err error) {
 	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].Base <= last; i++ {
 		s, err := r.segment(i)
 		if err != nil {
 			return false, err
 		}
-		// A cursor of its own: each may read other records.
-		c := s.tx.Bucket([]byte(bucketLog)).Cursor()
-		for k, v := c.Seek(RevisionKey(after + 1)); k != nil; k, v = c.Next() {
-			revision, err := RevisionOf(k)
-			if err != nil {
-				return false, err
-			}
-			if more, err := each(revision, v); err != nil || !more {
-				return false, err
-			}
+		more, err := r.segments[i].eachIn(s.tx, after+1, func(revision uint64, record []byte) (bool, error) {
 			after = revision
+			return each(revision, record)
+		}, func(l *lostBlock) (bool, error) {
+			after = l.last
+			return lost(l)
+		})
+		if err != nil || !more {
+			return false, err
 		}
 	}
 	return true, nil

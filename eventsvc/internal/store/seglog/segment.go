@@ -27,13 +27,15 @@ var be = binary.BigEndian
 // A Segment is one file of the log. All but the newest, the head, are sealed:
 // opened read-only and never written again, only unlinked or replaced whole.
 type Segment struct {
-	Base      uint64 // its records have this revision or a greater one; never changes
-	Path      string // never changes
-	db        *bbolt.DB
-	bytes     atomic.Int64 // length of all records; of a head, with the pending ones
-	rewritten bool         // Rewrite has left records out
-	indexed   atomic.Bool  // by time
-	scattered atomic.Bool  // its index by time becomes much smaller when it is rewritten
+	Base       uint64 // its records have this revision or a greater one; never changes
+	Path       string // never changes
+	db         *bbolt.DB
+	bytes      atomic.Int64 // length of all records; of a head, with the pending ones
+	rewritten  bool         // Rewrite has left records out
+	compressed bool         // they are in blocks
+	file       uint64       // number of the file among those that were opened
+	indexed    atomic.Bool  // by time
+	scattered  atomic.Bool  // its index by time becomes much smaller when it is rewritten
 
 	observing sync.Mutex          // held while a head is written with what its records report
 	numbering *observed.Numbering // of its series; nil: to be read
@@ -43,6 +45,7 @@ type Segment struct {
 const (
 	bucketLog     = "log"     // revision → record
 	bucketMinutes = "minutes" // empty: older programs count in it what they write
+	bucketBlocks  = "blocks"  // instead of the log: last revision → block of records
 
 	metaBase     = "base"     // its records have this revision or a greater one
 	metaCompact  = "horizon"  // the compact revision: states from here on can be read
@@ -77,8 +80,14 @@ func SegmentPath(dir string, base uint64) string {
 }
 
 // createUnsynced makes a segment whose commits are not synced: the caller syncs it once.
-func createUnsynced(path string, base uint64, storeID []byte) (*bbolt.DB, error) {
-	db, err := boltfile.Create(path, segmentPage, buckets(), map[string][]byte{metaBase: RevisionKey(base), boltfile.StoreID: storeID})
+func createUnsynced(path string, base uint64, storeID []byte, compressed bool) (*bbolt.DB, error) {
+	page, meta := segmentPage, map[string][]byte{metaBase: RevisionKey(base), boltfile.StoreID: storeID}
+	names := buckets()
+	if compressed {
+		page, names = compressedPage, append(names, bucketBlocks)
+		meta[boltfile.Format] = boltfile.FormatText(FormatBlocks)
+	}
+	db, err := boltfile.Create(path, page, names, meta)
 	if err == nil {
 		db.NoSync = true
 	}
@@ -98,18 +107,23 @@ func createSegment(dir string, base uint64, storeID []byte, compactRevision uint
 // space for more than it will ever hold: growing the mapping would have to
 // wait for all readers.
 func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
-	db, err := boltfile.Open(path, boltfile.Options{ReadOnly: !head, Mmap: mmap, Newest: FormatWAL})
+	db, err := boltfile.Open(path, boltfile.Options{ReadOnly: !head, Mmap: mmap, Newest: FormatBlocks})
 	if err != nil {
 		return nil, err
 	}
-	s := &Segment{Path: path, db: db}
+	s := &Segment{Path: path, db: db, file: lastFile.Add(1)}
 	s.Base, err = s.meta(metaBase)
 	if err != nil || s.Base == 0 {
 		_ = db.Close()
 		return nil, &store.FileError{Path: path, Reason: "it does not say which revisions it holds", Fix: boltfile.FixRestore}
 	}
-	compactRevision, err := s.meta(metaCompact)
-	if err = errors.Join(err, s.measure(head)); err != nil {
+	format, err := s.Format()
+	if s.compressed = format == FormatBlocks; s.compressed && head {
+		_ = db.Close()
+		return nil, &store.FileError{Path: path, Reason: "it is a compressed log file, and the newer ones are missing", Fix: boltfile.FixRestore}
+	}
+	compactRevision, errCompact := s.meta(metaCompact)
+	if err = errors.Join(err, errCompact, s.measure(head)); err != nil {
 		_ = db.Close()
 		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
@@ -127,7 +141,7 @@ func (s *Segment) readNotes(tx *bbolt.Tx) error {
 	if observed == damagedNote || noted(tx, metaCarried) == damagedNote {
 		return errSegmentNote
 	}
-	s.indexed.Store(observed >= lastIn(tx, 0))
+	s.indexed.Store(observed >= s.lastIn(tx, 0))
 	s.scattered.Store(metaIn(tx, metaRuns) > 0)
 	return nil
 }
@@ -140,11 +154,11 @@ func (s *Segment) measure(head bool) error {
 		return err
 	}
 	return s.view(func(tx *bbolt.Tx) error {
-		c := tx.Bucket([]byte(bucketLog)).Cursor()
-		for k, v := c.First(); k != nil; k, v = c.Next() {
-			s.bytes.Add(int64(len(v)))
-		}
-		return nil
+		_, err := s.eachIn(tx, 0, func(_ uint64, record []byte) (bool, error) {
+			s.bytes.Add(int64(len(record)))
+			return true, nil
+		}, passLost)
+		return err
 	})
 }
 
@@ -193,18 +207,28 @@ func (s *Segment) StoreID() (id string, err error) {
 func (s *Segment) LastRevision() (last uint64, err error) {
 	last = s.Base - 1
 	err = s.view(func(tx *bbolt.Tx) error {
-		last = lastIn(tx, last)
+		last = s.lastIn(tx, last)
 		return nil
 	})
 	return last, err
 }
 
-// lastIn returns the greatest revision in the file of a segment, or none if it is empty.
-func lastIn(tx *bbolt.Tx, none uint64) uint64 {
-	if k, _ := tx.Bucket([]byte(bucketLog)).Cursor().Last(); len(k) == 8 {
+// lastIn returns the greatest revision in the file of the segment, or none if it is empty.
+func (s *Segment) lastIn(tx *bbolt.Tx, none uint64) uint64 { return lastIn(s.recordsIn(tx), none) }
+
+func lastIn(records *bbolt.Bucket, none uint64) uint64 {
+	if k, _ := records.Cursor().Last(); len(k) == 8 {
 		return be.Uint64(k)
 	}
 	return none
+}
+
+// recordsIn returns the bucket in which the records are.
+func (s *Segment) recordsIn(tx *bbolt.Tx) *bbolt.Bucket {
+	if s.compressed {
+		return tx.Bucket([]byte(bucketBlocks))
+	}
+	return tx.Bucket([]byte(bucketLog))
 }
 
 func (s *Segment) view(f func(*bbolt.Tx) error) error {
@@ -222,7 +246,7 @@ func (s *Segment) read() (v segmentTx, err error) {
 			_ = tx.Rollback()
 		}
 	}()
-	v.cursor = tx.Bucket([]byte(bucketLog)).Cursor()
+	v.cursor = s.recordsIn(tx).Cursor()
 	v.tx = tx
 	return v, nil
 }
@@ -337,7 +361,7 @@ func (s *Segment) Check(head bool) error {
 // returns the last revision in it.
 func (s *Segment) CopyTo(path string) (last uint64, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		last = lastIn(tx, s.Base-1)
+		last = s.lastIn(tx, s.Base-1)
 		return errors.Join(tx.CopyFile(path, 0o600), withoutWAL(path))
 	})
 	return last, err

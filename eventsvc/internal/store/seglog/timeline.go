@@ -55,8 +55,8 @@ func (r *Reader) parts(last uint64, from, to int64) ([]*part, error) {
 		}
 		all = append(all, p)
 	}
-	head := len(r.segments) - 1
-	p, err := r.pendingPart(max(r.segments[head].Base-1, min(observedIn(r.opened[head].tx), lastIn(r.opened[head].tx, 0))), last, from, to)
+	head, tx := r.segments.Head(), r.opened[len(r.opened)-1].tx
+	p, err := r.pendingPart(max(head.Base-1, min(observedIn(tx), head.lastIn(tx, 0))), last, from, to)
 	return append(all, p), err
 }
 

@@ -1,0 +1,404 @@
+package bolt_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/maintenance"
+	"tidings.example/eventsvc/internal/store/storetest"
+)
+
+// R1 to R9: with all sealed log files compressed, the store promises the same.
+func TestConformanceCompressed(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t testing.TB, now func() time.Time) storetest.Engine {
+		e := newEngine(t, now)
+		e.options.CompressAfter = time.Nanosecond
+		return e
+	})
+}
+
+// compressible is an event that has its texts in two forms.
+func compressible(i int) store.Draft {
+	name, reason := fmt.Sprintf("web-%d", i), []string{"Pulled", "Started", "Killing"}[i%3]
+	note := fmt.Sprintf("container %q has %s after %d ms", name, reason, i*7919%1000)
+	value := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"app":"web"}},"reason":%q,"note":%q}`, name, reason, note) +
+		"\x0a" + string(rune(len(name))) + name + "\x12" + string(rune(len(reason))) + reason + "\x1a" + string(rune(len(note))) + note
+	at := event.Occurrence{Time: goldenTime().Add(time.Duration(i) * time.Second), Count: 1, New: 1}
+	return store.Draft{Value: []byte(value), Attributes: event.NewAttributes([event.NumFields]string{event.Reason: reason, event.RegardingName: name}, map[string]string{"app": "web"}).With(at)}
+}
+
+// fillCompressible makes a store of some log files with history in them.
+func fillCompressible(t *testing.T, db *bolt.DB) {
+	t.Helper()
+	for file := range 3 {
+		for i := range 300 {
+			_, err := db.Update(t.Context(), key(file*200+i), func(*store.Record) (store.Decision, error) {
+				return store.Decision{Op: store.Put, Draft: compressible(i)}, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 20 {
+			if _, err := db.Update(t.Context(), key(file*200+i), remove); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Seal(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wantCompressed fails unless so many of the sealed log files are compressed.
+func wantCompressed(t *testing.T, db *bolt.DB, want int) {
+	t.Helper()
+	if sealed, n := db.Sealed(); n != want || sealed < 3 {
+		t.Fatalf("%d of %d files are compressed, want %d", n, sealed, want)
+	}
+}
+
+// R6, R17, R18, R22: what a store says stays the same when its log files are compressed and
+// decompressed, also to what began to read before, and in a backup.
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	o := bolt.Options{Dir: t.TempDir(), Now: goldenTime, MemtableLimit: 100}
+	db := open(t, o)
+	fillCompressible(t, db)
+	want, counts := dump(t, db), occurred(t, db)
+	same := func(when string, db *bolt.DB) {
+		t.Helper()
+		if !slices.Equal(dump(t, db), want) || fmt.Sprint(occurred(t, db)) != fmt.Sprint(counts) {
+			t.Errorf("%s it says something else", when)
+		}
+		check(t, db)
+	}
+	before := dirBytes(t, o.Dir)
+	w, err := db.Watch(t.Context(), store.WatchQuery{After: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	seen := 0
+	next := func() {
+		b, err := w.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen += len(b.Changes)
+	}
+	next()
+	if err := db.Convert(t.Context(), maintenance.Compressed, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantCompressed(t, db, 3)
+	same("compressed", db)
+	for seen < 3*320 {
+		next()
+	}
+	if after := dirBytes(t, o.Dir); after > before/2 {
+		t.Errorf("%d bytes, before %d", after, before)
+	}
+	if _, archive := backUp(t, db); true {
+		restored := filepath.Join(t.TempDir(), "restored")
+		if _, err := bolt.Restore(t.Context(), restored, bytes.NewReader(archive), nil); err != nil {
+			t.Fatal(err)
+		}
+		copied := open(t, bolt.Options{Dir: restored, Now: goldenTime})
+		wantCompressed(t, copied, 3)
+		if n, all := copied.Stats().Events, db.Stats().Events; n != all {
+			t.Errorf("%d events were restored of %d", n, all)
+		}
+		closeDB(t, copied)
+	}
+	closeDB(t, db)
+	if err := os.Remove(filepath.Join(o.Dir, "index.db")); err != nil {
+		t.Fatal(err)
+	}
+	db = open(t, o)
+	same("with an index made again", db)
+	if err := db.Convert(t.Context(), maintenance.Uncompressed, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantCompressed(t, db, 0)
+	same("decompressed", db)
+	closeDB(t, db)
+}
+
+// R11: what is dead goes from compressed files too, and they are unlinked when nothing is
+// left.
+func TestCompactionOfCompressed(t *testing.T) {
+	t.Parallel()
+	clock := newFakeClock()
+	db := open(t, bolt.Options{Dir: t.TempDir(), Now: clock.now, Retention: time.Hour, History: time.Minute, SegmentBytes: 64 << 10, CompressAfter: 10 * time.Minute})
+	fillCompressible(t, db)
+	maintain(t, db)
+	if _, n := db.Sealed(); n != 0 {
+		t.Fatalf("%d files are compressed that are young", n)
+	}
+	clock.add(11 * time.Minute)
+	for before := -1; ; { // a round need not have time for all
+		maintain(t, db)
+		_, n := db.Sealed()
+		if n == before {
+			break
+		}
+		before = n
+	}
+	if sealed, n := db.Sealed(); n < 3 {
+		t.Fatalf("%d of %d old files are compressed", n, sealed)
+	}
+	kept := dump(t, db)
+	for i := range 500 {
+		if _, err := db.Update(t.Context(), key(i), remove); err != nil && !errors.Is(err, store.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	clock.add(2 * time.Minute)
+	maintain(t, db)
+	if s := db.Stats(); s.DeadBytes > s.LiveBytes {
+		t.Errorf("much is dead after a compaction: %+v", s)
+	}
+	left := dump(t, db)
+	if len(left) == 0 || len(left) >= len(kept) {
+		t.Errorf("%d lines are left of %d", len(left), len(kept))
+	}
+	if sealed, n := db.Sealed(); n == 0 {
+		t.Errorf("%d of %d files are compressed after a compaction", n, sealed)
+	}
+	clock.add(2 * time.Hour)
+	maintain(t, db)
+	clock.add(2 * time.Minute)
+	maintain(t, db)
+	if s := db.Stats(); s.Events != 0 || s.Segments > 2 {
+		t.Errorf("after the retention there is %+v", s)
+	}
+	closeDB(t, db)
+}
+
+// editBlocks changes the blocks of a compressed log file.
+func editBlocks(t *testing.T, path string, edit func(b *bbolt.Bucket) error) {
+	t.Helper()
+	f, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.Update(func(tx *bbolt.Tx) error { return edit(tx.Bucket([]byte("blocks"))) })
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// R13: a damaged block, and one that is missing, costs the events in it, is named, and stays
+// as evidence. Nothing else is lost.
+func TestDamagedBlock(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(b *bbolt.Bucket, k, v []byte) error{
+		"flipped": func(b *bbolt.Bucket, k, v []byte) error {
+			v = bytes.Clone(v)
+			v[len(v)/2] ^= 4
+			return b.Put(k, v)
+		},
+		"missing": func(b *bbolt.Bucket, k, _ []byte) error { return b.Delete(k) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20, CompressAfter: time.Nanosecond}
+			db := open(t, o)
+			const events = 2000 // in several blocks
+			for i := range events {
+				d := compressible(i)
+				d.Value = append(d.Value, bytes.Repeat([]byte("x"), 400)...)
+				if _, err := store.Create(t.Context(), db, key(i), d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := db.Seal(); err != nil {
+				t.Fatal(err)
+			}
+			maintain(t, db)
+			closeDB(t, db)
+			first, last := uint64(0), uint64(0)
+			editBlocks(t, filepath.Join(o.Dir, "log-00000000000000000002.db"), func(b *bbolt.Bucket) error {
+				c := b.Cursor()
+				before, _ := c.First()
+				k, v := c.Next()
+				first, last = binary.BigEndian.Uint64(before)+1, binary.BigEndian.Uint64(k)
+				return spoil(b, bytes.Clone(k), v)
+			})
+			if last >= events {
+				t.Fatalf("the block ends with %d: there is none behind it", last)
+			}
+			for range 2 { // the second time with a file that was written again
+				db = open(t, o)
+				wantLost(t, db, events, first, last)
+				if err := db.Convert(t.Context(), maintenance.Uncompressed, nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the block of revisions %d to %d", first, last)) {
+					t.Errorf("a damaged block is decompressed: %v", err)
+				}
+				if _, err := db.Update(t.Context(), key(0), remove); err != nil && !errors.Is(err, store.ErrNotFound) {
+					t.Fatal(err)
+				}
+				if err := errors.Join(db.Compact(t.Context(), nil), db.Close()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// wantLost fails unless exactly the events of a range of revisions are answered with an error.
+// Event i has revision i+2; the first may be deleted.
+func wantLost(t *testing.T, db *bolt.DB, events int, first, last uint64) {
+	t.Helper()
+	for i := 1; i < events; i++ {
+		r, err := store.Read(t.Context(), db, key(i))
+		ce := new(store.CorruptError)
+		lost := uint64(i)+2 >= first && uint64(i)+2 <= last
+		if lost != errors.As(err, &ce) || !lost && (err != nil || !bytes.HasPrefix(r.Value, compressible(i).Value)) {
+			t.Fatalf("event %d: %v; lost are revisions %d to %d", i, err, first, last)
+		}
+		if lost && !strings.Contains(err.Error(), "block") {
+			t.Fatalf("event %d: %v, which names no block", i, err)
+		}
+	}
+	if r, err := db.Check(t.Context(), nil); err != nil || len(r.Problems) == 0 || !strings.Contains(r.Problems[0], "block") {
+		t.Errorf("the check says %+v, %v", r, err)
+	}
+}
+
+// R13: whichever byte of a compressed log file is flipped, what is served is what was written,
+// or an error.
+func TestFlippedBytesOfBlocks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := open(t, bolt.Options{Dir: dir, MemtableLimit: 4, CompressAfter: time.Nanosecond})
+	for i := range flipEvents {
+		if _, err := store.Create(t.Context(), db, flipKey(i), flipDraft(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	maintain(t, db)
+	if sealed, n := db.Sealed(); sealed != 1 || n != 1 {
+		t.Fatalf("%d of %d files are compressed", n, sealed)
+	}
+	closeDB(t, db)
+	const name = "log-00000000000000000002.db"
+	var block []byte
+	editBlocks(t, filepath.Join(dir, name), func(b *bbolt.Bucket) error {
+		_, v := b.Cursor().First()
+		block = bytes.Clone(v)
+		return nil
+	})
+	whole := map[string][]byte{}
+	for _, file := range []string{name, filepath.Base(db.Segments()[1]), "index.db"} {
+		whole[file] = readFile(t, filepath.Join(dir, file))
+	}
+	from := bytes.Index(whole[name], block) - 40 // with its key, and where bbolt says that it is
+	step := 7
+	if *long {
+		step = 1
+	}
+	for at := from; at < from+40+len(block); at += step {
+		if err := spoil(dir, whole, name, at); err != nil {
+			t.Fatal(err)
+		}
+		if detected, err := readSpoiled(t, dir); !detected && err == nil || t.Failed() {
+			t.Fatalf("byte %d of the block, and %d of the file, was flipped, and nothing found", at-from-40, at)
+		}
+	}
+}
+
+// TestTooLargeToCompress: a log file with an event that fits into no block stays as it is, and
+// keeps no other from being compressed.
+func TestTooLargeToCompress(t *testing.T) {
+	t.Parallel()
+	db := open(t, bolt.Options{Dir: t.TempDir(), CompressAfter: time.Nanosecond})
+	if _, err := store.Create(t.Context(), db, key(1), store.Draft{Value: make([]byte, 17<<20)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Create(t.Context(), db, key(2), compressible(2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	maintain(t, db)
+	maintain(t, db)
+	if sealed, n := db.Sealed(); sealed != 2 || n != 1 {
+		t.Errorf("%d of %d files are compressed, want one", n, sealed)
+	}
+	closeDB(t, db)
+}
+
+// R10: events are written and read while log files are compressed and decompressed.
+func TestCompressionUnderLoad(t *testing.T) {
+	t.Parallel()
+	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 128 << 10, MemtableLimit: 500})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	converted := make(chan error, 1)
+	var rounds atomic.Int64
+	go func() {
+		for {
+			for _, form := range []maintenance.Form{maintenance.Compressed, maintenance.Uncompressed} {
+				if err := db.Convert(ctx, form, nil); err != nil {
+					converted <- err
+					return
+				}
+				rounds.Add(1)
+			}
+		}
+	}()
+	parallel(4000, func(i int) {
+		if _, err := store.Create(t.Context(), db, key(i), compressible(i)); err != nil {
+			t.Error(err)
+		}
+		old := i / 2
+		if r, err := store.Read(t.Context(), db, key(old)); err != nil && !errors.Is(err, store.ErrNotFound) {
+			t.Error(err)
+		} else if err == nil && !bytes.Equal(r.Value, compressible(old).Value) {
+			t.Errorf("event %d is %q", old, r.Value)
+		}
+		if i%50 == 0 {
+			n := 0
+			if _, err := db.List(t.Context(), store.Query{Limit: 200}, func(*store.View) bool { n++; return true }); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for done := rounds.Load(); rounds.Load() < done+2; {
+		if _, err := store.Read(t.Context(), db, key(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := <-converted; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if n := db.Stats().Events; n != 4000 {
+		t.Errorf("%d events", n)
+	}
+	closeDB(t, db)
+}

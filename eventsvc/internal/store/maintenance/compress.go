@@ -1,0 +1,78 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tidings.example/eventsvc/internal/store/blocks"
+	"tidings.example/eventsvc/internal/store/seglog"
+)
+
+// compressFor is how long a round goes on compressing, so that the compression of an old store
+// takes a quarter of a processor, and expiry is not late.
+const compressFor = every / 4
+
+// Form is what [Maintenance.Compact] makes of sealed segments.
+type Form string
+
+// The forms. As it is, a segment stays.
+const (
+	AsItIs       Form = ""
+	Compressed   Form = "compressed"
+	Uncompressed Form = "uncompressed"
+)
+
+// of reports whether a segment is to be compressed.
+func (f Form) of(s *seglog.Segment) bool { return f == Compressed || f == AsItIs && s.Compressed() }
+
+// compressSome compresses segments whose records are old enough, the oldest first.
+func (m *Maintenance) compressSome(ctx context.Context) error {
+	if m.CompressAfter == 0 {
+		return nil
+	}
+	for began := time.Now(); time.Since(began) < compressFor; {
+		s, err := m.compaction.nextOld(m.Clock.Now().Add(-m.CompressAfter))
+		if err != nil || s == nil {
+			return err
+		}
+		if err := m.compaction.convert(ctx, s, false, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nextOld returns the oldest segment that is not compressed and can be, if it was written
+// before a time.
+func (c *compaction) nextOld(before time.Time) (*seglog.Segment, error) {
+	for _, s := range c.sealed() {
+		if s.Compressed() || c.tooLarge[s.Base] {
+			continue
+		}
+		switch written, ok, err := s.Written(); {
+		case err != nil:
+			return nil, fmt.Errorf("store: compressing %s: %w", s.Path, err)
+		case ok && written.Before(before):
+			return s, nil
+		case ok:
+			return nil, nil // the next ones are younger
+		}
+	}
+	return nil, nil
+}
+
+// convert rewrites a segment, compressed or not. One that cannot be compressed stays.
+func (c *compaction) convert(ctx context.Context, s *seglog.Segment, clean, compress bool) error {
+	err := c.rewrite(ctx, s, clean, compress)
+	if errors.Is(err, blocks.ErrTooLarge) {
+		c.tooLarge[s.Base] = true
+		c.Log.Warn("a log file has an event that is too large to be compressed, and stays as it is", "file", s.Path)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("store: rewriting %s: %w", s.Path, err)
+	}
+	return nil
+}
