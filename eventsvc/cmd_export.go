@@ -105,6 +105,9 @@ func (i *importC) Run(ctx context.Context, std stdio) error {
 	}
 	defer func() { _ = in.Close() }()
 	s, closeStore, err := i.open(bolt.Options{}, formats)
+	if err == nil {
+		err = i.writable(s, closeStore)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Command eventsvc serves a Kubernetes-style Events API on an embedded store.
+// Command eventsvc serves a Kubernetes-style Events API on an embedded store, or on PostgreSQL.
 // See README.md for its settings.
 package main
 
@@ -29,8 +29,7 @@ import (
 	"tidings.example/eventsvc/internal/eventmetrics"
 	"tidings.example/eventsvc/internal/localca"
 	"tidings.example/eventsvc/internal/policy"
-	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/maintenance"
+	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
@@ -98,7 +97,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := s.openStore(log, registry)
+	db, err := s.openStore(ctx, log, registry)
 	if err != nil {
 		return err
 	}
@@ -116,7 +115,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 		Store: db, Timeline: db.Timeline(), Codec: formats, Rules: s.eventRules(), Verify: trusted.Verify,
 		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
 		CoreAPI: s.CoreAPI, Console: page, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
-		Probe: health.Handler, Limits: s.limits(), Log: log, Registry: registry,
+		Probe: health.Handler, Limits: s.limits(), Fresh: db.Fresh, Log: log, Registry: registry,
 	})
 	if err != nil {
 		return err
@@ -194,22 +193,6 @@ func policyOptions(issuers []trust.Issuer) (o policy.Options) {
 	return o
 }
 
-func (s *serve) openStore(log *slog.Logger, registry *prometheus.Registry) (*bolt.DB, error) {
-	var rules []maintenance.Rule
-	for _, r := range s.RetentionRules {
-		rules = append(rules, maintenance.Rule(r))
-	}
-	db, err := bolt.Open(bolt.Options{
-		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: rules, History: s.History,
-		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, MaxClockStep: s.MaxClockStep, Log: log, Registry: registry,
-		Observe: codec.Occurrence,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("--data-dir %s: %w", s.DataDir, err)
-	}
-	return db, nil
-}
-
 // openAudit opens the audit log. It returns nil if there is none.
 func (s *serve) openAudit(log *slog.Logger, reg prometheus.Registerer) (*audit.Log, error) {
 	if s.Audit == "off" {
@@ -227,12 +210,15 @@ func (s *serve) openAudit(log *slog.Logger, reg prometheus.Registerer) (*audit.L
 
 // health returns the probes. If writes are allowed without the audit log, its failure
 // is a warning and the service stays ready.
-func (s *serve) health(trusted *trust.Trust, db *bolt.DB, entries *audit.Log) *service.Health {
+func (s *serve) health(trusted *trust.Trust, db engine, entries *audit.Log) *service.Health {
 	health := &service.Health{}
 	health.Add("keys", trusted.Ready)
 	health.Add("store", db.Ready)
 	health.Add("room", db.Room)
 	health.Add("retention", db.OnTime)
+	if database, ok := db.(*postgres.DB); ok {
+		s.databaseHealth(health, database)
+	}
 	switch {
 	case entries == nil:
 	case s.AuditFailure == "refuse":

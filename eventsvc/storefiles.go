@@ -15,6 +15,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 )
@@ -66,6 +67,21 @@ func (p *place) open(o bolt.Options, formats *codec.Codec) (s admin.Store, close
 		return nil, nil, fmt.Errorf("--data-dir %s: %w", p.DataDir, err)
 	}
 	return admin.Local{DB: db, Codec: formats}, db.Close, nil
+}
+
+// writable returns an error if the store that was opened is the copy of a database, and closes it then.
+func (p *place) writable(s admin.Store, closeStore func() error) error {
+	if _, ours := s.(admin.Local); !ours { // a service has it open, which writes to the database
+		return nil
+	}
+	copied, err := postgres.IsCopy(filepath.Join(p.DataDir, "store"))
+	if err == nil && copied {
+		err = fmt.Errorf("--data-dir %s holds the copy of a database: start the service with --store=postgres, and import then", p.DataDir)
+	}
+	if err != nil {
+		return errors.Join(err, closeStore())
+	}
+	return nil
 }
 
 // exists returns an error unless there is a store, because opening would create one.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
 )
@@ -126,6 +127,26 @@ func (s *serve) checkStore() error {
 		return cli.Usagef("--max-clock-step %s is not positive: set a duration such as 6h", s.MaxClockStep)
 	case s.MaxEvents < 0:
 		return cli.Usagef("--max-events %d is negative: set a number, or 0 for no limit", s.MaxEvents)
+	}
+	return s.checkDatabase()
+}
+
+func (s *serve) checkDatabase() (err error) {
+	if s.StoreDSN, err = cli.Secret("store-dsn", s.StoreDSN, s.StoreDSNFile); err != nil {
+		return err
+	}
+	s.StoreDSNFile = "" // it was read
+	switch {
+	case s.Store == storePostgres && s.StoreDSN == "":
+		return cli.Usagef("--store=postgres needs --store-dsn or --store-dsn-file: set one of them")
+	case s.Store != storePostgres && s.StoreDSN != "":
+		return cli.Usagef("--store-dsn has no effect without --store=postgres: set both or none")
+	case s.StoreConnections < postgres.MinConnections:
+		return cli.Usagef("--store-connections is %d; set at least %d", s.StoreConnections, postgres.MinConnections)
+	case s.StoreTimeout <= 0:
+		return cli.Usagef("--store-timeout is %s; set more than 0, such as 10s", s.StoreTimeout)
+	case s.StoreMaxStaleness <= 0:
+		return cli.Usagef("--store-max-staleness is %s; set more than 0, such as 10s", s.StoreMaxStaleness)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 // Package pgtest gives tests a real PostgreSQL: the server behind TEST_POSTGRES_DSN, or one that it starts from the
-// installed programs for the duration of the test.
+// installed programs for the duration of the test, or of all tests of a package.
 package pgtest
 
 import (
@@ -31,7 +31,7 @@ type Server struct{ dsn string }
 // skipped, or fails if CI=true is set.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	if dsn := os.Getenv("TEST_POSTGRES_DSN"); dsn != "" {
+	if dsn := os.Getenv(variable); dsn != "" {
 		return &Server{dsn: dsn}
 	}
 	bin, err := programs()
@@ -41,7 +41,40 @@ func Start(t testing.TB) *Server {
 		}
 		t.Skip(err)
 	}
-	return &Server{dsn: start(t, bin)}
+	p, err := start(t.Context(), bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.stop()
+		if t.Failed() {
+			t.Logf("PostgreSQL's log:\n%s", p.log.String())
+		}
+	})
+	return &Server{dsn: p.dsn}
+}
+
+// variable names the server of all tests of a process, if it is set.
+const variable = "TEST_POSTGRES_DSN"
+
+// Run runs all tests of a package with one server, as TestMain does. If PostgreSQL is not installed, the tests that need it
+// say so.
+func Run(tests func() int) int {
+	bin, err := programs()
+	if os.Getenv(variable) != "" || err != nil {
+		return tests()
+	}
+	p, err := start(context.Background(), bin)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer p.stop()
+	if err := os.Setenv(variable, p.dsn); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return tests()
 }
 
 // programs finds the folder of initdb and postgres: on PATH, or where Debian puts them.
@@ -59,49 +92,67 @@ func programs() (string, error) {
 	return filepath.Dir(found[len(found)-1]), nil
 }
 
-func start(t testing.TB, bin string) string {
-	t.Helper()
+// A process is a server that was started.
+type process struct {
+	dsn  string
+	log  bytes.Buffer // to be read after stop
+	ends []func()     // undo what was done, in reverse
+}
+
+func (p *process) stop() {
+	for _, end := range slices.Backward(p.ends) {
+		end()
+	}
+}
+
+func start(ctx context.Context, bin string) (p *process, err error) {
+	p = &process{}
+	defer func() {
+		if err != nil {
+			p.stop()
+		}
+	}()
 	dir, err := os.MkdirTemp("", "pgtest") // not t.TempDir, which the server's user may not enter
 	if err != nil {
-		t.Fatal(err)
+		return p, err
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	attr, uid, gid := unprivileged(t)
+	p.ends = append(p.ends, func() { os.RemoveAll(dir) })
+	attr, uid, gid, err := unprivileged()
+	if err != nil {
+		return p, err
+	}
 	password := rand.Text()
 	passwordFile := filepath.Join(dir, "password")
 	if err := errors.Join(os.WriteFile(passwordFile, []byte(password), 0o600), os.Chown(passwordFile, uid, gid), os.Chown(dir, uid, gid)); err != nil {
-		t.Fatal(err)
+		return p, err
 	}
 	data := filepath.Join(dir, "data")
-	initdb := exec.CommandContext(t.Context(), filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", passwordFile, "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", passwordFile, "-E", "UTF8", "--locale=C", "--no-sync")
 	initdb.SysProcAttr, initdb.Dir = attr, dir
 	if out, err := initdb.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
+		return p, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	port := freePort(t)
-	var log bytes.Buffer
-	server := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off")
-	server.SysProcAttr, server.Dir, server.Stdout, server.Stderr = attr, dir, &log, &log
+	port, err := p.freePort()
+	if err != nil {
+		return p, err
+	}
+	server := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=400")
+	server.SysProcAttr, server.Dir, server.Stdout, server.Stderr = attr, dir, &p.log, &p.log
 	if err := server.Start(); err != nil {
-		t.Fatal(err)
+		return p, err
 	}
-	t.Cleanup(func() {
+	p.ends = append(p.ends, func() {
 		_ = server.Process.Signal(syscall.SIGINT) // fast shutdown
 		_ = server.Wait()
-		if t.Failed() {
-			t.Logf("PostgreSQL's log:\n%s", log.String())
-		}
 	})
-	dsn := fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%s/postgres?sslmode=disable", password, port)
-	waitFor(t, dsn)
-	return dsn
+	p.dsn = fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%s/postgres?sslmode=disable", password, port)
+	return p, waitFor(ctx, p.dsn)
 }
 
 // unprivileged returns the user that runs the server, because PostgreSQL refuses to run as root.
-func unprivileged(t testing.TB) (*syscall.SysProcAttr, int, int) {
-	t.Helper()
+func unprivileged() (attr *syscall.SysProcAttr, uid, gid int, err error) {
 	if os.Getuid() != 0 {
-		return nil, os.Getuid(), os.Getgid()
+		return nil, os.Getuid(), os.Getgid(), nil
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
@@ -111,17 +162,15 @@ func unprivileged(t testing.TB) (*syscall.SysProcAttr, int, int) {
 		uid, uidErr := strconv.Atoi(u.Uid)
 		gid, gidErr := strconv.Atoi(u.Gid)
 		if uidErr == nil && gidErr == nil {
-			return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, uid, gid
+			return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, uid, gid, nil
 		}
 	}
-	t.Fatal("PostgreSQL does not run as root, and there is no user postgres or nobody")
-	return nil, 0, 0
+	return nil, 0, 0, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
 }
 
 // freePort returns a port that nobody listens on, below those that the system gives to outgoing connections. The port is
-// reserved until the test ends: tests of all processes mark a port in use by binding it for UDP.
-func freePort(t testing.TB) string {
-	t.Helper()
+// reserved until the server stops: tests of all processes mark a port in use by binding it for UDP.
+func (p *process) freePort() (string, error) {
 	const from, to = 12000, 32000
 	for range to - from {
 		port := strconv.Itoa(from + (os.Getpid()*100+int(ports.Add(1)))%(to-from))
@@ -131,33 +180,30 @@ func freePort(t testing.TB) string {
 			continue
 		}
 		if l, err := net.Listen("tcp", addr); err == nil {
-			t.Cleanup(func() { mark.Close() })
+			p.ends = append(p.ends, func() { mark.Close() })
 			l.Close()
-			return port
+			return port, nil
 		}
 		mark.Close()
 	}
-	t.Fatalf("no port between %d and %d is free", from, to)
-	return ""
+	return "", fmt.Errorf("no port between %d and %d is free", from, to)
 }
 
 var ports atomic.Int32 // given out so far
 
-func waitFor(t testing.TB, dsn string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // on a busy machine with a slow disk
+func waitFor(ctx context.Context, dsn string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // on a busy machine with a slow disk
 	defer cancel()
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
 	for {
 		conn, err := pgx.Connect(ctx, dsn)
 		if err == nil {
-			_ = conn.Close(ctx)
-			return
+			return conn.Close(ctx)
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("PostgreSQL did not come up: %v", err)
+			return fmt.Errorf("PostgreSQL did not come up: %w", err)
 		case <-retry.C:
 		}
 	}

@@ -20,10 +20,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/backup"
 	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/usage"
 )
@@ -55,9 +56,25 @@ type Compaction struct {
 	usage.Stats       // afterwards
 }
 
+// Engine is an engine of package store with what operators need of it.
+type Engine interface {
+	store.Store
+	// Fresh makes the engine show every write that was acknowledged before the call, wherever it was made.
+	Fresh(ctx context.Context) (age time.Duration, err error)
+	// Snapshot sets the present state aside.
+	Snapshot(ctx context.Context) (*backup.Snapshot, error)
+	Check(ctx context.Context, progress store.Progress) (*fsck.Report, error)
+	Compact(ctx context.Context, progress store.Progress) error
+	Stats() usage.Stats
+	// Changes calls visit with the last change of each event that was written between two revisions.
+	Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error
+	// BumpRevision continues with revisions that no client can know: see the one of package bolt.
+	BumpRevision(ctx context.Context, known uint64) (revision uint64, err error)
+}
+
 // Local is a [Store] that this process has open.
 type Local struct {
-	DB    *bolt.DB
+	DB    Engine
 	Codec *codec.Codec
 }
 

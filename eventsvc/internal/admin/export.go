@@ -22,6 +22,9 @@ type exporter struct {
 
 // Export implements [Store].
 func (l Local) Export(ctx context.Context, after uint64, begin Begin) error {
+	if _, err := l.DB.Fresh(ctx); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
 	x := &exporter{Local: l, frames: l.Codec.NewFrames(codec.Format{}, event.EventsV1), revision: l.DB.Revision()}
 	var err error
 	if after == 0 {

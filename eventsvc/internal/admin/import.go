@@ -71,8 +71,11 @@ type line struct {
 // A line with a revision that this store has not given out is from another store, whose
 // clients may come to this one. Its revisions mean other versions here, so these
 // clients must list again. For that, the revisions of this store are first moved beyond
-// those of the other one (see [bolt.DB.BumpRevision]).
+// those of the other one (see [Engine]).
 func (l Local) Import(ctx context.Context, lines []byte) (sum Imported, err error) {
+	if _, err := l.DB.Fresh(ctx); err != nil {
+		return sum, fmt.Errorf("import: %w", err)
+	}
 	var batch []*line
 	pending := map[store.Key]bool{}
 	flush := func() error {

@@ -82,6 +82,9 @@ type Config struct {
 	// Audit refuses writes that it could not record, if that is its setting. It may be
 	// nil. [audit.Handler] makes its entries.
 	Audit *audit.Log
+	// Fresh makes the store show every write that was acknowledged before the call, by whichever replica. Where reads may be
+	// older, it returns the age of what they show. Nil: the store always shows everything.
+	Fresh func(context.Context) (age time.Duration, err error)
 	// Bookmarks is the time between two bookmarks of a watch; 0: a minute.
 	Bookmarks time.Duration
 	Log       *slog.Logger
@@ -138,6 +141,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{prefetch: events.NewPrefetch(), maxQuery: c.MaxQuery, echo: echo.New()}
 	s.io = httpio.New(c.Log, c.MaxBody, append(discovery.Folders(groups), queriesFolder), loki.Folder)
 	s.guard = access.New(c.Policy, c.Audit, c.MaxRequests, c.MaxClientRequests, c.CreateRates, c.Now)
+	s.guard.Fresh = c.Fresh
 	s.streams = stream.New(stream.Config{
 		Store: c.Store, Codec: c.Codec, IO: s.io, Guard: s.guard, Log: c.Log, Now: c.Now, Max: c.MaxWatches, MaxClient: c.MaxClientWatches,
 		Bookmarks: c.Bookmarks, AfterExpiry: c.WatchAfterExpiry, Withdrawn: c.Withdrawn,

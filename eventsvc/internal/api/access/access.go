@@ -19,6 +19,7 @@
 package access
 
 import (
+	"context"
 	"net/http"
 	"runtime"
 	"time"
@@ -34,6 +35,8 @@ import (
 // Guard lets requests in.
 type Guard struct {
 	Policy func() *policy.Policy // who may do what, as it is now
+	// Fresh makes the store show every write that was acknowledged before; nil: it always does.
+	Fresh func(context.Context) (age time.Duration, err error)
 
 	audit     *audit.Log
 	scheduler *flow.Scheduler

@@ -3,6 +3,8 @@ package access
 import (
 	"context"
 	"errors"
+	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +44,11 @@ func (g *Guard) Seated(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		defer seat.Release()
+		if v != policy.Create { // which the store checks when it writes
+			if err := g.freshen(c); err != nil {
+				return err
+			}
+		}
 		req = httpserver.WithValue(req, flow.Key{}, seat)
 		switch level {
 		case flow.Reads:
@@ -54,6 +61,19 @@ func (g *Guard) Seated(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 		c.SetRequest(req)
 		return next(c)
 	}
+}
+
+// freshen makes the store show every write that was acknowledged before the request. The header Age (RFC 9111, section 5.1)
+// tells a client that it may see an older state.
+func (g *Guard) freshen(c echo.Context) error {
+	if g.Fresh == nil {
+		return nil
+	}
+	age, err := g.Fresh(c.Request().Context())
+	if err == nil && age > 0 {
+		c.Response().Header().Set("Age", strconv.Itoa(int(age.Round(time.Second)/time.Second)))
+	}
+	return err
 }
 
 // enter counts a request in, or returns the answer to one that is too many.

@@ -83,6 +83,11 @@ func StatusOf(err error) *metav1.Status {
 	case errors.Is(err, store.ErrBusy):
 		// Nothing was written, so that the client may safely try again.
 		return StatusOf(apierrors.NewTooManyRequests("too many writes are waiting, please try again", 1))
+	case errors.Is(err, store.ErrUnavailable):
+		// Nothing was written either.
+		unavailable := apierrors.NewServiceUnavailable("the database does not answer, please try again")
+		unavailable.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+		return StatusOf(unavailable)
 	case errors.Is(err, store.ErrFull):
 		return StatusOf(apierrors.NewServiceUnavailable("no space left to store events: reads, watches and deletes go on, " +
 			"writes will once retention, deletes or the operator have made room"))

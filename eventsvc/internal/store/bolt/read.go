@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"context"
+	"time"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -10,6 +11,9 @@ import (
 func (db *DB) Get(_ context.Context, key store.Key, look func(*store.View) error) error {
 	return db.read.Get(key, look)
 }
+
+// Fresh returns at once: every write that was acknowledged can be read.
+func (db *DB) Fresh(context.Context) (age time.Duration, err error) { return 0, nil }
 
 // List implements [store.Store].
 func (db *DB) List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -95,7 +96,7 @@ func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write) {
 
 // tries is how often a batch is sent. It is sent again only when it is known that it was not written, and that it never will
 // be: for instance after the server was restarted, where every connection of the pool has to fail once.
-const tries = 2 * minConnections
+const tries = 2 * MinConnections
 
 // send commits writes, and finds out what became of them. The error says that nothing was written.
 func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
@@ -113,6 +114,9 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 		var written bool
 		if o, written = c.resolve(writes); written {
 			return o, nil
+		}
+		if slices.ContainsFunc(writes, func(w *commit.Write) bool { return w.Ctx.Err() != nil }) {
+			break // its caller was told that nobody knows
 		}
 	}
 	if state := code(err); state == codeEpoch {

@@ -24,8 +24,8 @@ type Access struct {
 // errDSN does not repeat what the DSN says.
 var errDSN = errors.New("the DSN is not understood; give a URL that begins with postgres://, or key=value pairs")
 
-// minConnections are needed at the same time: for commits, the tail, the head, and maintenance.
-const minConnections = 4
+// MinConnections is the least number of connections, which are needed at the same time: for commits, the tail, the head, and maintenance.
+const MinConnections = 4
 
 // pool returns a pool of connections to the primary. It does not connect.
 func (a Access) pool() (*pgxpool.Pool, error) {
@@ -34,7 +34,7 @@ func (a Access) pool() (*pgxpool.Pool, error) {
 		return nil, errDSN
 	}
 	a.Timeout = a.timeout()
-	c.MaxConns = int32(max(a.MaxConnections, minConnections))
+	c.MaxConns = int32(max(a.MaxConnections, MinConnections))
 	c.MaxConnLifetime, c.MaxConnIdleTime = 30*time.Minute, 5*time.Minute
 	conn := c.ConnConfig
 	conn.ConnectTimeout = a.Timeout
@@ -42,11 +42,12 @@ func (a Access) pool() (*pgxpool.Pool, error) {
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	for name, value := range map[string]string{
-		"application_name": "eventsvc",
-		"search_path":      schema,
-		"lock_timeout":     fmt.Sprint(a.Timeout.Milliseconds()),
+		"application_name":              "eventsvc",
+		"search_path":                   schema,
+		"default_transaction_isolation": "read committed", // each statement of a commit sees what came before the lock
+		"lock_timeout":                  fmt.Sprint(a.Timeout.Milliseconds()),
 	} {
-		if _, given := conn.RuntimeParams[name]; !given || name == "search_path" {
+		if _, given := conn.RuntimeParams[name]; !given || name != "lock_timeout" && name != "application_name" {
 			conn.RuntimeParams[name] = value
 		}
 	}

@@ -30,6 +30,7 @@ func (t *tail) identify(ctx context.Context, db querier) error {
 	if err != nil {
 		return err
 	}
+	t.standby.Store(h.Standby)
 	switch known := t.db.copy.belongs(); {
 	case known.Cluster == "":
 		t.epoch.Store(h.Epoch)
@@ -43,8 +44,8 @@ func (t *tail) identify(ctx context.Context, db querier) error {
 
 // readHead reads the head.
 func readHead(ctx context.Context, db querier) (h head, err error) {
-	err = db.QueryRow(ctx, "SELECT cluster::text, epoch, revision, compact_revision, removed_revision FROM head").
-		Scan(&h.Cluster, &h.Epoch, &h.Revision, &h.CompactRevision, &h.Removed)
+	err = db.QueryRow(ctx, "SELECT cluster::text, epoch, revision, removed_revision, current_setting('synchronous_standby_names') <> '' FROM head").
+		Scan(&h.Cluster, &h.Epoch, &h.Revision, &h.Removed, &h.Standby)
 	return h, err
 }
 

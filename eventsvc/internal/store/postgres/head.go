@@ -11,9 +11,9 @@ import (
 
 // head is the state of the whole store.
 type head struct {
-	Cluster                            string
-	Epoch                              uint64
-	Revision, CompactRevision, Removed uint64
+	Cluster                  string
+	Epoch, Revision, Removed uint64
+	Standby                  bool // a synchronous standby is required
 }
 
 // A headReader reads the newest revision, once for all who wait for it. It is safe for concurrent use.

@@ -41,6 +41,7 @@ func newMetrics(db *DB) *metrics {
 		gauge("store_copy_ready", "1 when the copy has caught up with the database.", func() float64 { return one(db.tail.caughtUp.Load()) }),
 		gauge("store_copy_lag_revisions", "Revisions that the copy lacked when it was last compared.", func() float64 { return float64(db.tail.behind.Load()) }),
 		gauge("store_copy_lag_seconds", "Time since the copy had every revision.", func() float64 { return db.tail.age().Seconds() }),
+		gauge("store_database_synchronous_standby", "1 if commits wait for a synchronous standby, so that a failover loses nothing.", func() float64 { return one(db.tail.standby.Load()) }),
 		gauge("store_keeper", "1 on the replica that clears away what is past its time.", func() float64 { return one(db.keeper.holds()) }),
 	}
 	return m

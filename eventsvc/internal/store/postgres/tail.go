@@ -36,6 +36,7 @@ type tail struct {
 	current  atomic.Int64  // when the copy last had every record, in nanoseconds after began
 	began    time.Time
 	failure  atomic.Pointer[error] // why the database cannot be read, nil if it can
+	standby  atomic.Bool           // commits wait for a synchronous standby
 	known    bool                  // the schema was found to be that of this program; the tail's
 	told     time.Time             // when progress was last logged; the tail's
 }
@@ -76,6 +77,7 @@ func (t *tail) run() {
 		if errors.Is(err, errDoubt) {
 			continue
 		}
+		t.db.pool.Reset() // the other connections are likely to be broken too: a batch sent over one would have to be looked up
 		err = reason(err)
 		if t.failure.Swap(&err) == nil {
 			log.Error("the database cannot be followed; trying until it can", "error", err)

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/admin"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/maintenance"
+	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/shared/service"
+)
+
+// storePostgres is the value of --store for the engine on PostgreSQL.
+const storePostgres = "postgres"
+
+// engine is a store with what the service needs of it besides.
+type engine interface {
+	admin.Engine
+	Timeline() store.Timeline
+	Ready(context.Context) error
+	Room(context.Context) error
+	OnTime(context.Context) error
+	Run(context.Context) error
+	Close() error
+}
+
+var _, _ engine = (*bolt.DB)(nil), (*postgres.DB)(nil)
+
+// openStore opens the store of the settings.
+func (s *serve) openStore(ctx context.Context, log *slog.Logger, registry *prometheus.Registry) (engine, error) {
+	var rules []maintenance.Rule
+	for _, r := range s.RetentionRules {
+		rules = append(rules, maintenance.Rule(r))
+	}
+	o := bolt.Options{
+		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: rules, History: s.History,
+		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, MaxClockStep: s.MaxClockStep, Log: log, Registry: registry,
+		Observe: codec.Occurrence,
+	}
+	if s.Store == storePostgres {
+		db, err := postgres.Open(ctx, postgres.Options{
+			Access: postgres.Access{DSN: s.StoreDSN, MaxConnections: s.StoreConnections, Timeout: s.StoreTimeout},
+			Copy:   o, LocalReads: s.StoreReads == "local", MaxStaleness: s.StoreMaxStaleness,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("--store=postgres: %w", err)
+		}
+		return db, nil
+	}
+	if copied, err := postgres.IsCopy(o.Dir); err != nil {
+		return nil, fmt.Errorf("--data-dir %s: %w", s.DataDir, err)
+	} else if copied {
+		return nil, fmt.Errorf("--data-dir %s holds the copy of a database: start with --store=postgres, or name another data directory", s.DataDir)
+	}
+	db, err := bolt.Open(o)
+	if err != nil {
+		return nil, fmt.Errorf("--data-dir %s: %w", s.DataDir, err)
+	}
+	return db, nil
+}
+
+// databaseHealth adds the probes of the database. Where local reads go on without it, its failure is a warning.
+func (s *serve) databaseHealth(health *service.Health, db *postgres.DB) {
+	if s.StoreReads == "local" {
+		health.AddWarning("database", db.Connected)
+	} else {
+		health.Add("database", db.Connected)
+	}
+	health.AddWarning("database-standby", db.Standby)
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"tidings.example/shared/pgtest"
+)
+
+// cable is a way to a server that can be cut.
+type cable struct {
+	net.Listener
+	to string
+
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+// newCable returns a cable to the server of a DSN, and the DSN that leads through it.
+func newCable(t *testing.T, dsn string) (*cable, string) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cable{Listener: l, to: u.Host}
+	t.Cleanup(func() { _ = l.Close(); c.set(true) })
+	go c.serve()
+	u.Host = l.Addr().String()
+	return c, u.String()
+}
+
+func (c *cable) serve() {
+	for {
+		from, err := c.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp", c.to)
+		c.mu.Lock()
+		if c.cut || err != nil {
+			_ = from.Close()
+			c.mu.Unlock()
+			continue
+		}
+		c.conns = append(c.conns, from, to)
+		c.mu.Unlock()
+		go func() { _, _ = io.Copy(to, from); _ = to.Close() }()
+		go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
+	}
+}
+
+// set cuts the cable, or mends it.
+func (c *cable) set(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = cut
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns = nil
+}
+
+// migrated returns the DSN of a database with the tables.
+func migrated(t *testing.T) string {
+	t.Helper()
+	dsn := pgtest.Start(t).Database(t)
+	if err := run(t.Context(), []string{"database", "migrate", "--store-dsn", dsn}, io.Discard, os.Stderr, nil); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+// TestReplicas: what one replica acknowledges, another one shows at once, and a watch moves between them.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	i, dsn := newIssuer(t), migrated(t)
+	a := start(t, t.TempDir(), i, "--store=postgres", "--store-dsn="+dsn)
+	b := start(t, t.TempDir(), i, "--store=postgres", "--store-dsn="+dsn)
+	for _, name := range []string{"a", "b", "c"} {
+		if code, object := a.do("POST", eventsPath, newEvent(name)); code != 201 {
+			t.Fatal(code, object)
+		}
+		if code, object := b.do("GET", eventsPath+"/"+name, ""); code != 200 {
+			t.Fatal(code, object)
+		}
+		if code, object := b.do("POST", eventsPath, newEvent(name)); code != 409 {
+			t.Fatal(code, object)
+		}
+		if code, object := b.do("PATCH", eventsPath+"/"+name, `{"metadata":{"labels":{"x":"y"}}}`); code != 200 {
+			t.Fatal(code, object)
+		}
+		if code, object := a.do("DELETE", eventsPath+"/"+name, ""); code != 200 {
+			t.Fatal(code, object)
+		}
+		if code, object := a.do("POST", eventsPath, newEvent(name)); code != 201 {
+			t.Fatal(code, object)
+		}
+		_, listed := a.do("GET", eventsPath, "")
+		_, there := b.do("GET", eventsPath+"?resourceVersion="+listVersion(listed), "")
+		if listVersion(there) != listVersion(listed) {
+			t.Errorf("one replica shows %v, the other %v", listed["metadata"], there["metadata"])
+		}
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"database", "check", "--store-dsn", dsn}, &out, os.Stderr, nil); err != nil {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+func listVersion(list map[string]any) string {
+	v, _ := list["metadata"].(map[string]any)["resourceVersion"].(string)
+	return v
+}
+
+// TestDatabaseAway: while the database does not answer, writes are refused as not written, local reads go on and say how old
+// they are, and everything works again when it is back. No log has the password.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	i, dsn := newIssuer(t), migrated(t)
+	c, through := newCable(t, dsn)
+	strict := start(t, t.TempDir(), i, "--store=postgres", "--store-dsn="+through)
+	local := start(t, t.TempDir(), i, "--store=postgres", "--store-dsn="+through, "--store-reads=local", "--store-max-staleness=1h")
+	if code, object := strict.do("POST", eventsPath, newEvent("before")); code != 201 {
+		t.Fatal(code, object)
+	}
+	eventually(t, "the other replica has it", func() bool { code, _ := local.do("GET", eventsPath+"/before", ""); return code == 200 })
+
+	c.set(true)
+	eventually(t, "the replica notices", func() bool { return strict.healthcheck(0) != nil })
+	for _, p := range []*process{strict, local} {
+		answer := p.answer("POST", eventsPath, newEvent("refused"))
+		if answer.StatusCode != 503 || answer.Header.Get("Retry-After") == "" {
+			t.Errorf("a write: %d, Retry-After %q", answer.StatusCode, answer.Header.Get("Retry-After"))
+		}
+	}
+	if code, object := strict.do("GET", eventsPath+"/before", ""); code != 503 {
+		t.Errorf("a linearizable read: %d %v", code, object)
+	}
+	if answer := local.answer("GET", eventsPath+"/before", ""); answer.StatusCode != 200 || answer.Header.Get("Age") == "" {
+		t.Errorf("a local read: %d, Age %q", answer.StatusCode, answer.Header.Get("Age"))
+	}
+	if err := local.healthcheck(0); err != nil {
+		t.Errorf("the replica that reads locally: %v", err)
+	}
+
+	c.set(false)
+	eventually(t, "writes work again", func() bool { code, _ := strict.do("POST", eventsPath, newEvent("after")); return code == 201 })
+	eventually(t, "the replica is ready again", func() bool { return strict.healthcheck(0) == nil })
+	_, list := strict.do("GET", eventsPath, "")
+	if items := list["items"].([]any); len(items) != 2 {
+		t.Errorf("%d events, want those that were acknowledged", len(items))
+	}
+	u, _ := url.Parse(dsn)
+	password, _ := u.User.Password()
+	for _, p := range []*process{strict, local} {
+		log, err := os.ReadFile(p.log)
+		if err != nil || bytes.Contains(log, []byte(password)) {
+			t.Errorf("the log has the password, or %v", err)
+		}
+	}
+}
+
+// answer is do for those who look at the headers.
+func (p *process) answer(method, path, body string) *http.Response {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), method, p.url("--listen-http")+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+p.token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp
+}
+
+// TestOneRole: a data directory is either that of a store or a copy, whatever command opens it.
+func TestOneRole(t *testing.T) {
+	t.Parallel()
+	i, dsn, dir := newIssuer(t), migrated(t), t.TempDir()
+	p := start(t, dir, i, "--store=postgres", "--store-dsn="+dsn)
+	p.do("POST", eventsPath, newEvent("a"))
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	export := dir + "/export"
+	for _, step := range []struct {
+		args  []string
+		fails string
+	}{
+		{[]string{"--issuer=" + i.URL, "--data-dir=" + dir, "--listen-http=127.0.0.1:0"}, "holds the copy of a database"},
+		{[]string{"export", export, "--data-dir=" + dir}, ""},
+		{[]string{"check", "--data-dir=" + dir}, ""},
+		{[]string{"import", export, "--data-dir=" + dir}, "holds the copy of a database"},
+	} {
+		err := run(t.Context(), step.args, io.Discard, os.Stderr, nil)
+		if (err != nil) != (step.fails != "") || err != nil && !strings.Contains(err.Error(), step.fails) {
+			t.Errorf("%v: %v", step.args, err)
+		}
+	}
+}
