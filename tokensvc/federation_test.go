@@ -107,6 +107,9 @@ func TestFederation(t *testing.T) {
 	if err := os.WriteFile(projected, []byte(c.token("k1", "shop:batch", "http://tokens.test")), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if claims, stderr, err := fetchAs(); err != nil || claims["client_id"] != "shop" {
+		t.Errorf("one of a namespace, without its client_id: %v, %v %s", claims, err, stderr)
+	}
 	claims, token, err := fetchAs("--client-id", "shop")
 	if err != nil || claims["sub"] != "system:serviceaccount:shop:batch" || claims["client_id"] != "shop" || claims["aud"] != "shop" {
 		t.Errorf("one of a namespace: %v, %v", claims, err)
@@ -118,8 +121,8 @@ func TestFederation(t *testing.T) {
 	if _, stderr, err := fetchAs("--client-id", "shop"); cli.ExitCode(err) != 1 || !strings.Contains(stderr, "with the assertion in "+projected) {
 		t.Errorf("another namespace: %v %s", err, stderr)
 	}
-	if got := r.metric(t, `tokensvc_token_requests_total{method="federated_jwt",outcome="issued"}`); got != "3" {
-		t.Errorf("%s tokens counted, want 3", got)
+	if got := r.metric(t, `tokensvc_token_requests_total{method="federated_jwt",outcome="issued"}`); got != "4" {
+		t.Errorf("%s tokens counted, want 4", got)
 	}
 	if want := `"sub":"system:serviceaccount:shop:batch"`; !strings.Contains(r.log(), want) {
 		t.Errorf("the log does not say %s", want)

@@ -99,6 +99,10 @@ func (a *Authenticator) federated(ctx context.Context, clientID string, assertio
 		return Client{}, rejectedAssertion(err.Error())
 	}
 	reg, err := a.lookup(ctx, cmp.Or(clientID, subject))
+	if clientID == "" && errors.Is(err, ErrNotFound) {
+		reg, err = a.c.Store.BySubject(ctx, assertion.Issuer, subjects(subject))
+		err = storeError(ctx, err)
+	}
 	if errors.Is(err, ErrNotFound) {
 		return Client{}, &RejectedError{Reason: ReasonUnknown}
 	}
@@ -185,14 +189,19 @@ func (a *Authenticator) reject(ctx context.Context, id, source string, rejected 
 	return rejected
 }
 
-// lookup returns a registration. An error wraps [ErrNotFound] or [ErrUnavailable], or is that of ctx.
+// lookup returns a registration. Errors are those of storeError.
 func (a *Authenticator) lookup(ctx context.Context, clientID string) (Client, error) {
 	reg, err := a.c.Store.ByClientID(ctx, clientID)
+	return reg, storeError(ctx, err)
+}
+
+// storeError returns an error of the store that wraps [ErrNotFound] or [ErrUnavailable], or is that of ctx.
+func storeError(ctx context.Context, err error) error {
 	switch {
 	case err == nil || errors.Is(err, ErrNotFound):
-		return reg, err
+		return err
 	case ctx.Err() != nil:
-		return Client{}, ctx.Err() // not an error of the store
+		return ctx.Err() // not an error of the store
 	}
-	return Client{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }

@@ -39,6 +39,19 @@ func (s *store) ByClientID(_ context.Context, id string) (client.Client, error) 
 	return c, nil
 }
 
+func (s *store) BySubject(_ context.Context, issuer string, subjects []string) (client.Client, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, subject := range subjects {
+		for _, c := range s.clients {
+			if c.Bound.Issuer == issuer && c.Bound.Subject == subject {
+				return c, s.err
+			}
+		}
+	}
+	return client.Client{}, client.ErrNotFound
+}
+
 func (s *store) put(c client.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

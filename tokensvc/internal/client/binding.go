@@ -44,6 +44,17 @@ func (b Binding) namespace() string {
 	return namespace
 }
 
+// subjects returns the values of Binding.Subject that cover the subject of an assertion, the closest first.
+func subjects(subject string) []string {
+	list := []string{subject}
+	if rest, kubernetes := strings.CutPrefix(subject, serviceAccounts); kubernetes {
+		if namespace, _, ok := strings.Cut(rest, ":"); ok {
+			list = append(list, serviceAccounts+namespace+":"+anyAccount)
+		}
+	}
+	return list
+}
+
 // covers reports whether the subject of an assertion may be this client, and whether it is one of many.
 func (b Binding) covers(clientID, subject string) (ok, many bool) {
 	if namespace := b.namespace(); namespace != "" {

@@ -59,6 +59,10 @@ type Store interface {
 	// ByClientID returns the registration of a client. An id that is not registered, or whose registration cannot be
 	// used, is an error that wraps ErrNotFound; any other error means that the store could not be asked.
 	ByClientID(ctx context.Context, clientID string) (Client, error)
+
+	// BySubject returns the registration that is bound to the issuer and, by its assertion_subject, to one of the
+	// subjects: the first of them that has one. None, or several for the same subject, is an error that wraps ErrNotFound.
+	BySubject(ctx context.Context, issuer string, subjects []string) (Client, error)
 }
 
 // ErrNotFound reports that there is no usable registration.

@@ -51,6 +51,10 @@ func (store) ByClientID(_ context.Context, id string) (client.Client, error) {
 	return client.Client{}, client.ErrNotFound
 }
 
+func (store) BySubject(context.Context, string, []string) (client.Client, error) {
+	return client.Client{}, client.ErrNotFound
+}
+
 // server is a whole service, and the parts of it that tests inspect.
 type server struct {
 	http.Handler

@@ -96,6 +96,26 @@ func Test(t *testing.T, store client.Store) {
 			}
 		}
 	})
+	t.Run("finds clients by their subject", func(t *testing.T) {
+		const cluster, all = "https://cluster.example", "system:serviceaccount:shop:*"
+		for _, tc := range []struct {
+			issuer   string
+			subjects []string
+			found    bool
+		}{
+			{cluster, []string{all}, true},
+			{cluster, []string{"system:serviceaccount:shop:batch", all}, true},
+			{cluster, []string{"system:serviceaccount:shop:job"}, false}, // it has no assertion_subject
+			{cluster, nil, false}, {cluster, []string{""}, false}, {"", []string{all}, false},
+			{"https://other.example", []string{all}, false}, {"https://CLUSTER.example", []string{all}, false},
+			{cluster, []string{"x\x00", "\xff", "'; DROP TABLE clients; --"}, false},
+		} {
+			c, err := store.BySubject(t.Context(), tc.issuer, tc.subjects)
+			if tc.found && (err != nil || c.ClientID != "bound") || !tc.found && !errors.Is(err, client.ErrNotFound) {
+				t.Errorf("%s %q: %v, error %v", tc.issuer, tc.subjects, c, err)
+			}
+		}
+	})
 	t.Run("is safe for concurrent use", func(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 64 {

@@ -25,10 +25,16 @@ import (
 type Store struct {
 	path string
 	log  *slog.Logger
-	set  atomic.Pointer[map[string]client.Client]
+	set  atomic.Pointer[set]
 
 	mu   sync.Mutex // held during a reload
 	data []byte     // the last content that was read, valid or not
+}
+
+// set is the registrations of a file.
+type set struct {
+	clients map[string]client.Client
+	bound   map[client.Binding][]string // the ids of the clients with an assertion_subject
 }
 
 // entry is one registration as written in the file; times are RFC 3339.
@@ -58,11 +64,26 @@ func Open(path string, log *slog.Logger) (*Store, error) {
 
 // ByClientID implements [client.Store].
 func (s *Store) ByClientID(_ context.Context, clientID string) (client.Client, error) {
-	c, ok := (*s.set.Load())[clientID]
+	c, ok := s.set.Load().clients[clientID]
 	if !ok {
 		return client.Client{}, client.ErrNotFound
 	}
 	return c, nil
+}
+
+// BySubject implements [client.Store].
+func (s *Store) BySubject(_ context.Context, issuer string, subjects []string) (client.Client, error) {
+	loaded := s.set.Load()
+	for _, subject := range subjects {
+		switch ids := loaded.bound[client.Binding{Issuer: issuer, Subject: subject}]; len(ids) {
+		case 0:
+		case 1:
+			return loaded.clients[ids[0]], nil
+		default:
+			return client.Client{}, fmt.Errorf("%w: assertion_subject is not unique", client.ErrNotFound)
+		}
+	}
+	return client.Client{}, client.ErrNotFound
 }
 
 // Run reloads the file when it changes, until ctx ends. It compares contents, because the modification time of a file that
@@ -102,19 +123,19 @@ func (s *Store) load(force bool) error {
 		return nil // report a bad file once, not every time
 	}
 	s.data = data
-	set, err := parse(data, s.set.Load())
+	loaded, err := parse(data, s.set.Load())
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
-	for _, c := range set {
+	for _, c := range loaded.clients {
 		for _, secret := range c.Secrets {
 			if secret.Plain() {
 				s.log.Warn("a client secret is stored as plain text; use this for demonstrations only", "client_id", c.ClientID)
 			}
 		}
 	}
-	s.set.Store(&set)
-	s.log.Info("clients loaded", "file", s.path, "clients", len(set))
+	s.set.Store(loaded)
+	s.log.Info("clients loaded", "file", s.path, "clients", len(loaded.clients))
 	return nil
 }
 
@@ -129,7 +150,7 @@ func readable(err error) error {
 }
 
 // parse reads a file. A mistake is an error for the whole file. Registrations that existed before keep their id.
-func parse(data []byte, before *map[string]client.Client) (map[string]client.Client, error) {
+func parse(data []byte, before *set) (*set, error) {
 	var file struct {
 		Clients []entry `json:"clients"`
 	}
@@ -139,24 +160,27 @@ func parse(data []byte, before *map[string]client.Client) (map[string]client.Cli
 	if len(file.Clients) == 0 {
 		return nil, errors.New("clients: must list at least one client")
 	}
-	set := make(map[string]client.Client, len(file.Clients))
+	loaded := set{clients: make(map[string]client.Client, len(file.Clients)), bound: map[client.Binding][]string{}}
 	for i, e := range file.Clients {
 		c, err := e.client()
 		if err != nil {
 			return nil, fmt.Errorf("clients[%d].%w", i, err)
 		}
-		if _, twice := set[c.ClientID]; twice {
+		if _, twice := loaded.clients[c.ClientID]; twice {
 			return nil, fmt.Errorf("clients[%d].client_id: %q is listed twice", i, c.ClientID)
 		}
 		c.ID = uuid.NewString()
 		if before != nil {
-			if old, ok := (*before)[c.ClientID]; ok {
+			if old, ok := before.clients[c.ClientID]; ok {
 				c.ID = old.ID
 			}
 		}
-		set[c.ClientID] = c
+		loaded.clients[c.ClientID] = c
+		if c.Bound.Subject != "" {
+			loaded.bound[c.Bound] = append(loaded.bound[c.Bound], c.ClientID)
+		}
 	}
-	return set, nil
+	return &loaded, nil
 }
 
 func (e entry) client() (client.Client, error) {

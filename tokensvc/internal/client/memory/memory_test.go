@@ -71,6 +71,22 @@ func TestConformance(t *testing.T) {
 	clienttest.Test(t, store)
 }
 
+// TestSubjectTwice: clients with the same subject are told apart by their ids only.
+func TestSubjectTwice(t *testing.T) {
+	t.Parallel()
+	const one = "- {client_id: %s, scope: s, assertion_issuer: i, assertion_subject: x}\n"
+	store, err := open(t, "clients:\n"+fmt.Sprintf(one, "a")+fmt.Sprintf(one, "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := store.BySubject(t.Context(), "i", []string{"x"}); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("%v, %v", c, err)
+	}
+	if c, err := store.ByClientID(t.Context(), "b"); err != nil || c.ClientID != "b" {
+		t.Errorf("%v, %v", c, err)
+	}
+}
+
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	one := func(rest string) string { return "clients:\n- {client_id: a, scope: s, " + rest + "}" }

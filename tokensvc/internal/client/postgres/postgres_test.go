@@ -183,6 +183,10 @@ func testOptionalColumns(t *testing.T, srv *pgtest.Server) {
 		if known := has["assertion_issuer"]; known == errors.Is(boundErr, client.ErrNotFound) || known && boundErr != nil {
 			t.Errorf("%v: %v", has, boundErr)
 		}
+		_, subjectErr := store.BySubject(t.Context(), "https://cluster.example", []string{"system:serviceaccount:shop:*"})
+		if known := has["assertion_issuer"] && has["assertion_subject"]; known == errors.Is(subjectErr, client.ErrNotFound) || known && subjectErr != nil {
+			t.Errorf("%v: by subject: %v", has, subjectErr)
+		}
 		keys, err := store.ByClientID(t.Context(), "keys") // it has no secret
 		if known := has["jwks"] || has["public_keys"]; known == errors.Is(err, client.ErrNotFound) || known && err != nil {
 			t.Errorf("%v: %+v, %v", has, keys, err)
@@ -216,7 +220,8 @@ func testFixedLength(t *testing.T, srv *pgtest.Server) {
 
 func testBadRows(t *testing.T, srv *pgtest.Server) {
 	store := open(t, database(t, srv, `
-		CREATE TABLE clients (id serial, client_id text, client_secret text, client_name text, scope text, client_secret_next text, audience text, jwks text, public_keys text);
+		CREATE TABLE clients (id serial, client_id text, client_secret text, client_name text, scope text, client_secret_next text, audience text, jwks text, public_keys text, assertion_issuer text, assertion_subject text);
+		INSERT INTO clients (client_id, scope, assertion_issuer, assertion_subject) VALUES ('s1', 's', 'i', 'twice'), ('s2', 's', 'i', 'twice');
 		INSERT INTO clients (client_id, client_secret, scope, jwks, public_keys) VALUES ('bad-jwks', 'HASH', 's', '{}', NULL),
 		('bad-pem', 'HASH', 's', NULL, 'x'), ('same-key', NULL, 's', NULL, 'PEMPEM'), ('text-jwks', NULL, 's', 'JWKS', NULL);
 		INSERT INTO clients (client_id, client_secret, client_name, scope, client_secret_next, audience) VALUES
@@ -228,6 +233,9 @@ func testBadRows(t *testing.T, srv *pgtest.Server) {
 		if c, err := store.ByClientID(t.Context(), id); !errors.Is(err, client.ErrNotFound) {
 			t.Errorf("%s: got %v, error %v; want ErrNotFound", id, c, err)
 		}
+	}
+	if c, err := store.BySubject(t.Context(), "i", []string{"twice"}); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("a subject of two clients: got %v, error %v", c, err)
 	}
 	for _, id := range []string{"no-name", "text-jwks"} {
 		if _, err := store.ByClientID(t.Context(), id); err != nil {

@@ -35,6 +35,7 @@ func (row) TableName() string { return "clients" }
 type shape struct {
 	columns []string // expressions to select; columns of other types are converted
 	id      string   // condition on client_id
+	bound   bool     // it has the columns assertion_issuer and assertion_subject
 }
 
 // The columns and the expressions that select them. Optional columns may be missing, so that a table of another service can
@@ -107,6 +108,7 @@ func (s *Store) lookAtTable(ctx context.Context) (*shape, error) {
 			table.columns = append(table.columns, expression)
 		}
 	}
+	table.bound = slices.Contains(readable, "assertion_issuer") && slices.Contains(readable, "assertion_subject")
 	slices.Sort(table.columns)
 	s.table.Store(&table)
 	return &table, nil
