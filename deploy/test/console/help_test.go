@@ -128,6 +128,10 @@ func renderHelp(t *testing.T, name string, source []byte) []byte {
 		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 	)
 	doc := markdown.Parser().Parse(text.NewReader(source))
+	for _, picture := range nodes[*ast.Image](t, doc) { // who reads this has the console itself
+		paragraph := picture.Parent()
+		paragraph.Parent().RemoveChild(paragraph.Parent(), paragraph)
+	}
 	for _, link := range links(t, doc) {
 		if to, ok := helpLink(string(link.Destination)); ok {
 			link.Destination = []byte(to)
@@ -153,11 +157,14 @@ func renderHelp(t *testing.T, name string, source []byte) []byte {
 }
 
 // links returns all links in a document.
-func links(t *testing.T, doc ast.Node) (all []*ast.Link) {
+func links(t *testing.T, doc ast.Node) []*ast.Link { return nodes[*ast.Link](t, doc) }
+
+// nodes are those of one kind.
+func nodes[N ast.Node](t *testing.T, doc ast.Node) (all []N) {
 	t.Helper()
 	err := ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if link, ok := n.(*ast.Link); ok && entering {
-			all = append(all, link)
+		if node, ok := n.(N); ok && entering {
+			all = append(all, node)
 		}
 		return ast.WalkContinue, nil
 	})

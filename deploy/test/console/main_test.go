@@ -41,7 +41,7 @@ func run(m *testing.M) (code int, err error) {
 }
 
 // programs returns the directory with both services, built when the first test asks.
-func programs(t *testing.T) string {
+func programs(t testing.TB) string {
 	t.Helper()
 	dir, err := build()
 	if err != nil {

@@ -33,7 +33,7 @@ func TestPictures(t *testing.T) {
 				}
 				b.shot(picture)
 				if inDark, ok := pictured[name]; *update && ok && size == "wide" && dark == inDark {
-					b.save(filepath.Join(root, "deploy/docs/images", "console-"+name+".png"))
+					b.save(filepath.Join(root, "deploy/docs/images", "console-"+name+".webp"))
 				}
 			}
 		}

@@ -55,7 +55,7 @@ type program struct {
 }
 
 // startServices starts both, with further settings such as EVENTSVC_HISTORY=1h, and stops them when the test ends.
-func startServices(t *testing.T, settings ...string) *services {
+func startServices(t testing.TB, settings ...string) *services {
 	t.Helper()
 	s := newServices(t, t.TempDir(), settings...)
 	t.Cleanup(func() {
@@ -71,7 +71,7 @@ func startServices(t *testing.T, settings ...string) *services {
 }
 
 // newServices prepares services that are not running.
-func newServices(t *testing.T, dir string, settings ...string) *services {
+func newServices(t testing.TB, dir string, settings ...string) *services {
 	t.Helper()
 	tokens, events := testenv.FreeAddr(t), testenv.FreeAddr(t)
 	write(t, filepath.Join(dir, "clients.yaml"), clients)
@@ -115,7 +115,7 @@ bindings:
 `
 
 // signingKey writes a key to a file, so that a tokensvc that starts again signs as before.
-func signingKey(t *testing.T, dir string) string {
+func signingKey(t testing.TB, dir string) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -130,7 +130,7 @@ func signingKey(t *testing.T, dir string) string {
 	return file
 }
 
-func write(t *testing.T, file, content string) {
+func write(t testing.TB, file, content string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func write(t *testing.T, file, content string) {
 }
 
 // startAll starts both and waits until they are ready.
-func (s *services) startAll(t *testing.T) {
+func (s *services) startAll(t testing.TB) {
 	t.Helper()
 	for _, p := range s.programs {
 		p.start(t)
@@ -149,14 +149,14 @@ func (s *services) startAll(t *testing.T) {
 }
 
 // start starts a service that was stopped, and waits until it is ready.
-func (s *services) start(t *testing.T, name string) {
+func (s *services) start(t testing.TB, name string) {
 	t.Helper()
 	s.programs[name].start(t)
 	s.programs[name].ready(t)
 }
 
 // stop ends a service as an operator does.
-func (s *services) stop(t *testing.T, name string) {
+func (s *services) stop(t testing.TB, name string) {
 	t.Helper()
 	if err := s.programs[name].end(syscall.SIGTERM); err != nil {
 		t.Fatalf("%s: %v", name, err)
@@ -164,7 +164,7 @@ func (s *services) stop(t *testing.T, name string) {
 }
 
 // restart is stop and start.
-func (s *services) restart(t *testing.T, name string) {
+func (s *services) restart(t testing.TB, name string) {
 	t.Helper()
 	s.stop(t, name)
 	s.start(t, name)
@@ -178,7 +178,7 @@ func (s *services) stopAll() {
 	}
 }
 
-func (p *program) start(t *testing.T) {
+func (p *program) start(t testing.TB) {
 	t.Helper()
 	p.cmd = exec.Command(p.path)
 	p.cmd.Env = append(os.Environ(), p.env...)
@@ -193,7 +193,7 @@ func (p *program) start(t *testing.T) {
 }
 
 // ready uses the probe that the images use.
-func (p *program) ready(t *testing.T) {
+func (p *program) ready(t testing.TB) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), p.path, "healthcheck", "--wait", deadline.String())
 	cmd.Env = p.cmd.Env
@@ -218,7 +218,7 @@ func (p *program) end(sig syscall.Signal) error {
 }
 
 // token asks for the token of a client.
-func (s *services) token(t *testing.T, client string) string {
+func (s *services) token(t testing.TB, client string) string {
 	t.Helper()
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {client}, "client_secret": {clientSecret}}
 	body := s.send(t, http.MethodPost, s.tokens+"/oauth2/token", "application/x-www-form-urlencoded", "", []byte(form.Encode()), http.StatusOK)
@@ -232,7 +232,7 @@ func (s *services) token(t *testing.T, client string) string {
 }
 
 // send sends a request and returns the answer's body. Another code than want fails the test.
-func (s *services) send(t *testing.T, method, url, contentType, token string, body []byte, want int) []byte {
+func (s *services) send(t testing.TB, method, url, contentType, token string, body []byte, want int) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
 	if err != nil {
@@ -273,7 +273,7 @@ func event(namespace, name string) *eventsv1.Event {
 }
 
 // create creates events through the API.
-func (s *services) create(t *testing.T, all ...*eventsv1.Event) {
+func (s *services) create(t testing.TB, all ...*eventsv1.Event) {
 	t.Helper()
 	token := s.token(t, admin)
 	for _, ev := range all {
@@ -286,7 +286,7 @@ func (s *services) create(t *testing.T, all ...*eventsv1.Event) {
 }
 
 // record imports a generated week into services that are not running.
-func (s *services) record(t *testing.T, w incidents.Week) *incidents.Facts {
+func (s *services) record(t testing.TB, w incidents.Week) *incidents.Facts {
 	t.Helper()
 	pipe, in := io.Pipe()
 	p := s.programs["eventsvc"]
@@ -310,7 +310,7 @@ func (s *services) record(t *testing.T, w incidents.Week) *incidents.Facts {
 
 // week returns services with a generated week of a cluster that ended when the tests began, and the facts about it. All
 // tests share them, so none may write to them or stop them.
-func week(t *testing.T) (*services, *incidents.Facts) {
+func week(t testing.TB) (*services, *incidents.Facts) {
 	t.Helper()
 	common.Do(func() {
 		dir := filepath.Join(temp, "week")

@@ -29,7 +29,7 @@ import (
 )
 
 // browser returns the context of the one browser, started when the first test asks.
-func browser(t *testing.T) context.Context {
+func browser(t testing.TB) context.Context {
 	t.Helper()
 	ctx, err := startBrowser()
 	switch {
@@ -65,7 +65,7 @@ var startBrowser = sync.OnceValues(func() (context.Context, error) {
 
 // tab is a page in a profile of its own. Its methods fail the test when what they wait for does not come.
 type tab struct {
-	t        *testing.T
+	t        testing.TB
 	services *services
 	ctx      context.Context
 
@@ -76,7 +76,7 @@ type tab struct {
 }
 
 // openTab opens an empty tab of 1280 × 800 pixels with light colours, without motion, in UTC.
-func openTab(t *testing.T, s *services) *tab {
+func openTab(t testing.TB, s *services) *tab {
 	t.Helper()
 	b := &tab{t: t, services: s, under: map[string]string{}}
 	ctx, closeTab := chromedp.NewContext(browser(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(b.hear))
@@ -461,15 +461,15 @@ func (b *tab) shot(name string) {
 	}
 }
 
-// save writes a screenshot of the window into a file.
+// save writes a screenshot of the window into a file: .webp for pages, which is small, or .png.
 func (b *tab) save(file string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, deadline)
-	defer cancel()
-	image, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(file), 0o755)
+	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
+	if filepath.Ext(file) == ".webp" {
+		params = page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp, Quality: new(int64(80))}
 	}
+	image := call(b, page.CaptureScreenshot, params).Data
+	err := os.MkdirAll(filepath.Dir(file), 0o755)
 	if err == nil {
 		err = os.WriteFile(file, image, 0o644)
 	}

@@ -21,7 +21,7 @@ import (
 // other test gets it: the tests of all processes reserve a port by binding it
 // for UDP. The port is below those that the system gives to outgoing
 // connections.
-func FreeAddr(t *testing.T) string {
+func FreeAddr(t testing.TB) string {
 	t.Helper()
 	const from, to = 12000, 32000
 	for range to - from {
@@ -45,7 +45,7 @@ var ports atomic.Int32 // given out so far
 
 // Eventually calls check until it returns no error. The test fails if that
 // takes longer than within.
-func Eventually(t *testing.T, what string, within time.Duration, check func() error) {
+func Eventually(t testing.TB, what string, within time.Duration, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
@@ -66,7 +66,7 @@ func Eventually(t *testing.T, what string, within time.Duration, check func() er
 
 // Unable skips a test that this machine cannot run. With CI=true the test fails
 // instead: .ci/run prepares the machine, and nobody would notice a skipped test.
-func Unable(t *testing.T, format string, args ...any) {
+func Unable(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatalf(format, args...)
@@ -75,7 +75,7 @@ func Unable(t *testing.T, format string, args ...any) {
 }
 
 // Tool finds a program on PATH. Without it the test cannot run.
-func Tool(t *testing.T, name string) string {
+func Tool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {

@@ -25,6 +25,7 @@ async function main() {
     groups: () => new Groups(app), changes: () => new Changes(app), object: () => new ObjectView(app),
   });
   keyboard(app, frame);
+  host.replaceChildren(); // what the page shows until its scripts are there
   app.redraw();
 }
 
