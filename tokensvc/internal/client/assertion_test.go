@@ -113,11 +113,17 @@ func detail(err error) string {
 	return outcome(err)
 }
 
+// stopped is a clock that stands, so that assertions do not expire while other tests run.
+func stopped() func() time.Time {
+	now := time.Now()
+	return func() time.Time { return now }
+}
+
 // TestAssertions: what is refused beside everything that package bearer refuses in any token.
 func TestAssertions(t *testing.T) {
 	t.Parallel()
 	own, other := newSigner(), newSigner()
-	a := newAuthenticator(t, withKeys(client.Config{Store: newStore(t, own.client("keyed"), other.client("other"))}))
+	a := newAuthenticator(t, withKeys(client.Config{Store: newStore(t, own.client("keyed"), other.client("other")), Now: stopped()}))
 	in := func(d time.Duration) string { return fmt.Sprint(time.Now().Add(d).Unix()) }
 	for _, tc := range []struct{ name, token, want string }{
 		{"RS256", own.token(rs256, payload()), "ok"},

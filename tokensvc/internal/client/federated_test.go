@@ -41,7 +41,7 @@ func (s signer) jwks() []byte {
 
 func trusting(t *testing.T, issuers ...federation.Issuer) client.Assertions {
 	t.Helper()
-	f, err := federation.New(federation.Config{Issuers: issuers, Own: issuer, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	f, err := federation.New(federation.Config{Issuers: issuers, Own: issuer, Now: stopped(), Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
