@@ -84,8 +84,8 @@ e2e: ## end to end: with binaries started here, then with docker compose
 robustness: ## the long forms of the store's tests, a line for each promise (ROBUSTNESS_FLAGS="-only R1,R2")
 	@cd eventsvc && $(GO) run ./internal/store/promises $(ROBUSTNESS_FLAGS)
 
-conformance: ## stock Kubernetes clients against a running eventsvc
-	$(call each,$(wildcard eventsvc/conformance),$(TEST) ./...)
+conformance: ## stock Kubernetes clients against a running eventsvc, on each engine
+	$(call each,$(wildcard eventsvc/conformance),$(TEST) ./... && $(TEST) . -store=postgres)
 
 image: ## container images tidings/tokensvc and tidings/eventsvc
 	@set -e; for s in $(SERVICES); do docker build --build-arg REVISION -t tidings/$$s -f $$s/Dockerfile .; done

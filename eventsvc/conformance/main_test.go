@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"tidings.example/shared/pgtest"
 )
 
 // tools are the programs under test, each built once, when first needed.
@@ -24,6 +26,9 @@ type tools struct {
 
 // run is what all tests of one run share. It is set once, before any test.
 var run tools
+
+// engine is the store of every server: with postgres, each has a database of its own.
+var engine = flag.String("store", "bolt", "the engine of the servers: bolt or postgres")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -51,6 +56,9 @@ func runTests(m *testing.M) int {
 	run.eventsvc = sync.OnceValues(func() (string, error) { return build(dir, "eventsvc", "..") })
 	run.kubectl = sync.OnceValues(func() (string, error) { return build(dir, "kubectl", "../../deploy/test/e2e/kubectl", kubectlVersion) })
 	run.port.Store(rand.Uint32N(20000)) // another run may go on beside this one
+	if *engine == "postgres" {
+		return pgtest.Run(m.Run)
+	}
 	return m.Run()
 }
 

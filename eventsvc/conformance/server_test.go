@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"tidings.example/shared/pgtest"
 )
 
 // patience is how long a test waits for something that must happen. Nothing
@@ -31,7 +34,9 @@ type server struct {
 	dir   string   // its data
 	extra []string // its settings
 	token string
-	plain *http.Client // HTTP/1.1 without TLS
+
+	engine []string     // where the events are
+	plain  *http.Client // HTTP/1.1 without TLS
 
 	cmd  *exec.Cmd
 	log  *logs
@@ -46,6 +51,11 @@ func start(t *testing.T, extra ...string) *server {
 		dir: t.TempDir(), extra: extra, token: run.issuer.token(t, "tester"),
 		plain: &http.Client{Transport: &http.Transport{DisableCompression: true}},
 		log:   &logs{},
+	}
+	if *engine == "postgres" {
+		dsn := pgtest.Start(t).Database(t)
+		eventsvc(t, "database", "migrate", "--store-dsn", dsn)
+		s.engine = []string{"--store=postgres", "--store-dsn=" + dsn}
 	}
 	t.Cleanup(func() {
 		s.plain.CloseIdleConnections()
@@ -92,7 +102,7 @@ func (s *server) launch(t *testing.T) {
 	args := append([]string{
 		"--listen-http", s.httpAddr, "--listen-https", s.httpsAddr, "--tls-self-signed", "--listen-admin", s.adminAddr,
 		"--data-dir", s.dir, "--issuer", issuerName, "--jwks-url", run.issuer.URL, "--log-format", "json",
-	}, s.extra...)
+	}, slices.Concat(s.engine, s.extra)...)
 	// Not the test's context: it ends before the cleanups run.
 	cmd := exec.Command(bin, args...)
 	stderr, err := cmd.StderrPipe()
