@@ -62,6 +62,7 @@ type serve struct {
 	History        time.Duration   `default:"0s" help:"How long superseded versions and deletions are kept to be read and watched; 0: as long as the retention."`
 	MaxBytes       size            `placeholder:"SIZE" help:"Remove the oldest events when the files take more than this, such as 8GiB; 0: 8GiB, or 80% of the free space if that is less."`
 	MaxEvents      int64           `default:"0" help:"Remove the oldest events when there are more than this; 0: no limit."`
+	CompressAfter  age             `default:"off" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
 	MaxClockStep   time.Duration   `default:"6h" help:"If the system clock at start is ahead of the last write by more than this, nothing expires for that long, because the clock may be wrong."`
 
 	GroupDomain       string   `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
@@ -140,6 +141,39 @@ func (r *retentionRule) UnmarshalText(text []byte) error {
 // String is the rule as it is written.
 func (r retentionRule) String() string {
 	return fmt.Sprintf("%s/%s=%s", cmp.Or(r.Namespace, "*"), cmp.Or(r.Type, "*"), r.Retention)
+}
+
+// age is a duration, or off.
+type age struct {
+	after time.Duration
+	off   bool
+}
+
+// UnmarshalText reads a duration, or off.
+func (a *age) UnmarshalText(text []byte) error {
+	after, err := time.ParseDuration(string(text))
+	off := string(text) == "off"
+	if !off && (err != nil || after < 0) {
+		return fmt.Errorf("%q is neither a duration such as 1h nor off", text)
+	}
+	*a = age{after, off}
+	return nil
+}
+
+// String is the age as it is written.
+func (a age) String() string {
+	if a.off {
+		return "off"
+	}
+	return a.after.String()
+}
+
+// compressAfter returns the age for the store, to which 0 is never.
+func (a age) compressAfter() time.Duration {
+	if a.off {
+		return 0
+	}
+	return max(time.Nanosecond, a.after)
 }
 
 // rate is a number of events per second, and a number of events at once.

@@ -41,7 +41,7 @@ func (s *serve) openStore(ctx context.Context, log *slog.Logger, registry *prome
 	}
 	o := bolt.Options{
 		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: rules, History: s.History,
-		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, MaxClockStep: s.MaxClockStep, Log: log, Registry: registry,
+		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, MaxClockStep: s.MaxClockStep, CompressAfter: s.CompressAfter.compressAfter(), Log: log, Registry: registry,
 		Observe: codec.Occurrence,
 	}
 	if s.Store == storePostgres {

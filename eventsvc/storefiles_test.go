@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/admin"
 )
 
 // command runs the program, which must end with the exit code wanted, and
@@ -384,4 +386,38 @@ func killAfter(t *testing.T, after time.Duration, args ...string) {
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || err != nil && status.Signal() != syscall.SIGKILL {
 		t.Fatalf("%v: %v", args, err)
 	}
+}
+
+// R18: the files of a store are compressed and decompressed by command, whether the service
+// runs or not, and stay the same store.
+func TestCompressCommand(t *testing.T) {
+	t.Parallel()
+	i, dir, other := newIssuer(t), t.TempDir(), t.TempDir()
+	p := start(t, dir, i)
+	end := p.load()
+	p.atRevision(300)
+	end()
+	file := filepath.Join(other, "events.tar")
+	command(t, 0, "backup", file, "--data-dir="+dir, "--listen-admin="+p.addrs["--listen-admin"])
+	restored := filepath.Join(other, "restored") // a restore seals the file of the log
+	command(t, 0, "restore", file, "--data-dir="+restored)
+	here := []string{"--data-dir=" + restored}
+	want := command(t, 0, append([]string{"export", "-"}, here...)...)
+	convert := func(form string, compressed int) {
+		t.Helper()
+		result := decoded[admin.Compaction](t, command(t, 0, append([]string{"compact", "--json", form}, here...)...))
+		if result.Compressed != compressed || result.Segments < 2 || result.Before < result.After == (compressed > 0) {
+			t.Errorf("%s: %+v", form, result)
+		}
+		if got := command(t, 0, append([]string{"export", "-"}, here...)...); got != want {
+			t.Errorf("%s: the export is another one", form)
+		}
+		command(t, 0, append([]string{"check"}, here...)...)
+	}
+	convert("--compress", 1)
+	convert("--decompress", 0)
+	p = start(t, restored, i)
+	here = append(here, "--listen-admin="+p.addrs["--listen-admin"])
+	convert("--compress", 1)
+	command(t, 2, append([]string{"compact", "--compress", "--decompress"}, here...)...)
 }

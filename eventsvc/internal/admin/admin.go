@@ -26,6 +26,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/backup"
 	"tidings.example/eventsvc/internal/store/fsck"
+	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -35,8 +36,8 @@ type Store interface {
 	Backup(ctx context.Context, begin Begin) error
 	// Check reads everything. Problems are in the report, and not an error.
 	Check(ctx context.Context, progress store.Progress) (*fsck.Report, error)
-	// Compact frees disk space.
-	Compact(ctx context.Context, progress store.Progress) (*Compaction, error)
+	// Compact frees disk space, and gives the files of the log a form.
+	Compact(ctx context.Context, form maintenance.Form, progress store.Progress) (*Compaction, error)
 	// Export writes all events or, if after is not 0, the changes after that
 	// revision. Its total is about the number of lines.
 	Export(ctx context.Context, after uint64, begin Begin) error
@@ -64,7 +65,8 @@ type Engine interface {
 	// Snapshot sets the present state aside.
 	Snapshot(ctx context.Context) (*backup.Snapshot, error)
 	Check(ctx context.Context, progress store.Progress) (*fsck.Report, error)
-	Compact(ctx context.Context, progress store.Progress) error
+	// Convert brings back disk space, and gives sealed files of the log a form.
+	Convert(ctx context.Context, form maintenance.Form, progress store.Progress) error
 	Stats() usage.Stats
 	// Changes calls visit with the last change of each event that was written between two revisions.
 	Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error
@@ -96,9 +98,9 @@ func (l Local) Check(ctx context.Context, progress store.Progress) (*fsck.Report
 }
 
 // Compact implements [Store].
-func (l Local) Compact(ctx context.Context, progress store.Progress) (*Compaction, error) {
+func (l Local) Compact(ctx context.Context, form maintenance.Form, progress store.Progress) (*Compaction, error) {
 	before := l.DB.Stats().FileBytes
-	if err := l.DB.Compact(ctx, progress); err != nil {
+	if err := l.DB.Convert(ctx, form, progress); err != nil {
 		return nil, err
 	}
 	after := l.DB.Stats()

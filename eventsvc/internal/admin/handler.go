@@ -19,6 +19,7 @@ import (
 
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/shared/httpserver"
 )
 
@@ -64,7 +65,7 @@ func NewHandler(s Store, token string, log *audit.Log) *Handler {
 	h := &Handler{store: s, token: token, audit: log}
 	h.mux.HandleFunc("POST "+Path+"backup", h.alone(h.backup))
 	h.mux.HandleFunc("POST "+Path+"check", h.alone(long(h.store.Check)))
-	h.mux.HandleFunc("POST "+Path+"compact", h.alone(long(h.store.Compact)))
+	h.mux.HandleFunc("POST "+Path+"compact", h.alone(h.compact))
 	h.mux.HandleFunc("POST "+Path+"export", h.export)
 	h.mux.HandleFunc("POST "+Path+"import", h.importLines)
 	return h
@@ -128,6 +129,17 @@ func (a *answer) fail(err error) {
 func (h *Handler) backup(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w}
 	a.fail(h.store.Backup(r.Context(), a.begin("application/x-tar", headerBytes)))
+}
+
+func (h *Handler) compact(w http.ResponseWriter, r *http.Request) {
+	form := maintenance.Form(r.URL.Query().Get("form"))
+	if form != maintenance.AsItIs && form != maintenance.Compressed && form != maintenance.Uncompressed {
+		http.Error(w, fmt.Sprintf("form: %q is none: %s or %s", form, maintenance.Compressed, maintenance.Uncompressed), http.StatusBadRequest)
+		return
+	}
+	long(func(ctx context.Context, progress store.Progress) (*Compaction, error) {
+		return h.store.Compact(ctx, form, progress)
+	})(w, r)
 }
 
 func (h *Handler) export(w http.ResponseWriter, r *http.Request) {

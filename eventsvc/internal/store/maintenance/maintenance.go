@@ -152,6 +152,9 @@ func (m *Maintenance) Round(ctx context.Context) error {
 	}
 	began := time.Since(m.opened)
 	defer m.Usage.Measure()
+	if err := m.compressFirst(ctx); err != nil { // on a full disk, deletions make room for that
+		m.Log.Warn("there is little room, and log files could not be compressed", "error", err)
+	}
 	for more := true; more; {
 		var err error
 		if more, err = m.clearSome(ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/backup"
 	"tidings.example/eventsvc/internal/store/fsck"
+	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -22,9 +23,9 @@ func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
 	return db.copy.now().Snapshot(ctx)
 }
 
-// Compact frees disk space of the copy.
-func (db *DB) Compact(ctx context.Context, progress store.Progress) error {
-	return db.copy.now().Compact(ctx, progress)
+// Convert frees disk space of the copy, and gives sealed files of its log a form.
+func (db *DB) Convert(ctx context.Context, form maintenance.Form, progress store.Progress) error {
+	return db.copy.now().Convert(ctx, form, progress)
 }
 
 // Maintain does one round of what Run does.

@@ -129,6 +129,9 @@ func (l *Log) Published() uint64 { return l.published() }
 // OldestRead returns the age of the reader that is open for longest, in whole seconds.
 func (l *Log) OldestRead() time.Duration { return l.reads.oldest() }
 
+// CacheStats says how the blocks in memory are used.
+func (l *Log) CacheStats() blocks.Stats { return l.cache.Stats() }
+
 // Revisions calls f with every revision up to the last that the log has a record of, and with
 // those that damaged blocks may have one of.
 func (l *Log) Revisions(ctx context.Context, last uint64, f func(revision uint64)) error {

@@ -24,6 +24,9 @@ const (
 	liveShare = 0.52
 )
 
+// maxPacking is more than records can be compressed by.
+const maxPacking = 32
+
 // Limits bound what a store takes.
 type Limits struct {
 	MaxBytes int64 // of all files; not positive: no limit
@@ -82,8 +85,9 @@ func (u *Usage) HistoryLimit() int64 {
 	if u.limits.MaxBytes <= 0 {
 		return math.MaxInt64
 	}
-	room := int64(keepShare*u.packing()*float64(u.limits.MaxBytes)) - u.bytes.Load()
-	return max(0, min(u.limits.MaxBytes/4, room))
+	packing := u.packing()
+	room := int64(keepShare*packing*float64(u.limits.MaxBytes)) - u.bytes.Load()
+	return max(0, min(int64(max(1, packing)*float64(u.limits.MaxBytes)/4), room))
 }
 
 // LiveLimit returns how many bytes of events maintenance leaves.
@@ -94,13 +98,26 @@ func (u *Usage) LiveLimit() int64 {
 	return int64(liveShare * u.packing() * float64(u.limits.MaxBytes))
 }
 
-// packing returns the part of the files that is records; the rest is the index, and
-// the slack of pages.
+// Tight reports that there are more events than MaxBytes has room for.
+func (u *Usage) Tight() bool { return u.bytes.Load() > u.LiveLimit() }
+
+// eventsLimit returns about how many events fit into MaxBytes, by the room that those take
+// which exist, 0 if there is no limit or no event.
+func (u *Usage) eventsLimit() int64 {
+	s := u.Stats()
+	if u.limits.MaxBytes <= 0 || s.Events == 0 {
+		return 0
+	}
+	return int64(liveShare * float64(u.limits.MaxBytes) / float64(s.FileBytes) * float64(s.Events))
+}
+
+// packing returns how many bytes of records a byte of the files has: less than one because of
+// the index and the slack of pages, more where records are compressed.
 func (u *Usage) packing() float64 {
 	records, files := int64(0), disk.Usage(u.records.Index.Path())
 	for _, s := range u.records.Log.Segments() {
 		records += s.Bytes()
 		files += disk.Usage(s.Path)
 	}
-	return min(1, max(0.4, float64(records)/float64(files+1)))
+	return min(maxPacking, max(0.4, float64(records)/float64(files+1)))
 }

@@ -21,6 +21,7 @@ type Stats struct {
 	DeadBytes    int64  `json:"deadBytes"`    // records that nothing needs, until they are compacted
 	FileBytes    int64  `json:"fileBytes"`    // what the files take
 	Segments     int    `json:"segments"`     // files of the log
+	Compressed   int    `json:"compressed"`   // of these, those whose records are compressed
 }
 
 // A Segment is the account of one segment of the log.
@@ -162,6 +163,9 @@ func (u *Usage) Stats() Stats {
 		records += seg.Bytes()
 		s.FileBytes += disk.Usage(seg.Path)
 		s.Segments++
+		if seg.Compressed() {
+			s.Compressed++
+		}
 	}
 	s.HistoryBytes = max(0, records-s.LiveBytes-s.DeadBytes)
 	return s
