@@ -82,7 +82,7 @@ func (a *Authenticator) byKey(ctx context.Context, clientID string, assertion *b
 	err = a.verifyOwn(ctx, clientID, assertion, reg.Keys)
 	var rejected *RejectedError
 	if errors.As(err, &rejected) && !known {
-		err = &RejectedError{Reason: ReasonUnknown}
+		err = &RejectedError{Reason: ReasonUnknown, Detail: "iss is neither a client nor a trusted issuer"}
 	}
 	return reg, err
 }
@@ -104,7 +104,7 @@ func (a *Authenticator) federated(ctx context.Context, clientID string, assertio
 		err = storeError(ctx, err)
 	}
 	if errors.Is(err, ErrNotFound) {
-		return Client{}, &RejectedError{Reason: ReasonUnknown}
+		return Client{}, &RejectedError{Reason: ReasonUnknown, Detail: "no client has this subject, or this client_id"}
 	}
 	if err != nil {
 		return Client{}, err

@@ -77,6 +77,12 @@ func (s signer) token(header, payload string) string {
 	return input + "." + enc.EncodeToString(signature)
 }
 
+// The details of assertions of clients that are not known.
+const (
+	noIssuer  = "iss is neither a client nor a trusted issuer"
+	noSubject = "no client has this subject, or this client_id"
+)
+
 const rs256 = `{"alg":"RS256","kid":"rsa"}`
 
 // payload is a good one of the client "keyed", with some members replaced: name, JSON value, …; an empty value leaves the
@@ -139,7 +145,7 @@ func TestAssertions(t *testing.T) {
 		{"another client's key in jwk", other.token(`{"alg":"RS256","jwk":{"kty":"RSA","n":"AQAB","e":"AQAB"}}`, payload()), "signature wrong"},
 		{"in the name of another client", own.token(rs256, payload("iss", `"other"`, "sub", `"other"`)), "signature wrong"},
 		{"of a client with a secret only", own.token(rs256, payload("iss", `"plain"`, "sub", `"plain"`)), "signature wrong"},
-		{"unknown client", own.token(rs256, payload("iss", `"nobody"`, "sub", `"nobody"`)), "unknown_client"},
+		{"unknown client", own.token(rs256, payload("iss", `"nobody"`, "sub", `"nobody"`)), noIssuer},
 		{"unknown kid", own.token(`{"alg":"RS256","kid":"other"}`, payload()), "signature wrong"},
 		{"the kid of another kind of key", own.token(`{"alg":"RS256","kid":"ec"}`, payload()), "signature wrong"},
 		{"alg none", strings.TrimRight(own.token(`{"alg":"none"}`, payload()), "-_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"), "alg not allowed"},
@@ -149,11 +155,11 @@ func TestAssertions(t *testing.T) {
 		{"nested", own.token(`{"alg":"RS256","cty":"JWT"}`, payload()), "header extension"},
 		{"an access token by its typ", own.token(`{"alg":"RS256","typ":"at+jwt"}`, payload()), "typ of another token"},
 		{"an ID token by its typ", own.token(`{"alg":"RS256","typ":"id+jwt"}`, payload()), "typ of another token"},
-		{"a token about itself: our issuer, the client as subject", own.token(rs256, payload("iss", `"`+issuer+`"`)), "unknown_client"},
+		{"a token about itself: our issuer, the client as subject", own.token(rs256, payload("iss", `"`+issuer+`"`)), noIssuer},
 		{"sub of another client", own.token(rs256, payload("sub", `"other"`)), "sub is not iss"},
 		{"no sub", own.token(rs256, payload("sub", "")), "sub missing or malformed"},
-		{"no iss", own.token(rs256, payload("iss", "")), "unknown_client"},
-		{"iss a list", own.token(rs256, payload("iss", `["keyed"]`)), "unknown_client"},
+		{"no iss", own.token(rs256, payload("iss", "")), noIssuer},
+		{"iss a list", own.token(rs256, payload("iss", `["keyed"]`)), noIssuer},
 		{"the token endpoint as audience", own.token(rs256, payload("aud", `"`+issuer+`/oauth2/token"`)), "other audience"},
 		{"two audiences", own.token(rs256, payload("aud", `["`+issuer+`","https://other.example"]`)), "several audiences"},
 		{"audience with a slash", own.token(rs256, payload("aud", `"`+issuer+`/"`)), "other audience"},

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"errors"
 	"log/slog"
 
 	"github.com/labstack/echo/v4"
@@ -39,7 +40,11 @@ func (s *Server) audit(c echo.Context, d decision, outcome string, err error) {
 	} else {
 		f := faultOf(err)
 		level = f.level()
-		if f == faultBusy || f == faultAssertion || level == slog.LevelError {
+		var rejected *client.RejectedError
+		switch {
+		case errors.As(err, &rejected) && rejected.Detail != "":
+			attrs = append(attrs, slog.String("detail", rejected.Detail))
+		case f == faultBusy || level == slog.LevelError:
 			attrs = append(attrs, slog.String("detail", err.Error()))
 		}
 	}

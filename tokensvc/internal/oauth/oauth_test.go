@@ -493,10 +493,10 @@ func TestAudit(t *testing.T) {
 		{strings.Replace(good, "demo", "a%0Ab", 1), "client_id_characters", "", "", ""},
 		{strings.Replace(good, "demo", strings.Repeat("x", 129), 1), "unknown_client", post, "", ""},
 		{good + "&scope=other", "invalid_scope", post, "demo", ""},
-		{withAssertion(assertionOf("nobody", issuer)), "unknown_client", key, "nobody", ""},
-		{withAssertion(assertionOf("keyed", issuer+"/oauth2/token")), "wrong_assertion", key, "keyed", "client authentication failed: wrong_assertion: other audience"},
-		{withAssertion(assertionOf("a\nb", issuer)), "unknown_client", key, "", ""},
-		{withAssertion("x"), "wrong_assertion", key, "", "client authentication failed: wrong_assertion: not three parts"},
+		{withAssertion(assertionOf("nobody", issuer)), "unknown_client", key, "nobody", "iss is neither a client nor a trusted issuer"},
+		{withAssertion(assertionOf("keyed", issuer+"/oauth2/token")), "wrong_assertion", key, "keyed", "other audience"},
+		{withAssertion(assertionOf("a\nb", issuer)), "unknown_client", key, "", "iss is neither a client nor a trusted issuer"},
+		{withAssertion("x"), "wrong_assertion", key, "", "not three parts"},
 	} {
 		s.ask("POST", "/oauth2/token", tc.body)
 		want := line{Msg: "token request", Outcome: tc.outcome, Method: tc.method, Source: "192.0.2.1", ClientID: tc.clientID, Detail: tc.detail}
