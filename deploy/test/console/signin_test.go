@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,20 @@ func TestRenewal(t *testing.T) {
 	s.create(t, late)
 	b.waitText("main", late.Note)
 	b.wait(`document.querySelector(".tbody").mark === true && !document.querySelector("dialog")`)
+	s.some(t, 60)
+	show(b, "events")
+	b.waitText(".count", "62 events")
+	b.wait(`(document.querySelector(".table").scrollTop = 300, document.querySelector(".table").scrollTop === 300)`)
+	b.settled()
+	const tokens, asked = `performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/oauth2/token")).length`, `performance.getEntriesByType("resource").filter((e) => e.name.includes("/query/v1/")).length`
+	now, before := evaluate[int](b, tokens), evaluate[int](b, asked)
+	b.wait(fmt.Sprintf("%s >= %d", tokens, now+2))
+	if after := evaluate[int](b, asked); after != before {
+		t.Errorf("a new token has made %d questions be asked again", after-before)
+	}
+	if top := evaluate[int](b, `document.querySelector(".table").scrollTop`); top != 300 {
+		t.Errorf("a new token has scrolled the table to %d", top)
+	}
 }
 
 // TestExpiry: a token that was pasted and has expired leaves what is seen, and signing in goes on from there.

@@ -4,7 +4,7 @@ import * as address from "./lib/address.js";
 import { Api, Failure } from "./lib/api.js";
 import * as grammar from "./lib/grammar.js";
 import { Session } from "./lib/session.js";
-import { isRelative, parseInstant, rfc3339 } from "./lib/time.js";
+import { isRelative, parseInstant, rfc3339, second } from "./lib/time.js";
 
 /**
  * A view: one of the tabs.
@@ -31,6 +31,13 @@ export class App {
    * @type {any}
    */
   head = null;
+  /**
+   * The last answers, the oldest first: who looks at the same in another view does not
+   * wait for it again.
+   * @type {Map<string, {answer: any, at: number}>}
+   */
+  #recent = new Map();
+  #open = false;
   #scheduled = false;
   /** @type {ReturnType<typeof setTimeout>|undefined} */
   #silence;
@@ -50,7 +57,9 @@ export class App {
   }
 
   #signed() {
-    if (this.session.open) this.turn++; // what was refused is asked again
+    const { open } = this.session;
+    if (open && !this.#open) this.turn++; // what was refused is asked again
+    this.#open = open; // a token that is renewed changes nothing
     this.redraw();
   }
 
@@ -154,7 +163,14 @@ export class App {
    */
   async query(endpoint, params, signal) {
     if (!this.session.open) throw new Failure("expired", "Sign in to see events.");
-    const answer = await this.api.query(endpoint, params, signal);
+    const key = JSON.stringify([this.turn, endpoint, params]);
+    const known = this.#recent.get(key);
+    let answer = known && Date.now() - known.at < 10 * second ? known.answer : null;
+    if (!answer) {
+      answer = await this.api.query(endpoint, params, signal);
+      this.#recent.set(key, { answer, at: Date.now() });
+      if (this.#recent.size > 16) this.#recent.delete(this.#recent.keys().next().value ?? "");
+    }
     if (answer.revision) this.head = answer;
     return answer;
   }

@@ -33,8 +33,9 @@ export class Events {
     const { app, pager } = this;
     const order = app.state.order === "oldest" ? "oldest" : "newest";
     const key = app.key("events", order);
-    if (key !== this.#question) {
-      this.#question = key;
+    const question = JSON.stringify([app.question(), order]); // the same when it is asked again
+    if (question !== this.#question) {
+      this.#question = question;
       this.table.scrollTo(0);
       this.table.cursor = -1;
     }
