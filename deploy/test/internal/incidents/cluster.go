@@ -3,7 +3,6 @@ package incidents
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
@@ -124,14 +123,6 @@ func (c *cluster) node() *object { return c.nodes[c.rng.IntN(len(c.nodes))] }
 
 func (c *cluster) app() *app { return c.apps[c.rng.IntN(len(c.apps))] }
 
-// take returns an app by its name, and leaves it alone from now on: only a scene changes it.
-func (c *cluster) take(namespace, name string) *app {
-	i := slices.IndexFunc(c.apps, func(a *app) bool { return a.deployment.namespace == namespace && a.deployment.name == name })
-	a := c.apps[i]
-	c.apps = slices.Delete(c.apps, i, i+1)
-	return a
-}
-
 func (a *app) image() string {
 	return fmt.Sprintf("registry.example/%s/%s:2.%d.0", a.deployment.namespace, a.deployment.name, a.version)
 }
@@ -170,4 +161,41 @@ func (c *cluster) repeat(first, until, every time.Duration, r reason, about *obj
 		c.records = append(c.records, last)
 	}
 	return last.count
+}
+
+// runs has a pod scheduled and started.
+func (c *cluster) runs(at time.Duration, p *pod, image string) {
+	c.say(at, scheduled, p.object, "", "Successfully assigned %s/%s to %s", p.namespace, p.name, p.node)
+	if c.rng.IntN(3) == 0 {
+		c.say(at+time.Second, pulling, p.object, p.node, "Pulling image %q", image)
+		c.say(at+3*time.Second, pulled, p.object, p.node, "Successfully pulled image %q in %d.%ds", image, 1+c.rng.IntN(4), c.rng.IntN(10))
+	} else {
+		c.say(at+3*time.Second, pulled, p.object, p.node, "Container image %q already present on machine", image)
+	}
+	c.say(at+4*time.Second, created, p.object, p.node, "Created container: app")
+	c.say(at+4*time.Second, started, p.object, p.node, "Started container app")
+}
+
+// replace replaces the pods of an app by those of a new version. If the first is not ready, the old ones stay.
+func (c *cluster) replace(at time.Duration, a *app, ready bool) {
+	before, old := a.replicaSet, a.pods
+	c.renew(a)
+	a.pods = nil
+	for i, gone := range old {
+		p := c.pod(a)
+		a.pods = append(a.pods, p)
+		c.say(at, scaling, a.deployment, "", "Scaled up replica set %s from %d to %d", a.replicaSet.name, i, i+1)
+		c.say(at, podMade, a.replicaSet, "", "Created pod: %s", p.name)
+		c.runs(at+time.Second, p, a.image())
+		if !ready {
+			break
+		}
+		at += 15*time.Second + time.Duration(c.rng.Int64N(int64(20*time.Second)))
+		c.say(at, scaling, a.deployment, "", "Scaled down replica set %s from %d to %d", before.name, len(old)-i, len(old)-i-1)
+		c.say(at, podGone, before, "", "Deleted pod: %s", gone.name)
+		c.say(at+time.Second, killing, gone.object, gone.node, "Stopping container app")
+	}
+	if !ready {
+		a.pods = append(a.pods, old[1:]...)
+	}
 }

@@ -79,7 +79,7 @@ func (w Week) Write(out io.Writer) (*Facts, error) {
 	c := newCluster(w.Seed)
 	end := w.End.UTC().Truncate(time.Second)
 	facts := &Facts{Begin: end.Add(-Length), End: end, Events: w.Events}
-	if err := c.live(facts.Begin, w.Events, c.scenes(facts)); err != nil {
+	if err := (background{c}).live(facts.Begin, w.Events, scenes{c, facts}.all()); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(c.records, func(a, b record) int { return cmp.Compare(a.at, b.at) })
