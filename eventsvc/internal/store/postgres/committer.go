@@ -27,6 +27,49 @@ type committer struct {
 	db    *DB
 	id    uuid.UUID // of this replica, in the table writer
 	batch int64     // number of the last batch
+	made  chan []commit.Replicated
+}
+
+// A few batches may wait to be brought into the copy. The tail brings the others.
+const madeBatches = 16
+
+func newCommitter(db *DB) *committer {
+	return &committer{db: db, id: uuid.New(), made: make(chan []commit.Replicated, madeBatches)}
+}
+
+// copyMade brings what this replica has committed into its copy, behind everything that was committed before by others. The
+// database need not be asked for it.
+func (c *committer) copyMade() {
+	for {
+		select {
+		case changes := <-c.made:
+			if c.db.copy.await(c.db.ctx, changes[0].Revision-1) != nil {
+				return // the store closes
+			}
+			if err := c.db.copy.apply(c.db.ctx, changes); err != nil {
+				c.db.tail.doubt() // which finds the same
+			}
+		case <-c.db.ctx.Done():
+			return
+		}
+	}
+}
+
+// pass has the writes of a batch brought into the copy.
+func (c *committer) pass(accepted []*commit.Write, o *outcome) {
+	var changes []commit.Replicated
+	for i, revision := range o.revisions {
+		if w := accepted[i]; revision > 0 {
+			changes = append(changes, commit.Replicated{Revision: uint64(revision), Kind: w.Kind, Key: w.Key, Time: o.at, Draft: w.Draft})
+		}
+	}
+	if len(changes) == 0 {
+		return
+	}
+	select {
+	case c.made <- changes:
+	default:
+	}
 }
 
 // run commits writes until the store closes, and then refuses what waits.
@@ -58,6 +101,7 @@ func (c *committer) commit(batch []*commit.Write) {
 	if len(accepted) > 0 {
 		o, err = c.send(accepted)
 	}
+	c.pass(accepted, &o)
 	c.db.metrics.writes.Observe(float64(len(batch)))
 	c.db.metrics.seconds.Observe(time.Since(start).Seconds())
 	at := map[*commit.Write]int64{}

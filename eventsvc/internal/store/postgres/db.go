@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -75,12 +74,13 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db.metrics = newMetrics(db)
 	db.head = &headReader{db: db}
 	db.tail = newTail(db)
-	db.committer = &committer{db: db, id: uuid.New()}
+	db.committer = newCommitter(db)
 	if err := db.begin(ctx); err != nil {
 		pool.Close()
 		return nil, errors.Join(err, db.copy.close())
 	}
 	db.running.Go(db.committer.run)
+	db.running.Go(db.committer.copyMade)
 	db.running.Go(db.tail.run)
 	db.running.Go(db.keeper.run)
 	return db, nil

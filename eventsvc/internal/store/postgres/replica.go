@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sort"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,9 +38,10 @@ func IsCopy(dir string) (bool, error) {
 }
 
 // A replica is the copy of a database in bolt files, which can be replaced by an empty one. All methods are safe for
-// concurrent use, but change, follow and remake are for the tail alone.
+// concurrent use, but follow and remake are for the tail alone.
 type replica struct {
-	options bolt.Options
+	options  bolt.Options
+	applying sync.Mutex // held while changes are stored
 
 	mu       sync.Mutex
 	db       *bolt.DB
@@ -144,9 +146,17 @@ func (r *replica) change(f func(*bolt.DB) error) error {
 	return nil
 }
 
-// apply stores changes of the log.
+// apply stores changes of the log, but those that the copy has already.
 func (r *replica) apply(ctx context.Context, changes []commit.Replicated) error {
-	return r.change(func(db *bolt.DB) error { return db.Apply(ctx, changes) })
+	r.applying.Lock()
+	defer r.applying.Unlock()
+	return r.change(func(db *bolt.DB) error {
+		at := db.Revision()
+		if changes = changes[sort.Search(len(changes), func(i int) bool { return changes[i].Revision > at }):]; len(changes) == 0 {
+			return nil
+		}
+		return db.Apply(ctx, changes)
+	})
 }
 
 // belongs returns of which database the copy is.

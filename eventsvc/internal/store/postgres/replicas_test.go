@@ -165,7 +165,11 @@ func TestCatchUp(t *testing.T) {
 func TestLostCommits(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
-	for try := range 20 {
+	tries := 20
+	if testing.Short() {
+		tries = 4
+	}
+	for try := range tries {
 		owner := server.Database(t)
 		dsn := service(t, owner)
 		saw, other := open(t, options(dsn, t.TempDir())), open(t, options(dsn, t.TempDir()))

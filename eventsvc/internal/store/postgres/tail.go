@@ -131,10 +131,24 @@ func (t *tail) follow(ctx context.Context) error {
 			return errDoubt
 		default:
 		}
-		waiting, cancel := context.WithTimeout(ctx, lookEvery)
-		_, err = conn.Conn().WaitForNotification(waiting)
-		cancel()
-		if err != nil && !pgconn.Timeout(err) {
+		if err := t.wait(ctx, conn.Conn()); err != nil {
+			return err
+		}
+	}
+}
+
+// wait waits until another replica has committed something, or for lookEvery.
+func (t *tail) wait(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	own := t.db.committer.id.String()
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		switch {
+		case err == nil && n.Payload == own: // the copy gets it without the tail
+		case pgconn.Timeout(err):
+			return nil
+		default:
 			return err
 		}
 	}
@@ -168,14 +182,13 @@ const selectTail = `
 
 // read brings the next records into the copy, and reports whether there are more.
 func (t *tail) read(ctx context.Context, conn *pgx.Conn, filling bool) (more bool, err error) {
-	copied := t.db.copy.now()
-	asked := time.Since(t.began)
-	rows, err := conn.Query(ctx, selectTail, copied.Revision(), readRecords)
+	from, asked := t.db.Revision(), time.Since(t.began)
+	rows, err := conn.Query(ctx, selectTail, from, readRecords)
 	if err != nil {
 		return false, err
 	}
 	defer rows.Close()
-	p := &part{tail: t, at: copied.Revision(), filling: filling}
+	p := &part{tail: t, from: from, at: from, filling: filling}
 	n := 0
 	for rows.Next() {
 		var revision *uint64
@@ -275,6 +288,7 @@ func (t *tail) reached(ctx context.Context, p *part, asked time.Duration) error 
 type part struct {
 	*tail
 	head    head
+	from    uint64 // the revision of the copy before
 	at      uint64 // the copy has, or changes have, everything up to this revision
 	filling bool   // the copy began with nothing, and everything is read in one snapshot
 	changes []commit.Replicated
@@ -283,13 +297,11 @@ type part struct {
 
 // continues checks that the copy can be continued with the records that were read.
 func (p *part) continues() error {
-	copied := p.db.Revision()
 	switch {
-	case p.head.Epoch != p.epoch.Load(), p.head.Revision < copied:
-		p.doubt()
+	case p.head.Epoch != p.epoch.Load(), p.head.Revision < p.from:
 		return errDoubt
-	case copied < p.head.Removed && !p.filling:
-		return &store.CorruptError{Revision: copied, Reason: fmt.Sprintf("the database has removed history up to revision %d since", p.head.Removed)}
+	case p.from < p.head.Removed && !p.filling:
+		return &store.CorruptError{Revision: p.from, Reason: fmt.Sprintf("the database has removed history up to revision %d since", p.head.Removed)}
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ BEGIN
     END IF;
     IF added > 0 THEN
         UPDATE head SET revision = head_revision, time = stamp, partition_end = room;
-        PERFORM pg_notify('eventsvc_log', '');
+        PERFORM pg_notify('eventsvc_log', writer_::text);
     END IF;
 END $$;
 
