@@ -39,15 +39,15 @@ var loads = []load{
 	{name: "few", keep: 3, create: 0.1, collections: 0.01, bytes: 20 << 20},
 	{name: "large", large: 0.8, keep: 12, create: 0.5, collections: 0.01, bytes: 40 << 20},
 	{name: "delete", large: 0.3, keep: 20, create: 0.6, collections: 0.01, bytes: 30 << 20,
-		commands: []string{"compact"}, history: 100 * time.Millisecond, flags: []string{"--history=100ms"}},
+		commands: []string{"compact"}, history: 100 * time.Millisecond, flags: []string{"--history=100ms", "--compress-after=0s"}},
 	{name: "expire", large: 0.4, keep: 30, create: 0.7, collections: 0.002, bytes: 30 << 20,
 		commands: []string{"compact", "compact", "backup", "check"}, retention: time.Second, history: 500 * time.Millisecond,
-		flags: []string{"--retention=1s", "--history=500ms"}},
+		flags: []string{"--retention=1s", "--history=500ms", "--compress-after=0s"}},
 	{name: "die", large: 0.6, keep: 60, create: 0.9, collections: 0.001, bytes: 30 << 20,
 		commands: []string{"compact"}, retention: 300 * time.Millisecond, history: 100 * time.Millisecond,
 		flags: []string{"--retention=300ms", "--history=100ms"}},
 	{name: "full", large: 0.6, keep: 200, create: 0.8, collections: 0.001, bytes: 110 << 20,
-		commands: []string{"compact"}, evicts: true, history: time.Nanosecond, flags: []string{"--max-bytes=220MiB"}},
+		commands: []string{"compact"}, evicts: true, history: time.Nanosecond, flags: []string{"--max-bytes=220MiB", "--compress-after=0s"}},
 }
 
 // mayBeGone reports whether the service may have deleted a version by itself.

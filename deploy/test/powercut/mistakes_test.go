@@ -101,7 +101,7 @@ func TestLostDeletions(t *testing.T) {
 	}{
 		"as it is": {},
 		"the account of dead records is trusted": {lost: true, edits: []edit{
-			{compact, "errors.Join(disk.Remove(s.Path), disk.SyncDir(filepath.Dir(s.Path)))", "disk.Remove(s.Path)"},
+			{compact, "errors.Join(disk.Remove(s.Path), disk.SyncDir(filepath.Dir(s.Path)))", "disk.Remove(filepath.Clean(s.Path))"},
 			{compact, "if saved.Counted && !again {", "if true {"},
 		}},
 	} {

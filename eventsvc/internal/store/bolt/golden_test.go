@@ -15,6 +15,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/maintenance"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -22,12 +23,13 @@ var update = flag.Bool("update", false, "write the golden files again")
 func goldenTime() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
 
 // R18: files of every format version, and with every form of a record, are kept
-// here and must stay readable and writable. With -update those of the newest, a
-// store that was not closed, are written again.
+// here and must stay readable and writable. With -update those of the newest ones,
+// stores that were not closed, are written again.
 func TestGoldenFormat(t *testing.T) {
 	t.Parallel()
 	if *update {
-		writeGolden(t, filepath.Join("testdata", "format-2-observed"))
+		writeGolden(t, filepath.Join("testdata", "format-2-observed"), maintenance.AsItIs)
+		writeGolden(t, filepath.Join("testdata", "format-3-compressed"), maintenance.Compressed)
 	}
 	goldens, err := filepath.Glob(filepath.Join("testdata", "format-*"))
 	if err != nil || len(goldens) < 2 {
@@ -52,7 +54,7 @@ func TestGoldenFormat(t *testing.T) {
 			}
 			if done, all := db.Timeline().Indexed(); done == all {
 				wantObserved(t, golden, db)
-			} else if filepath.Base(golden) == "format-2-observed" {
+			} else if name := filepath.Base(golden); name == "format-2-observed" || name == "format-3-compressed" {
 				t.Errorf("%d of %d segments are indexed by time", done, all)
 			}
 			rewriteGolden(t, db)
@@ -94,7 +96,7 @@ func goldenDraft() store.Draft {
 }
 
 // writeGolden makes a store of several files.
-func writeGolden(t *testing.T, golden string) {
+func writeGolden(t *testing.T, golden string, form maintenance.Form) {
 	t.Helper()
 	db := open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime, SegmentBytes: 2 << 10})
 	defer closeDB(t, db)
@@ -108,6 +110,9 @@ func writeGolden(t *testing.T, golden string) {
 		if _, err := db.Update(t.Context(), key(2+i), decide); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := db.Convert(t.Context(), form, nil); err != nil {
+		t.Fatal(err)
 	}
 	text, err := json.MarshalIndent(dump(t, db), "", " ")
 	counts, err2 := json.MarshalIndent(occurred(t, db), "", " ")

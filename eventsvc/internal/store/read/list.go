@@ -76,7 +76,7 @@ func (l *lister) walk(ctx context.Context, v index.View, wanted index.Revisions)
 		}
 	}()
 	for looked := 0; keys.valid(); keys.next() {
-		if looked%1024 == 0 && ctx.Err() != nil {
+		if looked%checkEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		this := keys.current()

@@ -67,7 +67,7 @@ func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (m
 	}
 	ms = make([]match, 0, len(revisions))
 	for i, revision := range revisions {
-		if i%1024 == 0 && ctx.Err() != nil {
+		if i%checkEvery == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if revision > l.page.Revision {
@@ -100,7 +100,7 @@ func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (m
 func (l *lister) valid(ctx context.Context, v index.View, ms []match) (valid []match, err error) {
 	valid = ms[:0]
 	for i, m := range ms {
-		if i%1024 == 0 && ctx.Err() != nil {
+		if i%checkEvery == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		p, ok, err := v.Newest(m.key)

@@ -144,7 +144,7 @@ func (p *timePager) second(ctx context.Context, records []seglog.Moment) error {
 // look adds a record to those that are found, if the query wants it and it is the newest
 // version of its event.
 func (p *timePager) look(ctx context.Context, revision uint64) error {
-	if p.looked++; p.looked%1024 == 0 && ctx.Err() != nil {
+	if p.looked++; p.looked%checkEvery == 0 && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	e, err := p.log.Get(revision)

@@ -87,7 +87,7 @@ func (h *history) findPostings(ctx context.Context, v index.View, log *seglog.Re
 		return true, err
 	}
 	for i, revision := range revisions {
-		if i%1024 == 0 && ctx.Err() != nil {
+		if i%checkEvery == 0 && ctx.Err() != nil {
 			return true, ctx.Err()
 		}
 		if revision > h.until {
