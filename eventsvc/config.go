@@ -62,7 +62,7 @@ type serve struct {
 	History        time.Duration   `default:"0s" help:"How long superseded versions and deletions are kept to be read and watched; 0: as long as the retention."`
 	MaxBytes       size            `placeholder:"SIZE" help:"Remove the oldest events when the files take more than this, such as 8GiB; 0: 8GiB, or 80% of the free space if that is less."`
 	MaxEvents      int64           `default:"0" help:"Remove the oldest events when there are more than this; 0: no limit."`
-	CompressAfter  age             `default:"off" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
+	CompressAfter  age             `default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
 	MaxClockStep   time.Duration   `default:"6h" help:"If the system clock at start is ahead of the last write by more than this, nothing expires for that long, because the clock may be wrong."`
 
 	GroupDomain       string   `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`

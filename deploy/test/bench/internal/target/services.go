@@ -76,6 +76,7 @@ type Options struct {
 	Secure   bool     // HTTPS on eventsvc
 	Profiles bool     // both serve CPU profiles
 	MaxBytes string   // what eventsvc's files may take; empty: its default
+	Events   []string // more arguments of eventsvc
 }
 
 // Start starts both on free ports with empty data.
@@ -124,6 +125,7 @@ func Start(ctx context.Context, bin, dir string, more Options) (*Services, error
 	if more.Secure {
 		s.eventsArgs = append(s.eventsArgs, "--listen-https="+ports[2].String(), "--tls-self-signed")
 	}
+	s.eventsArgs = append(s.eventsArgs, more.Events...)
 	if _, err := s.StartEvents(ctx); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/target"
+)
+
+// compressedShare is the part of its files that a log may take when it is compressed.
+const compressedShare = 1.0 / 8
+
+// mixStage has the rows of events of a realistic mix, before and after they are compressed.
+func mixStage(events int) stage {
+	m := &target.Mix{Events: events}
+	prefix := fmt.Sprintf("mix/%d/", events)
+	var plain logSize
+	named := func(name string, g goal, run func(*bench) (*result, error)) row {
+		return row{name: prefix + name, long: true, goal: g, run: run}
+	}
+	replayed := rateOf(0.6, prefix+"plain/replay")
+	ready := goal{text: "ready < 1 s a million, < 3 s ten", met: func(_ *bench, r *result) bool {
+		return r.p50 < time.Second || events > millionEvents && r.p50 < 3*time.Second
+	}}
+	return stage{
+		name: fmt.Sprintf("%d events of a realistic mix", events),
+		open: func(b *bench) error {
+			m.Begin = time.Now().Truncate(time.Second).Add(-time.Duration(events) * 10 * time.Millisecond)
+			if err := b.start(target.Options{MaxBytes: listsBytes, Events: []string{"--compress-after=off"}}); err != nil {
+				return err
+			}
+			begun := time.Now()
+			if err := b.up.FillMix(b.ctx, m); err != nil {
+				return err
+			}
+			fmt.Fprintf(b.out, "filled at %.0f creates/s\n", float64(events)/time.Since(begun).Seconds())
+			var err error
+			plain, err = sizeOf(b.up.DataDir())
+			return err
+		},
+		rows: []row{
+			named("plain/get", goal{}, mixGets(m)),
+			named("plain/replay", goal{}, replays),
+			named("plain/scan", goal{}, mixQuestion(m, "text=nowhere-to-be-found", 1)),
+			named("plain/memory", goal{}, restingMemory),
+			{name: prefix + "compress", long: true, once: true, run: compresses(m, &plain), goal: goal{
+				text: "log ≤ 1/8 of its bytes", met: func(_ *bench, r *result) bool { return float64(r.disk) <= compressedShare*float64(plain.log) },
+			}},
+			named("start", ready, restarts(false)),
+			named("get", p50Within(500*time.Microsecond), mixGets(m)),
+			named("page/500", p50Within(60*time.Millisecond), onePagesOf(events)),
+			named("events/500", p50Within(15*time.Millisecond), mixQuestion(m, "limit=500", 0.5)),
+			named("scan", p50Within(3*time.Second), mixQuestion(m, "text=nowhere-to-be-found", 1)),
+			named("replay", replayed, replays),
+			named("memory", goal{}, restingMemory),
+		},
+	}
+}
+
+// logSize is what the files of a store take.
+type logSize struct{ log, index int64 }
+
+func sizeOf(dir string) (s logSize, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "store", "*.db"))
+	for _, path := range paths {
+		info, failed := os.Stat(path)
+		if failed != nil {
+			return s, failed
+		}
+		taken := info.Sys().(*syscall.Stat_t).Blocks * 512
+		if filepath.Base(path) == "index.db" {
+			s.index += taken
+		} else {
+			s.log += taken
+		}
+	}
+	return s, err
+}
+
+// compresses is the row that compresses the log; its disk is what the log takes then.
+func compresses(m *target.Mix, plain *logSize) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		r := &result{unit: "events/s"}
+		err := b.measure(r, b.eventsvc(), func() (int, error) {
+			_, err := b.up.Compress()
+			return m.Events, err
+		})
+		if err != nil {
+			return r, err
+		}
+		now, err := sizeOf(b.up.DataDir())
+		if err != nil {
+			return r, err
+		}
+		r.disk = now.log
+		each := func(bytes int64) float64 { return float64(bytes) / float64(m.Events) }
+		r.notef("log %.0f B an event, before %.0f: 1/%.1f; index %.0f, before %.0f; at 1,000 events a second %.1f %% of a core",
+			each(now.log), each(plain.log), float64(plain.log)/float64(now.log), each(now.index), each(plain.index), 100*1000*r.serverCPU.Seconds())
+		return r, nil
+	}
+}
+
+// mixGets is a row of gets of events in no order.
+func mixGets(m *target.Mix) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.up.EventsOf(b.ctx, 0, "")
+		if err != nil {
+			return nil, err
+		}
+		random := rand.New(rand.NewPCG(1, 1))
+		return b.load(b.eventsvc(), "gets/s", load.Spec{
+			Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Check: load.Status(200),
+			Next: func(dst []byte, _ int) []byte {
+				namespace, name := m.Name(random.IntN(m.Events))
+				return e.GetPath(dst, "/apis/events.k8s.io/v1/namespaces/"+namespace+"/events/"+name)
+			},
+		})
+	}
+}
+
+// onePagesOf is onePages of a list of so many events.
+func onePagesOf(events int) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.up.EventsOf(b.ctx, 0, "")
+		if err != nil {
+			return nil, err
+		}
+		p := &pager{events: e, total: events}
+		return b.load(b.eventsvc(), "pages/s", load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.ask, Check: p.check})
+	}
+}
+
+// mixQuestion is a row of a question about the first part of the events, newest first.
+func mixQuestion(m *target.Mix, parameters string, part float64) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.up.EventsOf(b.ctx, 0, "")
+		if err != nil {
+			return nil, err
+		}
+		text := func(t time.Time) string { return url.QueryEscape(t.UTC().Format(time.RFC3339)) }
+		request := e.GetPath(nil, "/query/v1/events?"+parameters+"&from="+text(m.Begin)+"&to="+text(m.At(int(float64(m.Events)*part))))
+		return b.load(b.eventsvc(), "answers/s", load.Spec{
+			Addr: b.up.API(), Secure: b.up.TLS, Conns: 1,
+			Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
+			Check: func(i int, a *load.Answer) error {
+				if bytes.Contains(a.Body, []byte(`"partial":true`)) {
+					return fmt.Errorf("a partial answer: %.300s", a.Body)
+				}
+				return load.Status(200)(i, a)
+			},
+		})
+	}
+}
+
+// replayedChanges is how many changes a row of replays reads.
+const replayedChanges = 100_000
+
+// replays is a row of a watch from the beginning.
+func replays(b *bench) (*result, error) {
+	token, err := b.up.FetchToken(b.ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(b.ctx, http.MethodGet, "http://"+b.up.EventsAddr.String()+"/apis/events.k8s.io/v1/events?watch=1&resourceVersion=1", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	r := &result{unit: "changes/s"}
+	return r, b.measure(r, b.eventsvc(), func() (int, error) {
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		lines, n := bufio.NewReaderSize(resp.Body, 1<<20), 0
+		for ; n < replayedChanges && err == nil; n++ {
+			var line []byte
+			if line, err = lines.ReadSlice('\n'); err == nil && !bytes.Contains(line, []byte(`"ADDED"`)) {
+				err = fmt.Errorf("no change: %.300s", line)
+			}
+		}
+		return n, errors.Join(err, resp.Body.Close())
+	})
+}
