@@ -10,21 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"tidings.example/deploy/test/bench/internal/target"
 )
-
-func TestCountEvents(t *testing.T) {
-	t.Parallel()
-	list := `{"items":[{"metadata":{"name":"` + target.EventName(0) + `"}},{"metadata":{"name":"` + target.EventName(1) + `"},"regarding":{"name":"x"}}]}`
-	if got := countEvents([]byte(list)); got != 2 {
-		t.Errorf("JSON: %d events, want 2", got)
-	}
-	proto := "k8s\x00...\n\x10" + target.EventName(0) + "...\n\x10" + target.EventName(1) + target.EventName(2)
-	if got := countEvents([]byte(proto)); got != 2 {
-		t.Errorf("protobuf: %d events, want 2", got)
-	}
-}
 
 func TestScatteredVisitsEveryEvent(t *testing.T) {
 	t.Parallel()

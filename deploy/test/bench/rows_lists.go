@@ -34,9 +34,9 @@ func listsStage() stage {
 		events                 int // in the answer
 		within                 time.Duration
 	}{
-		{"page/500", "", fmt.Sprintf("limit=%d", pageSize), pageSize, 15 * time.Millisecond},
+		{"page/500", "", fmt.Sprintf("limit=%d", target.PageSize), target.PageSize, 15 * time.Millisecond},
 		{"list/namespace-type", target.VariedNamespace(100), "fieldSelector=" + url.QueryEscape("type=Warning"), inNamespace / target.VariedWarnings, 150 * time.Millisecond},
-		{"list/reason", "", fmt.Sprintf("fieldSelector=%s&limit=%d", url.QueryEscape("reason="+target.VariedReason(37)), pageSize), pageSize, 100 * time.Millisecond},
+		{"list/reason", "", fmt.Sprintf("fieldSelector=%s&limit=%d", url.QueryEscape("reason="+target.VariedReason(37)), target.PageSize), target.PageSize, 100 * time.Millisecond},
 	} {
 		run := selections(l.namespace, l.query, l.events)
 		if l.name == "page/500" {
@@ -71,7 +71,7 @@ func listSpec(b *bench, e *target.Events, query string, n int) load.Spec {
 			if err := load.Status(200)(i, a); err != nil {
 				return err
 			}
-			if got := countEvents(a.Body); i%keptLists == 0 && got != n {
+			if got := target.CountEvents(a.Body); i%target.KeptLists == 0 && got != n {
 				return fmt.Errorf("%d events in a list of %d: %.300s", got, n, a.Body)
 			}
 			return nil
@@ -122,8 +122,8 @@ func onePages(b *bench) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pager{events: e, total: listsEvents}
-	return b.load(b.eventsvc(), "pages/s", load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.ask, Check: p.check})
+	p := target.NewPager(e, listsEvents)
+	return b.load(b.eventsvc(), "pages/s", load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.Ask, Check: p.Check})
 }
 
 // allPages is a row of a list of everything by pages; its time is of the whole list.
@@ -132,13 +132,13 @@ func allPages(b *bench) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pager{events: e, total: listsEvents}
-	once := func(*load.Load) bool { return p.times.Count() > 0 }
-	r, err := b.loadUntil(b.eventsvc(), "pages/s", once, load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.ask, Check: p.check})
+	p := target.NewPager(e, listsEvents)
+	once := func(*load.Load) bool { return p.Times.Count() > 0 }
+	r, err := b.loadUntil(b.eventsvc(), "pages/s", once, load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.Ask, Check: p.Check})
 	if err != nil {
 		return r, err
 	}
-	r.quantiles(&p.times)
-	r.notef("%.1f s per million; the times are of all %d pages", r.p50.Seconds()/listsEvents*1e6, (listsEvents+pageSize-1)/pageSize)
+	r.quantiles(&p.Times)
+	r.notef("%.1f s per million; the times are of all %d pages", r.p50.Seconds()/listsEvents*1e6, (listsEvents+target.PageSize-1)/target.PageSize)
 	return r, nil
 }

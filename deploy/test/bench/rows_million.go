@@ -130,7 +130,7 @@ func expectEmpty(b *bench, e *target.Events) error {
 		Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Limit: 1,
 		Next: func(dst []byte, _ int) []byte { return append(dst, e.All("GET", "?limit=1", target.JSONType)...) },
 		Check: func(i int, a *load.Answer) error {
-			if n := countEvents(a.Body); n > 0 {
+			if n := target.CountEvents(a.Body); n > 0 {
 				return fmt.Errorf("there are events left after the deletion: %.300s", a.Body)
 			}
 			return load.Status(200)(i, a)

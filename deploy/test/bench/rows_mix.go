@@ -135,8 +135,8 @@ func onePagesOf(events int) func(*bench) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &pager{events: e, total: events}
-		return b.load(b.eventsvc(), "pages/s", load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.ask, Check: p.check})
+		p := target.NewPager(e, events)
+		return b.load(b.eventsvc(), "pages/s", load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.Ask, Check: p.Check})
 	}
 }
 

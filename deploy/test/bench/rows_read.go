@@ -1,18 +1,14 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"net/url"
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/floor"
 	"tidings.example/deploy/test/bench/internal/load"
-	"tidings.example/deploy/test/bench/internal/stats"
 	"tidings.example/deploy/test/bench/internal/target"
 )
 
@@ -89,9 +85,6 @@ func getFloor(b *bench, p pid, addr netip.AddrPort) (*result, error) {
 	})
 }
 
-// keptLists: one in so many lists is kept and its events are counted.
-const keptLists = 32
-
 // lists is a row of unpaged lists of n events, one after the other.
 func lists(namespace string, n int, accept, fields string) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
@@ -104,12 +97,12 @@ func lists(namespace string, n int, accept, fields string) func(*bench) (*result
 		r, err := b.load(b.eventsvc(), "lists/s", load.Spec{
 			Addr: b.up.API(), Secure: b.up.TLS, Conns: 1,
 			Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
-			Keep: func(i int) bool { return i%keptLists == 0 },
+			Keep: func(i int) bool { return i%target.KeptLists == 0 },
 			Check: func(i int, a *load.Answer) error {
 				if size == 0 {
 					size = a.Size
 				}
-				return checkList(i, a, size, n, fields != "")
+				return target.CheckList(i, a, size, n, fields != "")
 			},
 		})
 		if err == nil {
@@ -117,44 +110,6 @@ func lists(namespace string, n int, accept, fields string) func(*bench) (*result
 		}
 		return r, err
 	}
-}
-
-// checkList expects the same size in every list (but for the ages in tables),
-// and in those that were kept the number of events.
-func checkList(i int, a *load.Answer, size, n int, zipped bool) error {
-	if err := load.Status(200)(i, a); err != nil {
-		return err
-	}
-	if off := a.Size - size; off*100 > size || -off*100 > size {
-		return fmt.Errorf("a list of %d bytes after one of %d", a.Size, size)
-	}
-	if i%keptLists != 0 {
-		return nil
-	}
-	body := a.Body
-	if zipped {
-		z, err := gzip.NewReader(bytes.NewReader(body))
-		if err != nil {
-			return fmt.Errorf("not compressed, Content-Encoding is %q: %w", a.Encoding, err)
-		}
-		if body, err = io.ReadAll(z); err != nil {
-			return fmt.Errorf("gzip: %w", err)
-		}
-	}
-	if got := countEvents(body); got != n {
-		return fmt.Errorf("%d events in a list of %d: %.300s", got, n, body)
-	}
-	return nil
-}
-
-// countEvents counts the names of events in any of the formats of a list.
-func countEvents(body []byte) int {
-	marker := `"name":"` + load.NamePrefix
-	if bytes.HasPrefix(body, []byte("k8s\x00")) {
-		// metadata.name is field 1 of its message: tag, length, text.
-		marker = "\x0a" + string(rune(len(target.EventName(0)))) + load.NamePrefix
-	}
-	return bytes.Count(body, []byte(marker))
 }
 
 // selects is a row of lists by a label that 1 % of the events have.
@@ -172,26 +127,13 @@ func selects(namespace string, n int) func(*bench) (*result, error) {
 				if err := load.Status(200)(i, a); err != nil {
 					return err
 				}
-				if got := countEvents(a.Body); i%keptLists == 0 && got != n {
+				if got := target.CountEvents(a.Body); i%target.KeptLists == 0 && got != n {
 					return fmt.Errorf("%d events in a selection of %d: %.300s", got, n, a.Body)
 				}
 				return nil
 			},
 		})
 	}
-}
-
-// pageSize is the limit that client-go's pager asks for.
-const pageSize = 500
-
-// pager goes through a list by pages, again and again.
-type pager struct {
-	events *target.Events
-	total  int
-	next   string // continue token
-	begun  time.Time
-	seen   int
-	times  stats.Histogram // of whole lists
 }
 
 // pages is a row of lists by pages of 500; its times are of whole lists.
@@ -201,43 +143,14 @@ func pages(namespace string, n int) func(*bench) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &pager{events: e, total: n}
-		complete := func(*load.Load) bool { return p.times.Count() >= enough }
-		r, err := b.loadUntil(b.eventsvc(), "pages/s", complete, load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.ask, Check: p.check})
+		p := target.NewPager(e, n)
+		complete := func(*load.Load) bool { return p.Times.Count() >= enough }
+		r, err := b.loadUntil(b.eventsvc(), "pages/s", complete, load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.Ask, Check: p.Check})
 		if err != nil {
 			return r, err
 		}
-		r.quantiles(&p.times)
-		r.notef("times are of all %d pages", (n+pageSize-1)/pageSize)
+		r.quantiles(&p.Times)
+		r.notef("times are of all %d pages", (n+target.PageSize-1)/target.PageSize)
 		return r, nil
 	}
-}
-
-func (p *pager) ask(dst []byte, _ int) []byte {
-	query := fmt.Sprintf("?limit=%d", pageSize)
-	if p.next == "" {
-		p.begun, p.seen = time.Now(), 0
-	} else {
-		query += "&continue=" + url.QueryEscape(p.next)
-	}
-	return append(dst, p.events.All("GET", query, target.JSONType)...)
-}
-
-func (p *pager) check(i int, a *load.Answer) error {
-	if err := load.Status(200)(i, a); err != nil {
-		return err
-	}
-	// The metadata of a list comes before its items.
-	_, rest, _ := bytes.Cut(a.Body[:min(len(a.Body), 2048)], []byte(`"continue":"`))
-	token, _, _ := bytes.Cut(rest, []byte(`"`))
-	p.next = string(token)
-	p.seen += bytes.Count(a.Body, []byte(`"name":"`+load.NamePrefix))
-	if p.next != "" {
-		return nil
-	}
-	p.times.Add(time.Since(p.begun))
-	if p.seen != p.total {
-		return fmt.Errorf("%d events in the pages of a list of %d", p.seen, p.total)
-	}
-	return nil
 }
