@@ -217,6 +217,9 @@ func TestFaults(t *testing.T) {
 			fault, ok = mirrorFaults[rule.Alert]
 		}
 		if !ok {
+			fault, ok = databaseFaults[rule.Alert]
+		}
+		if !ok {
 			t.Errorf("%s has no fault here", rule.Alert)
 			continue
 		}

@@ -66,6 +66,9 @@ var cases = map[string]struct{ bad, good string }{
 	"DamagedData":              {`store_damaged_reads_total{job="eventsvc"} 0+1x300`, `store_damaged_reads_total{job="eventsvc"} 0x300`},
 	"AuditLogFailing":          {`eventsvc_audit_failing{job="eventsvc"} 1x300`, `eventsvc_audit_failing{job="eventsvc"} 0x300`},
 	"AuditEntriesLost":         {`eventsvc_audit_entries_total{job="eventsvc",result="dropped"} 0+1x300`, `eventsvc_audit_entries_total{job="eventsvc",result="written"} 0+1x300`},
+	"DatabaseAway":             {`store_database_up{job="eventsvc"} 0x300`, `store_database_up{job="eventsvc"} 1x300`},
+	"DatabaseLostCommits":      {`store_database_lost_commits_total{job="eventsvc"} 0+1x300`, `store_database_lost_commits_total{job="eventsvc"} 0x300`},
+	"NoSynchronousStandby":     {`store_database_synchronous_standby{job="eventsvc"} 0x300`, `store_database_synchronous_standby{job="eventsvc"} 1x300`},
 	"MirrorBehind":             {`eventsvc_mirror_lag_seconds{job="eventsvc-mirror",namespace="*"} 0+15x300`, `eventsvc_mirror_lag_seconds{job="eventsvc-mirror",namespace="*"} 2x300`},
 	"MirrorGap":                {`eventsvc_mirror_lists_total{job="eventsvc-mirror",reason="gone"} 0+1x300`, `eventsvc_mirror_lists_total{job="eventsvc-mirror",reason="first"} 0x200 1x100`},
 	"MirrorRefused":            {`eventsvc_mirror_events_total{job="eventsvc-mirror",result="refused"} 0+1x300`, `eventsvc_mirror_events_total{job="eventsvc-mirror",result="kept"} 0+1x300`},
@@ -253,8 +256,9 @@ func TestMetricsExist(t *testing.T) {
 	events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
 	events.create(t, token, "", http.StatusCreated)
 	mirror := startMirror(t, tokens, events.url, startTarget(t, tokens))
+	onDatabase, _ := startOnDatabase(t, tokens)
 	known, help := map[string]bool{}, map[string]string{}
-	for _, s := range []*svc{tokens, events, mirror} {
+	for _, s := range []*svc{tokens, events, mirror, onDatabase} {
 		now := s.scraped(t)
 		maps.Copy(help, now.help)
 		for series := range now.samples {
