@@ -219,12 +219,15 @@ func TestDocumentation(t *testing.T) {
 		"docs/kubectl.md":    {"hello-", "labeled", "deleted"},
 		"docs/mirror.md":     {"NodeNotReady", "node/node-1", "up to resourceVersion", `eventsvc_mirror_lists_total{namespace="*",reason="first"} 1`},
 		"docs/no-secrets.md": {`"kty":"EC"`, `"sub": "backup"`, `"client_id":"workload"`, `"token_endpoint_auth_method":"private_key_jwt"`},
-		"docs/operate.md":    {"[+]store ok", "A service would accept it."},
+		"docs/operate.md":    {"[+]store ok"},
+		"docs/recover.md":    {"continues after revision", "no problem found", "the same authority", `"code":410`},
 		"docs/rotate.md":     {"UPDATE clients", "signing", "a new authority"},
 		"docs/space.md":      {"retention: 72h0m0s", "# file", "store_retention_lag_seconds", "ok"},
 		"docs/upgrade.md":    {"eventsvc "},
-		"docs/grow.md":       {"store_commit_seconds_count"},
-		"docs/reference.md":  {"did you mean retention?", "exit code 2", "[+]retention ok", "[+]room ok", "EVENTSVC_RETENTION"},
+		"docs/troubleshoot.md": {"[+]store ok", "A service would accept it.", "the slash counts", "another audience", `role "events:admin"`, "not allowed",
+			"job/nightly", "no problem found"},
+		"docs/grow.md":      {"store_commit_seconds_count"},
+		"docs/reference.md": {"did you mean retention?", "exit code 2", "[+]retention ok", "[+]room ok", "EVENTSVC_RETENTION"},
 	}
 	for _, page := range append(pages, filepath.Join(root, "README.md")) {
 		name := strings.TrimPrefix(strings.TrimPrefix(page, root+"/"), "deploy/")
