@@ -12,17 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestScatteredVisitsEveryEvent(t *testing.T) {
-	t.Parallel()
-	seen := make(map[int]bool)
-	for i := range 10_000 {
-		seen[scattered(i)] = true
-	}
-	if len(seen) != 10_000 || !seen[0] || !seen[9_999] {
-		t.Errorf("%d of 10000 events visited", len(seen))
-	}
-}
-
 func TestRowsAreChosenByNameOrGroup(t *testing.T) {
 	t.Parallel()
 	b := &bench{options: options{rows: "create, watch/100,floor"}}

@@ -10,6 +10,7 @@ import (
 	"tidings.example/deploy/test/bench/internal/attack"
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
 )
 
 // assertionStage has the tokens of clients without secrets: those that sign assertions with keys of their own, by each
@@ -72,11 +73,7 @@ const mostTokens = 4000
 
 // assertions is a row of tokens for clients that sign assertions, alone or while others send forged ones.
 func assertions(b *bench, signers *target.Signers, alg string, conns int, attacked bool) (*result, error) {
-	keys, err := b.up.Keys(b.ctx)
-	if err != nil {
-		return nil, err
-	}
-	requests, err := signers.AssertionRequests(b.up, alg, int((b.duration+2*time.Second)/time.Second)*mostTokens)
+	spec, err := workload.Assertions(b.ctx, b.up, signers, alg, conns, int((b.duration+2*time.Second)/time.Second)*mostTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -84,16 +81,7 @@ func assertions(b *bench, signers *target.Signers, alg string, conns int, attack
 	if attacked {
 		others = append(others, attack.Forgeries(b.up))
 	}
-	r, err := b.load(b.tokensvc(), "tokens/s", load.Spec{
-		Addr: b.up.TokenAddr, Conns: conns, Limit: len(requests),
-		Next: func(dst []byte, i int) []byte { return append(dst, requests[i]...) },
-		Check: func(i int, a *load.Answer) error {
-			if err := load.Status(200)(i, a); err != nil || i%signatureEvery != 0 {
-				return err
-			}
-			return keys.Verify(a.Body, target.SignerID(alg, i))
-		},
-	}, others...)
+	r, err := b.load(b.tokensvc(), "tokens/s", spec, others...)
 	if err == nil && r.rate > mostTokens {
 		err = errors.New("more tokens than assertions were made for")
 	}
@@ -102,22 +90,9 @@ func assertions(b *bench, signers *target.Signers, alg string, conns int, attack
 
 // accounts is a row of tokens for clients that send a service-account token again and again.
 func accounts(b *bench, signers *target.Signers) (*result, error) {
-	keys, err := b.up.Keys(b.ctx)
+	spec, err := workload.Accounts(b.ctx, b.up, signers, 64)
 	if err != nil {
 		return nil, err
 	}
-	requests, err := signers.AccountRequests(b.up)
-	if err != nil {
-		return nil, err
-	}
-	return b.load(b.tokensvc(), "tokens/s", load.Spec{
-		Addr: b.up.TokenAddr, Conns: 64,
-		Next: func(dst []byte, i int) []byte { return append(dst, requests[i%len(requests)]...) },
-		Check: func(i int, a *load.Answer) error {
-			if err := load.Status(200)(i, a); err != nil || i%signatureEvery != 0 {
-				return err
-			}
-			return keys.Verify(a.Body, target.AccountID(i))
-		},
-	})
+	return b.load(b.tokensvc(), "tokens/s", spec)
 }

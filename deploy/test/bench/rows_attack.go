@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"tidings.example/deploy/test/bench/internal/floor"
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
 )
 
 // attackStage has the rows of good clients while others attack the service. Its
@@ -46,39 +46,10 @@ const (
 	goodConns   = 8
 )
 
-// goodSpec reads events, and creates one now and then.
-func goodSpec(b *bench) (load.Spec, error) {
-	var read, write []*target.Events
-	for i := range goodClients {
-		r, err1 := b.up.EventsOf(b.ctx, i, tenThousand)
-		w, err2 := b.up.EventsOf(b.ctx, i, b.fresh(strings.ReplaceAll(b.current, "/", "-")))
-		if err := errors.Join(err1, err2); err != nil {
-			return load.Spec{}, err
-		}
-		read, write = append(read, r), append(write, w)
-	}
-	const oneIn = 5 // is a create
-	return load.Spec{
-		Addr: b.up.API(), Conns: goodConns,
-		Next: func(dst []byte, i int) []byte {
-			if i%oneIn == 0 {
-				return write[i%goodClients].Create.Fill(dst, i)
-			}
-			return read[i%goodClients].Get.Fill(dst, scattered(i))
-		},
-		Check: func(i int, a *load.Answer) error {
-			if i%oneIn == 0 {
-				return load.Status(http.StatusCreated)(i, a)
-			}
-			return load.Status(http.StatusOK)(i, a)
-		},
-	}, nil
-}
-
 // attacked is a row of good clients beside an attack.
 func attacked(by attack.Make) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		spec, err := goodSpec(b)
+		spec, err := workload.Mixed(b.ctx, b.up, goodClients, goodConns, tenThousand, b.fresh(strings.ReplaceAll(b.current, "/", "-")))
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/stats"
 	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
 )
 
 // guessStage has the rows of good clients, alone and while others guess.
@@ -50,7 +51,7 @@ func evenOdds(margin float64) goal {
 // asking again at once, or at a fixed rate.
 func good(interval time.Duration, attacked bool) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		spec, err := tokenSpec(b, 16)
+		spec, err := workload.Tokens(b.ctx, b.up, 16)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"tidings.example/deploy/test/bench/internal/proc"
 	"tidings.example/deploy/test/bench/internal/stats"
 	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
 )
 
 // listsEvents is the number of events of the rows over many namespaces.
@@ -34,13 +35,13 @@ func listsStage() stage {
 		events                 int // in the answer
 		within                 time.Duration
 	}{
-		{"page/500", "", fmt.Sprintf("limit=%d", target.PageSize), target.PageSize, 15 * time.Millisecond},
+		{"page/500", "", fmt.Sprintf("limit=%d", workload.PageSize), workload.PageSize, 15 * time.Millisecond},
 		{"list/namespace-type", target.VariedNamespace(100), "fieldSelector=" + url.QueryEscape("type=Warning"), inNamespace / target.VariedWarnings, 150 * time.Millisecond},
-		{"list/reason", "", fmt.Sprintf("fieldSelector=%s&limit=%d", url.QueryEscape("reason="+target.VariedReason(37)), target.PageSize), target.PageSize, 100 * time.Millisecond},
+		{"list/reason", "", fmt.Sprintf("fieldSelector=%s&limit=%d", url.QueryEscape("reason="+target.VariedReason(37)), workload.PageSize), workload.PageSize, 100 * time.Millisecond},
 	} {
 		run := selections(l.namespace, l.query, l.events)
 		if l.name == "page/500" {
-			run = onePages
+			run = onePages(listsEvents)
 		}
 		s.rows = append(s.rows,
 			row{name: l.name, long: true, goal: p50Within(l.within), run: run},
@@ -57,25 +58,7 @@ func selections(namespace, query string, n int) func(*bench) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		return b.load(b.eventsvc(), "lists/s", listSpec(b, e, query, n))
-	}
-}
-
-// listSpec asks for a list again and again, and expects so many events in it.
-func listSpec(b *bench, e *target.Events, query string, n int) load.Spec {
-	request := e.All("GET", "?"+query, target.JSONType)
-	return load.Spec{
-		Addr: b.up.API(), Secure: b.up.TLS, Conns: 1,
-		Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
-		Check: func(i int, a *load.Answer) error {
-			if err := load.Status(200)(i, a); err != nil {
-				return err
-			}
-			if got := target.CountEvents(a.Body); i%target.KeptLists == 0 && got != n {
-				return fmt.Errorf("%d events in a list of %d: %.300s", got, n, a.Body)
-			}
-			return nil
-		},
+		return b.load(b.eventsvc(), "lists/s", workload.Selections(b.up, e, query, n))
 	}
 }
 
@@ -101,7 +84,7 @@ func coldLists(namespace, query string, n int) func(*bench) (*result, error) {
 			if err != nil {
 				return nil, err
 			}
-			spec := listSpec(b, e, query, n)
+			spec := workload.Selections(b.up, e, query, n)
 			spec.Limit = 1
 			begun := time.Now()
 			if err := load.Do(spec, time.Minute); err != nil {
@@ -116,14 +99,15 @@ func coldLists(namespace, query string, n int) func(*bench) (*result, error) {
 	}
 }
 
-// onePages is a row of the pages of a list of everything; its times are of single pages.
-func onePages(b *bench) (*result, error) {
-	e, err := b.up.EventsOf(b.ctx, 0, "")
-	if err != nil {
-		return nil, err
+// onePages is a row of the pages of a list of all the events; its times are of single pages.
+func onePages(events int) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.up.EventsOf(b.ctx, 0, "")
+		if err != nil {
+			return nil, err
+		}
+		return b.load(b.eventsvc(), "pages/s", workload.NewPager(b.up, e, events).Pages())
 	}
-	p := target.NewPager(e, listsEvents)
-	return b.load(b.eventsvc(), "pages/s", load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.Ask, Check: p.Check})
 }
 
 // allPages is a row of a list of everything by pages; its time is of the whole list.
@@ -132,13 +116,13 @@ func allPages(b *bench) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := target.NewPager(e, listsEvents)
+	p := workload.NewPager(b.up, e, listsEvents)
 	once := func(*load.Load) bool { return p.Times.Count() > 0 }
-	r, err := b.loadUntil(b.eventsvc(), "pages/s", once, load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.Ask, Check: p.Check})
+	r, err := b.loadUntil(b.eventsvc(), "pages/s", once, p.Pages())
 	if err != nil {
 		return r, err
 	}
 	r.quantiles(&p.Times)
-	r.notef("%.1f s per million; the times are of all %d pages", r.p50.Seconds()/listsEvents*1e6, (listsEvents+target.PageSize-1)/target.PageSize)
+	r.notef("%.1f s per million; the times are of all %d pages", r.p50.Seconds()/listsEvents*1e6, (listsEvents+workload.PageSize-1)/workload.PageSize)
 	return r, nil
 }

@@ -8,6 +8,7 @@ import (
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/proc"
 	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
 )
 
 // millionEvents is the number of events of the long form.
@@ -94,15 +95,7 @@ func deleteAll(b *bench) (*result, error) {
 		return nil, err
 	}
 	size := 0
-	removal, err := l.NewLoad(load.Spec{
-		Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Limit: 1,
-		Next: func(dst []byte, _ int) []byte { return append(dst, e.All("DELETE", "", target.JSONType)...) },
-		Keep: func(int) bool { return false },
-		Check: func(i int, a *load.Answer) error {
-			size = a.Size
-			return load.Status(200)(i, a)
-		},
-	})
+	removal, err := l.NewLoad(workload.Deletion(b.up, e, &size))
 	if err != nil {
 		return nil, err
 	}
@@ -121,19 +114,5 @@ func deleteAll(b *bench) (*result, error) {
 	}
 	r.quantiles(&creates.Latency)
 	r.notef("%.1f s, %.0f MB in the answer; the times are of creates at 100/s meanwhile", millionEvents/r.rate, float64(size)/1e6)
-	return r, expectEmpty(b, e)
-}
-
-// expectEmpty verifies that nothing is left in a namespace.
-func expectEmpty(b *bench, e *target.Events) error {
-	return load.Do(load.Spec{
-		Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Limit: 1,
-		Next: func(dst []byte, _ int) []byte { return append(dst, e.All("GET", "?limit=1", target.JSONType)...) },
-		Check: func(i int, a *load.Answer) error {
-			if n := target.CountEvents(a.Body); n > 0 {
-				return fmt.Errorf("there are events left after the deletion: %.300s", a.Body)
-			}
-			return load.Status(200)(i, a)
-		},
-	}, time.Minute)
+	return r, load.Do(workload.NoneLeft(b.up, e), time.Minute)
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
 )
 
 // compressedShare is the part of its files that a log may take when it is compressed.
@@ -58,7 +57,7 @@ func mixStage(events int) stage {
 			}},
 			named("start", ready, restarts(false)),
 			named("get", p50Within(500*time.Microsecond), mixGets(m)),
-			named("page/500", p50Within(60*time.Millisecond), onePagesOf(events)),
+			named("page/500", p50Within(60*time.Millisecond), onePages(events)),
 			named("events/500", p50Within(15*time.Millisecond), mixQuestion(m, "limit=500", 0.5)),
 			named("scan", p50Within(3*time.Second), mixQuestion(m, "text=nowhere-to-be-found", 1)),
 			named("replay", replayed, replays),
@@ -117,26 +116,7 @@ func mixGets(m *target.Mix) func(*bench) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		random := rand.New(rand.NewPCG(1, 1))
-		return b.load(b.eventsvc(), "gets/s", load.Spec{
-			Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Check: load.Status(200),
-			Next: func(dst []byte, _ int) []byte {
-				namespace, name := m.Name(random.IntN(m.Events))
-				return e.GetPath(dst, "/apis/events.k8s.io/v1/namespaces/"+namespace+"/events/"+name)
-			},
-		})
-	}
-}
-
-// onePagesOf is onePages of a list of so many events.
-func onePagesOf(events int) func(*bench) (*result, error) {
-	return func(b *bench) (*result, error) {
-		e, err := b.up.EventsOf(b.ctx, 0, "")
-		if err != nil {
-			return nil, err
-		}
-		p := target.NewPager(e, events)
-		return b.load(b.eventsvc(), "pages/s", load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.Ask, Check: p.Check})
+		return b.load(b.eventsvc(), "gets/s", workload.MixGets(b.up, e, m))
 	}
 }
 
@@ -148,17 +128,8 @@ func mixQuestion(m *target.Mix, parameters string, part float64) func(*bench) (*
 			return nil, err
 		}
 		text := func(t time.Time) string { return url.QueryEscape(t.UTC().Format(time.RFC3339)) }
-		request := e.GetPath(nil, "/query/v1/events?"+parameters+"&from="+text(m.Begin)+"&to="+text(m.At(int(float64(m.Events)*part))))
-		return b.load(b.eventsvc(), "answers/s", load.Spec{
-			Addr: b.up.API(), Secure: b.up.TLS, Conns: 1,
-			Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
-			Check: func(i int, a *load.Answer) error {
-				if bytes.Contains(a.Body, []byte(`"partial":true`)) {
-					return fmt.Errorf("a partial answer: %.300s", a.Body)
-				}
-				return load.Status(200)(i, a)
-			},
-		})
+		path := "/query/v1/events?" + parameters + "&from=" + text(m.Begin) + "&to=" + text(m.At(int(float64(m.Events)*part)))
+		return b.load(b.eventsvc(), "answers/s", workload.Questions(b.up, e, path, nil, new(int)))
 	}
 }
 

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net/url"
 	"time"
 
-	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
 )
 
 // queryStage has the rows of questions about a week with so many events. The goals are for
@@ -79,27 +78,8 @@ func questions(h *target.History, path func(*target.History) string, expect []st
 		if err != nil {
 			return nil, err
 		}
-		request := e.GetPath(nil, path(h))
 		size := 0
-		r, err := b.load(b.eventsvc(), "answers/s", load.Spec{
-			Addr: b.up.API(), Secure: b.up.TLS, Conns: 1,
-			Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
-			Check: func(i int, a *load.Answer) error {
-				if err := load.Status(200)(i, a); err != nil {
-					return err
-				}
-				size = a.Size
-				for _, text := range expect {
-					if !bytes.Contains(a.Body, []byte(text)) {
-						return fmt.Errorf("no %s in the answer: %.300s", text, a.Body)
-					}
-				}
-				if bytes.Contains(a.Body, []byte(`"partial":true`)) {
-					return fmt.Errorf("a partial answer: %.300s", a.Body)
-				}
-				return nil
-			},
-		})
+		r, err := b.load(b.eventsvc(), "answers/s", workload.Questions(b.up, e, path(h), expect, &size))
 		if err == nil {
 			r.notef("%.1f kB", float64(size)/1e3)
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"net/url"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"tidings.example/deploy/test/bench/internal/floor"
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
 )
 
 // Namespaces that the reading rows find filled.
@@ -35,9 +35,9 @@ func readStage() stage {
 			{name: "list/10000/gzip", run: lists(tenThousand, 10_000, target.JSONType, "Accept-Encoding: gzip\r\n")},
 			{name: "list/10000/pages", run: pages(tenThousand, 10_000)},
 			{name: "select/10000", goal: p50Within(2 * time.Millisecond), run: selects(tenThousand, 100)},
-			{name: "floor/patch/16", run: storeFloor(func(e *target.Events) load.Spec { return patchSpec(e, mergePatch) })},
-			{name: "patch/merge", grows: true, goal: atLeast(8_000), run: patches(mergePatch), beside: share("floor/patch/16")},
-			{name: "patch/strategic", grows: true, goal: atLeast(8_000), run: patches(strategicPatch), beside: share("floor/patch/16")},
+			{name: "floor/patch/16", run: storeFloor(mergePatches)},
+			{name: "patch/merge", grows: true, goal: atLeast(8_000), run: patches(workload.MergePatch), beside: share("floor/patch/16")},
+			{name: "patch/strategic", grows: true, goal: atLeast(8_000), run: patches(workload.StrategicPatch), beside: share("floor/patch/16")},
 		},
 	}
 	s.rows = append(s.rows, watchRows()...)
@@ -64,11 +64,7 @@ func gets(b *bench) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.load(b.eventsvc(), "gets/s", load.Spec{
-		Addr: b.up.API(), Secure: b.up.TLS, Conns: 64,
-		Next:  func(dst []byte, i int) []byte { return e.Get.Fill(dst, scattered(i)) },
-		Check: e.CheckEvent(200, scattered),
-	})
+	return b.load(b.eventsvc(), "gets/s", workload.Gets(b.up, e, 64))
 }
 
 // getFloor sends the same requests to a server that answers from memory, with
@@ -78,11 +74,9 @@ func getFloor(b *bench, p pid, addr netip.AddrPort) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.load(p, "gets/s", load.Spec{
-		Addr: addr, Conns: 64,
-		Next:  func(dst []byte, i int) []byte { return e.Get.Fill(dst, scattered(i)) },
-		Check: load.Status(200),
-	})
+	spec := workload.Gets(b.up, e, 64)
+	spec.Addr, spec.Secure, spec.Check = addr, nil, load.Status(200)
+	return b.load(p, "gets/s", spec)
 }
 
 // lists is a row of unpaged lists of n events, one after the other.
@@ -92,19 +86,8 @@ func lists(namespace string, n int, accept, fields string) func(*bench) (*result
 		if err != nil {
 			return nil, err
 		}
-		request := e.Request("GET", e.Path(), "Accept: "+accept+"\r\n"+fields, "")
 		size := 0
-		r, err := b.load(b.eventsvc(), "lists/s", load.Spec{
-			Addr: b.up.API(), Secure: b.up.TLS, Conns: 1,
-			Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
-			Keep: func(i int) bool { return i%target.KeptLists == 0 },
-			Check: func(i int, a *load.Answer) error {
-				if size == 0 {
-					size = a.Size
-				}
-				return target.CheckList(i, a, size, n, fields != "")
-			},
-		})
+		r, err := b.load(b.eventsvc(), "lists/s", workload.Lists(b.up, e, n, accept, fields, &size))
 		if err == nil {
 			r.notef("%.1f MB, %.2f GB/s", float64(size)/1e6, float64(size)/r.p50.Seconds()/1e9)
 		}
@@ -114,26 +97,7 @@ func lists(namespace string, n int, accept, fields string) func(*bench) (*result
 
 // selects is a row of lists by a label that 1 % of the events have.
 func selects(namespace string, n int) func(*bench) (*result, error) {
-	return func(b *bench) (*result, error) {
-		e, err := b.up.EventsOf(b.ctx, 0, namespace)
-		if err != nil {
-			return nil, err
-		}
-		request := e.All("GET", "?labelSelector="+url.QueryEscape(target.ShardLabel+"=07"), target.JSONType)
-		return b.load(b.eventsvc(), "lists/s", load.Spec{
-			Addr: b.up.API(), Secure: b.up.TLS, Conns: 1,
-			Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
-			Check: func(i int, a *load.Answer) error {
-				if err := load.Status(200)(i, a); err != nil {
-					return err
-				}
-				if got := target.CountEvents(a.Body); i%target.KeptLists == 0 && got != n {
-					return fmt.Errorf("%d events in a selection of %d: %.300s", got, n, a.Body)
-				}
-				return nil
-			},
-		})
-	}
+	return selections(namespace, "labelSelector="+url.QueryEscape(target.ShardLabel+"=07"), n)
 }
 
 // pages is a row of lists by pages of 500; its times are of whole lists.
@@ -143,14 +107,14 @@ func pages(namespace string, n int) func(*bench) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := target.NewPager(e, n)
+		p := workload.NewPager(b.up, e, n)
 		complete := func(*load.Load) bool { return p.Times.Count() >= enough }
-		r, err := b.loadUntil(b.eventsvc(), "pages/s", complete, load.Spec{Addr: b.up.API(), Secure: b.up.TLS, Conns: 1, Next: p.Ask, Check: p.Check})
+		r, err := b.loadUntil(b.eventsvc(), "pages/s", complete, p.Pages())
 		if err != nil {
 			return r, err
 		}
 		r.quantiles(&p.Times)
-		r.notef("times are of all %d pages", (n+target.PageSize-1)/target.PageSize)
+		r.notef("times are of all %d pages", (n+workload.PageSize-1)/workload.PageSize)
 		return r, nil
 	}
 }

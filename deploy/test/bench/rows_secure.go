@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
 )
 
 // secureStage has the rows of the API over TLS and HTTP/2, as the peers were
@@ -28,7 +29,7 @@ func secureStage() stage {
 			{name: "secure/list/10000/table", run: lists(tenThousand, 10_000, target.TableType, "")},
 			{name: "secure/list/10000/pages", goal: peer(p50Within(212 * time.Millisecond)), run: pages(tenThousand, 10_000)},
 			{name: "secure/select/10000", goal: peer(p50Within(9900 * time.Microsecond)), run: selects(tenThousand, 100)},
-			{name: "secure/patch/merge", goal: peer(atLeast(1_627)), run: patches(mergePatch)},
+			{name: "secure/patch/merge", goal: peer(atLeast(1_627)), run: patches(workload.MergePatch)},
 			{name: "secure/watch/1", goal: peer(p50Within(2 * time.Millisecond)), run: watches(1, watchInterval)},
 			{name: "secure/watch/100", goal: peer(p99Within(6200 * time.Microsecond)), run: watches(100, watchInterval)},
 			{name: "secure/watch/1000", goal: peer(atLeast(91_700)), run: watches(1000, watchInterval)},

@@ -8,6 +8,7 @@ import (
 	"tidings.example/deploy/test/bench/internal/floor"
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
 )
 
 // tokenStage has the rows of a token service that nobody attacks.
@@ -51,36 +52,11 @@ func startWithPostgres(b *bench) error {
 	return b.start(target.Options{DSN: b.database.DSN})
 }
 
-// signatureEvery: one in so many tokens is verified.
-const signatureEvery = 50
-
-// tokenSpec asks for tokens for all clients in turn and verifies a sample.
-func tokenSpec(b *bench, conns int) (load.Spec, error) {
-	keys, err := b.up.Keys(b.ctx)
-	if err != nil {
-		return load.Spec{}, err
-	}
-	requests := make([][]byte, target.ClientCount)
-	for i := range requests {
-		requests[i] = b.up.TokenRequest(target.ClientID(i), target.ClientSecret)
-	}
-	return load.Spec{
-		Addr: b.up.TokenAddr, Conns: conns,
-		Next: func(dst []byte, i int) []byte { return append(dst, requests[i%target.ClientCount]...) },
-		Check: func(i int, a *load.Answer) error {
-			if err := load.Status(200)(i, a); err != nil || i%signatureEvery != 0 {
-				return err
-			}
-			return keys.Verify(a.Body, target.ClientID(i))
-		},
-	}, nil
-}
-
 // tokens is a row of tokens for clients whose secrets are stored as bcrypt
 // hashes. The warm-up shows each secret once.
 func tokens(conns int) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		spec, err := tokenSpec(b, conns)
+		spec, err := workload.Tokens(b.ctx, b.up, conns)
 		if err != nil {
 			return nil, err
 		}
@@ -120,12 +96,7 @@ func firstTokens(spec load.Spec) error {
 }
 
 func jwks(b *bench) (*result, error) {
-	request := []byte("GET " + target.JWKSPath + " HTTP/1.1\r\nHost: " + b.up.TokenAddr.String() + "\r\n\r\n")
-	return b.load(b.tokensvc(), "requests/s", load.Spec{
-		Addr: b.up.TokenAddr, Conns: 64,
-		Next:  func(dst []byte, _ int) []byte { return append(dst, request...) },
-		Check: load.Status(200),
-	})
+	return b.load(b.tokensvc(), "requests/s", workload.KeySets(b.up, 64))
 }
 
 // tokenStart is a row of one stop and start, with a new key.
@@ -140,7 +111,7 @@ func tokenStart(b *bench) (*result, error) {
 // millionTokens asks for a million tokens, to see that memory does not grow
 // with their number.
 func millionTokens(b *bench) (*result, error) {
-	spec, err := tokenSpec(b, 16)
+	spec, err := workload.Tokens(b.ctx, b.up, 16)
 	if err != nil {
 		return nil, err
 	}

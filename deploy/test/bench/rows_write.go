@@ -10,6 +10,7 @@ import (
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/proc"
 	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
 )
 
 // emptyStage has the rows that begin with an empty store.
@@ -20,7 +21,7 @@ func emptyStage() stage {
 		rows: []row{
 			{name: "memory/empty", goal: anonWithin(32 << 20), run: restingMemory},
 			{name: "create/1", grows: true, goal: syncGoal(), run: creates(1), beside: times("floor/sync")},
-			{name: "floor/create/64", run: storeFloor(func(e *target.Events) load.Spec { return load.Spec{Conns: 64, Next: e.Create.Fill} })},
+			{name: "floor/create/64", run: storeFloor(func(up *target.Services, e *target.Events) load.Spec { return up.CreateSpec(e, 64) })},
 			{name: "create/64", grows: true, goal: both(atLeast(12_000), cpuWithin(100*time.Microsecond)), run: creates(64), beside: share("floor/create/64")},
 			{name: "create/256", run: creates(256)},
 		},
@@ -45,41 +46,31 @@ func patches(mediaType string) func(*bench) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		spec := patchSpec(e, mediaType)
-		spec.Addr, spec.Secure, spec.Check = b.up.API(), b.up.TLS, e.CheckEvent(200, scattered)
-		return b.load(b.eventsvc(), "patches/s", spec)
+		return b.load(b.eventsvc(), "patches/s", workload.Patches(b.up, e, mediaType, patchers))
 	}
 }
 
 // storeFloor sends requests to a server that reads them and, before it answers,
 // puts a record as long as an event's into bbolt.
-func storeFloor(spec func(*target.Events) load.Spec) func(*bench) (*result, error) {
+func storeFloor(spec func(*target.Services, *target.Events) load.Spec) func(*bench) (*result, error) {
 	return onFloor(floor.Store, func(b *bench, p pid, addr netip.AddrPort) (*result, error) {
 		e, err := b.up.EventsOf(b.ctx, 0, tenThousand)
 		if err != nil {
 			return nil, err
 		}
-		s := spec(e)
-		s.Addr, s.Check = addr, load.Status(200)
+		s := spec(b.up, e)
+		s.Addr, s.Secure, s.Check = addr, nil, load.Status(200)
 		return b.load(p, "puts/s", s)
 	})
 }
 
-const (
-	mergePatch     = "application/merge-patch+json"
-	strategicPatch = "application/strategic-merge-patch+json"
-)
+// patchers is the number of connections that patch.
+const patchers = 16
 
-// patchSpec patches the events of e from 16 connections.
-func patchSpec(e *target.Events, mediaType string) load.Spec {
-	return load.Spec{Conns: 16, Next: func(dst []byte, i int) []byte {
-		body := fmt.Sprintf(`{"series":{"count":%d,"lastObservedTime":"%s"}}`, i+2, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
-		return e.Patch(dst, scattered(i), mediaType, body)
-	}}
+// mergePatches are those of patch/merge, for their floor.
+func mergePatches(up *target.Services, e *target.Events) load.Spec {
+	return workload.Patches(up, e, workload.MergePatch, patchers)
 }
-
-// scattered visits all of the 10,000 events, never one after its neighbour.
-func scattered(i int) int { return i * 7919 % 10_000 }
 
 // restingMemory is a row of eventsvc with nothing to do.
 func restingMemory(b *bench) (*result, error) { return b.resting(b.eventsvc()) }

@@ -1,0 +1,34 @@
+package workload
+
+import (
+	"bytes"
+	"fmt"
+
+	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/target"
+)
+
+// Questions asks one question again and again, and expects whole answers that have some texts. It sets size to that of
+// the last.
+func Questions(s *target.Services, e *target.Events, path string, expect []string, size *int) load.Spec {
+	request := e.GetPath(nil, path)
+	return load.Spec{
+		Addr: s.API(), Secure: s.TLS, Conns: 1,
+		Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
+		Check: func(i int, a *load.Answer) error {
+			if err := load.Status(200)(i, a); err != nil {
+				return err
+			}
+			*size = a.Size
+			for _, text := range expect {
+				if !bytes.Contains(a.Body, []byte(text)) {
+					return fmt.Errorf("no %s in the answer: %.300s", text, a.Body)
+				}
+			}
+			if bytes.Contains(a.Body, []byte(`"partial":true`)) {
+				return fmt.Errorf("a partial answer: %.300s", a.Body)
+			}
+			return nil
+		},
+	}
+}
