@@ -25,7 +25,7 @@ export function laneChart(app, lanes, from, to, zoom) {
           h("span", { key: "s" + i, class: "span " + typeClass(m.type), css: { left: place(m.first), width: `calc(${place(m.time)} - ${place(m.first)})` } })),
         clusters(lane.marks, from, to).map((c) => mark(app, c, place, zoom))))),
     h("div", { class: "lane axis", key: "axis", "aria-hidden": "true" }, h("div", { class: "lane-name" }), h("div", { class: "lane-track" },
-      timeTicks(from, to, 8).map((t) => h("span", { key: t.at, class: "tick", css: { left: place(t.at) } }, t.label)))));
+      timeTicks(from, to, innerWidth > 736 ? 8 : 4).map((t) => h("span", { key: t.at, class: "tick", css: { left: place(t.at) } }, t.label)))));
 }
 
 /**
