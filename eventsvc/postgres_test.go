@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/shared/pgtest"
 )
@@ -214,4 +218,77 @@ func TestOneRole(t *testing.T) {
 			t.Errorf("%v: %v", step.args, err)
 		}
 	}
+}
+
+// TestMoveBetweenEngines: exports and imports move all events to the other engine and back, while the old service runs, and
+// then what has changed meanwhile.
+func TestMoveBetweenEngines(t *testing.T) {
+	t.Parallel()
+	i, dirs := newIssuer(t), []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	services := []*process{
+		start(t, dirs[0], i),
+		start(t, dirs[1], i, "--store=postgres", "--store-dsn="+migrated(t)),
+		start(t, dirs[2], i),
+	}
+	command := func(at int, name, file string, args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		args = append([]string{name, file, "--data-dir=" + dirs[at], "--listen-admin=" + services[at].addrs["--listen-admin"]}, args...)
+		if err := run(t.Context(), args, &out, os.Stderr, nil); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		return out.String()
+	}
+	for n := range 40 {
+		services[0].do("POST", eventsPath, newEvent(fmt.Sprint("e", n)))
+	}
+	for from := range 2 {
+		all, later := dirs[from]+"/all", dirs[from]+"/later"
+		command(from, "export", all)
+		command(from+1, "import", all)
+		services[from].do("POST", eventsPath, newEvent(fmt.Sprint("later", from)))
+		services[from].do("PATCH", eventsPath+"/e1", fmt.Sprintf(`{"metadata":{"labels":{"changed":"in%d"}}}`, from))
+		services[from].do("DELETE", eventsPath+fmt.Sprint("/e", 2+from), "")
+		command(from, "export", later, "--after="+lastRevision(t, all))
+		for _, said := range []string{"1 created, 1 changed, 1 deleted", "0 created, 0 changed, 0 deleted"} { // repeated, nothing changes
+			if out := command(from+1, "import", later); !strings.Contains(out, said) {
+				t.Errorf("import says %q, want %q", out, said)
+			}
+		}
+		if diff := cmp.Diff(contents(services[from]), contents(services[from+1])); diff != "" {
+			t.Errorf("from %d to %d: %s", from, from+1, diff)
+		}
+	}
+}
+
+// lastRevision returns the revision in the bookmark at the end of an export.
+func lastRevision(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	var bookmark struct {
+		Object struct {
+			Metadata struct {
+				ResourceVersion string `json:"resourceVersion"`
+			} `json:"metadata"`
+		} `json:"object"`
+	}
+	if err := json.Unmarshal(lines[len(lines)-1], &bookmark); err != nil {
+		t.Fatal(err)
+	}
+	return bookmark.Object.Metadata.ResourceVersion
+}
+
+// contents returns all events of a service without their resourceVersion, which is the store's.
+func contents(p *process) (all []any) {
+	p.t.Helper()
+	_, list := p.do("GET", eventsPath, "")
+	for _, item := range list["items"].([]any) {
+		delete(item.(map[string]any)["metadata"].(map[string]any), "resourceVersion")
+		all = append(all, item)
+	}
+	return all
 }

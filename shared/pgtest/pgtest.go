@@ -34,14 +34,7 @@ func Start(t testing.TB) *Server {
 	if dsn := os.Getenv(variable); dsn != "" {
 		return &Server{dsn: dsn}
 	}
-	bin, err := programs()
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	p, err := start(t.Context(), bin)
+	p, err := start(t.Context(), required(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +45,18 @@ func Start(t testing.TB) *Server {
 		}
 	})
 	return &Server{dsn: p.dsn}
+}
+
+// required returns the folder of the programs. Without them the test is skipped, or fails if CI=true is set.
+func required(t testing.TB) string {
+	t.Helper()
+	bin, err := programs()
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatal(err)
+	} else if err != nil {
+		t.Skip(err)
+	}
+	return bin
 }
 
 // variable names the server of all tests of a process, if it is set.
@@ -97,6 +102,12 @@ type process struct {
 	dsn  string
 	log  bytes.Buffer // to be read after stop
 	ends []func()     // undo what was done, in reverse
+
+	bin, dir string // of the programs, and of everything that is the server's
+	attr     *syscall.SysProcAttr
+	port     string
+	password string
+	cmd      *exec.Cmd
 }
 
 func (p *process) stop() {
@@ -106,7 +117,7 @@ func (p *process) stop() {
 }
 
 func start(ctx context.Context, bin string) (p *process, err error) {
-	p = &process{}
+	p = &process{bin: bin, password: rand.Text()}
 	defer func() {
 		if err != nil {
 			p.stop()
@@ -116,37 +127,53 @@ func start(ctx context.Context, bin string) (p *process, err error) {
 	if err != nil {
 		return p, err
 	}
+	p.dir = dir
 	p.ends = append(p.ends, func() { os.RemoveAll(dir) })
 	attr, uid, gid, err := unprivileged()
+	p.attr = attr
 	if err != nil {
 		return p, err
 	}
-	password := rand.Text()
 	passwordFile := filepath.Join(dir, "password")
-	if err := errors.Join(os.WriteFile(passwordFile, []byte(password), 0o600), os.Chown(passwordFile, uid, gid), os.Chown(dir, uid, gid)); err != nil {
+	if err := errors.Join(os.WriteFile(passwordFile, []byte(p.password), 0o600), os.Chown(passwordFile, uid, gid), os.Chown(dir, uid, gid)); err != nil {
 		return p, err
 	}
 	data := filepath.Join(dir, "data")
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", passwordFile, "-E", "UTF8", "--locale=C", "--no-sync")
-	initdb.SysProcAttr, initdb.Dir = attr, dir
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return p, fmt.Errorf("initdb: %w\n%s", err, out)
-	}
-	port, err := p.freePort()
-	if err != nil {
+	if err := p.program(ctx, "initdb", "-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", passwordFile, "-E", "UTF8", "--locale=C", "--no-sync"); err != nil {
 		return p, err
 	}
-	server := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=400")
-	server.SysProcAttr, server.Dir, server.Stdout, server.Stderr = attr, dir, &p.log, &p.log
-	if err := server.Start(); err != nil {
+	if err := p.serve(data); err != nil {
 		return p, err
+	}
+	return p, waitFor(ctx, p.dsn)
+}
+
+// program runs one of PostgreSQL's programs to its end.
+func (p *process) program(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, name), args...)
+	cmd.SysProcAttr, cmd.Dir, cmd.Env = p.attr, p.dir, append(os.Environ(), "PGPASSWORD="+p.password)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, out)
+	}
+	return nil
+}
+
+// serve starts the server of a data directory.
+func (p *process) serve(data string) (err error) {
+	if p.port, err = p.freePort(); err != nil {
+		return err
+	}
+	p.cmd = exec.Command(filepath.Join(p.bin, "postgres"), "-D", data, "-p", p.port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=400")
+	p.cmd.SysProcAttr, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = p.attr, p.dir, &p.log, &p.log
+	if err := p.cmd.Start(); err != nil {
+		return err
 	}
 	p.ends = append(p.ends, func() {
-		_ = server.Process.Signal(syscall.SIGINT) // fast shutdown
-		_ = server.Wait()
+		_ = p.cmd.Process.Signal(syscall.SIGINT) // fast shutdown
+		_ = p.cmd.Wait()
 	})
-	p.dsn = fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%s/postgres?sslmode=disable", password, port)
-	return p, waitFor(ctx, p.dsn)
+	p.dsn = fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%s/postgres?sslmode=disable", p.password, p.port)
+	return nil
 }
 
 // unprivileged returns the user that runs the server, because PostgreSQL refuses to run as root.

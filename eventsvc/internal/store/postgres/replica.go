@@ -217,15 +217,25 @@ func (r *replica) close() error { return r.now().Close() }
 
 // Get implements [store.Store].
 func (db *DB) Get(ctx context.Context, key store.Key, look func(*store.View) error) error {
-	return db.copy.now().Get(ctx, key, look)
+	return db.between(db.copy.now().Get(ctx, key, look))
 }
 
 // List implements [store.Store].
 func (db *DB) List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
-	return db.copy.now().List(ctx, q, visit)
+	page, err := db.copy.now().List(ctx, q, visit)
+	return page, db.between(err)
 }
 
 // Watch implements [store.Store].
 func (db *DB) Watch(ctx context.Context, q store.WatchQuery) (store.Watcher, error) {
-	return db.copy.now().Watch(ctx, q)
+	w, err := db.copy.now().Watch(ctx, q)
+	return w, db.between(err)
+}
+
+// between returns the error of a read. That the copy is closed while the store is not means that it is being replaced.
+func (db *DB) between(err error) error {
+	if errors.Is(err, store.ErrClosed) && db.ctx.Err() == nil {
+		return fmt.Errorf("%w: the copy is being made again", store.ErrUnavailable)
+	}
+	return err
 }

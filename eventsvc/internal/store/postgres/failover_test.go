@@ -1,0 +1,98 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/shared/pgtest"
+)
+
+// A primary that is killed under load, with a synchronous standby that takes over, loses no acknowledged write. A watch that is
+// open sees every change once.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.StartPair(t)
+	dsn := service(t, pair.DSN)
+	replicas := []*postgres.DB{open(t, options(dsn, t.TempDir())), open(t, options(dsn, t.TempDir()))}
+	if err := replicas[0].Standby(t.Context()); err != nil {
+		t.Error(err)
+	}
+	w, err := replicas[1].Watch(t.Context(), store.WatchQuery{After: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	acknowledged := map[string]uint64{}
+	var last, longest time.Time
+	var gap time.Duration
+	var stop atomic.Bool
+	var writers sync.WaitGroup
+	for writer := range 8 {
+		writers.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				name := fmt.Sprintf("%d-%d", writer, i)
+				r, err := store.Create(t.Context(), replicas[writer%2], store.Key{Namespace: "a", Name: name}, store.Draft{Value: []byte(name)})
+				switch {
+				case err == nil:
+					mu.Lock()
+					if now := time.Now(); !last.IsZero() && now.Sub(last) > gap {
+						gap, longest = now.Sub(last), last
+					}
+					last = time.Now()
+					acknowledged[name] = r.Revision
+					mu.Unlock()
+				case errors.Is(err, store.ErrUnavailable):
+					<-time.After(5 * time.Millisecond) // as a client does that is told to come back
+				default:
+					t.Errorf("create: %v", err)
+				}
+			}
+		})
+	}
+	count := func() int { mu.Lock(); defer mu.Unlock(); return len(acknowledged) }
+	more := func(n int) {
+		t.Helper()
+		from := count()
+		within(t, 2*time.Minute, func() error {
+			if got := count() - from; got < n {
+				return fmt.Errorf("%d writes are acknowledged, want %d", got, n)
+			}
+			return nil
+		})
+	}
+	more(300)
+	pair.KillPrimary(t)
+	more(300)
+	stop.Store(true)
+	writers.Wait()
+	t.Logf("%d writes; none was acknowledged for %s, from %s on", len(acknowledged), gap.Round(time.Millisecond), longest.Format(time.TimeOnly))
+
+	healthy(t, dsn, replicas...)
+	seen := map[string]uint64{}
+	for after := uint64(1); after < replicas[1].Revision(); {
+		b, err := w.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range b.Changes {
+			if d.Revision != after+1 {
+				t.Fatalf("the watch shows revision %d after %d", d.Revision, after)
+			}
+			after, seen[d.Object.Name] = d.Revision, d.Revision
+		}
+	}
+	for name, revision := range acknowledged {
+		if seen[name] != revision {
+			t.Errorf("%s was acknowledged under revision %d; the watch has seen it under %d", name, revision, seen[name])
+		}
+	}
+	if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch != 1 {
+		t.Errorf("%+v, %v; want epoch 1, because nothing was lost", r, err)
+	}
+}

@@ -1,0 +1,80 @@
+package pgtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Pair is a primary with a synchronous standby.
+type Pair struct {
+	// DSN leads to whichever is the primary, for those who refuse a standby.
+	DSN string
+
+	primary, standby *process
+	data             string // of the standby
+}
+
+// StartPair returns a primary whose commits wait for a standby. Both are stopped after the test.
+func StartPair(t testing.TB) *Pair {
+	t.Helper()
+	bin := required(t)
+	var err error
+	p := &Pair{}
+	t.Cleanup(func() {
+		for _, one := range []*process{p.standby, p.primary} {
+			if one != nil {
+				one.stop()
+			}
+		}
+	})
+	if p.primary, err = start(t.Context(), bin); err != nil {
+		t.Fatal(err)
+	}
+	s := *p.primary
+	p.data = filepath.Join(s.dir, "standby")
+	if err := s.program(t.Context(), "pg_basebackup", "-D", p.data, "-h", "127.0.0.1", "-p", s.port, "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
+		t.Fatal(err)
+	}
+	p.standby = &process{bin: s.bin, dir: s.dir, attr: s.attr, password: s.password}
+	if err := p.standby.serve(p.data); err != nil {
+		t.Fatal(err)
+	}
+	if err := waitFor(t.Context(), p.standby.dsn); err != nil {
+		t.Fatal(err)
+	}
+	Exec(t, p.primary.dsn, "ALTER SYSTEM SET synchronous_standby_names = '*'")
+	Exec(t, p.primary.dsn, "SELECT pg_reload_conf()")
+	p.DSN = fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%s,127.0.0.1:%s/postgres?sslmode=disable", s.password, s.port, p.standby.port)
+	return p
+}
+
+// KillPrimary kills all processes of the primary, as when its machine is lost, and promotes the standby. The first process is
+// only stopped until the others are gone: they would notice its end, and show commits that the standby does not have.
+func (p *Pair) KillPrimary(t testing.TB) {
+	t.Helper()
+	first := p.primary.cmd.Process
+	if err := first.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	others, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", first.Pid, first.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, child := range strings.Fields(string(others)) {
+		if pid, err := strconv.Atoi(child); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	if err := first.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.primary.cmd.Wait()
+	if err := p.standby.program(t.Context(), "pg_ctl", "promote", "-D", p.data, "-w"); err != nil {
+		t.Fatal(err)
+	}
+}
