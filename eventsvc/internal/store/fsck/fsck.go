@@ -70,13 +70,15 @@ type checker struct {
 	progress    store.Progress
 	done, total int64            // bytes that were read, and about how many there are to be read
 	namespaces  map[string]int64 // events that exist in each
+	led         index.Revisions  // of records to which the index leads from their keys
+	met         index.Revisions  // of these, those to which the index was found to lead
 }
 
 // Run checks a store. Progress counts bytes.
 func Run(ctx context.Context, source records.Source, account *usage.Usage, progress store.Progress) (*Report, error) {
 	s := account.Stats()
 	r := &Report{Revision: s.Revision}
-	c := &checker{Source: source, report: r, progress: progress, namespaces: map[string]int64{}, total: 4*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
+	c := &checker{Source: source, report: r, progress: progress, namespaces: map[string]int64{}, led: index.Revisions{}, met: index.Revisions{}, total: 4*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
 	for _, check := range []func(context.Context) error{c.pages, c.log, c.observed, c.index, c.deletions} {
 		if err := check(ctx); err != nil {
 			return nil, err
@@ -193,6 +195,9 @@ func (c *checker) record(r *seglog.Reader, v index.View, e *seglog.Entry) {
 		c.report.Problem("revision %d: the index has %s at revision %d", e.Revision, e.Key, p.Revision())
 	case ok && p.Revision() == e.Revision && p.Deletion() != (e.Kind == seglog.Deleted):
 		c.report.Problem("revision %d: log and index disagree about whether %s exists", e.Revision, e.Key)
+	case ok && p == index.NewPointer(e.Revision, false):
+		c.led.Add(e.Revision)
+		c.report.LiveBytes += e.Size()
 	}
 	if e.Revision > compactRevision {
 		c.previous(r, e)
@@ -241,6 +246,13 @@ func (c *checker) key(r *seglog.Reader, key string, p index.Pointer) {
 	if !p.Deletion() {
 		c.report.Live++
 		c.namespaces[key[:strings.IndexByte(key, '/')]]++
+	}
+	if !p.Deletion() && c.led.Has(p.Revision()) { // which was verified, in the order in which it lies
+		if c.met.Has(p.Revision()) {
+			c.report.Problem("index: %s at revision %d: another key leads there too", key, p.Revision())
+		}
+		c.met.Add(p.Revision())
+		return
 	}
 	e, err := r.Get(p.Revision())
 	switch {
