@@ -1,0 +1,80 @@
+package e2e_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"tidings.example/deploy/test/internal/testenv"
+)
+
+// TestWithoutSecrets: a workload records and reads events with nothing but its service-account token. The cluster then
+// changes its key, and the kubelet replaces the token, without a restart of anything.
+func TestWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const cluster, account = "https://cluster.example", "system:serviceaccount:shop:reporter"
+	project := func(kid string) (jwks, token string) {
+		t.Helper()
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		unsigned := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
+			"iss": cluster, "sub": account, "aud": []string{"tokensvc"}, "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(time.Hour).Unix(),
+			"kubernetes.io": map[string]any{"namespace": "shop", "serviceaccount": map[string]any{"name": "reporter", "uid": "u"}},
+		})
+		unsigned.Header["kid"] = kid
+		signed, err := unsigned.SignedString(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf(`{"keys":[{"kty":"RSA","kid":%q,"n":%q,"e":"AQAB"}]}`, kid, base64.RawURLEncoding.EncodeToString(key.N.Bytes())), signed
+	}
+	keys, token := project("first")
+	jwks, assertion := write("jwks.json", keys), write("token", token)
+	w := startLocal(t,
+		"TOKENSVC_CLIENTS_FILE="+write("clients.yaml", fmt.Sprintf("clients:\n- {client_id: %q, scope: events, assertion_issuer: %q}\n", account, cluster)),
+		"TOKENSVC_TRUSTED_ISSUERS_FILE="+write("issuers.yaml", fmt.Sprintf("- {issuer: %q, jwksFile: %q, audiences: [tokensvc]}\n", cluster, jwks)))
+	eventsvc := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "eventsvc"), append(args, "-n", "shop", "--server", w.events,
+			"--token-url", w.tokens+"/oauth2/token", "--assertion-file", assertion)...)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := eventsvc("record", "--regarding", "Job/nightly", "--reason", "Started"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	keys, token = project("second")
+	write("jwks.json", keys)
+	write("token", token)
+	testenv.Eventually(t, "the new key is known", deadline, func() error {
+		out, err := eventsvc("record", "--regarding", "Job/nightly", "--reason", "Finished")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	out, err := eventsvc("get")
+	if err != nil || !strings.Contains(out, "Started") || !strings.Contains(out, "Finished") {
+		t.Errorf("%v %s", err, out)
+	}
+}
