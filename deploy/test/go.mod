@@ -9,7 +9,7 @@ require (
 	github.com/chromedp/cdproto v0.159.0
 	// console: drives a browser
 	github.com/chromedp/chromedp v0.23.0
-	// bench: verifies a sample of the tokens that are issued
+	// bench: verifies a sample of the tokens that are issued; e2e: signs as a cluster does
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	// readable differences
 	github.com/google/go-cmp v0.7.0
