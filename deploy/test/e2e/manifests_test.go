@@ -72,6 +72,23 @@ func TestManifests(t *testing.T) {
 			t.Errorf("the file is not taken: %v %s", err, out) // it is, up to what only a pod has
 		}
 	})
+	t.Run("eventsvc/replicas", func(t *testing.T) {
+		t.Parallel()
+		rendered := renderWith(t, "eventsvc/production", "eventsvc/replicas")
+		for _, document := range strings.Split(rendered, "\n---\n") {
+			for _, fault := range conforms(t, document) {
+				t.Error(fault)
+			}
+			if object, ok := strict(t, document).(*appsv1.StatefulSet); ok {
+				hardened(t, object.Spec.Template.Spec)
+				spread := object.Spec.Template.Spec.TopologySpreadConstraints
+				if len(spread) != 2 || spread[0].LabelSelector.MatchLabels["app.kubernetes.io/name"] != object.Spec.Template.Labels["app.kubernetes.io/name"] {
+					t.Errorf("the pods are not spread: %+v", spread)
+				}
+			}
+		}
+		expect(t, rendered, "replicas: 3", "value: postgres", "secretName: eventsvc-dsn", "kind: PodDisruptionBudget")
+	})
 	t.Run("mirror/monitoring", func(t *testing.T) {
 		t.Parallel()
 		expect(t, renderWith(t, "mirror", "mirror/monitoring"), "kind: PodMonitor", "jobLabel: app.kubernetes.io/name", "port: admin")
