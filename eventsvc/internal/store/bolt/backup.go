@@ -30,7 +30,7 @@ func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
 	for i := 0; i < len(files) && err == nil; i++ {
 		file := files[i]
 		format := boltfile.Version // which the copy of the head has
-		if file.Compressed() {
+		if file.Compressed {
 			format = seglog.FormatBlocks
 		}
 		err = s.Add(filepath.Base(file.Path), format, func(path string) (err error) {

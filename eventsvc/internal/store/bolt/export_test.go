@@ -27,7 +27,7 @@ func OpenTest(o Options) (*DB, error) {
 func (db *DB) Sealed() (files, compressed int) {
 	ss := db.log.Segments()
 	for _, s := range ss[:len(ss)-1] {
-		if s.Compressed() {
+		if s.Compressed {
 			compressed++
 		}
 	}

@@ -183,6 +183,9 @@ func TestDefaultLimit(t *testing.T) {
 // state gets an error.
 func TestHistoryIsAQuarter(t *testing.T) {
 	t.Parallel()
+	if *bolt.Compress {
+		t.Skip("history that is compressed takes less of the files than it has bytes")
+	}
 	const limit = 24 << 20
 	db := open(t, bolt.Options{Dir: t.TempDir(), MaxBytes: limit, MinFree: -1, SegmentBytes: 1 << 20, Retention: 1000 * time.Hour, History: 1000 * time.Hour})
 	defer closeDB(t, db)

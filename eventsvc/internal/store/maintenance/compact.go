@@ -51,7 +51,7 @@ func (c *compaction) all(ctx context.Context, form Form, progress store.Progress
 	files := int64(len(ss) + 1)
 	for i, s := range ss {
 		progress.Tell(int64(i), files)
-		if c.Usage.Segment(s.Base).Dead > 0 || !s.Indexed() || form.of(s) != s.Compressed() {
+		if c.Usage.Segment(s.Base).Dead > 0 || !s.Indexed() || form.of(s) != s.Compressed {
 			if err := c.convert(ctx, s, clean, form.of(s)); err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func (c *compaction) one(ctx context.Context) (*seglog.Segment, error) {
 		if unneeded {
 			return s, c.unlink(ctx, s)
 		}
-		return s, c.rewrite(ctx, s, clean, s.Compressed())
+		return s, c.rewrite(ctx, s, clean, s.Compressed)
 	}
 	return nil, nil
 }

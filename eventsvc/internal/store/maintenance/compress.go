@@ -25,7 +25,7 @@ const (
 )
 
 // of reports whether a segment is to be compressed.
-func (f Form) of(s *seglog.Segment) bool { return f == Compressed || f == AsItIs && s.Compressed() }
+func (f Form) of(s *seglog.Segment) bool { return f == Compressed || f == AsItIs && s.Compressed }
 
 // compressSome compresses segments whose records are old enough, the oldest first.
 func (m *Maintenance) compressSome(ctx context.Context) error {
@@ -58,10 +58,10 @@ func (m *Maintenance) compressWhile(ctx context.Context, age time.Duration, goOn
 // before a time.
 func (c *compaction) nextOld(before time.Time) (*seglog.Segment, error) {
 	for _, s := range c.sealed() {
-		if s.Compressed() || c.tooLarge[s.Base] {
+		if s.Compressed || c.tooLarge[s.Base] {
 			continue
 		}
-		switch written, ok, err := s.Written(); {
+		switch written, ok, err := seglog.Written(s); {
 		case err != nil:
 			return nil, fmt.Errorf("store: compressing %s: %w", s.Path, err)
 		case ok && written.Before(before):

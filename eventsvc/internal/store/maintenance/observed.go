@@ -50,7 +50,7 @@ func (m *Maintenance) indexNext(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	s := left.Head()
-	if err := m.compaction.rewrite(ctx, s, false, s.Compressed()); err != nil {
+	if err := m.compaction.rewrite(ctx, s, false, s.Compressed); err != nil {
 		return false, fmt.Errorf("store: indexing %s by time: %w", s.Path, err)
 	}
 	m.Usage.Measure()

@@ -9,6 +9,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/observed"
+	"tidings.example/eventsvc/internal/store/recordfile"
 )
 
 // CheckObserved compares the index by time of a segment with its records, and calls problem
@@ -81,14 +82,14 @@ func (c *observedChecker) known(series uint32) (bool, error) {
 
 // compareRecords compares the entries with the records, and takes those out that have one.
 func (c *observedChecker) compareRecords() error {
-	_, err := c.segment.eachIn(c.tx, 0, func(revision uint64, record []byte) (more bool, err error) {
+	_, err := recordsIn(c.segment, c.tx).Each(0, func(revision uint64, record []byte) (more bool, err error) {
 		if revision > c.until {
 			return false, nil
 		}
 		c.compare(revision, record)
 		return true, nil
-	}, func(l *lostBlock) (more bool, err error) { // which is reported already
-		l.eachRevision(func(revision uint64) { delete(c.entries, revision) })
+	}, func(l *recordfile.Lost) (more bool, err error) { // which is reported already
+		l.EachRevision(func(revision uint64) { delete(c.entries, revision) })
 		return true, nil
 	})
 	return err

@@ -11,9 +11,9 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"tidings.example/eventsvc/internal/store/blocks"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/observed"
+	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -39,7 +39,7 @@ type Rewriting struct {
 func (l *Log) Rewrite(ctx context.Context, s *Segment, path string, r Rewriting) (damaged bool, err error) {
 	c := copier{from: s, keeper: r.Keeper, at: s.Base - 1}
 	if r.Compress {
-		if c.blocks, err = blocks.NewWriter(s.Base - 1); err != nil {
+		if c.blocks, err = recordfile.NewWriter(s.Base); err != nil {
 			return false, err
 		}
 		defer func() { err = errors.Join(err, c.blocks.Close()) }()
@@ -53,7 +53,7 @@ func (s *Segment) CountKept(ctx context.Context, keeper Keeper) (kept int64, dam
 	c := copier{from: s, keeper: keeper, at: s.Base - 1}
 	for more := true; more && err == nil; {
 		if err = ctx.Err(); err == nil {
-			more, err = c.some(sink{record: func(uint64, []byte) error { return nil }, lost: func(*lostBlock) error { return nil }})
+			more, err = c.some(sink{record: func(uint64, []byte) error { return nil }, lost: func(*recordfile.Lost) error { return nil }})
 		}
 	}
 	return c.kept, c.damaged, err
@@ -63,7 +63,7 @@ func (s *Segment) CountKept(ctx context.Context, keeper Keeper) (kept int64, dam
 type copier struct {
 	from   *Segment
 	keeper Keeper
-	blocks *blocks.Writer // nil: records are not compressed
+	blocks *recordfile.Writer // nil: records are not compressed
 
 	at      uint64   // the last record that was looked at
 	needed  []uint64 // the revisions of those that are kept
@@ -76,7 +76,7 @@ type copier struct {
 // are given.
 type sink struct {
 	record func(revision uint64, record []byte) error
-	lost   func(*lostBlock) error
+	lost   func(*recordfile.Lost) error
 }
 
 func (c *copier) run(ctx context.Context, l *Log, path string, since time.Time) error {
@@ -104,8 +104,8 @@ func (c *copier) run(ctx context.Context, l *Log, path string, since time.Time) 
 
 // finish writes the last block, and what the meta bucket says of the segment.
 func (c *copier) finish(tx *bbolt.Tx) error {
-	if c.blocks != nil && c.blocks.Last() > c.blocks.Covered() {
-		if err := c.putBlock(tx.Bucket([]byte(bucketBlocks)), c.blocks.Last()); err != nil {
+	if c.blocks != nil {
+		if err := c.blocks.Finish(tx.Bucket([]byte(recordfile.BucketBlocks))); err != nil {
 			return err
 		}
 	}
@@ -119,9 +119,9 @@ func (c *copier) finish(tx *bbolt.Tx) error {
 	}
 	meta := tx.Bucket([]byte(boltfile.Meta))
 	if !c.dropped && compactRevision > 0 { // the new file has all that this one has had from the beginning
-		err = meta.Put([]byte(metaCompact), RevisionKey(compactRevision))
+		err = meta.Put([]byte(metaCompact), recordfile.Key(compactRevision))
 	}
-	return errors.Join(err, meta.Put([]byte(metaEnd), RevisionKey(end)), meta.Put([]byte(metaBytes), RevisionKey(uint64(c.kept))))
+	return errors.Join(err, meta.Put([]byte(metaEnd), recordfile.Key(end)), meta.Put([]byte(metaBytes), recordfile.Key(uint64(c.kept))))
 }
 
 // copySome copies the needed records among the next copyBytes in one transaction, and
@@ -137,49 +137,21 @@ func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
 // sink returns the sink that writes to a new file.
 func (c *copier) sink(out *bbolt.Tx) sink {
 	if c.blocks != nil {
-		b := out.Bucket([]byte(bucketBlocks))
+		b := out.Bucket([]byte(recordfile.BucketBlocks))
 		b.FillPercent = boltfile.FillPercent
 		return sink{
-			record: func(revision uint64, record []byte) error { return c.putInBlock(b, revision, record) },
-			lost:   func(l *lostBlock) error { return c.putLost(b, l) },
+			record: func(revision uint64, record []byte) error { return c.blocks.Put(b, revision, record) },
+			lost:   func(l *recordfile.Lost) error { return c.blocks.PutLost(b, l) },
 		}
 	}
-	b := out.Bucket([]byte(bucketLog))
+	b := out.Bucket([]byte(recordfile.BucketLog))
 	b.FillPercent = boltfile.FillPercent
 	return sink{
-		record: func(revision uint64, record []byte) error { return b.Put(RevisionKey(revision), bytes.Clone(record)) },
-		lost:   func(l *lostBlock) error { return Corrupt(l.first, l.error()) },
+		record: func(revision uint64, record []byte) error {
+			return b.Put(recordfile.Key(revision), bytes.Clone(record))
+		},
+		lost: func(l *recordfile.Lost) error { return Corrupt(l.First, l) },
 	}
-}
-
-// putInBlock adds a record to the block in the making.
-func (c *copier) putInBlock(b *bbolt.Bucket, revision uint64, record []byte) error {
-	if !c.blocks.Fits(record) {
-		if err := c.putBlock(b, c.blocks.Last()); err != nil {
-			return err
-		}
-	}
-	return c.blocks.Add(revision, record)
-}
-
-// putBlock writes the block in the making, which covers the revisions up to one.
-func (c *copier) putBlock(b *bbolt.Bucket, last uint64) error {
-	return b.Put(c.blocks.Finish(last))
-}
-
-// putLost copies a block that cannot be read. The block before covers all before it, so that
-// what was dropped there is not taken for part of the damage.
-func (c *copier) putLost(b *bbolt.Bucket, l *lostBlock) error {
-	if l.first-1 > c.blocks.Covered() {
-		if err := c.putBlock(b, l.first-1); err != nil {
-			return err
-		}
-	}
-	c.blocks.Skip(l.last)
-	if l.key == nil { // it is missing, which the next block tells, because it begins behind it
-		return nil
-	}
-	return b.Put(bytes.Clone(l.key), bytes.Clone(l.value))
 }
 
 // some gives the needed records among the next copyBytes to a sink, and reports whether
@@ -196,7 +168,7 @@ func (c *copier) some(to sink) (more bool, err error) {
 
 func (c *copier) each(from *bbolt.Tx, to sink, needed func(*Entry) (bool, error)) (more bool, err error) {
 	size := 0
-	ended, err := c.from.eachIn(from, c.at+1, func(revision uint64, record []byte) (bool, error) {
+	ended, err := recordsIn(c.from, from).Each(c.at+1, func(revision uint64, record []byte) (bool, error) {
 		if size > copyBytes {
 			return false, nil
 		}
@@ -215,10 +187,10 @@ func (c *copier) each(from *bbolt.Tx, to sink, needed func(*Entry) (bool, error)
 		c.kept += int64(len(record))
 		c.needed = append(c.needed, revision)
 		return true, to.record(revision, record)
-	}, func(l *lostBlock) (bool, error) {
-		c.at, c.damaged = l.last, true
-		c.kept += int64(len(l.value))
-		l.eachRevision(func(revision uint64) { c.needed = append(c.needed, revision) })
+	}, func(l *recordfile.Lost) (bool, error) {
+		c.at, c.damaged = l.Last, true
+		c.kept += int64(len(l.Value))
+		l.EachRevision(func(revision uint64) { c.needed = append(c.needed, revision) })
 		return true, to.lost(l)
 	})
 	return !ended && err == nil, err
@@ -274,9 +246,9 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 	copied := int64(0)
 	pending := l.Pending()
 	err = head.view(func(from *bbolt.Tx) error {
-		pending = wal.After(pending, head.lastIn(from, 0)) // the head has the others, of a checkpoint that was reported as failed
+		pending = wal.After(pending, recordsIn(head, from).Last(0)) // the head has the others, of a checkpoint that was reported as failed
 		keep := func(k, v []byte) ([]byte, []byte, error) {
-			revision, err := RevisionOf(k)
+			revision, err := recordfile.RevisionOf(k)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -288,7 +260,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 			return k, v, err
 		}
 		ctx := context.Background() // bounded by the size of one file
-		return errors.Join(boltfile.CopyBucket(ctx, from, to, bucketLog, keep), copyPublished(ctx, from, to, last))
+		return errors.Join(boltfile.CopyBucket(ctx, from, to, recordfile.BucketLog, keep), copyPublished(ctx, from, to, last))
 	})
 	if err == nil && len(pending) > 0 {
 		copied += wal.Bytes(pending)
@@ -306,9 +278,9 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 		err = to.Update(func(tx *bbolt.Tx) error {
 			meta := tx.Bucket([]byte(boltfile.Meta))
 			return errors.Join(
-				meta.Put([]byte(metaEnd), RevisionKey(end)),
-				meta.Put([]byte(metaBytes), RevisionKey(uint64(copied))),
-				meta.Put([]byte(metaCompact), RevisionKey(l.CompactRevision())))
+				meta.Put([]byte(metaEnd), recordfile.Key(end)),
+				meta.Put([]byte(metaBytes), recordfile.Key(uint64(copied))),
+				meta.Put([]byte(metaCompact), recordfile.Key(l.CompactRevision())))
 		})
 	}
 	return errors.Join(err, to.Sync(), to.Close())

@@ -27,7 +27,7 @@
 // record covers its revision too, so that a record in the place of another is found as
 // damage.
 //
-// A compressed segment has its records in blocks (package blocks), and is otherwise like any
+// A compressed segment has its records in blocks (package recordfile), and is otherwise like any
 // other: it has the same records, byte by byte, and the same index by time. Readers inflate a
 // block when they need a record of it, and keep some in a cache that all share. Those that go
 // over the log leave the cache alone.
@@ -57,8 +57,7 @@
 //	│             both with CRC32C 4; runs: when sealed with an index by time that
 //	│             becomes much smaller by a rewrite
 //	├── log       revision 8 → record; empty in a compressed segment, whose format is 3
-//	├── blocks    only in a compressed segment: see package blocks. The first one begins with
-//	│             the base, and each behind the one before, so that a missing one is noticed
+//	├── blocks    only in a compressed segment: see package recordfile
 //	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, CRC32C 4
 //	├── observed  minute 8, last revision 8 → run of entries (see package observed), CRC32C 4;
 //	│             instead of the revision the base of the segment that the run was carried from
@@ -80,6 +79,6 @@
 // lies behind the revision that meta says is indexed, and a segment that it compacts has no
 // such revision.
 //
-// The package knows bbolt, blocks and records of the write-ahead log. It knows nothing of the
+// The package knows bbolt and records of the write-ahead log. It knows nothing of the
 // index, of the queue of writes, or of retention, and does not decide what is needed.
 package seglog

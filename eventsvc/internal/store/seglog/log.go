@@ -137,7 +137,7 @@ func (l *Log) CacheStats() blocks.Stats { return l.cache.Stats() }
 func (l *Log) Revisions(ctx context.Context, last uint64, f func(revision uint64)) error {
 	pending := l.Pending() // before the segments, see [Reader.open]
 	for _, s := range l.Segments() {
-		err := s.view(func(tx *bbolt.Tx) error { return s.revisions(tx, last, f) })
+		err := s.view(func(tx *bbolt.Tx) error { return recordsIn(s, tx).Revisions(last, f) })
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/observed"
+	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -103,7 +104,7 @@ func note(tx *bbolt.Tx, name string, revision uint64) error {
 	if revision == 0 {
 		return nil
 	}
-	v := be.AppendUint32(RevisionKey(revision), boltfile.Checksum(revision, []byte(name)))
+	v := be.AppendUint32(recordfile.Key(revision), boltfile.Checksum(revision, []byte(name)))
 	return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(name), v)
 }
 
@@ -125,7 +126,7 @@ func (s *Segment) change(f func(*bbolt.Tx, *observed.Numbering) error) error {
 			s.numbering = observed.NumberingOf(tx)
 		}
 		err := f(tx, s.numbering)
-		indexed = observedIn(tx) >= s.lastIn(tx, 0)
+		indexed = observedIn(tx) >= recordsIn(s, tx).Last(0)
 		return err
 	})
 	if err != nil {
@@ -139,14 +140,14 @@ func (s *Segment) change(f func(*bbolt.Tx, *observed.Numbering) error) error {
 // putRecords puts the records that a segment does not have into its file, with what they
 // report.
 func putRecords(tx *bbolt.Tx, n *observed.Numbering, records []wal.Record, seen *observed.Collection) error {
-	log := tx.Bucket([]byte(bucketLog))
-	last := lastIn(log, 0)
+	log := tx.Bucket([]byte(recordfile.BucketLog))
+	last := recordfile.Last(log, 0)
 	if records = wal.After(records, last); len(records) == 0 {
 		return nil
 	}
 	log.FillPercent = boltfile.FillPercent
 	for _, r := range records {
-		if err := log.Put(RevisionKey(r.Revision), r.Data); err != nil {
+		if err := log.Put(recordfile.Key(r.Revision), r.Data); err != nil {
 			return err
 		}
 	}
@@ -207,14 +208,14 @@ func unindexed(l *Log, s *Segment, most int) (found *observed.Collection, at uin
 	found = observed.NewCollection()
 	err = s.view(func(tx *bbolt.Tx) error {
 		at = observedIn(tx)
-		_, err := s.eachIn(tx, at+1, func(revision uint64, record []byte) (bool, error) {
+		_, err := recordsIn(s, tx).Each(at+1, func(revision uint64, record []byte) (bool, error) {
 			if e, err := ParseRecord(revision, record); err == nil { // a damaged record reports nothing
 				add(found, l, &e)
 			}
 			at = revision
 			most--
 			return most > 0, nil
-		}, passLost)
+		}, recordfile.PassLost)
 		return err
 	})
 	return found, at, err

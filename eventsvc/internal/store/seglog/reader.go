@@ -9,9 +9,9 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/blocks"
 	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -36,8 +36,8 @@ type Reader struct {
 type segmentTx struct {
 	tx     *bbolt.Tx
 	cursor *bbolt.Cursor
-	at     uint64        // revision that the cursor is at, 0: none
-	block  *blocks.Block // of a compressed segment: the one that was read last
+	at     uint64            // revision that the cursor is at, 0: none
+	finder recordfile.Finder // of a compressed segment
 }
 
 // readers reuses the memory of readers.
@@ -100,6 +100,7 @@ func (r *Reader) segment(i int) (*segmentTx, error) {
 		if *v, err = r.segments[i].read(); err != nil {
 			return nil, err
 		}
+		v.finder = recordfile.Finder{File: r.segments[i].file, Cache: r.log.cache, Cursor: v.cursor}
 	}
 	return v, nil
 }
@@ -153,8 +154,8 @@ func (r *Reader) Seek(revision uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.segments[i].compressed {
-		return s.seekBlock(r.segments[i], r.log.cache, revision)
+	if r.segments[i].Compressed {
+		return s.find(revision)
 	}
 	if s.at != 0 && revision > s.at && revision-s.at <= walkMost {
 		for k, v := s.cursor.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, v = s.cursor.Next() {
@@ -175,6 +176,15 @@ func (r *Reader) Seek(revision uint64) ([]byte, error) {
 	return v, nil
 }
 
+// find returns the record of a revision from the blocks of a segment.
+func (v *segmentTx) find(revision uint64) ([]byte, error) {
+	record, err := v.finder.Find(revision)
+	if record == nil && err == nil {
+		return nil, ErrGone
+	}
+	return record, Corrupt(revision, err)
+}
+
 // Prefetch has the kernel read the records of revisions, which rise, all at the same time.
 // It is for records that are not in memory, and passes over those in blocks, of which many
 // share a page.
@@ -183,13 +193,13 @@ func (r *Reader) Prefetch(revisions []uint64) {
 		i := r.segments.find(revisions[0])
 		var keys [][]byte
 		for len(revisions) > 0 && r.segments.find(revisions[0]) == i {
-			keys, revisions = append(keys, RevisionKey(revisions[0])), revisions[1:]
+			keys, revisions = append(keys, recordfile.Key(revisions[0])), revisions[1:]
 		}
-		if i < 0 || r.segments[i].compressed {
+		if i < 0 || r.segments[i].Compressed {
 			continue
 		}
 		if s, err := r.segment(i); err == nil {
-			boltcheck.Prefetch(s.tx, r.segments[i].Path, []byte(bucketLog), keys)
+			boltcheck.Prefetch(s.tx, r.segments[i].Path, []byte(recordfile.BucketLog), keys)
 		}
 	}
 }
@@ -205,7 +215,7 @@ func (r *Reader) Newest() (Entry, error) {
 		if err != nil {
 			return Entry{}, err
 		}
-		if revision := r.segments[i].lastIn(s.tx, 0); revision > 0 {
+		if revision := recordsIn(r.segments[i], s.tx).Last(0); revision > 0 {
 			return r.Get(revision)
 		}
 	}
@@ -221,7 +231,7 @@ type Position struct {
 
 // Position returns where a record was found by [Reader.Lookup].
 func (r *Reader) Position(revision uint64, record []byte) Position {
-	if i := r.segments.find(revision); i >= 0 && i < len(r.segments)-1 && !r.segments[i].compressed {
+	if i := r.segments.find(revision); i >= 0 && i < len(r.segments)-1 && !r.segments[i].Compressed {
 		return Position{r.segments[i], record}
 	}
 	return Position{}
@@ -304,15 +314,15 @@ func (r *Reader) ScanAll(after, last uint64, f func(Entry) bool, damaged func(re
 		}
 		return f(e), nil
 	}
-	lost := func(l *lostBlock) (bool, error) {
+	lost := func(l *recordfile.Lost) (bool, error) {
 		switch {
-		case l.first > last:
+		case l.First > last:
 			return false, nil
 		case damaged == nil:
-			return false, Corrupt(l.first, l.error())
+			return false, Corrupt(l.First, l)
 		}
-		after = l.last
-		return damaged(l.last, nil), nil
+		after = l.Last
+		return damaged(l.Last, nil), nil
 	}
 	if more, err := r.scanSegments(after, last, each, lost); err != nil || !more {
 		return err
@@ -331,17 +341,17 @@ func (r *Reader) ScanAll(after, last uint64, f func(Entry) bool, damaged func(re
 // scanSegments calls each with the records of the segments behind revision after, and lost
 // with blocks that cannot be read, until one of them returns false, an error or the first
 // segment behind last.
-func (r *Reader) scanSegments(after, last uint64, each func(revision uint64, record []byte) (bool, error), lost func(*lostBlock) (bool, error)) (more bool, err error) {
+func (r *Reader) scanSegments(after, last uint64, each func(revision uint64, record []byte) (bool, error), lost func(*recordfile.Lost) (bool, error)) (more bool, err error) {
 	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].Base <= last; i++ {
 		s, err := r.segment(i)
 		if err != nil {
 			return false, err
 		}
-		more, err := r.segments[i].eachIn(s.tx, after+1, func(revision uint64, record []byte) (bool, error) {
+		more, err := recordsIn(r.segments[i], s.tx).Each(after+1, func(revision uint64, record []byte) (bool, error) {
 			after = revision
 			return each(revision, record)
-		}, func(l *lostBlock) (bool, error) {
-			after = l.last
+		}, func(l *recordfile.Lost) (bool, error) {
+			after = l.Last
 			return lost(l)
 		})
 		if err != nil || !more {

@@ -168,16 +168,3 @@ func (e *Entry) Clone() store.Record {
 	v := e.View(e.StoreKey())
 	return v.Clone()
 }
-
-// RevisionKey returns the key under which a record is stored.
-func RevisionKey(revision uint64) []byte {
-	return binary.BigEndian.AppendUint64(nil, revision)
-}
-
-// RevisionOf parses such a key. On a damaged page it may be any bytes.
-func RevisionOf(k []byte) (uint64, error) {
-	if len(k) != 8 {
-		return 0, fmt.Errorf("%q is no key of the log: %w", k, boltfile.ErrChecksum)
-	}
-	return binary.BigEndian.Uint64(k), nil
-}

@@ -18,6 +18,7 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/observed"
+	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -32,7 +33,7 @@ type Segment struct {
 	db         *bbolt.DB
 	bytes      atomic.Int64 // length of all records; of a head, with the pending ones
 	rewritten  bool         // Rewrite has left records out
-	compressed bool         // they are in blocks
+	Compressed bool         // its records are in blocks; never changes
 	file       uint64       // number of the file among those that were opened
 	indexed    atomic.Bool  // by time
 	scattered  atomic.Bool  // its index by time becomes much smaller when it is rewritten
@@ -43,9 +44,7 @@ type Segment struct {
 
 // The buckets of a segment, and the entries of its meta bucket.
 const (
-	bucketLog     = "log"     // revision → record
 	bucketMinutes = "minutes" // empty: older programs count in it what they write
-	bucketBlocks  = "blocks"  // instead of the log: last revision → block of records
 
 	metaBase     = "base"     // its records have this revision or a greater one
 	metaCompact  = "horizon"  // the compact revision: states from here on can be read
@@ -58,7 +57,7 @@ const (
 
 // buckets returns the buckets of a new segment.
 func buckets() []string {
-	return []string{bucketLog, observed.BucketSeries, observed.BucketRuns, bucketMinutes}
+	return []string{recordfile.BucketLog, observed.BucketSeries, observed.BucketRuns, bucketMinutes}
 }
 
 // FormatWAL is the version of a head with a write-ahead log in use: a program that does
@@ -81,10 +80,10 @@ func SegmentPath(dir string, base uint64) string {
 
 // createUnsynced makes a segment whose commits are not synced: the caller syncs it once.
 func createUnsynced(path string, base uint64, storeID []byte, compressed bool) (*bbolt.DB, error) {
-	page, meta := segmentPage, map[string][]byte{metaBase: RevisionKey(base), boltfile.StoreID: storeID}
+	page, meta := segmentPage, map[string][]byte{metaBase: recordfile.Key(base), boltfile.StoreID: storeID}
 	names := buckets()
 	if compressed {
-		page, names = compressedPage, append(names, bucketBlocks)
+		page, names = compressedPage, append(names, recordfile.BucketBlocks)
 		meta[boltfile.Format] = boltfile.FormatText(FormatBlocks)
 	}
 	db, err := boltfile.Create(path, page, names, meta)
@@ -96,9 +95,9 @@ func createUnsynced(path string, base uint64, storeID []byte, compressed bool) (
 
 func createSegment(dir string, base uint64, storeID []byte, compactRevision uint64, format int) error {
 	return boltfile.Install(SegmentPath(dir, base), segmentPage, buckets(), map[string][]byte{
-		metaBase:         RevisionKey(base),
+		metaBase:         recordfile.Key(base),
 		boltfile.StoreID: storeID,
-		metaCompact:      RevisionKey(compactRevision),
+		metaCompact:      recordfile.Key(compactRevision),
 		boltfile.Format:  boltfile.FormatText(format),
 	})
 }
@@ -118,7 +117,7 @@ func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
 		return nil, &store.FileError{Path: path, Reason: "it does not say which revisions it holds", Fix: boltfile.FixRestore}
 	}
 	format, err := s.Format()
-	if s.compressed = format == FormatBlocks; s.compressed && head {
+	if s.Compressed = format == FormatBlocks; s.Compressed && head {
 		_ = db.Close()
 		return nil, &store.FileError{Path: path, Reason: "it is a compressed log file, and the newer ones are missing", Fix: boltfile.FixRestore}
 	}
@@ -141,7 +140,7 @@ func (s *Segment) readNotes(tx *bbolt.Tx) error {
 	if observed == damagedNote || noted(tx, metaCarried) == damagedNote {
 		return errSegmentNote
 	}
-	s.indexed.Store(observed >= s.lastIn(tx, 0))
+	s.indexed.Store(observed >= recordsIn(s, tx).Last(0))
 	s.scattered.Store(metaIn(tx, metaRuns) > 0)
 	return nil
 }
@@ -154,10 +153,10 @@ func (s *Segment) measure(head bool) error {
 		return err
 	}
 	return s.view(func(tx *bbolt.Tx) error {
-		_, err := s.eachIn(tx, 0, func(_ uint64, record []byte) (bool, error) {
+		_, err := recordsIn(s, tx).Each(0, func(_ uint64, record []byte) (bool, error) {
 			s.bytes.Add(int64(len(record)))
 			return true, nil
-		}, passLost)
+		}, recordfile.PassLost)
 		return err
 	})
 }
@@ -207,28 +206,15 @@ func (s *Segment) StoreID() (id string, err error) {
 func (s *Segment) LastRevision() (last uint64, err error) {
 	last = s.Base - 1
 	err = s.view(func(tx *bbolt.Tx) error {
-		last = s.lastIn(tx, last)
+		last = recordsIn(s, tx).Last(last)
 		return nil
 	})
 	return last, err
 }
 
-// lastIn returns the greatest revision in the file of the segment, or none if it is empty.
-func (s *Segment) lastIn(tx *bbolt.Tx, none uint64) uint64 { return lastIn(s.recordsIn(tx), none) }
-
-func lastIn(records *bbolt.Bucket, none uint64) uint64 {
-	if k, _ := records.Cursor().Last(); len(k) == 8 {
-		return be.Uint64(k)
-	}
-	return none
-}
-
-// recordsIn returns the bucket in which the records are.
-func (s *Segment) recordsIn(tx *bbolt.Tx) *bbolt.Bucket {
-	if s.compressed {
-		return tx.Bucket([]byte(bucketBlocks))
-	}
-	return tx.Bucket([]byte(bucketLog))
+// recordsIn returns the records of the file of a segment.
+func recordsIn(s *Segment, tx *bbolt.Tx) recordfile.Records {
+	return recordfile.In(tx, s.Base, s.Compressed)
 }
 
 func (s *Segment) view(f func(*bbolt.Tx) error) error {
@@ -246,7 +232,7 @@ func (s *Segment) read() (v segmentTx, err error) {
 			_ = tx.Rollback()
 		}
 	}()
-	v.cursor = s.recordsIn(tx).Cursor()
+	v.cursor = recordsIn(s, tx).Bucket.Cursor()
 	v.tx = tx
 	return v, nil
 }
@@ -339,7 +325,7 @@ func (s *Segment) SavedCompactRevision() (uint64, error) { return s.meta(metaCom
 // SaveCompactRevision makes a compact revision durable.
 func (s *Segment) SaveCompactRevision(revision uint64) error {
 	return s.update(func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaCompact), RevisionKey(revision))
+		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaCompact), recordfile.Key(revision))
 	})
 }
 
@@ -361,7 +347,7 @@ func (s *Segment) Check(head bool) error {
 // returns the last revision in it.
 func (s *Segment) CopyTo(path string) (last uint64, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		last = s.lastIn(tx, s.Base-1)
+		last = recordsIn(s, tx).Last(s.Base - 1)
 		return errors.Join(tx.CopyFile(path, 0o600), withoutWAL(path))
 	})
 	return last, err
@@ -385,13 +371,13 @@ func (s *Segment) Seal(last uint64) error {
 		meta := tx.Bucket([]byte(boltfile.Meta))
 		runs, minutes := observed.CountRuns(tx)
 		if s.scattered.Store(runs >= manyRuns && runs >= 2*minutes); s.scattered.Load() {
-			if err := meta.Put([]byte(metaRuns), RevisionKey(uint64(runs))); err != nil {
+			if err := meta.Put([]byte(metaRuns), recordfile.Key(uint64(runs))); err != nil {
 				return err
 			}
 		}
 		return errors.Join(
-			meta.Put([]byte(metaBytes), RevisionKey(uint64(s.Bytes()))),
-			meta.Put([]byte(metaEnd), RevisionKey(last)))
+			meta.Put([]byte(metaBytes), recordfile.Key(uint64(s.Bytes()))),
+			meta.Put([]byte(metaEnd), recordfile.Key(last)))
 	})
 }
 

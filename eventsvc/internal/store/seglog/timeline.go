@@ -56,7 +56,7 @@ func (r *Reader) parts(last uint64, from, to int64) ([]*part, error) {
 		all = append(all, p)
 	}
 	head, tx := r.segments.Head(), r.opened[len(r.opened)-1].tx
-	p, err := r.pendingPart(max(head.Base-1, min(observedIn(tx), head.lastIn(tx, 0))), last, from, to)
+	p, err := r.pendingPart(max(head.Base-1, min(observedIn(tx), recordsIn(head, tx).Last(0))), last, from, to)
 	return append(all, p), err
 }
 

@@ -163,7 +163,7 @@ func (u *Usage) Stats() Stats {
 		records += seg.Bytes()
 		s.FileBytes += disk.Usage(seg.Path)
 		s.Segments++
-		if seg.Compressed() {
+		if seg.Compressed {
 			s.Compressed++
 		}
 	}

@@ -1,0 +1,250 @@
+// Package recordfile reads records from the bbolt files of a log, whether these have them one by
+// one or in blocks.
+//
+// # Contract
+//
+// [Records] are those of one file, in one transaction. [Records.Each] goes over them in order of
+// their revisions. A [Finder] finds single ones, by way of a cache of blocks that many share. A
+// [Writer] writes the blocks of a new file.
+//
+// # Errors
+//
+// A block that cannot be read, or is missing, is a [Lost]: it is given to the caller of Each, and
+// the error of a Finder. No other record is lost with it.
+//
+// # Concurrency
+//
+// Everything has one user at a time, like the transaction that it belongs to. A cache may be
+// shared.
+//
+// # Format
+//
+//	log      revision 8 → record; or
+//	blocks   last revision 8 → block: see package blocks. The first one begins with the base of
+//	         the file, and each behind the one before, so that a missing one is noticed.
+//
+// The package knows nothing of what records say, and of the other buckets of a file.
+package recordfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/blocks"
+	"tidings.example/eventsvc/internal/store/boltfile"
+)
+
+// The buckets of records. A file has the second one if they are compressed.
+const (
+	BucketLog    = "log"
+	BucketBlocks = "blocks"
+)
+
+// Key returns the key under which a record is stored.
+func Key(revision uint64) []byte { return binary.BigEndian.AppendUint64(nil, revision) }
+
+// RevisionOf parses such a key. On a damaged page it may be any bytes.
+func RevisionOf(k []byte) (uint64, error) {
+	if len(k) != 8 {
+		return 0, fmt.Errorf("%q is no key of the log: %w", k, boltfile.ErrChecksum)
+	}
+	return binary.BigEndian.Uint64(k), nil
+}
+
+// Records are those of a file.
+type Records struct {
+	Bucket     *bbolt.Bucket
+	base       uint64
+	compressed bool
+}
+
+// In returns the records of a file with a base.
+func In(tx *bbolt.Tx, base uint64, compressed bool) Records {
+	name := BucketLog
+	if compressed {
+		name = BucketBlocks
+	}
+	return Records{tx.Bucket([]byte(name)), base, compressed}
+}
+
+// Last returns the greatest revision, or none if there is no record.
+func (r Records) Last(none uint64) uint64 { return Last(r.Bucket, none) }
+
+// Last returns the greatest revision of a bucket, or none if it is empty.
+func Last(records *bbolt.Bucket, none uint64) uint64 {
+	if k, _ := records.Cursor().Last(); len(k) == 8 {
+		return binary.BigEndian.Uint64(k)
+	}
+	return none
+}
+
+// A Lost is a block that cannot be read, with the revisions that it covers. It has no key if it
+// is missing.
+type Lost struct {
+	First, Last uint64
+	Key, Value  []byte
+	Err         error
+}
+
+func (l *Lost) Error() string {
+	return fmt.Sprintf("the block of revisions %d to %d: %v", l.First, l.Last, l.Err)
+}
+
+// Unwrap returns why the block cannot be read.
+func (l *Lost) Unwrap() error { return l.Err }
+
+// PassLost passes over blocks that cannot be read.
+func PassLost(*Lost) (more bool, err error) { return true, nil }
+
+// maxLost bounds the revisions that a block may have records of whose key is damaged too.
+const maxLost = 1 << 20
+
+// EachRevision calls f with the revisions that the block may have records of.
+func (l *Lost) EachRevision(f func(revision uint64)) {
+	for revision := l.First; revision <= min(l.Last, l.First+maxLost); revision++ {
+		f(revision)
+	}
+}
+
+// Each calls f with the records from a revision on, and lost with the blocks
+// that cannot be read, in order, until one of them returns false or an error. It returns what
+// they have returned last. The records are valid as long as the transaction.
+func (r Records) Each(from uint64, f func(revision uint64, record []byte) (more bool, err error), lost func(*Lost) (more bool, err error)) (more bool, err error) {
+	if r.compressed {
+		return r.eachInBlocks(from, f, lost)
+	}
+	c := r.Bucket.Cursor()
+	for k, v := c.Seek(Key(from)); k != nil; k, v = c.Next() {
+		revision, err := RevisionOf(k)
+		if err != nil {
+			return false, err
+		}
+		if more, err := f(revision, v); err != nil || !more {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (r Records) eachInBlocks(from uint64, f func(revision uint64, record []byte) (more bool, err error), lost func(*Lost) (more bool, err error)) (more bool, err error) {
+	var room room
+	from = max(from, r.base)
+	c := r.Bucket.Cursor()
+	for k, v := c.Seek(Key(from)); k != nil; k, v = c.Next() {
+		last, err := RevisionOf(k)
+		if err != nil {
+			return false, err
+		}
+		block, err := blocks.Parse(k, v)
+		switch {
+		case err != nil:
+			more, err = lost(&Lost{from, last, k, v, err})
+			block = new(blocks.Block)
+		case block.First > from:
+			more, err = lost(&Lost{First: from, Last: block.First - 1, Err: errBlockGone})
+		default:
+			more = true
+		}
+		at, _ := block.Search(from)
+		for ; more && err == nil && at < block.Len(); at++ {
+			more, err = f(block.Revision(at), room.record(block, at))
+		}
+		if err != nil || !more {
+			return false, err
+		}
+		from = last + 1
+	}
+	return true, nil
+}
+
+// errBlockGone reports that no block covers a revision.
+var errBlockGone = errors.New("it is not there")
+
+// A room is memory for records of blocks. What is not referenced any more is collected.
+type room struct{ b []byte }
+
+// roomBytes is how much memory a room takes at once.
+const roomBytes = 64 << 10
+
+// record returns a record of a block, or none, which no reader takes for a record, if the
+// block contradicts itself.
+func (r *room) record(b *blocks.Block, i int) []byte {
+	free := r.b[len(r.b):]
+	record, err := b.Append(free, i)
+	switch {
+	case err != nil:
+		return nil
+	case len(record) <= cap(free):
+		r.b = r.b[:len(r.b)+len(record)]
+	default:
+		r.b = make([]byte, 0, roomBytes)
+	}
+	return record[:len(record):len(record)]
+}
+
+// Revisions calls f with the revisions up to the last of which the file has a record, or may
+// have one.
+func (r Records) Revisions(last uint64, f func(revision uint64)) error {
+	_, err := r.Each(0, func(revision uint64, _ []byte) (bool, error) {
+		if revision <= last {
+			f(revision)
+		}
+		return revision < last, nil
+	}, func(l *Lost) (bool, error) {
+		l.Last = min(l.Last, last)
+		l.EachRevision(f)
+		return true, nil
+	})
+	return err
+}
+
+// A Finder finds records in the blocks of a file, and keeps the block that it has found last.
+type Finder struct {
+	File   uint64 // number of the file in the cache
+	Cache  *blocks.Cache
+	Cursor *bbolt.Cursor // of the bucket of blocks
+	block  *blocks.Block
+}
+
+// Find returns the record of a revision, in memory of its own, and nil if there is none.
+func (f *Finder) Find(revision uint64) ([]byte, error) {
+	if f.block == nil || revision < f.block.First || revision > f.block.Last {
+		if found, err := f.seek(revision); err != nil || !found {
+			return nil, err
+		}
+	}
+	i, found := f.block.Search(revision)
+	if !found {
+		return nil, nil
+	}
+	return f.block.Append(nil, i)
+}
+
+// seek makes the block that covers a revision the present one. It reports false if that is
+// behind all.
+func (f *Finder) seek(revision uint64) (found bool, err error) {
+	key, value := f.Cursor.Seek(Key(revision))
+	if key == nil {
+		return false, nil
+	}
+	last, err := RevisionOf(key)
+	if err != nil {
+		return false, err
+	}
+	at := blocks.Place{File: f.File, Last: last}
+	block := f.Cache.Get(at)
+	if block == nil {
+		if block, err = blocks.Parse(key, value); err != nil {
+			return false, fmt.Errorf("the block of the revisions up to %d: %w", last, err)
+		}
+		f.Cache.Put(at, block)
+	}
+	if revision < block.First {
+		return false, fmt.Errorf("the block in front of that of the revisions %d to %d: %w", block.First, last, errBlockGone)
+	}
+	f.block = block
+	return true, nil
+}
