@@ -14,6 +14,7 @@
 //
 // A [Collection] gathers what records report. [Collection.Save] appends it to the buckets
 // of a file as runs; the [Numbering] of that file knows which numbers its series have.
+// [Minutes] goes over what one file has, minute by minute, to write it to another one.
 //
 // # Errors
 //

@@ -211,17 +211,17 @@ func (c *copier) copyObserved(l *Log, to *bbolt.DB, since time.Time) error {
 				return err
 			}
 			runs.FillPercent = boltfile.FillPercent
-			m := minutes{
-				tx: from, found: found, since: minuteSince(since),
-				needed: func(revision uint64) bool {
+			m := observed.Minutes{
+				Tx: from, Found: found, Since: observed.MinuteSince(since),
+				Needed: func(revision uint64) bool {
 					_, ok := slices.BinarySearch(c.needed, revision)
 					return ok
 				},
-				number:  func(texts string) (uint32, error) { return n.Number(series, texts) },
-				damaged: func(k, v []byte) error { return runs.Put(bytes.Clone(k), bytes.Clone(v)) },
+				Number:  func(texts string) (uint32, error) { return n.Number(series, texts) },
+				Damaged: func(k, v []byte) error { return runs.Put(bytes.Clone(k), bytes.Clone(v)) },
 			}
 			return errors.Join(
-				m.each(func(minute int64, entries []observed.Entry) error {
+				m.Each(func(minute int64, entries []observed.Entry) error {
 					return observed.PutRun(runs, minute, observed.Last(entries), entries)
 				}),
 				note(tx, metaObserved, max(c.at, observedIn(from))),

@@ -233,8 +233,8 @@ func (l *Log) Carry(s *Segment, since time.Time) (damaged bool, err error) {
 		damaged, found = true, observed.NewCollection()
 	}
 	err = s.view(func(from *bbolt.Tx) error {
-		m := minutes{tx: from, found: found, since: minuteSince(since), needed: func(uint64) bool { return false }}
-		if !m.any() {
+		m := observed.Minutes{Tx: from, Found: found, Since: observed.MinuteSince(since), Needed: func(uint64) bool { return false }}
+		if !m.Any() {
 			return nil // and nothing can be counted twice
 		}
 		return l.Head().change(func(tx *bbolt.Tx, n *observed.Numbering) error {
@@ -243,16 +243,16 @@ func (l *Log) Carry(s *Segment, since time.Time) (damaged bool, err error) {
 				return err
 			}
 			var unwritten error
-			m.number = func(texts string) (number uint32, err error) {
+			m.Number = func(texts string) (number uint32, err error) {
 				number, err = n.Number(series, texts)
 				unwritten = cmp.Or(unwritten, err)
 				return number, err
 			}
-			m.damaged = func(_, _ []byte) error {
+			m.Damaged = func(_, _ []byte) error {
 				damaged = true
 				return nil
 			}
-			unread := m.each(func(minute int64, entries []observed.Entry) error {
+			unread := m.Each(func(minute int64, entries []observed.Entry) error {
 				unwritten = observed.PutRun(runs, minute, s.Base, entries)
 				return unwritten
 			})

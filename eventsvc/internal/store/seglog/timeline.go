@@ -224,7 +224,7 @@ func (r *Reader) First(since time.Time) (second int64, ok bool, err error) {
 			if err != nil {
 				return 0, false, err
 			}
-			held := at >= minuteSince(since)
+			held := at >= observed.MinuteSince(since)
 			if err := run.Each(observed.All, func(e observed.Entry) { held = held || e.Revision != 0 }); err != nil {
 				return 0, false, err
 			}
