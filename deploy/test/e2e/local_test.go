@@ -151,6 +151,7 @@ func startLocal(t *testing.T, env ...string) *world {
 		ca:      filepath.Join(data, "tls/ca.crt"),
 		restart: again(syscall.SIGTERM),
 		kill:    again(syscall.SIGKILL),
+		log:     func(service string) string { return services[service].log.String() },
 	}
 	w.inside = w.token
 	w.recreate = func(t *testing.T) { // a process has nothing but its data

@@ -41,6 +41,7 @@ type world struct {
 	restart func(t *testing.T, service string) // asks it to stop, starts it again, returns when ready
 	kill    func(t *testing.T, service string) // the same without asking
 	inside  func(t *testing.T) string          // a token fetched from where the services run
+	log     func(service string) string        // what it has printed; of processes started here
 
 	recreate func(t *testing.T) // throws both services away and starts new ones on the same data
 }

@@ -1,0 +1,212 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/deploy/test/internal/testenv"
+)
+
+// TestProxies runs the configurations of docs/proxy.md between a client and both services.
+func TestProxies(t *testing.T) {
+	t.Parallel()
+	w := startLocal(t, "TOKENSVC_TRUSTED_PROXY=127.0.0.1")
+	t.Run("nginx", func(t *testing.T) {
+		testProxy(t, w, func(dir, config string) *exec.Cmd {
+			// What Debian's nginx.conf has around the file. user keeps a test that runs as root in its own directory.
+			config = "user root; pid nginx.pid; worker_processes 1; daemon off; events {}\n" +
+				"http { access_log off; client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n" +
+				config + "}\n"
+			writeFile(t, filepath.Join(dir, "nginx.conf"), config)
+			return exec.Command(testenv.Tool(t, "nginx"), "-p", dir, "-c", "nginx.conf", "-e", "stderr")
+		})
+	})
+	t.Run("haproxy", func(t *testing.T) {
+		testProxy(t, w, func(dir, config string) *exec.Cmd {
+			writeFile(t, filepath.Join(dir, "haproxy.cfg"), config)
+			return exec.Command(testenv.Tool(t, "haproxy"), "-db", "-f", filepath.Join(dir, "haproxy.cfg"))
+		})
+	})
+}
+
+// testProxy starts the proxy whose configuration has the name of the test, and uses both services through it.
+func testProxy(t *testing.T, w *world, command func(dir, config string) *exec.Cmd) {
+	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/proxy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, name, _ := strings.Cut(t.Name(), "/")
+	_, config, _ := strings.Cut(string(page), "```"+name+"\n")
+	config, _, ok := strings.Cut(config, "```")
+	if !ok {
+		t.Fatalf("proxy.md has no block %s", name)
+	}
+	dir, listen := t.TempDir(), testenv.FreeAddr(t)
+	pair := filepath.Join(dir, "events")
+	for ext, from := range map[string]string{"crt": "tls.crt", "key": "tls.key"} {
+		pem, err := os.ReadFile(filepath.Join(filepath.Dir(w.ca), from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, pair+"."+ext, string(pem))
+		both, _ := os.ReadFile(pair + ".pem")
+		writeFile(t, pair+".pem", string(both)+string(pem))
+	}
+	config = strings.NewReplacer("/etc/ssl/events", pair, "127.0.0.1:443", listen,
+		"127.0.0.1:9000", strings.TrimPrefix(w.tokens, "http://"), "127.0.0.1:8080", strings.TrimPrefix(w.events, "http://")).Replace(config)
+
+	var log testenv.Output
+	cmd := command(dir, config)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", name, log.String())
+		}
+	})
+	through := *w
+	through.secure = "https://" + listen
+	testenv.Eventually(t, name+" answers", deadline, func() error {
+		resp, err := w.https(t).Get("https://" + listen + "/console/")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 2 {
+			return fmt.Errorf("%s %s", resp.Proto, resp.Status)
+		}
+		return nil
+	})
+	t.Run("Addresses", func(t *testing.T) { testForwarded(t, &through) })
+	t.Run("LargeBody", func(t *testing.T) { testLargeBody(t, &through) })
+	t.Run("Watch", func(t *testing.T) { testProxiedWatch(t, &through) })
+	t.Run("WebSocket", func(t *testing.T) { testProxiedSocket(t, &through) })
+}
+
+// testForwarded: tokensvc counts the client's address, not the proxy's.
+func testForwarded(t *testing.T, w *world) {
+	const source = `"source":"127.0.0.2"`
+	before := strings.Count(w.log("tokensvc"), source)
+	client := w.https(t)
+	client.Transport.(*http.Transport).DialContext = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext
+	form := "grant_type=client_credentials&client_id=" + clientID + "&client_secret=" + clientSecret
+	var answer struct {
+		Token string `json:"access_token"`
+	}
+	code, err := call(t.Context(), client, request{"POST", w.secure + "/oauth2/token", "", "application/x-www-form-urlencoded", []byte(form)}, &answer)
+	if err != nil || code != http.StatusOK || answer.Token == "" {
+		t.Fatalf("token: %d, %v", code, err)
+	}
+	testenv.Eventually(t, "the log has the client's address", deadline, func() error {
+		if log := w.log("tokensvc"); strings.Count(log, source) == before {
+			return fmt.Errorf("log: %s", log)
+		}
+		return nil
+	})
+}
+
+// testLargeBody: a body near --max-body reaches eventsvc. It is refused there, because an event of this size breaks a rule.
+func testLargeBody(t *testing.T, w *world) {
+	event := newEvent("large", "Large")
+	event.Note = strings.Repeat("x", 5<<19) // 2.5 MiB
+	var status metav1.Status
+	code, err := call(t.Context(), w.https(t), request{"POST", eventsIn(w.secure, "proxied"), w.token(t), "application/json", encode(event)}, &status)
+	if err != nil || code != http.StatusUnprocessableEntity || status.Reason != metav1.StatusReasonInvalid {
+		t.Errorf("%d %s %v, want 422 Invalid", code, status.Reason, err)
+	}
+}
+
+// testProxiedWatch: an event arrives while the watch is still open. It is created before the watch begins, because nginx
+// sends the header of an answer over HTTP/2 only with its first bytes.
+func testProxiedWatch(t *testing.T, w *world) {
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	client, token := w.https(t), w.token(t)
+	var list metav1.PartialObjectMetadataList
+	if code, err := call(ctx, client, request{"GET", eventsIn(w.secure, "proxied"), token, "", nil}, &list); err != nil || code != http.StatusOK {
+		t.Fatalf("list: %d, %v", code, err)
+	}
+	name := "while-watched-" + filepath.Base(filepath.Dir(t.Name()))
+	var created eventsv1.Event
+	code, err := call(ctx, client, request{"POST", eventsIn(w.secure, "proxied"), token, "application/json", encode(newEvent(name, "Watched"))}, &created)
+	if err != nil || code != http.StatusCreated {
+		t.Fatalf("create: %d, %v", code, err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, eventsIn(w.secure, "proxied")+"?watch=true&resourceVersion="+list.ResourceVersion, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for frames := json.NewDecoder(resp.Body); ; {
+		var frame struct{ Object metav1.PartialObjectMetadata }
+		if err := frames.Decode(&frame); err != nil {
+			t.Fatalf("%v before the event", err)
+		}
+		if frame.Object.Name == created.Name {
+			return
+		}
+	}
+}
+
+// testProxiedSocket: a watch over a WebSocket is accepted, and shows an event.
+func testProxiedSocket(t *testing.T, w *world) {
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	client := w.https(t)
+	client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, eventsIn(w.secure, "proxied")+"?watch=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range map[string]string{
+		"Authorization": "Bearer " + w.token(t), "Connection": "Upgrade", "Upgrade": "websocket",
+		"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", // the example of RFC 6455 section 1.3
+	} {
+		req.Header.Set(key, value)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("%s, want 101", resp.Status)
+	}
+	var said []byte
+	for part := make([]byte, 4096); !bytes.Contains(said, []byte(`"ADDED"`)); {
+		n, err := resp.Body.Read(part)
+		if err != nil {
+			t.Fatalf("%v after %q", err, said)
+		}
+		said = append(said, part[:n]...)
+	}
+}
+
+func writeFile(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
