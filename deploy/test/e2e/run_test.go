@@ -221,6 +221,7 @@ func TestDocumentation(t *testing.T) {
 		"docs/no-secrets.md": {`"kty":"EC"`, `"sub": "backup"`, `"client_id":"workload"`, `"token_endpoint_auth_method":"private_key_jwt"`},
 		"docs/operate.md":    {"[+]store ok"},
 		"docs/recover.md":    {"continues after revision", "no problem found", "the same authority", `"code":410`},
+		"docs/sizing.md":     {"events fit into"},
 		"docs/rotate.md":     {"UPDATE clients", "signing", "a new authority"},
 		"docs/space.md":      {"retention: 72h0m0s", "# file", "store_retention_lag_seconds", "ok"},
 		"docs/upgrade.md":    {"eventsvc "},
