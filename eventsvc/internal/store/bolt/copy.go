@@ -10,8 +10,8 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// Copy says how the copy of another store has events deleted that are past their time. A copy is changed by [DB.Apply] and
-// [DB.SkipTo] alone.
+// Copy says how the copy of another store has events deleted that are past their time. A copy is changed by its
+// [Follower] alone.
 type Copy struct {
 	// Expires reports whether it is this copy, of all copies of the store, that has events deleted.
 	Expires func() bool
@@ -20,29 +20,35 @@ type Copy struct {
 	Delete func(context.Context, []store.Seen) error
 }
 
+// Follower changes a store as the one says that it is a copy of. It is safe for concurrent use, as the store is.
+type Follower struct{ db *DB }
+
+// Follow returns what changes this store, which must have been opened as a copy.
+func (db *DB) Follow() *Follower { return &Follower{db} }
+
 // Apply stores changes of the store that this one is a copy of: see [commit.Committer.Apply].
-func (db *DB) Apply(ctx context.Context, changes []commit.Replicated) error {
-	return db.committer.Apply(ctx, changes)
+func (f *Follower) Apply(ctx context.Context, changes []commit.Replicated) error {
+	return f.db.committer.Apply(ctx, changes)
 }
 
 // SkipTo leaves out revisions that the other store has left out. The one given is then the newest revision and the compact
 // revision, which must not be less than the newest one before.
-func (db *DB) SkipTo(ctx context.Context, revision uint64) error {
-	if current := db.Revision(); revision < current {
+func (f *Follower) SkipTo(ctx context.Context, revision uint64) error {
+	if current := f.db.Revision(); revision < current {
 		return fmt.Errorf("store: revision %d is behind the newest, %d", revision, current)
 	}
-	_, err := db.committer.Skip(ctx, func(uint64) uint64 { return revision })
+	_, err := f.db.committer.Skip(ctx, func(uint64) uint64 { return revision })
 	return err
 }
 
 // GiveUp gives up all states before a revision that the other store does not have in full any more.
-func (db *DB) GiveUp(ctx context.Context, revision uint64) error {
-	return db.committer.Queue.Do(ctx, func() error { return db.committer.Writer.MoveCompactRevision(revision) })
+func (f *Follower) GiveUp(ctx context.Context, revision uint64) error {
+	return f.db.committer.Queue.Do(ctx, func() error { return f.db.committer.Writer.MoveCompactRevision(revision) })
 }
 
 // Newest returns the newest record of the log, to be compared with the other store; the zero value if there is none.
-func (db *DB) Newest() (r commit.Replicated, err error) {
-	err = db.log.View(func(log *seglog.Reader) error {
+func (f *Follower) Newest() (r commit.Replicated, err error) {
+	err = f.db.log.View(func(log *seglog.Reader) error {
 		e, err := log.Newest()
 		if err == nil {
 			v := e.Clone()
@@ -56,14 +62,16 @@ func (db *DB) Newest() (r commit.Replicated, err error) {
 	return r, err
 }
 
+// delete returns how events are deleted that are past their time.
+func (o *Options) delete(db *DB) func(context.Context, []store.Seen) error {
+	if o.Copy != nil {
+		return o.Copy.Delete
+	}
+	return func(ctx context.Context, seen []store.Seen) error {
+		_, _, err := db.DeleteMany(ctx, seen)
+		return err
+	}
+}
+
 // expires reports whether this store deletes events that are past their time.
 func (o *Options) expires() bool { return o.Copy == nil || o.Copy.Expires() }
-
-// expire deletes events that are past their time.
-func (db *DB) expire(ctx context.Context, seen []store.Seen) error {
-	if db.o.Copy != nil {
-		return db.o.Copy.Delete(ctx, seen)
-	}
-	_, _, err := db.DeleteMany(ctx, seen)
-	return err
-}

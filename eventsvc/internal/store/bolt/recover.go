@@ -78,7 +78,7 @@ func (db *DB) recover() (err error) {
 	db.maintenance = maintenance.New(maintenance.Config{
 		Policy:  maintenance.Policy{Retention: o.Retention, Rules: o.Rules, History: o.History, MaxEvents: o.MaxEvents, CompressAfter: o.CompressAfter},
 		Records: source, Usage: db.usage, Clock: db.committer.Clock, Writer: w, Do: db.committer.Queue.Do, Flush: db.committer.Flush, ReadError: db.reads.failed,
-		Delete: db.expire, Expires: o.expires,
+		Delete: o.delete(db), Expires: o.expires,
 		SegmentBytes: o.SegmentBytes, Log: o.Log,
 	})
 	replay := &replay{Source: source, usage: db.usage, merger: db.committer.Merger, readError: db.reads.failed, log: o.Log}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -44,7 +43,7 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 			w.Kind, w.Draft = seglog.Created, decision.Draft
 			if current != nil {
 				w.Kind = seglog.Modified
-				w.Draft.Attributes = w.Draft.Attributes.Since(db.observed(current))
+				w.Draft.Attributes = w.Draft.Attributes.Since(db.o.Observe.Attributes(current))
 			}
 		case current == nil:
 			return store.Result{}, store.ErrNotFound
@@ -57,19 +56,6 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 			return store.Result{}, err
 		}
 	}
-}
-
-// observed returns the attributes of a version with its occurrence, which those that an
-// older program has made lack.
-func (db *DB) observed(r *store.Record) event.Attributes {
-	if _, ok := r.Attributes.Occurrence(); ok || db.o.Observe == nil {
-		return r.Attributes
-	}
-	o, err := db.o.Observe(r.View())
-	if err != nil {
-		return r.Attributes
-	}
-	return r.Attributes.With(o)
 }
 
 // deletionBatch is how many events are deleted in one go: enough to share a commit, few

@@ -17,7 +17,7 @@ func (db *DB) Check(ctx context.Context, progress store.Progress) (*fsck.Report,
 
 // Snapshot sets the state of the copy aside, as new as the database is now.
 func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
-	if err := db.refresh(ctx); err != nil {
+	if err := db.head.refresh(ctx); err != nil {
 		return nil, err
 	}
 	return db.copy.now().Snapshot(ctx)

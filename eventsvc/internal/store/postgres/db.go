@@ -27,6 +27,14 @@ type Options struct {
 	MaxStaleness time.Duration // default 10 s
 }
 
+// now returns the wall clock, by which revisions go on after a gap.
+func (o *Options) now() time.Time {
+	if o.Copy.Now != nil {
+		return o.Copy.Now()
+	}
+	return time.Now()
+}
+
 // DB is the PostgreSQL engine of package store.
 type DB struct {
 	o         Options
@@ -67,7 +75,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db := &DB{o: o, pool: pool, queue: commit.NewQueue(queueWrites, queueBytes)}
 	db.ctx, db.stop = context.WithCancel(context.Background())
 	db.keeper = newKeeper(db)
-	if db.copy, err = openReplica(o.Copy, &bolt.Copy{Expires: db.keeper.holds, Delete: db.expire}); err != nil {
+	if db.copy, err = openReplica(o.Copy, &bolt.Copy{Expires: db.keeper.holds, Delete: func(ctx context.Context, seen []store.Seen) error {
+		_, _, err := db.DeleteMany(ctx, seen)
+		return err
+	}}); err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -139,21 +150,7 @@ func (db *DB) Fresh(ctx context.Context) (age time.Duration, err error) {
 		}
 		return age, nil
 	}
-	return 0, db.refresh(ctx)
-}
-
-// refresh makes the copy as new as the head is now.
-func (db *DB) refresh(ctx context.Context) error {
-	known := db.Revision()
-	h, err := db.head.read(ctx)
-	if err != nil {
-		return err
-	}
-	if h.Revision < known || h.Epoch != db.tail.epoch.Load() {
-		db.tail.doubt()
-		return fmt.Errorf("%w with what this replica has seen: it is at revision %d of epoch %d", store.ErrUnavailable, h.Revision, h.Epoch)
-	}
-	return db.copy.await(ctx, h.Revision)
+	return 0, db.head.refresh(ctx)
 }
 
 // Ready reports why the copy cannot be read, nil if it can.
@@ -187,14 +184,6 @@ func (db *DB) Run(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// now returns the wall clock, by which revisions go on after a gap.
-func (db *DB) now() time.Time {
-	if db.o.Copy.Now != nil {
-		return db.o.Copy.Now()
-	}
-	return time.Now()
 }
 
 // Standby returns an error if commits do not wait for a standby, so that a failover can lose what was acknowledged.

@@ -56,7 +56,7 @@ func (t *tail) verify(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	newest, err := t.db.copy.now().Newest()
+	newest, err := t.db.copy.now().Follow().Newest()
 	if err != nil {
 		return t.broken(err)
 	}
@@ -110,7 +110,7 @@ func (t *tail) lost(ctx context.Context, conn *pgx.Conn, h head) error {
 	epoch := h.Epoch
 	if epoch == t.epoch.Load() {
 		epoch++
-		next := bolt.Bumped(known, t.db.now())
+		next := bolt.Bumped(known, t.db.o.now())
 		if _, err := conn.Exec(ctx, "SELECT skip_revisions($1, $2, $3)", h.Epoch, next, epoch); err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (db *DB) BumpRevision(ctx context.Context, known uint64) (revision uint64, 
 		if err != nil {
 			return 0, db.unavailable(err)
 		}
-		revision = bolt.Bumped(max(h.Revision, known), db.now())
+		revision = bolt.Bumped(max(h.Revision, known), db.o.now())
 		if err := db.pool.QueryRow(ctx, "SELECT done FROM skip_revisions($1, $2, $1)", h.Epoch, revision).Scan(&done); err != nil {
 			return 0, db.unavailable(err)
 		}

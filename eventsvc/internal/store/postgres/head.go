@@ -66,6 +66,21 @@ func (r *headReader) ask(one *headRead) {
 	close(one.done)
 }
 
+// refresh makes the copy as new as the head is now.
+func (r *headReader) refresh(ctx context.Context) error {
+	db := r.db
+	known := db.Revision()
+	h, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	if h.Revision < known || h.Epoch != db.tail.epoch.Load() {
+		db.tail.doubt()
+		return fmt.Errorf("%w with what this replica has seen: it is at revision %d of epoch %d", store.ErrUnavailable, h.Revision, h.Epoch)
+	}
+	return db.copy.await(ctx, h.Revision)
+}
+
 // unavailable makes an error of the database one of the store.
 func (db *DB) unavailable(err error) error {
 	if db.ctx.Err() != nil {

@@ -155,7 +155,7 @@ func (r *replica) apply(ctx context.Context, changes []commit.Replicated) error 
 		if changes = changes[sort.Search(len(changes), func(i int) bool { return changes[i].Revision > at }):]; len(changes) == 0 {
 			return nil
 		}
-		return db.Apply(ctx, changes)
+		return db.Follow().Apply(ctx, changes)
 	})
 }
 

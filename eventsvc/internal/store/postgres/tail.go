@@ -246,7 +246,7 @@ func (t *tail) fill(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	})
 	if err == nil {
-		err = t.db.copy.now().GiveUp(ctx, removed)
+		err = t.db.copy.now().Follow().GiveUp(ctx, removed)
 	}
 	if err != nil {
 		return err
@@ -337,7 +337,7 @@ func (p *part) store(ctx context.Context) error {
 // skip leaves out revisions, with all states before them.
 func (p *part) skip(ctx context.Context, revision uint64) error {
 	p.at = revision
-	return p.db.copy.change(func(db *bolt.DB) error { return db.SkipTo(ctx, revision) })
+	return p.db.copy.change(func(db *bolt.DB) error { return db.Follow().SkipTo(ctx, revision) })
 }
 
 // end brings the copy to the revision of the head.

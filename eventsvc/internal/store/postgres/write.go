@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -44,7 +43,7 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 			if fresh {
 				return kept(current), err
 			}
-			if err := db.refresh(ctx); err != nil {
+			if err := db.head.refresh(ctx); err != nil {
 				return store.Result{}, err
 			}
 			fresh = true
@@ -52,9 +51,12 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 		}
 		w.Kind, w.Draft = kindOf(decision, current), decision.Draft
 		if w.Kind == seglog.Modified {
-			w.Draft.Attributes = w.Draft.Attributes.Since(db.observed(current))
+			w.Draft.Attributes = w.Draft.Attributes.Since(db.o.Copy.Observe.Attributes(current))
 		}
-		err = db.submit(ctx, w)
+		// The answer waits until the copy has the write, so that reads here see it.
+		if err = db.queue.Submit(w); err == nil {
+			err = db.copy.await(ctx, w.Revision())
+		}
 		if err == nil {
 			return store.Result{Record: w.Record(), Op: decision.Op, Created: w.Kind == seglog.Created}, nil
 		}
@@ -93,26 +95,6 @@ func kindOf(d store.Decision, current *store.Record) seglog.Kind {
 		return seglog.Created
 	}
 	return seglog.Modified
-}
-
-// submit has a write committed, and waits until the copy has it.
-func (db *DB) submit(ctx context.Context, w *commit.Write) error {
-	if err := db.queue.Submit(w); err != nil {
-		return err
-	}
-	return db.copy.await(ctx, w.Revision())
-}
-
-// observed returns the attributes of a version with its occurrence, which those that an older program has made lack.
-func (db *DB) observed(r *store.Record) event.Attributes {
-	if _, ok := r.Attributes.Occurrence(); ok || db.o.Copy.Observe == nil {
-		return r.Attributes
-	}
-	o, err := db.o.Copy.Observe(r.View())
-	if err != nil {
-		return r.Attributes
-	}
-	return r.Attributes.With(o)
 }
 
 // deletionBatch is how many events are deleted in one transaction, together with other writes that wait.
@@ -159,12 +141,6 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 		seen = seen[len(part):]
 	}
 	return n, changed, errors.Join(err, db.copy.await(ctx, upTo))
-}
-
-// expire deletes events for the maintenance of the copy.
-func (db *DB) expire(ctx context.Context, seen []store.Seen) error {
-	_, _, err := db.DeleteMany(ctx, seen)
-	return err
 }
 
 // checkKey reports a key that cannot be stored.

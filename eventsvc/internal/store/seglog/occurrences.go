@@ -51,6 +51,18 @@ func (l *Log) Occurrence(e *Entry) event.Occurrence {
 // Observe decodes an event whose attributes do not say when it was observed.
 type Observe func(*store.View) (event.Occurrence, error)
 
+// Attributes returns those of a version with its occurrence, which those that an older program has made lack.
+func (o Observe) Attributes(r *store.Record) event.Attributes {
+	if _, ok := r.Attributes.Occurrence(); ok || o == nil {
+		return r.Attributes
+	}
+	occurrence, err := o(r.View())
+	if err != nil {
+		return r.Attributes
+	}
+	return r.Attributes.With(occurrence)
+}
+
 // decode returns the occurrence of a first version. It reports false if that is a guess.
 func (o Observe) decode(e *Entry) (event.Occurrence, bool) {
 	if o != nil {
