@@ -35,7 +35,7 @@ func StartPair(t testing.TB) *Pair {
 	if p.primary, err = start(t.Context(), bin); err != nil {
 		t.Fatal(err)
 	}
-	s := *p.primary
+	s := p.primary
 	p.data = filepath.Join(s.dir, "standby")
 	if err := s.program(t.Context(), "pg_basebackup", "-D", p.data, "-h", "127.0.0.1", "-p", s.port, "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
 		t.Fatal(err)
