@@ -113,6 +113,7 @@ func TestRange(t *testing.T) {
 	b.fill(".absolute input[name=to]", "now")
 	b.key("Enter")
 	b.waitText(".range-text", "Last 2h")
+	b.settled()
 	b.waitText(".readout", "60 occurrences")
 	evaluate[bool](b, `(document.querySelector(".plot").focus(), true)`)
 	b.key("End") // by keys: the last bar
