@@ -140,9 +140,11 @@ func TestScroll(t *testing.T) {
 		t.Errorf("%d rows are in the document", drawn)
 	}
 	b.key("Home")
+	b.settled()
 	first := b.rows()[0]
 	b.key("j")
 	b.key("k")
+	b.settled()
 	if now := evaluate[string](b, `document.activeElement.dataset.row ?? ""`); now != first {
 		t.Errorf("the focus is on %q, want the first row, %q", now, first)
 	}
