@@ -209,6 +209,7 @@ func TestSameElsewhere(t *testing.T) {
 	b.waitText(".count", "3 events")
 	want := b.rows()
 	b.click(`.tools .menu button`)
+	b.waitText(".same h3", "LogQL")
 	b.shot("links")
 	commands := map[string]string{}
 	for _, c := range evaluate[[][]string](b, `[...document.querySelectorAll(".same")].map((e) => [e.querySelector("h3").innerText, e.querySelector("code").innerText])`) {

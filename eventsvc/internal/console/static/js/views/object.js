@@ -30,20 +30,21 @@ export class ObjectView {
     /** @type {Resource<Life>} */
     this.life = new Resource(app.redraw);
     this.table = new Table(app, "What happened to it");
-    this.#key = "";
+    this.#object = "";
   }
 
-  #key;
+  #object;
 
   draw() {
     const { app } = this;
     const { kind, name, ns, uid } = app.state;
-    const key = `${app.turn} ${kind} ${name} ${ns} ${uid} ${app.state.revision}`;
-    if (key !== this.#key) {
-      this.#key = key;
+    const object = JSON.stringify([kind, name, ns, uid]);
+    if (object !== this.#object) {
+      this.#object = object;
       this.#zoom = null;
+      this.life.data = undefined; // the life of one must not stand below the name of another
     }
-    this.life.want(key, (signal) => this.#load(signal));
+    this.life.want(`${app.turn} ${object} ${app.state.revision}`, (signal) => this.#load(signal));
     return [
       h("div", { class: "object-head" }, h("h1", null, h("span", { class: "object-kind" }, kind && kind + "/"), name || uid), ns && h("span", { class: "hint" }, `in ${ns}`),
         h("a", { class: "button", href: app.href({ view: "changes", event: "", at: "now", window: "1h" }) }, "What changed around it")),
