@@ -72,12 +72,13 @@ func TestHostileAddresses(t *testing.T) {
 	b.open("/console/#/overview")
 	b.signIn(admin)
 	for _, text := range hostile {
-		for _, parameter := range []string{"q", "from", "to", "revision", "event", "by", "order", "kind", "ns", "name", "uid", "at", "window", "other"} {
-			for _, view := range []string{"overview", "object"} {
-				if (view == "object") != (len(parameter) <= 4 && parameter != "q" && parameter != "from" && parameter != "to" && parameter != "by" && parameter != "at") {
-					continue
-				}
+		for view, parameters := range map[string][]string{
+			"overview": {"q", "from", "to", "revision", "event"}, "groups": {"by", "order"}, "changes": {"at", "window", "other"},
+			"object": {"kind", "ns", "name", "uid"},
+		} {
+			for _, parameter := range parameters {
 				show(b, view+"?"+parameter+"="+url.QueryEscape(text))
+				unharmed(b, view+" "+parameter)
 			}
 		}
 		show(b, url.PathEscape(text))

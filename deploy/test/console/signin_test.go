@@ -49,7 +49,7 @@ func TestExpiry(t *testing.T) {
 	token := s.token(t, admin)
 	b.signInWithToken(token)
 	b.waitText("main [data-row]", "This is a test.")
-	b.wait(fmt.Sprintf(`Date.now() / 1000 > JSON.parse(atob(%q.split(".")[1].replaceAll("-", "+").replaceAll("_", "/"))).exp + 1`, token))
+	b.wait(expired(token))
 	b.key("r")
 	b.wait(`document.querySelector("dialog.signin[open]")`)
 	b.waitText("dialog.signin", "has expired or is no longer accepted")
@@ -62,6 +62,39 @@ func TestExpiry(t *testing.T) {
 	if at := evaluate[string](b, `location.hash`); !strings.Contains(at, "reason%3ATested") {
 		t.Errorf("the address has become %s", at)
 	}
+}
+
+// TestLiveExpiry: the live view goes on with what arrives after a new sign-in.
+func TestLiveExpiry(t *testing.T) {
+	t.Parallel()
+	s := startServices(t, "TOKENSVC_TOKEN_LIFETIME=10s", "EVENTSVC_CLOCK_SKEW=0s")
+	s.create(t, event("default", "first"))
+	b := openTab(t, s)
+	b.expect("401") // this is what the test is about
+	b.open("/console/#/live")
+	token := s.token(t, admin)
+	b.signInWithToken(token)
+	b.waitText("main [data-row]", "This is a test.")
+	b.wait(expired(token))
+	b.key("r")
+	b.wait(`document.querySelector("dialog.signin[open]")`)
+	late := event("default", "late")
+	late.Note = "While nobody was signed in."
+	s.create(t, late)
+	b.signIn(admin)
+	b.waitText("main [data-row]", late.Note)
+	later := event("default", "later")
+	later.Note = "After it."
+	s.create(t, later)
+	b.waitText("main [data-row]", later.Note)
+	if rows := b.count("main [data-row]"); rows != 3 {
+		t.Errorf("%d rows of 3 events", rows)
+	}
+}
+
+// expired is true once a token is past its end.
+func expired(token string) string {
+	return fmt.Sprintf(`Date.now() / 1000 > JSON.parse(atob(%q.split(".")[1].replaceAll("-", "+").replaceAll("_", "/"))).exp + 1`, token)
 }
 
 // TestSignInRefused: who cannot sign in is told why, and what to do.

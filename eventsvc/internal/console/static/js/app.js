@@ -11,13 +11,11 @@ import { isRelative, parseInstant, rfc3339, second } from "./lib/time.js";
  * @typedef {object} View
  * @property {() => import("./lib/dom.js").Child} draw
  * @property {() => void} [leave] is called when another view is shown
- * @property {() => void} [refresh] asks everything again
  * @property {(key: string) => boolean} [key] handles a key, and says whether it has
  */
 
 /** @typedef {{version: string, eventsPath: string, tokenURL: string, issuer: string}} Config */
 /** @typedef {import("./lib/address.js").State} State */
-/** @typedef {{id: string, mode: "token"|"client", busy: boolean, failure: string}} Form */
 
 export class App {
   /** @type {State} */

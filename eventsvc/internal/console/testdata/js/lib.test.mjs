@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import * as address from "../../static/js/lib/address.js";
-import { roundUp, stepFor, stepOf, timeTicks } from "../../static/js/lib/axis.js";
+import { roundUp, stepFor, timeTicks } from "../../static/js/lib/axis.js";
 import { counted, human, rate, row } from "../../static/js/lib/event.js";
 import { nodeOf, owners } from "../../static/js/lib/owners.js";
 import { matcher } from "../../static/js/lib/tail.js";
@@ -45,7 +45,6 @@ test("the state and its address are the same", () => {
 test("axes have round numbers", () => {
   for (const [n, want] of [[0, 1], [3, 3], [11, 20], [340, 400], [999, 1000]]) assert.equal(roundUp(n), want);
   assert.equal(stepFor(time.day, 120), "15m");
-  assert.equal(stepOf("1d12h"), 36 * time.hour);
   for (const range of [1000, 60e3, time.hour, time.day, 400 * time.day]) {
     const ticks = timeTicks(0, range, 8);
     assert.ok(ticks.length >= 1 && ticks.length <= 9, `${range}: ${ticks.length}`);

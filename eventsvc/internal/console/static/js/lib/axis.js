@@ -37,19 +37,6 @@ export function roundUp(n) {
   return power * ([1, 2, 3, 4, 5, 6, 8].find((m) => n <= m * power) ?? 10);
 }
 
-/** @type {[string, number][]} */
-const units = [["w", 7 * day], ["d", day], ["h", hour], ["m", minute], ["s", second]];
-
-/**
- * A step of a histogram as the API writes it, in milliseconds.
- * @param {string} step
- */
-export function stepOf(step) {
-  let sum = 0;
-  for (const [, n, unit] of step.matchAll(/(\d+)([smhdw])/g)) sum += Number(n) * (units.find(([u]) => u === unit)?.[1] ?? 0);
-  return sum;
-}
-
 /**
  * The step that gives about as many bars as there is room for, as the API takes it.
  * @param {number} range @param {number} most

@@ -1,7 +1,6 @@
 // What surrounds every view: tabs, search, range, the drawer, and the dialogs.
 
 import { h } from "../lib/dom.js";
-import { prefer, prefs } from "../lib/prefs.js";
 import { clock, duration } from "../lib/time.js";
 import { Drawer } from "./drawer.js";
 import { icon } from "./icons.js";
@@ -80,12 +79,6 @@ export class Frame {
     return h("div", { class: "tools" },
       h("button", { type: "button", class: "icon", title: "Ask again (r)", "aria-label": "Ask again", onclick: () => app.refresh() }, icon("reload")),
       this.links.draw());
-  }
-
-  /** Shows the facets or hides them. */
-  toggleFacets() {
-    prefer("facets", !prefs.facets);
-    this.app.redraw();
   }
 }
 

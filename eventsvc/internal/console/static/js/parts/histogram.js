@@ -1,10 +1,10 @@
 // The histogram over the whole range: bars by type, gaps drawn as gaps, and a brush.
 
-import { roundUp, stepFor, stepOf, timeTicks } from "../lib/axis.js";
+import { roundUp, stepFor, timeTicks } from "../lib/axis.js";
 import { h } from "../lib/dom.js";
 import { counted, human } from "../lib/event.js";
 import { Resource } from "../lib/load.js";
-import { absolute, duration, parseInstant, short } from "../lib/time.js";
+import { absolute, duration, parseDuration, parseInstant, short } from "../lib/time.js";
 import { answered } from "./message.js";
 
 /** @typedef {{start: number, warning: number, rest: number}} Bar */
@@ -44,7 +44,7 @@ export class Histogram {
   #plot(data) {
     const from = Date.parse(data.range.from);
     const to = Date.parse(data.range.to);
-    const step = stepOf(data.step);
+    const step = parseDuration(data.step);
     const bars = barsOf(data, from, to, step);
     const most = roundUp(Math.max(1, ...bars.map((b) => b.warning + b.rest)));
     const width = this.#width - 44;

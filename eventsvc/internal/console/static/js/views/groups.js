@@ -1,12 +1,12 @@
 // Groups: events put together by one dimension, with count, first, last and course.
 
-import { stepFor, stepOf } from "../lib/axis.js";
+import { stepFor } from "../lib/axis.js";
 import { h } from "../lib/dom.js";
 import { counted, human } from "../lib/event.js";
 import * as grammar from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 import { Pager } from "../lib/pager.js";
-import { absolute, relative } from "../lib/time.js";
+import { absolute, parseDuration, relative } from "../lib/time.js";
 import { objectName } from "../parts/columns.js";
 import { failed, loading, nothing, partial } from "../parts/message.js";
 import { sparkline } from "../parts/sparkline.js";
@@ -158,7 +158,7 @@ export class Groups {
  * @param {any} data @param {(bucket: any) => number} count
  */
 function spread(data, count) {
-  const step = stepOf(data.step);
+  const step = parseDuration(data.step);
   const from = Math.floor(Date.parse(data.range.from) / step) * step;
   const values = new Array(Math.max(1, Math.ceil((Date.parse(data.range.to) - from) / step))).fill(0);
   for (const b of data.buckets) values[Math.round((Date.parse(b.start) - from) / step)] = count(b);

@@ -50,13 +50,13 @@ export class Live {
 
   draw() {
     const { app } = this;
-    const key = `${app.state.q} ${app.state.from}`;
+    const key = `${app.turn} ${app.state.q} ${app.state.from}`; // a new turn comes with a new sign-in, too
     if (key !== this.#key && app.session.open) {
       this.#key = key;
       this.#restart();
     }
     const { q, from } = app.state;
-    this.older.want(`${key} ${app.session.open}`, (next, signal) => app.query("events", { ...grammar.parameters(q), from, to: next ? undefined : "+1m", limit: next ? "500" : "100", continue: next }, signal));
+    this.older.want(key, (next, signal) => app.query("events", { ...grammar.parameters(q), from, to: next ? undefined : "+1m", limit: next ? "500" : "100", continue: next }, signal));
     return [this.#bar(), ...this.#notes(), this.#rows()];
   }
 
@@ -171,10 +171,6 @@ export class Live {
     this.table.scrollTo(0);
     this.table.cursor = -1;
     this.app.redraw();
-  }
-
-  refresh() {
-    this.#key = "";
   }
 
   /** @param {string} key */
