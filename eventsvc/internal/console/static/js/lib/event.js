@@ -49,7 +49,7 @@ export function firstObserved(e) {
  */
 export const countOf = (e) => e.series?.count ?? (e.deprecatedCount || 1);
 
-export const clusterLabel = "tidings.example/cluster";
+const clusterLabel = "tidings.example/cluster";
 
 /** @param {any} e @returns {Row} */
 export function row(e) {

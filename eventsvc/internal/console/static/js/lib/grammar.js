@@ -26,7 +26,7 @@ export const fields = {
 };
 
 /** @param {string} field */
-export const isField = (field) => field in fields && field !== "label." || /^label\..+/.test(field);
+const isField = (field) => field in fields && field !== "label." || /^label\..+/.test(field);
 
 /**
  * Splits a text into terms. What is not finished is read as if it were.

@@ -52,7 +52,7 @@ const metadata = { name: "name", uid: "uid" };
  * The present question for other programs. What one of them cannot ask is said in `lacks`.
  * @param {import("../app.js").App} app @returns {{name: string, text: string, lacks: string}[]}
  */
-export function commands(app) {
+function commands(app) {
   const terms = grammar.parse(app.state.q);
   const { from, to, revision } = app.state;
   const p = grammar.parameters(app.state.q);
