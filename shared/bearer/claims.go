@@ -2,25 +2,63 @@ package bearer
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 )
 
+// A claimRule checks some claims, and may note in the caller what they say.
+type claimRule struct {
+	rule
+	check         func(*Verifier, object, *Caller) *Error
+	comparesTimes bool // that checkDates has read
+}
+
+// claimRules are applied in this order.
+var claimRules = []claimRule{
+	{rule: rule{ruleIssuer, fixed("iss"), func(v *Verifier) string { return strconv.Quote(v.Issuer) }}, check: (*Verifier).checkIssuer},
+	{rule: rule{"audience", fixed("aud"), wantedAudience}, check: (*Verifier).checkAudience},
+	{rule: rule{"times", fixed(times...), func(*Verifier) string { return "iat and exp, in seconds since 1970" }}, check: (*Verifier).checkDates},
+	{rule: rule{"expiry", fixed("exp"), func(v *Verifier) string { return "exp after " + instant(v, -v.Leeway) }}, check: (*Verifier).checkExpiry, comparesTimes: true},
+	{rule: rule{"not before", fixed("nbf", "iat"), func(v *Verifier) string { return "nbf and iat not after " + instant(v, v.Leeway) }}, check: (*Verifier).checkNotBefore, comparesTimes: true},
+	{rule: rule{"order", fixed(times...), func(*Verifier) string { return "exp after iat, and not before nbf" }}, check: (*Verifier).checkOrder, comparesTimes: true},
+	{rule: rule{"life", fixed("iat", "exp"), func(v *Verifier) string { return "exp at most " + v.MaxLife.String() + " after iat" }}, check: (*Verifier).checkLife, comparesTimes: true},
+	{rule: rule{"subject", fixed("sub"), func(*Verifier) string { return "a name" }}, check: (*Verifier).checkSubject},
+	{rule: rule{"client and id", func(v *Verifier) []string { return []string{v.ClientIDClaim, "jti"} }, func(v *Verifier) string { return "names in " + v.ClientIDClaim + " and jti, or none" }}, check: (*Verifier).checkNames},
+	{rule: rule{"scope", func(v *Verifier) []string { return []string{v.ScopeClaim} }, func(v *Verifier) string { return "a text or a list of texts in " + v.ScopeClaim + ", or none" }}, check: (*Verifier).checkScope},
+	{rule: rule{"other claims", func(v *Verifier) []string { return v.KeepClaims }, func(v *Verifier) string { return "texts or lists of texts" }}, check: (*Verifier).keep},
+	{rule: rule{"confirmation", fixed("cnf"), func(*Verifier) string { return "none" }}, check: checkConfirmation},
+}
+
+const ruleIssuer = "issuer"
+
+func wantedAudience(v *Verifier) string {
+	if v.SoleAudience {
+		return "only " + oneOf(v.Audience)
+	}
+	return oneOf(v.Audience)
+}
+
 // checkClaims checks the payload of a token whose signature is valid. A claim of the wrong type is refused even if the
 // claim is optional, because the issuer and this package would interpret it differently.
 func (v *Verifier) checkClaims(claims object) (*Caller, *Error) {
 	caller := &Caller{}
-	for _, check := range []func(object, *Caller) *Error{v.checkIssuer, v.checkAudience, v.checkTimes, v.checkNames, v.checkScope, v.keep} {
-		if refusal := check(claims, caller); refusal != nil {
+	for _, r := range claimRules {
+		if refusal := r.check(v, claims, caller); refusal != nil {
 			return nil, refusal
 		}
 	}
-	// A token that is bound to a key of its sender (RFC 7800) needs a proof of possession, which is not supported here.
-	if claims.has("cnf") {
-		return nil, invalidToken("sender-constrained")
-	}
 	return caller, nil
+}
+
+// checkConfirmation refuses a token that is bound to a key of its sender (RFC 7800): it needs a proof of possession, which
+// is not supported here.
+func checkConfirmation(_ *Verifier, claims object, _ *Caller) *Error {
+	if claims.has("cnf") {
+		return invalidToken("sender-constrained")
+	}
+	return nil
 }
 
 func (v *Verifier) checkIssuer(claims object, caller *Caller) *Error {
@@ -54,25 +92,43 @@ func (v *Verifier) checkAudience(claims object, caller *Caller) *Error {
 	return nil
 }
 
-func (v *Verifier) checkTimes(claims object, caller *Caller) *Error {
+func (v *Verifier) checkDates(claims object, caller *Caller) *Error {
 	expires, expOK := claims.date("exp")
 	issued, iatOK := claims.date("iat")
-	notBefore, nbfOK := claims.date("nbf")
+	_, nbfOK := claims.date("nbf")
 	if !expOK || !iatOK || !nbfOK && claims.has("nbf") {
 		return invalidToken("time missing or malformed")
 	}
-	latest := v.Now().Add(v.Leeway)
-	switch {
-	case v.expired(expires):
+	caller.IssuedAt, caller.Expires = issued, expires
+	return nil
+}
+
+func (v *Verifier) checkExpiry(_ object, caller *Caller) *Error {
+	if v.expired(caller.Expires) {
 		return invalidToken("expired")
-	case issued.After(latest) || nbfOK && notBefore.After(latest):
+	}
+	return nil
+}
+
+func (v *Verifier) checkNotBefore(claims object, caller *Caller) *Error {
+	latest := v.Now().Add(v.Leeway)
+	if notBefore, ok := claims.date("nbf"); caller.IssuedAt.After(latest) || ok && notBefore.After(latest) {
 		return invalidToken("not valid yet")
-	case !expires.After(issued) || nbfOK && notBefore.After(expires):
+	}
+	return nil
+}
+
+func (v *Verifier) checkOrder(claims object, caller *Caller) *Error {
+	if notBefore, ok := claims.date("nbf"); !caller.Expires.After(caller.IssuedAt) || ok && notBefore.After(caller.Expires) {
 		return invalidToken("times contradict each other")
-	case expires.Sub(issued) > v.MaxLife:
+	}
+	return nil
+}
+
+func (v *Verifier) checkLife(_ object, caller *Caller) *Error {
+	if caller.Expires.Sub(caller.IssuedAt) > v.MaxLife {
 		return invalidToken("lives too long")
 	}
-	caller.IssuedAt, caller.Expires = issued, expires
 	return nil
 }
 
@@ -81,13 +137,19 @@ func (v *Verifier) expired(expires time.Time) bool {
 	return !v.Now().Before(expires.Add(v.Leeway))
 }
 
-// checkNames checks the subject, the client id and jti. They are bounded because they are used in logs, messages and rules.
-func (v *Verifier) checkNames(claims object, caller *Caller) *Error {
+// checkSubject checks the subject, which is the client too unless [Verifier.checkNames] finds another.
+func (v *Verifier) checkSubject(claims object, caller *Caller) *Error {
 	subject, ok := claims.text("sub")
 	if !ok || !isName(subject) {
 		return invalidToken("sub missing or malformed")
 	}
 	caller.Subject, caller.ClientID = subject, subject
+	return nil
+}
+
+// checkNames checks the client id and jti. Names are bounded because they are used in logs, messages and rules.
+func (v *Verifier) checkNames(claims object, caller *Caller) *Error {
+	var ok bool
 	if claims.has(v.ClientIDClaim) {
 		if caller.ClientID, ok = claims.text(v.ClientIDClaim); !ok || !isName(caller.ClientID) {
 			return invalidToken("claim malformed")

@@ -43,6 +43,9 @@ func noToken(reason string) *Error {
 	return &Error{Reason: reason, Status: http.StatusUnauthorized}
 }
 
+// ReasonUnavailable is the reason of a refusal that says nothing about the token: its key cannot be had at present.
+const ReasonUnavailable = "keys unavailable"
+
 // unavailable reports that the keys cannot be fetched at present. This says nothing about the token; the client may retry.
 func unavailable(reason string) *Error {
 	return &Error{Reason: reason, Status: http.StatusServiceUnavailable}

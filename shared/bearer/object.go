@@ -21,33 +21,76 @@ func decodeObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
 	}
-	if !json.Valid(data) { // the decoder does not check what is between tokens
+	if !json.Valid(data) { // what follows relies on this
 		return nil, errors.New("damaged JSON, or more than one value")
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if first, err := dec.Token(); err != nil || first != json.Delim('{') {
+	rest := skipBlanks(data)
+	if rest[0] != '{' {
 		return nil, errors.New("no JSON object")
 	}
 	o := object{}
-	for dec.More() {
-		token, err := dec.Token()
-		if err != nil {
-			return nil, err
+	for rest = skipBlanks(rest[1:]); rest[0] != '}'; rest = skipBlanks(rest) {
+		if rest[0] == ',' {
+			rest = skipBlanks(rest[1:])
 		}
-		name, _ := token.(string)
-		if strings.ContainsRune(name, utf8.RuneError) {
+		end := stringEnd(rest)
+		name, ok := decodeText(rest[:end])
+		if !ok {
 			return nil, errors.New("half a character") // see decodeText
 		}
 		if o.has(name) {
 			return nil, errors.New("a name given twice")
 		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, err
-		}
-		o[name] = value
+		rest = skipBlanks(skipBlanks(rest[end:])[1:]) // the colon
+		end = valueEnd(rest)
+		o[name] = json.RawMessage(rest[:end:end])
+		rest = rest[end:]
 	}
 	return o, nil
+}
+
+// skipBlanks returns valid JSON from the first byte on that is no white space.
+func skipBlanks(data []byte) []byte { return bytes.TrimLeft(data, " \t\r\n") }
+
+// stringEnd returns the length of the string that valid JSON begins with.
+func stringEnd(data []byte) int {
+	for i := 1; ; i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+}
+
+// valueEnd returns the length of the value that a member of a valid JSON object begins with.
+func valueEnd(data []byte) int {
+	depth := 0
+	for i := 0; ; i++ {
+		switch data[i] {
+		case '"':
+			i += stringEnd(data[i:]) - 1
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			depth--
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return i
+			}
+			continue
+		default:
+			continue
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
 }
 
 // decodeText decodes a string of valid JSON. It returns false for an unpaired surrogate: Go replaces each of them by U+FFFD,

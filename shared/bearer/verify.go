@@ -199,7 +199,7 @@ func (v *Verifier) key(ctx context.Context, kid string) (Key, *Error) {
 	case errors.Is(err, ErrUnknownKey):
 		return nil, invalidToken("key unknown")
 	case err != nil:
-		return nil, unavailable("keys unavailable")
+		return nil, unavailable(ReasonUnavailable)
 	}
 	return key, nil
 }
@@ -239,35 +239,75 @@ func split(token string) (parts, *Error) {
 	return p, nil
 }
 
-// checkHeader checks the header, which is not trusted yet, and returns the algorithm and the key id.
+// header is what a token says about its signature, not trusted yet.
+type header struct{ alg, kid string }
+
+// A headerRule checks one thing in the header of a token.
+type headerRule struct {
+	rule
+	check func(*Verifier, object, *header) *Error
+}
+
+// headerRules are applied in this order.
+var headerRules = []headerRule{
+	{rule{"algorithm", fixed("alg"), func(v *Verifier) string { return oneOf(v.Algorithms) }}, (*Verifier).checkAlgorithm},
+	{rule{"extensions", fixed(extensions...), func(*Verifier) string { return "none of " + strings.Join(extensions, ", ") }}, checkExtensions},
+	{rule{"type", fixed("typ"), func(v *Verifier) string { return "none, or " + oneOf(append([]string{"jwt"}, v.Types...)) }}, (*Verifier).checkType},
+	{rule{"key id", fixed("kid"), func(*Verifier) string { return "the id of a key that the issuer publishes" }}, (*Verifier).checkKeyID},
+}
+
+// extensions are header members that are not supported (RFC 7515 section 4.1.11, RFC 7797), or belong to nested tokens.
+var extensions = []string{"crit", "b64", "zip", "cty"}
+
+// checkHeader checks the header and returns the algorithm and the key id.
 func (v *Verifier) checkHeader(data []byte) (alg, kid string, _ *Error) {
-	header, err := decodeObject(data)
+	members, err := decodeObject(data)
 	if err != nil {
 		return "", "", invalidToken("header damaged")
 	}
-	if alg, _ = header.text("alg"); !slices.Contains(v.Algorithms, alg) {
-		return "", "", invalidToken("alg not allowed")
-	}
-	// Extensions that are not supported (RFC 7515 section 4.1.11, RFC 7797), and nested tokens.
-	for _, name := range []string{"crit", "b64", "zip", "cty"} {
-		if header.has(name) {
-			return "", "", invalidToken("header extension")
+	var h header
+	for _, r := range headerRules {
+		if refusal := r.check(v, members, &h); refusal != nil {
+			return "", "", refusal
 		}
 	}
-	if header.has("typ") {
-		typ, _ := header.text("typ")
-		typ = strings.ToLower(typ) // media types are case-insensitive (RFC 7515 section 4.1.9)
-		if typ != "jwt" && !slices.Contains(v.Types, typ) {
-			return "", "", invalidToken("typ of another token")
-		}
+	return h.alg, h.kid, nil
+}
+
+func (v *Verifier) checkAlgorithm(members object, h *header) *Error {
+	if h.alg, _ = members.text("alg"); !slices.Contains(v.Algorithms, h.alg) {
+		return invalidToken("alg not allowed")
 	}
-	if v.AnyKeyID && !header.has("kid") {
-		return alg, "", nil
+	return nil
+}
+
+func checkExtensions(_ *Verifier, members object, _ *header) *Error {
+	if slices.ContainsFunc(extensions, members.has) {
+		return invalidToken("header extension")
 	}
-	if kid, _ = header.text("kid"); !isKeyID(kid) {
-		return "", "", invalidToken("kid missing or malformed")
+	return nil
+}
+
+func (v *Verifier) checkType(members object, _ *header) *Error {
+	if !members.has("typ") {
+		return nil
 	}
-	return alg, kid, nil
+	typ, _ := members.text("typ")
+	typ = strings.ToLower(typ) // media types are case-insensitive (RFC 7515 section 4.1.9)
+	if typ != "jwt" && !slices.Contains(v.Types, typ) {
+		return invalidToken("typ of another token")
+	}
+	return nil
+}
+
+func (v *Verifier) checkKeyID(members object, h *header) *Error {
+	if v.AnyKeyID && !members.has("kid") {
+		return nil
+	}
+	if h.kid, _ = members.text("kid"); !isKeyID(h.kid) {
+		return invalidToken("kid missing or malformed")
+	}
+	return nil
 }
 
 func isKeyID(kid string) bool {

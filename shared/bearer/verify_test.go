@@ -38,6 +38,7 @@ func check(t *testing.T, v *bearer.Verifier, rows []row) {
 func checkBoth(t *testing.T, rows []row, different map[string]string) {
 	t.Helper()
 	t.Run("access token", func(t *testing.T) { check(t, newVerifier(t, nil), rows) })
+	t.Run("explained", func(t *testing.T) { checkExplained(t, rows) })
 	v := newVerifier(t, func(c *bearer.Config) {
 		c.Algorithms, c.Types, c.CacheBytes = bearer.Algorithms(), []string{"client-authentication+jwt"}, -1
 		c.AnyKeyID, c.SoleAudience = true, true

@@ -57,6 +57,26 @@ func StartPair(t testing.TB) *Pair {
 // only stopped until the others are gone: they would notice its end, and show commits that the standby does not have.
 func (p *Pair) KillPrimary(t testing.TB) {
 	t.Helper()
+	p.killed(t)
+	p.Promote(t)
+}
+
+func (p *Pair) killed(t testing.TB) {
+	t.Helper()
+	p.signal(t, syscall.SIGKILL)
+	_ = p.primary.cmd.Wait()
+}
+
+// PausePrimary stops all processes of the primary until the test ends: connections stay open, and nothing is answered.
+func (p *Pair) PausePrimary(t testing.TB) {
+	t.Helper()
+	t.Cleanup(func() { p.signal(t, syscall.SIGCONT) })
+	p.signal(t, syscall.SIGSTOP)
+}
+
+// signal sends a signal to all processes of the primary, to the first one last.
+func (p *Pair) signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
 	first := p.primary.cmd.Process
 	if err := first.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -67,14 +87,34 @@ func (p *Pair) KillPrimary(t testing.TB) {
 	}
 	for _, child := range strings.Fields(string(others)) {
 		if pid, err := strconv.Atoi(child); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_ = syscall.Kill(pid, s)
 		}
 	}
-	if err := first.Kill(); err != nil {
+	if err := first.Signal(s); err != nil {
 		t.Fatal(err)
 	}
-	_ = p.primary.cmd.Wait()
+}
+
+// Promote makes the standby a primary.
+func (p *Pair) Promote(t testing.TB) {
+	t.Helper()
 	if err := p.standby.program(t.Context(), "pg_ctl", "promote", "-D", p.data, "-w"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Asynchronous has the primary acknowledge commits that no standby has.
+func (p *Pair) Asynchronous(t testing.TB) {
+	t.Helper()
+	Exec(t, p.primary.dsn, "ALTER SYSTEM SET synchronous_standby_names = ''")
+	Exec(t, p.primary.dsn, "SELECT pg_reload_conf()")
+}
+
+// Detach ends the standby's connection to the primary: it gets no more commits.
+func (p *Pair) Detach(t testing.TB) {
+	t.Helper()
+	Exec(t, p.standby.dsn, "ALTER SYSTEM SET primary_conninfo = ''")
+	Exec(t, p.standby.dsn, "SELECT pg_reload_conf()")
+	Exec(t, p.standby.dsn, `DO $$ BEGIN WHILE EXISTS (SELECT FROM pg_stat_wal_receiver) LOOP
+		PERFORM pg_sleep(0.01), pg_stat_clear_snapshot(); END LOOP; END $$`)
 }
