@@ -17,8 +17,6 @@ require (
 	github.com/lestrrat-go/jwx/v2 v2.1.7
 	// metrics
 	github.com/prometheus/client_golang v1.25.0
-	// the file of trusted issuers, with the line of each mistake
-	go.yaml.in/yaml/v3 v3.0.6
 	// asked for: bcrypt
 	golang.org/x/crypto v0.58.0
 	// tests: a stock client
@@ -67,6 +65,7 @@ require (
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	github.com/valyala/fasttemplate v1.2.2 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect

@@ -448,6 +448,10 @@ func TestHashSecret(t *testing.T) {
 	if want := "UPDATE clients SET client_secret = '" + hash + "' WHERE client_id = 'o''dd';\n"; sql != want {
 		t.Errorf("SQL %q, want %q", sql, want)
 	}
+	next, _, err := command(t, "new-s3cret\n", "hash-secret", "--client-id", "demo", "--next")
+	if err != nil || !strings.Contains(next, "\nUPDATE clients SET client_secret_next = '{bcrypt}$2a$10$") {
+		t.Errorf("%q, %v", next, err)
+	}
 	r := start(t, "--clients-file", tempFile(t, "clients.yaml", strings.ReplaceAll(demoClients, "HASH", hash)))
 	askToken(t, r, strings.Replace(demoForm, "s3cret", "new-s3cret", 1))
 	for _, bad := range []string{"", "\n", strings.Repeat("x", 73), "a\x00b"} {

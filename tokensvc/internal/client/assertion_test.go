@@ -362,3 +362,34 @@ func TestEqualWork(t *testing.T) { // not parallel: it counts allocations, of wh
 		}
 	}
 }
+
+// BenchmarkAssertion authenticates a client by an assertion that it has signed by ES256, and compares it with the
+// verification of that signature alone.
+func BenchmarkAssertion(b *testing.B) {
+	s := newSigner()
+	a := newAuthenticator(b, withKeys(client.Config{Store: newStore(b, s.client("keyed"))}))
+	tokens := make([]string, 1000)
+	b.Run("whole", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			if i%len(tokens) == 0 {
+				b.StopTimer()
+				for n := range tokens {
+					tokens[n] = s.token(`{"alg":"ES256","typ":"JWT","kid":"ec"}`, payload())
+				}
+				b.StartTimer()
+			}
+			if _, _, err := a.AuthenticateAssertion(b.Context(), client.Assertion{Token: tokens[i%len(tokens)]}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("signature", func(b *testing.B) {
+		sum := sha256.Sum256([]byte("input"))
+		r, q, err := ecdsa.Sign(rand.Reader, s.ec, sum[:])
+		for b.Loop() {
+			if err != nil || !ecdsa.Verify(&s.ec.PublicKey, sum[:], r, q) {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -58,7 +58,7 @@ func (s *store) put(c client.Client) {
 	s.clients[c.ClientID] = c
 }
 
-func newStore(t *testing.T, more ...client.Client) *store {
+func newStore(t testing.TB, more ...client.Client) *store {
 	t.Helper()
 	s := &store{clients: map[string]client.Client{}}
 	for _, c := range append(clienttest.Registrations(t), more...) {
@@ -72,7 +72,7 @@ func plainText(t *testing.T) client.Client {
 	return client.Client{ClientID: "noop", Secrets: []client.Secret{clienttest.Secret(t, "{noop}open")}}
 }
 
-func newAuthenticator(t *testing.T, c client.Config) *client.Authenticator {
+func newAuthenticator(t testing.TB, c client.Config) *client.Authenticator {
 	t.Helper()
 	if c.Timeout == 0 {
 		c.Timeout = time.Hour // a busy machine may need many seconds for one compare under the race detector

@@ -8,19 +8,15 @@
 package federation
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.yaml.in/yaml/v3"
 
 	"tidings.example/shared/bearer"
 )
@@ -36,18 +32,9 @@ type Issuer struct {
 
 // Read reads a file of trusted issuers. An error names the file and the entry.
 func Read(path string) ([]Issuer, error) {
-	data, err := os.ReadFile(path)
+	list, err := bearer.ReadIssuers[Issuer](path, "issuer, jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife and subjects")
 	if err != nil {
 		return nil, err
-	}
-	var list []Issuer
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
-		text := strings.NewReplacer("in type federation.Issuer", "(there are issuer, jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, "+
-			"audiences, maxTokenLife and subjects)", "into []federation.Issuer", "into a list of issuers", "into federation.Issuer", "into an issuer").
-			Replace(strings.TrimPrefix(err.Error(), "yaml: "))
-		return nil, fmt.Errorf("%s: %s", path, text)
 	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("%s: must list at least one issuer", path)

@@ -47,7 +47,7 @@ func Inspect(path string, c Config) ([]Status, error) {
 	}
 	slices.SortStableFunc(keys, func(a, b *key) int { return a.from.Compare(b.from) })
 	now, tail := time.Now(), c.Lifetime+ClockSkew
-	signing, published := timeline(keys, now, tail)
+	signing, published := schedule(keys, now, tail)
 	list := make([]Status, len(keys))
 	for i, k := range keys {
 		s := Status{File: k.file, KeyID: k.id, Bits: k.bits, From: k.from, State: Retiring}

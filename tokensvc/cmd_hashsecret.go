@@ -15,6 +15,7 @@ import (
 // hashSecret has the settings of the command of that name.
 type hashSecret struct {
 	ClientID string `help:"Print also the SQL that stores the hash for this client." placeholder:"ID"`
+	Next     bool   `help:"The SQL stores it as the next secret; the present one stays valid."`
 	Cost     int    `default:"10" help:"BCrypt cost, 10 to 14; each step doubles the time of a first authentication."`
 }
 
@@ -38,7 +39,11 @@ func (h *hashSecret) Run(std stdio) error {
 	if _, err := fmt.Fprintln(std.out, hash); err != nil || h.ClientID == "" {
 		return err
 	}
-	_, err = fmt.Fprintf(std.out, "UPDATE clients SET client_secret = %s WHERE client_id = %s;\n", quoteSQL(hash), quoteSQL(h.ClientID))
+	column := "client_secret"
+	if h.Next {
+		column = "client_secret_next"
+	}
+	_, err = fmt.Fprintf(std.out, "UPDATE clients SET %s = %s WHERE client_id = %s;\n", column, quoteSQL(hash), quoteSQL(h.ClientID))
 	return err
 }
 

@@ -29,9 +29,9 @@ type Set struct {
 // Published returns the current key set.
 func (r *Keyring) Published() Set { return r.current.Load().set }
 
-// timeline returns the key that signs at the time now, and the keys that are published then, by the rules of the package
+// schedule returns the key that signs at the time now, and the keys that are published then, by the rules of the package
 // comment. Keys without a private half are always published.
-func timeline(keys []*key, now time.Time, tail time.Duration) (signing *key, published []*key) {
+func schedule(keys []*key, now time.Time, tail time.Duration) (signing *key, published []*key) {
 	var private []*key
 	for _, k := range keys {
 		if k.private == nil {
@@ -61,7 +61,7 @@ func timeline(keys []*key, now time.Time, tail time.Duration) (signing *key, pub
 
 // advance updates the snapshot by the clock, and forgets keys that are gone.
 func (r *Keyring) advance() error {
-	signing, published := timeline(r.keys, r.c.Now(), r.tail())
+	signing, published := schedule(r.keys, r.c.Now(), r.tail())
 	r.keys = published
 	old := r.current.Load()
 	if old != nil && old.signing.id == signing.id && slices.EqualFunc(old.published, published, func(a, b *key) bool { return a.id == b.id }) {
