@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/maintenance"
 )
 
 // R13: one damaged record keeps no others from being indexed again, from
@@ -69,5 +73,76 @@ func TestDamageIsPassedOver(t *testing.T) {
 	maintain(t, db)
 	if got := db.Stats(); got.Events != 1 || got.Oldest != got.Revision {
 		t.Errorf("after all but the damaged event should be gone and forgotten: %+v", got)
+	}
+}
+
+// R13: what is damaged can be dropped. All else stays, lists and backups work again, no older version comes back, and
+// who watches from before the damage is told to list again.
+func TestDropDamaged(t *testing.T) {
+	t.Parallel()
+	for name, form := range map[string]maintenance.Form{"plain": maintenance.AsItIs, "compressed": maintenance.Compressed} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := bolt.Options{Dir: t.TempDir(), Now: goldenTime}
+			db := open(t, o)
+			put := func(i int, value string) {
+				t.Helper()
+				if _, err := db.Update(t.Context(), key(i), func(*store.Record) (store.Decision, error) {
+					return store.Decision{Op: store.Put, Draft: store.Draft{Value: []byte(value)}}, nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			create(t, db, 20, "first")
+			if err := db.Seal(); err != nil {
+				t.Fatal(err)
+			}
+			put(5, "needle in the newest version")
+			put(7, "replaced")
+			if err := db.Seal(); err != nil {
+				t.Fatal(err)
+			}
+			put(7, "last")
+			if err := db.Convert(t.Context(), form, nil); err != nil {
+				t.Fatal(err)
+			}
+			revision := db.Stats().Revision
+			closeDB(t, db)
+			path := filepath.Join(o.Dir, "log-00000000000000000022.db")
+			if form == maintenance.Compressed {
+				editBlocks(t, path, func(b *bbolt.Bucket) error {
+					k, v := b.Cursor().First()
+					v = bytes.Clone(v)
+					v[len(v)/2] ^= 4
+					return b.Put(bytes.Clone(k), v)
+				})
+			} else if err := os.WriteFile(path, bytes.ReplaceAll(readFile(t, path), []byte("needle"), []byte("NEEDLE")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			dropped, err := bolt.DropDamaged(t.Context(), o, nil)
+			if err != nil || len(dropped.Damage) != 1 || !slices.Equal(dropped.Events, []string{key(5).String()}) {
+				t.Fatalf("dropped was %+v, %v; want one record or block, and event 5", dropped, err)
+			}
+			if again, err := bolt.DropDamaged(t.Context(), o, nil); err != nil || len(again.Damage)+len(again.Events) > 0 {
+				t.Errorf("the second time %+v was dropped, %v", again, err)
+			}
+			db = open(t, o)
+			defer closeDB(t, db)
+			check(t, db)
+			if s := db.Stats(); s.Events != 19 || s.Revision < revision {
+				t.Errorf("afterwards there is %+v; want 19 events and a revision from %d on", s, revision)
+			}
+			if _, err := store.Read(t.Context(), db, key(5)); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("the damaged event is answered with %v", err)
+			}
+			if r, err := store.Read(t.Context(), db, key(7)); err != nil || string(r.Value) != "last" {
+				t.Errorf("event 7 is %q, %v", r.Value, err)
+			}
+			if _, err := db.Watch(t.Context(), store.WatchQuery{After: revision - 1}); err == nil {
+				t.Error("a watch goes on over the gap")
+			}
+			put(5, "again")
+			check(t, db)
+		})
 	}
 }

@@ -70,5 +70,5 @@
 // Errors are those of package store. All methods of [DB] are safe for concurrent use.
 //
 // The promises of the store are listed with their tests, R1 to R22, in
-// deploy/docs/storage.md.
+// deploy/docs/explanation/storage.md.
 package bolt

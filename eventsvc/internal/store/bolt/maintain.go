@@ -2,8 +2,10 @@ package bolt
 
 import (
 	"context"
+	"errors"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/records"
@@ -36,6 +38,21 @@ func (db *DB) Convert(ctx context.Context, form maintenance.Form, progress store
 // Check reads everything the store holds at the newest revision (see [fsck.Run]).
 func (db *DB) Check(ctx context.Context, progress store.Progress) (*fsck.Report, error) {
 	return fsck.Run(ctx, records.Source{Index: db.index, Log: db.log}, db.usage, progress)
+}
+
+// DropDamaged drops what cannot be read from a store that no process has open (see
+// [maintenance.Maintenance.DropDamaged]). The next [Open] makes its index again.
+func DropDamaged(ctx context.Context, o Options, progress store.Progress) (maintenance.Dropped, error) {
+	db, err := Open(o)
+	if err != nil {
+		return maintenance.Dropped{}, err
+	}
+	dropped, err := db.maintenance.DropDamaged(ctx, progress)
+	path := db.index.Path()
+	if err = errors.Join(err, db.Close()); err == nil {
+		err = disk.Remove(path)
+	}
+	return dropped, err
 }
 
 // Stats returns the present figures.

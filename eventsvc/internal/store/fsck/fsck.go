@@ -31,6 +31,7 @@ type Report struct {
 	CompactRevision uint64 `json:"compactRevision,omitempty"`
 
 	Problems []string `json:"problems,omitempty"`
+	Dropped  []string `json:"dropped,omitempty"` // before the check, because it could not be read
 }
 
 // maxProblems bounds a report: where so much is wrong, more would not help.

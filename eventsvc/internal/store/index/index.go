@@ -69,7 +69,7 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 			return nil, err
 		}
 	}
-	file, err := boltfile.Open(path, boltfile.Options{Mmap: mmap, Check: checkFile})
+	file, err := boltfile.Open(path, boltfile.Options{Mmap: mmap, Newest: FormatPacked, Check: checkFile})
 	if err != nil {
 		if fe, ok := errors.AsType[*store.FileError](err); ok && fe.Fix == boltfile.FixRestore {
 			fe.Fix = boltfile.FixRebuild
@@ -321,6 +321,9 @@ func checkFile(tx *bbolt.Tx) error {
 				return boltfile.ErrChecksum
 			}
 			return verifyRun(Term(be.Uint64(k)), v)
+		case bucketPacked:
+			_, err := parseGroup(k, v)
+			return err
 		}
 		return nil
 	})

@@ -99,20 +99,26 @@ func (p *postings) appendTo(dst []uint64, t Term) []uint64 {
 }
 
 // In the terms bucket of the index every merge leaves a run for each of its
-// terms. Its key is the term and the last revision of the run; its value how
+// terms, until Rewrite packs those that are short (see bucketPacked). Its key is the term and the last revision of the run; its value how
 // many revisions there are, the differences between them, and a CRC32C:
 //
 //	key: term 8 | last revision 8
 //	value: number (uvarint) | differences (uvarints) | CRC32C 4
 func appendRun(dst []byte, t Term, revisions []uint64) []byte {
 	start := len(dst)
+	dst = appendDifferences(dst, revisions)
+	return be.AppendUint32(dst, boltfile.Checksum(uint64(t), dst[start:]))
+}
+
+// appendDifferences appends how many revisions there are, and the differences between them.
+func appendDifferences(dst []byte, revisions []uint64) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(revisions)))
 	last := uint64(0)
 	for _, r := range revisions {
 		dst = binary.AppendUvarint(dst, r-last)
 		last = r
 	}
-	return be.AppendUint32(dst, boltfile.Checksum(uint64(t), dst[start:]))
+	return dst
 }
 
 func runKey(t Term, last uint64) []byte {
@@ -165,9 +171,8 @@ func eachRun(terms *bbolt.Bucket, t Term, f func(run []byte) error) error {
 // that fewest versions have, and about how many these are. It reports false if the selector
 // asks for nothing that has a term.
 func (v View) Rarest(s *event.Selector) (rarest []Term, versions int, ok bool) {
-	terms := v.tx.Bucket([]byte(bucketTerms))
 	for _, any := range alternatives(s) {
-		if n := v.count(terms, any); !ok || n < versions {
+		if n := v.count(any); !ok || n < versions {
 			rarest, versions, ok = any, n, true
 		}
 	}
@@ -175,13 +180,15 @@ func (v View) Rarest(s *event.Selector) (rarest []Term, versions int, ok bool) {
 }
 
 // count returns how many versions have one of the terms.
-func (v View) count(terms *bbolt.Bucket, any []Term) (n int) {
+func (v View) count(any []Term) (n int) {
+	terms, packed := v.tx.Bucket([]byte(bucketTerms)), v.tx.Bucket([]byte(bucketPacked))
 	for _, one := range any {
 		for _, m := range []*memtable{v.tables.active, v.tables.frozen} {
 			if m != nil {
 				n += m.postings.count(one)
 			}
 		}
+		_ = eachPacked(packed, one, func(revisions []uint64) { n += len(revisions) })
 		_ = eachRun(terms, one, func(run []byte) error { n += runCount(run); return nil })
 	}
 	return n
@@ -211,8 +218,11 @@ func (v View) PostingSet(any []Term) (Revisions, error) {
 // at a time. f must not keep them.
 func (v View) eachPostings(any []Term, f func(some []uint64)) error {
 	var some []uint64
-	terms := v.tx.Bucket([]byte(bucketTerms))
+	terms, packed := v.tx.Bucket([]byte(bucketTerms)), v.tx.Bucket([]byte(bucketPacked))
 	for _, one := range any {
+		if err := eachPacked(packed, one, f); err != nil {
+			return err
+		}
 		err := eachRun(terms, one, func(run []byte) (err error) {
 			some, err = parseRun(some[:0], one, run)
 			f(some)

@@ -30,9 +30,9 @@ func (x *Index) NeedsRewrite(events int64) bool {
 
 // Rewrite copies the index to a new file, without empty pages and without the terms of
 // versions that are gone, and takes that file into use, also after the present one could
-// not be written. held returns the revisions up to a given one that the log has. Merges
-// wait meanwhile; reads and Put do not.
-func (x *Index) Rewrite(ctx context.Context, held func(last uint64) (Revisions, error)) error {
+// not be written. held returns the revisions up to a given one that the log has. With pack,
+// the terms of the new file are packed. Merges wait meanwhile; reads and Put do not.
+func (x *Index) Rewrite(ctx context.Context, pack bool, held func(last uint64) (Revisions, error)) error {
 	x.merging.Lock()
 	defer x.merging.Unlock()
 	revisions, err := held(x.Merged())
@@ -44,16 +44,25 @@ func (x *Index) Rewrite(ctx context.Context, held func(last uint64) (Revisions, 
 		return err
 	}
 	tmp := x.path + ".tmp"
-	to, err := boltfile.Create(tmp, 0, []string{bucketKeys, bucketTerms}, map[string][]byte{boltfile.StoreID: id})
+	format, buckets := boltfile.Version, []string{bucketKeys, bucketTerms}
+	if pack {
+		format, buckets = FormatPacked, append(buckets, bucketPacked)
+	}
+	to, err := boltfile.Create(tmp, 0, buckets, map[string][]byte{boltfile.StoreID: id})
 	if err != nil {
 		return err
 	}
 	to.NoSync = true
 	err = x.view(func(from *bbolt.Tx) error {
 		return errors.Join(
-			boltfile.CopyBucket(ctx, from, to, boltfile.Meta, nil),
+			boltfile.CopyBucket(ctx, from, to, boltfile.Meta, func(k, v []byte) ([]byte, []byte, error) {
+				if string(k) == boltfile.Format {
+					v = boltfile.FormatText(format)
+				}
+				return k, v, nil
+			}),
 			boltfile.CopyBucket(ctx, from, to, bucketKeys, nil),
-			copyTerms(ctx, from, to, revisions))
+			copyTerms(ctx, from, to, revisions, pack))
 	})
 	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
 		return fmt.Errorf("store: compacting %s: %w", x.path, errors.Join(err, os.Remove(tmp)))
@@ -74,29 +83,6 @@ func (x *Index) replace(path string) error {
 	old := x.file.Swap(db)
 	x.failed.Store(false)
 	return errors.Join(old.Close(), disk.SyncDir(filepath.Dir(x.path)))
-}
-
-func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held Revisions) error {
-	return boltfile.CopyBucket(ctx, from, to, bucketTerms, func(k, v []byte) ([]byte, []byte, error) {
-		if len(k) != 16 {
-			return nil, nil, fmt.Errorf("%q is no key of a term: %w", k, boltfile.ErrChecksum)
-		}
-		t := Term(be.Uint64(k))
-		revisions, err := parseRun(nil, t, v)
-		if err != nil {
-			return nil, nil, err
-		}
-		kept := revisions[:0]
-		for _, r := range revisions {
-			if held.Has(r) {
-				kept = append(kept, r)
-			}
-		}
-		if len(kept) == 0 {
-			return nil, nil, nil
-		}
-		return runKey(t, kept[len(kept)-1]), appendRun(nil, t, kept), nil
-	})
 }
 
 // Revisions is a set of revisions. It has a bit for each one, in pages for the ranges

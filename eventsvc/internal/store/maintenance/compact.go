@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
@@ -28,6 +29,8 @@ const (
 type compaction struct {
 	*Config
 	tooLarge map[uint64]bool // by base: segments with a record that fits into no block
+
+	drop func(first, last uint64, damage error) // of a rewrite: see [seglog.Rewriting]
 }
 
 // all brings back all disk space that can be had, whether it is much or not, and gives
@@ -58,7 +61,7 @@ func (c *compaction) all(ctx context.Context, form Form, progress store.Progress
 		}
 		clean = clean && c.Usage.Segment(s.Base).Clean()
 	}
-	if err := c.rewriteIndex(ctx); err != nil {
+	if err := c.rewriteIndex(ctx, form); err != nil {
 		return err
 	}
 	progress.Tell(files, files)
@@ -199,7 +202,7 @@ func (c *compaction) carry(ctx context.Context, s *seglog.Segment) error {
 func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, compress bool) error {
 	tmp := s.Path + ".tmp"
 	k := c.keeper(clean)
-	damaged, err := c.Records.Log.Rewrite(ctx, s, tmp, seglog.Rewriting{Keeper: k.view, Since: c.Kept(), Compress: compress})
+	damaged, err := c.Records.Log.Rewrite(ctx, s, tmp, seglog.Rewriting{Keeper: k.view, Since: c.Kept(), Compress: compress, Drop: c.drop})
 	if err != nil {
 		return errors.Join(err, os.Remove(tmp))
 	}
@@ -220,9 +223,10 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, comp
 	return c.Usage.SetSegment(s.Base, usage.Segment{Dead: k.retained, Retained: k.retained, Counted: true, Damaged: damaged})
 }
 
-// rewriteIndex writes the index to a new file.
-func (c *compaction) rewriteIndex(ctx context.Context) error {
-	return c.Records.Index.Rewrite(ctx, func(last uint64) (index.Revisions, error) {
+// rewriteIndex writes the index to a new file, packed if segments are compressed, which earlier releases cannot read either.
+func (c *compaction) rewriteIndex(ctx context.Context, form Form) error {
+	pack := slices.ContainsFunc(c.sealed(), form.of)
+	return c.Records.Index.Rewrite(ctx, pack, func(last uint64) (index.Revisions, error) {
 		set := index.Revisions{}
 		return set, c.Records.Log.Revisions(ctx, last, set.Add)
 	})

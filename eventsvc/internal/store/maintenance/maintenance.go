@@ -59,9 +59,12 @@ type Maintenance struct {
 	opened     time.Time
 	cleared    atomic.Int64 // when the last round that did all its deleting began, in nanoseconds after opened
 
-	mu      sync.Mutex               // held for a round; guards the next two
+	projected atomic.Int64 // how old events get before the limit of bytes removes them, as a duration; 0: not known
+
+	mu      sync.Mutex               // held for a round; guards the next three
 	expired map[time.Duration]uint64 // by retention: nothing of it is left up to this revision
 	oldest  uint64                   // the oldest event is behind this revision
+	first   uint64                   // as oldest, for the projection, which deletes nothing
 }
 
 // New returns the maintenance of an open store.
@@ -105,6 +108,9 @@ func (m *Maintenance) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.failures,
 		gauge("store_retention_lag_seconds", "Time since old events were last cleared away.", m.Lag),
+		gauge("store_projected_age_seconds", "How old events get before --max-bytes removes them, if they go on to arrive as now; 0: no limit, or not known yet.",
+			func() time.Duration { return time.Duration(m.projected.Load()) }),
+		gauge("store_retention_seconds", "How long events are kept that no rule names; 0: for ever.", func() time.Duration { return m.Retention }),
 		gauge("store_expiry_held_seconds", "Step of the clock that expiry does not follow yet.",
 			func() time.Duration { return m.Clock.Now().Sub(m.Clock.Old()) }),
 	}
@@ -162,8 +168,11 @@ func (m *Maintenance) Round(ctx context.Context) error {
 		}
 	}
 	m.cleared.Store(int64(began))
+	if err := m.project(); err != nil {
+		return err
+	}
 	if m.Records.Index.NeedsRewrite(m.Usage.Live().Events) {
-		if err := m.compaction.rewriteIndex(ctx); err != nil {
+		if err := m.compaction.rewriteIndex(ctx, AsItIs); err != nil {
 			return err
 		}
 	}
@@ -184,7 +193,7 @@ func (m *Maintenance) Compact(ctx context.Context, form Form, progress store.Pro
 // because the committer may be waiting for a merge.
 func (m *Maintenance) failover(ctx context.Context) error {
 	if m.Records.Index.Failed() {
-		if err := m.compaction.rewriteIndex(ctx); err != nil {
+		if err := m.compaction.rewriteIndex(ctx, AsItIs); err != nil {
 			return fmt.Errorf("store: the index cannot be written, and not be copied to another file: %w", err)
 		}
 		m.Log.Warn("the index is written again, to a new file")

@@ -163,9 +163,10 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 			break // its caller was told that nobody knows
 		}
 	}
-	if state := code(err); state == codeEpoch {
+	if code(err) == codeEpoch {
 		c.db.tail.doubt()
 	}
+	c.db.leave(err)
 	return outcome{}, c.db.unavailable(err)
 }
 
@@ -225,6 +226,7 @@ func (c *committer) resolve(writes []*commit.Write) (o outcome, written bool) {
 		if err == nil {
 			return o, written
 		}
+		c.db.leave(err)
 		c.db.queue.Refuse(c.db.unavailable(err))
 		select {
 		case <-time.After(resolveEvery):

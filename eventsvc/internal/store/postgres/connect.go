@@ -37,21 +37,26 @@ func (a Access) pool() (*pgxpool.Pool, error) {
 	c.MaxConns = int32(max(a.MaxConnections, MinConnections))
 	c.MaxConnLifetime, c.MaxConnIdleTime = 30*time.Minute, 5*time.Minute
 	conn := c.ConnConfig
-	conn.ConnectTimeout = a.Timeout
+	// A server that hangs leaves time for the others that the DSN names.
+	conn.ConnectTimeout = a.Timeout / time.Duration(1+len(conn.Fallbacks))
 	if conn.ValidateConnect == nil { // the DSN asks for no other kind of server
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	for name, value := range map[string]string{
 		"application_name":              "eventsvc",
 		"search_path":                   schema,
-		"default_transaction_isolation": "read committed", // each statement of a commit sees what came before the lock
-		"lock_timeout":                  fmt.Sprint(a.Timeout.Milliseconds()),
+		"default_transaction_isolation": "read committed",                             // each statement of a commit sees what came before the lock
+		"lock_timeout":                  fmt.Sprint(a.Timeout.Milliseconds() * 3 / 4), // the server tells that nothing was written before its answer counts as lost
 	} {
 		if _, given := conn.RuntimeParams[name]; !given || name != "lock_timeout" && name != "application_name" {
 			conn.RuntimeParams[name] = value
 		}
 	}
-	c.AfterConnect = requireSync
+	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		ctx, cancel := context.WithTimeout(ctx, a.Timeout)
+		defer cancel()
+		return requireSync(ctx, conn)
+	}
 	return pgxpool.NewWithConfig(context.Background(), c)
 }
 
@@ -66,6 +71,11 @@ func (a Access) timeout() time.Duration {
 func requireSync(ctx context.Context, c *pgx.Conn) error {
 	_, err := c.Exec(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')")
 	return err
+}
+
+// suspect reports whether an error shows that a server which was the primary is none any more. Its connections may be open still.
+func suspect(err error) bool {
+	return code(err) == "25006" // read_only_sql_transaction
 }
 
 // reason returns an error of the database without what pgx says of the DSN.

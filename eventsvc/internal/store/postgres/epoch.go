@@ -101,14 +101,15 @@ func (t *tail) enter(epoch uint64) error {
 }
 
 // lost begins a new epoch, unless another replica has, and makes the copy again. The epoch begins with a revision that no
-// client knows, and states before it are given up, so that clients list again.
+// client knows, and states before it are given up, so that clients list again. An epoch of another replica that begins below
+// what this one has shown does not do: there the clock of the other one is behind, and another epoch begins.
 func (t *tail) lost(ctx context.Context, conn *pgx.Conn, h head) error {
 	known := max(h.Revision, t.db.Revision())
 	t.db.metrics.lost.Inc()
 	t.db.o.Copy.Log.Error("the database has lost writes that were acknowledged: it was restored, or a failover went to a server that did not have "+
 		"them; clients have to list again", "revision", known, "database", h.Revision, "epoch", h.Epoch)
 	epoch := h.Epoch
-	if epoch == t.epoch.Load() {
+	if epoch == t.epoch.Load() || h.Revision < t.db.Revision() {
 		epoch++
 		next := bolt.Bumped(known, t.db.o.now())
 		if _, err := conn.Exec(ctx, "SELECT skip_revisions($1, $2, $3)", h.Epoch, next, epoch); err != nil {

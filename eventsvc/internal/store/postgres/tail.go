@@ -89,6 +89,9 @@ func (t *tail) run() {
 	}
 }
 
+// errHung ends a connection whose server does not go on.
+var errHung = errors.New("the database has sent nothing for the time of a statement")
+
 // errDoubt ends a connection because the database may not be what it was.
 var errDoubt = errors.New("the state of the database is in doubt")
 
@@ -101,13 +104,7 @@ func (t *tail) follow(ctx context.Context) error {
 		return err
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(ctx, "LISTEN eventsvc_log"); err != nil {
-		return err
-	}
-	if err := t.identify(ctx, conn); err != nil {
-		return err
-	}
-	if err := t.verify(ctx, conn.Conn()); err != nil {
+	if err := t.begin(ctx, conn.Conn()); err != nil {
 		return err
 	}
 	if t.db.copy.belongs().Filling {
@@ -135,6 +132,19 @@ func (t *tail) follow(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// begin subscribes to what others commit, and compares the copy with the database.
+func (t *tail) begin(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, t.db.o.timeout())
+	defer cancel()
+	if _, err := conn.Exec(ctx, "LISTEN eventsvc_log"); err != nil {
+		return err
+	}
+	if err := t.identify(ctx, conn); err != nil {
+		return err
+	}
+	return t.verify(ctx, conn)
 }
 
 // wait waits until another replica has committed something, or for lookEvery.
@@ -183,7 +193,15 @@ const selectTail = `
 // read brings the next records into the copy, and reports whether there are more.
 func (t *tail) read(ctx context.Context, conn *pgx.Conn, filling bool) (more bool, err error) {
 	from, asked := t.db.Revision(), time.Since(t.began)
-	rows, err := conn.Query(ctx, selectTail, from, readRecords)
+	asking, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	hung := time.AfterFunc(t.db.o.timeout(), func() { cancel(errHung) })
+	defer func() {
+		if hung.Stop(); errors.Is(context.Cause(asking), errHung) {
+			err = errHung
+		}
+	}()
+	rows, err := conn.Query(asking, selectTail, from, readRecords)
 	if err != nil {
 		return false, err
 	}
@@ -206,13 +224,16 @@ func (t *tail) read(ctx context.Context, conn *pgx.Conn, filling bool) (more boo
 			break
 		}
 		n++
+		hung.Stop() // the copy takes its time
 		err := p.add(ctx, commit.Replicated{
 			Revision: *revision, Kind: seglog.Kind(*op), Key: store.Key{Namespace: *namespace, Name: *name}, Time: *at, Draft: d,
 		}, len(d.Value))
 		if err != nil {
 			return false, err
 		}
+		hung.Reset(t.db.o.timeout())
 	}
+	hung.Stop()
 	if err := rows.Err(); err != nil {
 		return false, err
 	}
@@ -231,29 +252,38 @@ func (t *tail) fill(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 	}
-	var removed uint64
-	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, "SELECT removed_revision FROM head").Scan(&removed); err != nil {
+	removed, err := t.snapshot(ctx, conn)
+	if err != nil {
+		return err
+	}
+	for more := true; more; {
+		if more, err = t.read(ctx, conn, true); err != nil {
 			return err
 		}
-		for more := true; more; {
-			var err error
-			if more, err = t.read(ctx, conn, true); err != nil {
-				return err
-			}
-			t.tell()
-		}
-		return nil
-	})
-	if err == nil {
-		err = t.db.copy.now().Follow().GiveUp(ctx, removed)
+		t.tell()
 	}
-	if err != nil {
+	within, cancel := context.WithTimeout(ctx, t.db.o.timeout())
+	defer cancel()
+	if _, err := conn.Exec(within, "COMMIT"); err != nil {
+		return err
+	}
+	if err := t.db.copy.now().Follow().GiveUp(ctx, removed); err != nil {
 		return err
 	}
 	m := t.db.copy.belongs()
 	m.Filling = false
 	return t.db.copy.follow(m)
+}
+
+// snapshot begins a transaction that sees one state of the database, and returns up to which revision history is removed there.
+func (t *tail) snapshot(ctx context.Context, conn *pgx.Conn) (removed uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, t.db.o.timeout())
+	defer cancel()
+	if _, err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
+		return 0, err
+	}
+	err = conn.QueryRow(ctx, "SELECT removed_revision FROM head").Scan(&removed)
+	return removed, err
 }
 
 // emptyRevision is that of a store without any write.

@@ -1,6 +1,6 @@
 // Command promises runs the tests of each promise of the store in their long
 // forms, and prints one line for each. The promises and their tests are the
-// table in deploy/docs/storage.md.
+// table in deploy/docs/explanation/storage.md.
 //
 //	go run ./internal/store/promises [-only R1,R5] [-short]
 package main
@@ -22,7 +22,7 @@ import (
 )
 
 // page is where the table is, seen from the module's root.
-const page = "../deploy/docs/storage.md"
+const page = "../deploy/docs/explanation/storage.md"
 
 // A promise is one row of the table.
 type promise struct {

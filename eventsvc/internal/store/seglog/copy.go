@@ -29,6 +29,9 @@ type Rewriting struct {
 	Keeper   Keeper
 	Since    time.Time // counts of what dropped records report are kept since this time
 	Compress bool      // records are compressed in the new file
+
+	// Drop is told of damaged records and blocks, which are then left out; nil: they are kept.
+	Drop func(first, last uint64, damage error)
 }
 
 // Rewrite copies the records of a sealed segment that are needed to a new file at path,
@@ -37,7 +40,7 @@ type Rewriting struct {
 // other records report it keeps the counts since a time. A record that is too large for a
 // block is a [blocks.ErrTooLarge].
 func (l *Log) Rewrite(ctx context.Context, s *Segment, path string, r Rewriting) (damaged bool, err error) {
-	c := copier{from: s, keeper: r.Keeper, at: s.Base - 1}
+	c := copier{from: s, keeper: r.Keeper, drop: r.Drop, at: s.Base - 1}
 	if r.Compress {
 		if c.blocks, err = recordfile.NewWriter(s.Base); err != nil {
 			return false, err
@@ -63,6 +66,7 @@ func (s *Segment) CountKept(ctx context.Context, keeper Keeper) (kept int64, dam
 type copier struct {
 	from   *Segment
 	keeper Keeper
+	drop   func(first, last uint64, damage error)
 	blocks *recordfile.Writer // nil: records are not compressed
 
 	at      uint64   // the last record that was looked at
@@ -172,10 +176,10 @@ func (c *copier) each(from *bbolt.Tx, to sink, needed func(*Entry) (bool, error)
 		if size > copyBytes {
 			return false, nil
 		}
-		keep := true
-		// A damaged record is kept as it is: it is the evidence.
+		var keep bool
+		// A damaged record is kept as it is, unless it is dropped: it is the evidence.
 		if e, err := ParseRecord(revision, record); err != nil {
-			c.damaged = true
+			keep = !c.damage(revision, revision, err)
 		} else if keep, err = needed(&e); err != nil {
 			return false, err
 		}
@@ -188,12 +192,25 @@ func (c *copier) each(from *bbolt.Tx, to sink, needed func(*Entry) (bool, error)
 		c.needed = append(c.needed, revision)
 		return true, to.record(revision, record)
 	}, func(l *recordfile.Lost) (bool, error) {
-		c.at, c.damaged = l.Last, true
+		if c.at = l.Last; c.damage(l.First, l.Last, l) {
+			return true, nil
+		}
 		c.kept += int64(len(l.Value))
 		l.EachRevision(func(revision uint64) { c.needed = append(c.needed, revision) })
 		return true, to.lost(l)
 	})
 	return !ended && err == nil, err
+}
+
+// damage notes damaged records, and reports whether they are dropped.
+func (c *copier) damage(first, last uint64, err error) (dropped bool) {
+	if c.drop == nil {
+		c.damaged = true
+		return false
+	}
+	c.drop(first, last, err)
+	c.dropped = true
+	return true
 }
 
 // copyObserved copies what the records report, also those that are not copied. Runs of one

@@ -119,5 +119,5 @@ func (u *Usage) packing() float64 {
 		records += s.Bytes()
 		files += disk.Usage(s.Path)
 	}
-	return min(maxPacking, max(0.4, float64(records)/float64(files+1)))
+	return packing(records, files)
 }

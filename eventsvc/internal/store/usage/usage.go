@@ -22,6 +22,8 @@ type Stats struct {
 	FileBytes    int64  `json:"fileBytes"`    // what the files take
 	Segments     int    `json:"segments"`     // files of the log
 	Compressed   int    `json:"compressed"`   // of these, those whose records are compressed
+
+	MaxBytes int64 `json:"maxBytes"` // what the files may take; 0: no limit
 }
 
 // A Segment is the account of one segment of the log.
@@ -156,7 +158,7 @@ func (u *Usage) Stats() Stats {
 	s := Stats{
 		Revision: log.Published(), Oldest: log.CompactRevision(),
 		Events: live.Events, LiveBytes: live.Bytes, DeadBytes: u.dead(),
-		FileBytes: u.otherBytes(),
+		FileBytes: u.otherBytes(), MaxBytes: max(0, u.limits.MaxBytes),
 	}
 	var records int64
 	for _, seg := range log.Segments() {

@@ -46,19 +46,23 @@ func (k *keeper) run() {
 
 // term lasts as long as the connection that holds the lock.
 func (k *keeper) term(ctx context.Context) error {
-	conn, err := k.db.pool.Acquire(ctx)
+	within, cancel := context.WithTimeout(ctx, k.db.o.timeout())
+	defer cancel()
+	conn, err := k.db.pool.Acquire(within)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
 	var got bool
-	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(keeperLock)).Scan(&got); err != nil || !got {
+	if err := conn.QueryRow(within, "SELECT pg_try_advisory_lock($1)", int64(keeperLock)).Scan(&got); err != nil || !got {
 		return err
 	}
 	k.held.Store(true)
 	defer func() {
 		k.held.Store(false)
-		_ = conn.Conn().Close(context.WithoutCancel(ctx)) // which ends the lock
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.db.o.timeout())
+		defer cancel()
+		_ = conn.Conn().Close(within) // which ends the lock
 	}()
 	for {
 		if err := k.keep(ctx, conn); err != nil {
@@ -75,12 +79,12 @@ func (k *keeper) term(ctx context.Context) error {
 // keep removes from the database what the copy has given up, and forgets replicas that are gone.
 func (k *keeper) keep(ctx context.Context, conn *pgxpool.Conn) error {
 	if !k.holds() {
-		return conn.Ping(ctx)
+		return k.exec(ctx, conn, "SELECT 1")
 	}
 	upTo := k.db.copy.now().Stats().Oldest
 	for at := uint64(0); ; {
-		var next uint64
-		if err := conn.QueryRow(ctx, "SELECT remove_history($1, $2)", upTo, removeRecords).Scan(&next); err != nil {
+		next, err := k.remove(ctx, conn, upTo)
+		if err != nil {
 			return err
 		}
 		if next >= upTo || next == at {
@@ -88,15 +92,31 @@ func (k *keeper) keep(ctx context.Context, conn *pgxpool.Conn) error {
 		}
 		at = next
 	}
-	if _, err := conn.Exec(ctx, "DELETE FROM writer WHERE time < clock_timestamp() - $1::interval", writerAge); err != nil {
+	if err := k.exec(ctx, conn, "DELETE FROM writer WHERE time < clock_timestamp() - $1::interval", writerAge); err != nil {
 		return err
 	}
 	return k.dropPartitions(ctx, conn)
 }
 
+// remove removes some history, and returns up to which revision it is removed.
+func (k *keeper) remove(ctx context.Context, conn *pgxpool.Conn, upTo uint64) (at uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, k.db.o.timeout())
+	defer cancel()
+	err = conn.QueryRow(ctx, "SELECT remove_history($1, $2)", upTo, removeRecords).Scan(&at)
+	return at, err
+}
+
+// exec runs a statement, for which a server that hangs has no more than the usual time.
+func (k *keeper) exec(ctx context.Context, conn *pgxpool.Conn, statement string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, k.db.o.timeout())
+	defer cancel()
+	_, err := conn.Exec(ctx, statement, args...)
+	return err
+}
+
 // dropPartitions drops what is empty. A dump that holds the table is not waited for: commits would wait behind.
 func (k *keeper) dropPartitions(ctx context.Context, conn *pgxpool.Conn) error {
-	_, err := conn.Exec(ctx, "SELECT drop_partitions()")
+	err := k.exec(ctx, conn, "SELECT drop_partitions()")
 	if code(err) == "55P03" { // lock_not_available
 		return nil
 	}

@@ -1,0 +1,68 @@
+package bolt_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
+)
+
+// TestFilesPage: the page of files has each file of a store, with all formats that this release can read, and no file of
+// the store that there is not.
+func TestFilesPage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../../deploy/docs/reference/files.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	formats := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `store/([^`]+)` \\| ([0-9, –]+) \\|").FindAllStringSubmatch(string(text), -1) {
+		formats[row[1]] = row[2]
+	}
+	dir := t.TempDir()
+	db := open(t, bolt.Options{Dir: dir})
+	create(t, db, 10, "x")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var there []string
+	for _, file := range files {
+		there = append(there, regexp.MustCompile(`[0-9]{20}`).ReplaceAllString(file.Name(), "N"))
+	}
+	slices.Sort(there)
+	there = slices.Compact(there)
+	for _, name := range there {
+		if formats[name] == "" {
+			t.Errorf("the page lacks %s", filepath.Join("store", name))
+		}
+	}
+	want := map[string]string{
+		"log-N.db": list(boltfile.Version, seglog.FormatWAL, seglog.FormatBlocks),
+		"index.db": list(boltfile.Version, index.FormatPacked),
+		"journal":  list(1),
+	}
+	for name, is := range formats {
+		if !slices.Contains(there, name) {
+			t.Errorf("the page has store/%s, which a store has not: %v", name, there)
+		}
+		if is != want[name] {
+			t.Errorf("formats of store/%s: the page has %s, the code %s", name, is, want[name])
+		}
+	}
+}
+
+func list(numbers ...int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ", "), "[]")
+}

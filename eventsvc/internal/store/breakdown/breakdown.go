@@ -1,0 +1,131 @@
+// Package breakdown says who takes the room of a store: how many events there are, how
+// many bytes they take and how fast they arrive, by namespace, type and reporter.
+//
+// # Contract
+//
+// [Of] reads every event of one revision, page by page, so writes go on meanwhile. An
+// event counts once, with its newest version: its rate is that of events that were last
+// written within [Window].
+package breakdown
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/usage"
+)
+
+// Window is the time before now for which rates are counted, if the events are that old.
+const Window = time.Hour
+
+// Part are the events of a namespace, a type or a reporter.
+type Part struct {
+	Name      string  `json:"name"`
+	Events    int64   `json:"events"`
+	Bytes     int64   `json:"bytes"`
+	PerSecond float64 `json:"perSecond"`
+
+	recent int64
+}
+
+// Breakdown is what the events of a store take. The parts are in falling order of rate,
+// then of bytes, so who writes most is first.
+type Breakdown struct {
+	usage.Stats
+	Oldest     time.Time `json:"oldest"`              // when the oldest event was last written
+	PerSecond  float64   `json:"perSecond"`           // events
+	Projected  float64   `json:"projectedAgeSeconds"` // see [usage.Stats.Projected]
+	Namespaces []Part    `json:"namespaces"`
+	Types      []Part    `json:"types"`
+	Reporters  []Part    `json:"reporters"`
+}
+
+// Source is what a breakdown reads.
+type Source interface {
+	List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error)
+	Stats() usage.Stats
+}
+
+// pageSize is the number of events that are read in one go.
+const pageSize = 10_000
+
+// Of reads all events. MaxBytes replaces the limit of the store, unless it is 0.
+func Of(ctx context.Context, s Source, maxBytes int64, now time.Time) (*Breakdown, error) {
+	c := counting{all: &Part{}, oldest: now, now: now}
+	for i := range c.by {
+		c.by[i] = map[string]*Part{}
+	}
+	for q := (store.Query{Limit: pageSize}); ; {
+		page, err := s.List(ctx, q, func(v *store.View) bool { c.add(v); return true })
+		if err != nil {
+			return nil, err
+		}
+		if !page.More {
+			break
+		}
+		q.Revision, q.After = page.Revision, page.Last
+	}
+	stats := s.Stats()
+	stats.MaxBytes = cmp.Or(maxBytes, stats.MaxBytes)
+	seconds := min(Window, now.Sub(c.oldest)).Seconds()
+	c.all.finish(seconds)
+	return &Breakdown{
+		Stats: stats, Oldest: c.oldest, PerSecond: c.all.PerSecond, Projected: stats.Projected(c.oldest, now).Seconds(),
+		Namespaces: sorted(c.by[0], seconds), Types: sorted(c.by[1], seconds), Reporters: sorted(c.by[2], seconds),
+	}, nil
+}
+
+// counting counts the events that are read.
+type counting struct {
+	all         *Part
+	by          [3]map[string]*Part // namespaces, types and reporters
+	oldest, now time.Time
+}
+
+func (c *counting) add(v *store.View) {
+	if v.Time.Before(c.oldest) {
+		c.oldest = v.Time
+	}
+	recent := v.Time.After(c.now.Add(-Window))
+	c.all.add(v.Bytes, recent)
+	names := [3]string{v.Namespace, string(v.Attributes.Field(event.Type)), string(v.Attributes.Field(event.Source))}
+	for i, name := range names {
+		p := c.by[i][name]
+		if p == nil {
+			p = &Part{Name: name}
+			c.by[i][name] = p
+		}
+		p.add(v.Bytes, recent)
+	}
+}
+
+func (p *Part) add(bytes int, recent bool) {
+	p.Events++
+	p.Bytes += int64(bytes)
+	if recent {
+		p.recent++
+	}
+}
+
+// finish computes the rate.
+func (p *Part) finish(seconds float64) {
+	if seconds >= 1 {
+		p.PerSecond = float64(p.recent) / seconds
+	}
+}
+
+func sorted(parts map[string]*Part, seconds float64) []Part {
+	all := make([]Part, 0, len(parts))
+	for _, p := range parts {
+		p.finish(seconds)
+		all = append(all, *p)
+	}
+	slices.SortFunc(all, func(a, b Part) int {
+		return cmp.Or(cmp.Compare(b.recent, a.recent), cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}

@@ -1,0 +1,66 @@
+package breakdown_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/breakdown"
+	"tidings.example/eventsvc/internal/store/usage"
+)
+
+// listed is a source of pages of two.
+type listed []store.View
+
+func (l listed) Stats() usage.Stats {
+	return usage.Stats{LiveBytes: 600, FileBytes: 600, MaxBytes: 6000}
+}
+
+func (l listed) List(_ context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
+	page := store.Page{Revision: 7}
+	for n := range l {
+		if l[n].Key.String() <= q.After.String() {
+			continue
+		}
+		if page.Last.Name != "" && q.Revision == 0 && n == 2 {
+			page.More = true
+			return page, nil
+		}
+		visit(&l[n])
+		page.Last = l[n].Key
+	}
+	return page, nil
+}
+
+// TestOf: rates count what was written in the last hour, and the first part is the one that writes most.
+func TestOf(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	at := func(namespace, name string, ago time.Duration) store.View {
+		return store.View{Key: store.Key{Namespace: namespace, Name: name}, Time: now.Add(-ago), Bytes: 100}
+	}
+	got, err := breakdown.Of(t.Context(), listed{
+		at("a", "1", 10*time.Hour), at("a", "2", 2*time.Hour), at("a", "3", 3*time.Hour),
+		at("b", "1", time.Minute), at("b", "2", time.Minute), at("c", "1", time.Second),
+	}, 0, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []breakdown.Part{
+		{Name: "b", Events: 2, Bytes: 200, PerSecond: 2. / 3600}, {Name: "c", Events: 1, Bytes: 100, PerSecond: 1. / 3600}, {Name: "a", Events: 3, Bytes: 300},
+	}
+	if diff := cmp.Diff(want, got.Namespaces, cmpopts.IgnoreUnexported(breakdown.Part{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Error(diff)
+	}
+	// 600 bytes in ten hours; 52 % of the limit is for events, and the packing is that of records in files.
+	if hours := got.Projected / 3600; hours < 51 || hours > 53 {
+		t.Errorf("projected: %.1f h", hours)
+	}
+	if !got.Oldest.Equal(now.Add(-10 * time.Hour)) {
+		t.Error(got.Oldest)
+	}
+}

@@ -1,0 +1,287 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/boltfile"
+)
+
+// FormatPacked is the version of a file with packed terms: a program that does not know of them
+// would not find versions by their attributes.
+const FormatPacked = 4
+
+// bucketPacked has the runs of rare terms, many in one entry. A term that one version has takes
+// forty bytes as an entry of its own, and about twelve here. [Index.Rewrite] packs runs; merges
+// leave theirs in bucketTerms.
+//
+//	key: term of the last run 8 | number of the groups before that end with this term 4
+//	value: for each run, in order of terms
+//	  difference to the term before (uvarint) | number of revisions (uvarint) | differences (uvarints)
+//	and then CRC32C 4
+//
+// Several runs may be of one term.
+const bucketPacked = "packed"
+
+const (
+	packedRevisions = 64  // runs of more are not packed, so that a group can be searched quickly
+	groupBytes      = 480 // a group is full then; some fill a page
+)
+
+// A group is an entry of bucketPacked.
+type group struct {
+	last Term // of its last run
+	runs []byte
+}
+
+func parseGroup(k, v []byte) (group, error) {
+	if len(k) != 12 || len(v) < 4 {
+		return group{}, fmt.Errorf("index: packed terms: %w", boltfile.ErrChecksum)
+	}
+	g := group{Term(be.Uint64(k)), v[:len(v)-4]}
+	if be.Uint32(v[len(v)-4:]) != boltfile.Checksum(uint64(g.last), g.runs) {
+		return group{}, fmt.Errorf("index: packed terms up to %x: %w", k, boltfile.ErrChecksum)
+	}
+	return g, nil
+}
+
+// each calls f with each run, until it returns false. f must not keep the revisions.
+func (g *group) each(f func(t Term, revisions []uint64) bool) {
+	var room [packedRevisions]uint64
+	rest := g.runs
+	number := func() uint64 {
+		v, n := binary.Uvarint(rest)
+		if n <= 0 {
+			n = len(rest)
+		}
+		rest = rest[n:]
+		return v
+	}
+	for t := Term(0); len(rest) > 0; {
+		t += Term(number())
+		revisions, last := room[:0], uint64(0)
+		for range min(number(), packedRevisions) {
+			last += number()
+			revisions = append(revisions, last)
+		}
+		if !f(t, revisions) {
+			return
+		}
+	}
+}
+
+// eachPacked calls f with the packed runs of a term. A file of an older program has none.
+func eachPacked(packed *bbolt.Bucket, t Term, f func(revisions []uint64)) error {
+	if packed == nil {
+		return nil
+	}
+	c := packed.Cursor()
+	for k, v := c.Seek(be.AppendUint64(nil, uint64(t))); k != nil; k, v = c.Next() {
+		g, err := parseGroup(k, v)
+		if err != nil {
+			return err
+		}
+		g.each(func(of Term, revisions []uint64) bool {
+			if of == t {
+				f(revisions)
+			}
+			return of <= t
+		})
+		if g.last > t {
+			break
+		}
+	}
+	return nil
+}
+
+// A run is the revisions of a term.
+type run struct {
+	term      Term
+	revisions []uint64
+}
+
+// errStop ends a walk whose caller wants no more.
+var errStop = errors.New("no more is wanted")
+
+// packedRuns goes over the packed runs of a file. A run is good until the next one.
+func packedRuns(tx *bbolt.Tx) iter.Seq2[run, error] {
+	return func(yield func(run, error) bool) {
+		packed := tx.Bucket([]byte(bucketPacked))
+		if packed == nil {
+			return
+		}
+		err := packed.ForEach(func(k, v []byte) error {
+			g, err := parseGroup(k, v)
+			if err != nil {
+				return err
+			}
+			g.each(func(t Term, revisions []uint64) bool {
+				if !yield(run{t, revisions}, nil) {
+					err = errStop
+				}
+				return err == nil
+			})
+			return err
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(run{}, err)
+		}
+	}
+}
+
+// singleRuns goes over the runs that are not packed.
+func singleRuns(tx *bbolt.Tx) iter.Seq2[run, error] {
+	return func(yield func(run, error) bool) {
+		var room []uint64
+		err := tx.Bucket([]byte(bucketTerms)).ForEach(func(k, v []byte) (err error) {
+			if len(k) != 16 {
+				return fmt.Errorf("%q is no key of a term: %w", k, boltfile.ErrChecksum)
+			}
+			t := Term(be.Uint64(k))
+			if room, err = parseRun(room[:0], t, v); err == nil && !yield(run{t, room}, nil) {
+				err = errStop
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(run{}, err)
+		}
+	}
+}
+
+// runsOf goes over all runs of a file in order of their terms.
+func runsOf(tx *bbolt.Tx) iter.Seq2[run, error] {
+	return func(yield func(run, error) bool) {
+		packed, stop := iter.Pull2(packedRuns(tx))
+		defer stop()
+		next, err, more := packed()
+		untilPacked := func(t Term) bool {
+			for ; more && (err != nil || next.term <= t); next, err, more = packed() {
+				if !yield(next, err) {
+					return false
+				}
+			}
+			return true
+		}
+		for r, failed := range singleRuns(tx) {
+			if !untilPacked(r.term) || !yield(r, failed) {
+				return
+			}
+		}
+		untilPacked(math.MaxUint64)
+	}
+}
+
+// A packer writes the terms of a new file.
+type packer struct {
+	to     *bbolt.DB
+	pack   bool    // rare runs; else all are written by themselves
+	writes []entry // to be written in one transaction
+
+	term      Term // of the rare run in the making
+	revisions []uint64
+	group     []byte // in the making
+	last      Term   // of its last run
+	number    uint32 // of the groups before that end with its last term
+	ended     Term   // the last term of the group before
+}
+
+type entry struct {
+	bucket     string
+	key, value []byte
+}
+
+// copyTerms copies the terms of the revisions that the log has to a new file, packed or not.
+func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held Revisions, pack bool) error {
+	p := packer{to: to, pack: pack}
+	for r, err := range runsOf(from) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			r.revisions = slices.DeleteFunc(r.revisions, func(revision uint64) bool { return !held.Has(revision) })
+			err = p.add(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	p.endRun()
+	p.endGroup()
+	return p.flush()
+}
+
+// add adds a run, whose term is not less than those before.
+func (p *packer) add(r run) error {
+	switch {
+	case len(r.revisions) == 0:
+		return nil
+	case !p.pack || len(r.revisions) > packedRevisions:
+		p.writes = append(p.writes, entry{bucketTerms, runKey(r.term, r.revisions[len(r.revisions)-1]), appendRun(nil, r.term, r.revisions)})
+	default:
+		n := len(p.revisions)
+		if n > 0 && (r.term != p.term || r.revisions[0] <= p.revisions[n-1] || n+len(r.revisions) > packedRevisions) {
+			p.endRun()
+		}
+		p.term, p.revisions = r.term, append(p.revisions, r.revisions...)
+	}
+	if len(p.writes) < mergeChunk {
+		return nil
+	}
+	return p.flush()
+}
+
+// endRun adds the run in the making to the group.
+func (p *packer) endRun() {
+	if len(p.revisions) == 0 {
+		return
+	}
+	if len(p.group) >= groupBytes {
+		p.endGroup()
+	}
+	before := p.last
+	if len(p.group) == 0 {
+		before = 0
+	}
+	p.group = binary.AppendUvarint(p.group, uint64(p.term-before))
+	p.group = appendDifferences(p.group, p.revisions)
+	p.last, p.revisions = p.term, p.revisions[:0]
+}
+
+// endGroup has the group in the making written.
+func (p *packer) endGroup() {
+	if len(p.group) == 0 {
+		return
+	}
+	p.number++
+	if p.last != p.ended {
+		p.number = 0
+	}
+	p.ended = p.last
+	key := be.AppendUint32(be.AppendUint64(nil, uint64(p.last)), p.number)
+	p.writes = append(p.writes, entry{bucketPacked, key, be.AppendUint32(p.group, boltfile.Checksum(uint64(p.last), p.group))})
+	p.group = nil
+}
+
+// flush writes what was added.
+func (p *packer) flush() error {
+	err := p.to.Update(func(tx *bbolt.Tx) error {
+		for _, w := range p.writes {
+			b := tx.Bucket([]byte(w.bucket))
+			b.FillPercent = boltfile.FillPercent
+			if err := b.Put(w.key, w.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	p.writes = p.writes[:0]
+	return err
+}
