@@ -27,6 +27,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/ctl"
+	"tidings.example/shared/cli"
 )
 
 // use runs the program and returns what it printed and its exit code.
@@ -171,6 +172,11 @@ func TestGet(t *testing.T) {
 		"-A --since 35h":                      "e0 e1 e2",
 		"-A --since 2d":                       "e3 e0 e1 e2",
 		"-A --since 2d IMAGE":                 "e0",
+		"-A --from=-35h --to=-29h":            "e0 e1",
+		"-A --to=-35h":                        "e3",
+		"-A --from=-30h -o ndjson":            "e1 e2",
+		"-A --prefix web-":                    "e0 e1",
+		"-A --prefix web-1 --since 2d":        "e1",
 		"-A ago long":                         "e3",
 		"-n shop":                             "e0 e1",
 		"-A --reason Pulled":                  "e0",
@@ -251,6 +257,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{[]string{"-A", "-n", "x"}, 2, []string{"--namespace and --all-namespaces"}},
 		{[]string{"--since=-1h"}, 2, []string{"--since"}},
 		{[]string{"--last=-1"}, 2, []string{"--last"}},
+		{[]string{"--since=1h", "--from=-2h"}, 2, []string{"--since and --from"}},
+		{[]string{"--from=noon"}, 2, []string{"--from"}},
+		{[]string{"--from=-1h", "--to=-2h"}, 2, []string{"--to is not after"}},
 		{[]string{"-l", "a=b=c"}, 2, []string{"--selector"}},
 		{[]string{"--field-selector", "bogus"}, 2, []string{"--field-selector"}},
 		{[]string{"-o", "xml"}, 2, []string{"--output"}},
@@ -537,10 +546,21 @@ func TestRecordWhatWasGot(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
-	if code := exitCode(fmt.Errorf("x: %w", ctl.ErrTimedOut)); code != 3 {
-		t.Error(code)
+	page, err := os.ReadFile("../deploy/docs/reference/reference.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if code := exitCode(errors.New("x")); code != 1 {
-		t.Error(code)
+	for _, c := range []struct {
+		err  error
+		code int
+	}{
+		{nil, 0}, {errors.New("x"), 1}, {errNo, 1}, {cli.Usagef("x"), 2}, {errFindings, 3}, {fmt.Errorf("x: %w", ctl.ErrTimedOut), 3},
+	} {
+		if code := exitCode(c.err); code != c.code {
+			t.Errorf("%v: %d, want %d", c.err, code, c.code)
+		}
+		if !strings.Contains(string(page), fmt.Sprintf("\n| %d | ", c.code)) {
+			t.Errorf("the page of reference does not have the exit code %d", c.code)
+		}
 	}
 }

@@ -4,15 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/maintenance"
+	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/shared/cli"
 )
 
 // check reads everything that is stored.
-type check struct{ place }
+type check struct {
+	DropDamaged bool `help:"Drop what cannot be read, and the history, so that everything else can be listed, backed up and exported again. The service must be stopped."`
+	place
+}
 
 // Help is the rest of the command's help.
 func (*check) Help() string {
@@ -20,7 +28,8 @@ func (*check) Help() string {
 index that is rebuilt from the log. Writes may go on meanwhile.
 
   eventsvc check
-  eventsvc check --json | jq .problems` + exitCodes
+  eventsvc check --json | jq .problems
+  eventsvc check --drop-damaged` + exitCodes
 }
 
 // Run prints the problems that were found.
@@ -28,18 +37,50 @@ func (c *check) Run(ctx context.Context, std stdio) error {
 	if err := c.exists(); err != nil {
 		return err
 	}
+	dropped, err := c.drop(ctx, std)
+	if err != nil {
+		return err
+	}
 	report, err := c.report(ctx, std)
 	if err != nil {
 		return err
 	}
+	report.Dropped = append(dropped.Damage, dropped.Events...)
 	text := fmt.Sprintf("revision %d: %d events in %d records of %s, no problem found", report.Revision, report.Live, report.Records, mebibytes(report.Bytes))
 	if n := len(report.Problems); n > 0 {
 		text = strings.Join(report.Problems, "\n") + fmt.Sprintf("\nproblems found: %d; \"eventsvc restore\" a backup into a new data directory, or go on with this one: what is damaged is never served", n)
 	}
-	if err := c.print(std.out, report, text); err != nil || len(report.Problems) == 0 {
+	for _, damage := range dropped.Damage {
+		text = "dropped: " + damage + "\n" + text
+	}
+	for _, name := range dropped.Events {
+		text = "dropped: event " + name + "\n" + text
+	}
+	if err := c.print(std.out, report, text); err != nil || len(report.Problems)+len(report.Dropped) == 0 {
 		return err
 	}
 	return errFindings
+}
+
+// drop drops what cannot be read, if that is asked for.
+func (c *check) drop(ctx context.Context, std stdio) (dropped maintenance.Dropped, err error) {
+	if !c.DropDamaged {
+		return dropped, nil
+	}
+	dir := filepath.Join(c.DataDir, "store")
+	switch copied, err := postgres.IsCopy(dir); {
+	case err != nil:
+		return dropped, err
+	case copied:
+		return dropped, cli.Usagef("--data-dir %s holds the copy of a database: remove it, and the service makes it again", c.DataDir)
+	}
+	progress, done := std.progress("drop what is damaged")
+	defer done()
+	dropped, err = bolt.DropDamaged(ctx, bolt.Options{Dir: dir, MaxBytes: -1, MinFree: -1, Observe: codec.Occurrence}, progress)
+	if errors.Is(err, store.ErrInUse) {
+		err = cli.Usagef("--drop-damaged: stop the service that uses --data-dir %s first", c.DataDir)
+	}
+	return dropped, err
 }
 
 func (c *check) report(ctx context.Context, std stdio) (*fsck.Report, error) {

@@ -26,6 +26,7 @@ type settings struct {
 	Serve       serve       `cmd:"" default:"withargs" help:"Serve the Events API (the default command)."`
 	Healthcheck healthcheck `cmd:"" help:"Ask a running eventsvc whether it is ready."`
 	CanI        canI        `cmd:"" name:"can-i" help:"Explain what a policy file allows, and by which rule."`
+	Token       token       `cmd:"" help:"Find out why a token is refused."`
 	storeCommands
 	Database database `cmd:"" help:"Make, upgrade and check a PostgreSQL database for events."`
 	ctl.Commands

@@ -30,6 +30,7 @@ import (
 	"tidings.example/eventsvc/internal/localca"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/eventsvc/internal/tokencheck"
 	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
@@ -120,7 +121,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return err
 	}
-	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats}, entries, log)
+	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats}, entries, log, &tokencheck.Checker{Issuers: trusted.Issuers, Policy: rights.Current})
 	if err != nil {
 		return err
 	}
@@ -231,7 +232,7 @@ func (s *serve) health(trusted *trust.Trust, db engine, entries *audit.Log) *ser
 
 // management returns the handler of the management listener: probes, metrics, and
 // work on the store for callers that can read the data directory.
-func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log, log *slog.Logger) (http.Handler, error) {
+func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log, log *slog.Logger, checker http.Handler) (http.Handler, error) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventsvc_max_watches", Help: "Watches that may be open, as --max-watches says.",
 	}, func() float64 { return float64(s.MaxWatches) }))
@@ -241,7 +242,7 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", service.Profiles(service.Admin(health, reg), s.Profiles))
-	mux.Handle(admin.Path, admin.NewHandler(db, token, entries))
+	mux.Handle(admin.Path, admin.NewHandler(db, token, entries, checker))
 	// Probes and scrapes have metrics of their own, which are not exposed: they would dilute the rates that alerts use.
 	return httpserver.Access(log, prometheus.NewRegistry(), audit.Handler(entries, mux)), nil
 }

@@ -26,6 +26,7 @@ type storeCommands struct {
 	Restore restore `cmd:"" help:"Create a data directory from a backup."`
 	Check   check   `cmd:"" help:"Read everything that is stored and report damage."`
 	Compact compact `cmd:"" help:"Free disk space now; the service does so by itself over time."`
+	Usage   usageC  `cmd:"" help:"Show what takes the room, who writes most, and how old events get."`
 	Export  export  `cmd:"" help:"Write events as JSON, one a line: all of them, or the changes since a revision."`
 	Import  importC `cmd:"" help:"Store the events of an export."`
 }

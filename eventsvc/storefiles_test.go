@@ -421,3 +421,38 @@ func TestCompressCommand(t *testing.T) {
 	convert("--compress", 1)
 	command(t, 2, append([]string{"compact", "--compress", "--decompress"}, here...)...)
 }
+
+// R13: what is damaged is dropped by command, if the service is stopped. Everything else is well afterwards.
+func TestDropDamagedCommand(t *testing.T) {
+	t.Parallel()
+	i, dir, other := newIssuer(t), t.TempDir(), t.TempDir()
+	p := start(t, dir, i)
+	for _, name := range []string{"first", "needle", "last"} {
+		if code, answer := p.do("POST", eventsPath, newEvent(name)); code != http.StatusCreated {
+			t.Fatal(code, answer)
+		}
+	}
+	admin := "--listen-admin=" + p.addrs["--listen-admin"]
+	if said := command(t, 2, "check", "--drop-damaged", "--data-dir="+dir, admin); !strings.Contains(said, "stop the service") {
+		t.Errorf("of a running service it says %s", said)
+	}
+	file, restored := filepath.Join(other, "events.tar"), filepath.Join(other, "restored")
+	command(t, 0, "backup", file, "--data-dir="+dir, admin)
+	command(t, 0, "restore", file, "--data-dir="+restored)
+	logs, err := filepath.Glob(filepath.Join(restored, "store", "log-*.db"))
+	for _, log := range logs {
+		data, failed := os.ReadFile(log)
+		err = errors.Join(err, failed, os.WriteFile(log, bytes.ReplaceAll(data, []byte("needle"), []byte("NEEDLE")), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, 3, "check", "--data-dir="+restored)
+	if said := command(t, 3, "check", "--drop-damaged", "--data-dir="+restored); !strings.Contains(said, "dropped: event default/needle") {
+		t.Errorf("dropping says %s", said)
+	}
+	command(t, 0, "check", "--data-dir="+restored)
+	if said := command(t, 0, "export", "-", "--data-dir="+restored); strings.Count(said, `"ADDED"`) != 2 || strings.Contains(said, "needle") {
+		t.Errorf("exported was %s", said)
+	}
+}

@@ -25,6 +25,7 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/backup"
+	"tidings.example/eventsvc/internal/store/breakdown"
 	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/usage"
@@ -38,6 +39,8 @@ type Store interface {
 	Check(ctx context.Context, progress store.Progress) (*fsck.Report, error)
 	// Compact frees disk space, and gives the files of the log a form.
 	Compact(ctx context.Context, form maintenance.Form, progress store.Progress) (*Compaction, error)
+	// Usage says who takes the room. MaxBytes replaces the limit, unless it is 0.
+	Usage(ctx context.Context, maxBytes int64) (*breakdown.Breakdown, error)
 	// Export writes all events or, if after is not 0, the changes after that
 	// revision. Its total is about the number of lines.
 	Export(ctx context.Context, after uint64, begin Begin) error
@@ -105,6 +108,11 @@ func (l Local) Compact(ctx context.Context, form maintenance.Form, progress stor
 	}
 	after := l.DB.Stats()
 	return &Compaction{Before: before, After: after.FileBytes, Stats: after}, nil
+}
+
+// Usage implements [Store].
+func (l Local) Usage(ctx context.Context, maxBytes int64) (*breakdown.Breakdown, error) {
+	return breakdown.Of(ctx, l.DB, maxBytes, time.Now())
 }
 
 // writerWithContext fails when its context has ended.

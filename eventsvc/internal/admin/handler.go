@@ -60,14 +60,16 @@ type Handler struct {
 
 // NewHandler returns a handler for callers that send the token. It refuses imports
 // while the audit log, which may be nil, is not writable. [audit.Handler] makes the
-// entries.
-func NewHandler(s Store, token string, log *audit.Log) *Handler {
+// entries. CheckToken answers questions about tokens.
+func NewHandler(s Store, token string, log *audit.Log, checkToken http.Handler) *Handler {
 	h := &Handler{store: s, token: token, audit: log}
 	h.mux.HandleFunc("POST "+Path+"backup", h.alone(h.backup))
 	h.mux.HandleFunc("POST "+Path+"check", h.alone(long(h.store.Check)))
 	h.mux.HandleFunc("POST "+Path+"compact", h.alone(h.compact))
 	h.mux.HandleFunc("POST "+Path+"export", h.export)
 	h.mux.HandleFunc("POST "+Path+"import", h.importLines)
+	h.mux.HandleFunc("POST "+Path+"usage", h.alone(h.usage))
+	h.mux.Handle("POST "+Path+"token", checkToken)
 	return h
 }
 
@@ -91,7 +93,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) alone(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !h.busy.TryLock() {
-			http.Error(w, "a backup, a check or a compaction is running; try again when it has ended", http.StatusConflict)
+			http.Error(w, "a backup, a check, a compaction or a count is running; try again when it has ended", http.StatusConflict)
 			return
 		}
 		defer h.busy.Unlock()
@@ -140,6 +142,16 @@ func (h *Handler) compact(w http.ResponseWriter, r *http.Request) {
 	long(func(ctx context.Context, progress store.Progress) (*Compaction, error) {
 		return h.store.Compact(ctx, form, progress)
 	})(w, r)
+}
+
+func (h *Handler) usage(w http.ResponseWriter, r *http.Request) {
+	maxBytes, err := strconv.ParseInt(r.URL.Query().Get("maxBytes"), 10, 64)
+	if err != nil {
+		http.Error(w, "maxBytes: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	a := &answer{ResponseWriter: w}
+	a.fail(a.say(h.store.Usage(r.Context(), maxBytes)))
 }
 
 func (h *Handler) export(w http.ResponseWriter, r *http.Request) {

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/breakdown"
 	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/shared/service"
@@ -53,7 +54,7 @@ func (r *Remote) ask(ctx context.Context, path string, body []byte) (*http.Respo
 	req.Header.Set("Authorization", "Bearer "+r.token)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("the files are open in another process, and no service answers at --listen-admin %s: %w; name the listener of the service, or stop it",
+		return nil, fmt.Errorf("no service answers at --listen-admin %s: %w; name the listener of the service that has the files open, or stop it",
 			r.address, errors.Unwrap(err))
 	}
 	if resp.StatusCode != http.StatusOK {
@@ -62,6 +63,23 @@ func (r *Remote) ask(ctx context.Context, path string, body []byte) (*http.Respo
 		return nil, fmt.Errorf("the service at %s: %s", r.address, strings.TrimSpace(string(text)))
 	}
 	return resp, nil
+}
+
+// CheckToken asks the service about a token, and decodes its answer into the report.
+func (r *Remote) CheckToken(ctx context.Context, request, report any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	resp, err := r.ask(ctx, "token", body)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := json.NewDecoder(resp.Body).Decode(report); err != nil {
+		return fmt.Errorf("the service at %s: %w", r.address, err)
+	}
+	return nil
 }
 
 // copy writes a long answer to the writer that begin returns. The total is in a header.
@@ -102,6 +120,12 @@ func (r *Remote) Check(ctx context.Context, progress store.Progress) (*fsck.Repo
 func (r *Remote) Compact(ctx context.Context, form maintenance.Form, progress store.Progress) (*Compaction, error) {
 	c := new(Compaction)
 	return c, r.follow(ctx, "compact?form="+string(form), nil, progress, c)
+}
+
+// Usage implements [Store].
+func (r *Remote) Usage(ctx context.Context, maxBytes int64) (*breakdown.Breakdown, error) {
+	b := new(breakdown.Breakdown)
+	return b, r.follow(ctx, "usage?maxBytes="+strconv.FormatInt(maxBytes, 10), nil, nil, b)
 }
 
 // Import implements [Store].

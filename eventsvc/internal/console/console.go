@@ -11,6 +11,9 @@
 // time whether it has changed (ETag, RFC 9110 section 8.8.3), so a new version of the
 // service never meets files of an old one.
 //
+// The folder help has the manual, which deploy/docs renders. A file of it takes memory
+// only after somebody has asked for it.
+//
 // No answer loads or runs anything from elsewhere: a Content-Security-Policy forbids
 // inline scripts and styles, frames and forms, and texts that become markup (Trusted
 // Types). Requests may go to the server itself and to the token endpoint.
@@ -38,7 +41,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"tidings.example/shared/httpserver"
 )
 
 // Folder is where the console is. Its page is at Folder with a slash behind it.
@@ -59,6 +65,9 @@ var embedded embed.FS
 // modules is the place in index.html where the modules are named, so that the browser
 // fetches all at once instead of one after the other as it finds their imports.
 const modules = "<!-- modules -->"
+
+// manual is the folder with the pages of help.
+const manual = "help"
 
 // mediaTypes are those of the files, by extension.
 var mediaTypes = map[string]string{
@@ -92,7 +101,8 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	contents, err := read(static)
+	s := &server{files: map[string]func() (*file, error){}, policy: policy}
+	contents, err := s.read(static)
 	if err != nil {
 		return nil, err
 	}
@@ -100,17 +110,19 @@ func New(c Config) (http.Handler, error) {
 		return nil, err
 	}
 	contents["index.html"] = nameModules(contents["index.html"], contents)
-	s := &server{files: map[string]*file{}, policy: policy}
 	zip, err := gzip.NewWriterLevel(nil, gzip.BestCompression) // one for all files: each has buffers of 800 kB
 	if err != nil {
 		return nil, err
 	}
 	for name, content := range contents {
-		if s.files[Folder+"/"+name], err = newFile(name, content, zip); err != nil {
+		f, err := newFile(name, content, zip)
+		if err != nil {
 			return nil, err
 		}
+		s.files[Folder+"/"+name] = func() (*file, error) { return f, nil }
 	}
 	s.files[Folder+"/"] = s.files[Folder+"/index.html"]
+	s.files[Folder+"/"+manual+"/"] = s.files[Folder+"/"+manual+"/index.html"]
 	return s, nil
 }
 
@@ -128,17 +140,35 @@ func (c Config) contentPolicy() (string, error) {
 		"; form-action 'none'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'", nil
 }
 
-// read returns the content of every file by its path.
-func read(files fs.FS) (map[string][]byte, error) {
+// read returns the content of every file by its path, except for the manual: its files are
+// made when they are asked for.
+func (s *server) read(files fs.FS) (map[string][]byte, error) {
 	contents := map[string][]byte{}
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
+		if strings.HasPrefix(name, manual+"/") {
+			s.files[Folder+"/"+name] = sync.OnceValues(func() (*file, error) { return readFile(files, name) })
+			return nil
+		}
 		contents[name], err = fs.ReadFile(files, name)
 		return err
 	})
 	return contents, err
+}
+
+// readFile reads a file and makes both of its forms.
+func readFile(files fs.FS, name string) (*file, error) {
+	content, err := fs.ReadFile(files, name)
+	if err != nil {
+		return nil, err
+	}
+	zip, err := gzip.NewWriterLevel(nil, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	return newFile(name, content, zip)
 }
 
 // nameModules inserts a link to every module into a page.
@@ -179,7 +209,7 @@ func newForm(content []byte) form {
 }
 
 type server struct {
-	files  map[string]*file // by the path of a request
+	files  map[string]func() (*file, error) // by the path of a request
 	policy string
 }
 
@@ -195,9 +225,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, Folder+"/", http.StatusFound)
 		return
 	}
-	f := s.files[r.URL.Path]
-	if f == nil {
+	open := s.files[r.URL.Path]
+	if open == nil {
 		http.NotFound(w, r)
+		return
+	}
+	f, err := open()
+	if err != nil {
+		http.Error(w, "500 "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	h.Set("Cache-Control", "no-cache")
@@ -209,7 +244,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sent := f.plain
 	if f.small.content != nil {
 		h.Set("Vary", "Accept-Encoding")
-		if acceptsGzip(r) {
+		if httpserver.AcceptsGzip(r.Header) {
 			h.Set("Content-Encoding", "gzip")
 			sent = f.small
 		}
@@ -217,17 +252,4 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("ETag", sent.etag)
 	h.Set("Content-Length", strconv.Itoa(len(sent.content)))
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(sent.content))
-}
-
-// acceptsGzip reports whether a client names gzip with a weight above 0 (RFC 9110
-// section 12.5.3).
-func acceptsGzip(r *http.Request) bool {
-	for clause := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		name, weight, _ := strings.Cut(strings.ReplaceAll(clause, " ", ""), ";q=")
-		if strings.EqualFold(name, "gzip") {
-			q, err := strconv.ParseFloat(weight, 64)
-			return weight == "" || err == nil && q > 0
-		}
-	}
-	return false
 }

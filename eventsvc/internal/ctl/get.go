@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tidings.example/eventsvc/internal/answer"
@@ -21,6 +22,9 @@ import (
 type get struct {
 	access  `embed:""`
 	filters `embed:""`
+	From    string `env:"-" placeholder:"TIME" help:"Only events that were last seen at this time or later: RFC 3339, a local time such as '2026-11-23 14:05', or before now such as -6h."`
+	To      string `env:"-" placeholder:"TIME" help:"Only events that were last seen before this time."`
+	Prefix  string `env:"-" placeholder:"TEXT" help:"Only events about objects whose name begins with this, such as web-."`
 	Last    int    `env:"-" placeholder:"N" help:"Only the N events that were last seen."`
 	Output  string `env:"-" short:"o" default:"table" enum:"table,json,ndjson" help:"table, json (one list) or ndjson (one event per line)."`
 	Wide    bool   `env:"-" help:"Do not cut notes at the width of the terminal."`
@@ -33,11 +37,15 @@ func (*get) Help() string {
     eventsvc get -A --type Warning --since 1h
     eventsvc get -n shop --regarding Pod/web-0
     eventsvc get -A --since 7d "no space left"
+    eventsvc get -n shop --from=-2h --to=-1h --prefix web-
     eventsvc get -A -o ndjson | jq -r .reason | sort | uniq -c
 
 A table is in the order of time, the newest last. JSON is in the order of the server, by namespace and name, unless --last,
 --since or a text is given. A server that answers queries looks for --since and text itself, and -A is then all that you may
-list; other servers send everything, and it is compared here. The exit code is 0 if there are no events, too.`
+list; other servers send everything, and it is compared here. The exit code is 0 if there are no events, too.
+
+The time that --since, --from, --to and the column LAST SEEN mean is that of the last occurrence, as the reporter has set it:
+the last time of the series, else the time of the event, else the older fields for it, else the creation.`
 }
 
 // pageSize is the number of events of one request.
@@ -51,11 +59,15 @@ func (g *get) Run(ctx context.Context, std IO) error {
 	if g.Last < 0 {
 		return cli.Usagef("--last %d is negative: set a number of events", g.Last)
 	}
+	between, err := g.between(time.Now())
+	if err != nil {
+		return err
+	}
 	c, namespace, err := g.open()
 	if err != nil {
 		return err
 	}
-	run := &getting{get: g, std: std, out: newJSONList(std.Out, g.GroupDomain, g.Output), begin: time.Now()}
+	run := &getting{get: g, std: std, out: newJSONList(std.Out, g.GroupDomain, g.Output), between: between}
 	run.bar = terminal.NewProgress(std.Err)
 	defer run.bar.Clear()
 	err = run.search(ctx, c, namespace)
@@ -72,10 +84,10 @@ func (g *get) Run(ctx context.Context, std IO) error {
 // getting is a running get.
 type getting struct {
 	*get
-	std    IO
-	out    *jsonList
-	bar    *terminal.Progress
-	begin  time.Time
+	std IO
+	out *jsonList
+	bar *terminal.Progress
+	between
 	read   int
 	sorted []seen // unless the order is that of the server
 }
@@ -84,7 +96,7 @@ type getting struct {
 func (g *getting) inOrder() bool { return g.Output == "table" || g.Last > 0 || g.searches() }
 
 // searches reports whether only some times or texts are wanted.
-func (g *get) searches() bool { return g.Since > 0 || len(g.words) > 0 }
+func (g *getting) searches() bool { return g.between != between{} || len(g.words) > 0 }
 
 // search asks for the events by a query. The error is an unservedError if there is no need to, or if the server does not
 // answer queries.
@@ -93,8 +105,8 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 		return &unservedError{}
 	}
 	p := g.query()
-	if g.Since > 0 {
-		p.Set("from", g.Since.Ago())
+	if !g.from.IsZero() {
+		p.Set("from", g.from.UTC().Format(time.RFC3339Nano))
 	} else {
 		var head answer.Answer
 		if err := fetch(ctx, c, "events", url.Values{"limit": {"1"}}, &head); err != nil {
@@ -103,6 +115,9 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 		p.Set("from", head.HistoryFrom.UTC().Format(time.RFC3339))
 	}
 	p.Set("to", latest)
+	if !g.to.IsZero() {
+		p.Set("to", g.to.UTC().Format(time.RFC3339Nano))
+	}
 	p.Set("limit", strconv.Itoa(pageSize))
 	if len(g.Text) > 0 {
 		t := terms{}
@@ -157,7 +172,7 @@ func (g *getting) items(raw []json.RawMessage) error {
 	}
 	for _, s := range events {
 		switch {
-		case !g.recent(s.event, g.begin) || !g.words.in(s.event.Note):
+		case !g.has(lastSeen(s.event)) || !strings.HasPrefix(s.event.Regarding.Name, g.Prefix) || !g.words.in(s.event.Note):
 		case g.inOrder():
 			g.sorted = g.insert(g.sorted, s)
 		default:

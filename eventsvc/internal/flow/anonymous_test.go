@@ -54,7 +54,9 @@ func TestAnonymousHasASmallShare(t *testing.T) {
 		var mu sync.Mutex
 		refused := 0
 		var wait sync.WaitGroup
-		for range 100 {
+		// Each caller may have one refusal more in a period: it was let in, and is charged for the next one only when it asks
+		// again. Four of them stay below the bound in every order in which the goroutines run.
+		for range 4 {
 			wait.Go(func() {
 				for ctx.Err() == nil {
 					if _, err := scheduler.work(ctx, Refusals, Anonymous, 0); err == nil {

@@ -1,15 +1,8 @@
 package trust
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"tidings.example/shared/bearer"
 )
@@ -30,18 +23,10 @@ type Issuer struct {
 // ReadIssuers reads an issuers file: a YAML list of [Issuer]. An error names the
 // file and the entry.
 func ReadIssuers(path string) ([]Issuer, error) {
-	data, err := os.ReadFile(path)
+	list, err := bearer.ReadIssuers[Issuer](path, "issuer, jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, "+
+		"maxTokenLife, clientIDClaim, scopeClaim and claims")
 	if err != nil {
 		return nil, err
-	}
-	var list []Issuer
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
-		text := strings.NewReplacer("in type trust.Issuer", "(there are issuer, jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, "+
-			"maxTokenLife, clientIDClaim, scopeClaim and claims)", "into []trust.Issuer", "into a list of issuers", "into trust.Issuer", "into an issuer").
-			Replace(strings.TrimPrefix(err.Error(), "yaml: "))
-		return nil, fmt.Errorf("%s: %s", path, text)
 	}
 	for n := range list {
 		if list[n].Issuer == "" {

@@ -176,35 +176,3 @@ func (r *Resource) decide(key store.Key, current *store.Record, make change) (d 
 	}
 	return store.Decision{Op: store.Put, Draft: draft}, nil, err
 }
-
-// target returns the store that a write goes to.
-func target(s store.Store, dryRun bool) store.Store {
-	if dryRun {
-		return dryStore{s}
-	}
-	return s
-}
-
-// dryStore is a store whose writes only find out what would become of an event.
-type dryStore struct{ store.Store }
-
-// Update implements [store.Store].
-func (s dryStore) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
-	var current *store.Record
-	rec, err := store.Read(ctx, s.Store, key)
-	switch {
-	case err == nil:
-		current = &rec
-	case !errors.Is(err, store.ErrNotFound):
-		return store.Result{}, err
-	}
-	d, err := decide(current)
-	if err != nil {
-		return store.Result{}, err
-	}
-	result := store.Result{Record: rec, Op: d.Op, Created: current == nil && d.Op == store.Put}
-	if d.Op == store.Put {
-		result.Record.Key, result.Record.Attributes, result.Record.Value = key, d.Draft.Attributes, d.Draft.Value
-	}
-	return result, nil
-}

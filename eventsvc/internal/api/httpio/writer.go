@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -45,7 +44,7 @@ func (s *IO) Writer(c echo.Context, code int, contentType string) *Writer {
 	c.Response().Header()["Content-Type"] = []string{contentType}
 	return &Writer{
 		io: s, seat: flow.FromContext(r.Context()), res: c.Response(), code: code, http1: r.ProtoMajor == 1,
-		mayZip: r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip"),
+		mayZip: r.Method == http.MethodGet && httpserver.AcceptsGzip(r.Header),
 	}
 }
 

@@ -36,7 +36,7 @@ export class SignIn {
             h("p", { class: "hint" }, `Sent to ${app.config.tokenURL} and nowhere else.`)],
         h("p", { class: "error", role: "alert" }, this.failure),
         h("p", { class: "actions" }, h("button", { type: "submit", class: "primary", disabled: this.busy }, this.busy ? "Signing in …" : "Sign in"),
-          h("a", { href: "help/console.html#sign-in", target: "_blank", rel: "noopener" }, "Where do I get that?"))));
+          h("a", { href: "help/how-to/console.html#sign-in", target: "_blank", rel: "noopener" }, "Where do I get that?"))));
   }
 
   /** @param {"token"|"client"} mode @param {string} title */

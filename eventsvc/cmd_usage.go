@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/breakdown"
+	"tidings.example/eventsvc/internal/terminal"
+)
+
+// usageC says who takes the room of the store.
+type usageC struct {
+	DataDir     string `default:"var/eventsvc" placeholder:"DIR" help:"The data directory."`
+	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"The admin listener of the service, which is asked while it has the files open."`
+	MaxBytes    size   `placeholder:"SIZE" help:"Project the age for this limit. Default: that of the running service, or none."`
+	Top         int    `env:"-" default:"10" help:"Namespaces and reporters that are shown in text; 0: all."`
+	Output      string `env:"-" short:"o" default:"text" enum:"text,json" help:"text or json."`
+}
+
+// Help is the rest of the command's help.
+func (*usageC) Help() string {
+	return `Shows how many events there are, what they take, and how many a second were last written within the past hour: by namespace, by
+type and by reporter, the one that writes most first. The projected age is how old events get before --max-bytes removes
+them, if they go on to arrive as they have. It reads all events.
+
+  eventsvc usage
+  eventsvc usage --max-bytes 20GiB
+  eventsvc usage -o json | jq '.reporters[0]'` + exitCodes
+}
+
+// Run prints the figures.
+func (u *usageC) Run(ctx context.Context, std stdio) error {
+	p := place{DataDir: u.DataDir, ListenAdmin: u.ListenAdmin}
+	if err := p.exists(); err != nil {
+		return err
+	}
+	s, closeStore, err := p.open(bolt.Options{MinFree: -1}, nil)
+	if err != nil {
+		return err
+	}
+	b, err := s.Usage(ctx, int64(u.MaxBytes))
+	if err := errors.Join(err, closeStore()); err != nil {
+		return err
+	}
+	if u.Output == "json" {
+		return json.NewEncoder(std.out).Encode(b)
+	}
+	return u.print(std.out, b)
+}
+
+func (u *usageC) print(out io.Writer, b *breakdown.Breakdown) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "%d events of %s and history of %s in files of %s, %.2f events/s\n",
+		b.Events, mebibytes(b.LiveBytes), mebibytes(b.HistoryBytes), mebibytes(b.FileBytes), b.PerSecond)
+	switch age := time.Duration(b.Projected * float64(time.Second)); {
+	case b.Stats.MaxBytes == 0:
+		fmt.Fprintln(w, "no limit of bytes is known, so no age is projected: give --max-bytes")
+	case age == 0:
+		fmt.Fprintf(w, "at the limit of %s: the projected age is not known yet\n", mebibytes(b.Stats.MaxBytes))
+	default:
+		fmt.Fprintf(w, "at the limit of %s: events are removed when they are about %s old\n", mebibytes(b.Stats.MaxBytes), age.Round(time.Minute))
+	}
+	for _, table := range []struct {
+		name  string
+		parts []breakdown.Part
+	}{{"REPORTER", b.Reporters}, {"NAMESPACE", b.Namespaces}, {"TYPE", b.Types}} {
+		fmt.Fprintf(w, "\n%s\tEVENTS\tBYTES\tEVENTS/S\n", table.name)
+		for n, p := range table.parts {
+			if u.Top > 0 && n == u.Top {
+				fmt.Fprintf(w, "and %d more\n", len(table.parts)-n)
+				break
+			}
+			fmt.Fprintf(w, "%s\t%d\t%s\t%.2f\n", terminal.OneLine(p.Name), p.Events, mebibytes(p.Bytes), p.PerSecond)
+		}
+	}
+	return w.Flush()
+}

@@ -1,0 +1,146 @@
+// Package tokencheck says whether the service accepts a token, by which rule it is refused, and what would be right.
+//
+// # Contract
+//
+// [Checker.Check] applies the rules that serve requests: those of [bearer.Issuers] and of the policy. [Checker.ServeHTTP] offers it
+// over HTTP. A [Report] has no part of the token but its header and claims, and never the signature.
+package tokencheck
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/terminal"
+	"tidings.example/shared/bearer"
+)
+
+// Request is a token, and what its client wants to do.
+type Request struct {
+	Token     string `json:"token"`
+	Verb      string `json:"verb,omitempty"` // of the policy; empty: none in particular
+	Namespace string `json:"namespace"`      // empty: all of them
+}
+
+// Report says what every rule has found.
+type Report struct {
+	Accepted bool             `json:"accepted"`
+	Findings []bearer.Finding `json:"findings"`
+	Reason   string           `json:"reason,omitempty"` // of the refusal: the first one, as the log of the service has it
+	Fix      string           `json:"fix,omitempty"`
+}
+
+// Checker checks tokens by the rules of a service.
+type Checker struct {
+	Issuers *bearer.Issuers
+	Policy  func() *policy.Policy
+}
+
+// Check applies all rules to a token. An error is a mistake in the request.
+func (c *Checker) Check(ctx context.Context, r Request) (*Report, error) {
+	var verb policy.Verb
+	if r.Verb != "" {
+		var err error
+		if verb, err = policy.ParseVerb(r.Verb); err != nil {
+			return nil, err
+		}
+	}
+	e := c.Issuers.Explain(ctx, r.Token)
+	report := &Report{Accepted: e.Refusal == nil, Findings: e.Findings}
+	if e.Refusal != nil {
+		report.Reason, report.Fix = e.Refusal.Reason, fixes[e.Refusal.Reason]
+		return report, nil
+	}
+	report.decide(c.Policy(), e.Caller, verb, r)
+	return report, nil
+}
+
+// decide adds the finding of the policy.
+func (r *Report) decide(p *policy.Policy, caller *bearer.Caller, verb policy.Verb, q Request) {
+	f := bearer.Finding{Rule: rulePolicy, Found: "client " + caller.ClientID}
+	if verb == 0 {
+		var may []string
+		for _, rule := range p.Rules(caller) {
+			may = append(may, fmt.Sprintf("%s in %s", strings.Join(rule.Verbs.Names(), ","), strings.Join(rule.Namespaces, ",")))
+		}
+		f.Wanted = "it may " + cmp.Or(strings.Join(may, "; "), "do nothing")
+	} else {
+		d := p.Decide(caller, verb, q.Namespace)
+		f.Wanted = d.Rule
+		if !d.Allowed {
+			r.Accepted, r.Reason, f.Reason = false, reasonPolicy, reasonPolicy
+			r.Fix = fmt.Sprintf("bind a role that may %s in %s to this client in --policy-file, or give it a scope that has this right",
+				q.Verb, cmp.Or(q.Namespace, "all namespaces"))
+		}
+	}
+	r.Findings = append(r.Findings, f)
+}
+
+const (
+	rulePolicy   = "policy"
+	reasonPolicy = "not allowed by the policy"
+)
+
+// Unavailable reports that the key of the token cannot be had at present.
+func (r *Report) Unavailable() bool {
+	return slices.ContainsFunc(r.Findings, func(f bearer.Finding) bool { return f.Reason == bearer.ReasonUnavailable })
+}
+
+// fixes say what to do, by the reason of a refusal.
+var fixes = map[string]string{
+	"too long":         "pass one token, without anything else",
+	"not three parts":  "pass the whole token: three parts with dots between them, without quotes or the word Bearer",
+	"not base64url":    "pass the token as the issuer gave it, without line breaks; this one was changed or cut",
+	"payload damaged":  "fetch another token; the claims of this one are not exactly one JSON object",
+	"header damaged":   "fetch another token; the header of this one is not exactly one JSON object",
+	"other issuer":     "set --issuer to the iss claim to the letter, a slash at the end counts; or add the issuer to --issuers-file; or fetch the token from an accepted issuer",
+	"alg not allowed":  "let the issuer sign with an algorithm that is wanted, or name the algorithm for this issuer in --issuers-file",
+	"header extension": "let the issuer leave out the header members crit, b64, zip and cty",
+
+	"typ of another token":        "send the access token, not the ID token or another one",
+	"kid missing or malformed":    "let the issuer name its key in the header of the token, in kid",
+	"key unknown":                 "fetch another token: the issuer has no key of this kid any more, or another issuer of the same name has signed the token; see --jwks-url",
+	bearer.ReasonUnavailable:      "reach the issuer from this machine; see --jwks-url, --issuer-ca-file and --jwks-allow-http-host, and the log",
+	"signature wrong":             "fetch another token: this one was changed, or signed by another key of the same kid",
+	"other audience":              "set the audience of the client at the issuer to one that is wanted, or add the aud claim to --audience",
+	"claim malformed":             "let the issuer write this claim as wanted; the service never guesses",
+	"time missing or malformed":   "let the issuer write iat and exp, and nbf if it wants, as numbers of seconds since 1970",
+	"expired":                     "fetch another token before this one expires; if it is new, the clocks differ: set the clock, or raise --clock-skew",
+	"not valid yet":               "wait, or set the clocks of this machine and of the issuer; --clock-skew allows for a small difference",
+	"times contradict each other": "let the issuer write times in which exp is after iat and not before nbf",
+	"lives too long":              "let the issuer give shorter tokens, or raise --max-token-life",
+	"sub missing or malformed":    "let the issuer name the client in sub",
+	"sender-constrained":          "fetch a plain bearer token: those that are bound to a key of the sender (cnf) are not supported",
+	"several audiences":           "fetch a token for one audience only",
+}
+
+// Print writes the report as a table with the verdict below.
+func (r *Report) Print(w io.Writer) error {
+	const widthRule, widthResult = 15, 9
+	for _, f := range r.Findings {
+		result := "ok"
+		if f.Reason != "" {
+			result = "REFUSED"
+		}
+		line := terminal.Pad(f.Rule, widthRule) + terminal.Pad(result, widthResult) + terminal.OneLine(f.Found)
+		if f.Reason != "" || f.Rule == rulePolicy {
+			line += "\n" + strings.Repeat(" ", widthRule+widthResult) + "wanted: " + terminal.OneLine(f.Wanted)
+		}
+		if f.Rule == rulePolicy && f.Reason == "" {
+			line = strings.Replace(line, "wanted: ", "", 1)
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	verdict := "accepted"
+	if !r.Accepted {
+		verdict = fmt.Sprintf("refused: %s\n  %s", r.Reason, r.Fix)
+	}
+	_, err := fmt.Fprintln(w, verdict)
+	return err
+}
