@@ -23,8 +23,6 @@ require (
 	github.com/prometheus/procfs v0.22.0
 	// observability: evaluates the alert rules
 	github.com/prometheus/prometheus v0.315.0
-	// console: renders the pages of help
-	github.com/yuin/goldmark v1.8.7
 	// bench: a floor, what the store alone can do
 	go.etcd.io/bbolt v1.5.0
 	// bench: hashes of the clients' secrets, and the floor of bcrypt

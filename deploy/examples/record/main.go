@@ -2,6 +2,8 @@
 // controller does, and sees them come back on a watch.
 //
 //	go run ./record http://127.0.0.1:9000/oauth2/token http://127.0.0.1:8080 demo demo-secret
+//
+// A fifth argument names the file with the certificate authority of eventsvc, for an https address.
 package main
 
 import (
@@ -23,14 +25,19 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 5 {
-		log.Fatal("usage: record TOKEN_URL EVENTS_URL CLIENT_ID CLIENT_SECRET")
+	if len(os.Args) != 5 && len(os.Args) != 6 {
+		log.Fatal("usage: record TOKEN_URL EVENTS_URL CLIENT_ID CLIENT_SECRET [CA_FILE]")
 	}
 	ctx := context.Background()
 	login := clientcredentials.Config{TokenURL: os.Args[1], ClientID: os.Args[3], ClientSecret: os.Args[4], AuthStyle: oauth2.AuthStyleInParams}
-	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: os.Args[2], WrapTransport: func(next http.RoundTripper) http.RoundTripper {
-		return &oauth2.Transport{Source: login.TokenSource(ctx), Base: next} // fetches a new token before the old one ends
-	}}).EventsV1()
+	tokens := login.TokenSource(ctx) // keeps a token, and fetches the next one 10 s before it expires
+	config := &rest.Config{Host: os.Args[2], WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+		return &oauth2.Transport{Source: tokens, Base: next}
+	}}
+	if len(os.Args) == 6 {
+		config.CAFile = os.Args[5]
+	}
+	client := kubernetes.NewForConfigOrDie(config).EventsV1()
 
 	watch, err := client.Events("default").Watch(ctx, metav1.ListOptions{FieldSelector: "regarding.name=nightly"})
 	if err != nil {

@@ -39,11 +39,15 @@ func mixStage(events int) stage {
 				return err
 			}
 			begun := time.Now()
-			if err := b.up.FillMix(b.ctx, m); err != nil {
+			err := b.up.FillMix(b.ctx, m, func(done int) {
+				if done%(events/10) == 0 {
+					fmt.Fprintf(b.out, "filled with %d events in %s\n", done, time.Since(begun).Round(time.Second))
+				}
+			})
+			if err != nil {
 				return err
 			}
 			fmt.Fprintf(b.out, "filled at %.0f creates/s\n", float64(events)/time.Since(begun).Seconds())
-			var err error
 			plain, err = sizeOf(b.up.DataDir())
 			return err
 		},

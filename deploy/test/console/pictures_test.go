@@ -1,11 +1,14 @@
 package console_test
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 )
+
+var update = flag.Bool("update", false, "make the pictures of the docs again")
 
 // stamp is an instant as the address has it.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

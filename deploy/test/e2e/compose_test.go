@@ -109,7 +109,7 @@ func testFirstRun(t *testing.T, project string) {
 	}
 	t.Logf("from clone to healthy: %.1f s, to the first stored event: %.1f s", healthy.Seconds(), time.Since(begin).Seconds())
 
-	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/rotate.md"))
+	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/how-to/database-password.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func testFirstRun(t *testing.T, project string) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", block)
 	cmd.Dir, cmd.Env = c.dir, append(append(os.Environ(), c.env...), "COMPOSE_PROJECT_NAME="+project)
 	if out, err := cmd.CombinedOutput(); err != nil || !ok {
-		t.Fatalf("rotate.md: %v\n%s\n%s", err, block, out)
+		t.Fatalf("database-password.md: %v\n%s\n%s", err, block, out)
 	}
 	w.token(t) // with the new password
 }

@@ -20,7 +20,7 @@ import (
 	"tidings.example/deploy/test/internal/testenv"
 )
 
-// TestProxies runs the configurations of docs/proxy.md between a client and both services.
+// TestProxies runs the configurations of docs/how-to/proxy.md between a client and both services.
 func TestProxies(t *testing.T) {
 	t.Parallel()
 	w := startLocal(t, "TOKENSVC_TRUSTED_PROXY=127.0.0.1")
@@ -44,7 +44,7 @@ func TestProxies(t *testing.T) {
 
 // testProxy starts the proxy whose configuration has the name of the test, and uses both services through it.
 func testProxy(t *testing.T, w *world, command func(dir, config string) *exec.Cmd) {
-	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/proxy.md"))
+	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/how-to/proxy.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

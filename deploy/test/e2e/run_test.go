@@ -204,31 +204,37 @@ func TestMakeRunDyingService(t *testing.T) {
 // every page below deploy/docs, one page in one shell, while `make run` is up.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob(filepath.Join(root, "deploy/docs/*.md"))
+	pages, err := filepath.Glob(filepath.Join(root, "deploy/docs/*/*.md"))
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no pages: %v", err)
 	}
 	expected := map[string][]string{
-		"README.md":      {"Greeted", `"type":"ADDED"`, "event.events.k8s.io/hello-"},
-		"docs/backup.md": {"var/events.tar: revision ", "events, checked", "no problem found", `"revision":`, "0 created, 0 changed, 0 deleted"},
-		"docs/commandline.md": {"default/nightly.", "BackupFailed   job/nightly", "shop/web-3.", "deployment/web-3", `"attempt":"2"`,
+		"README.md":             {"Greeted", `"type":"ADDED"`, "event.events.k8s.io/hello-"},
+		"docs/how-to/backup.md": {"var/events.tar: revision ", "events, checked", "no problem found", `"revision":`, "0 created, 0 changed, 0 deleted"},
+		"docs/how-to/commandline.md": {"default/nightly.", "BackupFailed   job/nightly", "shop/web-3.", "deployment/web-3", `"attempt":"2"`,
 			"in all: # Warning 1, = Normal ", "REASON         OBJECT", "reason      1       "},
-		"docs/connect.md": {"Normal Started backup of orders started", "recorded nightly-"},
-		"docs/find-out-what-happened.md": {"in all: # Warning 106, = Normal 7", "checkout-7d9f-*", "BackOff                    shop/pod/checkout-7d9f-0",
+		"docs/how-to/connect.md":          {"Normal Started backup of orders started", "recorded nightly-", "two events, one token", "invalid_client"},
+		"docs/tutorials/first-service.md": {"not in billing", "orders has started", "refused, as the policy says"},
+		"docs/tutorials/find-out-what-happened.md": {"in all: # Warning 106, = Normal 7", "checkout-7d9f-*", "BackOff                    shop/pod/checkout-7d9f-0",
 			"ScalingReplicaSet          deployment/checkout", "reason      15 "},
-		"docs/kubectl.md":    {"hello-", "labeled", "deleted"},
-		"docs/mirror.md":     {"NodeNotReady", "node/node-1", "up to resourceVersion", `eventsvc_mirror_lists_total{namespace="*",reason="first"} 1`},
-		"docs/no-secrets.md": {`"kty":"EC"`, `"sub": "backup"`, `"client_id":"workload"`, `"token_endpoint_auth_method":"private_key_jwt"`},
-		"docs/operate.md":    {"[+]store ok"},
-		"docs/recover.md":    {"continues after revision", "no problem found", "the same authority", `"code":410`},
-		"docs/sizing.md":     {"events fit into"},
-		"docs/rotate.md":     {"UPDATE clients", "signing", "a new authority"},
-		"docs/space.md":      {"retention: 72h0m0s", "# file", "store_retention_lag_seconds", "ok"},
-		"docs/upgrade.md":    {"eventsvc "},
-		"docs/troubleshoot.md": {"[+]store ok", "A service would accept it.", "the slash counts", "another audience", `role "events:admin"`, "not allowed",
+		"docs/how-to/kubectl.md":       {"hello-", "labeled", "deleted"},
+		"docs/how-to/mirror.md":        {"NodeNotReady", "node/node-1", "up to resourceVersion", `eventsvc_mirror_lists_total{namespace="*",reason="first"} 1`},
+		"docs/how-to/no-secrets.md":    {`"kty":"EC"`, `"sub": "backup"`, `"client_id":"workload"`, `"token_endpoint_auth_method":"private_key_jwt"`},
+		"docs/how-to/health.md":        {"[+]store ok"},
+		"docs/how-to/allow.md":         {`yes: role "events:admin"`, "refused"},
+		"docs/how-to/limits.md":        {"eventsvc_max_watches"},
+		"docs/how-to/stolen-key.md":    {"the stolen key is gone"},
+		"docs/how-to/recover.md":       {"continues after revision", "no problem found", "the same authority", `"code":410`},
+		"docs/reference/sizing.md":     {"events fit into"},
+		"docs/how-to/client-secret.md": {"UPDATE clients"},
+		"docs/how-to/signing-keys.md":  {"signing"},
+		"docs/how-to/certificates.md":  {"a new authority"},
+		"docs/how-to/space.md":         {"retention: 72h0m0s", "# file", "store_retention_lag_seconds", "ok"},
+		"docs/how-to/upgrade.md":       {"eventsvc "},
+		"docs/how-to/troubleshoot.md": {"[+]store ok", "\naccepted\n", "the slash counts", "another audience", `role "events:admin"`, "not allowed",
 			"job/nightly", "no problem found"},
-		"docs/grow.md":      {"store_commit_seconds_count"},
-		"docs/reference.md": {"did you mean retention?", "exit code 2", "[+]retention ok", "[+]room ok", "EVENTSVC_RETENTION"},
+		"docs/how-to/grow.md":         {"store_commit_seconds_count"},
+		"docs/reference/reference.md": {"did you mean retention?", "exit code 2", "[+]retention ok", "[+]room ok", "EVENTSVC_RETENTION"},
 	}
 	for _, page := range append(pages, filepath.Join(root, "README.md")) {
 		name := strings.TrimPrefix(strings.TrimPrefix(page, root+"/"), "deploy/")

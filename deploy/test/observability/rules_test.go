@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -61,7 +62,11 @@ var cases = map[string]struct{ bad, good string }{
 		"store_commit_seconds_bucket{le=\"0.2\"} 0+90x300\nstore_commit_seconds_bucket{le=\"0.4\"} 0+100x300\nstore_commit_seconds_bucket{le=\"+Inf\"} 0+100x300",
 		"store_commit_seconds_bucket{le=\"0.2\"} 0+100x300\nstore_commit_seconds_bucket{le=\"0.4\"} 0+100x300\nstore_commit_seconds_bucket{le=\"+Inf\"} 0+100x300",
 	},
-	"RetentionLate":            {`store_retention_lag_seconds{job="eventsvc"} 0+15x300`, `store_retention_lag_seconds{job="eventsvc"} 10x300`},
+	"RetentionLate": {`store_retention_lag_seconds{job="eventsvc"} 0+15x300`, `store_retention_lag_seconds{job="eventsvc"} 10x300`},
+	"RetentionCutShort": {
+		"store_projected_age_seconds{job=\"eventsvc\"} 3600x300\nstore_retention_seconds{job=\"eventsvc\"} 7200x300",
+		"store_projected_age_seconds{job=\"eventsvc\"} 0x300\nstore_retention_seconds{job=\"eventsvc\"} 7200x300",
+	},
 	"MaintenanceFails":         {`store_maintenance_failures_total{job="eventsvc"} 0+1x300`, `store_maintenance_failures_total{job="eventsvc"} 0x300`},
 	"DamagedData":              {`store_damaged_reads_total{job="eventsvc"} 0+1x300`, `store_damaged_reads_total{job="eventsvc"} 0x300`},
 	"AuditLogFailing":          {`eventsvc_audit_failing{job="eventsvc"} 1x300`, `eventsvc_audit_failing{job="eventsvc"} 0x300`},
@@ -146,25 +151,30 @@ func indent(series string) string {
 func TestAlertsDocumented(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder
-	page.WriteString("# Alerts\n\nWhat the alerts of [deploy/observability](../observability/alerts.yaml) mean, and what to do.\nAnswer a `page` now, and a `ticket` within the week.\n\n" +
+	page.WriteString("# Alerts\n\nWhat the alerts of [deploy/observability](../../observability/alerts.yaml) mean, and what to do.\nAnswer a `page` now, and a `ticket` within the week.\n" +
+		"`instance`, `url` and the like are labels of the alert.\n\n" +
 		"| alert | | when | what to do |\n|---|---|---|---|\n")
 	for _, rule := range alertRules(t) {
 		when := "`" + strings.ReplaceAll(strings.Join(strings.Fields(rule.Expr), " "), "|", `\|`) + "`"
 		if rule.For > 0 {
 			when += " for " + rule.For.String()
 		}
-		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", rule.Alert, rule.Labels["severity"], when, rule.Annotations["action"])
+		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", rule.Alert, rule.Labels["severity"], when,
+			templated.ReplaceAllString(rule.Annotations["action"], "`$1`"))
 	}
 	page.WriteString(eventAlerts)
 	for _, c := range eventAlertCases {
 		fmt.Fprintf(&page, "```yaml\n%s```\n", c.rule)
 	}
-	samePage(t, "../../docs/alerts.md", page.String())
+	samePage(t, "../../docs/reference/alerts.md", page.String())
 }
+
+// templated is a label in the text of an alert.
+var templated = regexp.MustCompile(`\{\{ \$labels\.(\w+) \}\}`)
 
 // eventAlerts is the part of the page about alerts on events, before its examples.
 const eventAlerts = `
-# Alerts on events
+## Alerts on events
 
 With ` + "`--observed-metrics 1000`" + `, eventsvc counts what events report in ` + "`eventsvc_observed_events_total`" + `, by type, reason, kind,
 namespace and cluster: one for an event, and the increment for a series that grows. At most so many combinations have a
@@ -258,14 +268,17 @@ func TestMetricsExist(t *testing.T) {
 	mirror := startMirror(t, tokens, events.url, startTarget(t, tokens))
 	onDatabase, _ := startOnDatabase(t, tokens)
 	known, help := map[string]bool{}, map[string]string{}
+	var scrapes []scrape
 	for _, s := range []*svc{tokens, events, mirror, onDatabase} {
 		now := s.scraped(t)
+		scrapes = append(scrapes, now)
 		maps.Copy(help, now.help)
 		for series := range now.samples {
 			name, _, _ := strings.Cut(series, "{")
 			known[name] = true
 		}
 	}
+	checkLabels(t, scrapes)
 	documented(t, help)
 	expressions := dashboardExpressions(t)
 	for _, rule := range alertRules(t) {
@@ -288,20 +301,24 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write deploy/docs/alerts.md and metrics.md")
+var update = flag.Bool("update", false, "write deploy/docs/reference/alerts.md and metrics.md")
 
 // documented compares the metrics that the services show with the page about them.
 func documented(t *testing.T, help map[string]string) {
 	t.Helper()
 	var table strings.Builder
 	table.WriteString("# Metrics\n\nWhat `/metrics` of the admin listeners shows, besides the metrics of the Go runtime (`go_`) and of the process\n" +
-		"(`process_`). A histogram has the series `_bucket`, `_sum` and `_count`.\n\n| metric | |\n|---|---|\n")
+		"(`process_`). A histogram has the series `_bucket`, `_sum` and `_count`.\n\n| metric | | labels and their values |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(help)) {
 		if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
-			fmt.Fprintf(&table, "| `%s` | %s |\n", name, help[name])
+			shown := make([]string, len(metricLabels[name]))
+			for i, l := range metricLabels[name] {
+				shown[i] = l.String()
+			}
+			fmt.Fprintf(&table, "| `%s` | %s | %s |\n", name, help[name], strings.Join(shown, "<br>"))
 		}
 	}
-	samePage(t, "../../docs/metrics.md", table.String())
+	samePage(t, "../../docs/reference/metrics.md", table.String())
 }
 
 // samePage compares a page of the documentation with what it has to be.

@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "write the list of dependencies")
 
 // document is where the dependencies are listed.
-const document = "deploy/docs/dependencies.md"
+const document = "deploy/docs/reference/dependencies.md"
 
 // programs is the part of the document about what is run, and linked into nothing of ours.
 const programs = `
@@ -44,7 +44,7 @@ clientcmd, rest, transport and oauth2/clientcredentials. Without tests:
 | the second program | none | 67 lines, without what starts it from ` + "`eventsvc get`" + ` |
 | size, stripped | 0.25 MB of eventsvc's 29.6 MB | a second program of 22.0 MB |
 
-It would have saved some 400 lines; the goal was 800. The watch is what the promises of [mirror](mirror.md) rest on, and that
+It would have saved some 400 lines; the goal was 800. The watch is what the promises of [mirror](../how-to/mirror.md) rest on, and that
 part did not shrink: RetryWatcher drops bookmarks, so that the cursor of a quiet cluster gets too old; it ends with 401; it
 repeats a watch that is refused with 410 for ever; it waits a fixed second; and it reports no failure to its caller. Informers
 begin with a list instead of the cursor and hold all events in memory.
@@ -53,7 +53,7 @@ begin with a list instead of the cursor and hold all events in memory.
 // modules are those of the repository. The first three make the services, the
 // others test and show them. deploy/tools and deploy/test/logcli are not among them: they pin programs.
 var modules = []string{
-	"shared", "tokensvc", "eventsvc", "eventsvc/conformance", "deploy", "deploy/test",
+	"shared", "tokensvc", "eventsvc", "eventsvc/conformance", "deploy", "deploy/docs", "deploy/test",
 }
 
 func output(t *testing.T, dir, name string, args ...string) string {

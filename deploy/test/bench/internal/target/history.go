@@ -73,7 +73,7 @@ func (s *Services) FillHistory(ctx context.Context, h *History) error {
 			return append(dst, e.Request("POST", e.Path(), "Content-Type: "+JSONType+"\r\n", h.body(at+i))...)
 		}
 		spec.Check = load.Status(201)
-		if err := load.Do(spec, time.Duration(spec.Limit)*time.Millisecond+30*time.Second); err != nil {
+		if err := load.Do(spec, fillPatience); err != nil {
 			return fmt.Errorf("fill a week: %w", err)
 		}
 	}

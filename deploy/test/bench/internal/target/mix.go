@@ -136,7 +136,7 @@ func (m *Mix) body(i int) string {
 }
 
 // FillMix creates the events of a mix.
-func (s *Services) FillMix(ctx context.Context, m *Mix) error {
+func (s *Services) FillMix(ctx context.Context, m *Mix, tell func(done int)) error {
 	for at := 0; at < m.Events; at += fillPart {
 		token, err := s.FetchToken(ctx, 0)
 		if err != nil {
@@ -153,9 +153,10 @@ func (s *Services) FillMix(ctx context.Context, m *Mix) error {
 			}
 			return append(dst, e.Request("POST", e.Path(), "Content-Type: "+JSONType+"\r\n", m.body(at+i))...)
 		}
-		if err := load.Do(spec, time.Duration(spec.Limit)*time.Millisecond+30*time.Second); err != nil {
+		if err := load.Do(spec, fillPatience); err != nil {
 			return fmt.Errorf("fill a mix: %w", err)
 		}
+		tell(at + spec.Limit)
 	}
 	return nil
 }

@@ -266,8 +266,12 @@ func (s *Services) CreateSpec(e *Events, conns int) load.Spec {
 	return load.Spec{Addr: s.API(), Secure: s.TLS, Conns: conns, Next: e.Create.Fill, Check: e.CheckEvent(201, Same)}
 }
 
-// fillPart is how many events are created with one token.
-const fillPart = 100_000
+// fillPart is how many events are created with one token. That may take as long as fillPatience, so that filling ends only if
+// it does not progress any more, however busy the machine is.
+const (
+	fillPart     = 10_000
+	fillPatience = 4 * time.Minute // less than the life of a token
+)
 
 // Fill creates the events from to upTo-1 of a namespace.
 func (s *Services) Fill(ctx context.Context, namespace string, from, upTo int) error {
@@ -280,8 +284,7 @@ func (s *Services) Fill(ctx context.Context, namespace string, from, upTo int) e
 		spec.Next = func(dst []byte, i int) []byte { return e.Create.Fill(dst, at+i) }
 		spec.Check = e.CheckEvent(201, func(i int) int { return at + i })
 		spec.Limit = min(fillPart, upTo-at)
-		// Half the rate that any peer reaches is slow enough to give up.
-		if err := load.Do(spec, time.Duration(spec.Limit)*time.Millisecond+30*time.Second); err != nil {
+		if err := load.Do(spec, fillPatience); err != nil {
 			return fmt.Errorf("fill %s: %w", namespace, err)
 		}
 	}

@@ -1,0 +1,4 @@
+-- The database of eventsvc: one role owns the schema, the other serves. The passwords are for demonstration only.
+CREATE ROLE events_owner LOGIN PASSWORD 'events-owner';
+CREATE ROLE eventsvc LOGIN PASSWORD 'eventsvc';
+CREATE DATABASE events OWNER events_owner ENCODING 'UTF8' TEMPLATE template0;

@@ -1,0 +1,99 @@
+package site
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	table "github.com/yuin/goldmark/extension/ast"
+)
+
+// entry is one thing that the search finds: a section, or a row that names a setting, a
+// metric or an alert.
+type entry struct {
+	Title string `json:"title"`
+	Page  string `json:"page"`
+	URL   string `json:"url"`
+	Text  string `json:"text"`
+}
+
+// named is the first cell of a row that names one setting, metric or alert.
+var named = regexp.MustCompile(`^(--[a-z][a-z0-9-]+|[a-z]+(_[a-z0-9]+)+|[A-Z][a-z]+([A-Z][a-z]+)+)( [A-Z]+)?$`)
+
+// nameRows gives each row that names one thing an id, so that the search can lead to it.
+func (p *Page) nameRows() {
+	taken := map[string]bool{}
+	for _, heading := range nodes[*ast.Heading](p.root) {
+		taken[id(heading)] = true
+	}
+	for _, row := range nodes[*table.TableRow](p.root) {
+		name, _, _ := strings.Cut(p.plain(row.FirstChild()), " ")
+		name = strings.TrimLeft(name, "-")
+		if named.MatchString(p.plain(row.FirstChild())) && !taken[name] {
+			taken[name] = true
+			row.SetAttributeString("id", []byte(name))
+		}
+	}
+}
+
+// id is the anchor of a node, or nothing.
+func id(n ast.Node) string {
+	value, _ := n.AttributeString("id")
+	b, _ := value.([]byte)
+	return string(b)
+}
+
+// index returns the search index, one entry a line.
+func (m *Manual) index() ([]byte, error) {
+	var b bytes.Buffer
+	for _, p := range m.pages {
+		for _, e := range p.entries() {
+			line, err := json.Marshal(e)
+			if err != nil {
+				return nil, err
+			}
+			if b.Len() > 0 {
+				b.WriteString(",\n")
+			}
+			b.Write(line)
+		}
+	}
+	return append(append([]byte("[\n"), b.Bytes()...), "\n]\n"...), nil
+}
+
+// entries are the sections of a page and its named rows.
+func (p *Page) entries() (all []entry) {
+	for n := p.root.FirstChild(); n != nil; n = n.NextSibling() {
+		if heading, ok := n.(*ast.Heading); ok {
+			all = append(all, entry{Title: p.plain(heading), Page: p.Title, URL: p.Path + "#" + id(heading)})
+			continue
+		}
+		if len(all) > 0 {
+			section := &all[len(all)-1]
+			section.Text = strings.TrimSpace(section.Text + " " + p.sectionText(n))
+		}
+	}
+	for _, row := range nodes[*table.TableRow](p.root) {
+		if anchor := id(row); anchor != "" {
+			all = append(all, entry{Title: p.plain(row.FirstChild()), Page: p.Title, URL: p.Path + "#" + anchor, Text: p.plain(row)})
+		}
+	}
+	return all
+}
+
+// sectionText is the text of a part of a section, without the rows that are entries of
+// their own.
+func (p *Page) sectionText(n ast.Node) string {
+	if n.Kind() != table.KindTable {
+		return p.plain(n)
+	}
+	var rows []string
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		if id(row) == "" {
+			rows = append(rows, p.plain(row))
+		}
+	}
+	return strings.Join(rows, " ")
+}

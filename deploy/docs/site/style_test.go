@@ -1,0 +1,105 @@
+package site_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// longest is how many words nine of ten sentences of a page have at most.
+const longest = 25
+
+// wording is what a page does not say, and what to say.
+var wording = []struct {
+	banned *regexp.Regexp
+	say    string
+}{
+	{regexp.MustCompile(`(?i)\banew\b`), "again"},
+	{regexp.MustCompile(`(?i)\bfor want of\b`), "because there is no"},
+	{regexp.MustCompile(`(?i)\bnobody (?:does|has|is)n't\b`), "a sentence without a double negation"},
+	{regexp.MustCompile(`(?i)\b(?:who|he that) reads\b`), "readers"},
+	{regexp.MustCompile(`(?i)\bof which nobody\b`), "a sentence with its own subject"},
+	{regexp.MustCompile(`(?i)\bwhat of\b`), "which part of"},
+	{regexp.MustCompile(`(?i)\bthat of (?:a|an|the)\b`), "the noun itself"},
+	{regexp.MustCompile(`(?i)\b(?:is|are) to be [a-z]+ed\b`), "an imperative"},
+	{regexp.MustCompile(`(?i)\b(?:simply|easily|obviously|of course)\b`), "nothing"},
+	{regexp.MustCompile(`(?i)\b(?:utili[sz]e|leverage)\b`), "use"},
+	{regexp.MustCompile(`(?i)\bin order to\b`), "to"},
+	{regexp.MustCompile(`(?i)\bplease\b`), "nothing"},
+	{regexp.MustCompile(`(?i)\b(?:journal|fold|salvage)\b`), "write-ahead log, checkpoint, failover"},
+	{regexp.MustCompile(`\{\{`), "what the template stands for"},
+}
+
+// TestStyle: the words and sentences of every page can be read once, and its headings are in order.
+func TestStyle(t *testing.T) {
+	t.Parallel()
+	for _, p := range read(t).Pages() {
+		t.Run(p.Source, func(t *testing.T) {
+			t.Parallel()
+			for _, paragraph := range p.Prose() {
+				for _, w := range wording {
+					if found := w.banned.FindString(paragraph); found != "" {
+						t.Errorf("%q: say %s instead\n\t%s", found, w.say, paragraph)
+					}
+				}
+			}
+			checkSentences(t, p.Prose())
+			checkHeadings(t, p.Levels())
+		})
+	}
+}
+
+// checkSentences reports the longest sentences of a page if more than one of ten is too long.
+func checkSentences(t *testing.T, paragraphs []string) {
+	t.Helper()
+	var all []string
+	for _, paragraph := range paragraphs {
+		all = append(all, sentences(paragraph)...)
+	}
+	slices.SortFunc(all, func(a, b string) int { return len(strings.Fields(b)) - len(strings.Fields(a)) })
+	allowed := len(all) / 10
+	if len(all) == 0 || len(strings.Fields(all[allowed])) <= longest {
+		return
+	}
+	t.Errorf("of %d sentences, more than %d have more than %d words", len(all), allowed, longest)
+	for _, s := range all {
+		if n := len(strings.Fields(s)); n > longest {
+			t.Logf("%d words: %s", n, s)
+		}
+	}
+}
+
+// sentences splits a paragraph where a sentence ends and the next one, or a code span, begins.
+func sentences(paragraph string) (all []string) {
+	begin := 0
+	for _, end := range regexp.MustCompile(`[.:;!?]\)? +[A-Z0-9\x60-]`).FindAllStringIndex(paragraph, -1) {
+		all = append(all, paragraph[begin:end[1]-1])
+		begin = end[1] - 1
+	}
+	return append(all, paragraph[begin:])
+}
+
+// checkHeadings reports a second title, and a heading that skips a level.
+func checkHeadings(t *testing.T, levels []int) {
+	t.Helper()
+	before := 0
+	for n, level := range levels {
+		if level > before+1 || level == 1 && n > 0 {
+			t.Errorf("heading %d is of level %d after level %d", n+1, level, before)
+		}
+		before = level
+	}
+}
+
+// TestSentences: sentences are counted where they end.
+func TestSentences(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"One.": 1, "One. Two.": 2, "Set x.y to 1.5 at once.": 1, "It fails: Look there.": 2, "A, e.g. b, is one.": 1, "(One.) Two": 2,
+	} {
+		if got := sentences(text); len(got) != want {
+			t.Errorf("%q has %d sentences, want %d: %q", text, len(got), want, got)
+		}
+	}
+}
