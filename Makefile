@@ -34,10 +34,10 @@ export REVISION
 each = @bad=; for m in $(1); do echo "== $$m"; (cd $$m && $(2)) || bad="$$bad $$m"; done; test -z "$$bad" || { echo "failed in:$$bad"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race lint vuln cover fuzz bench robustness e2e conformance image up down install release modules tidy verify
+.PHONY: help run build test race lint vuln cover fuzz bench robustness e2e cluster-faults conformance image up down install release site modules tidy verify
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 run: build ## build and start both services here, with demo clients
 	@cd deploy/local && CGO_ENABLED=0 $(BUILD) -o ../../bin/local .
@@ -81,6 +81,9 @@ bench: build ## speed of a running service beside this machine's floors
 e2e: ## end to end: with binaries started here, then with docker compose
 	@cd deploy/test/e2e && E2E_COMPOSE=1 $(TEST) -v ./...
 
+cluster-faults: ## every fault of the profile cluster under load (FAULTS=short: some)
+	@cd deploy/test && E2E_COMPOSE=1 $(TEST) -v ./cluster -faults=$(or $(FAULTS),all)
+
 robustness: ## the long forms of the store's tests, a line for each promise (ROBUSTNESS_FLAGS="-only R1,R2")
 	@cd eventsvc && $(GO) run ./internal/store/promises $(ROBUSTNESS_FLAGS)
 
@@ -112,6 +115,9 @@ modules: ## all modules into the module cache
 
 tidy: ## go mod tidy in every module
 	$(call each,$(MODULES),$(GO) mod tidy)
+
+site: ## the manual as static pages, in bin/site
+	@cd deploy/docs && $(GO) run . ../../bin/site
 
 verify: ## go.mod files are tidy, all is formatted
 	$(call each,$(MODULES),$(GO) mod tidy -diff && $(GO) mod verify)
