@@ -85,7 +85,7 @@ func (r *rotating) payload(changes ...string) string {
 	now := time.Now().Unix()
 	members := map[string]json.RawMessage{
 		"iss": json.RawMessage(`"` + r.URL + `"`), "sub": json.RawMessage(`"demo"`), "aud": json.RawMessage(`"eventsvc"`),
-		"iat": json.RawMessage(fmt.Sprint(now)), "nbf": json.RawMessage(fmt.Sprint(now)), "exp": json.RawMessage(fmt.Sprint(now + 300)),
+		"iat": json.RawMessage(fmt.Sprint(now)), "nbf": json.RawMessage(fmt.Sprint(now)), "exp": json.RawMessage(fmt.Sprint(now + 3000)),
 	}
 	for ; len(changes) > 0; changes = changes[2:] {
 		members[changes[0]] = json.RawMessage(changes[1])
