@@ -162,7 +162,7 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, changed 
 		return nil, nil, cli.Usagef("%w", err)
 	}
 	rights, err := policy.NewLive(policy.Config{
-		Path: s.PolicyFile, Options: policyOptions(issuers), Log: log, Registry: registry, Changed: changed,
+		Path: s.PolicyFile, Options: func() policy.Options { return policyOptions(issuers) }, Log: log, Registry: registry, Changed: changed,
 	})
 	if err != nil {
 		return nil, nil, cli.Usagef("--policy-file: %w", err)

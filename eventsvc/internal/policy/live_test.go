@@ -47,7 +47,7 @@ func TestReload(t *testing.T) {
 	var log bytes.Buffer
 	reg, changes := prometheus.NewRegistry(), 0
 	l, err := policy.NewLive(policy.Config{
-		Path: path, Options: options, Changed: func() { changes++ }, Registry: reg,
+		Path: path, Options: func() policy.Options { return options }, Changed: func() { changes++ }, Registry: reg,
 		Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err != nil {
@@ -96,11 +96,11 @@ func TestStart(t *testing.T) {
 		t.Errorf("the log says %q", log.String())
 	}
 	path := filepath.Join(t.TempDir(), "policy.yaml")
-	if _, err := policy.NewLive(policy.Config{Path: path, Options: options}); err == nil {
+	if _, err := policy.NewLive(policy.Config{Path: path, Options: func() policy.Options { return options }}); err == nil {
 		t.Error("a missing file is accepted at start")
 	}
 	write(t, path, "roles: 7")
-	if _, err := policy.NewLive(policy.Config{Path: path, Options: options}); err == nil || !strings.Contains(err.Error(), path+": line 1: roles") {
+	if _, err := policy.NewLive(policy.Config{Path: path, Options: func() policy.Options { return options }}); err == nil || !strings.Contains(err.Error(), path+": line 1: roles") {
 		t.Errorf("bad file: %v", err)
 	}
 }

@@ -1,0 +1,133 @@
+// Package livefile follows a file of settings while the service runs.
+//
+// # Contract
+//
+// [Open] reads the file; a mistake in it is an error. [File.Run] reads it again once a second, and at once after a SIGHUP.
+// A new version is checked as a whole before it comes into force. A version with a mistake changes nothing: it is told and
+// counted once, and tried again until it is good, because the mistake may be in another file that it names.
+package livefile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// lookAgain is how often the file is read and compared. Reading a few kilobytes is simpler than watching for each of the ways
+// in which editors, Kubernetes and configuration management replace files.
+const lookAgain = time.Second
+
+// Config says which file is followed and what is done with it. Path and Apply are required.
+type Config struct {
+	Path     string
+	MaxBytes int                     // of the file
+	Apply    func(data []byte) error // checks a version and puts it into force; after an error nothing may have changed
+	Changed  func()                  // called after a later version than the first has come into force
+	Failed   func(err error)         // called once for a later version that is bad
+
+	Reloads *prometheus.CounterVec // later versions, by result
+	Good    prometheus.Gauge       // 1 if the file is in force, 0 if it is bad
+}
+
+// File is a file that is followed. It is safe for concurrent use.
+type File struct {
+	Config
+
+	mu     sync.Mutex
+	data   []byte // the last version, good or bad
+	failed string // the error of the last version; empty: it is in force
+}
+
+// Open reads the file and puts it into force.
+func Open(c Config) (*File, error) {
+	f := &File{Config: c}
+	data, err := f.read()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.apply(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Path, err)
+	}
+	f.data = data
+	c.Good.Set(1)
+	return f, nil
+}
+
+// Run follows the file until ctx ends. It always returns nil. A nil File follows nothing, but keeps a SIGHUP from ending the
+// process.
+func (f *File) Run(ctx context.Context) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangup:
+		case <-tick.C:
+		}
+		f.Reload()
+	}
+}
+
+// Reload reads the file and puts it into force if it is new and good.
+func (f *File) Reload() { f.reload(false) }
+
+// Recheck is [File.Reload] of a file that may be the same. It is called after something has changed that Apply compares the
+// file with.
+func (f *File) Recheck() { f.reload(true) }
+
+func (f *File) reload(again bool) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	data, err := f.read()
+	same := bytes.Equal(data, f.data)
+	if err == nil {
+		if same && f.failed == "" && !again {
+			return
+		}
+		if err = f.apply(data); err == nil {
+			f.data, f.failed = data, ""
+			f.Reloads.WithLabelValues("ok").Inc()
+			f.Good.Set(1)
+			f.Changed()
+			return
+		}
+	}
+	if same && f.failed == err.Error() {
+		return // told already
+	}
+	f.data, f.failed = data, err.Error()
+	f.Reloads.WithLabelValues("error").Inc()
+	f.Good.Set(0)
+	f.Failed(err)
+}
+
+func (f *File) read() ([]byte, error) {
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	return io.ReadAll(io.LimitReader(file, int64(f.MaxBytes)+1))
+}
+
+func (f *File) apply(data []byte) error {
+	if len(data) > f.MaxBytes {
+		return fmt.Errorf("the file has more than %d bytes", f.MaxBytes)
+	}
+	return f.Apply(data)
+}
