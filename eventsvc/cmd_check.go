@@ -118,7 +118,7 @@ func (c *compact) form() maintenance.Form {
 func (*compact) Help() string {
 	return `A running service first removes events whose retention has passed. If no service runs, only what was removed before is
 freed. It needs free space for the largest segment (64 MiB) and for another copy of the index. Events that are compressed take
-about a seventh of the room; --decompress needs that room again. A running service with --compress-after compresses again.
+about a ninth of the room; --decompress needs that room again. A running service with --compress-after compresses again.
 
   eventsvc compact
   eventsvc compact --compress
