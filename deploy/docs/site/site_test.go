@@ -196,7 +196,7 @@ func TestIndex(t *testing.T) {
 		checkLink(t, files, "search.json", page, id)
 		titles[e.Title] = true
 	}
-	for _, want := range []string{"--max-bytes", "--token-lifetime", "store_full", "StoreFull", "When the disk is full"} {
+	for _, want := range []string{"--max-bytes", "--token-lifetime", "store_full", "StoreFull", "Free a disk that is full"} {
 		if !titles[want] {
 			t.Errorf("the index lacks %s: %q", want, slices.Sorted(maps.Keys(titles)))
 		}

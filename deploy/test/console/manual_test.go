@@ -10,7 +10,7 @@ func TestManual(t *testing.T) {
 	t.Parallel()
 	s, _ := week(t)
 	b := openTab(t, s)
-	b.open("/console/help/how-to/space.html")
+	b.open("/console/help/how-to/limit-space.html")
 	b.fill("#search", "max-bytes")
 	b.waitText("#found li:first-child a", "--max-bytes")
 	b.click("#found li:first-child a")

@@ -160,7 +160,7 @@ func TestAlertsDocumented(t *testing.T) {
 			when += " for " + rule.For.String()
 		}
 		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", rule.Alert, rule.Labels["severity"], when,
-			templated.ReplaceAllString(rule.Annotations["action"], "`$1`"))
+			manual.ReplaceAllString(templated.ReplaceAllString(rule.Annotations["action"], "`$1`"), "[$0](../$0)"))
 	}
 	page.WriteString(eventAlerts)
 	for _, c := range eventAlertCases {
@@ -171,6 +171,9 @@ func TestAlertsDocumented(t *testing.T) {
 
 // templated is a label in the text of an alert.
 var templated = regexp.MustCompile(`\{\{ \$labels\.(\w+) \}\}`)
+
+// manual is a page of the manual in the text of an alert.
+var manual = regexp.MustCompile(`how-to/[a-z-]+\.md`)
 
 // eventAlerts is the part of the page about alerts on events, before its examples.
 const eventAlerts = `
