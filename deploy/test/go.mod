@@ -9,7 +9,7 @@ require (
 	github.com/chromedp/cdproto v0.159.0
 	// console: drives a browser
 	github.com/chromedp/chromedp v0.23.0
-	// bench: verifies a sample of the tokens that are issued; e2e: signs as a cluster does
+	// bench: verifies a sample of the tokens that are issued
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	// readable differences
 	github.com/google/go-cmp v0.7.0
@@ -43,6 +43,8 @@ require (
 	k8s.io/component-base v0.37.2
 	// e2e: a kubectl of the newest version
 	k8s.io/kubectl v0.37.2
+	// e2e: signs service-account tokens as kube-apiserver does
+	k8s.io/kubernetes v1.37.2
 	// e2e: the OpenAPI document of a whole Kubernetes release
 	sigs.k8s.io/kustomize/kyaml v0.21.2
 	// e2e: reads manifests
@@ -203,6 +205,46 @@ require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/pgx/v5 v5.12.0 // indirect
+	gopkg.in/go-jose/go-jose.v2 v2.6.3 // indirect
+	k8s.io/apiextensions-apiserver v0.37.2 // indirect
+	k8s.io/apiserver v0.37.2 // indirect
+	k8s.io/controller-manager v0.37.2 // indirect
 )
 
 replace tidings.example/shared => ../../shared
+
+// k8s.io/kubernetes requires these in a version that does not exist, and replaces them in its own tree. The versions above
+// are used instead.
+exclude (
+	k8s.io/api v0.0.0
+	k8s.io/apiextensions-apiserver v0.0.0
+	k8s.io/apimachinery v0.0.0
+	k8s.io/apiserver v0.0.0
+	k8s.io/cli-runtime v0.0.0
+	k8s.io/client-go v0.0.0
+	k8s.io/cloud-provider v0.0.0
+	k8s.io/cluster-bootstrap v0.0.0
+	k8s.io/code-generator v0.0.0
+	k8s.io/component-base v0.0.0
+	k8s.io/component-helpers v0.0.0
+	k8s.io/controller-manager v0.0.0
+	k8s.io/cri-api v0.0.0
+	k8s.io/cri-client v0.0.0
+	k8s.io/cri-streaming v0.0.0
+	k8s.io/csi-translation-lib v0.0.0
+	k8s.io/dynamic-resource-allocation v0.0.0
+	k8s.io/endpointslice v0.0.0
+	k8s.io/externaljwt v0.0.0
+	k8s.io/kms v0.0.0
+	k8s.io/kube-aggregator v0.0.0
+	k8s.io/kube-controller-manager v0.0.0
+	k8s.io/kube-proxy v0.0.0
+	k8s.io/kube-scheduler v0.0.0
+	k8s.io/kubectl v0.0.0
+	k8s.io/kubelet v0.0.0
+	k8s.io/metrics v0.0.0
+	k8s.io/mount-utils v0.0.0
+	k8s.io/pod-security-admission v0.0.0
+	k8s.io/sample-apiserver v0.0.0
+	k8s.io/streaming v0.0.0
+)

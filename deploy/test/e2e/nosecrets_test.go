@@ -3,16 +3,12 @@ package e2e_test
 import (
 	"crypto/rand"
 	"crypto/rsa"
-	"encoding/base64"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/golang-jwt/jwt/v5"
 
 	"tidings.example/deploy/test/internal/testenv"
 )
@@ -31,25 +27,16 @@ func TestWithoutSecrets(t *testing.T) {
 		return path
 	}
 	const cluster, account = "https://cluster.example", "system:serviceaccount:shop:reporter"
-	project := func(kid string) (jwks, token string) {
+	project := func() (jwks, token string) {
 		t.Helper()
 		key, err := rsa.GenerateKey(rand.Reader, 2048)
 		if err != nil {
 			t.Fatal(err)
 		}
-		now := time.Now()
-		unsigned := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
-			"iss": cluster, "sub": account, "aud": []string{"tokensvc"}, "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(time.Hour).Unix(),
-			"kubernetes.io": map[string]any{"namespace": "shop", "serviceaccount": map[string]any{"name": "reporter", "uid": "u"}},
-		})
-		unsigned.Header["kid"] = kid
-		signed, err := unsigned.SignedString(key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fmt.Sprintf(`{"keys":[{"kty":"RSA","kid":%q,"n":%q,"e":"AQAB"}]}`, kid, base64.RawURLEncoding.EncodeToString(key.N.Bytes())), signed
+		s := newSigner(t, cluster, key)
+		return s.keys(), s.token(t, grant{audiences: []string{"tokensvc"}})
 	}
-	keys, token := project("first")
+	keys, token := project()
 	jwks, assertion := write("jwks.json", keys), write("token", token)
 	w := startLocal(t,
 		"TOKENSVC_CLIENTS_FILE="+write("clients.yaml", fmt.Sprintf("clients:\n- {client_id: %q, scope: events, assertion_issuer: %q}\n", account, cluster)),
@@ -63,7 +50,7 @@ func TestWithoutSecrets(t *testing.T) {
 	if out, err := eventsvc("record", "--regarding", "Job/nightly", "--reason", "Started"); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	keys, token = project("second")
+	keys, token = project()
 	write("jwks.json", keys)
 	write("token", token)
 	testenv.Eventually(t, "the new key is known", deadline, func() error {
