@@ -56,20 +56,18 @@ func TestManifests(t *testing.T) {
 	}
 	t.Run("tokensvc/federation", func(t *testing.T) {
 		t.Parallel()
-		rendered := renderWith(t, "tokensvc/production", "tokensvc/federation")
-		for _, document := range strings.Split(rendered, "\n---\n") {
-			for _, fault := range conforms(t, document) {
-				t.Error(fault)
-			}
-			if object, ok := strict(t, document).(*appsv1.Deployment); ok {
-				hardened(t, object.Spec.Template.Spec)
-			}
-		}
+		rendered := render(t, filepath.Join(root, "deploy/kubernetes/tokensvc/production"))
 		expect(t, rendered, "name: TOKENSVC_TRUSTED_ISSUERS_FILE", "expirationSeconds: 3600")
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "tokensvc"), "--clients-file", filepath.Join(root, "deploy/local/clients.yaml"),
 			"--trusted-issuers-file", filepath.Join(root, "deploy/kubernetes/tokensvc/federation/issuers.yaml"))
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "open /var/run/secrets/cluster/ca.crt") {
 			t.Errorf("the file is not taken: %v %s", err, out) // it is, up to what only a pod has
+		}
+		replaced := renderOverlay(t, "resources: [BASE/tokensvc/production]\n"+
+			"configMapGenerator: [{name: tokensvc-issuers, behavior: replace, literals: ['issuers.yaml=- {issuer: https://my.example}']}]\n")
+		expect(t, replaced, "issuer: https://my.example")
+		if strings.Contains(replaced, "kubernetes.default.svc") {
+			t.Errorf("an overlay does not replace the issuers:\n%s", replaced)
 		}
 	})
 	t.Run("eventsvc/replicas", func(t *testing.T) {
@@ -98,13 +96,18 @@ func TestManifests(t *testing.T) {
 // renderWith renders an overlay of a directory of deploy/kubernetes with a component.
 func renderWith(t *testing.T, folder, component string) string {
 	t.Helper()
+	return renderOverlay(t, "resources: [BASE/"+folder+"]\ncomponents: [BASE/"+component+"]\n")
+}
+
+// renderOverlay renders a kustomization, in which BASE stands for deploy/kubernetes.
+func renderOverlay(t *testing.T, text string) string {
+	t.Helper()
 	overlay := t.TempDir()
-	relative, err := filepath.Rel(overlay, filepath.Join(root, "deploy/kubernetes"))
+	base, err := filepath.Rel(overlay, filepath.Join(root, "deploy/kubernetes"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "resources: [" + relative + "/" + folder + "]\ncomponents: [" + relative + "/" + component + "]\n"
-	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(strings.ReplaceAll(text, "BASE", base)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return render(t, overlay)
@@ -115,14 +118,17 @@ func renderWith(t *testing.T, folder, component string) string {
 func TestMirrorManifests(t *testing.T) {
 	t.Parallel()
 	for name, rendered := range map[string]string{
-		"secret":    render(t, filepath.Join(root, "deploy/kubernetes/mirror")),
-		"assertion": renderWith(t, "mirror", "mirror/assertion"),
+		"assertion": render(t, filepath.Join(root, "deploy/kubernetes/mirror")),
+		"secret":    renderWith(t, "mirror", "mirror/secret"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			checkMirror(t, rendered)
 			if hasSecret := strings.Contains(strings.ToLower(rendered), "secretname"); hasSecret != (name == "secret") {
 				t.Errorf("a secret is mounted: %v", hasSecret)
+			}
+			if hasToken := strings.Contains(rendered, "serviceAccountToken:"); hasToken != (name == "assertion") {
+				t.Errorf("a token is projected: %v", hasToken)
 			}
 		})
 	}
