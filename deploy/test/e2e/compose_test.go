@@ -109,16 +109,18 @@ func testFirstRun(t *testing.T, project string) {
 	}
 	t.Logf("from clone to healthy: %.1f s, to the first stored event: %.1f s", healthy.Seconds(), time.Since(begin).Seconds())
 
-	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/how-to/database-password.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, block, _ := strings.Cut(string(page), "```compose\n")
-	block, _, ok := strings.Cut(block, "```")
-	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", block)
-	cmd.Dir, cmd.Env = c.dir, append(append(os.Environ(), c.env...), "COMPOSE_PROJECT_NAME="+project)
-	if out, err := cmd.CombinedOutput(); err != nil || !ok {
-		t.Fatalf("database-password.md: %v\n%s\n%s", err, block, out)
+	for page, want := range map[string]string{"database-password.md": "", "no-secrets.md": `"sub": "backup"`} {
+		text, err := os.ReadFile(filepath.Join(root, "deploy/docs/how-to", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, block, _ := strings.Cut(string(text), "```compose\n")
+		block, _, ok := strings.Cut(block, "```")
+		cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", block)
+		cmd.Dir, cmd.Env = c.dir, append(append(os.Environ(), c.env...), "COMPOSE_PROJECT_NAME="+project)
+		if out, err := cmd.CombinedOutput(); err != nil || !ok || !strings.Contains(string(out), want) {
+			t.Fatalf("%s: %v\n%s\n%s", page, err, block, out)
+		}
 	}
 	w.token(t) // with the new password
 }

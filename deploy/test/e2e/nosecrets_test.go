@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -63,5 +64,44 @@ func TestWithoutSecrets(t *testing.T) {
 	out, err := eventsvc("get")
 	if err != nil || !strings.Contains(out, "Started") || !strings.Contains(out, "Finished") {
 		t.Errorf("%v %s", err, out)
+	}
+}
+
+// TestSecretsListed: the page about clients without secrets lists every setting that holds a secret, or names a file that
+// does, and no setting that is none.
+func TestSecretsListed(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/how-to/no-secrets.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n## What remains secret\n")
+	listed := map[string]bool{}
+	for _, flag := range regexp.MustCompile("`--([a-z-]+)`").FindAllStringSubmatch(table, -1) {
+		listed[flag[1]] = true
+	}
+	secretive := regexp.MustCompile(`^(.*(secret|assertion|key|dsn|token|password)-file|.*dsn|.*password|token|token-command|signing-key|kubeconfig|cache-dir|tls-self-signed)$`)
+	known := map[string]bool{}
+	for _, command := range []string{"tokensvc serve", "tokensvc token fetch", "tokensvc credential", "tokensvc keys rotate",
+		"eventsvc serve", "eventsvc mirror", "eventsvc get", "eventsvc database migrate"} {
+		words := append(strings.Fields(command), "--help")
+		help, err := exec.CommandContext(t.Context(), filepath.Join(bin, words[0]), words[1:]...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, help)
+		}
+		for _, flag := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--(?:\[no-\])?([a-z-]+)`).FindAllStringSubmatch(string(help), -1) {
+			known[flag[1]] = true
+			if secretive.MatchString(flag[1]) && !listed[flag[1]] {
+				t.Errorf("%s --%s is not in the table", command, flag[1])
+			}
+		}
+	}
+	for flag := range listed {
+		if !known[flag] {
+			t.Errorf("--%s is in the table, and no command has it", flag)
+		}
+	}
+	if len(listed) < 10 {
+		t.Errorf("the table has %d settings", len(listed))
 	}
 }

@@ -219,7 +219,7 @@ func TestDocumentation(t *testing.T) {
 			"ScalingReplicaSet          deployment/checkout", "reason      15 "},
 		"docs/how-to/kubectl.md":       {"hello-", "labeled", "deleted"},
 		"docs/how-to/mirror.md":        {"NodeNotReady", "node/node-1", "up to resourceVersion", `eventsvc_mirror_lists_total{namespace="*",reason="first"} 1`},
-		"docs/how-to/no-secrets.md":    {`"kty":"EC"`, `"sub": "backup"`, `"client_id":"workload"`, `"token_endpoint_auth_method":"private_key_jwt"`},
+		"docs/how-to/no-secrets.md":    {`"kty":"EC"`, `"sub": "backup"`, `"client_id":"workload"`, `"token_endpoint_auth_method":"private_key_jwt"`, `{"access_token":"ey`},
 		"docs/how-to/health.md":        {"[+]store ok"},
 		"docs/how-to/allow.md":         {`yes: role "events:admin"`, "refused"},
 		"docs/how-to/limits.md":        {"eventsvc_max_watches"},
