@@ -97,7 +97,7 @@ func TestStatic(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkLinks(t, files)
-	if !bytes.Contains(files["how-to/console.html"], []byte(`<img src="../images/console-overview.webp"`)) {
+	if !bytes.Contains(files["reference/console.html"], []byte(`<img src="../images/console-overview.webp"`)) {
 		t.Error("the page of the console has no picture")
 	}
 }
@@ -134,7 +134,7 @@ func TestHelpLinks(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"overview", "events", "live", "groups", "changes", "one-object"} { // views have a question mark
-		checkLink(t, served, "a view", "help/how-to/console.html", id)
+		checkLink(t, served, "a view", "help/reference/console.html", id)
 	}
 	if found < 2 {
 		t.Errorf("%d links from the console", found)

@@ -87,5 +87,5 @@ export class Frame {
  * @param {string} view
  */
 function helpOf(view) {
-  return `help/how-to/console.html#${view === "object" ? "one-object" : view}`;
+  return `help/reference/console.html#${view === "object" ? "one-object" : view}`;
 }

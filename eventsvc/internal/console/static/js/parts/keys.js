@@ -36,7 +36,7 @@ export class KeyHelp {
       h("div", { class: "key-lists" }, list.map(([title, keys]) => h("section", { key: title }, h("h2", null, title), h("dl", null, keys.map(([key, what]) =>
         h("div", { key }, h("dt", null, key.split("  ").map((k) => h("kbd", null, k))), h("dd", null, what))))))),
       h("p", { class: "actions" }, h("button", { type: "button", autofocus: true, onclick: () => this.set(false) }, "Close"),
-        h("a", { href: "help/how-to/console.html#keys", target: "_blank", rel: "noopener" }, "More about this page")));
+        h("a", { href: "help/reference/console.html#keys", target: "_blank", rel: "noopener" }, "More about this page")));
   }
 }
 
