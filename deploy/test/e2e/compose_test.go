@@ -109,20 +109,29 @@ func testFirstRun(t *testing.T, project string) {
 	}
 	t.Logf("from clone to healthy: %.1f s, to the first stored event: %.1f s", healthy.Seconds(), time.Since(begin).Seconds())
 
-	for page, want := range map[string]string{"database-password.md": "", "no-secrets.md": `"sub": "backup"`} {
+	testPages(t, c)
+	w.token(t) // with the new password
+}
+
+// testPages runs the blocks of pages that need Compose, and their SQL, which it takes back.
+func testPages(t *testing.T, c *compose) {
+	for page, want := range map[string]string{"database-password.md": "", "no-secrets.md": "A service would accept it."} {
 		text, err := os.ReadFile(filepath.Join(root, "deploy/docs/how-to", page))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, block, _ := strings.Cut(string(text), "```compose\n")
-		block, _, ok := strings.Cut(block, "```")
-		cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", block)
-		cmd.Dir, cmd.Env = c.dir, append(append(os.Environ(), c.env...), "COMPOSE_PROJECT_NAME="+project)
-		if out, err := cmd.CombinedOutput(); err != nil || !ok || !strings.Contains(string(out), want) {
-			t.Fatalf("%s: %v\n%s\n%s", page, err, block, out)
+		block := func(language string) string {
+			_, rest, _ := strings.Cut(string(text), "```"+language+"\n")
+			block, _, _ := strings.Cut(rest, "```")
+			return block
+		}
+		c.run(t, "exec", "-T", "postgres", "psql", "-q", "-v", "ON_ERROR_STOP=1", "-U", "tidings", "-c", "BEGIN; "+block("sql")+"ROLLBACK")
+		cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", block("compose"))
+		cmd.Dir, cmd.Env = c.dir, append(append(os.Environ(), c.env...), "COMPOSE_PROJECT_NAME="+c.project)
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), want) || block("compose") == "" {
+			t.Fatalf("%s: %v\n%s\n%s", page, err, block("compose"), out)
 		}
 	}
-	w.token(t) // with the new password
 }
 
 // freePorts are the published ports.
