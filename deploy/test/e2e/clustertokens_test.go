@@ -56,6 +56,7 @@ func (s signer) keys() string {
 // grant is what a token is asked for. Its zero value is a token of system:serviceaccount:shop:reporter for an hour.
 type grant struct {
 	namespace, account string
+	subject            string // instead of the account's; of an issuer that is no cluster
 	audiences          []string
 	age                time.Duration // how long ago the token was signed
 	injected           bool          // into every pod: good for a year, with a warning after an hour
@@ -80,6 +81,9 @@ func (s signer) token(t *testing.T, g grant) string {
 	public, private, err := serviceaccount.Claims(account, pod, nil, node, nil, nil, life, warn, g.audiences, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if g.subject != "" {
+		public.Subject = g.subject
 	}
 	for _, instant := range []*int64{(*int64)(public.IssuedAt), (*int64)(public.NotBefore), (*int64)(public.Expiry)} {
 		*instant -= int64(g.age.Seconds())
