@@ -30,23 +30,7 @@ func TestManifests(t *testing.T) {
 			if strings.Contains(rendered, other) {
 				t.Errorf("the manifests name %s", other)
 			}
-			pods := 0
-			for _, document := range strings.Split(rendered, "\n---\n") {
-				for _, fault := range conforms(t, document) {
-					t.Error(fault)
-				}
-				switch object := strict(t, document).(type) {
-				case *appsv1.Deployment:
-					hardened(t, object.Spec.Template.Spec)
-					pods++
-				case *appsv1.StatefulSet:
-					hardened(t, object.Spec.Template.Spec)
-					pods++
-				}
-			}
-			if pods != 1 {
-				t.Errorf("%d workloads, want 1", pods)
-			}
+			checkWorkload(t, rendered)
 		})
 		t.Run(service+"/monitoring", func(t *testing.T) {
 			t.Parallel()
@@ -70,6 +54,17 @@ func TestManifests(t *testing.T) {
 			t.Errorf("an overlay does not replace the issuers:\n%s", replaced)
 		}
 	})
+	t.Run("eventsvc/federation", func(t *testing.T) {
+		t.Parallel()
+		rendered := renderWith(t, "eventsvc/production", "eventsvc/federation")
+		checkWorkload(t, rendered)
+		expect(t, rendered, "name: EVENTSVC_ISSUERS_FILE", "expirationSeconds: 3600")
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "eventsvc"), "--issuer", "https://tokens.example.com", "--data-dir", t.TempDir(),
+			"--issuers-file", filepath.Join(root, "deploy/kubernetes/eventsvc/federation/issuers.yaml"))
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "open /var/run/secrets/cluster/ca.crt") {
+			t.Errorf("the file is not taken: %v %s", err, out) // it is, up to what only a pod has
+		}
+	})
 	t.Run("eventsvc/replicas", func(t *testing.T) {
 		t.Parallel()
 		rendered := renderWith(t, "eventsvc/production", "eventsvc/replicas")
@@ -91,6 +86,28 @@ func TestManifests(t *testing.T) {
 		t.Parallel()
 		expect(t, renderWith(t, "mirror", "mirror/monitoring"), "kind: PodMonitor", "jobLabel: app.kubernetes.io/name", "port: admin")
 	})
+}
+
+// checkWorkload checks all documents against the schemas, and that there is one workload, which is hardened.
+func checkWorkload(t *testing.T, rendered string) {
+	t.Helper()
+	pods := 0
+	for _, document := range strings.Split(rendered, "\n---\n") {
+		for _, fault := range conforms(t, document) {
+			t.Error(fault)
+		}
+		switch object := strict(t, document).(type) {
+		case *appsv1.Deployment:
+			hardened(t, object.Spec.Template.Spec)
+			pods++
+		case *appsv1.StatefulSet:
+			hardened(t, object.Spec.Template.Spec)
+			pods++
+		}
+	}
+	if pods != 1 {
+		t.Errorf("%d workloads, want 1", pods)
+	}
 }
 
 // renderWith renders an overlay of a directory of deploy/kubernetes with a component.
