@@ -119,10 +119,8 @@ func (c *tokenCheck) offline(ctx context.Context, std stdio, r tokencheck.Reques
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, task := range trusted.Tasks() {
-		go func() { _ = task(ctx) }() // ends with ctx
-	}
-	checker := &tokencheck.Checker{Issuers: trusted.Issuers, Policy: rights.Current}
+	go func() { _ = trusted.Run(ctx) }() // ends with ctx
+	checker := &tokencheck.Checker{Explain: trusted.Explain, Policy: rights.Current}
 	for until := time.Now().Add(c.Wait); ; {
 		report, err := checker.Check(ctx, r)
 		if err != nil || !report.Unavailable() || time.Now().After(until) {

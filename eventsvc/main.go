@@ -121,11 +121,11 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return err
 	}
-	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats}, entries, log, &tokencheck.Checker{Issuers: trusted.Issuers, Policy: rights.Current})
+	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats}, entries, log, &tokencheck.Checker{Explain: trusted.Explain, Policy: rights.Current})
 	if err != nil {
 		return err
 	}
-	tasks := append(trusted.Tasks(), entries.Run, db.Run, rights.Run, server.Run)
+	tasks := []func(context.Context) error{trusted.Run, entries.Run, db.Run, rights.Run, server.Run}
 	if s.ObservedMetrics > 0 {
 		tasks = append(tasks, eventmetrics.New(db, s.ObservedMetrics, log, registry).Run)
 	}
@@ -150,40 +150,25 @@ func (s *serve) formats() (*codec.Codec, error) {
 
 // access returns whose tokens are accepted, and what these callers may do. It calls
 // changed after a new policy has come into force.
-func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, changed func()) (*trust.Trust, *policy.Live, error) {
-	issuers, err := s.issuers()
-	if err != nil {
-		return nil, nil, err
-	}
-	trusted, err := trust.New(trust.Config{
-		Issuers: issuers, AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: s.JWKSMaxStale, ClockSkew: s.ClockSkew, Log: log, Registry: registry,
+func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, changed func()) (trusted *trust.Trust, rights *policy.Live, err error) {
+	trusted, err = trust.New(trust.Config{
+		Issuer: trust.Issuer{
+			Issuer: s.Issuer, KeySource: bearer.KeySource{JWKSURL: s.JWKSURL, CAFile: s.IssuerCAFile},
+			Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims,
+		},
+		IssuersFile: s.IssuersFile, Changed: func() { rights.Recheck() }, // it may name other issuers and claims now
+		AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: s.JWKSMaxStale, ClockSkew: s.ClockSkew, Log: log, Registry: registry,
 	})
 	if err != nil {
 		return nil, nil, cli.Usagef("%w", err)
 	}
-	rights, err := policy.NewLive(policy.Config{
-		Path: s.PolicyFile, Options: func() policy.Options { return policyOptions(issuers) }, Log: log, Registry: registry, Changed: changed,
+	rights, err = policy.NewLive(policy.Config{
+		Path: s.PolicyFile, Options: func() policy.Options { return policyOptions(trusted.Issuers()) }, Log: log, Registry: registry, Changed: changed,
 	})
 	if err != nil {
 		return nil, nil, cli.Usagef("--policy-file: %w", err)
 	}
 	return trusted, rights, nil
-}
-
-// issuers returns the issuer of the flags, and those of the issuers file.
-func (s *serve) issuers() ([]trust.Issuer, error) {
-	all := []trust.Issuer{{
-		Issuer: s.Issuer, KeySource: bearer.KeySource{JWKSURL: s.JWKSURL, CAFile: s.IssuerCAFile},
-		Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims,
-	}}
-	if s.IssuersFile == "" {
-		return all, nil
-	}
-	more, err := trust.ReadIssuers(s.IssuersFile)
-	if err != nil {
-		return nil, cli.Usagef("--issuers-file: %w", err)
-	}
-	return append(all, more...), nil
 }
 
 // policyOptions returns the issuers, and the claims of their tokens, that a policy may refer to.

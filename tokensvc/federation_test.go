@@ -245,6 +245,77 @@ func TestIssuerRotation(t *testing.T) {
 	check("afterwards", "k2")
 }
 
+// TestTrustedIssuersReload: the running service follows its file of trusted issuers. An issuer is added, changed and removed,
+// between them the file has a mistake. A client of another issuer is never refused.
+func TestTrustedIssuersReload(t *testing.T) {
+	t.Parallel()
+	stays, other := newCluster(t, "https://cluster.example", "k1"), newCluster(t, "https://other.example", "k1")
+	clients := tempFile(t, "clients.yaml", workloads+"- {client_id: other, scope: read, assertion_issuer: \"https://other.example\", assertion_subject: \"system:serviceaccount:shop:*\"}\n")
+	entry := func(c *cluster, more string) string {
+		return fmt.Sprintf("- {issuer: %q, jwksFile: %q%s}\n", c.name, tempFile(t, "jwks.json", c.jwks("k1")), more)
+	}
+	first, second := entry(stays, ""), entry(other, "")
+	changed := func(more string) string { return strings.TrimSuffix(second, "}\n") + more + "}\n" }
+	issuers := tempFile(t, "issuers.yaml", first)
+	r := start(t, "--clients-file", clients, "--trusted-issuers-file", issuers, "--failure-refill", "0")
+	ask := func(assertion string) bool {
+		t.Helper()
+		status, body := fetch(t, "POST", r.api+"/oauth2/token", assertionForm(assertion))
+		if status != http.StatusOK && status != http.StatusUnauthorized {
+			t.Errorf("%d %s", status, body)
+		}
+		return status == http.StatusOK
+	}
+	good, assertion := stays.token("k1", "shop:reporter", "http://tokens.test"), other.token("k1", "shop:batch", "http://tokens.test")
+	until := func(step, content string, done func() bool) {
+		t.Helper()
+		if err := os.WriteFile(issuers+".new", []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(issuers+".new", issuers); err != nil { // it may be read at any time
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(time.Minute); !done(); {
+			if !ask(good) {
+				t.Errorf("%s: the good client is refused", step)
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: not in force after a minute\n%s", step, r.log())
+			}
+		}
+	}
+	accepted := func() bool { return ask(assertion) }
+	refused := func() bool { return !ask(assertion) }
+	if !refused() {
+		t.Error("the issuer is trusted before it is listed")
+	}
+	until("added", first+second, accepted)
+	until("a mistake", first+changed(", subjects: ['*']"), func() bool { return r.metric(t, "issuers_file_good") == "0" })
+	if !accepted() || !ask(good) {
+		t.Error("a mistake has changed something")
+	}
+	until("other subjects", first+changed(", subjects: ['system:serviceaccount:other:*']"), refused)
+	until("these subjects", first+changed(", subjects: ['system:serviceaccount:shop:*']"), accepted)
+	until("other audiences", first+changed(", audiences: [elsewhere]"), refused)
+	until("the default audience", first+second, accepted)
+	until("a shorter life", first+changed(", maxTokenLife: 10s"), refused)
+	until("again", first+second, accepted)
+	until("removed", first, refused)
+	until("empty", "", func() bool { return r.metric(t, "issuers_file_good") == "0" })
+	if n := strings.Count(r.log(), "the issuers file is bad, the issuers before stay in force"); n != 2 || !strings.Contains(r.log(), "entry 2: subjects") {
+		t.Errorf("%d mistakes are logged, want 2", n)
+	}
+	if got := r.metric(t, `issuers_reloads_total{result="error"}`); got != "2" {
+		t.Errorf("%s mistakes are counted, want 2", got)
+	}
+	if n := strings.Count(r.log(), "keys read"); n != 2 {
+		t.Errorf("keys were read %d times, want once for each issuer", n)
+	}
+	if !ask(good) {
+		t.Error("the good client is refused in the end")
+	}
+}
+
 // TestBadTrustedIssuers: a file that cannot be used ends the start with exit code 2, and says why.
 func TestBadTrustedIssuers(t *testing.T) {
 	t.Parallel()

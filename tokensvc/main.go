@@ -122,7 +122,7 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 			std.listening(httpserver.Endpoint{Handler: admin}, "--listen-admin", s.ListenAdmin),
 		}},
 		Health:    health,
-		Tasks:     append(trusted.Tasks(), keys.Run, clients.Run, signals(clients, keys, log)),
+		Tasks:     []func(context.Context) error{trusted.Run, keys.Run, clients.Run, signals(clients, keys, log)},
 		StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }
@@ -171,15 +171,11 @@ func (s *serve) federation(log *slog.Logger, reg *prometheus.Registry) (*federat
 	if s.TrustedIssuersFile == "" {
 		return nil, nil
 	}
-	issuers, err := federation.Read(s.TrustedIssuersFile)
-	if err != nil {
-		return nil, cli.Usagef("--trusted-issuers-file: %w", err)
-	}
 	trusted, err := federation.New(federation.Config{
-		Issuers: issuers, Own: s.Issuer, AllowHTTPHosts: s.JwksAllowHTTPHost, Log: log, Registry: reg,
+		Path: s.TrustedIssuersFile, Own: s.Issuer, AllowHTTPHosts: s.JwksAllowHTTPHost, Log: log, Registry: reg,
 	})
 	if err != nil {
-		return nil, cli.Usagef("--trusted-issuers-file: %s: %w", s.TrustedIssuersFile, err)
+		return nil, cli.Usagef("%w", err)
 	}
 	return trusted, nil
 }

@@ -25,7 +25,7 @@ type IssuerKeysConfig struct {
 // asked from the issuer (RFC 8414), which may not be up yet. Until it answers, its tokens are refused with 503, and it does
 // not count as ready. It is safe for concurrent use.
 type IssuerKeys struct {
-	config JWKSConfig
+	config JWKSConfig // without the URL, which may have to be found
 	issuer string
 	found  atomic.Pointer[keeper]
 }
@@ -56,19 +56,21 @@ func NewIssuerKeys(c IssuerKeysConfig) (*IssuerKeys, error) {
 		return nil, err
 	}
 	k.config = JWKSConfig{
-		URL: c.Source.JWKSURL, Client: client, AllowHTTPHosts: c.AllowHTTPHosts, Algorithms: c.Source.Algorithms,
+		Client: client, AllowHTTPHosts: c.AllowHTTPHosts, Algorithms: c.Source.Algorithms,
 		MaxStale: c.MaxStale, Log: c.Log, Registry: c.Registry,
 	}
 	if c.Source.JWKSURL == "" {
 		return k, CheckAddress(c.Issuer, c.AllowHTTPHosts)
 	}
-	return k, k.useURL()
+	return k, k.useURL(c.Source.JWKSURL)
 }
 
 func (k *IssuerKeys) use(keys keeper) { k.found.Store(&keys) }
 
-func (k *IssuerKeys) useURL() error {
-	set, err := NewJWKS(k.config)
+func (k *IssuerKeys) useURL(url string) error {
+	config := k.config
+	config.URL = url
+	set, err := NewJWKS(config)
 	if err == nil {
 		k.use(set)
 	}
@@ -81,8 +83,7 @@ func (k *IssuerKeys) Run(ctx context.Context) error {
 	for wait := first; k.found.Load() == nil; wait = min(2*wait, longest) {
 		url, err := DiscoverJWKS(ctx, k.issuer, k.config.Client, k.config.AllowHTTPHosts)
 		if err == nil {
-			k.config.URL = url
-			err = k.useURL()
+			err = k.useURL(url)
 		}
 		if err == nil {
 			break

@@ -51,15 +51,17 @@ type JWKS struct {
 	fetching chan struct{} // closed when the fetch under way is done; nil when there is none
 	tried    time.Time     // start of the last fetch
 	missing  map[string]time.Time
+	retired  bool // counts nothing any more
 
 	fetches *prometheus.CounterVec
 	newest  *prometheus.GaugeVec
 }
 
 type keySet struct {
-	keys    map[string]*PublicKey
-	fetched time.Time
-	maxAge  time.Duration
+	keys     map[string]*PublicKey
+	document []byte
+	fetched  time.Time
+	maxAge   time.Duration
 }
 
 // NewJWKS returns a [JWKS] without keys: [JWKS.Run], or the first call of [JWKS.Key], fetches them.
@@ -139,7 +141,7 @@ func (k *JWKS) lookup(kid string) (Key, error) {
 }
 
 // store makes keys the current set. An unchanged key keeps its pointer, so that [Verifier.recall] compares pointers only.
-func (k *JWKS) store(keys map[string]*PublicKey, maxAge time.Duration) {
+func (k *JWKS) store(keys map[string]*PublicKey, document []byte, maxAge time.Duration) {
 	now := k.Now()
 	if maxAge == 0 {
 		maxAge = longestAge
@@ -154,8 +156,7 @@ func (k *JWKS) store(keys map[string]*PublicKey, maxAge time.Duration) {
 			}
 		}
 	}
-	k.current.Store(&keySet{keys: keys, fetched: now, maxAge: min(max(maxAge, shortestAge), longestAge)})
-	k.newest.WithLabelValues(k.URL).Set(float64(now.Unix()))
+	k.current.Store(&keySet{keys: keys, document: document, fetched: now, maxAge: min(max(maxAge, shortestAge), longestAge)})
 	if kept == len(keys) && kept == before {
 		return
 	}

@@ -79,11 +79,11 @@ func (k *JWKS) fetch(ctx context.Context, done chan struct{}) error {
 		keys, err = parseKeys(body, k.Algorithms, k.Log)
 	}
 	if err != nil {
-		k.fetches.WithLabelValues(k.URL, "failed").Inc()
+		k.count("failed")
 		k.Log.Warn("keys not fetched", "url", k.URL, "error", err, "state", k.state())
 		return err
 	}
-	k.fetches.WithLabelValues(k.URL, "ok").Inc()
-	k.store(keys, maxAge)
+	k.store(keys, body, maxAge)
+	k.count("ok")
 	return nil
 }

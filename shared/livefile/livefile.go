@@ -25,6 +25,12 @@ import (
 // in which editors, Kubernetes and configuration management replace files.
 const lookAgain = time.Second
 
+// The values of the label of [Config.Reloads].
+const (
+	resultOK    = "ok"
+	resultError = "error"
+)
+
 // Config says which file is followed and what is done with it. Path and Apply are required.
 type Config struct {
 	Path     string
@@ -58,6 +64,9 @@ func Open(c Config) (*File, error) {
 	}
 	f.data = data
 	c.Good.Set(1)
+	for _, result := range []string{resultOK, resultError} {
+		c.Reloads.WithLabelValues(result) // shown from the start, so that the first reload is an increase
+	}
 	return f, nil
 }
 
@@ -101,7 +110,7 @@ func (f *File) reload(again bool) {
 		}
 		if err = f.apply(data); err == nil {
 			f.data, f.failed = data, ""
-			f.Reloads.WithLabelValues("ok").Inc()
+			f.Reloads.WithLabelValues(resultOK).Inc()
 			f.Good.Set(1)
 			f.Changed()
 			return
@@ -111,7 +120,7 @@ func (f *File) reload(again bool) {
 		return // told already
 	}
 	f.data, f.failed = data, err.Error()
-	f.Reloads.WithLabelValues("error").Inc()
+	f.Reloads.WithLabelValues(resultError).Inc()
 	f.Good.Set(0)
 	f.Failed(err)
 }

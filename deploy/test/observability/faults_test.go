@@ -72,6 +72,14 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 		write(t, policy, "bindings: nonsense\n")
 		return before, events.scrapedOnce(t, "the policy is read again", func(now scrape) bool { return now.sum("eventsvc_policy_file_good") == 0 })
 	},
+	"IssuersFileBad": func(t *testing.T) (before, after scrape) {
+		issuers := filepath.Join(t.TempDir(), "issuers.yaml")
+		write(t, issuers, "[]\n")
+		_, events, _ := startBoth(t, "ISSUERS_FILE="+issuers)
+		before = events.scraped(t)
+		write(t, issuers, "issuers: []\n")
+		return before, events.scrapedOnce(t, "the issuers are read again", func(now scrape) bool { return now.sum("issuers_file_good") == 0 })
+	},
 	"WatchesNearLimit": func(t *testing.T) (before, after scrape) {
 		_, events, token := startBoth(t, "MAX_WATCHES=4")
 		before = events.scraped(t)

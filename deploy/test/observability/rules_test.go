@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,7 +48,8 @@ var cases = map[string]struct{ bad, good string }{
 		"bearer_tokens_total{job=\"eventsvc\",outcome=\"remembered\"} 0+70x300\nbearer_tokens_total{job=\"eventsvc\",outcome=\"expired\"} 0+30x300",
 		"bearer_tokens_total{job=\"eventsvc\",outcome=\"remembered\"} 0+99x300\nbearer_tokens_total{job=\"eventsvc\",outcome=\"expired\"} 0+1x300",
 	},
-	"PolicyFileBad": {`eventsvc_policy_file_good{job="eventsvc"} 0x300`, `eventsvc_policy_file_good{job="eventsvc"} 1x300`},
+	"PolicyFileBad":  {`eventsvc_policy_file_good{job="eventsvc"} 0x300`, `eventsvc_policy_file_good{job="eventsvc"} 1x300`},
+	"IssuersFileBad": {`issuers_file_good{job="eventsvc"} 0x300`, `issuers_file_good{job="eventsvc"} 1x300`},
 	"WatchesNearLimit": {
 		"eventsvc_watches{job=\"eventsvc\"} 170x300\neventsvc_max_watches{job=\"eventsvc\"} 200x300",
 		"eventsvc_watches{job=\"eventsvc\"} 100x300\neventsvc_max_watches{job=\"eventsvc\"} 200x300",
@@ -264,7 +266,9 @@ func dashboardExpressions(t *testing.T) map[string][]string {
 // TestMetricsExist: what alerts and dashboard ask for is what the services have.
 func TestMetricsExist(t *testing.T) {
 	t.Parallel()
-	tokens, events, token := startBoth(t, "MAX_CLIENT_WATCHES=1", "AUDIT=metadata", "POLICY_FILE=../../compose/policy.yaml", "OBSERVED_METRICS=10")
+	issuers := filepath.Join(t.TempDir(), "issuers.yaml")
+	write(t, issuers, "[]\n")
+	tokens, events, token := startBoth(t, "MAX_CLIENT_WATCHES=1", "AUDIT=metadata", "POLICY_FILE=../../compose/policy.yaml", "ISSUERS_FILE="+issuers, "OBSERVED_METRICS=10")
 	events.watch(t, token)
 	events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
 	events.create(t, token, "", http.StatusCreated)

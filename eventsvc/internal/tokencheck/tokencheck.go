@@ -36,7 +36,7 @@ type Report struct {
 
 // Checker checks tokens by the rules of a service.
 type Checker struct {
-	Issuers *bearer.Issuers
+	Explain func(ctx context.Context, token string) *bearer.Explanation // of the issuers
 	Policy  func() *policy.Policy
 }
 
@@ -49,7 +49,7 @@ func (c *Checker) Check(ctx context.Context, r Request) (*Report, error) {
 			return nil, err
 		}
 	}
-	e := c.Issuers.Explain(ctx, r.Token)
+	e := c.Explain(ctx, r.Token)
 	report := &Report{Accepted: e.Refusal == nil, Findings: e.Findings}
 	if e.Refusal != nil {
 		report.Reason, report.Fix = e.Refusal.Reason, fixes[e.Refusal.Reason]

@@ -5,8 +5,8 @@
 //
 // [New] reports settings that cannot be used. [Trust.Verify] returns the caller of
 // a token or a *[bearer.Error]. Every issuer has its own keys, so none can sign in
-// the name of another. Run the functions of [Trust.Tasks]: they find the issuers'
-// keys and keep them fresh. Until the keys of an issuer are found, its tokens are
+// the name of another. Run [Trust.Run]: it finds the issuers' keys, keeps them fresh
+// and follows the issuers file. Until the keys of an issuer are found, its tokens are
 // refused with 503, so an issuer may start later than this service.
 //
 // All methods are safe for concurrent use. The package knows no policy: it says who
@@ -15,20 +15,21 @@ package trust
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/issuers"
 )
 
 // Config are the settings of a [Trust].
 type Config struct {
-	Issuers        []Issuer      // at least one
+	Issuer         Issuer        // of the flags
+	IssuersFile    string        // with more of them; empty: none
+	Changed        func()        // called after a new version of the file has come into force
 	AllowHTTPHosts []string      // hosts whose keys may be fetched over plain HTTP, besides loopback addresses
 	MaxStale       time.Duration // how long the last keys are used when an issuer does not answer
 	ClockSkew      time.Duration // by which issuers' clocks may differ
@@ -36,72 +37,78 @@ type Config struct {
 	Registry       prometheus.Registerer
 }
 
-// Trust verifies the tokens of all issuers. Its Verify and Withdrawn are those of
-// [bearer.Issuers].
+// Trust verifies the tokens of all issuers.
 type Trust struct {
-	*bearer.Issuers
-	keys []*bearer.IssuerKeys
+	live *issuers.Live[Issuer]
 }
 
 // New sets up the issuers. An error names the setting that cannot be used.
 func New(c Config) (*Trust, error) {
-	t := &Trust{}
-	var verifiers []*bearer.Verifier
-	for n := range c.Issuers {
-		v, err := t.add(&c.Issuers[n], &c)
-		if err != nil {
-			return nil, err
-		}
-		verifiers = append(verifiers, v)
+	live, err := issuers.New(issuers.Config[Issuer]{
+		Fixed: []Issuer{c.Issuer}, Path: c.IssuersFile, Setting: "--issuers-file", Parse: parse, Keys: c.keys, Verifier: c.verifier,
+		Added: c.warn, Changed: c.Changed, Log: c.Log, Registry: c.Registry,
+	})
+	if err != nil {
+		return nil, err
 	}
-	var err error
-	if t.Issuers, err = bearer.NewIssuers(verifiers...); err != nil {
-		return nil, fmt.Errorf("--issuers-file: %w", err)
-	}
-	return t, nil
+	return &Trust{live}, nil
 }
 
-// add sets up one issuer.
-func (t *Trust) add(i *Issuer, c *Config) (*bearer.Verifier, error) {
+func (c *Config) keys(i Issuer) (*bearer.IssuerKeys, error) {
 	k, err := bearer.NewIssuerKeys(bearer.IssuerKeysConfig{
 		Issuer: i.Issuer, Source: i.KeySource, AllowHTTPHosts: c.AllowHTTPHosts, MaxStale: c.MaxStale, Log: c.Log, Registry: c.Registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("keys of the issuer %s (--jwks-url or jwksURL, --issuer-ca-file or caFile, --jwks-allow-http-host): %w", i.Issuer, err)
 	}
+	return k, nil
+}
+
+func (c *Config) verifier(i Issuer, keys *bearer.IssuerKeys) (*bearer.Verifier, error) {
 	v, err := bearer.New(bearer.Config{
-		Issuer: i.Issuer, Audience: i.Audiences, Keys: k, Algorithms: i.Algorithms, Leeway: c.ClockSkew, MaxLife: i.MaxTokenLife,
+		Issuer: i.Issuer, Audience: i.Audiences, Keys: keys, Algorithms: i.Algorithms, Leeway: c.ClockSkew, MaxLife: i.MaxTokenLife,
 		ClientIDClaim: i.ClientIDClaim, ScopeClaim: i.ScopeClaim, KeepClaims: i.Claims, Registry: c.Registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--issuer %s: %w", i.Issuer, err)
 	}
-	if len(i.Audiences) == 0 {
-		c.Log.Warn("--audience is not set: tokens of the issuer that are meant for other services are accepted too", "issuer", i.Issuer)
-	}
-	t.keys = append(t.keys, k)
 	return v, nil
 }
 
-// Tasks returns a function for each issuer that keeps its keys fresh until its
-// context ends.
-func (t *Trust) Tasks() []func(context.Context) error {
-	var tasks []func(context.Context) error
-	for _, k := range t.keys {
-		tasks = append(tasks, k.Run)
+func (c *Config) warn(i Issuer) {
+	if len(i.Audiences) == 0 {
+		c.Log.Warn("--audience is not set: tokens of the issuer that are meant for other services are accepted too", "issuer", i.Issuer)
 	}
-	return tasks
 }
+
+// Verify returns the caller that sent the token, or a *[bearer.Error].
+func (t *Trust) Verify(ctx context.Context, token string) (*bearer.Caller, error) {
+	for {
+		now := t.live.Current()
+		caller, err := now.Verify(ctx, token)
+		if t.live.Current() == now {
+			return caller, err
+		}
+	}
+}
+
+// Withdrawn reports whether the caller's token must no longer be used: its key has left
+// the keys of its issuer, or the issuer is no longer trusted.
+func (t *Trust) Withdrawn(ctx context.Context, c *bearer.Caller) bool {
+	return t.live.Current().Withdrawn(ctx, c)
+}
+
+// Explain is [bearer.Issuers.Explain] of the issuers in force.
+func (t *Trust) Explain(ctx context.Context, token string) *bearer.Explanation {
+	return t.live.Current().Explain(ctx, token)
+}
+
+// Issuers returns the issuers in force. The one of the flags is the first.
+func (t *Trust) Issuers() []Issuer { return t.live.Current().Entries() }
+
+// Run keeps the keys fresh and follows the issuers file, until ctx ends.
+func (t *Trust) Run(ctx context.Context) error { return t.live.Run(ctx) }
 
 // Ready returns nil if tokens can be verified. The keys of one issuer are enough,
 // so that the outage of another does not stop the service.
-func (t *Trust) Ready(ctx context.Context) error {
-	var errs []error
-	for _, k := range t.keys {
-		errs = append(errs, k.Ready(ctx))
-	}
-	if slices.Contains(errs, nil) {
-		return nil
-	}
-	return errors.Join(errs...)
-}
+func (t *Trust) Ready(ctx context.Context) error { return t.live.Ready(ctx) }

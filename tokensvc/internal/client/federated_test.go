@@ -6,10 +6,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
-	"tidings.example/shared/bearer"
 	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/federation"
 )
@@ -39,9 +39,14 @@ func (s signer) jwks() []byte {
 	return fmt.Appendf(nil, `{"keys":[{"kty":"RSA","kid":"rsa","n":%q,"e":"AQAB"}]}`, base64.RawURLEncoding.EncodeToString(s.rsa.N.Bytes()))
 }
 
-func trusting(t *testing.T, issuers ...federation.Issuer) client.Assertions {
+// trusting accepts assertions of issuers, which are entries of a file.
+func trusting(t *testing.T, issuers ...string) client.Assertions {
 	t.Helper()
-	f, err := federation.New(federation.Config{Issuers: issuers, Own: issuer, Now: stopped(), Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	path := filepath.Join(t.TempDir(), "issuers.yaml")
+	if err := os.WriteFile(path, []byte("- "+strings.Join(issuers, "\n- ")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := federation.New(federation.Config{Path: path, Own: issuer, Now: stopped(), Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +68,8 @@ func TestFederated(t *testing.T) {
 			bound("shop", cluster, "system:serviceaccount:shop:*"), bound("system:serviceaccount:shop:twin", second, ""),
 			bound("system:serviceaccount:raw:*", cluster, "")),
 		Assertions: trusting(t,
-			federation.Issuer{Issuer: cluster, KeySource: bearer.KeySource{JWKSFile: one.jwksFile(t)}},
-			federation.Issuer{Issuer: second, KeySource: bearer.KeySource{JWKSFile: two.jwksFile(t)}, Audiences: []string{"tokensvc", "other"}, Subjects: []string{"system:serviceaccount:shop:*", "elsewhere"}}),
+			fmt.Sprintf("{issuer: %q, jwksFile: %q}", cluster, one.jwksFile(t)),
+			fmt.Sprintf("{issuer: %q, jwksFile: %q, audiences: [tokensvc, other], subjects: ['system:serviceaccount:shop:*', elsewhere]}", second, two.jwksFile(t))),
 	})
 	for _, tc := range []struct{ name, clientID, token, want, subject string }{
 		{"the subject is the client", "", one.token(rs256, account("shop:reporter")), "ok", ""},
@@ -134,7 +139,7 @@ func TestAssertionMethod(t *testing.T) {
 	one, own := newSigner(), newSigner()
 	a := newAuthenticator(t, client.Config{
 		Store:      newStore(t, own.client("keyed"), bound("system:serviceaccount:shop:reporter", cluster, "")),
-		Assertions: trusting(t, federation.Issuer{Issuer: cluster, KeySource: bearer.KeySource{JWKSFile: one.jwksFile(t)}}),
+		Assertions: trusting(t, fmt.Sprintf("{issuer: %q, jwksFile: %q}", cluster, one.jwksFile(t))),
 	})
 	for token, want := range map[string]string{
 		own.token(rs256, payload()):                client.MethodKey,
@@ -182,7 +187,7 @@ func TestIssuerAway(t *testing.T) {
 	one := newSigner()
 	a := newAuthenticator(t, client.Config{
 		Store: newStore(t), FailureBurst: 1, FailureRefill: time.Hour, FailureQueue: 1,
-		Assertions: trusting(t, federation.Issuer{Issuer: cluster, KeySource: bearer.KeySource{JWKSURL: "https://127.0.0.1:1/jwks"}}),
+		Assertions: trusting(t, fmt.Sprintf("{issuer: %q, jwksURL: 'https://127.0.0.1:1/jwks'}", cluster)),
 	})
 	for range 5 {
 		if _, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: one.token(rs256, account("shop:reporter"))}); outcome(err) != "issuer unavailable" {

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/issuers"
 )
 
 // Issuer is a trusted issuer: an entry of the file.
@@ -30,21 +31,44 @@ type Issuer struct {
 	Subjects         []string      `yaml:"subjects"`     // that the issuer may assert; one that ends with * stands for all that begin so; empty: any
 }
 
-// Read reads a file of trusted issuers. An error names the file and the entry.
-func Read(path string) ([]Issuer, error) {
-	list, err := bearer.ReadIssuers[Issuer](path, "issuer, jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife and subjects")
+// From implements [issuers.Entry].
+func (i Issuer) From() (issuer string, keys bearer.KeySource) { return i.Issuer, i.KeySource }
+
+// parse parses a file of trusted issuers. An error names the entry.
+func (c *Config) parse(data []byte) ([]Issuer, error) {
+	list, err := issuers.Parse[Issuer](data, "issuer, jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife and subjects")
 	if err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%s: must list at least one issuer", path)
+		return nil, errors.New("must list at least one issuer")
+	}
+	for n, i := range list {
+		if err := c.check(i); err != nil {
+			return nil, fmt.Errorf("entry %d: %w", n+1, err)
+		}
 	}
 	return list, nil
 }
 
+func (c *Config) check(i Issuer) error {
+	switch i.Issuer {
+	case "":
+		return errors.New("issuer is missing: name whose assertions to accept, their iss claim to the letter")
+	case c.Own:
+		return fmt.Errorf("issuer %q is this service, whose tokens are no assertions", i.Issuer)
+	}
+	for _, s := range i.Subjects {
+		if name := strings.TrimSuffix(s, "*"); name == "" || strings.Contains(name, "*") {
+			return fmt.Errorf("subjects: %q is neither a name nor the beginning of names with a * behind it", s)
+		}
+	}
+	return nil
+}
+
 // Config are the settings of a [Federation].
 type Config struct {
-	Issuers        []Issuer
+	Path           string   // of the file of trusted issuers, which is followed
 	Own            string   // issuer of this service, which is not trusted and is the default audience
 	AllowHTTPHosts []string // hosts whose keys may be fetched over plain HTTP, besides loopback addresses
 	Log            *slog.Logger
@@ -54,50 +78,34 @@ type Config struct {
 
 // Federation verifies the assertions of trusted issuers. It is safe for concurrent use.
 type Federation struct {
-	issuers map[string]*trusted
-}
-
-// trusted is one issuer.
-type trusted struct {
-	verifier *bearer.Verifier
-	keys     *bearer.IssuerKeys
-	subjects []string
+	live *issuers.Live[Issuer]
 }
 
 // skew is the allowance for issuers whose clocks differ.
 const skew = 10 * time.Second
 
-// New sets up the issuers. An error names the entry and the setting that cannot be used.
+// New reads the file and sets up its issuers. An error names the setting, the file and the entry.
 func New(c Config) (*Federation, error) {
-	f := &Federation{issuers: map[string]*trusted{}}
-	for n, i := range c.Issuers {
-		if err := f.add(i, c); err != nil {
-			return nil, fmt.Errorf("entry %d: %w", n+1, err)
-		}
+	live, err := issuers.New(issuers.Config[Issuer]{
+		Path: c.Path, Setting: "--trusted-issuers-file", Parse: c.parse, Keys: c.keys, Verifier: c.verifier, Log: c.Log, Registry: c.Registry,
+	})
+	if err != nil {
+		return nil, err
 	}
-	return f, nil
+	return &Federation{live}, nil
 }
 
-func (f *Federation) add(i Issuer, c Config) error {
-	switch {
-	case i.Issuer == "":
-		return errors.New("issuer is missing: name whose assertions to accept, their iss claim to the letter")
-	case i.Issuer == c.Own:
-		return fmt.Errorf("issuer %q is this service, whose tokens are no assertions", i.Issuer)
-	case f.issuers[i.Issuer] != nil:
-		return fmt.Errorf("issuer %q is listed twice", i.Issuer)
-	}
-	for _, s := range i.Subjects {
-		if name := strings.TrimSuffix(s, "*"); name == "" || strings.Contains(name, "*") {
-			return fmt.Errorf("subjects: %q is neither a name nor the beginning of names with a * behind it", s)
-		}
-	}
+func (c *Config) keys(i Issuer) (*bearer.IssuerKeys, error) {
 	keys, err := bearer.NewIssuerKeys(bearer.IssuerKeysConfig{
 		Issuer: i.Issuer, Source: i.KeySource, AllowHTTPHosts: c.AllowHTTPHosts, Log: c.Log, Registry: c.Registry,
 	})
 	if err != nil {
-		return fmt.Errorf("issuer %s: %w", i.Issuer, err)
+		return nil, fmt.Errorf("issuer %s: %w", i.Issuer, err)
 	}
+	return keys, nil
+}
+
+func (c *Config) verifier(i Issuer, keys *bearer.IssuerKeys) (*bearer.Verifier, error) {
 	if len(i.Audiences) == 0 {
 		i.Audiences = []string{c.Own}
 	}
@@ -108,45 +116,55 @@ func (f *Federation) add(i Issuer, c Config) error {
 		Leeway: skew, MaxLife: i.MaxTokenLife, Now: c.Now,
 	})
 	if err != nil {
-		return fmt.Errorf("issuer %s: %w", i.Issuer, err)
+		return nil, fmt.Errorf("issuer %s: %w", i.Issuer, err)
 	}
-	f.issuers[i.Issuer] = &trusted{verifier: verifier, keys: keys, subjects: i.Subjects}
-	return nil
+	return verifier, nil
 }
 
 // Trusts reports whether the issuer is trusted.
-func (f *Federation) Trusts(issuer string) bool { return f != nil && f.issuers[issuer] != nil }
+func (f *Federation) Trusts(issuer string) bool {
+	return f != nil && f.live.Current().Find(issuer) != nil
+}
 
-// Verify returns the subject of an assertion, whose issuer must be trusted. An error is a *[bearer.Error]; with its
-// status 503, the keys of the issuer are not available at present.
+// Verify returns the subject of an assertion of a trusted issuer. An error is a *[bearer.Error]; with its status 503, the
+// keys of the issuer are not available at present.
 func (f *Federation) Verify(ctx context.Context, assertion *bearer.Decoded) (subject string, err error) {
-	i := f.issuers[assertion.Issuer]
-	caller, err := i.verifier.VerifyDecoded(ctx, assertion)
+	for {
+		now := f.live.Current()
+		subject, err = verify(ctx, now.Find(assertion.Issuer), assertion)
+		if f.live.Current() == now {
+			return subject, err
+		}
+	}
+}
+
+// verify verifies an assertion of an issuer, which is nil if it is not trusted.
+func verify(ctx context.Context, i *issuers.Issuer[Issuer], assertion *bearer.Decoded) (subject string, err error) {
+	if i == nil {
+		return "", &bearer.Error{Reason: "other issuer"}
+	}
+	caller, err := i.Verifier.VerifyDecoded(ctx, assertion)
 	if err != nil {
 		return "", err
 	}
-	if !i.covers(caller.Subject) {
+	if !i.Entry.covers(caller.Subject) {
 		return "", &bearer.Error{Reason: "subject not covered"}
 	}
 	return caller.Subject, nil
 }
 
 // covers reports whether the issuer may assert the subject.
-func (i *trusted) covers(subject string) bool {
-	return len(i.subjects) == 0 || slices.ContainsFunc(i.subjects, func(rule string) bool {
+func (i *Issuer) covers(subject string) bool {
+	return len(i.Subjects) == 0 || slices.ContainsFunc(i.Subjects, func(rule string) bool {
 		beginning, open := strings.CutSuffix(rule, "*")
 		return rule == subject || open && strings.HasPrefix(subject, beginning)
 	})
 }
 
-// Tasks returns a function for each issuer that keeps its keys fresh until its context ends.
-func (f *Federation) Tasks() []func(context.Context) error {
+// Run keeps the keys of the issuers fresh and follows the file, until ctx ends.
+func (f *Federation) Run(ctx context.Context) error {
 	if f == nil {
 		return nil
 	}
-	var tasks []func(context.Context) error
-	for _, i := range f.issuers {
-		tasks = append(tasks, i.keys.Run)
-	}
-	return tasks
+	return f.live.Run(ctx)
 }

@@ -37,11 +37,7 @@ func file(t *testing.T, content string) string {
 
 func open(t *testing.T, content string) (*federation.Federation, error) {
 	t.Helper()
-	issuers, err := federation.Read(file(t, content))
-	if err != nil {
-		return nil, err
-	}
-	return federation.New(federation.Config{Issuers: issuers, Own: own, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	return federation.New(federation.Config{Path: file(t, content), Own: own, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 }
 
 // verify verifies an assertion as package client does.
@@ -79,7 +75,7 @@ func TestFile(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
-	if _, err := federation.Read("/nowhere"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := federation.New(federation.Config{Path: "/nowhere"}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
 }

@@ -1,32 +1,30 @@
-package bearer
+package issuers
 
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// ReadIssuers reads a file of issuers: a YAML list of I, whose members are named in settings for the error of a name that is
-// none. An error names the file.
-func ReadIssuers[I any](path, settings string) ([]I, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var list []I
+// Parse parses a file of issuers: a YAML list of E, whose members are named in settings for the error of a name that is none.
+// An empty file is an error, because somebody may be about to write it: a list without issuers is written [].
+func Parse[E any](data []byte, settings string) ([]E, error) {
+	var list []E
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
-	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
+	err := d.Decode(&list)
+	if errors.Is(err, io.EOF) {
+		return nil, errors.New("the file is empty: it must list at least one issuer")
+	}
+	if err != nil {
 		text := strings.TrimPrefix(err.Error(), "yaml: ")
 		text = inIssuer.ReplaceAllString(text, "(there are "+settings+")")
 		text = intoIssuers.ReplaceAllString(text, "into a list of issuers")
-		return nil, fmt.Errorf("%s: %s", path, intoIssuer.ReplaceAllString(text, "into an issuer"))
+		return nil, errors.New(intoIssuer.ReplaceAllString(text, "into an issuer"))
 	}
 	return list, nil
 }
