@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -205,6 +206,42 @@ func TestHostileIssuers(t *testing.T) {
 			}
 			leave()
 		})
+	}
+}
+
+// TestRemovedWhileWaiting: an assertion waits for the keys of its issuer. When they come, the issuer is no longer trusted.
+func TestRemovedWhileWaiting(t *testing.T) {
+	t.Parallel()
+	answer := make(chan struct{})
+	removed := newCluster(t, func(w http.ResponseWriter, _ *http.Request, good string) {
+		<-answer
+		fmt.Fprint(w, good)
+	})
+	path := file(t, removed.entry(t))
+	f, err := federation.New(federation.Config{Path: path, Own: own, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan error, 1)
+	go func() {
+		_, err := verify(t.Context(), f, removed.token("k"))
+		refused <- err
+	}()
+	for removed.fetches.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	var running sync.WaitGroup
+	running.Go(func() { _ = f.Run(t.Context()) })
+	t.Cleanup(running.Wait) // the context has ended then
+	if err := os.Rename(file(t, newCluster(t, nil).entry(t)), path); err != nil {
+		t.Fatal(err)
+	}
+	for f.Trusts(removed.URL) {
+		time.Sleep(time.Millisecond)
+	}
+	close(answer)
+	if err := <-refused; err == nil || err.Error() != "other issuer" {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -210,7 +210,7 @@ func (s *Streams) PolicyChanged() {
 }
 
 // Run ends the watches whose token was signed with a key that has since been
-// withdrawn, until ctx ends. It looks once a second, and each key up once, however
+// withdrawn, or is of an issuer that is no longer trusted, until ctx ends. It looks once a second, and each key up once, however
 // many watches depend on it.
 func (s *Streams) Run(ctx context.Context) error {
 	if s.Withdrawn == nil {
@@ -232,7 +232,7 @@ func (s *Streams) Run(ctx context.Context) error {
 				gone[k] = s.Withdrawn(ctx, w.caller)
 			}
 			return gone[k]
-		}, "watches ended whose tokens were signed with a withdrawn key")
+		}, "watches ended whose tokens are of a withdrawn key or issuer")
 	}
 }
 

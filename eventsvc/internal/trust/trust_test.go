@@ -1,0 +1,79 @@
+package trust_test
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/trust"
+	"tidings.example/shared/bearer"
+)
+
+func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+// TestRemovedWhileWaiting: a token waits for the keys of its issuer. When they come, the issuer is no longer trusted.
+func TestRemovedWhileWaiting(t *testing.T) {
+	t.Parallel()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, answer := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(asked) })
+	i := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		once()
+		<-answer
+		fmt.Fprintf(w, `{"keys":[{"kty":"RSA","kid":"k","n":%q,"e":"AQAB"}]}`, encode(key.N.Bytes()))
+	}))
+	t.Cleanup(i.Close)
+	path := filepath.Join(t.TempDir(), "issuers.yaml")
+	if err := os.WriteFile(path, fmt.Appendf(nil, "- {issuer: %q, jwksURL: %q}\n", i.URL, i.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	changed := make(chan struct{})
+	trusted, err := trust.New(trust.Config{
+		Issuer:      trust.Issuer{Issuer: "https://tokens.example", KeySource: bearer.KeySource{JWKSURL: i.URL + "/own"}},
+		IssuersFile: path, Changed: sync.OnceFunc(func() { close(changed) }), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Unix()
+	input := encode([]byte(`{"alg":"RS256","kid":"k"}`)) + "." + encode(fmt.Appendf(nil, `{"iss":%q,"sub":"me","iat":%d,"exp":%d}`, i.URL, now, now+3600))
+	sum := sha256.Sum256([]byte(input))
+	signature, err := rsa.SignPKCS1v15(nil, key, crypto.SHA256, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan error, 1)
+	go func() {
+		_, err := trusted.Verify(t.Context(), input+"."+encode(signature))
+		refused <- err
+	}()
+	<-asked
+	var running sync.WaitGroup
+	running.Go(func() { _ = trusted.Run(t.Context()) })
+	t.Cleanup(running.Wait) // the context has ended then
+	if err := os.WriteFile(path+".new", []byte("[]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	close(answer)
+	if err := <-refused; err == nil || err.Error() != "other issuer" {
+		t.Errorf("%v", err)
+	}
+}
