@@ -319,6 +319,7 @@ func checkRefusal(t *testing.T, w *world, service, name, reason string, send fun
 	before := len(w.log(service))
 	if status := send(); status != http.StatusUnauthorized {
 		t.Errorf("%s: %d, want 401", name, status)
+		return
 	}
 	testenv.Eventually(t, name+": the log says "+reason, deadline, func() error {
 		if said := w.log(service)[before:]; !strings.Contains(said, reason) {
