@@ -22,7 +22,7 @@ func serviceAccountToken(issuer, audience, account string) string {
 		audience, now+3607, now, issuer, now, account, now+3607, account)
 }
 
-// TestClusterTokens: the service-account tokens of clusters are enough, with no token service. One cluster publishes its
+// TestClusterTokens: the service-account tokens of clusters are enough, with no token service and no --issuer. One cluster publishes its
 // keys to callers with a token, over TLS with its own authority; the keys of the other, on P-256, are in a file.
 func TestClusterTokens(t *testing.T) {
 	t.Parallel()
@@ -53,7 +53,8 @@ func TestClusterTokens(t *testing.T) {
 `, byURL, api.URL, filepath.Join(ca, "ca.crt"), writeFile(t, "token", "of-the-pod\n"), byFile, keys))
 	rules := writeFile(t, "policy.yaml", fmt.Sprintf(
 		"bindings:\n- {role: 'events:read', subjects: [{issuer: %q, clientID: 'system:serviceaccount:shop:reporter'}, {issuer: %q, clientID: 'system:serviceaccount:shop:reporter'}]}\n", byURL, byFile))
-	p := start(t, t.TempDir(), newIssuer(t), "--issuers-file="+issuers, "--policy-file="+rules)
+	both := start(t, t.TempDir(), newIssuer(t), "--issuers-file="+issuers, "--policy-file="+rules)
+	alone := start(t, t.TempDir(), newIssuer(t), "--issuers-file="+issuers, "--policy-file="+rules, "--issuer=")
 	const rs256, es256 = `{"alg":"RS256","kid":"k1"}`, `{"alg":"ES256","kid":"k1"}`
 	bySecond := func(payload string) string {
 		input := encode([]byte(es256)) + "." + encode([]byte(payload))
@@ -75,9 +76,11 @@ func TestClusterTokens(t *testing.T) {
 		"second cluster in the first's name": {bySecond(serviceAccountToken(byURL, "eventsvc", "reporter")), 401},
 		"first cluster in the second's name": {first.signed("k1", rs256, serviceAccountToken(byFile, "eventsvc", "reporter")), 401},
 	} {
-		p.token = c.token
-		if code, object := p.do("GET", eventsPath, ""); code != c.want {
-			t.Errorf("%s: %d %v, want %d", name, code, object, c.want)
+		for setting, p := range map[string]*process{"beside --issuer": both, "alone": alone} {
+			p.token = c.token
+			if code, object := p.do("GET", eventsPath, ""); code != c.want {
+				t.Errorf("%s, %s: %d %v, want %d", name, setting, code, object, c.want)
+			}
 		}
 	}
 }

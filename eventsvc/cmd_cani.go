@@ -25,19 +25,26 @@ type canI struct {
 	Claim         map[string]string `placeholder:"NAME=VALUE;..." help:"Other claims of the token."`
 	TokenIssuer   string            `placeholder:"ISSUER" help:"The issuer of the token. Default: that of --issuer."`
 
-	Issuer      string   `default:"default" help:"The issuer that the service accepts."`
+	Issuer      string   `default:"default" help:"The --issuer of the service; empty if it has only an issuers file."`
 	IssuersFile string   `placeholder:"FILE" help:"The other issuers that the service accepts."`
 	Claims      []string `placeholder:"NAME,..." help:"The claims that the service reads."`
 }
 
 // options returns the options of a service with the same settings.
 func (c *canI) options() (policy.Options, error) {
-	all := []trust.Issuer{{Issuer: c.Issuer, Claims: append(slices.Collect(maps.Keys(c.Claim)), c.Claims...)}}
-	if c.IssuersFile == "" {
-		return policyOptions(all), nil
+	var all []trust.Issuer
+	if c.IssuersFile != "" {
+		var err error
+		if all, err = trust.ReadIssuers(c.IssuersFile); err != nil {
+			return policy.Options{}, err
+		}
 	}
-	more, err := trust.ReadIssuers(c.IssuersFile)
-	return policyOptions(append(all, more...)), err
+	if c.Issuer != "" {
+		all = append(all, trust.Issuer{Issuer: c.Issuer})
+	}
+	o := policyOptions(c.Issuer, all)
+	o.Claims = slices.AppendSeq(append(o.Claims, c.Claims...), maps.Keys(c.Claim))
+	return o, nil
 }
 
 // policy returns the policy that the service would start with.

@@ -72,7 +72,7 @@ type serve struct {
 	RequireNamespaces bool     `help:"Refuse new events in unknown namespaces. Known are the well-known ones, those of --namespaces, and those that hold events."`
 	Namespaces        []string `placeholder:"NAME,..." help:"Namespaces that exist although they hold no events yet."`
 
-	Issuer            string        `placeholder:"ISSUER" help:"Issuer of the tokens that are accepted: exactly their iss claim."`
+	Issuer            string        `placeholder:"ISSUER" help:"Issuer of the tokens that are accepted: exactly their iss claim. Required unless --issuers-file is set."`
 	JWKSURL           string        `name:"jwks-url" placeholder:"URL" help:"Where the issuer's keys are. Default: from the issuer's metadata (RFC 8414)."`
 	JWKSAllowHTTPHost []string      `name:"jwks-allow-http-host" placeholder:"HOST,..." help:"Hosts whose keys may be fetched over plain HTTP, besides loopback addresses."`
 	IssuerCAFile      string        `name:"issuer-ca-file" placeholder:"FILE" help:"Certificate authorities, PEM, that the issuer's certificate is verified with. Default: the system's."`
@@ -80,7 +80,7 @@ type serve struct {
 	Audience          []string      `placeholder:"AUD,..." help:"Accept only tokens for one of these audiences. Default: any."`
 	MaxTokenLife      time.Duration `default:"1h" help:"Refuse tokens whose lifetime, from iat to exp, is longer than this."`
 	ClockSkew         time.Duration `default:"5s" help:"How far the issuer's clock may differ."`
-	IssuersFile       string        `placeholder:"FILE" help:"More issuers; followed while running. A YAML list of issuer, jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims."`
+	IssuersFile       string        `placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer, jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims."`
 
 	Console         bool   `default:"true" negatable:"" help:"Serve a web page at /console/ that shows events to people; / leads browsers there."`
 	ConsoleTokenURL string `name:"console-token-url" placeholder:"URL" help:"Where the web page asks for tokens with a client id and secret; none: nowhere, tokens are pasted. Default: /oauth2/token of the issuer if it is the only one and a URL, otherwise none."`

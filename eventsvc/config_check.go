@@ -57,9 +57,11 @@ const defaultTLSHosts = "localhost,127.0.0.1,::1,eventsvc"
 
 func (s *serve) checkTrust() error {
 	switch {
-	case s.Issuer == "":
-		return cli.Usagef("--issuer is not set: name whose tokens to accept, for instance --issuer=http://127.0.0.1:9000")
-	case s.JWKSURL == "" && !bearer.IsURL(s.Issuer):
+	case s.Issuer == "" && s.IssuersFile == "":
+		return cli.Usagef("--issuer is not set, nor is --issuers-file: name whose tokens to accept, for instance --issuer=http://127.0.0.1:9000")
+	case s.Issuer == "" && (s.JWKSURL != "" || s.IssuerCAFile != "" || len(s.Audience) > 0 || len(s.Claims) > 0):
+		return cli.Usagef("--jwks-url, --issuer-ca-file, --audience and --claims are of --issuer, which is not set: use the fields of --issuers-file")
+	case s.Issuer != "" && s.JWKSURL == "" && !bearer.IsURL(s.Issuer):
 		return cli.Usagef("--issuer %q is no http(s) URL whose metadata could name the keys, and --jwks-url is not set: set --jwks-url", s.Issuer)
 	case s.JWKSURL != "" && !bearer.IsURL(s.JWKSURL):
 		return cli.Usagef("--jwks-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/jwks", s.JWKSURL)

@@ -9,12 +9,16 @@ import (
 // settings and says what to do.
 func TestContradictions(t *testing.T) {
 	t.Parallel()
+	empty := writeFile(t, "issuers.yaml", "[]")
 	const issuer = "--issuer=http://127.0.0.1:1"
 	const keys = "(--jwks-url or jwksURL, --issuer-ca-file or caFile, --jwks-allow-http-host): "
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
+		{[]string{"--console"}, "--issuer is not set, nor is --issuers-file: name whose tokens to accept, for instance --issuer=http://127.0.0.1:9000"},
+		{[]string{"--issuers-file=x", "--audience=eventsvc"}, "--jwks-url, --issuer-ca-file, --audience and --claims are of --issuer, which is not set: use the fields of --issuers-file"},
+		{[]string{"--issuers-file=" + empty}, "--issuers-file: " + empty + ": the file lists no issuer, and --issuer is not set: list one whose tokens to accept"},
 		{[]string{"--issuer=opaque"}, `--issuer "opaque" is no http(s) URL whose metadata could name the keys, and --jwks-url is not set: set --jwks-url`},
 		{[]string{"--issuer=http://tokens.example"}, "keys of the issuer http://tokens.example " + keys + `"http://tokens.example" is plain HTTP to another machine: use https, or allow the host "tokens.example" where the network is trusted`},
 		{[]string{issuer, "--jwks-url=http://keys.example/jwks"}, "keys of the issuer http://127.0.0.1:1 " + keys + `JWKS: "http://keys.example/jwks" is plain HTTP to another machine: use https, or allow the host "keys.example" where the network is trusted`},

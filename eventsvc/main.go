@@ -163,7 +163,7 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, changed 
 		return nil, nil, cli.Usagef("%w", err)
 	}
 	rights, err = policy.NewLive(policy.Config{
-		Path: s.PolicyFile, Options: func() policy.Options { return policyOptions(trusted.Issuers()) }, Log: log, Registry: registry, Changed: changed,
+		Path: s.PolicyFile, Options: func() policy.Options { return policyOptions(s.Issuer, trusted.Issuers()) }, Log: log, Registry: registry, Changed: changed,
 	})
 	if err != nil {
 		return nil, nil, cli.Usagef("--policy-file: %w", err)
@@ -172,7 +172,8 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, changed 
 }
 
 // policyOptions returns the issuers, and the claims of their tokens, that a policy may refer to.
-func policyOptions(issuers []trust.Issuer) (o policy.Options) {
+func policyOptions(first string, issuers []trust.Issuer) policy.Options {
+	o := policy.Options{Default: first}
 	for _, i := range issuers {
 		o.Issuers, o.Claims = append(o.Issuers, i.Issuer), append(o.Claims, i.Claims...)
 	}

@@ -25,7 +25,7 @@ func byName(_ context.Context, token string) (*bearer.Caller, error) {
 
 func parsePolicy(t testing.TB, text string) *policy.Policy {
 	t.Helper()
-	p, err := policy.Parse([]byte(text), policy.Options{Issuers: []string{testIssuer}})
+	p, err := policy.Parse([]byte(text), policy.Options{Issuers: []string{testIssuer}, Default: testIssuer})
 	if err != nil {
 		t.Fatal(err)
 	}

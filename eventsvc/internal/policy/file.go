@@ -14,9 +14,11 @@ const maxFile = 1 << 20
 
 // Options are what a policy file may refer to.
 type Options struct {
-	// Issuers are those whose tokens are accepted. The first is the issuer of
-	// subjects that name none, and of the tokens whose scopes give built-in roles.
+	// Issuers are those whose tokens are accepted.
 	Issuers []string
+	// Default is the one of subjects that name none, and of the tokens whose scopes
+	// give built-in roles. Empty: subjects must name theirs, and no scopes do that.
+	Default string
 	// Claims are the claims that are read from tokens. A subject with another
 	// claim would never match, so it is an error.
 	Claims []string
@@ -96,9 +98,8 @@ func (f *file) compile(o Options) (*Policy, error) {
 		}
 		roles[r.name] = r
 	}
-	if f.builtinScopes {
+	if t := p.issuers[o.Default]; t != nil && f.builtinScopes {
 		for _, r := range builtin() {
-			t := p.issuers[o.Issuers[0]]
 			t.scopes[r.name] = grants(r, fmt.Sprintf("the token's scope %q", r.name), nil)
 		}
 	}
@@ -137,8 +138,10 @@ func grants(r role, name string, within namespaces) []*grant {
 func (p *Policy) bind(s subject, given []*grant, o Options) error {
 	issuers := []string{s.issuer}
 	switch {
+	case s.issuer == "" && o.Default == "":
+		return at(s.line, "subjects.issuer", "is missing, and --issuer is not set: name the issuer of the subject, one of %s or \"*\"", strings.Join(o.Issuers, ", "))
 	case s.issuer == "":
-		issuers = o.Issuers[:1]
+		issuers = []string{o.Default}
 	case s.issuer == "*":
 		issuers = o.Issuers
 	case p.issuers[s.issuer] == nil:

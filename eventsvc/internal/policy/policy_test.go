@@ -21,7 +21,7 @@ const (
 	second = "https://other.example"
 )
 
-var options = policy.Options{Issuers: []string{first, second}, Claims: []string{"groups"}}
+var options = policy.Options{Issuers: []string{first, second}, Default: first, Claims: []string{"groups"}}
 
 func parse(t testing.TB, text string) *policy.Policy {
 	t.Helper()
@@ -232,6 +232,10 @@ func TestBadFiles(t *testing.T) {
 	}
 	if _, err := policy.Parse(make([]byte, 1<<20+1), options); err == nil {
 		t.Error("a file of any size is read")
+	}
+	const anyIssuer = "bindings:\n- {role: 'events:read', subjects: [{clientID: a}]}"
+	if _, err := policy.Parse([]byte(anyIssuer), policy.Options{Issuers: options.Issuers}); err == nil || !strings.Contains(err.Error(), "name the issuer of the subject") {
+		t.Errorf("no issuer is the default, and a subject names none: %v", err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // An Issuer describes whose tokens are accepted, and how they are read. The
-// service's flags describe the first issuer, the entries of the issuers file the
+// service's flags describe one issuer, the entries of the issuers file the
 // others.
 type Issuer struct {
 	Issuer           string `yaml:"issuer"` // the iss claim, to the letter

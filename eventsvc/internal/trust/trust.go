@@ -15,6 +15,7 @@ package trust
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -27,7 +28,7 @@ import (
 
 // Config are the settings of a [Trust].
 type Config struct {
-	Issuer         Issuer        // of the flags
+	Issuer         Issuer        // of the flags; its zero value: none, the file must list one
 	IssuersFile    string        // with more of them; empty: none
 	Changed        func()        // called after a new version of the file has come into force
 	AllowHTTPHosts []string      // hosts whose keys may be fetched over plain HTTP, besides loopback addresses
@@ -44,14 +45,27 @@ type Trust struct {
 
 // New sets up the issuers. An error names the setting that cannot be used.
 func New(c Config) (*Trust, error) {
+	var fixed []Issuer
+	if c.Issuer.Issuer != "" {
+		fixed = append(fixed, c.Issuer)
+	}
 	live, err := issuers.New(issuers.Config[Issuer]{
-		Fixed: []Issuer{c.Issuer}, Path: c.IssuersFile, Setting: "--issuers-file", Parse: parse, Keys: c.keys, Verifier: c.verifier,
+		Fixed: fixed, Path: c.IssuersFile, Setting: "--issuers-file", Parse: c.parse, Keys: c.keys, Verifier: c.verifier,
 		Added: c.warn, Changed: c.Changed, Log: c.Log, Registry: c.Registry,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Trust{live}, nil
+}
+
+// parse reads a version of the issuers file. Without an issuer at all nobody could be let in.
+func (c *Config) parse(data []byte) ([]Issuer, error) {
+	list, err := parse(data)
+	if err == nil && len(list) == 0 && c.Issuer.Issuer == "" {
+		return nil, errors.New("the file lists no issuer, and --issuer is not set: list one whose tokens to accept")
+	}
+	return list, err
 }
 
 func (c *Config) keys(i Issuer) (*bearer.IssuerKeys, error) {
@@ -103,7 +117,7 @@ func (t *Trust) Explain(ctx context.Context, token string) *bearer.Explanation {
 	return t.live.Current().Explain(ctx, token)
 }
 
-// Issuers returns the issuers in force. The one of the flags is the first.
+// Issuers returns the issuers in force.
 func (t *Trust) Issuers() []Issuer { return t.live.Current().Entries() }
 
 // Run keeps the keys fresh and follows the issuers file, until ctx ends.
