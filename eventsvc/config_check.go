@@ -55,7 +55,8 @@ func (s *serve) checkCertificate() error {
 // defaultTLSHosts is the default of --tls-hosts.
 const defaultTLSHosts = "localhost,127.0.0.1,::1,eventsvc"
 
-func (s *serve) checkTrust() error {
+// checkIssuer checks the settings that say whose tokens are accepted.
+func (s *serve) checkIssuer() error {
 	switch {
 	case s.Issuer == "" && s.IssuersFile == "":
 		return cli.Usagef("--issuer is not set, nor is --issuers-file: name whose tokens to accept, for instance --issuer=http://127.0.0.1:9000")
@@ -65,6 +66,15 @@ func (s *serve) checkTrust() error {
 		return cli.Usagef("--issuer %q is no http(s) URL whose metadata could name the keys, and --jwks-url is not set: set --jwks-url", s.Issuer)
 	case s.JWKSURL != "" && !bearer.IsURL(s.JWKSURL):
 		return cli.Usagef("--jwks-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/jwks", s.JWKSURL)
+	}
+	return nil
+}
+
+func (s *serve) checkTrust() error {
+	if err := s.checkIssuer(); err != nil {
+		return err
+	}
+	switch {
 	case s.JWKSMaxStale <= 0:
 		return cli.Usagef("--jwks-max-stale %s is not positive: set a duration such as 24h", s.JWKSMaxStale)
 	case s.MaxTokenLife <= 0:
