@@ -3,14 +3,14 @@
 
 GO       ?= go
 SERVICES := $(patsubst %/go.mod,%,$(wildcard tokensvc/go.mod eventsvc/go.mod))
-MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod eventsvc/go.mod eventsvc/conformance/go.mod deploy/go.mod deploy/*/go.mod deploy/test/*/go.mod))
+MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod eventsvc/go.mod deploy/go.mod deploy/*/go.mod deploy/test/*/go.mod))
 # What runs on macOS as well: the services, make run and the examples. The other modules measure or drive Linux.
 PORTABLE := $(filter shared deploy $(SERVICES),$(MODULES))
 CODE     := $(if $(filter Linux,$(shell uname -s)),$(filter-out deploy/tools,$(MODULES)),$(PORTABLE))
 # What make test runs: the modules, of deploy/test one folder after the other, as most of them load the machine.
 TESTED   := $(foreach m,$(filter-out deploy/test/%,$(CODE)),$(if $(filter deploy/test,$m),$(patsubst %/.,%,$(wildcard $m/*/.)),$m))
 # Tests that drive the services from outside.
-WHOLE    := $(filter-out deploy/test/bench,$(filter deploy/test/% eventsvc/conformance,$(TESTED)))
+WHOLE    := $(filter-out deploy/test/bench,$(filter deploy/test/%,$(TESTED)))
 UNIT     := $(filter-out $(WHOLE),$(TESTED))
 ARCHS    ?= amd64 arm64
 RELEASED  = $(foreach a,$(ARCHS),$(SERVICES:%=%-linux-$a))
@@ -88,7 +88,7 @@ robustness: ## the long forms of the store's tests, a line for each promise (ROB
 	@cd eventsvc && $(GO) run ./internal/store/promises $(ROBUSTNESS_FLAGS)
 
 conformance: ## stock Kubernetes clients against a running eventsvc, on each engine
-	$(call each,$(wildcard eventsvc/conformance),$(TEST) ./... && $(TEST) . -store=postgres)
+	$(call each,$(wildcard deploy/test/conformance),$(TEST) ./... && $(TEST) . -store=postgres)
 
 image: ## container images tidings/tokensvc and tidings/eventsvc
 	@set -e; for s in $(SERVICES); do docker build --build-arg REVISION -t tidings/$$s -f $$s/Dockerfile .; done

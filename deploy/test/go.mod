@@ -13,6 +13,8 @@ require (
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	// readable differences
 	github.com/google/go-cmp v0.7.0
+	// conformance: a WebSocket client, the one that client-go uses
+	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674
 	// powercut: a file system below the services that forgets what was not synced
 	github.com/hanwen/go-fuse/v2 v2.12.1
 	// bench: a floor, what the HTTP framework alone can do
@@ -33,11 +35,11 @@ require (
 	golang.org/x/sync v0.24.0
 	// bench: sockets, timers and disk, from the kernel
 	golang.org/x/sys v0.49.0
-	// e2e: the Event types and those of the manifests
+	// e2e, conformance: the Event types, and those of the manifests
 	k8s.io/api v0.37.2
-	// e2e: options and errors as clients have them
+	// e2e, conformance: options, errors and selectors as clients have them
 	k8s.io/apimachinery v0.37.2
-	// e2e: the stock Go client
+	// e2e, conformance: the stock Go client, its informers and its event recorders
 	k8s.io/client-go v0.37.2
 	// e2e: the frame of kubectl's command
 	k8s.io/component-base v0.37.2
@@ -124,7 +126,6 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/googleapis/enterprise-certificate-proxy v0.3.20 // indirect
 	github.com/googleapis/gax-go/v2 v2.24.0 // indirect
-	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // indirect
 	github.com/grafana/regexp v0.0.0-20250905093917-f7b3be9d1853 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/jonboulle/clockwork v0.5.0 // indirect

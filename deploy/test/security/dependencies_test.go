@@ -53,7 +53,7 @@ begin with a list instead of the cursor and hold all events in memory.
 // modules are those of the repository. The first three make the services, the
 // others test and show them. deploy/tools and deploy/test/logcli are not among them: they pin programs.
 var modules = []string{
-	"shared", "tokensvc", "eventsvc", "eventsvc/conformance", "deploy", "deploy/docs", "deploy/test",
+	"shared", "tokensvc", "eventsvc", "deploy", "deploy/test",
 }
 
 func output(t *testing.T, dir, name string, args ...string) string {

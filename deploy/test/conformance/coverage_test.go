@@ -55,7 +55,7 @@ func readTests(t *testing.T, folder string) *testPackage {
 	t.Helper()
 	dir := "."
 	if folder != "" {
-		dir = filepath.Join("..", filepath.FromSlash(folder))
+		dir = filepath.Join("..", "..", "..", "eventsvc", filepath.FromSlash(folder))
 	}
 	p := &testPackage{map[string]*ast.FuncDecl{}}
 	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))

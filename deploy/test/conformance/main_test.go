@@ -53,8 +53,8 @@ func runTests(m *testing.M) int {
 	}
 	defer iss.Close()
 	run.issuer = iss
-	run.eventsvc = sync.OnceValues(func() (string, error) { return build(dir, "eventsvc", "..") })
-	run.kubectl = sync.OnceValues(func() (string, error) { return build(dir, "kubectl", "../../deploy/test/e2e/kubectl", kubectlVersion) })
+	run.eventsvc = sync.OnceValues(func() (string, error) { return build(dir, "eventsvc", "../../../eventsvc") })
+	run.kubectl = sync.OnceValues(func() (string, error) { return build(dir, "kubectl", "../e2e/kubectl", kubectlVersion) })
 	run.port.Store(rand.Uint32N(20000)) // another run may go on beside this one
 	if *engine == "postgres" {
 		return pgtest.Run(m.Run)
