@@ -22,8 +22,12 @@ type entry struct {
 // named is the first cell of a row that names one setting, metric or alert.
 var named = regexp.MustCompile(`^(--[a-z][a-z0-9-]+|[a-z]+(_[a-z0-9]+)+|[A-Z][a-z]+([A-Z][a-z]+)+)( [A-Z]+)?$`)
 
-// nameRows gives each row that names one thing an id, so that the search can lead to it.
+// nameRows gives each row of a reference page that names one thing an id, so that the search can lead to it. Tables
+// of other pages name what a reference page describes, and would be found instead.
 func (p *Page) nameRows() {
+	if !strings.HasPrefix(p.Path, "reference/") {
+		return
+	}
 	taken := map[string]bool{}
 	for _, heading := range nodes[*ast.Heading](p.root) {
 		taken[id(heading)] = true
