@@ -12,3 +12,6 @@ func RemoveHistory(ctx context.Context, db *DB) error {
 	db.keeper.held.Store(true)
 	return db.keeper.keep(ctx, conn)
 }
+
+// Behind returns how many revisions the copy lacked when the tail looked last.
+func Behind(db *DB) uint64 { return db.tail.behind.Load() }

@@ -115,6 +115,35 @@ func TestWatchMovesBetweenReplicas(t *testing.T) {
 	wg.Wait()
 }
 
+// A copy never leaves a record out that the tail has not seen although the head is behind it. PostgreSQL shows that for a moment
+// when a commit has attached a partition after a statement was planned, and before it has taken its snapshot.
+func TestHeadAheadOfTheLog(t *testing.T) {
+	t.Parallel()
+	owner := pgtest.Start(t).Database(t)
+	db := open(t, options(service(t, owner), t.TempDir()))
+	seen := created(t, db, "first")
+	watcher, err := db.Watch(t.Context(), store.WatchQuery{After: seen})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Close()
+	pgtest.Exec(t, owner, "UPDATE eventsvc.head SET revision = revision + 1")
+	within(t, time.Minute, func() error {
+		if behind := postgres.Behind(db); behind != 1 {
+			return fmt.Errorf("the copy is %d revisions behind, want 1", behind)
+		}
+		return nil
+	})
+	if at := db.Revision(); at != seen {
+		t.Fatalf("the copy is at revision %d without its record", at)
+	}
+	pgtest.Exec(t, owner, fmt.Sprintf("INSERT INTO eventsvc.log VALUES (%[1]d, 1, 'a', 'late', 0, now(), '', 'x'); INSERT INTO eventsvc.objects VALUES ('a', 'late', %[1]d)", seen+1))
+	b, err := watcher.Next(t.Context())
+	if err != nil || len(b.Changes) != 1 || b.Changes[0].Revision != seen+1 || b.Changes[0].Type != store.Added {
+		t.Errorf("told of the record: %+v, %v", b, err)
+	}
+}
+
 // A replica that starts empty catches up, also with a log whose history was removed in part, and one that was away for longer
 // than the history makes its copy again.
 func TestCatchUp(t *testing.T) {

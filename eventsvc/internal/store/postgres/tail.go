@@ -186,7 +186,7 @@ func (t *tail) remake() error {
 // selectTail reads the head with the records after a revision, of one snapshot. There is one row without a record if there are
 // none.
 const selectTail = `
-	SELECT h.epoch, h.revision, h.removed_revision, l.revision, l.op, l.namespace, l.name, l.time, l.attributes, l.value
+	SELECT h.epoch, h.revision, h.compact_revision, h.removed_revision, l.revision, l.op, l.namespace, l.name, l.time, l.attributes, l.value
 	FROM head h LEFT JOIN LATERAL (SELECT * FROM log WHERE log.revision > $1 ORDER BY log.revision LIMIT $2) l ON true
 	ORDER BY l.revision`
 
@@ -214,7 +214,7 @@ func (t *tail) read(ctx context.Context, conn *pgx.Conn, filling bool) (more boo
 		var namespace, name *string
 		var at *time.Time
 		var d store.Draft
-		if err := rows.Scan(&p.head.Epoch, &p.head.Revision, &p.head.Removed, &revision, &op, &namespace, &name, &at, &d.Attributes, &d.Value); err != nil {
+		if err := rows.Scan(&p.head.Epoch, &p.head.Revision, &p.compact, &p.head.Removed, &revision, &op, &namespace, &name, &at, &d.Attributes, &d.Value); err != nil {
 			return false, err
 		}
 		if err := p.continues(); err != nil {
@@ -237,11 +237,15 @@ func (t *tail) read(ctx context.Context, conn *pgx.Conn, filling bool) (more boo
 	if err := rows.Err(); err != nil {
 		return false, err
 	}
-	if err := p.store(ctx); err != nil || n == readRecords {
-		t.behind.Store(p.head.Revision - min(p.head.Revision, p.at))
-		return true, err
+	err = p.store(ctx)
+	if err == nil && n < readRecords && !p.lacks() {
+		return false, t.reached(ctx, p, asked)
 	}
-	return false, t.reached(ctx, p, asked)
+	t.behind.Store(p.head.Revision - min(p.head.Revision, p.at))
+	if err == nil && n == 0 && filling {
+		err = fmt.Errorf("the log of the database lacks the revisions from %d to %d", p.at+1, p.head.Revision)
+	}
+	return n > 0 || err != nil, err
 }
 
 // fill reads the whole log into an empty copy, in one snapshot: what is removed meanwhile would be missing at one place and
@@ -318,6 +322,7 @@ func (t *tail) reached(ctx context.Context, p *part, asked time.Duration) error 
 type part struct {
 	*tail
 	head    head
+	compact uint64 // states before it cannot be read any more; revisions above it all have a record
 	from    uint64 // the revision of the copy before
 	at      uint64 // the copy has, or changes have, everything up to this revision
 	filling bool   // the copy began with nothing, and everything is read in one snapshot
@@ -370,7 +375,11 @@ func (p *part) skip(ctx context.Context, revision uint64) error {
 	return p.db.copy.change(func(db *bolt.DB) error { return db.Follow().SkipTo(ctx, revision) })
 }
 
-// end brings the copy to the revision of the head.
+// lacks reports whether there are records before the head that were not read. PostgreSQL plans a statement before it takes the
+// snapshot. A partition that a commit attaches in between is not in the plan, although the head is that of the commit.
+func (p *part) lacks() bool { return p.head.Revision > max(p.at, p.compact) }
+
+// end brings the copy to the revision of the head. What is between was left out on purpose.
 func (p *part) end(ctx context.Context) error {
 	if p.head.Revision > p.at {
 		return p.skip(ctx, p.head.Revision)
