@@ -154,6 +154,7 @@ func TestAlertsDocumented(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder
 	page.WriteString("# Alerts\n\nWhat the alerts of [deploy/observability](../../observability/alerts.yaml) mean, and what to do.\nAnswer a `page` now, and a `ticket` within the week.\n" +
+		"[Load them all](../how-to/health.md#let-prometheus-watch-both-services); the least is each `page`, DiskNearlyFull, RetentionCutShort and PolicyFileBad.\n" +
 		"`instance`, `url` and the like are labels of the alert.\n\n" +
 		"| alert | | when | what to do |\n|---|---|---|---|\n")
 	for _, rule := range alertRules(t) {
