@@ -237,12 +237,17 @@ func (t *tail) read(ctx context.Context, conn *pgx.Conn, filling bool) (more boo
 	if err := rows.Err(); err != nil {
 		return false, err
 	}
+	return t.finish(ctx, p, n, asked)
+}
+
+// finish ends a read of n records, and reports whether there are more.
+func (t *tail) finish(ctx context.Context, p *part, n int, asked time.Duration) (more bool, err error) {
 	err = p.store(ctx)
 	if err == nil && n < readRecords && !p.lacks() {
 		return false, t.reached(ctx, p, asked)
 	}
 	t.behind.Store(p.head.Revision - min(p.head.Revision, p.at))
-	if err == nil && n == 0 && filling {
+	if err == nil && n == 0 && p.filling {
 		err = fmt.Errorf("the log of the database lacks the revisions from %d to %d", p.at+1, p.head.Revision)
 	}
 	return n > 0 || err != nil, err
