@@ -166,7 +166,7 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 	if code(err) == codeEpoch {
 		c.db.tail.doubt()
 	}
-	c.db.leave(err)
+	c.db.tail.leave(err)
 	return outcome{}, c.db.unavailable(err)
 }
 
@@ -226,7 +226,7 @@ func (c *committer) resolve(writes []*commit.Write) (o outcome, written bool) {
 		if err == nil {
 			return o, written
 		}
-		c.db.leave(err)
+		c.db.tail.leave(err)
 		c.db.queue.Refuse(c.db.unavailable(err))
 		select {
 		case <-time.After(resolveEvery):

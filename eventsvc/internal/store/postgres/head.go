@@ -81,14 +81,6 @@ func (r *headReader) refresh(ctx context.Context) error {
 	return db.copy.await(ctx, h.Revision)
 }
 
-// leave drops all connections if their server is not the primary any more, so that the primary is looked for again.
-func (db *DB) leave(err error) {
-	if suspect(err) {
-		db.pool.Reset()
-		db.tail.doubt()
-	}
-}
-
 // unavailable makes an error of the database one of the store.
 func (db *DB) unavailable(err error) error {
 	if db.ctx.Err() != nil {

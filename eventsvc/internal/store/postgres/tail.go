@@ -66,6 +66,14 @@ func (t *tail) doubt() {
 	}
 }
 
+// leave drops all connections if their server is not the primary any more, so that the primary is looked for again.
+func (t *tail) leave(err error) {
+	if suspect(err) {
+		t.db.pool.Reset()
+		t.doubt()
+	}
+}
+
 // run follows the database until the store closes.
 func (t *tail) run() {
 	log := t.db.o.Copy.Log
