@@ -22,8 +22,8 @@ const (
 	maxDocument  = 512 << 10 // bytes
 )
 
-// sameHostClient returns a copy of a client, of the default one if it is nil, that does not follow a redirect to another host
-// or scheme.
+// sameHostClient returns a copy of a client that follows no redirect to another host or scheme. Nil stands for the default
+// client.
 func sameHostClient(client *http.Client) *http.Client {
 	own := http.Client{}
 	if client != nil {
@@ -44,7 +44,7 @@ func sameHost(req *http.Request, via []*http.Request) error {
 }
 
 // get fetches a document of an issuer in bounded time and size, and returns it and how long it may be cached; 0 if the answer
-// does not say. The caller has checked the address by [CheckAddress].
+// does not say. The caller has checked the address by checkAddress.
 func get(ctx context.Context, client *http.Client, address string) ([]byte, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -85,9 +85,9 @@ func maxAge(header http.Header) time.Duration {
 	return 0
 }
 
-// CheckAddress returns an error unless the URL is https, or http to this machine or to one of allowHTTPHosts. Plain HTTP is
+// checkAddress returns an error unless the URL is https, or http to this machine or to one of allowHTTPHosts. Plain HTTP is
 // restricted because anyone who can change the keys in transit can sign tokens.
-func CheckAddress(address string, allowHTTPHosts []string) error {
+func checkAddress(address string, allowHTTPHosts []string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
@@ -111,7 +111,7 @@ func CheckAddress(address string, allowHTTPHosts []string) error {
 // Discovery. The metadata must name exactly the issuer that was asked for (RFC 8414 section 3.3). A nil client is the
 // default one.
 func DiscoverJWKS(ctx context.Context, issuer string, client *http.Client, allowHTTPHosts []string) (string, error) {
-	if err := CheckAddress(issuer, allowHTTPHosts); err != nil {
+	if err := checkAddress(issuer, allowHTTPHosts); err != nil {
 		return "", fmt.Errorf("issuer: %w", err)
 	}
 	u, err := url.Parse(issuer)
@@ -147,7 +147,7 @@ func jwksURI(metadata []byte, issuer string, allowHTTPHosts []string) (string, e
 	if !ok {
 		return "", fmt.Errorf("metadata of issuer %s has no jwks_uri", issuer)
 	}
-	if err := CheckAddress(uri, allowHTTPHosts); err != nil {
+	if err := checkAddress(uri, allowHTTPHosts); err != nil {
 		return "", fmt.Errorf("metadata of issuer %s: jwks_uri: %w", issuer, err)
 	}
 	return uri, nil

@@ -60,7 +60,7 @@ func NewIssuerKeys(c IssuerKeysConfig) (*IssuerKeys, error) {
 		MaxStale: c.MaxStale, Log: c.Log, Registry: c.Registry,
 	}
 	if c.Source.JWKSURL == "" {
-		return k, CheckAddress(c.Issuer, c.AllowHTTPHosts)
+		return k, checkAddress(c.Issuer, c.AllowHTTPHosts)
 	}
 	return k, k.useURL(c.Source.JWKSURL)
 }

@@ -58,7 +58,7 @@ func (s *Issuers) verify(ctx context.Context, token string) outcome {
 	if v == nil {
 		return refuse(invalidToken("other issuer"))
 	}
-	return v.verifyNew(ctx, p, sum)
+	return v.verifyNew(ctx, &p, sum)
 }
 
 // Withdrawn is [Verifier.Withdrawn] of the caller's issuer. It is true if that issuer is not configured.

@@ -104,6 +104,8 @@ func TestJWKSEntries(t *testing.T) {
 		"alg RS512":                entry("bad", key, `,"alg":"RS512"`),
 		"alg null":                 entry("bad", key, `,"alg":null`),
 		"use enc":                  entry("bad", key, `,"use":"enc"`),
+		"use of X.509 in SPIFFE":   entry("bad", key, `,"use":"x509-svid"`),
+		"use a list":               entry("bad", key, `,"use":["sig"]`),
 		"key_ops without verify":   entry("bad", key, `,"key_ops":["sign"]`),
 		"key_ops of another shape": entry("bad", key, `,"key_ops":"verify"`),
 	} {
@@ -135,6 +137,19 @@ func TestJWKSEntries(t *testing.T) {
 		}}, nil)
 		if got, err := k.Key(t.Context(), "good"); err != nil || !isKey(got, &key.PublicKey) {
 			t.Errorf("%v, %v", got, err)
+		}
+	})
+	t.Run("the bundle of a SPIFFE trust domain", func(t *testing.T) {
+		t.Parallel()
+		k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) {
+			return answer(200, strings.Replace(document(entry("x509", key, `,"use":"x509-svid"`), entry("good", key, `,"use":"jwt-svid"`)),
+				"{", `{"spiffe_sequence":7,"spiffe_refresh_hint":300,`, 1))
+		}}, nil)
+		if got, err := k.Key(t.Context(), "good"); err != nil || !isKey(got, &key.PublicKey) {
+			t.Errorf("the key of JWT-SVIDs: %v, %v", got, err)
+		}
+		if _, err := k.Key(t.Context(), "x509"); !errors.Is(err, bearer.ErrUnknownKey) {
+			t.Errorf("the key of X.509 certificates: %v", err)
 		}
 	})
 	t.Run("no alg", func(t *testing.T) {

@@ -168,8 +168,9 @@ func checkRSA(key *rsa.PublicKey) error {
 
 // checkPurpose refuses keys that are not meant to verify signatures.
 func checkPurpose(entry object) error {
-	if use, ok := entry.text("use"); entry.has("use") && (!ok || use != "sig") {
-		return errors.New("use is not sig")
+	// SPIFFE marks the keys of its JWT-SVIDs by a use of their own (SPIFFE Trust Domain and Bundle, section 4.2.2).
+	if use, _ := entry.text("use"); entry.has("use") && use != "sig" && use != "jwt-svid" {
+		return errors.New("use is neither sig nor jwt-svid")
 	}
 	if entry.has("key_ops") {
 		operations, _ := entry.texts("key_ops")

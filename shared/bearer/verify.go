@@ -135,7 +135,7 @@ func (v *Verifier) verify(ctx context.Context, token string) outcome {
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	return v.verifyNew(ctx, p, sum)
+	return v.verifyNew(ctx, &p, sum)
 }
 
 // recall returns the outcome of a token that was verified before. It looks the key up again: if the key was withdrawn, the
@@ -158,7 +158,7 @@ func (v *Verifier) recall(ctx context.Context, sum [sha256.Size]byte) (outcome, 
 }
 
 // verifyNew verifies a token that is not remembered, and remembers it if it is valid.
-func (v *Verifier) verifyNew(ctx context.Context, p parts, sum [sha256.Size]byte) outcome {
+func (v *Verifier) verifyNew(ctx context.Context, p *parts, sum [sha256.Size]byte) outcome {
 	alg, kid, refusal := v.checkHeader(p.header)
 	if refusal != nil {
 		return refuse(refusal)
@@ -167,7 +167,8 @@ func (v *Verifier) verifyNew(ctx context.Context, p parts, sum [sha256.Size]byte
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	if !key.Verify(alg, []byte(p.signed), p.signature) {
+	valid := key.Verify(alg, []byte(p.signed), p.signature)
+	if p.tried = valid || mayVerify(key, alg, p.signature); !valid {
 		return refuse(invalidToken("signature wrong"))
 	}
 	if p.claims == nil {
@@ -209,6 +210,7 @@ type parts struct {
 	signed                     string // header and payload as they were signed
 	header, payload, signature []byte
 	claims                     object // of the payload; nil: not decoded yet
+	tried                      bool   // the signature has been verified, with all the work that this takes
 }
 
 // base64url is strict: it refuses trailing bits that are not zero. Go's decoder skips line breaks, so split refuses those.
@@ -314,8 +316,8 @@ func isKeyID(kid string) bool {
 	return kid != "" && len(kid) <= maxKeyID && !strings.ContainsFunc(kid, unicode.IsControl)
 }
 
-// Decoded is a token that has been decoded and not verified. Issuer and Subject are who it says that it is from and about,
-// empty if it does not say so. They are good for nothing but to choose the keys and rules that it is verified with.
+// Decoded is a token that has been decoded and not verified. Issuer and Subject are its iss and sub, empty if it has none.
+// Anybody can write them: they only choose the keys and rules by which the token is verified.
 type Decoded struct {
 	Issuer, Subject string
 
@@ -342,11 +344,25 @@ func Decode(token string) (*Decoded, error) {
 	return d, nil
 }
 
+// Tried reports whether verifying the token has cost the work of its signature.
+func (d *Decoded) Tried() bool { return d.parts.tried }
+
+// SignatureSize is the number of bytes of the signature.
+func (d *Decoded) SignatureSize() int { return len(d.parts.signature) }
+
+// Try verifies the signature by a key that the token is not for, so that its refusal costs the same work as that of another.
+func (d *Decoded) Try(key Key) {
+	if members, err := decodeObject(d.parts.header); err == nil {
+		alg, _ := members.text("alg")
+		key.Verify(alg, []byte(d.parts.signed), d.parts.signature)
+	}
+}
+
 // VerifyDecoded is [Verifier.Verify] of a token that has been decoded already.
 func (v *Verifier) VerifyDecoded(ctx context.Context, d *Decoded) (*Caller, error) {
 	sum := sumOf(d.token)
 	if o, ok := v.recall(ctx, sum); ok {
 		return v.outcomes.counted(o)
 	}
-	return v.outcomes.counted(v.verifyNew(ctx, d.parts, sum))
+	return v.outcomes.counted(v.verifyNew(ctx, &d.parts, sum))
 }

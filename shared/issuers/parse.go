@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse parses a file of issuers: a YAML list of E, whose members are named in settings for the error of a name that is none.
+// Parse parses a file of issuers: a YAML list of E. The error for an unknown member lists settings, which names the known ones.
 // An empty file is an error, because somebody may be about to write it: a list without issuers is written [].
 func Parse[E any](data []byte, settings string) ([]E, error) {
 	var list []E

@@ -3,7 +3,7 @@
 // # Contract
 //
 // [Open] reads the file; a mistake in it is an error. [File.Run] reads it again once a second, and at once after a SIGHUP.
-// A new version is checked as a whole before it comes into force. A version with a mistake changes nothing: it is told and
+// A new version is checked as a whole before it comes into force. A version with a mistake changes nothing. It is reported and
 // counted once, and tried again until it is good, because the mistake may be in another file that it names.
 package livefile
 
@@ -117,7 +117,7 @@ func (f *File) reload(again bool) {
 		}
 	}
 	if same && f.failed == err.Error() {
-		return // told already
+		return // reported already
 	}
 	f.data, f.failed = data, err.Error()
 	f.Reloads.WithLabelValues(resultError).Inc()

@@ -58,26 +58,41 @@ func (a *Authenticator) AuthenticateAssertion(ctx context.Context, try Assertion
 		method, authenticate = MethodFederated, a.federated
 	}
 	reg, err := authenticate(ctx, try.ClientID, decoded)
+	if method == MethodFederated && decoded.Tried() {
+		a.kinds.Saw(decoded.SignatureSize())
+	}
 	if err == nil {
 		return reg, method, nil
 	}
 	claimed := cmp.Or(try.ClientID, decoded.Subject)
 	var rejected *RejectedError
 	if errors.As(err, &rejected) {
+		a.even(decoded, method)
 		err = a.reject(ctx, claimed, try.Source, rejected)
 	}
 	return Client{ClientID: claimed}, method, err
 }
 
+// even adds what a refused assertion has cost less than the signature of a client with [clientkey.MaxKeys] keys, so that the
+// time of the answer does not show which issuers are trusted, or for which algorithms.
+func (a *Authenticator) even(assertion *bearer.Decoded, method string) {
+	switch {
+	case !assertion.Tried():
+		assertion.Try(a.kinds.StandIn(clientkey.MaxKeys))
+	case method == MethodFederated:
+		assertion.Try(a.kinds.StandIn(clientkey.MaxKeys - 1)) // an issuer's kid stands for one key
+	}
+}
+
 // byKey authenticates a client that signs with a key of its own, and so is the issuer of its assertions.
 func (a *Authenticator) byKey(ctx context.Context, clientID string, assertion *bearer.Decoded) (Client, error) {
-	if !a.c.Assertions.Keys {
-		return Client{}, rejectedAssertion("other issuer")
-	}
 	reg, err := a.lookup(ctx, assertion.Issuer)
 	known := err == nil
 	if !known && !errors.Is(err, ErrNotFound) {
 		return Client{}, err
+	}
+	if !a.c.Assertions.Keys {
+		return Client{}, rejectedAssertion("other issuer")
 	}
 	err = a.verifyOwn(ctx, clientID, assertion, reg.Keys)
 	var rejected *RejectedError
@@ -95,6 +110,9 @@ func (a *Authenticator) federated(ctx context.Context, clientID string, assertio
 		var refusal *bearer.Error
 		if errors.As(err, &refusal) && refusal.Status == http.StatusServiceUnavailable {
 			return Client{}, fmt.Errorf("%w: %w", ErrIssuerUnavailable, err)
+		}
+		if _, err := a.lookup(ctx, assertion.Issuer); err != nil && !errors.Is(err, ErrNotFound) {
+			return Client{}, err // as for an issuer that is not trusted, which costs the same query
 		}
 		return Client{}, rejectedAssertion(err.Error())
 	}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -270,14 +271,14 @@ func TestReplay(t *testing.T) {
 func TestReplayTableIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	table := client.NewReplays(10, 4)
+	table := client.NewReplays(10)
 	add := func(id, jti string, life time.Duration) string { return table.Add(id, jti, now.Add(life), now) }
 	var got []string
-	for i := range 5 {
+	for i := range 6 {
 		got = append(got, add("a", fmt.Sprint(i), time.Minute))
 	}
 	got = append(got, add("a", "0", time.Minute), add("b", "0", time.Minute))
-	if diff := cmp.Diff([]string{"first", "first", "first", "first", "no room", "replayed", "first"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"first", "first", "first", "first", "first", "no room", "replayed", "first"}, got); diff != "" {
 		t.Errorf("one client (-want +got):\n%s", diff)
 	}
 	for i := range 20 {
@@ -287,12 +288,53 @@ func TestReplayTableIsBounded(t *testing.T) {
 		t.Errorf("%d assertions remembered, want 10", n)
 	}
 	now = now.Add(3 * time.Minute)
-	if got := add("a", "0", time.Minute); got != "first" || table.Length() != 6 {
-		t.Errorf("after three minutes: %s, %d remembered, want 6", got, table.Length())
+	if got := add("a", "0", time.Minute); got != "first" || table.Length() != 5 {
+		t.Errorf("after three minutes: %s, %d remembered, want 5", got, table.Length())
 	}
 	now = now.Add(time.Hour)
 	if add("a", "1", time.Minute); table.Length() != 1 {
 		t.Errorf("%d remembered after an hour, want 1", table.Length())
+	}
+}
+
+// TestFloodOfAssertions: clients fill the table in use with good assertions of five minutes. Each gets half of what the
+// others have left, so sixteen of them leave places for everybody else, and the whole table takes less than 32 MiB.
+func TestFloodOfAssertions(t *testing.T) { // not parallel: what others allocate would be counted
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	now := time.Unix(1_800_000_000, 0)
+	table := client.NewReplays(client.MaxReplays)
+	left := client.MaxReplays
+	for flooder := range 16 {
+		id, sent := fmt.Sprint("flooder", flooder), 0
+		for ; table.Add(id, fmt.Sprint(sent), now.Add(time.Duration(sent%300)*time.Second), now) == "first"; sent++ {
+		}
+		if sent != (left+1)/2 {
+			t.Errorf("client %d got %d places of %d, want half", flooder, sent, left)
+		}
+		left -= sent
+	}
+	for i := range 8 {
+		if got := table.Add(fmt.Sprint("other", i), "x", now.Add(time.Minute), now); got != "first" {
+			t.Errorf("another client's assertion: %s", got)
+		}
+	}
+	if got := table.Add("flooder0", "7", now.Add(time.Minute), now); got != "replayed" {
+		t.Errorf("a used one of the first client: %s", got)
+	}
+	full := heap() - before
+	t.Logf("%d assertions take %.1f MiB", table.Length(), float64(full)/(1<<20))
+	if full > 32<<20 {
+		t.Errorf("%d assertions take %d bytes", table.Length(), full)
+	}
+	now = now.Add(time.Hour)
+	if table.Add("flooder0", "7", now.Add(time.Minute), now); table.Length() != 1 {
+		t.Errorf("%d remembered after an hour", table.Length())
 	}
 }
 

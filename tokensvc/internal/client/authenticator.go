@@ -109,7 +109,7 @@ func New(c Config) (*Authenticator, error) {
 	}
 	a := &Authenticator{
 		c: c, proofs: newProofs(maxProofs), gate: newGate(c.Parallel, c.Waiting), flights: flights{timeout: c.Timeout},
-		burn: burn, replays: newReplays(maxReplays, maxClientReplays),
+		burn: burn, replays: newReplays(maxReplays),
 	}
 	a.budget.Store(1)
 	a.compares = prometheus.NewHistogram(prometheus.HistogramOpts{

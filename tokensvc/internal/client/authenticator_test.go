@@ -24,11 +24,19 @@ type store struct {
 	mu      sync.Mutex
 	clients map[string]client.Client
 	err     error
+	queries int
+}
+
+func (s *store) asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queries
 }
 
 func (s *store) ByClientID(_ context.Context, id string) (client.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.queries++
 	if s.err != nil {
 		return client.Client{}, s.err
 	}
@@ -42,6 +50,7 @@ func (s *store) ByClientID(_ context.Context, id string) (client.Client, error) 
 func (s *store) BySubject(_ context.Context, issuer string, subjects []string) (client.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.queries++
 	for _, subject := range subjects {
 		for _, c := range s.clients {
 			if c.Bound.Issuer == issuer && c.Bound.Subject == subject {

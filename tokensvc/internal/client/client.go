@@ -16,7 +16,8 @@
 //	              └────────────┴─ no ──▶ throttle ─▶ rejected, or busy
 //
 // An id that is not registered passes the same steps with the same work as a registered one, so that neither the answer nor
-// its time shows which ids are registered.
+// its time shows which ids are registered. A refused assertion costs the same lookup and verifications, whether its issuer is
+// a client, trusted or neither.
 package client
 
 import (

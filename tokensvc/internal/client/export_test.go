@@ -65,8 +65,11 @@ func (g Gate) Free() int {
 // Replays is a table of used assertions, for states that assertions do not reach in a test.
 type Replays struct{ *replays }
 
-// NewReplays returns a table with these bounds.
-func NewReplays(all, ofClient int) Replays { return Replays{newReplays(all, ofClient)} }
+// MaxReplays is the size of the table in use.
+const MaxReplays = maxReplays
+
+// NewReplays returns a table for so many assertions.
+func NewReplays(all int) Replays { return Replays{newReplays(all)} }
 
 // Add remembers an assertion.
 func (r Replays) Add(clientID, jti string, until, now time.Time) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -192,6 +193,45 @@ func TestIssuerAway(t *testing.T) {
 	for range 5 {
 		if _, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: one.token(rs256, account("shop:reporter"))}); outcome(err) != "issuer unavailable" {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestEqualRefusals: a refused assertion costs the same verifications and the same queries, whatever is wrong with it, so that
+// the time of the answer does not show which issuers are trusted. It holds from the first refusal on, without any client that
+// has a key.
+func TestEqualRefusals(t *testing.T) { // not parallel: it counts allocations, of which a verification has a dozen
+	one, other := newSigner(), newSigner()
+	for _, keys := range []bool{true, false} {
+		s := newStore(t, bound("system:serviceaccount:shop:reporter", cluster, ""))
+		trust := trusting(t, fmt.Sprintf("{issuer: %q, jwksFile: %q}", cluster, one.jwksFile(t)))
+		trust.Keys = keys
+		a := newAuthenticator(t, client.Config{Store: s, Assertions: trust})
+		least, most, names := math.Inf(1), 0.0, ""
+		for _, tc := range []struct{ name, token string }{
+			{"unknown issuer", other.token(rs256, account("shop:reporter", "iss", `"https://three.example"`))},
+			{"wrong signature", other.token(rs256, account("shop:reporter"))},
+			{"unknown kid", other.token(`{"alg":"RS256","kid":"other"}`, account("shop:reporter"))},
+			{"no kid", other.token(`{"alg":"RS256"}`, account("shop:reporter"))},
+			{"algorithm of no key", other.token(`{"alg":"PS256","kid":"rsa"}`, account("shop:reporter"))},
+			{"type of SPIFFE, unknown issuer", other.token(`{"alg":"RS256","kid":"rsa","typ":"JOSE"}`, account("shop:reporter", "iss", `"https://three.example"`))},
+			{"type of access tokens", other.token(`{"alg":"RS256","kid":"rsa","typ":"at+jwt"}`, account("shop:reporter"))},
+			{"other audience", one.token(rs256, account("shop:reporter", "aud", `"https://other.example"`))},
+		} {
+			queries := s.asked()
+			n := testing.AllocsPerRun(20, func() {
+				if _, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: tc.token}); err == nil {
+					t.Fatalf("%s: accepted", tc.name)
+				}
+			})
+			if got := s.asked() - queries; got != 21 { // one run more than asked for
+				t.Errorf("keys of clients %v, %s: %d queries for 21 assertions", keys, tc.name, got)
+			}
+			least, most = min(least, n), max(most, n)
+			names += fmt.Sprintf(" %s %v,", tc.name, n)
+		}
+		if most-least > 25 { // of about 75; two verifications have 26, and the rest of a refusal differs by 20
+			t.Errorf("keys of clients %v: another number of verifications, by the allocations:%s", keys, names)
 		}
 	}
 }

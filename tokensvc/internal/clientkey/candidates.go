@@ -15,9 +15,9 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// Kinds knows the largest RSA key of the registrations that were seen. Stand-ins are not larger, so that forged signatures
-// cost more work than those of 2048 bits only where clients have such keys: 4096 bits take 18 times as long. The zero value
-// is ready for use.
+// Kinds knows the largest RSA key that was seen, of clients and of trusted issuers. Stand-ins are not larger, so that forged
+// signatures cost more work than those of 2048 bits only where there are such keys: 4096 bits take 18 times as long. The zero
+// value is ready for use.
 type Kinds struct{ largest atomic.Int64 } // size of the signature in bytes
 
 // Set is the keys of a client as a [bearer.KeySet]. An unknown client has an empty one. A failed verification costs the
@@ -35,17 +35,22 @@ func (k *Kinds) Set(keys []Public) Set {
 		if !ok {
 			continue
 		}
-		size := int64(r.Size())
-		for seen := k.largest.Load(); size > seen && !k.largest.CompareAndSwap(seen, size); seen = k.largest.Load() {
-		}
+		k.Saw(r.Size())
 	}
 	return Set{keys: keys, kinds: k}
+}
+
+// Saw notes that there is a key whose signatures have so many bytes.
+func (k *Kinds) Saw(signature int) {
+	size := int64(signature)
+	for seen := k.largest.Load(); size > seen && !k.largest.CompareAndSwap(seen, size); seen = k.largest.Load() {
+	}
 }
 
 // Key implements [bearer.KeySet]. An assertion without kid can be of any key of the set. Key never returns an error: no
 // signature is good for a key that is not there.
 func (s Set) Key(_ context.Context, kid string) (bearer.Key, error) {
-	c := candidates{kinds: s.kinds}
+	c := candidates{kinds: s.kinds, work: MaxKeys}
 	for _, k := range s.keys {
 		if kid == "" || kid == k.ID {
 			c.keys = append(c.keys, k.PublicKey)
@@ -58,7 +63,11 @@ func (s Set) Key(_ context.Context, kid string) (bearer.Key, error) {
 type candidates struct {
 	keys  []*bearer.PublicKey
 	kinds *Kinds
+	work  int // verifications that a failure costs
 }
+
+// StandIn returns a key that nobody has. Verifying by it costs the work of so many verifications.
+func (k *Kinds) StandIn(work int) bearer.Key { return &candidates{kinds: k, work: work} }
 
 // Verify implements [bearer.Key].
 func (c *candidates) Verify(alg string, input, signature []byte) bool {
@@ -73,7 +82,7 @@ func (c *candidates) Verify(alg string, input, signature []byte) bool {
 		tried++
 	}
 	if key := c.kinds.standIn(alg, signature); key != nil {
-		for ; tried < MaxKeys; tried++ {
+		for ; tried < c.work; tried++ {
 			key.Verify(alg, input, signature)
 		}
 	}
@@ -83,7 +92,7 @@ func (c *candidates) Verify(alg string, input, signature []byte) bool {
 // standIn returns the key that stands in for one that a client does not have; nil if no client can have one.
 func (k *Kinds) standIn(alg string, signature []byte) *bearer.PublicKey {
 	for _, key := range standIns() {
-		if key.Fits(alg, signature) && (alg == bearer.ES256 || alg == bearer.EdDSA || len(signature) <= int(k.largest.Load())) {
+		if key.Fits(alg, signature) && len(signature) <= max(int(k.largest.Load()), sizes()[0]/8) {
 			return key
 		}
 	}
