@@ -71,7 +71,7 @@ type result struct {
 	disk          int64
 	foreign       float64 // cores that others used meanwhile
 	hello         float64 // floor/hello/64 just before or after, whichever was less, where it was measured
-	signing       float64 // signatures per second just before and after, where they were measured
+	signing       float64 // signatures per second meanwhile, where they were measured
 	note          string
 	goal          goal
 	err           error

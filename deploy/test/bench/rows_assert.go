@@ -18,7 +18,7 @@ import (
 func assertionStage() stage {
 	var signers *target.Signers
 	row1 := func(name, alg string, share float64) row {
-		return row{name: name, goal: signingShare(share), run: besideSigning(func(b *bench) (*result, error) { return assertions(b, signers, alg, 64, false) })}
+		return row{name: name, goal: signingShare(share), run: besideSigning(func(b *bench) (load.Spec, error) { return assertions(b, signers, alg, 64) })}
 	}
 	return stage{
 		name: "clients without secrets",
@@ -27,27 +27,76 @@ func assertionStage() stage {
 			row1("assert/rs256/64", target.RS256, .6),
 			row1("assert/es256/64", target.ES256, .8),
 			row1("assert/eddsa/64", target.EdDSA, .8),
-			{name: "assert/federated/64", goal: signingShare(.8), run: besideSigning(func(b *bench) (*result, error) { return accounts(b, signers) })},
-			{name: "assert/alone", run: func(b *bench) (*result, error) { return assertions(b, signers, target.ES256, 16, false) }},
-			{name: "assert/attacked", goal: p99Of(2, "assert/alone"), run: func(b *bench) (*result, error) { return assertions(b, signers, target.ES256, 16, true) }},
+			{name: "assert/federated/64", goal: signingShare(.8), run: besideSigning(func(b *bench) (load.Spec, error) { return workload.Accounts(b.ctx, b.up, signers, 64) })},
+			{name: "assert/alone", run: func(b *bench) (*result, error) { return beside(b, signers) }},
+			{name: "assert/attacked", goal: p99Of(2, "assert/alone"), run: func(b *bench) (*result, error) { return beside(b, signers, attack.Forgeries(b.up)) }},
 		},
 	}
 }
 
-// assertionTimingStage measures whether the time of an answer reveals which client ids exist.
+// assertionTimingStage measures whether the time of a refusal reveals which client ids exist, or which issuers are trusted.
 func assertionTimingStage() stage {
+	var signers *target.Signers
+	nobody := func(i int) string { return fmt.Sprintf("other-client-%02d", i%target.ClientCount) }
+	own := func(alg, name string) row {
+		return timingRow("timing/auc-assertions/"+name, func(b *bench, i int, known bool) ([]byte, error) {
+			id := nobody(i)
+			if known {
+				id = target.SignerID(alg, i)
+			}
+			return b.up.ForgedRequest(alg, "", id, id), nil
+		})
+	}
+	fromIssuer := func(b *bench, i int, issuer, kid string) []byte {
+		return b.up.ForgedRequest(target.RS256, kid, issuer, target.AccountID(i))
+	}
 	return stage{
 		name: "timing of assertions",
-		open: func(b *bench) error { _, err := startTrusting(b, "--failure-refill=0s"); return err },
-		rows: []row{{name: "timing/auc-assertions", goal: evenOdds(.05), run: func(b *bench) (*result, error) {
-			return compareTimes(b, 2000, func(i int, known bool) []byte {
+		open: func(b *bench) (err error) { signers, err = startTrusting(b, "--failure-refill=0s"); return err },
+		rows: []row{
+			own(target.RS256, "rs256"), own(target.ES256, "es256"), own(target.EdDSA, "eddsa"),
+			timingRow("timing/auc-issuers/signature", func(b *bench, i int, known bool) ([]byte, error) {
 				if known {
-					return b.up.ForgedRequest(target.SignerID(target.RS256, i))
+					return fromIssuer(b, i, target.ClusterIssuer, "k"), nil
 				}
-				return b.up.ForgedRequest(fmt.Sprintf("other-client-%02d", i%target.ClientCount))
-			}, nil)
-		}}},
+				return fromIssuer(b, i, "https://another.example", "k"), nil
+			}),
+			timingRow("timing/auc-issuers/kid", func(b *bench, i int, known bool) ([]byte, error) {
+				if known {
+					return fromIssuer(b, i, target.ClusterIssuer, "another"), nil
+				}
+				return fromIssuer(b, i, "https://another.example", "another"), nil
+			}),
+			timingRow("timing/auc-issuers/client", func(b *bench, i int, known bool) ([]byte, error) {
+				if known {
+					return fromIssuer(b, i, target.ClusterIssuer, "k"), nil
+				}
+				return signers.AccountRequest(b.up, nobody(i))
+			}),
+		},
 	}
+}
+
+// timingRow is a row that compares the times of two kinds of refused requests, which are made before.
+func timingRow(name string, request func(b *bench, i int, known bool) ([]byte, error)) row {
+	const samples = 2000
+	return row{name: name, goal: evenOdds(.05), run: func(b *bench) (*result, error) {
+		var made [2][samples][]byte
+		for i := range samples {
+			for kind := range made {
+				var err error
+				if made[kind][i], err = request(b, i, kind == 0); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return compareTimes(b, samples, func(i int, known bool) []byte {
+			if known {
+				return made[0][i]
+			}
+			return made[1][i]
+		}, nil)
+	}}
 }
 
 // startTrusting starts the services with clients that have keys, and those of a trusted issuer.
@@ -71,28 +120,23 @@ func startTrusting(b *bench, more ...string) (*target.Signers, error) {
 // mostTokens is more than any machine issues in a second.
 const mostTokens = 4000
 
-// assertions is a row of tokens for clients that sign assertions, alone or while others send forged ones.
-func assertions(b *bench, signers *target.Signers, alg string, conns int, attacked bool) (*result, error) {
-	spec, err := workload.Assertions(b.ctx, b.up, signers, alg, conns, int((b.duration+2*time.Second)/time.Second)*mostTokens)
+// assertions asks for tokens of clients that sign assertions by an algorithm.
+func assertions(b *bench, signers *target.Signers, alg string, conns int) (load.Spec, error) {
+	whole := b.duration + b.duration/slice*sliceWarmUp + 2*time.Second
+	return workload.Assertions(b.ctx, b.up, signers, alg, conns, int(whole*mostTokens/time.Second))
+}
+
+var errTooFew = errors.New("more tokens than assertions were made for")
+
+// beside is a row of tokens for clients that sign assertions, while others send their own.
+func beside(b *bench, signers *target.Signers, others ...load.Spec) (*result, error) {
+	spec, err := assertions(b, signers, target.ES256, 16)
 	if err != nil {
 		return nil, err
-	}
-	var others []load.Spec
-	if attacked {
-		others = append(others, attack.Forgeries(b.up))
 	}
 	r, err := b.load(b.tokensvc(), "tokens/s", spec, others...)
 	if err == nil && r.rate > mostTokens {
-		err = errors.New("more tokens than assertions were made for")
+		err = errTooFew
 	}
 	return r, err
-}
-
-// accounts is a row of tokens for clients that send a service-account token again and again.
-func accounts(b *bench, signers *target.Signers) (*result, error) {
-	spec, err := workload.Accounts(b.ctx, b.up, signers, 64)
-	if err != nil {
-		return nil, err
-	}
-	return b.load(b.tokensvc(), "tokens/s", spec)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/attack"
@@ -156,6 +157,11 @@ func compareTimes(b *bench, samples int, request func(i int, known bool) []byte,
 	}
 	r.rate, r.unit = stats.AUC(times[0], times[1]), "AUC"
 	r.quantiles(&ld.Latency)
-	r.notef("%d samples each; 0.5 ± %.2f is noise with so many", samples, 2/math.Sqrt(6*float64(samples)))
+	var medians [2]time.Duration
+	for kind, t := range times {
+		slices.Sort(t)
+		medians[kind] = t[len(t)/2]
+	}
+	r.notef("medians %v and %v; %d samples each; 0.5 ± %.2f is noise with so many", medians[0], medians[1], samples, 2/math.Sqrt(6*float64(samples)))
 	return r, nil
 }

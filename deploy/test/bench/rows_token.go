@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/floor"
 	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/stats"
 	"tidings.example/deploy/test/bench/internal/target"
 	"tidings.example/deploy/test/bench/internal/workload"
 )
@@ -21,7 +23,7 @@ func tokenStage() stage {
 			{name: "memory/tokensvc", goal: residentWithin(30 << 20), run: tokenMemory},
 			{name: "tokens/1", goal: p50Within(1500 * time.Microsecond), run: tokens(1)},
 			{name: "tokens/16", run: tokens(16)},
-			{name: "tokens/64", goal: both(signingShare(.85), p99Within(60*time.Millisecond)), run: besideSigning(tokens(64))},
+			{name: "tokens/64", goal: both(signingShare(.85), p99Within(60*time.Millisecond)), run: besideSigning(rememberedTokens(64))},
 			{name: "jwks/64", goal: atLeast(40_000), run: jwks},
 			{name: "tokens/million", long: true, once: true, goal: residentWithin(30 << 20), run: millionTokens},
 			{name: "memory/tokensvc-after", goal: residentWithin(30 << 20), run: tokenMemory},
@@ -34,7 +36,7 @@ func postgresStage() stage {
 	return stage{
 		name: "clients in PostgreSQL",
 		open: startWithPostgres,
-		rows: []row{{name: "tokens/postgres/64", goal: signingShare(.75), run: besideSigning(tokens(64))}},
+		rows: []row{{name: "tokens/postgres/64", goal: signingShare(.75), run: besideSigning(rememberedTokens(64))}},
 	}
 }
 
@@ -52,41 +54,110 @@ func startWithPostgres(b *bench) error {
 	return b.start(target.Options{DSN: b.database.DSN})
 }
 
-// tokens is a row of tokens for clients whose secrets are stored as bcrypt
-// hashes. The warm-up shows each secret once.
+// tokens is a row of tokens for clients whose secrets are stored as bcrypt hashes.
 func tokens(conns int) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		spec, err := workload.Tokens(b.ctx, b.up, conns)
+		spec, err := rememberedTokens(conns)(b)
 		if err != nil {
-			return nil, err
-		}
-		if err := firstTokens(spec); err != nil {
 			return nil, err
 		}
 		return b.load(b.tokensvc(), "tokens/s", spec)
 	}
 }
 
-// besideSigning is a row between two measurements of what signing alone takes,
-// because a virtual machine's speed changes from one minute to the next.
-func besideSigning(run func(*bench) (*result, error)) func(*bench) (*result, error) {
+// rememberedTokens asks for tokens, after a warm-up that shows each secret once.
+func rememberedTokens(conns int) func(*bench) (load.Spec, error) {
+	return func(b *bench) (load.Spec, error) {
+		spec, err := workload.Tokens(b.ctx, b.up, conns)
+		if err != nil {
+			return spec, err
+		}
+		return spec, firstTokens(spec)
+	}
+}
+
+// A row of tokens, and signing alone, are measured in turn for a slice.
+const (
+	slice       = 500 * time.Millisecond
+	sliceWarmUp = 100 * time.Millisecond
+)
+
+// besideSigning is a row that is measured in slices, with signing alone measured between them, because a virtual machine's
+// speed changes by a third from one minute to the next. The median slice counts.
+func besideSigning(open func(*bench) (load.Spec, error)) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		before, err := floor.Sign(b.duration)
+		spec, err := open(b)
 		if err != nil {
 			return nil, err
 		}
-		r, err := run(b)
+		l, err := load.NewLoop()
 		if err != nil {
-			return r, err
+			return nil, err
 		}
-		after, err := floor.Sign(b.duration)
+		defer l.Close()
+		ld, err := l.NewLoad(spec)
 		if err != nil {
-			return r, err
+			return nil, err
 		}
-		r.signing = (before.Rate() + after.Rate()) / 2
-		r.notef("%.0f %% of signing: %.0f/s before, %.0f/s after", 100*r.rate/r.signing, before.Rate(), after.Rate())
-		return r, nil
+		before, err := floor.Sign(slice)
+		if err != nil {
+			return nil, err
+		}
+		var parts []*result
+		var latency stats.Histogram
+		for len(parts) < max(2, int(b.duration/slice)) {
+			part, err := b.slice(l, ld)
+			if err != nil {
+				return part, err
+			}
+			latency.Merge(&ld.Latency)
+			after, err := floor.Sign(slice)
+			if err != nil {
+				return part, err
+			}
+			part.signing = (before.Rate() + after.Rate()) / 2
+			parts, before = append(parts, part), after
+		}
+		r := joined(parts)
+		r.quantiles(&latency)
+		return r, ld.Failure
 	}
+}
+
+// slice measures a load of tokens for a slice of its row.
+func (b *bench) slice(l *load.Loop, ld *load.Load) (*result, error) {
+	ld.Start()
+	if err := l.Run(sliceWarmUp, nil); err != nil {
+		return nil, err
+	}
+	ld.Reset()
+	r := new(result)
+	err := b.measure(r, b.tokensvc(), func() (int, error) {
+		err := l.Run(slice, nil)
+		return ld.Done, err
+	})
+	if err = errors.Join(err, ld.Drain()); err == nil && ld.Finished() {
+		err = errTooFew
+	}
+	return r, err
+}
+
+// joined is the row of slices: its rate is the median, and its share of signing the median of their shares.
+func joined(parts []*result) *result {
+	r := &result{unit: "tokens/s", memory: parts[len(parts)-1].memory}
+	var rates, shares []float64
+	for _, p := range parts {
+		rates, shares = append(rates, p.rate), append(shares, p.rate/p.signing)
+		r.serverCPU += p.serverCPU / time.Duration(len(parts))
+		r.clientCPU += p.clientCPU / time.Duration(len(parts))
+		r.foreign += p.foreign / float64(len(parts))
+	}
+	slices.Sort(rates)
+	slices.Sort(shares)
+	middle := len(parts) / 2
+	r.rate, r.signing = rates[middle], rates[middle]/shares[middle]
+	r.notef("%.0f %% of signing, %.0f to %.0f in %d slices", 100*shares[middle], 100*shares[0], 100*shares[len(shares)-1], len(parts))
+	return r
 }
 
 // firstTokens asks once for each client, which costs a bcrypt compare.

@@ -52,7 +52,7 @@ func Forgeries(s *target.Services) load.Spec {
 			if i%2 == 1 {
 				client = fmt.Sprintf("nobody-%d", i)
 			}
-			return append(dst, s.ForgedRequest(client)...)
+			return append(dst, s.ForgedRequest(target.RS256, "", client, client)...)
 		},
 		Check: func(_ int, a *load.Answer) error {
 			if a.Status != 401 && a.Status != 429 {

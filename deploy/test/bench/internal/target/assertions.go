@@ -109,13 +109,18 @@ var base64url = base64.RawURLEncoding
 
 // sign returns an assertion with a header and a payload.
 func (s *Signers) sign(alg, kid string, payload []byte) (string, error) {
+	input := signingInput(alg, kid, payload)
+	signature, err := signature(s.keys[alg], []byte(input))
+	return input + "." + base64url.EncodeToString(signature), err
+}
+
+// signingInput is what is signed. The kid may be empty.
+func signingInput(alg, kid string, payload []byte) string {
 	header := fmt.Sprintf(`{"alg":%q}`, alg)
 	if kid != "" {
 		header = fmt.Sprintf(`{"alg":%q,"kid":%q}`, alg, kid)
 	}
-	input := base64url.EncodeToString([]byte(header)) + "." + base64url.EncodeToString(payload)
-	signature, err := signature(s.keys[alg], []byte(input))
-	return input + "." + base64url.EncodeToString(signature), err
+	return base64url.EncodeToString([]byte(header)) + "." + base64url.EncodeToString(payload)
 }
 
 func signature(key crypto.Signer, input []byte) ([]byte, error) {
@@ -154,23 +159,33 @@ func (s *Signers) AssertionRequests(up *Services, alg string, count int) ([][]by
 func (s *Signers) AccountRequests(up *Services) ([][]byte, error) {
 	requests := make([][]byte, ClientCount)
 	for i := range requests {
-		assertion, err := s.sign(RS256, "k", claims(ClusterIssuer, AccountID(i), up.Issuer()))
-		if err != nil {
+		var err error
+		if requests[i], err = s.AccountRequest(up, AccountID(i)); err != nil {
 			return nil, err
 		}
-		requests[i] = up.assertionRequest(assertion)
 	}
 	return requests, nil
 }
 
-// ForgedRequest formats a request with an RS256 assertion of the client whose signature nobody made.
-func (s *Services) ForgedRequest(client string) []byte {
-	signature := make([]byte, 256)
+// AccountRequest formats a request with a service-account token of a subject, which no client may have.
+func (s *Signers) AccountRequest(up *Services, subject string) ([]byte, error) {
+	assertion, err := s.sign(RS256, "k", claims(ClusterIssuer, subject, up.Issuer()))
+	return up.assertionRequest(assertion), err
+}
+
+// ForgedRequest formats a request with an assertion whose signature nobody made. Its form is right, so that it is refused no
+// earlier than a good one. The kid may be empty.
+func (s *Services) ForgedRequest(alg, kid, issuer, subject string) []byte {
+	signature := make([]byte, 64)
+	if alg == RS256 {
+		signature = make([]byte, 256)
+	}
 	if _, err := rand.Read(signature); err != nil {
 		panic(err) // cannot happen: crypto/rand does not fail
 	}
-	signature[0] &= 0x7f // below every modulus
-	input := base64url.EncodeToString([]byte(`{"alg":"RS256"}`)) + "." + base64url.EncodeToString(claims(client, client, s.Issuer()))
+	signature[0] &= 0x7f                // RSA: below every modulus
+	signature[len(signature)-1] &= 0x0f // Ed25519: below the order of the group
+	input := signingInput(alg, kid, claims(issuer, subject, s.Issuer()))
 	return s.assertionRequest(input + "." + base64url.EncodeToString(signature))
 }
 
