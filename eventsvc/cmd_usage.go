@@ -64,7 +64,11 @@ func (u *usageC) print(out io.Writer, b *breakdown.Breakdown) error {
 	case age == 0:
 		fmt.Fprintf(w, "at the limit of %s: the projected age is not known yet\n", mebibytes(b.Stats.MaxBytes))
 	default:
-		fmt.Fprintf(w, "at the limit of %s: events are removed when they are about %s old\n", mebibytes(b.Stats.MaxBytes), age.Round(time.Minute))
+		uncompressed := ""
+		if b.Stats.Compressed == 0 {
+			uncompressed = ", if nothing is going to be compressed"
+		}
+		fmt.Fprintf(w, "at the limit of %s: events are removed when they are about %s old%s\n", mebibytes(b.Stats.MaxBytes), age.Round(time.Minute), uncompressed)
 	}
 	for _, table := range []struct {
 		name  string

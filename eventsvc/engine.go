@@ -74,4 +74,5 @@ func (s *serve) databaseHealth(health *service.Health, db *postgres.DB) {
 		health.Add("database", db.Connected)
 	}
 	health.AddWarning("database-standby", db.Standby)
+	health.AddState("database-copy", db.State)
 }

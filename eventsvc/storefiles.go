@@ -29,6 +29,7 @@ type storeCommands struct {
 	Usage   usageC  `cmd:"" help:"Show what takes the room, who writes most, and how old events get."`
 	Export  export  `cmd:"" help:"Write events as JSON, one a line: all of them, or the changes since a revision."`
 	Import  importC `cmd:"" help:"Store the events of an export."`
+	Digest  digestC `cmd:"" help:"Print a checksum of all events, to compare two stores."`
 }
 
 // exitCodes is the end of the help of each of these commands.

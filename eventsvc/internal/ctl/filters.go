@@ -25,7 +25,7 @@ type filters struct {
 	Selector            string      `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
 	FieldSelector       string      `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.uid=... or reason!=Pulled."`
 	Since               answer.Span `env:"-" placeholder:"DURATION" help:"Only events that were last seen within this time before now, such as 30m or 7d."`
-	Text                []string    `arg:"" optional:"" help:"Only events whose note contains these words or \"phrases\", in upper or lower case."`
+	Text                []string    `arg:"" optional:"" help:"Only events whose note contains these words or \"phrases\", in upper or lower case. After --, a minus before one leaves out what contains it."`
 
 	words words // of Text
 }

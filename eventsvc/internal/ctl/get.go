@@ -38,6 +38,7 @@ func (*get) Help() string {
     eventsvc get -n shop --regarding Pod/web-0
     eventsvc get -A --since 7d "no space left"
     eventsvc get -n shop --from=-2h --to=-1h --prefix web-
+    eventsvc get -A -- pull -cached
     eventsvc get -A -o ndjson | jq -r .reason | sort | uniq -c
 
 A table is in the order of time, the newest last. JSON is in the order of the server, by namespace and name, unless --last,
@@ -96,7 +97,7 @@ type getting struct {
 func (g *getting) inOrder() bool { return g.Output == "table" || g.Last > 0 || g.searches() }
 
 // searches reports whether only some times or texts are wanted.
-func (g *getting) searches() bool { return g.between != between{} || len(g.words) > 0 }
+func (g *getting) searches() bool { return g.between != between{} || len(g.Text) > 0 }
 
 // search asks for the events by a query. The error is an unservedError if there is no need to, or if the server does not
 // answer queries.

@@ -371,6 +371,14 @@ func TestWords(t *testing.T) {
 		{[]string{"straSSe"}, "Strasse", true},
 		{[]string{"ς"}, "Σ", true},
 		{[]string{"x"}, "", false},
+		{[]string{"back", "-cached"}, "Back-off restarting", true},
+		{[]string{"back", "-RESTARTING"}, "Back-off restarting", false},
+		{[]string{"-cached"}, "Back-off restarting", true},
+		{[]string{`back -"off restart"`}, "Back-off restarting", false},
+		{[]string{`-"off pull"`, "back"}, "Back-off restarting", true},
+		{[]string{`"off" -pull`}, "Back-off restarting", true},
+		{[]string{`back-"off"`}, "Back-off", true},
+		{[]string{"-"}, "Back-off", true},
 	} {
 		w, err := parseWords(c.args)
 		if err != nil || w.in(c.note) != c.want {

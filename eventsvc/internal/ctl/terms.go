@@ -101,31 +101,53 @@ func (t *terms) set(q url.Values) {
 	}
 }
 
-// words are what a note has to contain: all of them, in upper or lower case.
-type words []string
+// words are what a note has to contain, and what it must not: all of them, in upper or lower case.
+type words struct{ wanted, excluded []string }
 
-// parseWords reads text as the API does: words, and phrases in quotation marks.
+// parseWords reads text as the API does: words, and phrases in quotation marks. A minus before one of them excludes it.
 func parseWords(args []string) (w words, err error) {
 	for _, arg := range args {
 		parts := strings.Split(phrase(arg), `"`)
 		if len(parts)%2 == 0 {
-			return nil, cli.Usagef("%s has a quotation mark without a second one: close the phrase", arg)
+			return w, cli.Usagef("%s has a quotation mark without a second one: close the phrase", arg)
 		}
+		minus := false // before the phrase that follows
 		for i, part := range parts {
-			if i%2 == 0 {
-				w = append(w, strings.Fields(fold(part))...)
-			} else {
-				w = append(w, fold(part))
+			if i%2 == 1 {
+				w.add(part, minus)
+				continue
+			}
+			all := strings.Fields(part)
+			last := len(all) - 1
+			if minus = i+1 < len(parts) && last >= 0 && all[last] == "-" && strings.HasSuffix(part, "-"); minus {
+				all = all[:last]
+			}
+			for _, word := range all {
+				rest, excluded := strings.CutPrefix(word, "-")
+				if rest == "" { // a minus alone is a word
+					rest, excluded = word, false
+				}
+				w.add(rest, excluded)
 			}
 		}
 	}
 	return w, nil
 }
 
-// in reports whether a note contains all words and phrases.
+func (w *words) add(word string, excluded bool) {
+	if excluded {
+		w.excluded = append(w.excluded, fold(word))
+		return
+	}
+	w.wanted = append(w.wanted, fold(word))
+}
+
+// in reports whether a note contains all words and phrases, and none that is excluded.
 func (w words) in(note string) bool {
 	note = fold(note)
-	return !slices.ContainsFunc(w, func(word string) bool { return !strings.Contains(note, word) })
+	contained := func(word string) bool { return strings.Contains(note, word) }
+	return !slices.ContainsFunc(w.excluded, contained) &&
+		!slices.ContainsFunc(w.wanted, func(word string) bool { return !contained(word) })
 }
 
 // fold makes texts equal that differ in upper and lower case only. Some characters have two forms in lower case and one in

@@ -62,7 +62,7 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 			return err
 		}
 		err = errors.Join(log.Append(frame, db.Revision()), log.Close())
-		failed = w.Fail(errors.New("input/output error"))
+		failed = w.Health.Fail(errors.New("input/output error"))
 		return err
 	})
 	return errors.Join(failed, err)

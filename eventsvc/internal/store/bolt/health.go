@@ -25,7 +25,7 @@ func (db *DB) Ready(context.Context) error {
 	if db.life.closed() {
 		return store.ErrClosed
 	}
-	return db.committer.Writer.Failed()
+	return db.committer.Writer.Health.Failed()
 }
 
 // Room returns an error if there is no disk space for new events. Events can be read and

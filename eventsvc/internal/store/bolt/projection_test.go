@@ -12,6 +12,8 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/maintenance"
+	"tidings.example/eventsvc/internal/store/usage"
 )
 
 // TestProjectedAge: the age that is projected early is the one that the oldest event has
@@ -71,6 +73,51 @@ func TestProjectedAge(t *testing.T) {
 	}
 	if got := gauge(t, registry, "store_retention_seconds"); got != (1000 * time.Hour).Seconds() {
 		t.Errorf("retention %.0f s", got)
+	}
+}
+
+// TestProjectionAndRules: the longest retention counts, and only a projection that can be
+// trusted does.
+func TestProjectionAndRules(t *testing.T) {
+	t.Parallel()
+	const limit = 72 << 20
+	for name, c := range map[string]struct {
+		options bolt.Options
+		age     bool // is projected
+		kept    time.Duration
+		warned  bool
+	}{
+		"a longer rule": {bolt.Options{Retention: 30 * time.Minute, Rules: []maintenance.Rule{{Retention: 9000 * time.Hour}}}, true, 9000 * time.Hour, true},
+		"a shorter rule, not yet at work": {
+			bolt.Options{Retention: 9000 * time.Hour, Rules: []maintenance.Rule{{Type: "Warning", Retention: 3 * time.Hour}}}, false, 9000 * time.Hour, false,
+		},
+		"for ever":           {bolt.Options{}, true, usage.Forever, true},
+		"a rule for ever":    {bolt.Options{Retention: 30 * time.Minute, Rules: []maintenance.Rule{{}}}, true, usage.Forever, true},
+		"not compressed yet": {bolt.Options{Retention: 9000 * time.Hour, CompressAfter: 100 * time.Hour}, false, 9000 * time.Hour, false},
+		"as long as is kept": {bolt.Options{Retention: 3 * time.Hour}, true, 3 * time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock, registry := newFakeClock(), prometheus.NewRegistry()
+			var log bytes.Buffer
+			o := c.options
+			o.Dir, o.Now, o.MaxBytes, o.MinFree, o.Registry, o.Log = t.TempDir(), clock.now, limit, -1, registry, slog.New(slog.NewTextHandler(&log, nil))
+			db := open(t, o)
+			defer closeDB(t, db)
+			fillUp(t, db, "a", 20)
+			clock.add(50 * time.Minute)
+			fillUp(t, db, "b", 200)
+			maintain(t, db)
+			if p := gauge(t, registry, "store_projected_age_seconds"); (p > 0) != c.age {
+				t.Errorf("projected: %.0f s", p)
+			}
+			if got := gauge(t, registry, "store_retention_seconds"); got != c.kept.Seconds() {
+				t.Errorf("retention %.0f s", got)
+			}
+			if strings.Contains(log.String(), "is going to remove events before") != c.warned {
+				t.Errorf("warned: %q", log.String())
+			}
+		})
 	}
 }
 

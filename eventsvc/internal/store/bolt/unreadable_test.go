@@ -47,7 +47,7 @@ func TestUnreadableIndexFailsNoFile(t *testing.T) {
 	if !errors.As(err, new(*store.CorruptError)) {
 		t.Errorf("deletions are answered with %v, want a CorruptError", err)
 	}
-	if err := db.committer.Writer.Failed(); err != nil {
+	if err := db.committer.Writer.Health.Failed(); err != nil {
 		t.Errorf("a log file is taken for unwritable: %v", err)
 	}
 	if _, err := f.WriteAt(whole, 2*page); err != nil {

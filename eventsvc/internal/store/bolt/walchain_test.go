@@ -50,7 +50,7 @@ func TestRestartsOfRestarts(t *testing.T) {
 			c.settle(c.write(t, db))
 		}
 		if c.r.IntN(8) == 0 {
-			_ = db.committer.Queue.Do(t.Context(), func() error { return db.committer.Writer.Fail(syscall.EIO) })
+			_ = db.committer.Queue.Do(t.Context(), func() error { return db.committer.Writer.Health.Fail(syscall.EIO) })
 			if err := db.committer.Queue.Do(t.Context(), db.committer.Writer.Failover); err != nil {
 				t.Fatal(err)
 			}

@@ -127,7 +127,7 @@ func TestFailedCheckpointThatIsThere(t *testing.T) {
 				}
 				return db.committer.Writer.EndCheckpoint(durable.Checkpoint{Records: len(done), Err: failure})
 			})
-			if err == nil || db.committer.Writer.Failed() == nil {
+			if err == nil || db.committer.Writer.Health.Failed() == nil {
 				t.Errorf("a file that was not synced is trusted: %v", err)
 			}
 			if err := db.committer.Queue.Do(t.Context(), db.committer.Writer.Failover); err != nil {
@@ -146,7 +146,7 @@ func TestBackupFindsFailedHead(t *testing.T) {
 	t.Parallel()
 	db := openInside(t, Options{Dir: t.TempDir()})
 	putInside(t, db, "a", []byte("value"))
-	fail := func() error { return db.committer.Writer.Fail(syscall.EIO) }
+	fail := func() error { return db.committer.Writer.Health.Fail(syscall.EIO) }
 	if err := db.committer.Queue.Do(t.Context(), fail); err == nil {
 		t.Fatal("it has not failed")
 	}
@@ -171,7 +171,7 @@ func TestFailoverTwice(t *testing.T) {
 	db := openInside(t, o)
 	putInside(t, db, "a", []byte("value"))
 	for range 2 {
-		if err := db.committer.Queue.Do(t.Context(), func() error { return db.committer.Writer.Fail(syscall.EIO) }); err == nil {
+		if err := db.committer.Queue.Do(t.Context(), func() error { return db.committer.Writer.Health.Fail(syscall.EIO) }); err == nil {
 			t.Fatal("it has not failed")
 		}
 		if err := db.committer.Queue.Do(t.Context(), db.committer.Writer.Failover); err != nil {

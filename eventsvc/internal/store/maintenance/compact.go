@@ -74,9 +74,8 @@ func (c *compaction) sealed() seglog.Segments {
 	return ss[:len(ss)-1]
 }
 
-// run unlinks sealed segments at the old end of the log without a needed record,
-// and rewrites others with much dead in them, or with an index by time that becomes much
-// smaller by that.
+// run unlinks the oldest sealed segments as long as they have no record that is needed. It
+// rewrites others in which much is dead, or whose index by time would become much smaller.
 func (c *compaction) run(ctx context.Context) error {
 	if err := c.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil {
 		return err

@@ -29,7 +29,7 @@ func (f Form) of(s *seglog.Segment) bool { return f == Compressed || f == AsItIs
 
 // compressSome compresses segments whose records are old enough, the oldest first.
 func (m *Maintenance) compressSome(ctx context.Context) error {
-	return m.compressWhile(ctx, m.CompressAfter, func(began time.Time) bool { return time.Since(began) < compressFor })
+	return m.compressWhile(ctx, m.Policy.CompressAfter, func(began time.Time) bool { return time.Since(began) < compressFor })
 }
 
 // compressFirst compresses segments of any age as long as events would have to go for lack of
@@ -39,7 +39,7 @@ func (m *Maintenance) compressFirst(ctx context.Context) error {
 }
 
 func (m *Maintenance) compressWhile(ctx context.Context, age time.Duration, goOn func(began time.Time) bool) error {
-	if m.CompressAfter == 0 {
+	if m.Policy.CompressAfter == 0 {
 		return nil
 	}
 	for began := time.Now(); goOn(began); {

@@ -36,7 +36,7 @@ type Policy struct {
 
 // Config is what maintenance works on.
 type Config struct {
-	Policy
+	Policy       Policy
 	Records      records.Source
 	Usage        *usage.Usage
 	Clock        *clock.Clock
@@ -110,7 +110,8 @@ func (m *Maintenance) Collectors() []prometheus.Collector {
 		gauge("store_retention_lag_seconds", "Time since old events were last cleared away.", m.Lag),
 		gauge("store_projected_age_seconds", "How old events get before --max-bytes removes them, if they go on to arrive as now; 0: no limit, or not known yet.",
 			func() time.Duration { return time.Duration(m.projected.Load()) }),
-		gauge("store_retention_seconds", "How long events are kept that no rule names; 0: for ever.", func() time.Duration { return m.Retention }),
+		gauge("store_retention_seconds", "How long events are kept that --retention or one of --retention-rules keeps longest; for ever counts as 100 years.",
+			m.Policy.longest),
 		gauge("store_expiry_held_seconds", "Step of the clock that expiry does not follow yet.",
 			func() time.Duration { return m.Clock.Now().Sub(m.Clock.Old()) }),
 	}
@@ -198,7 +199,7 @@ func (m *Maintenance) failover(ctx context.Context) error {
 		}
 		m.Log.Warn("the index is written again, to a new file")
 	}
-	if m.Writer.Failed() == nil {
+	if m.Writer.Health.Failed() == nil {
 		return nil
 	}
 	return m.Do(ctx, m.Writer.Failover)
@@ -219,7 +220,7 @@ func (m *Maintenance) clearSome(ctx context.Context) (more bool, err error) {
 		return false, full
 	}
 	cutoff := time.Unix(0, math.MinInt64)
-	if history := cmp.Or(m.History, m.Retention); history > 0 {
+	if history := cmp.Or(m.Policy.History, m.Policy.Retention); history > 0 {
 		cutoff = m.Clock.Old().Add(-history)
 	}
 	if err := m.trim(ctx, cutoff, m.Usage.HistoryLimit()); err != nil {

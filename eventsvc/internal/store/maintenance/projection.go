@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/usage"
 )
 
 // project finds the oldest event, and warns once when the limit of bytes is going to
@@ -23,12 +24,34 @@ func (m *Maintenance) project() error {
 	if m.first = at; found > 0 {
 		m.first = found - 1
 	}
-	age := m.Usage.Stats().Projected(oldest, m.Clock.Now())
-	short := age > 0 && age < m.Retention
-	if short && m.projected.Load() == 0 || short && time.Duration(m.projected.Load()) >= m.Retention {
-		m.Log.Warn("--max-bytes is going to remove events before --retention has passed; raise it or lower --retention",
-			"projected_age", age.Round(time.Second).String(), "retention", m.Retention.String(), "max_bytes", m.Usage.Stats().MaxBytes)
+	stats, now, longest := m.Usage.Stats(), m.Clock.Now(), m.Policy.longest()
+	age := stats.Projected(oldest, now)
+	if !m.settled(age, now.Sub(oldest), stats.Compressed) {
+		age = 0
 	}
-	m.projected.Store(int64(age))
+	before := time.Duration(m.projected.Swap(int64(age)))
+	if age > 0 && age < longest && (before == 0 || before >= longest) {
+		retention := longest.String()
+		if longest == usage.Forever {
+			retention = "for ever"
+		}
+		m.Log.Warn("--max-bytes is going to remove events before --retention has passed; raise it or lower --retention",
+			"projected_age", age.Round(time.Second).String(), "retention", retention, "max_bytes", stats.MaxBytes)
+	}
 	return nil
+}
+
+// settled reports whether a projection can be trusted that was made when the oldest event
+// was of an age. While the first file waits to be compressed, it would be several times too
+// low. So it would be before events that a rule keeps for a shorter time have begun to go.
+func (m *Maintenance) settled(projected, oldest time.Duration, compressed int) bool {
+	if compressed == 0 && oldest < 2*m.Policy.CompressAfter {
+		return false
+	}
+	for _, d := range m.Policy.retentions() {
+		if d < m.Policy.longest() && d <= projected && oldest < d {
+			return false
+		}
+	}
+	return true
 }

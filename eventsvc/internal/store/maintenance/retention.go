@@ -10,6 +10,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/usage"
 )
 
 // Rule gives events of a namespace, of a type, or of both a retention of their
@@ -41,17 +42,27 @@ func (p *Policy) retentions() []time.Duration {
 	return slices.DeleteFunc(slices.Compact(all), func(d time.Duration) bool { return d == 0 })
 }
 
-// Kept returns the time before which nothing is kept of what was observed, unless it is
-// reported by an event that exists. It is zero if something is kept for ever.
-func (c *Config) Kept() time.Time {
-	longest := c.Retention
-	for _, r := range c.Rules {
+// longest returns how long the events are kept that are kept longest, [usage.Forever] if
+// some never go.
+func (p *Policy) longest() time.Duration {
+	longest := p.Retention
+	for _, r := range p.Rules {
 		if r.Retention == 0 {
-			return time.Time{}
+			return usage.Forever
 		}
 		longest = max(longest, r.Retention)
 	}
-	if c.Retention == 0 {
+	if p.Retention == 0 {
+		return usage.Forever
+	}
+	return longest
+}
+
+// Kept returns the time before which nothing is kept of what was observed, unless it is
+// reported by an event that exists. It is zero if something is kept for ever.
+func (c *Config) Kept() time.Time {
+	longest := c.Policy.longest()
+	if longest == usage.Forever {
 		return time.Time{}
 	}
 	return c.Clock.Old().Add(-longest)
@@ -76,7 +87,7 @@ func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
 	free, _ := m.Usage.Free() // 0 after an error
 	// A quarter of what is free, because the rest is needed to rewrite files.
 	left := int(max(expiryBatch, min(expiryRound, free/4/deletionBytes)))
-	for _, retention := range m.retentions() {
+	for _, retention := range m.Policy.retentions() {
 		cutoff := m.Clock.Old().Add(-retention)
 		for rest := true; rest; {
 			if left <= 0 {
@@ -84,7 +95,7 @@ func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
 			}
 			due, at, err := m.newestVersions(m.expired[retention],
 				func(e *seglog.Entry) bool { return e.Time.Before(cutoff) },
-				func(e *seglog.Entry) bool { return m.retentionOf(e) == retention })
+				func(e *seglog.Entry) bool { return m.Policy.retentionOf(e) == retention })
 			if err == nil {
 				err = m.Delete(ctx, due)
 			}
@@ -103,8 +114,8 @@ func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
 // those that are left fit the limits of bytes and count.
 func (m *Maintenance) expireOldest(ctx context.Context) error {
 	maxEvents := int64(math.MaxInt64)
-	if m.MaxEvents > 0 {
-		maxEvents = m.MaxEvents
+	if m.Policy.MaxEvents > 0 {
+		maxEvents = m.Policy.MaxEvents
 	}
 	for {
 		live := m.Usage.Live()

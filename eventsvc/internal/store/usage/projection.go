@@ -1,6 +1,9 @@
 package usage
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Before a store holds the events of projectAfter, or fills a part of its limit, a few
 // events would say too much about the rate.
@@ -9,22 +12,22 @@ const (
 	projectPart  = 0.1
 )
 
+// Forever is the longest age that is projected, and counts as a retention that never ends.
+const Forever = 100 * 365 * 24 * time.Hour
+
 // Projected returns how old events get before MaxBytes removes them, if they go on to
 // arrive as they have since the oldest one that exists was written: the time that they
 // have taken so far, times what fits, divided by what is there. It returns 0 if there
-// is no limit, or if it cannot be known yet.
+// is no limit, or if it cannot be known yet. Where compression has begun, it reckons that
+// all but the newest files will be compressed.
 func (s Stats) Projected(oldest, now time.Time) time.Duration {
 	span := now.Sub(oldest)
-	limit := liveShare * s.packing() * float64(s.MaxBytes)
+	limit := liveShare * packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, cmp.Or(s.PackedBytes, s.FileBytes)) * float64(s.MaxBytes)
 	if limit <= 0 || s.LiveBytes <= 0 || span <= 0 || span < projectAfter && float64(s.LiveBytes) < projectPart*limit {
 		return 0
 	}
-	const longest = 100 * 365 * 24 * time.Hour
-	return time.Duration(min(float64(longest), float64(span)*limit/float64(s.LiveBytes)))
+	return time.Duration(min(float64(Forever), float64(span)*limit/float64(s.LiveBytes)))
 }
-
-// packing returns how many bytes of records a byte of the files has.
-func (s Stats) packing() float64 { return packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, s.FileBytes) }
 
 func packing(records, files int64) float64 {
 	return min(maxPacking, max(0.4, float64(records)/float64(files+1)))

@@ -20,6 +20,7 @@ type Stats struct {
 	HistoryBytes int64  `json:"historyBytes"` // records that only older states need
 	DeadBytes    int64  `json:"deadBytes"`    // records that nothing needs, until they are compacted
 	FileBytes    int64  `json:"fileBytes"`    // what the files take
+	PackedBytes  int64  `json:"packedBytes"`  // what they would take if all of the log were packed as its compressed part is; 0: nothing is compressed
 	Segments     int    `json:"segments"`     // files of the log
 	Compressed   int    `json:"compressed"`   // of these, those whose records are compressed
 
@@ -160,14 +161,21 @@ func (u *Usage) Stats() Stats {
 		Events: live.Events, LiveBytes: live.Bytes, DeadBytes: u.dead(),
 		FileBytes: u.otherBytes(), MaxBytes: max(0, u.limits.MaxBytes),
 	}
-	var records int64
+	var records, packed, packedFiles int64
+	other := s.FileBytes
 	for _, seg := range log.Segments() {
 		records += seg.Bytes()
-		s.FileBytes += disk.Usage(seg.Path)
+		size := disk.Usage(seg.Path)
+		s.FileBytes += size
 		s.Segments++
 		if seg.Compressed {
 			s.Compressed++
+			packed += seg.Bytes()
+			packedFiles += size
 		}
+	}
+	if packed > 0 {
+		s.PackedBytes = other + int64(float64(packedFiles)*float64(records)/float64(packed))
 	}
 	s.HistoryBytes = max(0, records-s.LiveBytes-s.DeadBytes)
 	return s
