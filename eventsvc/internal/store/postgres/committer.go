@@ -27,14 +27,22 @@ type committer struct {
 	db    *DB
 	id    uuid.UUID // of this replica, in the table writer
 	batch int64     // number of the last batch
-	made  chan []commit.Replicated
+	told  string    // SQLSTATE by which the server refused the last batch; empty if it did not
+	epoch uint64 // in which the last batch was sent
+	made  chan made
+}
+
+// made is what a batch has written.
+type made struct {
+	epoch   uint64
+	changes []commit.Replicated
 }
 
 // A few batches may wait to be brought into the copy. The tail brings the others.
 const madeBatches = 16
 
 func newCommitter(db *DB) *committer {
-	return &committer{db: db, id: uuid.New(), made: make(chan []commit.Replicated, madeBatches)}
+	return &committer{db: db, id: uuid.New(), made: make(chan made, madeBatches)}
 }
 
 // copyMade brings what this replica has committed into its copy, behind everything that was committed before by others. The
@@ -42,11 +50,12 @@ func newCommitter(db *DB) *committer {
 func (c *committer) copyMade() {
 	for {
 		select {
-		case changes := <-c.made:
-			if c.db.copy.await(c.db.ctx, changes[0].Revision-1) != nil {
+		case m := <-c.made:
+			db, err := c.db.copy.await(c.db.ctx, m.changes[0].Revision-1)
+			if err != nil {
 				return // the store closes
 			}
-			if err := c.db.copy.apply(c.db.ctx, changes); err != nil {
+			if err := c.db.copy.applyTo(c.db.ctx, db, m); err != nil {
 				c.db.tail.doubt() // which finds the same
 			}
 		case <-c.db.ctx.Done():
@@ -67,7 +76,7 @@ func (c *committer) pass(accepted []*commit.Write, o *outcome) {
 		return
 	}
 	select {
-	case c.made <- changes:
+	case c.made <- made{c.epoch, changes}:
 	default:
 	}
 }
@@ -102,8 +111,7 @@ func (c *committer) commit(batch []*commit.Write) {
 		o, err = c.send(accepted)
 	}
 	c.pass(accepted, &o)
-	c.db.metrics.writes.Observe(float64(len(batch)))
-	c.db.metrics.seconds.Observe(time.Since(start).Seconds())
+	c.db.metrics.committed(len(batch), time.Since(start))
 	at := map[*commit.Write]int64{}
 	for i := range o.revisions {
 		at[accepted[i]] = o.revisions[i]
@@ -122,7 +130,7 @@ func (c *committer) commit(batch []*commit.Write) {
 // choose returns the writes that are sent to the database: those whose caller waits still, one for each event. The others of
 // an event have not seen the one before them, so they are conflicts.
 func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write) {
-	full := c.db.copy.now().Room(c.db.ctx)
+	full := between(c.db, c.db.copy.now().Room(c.db.ctx))
 	keys := make(map[store.Key]bool, len(batch))
 	for _, w := range batch {
 		switch err := w.Ctx.Err(); {
@@ -148,6 +156,7 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 		c.batch++
 		o, err = c.transact(writes)
 		if err == nil {
+			c.told = ""
 			return o, nil
 		}
 		if !ambiguous(err) {
@@ -163,16 +172,29 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 			break // its caller was told that nobody knows
 		}
 	}
-	if code(err) == codeEpoch {
+	if errors.Is(err, errOther) || code(err) == codeEpoch {
 		c.db.tail.doubt()
 	}
 	c.db.tail.leave(err)
+	c.refused(err)
 	return outcome{}, c.db.unavailable(err)
+}
+
+// refused counts a batch that was not written. What the server says is logged when it is not what it said of the batch before;
+// that the server is away is logged by the tail.
+func (c *committer) refused(err error) {
+	c.db.metrics.refused.Inc()
+	if state := code(err); state != c.told {
+		c.told = state
+		if state != "" {
+			c.db.o.Copy.Log.Error("the database refuses commits", "error", reason(err))
+		}
+	}
 }
 
 // ambiguous reports whether a batch may have been committed although its commit has failed with an error.
 func ambiguous(err error) bool {
-	if pgconn.SafeToRetry(err) || errors.Is(err, errConnect) {
+	if pgconn.SafeToRetry(err) || errors.Is(err, errConnect) || errors.Is(err, errOther) {
 		return false
 	}
 	// The server says what it did, but for a connection that it ends: the commit may wait for a standby at that time.
@@ -182,6 +204,18 @@ func ambiguous(err error) bool {
 
 // errConnect says that there was no connection to send anything on.
 var errConnect = errors.New("no connection")
+
+// errOther says that the database is not the one that the copy follows: its epoch is another one, or it lacks commits that the
+// copy has.
+var errOther = errors.New("the database does not have what this replica has seen; it is compared with the copy first")
+
+// commitBatch runs commit_batch if the database has everything that the copy has. After a failover that has lost commits, the
+// server would give the revisions of the lost ones to other events, although clients know them. The row of the head is locked
+// first, so the answer holds until the commit. The function takes the epoch from that row, so it is not called without it.
+const commitBatch = `
+	SELECT b.revisions, b.head_revision, b.stamp
+	FROM (SELECT epoch FROM head WHERE epoch = $1 AND revision >= $10 FOR UPDATE) h,
+		LATERAL commit_batch(h.epoch, $2, $3, $4, $5, $6, $7, $8, $9) b`
 
 // transact runs one transaction.
 func (c *committer) transact(writes []*commit.Write) (o outcome, err error) {
@@ -201,9 +235,14 @@ func (c *committer) transact(writes []*commit.Write) (o outcome, err error) {
 		namespaces[i], names[i] = w.Key.Namespace, w.Key.Name
 		attributes[i], values[i] = notNil(w.Draft.Attributes), notNil(w.Draft.Value)
 	}
-	err = conn.QueryRow(ctx, "SELECT revisions, head_revision, stamp FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-		int64(c.db.tail.epoch.Load()), c.id, c.batch, ops, namespaces, names, seen, attributes, values).
+	// The revision of the copy is read when there is a connection: what the copy gets while one is sought, another server may lack.
+	c.epoch = c.db.tail.epoch.Load()
+	err = conn.QueryRow(ctx, commitBatch,
+		int64(c.epoch), c.id, c.batch, ops, namespaces, names, seen, attributes, values, int64(c.db.Revision())).
 		Scan(&o.revisions, &o.head, &o.at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = errOther
+	}
 	return o, err
 }
 

@@ -39,9 +39,7 @@ func (a Access) pool() (*pgxpool.Pool, error) {
 	conn := c.ConnConfig
 	// A server that hangs leaves time for the others that the DSN names.
 	conn.ConnectTimeout = a.Timeout / time.Duration(1+len(conn.Fallbacks))
-	if conn.ValidateConnect == nil { // the DSN asks for no other kind of server
-		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
-	}
+	conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // whatever the DSN says: a standby lacks commits
 	for name, value := range map[string]string{
 		"application_name":              "eventsvc",
 		"search_path":                   schema,

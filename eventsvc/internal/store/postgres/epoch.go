@@ -52,15 +52,16 @@ func readHead(ctx context.Context, db querier) (h head, err error) {
 // verify compares the copy with the database. If the copy has commits that the database does not have, a failover has lost
 // them: clients have seen these revisions, and the database would give them to other writes.
 func (t *tail) verify(ctx context.Context, conn *pgx.Conn) error {
-	h, err := readHead(ctx, conn)
-	if err != nil {
-		return err
-	}
+	at := t.db.Revision() // before the head is read, because the copy gets what this replica commits meanwhile
 	newest, err := t.db.copy.now().Follow().Newest()
 	if err != nil {
 		return t.broken(err)
 	}
-	lost := h.Revision < t.db.Revision()
+	h, err := readHead(ctx, conn)
+	if err != nil {
+		return err
+	}
+	lost := h.Revision < at
 	if !lost && newest.Revision > h.Removed {
 		if lost, err = differs(ctx, conn, newest); err != nil {
 			return err
@@ -134,7 +135,7 @@ func (db *DB) BumpRevision(ctx context.Context, known uint64) (revision uint64, 
 			return 0, db.unavailable(err)
 		}
 	}
-	if err := db.copy.await(ctx, revision); err != nil {
+	if _, err := db.copy.await(ctx, revision); err != nil {
 		return 0, err
 	}
 	db.o.Copy.Log.Info("revisions go on after a gap; clients that know older ones have to list again", "revision", revision)

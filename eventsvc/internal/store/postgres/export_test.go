@@ -15,3 +15,6 @@ func RemoveHistory(ctx context.Context, db *DB) error {
 
 // Behind returns how many revisions the copy lacked when the tail looked last.
 func Behind(db *DB) uint64 { return db.tail.behind.Load() }
+
+// Doubt has the copy compared with the database, as after a lost connection.
+func Doubt(db *DB) { db.tail.doubt() }

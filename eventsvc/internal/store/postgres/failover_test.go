@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -94,5 +95,23 @@ func TestFailover(t *testing.T) {
 	}
 	if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch != 1 {
 		t.Errorf("%+v, %v; want epoch 1, because nothing was lost", r, err)
+	}
+}
+
+// A server that stops waiting for its standby is noticed although its connections stay open.
+func TestStandbyGivenUp(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.StartPair(t)
+	db := open(t, options(service(t, pair.DSN), t.TempDir()))
+	within(t, time.Minute, func() error { return db.Standby(t.Context()) })
+	pair.Asynchronous(t)
+	within(t, time.Minute, func() error {
+		if db.Standby(t.Context()) == nil {
+			return errors.New("nobody says that commits do not wait any more")
+		}
+		return nil
+	})
+	if s := db.State(); !strings.HasSuffix(s, "epoch 1, no synchronous standby") {
+		t.Error(s)
 	}
 }

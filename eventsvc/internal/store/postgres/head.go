@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -59,9 +60,12 @@ func (r *headReader) ask(one *headRead) {
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(r.db.ctx, r.db.o.timeout())
 	defer cancel()
+	start := time.Now()
 	one.err = r.db.pool.QueryRow(ctx, "SELECT epoch, revision FROM head").Scan(&one.head.Epoch, &one.head.Revision)
 	if one.err != nil {
 		one.err = r.db.unavailable(one.err)
+	} else {
+		r.db.metrics.asked(time.Since(start))
 	}
 	close(one.done)
 }
@@ -78,7 +82,8 @@ func (r *headReader) refresh(ctx context.Context) error {
 		db.tail.doubt()
 		return fmt.Errorf("%w with what this replica has seen: it is at revision %d of epoch %d", store.ErrUnavailable, h.Revision, h.Epoch)
 	}
-	return db.copy.await(ctx, h.Revision)
+	_, err = db.copy.await(ctx, h.Revision)
+	return err
 }
 
 // unavailable makes an error of the database one of the store.

@@ -2,15 +2,20 @@ package postgres
 
 import (
 	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // metrics are those of the engine. Those of the copy are its own.
 type metrics struct {
-	all                     []prometheus.Collector
-	writes, seconds         prometheus.Histogram
-	ambiguous, remade, lost prometheus.Counter
+	all                   []prometheus.Collector
+	writes, seconds, head prometheus.Histogram
+	ambiguous, refused    prometheus.Counter
+	remade, lost          prometheus.Counter
+	lastWrites, lastHead  atomic.Int64 // of the last commit, and nanoseconds of the last question for the head
 }
 
 func newMetrics(db *DB) *metrics {
@@ -21,8 +26,14 @@ func newMetrics(db *DB) *metrics {
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "store_database_commit_seconds", Help: "Time of one transaction of writes, as this replica sees it.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
 		}),
+		head: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "store_database_head_seconds", Help: "Time in which the database said what its newest revision is, which linearizable reads wait for.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 17),
+		}),
 		ambiguous: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "store_database_ambiguous_commits_total", Help: "Commits whose answer was lost, and that were looked up.",
+		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "store_database_refused_commits_total", Help: "Commits that were not written: the database was away, refused them, or lacked what this replica has seen.",
 		}),
 		remade: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "store_copy_remade_total", Help: "Times that the copy was made again from the database.",
@@ -35,7 +46,7 @@ func newMetrics(db *DB) *metrics {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
 	m.all = []prometheus.Collector{
-		db.copy, m.writes, m.seconds, m.ambiguous, m.remade, m.lost,
+		db.copy, m.writes, m.seconds, m.head, m.ambiguous, m.refused, m.remade, m.lost,
 		gauge("store_database_up", "1 while the database can be followed.", func() float64 { return one(db.tail.failed() == nil) }),
 		gauge("store_database_epoch", "Epoch of the database: one more for each time that it has lost commits.", func() float64 { return float64(db.tail.epoch.Load()) }),
 		gauge("store_copy_ready", "1 when the copy has caught up with the database.", func() float64 { return one(db.tail.caughtUp.Load()) }),
@@ -52,6 +63,28 @@ func one(is bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+func (m *metrics) committed(writes int, took time.Duration) {
+	m.writes.Observe(float64(writes))
+	m.seconds.Observe(took.Seconds())
+	m.lastWrites.Store(int64(writes))
+}
+
+func (m *metrics) asked(took time.Duration) {
+	m.head.Observe(took.Seconds())
+	m.lastHead.Store(int64(took))
+}
+
+// State describes this replica in one line.
+func (db *DB) State() string {
+	standby := "a synchronous standby"
+	if !db.tail.standby.Load() {
+		standby = "no synchronous standby"
+	}
+	return fmt.Sprintf("%d revisions and %.3f s behind, the head was read in %.1f ms, the last commit had %d writes, epoch %d, %s",
+		db.tail.behind.Load(), db.tail.age().Seconds(), time.Duration(db.metrics.lastHead.Load()).Seconds()*1000, db.metrics.lastWrites.Load(),
+		db.tail.epoch.Load(), standby)
 }
 
 func (m *metrics) register(r prometheus.Registerer) error {

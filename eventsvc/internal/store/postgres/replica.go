@@ -41,7 +41,7 @@ func IsCopy(dir string) (bool, error) {
 // concurrent use, but follow and remake are for the tail alone.
 type replica struct {
 	options  bolt.Options
-	applying sync.Mutex // held while changes are stored
+	applying sync.Mutex // held while changes are stored, and while the copy is replaced
 
 	mu       sync.Mutex
 	db       *bolt.DB
@@ -117,19 +117,19 @@ func (r *replica) Collect(c chan<- prometheus.Metric) {
 	metrics.Collect(c)
 }
 
-// await waits until the copy has a revision.
-func (r *replica) await(ctx context.Context, revision uint64) error {
+// await waits until the copy has a revision, and returns the copy.
+func (r *replica) await(ctx context.Context, revision uint64) (*bolt.DB, error) {
 	for {
 		r.mu.Lock()
-		at, applied := r.db.Revision(), r.applied
+		db, applied := r.db, r.applied
 		r.mu.Unlock()
-		if at >= revision {
-			return nil
+		if db.Revision() >= revision {
+			return db, nil
 		}
 		select {
 		case <-applied:
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }
@@ -150,6 +150,21 @@ func (r *replica) change(f func(*bolt.DB) error) error {
 func (r *replica) apply(ctx context.Context, changes []commit.Replicated) error {
 	r.applying.Lock()
 	defer r.applying.Unlock()
+	return r.applyLocked(ctx, changes)
+}
+
+// applyTo stores what a batch has written, if the copy is the one that has everything before it. Otherwise the tail brings it,
+// or the database has lost it.
+func (r *replica) applyTo(ctx context.Context, db *bolt.DB, m made) error {
+	r.applying.Lock()
+	defer r.applying.Unlock()
+	if r.now() != db || r.belongs().Epoch != m.epoch {
+		return nil
+	}
+	return r.applyLocked(ctx, m.changes)
+}
+
+func (r *replica) applyLocked(ctx context.Context, changes []commit.Replicated) error {
 	return r.change(func(db *bolt.DB) error {
 		at := db.Revision()
 		if changes = changes[sort.Search(len(changes), func(i int) bool { return changes[i].Revision > at }):]; len(changes) == 0 {
@@ -188,6 +203,8 @@ func (r *replica) follow(m mark) error {
 
 // remake replaces the copy by an empty one. Watches of the old one end.
 func (r *replica) remake() error {
+	r.applying.Lock()
+	defer r.applying.Unlock()
 	if err := r.now().Close(); err != nil {
 		return err
 	}
@@ -217,23 +234,23 @@ func (r *replica) close() error { return r.now().Close() }
 
 // Get implements [store.Store].
 func (db *DB) Get(ctx context.Context, key store.Key, look func(*store.View) error) error {
-	return db.between(db.copy.now().Get(ctx, key, look))
+	return between(db, db.copy.now().Get(ctx, key, look))
 }
 
 // List implements [store.Store].
 func (db *DB) List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
 	page, err := db.copy.now().List(ctx, q, visit)
-	return page, db.between(err)
+	return page, between(db, err)
 }
 
 // Watch implements [store.Store].
 func (db *DB) Watch(ctx context.Context, q store.WatchQuery) (store.Watcher, error) {
 	w, err := db.copy.now().Watch(ctx, q)
-	return w, db.between(err)
+	return w, between(db, err)
 }
 
-// between returns the error of a read. That the copy is closed while the store is not means that it is being replaced.
-func (db *DB) between(err error) error {
+// between returns the error of an access to the copy. That the copy is closed while the store is not means that it is being replaced.
+func between(db *DB, err error) error {
 	if errors.Is(err, store.ErrClosed) && db.ctx.Err() == nil {
 		return fmt.Errorf("%w: the copy is being made again", store.ErrUnavailable)
 	}

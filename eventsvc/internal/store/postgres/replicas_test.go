@@ -259,3 +259,96 @@ func TestLostCommits(t *testing.T) {
 		other.Close()
 	}
 }
+
+// While clients write, the database loses its newest commits. No revision that was acknowledged is given to another event, from
+// the first write after the loss on.
+func TestLostCommitsUnderLoad(t *testing.T) {
+	t.Parallel()
+	owner := pgtest.Start(t).Database(t)
+	dsn := service(t, owner)
+	db := open(t, options(dsn, t.TempDir()))
+	var mu sync.Mutex
+	acknowledged := map[uint64]string{}
+	var writers sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	defer writers.Wait()
+	defer stop()
+	for writer := range 8 {
+		writers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				name := fmt.Sprintf("%d-%d", writer, i)
+				r, err := store.Create(context.WithoutCancel(ctx), db, store.Key{Namespace: "a", Name: name}, store.Draft{Value: []byte(name)})
+				switch {
+				case errors.Is(err, store.ErrUnavailable):
+					<-time.After(time.Millisecond) // as a client does that is told to come back
+				case err != nil:
+					t.Errorf("create: %v", err)
+				default:
+					mu.Lock()
+					if before, twice := acknowledged[r.Revision]; twice {
+						t.Errorf("revision %d was given to %s, and to %s", r.Revision, before, name)
+					}
+					acknowledged[r.Revision] = name
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	count := func() int { mu.Lock(); defer mu.Unlock(); return len(acknowledged) }
+	for epoch := uint64(2); epoch < 7; epoch++ {
+		from := count()
+		within(t, time.Minute, func() error {
+			if n := count() - from; n < 60 {
+				return fmt.Errorf("%d writes are acknowledged", n)
+			}
+			return nil
+		})
+		pgtest.Exec(t, owner, `DO $$ DECLARE kept bigint; BEGIN
+			SELECT revision - 40 INTO kept FROM eventsvc.head FOR UPDATE;
+			UPDATE eventsvc.head SET revision = kept;
+			DELETE FROM eventsvc.objects WHERE revision > kept; DELETE FROM eventsvc.log WHERE revision > kept; DELETE FROM eventsvc.writer;
+		END $$`)
+		within(t, time.Minute, func() error {
+			if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch != epoch {
+				return fmt.Errorf("%+v, %v; want epoch %d", r, err, epoch)
+			}
+			return db.Ready(t.Context())
+		})
+	}
+	stop()
+	writers.Wait()
+	healthy(t, dsn, db)
+}
+
+// What a replica commits while its copy is compared with the database is not taken for a loss.
+func TestCompareUnderLoad(t *testing.T) {
+	t.Parallel()
+	dsn := service(t, pgtest.Start(t).Database(t))
+	db := open(t, options(dsn, t.TempDir()))
+	var writers sync.WaitGroup
+	for writer := range 8 {
+		writers.Go(func() {
+			for i := range 250 {
+				postgres.Doubt(db)
+				created(t, db, fmt.Sprintf("%d-%d", writer, i))
+			}
+		})
+	}
+	writers.Wait()
+	healthy(t, dsn, db)
+	if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch != 1 {
+		t.Errorf("%+v, %v; want epoch 1, because nothing was lost", r, err)
+	}
+}
+
+// A replica looks for the primary, even if its DSN asks for a standby.
+func TestStandbyInDSN(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.StartPair(t)
+	dsn := service(t, pair.DSN)
+	for _, kind := range []string{"standby", "prefer-standby", "read-only", "primary", "any"} {
+		t.Run(kind, func(t *testing.T) {
+			created(t, open(t, options(dsn+"&target_session_attrs="+kind, t.TempDir())), kind)
+		})
+	}
+}

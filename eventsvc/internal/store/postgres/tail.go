@@ -164,9 +164,25 @@ func (t *tail) wait(ctx context.Context, conn *pgx.Conn) error {
 		n, err := conn.WaitForNotification(ctx)
 		switch {
 		case err == nil && n.Payload == own: // the copy gets it without the tail
+		case err == nil:
+			return drain(conn)
 		case pgconn.Timeout(err):
 			return nil
 		default:
+			return err
+		}
+	}
+}
+
+// drain drops the notifications that have come already: one read serves all of them.
+func drain(conn *pgx.Conn) error {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for {
+		switch _, err := conn.WaitForNotification(ended); {
+		case errors.Is(err, context.Canceled):
+			return nil
+		case err != nil:
 			return err
 		}
 	}
@@ -194,7 +210,7 @@ func (t *tail) remake() error {
 // selectTail reads the head with the records after a revision, of one snapshot. There is one row without a record if there are
 // none.
 const selectTail = `
-	SELECT h.epoch, h.revision, h.compact_revision, h.removed_revision, l.revision, l.op, l.namespace, l.name, l.time, l.attributes, l.value
+	SELECT h.epoch, h.revision, h.compact_revision, h.removed_revision, (SELECT current_setting('synchronous_standby_names') <> ''), l.revision, l.op, l.namespace, l.name, l.time, l.attributes, l.value
 	FROM head h LEFT JOIN LATERAL (SELECT * FROM log WHERE log.revision > $1 ORDER BY log.revision LIMIT $2) l ON true
 	ORDER BY l.revision`
 
@@ -222,7 +238,7 @@ func (t *tail) read(ctx context.Context, conn *pgx.Conn, filling bool) (more boo
 		var namespace, name *string
 		var at *time.Time
 		var d store.Draft
-		if err := rows.Scan(&p.head.Epoch, &p.head.Revision, &p.compact, &p.head.Removed, &revision, &op, &namespace, &name, &at, &d.Attributes, &d.Value); err != nil {
+		if err := rows.Scan(&p.head.Epoch, &p.head.Revision, &p.compact, &p.head.Removed, &p.head.Standby, &revision, &op, &namespace, &name, &at, &d.Attributes, &d.Value); err != nil {
 			return false, err
 		}
 		if err := p.continues(); err != nil {
@@ -324,6 +340,7 @@ func (t *tail) reached(ctx context.Context, p *part, asked time.Duration) error 
 		return err
 	}
 	t.behind.Store(0)
+	t.standby.Store(p.head.Standby)
 	t.current.Store(int64(asked))
 	if !p.filling && !t.caughtUp.Swap(true) {
 		t.db.o.Copy.Log.Info("the copy has caught up with the database", "revision", p.at)

@@ -55,14 +55,14 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 		}
 		// The answer waits until the copy has the write, so that reads here see it.
 		if err = db.queue.Submit(w); err == nil {
-			err = db.copy.await(ctx, w.Revision())
+			_, err = db.copy.await(ctx, w.Revision())
 		}
 		if err == nil {
 			return store.Result{Record: w.Record(), Op: decision.Op, Created: w.Kind == seglog.Created}, nil
 		}
 		if c := new(conflict); !errors.As(err, &c) {
 			return store.Result{}, err
-		} else if err := db.copy.await(ctx, c.revision); err != nil {
+		} else if _, err := db.copy.await(ctx, c.revision); err != nil {
 			return store.Result{}, err
 		}
 		fresh = false
@@ -140,7 +140,8 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 		}
 		seen = seen[len(part):]
 	}
-	return n, changed, errors.Join(err, db.copy.await(ctx, upTo))
+	_, late := db.copy.await(ctx, upTo)
+	return n, changed, errors.Join(err, late)
 }
 
 // checkKey reports a key that cannot be stored.
