@@ -30,7 +30,7 @@ type tokenCheck struct {
 	Verb      string        `placeholder:"VERB" help:"Check the policy too: get, list, watch, create, update, patch, delete or deletecollection."`
 	Namespace string        `short:"n" default:"default" help:"The namespace of --verb; * stands for a request across all namespaces."`
 	Wait      time.Duration `default:"5s" help:"How long to wait for the keys of the issuer."`
-	serve     `embed:""`
+	Settings  serve         `embed:""`
 }
 
 // Help is the rest of the command's help.
@@ -96,7 +96,7 @@ func (c *tokenCheck) token() (string, error) {
 
 // online asks the running service.
 func (c *tokenCheck) online(ctx context.Context, _ stdio, r tokencheck.Request) (*tokencheck.Report, error) {
-	remote, err := admin.NewRemote(c.DataDir, c.ListenAdmin)
+	remote, err := admin.NewRemote(c.Settings.DataDir, c.Settings.ListenAdmin)
 	if err != nil {
 		return nil, err
 	}
@@ -106,14 +106,14 @@ func (c *tokenCheck) online(ctx context.Context, _ stdio, r tokencheck.Request) 
 
 // offline does what a service with these settings would do. It waits for the keys of the issuer.
 func (c *tokenCheck) offline(ctx context.Context, std stdio, r tokencheck.Request) (*tokencheck.Report, error) {
-	if err := c.checkTrust(); err != nil {
+	if err := c.Settings.checkTrust(); err != nil {
 		return nil, err
 	}
-	log, err := service.Logger(std.err, c.LogFormat, "warn")
+	log, err := service.Logger(std.err, c.Settings.LogFormat, "warn")
 	if err != nil {
 		return nil, err
 	}
-	trusted, rights, err := c.access(log, prometheus.NewRegistry(), func() {})
+	trusted, rights, err := c.Settings.access(log, prometheus.NewRegistry(), func() {})
 	if err != nil {
 		return nil, err
 	}

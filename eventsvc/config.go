@@ -2,14 +2,11 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/ctl"
@@ -30,10 +27,10 @@ type settings struct {
 	storeCommands
 	Database database `cmd:"" help:"Make, upgrade and check a PostgreSQL database for events."`
 	ctl.Commands
-	Config  config  `cmd:"" help:"Show the settings."`
-	Version version `cmd:"" help:"Print the version."`
+	Config  cli.Config[serve, *serve] `cmd:"" help:"Show the settings."`
+	Version version                   `cmd:"" help:"Print the version."`
 
-	Completion completion `cmd:"" help:"Print a shell's completion script."`
+	Completion cli.Completion `cmd:"" help:"Print a shell's completion script."`
 }
 
 // serve holds the settings of the service.
@@ -233,28 +230,6 @@ func (s *size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// config has the commands that show settings.
-type config struct {
-	Print configPrint `cmd:"" help:"Print the settings that serve would start with, and where each comes from; takes the flags of serve."`
-	List  configList  `cmd:"" help:"Print a table of all settings of serve in Markdown."`
-}
-
-type configPrint struct {
-	serve `embed:""`
-}
-
-// Run prints the settings. It returns an error if they contradict each other.
-func (c *configPrint) Run(kctx *kong.Context, std stdio) error {
-	return errors.Join(cli.PrintConfig(std.out, kctx), c.check())
-}
-
-type configList struct {
-	serve `embed:""`
-}
-
-// Run prints the table.
-func (*configList) Run(kctx *kong.Context, std stdio) error { return cli.ListConfig(std.out, kctx) }
-
 // healthcheck asks the admin listener, for containers without a shell.
 type healthcheck struct {
 	ListenAdmin string        `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"The admin listener of the service that is asked."`
@@ -269,10 +244,3 @@ func (version) Run(std stdio) error {
 	_, err := fmt.Fprintln(std.out, "eventsvc", service.Version())
 	return err
 }
-
-type completion struct {
-	cli.Completion `embed:""`
-}
-
-// Run prints the script.
-func (c *completion) Run(std stdio) error { return c.Print(std.out, "eventsvc") }

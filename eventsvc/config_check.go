@@ -12,8 +12,8 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// check returns an error for a missing setting, or for two that contradict each other, and names them.
-func (s *serve) check() error {
+// Check returns an error for a missing setting, or for two that contradict each other, and names them.
+func (s *serve) Check() error {
 	for _, check := range []func() error{s.checkListeners, s.checkCertificate, s.checkTrust, s.checkConsole, s.checkLimits, s.checkStore, s.checkAudit, s.checkStop} {
 		if err := check(); err != nil {
 			return err

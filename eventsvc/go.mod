@@ -3,8 +3,6 @@ module tidings.example/eventsvc
 go 1.26.0
 
 require (
-	// settings and commands
-	github.com/alecthomas/kong v1.17.0
 	// tests: checks histories for linearizability
 	github.com/anishathalye/porcupine v1.3.1
 	// watches over WebSockets, without dependencies of its own
@@ -51,6 +49,7 @@ require (
 
 require (
 	github.com/KimMachineGun/automemlimit v1.0.1 // indirect
+	github.com/alecthomas/kong v1.17.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect

@@ -76,7 +76,7 @@ type stdio struct {
 
 // Run serves until ctx ends.
 func (s *serve) Run(ctx context.Context, std stdio) (err error) {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return err
 	}
 	log, err := service.Logger(std.err, s.LogFormat, s.LogLevel)
@@ -113,7 +113,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 		return err
 	}
 	server, err = api.New(api.Config{
-		Store: db, Timeline: db.Timeline(), Codec: formats, Rules: s.eventRules(), Verify: trusted.Verify,
+		Store: db, Timeline: db.Timeline(), Codec: formats, Rules: event.Rules{Types: s.EventTypes, MaxLabels: int(s.MaxLabels), MaxAnnotations: int(s.MaxAnnotations)}, Verify: trusted.Verify,
 		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
 		CoreAPI: s.CoreAPI, Console: page, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
 		Probe: health.Handler, Limits: s.limits(), Fresh: db.Fresh, Log: log, Registry: registry,
@@ -144,7 +144,7 @@ func (s *serve) formats() (*codec.Codec, error) {
 	if err != nil {
 		return nil, cli.Usagef("--group-domain: %w", err)
 	}
-	c.Limits = request.Limits{Depth: s.MaxDepth, Values: s.MaxValues, PatchOperations: s.MaxPatchOperations}
+	c.Decoder.Limits = request.Limits{Depth: s.MaxDepth, Values: s.MaxValues, PatchOperations: s.MaxPatchOperations}
 	return c, nil
 }
 
@@ -231,10 +231,6 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 	mux.Handle(admin.Path, admin.NewHandler(db, token, entries, checker))
 	// Probes and scrapes have metrics of their own, which are not exposed: they would dilute the rates that alerts use.
 	return httpserver.Access(log, prometheus.NewRegistry(), audit.Handler(entries, mux)), nil
-}
-
-func (s *serve) eventRules() event.Rules {
-	return event.Rules{Types: s.EventTypes, MaxLabels: int(s.MaxLabels), MaxAnnotations: int(s.MaxAnnotations)}
 }
 
 // endpoints returns all listeners. Certificate is nil if HTTPS is not served.

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
@@ -80,8 +77,8 @@ Clients in PostgreSQL, behind a proxy that terminates TLS, with keys that replic
 SIGHUP reads clients file, trusted issuers and key files again at once, SIGUSR1 replaces a key made in memory.`
 }
 
-// complete sets the defaults that depend on other settings, and returns an error if settings contradict each other.
-func (s *serve) complete() error {
+// Check sets the defaults that depend on other settings, and returns an error if settings contradict each other.
+func (s *serve) Check() error {
 	for _, check := range []func() error{s.completeClients, s.completeURLs, s.Limits.Check, s.checkTLS, s.checkTokens, s.checkAssertions, s.checkTimes, s.checkOrigins, s.parseProxies} {
 		if err := check(); err != nil {
 			return err
@@ -230,28 +227,6 @@ func (s *serve) withTLS(e httpserver.Endpoint) (httpserver.Endpoint, error) {
 	e.TLS, err = httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile)
 	return e, err
 }
-
-// config has the commands that show settings.
-type config struct {
-	Print configPrint `cmd:"" help:"Print the settings that serve would start with, and where each comes from; takes the flags of serve."`
-	List  configList  `cmd:"" help:"Print a table of all settings of serve in Markdown."`
-}
-
-type configPrint struct {
-	serve `embed:""`
-}
-
-// Run prints the settings. It returns an error if they contradict each other.
-func (c *configPrint) Run(kctx *kong.Context, std stdio) error {
-	return errors.Join(cli.PrintConfig(std.out, kctx), c.complete())
-}
-
-type configList struct {
-	serve `embed:""`
-}
-
-// Run prints the table.
-func (*configList) Run(kctx *kong.Context, std stdio) error { return cli.ListConfig(std.out, kctx) }
 
 // healthcheck has the settings of the command of that name.
 type healthcheck struct {

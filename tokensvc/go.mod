@@ -3,8 +3,6 @@ module tidings.example/tokensvc
 go 1.26.0
 
 require (
-	// settings and commands
-	github.com/alecthomas/kong v1.17.0
 	// tests: readable differences
 	github.com/google/go-cmp v0.7.0
 	// jti and registration ids
@@ -39,6 +37,7 @@ require (
 
 require (
 	github.com/KimMachineGun/automemlimit v1.0.1 // indirect
+	github.com/alecthomas/kong v1.17.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/decred/dcrd/dcrec/secp256k1/v4 v4.4.1 // indirect

@@ -44,16 +44,16 @@ type stdio struct {
 
 // commands is the command line; the settings of each command are next to it.
 type commands struct {
-	Serve       serve       `cmd:"" default:"withargs" help:"Run the service (the default)."`
-	Healthcheck healthcheck `cmd:"" help:"Ask the running service whether it is ready; exit code 0 means yes."`
-	Token       tokens      `cmd:"" help:"Fetch tokens and look into them."`
-	Credential  credential  `cmd:"" help:"Fetch a token for kubectl: an exec credential plugin (client.authentication.k8s.io/v1)."`
-	Keys        keys        `cmd:"" help:"Look after signing keys in files."`
-	ClientKey   clientKeys  `cmd:"" help:"Make and show the keys of clients that need no secret."`
-	Config      config      `cmd:"" help:"Show the settings."`
-	HashSecret  hashSecret  `cmd:"" help:"Hash a client secret for the clients file or the clients table."`
-	Completion  completion  `cmd:"" help:"Print a shell's completion script."`
-	Version     version     `cmd:"" help:"Print the version."`
+	Serve       serve                     `cmd:"" default:"withargs" help:"Run the service (the default)."`
+	Healthcheck healthcheck               `cmd:"" help:"Ask the running service whether it is ready; exit code 0 means yes."`
+	Token       tokens                    `cmd:"" help:"Fetch tokens and look into them."`
+	Credential  credential                `cmd:"" help:"Fetch a token for kubectl: an exec credential plugin (client.authentication.k8s.io/v1)."`
+	Keys        keys                      `cmd:"" help:"Look after signing keys in files."`
+	ClientKey   clientKeys                `cmd:"" help:"Make and show the keys of clients that need no secret."`
+	Config      cli.Config[serve, *serve] `cmd:"" help:"Show the settings."`
+	HashSecret  hashSecret                `cmd:"" help:"Hash a client secret for the clients file or the clients table."`
+	Completion  cli.Completion            `cmd:"" help:"Print a shell's completion script."`
+	Version     version                   `cmd:"" help:"Print the version."`
 }
 
 const description = "OAuth 2.0 client-credentials token service: RS256 access tokens for registered clients."
@@ -79,7 +79,7 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	service.LimitMemory(log)
-	if err := s.complete(); err != nil {
+	if err := s.Check(); err != nil {
 		return err
 	}
 	reg := service.NewRegistry("tokensvc")
@@ -231,13 +231,6 @@ func obey(s os.Signal, clients registrations, keys *keyring.Keyring) error {
 	}
 	return errors.Join(clients.Reload(), keys.Reload())
 }
-
-type completion struct {
-	cli.Completion `embed:""`
-}
-
-// Run prints the script.
-func (c *completion) Run(std stdio) error { return c.Print(std.out, "tokensvc") }
 
 type version struct{}
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,9 +24,9 @@ func (*Completion) Help() string {
     PROGRAM completion fish | source         # in ~/.config/fish/config.fish`
 }
 
-// Print writes the script of the program called name.
-func (c *Completion) Print(w io.Writer, name string) error {
-	_, err := fmt.Fprint(w, strings.ReplaceAll(completionScripts[c.Shell], "PROGRAM", name))
+// Run prints the script.
+func (c *Completion) Run(kctx *kong.Context) error {
+	_, err := fmt.Fprint(kctx.Stdout, strings.ReplaceAll(completionScripts[c.Shell], "PROGRAM", kctx.Model.Name))
 	return err
 }
 
@@ -152,7 +151,7 @@ func place(root *kong.Node, words []string) position {
 	return p
 }
 
-// candidates returns what the last word may become, with or without what it begins with.
+// candidates returns what the last word may become. The shell drops those that do not begin like it.
 func (p position) candidates(last string) []string {
 	name, _, equals := strings.Cut(last, "=")
 	switch {

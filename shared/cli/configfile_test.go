@@ -81,9 +81,9 @@ func printConfig(t *testing.T, args ...string) (*settings, string) {
 	t.Helper()
 	var set settings
 	var out, stderr bytes.Buffer
-	kctx, err := cli.Parse("demosvc", "DEMOSVC", "A demonstration.", &set, append([]string{"config"}, args...), &out, &stderr)
+	kctx, err := cli.Parse("demosvc", "DEMOSVC", "A demonstration.", &set, append([]string{"config", "print"}, args...), &out, &stderr)
 	if err == nil {
-		err = cli.PrintConfig(&out, kctx)
+		err = kctx.Run()
 	}
 	if err != nil {
 		t.Fatalf("%v %s", err, stderr.String())
@@ -115,7 +115,7 @@ func TestPrintConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	after, _ := printConfig(t, "--config-file", configFile(t, printed))
-	if diff := cmp.Diff(before.Config.serve, after.Config.serve); diff != "" {
+	if diff := cmp.Diff(before.Config.Print.Settings, after.Config.Print.Settings); diff != "" {
 		t.Errorf("what is printed means something else (-before +after):\n%s\n%s", diff, printed)
 	}
 }
@@ -124,9 +124,9 @@ func TestListConfig(t *testing.T) {
 	t.Parallel()
 	var set settings
 	var out bytes.Buffer
-	kctx, err := cli.Parse("demosvc", "DEMOSVC", "A demonstration.", &set, []string{"config"}, &out, &out)
+	kctx, err := cli.Parse("demosvc", "DEMOSVC", "A demonstration.", &set, []string{"config", "list"}, &out, &out)
 	if err == nil {
-		err = cli.ListConfig(&out, kctx)
+		err = kctx.Run()
 	}
 	want := "| `--lifetime` | `DEMOSVC_LIFETIME` | `300s` | How long tokens live. |\n"
 	if err != nil || !strings.Contains(out.String(), want) {

@@ -23,10 +23,8 @@ type serve struct {
 }
 
 type settings struct {
-	Serve  serve `cmd:"" default:"withargs" help:"Serve (the default command)."`
-	Config struct {
-		serve `embed:""`
-	} `cmd:"" help:"Show the settings."`
+	Serve       serve                     `cmd:"" default:"withargs" help:"Serve (the default command)."`
+	Config      cli.Config[serve, *serve] `cmd:"" help:"Show the settings."`
 	Healthcheck struct {
 		Wait  time.Duration `help:"Wait so long."`
 		Times int           `help:"Ask so often."`
@@ -40,6 +38,9 @@ type settings struct {
 		Two struct{} `cmd:"" help:"The other."`
 	} `cmd:"" help:"Two more."`
 }
+
+// Check finds nothing wrong.
+func (*serve) Check() error { return nil }
 
 func parse(t *testing.T, args ...string) (*settings, string, string, string, error) {
 	t.Helper()

@@ -14,9 +14,9 @@ import (
 // hidden is printed instead of the value of a secret setting.
 const hidden = "(hidden)"
 
-// PrintConfig writes the settings of the selected command as a config file, with the origin of each value. For a setting with
+// printSettings writes the settings of the selected command as a config file, with the origin of each value. For a setting with
 // the tag secret:"" it shows only whether it is set.
-func PrintConfig(w io.Writer, kctx *kong.Context) error {
+func printSettings(w io.Writer, kctx *kong.Context) error {
 	origins := map[*kong.Flag]string{}
 	for _, path := range kctx.Path {
 		switch {
@@ -49,8 +49,8 @@ func PrintConfig(w io.Writer, kctx *kong.Context) error {
 	return err
 }
 
-// ListConfig writes the settings of the selected command as a Markdown table with flag, variable, default and meaning.
-func ListConfig(w io.Writer, kctx *kong.Context) error {
+// listSettings writes the settings of the selected command as a Markdown table with flag, variable, default and meaning.
+func listSettings(w io.Writer, kctx *kong.Context) error {
 	var out strings.Builder
 	out.WriteString("| flag | variable | default | |\n|---|---|---|---|\n")
 	for _, flag := range settingsOf(kctx) {

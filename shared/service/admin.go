@@ -21,7 +21,7 @@ import (
 func Admin(h *Health, reg *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
-		probe := h.handler(path, func(err error) string { return strings.ReplaceAll(err.Error(), "\n", " ") })
+		probe := h.handler(path, true)
 		mux.Handle(path, probe)
 		mux.Handle(path+"/", probe)
 	}

@@ -28,6 +28,7 @@ type check struct {
 	name    string
 	run     func(context.Context) error
 	warning bool // the probe passes although the check fails
+	state   func() string
 }
 
 // Add adds a readiness check.
@@ -42,6 +43,13 @@ func (h *Health) AddWarning(name string, run func(context.Context) error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ready = append(h.ready, check{name: name, run: run, warning: true})
+}
+
+// AddState adds a check that never fails. [Admin] shows what state returns behind it.
+func (h *Health) AddState(name string, state func() string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ready = append(h.ready, check{name: name, run: func(context.Context) error { return nil }, state: state})
 }
 
 // stop makes readiness fail from now on. It is the first step of a graceful stop.
@@ -67,11 +75,9 @@ func (h *Health) checks(probe string) []check {
 // Handler answers the probe at path, which is /livez, /readyz or /healthz, and its single checks below it, in the text
 // form of a Kubernetes API server: "ok", ?verbose for a line per check, ?exclude=name to leave one out. It does not give the
 // reasons of failures, because it needs no credentials; [Admin] gives them.
-func (h *Health) Handler(path string) http.Handler {
-	return h.handler(path, func(error) string { return "reason withheld" })
-}
+func (h *Health) Handler(path string) http.Handler { return h.handler(path, false) }
 
-func (h *Health) handler(path string, reason func(error) string) http.Handler {
+func (h *Health) handler(path string, reasons bool) http.Handler {
 	probe := strings.TrimPrefix(path, "/")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -85,20 +91,28 @@ func (h *Health) handler(path string, reason func(error) string) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		if name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, path), "/"); name != "" {
-			h.writeOne(ctx, w, r, probe, name, reason)
+			h.writeOne(ctx, w, r, probe, name, reasons)
 			return
 		}
-		h.writeAll(ctx, w, r, probe, reason)
+		h.writeAll(ctx, w, r, probe, reasons)
 	})
 }
 
-func (h *Health) writeOne(ctx context.Context, w http.ResponseWriter, r *http.Request, probe, name string, reason func(error) string) {
+// failed returns what a probe says of a failure.
+func failed(err error, reasons bool) string {
+	if !reasons {
+		return "reason withheld"
+	}
+	return strings.ReplaceAll(err.Error(), "\n", " ")
+}
+
+func (h *Health) writeOne(ctx context.Context, w http.ResponseWriter, r *http.Request, probe, name string, reasons bool) {
 	for _, c := range h.checks(probe) {
 		if c.name != name {
 			continue
 		}
 		if err := c.run(ctx); err != nil {
-			http.Error(w, "internal server error: "+reason(err), http.StatusInternalServerError)
+			http.Error(w, "internal server error: "+failed(err, reasons), http.StatusInternalServerError)
 			return
 		}
 		_, _ = fmt.Fprint(w, "ok")
@@ -107,10 +121,10 @@ func (h *Health) writeOne(ctx context.Context, w http.ResponseWriter, r *http.Re
 	http.NotFound(w, r)
 }
 
-func (h *Health) writeAll(ctx context.Context, w http.ResponseWriter, r *http.Request, probe string, reason func(error) string) {
+func (h *Health) writeAll(ctx context.Context, w http.ResponseWriter, r *http.Request, probe string, reasons bool) {
 	query := r.URL.Query()
 	excluded := query["exclude"]
-	failed := false
+	passed := true
 	var lines strings.Builder
 	for _, c := range h.checks(probe) {
 		if i := slices.Index(excluded, c.name); i >= 0 {
@@ -118,11 +132,13 @@ func (h *Health) writeAll(ctx context.Context, w http.ResponseWriter, r *http.Re
 			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", c.name)
 		} else if err := c.run(ctx); err != nil {
 			if c.warning {
-				fmt.Fprintf(&lines, "[-]%s failed (a warning): %s\n", c.name, reason(err))
+				fmt.Fprintf(&lines, "[-]%s failed (a warning): %s\n", c.name, failed(err, reasons))
 				continue
 			}
-			failed = true
-			fmt.Fprintf(&lines, "[-]%s failed: %s\n", c.name, reason(err))
+			passed = false
+			fmt.Fprintf(&lines, "[-]%s failed: %s\n", c.name, failed(err, reasons))
+		} else if reasons && c.state != nil {
+			fmt.Fprintf(&lines, "[+]%s ok: %s\n", c.name, c.state())
 		} else {
 			fmt.Fprintf(&lines, "[+]%s ok\n", c.name)
 		}
@@ -131,7 +147,7 @@ func (h *Health) writeAll(ctx context.Context, w http.ResponseWriter, r *http.Re
 		fmt.Fprintf(&lines, "warn: some health checks cannot be excluded: no matches for %q\n", excluded)
 	}
 	switch {
-	case failed:
+	case !passed:
 		http.Error(w, lines.String()+probe+" check failed", http.StatusInternalServerError)
 	case query.Has("verbose"):
 		_, _ = fmt.Fprintf(w, "%s%s check passed\n", lines.String(), probe)

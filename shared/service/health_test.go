@@ -19,6 +19,7 @@ func TestProbes(t *testing.T) {
 	health.Add("committer", func(context.Context) error { return nil })
 	health.Add("keys", func(context.Context) error { return errors.New("no key set from\nhttp://issuer") })
 	health.AddWarning("audit", func(context.Context) error { return errors.New("disk full") })
+	health.AddState("copy", func() string { return "2 behind" })
 	public := http.NewServeMux()
 	for _, path := range []string{"/livez", "/readyz"} {
 		public.Handle(path, health.Handler(path))
@@ -37,14 +38,14 @@ func TestProbes(t *testing.T) {
 		{public, "GET", "/livez?verbose", 200, "[+]ping ok\nlivez check passed\n"},
 		{public, "GET", "/livez/ping", 200, "ok"},
 		{public, "GET", "/livez/keys", 404, "404 page not found\n"},
-		{public, "GET", "/readyz", 500, "[+]ping ok\n[+]committer ok\n[-]keys failed: reason withheld\n[-]audit failed (a warning): reason withheld\n[+]shutdown ok\nreadyz check failed\n"},
+		{public, "GET", "/readyz", 500, "[+]ping ok\n[+]committer ok\n[-]keys failed: reason withheld\n[-]audit failed (a warning): reason withheld\n[+]copy ok\n[+]shutdown ok\nreadyz check failed\n"},
 		{public, "GET", "/readyz/keys", 500, "internal server error: reason withheld\n"},
 		{public, "GET", "/readyz?exclude=keys", 200, "ok"},
 		{public, "GET", "/readyz?verbose&exclude=keys&exclude=nothing", 200,
-			"[+]ping ok\n[+]committer ok\n[+]keys excluded: ok\n[-]audit failed (a warning): reason withheld\n[+]shutdown ok\nwarn: some health checks cannot be excluded: no matches for [\"nothing\"]\nreadyz check passed\n"},
+			"[+]ping ok\n[+]committer ok\n[+]keys excluded: ok\n[-]audit failed (a warning): reason withheld\n[+]copy ok\n[+]shutdown ok\nwarn: some health checks cannot be excluded: no matches for [\"nothing\"]\nreadyz check passed\n"},
 		{public, "HEAD", "/livez", 200, "ok"},
 		{public, "POST", "/livez", 405, "method not allowed\n"},
-		{admin, "GET", "/readyz", 500, "[+]ping ok\n[+]committer ok\n[-]keys failed: no key set from http://issuer\n[-]audit failed (a warning): disk full\n[+]shutdown ok\nreadyz check failed\n"},
+		{admin, "GET", "/readyz", 500, "[+]ping ok\n[+]committer ok\n[-]keys failed: no key set from http://issuer\n[-]audit failed (a warning): disk full\n[+]copy ok: 2 behind\n[+]shutdown ok\nreadyz check failed\n"},
 		{admin, "GET", "/healthz?exclude=keys", 200, "ok"},
 		{admin, "GET", "/readyz/committer", 200, "ok"},
 	} {

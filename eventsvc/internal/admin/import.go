@@ -138,7 +138,7 @@ func (l Local) parse(text []byte) (*line, error) {
 	default:
 		return nil, fmt.Errorf("no line of an export: its type is %q", frame.Type)
 	}
-	ev, _, err := l.Codec.DecodeEvent(event.EventsV1, "application/json", frame.Object, "Strict")
+	ev, _, err := l.Codec.Decoder.DecodeEvent(event.EventsV1, "application/json", frame.Object, "Strict")
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func TestLimits(t *testing.T) {
 	w := newWorld(t, func(c *api.Config) {
 		c.MaxBody, c.MaxQuery, c.MaxSelectorTerms = 4000, 300, 5
 		c.Rules = event.Rules{MaxLabels: 100, MaxAnnotations: 110}
-		c.Codec.Limits.Depth, c.Codec.Limits.Values, c.Codec.Limits.PatchOperations = 10, 60, 3
+		c.Codec.Decoder.Limits.Depth, c.Codec.Decoder.Limits.Values, c.Codec.Decoder.Limits.PatchOperations = 10, 60, 3
 		c.Registry = prometheus.NewRegistry()
 	})
 	w.create("live")

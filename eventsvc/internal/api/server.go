@@ -203,7 +203,7 @@ func (s *Server) routes(c Config, groups []discovery.Group) error {
 		events.Route(e, both, event.CoreV1, "/api/v1")
 		ns.Route(e, s.guard)
 	}
-	events.Route(e, both, event.EventsV1, "/apis/"+c.Codec.GroupVersion(event.EventsV1).String())
+	events.Route(e, both, event.EventsV1, "/apis/"+c.Codec.Group.GroupVersion(event.EventsV1).String())
 	review.Route(e, c.Codec, s.io, s.guard, groups)
 	loki.Route(e, loki.Config{Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, IO: s.io, Guard: s.guard, Streams: s.streams, Now: c.Now})
 	for _, path := range probes {

@@ -14,7 +14,8 @@ import (
 // Codec knows the wire formats of both views. Its Decoder reads requests. It
 // writes answers and the stored form itself. It is safe for concurrent use.
 type Codec struct {
-	*request.Decoder
+	Group   event.Group
+	Decoder *request.Decoder // of the same group
 
 	// Now is the clock that the ages in tables count from, time.Now at first.
 	Now func() time.Time
@@ -33,7 +34,7 @@ func New(groupDomain string) (*Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Codec{Decoder: request.New(group, tracker), Now: time.Now}
+	c := &Codec{Group: group, Decoder: request.New(group, tracker), Now: time.Now}
 	own := group.APIVersion(event.EventsV1)
 	c.ownField = append(appendFieldHead(nil, fieldAPIVersion, len(own)), own...)
 	return c, nil

@@ -44,7 +44,7 @@ func (c *Codec) putEncoder(d *encoder) {
 func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 	d := c.newEncoder()
 	defer c.putEncoder(d)
-	own := c.APIVersion(event.EventsV1)
+	own := c.Group.APIVersion(event.EventsV1)
 	if err := d.encodeJSON(ev, own); err != nil {
 		return store.Draft{}, fmt.Errorf("encode event as JSON: %w", err)
 	}

@@ -154,7 +154,7 @@ func (f *Frames) bookmark(meta metav1.ObjectMeta) runtime.Object {
 	if f.format.As == Partial {
 		return partialObject(metaVersion, meta)
 	}
-	return f.c.Show(f.view, &eventsv1.Event{ObjectMeta: meta})
+	return f.c.Group.Show(f.view, &eventsv1.Event{ObjectMeta: meta})
 }
 
 func partialObject(version string, meta metav1.ObjectMeta) *metav1.PartialObjectMetadata {

@@ -106,7 +106,7 @@ func TestGoldenStoredForm(t *testing.T) {
 func TestGoldenStatus(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
-	st := &apierrors.NewNotFound(c.Resource(event.EventsV1), "x").ErrStatus
+	st := &apierrors.NewNotFound(c.Group.Resource(event.EventsV1), "x").ErrStatus
 	st.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	for name, f := range map[string]codec.Format{"json": {}, "pretty.json": {Pretty: true}, "yaml": {Media: wire.YAML}, "protobuf": {Media: wire.Protobuf}} {
 		b, err := codec.AppendRuntime(nil, f, st)

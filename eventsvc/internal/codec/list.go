@@ -59,7 +59,7 @@ func (l *List) kind() metav1.TypeMeta {
 	if l.format.As == Partial {
 		return metav1.TypeMeta{Kind: partialKind + "List", APIVersion: metaAPIVersion}
 	}
-	return metav1.TypeMeta{Kind: event.Kind + "List", APIVersion: l.c.APIVersion(l.view)}
+	return metav1.TypeMeta{Kind: event.Kind + "List", APIVersion: l.c.Group.APIVersion(l.view)}
 }
 
 // AppendHead appends what comes before the items.

@@ -53,7 +53,7 @@ func (c *Codec) appendBody(dst []byte, s *stored, f Format, v event.View) []byte
 		dst = appendEnvelope(dst, metaAPIVersion, partialKind, fieldLen(c.metaLen(s)))
 		return append(c.appendMeta(dst, s), envelopeTail...)
 	case f.Media == wire.Protobuf:
-		dst = appendEnvelope(dst, c.APIVersion(v), event.Kind, c.protoLen(s))
+		dst = appendEnvelope(dst, c.Group.APIVersion(v), event.Kind, c.protoLen(s))
 		return append(c.appendProto(dst, s, v), envelopeTail...)
 	case f.As == Partial:
 		return c.appendPartialJSON(dst, s, metaVersion)

@@ -39,7 +39,7 @@ func (c *Codec) appendFilled(dst []byte, s *stored, part span) []byte {
 	at := hole.to
 	for _, e := range s.own {
 		dst = append(dst, s.json[at:e.json]...)
-		dst = append(dst, c.APIVersion(event.EventsV1)...)
+		dst = append(dst, c.Group.APIVersion(event.EventsV1)...)
 		at = e.json
 	}
 	return append(dst, s.json[at:part.to]...)
@@ -82,7 +82,7 @@ func appendCoreSeries(dst, series []byte) []byte {
 // appendObjectJSON appends an event with kind and apiVersion.
 func (c *Codec) appendObjectJSON(dst []byte, s *stored, v event.View) []byte {
 	dst = append(dst, `{"kind":"Event","apiVersion":"`...)
-	dst = append(dst, c.APIVersion(v)...)
+	dst = append(dst, c.Group.APIVersion(v)...)
 	dst = append(dst, `",`...)
 	return c.appendMembers(dst, s, v)
 }

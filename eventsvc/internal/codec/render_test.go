@@ -32,7 +32,7 @@ func TestAppendObjectEqualsLibrary(t *testing.T) {
 		c := codectest.New(t, domain)
 		r := eventtest.NewRandom(uint64(len(domain)))
 		for i := range 100 {
-			ev := r.Event(c.GroupVersion(event.EventsV1).String())
+			ev := r.Event(c.Group.GroupVersion(event.EventsV1).String())
 			revision := []uint64{0, 1, 12345, 1<<64 - 1}[i%4]
 			rec := codectest.Record(t, c, ev, revision)
 			for _, f := range wireFormats {
@@ -114,7 +114,7 @@ func appendList(t testing.TB, c *codec.Codec, f codec.Format, v event.View, meta
 func libraryList(c *codec.Codec, f codec.Format, v event.View, listMeta metav1.ListMeta, events []*eventsv1.Event) runtime.Object {
 	partial := &metav1.PartialObjectMetadataList{ListMeta: listMeta, Items: []metav1.PartialObjectMetadata{}}
 	partial.TypeMeta = metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"}
-	kind := metav1.TypeMeta{Kind: "EventList", APIVersion: c.GroupVersion(v).String()}
+	kind := metav1.TypeMeta{Kind: "EventList", APIVersion: c.Group.GroupVersion(v).String()}
 	core := &corev1.EventList{TypeMeta: kind, ListMeta: listMeta, Items: []corev1.Event{}}
 	ours := &eventsv1.EventList{TypeMeta: kind, ListMeta: listMeta, Items: []eventsv1.Event{}}
 	for i, ev := range events {

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// metricParser reads metrics. The parser that it shares with the log queries in them has
-// the tokens and the limits.
-type metricParser struct{ *parser }
+// metricParser reads metrics. It shares the tokens and the limits with the log queries in them.
+type metricParser struct{ *tokens }
 
 // expression reads a log query or a metric.
 func (p metricParser) expression() Expr {
 	if p.logAhead() {
-		return p.log()
+		return logParser(p).log()
 	}
 	return p.binary(1)
 }
@@ -154,9 +153,9 @@ func (p metricParser) window(a *RangeAggregation) {
 	if p.now.kind == tokenIdentifier || p.now.kind == tokenNumber {
 		p.unexpected("{", "(")
 	}
-	a.Log.Matchers = p.selector()
+	a.Log.Matchers = logParser(p).selector()
 	p.ranged(a)
-	p.stages(a.Log)
+	logParser(p).stages(a.Log)
 	p.ranged(a)
 	if a.Range == 0 && !p.is(")") {
 		p.unexpected("RANGE")

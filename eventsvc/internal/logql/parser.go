@@ -2,10 +2,8 @@ package logql
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -32,14 +30,8 @@ var (
 
 func words(text string) []string { return strings.Fields(text) }
 
-// parser reads an expression by recursive descent. The first error ends it: it is
-// thrown, and caught in Parse.
-type parser struct {
-	lexer
-	now, ahead token
-	depth      int
-	parts      int
-}
+// logParser reads log queries by recursive descent.
+type logParser struct{ *tokens }
 
 // Parse parses an expression. An error is an [*Error].
 func Parse(text string) (expr Expr, err error) {
@@ -49,7 +41,7 @@ func Parse(text string) (expr Expr, err error) {
 	case !utf8.ValidString(text):
 		return nil, &Error{Message: "invalid UTF-8 encoding"}
 	}
-	p := &parser{lexer: lexer{rest: text, line: 1, col: 1}}
+	p := &tokens{lexer: lexer{rest: text, line: 1, col: 1}}
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			e, ok := thrown.(*Error)
@@ -90,89 +82,8 @@ func ParseSelector(text string) (*Log, error) {
 	return l, err
 }
 
-func (p *parser) advance() {
-	t, err := p.next()
-	if err != nil {
-		panic(err)
-	}
-	p.now, p.ahead = p.ahead, t
-}
-
-// fail throws an error at a token.
-func (p *parser) fail(t token, format string, args ...any) {
-	panic(t.errorf(format, args...))
-}
-
-// unexpected throws the error of a token that may not stand there.
-func (p *parser) unexpected(expected ...string) {
-	text := "syntax error: unexpected " + p.now.name()
-	if len(expected) > 0 {
-		text += ", expecting " + strings.Join(expected, " or ")
-	}
-	p.fail(p.now, "%s", text)
-}
-
-// lacking throws the error of a construct that Loki knows and this subset does not.
-func (p *parser) lacking(what string, supported ...string) {
-	text := "syntax error: unexpected " + what + ", which is not supported here"
-	if len(supported) > 0 {
-		text += ": supported are " + strings.Join(supported, ", ")
-	}
-	p.fail(p.now, "%s", text)
-}
-
-// is reports whether the token is a symbol.
-func (p *parser) is(symbol string) bool { return p.now.kind == tokenSymbol && p.now.text == symbol }
-
-// isWord reports whether the token is a word of the language, in upper or lower case.
-func (p *parser) isWord(word string) bool {
-	return p.now.kind == tokenIdentifier && strings.EqualFold(p.now.text, word)
-}
-
-// expect moves over a symbol.
-func (p *parser) expect(symbol string) {
-	if !p.is(symbol) {
-		p.unexpected(symbol)
-	}
-	p.advance()
-}
-
-// accept moves over a symbol if it is there.
-func (p *parser) accept(symbol string) bool {
-	ok := p.is(symbol)
-	if ok {
-		p.advance()
-	}
-	return ok
-}
-
-// take returns the text of a token of a kind and moves over it.
-func (p *parser) take(k kind, name string) string {
-	if p.now.kind != k {
-		p.unexpected(name)
-	}
-	text := p.now.text
-	p.advance()
-	return text
-}
-
-// enter counts a level of nesting, until leave is called.
-func (p *parser) enter() (leave func()) {
-	if p.depth++; p.depth > maxDepth {
-		p.fail(p.now, "the expression is nested more than %d levels deep", maxDepth)
-	}
-	return func() { p.depth-- }
-}
-
-// part counts a part of the expression.
-func (p *parser) part() {
-	if p.parts++; p.parts > maxParts {
-		p.fail(p.now, "the expression has more than %d matchers, filters and operands", maxParts)
-	}
-}
-
 // log reads a log query, in parentheses or not.
-func (p *parser) log() *Log {
+func (p logParser) log() *Log {
 	defer p.enter()()
 	if p.accept("(") {
 		l := p.log()
@@ -185,7 +96,7 @@ func (p *parser) log() *Log {
 }
 
 // selector reads the matchers of a stream selector.
-func (p *parser) selector() []Matcher {
+func (p logParser) selector() []Matcher {
 	p.expect("{")
 	var all []Matcher
 	if p.accept("}") {
@@ -203,19 +114,11 @@ func (p *parser) selector() []Matcher {
 	}
 }
 
-// label reads the name of a label.
-func (p *parser) label() string {
-	if p.now.kind == tokenIdentifier && reserved[strings.ToLower(p.now.text)] {
-		p.unexpected("IDENTIFIER")
-	}
-	return p.take(tokenIdentifier, "IDENTIFIER")
-}
-
 // matcherOps are the operators between a label and a text.
 var matcherOps = []string{"=", "!=", "=~", "!~"}
 
 // matcher reads the rest of a matcher of a label.
-func (p *parser) matcher(name string) Matcher {
+func (p logParser) matcher(name string) Matcher {
 	p.part()
 	if p.now.kind != tokenSymbol || !slices.Contains(matcherOps, p.now.text) {
 		p.unexpected(matcherOps...)
@@ -232,7 +135,7 @@ func (p *parser) matcher(name string) Matcher {
 }
 
 // compile compiles the text at a token if an operator is about regular expressions.
-func (p *parser) compile(at token, op, text string, anchored bool) *regexp.Regexp {
+func (p logParser) compile(at token, op, text string, anchored bool) *regexp.Regexp {
 	if !strings.HasSuffix(op, "~") {
 		return nil
 	}
@@ -244,7 +147,7 @@ func (p *parser) compile(at token, op, text string, anchored bool) *regexp.Regex
 }
 
 // stages reads the stages of a pipeline.
-func (p *parser) stages(l *Log) {
+func (p logParser) stages(l *Log) {
 	for p.now.kind == tokenSymbol {
 		switch p.now.text {
 		case "|=", "|~", "!=", "!~":
@@ -261,7 +164,7 @@ func (p *parser) stages(l *Log) {
 }
 
 // lineFilter reads a line filter with all its alternatives.
-func (p *parser) lineFilter() Stage {
+func (p logParser) lineFilter() Stage {
 	f := &lineFilter{op: p.now.text}
 	p.advance()
 	for {
@@ -283,7 +186,7 @@ func (p *parser) lineFilter() Stage {
 }
 
 // stage reads what is behind a bar.
-func (p *parser) stage(l *Log) Stage {
+func (p logParser) stage(l *Log) Stage {
 	p.part()
 	if p.now.kind != tokenIdentifier {
 		if p.is("(") {
@@ -314,7 +217,7 @@ func (p *parser) stage(l *Log) Stage {
 }
 
 // selection reads the labels of drop and keep.
-func (p *parser) selection() []Matcher {
+func (p logParser) selection() []Matcher {
 	var all []Matcher
 	for {
 		name := p.label()
@@ -339,7 +242,7 @@ const (
 // condition reads label filters that are joined with operators of a precedence or a
 // higher one. As in Loki, a comma or nothing is an and that everything behind it belongs
 // to.
-func (p *parser) condition(lowest int) condition {
+func (p logParser) condition(lowest int) condition {
 	defer p.enter()()
 	left := p.comparison()
 	for {
@@ -362,7 +265,7 @@ func (p *parser) condition(lowest int) condition {
 var numberOps = []string{"=", "==", "!=", ">", ">=", "<", "<="}
 
 // comparison reads one label filter, or several in parentheses.
-func (p *parser) comparison() condition {
+func (p logParser) comparison() condition {
 	p.part()
 	if p.accept("(") {
 		c := p.condition(0)
@@ -391,20 +294,4 @@ func (p *parser) comparison() condition {
 		c.value = p.signed()
 	}
 	return c
-}
-
-// signed reads a number with or without a sign.
-func (p *parser) signed() float64 {
-	sign := 1.0
-	if p.accept("-") {
-		sign = -1
-	} else {
-		p.accept("+")
-	}
-	at := p.now
-	v, err := strconv.ParseFloat(p.take(tokenNumber, "NUMBER"), 64)
-	if err != nil || math.IsInf(v, 0) {
-		p.fail(at, "unable to parse literal as a float: %q", at.text)
-	}
-	return sign * v
 }

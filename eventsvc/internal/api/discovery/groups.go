@@ -51,10 +51,10 @@ func Groups(c *codec.Codec, coreAPI bool) []Group {
 	namespaces := resource("namespaces", "namespace", "Namespace", "/v1/Namespace", false, "ns", "get", "list", "watch")
 	var groups []Group
 	if coreAPI {
-		groups = []Group{{c.GroupVersion(event.CoreV1), append([]metav1.APIResource{events, namespaces}, coreKinds()...)}}
+		groups = []Group{{c.Group.GroupVersion(event.CoreV1), append([]metav1.APIResource{events, namespaces}, coreKinds()...)}}
 	}
 	groups = append(groups,
-		Group{c.GroupVersion(event.EventsV1), []metav1.APIResource{events}},
+		Group{c.Group.GroupVersion(event.EventsV1), []metav1.APIResource{events}},
 		Group{authenticationv1.SchemeGroupVersion, []metav1.APIResource{
 			review("selfsubjectreviews", "selfsubjectreview", "SelfSubjectReview"),
 		}},

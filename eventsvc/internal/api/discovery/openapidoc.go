@@ -146,7 +146,7 @@ func (o openAPI) collect(v any, needed map[string]any) {
 	}
 }
 
-// path is one path with its operations and the parameters that they share.
+// describePath returns one path with its operations and the parameters that they share.
 func describePath(g Group, path string, ops []operation) map[string]any {
 	var shared []any
 	for _, name := range []string{"name", "namespace"} {

@@ -57,7 +57,7 @@ func (r *Resource) create(c echo.Context) error {
 
 // decode reads the event in a body. The event has no memory in common with the body.
 func (r *Resource) decode(c echo.Context, in *call[options.Write]) (*eventsv1.Event, error) {
-	ev, warnings, err := r.Codec.DecodeEvent(r.view, c.Request().Header.Get("Content-Type"), in.body, in.options.Validation)
+	ev, warnings, err := r.Codec.Decoder.DecodeEvent(r.view, c.Request().Header.Get("Content-Type"), in.body, in.options.Validation)
 	if err == nil {
 		warnings = append(warnings, event.DropDuplicateOwners(ev, false)...)
 	}
@@ -76,7 +76,7 @@ func (r *Resource) trackNew(ev *eventsv1.Event, manager string) error {
 	if event.CheckSize(ev, nil, r.Rules) != nil {
 		return nil
 	}
-	return r.Codec.Fields.Update(r.view, nil, ev, manager)
+	return r.Codec.Decoder.Fields.Update(r.view, nil, ev, manager)
 }
 
 // prepareNew makes an event that a client sent fit to be stored: by POST, or by PUT

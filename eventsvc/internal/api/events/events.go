@@ -69,7 +69,7 @@ type Resource struct {
 
 // Route serves the events of a view below a path such as /api/v1.
 func Route(e *echo.Echo, c Config, v event.View, path string) {
-	r := &Resource{Config: c, view: v, groupResource: c.Codec.Resource(v)}
+	r := &Resource{Config: c, view: v, groupResource: c.Codec.Group.Resource(v)}
 	may := func(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 		return c.Guard.Allow(r.groupResource, v, next)
 	}

@@ -32,7 +32,7 @@ func (r *Resource) patch(c echo.Context) error {
 	}
 	defer in.end()
 	if kind != types.ApplyYAMLPatchType {
-		if err := r.Codec.CheckPatch(in.body); err != nil {
+		if err := r.Codec.Decoder.CheckPatch(in.body); err != nil {
 			return err
 		}
 	}
@@ -65,9 +65,9 @@ func (r *Resource) patch(c echo.Context) error {
 func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[options.Write]) (next *eventsv1.Event, warnings []string, err error) {
 	o := in.options
 	if kind == types.ApplyYAMLPatchType {
-		next, warnings, err = r.Codec.Apply(r.view, live, in.body, o.Manager, o.Force, o.Validation)
+		next, warnings, err = r.Codec.Decoder.Apply(r.view, live, in.body, o.Manager, o.Force, o.Validation)
 	} else {
-		next, warnings, err = r.Codec.Patch(r.view, kind, in.body, live, o.Validation)
+		next, warnings, err = r.Codec.Decoder.Patch(r.view, kind, in.body, live, o.Validation)
 	}
 	if err != nil {
 		return nil, warnings, err

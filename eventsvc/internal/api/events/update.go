@@ -113,7 +113,7 @@ func (r *Resource) trackNext(live, next *eventsv1.Event, manager string) error {
 	if err := event.CheckSize(next, live, r.Rules); err != nil {
 		return err
 	}
-	return r.Codec.Fields.Update(r.view, live, next, manager)
+	return r.Codec.Decoder.Fields.Update(r.view, live, next, manager)
 }
 
 // change makes the next version of an event out of the stored one, nil if there is

@@ -64,7 +64,7 @@ const (
 
 // Route adds the routes.
 func Route(e *echo.Echo, c Config) {
-	a := &API{Config: c, events: schema.GroupResource{Group: c.Codec.GroupVersion(event.EventsV1).Group, Resource: "events"}}
+	a := &API{Config: c, events: schema.GroupResource{Group: c.Codec.Group.GroupVersion(event.EventsV1).Group, Resource: "events"}}
 	g := e.Group(Folder + "/api/v1")
 	for path, h := range map[string]handler{
 		"/query": a.query, "/query_range": a.queryRange,

@@ -125,7 +125,7 @@ func (s *server) serve(c echo.Context, p *endpoint) error {
 	if err != nil {
 		return err
 	}
-	readable, err := s.Guard.Readable(c, s.Codec.Resource(event.EventsV1), policy.List, asked)
+	readable, err := s.Guard.Readable(c, s.Codec.Group.Resource(event.EventsV1), policy.List, asked)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (s *server) review(c echo.Context, obj request.Object, kind schema.GroupVer
 		return err
 	}
 	// 4. The review.
-	if err := s.codec.Decode(req.Header.Get("Content-Type"), body, obj); err != nil {
+	if err := s.codec.Decoder.Decode(req.Header.Get("Content-Type"), body, obj); err != nil {
 		return err
 	}
 	if sent := obj.GetObjectKind().GroupVersionKind(); !sent.Empty() && sent != kind {

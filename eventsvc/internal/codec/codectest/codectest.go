@@ -60,7 +60,7 @@ func AsView(c *codec.Codec, v event.View, ev *eventsv1.Event, revision uint64) r
 	if revision > 0 {
 		shown.ResourceVersion = strconv.FormatUint(revision, 10)
 	}
-	shown.TypeMeta = metav1.TypeMeta{Kind: "Event", APIVersion: c.GroupVersion(v).String()}
+	shown.TypeMeta = metav1.TypeMeta{Kind: "Event", APIVersion: c.Group.GroupVersion(v).String()}
 	if v == event.CoreV1 {
 		return event.ToCore(shown)
 	}

@@ -32,7 +32,7 @@ func TestTrackCreateEqualsLibrary(t *testing.T) {
 				slow.ManagedFields = []metav1.ManagedFieldsEntry{}
 				manager := []string{"controller", "", "Grüße"}[i%3]
 				for _, ev := range []*eventsv1.Event{fast, slow} {
-					if err := c.Fields.Update(v, nil, ev, manager); err != nil {
+					if err := c.Decoder.Fields.Update(v, nil, ev, manager); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -62,7 +62,7 @@ func TestUpdate(t *testing.T) {
 	c := codectest.New(t, "example.com")
 	created := eventtest.Typical()
 	created.ManagedFields = nil
-	if err := c.Fields.Update(event.EventsV1, nil, created, "recorder"); err != nil {
+	if err := c.Decoder.Fields.Update(event.EventsV1, nil, created, "recorder"); err != nil {
 		t.Fatal(err)
 	}
 	for v, want := range map[event.View]map[string]string{
@@ -78,7 +78,7 @@ func TestUpdate(t *testing.T) {
 		next := created.DeepCopy()
 		next.Note = "changed"
 		next.Series = &eventsv1.EventSeries{Count: 2, LastObservedTime: metav1.NowMicro()}
-		if err := c.Fields.Update(v, created, next, "kubectl-patch"); err != nil {
+		if err := c.Decoder.Fields.Update(v, created, next, "kubectl-patch"); err != nil {
 			t.Fatal(err)
 		}
 		got := map[string]string{}
@@ -86,7 +86,7 @@ func TestUpdate(t *testing.T) {
 			got[e.Manager+" "+e.APIVersion] = string(e.FieldsV1.Raw)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: managed fields (-want +got):\n%s", c.GroupVersion(v), diff)
+			t.Errorf("%s: managed fields (-want +got):\n%s", c.Group.GroupVersion(v), diff)
 		}
 	}
 }
@@ -124,17 +124,17 @@ func TestTrackPlainEqualsLibrary(t *testing.T) {
 		for _, v := range codectest.Views {
 			stored := r.Plain()
 			stored.UID = "u"
-			if err := c.Fields.Update(v, nil, stored, "controller"); err != nil {
+			if err := c.Decoder.Fields.Update(v, nil, stored, "controller"); err != nil {
 				t.Fatal(err)
 			}
 			stored = codectest.Live(t, c, stored)
 			fast := change(t, r, c, v, stored)
 			slow := fast.DeepCopy()
-			if !fields.TrackPlain(c.Fields, v, stored, fast, "controller") {
+			if !fields.TrackPlain(c.Decoder.Fields, v, stored, fast, "controller") {
 				continue
 			}
 			plain++
-			if err := fields.TrackFully(c.Fields, v, stored, slow, "controller"); err != nil {
+			if err := fields.TrackFully(c.Decoder.Fields, v, stored, slow, "controller"); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(untimed(t, slow), untimed(t, fast)); diff != "" {
@@ -158,7 +158,7 @@ func change(t *testing.T, r eventtest.Random, c *codec.Codec, v event.View, stor
 		next.Name, next.Namespace, next.UID = stored.Name, stored.Namespace, stored.UID
 		return next
 	}
-	next, _, err := c.Patch(v, types.MergePatchType, []byte(r.MergePatch(v)), stored, "")
+	next, _, err := c.Decoder.Patch(v, types.MergePatchType, []byte(r.MergePatch(v)), stored, "")
 	if err != nil {
 		return stored.DeepCopy()
 	}
@@ -172,7 +172,7 @@ func BenchmarkCreate(b *testing.B) {
 			ev := eventtest.Typical()
 			for b.Loop() {
 				ev.ManagedFields = entries
-				if err := c.Fields.Update(event.EventsV1, nil, ev, "controller"); err != nil {
+				if err := c.Decoder.Fields.Update(event.EventsV1, nil, ev, "controller"); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -35,7 +35,7 @@ func managers(ev *eventsv1.Event) []string {
 func TestApply(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
-	created, warnings, err := c.Apply(event.EventsV1, nil, []byte(applied), "me", false, "Strict")
+	created, warnings, err := c.Decoder.Apply(event.EventsV1, nil, []byte(applied), "me", false, "Strict")
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
@@ -47,18 +47,18 @@ func TestApply(t *testing.T) {
 	}
 	created.UID = "u"
 	stored := codectest.Live(t, c, created)
-	next, _, err := c.Apply(event.EventsV1, stored, []byte(strings.Replace(applied, "{app: web}", "{tier: front}", 1)), "me", false, "")
+	next, _, err := c.Decoder.Apply(event.EventsV1, stored, []byte(strings.Replace(applied, "{app: web}", "{tier: front}", 1)), "me", false, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]string{"tier": "front"}, next.Labels); diff != "" {
 		t.Errorf("labels after the second apply (-want +got):\n%s", diff)
 	}
-	same, _, err := c.Apply(event.EventsV1, stored, []byte(applied), "me", false, "")
+	same, _, err := c.Decoder.Apply(event.EventsV1, stored, []byte(applied), "me", false, "")
 	if err != nil || !fields.Same(stored, same) {
 		t.Errorf("the same once more changes something: %v, %v", same, err)
 	}
-	shared, _, err := c.Apply(event.EventsV1, stored, []byte(applied), "you", false, "")
+	shared, _, err := c.Decoder.Apply(event.EventsV1, stored, []byte(applied), "you", false, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,14 +71,14 @@ func TestApply(t *testing.T) {
 func TestApplyConflicts(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
-	first, _, err := c.Apply(event.EventsV1, nil, []byte(applied), "me", false, "")
+	first, _, err := c.Decoder.Apply(event.EventsV1, nil, []byte(applied), "me", false, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.UID = "u"
 	stored := codectest.Live(t, c, first)
 	other := strings.NewReplacer("web", "shop", "Start", "Stop").Replace(applied)
-	_, _, err = c.Apply(event.EventsV1, stored, []byte(strings.Replace(applied, "web", "shop", 1)), "you", false, "")
+	_, _, err = c.Decoder.Apply(event.EventsV1, stored, []byte(strings.Replace(applied, "web", "shop", 1)), "you", false, "")
 	want := metav1.Status{
 		Status: "Failure", Reason: "Conflict", Code: 409,
 		Message: `Apply failed with 1 conflict: conflict with "me": .metadata.labels.app`,
@@ -89,11 +89,11 @@ func TestApplyConflicts(t *testing.T) {
 	if diff := cmp.Diff(want, statusOf(t, err)); diff != "" {
 		t.Errorf("one conflict (-want +got):\n%s", diff)
 	}
-	_, _, err = c.Apply(event.EventsV1, stored, []byte(other), "you", false, "")
+	_, _, err = c.Decoder.Apply(event.EventsV1, stored, []byte(other), "you", false, "")
 	if got, want := err.Error(), "Apply failed with 2 conflicts: conflicts with \"me\":\n- .action\n- .metadata.labels.app"; got != want {
 		t.Errorf("two conflicts: %s", got)
 	}
-	forced, _, err := c.Apply(event.EventsV1, stored, []byte(other), "you", true, "")
+	forced, _, err := c.Decoder.Apply(event.EventsV1, stored, []byte(other), "you", true, "")
 	if err != nil || forced.Action != "Stop" {
 		t.Fatalf("forced: %v, %v", forced, err)
 	}
@@ -102,10 +102,10 @@ func TestApplyConflicts(t *testing.T) {
 	}
 	updated := stored.DeepCopy()
 	updated.Action = "Other"
-	if err := c.Fields.Update(event.EventsV1, stored, updated, "kubectl-patch"); err != nil {
+	if err := c.Decoder.Fields.Update(event.EventsV1, stored, updated, "kubectl-patch"); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = c.Apply(event.EventsV1, updated, []byte(applied), "me", false, "")
+	_, _, err = c.Decoder.Apply(event.EventsV1, updated, []byte(applied), "me", false, "")
 	if got, prefix := err.Error(), `Apply failed with 1 conflict: conflict with "kubectl-patch" using events.k8s.io/v1: .action`; got != prefix {
 		t.Errorf("conflict with an update: %s", got)
 	}
@@ -130,7 +130,7 @@ func TestApplyErrors(t *testing.T) {
 		{"a list", "[1]", "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"},
 		{"duplicate", applied + "action: Stop\n", "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n  line 7: key \"action\" already set in map"},
 	} {
-		ev, _, err := c.Apply(event.EventsV1, nil, []byte(tt.patch), "me", false, "Strict")
+		ev, _, err := c.Decoder.Apply(event.EventsV1, nil, []byte(tt.patch), "me", false, "Strict")
 		if err == nil {
 			if tt.want != "…" {
 				t.Errorf("%s: became %v", tt.name, ev)
@@ -142,7 +142,7 @@ func TestApplyErrors(t *testing.T) {
 			t.Errorf("%s: %d %s", tt.name, st.Code, st.Message)
 		}
 	}
-	_, warnings, err := c.Apply(event.EventsV1, nil, []byte(applied+"action: Stop\n"), "me", false, "Warn")
+	_, warnings, err := c.Decoder.Apply(event.EventsV1, nil, []byte(applied+"action: Stop\n"), "me", false, "Warn")
 	if diff := cmp.Diff([]string{`line 7: key "action" already set in map`}, warnings); err != nil || diff != "" {
 		t.Errorf("warnings (-want +got):\n%s%v", diff, err)
 	}
@@ -155,7 +155,7 @@ func TestFirstApply(t *testing.T) {
 	c := codectest.New(t, "k8s.io")
 	ev := eventtest.Typical()
 	ev.ManagedFields, ev.Action = nil, "Start"
-	next, _, err := c.Apply(event.EventsV1, codectest.Live(t, c, ev), []byte(strings.NewReplacer("eventTime", "# eventTime").Replace(applied)), "me", false, "")
+	next, _, err := c.Decoder.Apply(event.EventsV1, codectest.Live(t, c, ev), []byte(strings.NewReplacer("eventTime", "# eventTime").Replace(applied)), "me", false, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,13 +170,13 @@ func TestManagersAreBounded(t *testing.T) {
 	c := codectest.New(t, "k8s.io")
 	ev := eventtest.Typical()
 	ev.ManagedFields = nil
-	if err := c.Fields.Update(event.EventsV1, nil, ev, "first"); err != nil {
+	if err := c.Decoder.Fields.Update(event.EventsV1, nil, ev, "first"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 15 {
 		next := ev.DeepCopy()
 		next.Labels[string(rune('a'+i))] = "x"
-		if err := c.Fields.Update(event.EventsV1, ev, next, "manager-"+string(rune('a'+i))); err != nil {
+		if err := c.Decoder.Fields.Update(event.EventsV1, ev, next, "manager-"+string(rune('a'+i))); err != nil {
 			t.Fatal(err)
 		}
 		ev = next
@@ -190,7 +190,7 @@ func TestManagersAreBounded(t *testing.T) {
 	}{"left out": {nil, 10}, "empty": {[]metav1.ManagedFieldsEntry{}, 0}, "one empty": {[]metav1.ManagedFieldsEntry{{}}, 0}} {
 		next := ev.DeepCopy()
 		next.ManagedFields = tt.fields
-		if err := c.Fields.Update(event.EventsV1, ev, next, "me"); err != nil || len(next.ManagedFields) != tt.want {
+		if err := c.Decoder.Fields.Update(event.EventsV1, ev, next, "me"); err != nil || len(next.ManagedFields) != tt.want {
 			t.Errorf("%s: %d managers, %v", name, len(next.ManagedFields), err)
 		}
 	}
@@ -205,12 +205,12 @@ func TestKubectlTakesOver(t *testing.T) {
 	ev := eventtest.Typical()
 	ev.ManagedFields, ev.Labels = nil, map[string]string{"app": "web"}
 	ev.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"labels":{"app":"web"}}}`}
-	if err := c.Fields.Update(event.EventsV1, nil, ev, "kubectl-client-side-apply"); err != nil {
+	if err := c.Decoder.Fields.Update(event.EventsV1, nil, ev, "kubectl-client-side-apply"); err != nil {
 		t.Fatal(err)
 	}
 	stored := codectest.Live(t, c, ev)
 	config := "apiVersion: events.k8s.io/v1\nkind: Event\nmetadata: {name: " + ev.Name + ", labels: {app: shop}}\n"
-	first, _, err := c.Apply(event.EventsV1, stored, []byte(config), "kubectl", false, "Strict")
+	first, _, err := c.Decoder.Apply(event.EventsV1, stored, []byte(config), "kubectl", false, "Strict")
 	if err != nil {
 		t.Fatalf("kubectl conflicts with its own older self: %v", err)
 	}
@@ -218,17 +218,17 @@ func TestKubectlTakesOver(t *testing.T) {
 	rewritten := `[{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"kubectl","operation":"Apply",` +
 		`"apiVersion":"events.k8s.io/v1","time":"2026-05-04T12:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:app":{}}}}}]},` +
 		`{"op":"replace","path":"/metadata/resourceVersion","value":"41"}]`
-	next, _, err := c.Patch(event.EventsV1, types.JSONPatchType, []byte(rewritten), stored, "Strict")
+	next, _, err := c.Decoder.Patch(event.EventsV1, types.JSONPatchType, []byte(rewritten), stored, "Strict")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Fields.Update(event.EventsV1, stored, next, "kubectl"); err != nil {
+	if err := c.Decoder.Fields.Update(event.EventsV1, stored, next, "kubectl"); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"kubectl Apply"}, managers(next)); diff != "" || fields.Same(stored, next) {
 		t.Errorf("managers after the rewrite (-want +got):\n%s", diff)
 	}
-	last, _, err := c.Apply(event.EventsV1, codectest.Live(t, c, next), []byte(strings.Replace(config, "app: shop", "tier: front", 1)), "kubectl", false, "Strict")
+	last, _, err := c.Decoder.Apply(event.EventsV1, codectest.Live(t, c, next), []byte(strings.Replace(config, "app: shop", "tier: front", 1)), "kubectl", false, "Strict")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,11 +23,11 @@ func BenchmarkPatch(b *testing.B) {
 		b.Run(string(t), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				next, _, err := c.Patch(event.EventsV1, t, patch, live, "")
+				next, _, err := c.Decoder.Patch(event.EventsV1, t, patch, live, "")
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := c.Fields.Update(event.EventsV1, live, next, "controller"); err != nil {
+				if err := c.Decoder.Fields.Update(event.EventsV1, live, next, "controller"); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -48,7 +48,7 @@ func BenchmarkDecodeEvent(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := c.DecodeEvent(event.EventsV1, f.ContentType(false), body, ""); err != nil {
+				if _, _, err := c.Decoder.DecodeEvent(event.EventsV1, f.ContentType(false), body, ""); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -82,7 +82,7 @@ func BenchmarkDecodeLarge(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
 				// What has too many values is refused here, the others where the sizes of an event are checked.
-				if _, _, err := c.DecodeEvent(event.EventsV1, jsonType, body, ""); err != nil && !apierrors.IsRequestEntityTooLargeError(err) {
+				if _, _, err := c.Decoder.DecodeEvent(event.EventsV1, jsonType, body, ""); err != nil && !apierrors.IsRequestEntityTooLargeError(err) {
 					b.Fatal(err)
 				}
 			}

@@ -47,7 +47,7 @@ func (c *Decoder) DecodeEvent(v event.View, contentType string, body []byte, val
 func (c *Decoder) decodeFully(v event.View, media wire.Media, body []byte, validation string) (*eventsv1.Event, []string, error) {
 	obj, strict := event.NewObject(v), validation != metav1.FieldValidationIgnore
 	kind, problems, err := c.decodeBody(media, body, obj, strict)
-	if named, known := c.ViewOf(kind.APIVersion); known && named != v {
+	if named, known := c.Group.ViewOf(kind.APIVersion); known && named != v {
 		// kube-apiserver decodes a body as the version that it names before it
 		// compares that version with the URL's, so errors of decoding come first.
 		kind, problems, err = c.decodeBody(media, body, event.NewObject(named), strict)
@@ -56,15 +56,15 @@ func (c *Decoder) decodeFully(v event.View, media wire.Media, body []byte, valid
 		return nil, nil, err
 	}
 	if len(problems) > 0 && validation == metav1.FieldValidationStrict {
-		return nil, nil, unusable(kind, c.GroupVersion(v).Version, runtime.NewStrictDecodingError(problems))
+		return nil, nil, unusable(kind, c.Group.GroupVersion(v).Version, runtime.NewStrictDecodingError(problems))
 	}
-	if kind.APIVersion != "" && kind.APIVersion != c.APIVersion(v) {
+	if kind.APIVersion != "" && kind.APIVersion != c.Group.APIVersion(v) {
 		return nil, warnings(problems), apierrors.NewBadRequest(fmt.Sprintf(
-			"the API version in the data (%s) does not match the expected API version (%s)", kind.APIVersion, c.APIVersion(v)))
+			"the API version in the data (%s) does not match the expected API version (%s)", kind.APIVersion, c.Group.APIVersion(v)))
 	}
 	ev := event.Hub(obj)
 	if err := checkTimes(ev); err != nil {
-		return nil, nil, unusable(kind, c.GroupVersion(v).Version, err)
+		return nil, nil, unusable(kind, c.Group.GroupVersion(v).Version, err)
 	}
 	return ev, warnings(problems), nil
 }
@@ -205,8 +205,8 @@ func (c *Decoder) checkKind(v event.View, kind metav1.TypeMeta, err error, body 
 	case errors.As(err, &unrecognized):
 		return cannotRecognize(unrecognized.error, body)
 	}
-	gv, gvErr := c.GroupVersion(v), error(nil)
-	if kind.APIVersion != "" && kind.APIVersion != c.APIVersion(v) {
+	gv, gvErr := c.Group.GroupVersion(v), error(nil)
+	if kind.APIVersion != "" && kind.APIVersion != c.Group.APIVersion(v) {
 		gv, gvErr = schema.ParseGroupVersion(kind.APIVersion)
 	}
 	switch {

@@ -48,9 +48,9 @@ func TestDecodeEvent(t *testing.T) {
 		for range 30 {
 			for _, v := range codectest.Views {
 				for _, f := range []codec.Format{{}, {Pretty: true}, {Media: wire.YAML}, {Media: wire.Protobuf}} {
-					want := r.Event(c.GroupVersion(v).String())
+					want := r.Event(c.Group.GroupVersion(v).String())
 					body := codectest.Library(t, f, codectest.AsView(c, v, want, 5))
-					got, warnings, err := c.DecodeEvent(v, f.ContentType(false), []byte(body), "Strict")
+					got, warnings, err := c.Decoder.DecodeEvent(v, f.ContentType(false), []byte(body), "Strict")
 					if err != nil || len(warnings) > 0 {
 						t.Fatalf("%v %q\n%s", err, warnings, body)
 					}
@@ -88,7 +88,7 @@ func TestFieldValidation(t *testing.T) {
 			"yaml: unmarshal errors:\n  line 2: key \"note\" already set in map\n  line 4: key \"type\" already set in map, unknown field \"foo\"", "b"},
 	} {
 		for _, validation := range []string{"", "Warn"} {
-			ev, warnings, err := c.DecodeEvent(event.EventsV1, tt.contentType, []byte(tt.body), validation)
+			ev, warnings, err := c.Decoder.DecodeEvent(event.EventsV1, tt.contentType, []byte(tt.body), validation)
 			if err != nil || ev.Note != tt.note {
 				t.Fatalf("%s, %q: %v, %v", tt.name, validation, ev, err)
 			}
@@ -96,11 +96,11 @@ func TestFieldValidation(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 			}
 		}
-		ev, warnings, err := c.DecodeEvent(event.EventsV1, tt.contentType, []byte(tt.body), "Ignore")
+		ev, warnings, err := c.Decoder.DecodeEvent(event.EventsV1, tt.contentType, []byte(tt.body), "Ignore")
 		if err != nil || len(warnings) > 0 || ev.Note != tt.note {
 			t.Errorf("%s, ignored: %v, %q, %v", tt.name, ev, warnings, err)
 		}
-		_, _, err = c.DecodeEvent(event.EventsV1, tt.contentType, []byte(tt.body), "Strict")
+		_, _, err = c.Decoder.DecodeEvent(event.EventsV1, tt.contentType, []byte(tt.body), "Strict")
 		if st := statusOf(t, err); st.Code != 400 || st.Message != unusable+tt.strict {
 			t.Errorf("%s, strict: %d %s", tt.name, st.Code, st.Message)
 		}
@@ -140,7 +140,7 @@ func TestDecodeEventErrors(t *testing.T) {
 		{"damaged message", protobufType, "k8s\x00\x12\x01\xff", `Event in version "v1" cannot be handled as a Event: unexpected EOF`, 0},
 	} {
 		for _, validation := range []string{"Ignore", "Strict"} {
-			_, _, err := c.DecodeEvent(tt.view, tt.contentType, []byte(tt.body), validation)
+			_, _, err := c.Decoder.DecodeEvent(tt.view, tt.contentType, []byte(tt.body), validation)
 			if err == nil {
 				t.Errorf("%s: accepted", tt.name)
 				continue
@@ -157,12 +157,12 @@ func TestContentTypes(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
 	for _, contentType := range []string{"", "application/json; charset=utf-8", "Application/JSON"} {
-		if _, _, err := c.DecodeEvent(event.EventsV1, contentType, []byte(`{}`), ""); err != nil {
+		if _, _, err := c.Decoder.DecodeEvent(event.EventsV1, contentType, []byte(`{}`), ""); err != nil {
 			t.Errorf("%q: %v", contentType, err)
 		}
 	}
 	for _, contentType := range []string{"text/plain", "application/xml", "application/cbor", ";", "application/json;=", "application/merge-patch+json"} {
-		_, _, err := c.DecodeEvent(event.EventsV1, contentType, []byte(`{}`), "")
+		_, _, err := c.Decoder.DecodeEvent(event.EventsV1, contentType, []byte(`{}`), "")
 		want := metav1.Status{
 			Status: "Failure", Reason: "UnsupportedMediaType", Code: 415,
 			Message: "the body of the request was in an unknown format - accepted media types include: " +
@@ -189,7 +189,7 @@ func TestDecodeEventTolerates(t *testing.T) {
 		{jsonType, "{\"note\":\"a\xffb\"}", `"note":"a` + "\ufffd" + `b"`},
 		{yamlType, "note: 'yes'\nmetadata: {name: x}\n", `"note":"yes"`},
 	} {
-		ev, _, err := c.DecodeEvent(event.EventsV1, tt.contentType, []byte(tt.body), "Strict")
+		ev, _, err := c.Decoder.DecodeEvent(event.EventsV1, tt.contentType, []byte(tt.body), "Strict")
 		if err != nil {
 			t.Errorf("%s: %v", tt.body, err)
 			continue
@@ -220,7 +220,7 @@ func TestDecodeEventRefusesStrangeTimes(t *testing.T) {
 				ev.ManagedFields[0].Time = &metav1.Time{Time: at}
 			}
 			body := codectest.Library(t, codec.Format{Media: wire.Protobuf}, codectest.AsView(c, event.CoreV1, ev, 0))
-			_, _, err := c.DecodeEvent(event.CoreV1, protobufType, []byte(body), "")
+			_, _, err := c.Decoder.DecodeEvent(event.CoreV1, protobufType, []byte(body), "")
 			if err == nil || !apierrors.IsBadRequest(err) {
 				t.Errorf("field %d, %v: %v", i, at, err)
 			}
@@ -237,7 +237,7 @@ func TestDecodeDeleteOptions(t *testing.T) {
 		options.APIVersion, options.Kind = apiVersion, "DeleteOptions"
 		for _, f := range []codec.Format{{}, {Media: wire.YAML}, {Media: wire.Protobuf}} {
 			body := codectest.Library(t, f, &deleteOptions{options})
-			got, err := c.DecodeDeleteOptions(f.ContentType(false), []byte(body))
+			got, err := c.Decoder.DecodeDeleteOptions(f.ContentType(false), []byte(body))
 			if err != nil {
 				t.Fatalf("%s: %v", body, err)
 			}
@@ -246,7 +246,7 @@ func TestDecodeDeleteOptions(t *testing.T) {
 			}
 		}
 	}
-	if got, err := c.DecodeDeleteOptions("", []byte(`{"unknown":1,"propagationPolicy":"Background"}`)); err != nil || *got.PropagationPolicy != "Background" {
+	if got, err := c.Decoder.DecodeDeleteOptions("", []byte(`{"unknown":1,"propagationPolicy":"Background"}`)); err != nil || *got.PropagationPolicy != "Background" {
 		t.Errorf("kubectl's options: %v, %v", got, err)
 	}
 	for body, want := range map[string]string{
@@ -254,12 +254,12 @@ func TestDecodeDeleteOptions(t *testing.T) {
 		`{"dryRun":1}`:                     `the body is not DeleteOptions: json: cannot unmarshal number into Go struct field DeleteOptions.dryRun of type []string`,
 		`{`:                                `the body is not DeleteOptions: unexpected end of JSON input`,
 	} {
-		_, err := c.DecodeDeleteOptions("", []byte(body))
+		_, err := c.Decoder.DecodeDeleteOptions("", []byte(body))
 		if st := statusOf(t, err); st.Code != 400 || st.Message != want {
 			t.Errorf("%s: %d %s", body, st.Code, st.Message)
 		}
 	}
-	if _, err := c.DecodeDeleteOptions("text/plain", []byte(`{}`)); !apierrors.IsUnsupportedMediaType(err) {
+	if _, err := c.Decoder.DecodeDeleteOptions("text/plain", []byte(`{}`)); !apierrors.IsUnsupportedMediaType(err) {
 		t.Errorf("text/plain: %v", err)
 	}
 }
@@ -375,7 +375,7 @@ func FuzzDecodeEvent(f *testing.F) {
 			v = event.CoreV1
 		}
 		for _, validation := range []string{"Strict", "Ignore"} {
-			ev, _, err := c.DecodeEvent(v, contentType, body, validation)
+			ev, _, err := c.Decoder.DecodeEvent(v, contentType, body, validation)
 			decodeOrStatus(t, c, v, ev, err)
 		}
 		plainEqualsLibrary(t, c, v, body)
@@ -388,7 +388,7 @@ func FuzzDecodeDeleteOptions(f *testing.F) {
 	f.Add(yamlType, []byte("propagationPolicy: Orphan\n"))
 	f.Add(protobufType, []byte(codectest.Library(f, codec.Format{Media: wire.Protobuf}, &deleteOptions{})))
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
-		if _, err := c.DecodeDeleteOptions(contentType, body); err != nil {
+		if _, err := c.Decoder.DecodeDeleteOptions(contentType, body); err != nil {
 			statusOf(t, err)
 		}
 	})

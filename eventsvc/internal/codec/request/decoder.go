@@ -7,7 +7,7 @@ import (
 
 // Decoder reads the bodies of requests in both views.
 type Decoder struct {
-	event.Group
+	Group event.Group
 
 	// Limits are [DefaultLimits] at first.
 	Limits Limits

@@ -40,12 +40,12 @@ func TestManyValuesAreRefused(t *testing.T) {
 	}
 	decode := func(contentType string, body []byte) func() error {
 		return func() error {
-			_, _, err := c.DecodeEvent(event.EventsV1, contentType, body, "")
+			_, _, err := c.Decoder.DecodeEvent(event.EventsV1, contentType, body, "")
 			return err
 		}
 	}
 	options := func(contentType string, body []byte) func() error {
-		return func() error { _, err := c.DecodeDeleteOptions(contentType, body); return err }
+		return func() error { _, err := c.Decoder.DecodeDeleteOptions(contentType, body); return err }
 	}
 	metadata := func(field string) []byte {
 		inner := strings.Repeat(field, size/len(field))
@@ -62,10 +62,10 @@ func TestManyValuesAreRefused(t *testing.T) {
 		"protobuf metadata": decode(protobufType, metadata("\x8a\x01\x00")),
 		"delete options":    options(jsonType, many(`{"dryRun":[`, `"",`, `""]}`)),
 		"options in YAML":   options(yamlType, many(`dryRun: [`, `"",`, `""]`)),
-		"merge patch":       func() error { return c.CheckPatch(many(`{"a":[`, "1,", "1]}")) },
-		"JSON patch":        func() error { return c.CheckPatch(many(`[`, `{"op":""},`, `{}]`)) },
+		"merge patch":       func() error { return c.Decoder.CheckPatch(many(`{"a":[`, "1,", "1]}")) },
+		"JSON patch":        func() error { return c.Decoder.CheckPatch(many(`[`, `{"op":""},`, `{}]`)) },
 		"apply": func() error {
-			_, _, err := c.Apply(event.EventsV1, stored, many("a: [", "b,", "b]"), "m", false, "")
+			_, _, err := c.Decoder.Apply(event.EventsV1, stored, many("a: [", "b,", "b]"), "m", false, "")
 			return err
 		},
 	} {
@@ -92,18 +92,18 @@ func TestTextIsNoValues(t *testing.T) {
 	for name, body := range map[string]string{
 		"JSON": `{"note":"` + note + `"}`, "escapes": `{"note":"\"` + note + `\\"}`,
 	} {
-		if ev, _, err := c.DecodeEvent(event.EventsV1, jsonType, []byte(body), ""); err != nil || !strings.Contains(ev.Note, note) {
+		if ev, _, err := c.Decoder.DecodeEvent(event.EventsV1, jsonType, []byte(body), ""); err != nil || !strings.Contains(ev.Note, note) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := c.DecodeEvent(event.EventsV1, protobufType, envelope(t, []byte("\x3a\xf0\x93\x09"+note)), ""); err != nil {
+	if _, _, err := c.Decoder.DecodeEvent(event.EventsV1, protobufType, envelope(t, []byte("\x3a\xf0\x93\x09"+note)), ""); err != nil {
 		t.Error(err)
 	}
-	c.Limits.Values = 3
+	c.Decoder.Limits.Values = 3
 	for body, ok := range map[string]bool{
 		`{"note":"a","reason":",[{"}`: true, `{"note":"a","reason":"b","type":""}`: true, `{"note":"\",\",","reason":"b","type":"","action":""}`: false,
 	} {
-		if _, _, err := c.DecodeEvent(event.EventsV1, jsonType, []byte(body), ""); (err == nil) != ok {
+		if _, _, err := c.Decoder.DecodeEvent(event.EventsV1, jsonType, []byte(body), ""); (err == nil) != ok {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestTextIsNoValues(t *testing.T) {
 func TestManyOperations(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
-	c.Limits.PatchOperations = 3
+	c.Decoder.Limits.PatchOperations = 3
 	stored := codectest.Live(t, c, &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "n", UID: "u"}})
 	const three = `{"op":"test","path":"/metadata/name","value":"a"},{"op":"test","path":"/kind","value":"Event"},{"op":"add","path":"/note","value":"x"}`
 	for patch, want := range map[string]string{
@@ -131,16 +131,16 @@ func TestManyOperations(t *testing.T) {
 		"[" + three + `,7]`:                 "cannot unmarshal number",
 		"[" + three + `,{"op":"\ud800"}]`:   "got 4",
 	} {
-		if err := c.CheckPatch([]byte(patch)); err != nil {
+		if err := c.Decoder.CheckPatch([]byte(patch)); err != nil {
 			t.Errorf("%s: %v", patch, err)
 		}
-		_, _, err := c.Patch(event.EventsV1, types.JSONPatchType, []byte(patch), stored, "")
+		_, _, err := c.Decoder.Patch(event.EventsV1, types.JSONPatchType, []byte(patch), stored, "")
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", patch, err, want)
 		}
 	}
 	for _, patch := range []string{"[" + three + ",]", "[" + three, "[" + three + "]]", "[" + three + "] x", "[,]", `[{"op":"a"} {}]`, `[{"op":"a",}]`, `[{"op"}]`} {
-		if err := c.CheckPatch([]byte(patch)); err == nil || err.Error() != "invalid JSON patch" {
+		if err := c.Decoder.CheckPatch([]byte(patch)); err == nil || err.Error() != "invalid JSON patch" {
 			t.Errorf("%s: %v", patch, err)
 		}
 	}

@@ -49,7 +49,7 @@ func (c *Decoder) Patch(v event.View, patchType types.PatchType, patch []byte, l
 
 // patchFully is Patch by the libraries.
 func (c *Decoder) patchFully(v event.View, patchType types.PatchType, patch []byte, live *eventsv1.Event, validation string) (*eventsv1.Event, []string, error) {
-	shown := c.Show(v, live)
+	shown := c.Group.Show(v, live)
 	var p patched
 	var err error
 	strict := validation != metav1.FieldValidationIgnore
@@ -60,7 +60,7 @@ func (c *Decoder) patchFully(v event.View, patchType types.PatchType, patch []by
 		p, err = patchStrategic(v, patch, shown, strict)
 	default:
 		err = apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch",
-			c.Resource(v), live.Name, fmt.Sprintf("unknown patch type %q", patchType), 0, false)
+			c.Group.Resource(v), live.Name, fmt.Sprintf("unknown patch type %q", patchType), 0, false)
 	}
 	if err == nil && len(p.problems) > 0 && validation == metav1.FieldValidationStrict {
 		err = invalidPatch(p.text, runtime.NewStrictDecodingError(p.problems))
@@ -140,7 +140,7 @@ func (c *Decoder) decodePatched(v event.View, text []byte, strict bool) (event.O
 	if err != nil {
 		return nil, nil, err
 	}
-	named, known := c.ViewOf(gvk.GroupVersion().String())
+	named, known := c.Group.ViewOf(gvk.GroupVersion().String())
 	switch {
 	case gvk.Version == "":
 		problems, err := kjson.UnmarshalStrict(text, &metav1.TypeMeta{})

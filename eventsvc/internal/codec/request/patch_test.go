@@ -64,7 +64,7 @@ func TestPatch(t *testing.T) {
 		before := eventtest.InSeries()
 		before.Finalizers = []string{"a/a"}
 		stored := codectest.Live(t, c, before)
-		got, warnings, err := c.Patch(tt.view, tt.kind, []byte(tt.patch), stored, "Strict")
+		got, warnings, err := c.Decoder.Patch(tt.view, tt.kind, []byte(tt.patch), stored, "Strict")
 		if err != nil || len(warnings) > 0 {
 			t.Errorf("%s: %q, %v", tt.name, warnings, err)
 			continue
@@ -114,9 +114,9 @@ func TestPatchErrors(t *testing.T) {
 		{"another type of patch", "application/json", `{}`, 415, "…"},
 	} {
 		var got *eventsv1.Event
-		err := c.CheckPatch([]byte(tt.patch))
+		err := c.Decoder.CheckPatch([]byte(tt.patch))
 		if err == nil {
-			got, _, err = c.Patch(event.EventsV1, tt.kind, []byte(tt.patch), codectest.Live(t, c, eventtest.InSeries()), "Strict")
+			got, _, err = c.Decoder.Patch(event.EventsV1, tt.kind, []byte(tt.patch), codectest.Live(t, c, eventtest.InSeries()), "Strict")
 		}
 		if err == nil {
 			t.Errorf("%s in %s: became %v", tt.name, tt.kind, got)
@@ -145,14 +145,14 @@ func TestPatchWarnings(t *testing.T) {
 		{types.StrategicMergePatchType, `{"noteX":1,"note":"a","note":"b"}`, []string{`duplicate field "note"`, `unknown field "noteX"`}},
 		{types.JSONPatchType, `[{"op":"add","path":"/noteX","value":1,"op":"add"}]`, []string{`json patch duplicate field "[0].op"`, `unknown field "noteX"`}},
 	} {
-		got, warnings, err := c.Patch(event.EventsV1, tt.kind, []byte(tt.patch), codectest.Live(t, c, eventtest.InSeries()), "")
+		got, warnings, err := c.Decoder.Patch(event.EventsV1, tt.kind, []byte(tt.patch), codectest.Live(t, c, eventtest.InSeries()), "")
 		if err != nil || tt.kind != types.JSONPatchType && got.Note != "b" {
 			t.Fatalf("%s: %v, %v", tt.patch, got, err)
 		}
 		if diff := cmp.Diff(tt.want, warnings); diff != "" {
 			t.Errorf("%s in %s (-want +got):\n%s", tt.patch, tt.kind, diff)
 		}
-		if _, warnings, err = c.Patch(event.EventsV1, tt.kind, []byte(tt.patch), codectest.Live(t, c, eventtest.InSeries()), "Ignore"); err != nil || len(warnings) > 0 {
+		if _, warnings, err = c.Decoder.Patch(event.EventsV1, tt.kind, []byte(tt.patch), codectest.Live(t, c, eventtest.InSeries()), "Ignore"); err != nil || len(warnings) > 0 {
 			t.Errorf("%s ignored: %q, %v", tt.patch, warnings, err)
 		}
 	}
@@ -169,7 +169,7 @@ func TestPatchCopiesAreBounded(t *testing.T) {
 		ops = append(ops, fmt.Sprintf(`{"op":"copy","from":"/note","path":"/metadata/labels/l%d"}`, i))
 	}
 	patch := []byte("[" + strings.Join(ops, ",") + "]")
-	if _, _, err := c.Patch(event.EventsV1, types.JSONPatchType, patch, ev, ""); err == nil {
+	if _, _, err := c.Decoder.Patch(event.EventsV1, types.JSONPatchType, patch, ev, ""); err == nil {
 		t.Error("copies of 10 MiB are accepted")
 	}
 }
@@ -200,9 +200,9 @@ func FuzzPatch(f *testing.F) {
 			var ev *eventsv1.Event
 			var err error
 			if patchType == types.ApplyPatchType {
-				ev, _, err = c.Apply(v, stored, patch, "fuzz", true, validation)
-			} else if err = c.CheckPatch(patch); err == nil {
-				ev, _, err = c.Patch(v, patchType, patch, stored, validation)
+				ev, _, err = c.Decoder.Apply(v, stored, patch, "fuzz", true, validation)
+			} else if err = c.Decoder.CheckPatch(patch); err == nil {
+				ev, _, err = c.Decoder.Patch(v, patchType, patch, stored, validation)
 			}
 			if plain, ok := request.PatchPlain(c.Decoder, v, patchType, patch, stored); ok {
 				full, warnings, err := request.PatchFully(c.Decoder, v, patchType, patch, stored, "Strict")
@@ -211,7 +211,7 @@ func FuzzPatch(f *testing.F) {
 				}
 			}
 			if err == nil {
-				err = c.Fields.Update(v, stored, ev, "fuzz")
+				err = c.Decoder.Fields.Update(v, stored, ev, "fuzz")
 				if err != nil {
 					t.Fatal(err)
 				}

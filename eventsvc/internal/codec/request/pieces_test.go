@@ -20,7 +20,7 @@ func TestLargeBodiesArePaused(t *testing.T) {
 	c := codectest.New(t, "k8s.io")
 	decode := func(body string) func() {
 		return func() {
-			if _, _, err := c.DecodeEvent(event.EventsV1, jsonType, []byte(body), ""); err != nil {
+			if _, _, err := c.Decoder.DecodeEvent(event.EventsV1, jsonType, []byte(body), ""); err != nil {
 				t.Error(err)
 			}
 		}
@@ -35,7 +35,7 @@ func TestLargeBodiesArePaused(t *testing.T) {
 		"escapes":  {decode(`{"metadata":{"annotations":{"a":"` + strings.Repeat(`\n`, size/2) + `"}}}`), 2},
 		"brackets": {decode(`{"metadata":{"annotations":{"a":"` + strings.Repeat(`[{`, size/2) + `"}}}`), 2},
 		"patch": {func() {
-			if err := c.CheckPatch(patch); err != nil {
+			if err := c.Decoder.CheckPatch(patch); err != nil {
 				t.Error(err)
 			}
 		}, 2},

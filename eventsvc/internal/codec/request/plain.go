@@ -32,7 +32,7 @@ func (c *Decoder) decodePlain(v event.View, body []byte) (*eventsv1.Event, bool)
 
 // setPlain sets the members that such a body has in an existing event.
 func (c *Decoder) setPlain(v event.View, body []byte, ev *eventsv1.Event) bool {
-	kind, apiVersion := event.Kind, c.APIVersion(v)
+	kind, apiVersion := event.Kind, c.Group.APIVersion(v)
 	var members [event.NumMembers + 2]event.Member
 	of := event.Members(v, ev)
 	copy(members[:], of[:])
@@ -43,7 +43,7 @@ func (c *Decoder) setPlain(v event.View, body []byte, ev *eventsv1.Event) bool {
 	// Name and namespace outlive the request. As substrings they would keep the
 	// whole body in memory.
 	ev.Name, ev.Namespace = strings.Clone(ev.Name), strings.Clone(ev.Namespace)
-	return r.ended() && kind == event.Kind && apiVersion == c.APIVersion(v)
+	return r.ended() && kind == event.Kind && apiVersion == c.Group.APIVersion(v)
 }
 
 // plainReader reads JSON from position at. What it has read is not valid once it

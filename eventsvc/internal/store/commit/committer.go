@@ -97,7 +97,7 @@ func (c *Committer) commit(first *Write) {
 	c.Merger.makeRoom(c.Stop)
 	c.Writer.RotateIfFull()
 	start := time.Now()
-	err := c.Writer.Failed()
+	err := c.Writer.Health.Failed()
 	if err == nil {
 		err = c.store()
 	}

@@ -12,7 +12,7 @@
 // A write that is refused does not touch its neighbours in the batch. When the Committer
 // is told to stop it commits what is waiting, and refuses everything after that.
 //
-// A second goroutine merges memtables into the index file ([Committer.RunMerges]).
+// A second goroutine merges memtables into the index file ([Merger.Run]).
 //
 // # Errors
 //

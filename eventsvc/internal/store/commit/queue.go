@@ -161,7 +161,7 @@ func (q *Queue) Refuse(err error) {
 	}
 }
 
-// End refuses every write from now on. It is to be called once, by who has taken writes.
+// End refuses every write from now on. It must be called once, by the goroutine that takes writes.
 func (q *Queue) End() { close(q.ended) }
 
 // Answer tells the writer that w was made under a revision, or its error.

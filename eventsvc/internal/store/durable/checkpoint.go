@@ -63,7 +63,7 @@ func (w *Writer) EndCheckpoint(c Checkpoint) error {
 	case head.Refused(c.Err, pending):
 		return nil
 	}
-	return w.Fail(c.Err)
+	return w.Health.Fail(c.Err)
 }
 
 // Checkpoint brings all records of the write-ahead log into the head.
@@ -73,7 +73,7 @@ func (w *Writer) Checkpoint() error { return w.checkpoint(nil) }
 // the head in one commit, and empties the log. An error for another reason than room
 // means that the head has failed.
 func (w *Writer) checkpoint(more []wal.Record) error {
-	if err := errors.Join(w.AwaitCheckpoint(), w.Failed()); err != nil {
+	if err := errors.Join(w.AwaitCheckpoint(), w.Health.Failed()); err != nil {
 		return err
 	}
 	head, pending := w.Records.Head(), w.Records.Pending()
@@ -84,7 +84,7 @@ func (w *Writer) checkpoint(more []wal.Record) error {
 	if err := w.write(head, all); err != nil && head.Refused(err, all) {
 		return err
 	} else if err != nil {
-		return w.Fail(err)
+		return w.Health.Fail(err)
 	}
 	head.AddBytes(wal.Bytes(more))
 	w.Records.SetPending(nil)
@@ -96,21 +96,21 @@ func (w *Writer) checkpoint(more []wal.Record) error {
 
 // Carry is [seglog.Log.Carry].
 func (w *Writer) Carry(s *seglog.Segment, since time.Time) (damaged bool, err error) {
-	if err := w.Failed(); err != nil {
+	if err := w.Health.Failed(); err != nil {
 		return false, err
 	}
 	damaged, err = w.Records.Carry(s, since)
-	return damaged, w.orFail(err)
+	return damaged, w.Health.orFail(err)
 }
 
 // IndexHead is [seglog.Log.IndexHead].
 func (w *Writer) IndexHead(most int) (more bool, err error) {
-	if err := w.Failed(); err != nil {
+	if err := w.Health.Failed(); err != nil {
 		return false, err
 	}
 	more, err = w.Records.IndexHead(most)
 	if errors.As(err, new(*store.CorruptError)) { // nothing was written
 		return false, err
 	}
-	return more, w.orFail(err)
+	return more, w.Health.orFail(err)
 }

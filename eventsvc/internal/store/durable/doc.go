@@ -28,7 +28,7 @@
 //
 // # Concurrency
 //
-// A Writer has one user at a time, the committer. [Writer.Failed] is safe for concurrent
+// A Writer has one user at a time, the committer. Its Health is safe for concurrent
 // use, and readers of the log go on whatever the Writer does.
 //
 // The package does not know what records mean, who waits for them or who reads them.

@@ -15,7 +15,7 @@ import (
 // take the place of those that failed. If a record is damaged or missing, it returns an
 // error: everything can still be read, and a person has to restore a backup.
 func (w *Writer) Failover() error {
-	if w.Failed() == nil {
+	if w.Health.Failed() == nil {
 		return nil
 	}
 	if err := w.replaceFiles(); err != nil {
@@ -54,7 +54,7 @@ func (w *Writer) replaceFiles() error {
 	if err := failed.Close(); err != nil {
 		w.Log.Warn("a log file that had failed could not be closed", "file", failed.Path, "error", err)
 	}
-	w.recovered()
+	w.Health.recovered()
 	w.rotateAt = 0
 	w.Rotated()
 	return nil

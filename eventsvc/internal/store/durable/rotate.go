@@ -13,10 +13,10 @@ import (
 // on, and it is tried again later.
 func (w *Writer) RotateIfFull() {
 	head := w.Records.Head()
-	if head.Bytes() < max(w.SegmentBytes, w.rotateAt) || w.Failed() != nil {
+	if head.Bytes() < max(w.SegmentBytes, w.rotateAt) || w.Health.Failed() != nil {
 		return
 	}
-	if err := w.Rotate(); err != nil && w.Failed() == nil { // a failure was logged
+	if err := w.Rotate(); err != nil && w.Health.Failed() == nil { // a failure was logged
 		w.Log.Error("a new log file could not be started; the old one goes on", "error", err)
 		w.rotateAt = head.Bytes() + w.SegmentBytes/16
 	}
@@ -44,7 +44,7 @@ func (w *Writer) rotate(compactRevision uint64) error {
 		return err
 	}
 	head := w.Records.Head()
-	if err := w.orFail(head.Seal(w.Last)); err != nil {
+	if err := w.Health.orFail(head.Seal(w.Last)); err != nil {
 		return err
 	}
 	next, err := w.nextHead(compactRevision)
@@ -79,7 +79,7 @@ func (w *Writer) nextHead(compactRevision uint64) (*seglog.Segment, error) {
 	// to the present one from now on.
 	if there := errors.Join(disk.Remove(seglog.SegmentPath(w.Dir, base)), disk.SyncDir(w.Dir)); there != nil {
 		err = errors.Join(err, there)
-		_ = w.Fail(err)
+		_ = w.Health.Fail(err)
 	}
 	return nil, err
 }
@@ -87,13 +87,13 @@ func (w *Writer) nextHead(compactRevision uint64) (*seglog.Segment, error) {
 // MoveCompactRevision makes a compact revision durable and then valid for readers. It
 // does nothing if there is a greater one.
 func (w *Writer) MoveCompactRevision(revision uint64) error {
-	if err := w.Failed(); err != nil {
+	if err := w.Health.Failed(); err != nil {
 		return err
 	}
 	if revision <= w.Records.CompactRevision() {
 		return nil
 	}
-	if err := w.orFail(w.Records.Head().SaveCompactRevision(revision)); err != nil {
+	if err := w.Health.orFail(w.Records.Head().SaveCompactRevision(revision)); err != nil {
 		return fmt.Errorf("store: moving the compact revision: %w", err)
 	}
 	w.Records.SetCompactRevision(revision)

@@ -38,7 +38,7 @@ type Writer struct {
 	Last uint64
 
 	Config
-	*health
+	Health        *health
 	wal           *wal.Log // nil if there was no room for one
 	rotateAt      int64    // size of the head at which to try again to rotate
 	checkpointing bool     // a checkpoint was begun and not ended
@@ -49,7 +49,7 @@ type Writer struct {
 // Open opens the write-ahead log if the head was used with one, and adds its records to the
 // pending ones of the log. Last is then the last revision that is there.
 func Open(c Config) (*Writer, error) {
-	w := &Writer{Config: c, health: newHealth(c), checkpointed: make(chan Checkpoint, 1)}
+	w := &Writer{Config: c, Health: newHealth(c), checkpointed: make(chan Checkpoint, 1)}
 	w.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "store_fold_seconds", Help: "Time of one checkpoint, which copies the records of the write-ahead log into the segments.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	})
@@ -97,7 +97,7 @@ func (w *Writer) Start() (err error) {
 
 // Collectors returns the metrics of the writer.
 func (w *Writer) Collectors() []prometheus.Collector {
-	return append(w.collectors(), w.seconds)
+	return append(w.Health.collectors(), w.seconds)
 }
 
 // Append makes the records of a frame durable: in the write-ahead log or, if there is none
@@ -107,7 +107,7 @@ func (w *Writer) Collectors() []prometheus.Collector {
 // until [Writer.Failover].
 func (w *Writer) Append(frame *wal.Frame) error {
 	err := w.append(frame)
-	switch failure := w.Failed(); {
+	switch failure := w.Health.Failed(); {
 	case err == nil:
 		return nil
 	case failure != nil:
@@ -116,11 +116,11 @@ func (w *Writer) Append(frame *wal.Frame) error {
 		// The transaction that failed was rolled back: it has added nothing to the head.
 		return fmt.Errorf("%w: %w", store.ErrFull, err)
 	}
-	return w.Fail(err)
+	return w.Health.Fail(err)
 }
 
 func (w *Writer) append(frame *wal.Frame) error {
-	if err := w.Failed(); err != nil {
+	if err := w.Health.Failed(); err != nil {
 		return err
 	}
 	if w.wal == nil || len(frame.Records) > maxLogged || !w.wal.FitsHalf(frame) {
@@ -146,7 +146,7 @@ func (w *Writer) Finish() {
 		return
 	}
 	err := w.AwaitCheckpoint()
-	if w.Failed() != nil {
+	if w.Health.Failed() != nil {
 		return
 	}
 	if err == nil {

@@ -6,15 +6,16 @@
 // ([Reader.List]), and reads what has changed: for watchers that are behind the changes
 // in memory ([Reader.Replay]), and as one change for each event ([Reader.Changes]). The
 // index leads to the newest version of an event; if that is newer than the revision asked
-// for, the older versions are followed in the log. A list goes over the keys of its range,
-// or over those of them that the postings of its selector have, or sorts the postings: by
-// what these take, as the numbers of events and postings tell. A page costs as much in a
-// large collection as in a small one. So the events behind it are not counted: the number of
-// all at its revision is known, and that of the page before is passed on.
+// for, the older versions are followed in the log. A list has three ways: over all keys of
+// its range, over the keys that the postings of its selector have, or over these postings,
+// sorted. It takes the one that costs least, estimated from the numbers of events and
+// postings. A page costs as much in a large collection as in a small one. So the events
+// behind it are not counted: the number of all events at the revision is known, and a page
+// passes on what remains to the next one.
 //
-// What it lends is in mapped files, and has been verified. It remembers the postings that
-// it has sorted for the next pages of their list, which the state of a revision cannot make
-// stale.
+// What it lends is in mapped files, and has been verified. Sorted postings are remembered
+// for the next pages of their list. They cannot become stale, because a list is of one
+// revision.
 //
 // It is also the [store.Timeline] of the engine: counts come from the index by time that
 // segments have, events in the order of their observation from there too, or from postings

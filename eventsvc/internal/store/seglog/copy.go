@@ -227,7 +227,7 @@ func (c *copier) copyObserved(l *Log, to *bbolt.DB, since time.Time) error {
 			if err != nil {
 				return err
 			}
-			runs.FillPercent = boltfile.FillPercent
+			series.FillPercent, runs.FillPercent = boltfile.FillPercent, boltfile.FillPercent
 			m := observed.Minutes{
 				Tx: from, Found: found, Since: observed.MinuteSince(since),
 				Needed: func(revision uint64) bool {

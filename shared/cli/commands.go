@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/alecthomas/kong"
+)
+
+// Config has the commands that show the settings S, which are those of the command that serves.
+type Config[S any, P checked[S]] struct {
+	Print printConfig[S, P] `cmd:"" help:"Print the settings that serve would start with, and where each comes from; takes the flags of serve."`
+	List  listConfig[S]     `cmd:"" help:"Print a table of all settings of serve in Markdown."`
+}
+
+// checked is a pointer to settings. Check returns an error if they contradict each other.
+type checked[S any] interface {
+	*S
+	Check() error
+}
+
+type printConfig[S any, P checked[S]] struct {
+	Settings S `embed:""`
+}
+
+// Run prints the settings. It returns an error if they contradict each other.
+func (c *printConfig[S, P]) Run(kctx *kong.Context) error {
+	return errors.Join(printSettings(kctx.Stdout, kctx), P(&c.Settings).Check())
+}
+
+type listConfig[S any] struct {
+	Settings S `embed:""`
+}
+
+// Run prints the table.
+func (*listConfig[S]) Run(kctx *kong.Context) error { return listSettings(kctx.Stdout, kctx) }
