@@ -88,7 +88,7 @@ robustness: ## the long forms of the store's tests, a line for each promise (ROB
 	@cd eventsvc && $(GO) run ./internal/store/promises $(ROBUSTNESS_FLAGS)
 
 conformance: ## stock Kubernetes clients against a running eventsvc, on each engine
-	$(call each,$(wildcard deploy/test/conformance),$(TEST) ./... && $(TEST) . -store=postgres)
+	$(call each,$(wildcard deploy/test/conformance),$(TEST) ./... && $(TEST) . -store=postgres -replicas=2)
 
 image: ## container images tidings/tokensvc and tidings/eventsvc
 	@set -e; for s in $(SERVICES); do docker build --build-arg REVISION -t tidings/$$s -f $$s/Dockerfile .; done

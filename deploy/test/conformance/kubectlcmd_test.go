@@ -54,7 +54,7 @@ current-context: c
 contexts: [{name: c, context: {cluster: c, user: u, namespace: team}}]
 clusters: [{name: c, cluster: {server: "https://%s", certificate-authority-data: %s}}]
 users: [{name: u, user: {token: %s}}]
-`, s.httpsAddr, base64.StdEncoding.EncodeToString(ca), s.token)
+`, s.turn.address(s.httpsAddr), base64.StdEncoding.EncodeToString(ca), s.token)
 	file := filepath.Join(home, "config")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)

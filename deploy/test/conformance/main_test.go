@@ -30,8 +30,15 @@ var run tools
 // engine is the store of every server: with postgres, each has a database of its own.
 var engine = flag.String("store", "bolt", "the engine of the servers: bolt or postgres")
 
+// replicas is how many servers share a database. The requests of a test go to them in turn.
+var replicas = flag.Int("replicas", 1, "with -store=postgres: 1, or 2 replicas that answer requests in turn")
+
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *replicas > 1 && *engine != "postgres" {
+		fmt.Fprintln(os.Stderr, "-replicas=2 needs -store=postgres")
+		os.Exit(2)
+	}
 	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
 		// These tests wait more than they work.
 		_ = flag.Set("test.parallel", "8")

@@ -3,21 +3,27 @@ package conformance_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"tidings.example/shared/pgtest"
@@ -36,6 +42,8 @@ type server struct {
 	token string
 
 	engine []string     // where the events are
+	twin   *server      // the other replica of the database; nil: there is none
+	turn   turns        // between the two
 	plain  *http.Client // HTTP/1.1 without TLS
 
 	cmd  *exec.Cmd
@@ -46,27 +54,87 @@ type server struct {
 // start runs eventsvc until the test ends.
 func start(t *testing.T, extra ...string) *server {
 	t.Helper()
-	s := &server{
-		httpAddr: freeAddress(t), httpsAddr: freeAddress(t), adminAddr: freeAddress(t),
-		dir: t.TempDir(), extra: extra, token: run.issuer.token(t, "tester"),
-		plain: &http.Client{Transport: &http.Transport{DisableCompression: true}},
-		log:   &logs{},
-	}
+	return startReplicas(t, *replicas, extra)
+}
+
+// startOne runs one replica, for tests of what each replica counts for itself.
+func startOne(t *testing.T, extra ...string) *server {
+	t.Helper()
+	return startReplicas(t, 1, extra)
+}
+
+func startReplicas(t *testing.T, replicas int, extra []string) *server {
+	t.Helper()
+	s := newServer(t, extra)
 	if *engine == "postgres" {
 		dsn := pgtest.Start(t).Database(t)
 		eventsvc(t, "database", "migrate", "--store-dsn", dsn)
 		s.engine = []string{"--store=postgres", "--store-dsn=" + dsn}
 	}
+	if replicas > 1 {
+		s.twin = newServer(t, nil)
+		s.turn = turns{next: new(atomic.Uint32), other: map[string]string{s.httpAddr: s.twin.httpAddr, s.httpsAddr: s.twin.httpsAddr}}
+	}
+	s.plain = &http.Client{Transport: s.turn.transport(&http.Transport{DisableCompression: true})}
 	t.Cleanup(func() {
 		s.plain.CloseIdleConnections()
 		s.stop(t)
 		if t.Failed() {
 			t.Logf("log of eventsvc:\n%s", s.log)
+			if s.twin != nil {
+				t.Logf("log of the other replica:\n%s", s.twin.log)
+			}
 		}
 	})
 	s.launch(t)
 	return s
 }
+
+// newServer returns a server that does not run yet.
+func newServer(t *testing.T, extra []string) *server {
+	t.Helper()
+	return &server{
+		httpAddr: freeAddress(t), httpsAddr: freeAddress(t), adminAddr: freeAddress(t),
+		dir: t.TempDir(), extra: extra, token: run.issuer.token(t, "tester"), log: &logs{},
+	}
+}
+
+// turns sends every other request for a replica to the other one.
+type turns struct {
+	next  *atomic.Uint32
+	other map[string]string // from the address of a replica to the same of the other one
+}
+
+// transport returns a transport that takes turns, if there are two replicas.
+func (r turns) transport(to http.RoundTripper) http.RoundTripper {
+	if r.other == nil {
+		return to
+	}
+	return turning{r, to}
+}
+
+// address returns an address of either replica.
+func (r turns) address(addr string) string {
+	if other := r.other[addr]; other != "" && r.next.Add(1)%2 == 0 {
+		return other
+	}
+	return addr
+}
+
+// A turning transport keeps the Host of requests: a client that looks at it must not see where they went.
+type turning struct {
+	turns
+	to http.RoundTripper
+}
+
+func (r turning) RoundTrip(req *http.Request) (*http.Response, error) {
+	turned := req.Clone(req.Context())
+	turned.Host = cmp.Or(req.Host, req.URL.Host)
+	turned.URL.Host = r.address(req.URL.Host)
+	return r.to.RoundTrip(turned)
+}
+
+func (r turning) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(r.to) }
 
 // freeAddress finds an address that is free, and stays so until the test ends:
 // tests of any process mark the ports that they use by taking them for UDP, and
@@ -120,6 +188,13 @@ func (s *server) launch(t *testing.T) {
 		s.log.read(stderr)
 	}()
 	s.awaitReady(t)
+	if s.twin != nil { // clients trust one certificate
+		if err := os.CopyFS(filepath.Join(s.twin.dir, "tls"), os.DirFS(filepath.Join(s.dir, "tls"))); err != nil && !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+		s.twin.engine, s.twin.extra = s.engine, s.extra
+		s.twin.launch(t)
+	}
 }
 
 func (s *server) awaitReady(t *testing.T) {
@@ -130,7 +205,7 @@ func (s *server) awaitReady(t *testing.T) {
 			t.Fatalf("eventsvc ended before it was ready:\n%s", s.log)
 		default:
 		}
-		res, err := s.plain.Get("http://" + s.httpAddr + "/readyz")
+		res, err := http.Get("http://" + s.httpAddr + "/readyz")
 		if err != nil {
 			return err
 		}
@@ -145,6 +220,9 @@ func (s *server) awaitReady(t *testing.T) {
 // stop ends the process as a supervisor would, and waits for it.
 func (s *server) stop(t *testing.T) {
 	t.Helper()
+	if s.twin != nil {
+		s.twin.stop(t)
+	}
 	if s.cmd == nil {
 		return
 	}
@@ -173,13 +251,14 @@ func (s *server) config() *rest.Config {
 		Host:            "https://" + s.httpsAddr,
 		BearerToken:     s.token,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: s.caFile()},
+		WrapTransport:   s.turn.transport,
 		QPS:             -1, // the server is what is tested, not the client's patience
 	}
 }
 
 // plainConfig is the same without TLS: HTTP/1.1.
 func (s *server) plainConfig() *rest.Config {
-	return &rest.Config{Host: "http://" + s.httpAddr, BearerToken: s.token, QPS: -1}
+	return &rest.Config{Host: "http://" + s.httpAddr, BearerToken: s.token, WrapTransport: s.turn.transport, QPS: -1}
 }
 
 // caFile is the authority that the server made for itself.
@@ -211,6 +290,16 @@ func (l *logs) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+// everywhere reports whether a condition holds for all replicas, of which each answers one request in turn.
+func everywhere(condition func() error) error {
+	for range *replicas {
+		if err := condition(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // eventually waits until a condition holds, which it asks for often.
