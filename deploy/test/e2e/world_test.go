@@ -76,7 +76,7 @@ func runScenarios(t *testing.T, w *world) {
 	}
 }
 
-// token asks for a token and returns it with the status of the answer.
+// requestToken asks for a token and returns it with the status of the answer.
 func requestToken(ctx context.Context, base, id, secret string) (token string, status int, err error) {
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}}
 	var answer struct {

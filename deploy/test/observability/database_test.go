@@ -2,6 +2,7 @@ package observability_test
 
 import (
 	"maps"
+	"net/http"
 	"net/url"
 	"os/exec"
 	"path/filepath"
@@ -60,6 +61,33 @@ var databaseFaults = map[string]func(t *testing.T) (before, after scrape){
 		after = events.scrapedOnce(t, "the loss is found", func(now scrape) bool { return now.sum("store_database_lost_commits_total") > 0 })
 		// The copy is a new one, whose counters begin at 0.
 		return before.only("store_database_"), after.only("store_database_")
+	},
+	"DatabaseSlow": func(t *testing.T) (before, after scrape) {
+		tokens := startTokens(t, "")
+		events, dsn := startOnDatabase(t, tokens)
+		token := tokens.token(t)
+		before = events.scraped(t)
+		held := make(chan struct{})
+		go func() {
+			defer close(held)
+			pgtest.Exec(t, dsn, "BEGIN; LOCK TABLE eventsvc.head; SELECT pg_sleep(2); COMMIT")
+		}()
+		after = events.scrapedOnce(t, "the database is slow", func(now scrape) bool {
+			events.send(t, "GET", eventsPath+"?limit=1", token, "", http.StatusOK)
+			return now.sum("store_database_head_seconds_sum") > before.sum("store_database_head_seconds_sum")+0.5
+		})
+		<-held
+		return before, after
+	},
+	"CopyBehind": func(t *testing.T) (before, after scrape) {
+		tokens := startTokens(t, "")
+		events, dsn := startOnDatabase(t, tokens)
+		before = events.scraped(t)
+		events.disk(t, "delay_exit=3600000000") // microseconds
+		other := start(t, "eventsvc", "", "STORE=postgres", "STORE_DSN="+dsn, "ISSUER="+tokens.url)
+		other.ready(t)
+		other.create(t, tokens.token(t), "", http.StatusCreated)
+		return before, events.scrapedOnce(t, "the copy is behind", func(now scrape) bool { return now.sum("store_copy_lag_seconds") > 31 })
 	},
 	"NoSynchronousStandby": func(t *testing.T) (before, after scrape) {
 		events, _ := startOnDatabase(t, startTokens(t, "")) // whose server has none

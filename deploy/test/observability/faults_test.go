@@ -150,7 +150,7 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 		return before, events.scrapedOnce(t, "it is late", func(now scrape) bool { return now.sum("store_retention_lag_seconds") > 61 })
 	},
 	"RetentionCutShort": func(t *testing.T) (before, after scrape) {
-		_, events, token := startBoth(t, "MAX_BYTES=64MiB")
+		_, events, token := startBoth(t, "MAX_BYTES=64MiB", "COMPRESS_AFTER=off")
 		before = events.scraped(t)
 		events.createMany(t, token, 9000)
 		return before, events.scrapedOnce(t, "an age is projected", func(now scrape) bool { return now.sum("store_projected_age_seconds") > 0 })
