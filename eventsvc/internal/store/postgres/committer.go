@@ -28,7 +28,7 @@ type committer struct {
 	id    uuid.UUID // of this replica, in the table writer
 	batch int64     // number of the last batch
 	told  string    // SQLSTATE by which the server refused the last batch; empty if it did not
-	epoch uint64 // in which the last batch was sent
+	epoch uint64    // in which the last batch was sent
 	made  chan made
 }
 
