@@ -98,52 +98,57 @@ func stringEnd(text []byte, at int) int {
 	return -1
 }
 
-// read finds the strings of a text.
+// read finds the strings of a text. It looks at eight bytes at a time for quotation marks and backslashes: there are few
+// others between two of them, so that bytes.IndexByte takes longer to begin than to look.
 func (f *folder) read(text []byte) {
 	f.strings, f.unescaped = f.strings[:0], f.unescaped[:0]
-	begin, escaped := -1, false
-	for at := mark(text, 0); at < len(text); at = mark(text, at+1) {
-		switch {
-		case text[at] == '\\' && begin >= 0:
-			escaped = true
-			at++
-		case text[at] == '\\':
-		case begin < 0:
-			begin, escaped = at+1, false
-		default:
-			s := text[begin:at]
-			if escaped {
-				s = f.unescape(s)
+	begin, escaped, next := -1, false, 0 // next: what is before it is escaped
+	for base := 0; base < len(text); base += 8 {
+		for found := marks(text[base:]); found != 0; found &= found - 1 {
+			at := base + bits.TrailingZeros64(found)/8
+			switch {
+			case at < next:
+			case text[at] == '\\' && begin >= 0:
+				escaped, next = true, at+2
+			case text[at] == '\\':
+			case begin < 0:
+				begin, escaped = at+1, false
+			default:
+				s := text[begin:at]
+				if escaped {
+					s = f.unescape(s)
+				}
+				if f.strings = append(f.strings, s); len(f.strings) == maxStrings {
+					return
+				}
+				begin = -1
 			}
-			if f.strings = append(f.strings, s); len(f.strings) == maxStrings {
-				return
-			}
-			begin = -1
 		}
 	}
 }
 
-// mark returns the position of the next quotation mark or backslash, or one behind the end.
-// It looks at eight bytes at a time: there are few of others between two of them, so that
-// bytes.IndexByte takes longer to begin than to look.
-func mark(text []byte, at int) int {
-	for ; at+8 <= len(text); at += 8 {
-		w := binary.LittleEndian.Uint64(text[at:])
-		if found := equal(w, '"') | equal(w, '\\'); found != 0 {
-			return at + bits.TrailingZeros64(found)/8
+// marks returns a word that has the highest bit of each of its bytes set that is a quotation mark or a backslash in the first
+// eight bytes of a text.
+func marks(text []byte) uint64 {
+	var w uint64
+	if len(text) >= 8 {
+		w = binary.LittleEndian.Uint64(text)
+	} else {
+		for i, c := range text {
+			w |= uint64(c) << (8 * i)
 		}
 	}
-	for at < len(text) && text[at] != '"' && text[at] != '\\' {
-		at++
-	}
-	return at
+	return equal(w, '"') | equal(w, '\\')
 }
 
-// equal returns a word whose lowest bit is in the first byte of w that is c, or 0.
+// equal returns a word that has the highest bit of each of its bytes set that is c in w. No byte carries into the next one.
 func equal(w uint64, c byte) uint64 {
-	const ones = 0x0101010101010101
+	const (
+		ones = 0x0101010101010101
+		low  = 0x7f * ones
+	)
 	w ^= ones * uint64(c)
-	return (w - ones) &^ w & (ones << 7)
+	return ^((w&low + low) | w | low)
 }
 
 // unescape returns a string without its backslashes, but for those that are escaped.

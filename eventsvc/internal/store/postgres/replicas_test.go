@@ -310,7 +310,7 @@ func TestLostCommitsUnderLoad(t *testing.T) {
 		END $$`)
 		within(t, time.Minute, func() error {
 			if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch != epoch {
-				return fmt.Errorf("%+v, %v; want epoch %d", r, err, epoch)
+				return errors.Join(err, fmt.Errorf("%+v; want epoch %d", r, epoch))
 			}
 			return db.Ready(t.Context())
 		})

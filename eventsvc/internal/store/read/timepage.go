@@ -147,7 +147,7 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 	if p.looked++; p.looked%checkEvery == 0 && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	e, err := p.log.Get(revision)
+	e, err := p.log.Borrow(revision)
 	if skipped(p.log, revision, err) {
 		return nil
 	}

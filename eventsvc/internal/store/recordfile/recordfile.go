@@ -207,10 +207,22 @@ type Finder struct {
 	Cache  *blocks.Cache
 	Cursor *bbolt.Cursor // of the bucket of blocks
 	block  *blocks.Block
+	lent   []byte // memory of what was borrowed last
 }
 
 // Find returns the record of a revision, in memory of its own, and nil if there is none.
-func (f *Finder) Find(revision uint64) ([]byte, error) {
+func (f *Finder) Find(revision uint64) ([]byte, error) { return f.find(nil, revision) }
+
+// Borrow is [Finder.Find] in memory that the next call takes again.
+func (f *Finder) Borrow(revision uint64) ([]byte, error) {
+	record, err := f.find(f.lent[:0], revision)
+	if record != nil {
+		f.lent = record
+	}
+	return record, err
+}
+
+func (f *Finder) find(dst []byte, revision uint64) ([]byte, error) {
 	if f.block == nil || revision < f.block.First || revision > f.block.Last {
 		if found, err := f.seek(revision); err != nil || !found {
 			return nil, err
@@ -220,7 +232,7 @@ func (f *Finder) Find(revision uint64) ([]byte, error) {
 	if !found {
 		return nil, nil
 	}
-	return f.block.Append(nil, i)
+	return f.block.Append(dst, i)
 }
 
 // seek makes the block that covers a revision the present one. It reports false if that is

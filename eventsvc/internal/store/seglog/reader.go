@@ -116,6 +116,16 @@ func (r *Reader) Get(revision uint64) (Entry, error) {
 	return Parse(revision, b)
 }
 
+// Borrow is [Reader.Get] for an entry that is used only until the next call of Borrow: it takes
+// no memory of its own, which a scan of compressed segments would have collected all the time.
+func (r *Reader) Borrow(revision uint64) (Entry, error) {
+	b, err := r.lookup(revision, (*recordfile.Finder).Borrow)
+	if err != nil {
+		return Entry{}, err
+	}
+	return Parse(revision, b)
+}
+
 // Peek is [Reader.Get] without the checksum, for records of which only sizes are used.
 func (r *Reader) Peek(revision uint64) (Entry, error) {
 	b, err := r.Lookup(revision)
@@ -128,11 +138,18 @@ func (r *Reader) Peek(revision uint64) (Entry, error) {
 
 // Lookup returns the bytes of a record, as [Reader.Get] does, without parsing them.
 func (r *Reader) Lookup(revision uint64) ([]byte, error) {
-	b, err := r.Seek(revision)
+	return r.lookup(revision, (*recordfile.Finder).Find)
+}
+
+// finds is how a record is found in blocks.
+type finds func(f *recordfile.Finder, revision uint64) ([]byte, error)
+
+func (r *Reader) lookup(revision uint64, find finds) ([]byte, error) {
+	b, err := r.seek(revision, find)
 	if revision > r.seen && errors.Is(err, ErrGone) {
 		r.close()
 		r.open()
-		return r.Seek(revision)
+		return r.seek(revision, find)
 	}
 	return b, err
 }
@@ -143,6 +160,10 @@ const walkMost = 4
 
 // Seek is [Reader.Lookup] among the records that were there when the reader was opened.
 func (r *Reader) Seek(revision uint64) ([]byte, error) {
+	return r.seek(revision, (*recordfile.Finder).Find)
+}
+
+func (r *Reader) seek(revision uint64, find finds) ([]byte, error) {
 	if b := wal.Find(r.pending, revision); b != nil {
 		return b, nil
 	}
@@ -155,7 +176,7 @@ func (r *Reader) Seek(revision uint64) ([]byte, error) {
 		return nil, err
 	}
 	if r.segments[i].Compressed {
-		return s.find(revision)
+		return s.find(revision, find)
 	}
 	if s.at != 0 && revision > s.at && revision-s.at <= walkMost {
 		for k, v := s.cursor.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, v = s.cursor.Next() {
@@ -177,8 +198,8 @@ func (r *Reader) Seek(revision uint64) ([]byte, error) {
 }
 
 // find returns the record of a revision from the blocks of a segment.
-func (v *segmentTx) find(revision uint64) ([]byte, error) {
-	record, err := v.finder.Find(revision)
+func (v *segmentTx) find(revision uint64, find finds) ([]byte, error) {
+	record, err := find(&v.finder, revision)
 	if record == nil && err == nil {
 		return nil, ErrGone
 	}
