@@ -38,9 +38,13 @@ type load struct {
 	clients sync.WaitGroup
 	watches []*watch
 
+	loses bool // commits are lost on purpose: watches that end with 410 begin again with a list
+
 	mu           sync.Mutex
 	token        string
 	acknowledged map[string]uint64
+	given        map[uint64]string // the event that a revision was given to, also if it was lost
+	refused      int               // writes
 	last         time.Time
 	longest      time.Duration
 }
@@ -50,17 +54,20 @@ type watch struct {
 	replica string
 	after   uint64            // under the mutex of load
 	seen    map[string]uint64 // likewise
+	gone    int               // likewise: how often it began again
 }
 
-func newLoad(t testing.TB, c *cluster) *load {
+var replicas = []string{"eventsvc1", "eventsvc2"}
+
+func newLoad(t testing.TB, c *cluster, loses bool) *load {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	l := &load{t: t, c: c, cancel: cancel, acknowledged: map[string]uint64{}, last: time.Now()}
+	l := &load{t: t, c: c, cancel: cancel, loses: loses, acknowledged: map[string]uint64{}, given: map[uint64]string{}, last: time.Now()}
 	testenv.Eventually(t, "a token", time.Minute, func() error { return l.renew(ctx) })
 	var list object
 	if code := l.call(ctx, "GET", c.events+collection+"?limit=1", "", &list); code != http.StatusOK {
 		t.Fatalf("the first list: %d", code)
 	}
-	for _, replica := range []string{"eventsvc1", "eventsvc2"} {
+	for _, replica := range replicas {
 		w := &watch{replica: replica, after: list.revision(), seen: map[string]uint64{}}
 		l.watches = append(l.watches, w)
 		l.clients.Go(func() { l.follow(ctx, w) })
@@ -152,18 +159,35 @@ func (l *load) write(ctx context.Context, writer int) {
 			"regarding":{"kind":"Pod","name":"web-0","namespace":"cluster"},"reportingController":"example.com/load","reportingInstance":"load-1"}`,
 			name, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"))
 		var event, list object
-		if l.call(ctx, "POST", l.c.events+collection, body, &event) != http.StatusCreated {
+		switch l.call(ctx, "POST", l.c.events+collection, body, &event) {
+		case http.StatusServiceUnavailable:
+			l.mu.Lock()
+			l.refused++
+			l.mu.Unlock()
 			continue
+		default:
+			continue
+		case http.StatusCreated:
 		}
 		l.mu.Lock()
 		now := time.Now()
 		l.longest, l.last = max(l.longest, now.Sub(l.last)), now
 		l.acknowledged[name] = event.revision()
+		l.give(event)
 		l.mu.Unlock()
 		if l.call(ctx, "GET", l.c.events+collection+"?limit=1", "", &list) == http.StatusOK && list.revision() < event.revision() {
 			l.t.Errorf("a list is of revision %d after a write of revision %d was acknowledged", list.revision(), event.revision())
 		}
 	}
+}
+
+// give notes which event a revision was given to.
+func (l *load) give(event object) {
+	name, revision := event.Metadata.Name, event.revision()
+	if other := l.given[revision]; other != "" && other != name {
+		l.t.Errorf("revision %d was given to %s and to %s", revision, other, name)
+	}
+	l.given[revision] = name
 }
 
 // follow watches a replica, and resumes where the watch has ended.
@@ -183,7 +207,7 @@ func (l *load) read(ctx context.Context, w *watch, at string) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode == http.StatusGone {
-		l.t.Errorf("a watch of %s after revision %d is answered 410", w.replica, w.after)
+		l.gone(ctx, w, at)
 	}
 	if answer.StatusCode != http.StatusOK {
 		_, _ = io.Copy(io.Discard, answer.Body)
@@ -197,23 +221,51 @@ func (l *load) read(ctx context.Context, w *watch, at string) {
 		if in.Decode(&e) != nil {
 			return
 		}
+		if e.Object.Code == http.StatusGone {
+			l.gone(ctx, w, at)
+			return
+		}
 		revision := e.Object.revision()
 		l.mu.Lock()
 		switch {
 		case e.Type != "ADDED":
-			if e.Object.Code == http.StatusGone {
-				l.t.Errorf("a watch of %s after revision %d ends with 410", w.replica, w.after)
-			}
 		case revision <= w.after:
 			l.t.Errorf("%s shows revision %d after %d", w.replica, revision, w.after)
 		default:
 			w.after, w.seen[e.Object.Metadata.Name] = revision, revision
+			l.give(e.Object)
 		}
 		l.mu.Unlock()
 	}
 }
 
-// more waits until n more writes are acknowledged, and both watches have shown them.
+// gone begins a watch again that was answered 410, with a list.
+func (l *load) gone(ctx context.Context, w *watch, at string) {
+	if !l.loses {
+		l.t.Errorf("a watch of %s after revision %d ends with 410", w.replica, w.after)
+		return
+	}
+	var list object
+	if l.call(ctx, "GET", at+collection, "", &list) != http.StatusOK {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if list.revision() <= w.after {
+		l.t.Errorf("%s lists revision %d, but its watch has shown revision %d", w.replica, list.revision(), w.after)
+	}
+	for _, e := range list.Items {
+		if shown := w.seen[e.Metadata.Name]; shown != 0 && shown != e.revision() {
+			l.t.Errorf("%s lists %s of revision %d, and its watch has shown it under %d", w.replica, e.Metadata.Name, e.revision(), shown)
+		}
+		w.seen[e.Metadata.Name] = e.revision()
+		l.give(e)
+	}
+	w.after = list.revision()
+	w.gone++
+}
+
+// more waits until n more writes are acknowledged.
 func (l *load) more(n int) {
 	l.t.Helper()
 	l.mu.Lock()
@@ -229,12 +281,30 @@ func (l *load) more(n int) {
 	})
 }
 
-// gap returns the longest time without an acknowledged write since the last call.
-func (l *load) gap() time.Duration {
+// refusals waits until n more writes are refused.
+func (l *load) refusals(n int) {
+	l.t.Helper()
+	count := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.refused
+	}
+	want := count() + n
+	testenv.Eventually(l.t, "writes are refused", 4*time.Minute, func() error {
+		if got := count(); got < want {
+			return fmt.Errorf("%d writes are refused, want %d", got, want)
+		}
+		return nil
+	})
+}
+
+// clock returns the longest time without an acknowledged write since the last call.
+func (l *load) clock() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer func() { l.longest = 0 }()
-	return l.longest
+	longest := l.longest
+	l.longest, l.last = 0, time.Now()
+	return longest
 }
 
 // verify compares what was acknowledged with the lists of both replicas, and with what their watches have shown.
@@ -242,21 +312,13 @@ func (l *load) verify() {
 	l.t.Helper()
 	ctx := context.WithoutCancel(l.t.Context())
 	for _, w := range l.watches {
-		var list object
-		testenv.Eventually(l.t, "a list of "+w.replica, time.Minute, func() error {
-			if code := l.call(ctx, "GET", l.c.address(w.replica)+collection, "", &list); code != http.StatusOK {
-				return fmt.Errorf("status %d", code)
-			}
-			return nil
-		})
+		listed := l.list(w.replica)
 		ended, cancel := context.WithTimeout(ctx, 5*time.Second) // what the watch had not shown when it was stopped
 		l.read(ended, w, l.c.address(w.replica))
 		cancel()
-		listed := map[string]uint64{}
-		for _, e := range list.Items {
-			listed[e.Metadata.Name] = e.revision()
-			if w.seen[e.Metadata.Name] != e.revision() {
-				l.t.Errorf("%s lists %s of revision %d, and its watch has shown it under %d", w.replica, e.Metadata.Name, e.revision(), w.seen[e.Metadata.Name])
+		for name, revision := range listed {
+			if w.seen[name] != revision {
+				l.t.Errorf("%s lists %s of revision %d, and its watch has shown it under %d", w.replica, name, revision, w.seen[name])
 			}
 		}
 		for name, revision := range l.acknowledged {
@@ -266,4 +328,21 @@ func (l *load) verify() {
 		}
 	}
 	l.t.Logf("%d acknowledged writes are there, and were shown once by each watch", len(l.acknowledged))
+}
+
+// list returns the revisions of the events that a replica lists.
+func (l *load) list(replica string) map[string]uint64 {
+	l.t.Helper()
+	var list object
+	testenv.Eventually(l.t, "a list of "+replica, time.Minute, func() error {
+		if code := l.call(context.WithoutCancel(l.t.Context()), "GET", l.c.address(replica)+collection, "", &list); code != http.StatusOK {
+			return fmt.Errorf("status %d", code)
+		}
+		return nil
+	})
+	listed := map[string]uint64{}
+	for _, e := range list.Items {
+		listed[e.Metadata.Name] = e.revision()
+	}
+	return listed
 }
