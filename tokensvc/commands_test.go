@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/shared/certtest"
 	"tidings.example/shared/cli"
 	"tidings.example/tokensvc/internal/keyring"
 )
@@ -321,7 +322,7 @@ func TestReplicas(t *testing.T) {
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	certify(t, dir, "127.0.0.1")
+	certtest.Write(t, dir, "127.0.0.1")
 	r := start(t, "--clients-file", clientsFile(t), "--listen-https", "127.0.0.1:0",
 		"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-key-file", filepath.Join(dir, "tls.key"))
 	args := append([]string{"token", "fetch", "--ca-file", filepath.Join(dir, "ca.crt")}, r.source(t, "s3cret")...)

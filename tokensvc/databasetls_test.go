@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,27 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/shared/certtest"
 	"tidings.example/shared/pgtest"
 	"tidings.example/tokensvc/internal/client/clienttest"
 )
-
-// encrypt gives a PostgreSQL server a certificate for a host, and returns the file of its authority. The server writes its
-// files itself, because it requires that only its own user can read them.
-func encrypt(t *testing.T, dsn string, host string) string {
-	t.Helper()
-	dir := t.TempDir()
-	certify(t, dir, host)
-	for from, to := range map[string]string{"tls.crt": "server.crt", "tls.key": "server.key"} {
-		pem, err := os.ReadFile(filepath.Join(dir, from))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pgtest.Exec(t, dsn, fmt.Sprintf("COPY (SELECT unnest(string_to_array('%s', E'\\n'))) TO PROGRAM 'umask 077; cat > %s'", strings.TrimSpace(string(pem)), to))
-	}
-	pgtest.Exec(t, dsn, "ALTER SYSTEM SET ssl = on")
-	pgtest.Exec(t, dsn, "SELECT pg_reload_conf()")
-	return filepath.Join(dir, "ca.crt")
-}
 
 // TestDatabaseTLS: with sslmode=verify-full the connection is encrypted, and it is made only to a server whose certificate has
 // its name and is signed by the configured authority. It does not run beside other tests, because some send SIGHUP to the
@@ -60,18 +42,18 @@ func TestDatabaseTLS(t *testing.T) {
 		return status, string(body)
 	}
 	stranger := t.TempDir()
-	certify(t, stranger, "127.0.0.1")
+	certtest.Write(t, stranger, "127.0.0.1")
 	if status, body := ask(filepath.Join(stranger, "ca.crt"), false); status != http.StatusServiceUnavailable {
 		t.Errorf("a server without encryption: %d %s", status, body)
 	}
-	authority := encrypt(t, dsn, "127.0.0.1")
+	authority := pgtest.Encrypt(t, dsn, "127.0.0.1")
 	if status, body := ask(authority, true); status != http.StatusOK {
 		t.Errorf("the right authority: %d %s", status, body)
 	}
 	if status, body := ask(filepath.Join(stranger, "ca.crt"), false); status != http.StatusServiceUnavailable {
 		t.Errorf("another authority: %d %s", status, body)
 	}
-	if status, body := ask(encrypt(t, dsn, "db.example"), false); status != http.StatusServiceUnavailable {
+	if status, body := ask(pgtest.Encrypt(t, dsn, "db.example"), false); status != http.StatusServiceUnavailable {
 		t.Errorf("a certificate for another name: %d %s", status, body)
 	}
 }

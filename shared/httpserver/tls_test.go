@@ -1,13 +1,7 @@
 package httpserver
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -16,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tidings.example/shared/certtest"
 	"tidings.example/shared/cli"
 )
 
@@ -26,35 +21,12 @@ func anyTLS() *tls.Config {
 	return &tls.Config{Certificates: srv.TLS.Certificates}
 }
 
-// writePair writes a self-signed certificate for a host and its key.
-func writePair(t *testing.T, certFile, keyFile, host string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotAfter: time.Now().Add(24 * time.Hour)}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestCertFilesReload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	synctest.Test(t, func(t *testing.T) {
-		writePair(t, certFile, keyFile, "old.example")
+		certtest.Write(t, dir, "old.example")
 		config, err := CertFiles(certFile, keyFile)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +47,7 @@ func TestCertFilesReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		serves("old.example")
-		writePair(t, certFile, keyFile, "new.example")
+		certtest.Write(t, dir, "new.example")
 		time.Sleep(time.Hour)
 		serves("new.example")
 	})

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"tidings.example/shared/certtest"
 )
 
 // Server is a PostgreSQL server on which tests may create databases and roles.
@@ -261,4 +263,22 @@ func Exec(t testing.TB, dsn, sql string) {
 	if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
 		t.Fatalf("%s\n%v", sql, err)
 	}
+}
+
+// Encrypt gives a server a certificate for a host, and returns the file of its authority. The server writes its files itself,
+// because it requires that only its own user can read them.
+func Encrypt(t testing.TB, dsn, host string) (authority string) {
+	t.Helper()
+	dir := t.TempDir()
+	certtest.Write(t, dir, host)
+	for from, to := range map[string]string{"tls.crt": "server.crt", "tls.key": "server.key"} {
+		pem, err := os.ReadFile(filepath.Join(dir, from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		Exec(t, dsn, fmt.Sprintf("COPY (SELECT unnest(string_to_array('%s', E'\\n'))) TO PROGRAM 'umask 077; cat > %s'", strings.TrimSpace(string(pem)), to))
+	}
+	Exec(t, dsn, "ALTER SYSTEM SET ssl = on")
+	Exec(t, dsn, "SELECT pg_reload_conf()")
+	return filepath.Join(dir, "ca.crt")
 }

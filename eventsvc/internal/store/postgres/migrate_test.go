@@ -1,10 +1,15 @@
 package postgres_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/shared/certtest"
 	"tidings.example/shared/pgtest"
 )
 
@@ -89,4 +94,36 @@ func TestErrorsWithoutDSN(t *testing.T) {
 			t.Errorf("%s: %v", dsn, err)
 		}
 	}
+}
+
+// With sslmode=verify-full nothing is sent to a server without encryption, with a certificate of another authority, or with
+// one for another name.
+func TestVerifyFull(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("TEST_POSTGRES_DSN") != "" {
+		t.Skip("changes the server's settings, so it needs one that it starts itself: unset TEST_POSTGRES_DSN")
+	}
+	dsn := pgtest.StartPair(t).DSN
+	service(t, dsn)
+	ask := func(authority string) error {
+		full := strings.Replace(dsn, "sslmode=disable", "sslmode=verify-full&sslrootcert="+authority, 1)
+		_, err := postgres.ReadSchema(t.Context(), postgres.Access{DSN: full})
+		return err
+	}
+	refused := func(authority, because string) {
+		t.Helper()
+		within(t, time.Minute, func() error { // the server applies its new settings some time later
+			if err := ask(authority); err == nil || !strings.Contains(err.Error(), because) {
+				return fmt.Errorf("got %v, want %q", err, because)
+			}
+			return nil
+		})
+	}
+	stranger := t.TempDir()
+	certtest.Write(t, stranger, "127.0.0.1")
+	refused(filepath.Join(stranger, "ca.crt"), "refused TLS")
+	authority := pgtest.Encrypt(t, dsn, "127.0.0.1")
+	within(t, time.Minute, func() error { return ask(authority) })
+	refused(filepath.Join(stranger, "ca.crt"), "unknown authority")
+	refused(pgtest.Encrypt(t, dsn, "db.example"), "db.example")
 }

@@ -1,4 +1,5 @@
-package main
+// Package certtest makes certificates for tests.
+package certtest
 
 import (
 	"crypto/ecdsa"
@@ -14,9 +15,9 @@ import (
 	"time"
 )
 
-// certify writes a certificate for a host or address into tls.crt, its key into tls.key, and the certificate of its
-// authority, which is itself, into ca.crt.
-func certify(t *testing.T, dir, host string) {
+// Write writes a certificate for a host or address into tls.crt of a directory, its key into tls.key, and the certificate of
+// its authority, which is itself, into ca.crt. It is valid for a day.
+func Write(t testing.TB, dir, host string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
