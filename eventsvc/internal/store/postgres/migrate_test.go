@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -114,7 +115,7 @@ func TestVerifyFull(t *testing.T) {
 		t.Helper()
 		within(t, time.Minute, func() error { // the server applies its new settings some time later
 			if err := ask(authority); err == nil || !strings.Contains(err.Error(), because) {
-				return fmt.Errorf("got %v, want %q", err, because)
+				return errors.Join(err, fmt.Errorf("want %q", because))
 			}
 			return nil
 		})
