@@ -18,3 +18,6 @@ func Behind(db *DB) uint64 { return db.tail.behind.Load() }
 
 // Doubt has the copy compared with the database, as after a lost connection.
 func Doubt(db *DB) { db.tail.doubt() }
+
+// Keeps reports whether this replica clears away what is past its time.
+func Keeps(db *DB) bool { return db.keeper.holds() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -338,6 +339,63 @@ func TestCompareUnderLoad(t *testing.T) {
 	healthy(t, dsn, db)
 	if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch != 1 {
 		t.Errorf("%+v, %v; want epoch 1, because nothing was lost", r, err)
+	}
+}
+
+// One replica clears away what is past its time, from the database and from the copies of all. When it ends, another one goes on.
+func TestRetentionOverReplicas(t *testing.T) {
+	t.Parallel()
+	dsn := service(t, pgtest.Start(t).Database(t))
+	var all []*postgres.DB
+	for range 2 {
+		o := options(dsn, t.TempDir())
+		o.Copy.Retention, o.Copy.History = time.Second, time.Second
+		all = append(all, open(t, o))
+	}
+	keeper := func() (db *postgres.DB) {
+		t.Helper()
+		within(t, time.Minute, func() error {
+			held := 0
+			for _, one := range all {
+				if postgres.Keeps(one) {
+					db, held = one, held+1
+				}
+			}
+			if held != 1 {
+				return fmt.Errorf("%d replicas clear away", held)
+			}
+			return nil
+		})
+		return db
+	}
+	for len(all) > 0 {
+		name := fmt.Sprint("of ", len(all))
+		first := created(t, all[0], name)
+		within(t, time.Minute, func() error {
+			for _, db := range all {
+				if err := db.Maintain(t.Context()); err != nil {
+					return err
+				}
+			}
+			r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn})
+			if err == nil && r.Records > 0 {
+				err = fmt.Errorf("the database still has %+v", r)
+			}
+			return err
+		})
+		for _, db := range all {
+			if _, err := store.Read(t.Context(), db, store.Key{Namespace: "a", Name: name}); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("an event that is past its time: %v", err)
+			}
+			var expired *store.ExpiredError
+			if _, err := db.Watch(t.Context(), store.WatchQuery{After: first - 1}); !errors.As(err, &expired) {
+				t.Errorf("a watch of history that is past its time: %v", err)
+			}
+		}
+		gone := keeper()
+		healthy(t, dsn, all...)
+		gone.Close()
+		all = slices.DeleteFunc(all, func(db *postgres.DB) bool { return db == gone })
 	}
 }
 
