@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -267,6 +268,29 @@ func TestMoveBetweenEngines(t *testing.T) {
 		if diff := cmp.Diff(contents(services[from]), contents(services[from+1])); diff != "" {
 			t.Errorf("from %d to %d: %s", from, from+1, diff)
 		}
+	}
+}
+
+// TestBackupOfReplica: the backup of a replica restores to a store of the other engine that has the same events.
+func TestBackupOfReplica(t *testing.T) {
+	t.Parallel()
+	i, dir, data := newIssuer(t), t.TempDir(), t.TempDir()
+	replica := start(t, data, i, "--store=postgres", "--store-dsn="+migrated(t))
+	for n := range 20 {
+		replica.do("POST", eventsPath, newEvent(fmt.Sprint("e", n)))
+	}
+	_, listed := replica.do("GET", eventsPath, "")
+	replica.do("PATCH", eventsPath+"/e1", `{"metadata":{"labels":{"changed":"later"}}}`)
+	replica.do("DELETE", eventsPath+"/e2", "")
+	file, restored := filepath.Join(dir, "backup"), filepath.Join(dir, "restored")
+	command(t, 0, "backup", file, "--data-dir="+data, "--listen-admin="+replica.addrs["--listen-admin"])
+	command(t, 0, "restore", file, "--data-dir="+restored)
+	own := start(t, restored, i)
+	if diff := cmp.Diff(contents(replica), contents(own)); diff != "" {
+		t.Error(diff)
+	}
+	if code, gone := own.do("GET", eventsPath+"?resourceVersionMatch=Exact&limit=100&resourceVersion="+listVersion(listed), ""); code != 410 {
+		t.Errorf("a state before the restore: %d %v; clients have to list again", code, gone)
 	}
 }
 
