@@ -189,3 +189,39 @@ func TestFailoverThatLoses(t *testing.T) {
 		})
 	}
 }
+
+// The time of writes never falls, and nothing expires by a clock of the database that is wrong.
+func TestDatabaseClockJumps(t *testing.T) {
+	t.Parallel()
+	owner := pgtest.Start(t).Database(t)
+	o := options(service(t, owner), t.TempDir())
+	o.Copy.Retention = time.Hour
+	db := open(t, o)
+	clock := func(shows string) {
+		pgtest.Exec(t, owner, "CREATE OR REPLACE FUNCTION eventsvc.wall_clock() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT clock_timestamp()"+shows+"'")
+	}
+	var last time.Time
+	for i, shows := range []string{"", " - interval ''2 days''", " + interval ''2 days''", ""} {
+		clock(shows)
+		name := fmt.Sprint("jump", i)
+		created(t, db, name)
+		record, err := store.Read(t.Context(), db, store.Key{Namespace: "a", Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if record.Time.Before(last) {
+			t.Errorf("%s is of %v, before the one of %v", name, record.Time, last)
+		}
+		last = record.Time
+		within(t, time.Minute, func() error {
+			if !postgres.Keeps(db) {
+				return errors.New("it does not clear away")
+			}
+			return db.Maintain(t.Context())
+		})
+	}
+	records, _, err := store.Records(t.Context(), db, store.Query{})
+	if err != nil || len(records) != 4 {
+		t.Errorf("%d of 4 events are left, %v", len(records), err)
+	}
+}
