@@ -338,6 +338,44 @@ func TestFloodOfAssertions(t *testing.T) { // not parallel: what others allocate
 	}
 }
 
+// TestFullReplayTable: a client with a stolen key has used up its places in the table in use. Its further assertions have to
+// wait until others expire. Those of other clients are accepted, each once.
+func TestFullReplayTable(t *testing.T) {
+	t.Parallel()
+	flooder, other := newSigner(), newSigner()
+	now := time.Now()
+	a := newAuthenticator(t, withKeys(client.Config{
+		Store: newStore(t, flooder.client("keyed"), other.client("other")), Now: func() time.Time { return now },
+	}))
+	table := a.Replays()
+	for i := 0; table.Add("keyed", fmt.Sprint(i), now.Add(5*time.Minute), now) == "first"; i++ {
+	}
+	if table.Length() != client.MaxReplays/2 {
+		t.Errorf("the client got %d places, want half of %d", table.Length(), client.MaxReplays)
+	}
+	try := func(token string) string {
+		_, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: token})
+		var busy *client.BusyError
+		if errors.As(err, &busy) {
+			return busy.Reason
+		}
+		return detail(err)
+	}
+	by := func(s signer, id string) string {
+		return s.token(rs256, payload("iss", `"`+id+`"`, "sub", `"`+id+`"`, "iat", fmt.Sprint(now.Unix()), "exp", fmt.Sprint(now.Add(time.Minute).Unix())))
+	}
+	same := by(other, "other")
+	got := []string{try(by(flooder, "keyed")), try(same), try(same), try(by(other, "other")), try(by(other, "keyed"))}
+	now = now.Add(7 * time.Minute)
+	got = append(got, try(by(flooder, "keyed")))
+	if diff := cmp.Diff([]string{"replays_full", "ok", "replayed", "ok", "signature wrong", "ok"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if table.Length() != 1 {
+		t.Errorf("%d assertions remembered in the end, want 1", table.Length())
+	}
+}
+
 // TestAssertionThrottle: failures count like wrong secrets, for known and unknown ids alike, and do not delay a client
 // whose assertion is good.
 func TestAssertionThrottle(t *testing.T) {

@@ -71,6 +71,9 @@ const MaxReplays = maxReplays
 // NewReplays returns a table for so many assertions.
 func NewReplays(all int) Replays { return Replays{newReplays(all)} }
 
+// Replays are the used assertions that a remembers.
+func (a *Authenticator) Replays() Replays { return Replays{a.replays} }
+
 // Add remembers an assertion.
 func (r Replays) Add(clientID, jti string, until, now time.Time) string {
 	return map[replay]string{firstUse: "first", replayed: "replayed", noRoom: "no room"}[r.add(clientID, jti, until, now)]
