@@ -71,7 +71,7 @@ type result struct {
 	disk          int64
 	foreign       float64 // cores that others used meanwhile
 	hello         float64 // floor/hello/64 just before or after, whichever was less, where it was measured
-	signing       float64 // signatures per second meanwhile, where they were measured
+	alone         float64 // what the floor under the row made per second meanwhile, where it was measured
 	note          string
 	goal          goal
 	err           error

@@ -43,11 +43,10 @@ func syncGoal() goal {
 	}}
 }
 
-// signingShare asks for a share of the signatures per second that the machine
-// could make at that time.
-func signingShare(share float64) goal {
-	return goal{text: fmt.Sprintf("≥ %.0f %% of signing", 100*share), met: func(_ *bench, r *result) bool {
-		return r.signing > 0 && r.rate >= share*r.signing
+// aloneShare asks for a share of what something alone made of the machine at that time.
+func aloneShare(share float64, of string) goal {
+	return goal{text: fmt.Sprintf("≥ %.0f %% of %s", 100*share, of), met: func(_ *bench, r *result) bool {
+		return r.alone > 0 && r.rate >= share*r.alone
 	}}
 }
 

@@ -18,7 +18,7 @@ import (
 func assertionStage() stage {
 	var signers *target.Signers
 	row1 := func(name, alg string, share float64) row {
-		return row{name: name, goal: signingShare(share), run: besideSigning(func(b *bench) (load.Spec, error) { return assertions(b, signers, alg, 64) })}
+		return row{name: name, goal: aloneShare(share, "signing"), run: besideSigning(func(b *bench) (load.Spec, error) { return assertions(b, signers, alg, 64) })}
 	}
 	return stage{
 		name: "clients without secrets",
@@ -27,7 +27,7 @@ func assertionStage() stage {
 			row1("assert/rs256/64", target.RS256, .6),
 			row1("assert/es256/64", target.ES256, .8),
 			row1("assert/eddsa/64", target.EdDSA, .8),
-			{name: "assert/federated/64", goal: signingShare(.8), run: besideSigning(func(b *bench) (load.Spec, error) { return workload.Accounts(b.ctx, b.up, signers, 64) })},
+			{name: "assert/federated/64", goal: aloneShare(.8, "signing"), run: besideSigning(func(b *bench) (load.Spec, error) { return workload.Accounts(b.ctx, b.up, signers, 64) })},
 			{name: "assert/alone", run: func(b *bench) (*result, error) { return beside(b, signers) }},
 			{name: "assert/attacked", goal: p99Of(2, "assert/alone"), run: func(b *bench) (*result, error) { return beside(b, signers, attack.Forgeries(b.up)) }},
 		},

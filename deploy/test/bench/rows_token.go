@@ -23,7 +23,7 @@ func tokenStage() stage {
 			{name: "memory/tokensvc", goal: residentWithin(30 << 20), run: tokenMemory},
 			{name: "tokens/1", goal: p50Within(1500 * time.Microsecond), run: tokens(1)},
 			{name: "tokens/16", run: tokens(16)},
-			{name: "tokens/64", goal: both(signingShare(.85), p99Within(60*time.Millisecond)), run: besideSigning(rememberedTokens(64))},
+			{name: "tokens/64", goal: both(aloneShare(.85, "signing"), p99Within(60*time.Millisecond)), run: besideSigning(rememberedTokens(64))},
 			{name: "jwks/64", goal: atLeast(40_000), run: jwks},
 			{name: "tokens/million", long: true, once: true, goal: residentWithin(30 << 20), run: millionTokens},
 			{name: "memory/tokensvc-after", goal: residentWithin(30 << 20), run: tokenMemory},
@@ -36,7 +36,7 @@ func postgresStage() stage {
 	return stage{
 		name: "clients in PostgreSQL",
 		open: startWithPostgres,
-		rows: []row{{name: "tokens/postgres/64", goal: signingShare(.75), run: besideSigning(rememberedTokens(64))}},
+		rows: []row{{name: "tokens/postgres/64", goal: aloneShare(.75, "signing"), run: besideSigning(rememberedTokens(64))}},
 	}
 }
 
@@ -115,7 +115,7 @@ func besideSigning(open func(*bench) (load.Spec, error)) func(*bench) (*result, 
 			if err != nil {
 				return part, err
 			}
-			part.signing = (before.Rate() + after.Rate()) / 2
+			part.alone = (before.Rate() + after.Rate()) / 2
 			parts, before = append(parts, part), after
 		}
 		r := joined(parts)
@@ -147,7 +147,7 @@ func joined(parts []*result) *result {
 	r := &result{unit: "tokens/s", memory: parts[len(parts)-1].memory}
 	var rates, shares []float64
 	for _, p := range parts {
-		rates, shares = append(rates, p.rate), append(shares, p.rate/p.signing)
+		rates, shares = append(rates, p.rate), append(shares, p.rate/p.alone)
 		r.serverCPU += p.serverCPU / time.Duration(len(parts))
 		r.clientCPU += p.clientCPU / time.Duration(len(parts))
 		r.foreign += p.foreign / float64(len(parts))
@@ -155,7 +155,7 @@ func joined(parts []*result) *result {
 	slices.Sort(rates)
 	slices.Sort(shares)
 	middle := len(parts) / 2
-	r.rate, r.signing = rates[middle], rates[middle]/shares[middle]
+	r.rate, r.alone = rates[middle], rates[middle]/shares[middle]
 	r.notef("%.0f %% of signing, %.0f to %.0f in %d slices", 100*shares[middle], 100*shares[0], 100*shares[len(shares)-1], len(parts))
 	return r
 }

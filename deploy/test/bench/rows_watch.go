@@ -87,7 +87,10 @@ func (b *bench) fanout(p pid, spec load.Spec, watch load.WatchSpec) (*result, er
 	if err != nil {
 		return nil, err
 	}
-	watch.Addr, watch.Secure, watch.Began = spec.Addr, spec.Secure, ld.Began
+	if !watch.Addr.IsValid() { // otherwise others are watched than are asked
+		watch.Addr = spec.Addr
+	}
+	watch.Secure, watch.Began = spec.Secure, ld.Began
 	au, err := l.NewAudience(watch)
 	if err != nil {
 		return nil, err

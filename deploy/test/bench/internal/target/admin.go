@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,16 +20,25 @@ func Profile(ctx context.Context, admin string, seconds int, file string) error 
 	return os.WriteFile(file, profile, 0o644)
 }
 
-var keyFetches = regexp.MustCompile(`(?m)^jwks_fetches_total\{.*\} (\S+)$`)
-
 // KeyFetches returns how often eventsvc has fetched the keys so far.
 func (s *Services) KeyFetches(ctx context.Context) (float64, error) {
+	return s.metric(ctx, `jwks_fetches_total\{.*\}`)
+}
+
+// Transactions returns how many transactions of writes eventsvc has begun so far, and how many writes they had.
+func (s *Services) Transactions(ctx context.Context) (n, writes float64, err error) {
+	n, err1 := s.metric(ctx, "store_database_commit_writes_count")
+	writes, err2 := s.metric(ctx, "store_database_commit_writes_sum")
+	return n, writes, errors.Join(err1, err2)
+}
+
+// metric returns the sum of the series of eventsvc that an expression matches.
+func (s *Services) metric(ctx context.Context, series string) (total float64, err error) {
 	text, err := download(ctx, s.EventsAdmin+"/metrics")
 	if err != nil {
 		return 0, err
 	}
-	total := 0.0
-	for _, line := range keyFetches.FindAllSubmatch(text, -1) {
+	for _, line := range regexp.MustCompile("(?m)^"+series+` (\S+)$`).FindAllSubmatch(text, -1) {
 		n, err := strconv.ParseFloat(string(line[1]), 64)
 		if err != nil {
 			return 0, err
