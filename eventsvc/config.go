@@ -132,7 +132,16 @@ func (r *retentionRule) UnmarshalText(text []byte) error {
 	if !ok || err != nil || retention < 0 || namespace == "" || kind == "" {
 		return fmt.Errorf("%q is no rule: write NAMESPACE/TYPE=DURATION, for instance dev/*=24h or */Warning=720h", text)
 	}
-	*r = retentionRule{Namespace: strings.Trim(namespace, "*"), Type: strings.Trim(kind, "*"), Retention: retention}
+	if namespace == "*" {
+		namespace = ""
+	}
+	if kind == "*" {
+		kind = ""
+	}
+	if strings.Contains(namespace+kind, "*") {
+		return fmt.Errorf("%q would fit no event: write * alone for any namespace or type, or one rule for each name", text)
+	}
+	*r = retentionRule{Namespace: namespace, Type: kind, Retention: retention}
 	return nil
 }
 

@@ -389,6 +389,8 @@ func TestBadValues(t *testing.T) {
 		{[]string{issuer, "--data-dir="}, []string{"--data-dir"}},
 		{[]string{issuer, "--retention=-1h"}, []string{"--retention"}},
 		{[]string{issuer, "--retention-rules=dev=1h"}, []string{"--retention-rules", "NAMESPACE/TYPE=DURATION"}},
+		{[]string{issuer, "--retention-rules=team-*/Warning=24h"}, []string{"--retention-rules", "team-*/Warning=24h", "alone"}},
+		{[]string{issuer, "--retention-rules=dev/War*=24h"}, []string{"--retention-rules", "dev/War*=24h", "alone"}},
 		{[]string{issuer, "--max-bytes=8GB"}, []string{"--max-bytes", "8GiB"}},
 		{[]string{issuer, "--max-events=-1"}, []string{"--max-events"}},
 		{[]string{issuer, "--max-body=0"}, []string{"--max-body"}},

@@ -2,10 +2,15 @@ package main
 
 import (
 	"net/http"
+	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/shared/pgtest"
 	"tidings.example/tokensvc/internal/client/clienttest"
@@ -74,4 +79,45 @@ func BenchmarkTokenDatabase(b *testing.B) {
 	dsn := pgtest.Start(b).Database(b)
 	pgtest.Exec(b, dsn, strings.ReplaceAll(demoTable, "HASH", clienttest.Hash))
 	benchmarkToken(b, start(b, "--database-dsn", dsn), 64)
+}
+
+// TestClientsDatabasePage: the page about the move to PostgreSQL has the same clients in its file and in its SQL, and both
+// give the same tokens.
+func TestClientsDatabasePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../deploy/docs/how-to/clients-database.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(page), "{bcrypt}$2a$10$…", "{bcrypt}"+clienttest.Hash)
+	blocks := map[string][]string{}
+	for _, b := range regexp.MustCompile("(?s)```(yaml|sql)\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		blocks[b[1]] = append(blocks[b[1]], b[2])
+	}
+	if len(blocks["yaml"]) != 1 || len(blocks["sql"]) != 2 {
+		t.Fatalf("%d files and %d blocks of SQL", len(blocks["yaml"]), len(blocks["sql"]))
+	}
+	dsn := pgtest.Start(t).Database(t)
+	for _, sql := range blocks["sql"] {
+		pgtest.Exec(t, dsn, sql)
+	}
+	service, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service.User = url.UserPassword("tokensvc", "PASSWORD") // the role of the page
+	trusted := tempFile(t, "issuers.yaml", "- {issuer: \"https://kubernetes.default.svc.cluster.local\", jwksURL: \"http://127.0.0.1:1/\"}\n")
+	var claims [2]map[string]any
+	for i, source := range []string{"--clients-file=" + tempFile(t, "clients.yaml", blocks["yaml"][0]), "--database-dsn=" + service.String()} {
+		r := start(t, source, "--trusted-issuers-file", trusted)
+		token, _ := askToken(t, r, "grant_type=client_credentials&client_id=reporter&client_secret=s3cret&scope=events")
+		_, claims[i] = verified(t, r, token)
+		for _, own := range []string{"iss", "iat", "nbf", "exp", "jti"} {
+			delete(claims[i], own)
+		}
+	}
+	if diff := cmp.Diff(claims[0], claims[1]); diff != "" || claims[0]["sub"] != "reporter" {
+		t.Errorf("claims (-file +table):\n%s", diff)
+	}
+	pgtest.Exec(t, dsn, "DROP TABLE clients; DROP ROLE tokensvc")
 }
