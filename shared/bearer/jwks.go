@@ -18,7 +18,6 @@ import (
 const (
 	defaultMaxStale = 24 * time.Hour
 
-	minRefresh   = time.Second     // between fetches caused by unknown key ids
 	longestAge   = 5 * time.Minute // between background fetches; the issuer's max-age may shorten it to shortestAge
 	shortestAge  = 15 * time.Second
 	firstRetry   = 250 * time.Millisecond // after a failed background fetch; doubled up to longestRetry
@@ -118,7 +117,8 @@ func (k *JWKS) state() string {
 	return "the last good set stays in use"
 }
 
-// Key implements [KeySet]. An unknown id may be new, so the set is fetched again unless that was done within minRefresh.
+// Key implements [KeySet]. The set is fetched again where it lacks the id, which may be new, is too old, or was never there.
+// begin limits these fetches.
 func (k *JWKS) Key(ctx context.Context, kid string) (Key, error) {
 	key, err := k.lookup(kid)
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 )
 
 const (
+	minRefresh  = time.Second      // between fetches caused by unknown key ids
 	maxMissing  = 1024             // key ids remembered as unknown
 	missingLife = 30 * time.Second // how long an id is remembered as unknown
 	maxWaiters  = 64               // requests that wait for one fetch; others are answered from the current set

@@ -124,11 +124,11 @@ type caughtPanic struct {
 
 // serve calls the handler and catches its panic.
 func serve(next http.Handler, w http.ResponseWriter, r *http.Request) *caughtPanic {
-	return caught(func() { next.ServeHTTP(w, r) })
+	return catchPanic(func() { next.ServeHTTP(w, r) })
 }
 
-// caught calls f and catches its panic.
-func caught(f func()) (panicked *caughtPanic) {
+// catchPanic calls f and catches its panic.
+func catchPanic(f func()) (panicked *caughtPanic) {
 	defer func() {
 		if value := recover(); value != nil {
 			panicked = &caughtPanic{value, debug.Stack()}

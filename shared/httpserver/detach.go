@@ -93,7 +93,7 @@ func timed(w http.ResponseWriter) *timedWriter {
 // run writes the rest of the answer, and returns a panic of rest.
 func (d *detached) run() *caughtPanic {
 	d.listens.Go(d.listen)
-	return caught(func() { d.rest(d) })
+	return catchPanic(func() { d.rest(d) })
 }
 
 // listen waits until the client leaves or sends something after its request, and then calls gone. It reads and discards all

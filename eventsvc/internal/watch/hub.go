@@ -226,21 +226,21 @@ func (h *Hub) Subscribe(q store.WatchQuery, log Log) *Watcher {
 	if q.After == 0 {
 		q.After = h.Published()
 	}
-	w := &Watcher{hub: h, log: log, query: q, position: q.After, told: q.After}
-	w.taken.Store(q.After)
+	w := &Watcher{hub: h, log: log, query: q, position: q.After, returned: q.After}
+	w.delivered.Store(q.After)
 	h.join(w)
 	return w
 }
 
 // Lag returns by how many revisions the slowest watcher is behind. A watcher
-// whose namespace has no change that it has not taken is not behind.
+// whose namespace has no change that was not delivered to it is not behind.
 func (h *Hub) Lag() (lag uint64) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	for _, t := range h.topics {
 		for w := range t.watchers {
-			if taken := w.taken.Load(); taken < t.last {
-				lag = max(lag, h.published.Load()-taken)
+			if delivered := w.delivered.Load(); delivered < t.last {
+				lag = max(lag, h.published.Load()-delivered)
 			}
 		}
 	}

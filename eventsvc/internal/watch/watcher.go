@@ -26,9 +26,10 @@ type Watcher struct {
 	query    store.WatchQuery
 	group    int
 	position uint64 // every change up to here was looked at
-	told     uint64 // revision of the last batch that was returned
+	returned uint64 // revision of the last batch that was returned
 	changes  []*Change
-	taken    atomic.Uint64 // every change up to here was delivered; read by any goroutine
+	// Every change up to here was delivered: the caller asks for the next batch. Any goroutine reads it.
+	delivered atomic.Uint64
 }
 
 // Close ends the watcher. Further calls do nothing.
@@ -38,7 +39,7 @@ func (w *Watcher) Close() { w.hub.leave(w) }
 // log instead, and gets a [*store.ExpiredError] if the log no longer holds what it missed.
 func (w *Watcher) Next(ctx context.Context) (store.Batch, error) {
 	for {
-		w.taken.Store(w.position)
+		w.delivered.Store(w.position)
 		upTo, wake, held := w.look()
 		if !held {
 			var err error
@@ -52,7 +53,7 @@ func (w *Watcher) Next(ctx context.Context) (store.Batch, error) {
 		if wake == nil && ctx.Err() == nil {
 			continue
 		}
-		w.taken.Store(w.position)
+		w.delivered.Store(w.position)
 		if w.hub.isClosed() {
 			return store.Batch{}, store.ErrClosed
 		}
@@ -83,8 +84,8 @@ func (w *Watcher) interrupted(ctx context.Context) (store.Batch, error) {
 		w.position = max(w.position, upTo)
 	}
 	clear(w.changes) // the next call looks again
-	if w.position > w.told {
-		w.told = w.position
+	if w.position > w.returned {
+		w.returned = w.position
 		return store.Batch{Revision: w.position}, nil
 	}
 	return store.Batch{Revision: w.position}, ctx.Err()
@@ -106,7 +107,7 @@ func (w *Watcher) batch(upTo uint64) store.Batch {
 	clear(w.changes)
 	b.Revision = w.position
 	if len(b.Changes) > 0 {
-		w.told = w.position
+		w.returned = w.position
 	}
 	return b
 }

@@ -97,7 +97,7 @@ func AddFile(dir string, c Config) (string, error) {
 	}
 	from := time.Now().UTC()
 	if !first {
-		from = from.Add(arrival + 2*c.MaxAge + time.Second - 1) // a name has whole seconds
+		from = from.Add(arrival + c.lead() + time.Second - 1) // a name has whole seconds
 	}
 	path := filepath.Join(dir, from.Format(TimeLayout)+".pem")
 	if _, err := os.Stat(path); err == nil {

@@ -43,7 +43,7 @@ func (r *Keyring) reload(force bool) error {
 		if err != nil {
 			return err
 		}
-		r.keys = succeed(r.keys, keys, r.c.Now().Add(r.lead()))
+		r.keys = succeed(r.keys, keys, r.c.Now().Add(r.c.lead()))
 	}
 	return r.advance()
 }

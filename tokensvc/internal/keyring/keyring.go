@@ -90,8 +90,8 @@ func (r *Keyring) start() error {
 	return r.advance()
 }
 
-// lead is how long a key is published before it signs.
-func (r *Keyring) lead() time.Duration { return 2 * r.c.MaxAge }
+// lead is how long a key is published before it signs, when all processes have its file.
+func (c *Config) lead() time.Duration { return 2 * c.MaxAge }
 
 // tail is how long a key stays published after its last token.
 func (r *Keyring) tail() time.Duration { return r.c.Lifetime + ClockSkew }

@@ -26,7 +26,7 @@ func (r *Keyring) Rotate() error {
 	if newest := r.keys[len(r.keys)-1]; newest.from.After(r.c.Now()) {
 		return nil // a new key is pending already
 	}
-	if err := r.generate(r.c.Now().Add(r.lead())); err != nil {
+	if err := r.generate(r.c.Now().Add(r.c.lead())); err != nil {
 		return err
 	}
 	return r.advance()

@@ -99,10 +99,10 @@ func (r *Keyring) scheduled() (from time.Time, due bool) {
 	}
 	now := r.c.Now()
 	from = r.keys[len(r.keys)-1].from.Add(r.c.Rotation)
-	if now.Before(from.Add(-r.lead())) {
+	if now.Before(from.Add(-r.c.lead())) {
 		return time.Time{}, false
 	}
-	if earliest := now.Add(r.lead()); from.Before(earliest) {
+	if earliest := now.Add(r.c.lead()); from.Before(earliest) {
 		from = earliest // the process was stopped or the clock jumped
 	}
 	return from, true

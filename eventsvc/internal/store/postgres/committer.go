@@ -25,37 +25,37 @@ const (
 // A committer writes batches, one transaction at a time. While one is under way the next one gathers.
 type committer struct {
 	db    *DB
-	id    uuid.UUID // of this replica, in the table writer
-	batch int64     // number of the last batch
-	told  string    // SQLSTATE by which the server refused the last batch; empty if it did not
-	epoch uint64    // in which the last batch was sent
-	made  chan made
+	id    uuid.UUID    // of this replica, in the table writer
+	batch int64        // number of the last batch
+	state string       // SQLSTATE by which the server refused the last batch; empty if it did not
+	epoch uint64       // in which the last batch was sent
+	copy  chan written // what the copy is to get
 }
 
-// made is what a batch has written.
-type made struct {
+// written is what a batch has written.
+type written struct {
 	epoch   uint64
 	changes []commit.Replicated
 }
 
 // A few batches may wait to be brought into the copy. The tail brings the others.
-const madeBatches = 16
+const copyBatches = 16
 
 func newCommitter(db *DB) *committer {
-	return &committer{db: db, id: uuid.New(), made: make(chan made, madeBatches)}
+	return &committer{db: db, id: uuid.New(), copy: make(chan written, copyBatches)}
 }
 
-// copyMade brings what this replica has committed into its copy, behind everything that was committed before by others. The
+// copyWritten brings what this replica has committed into its copy, behind everything that was committed before by others. The
 // database need not be asked for it.
-func (c *committer) copyMade() {
+func (c *committer) copyWritten() {
 	for {
 		select {
-		case m := <-c.made:
-			db, err := c.db.copy.await(c.db.ctx, m.changes[0].Revision-1)
+		case w := <-c.copy:
+			db, err := c.db.copy.await(c.db.ctx, w.changes[0].Revision-1)
 			if err != nil {
 				return // the store closes
 			}
-			if err := c.db.copy.applyTo(c.db.ctx, db, m); err != nil {
+			if err := c.db.copy.applyTo(c.db.ctx, db, w); err != nil {
 				c.db.tail.doubt() // which finds the same
 			}
 		case <-c.db.ctx.Done():
@@ -76,7 +76,7 @@ func (c *committer) pass(accepted []*commit.Write, o *outcome) {
 		return
 	}
 	select {
-	case c.made <- made{c.epoch, changes}:
+	case c.copy <- written{c.epoch, changes}:
 	default:
 	}
 }
@@ -156,7 +156,7 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 		c.batch++
 		o, err = c.transact(writes)
 		if err == nil {
-			c.told = ""
+			c.state = ""
 			return o, nil
 		}
 		if !ambiguous(err) {
@@ -184,8 +184,8 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 // that the server is away is logged by the tail.
 func (c *committer) refused(err error) {
 	c.db.metrics.refused.Inc()
-	if state := code(err); state != c.told {
-		c.told = state
+	if state := code(err); state != c.state {
+		c.state = state
 		if state != "" {
 			c.db.o.Copy.Log.Error("the database refuses commits", "error", reason(err))
 		}

@@ -91,7 +91,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, errors.Join(err, db.copy.close())
 	}
 	db.running.Go(db.committer.run)
-	db.running.Go(db.committer.copyMade)
+	db.running.Go(db.committer.copyWritten)
 	db.running.Go(db.tail.run)
 	db.running.Go(db.keeper.run)
 	return db, nil

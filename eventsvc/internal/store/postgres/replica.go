@@ -155,13 +155,13 @@ func (r *replica) apply(ctx context.Context, changes []commit.Replicated) error 
 
 // applyTo stores what a batch has written, if the copy is the one that has everything before it. Otherwise the tail brings it,
 // or the database has lost it.
-func (r *replica) applyTo(ctx context.Context, db *bolt.DB, m made) error {
+func (r *replica) applyTo(ctx context.Context, db *bolt.DB, w written) error {
 	r.applying.Lock()
 	defer r.applying.Unlock()
-	if r.now() != db || r.belongs().Epoch != m.epoch {
+	if r.now() != db || r.belongs().Epoch != w.epoch {
 		return nil
 	}
-	return r.applyLocked(ctx, m.changes)
+	return r.applyLocked(ctx, w.changes)
 }
 
 func (r *replica) applyLocked(ctx context.Context, changes []commit.Replicated) error {

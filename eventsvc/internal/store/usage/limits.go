@@ -57,8 +57,8 @@ func DefaultMaxBytes(dir string) (int64, error) {
 // Free returns how many bytes the disk has left.
 func (u *Usage) Free() (int64, error) { return disk.Free(u.dir) }
 
-// Full returns why there is no room for more events, nil if there is. The committer asks
-// before every commit. Deletions go through regardless, into the room that MinFree keeps
+// Full returns why there is no room for more events, nil if there is. The committers ask
+// before every commit. They write deletions all the same, into the room that MinFree keeps
 // back.
 func (u *Usage) Full() error {
 	free, err := u.Free()
