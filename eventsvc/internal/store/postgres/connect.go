@@ -43,6 +43,7 @@ func (a Access) pool() (*pgxpool.Pool, error) {
 	for name, value := range map[string]string{
 		"application_name":              "eventsvc",
 		"search_path":                   schema,
+		"jit":                           "off",                                        // the row of head has no index, so all plans look costly, and compiling one takes 0.1 to 0.7 s
 		"default_transaction_isolation": "read committed",                             // each statement of a commit sees what came before the lock
 		"lock_timeout":                  fmt.Sprint(a.Timeout.Milliseconds() * 3 / 4), // the server tells that nothing was written before its answer counts as lost
 	} {

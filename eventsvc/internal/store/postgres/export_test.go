@@ -21,3 +21,8 @@ func Doubt(db *DB) { db.tail.doubt() }
 
 // Keeps reports whether this replica clears away what is past its time.
 func Keeps(db *DB) bool { return db.keeper.holds() }
+
+// Setting returns what the server uses for the statements of the tail.
+func Setting(ctx context.Context, db *DB, name string) (value string, err error) {
+	return value, db.pool.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&value)
+}

@@ -399,6 +399,18 @@ func TestRetentionOverReplicas(t *testing.T) {
 	}
 }
 
+// The server does not compile plans, which takes it longer than a watch at another replica should wait.
+func TestPlansAreNotCompiled(t *testing.T) {
+	t.Parallel()
+	dsn := service(t, pgtest.Start(t).Database(t))
+	for _, more := range []string{"", "&jit=on"} {
+		db := open(t, options(dsn+more, t.TempDir()))
+		if value, err := postgres.Setting(t.Context(), db, "jit"); err != nil || value != "off" {
+			t.Errorf("%q: jit is %q, %v", more, value, err)
+		}
+	}
+}
+
 // A replica looks for the primary, even if its DSN asks for a standby.
 func TestStandbyInDSN(t *testing.T) {
 	t.Parallel()
