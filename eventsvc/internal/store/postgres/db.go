@@ -142,7 +142,7 @@ func (db *DB) Revision() uint64 { return db.copy.now().Revision() }
 // returns the age of the copy instead. It returns [store.ErrUnavailable] if it can do neither.
 func (db *DB) Fresh(ctx context.Context) (age time.Duration, err error) {
 	if !db.tail.caughtUp.Load() {
-		return 0, fmt.Errorf("%w: the copy has not caught up yet", store.ErrUnavailable)
+		return 0, errFilling
 	}
 	if db.o.LocalReads {
 		if age = db.tail.age(); age > db.o.MaxStaleness {

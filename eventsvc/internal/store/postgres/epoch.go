@@ -61,7 +61,8 @@ func (t *tail) verify(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	lost := h.Revision < at
+	// In another epoch, a record that was removed may have been one that was lost: nobody can tell.
+	lost := h.Revision < at || h.Epoch != t.epoch.Load() && newest.Revision <= h.Removed
 	if !lost && newest.Revision > h.Removed {
 		if lost, err = differs(ctx, conn, newest); err != nil {
 			return err

@@ -82,7 +82,10 @@ func (r *headReader) refresh(ctx context.Context) error {
 		db.tail.doubt()
 		return fmt.Errorf("%w with what this replica has seen: it is at revision %d of epoch %d", store.ErrUnavailable, h.Revision, h.Epoch)
 	}
-	_, err = db.copy.await(ctx, h.Revision)
+	if _, err = db.copy.await(ctx, h.Revision); err != nil {
+		return err
+	}
+	_, err = db.whole() // the copy may have been replaced
 	return err
 }
 

@@ -232,20 +232,44 @@ func (r *replica) remake() error {
 // close closes the files.
 func (r *replica) close() error { return r.now().Close() }
 
+// whole returns the copy unless it is being filled. While it is, history that the database has removed seems to be held, so a
+// watch would miss changes.
+func (db *DB) whole() (*bolt.DB, error) {
+	copied := db.copy.now() // before the look: a copy that is replaced in between is closed
+	if !db.tail.caughtUp.Load() {
+		return nil, errFilling
+	}
+	return copied, nil
+}
+
+var errFilling = fmt.Errorf("%w: the copy has not caught up yet", store.ErrUnavailable)
+
 // Get implements [store.Store].
 func (db *DB) Get(ctx context.Context, key store.Key, look func(*store.View) error) error {
-	return between(db, db.copy.now().Get(ctx, key, look))
+	copied, err := db.whole()
+	if err != nil {
+		return err
+	}
+	return between(db, copied.Get(ctx, key, look))
 }
 
 // List implements [store.Store].
 func (db *DB) List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
-	page, err := db.copy.now().List(ctx, q, visit)
+	copied, err := db.whole()
+	if err != nil {
+		return store.Page{}, err
+	}
+	page, err := copied.List(ctx, q, visit)
 	return page, between(db, err)
 }
 
 // Watch implements [store.Store].
 func (db *DB) Watch(ctx context.Context, q store.WatchQuery) (store.Watcher, error) {
-	w, err := db.copy.now().Watch(ctx, q)
+	copied, err := db.whole()
+	if err != nil {
+		return nil, err
+	}
+	w, err := copied.Watch(ctx, q)
 	return w, between(db, err)
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/eventsvc/internal/store/storetest"
@@ -173,6 +175,18 @@ func TestCatchUp(t *testing.T) {
 	}
 	pgtest.Exec(t, owner, "SET search_path = eventsvc; SELECT remove_history(210, 1000000)")
 	removed := uint64(210)
+	filling, err := postgres.Open(t.Context(), options(dsn, t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer filling.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for expired := new(store.ExpiredError); !errors.As(err, &expired); { // at no time does the copy seem to hold what was removed
+		if _, err = filling.Watch(ctx, store.WatchQuery{After: 2}); err == nil || ctx.Err() != nil {
+			t.Fatalf("a watch after a revision that was removed: %v", err)
+		}
+	}
 	back, empty := open(t, away), open(t, options(dsn, t.TempDir()))
 	healthy(t, dsn, first, back, empty)
 	for i, db := range []*postgres.DB{back, empty} {
@@ -188,6 +202,17 @@ func TestCatchUp(t *testing.T) {
 			t.Errorf("replica %d: watch after the oldest revision: %+v, %v", i, b, err)
 		}
 	}
+}
+
+// loseAfter makes the database what a server has that is promoted without the last commits.
+func loseAfter(t *testing.T, owner string, kept uint64) {
+	t.Helper()
+	pgtest.Exec(t, owner, fmt.Sprintf(`
+		BEGIN;
+		UPDATE eventsvc.head SET revision = %[1]d, time = (SELECT time FROM eventsvc.log WHERE revision = %[1]d);
+		DELETE FROM eventsvc.objects WHERE revision > %[1]d; DELETE FROM eventsvc.log WHERE revision > %[1]d; DELETE FROM eventsvc.writer;
+		COMMIT;
+		SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'eventsvc_service' AND datname = current_database()`, kept))
 }
 
 // A failover that has lost commits is found: what was lost is not served, revisions that clients have seen are never given out
@@ -223,13 +248,7 @@ func TestLostCommits(t *testing.T) {
 			create(saw, fmt.Sprintf("lost%d", i))
 		}
 		lost := last.Revision
-		// What a server has that is promoted without the last commits.
-		pgtest.Exec(t, owner, fmt.Sprintf(`
-			BEGIN;
-			UPDATE eventsvc.head SET revision = %[1]d, time = (SELECT time FROM eventsvc.log WHERE revision = %[1]d);
-			DELETE FROM eventsvc.objects WHERE revision > %[1]d; DELETE FROM eventsvc.log WHERE revision > %[1]d; DELETE FROM eventsvc.writer;
-			COMMIT;
-			SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'eventsvc_service' AND datname = current_database()`, kept))
+		loseAfter(t, owner, kept)
 		if try%2 == 0 {
 			other = open(t, options(dsn, t.TempDir()))
 		}
@@ -319,6 +338,66 @@ func TestLostCommitsUnderLoad(t *testing.T) {
 	stop()
 	writers.Wait()
 	healthy(t, dsn, db)
+}
+
+// registered returns options with metrics of their own.
+func registered(o postgres.Options) postgres.Options {
+	o.Copy.Registry = prometheus.NewRegistry()
+	return o
+}
+
+// losses returns how often a replica has found that the database lacks what it has seen.
+func losses(t *testing.T, o postgres.Options) float64 {
+	t.Helper()
+	families, err := o.Copy.Registry.(*prometheus.Registry).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "store_database_lost_commits_total" {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatal("nobody counts losses")
+	return 0
+}
+
+// A replica that comes back when another one has found the loss, and has removed the history since, finds it too.
+func TestLostCommitsRemoved(t *testing.T) {
+	t.Parallel()
+	owner := pgtest.Start(t).Database(t)
+	dsn := service(t, owner)
+	late, other := registered(options(dsn, t.TempDir())), registered(options(dsn, t.TempDir()))
+	away, found := open(t, late), open(t, other)
+	kept := created(t, away, "kept")
+	lost := created(t, away, "lost")
+	if _, err := found.Fresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := away.Close(); err != nil {
+		t.Fatal(err)
+	}
+	loseAfter(t, owner, kept)
+	within(t, time.Minute, func() error {
+		if n := losses(t, other); n != 1 {
+			return fmt.Errorf("the loss was found %v times", n)
+		}
+		return found.Ready(t.Context())
+	})
+	if err := postgres.RemoveHistory(t.Context(), found); err != nil {
+		t.Fatal(err)
+	}
+	created(t, found, "after")
+	late = registered(late)
+	back := open(t, late)
+	healthy(t, dsn, back, found)
+	if n := losses(t, late); n != 1 {
+		t.Errorf("the replica that came back has found the loss %v times", n)
+	}
+	var expired *store.ExpiredError
+	if _, err := back.Watch(t.Context(), store.WatchQuery{After: lost}); !errors.As(err, &expired) {
+		t.Errorf("watch after a lost revision: %v", err)
+	}
 }
 
 // What a replica commits while its copy is compared with the database is not taken for a loss.
