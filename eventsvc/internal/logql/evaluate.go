@@ -61,7 +61,7 @@ var noLabels = &Grouping{}
 // Evaluate returns the series of a metric at n points, sorted by their labels. A number
 // is a series without labels.
 func Evaluate(m Metric, n int, count Source) ([]*Series, error) {
-	e := &evaluator{n: n, count: count}
+	e := &evaluator{n: n, source: count}
 	all, err := e.metric(m)
 	slices.SortFunc(all, func(a, b *Series) int { return compareLabels(a.Labels, b.Labels) })
 	return all, err
@@ -74,8 +74,8 @@ func compareLabels(a, b []Label) int {
 }
 
 type evaluator struct {
-	n     int
-	count Source
+	n      int
+	source Source // counts the events of a range aggregation
 }
 
 func (e *evaluator) metric(m Metric) ([]*Series, error) {
@@ -85,7 +85,7 @@ func (e *evaluator) metric(m Metric) ([]*Series, error) {
 	case *Vector:
 		return []*Series{e.constant(m.Value)}, nil
 	case *RangeAggregation:
-		return e.count(m, nil)
+		return e.source(m, nil)
 	case *VectorAggregation:
 		return e.aggregate(m)
 	case *Binary:
@@ -107,7 +107,7 @@ func (e *evaluator) constant(v float64) *Series {
 func (e *evaluator) aggregate(a *VectorAggregation) ([]*Series, error) {
 	by := cmp.Or(a.Grouping, noLabels)
 	if of, ok := a.Of.(*RangeAggregation); ok && a.Op == "sum" {
-		return e.count(of, by)
+		return e.source(of, by)
 	}
 	of, err := e.metric(a.Of)
 	if err != nil {

@@ -40,7 +40,8 @@ type Checker struct {
 	Policy  func() *policy.Policy
 }
 
-// Check applies all rules to a token. An error is a mistake in the request.
+// Check reports which rule refuses a token: one of its issuers', which Explain finds, or the policy. An error is a mistake in
+// the request.
 func (c *Checker) Check(ctx context.Context, r Request) (*Report, error) {
 	var verb policy.Verb
 	if r.Verb != "" {

@@ -142,12 +142,8 @@ func (r *Resource) answer(c echo.Context, code int, f codec.Format, rec *store.R
 
 // named gives an error of the store the resource's name.
 func (r *Resource) named(err error, name string) error {
-	switch {
-	case errors.Is(err, store.ErrNotFound):
+	if errors.Is(err, store.ErrNotFound) {
 		return apierrors.NewNotFound(r.groupResource, name)
-	case errors.Is(err, store.ErrExists):
-		return apierrors.NewAlreadyExists(r.groupResource, name)
-	default:
-		return err
 	}
+	return err
 }

@@ -39,7 +39,7 @@ func newRefusals() *prometheus.CounterVec {
 	}, []string{"limit"})
 	for _, limit := range []string{
 		"watches", "client-watches", "requests", "client-requests", "create-rate", "client-create-rate", "namespace-create-rate",
-		"body", "body-time", "query", "selector", "depth", "patch-operations", "labels", "annotations",
+		"body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations",
 		"audit", // no limit of requests: the audit log fails, and writes are refused without it
 	} {
 		refused.WithLabelValues(limit)

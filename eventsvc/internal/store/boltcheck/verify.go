@@ -222,14 +222,14 @@ func fits(page []byte) bool {
 	return n == 0 || len(page) > pageHead+8 && native.Uint32(page[pageHead+4:]) == n*pageElement
 }
 
-// mark notes a reference to a page. A page that is an overflow of another one names
-// it as of; otherwise of is 0.
-func (w *pageWalk) mark(id, of uint64) error {
+// mark notes a reference to a page. first is the page that it continues, 0 if it continues
+// none.
+func (w *pageWalk) mark(id, first uint64) error {
 	switch {
 	case id < 2 || id >= w.pages:
 		return fmt.Errorf("page %d, of %d, does not exist", id, w.pages)
-	case w.seen[id/64]&(1<<(id%64)) != 0 && of != 0:
-		return fmt.Errorf("page %d is part of page %d, and of another", id, of)
+	case w.seen[id/64]&(1<<(id%64)) != 0 && first != 0:
+		return fmt.Errorf("page %d is part of page %d, and of another", id, first)
 	case w.seen[id/64]&(1<<(id%64)) != 0:
 		return fmt.Errorf("there are two ways to page %d", id)
 	}

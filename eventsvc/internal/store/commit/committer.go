@@ -117,7 +117,7 @@ func (c *Committer) commit(first *Write) {
 		c.Queue.answer(w)
 		c.batch[i] = nil
 	}
-	c.changes, c.frame = nil, nil // the hub has the ones now, readers have the other
+	c.changes, c.frame = nil, nil // not reused: the hub keeps the changes, and readers the frame
 	clear(c.newest)
 	c.Hub.Announce(concerned)
 }

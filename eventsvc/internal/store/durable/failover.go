@@ -50,7 +50,7 @@ func (w *Writer) replaceFiles() error {
 		return errors.Join(err, sealed.Close())
 	}
 	w.Records.ReplaceHead(sealed, next)
-	w.Records.SetPending(nil) // in this order: a reader that has one of them has seen it in the other
+	w.Records.SetPending(nil) // after ReplaceHead: at any time a reader finds the records in the segment or among the pending ones
 	if err := failed.Close(); err != nil {
 		w.Log.Warn("a log file that had failed could not be closed", "file", failed.Path, "error", err)
 	}

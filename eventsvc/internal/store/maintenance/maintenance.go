@@ -43,7 +43,7 @@ type Config struct {
 	Writer       *durable.Writer                           // to be used within Do
 	Do           func(context.Context, func() error) error // runs a function between two commits
 	Flush        func(context.Context) error               // merges everything that was written so far into the index
-	Delete       func(context.Context, []store.Seen) error // but what has changed
+	Delete       func(context.Context, []store.Seen) error // deletes events, but not those that have changed since they were seen
 	Expires      func() bool                               // reports whether events are to be deleted by this store now
 	ReadError    func(error) error                         // reports and translates an error of reading
 	SegmentBytes int64

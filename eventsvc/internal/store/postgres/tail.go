@@ -37,8 +37,8 @@ type tail struct {
 	began    time.Time
 	failure  atomic.Pointer[error] // why the database cannot be read, nil if it can
 	standby  atomic.Bool           // commits wait for a synchronous standby
-	known    bool                  // the schema was found to be that of this program; the tail's
-	told     time.Time             // when progress was last logged; the tail's
+	known    bool                  // the schema was found to be that of this program; only run uses it
+	told     time.Time             // when progress was last logged; only run uses it
 }
 
 func newTail(db *DB) *tail {

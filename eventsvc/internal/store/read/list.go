@@ -57,8 +57,8 @@ func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) (err e
 	return l.walk(ctx, v, wanted)
 }
 
-// walk reads the page in order of the keys: of versions that need not be followed, only
-// those that are wanted, unless that is nil.
+// walk reads the page in order of the keys. Where the newest version is the one of the page's
+// revision, it is passed over unless its revision is in wanted; nil wants all.
 func (l *lister) walk(ctx context.Context, v index.View, wanted index.Revisions) error {
 	from, prefix := l.keyRange()
 	keys := &keyBatch{source: v.Iterate(from, prefix), log: l.log, size: batchKeys, revision: l.page.Revision, wanted: wanted, room: pagePassed}

@@ -51,7 +51,7 @@ type Source struct {
 	Published func() uint64     // the newest revision that readers may see
 	Closed    func() bool       // reads are refused from now on
 	Failed    func(error) error // counts what hinders a read, and makes the error of it
-	Kept      func() time.Time  // what was observed before may be gone, unless an event reports it; zero: nothing is
+	Kept      func() time.Time  // what was observed before it may be gone, unless an event still reports it; zero: nothing is gone
 	// Events returns how many events a namespace, or the store if it is empty, has at a
 	// revision. It reports false, and returns about how many, if that is not known.
 	Events func(namespace string, revision uint64) (int64, bool)
