@@ -113,23 +113,20 @@ func testFirstRun(t *testing.T, project string) {
 	w.token(t) // with the new password
 }
 
+// composePages are the pages whose compose block is run, with the first block of SQL, and what the block prints.
+var composePages = map[string]string{
+	"deploy/docs/how-to/database-password.md": "", "deploy/docs/how-to/no-secrets.md": "A service would accept it.",
+}
+
 // testPages runs the blocks of pages that need Compose, and their SQL, which it takes back.
 func testPages(t *testing.T, c *compose) {
-	for page, want := range map[string]string{"database-password.md": "", "no-secrets.md": "A service would accept it."} {
-		text, err := os.ReadFile(filepath.Join(root, "deploy/docs/how-to", page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		block := func(language string) string {
-			_, rest, _ := strings.Cut(string(text), "```"+language+"\n")
-			block, _, _ := strings.Cut(rest, "```")
-			return block
-		}
-		c.run(t, "exec", "-T", "postgres", "psql", "-q", "-v", "ON_ERROR_STOP=1", "-U", "tidings", "-c", "BEGIN; "+block("sql")+"ROLLBACK")
-		cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", block("compose"))
+	for page, want := range composePages {
+		of := blocks(t, filepath.Join(root, page))
+		c.run(t, "exec", "-T", "postgres", "psql", "-q", "-v", "ON_ERROR_STOP=1", "-U", "tidings", "-c", "BEGIN; "+of["sql"][0]+"ROLLBACK")
+		cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", of["compose"][0])
 		cmd.Dir, cmd.Env = c.dir, append(append(os.Environ(), c.env...), "COMPOSE_PROJECT_NAME="+c.project)
-		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), want) || block("compose") == "" {
-			t.Fatalf("%s: %v\n%s\n%s", page, err, block("compose"), out)
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
+			t.Fatalf("%s: %v\n%s\n%s", page, err, of["compose"][0], out)
 		}
 	}
 }

@@ -11,3 +11,11 @@ func (s *Server) ReadNothingAhead() (undo func()) {
 
 // Ahead is how many buffers lists have, beyond one each.
 func (s *Server) Ahead() int { return int(s.prefetch.Extra.Load()) }
+
+// Routes returns method and path of everything that is served, with parameters as :name.
+func (s *Server) Routes() (all []string) {
+	for _, r := range s.echo.Routes() {
+		all = append(all, r.Method+" "+r.Path)
+	}
+	return all
+}

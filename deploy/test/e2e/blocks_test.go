@@ -1,0 +1,74 @@
+package e2e_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// blockForm is a block of a page, with its language. It may be indented, as in a list.
+var blockForm = regexp.MustCompile("(?ms)^ *```([a-z]*)\n(.*?)^ *```")
+
+// blocks returns the blocks of a page by their language.
+func blocks(t *testing.T, page string) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string][]string{}
+	for _, block := range blockForm.FindAllStringSubmatch(string(text), -1) {
+		of[block[1]] = append(of[block[1]], block[2])
+	}
+	return of
+}
+
+// otherBlocks are blocks that these tests do not run, by page and language, and why not.
+var otherBlocks = map[string]map[string]struct {
+	blocks int
+	why    string
+}{
+	"deploy/docs/how-to/clients-database.md":  {"sql": {2, "TestClientsDatabasePage of tokensvc runs them"}},
+	"deploy/docs/how-to/database-password.md": {"sql": {1, "it drops the role that the service uses"}},
+	"deploy/docs/how-to/replicas.md":          {"sql": {1, "it makes a database, which no transaction can take back; the tests of the engine make theirs in the same way"}},
+	"eventsvc/README.md":                      {"sh": {2, "one is the lines of docker, which testDockerRun runs; the other builds the program, as these tests do"}},
+}
+
+// TestEveryBlockIsRun: each block of commands in a page is run by a test, or is in the list of the others.
+func TestEveryBlockIsRun(t *testing.T) {
+	t.Parallel()
+	run := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != root || slices.Contains([]string{"var", "bin", "testdata", "test"}, d.Name())):
+			return fs.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".md":
+			return nil
+		}
+		page, of := strings.TrimPrefix(path, root+"/"), blocks(t, path)
+		left := map[string]int{"sh": len(of["sh"]), "compose": len(of["compose"]), "sql": len(of["sql"])}
+		if slices.Contains(shellPages(t), path) {
+			left["sh"] = 0
+		}
+		if _, ok := composePages[page]; ok {
+			left["compose"]--
+			left["sql"]--
+		}
+		for language, n := range left {
+			run += len(of[language]) - n
+			if other := otherBlocks[page][language]; n != other.blocks {
+				t.Errorf("%s: %d blocks of %s are run by no test, want %d: run them, or say why not", page, n, language, other.blocks)
+			}
+		}
+		return nil
+	})
+	if err != nil || run < 80 {
+		t.Errorf("%d blocks are run: %v", run, err)
+	}
+}
