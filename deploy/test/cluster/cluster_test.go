@@ -60,7 +60,11 @@ func start(t *testing.T, small bool) *cluster {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(c.compose("logs", "--no-color", "--tail=60"))
+			for line := range strings.Lines(c.compose("logs", "--no-color", "--tail=10000")) {
+				if !strings.Contains(line, `"msg":"request"`) {
+					t.Log(line)
+				}
+			}
 		}
 		c.compose("down", "--volumes", "--timeout=5")
 	})

@@ -44,7 +44,7 @@ type load struct {
 	token        string
 	acknowledged map[string]uint64
 	given        map[uint64]string // the event that a revision was given to, also if it was lost
-	refused      int               // writes
+	refused      map[string]bool   // events whose writes were answered 503
 	last         time.Time
 	longest      time.Duration
 }
@@ -61,7 +61,7 @@ var replicas = []string{"eventsvc1", "eventsvc2"}
 
 func newLoad(t testing.TB, c *cluster, loses bool) *load {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	l := &load{t: t, c: c, cancel: cancel, loses: loses, acknowledged: map[string]uint64{}, given: map[uint64]string{}, last: time.Now()}
+	l := &load{t: t, c: c, cancel: cancel, loses: loses, acknowledged: map[string]uint64{}, given: map[uint64]string{}, refused: map[string]bool{}, last: time.Now()}
 	testenv.Eventually(t, "a token", time.Minute, func() error { return l.renew(ctx) })
 	var list object
 	if code := l.call(ctx, "GET", c.events+collection+"?limit=1", "", &list); code != http.StatusOK {
@@ -162,7 +162,7 @@ func (l *load) write(ctx context.Context, writer int) {
 		switch l.call(ctx, "POST", l.c.events+collection, body, &event) {
 		case http.StatusServiceUnavailable:
 			l.mu.Lock()
-			l.refused++
+			l.refused[name] = true
 			l.mu.Unlock()
 			continue
 		default:
@@ -287,7 +287,7 @@ func (l *load) refusals(n int) {
 	count := func() int {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.refused
+		return len(l.refused)
 	}
 	want := count() + n
 	testenv.Eventually(l.t, "writes are refused", 4*time.Minute, func() error {
@@ -320,6 +320,9 @@ func (l *load) verify() {
 			if w.seen[name] != revision {
 				l.t.Errorf("%s lists %s of revision %d, and its watch has shown it under %d", w.replica, name, revision, w.seen[name])
 			}
+			if l.refused[name] {
+				l.t.Errorf("%s was refused with 503, and %s lists it", name, w.replica)
+			}
 		}
 		for name, revision := range l.acknowledged {
 			if listed[name] != revision {
@@ -327,7 +330,7 @@ func (l *load) verify() {
 			}
 		}
 	}
-	l.t.Logf("%d acknowledged writes are there, and were shown once by each watch", len(l.acknowledged))
+	l.t.Logf("%d acknowledged writes are there, and were shown once by each watch; %d refused ones are not", len(l.acknowledged), len(l.refused))
 }
 
 // list returns the revisions of the events that a replica lists.
