@@ -17,6 +17,8 @@ require (
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674
 	// powercut: a file system below the services that forgets what was not synced
 	github.com/hanwen/go-fuse/v2 v2.12.1
+	// bench: what the database can do without a service
+	github.com/jackc/pgx/v5 v5.12.0
 	// bench: a floor, what the HTTP framework alone can do
 	github.com/labstack/echo/v4 v4.16.0
 	// observability: names and labels as rules have them
@@ -201,8 +203,6 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 	tidings.example/shared v0.0.0
 )
-
-require github.com/jackc/pgx/v5 v5.12.0
 
 require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
