@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"tidings.example/shared/tokenclient"
 )
 
 // credential has the settings of the command of that name.
@@ -66,7 +68,7 @@ func (c *credential) Run(ctx context.Context, std stdio) error {
 
 // cached returns the token of an earlier call while it is usable, and a new one otherwise. A file lock makes concurrent
 // calls share one request. If the cache cannot be written, every call fetches a token.
-func (c *credential) cached(ctx context.Context) (*fetched, error) {
+func (c *credential) cached(ctx context.Context) (*tokenclient.Token, error) {
 	file, err := c.openCache(ctx)
 	if errors.Is(err, errBusy) {
 		return nil, err
@@ -75,7 +77,7 @@ func (c *credential) cached(ctx context.Context) (*fetched, error) {
 		return c.fetch(ctx)
 	}
 	defer file.Close() // and unlock
-	var f fetched
+	var f tokenclient.Token
 	if err := json.NewDecoder(file).Decode(&f); err == nil && c.usable(ctx, f) {
 		return &f, nil
 	}
@@ -141,7 +143,7 @@ func (c *credential) lock(ctx context.Context, file *os.File) error {
 
 // usable reports whether a cached token has time left and its key is still published: after a restart, tokensvc may have a
 // new key, and tokens of the old one are refused. If the key set cannot be fetched in time, the token counts as usable.
-func (c *credential) usable(ctx context.Context, f fetched) bool {
+func (c *credential) usable(ctx context.Context, f tokenclient.Token) bool {
 	if time.Until(f.Expires) <= 2*credentialMargin {
 		return false
 	}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"tidings.example/shared/cli"
+	"tidings.example/shared/tokenclient"
 	"tidings.example/tokensvc/internal/clientkey"
 )
 
@@ -68,45 +67,31 @@ func (t *tokenSource) checkCredentials() error {
 	return nil
 }
 
-// credentials returns the file by which the client authenticates, and the parameters that it makes.
-func (t *tokenSource) credentials() (file string, form url.Values, err error) {
-	form = url.Values{"grant_type": {"client_credentials"}}
-	if t.ClientID != "" {
-		form.Set("client_id", t.ClientID)
-	}
-	if t.ClientSecretFile != "" {
-		secret, err := cli.Secret("client-secret", "", t.ClientSecretFile)
-		form.Set("client_secret", secret)
-		return t.ClientSecretFile, form, err
-	}
-	var assertion string
-	if file = t.AssertionFile; file != "" {
-		assertion, err = cli.Secret("assertion", "", file)
-	} else {
-		file = t.ClientKeyFile
+// request returns how the client authenticates.
+func (t *tokenSource) request() (r tokenclient.Request, err error) {
+	r = tokenclient.Request{TokenURL: t.TokenURL, ClientID: t.ClientID}
+	switch {
+	case t.ClientSecretFile != "":
+		r.Source = "the secret in " + t.ClientSecretFile
+		r.Secret, err = cli.Secret("client-secret", "", t.ClientSecretFile)
+	case t.AssertionFile != "":
+		r.Source = "the assertion in " + t.AssertionFile
+		r.Assertion, err = cli.Secret("assertion", "", t.AssertionFile)
+	default:
+		r.Source = "the key in " + t.ClientKeyFile
 		var key *clientkey.Private
-		if key, err = readClientKey(file); err == nil {
-			assertion, err = key.Assertion(t.ClientID, t.Audience, time.Now())
+		if key, err = readClientKey(t.ClientKeyFile); err == nil {
+			r.Assertion, err = key.Assertion(t.ClientID, t.Audience, time.Now())
 		}
 	}
-	form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer") // RFC 7523 section 2.2
-	form.Set("client_assertion", assertion)
-	return file, form, err
+	return r, err
 }
 
-// fetched is the answer of the token endpoint.
-type fetched struct {
-	AccessToken string    `json:"access_token"`
-	TokenType   string    `json:"token_type"`
-	ExpiresIn   int64     `json:"expires_in"`
-	Expires     time.Time `json:"expires"` // computed, not sent by the endpoint
-}
-
-// fetch requests a token (RFC 6749 section 4.4.2). An error has the endpoint's answer, and never the secret.
-func (t *tokenSource) fetch(ctx context.Context) (*fetched, error) {
+// fetch requests a token.
+func (t *tokenSource) fetch(ctx context.Context) (*tokenclient.Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
-	file, form, err := t.credentials()
+	r, err := t.request()
 	if err != nil {
 		return nil, err
 	}
@@ -114,63 +99,16 @@ func (t *tokenSource) fetch(ctx context.Context) (*fetched, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.TokenURL, strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, cli.Usagef("--token-url: %w", err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	asked := time.Now()
-	resp, err := hc.Do(req)
+	token, err := r.Fetch(ctx, hc)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("no answer from the token endpoint %s within %s: is --token-url right? --timeout waits longer", t.TokenURL, t.Timeout)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("no answer from the token endpoint: %w; is tokensvc running, and --token-url right?", err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", t.TokenURL, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, t.refused(resp.StatusCode, body, file)
-	}
-	var f fetched
-	if err := json.Unmarshal(body, &f); err != nil || f.AccessToken == "" {
-		return nil, fmt.Errorf("%s did not answer with a token; is it a token endpoint?", t.TokenURL)
-	}
-	f.Expires = asked.Add(time.Duration(f.ExpiresIn) * time.Second)
-	return &f, nil
-}
-
-// refused returns the endpoint's error as text.
-func (t *tokenSource) refused(status int, body []byte, file string) error {
-	var e struct {
-		Code        string `json:"error"`
-		Description string `json:"error_description"`
-	}
-	if json.Unmarshal(body, &e) != nil || e.Code == "" {
-		return fmt.Errorf("%s answered %d without an OAuth error; is it a token endpoint?", t.TokenURL, status)
-	}
-	if e.Code == "invalid_client" {
-		kind := "secret"
-		switch file {
-		case t.ClientKeyFile:
-			kind = "key"
-		case t.AssertionFile:
-			kind = "assertion"
-		}
-		return fmt.Errorf("%s does not accept client %q with the %s in %s (invalid_client)", t.TokenURL, t.ClientID, kind, file)
-	}
-	return fmt.Errorf("%s answered %d %s %s", t.TokenURL, status, e.Code, e.Description)
+	return token, err
 }
 
 func (t *tokenSource) httpClient() (*http.Client, error) {
-	hc := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
-		return errors.New("the token endpoint redirects; give its final address, credentials are not sent on")
-	}}
 	if t.CAFile == "" {
-		return hc, nil
+		return tokenclient.HTTP(nil), nil
 	}
 	pem, err := os.ReadFile(t.CAFile)
 	if err != nil {
@@ -180,6 +118,5 @@ func (t *tokenSource) httpClient() (*http.Client, error) {
 	if !roots.AppendCertsFromPEM(pem) {
 		return nil, cli.Usagef("--ca-file: %s holds no certificate in PEM", t.CAFile)
 	}
-	hc.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
-	return hc, nil
+	return tokenclient.HTTP(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}), nil
 }

@@ -51,12 +51,12 @@ func New(c Config) (*Client, error) {
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
 	return &Client{
-		base: base.String(), server: base.Redacted(), http: newHTTP(c.TLS, "token"), tokens: c.Tokens, agent: c.UserAgent,
+		base: base.String(), server: base.Redacted(), http: newHTTP(c.TLS), tokens: c.Tokens, agent: c.UserAgent,
 	}, nil
 }
 
-// newHTTP returns an HTTP client that follows no redirects, because the credential must not reach another server.
-func newHTTP(config *tls.Config, credential string) *http.Client {
+// newHTTP returns an HTTP client that follows no redirects, because the token must not reach another server.
+func newHTTP(config *tls.Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
@@ -65,7 +65,7 @@ func newHTTP(config *tls.Config, credential string) *http.Client {
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter / 2},
 		},
 		CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-			return fmt.Errorf("it redirects to %s; give that address, the %s is not sent on", r.URL.Redacted(), credential)
+			return fmt.Errorf("it redirects to %s; give that address, the token is not sent on", r.URL.Redacted())
 		},
 	}
 }

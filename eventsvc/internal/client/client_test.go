@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,21 +32,15 @@ func open(t *testing.T, handler http.HandlerFunc, tokens *client.Tokens) *client
 func TestTokenIsReplaced(t *testing.T) {
 	t.Parallel()
 	var fetched atomic.Int64
-	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(w, `{"access_token":"t%d","expires_in":300}`, fetched.Add(1))
-	}))
-	t.Cleanup(endpoint.Close)
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("s"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	good := "Bearer t1"
 	c := open(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != good {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 		_, _ = fmt.Fprintf(w, "%q", r.URL.Path+" "+r.Header.Get("User-Agent"))
-	}, client.FetchedToken(client.ClientCredentials{TokenURL: endpoint.URL, ClientID: "x", SecretFile: secret}))
+	}, client.FetchedToken(func(context.Context) (string, time.Time, error) {
+		return fmt.Sprintf("t%d", fetched.Add(1)), time.Now().Add(5 * time.Minute), nil
+	}))
 	for range 3 {
 		var answer string
 		if err := c.Do(t.Context(), client.Request{Path: "/x"}, &answer); err != nil || answer != "/base/x test/1" {
@@ -62,49 +54,6 @@ func TestTokenIsReplaced(t *testing.T) {
 	good = "Bearer none"
 	if err := c.Do(t.Context(), client.Request{Path: "/x"}, nil); client.Code(err) != 401 || fetched.Load() != 3 {
 		t.Fatalf("%d tokens, %v", fetched.Load(), err)
-	}
-}
-
-// TestAssertionIsReadAgain: an assertion is sent instead of a secret (RFC 7523 section 2.2), and its file is read for each
-// token, because a kubelet replaces it.
-func TestAssertionIsReadAgain(t *testing.T) {
-	t.Parallel()
-	var asked []string
-	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := r.ParseForm(); err != nil {
-			t.Error(err)
-		}
-		asked = append(asked, r.PostForm.Encode())
-		if r.PostForm.Get("client_assertion") == "refused" {
-			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = fmt.Fprint(w, `{"error":"invalid_client"}`)
-			return
-		}
-		_, _ = fmt.Fprint(w, `{"access_token":"t","expires_in":0}`) // used once
-	}))
-	t.Cleanup(endpoint.Close)
-	file := filepath.Join(t.TempDir(), "token")
-	tokens := client.FetchedToken(client.ClientCredentials{TokenURL: endpoint.URL, AssertionFile: file})
-	named := client.FetchedToken(client.ClientCredentials{TokenURL: endpoint.URL, ClientID: "shop", AssertionFile: file})
-	const grant = "&client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer"
-	var want []string
-	for _, content := range []string{"first", "second", "refused"} {
-		if err := os.WriteFile(file, []byte(content+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, err := tokens.Token(t.Context())
-		_, errNamed := named.Token(t.Context())
-		if refused := content == "refused"; (err != nil) != refused || (errNamed != nil) != refused {
-			t.Errorf("%s: %v, %v", content, err, errNamed)
-		}
-		if err != nil && !strings.Contains(err.Error(), "does not accept a client with the assertion in "+file) {
-			t.Error(err)
-		}
-		want = append(want, "client_assertion="+content+grant+"&grant_type=client_credentials",
-			"client_assertion="+content+grant+"&client_id=shop&grant_type=client_credentials")
-	}
-	if !slices.Equal(asked, want) {
-		t.Errorf("asked %q, want %q", asked, want)
 	}
 }
 

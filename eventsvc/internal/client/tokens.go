@@ -2,15 +2,9 @@ package client
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -141,90 +135,12 @@ func readCredential(name string, printed []byte) (credential, error) {
 	return credential{token: e.Status.Token, until: until}, nil
 }
 
-// ClientCredentials is a client of a token endpoint (RFC 6749 section 4.4). It authenticates with a secret or with an
-// assertion (RFC 7523 section 2.2), whose file is read for each token, because others replace it: an operator the secret, a
-// kubelet the assertion.
-type ClientCredentials struct {
-	TokenURL      string
-	ClientID      string // empty: the client that the assertion is about
-	SecretFile    string
-	AssertionFile string // instead of SecretFile
-	TLS           *tls.Config
-}
-
-// form returns the parameters of a request for a token.
-func (c ClientCredentials) form() (url.Values, error) {
-	content, err := os.ReadFile(cmp.Or(c.AssertionFile, c.SecretFile))
-	if err != nil {
-		return nil, err
-	}
-	text := strings.TrimSpace(string(content))
-	form := url.Values{"grant_type": {"client_credentials"}}
-	if c.ClientID != "" {
-		form.Set("client_id", c.ClientID)
-	}
-	if c.AssertionFile == "" {
-		form.Set("client_secret", text)
-		return form, nil
-	}
-	form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
-	form.Set("client_assertion", text)
-	return form, nil
-}
-
-// refused describes the refusal of the client.
-func (c ClientCredentials) refused() error {
-	if c.AssertionFile == "" {
-		return fmt.Errorf("%s does not accept client %q with the secret in %s (invalid_client)", c.TokenURL, c.ClientID, c.SecretFile)
-	}
-	who := "a client"
-	if c.ClientID != "" {
-		who = fmt.Sprintf("client %q", c.ClientID)
-	}
-	return fmt.Errorf("%s does not accept %s with the assertion in %s (invalid_client)", c.TokenURL, who, c.AssertionFile)
-}
-
-// FetchedToken returns a source that asks a token endpoint, some time before the current token expires.
-func FetchedToken(c ClientCredentials) *Tokens {
-	sender := newHTTP(c.TLS, "secret")
-	sender.Timeout = 30 * time.Second
-	return &Tokens{fetch: func(ctx context.Context) (credential, error) { return c.fetch(ctx, sender) }}
-}
-
-func (c ClientCredentials) fetch(ctx context.Context, sender *http.Client) (credential, error) {
-	form, err := c.form()
-	if err != nil {
-		return credential{}, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.TokenURL, strings.NewReader(form.Encode()))
-	if err != nil {
-		return credential{}, err
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	asked := time.Now()
-	resp, err := sender.Do(req)
-	if err != nil {
-		return credential{}, fmt.Errorf("no answer from the token endpoint: %w; is it running, and --token-url right?", err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		return credential{}, fmt.Errorf("read the answer of %s: %w", c.TokenURL, err)
-	}
-	var answer struct {
-		Token     string `json:"access_token"`
-		ExpiresIn int64  `json:"expires_in"`
-		Code      string `json:"error"`
-		Text      string `json:"error_description"`
-	}
-	switch err := json.Unmarshal(body, &answer); {
-	case err != nil:
-		return credential{}, fmt.Errorf("%s answered %s without JSON; is it a token endpoint?", c.TokenURL, resp.Status)
-	case answer.Code == "invalid_client":
-		return credential{}, c.refused()
-	case resp.StatusCode != http.StatusOK || answer.Token == "":
-		return credential{}, errors.New(strings.TrimSpace(fmt.Sprintf("%s answered %s %s %s", c.TokenURL, resp.Status, answer.Code, answer.Text)))
-	}
-	life := time.Duration(answer.ExpiresIn) * time.Second
-	return credential{token: answer.Token, until: asked.Add(life - min(tokenMargin, life/2))}, nil
+// FetchedToken returns a source that calls fetch some time before the current token expires. fetch returns a token and when it
+// expires.
+func FetchedToken(fetch func(context.Context) (token string, expires time.Time, err error)) *Tokens {
+	return &Tokens{fetch: func(ctx context.Context) (credential, error) {
+		token, expires, err := fetch(ctx)
+		margin := min(tokenMargin, max(0, time.Until(expires)/2))
+		return credential{token: token, until: expires.Add(-margin)}, err
+	}}
 }

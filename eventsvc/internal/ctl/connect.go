@@ -2,14 +2,18 @@ package ctl
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"fmt"
+	"os"
 	"strings"
+	"time"
 
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
+	"tidings.example/shared/tokenclient"
 )
 
 // connection has the settings of the commands that use an event server: its address, the certificates to trust, and the
@@ -133,9 +137,41 @@ func (c *connection) fetchedToken(config *tls.Config) (*client.Tokens, error) {
 	case !bearer.IsURL(c.TokenURL):
 		return nil, cli.Usagef("--token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token", c.TokenURL)
 	}
-	return client.FetchedToken(client.ClientCredentials{
-		TokenURL: c.TokenURL, ClientID: c.ClientID, SecretFile: c.ClientSecretFile, AssertionFile: c.AssertionFile, TLS: config,
+	sender := tokenclient.HTTP(config)
+	sender.Timeout = fetchTimeout
+	return client.FetchedToken(func(ctx context.Context) (string, time.Time, error) {
+		request, err := c.request()
+		if err != nil {
+			return "", time.Time{}, err
+		}
+		token, err := request.Fetch(ctx, sender)
+		if err != nil {
+			return "", time.Time{}, err
+		}
+		return token.AccessToken, token.Expires, nil
 	}), nil
+}
+
+// fetchTimeout is the longest time that a token endpoint may take.
+const fetchTimeout = 30 * time.Second
+
+// request returns how the client authenticates. The file is read for each token, because others replace it: an operator the
+// secret, a kubelet the assertion.
+func (c *connection) request() (tokenclient.Request, error) {
+	r := tokenclient.Request{TokenURL: c.TokenURL, ClientID: c.ClientID}
+	kind, file, into := "assertion", c.AssertionFile, &r.Assertion
+	if file == "" {
+		kind, file, into = "secret", c.ClientSecretFile, &r.Secret
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return r, err
+	}
+	if *into = strings.TrimSpace(string(content)); *into == "" {
+		return r, fmt.Errorf("%s is empty", file)
+	}
+	r.Source = "the " + kind + " in " + file
+	return r, nil
 }
 
 func dial(config client.Config) (*client.Client, error) {

@@ -1,0 +1,108 @@
+// Package tokenclient asks a token endpoint for an access token by the grant client_credentials (RFC 6749 section 4.4). It
+// reads no files and keeps no tokens. Its errors never contain credentials.
+package tokenclient
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Request is how a client authenticates: by a secret, or by an assertion (RFC 7523 section 2.2).
+type Request struct {
+	TokenURL  string
+	ClientID  string // empty: the client that the assertion is about
+	Secret    string
+	Assertion string // instead of Secret
+	Source    string // what the client authenticates with, for errors, such as "the secret in FILE"
+}
+
+// Token is the answer of the endpoint.
+type Token struct {
+	AccessToken string    `json:"access_token"`
+	TokenType   string    `json:"token_type"`
+	ExpiresIn   int64     `json:"expires_in"`
+	Expires     time.Time `json:"expires"` // computed, not sent by the endpoint
+}
+
+// HTTP returns a client for requests to a token endpoint. It follows no redirects, because credentials must not reach
+// another server. A nil config stands for the certificates that the system trusts.
+func HTTP(config *tls.Config) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second},
+		CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+			return fmt.Errorf("it redirects to %s; give that address, credentials are not sent on", r.URL.Redacted())
+		},
+	}
+}
+
+// maxAnswer is the largest answer in bytes.
+const maxAnswer = 64 << 10
+
+// Fetch requests a token.
+func (r Request) Fetch(ctx context.Context, client *http.Client) (*Token, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.TokenURL, strings.NewReader(r.form()))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	asked := time.Now()
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("no answer from the token endpoint: %w; is it running, and --token-url right?", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", r.TokenURL, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, r.refusal(resp.Status, body)
+	}
+	var token Token
+	if err := json.Unmarshal(body, &token); err != nil || token.AccessToken == "" {
+		return nil, fmt.Errorf("%s did not answer with a token; is it a token endpoint?", r.TokenURL)
+	}
+	token.Expires = asked.Add(time.Duration(token.ExpiresIn) * time.Second)
+	return &token, nil
+}
+
+func (r Request) form() string {
+	form := url.Values{"grant_type": {"client_credentials"}}
+	if r.ClientID != "" {
+		form.Set("client_id", r.ClientID)
+	}
+	if r.Assertion == "" {
+		form.Set("client_secret", r.Secret)
+		return form.Encode()
+	}
+	form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+	form.Set("client_assertion", r.Assertion)
+	return form.Encode()
+}
+
+// refusal returns the endpoint's error (RFC 6749 section 5.2) as an error.
+func (r Request) refusal(status string, body []byte) error {
+	var e struct {
+		Code        string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	if json.Unmarshal(body, &e) != nil || e.Code == "" {
+		return fmt.Errorf("%s answered %s without an OAuth error; is it a token endpoint?", r.TokenURL, status)
+	}
+	if e.Code != "invalid_client" {
+		return errors.New(strings.TrimSpace(fmt.Sprintf("%s answered %s %s %s", r.TokenURL, status, e.Code, e.Description)))
+	}
+	who := "a client"
+	if r.ClientID != "" {
+		who = fmt.Sprintf("client %q", r.ClientID)
+	}
+	return fmt.Errorf("%s does not accept %s with %s (invalid_client)", r.TokenURL, who, r.Source)
+}
