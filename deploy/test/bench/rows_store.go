@@ -56,8 +56,8 @@ func storeStage() stage {
 	}
 }
 
-// besideTransactions is a row of creates, and then of transactions of as many records as these have shared, by nobody else in a
-// database of their own.
+// besideTransactions is a row of creates. After them it measures what the database does alone: transactions with as many records
+// as those of the creates had on average.
 func besideTransactions(conns int, bare *string) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		transactionsBefore, writesBefore, err := b.up.Transactions(b.ctx)
@@ -97,7 +97,7 @@ func (b *bench) migrate(dsn string) error {
 	return nil
 }
 
-// another starts a second replica, which stop ends.
+// another starts a second replica. stop ends it, and removes its data.
 func (b *bench) another() (up *target.Services, stop func() error, err error) {
 	dir, err := os.MkdirTemp(b.tmp, "replica")
 	if err != nil {

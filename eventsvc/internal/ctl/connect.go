@@ -168,7 +168,7 @@ func (c *connection) request() (tokenclient.Request, error) {
 		return r, err
 	}
 	if *into = strings.TrimSpace(string(content)); *into == "" {
-		return r, fmt.Errorf("%s is empty", file)
+		return r, fmt.Errorf("%s is empty: write the %s into it", file, kind)
 	}
 	r.Source = "the " + kind + " in " + file
 	return r, nil
