@@ -202,7 +202,7 @@ func (l Local) importBatch(ctx context.Context, batch []*line, sum *Imported) er
 // importLine creates, replaces or deletes the event of a line.
 func (l Local) importLine(ctx context.Context, in *line) (err error) {
 	replaced := false
-	in.result, err = l.DB.Update(ctx, in.key, func(current *store.Record) (store.Decision, error) {
+	in.result, err = l.DB.Update(ctx, in.key, store.Any, func(current *store.Record) (store.Decision, error) {
 		same, other, err := l.compare(current, in)
 		if replaced = other; err != nil || same {
 			return store.Decision{Op: store.Keep}, err

@@ -30,7 +30,7 @@ func (b *broken) Watch(context.Context, store.WatchQuery) (store.Watcher, error)
 	return nil, b.err
 }
 
-func (b *broken) Update(context.Context, store.Key, store.Decide) (store.Result, error) {
+func (b *broken) Update(context.Context, store.Key, store.Expect, store.Decide) (store.Result, error) {
 	return store.Result{}, b.err
 }
 
@@ -125,11 +125,11 @@ type crowded struct {
 	taken, tried int
 }
 
-func (c *crowded) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+func (c *crowded) Update(ctx context.Context, key store.Key, expect store.Expect, decide store.Decide) (store.Result, error) {
 	if c.tried++; c.tried <= c.taken {
 		return store.Result{}, store.ErrExists
 	}
-	return c.Store.Update(ctx, key, decide)
+	return c.Store.Update(ctx, key, expect, decide)
 }
 
 // TestGeneratedNamesThatAreTaken: eight names are tried.

@@ -145,7 +145,7 @@ type failing struct {
 	err error
 }
 
-func (f *failing) Update(context.Context, store.Key, store.Decide) (store.Result, error) {
+func (f *failing) Update(context.Context, store.Key, store.Expect, store.Decide) (store.Result, error) {
 	return store.Result{}, f.err
 }
 

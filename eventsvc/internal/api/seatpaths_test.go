@@ -51,8 +51,8 @@ func (s *seatCounter) List(ctx context.Context, q store.Query, visit func(*store
 	return s.Store.List(ctx, q, visit)
 }
 
-func (s *seatCounter) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
-	result, err := s.Store.Update(ctx, key, func(current *store.Record) (store.Decision, error) {
+func (s *seatCounter) Update(ctx context.Context, key store.Key, expect store.Expect, decide store.Decide) (store.Result, error) {
+	result, err := s.Store.Update(ctx, key, expect, func(current *store.Record) (store.Decision, error) {
 		d, err := decide(current)
 		return d, errors.Join(err, s.held("Update", 0)) // now the disk would come
 	})

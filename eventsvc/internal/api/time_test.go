@@ -15,9 +15,9 @@ type timekeeper struct {
 	deadline time.Time
 }
 
-func (k *timekeeper) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+func (k *timekeeper) Update(ctx context.Context, key store.Key, expect store.Expect, decide store.Decide) (store.Result, error) {
 	k.deadline, _ = ctx.Deadline()
-	return k.Store.Update(ctx, key, decide)
+	return k.Store.Update(ctx, key, expect, decide)
 }
 
 func (k *timekeeper) Watch(ctx context.Context, _ store.WatchQuery) (store.Watcher, error) {

@@ -25,7 +25,7 @@ func write(t *testing.T, db store.Store, name, reason string, count int32) {
 	ev := &eventsv1.Event{Type: "Warning", Reason: reason, DeprecatedCount: count}
 	ev.Regarding.Kind = "Pod"
 	ev.Labels = map[string]string{event.ClusterLabel: "a"}
-	_, err := db.Update(t.Context(), store.Key{Namespace: "shop", Name: name}, func(current *store.Record) (store.Decision, error) {
+	_, err := db.Update(t.Context(), store.Key{Namespace: "shop", Name: name}, store.Any, func(current *store.Record) (store.Decision, error) {
 		draft := store.Draft{Attributes: event.AttributesOf(ev), Value: []byte("{}")}
 		if current != nil {
 			draft.Attributes = draft.Attributes.Since(current.Attributes)
@@ -111,7 +111,7 @@ func TestCounts(t *testing.T) {
 	for n := range 5 {
 		write(t, db, fmt.Sprint("c", n), fmt.Sprint("Reason", n), 2)
 	}
-	if _, err := db.Update(t.Context(), store.Key{Namespace: "shop", Name: "a"}, func(*store.Record) (store.Decision, error) {
+	if _, err := db.Update(t.Context(), store.Key{Namespace: "shop", Name: "a"}, store.Any, func(*store.Record) (store.Decision, error) {
 		return store.Decision{Op: store.Delete}, nil
 	}); err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func put(t testing.TB, db *bolt.DB, c *codec.Codec, i, count int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Update(t.Context(), store.Key{Namespace: ev.Namespace, Name: ev.Name}, func(current *store.Record) (store.Decision, error) {
+	_, err = db.Update(t.Context(), store.Key{Namespace: ev.Namespace, Name: ev.Name}, store.Any, func(current *store.Record) (store.Decision, error) {
 		d := draft
 		if current != nil {
 			d.Attributes = d.Attributes.Since(current.Attributes)

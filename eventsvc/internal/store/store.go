@@ -119,6 +119,15 @@ type Decision struct {
 // [Create] is an example.
 type Decide func(current *Record) (Decision, error)
 
+// Expect says what an update is likely to find.
+type Expect uint8
+
+// The expectations of [Store.Update].
+const (
+	Any    Expect = iota // the event is read before decide is called
+	Absent               // there is no such event: decide is first called with nil, and nothing is read
+)
+
 // Result is the outcome of a write.
 type Result struct {
 	// Record is the version after the write. For Delete it is the last
@@ -145,8 +154,9 @@ type Store interface {
 	// so is the newest one if it is no longer held at the end of the page. A revision that
 	// is yet to come is a *FutureError. Before an error, visit may have been called.
 	List(ctx context.Context, q Query, visit func(*View) bool) (Page, error)
-	// Update changes one event by compare and swap. Delete is a decision.
-	Update(ctx context.Context, key Key, decide Decide) (Result, error)
+	// Update changes one event by compare and swap. Delete is a decision. A wrong
+	// expectation costs a second attempt, and does not change the outcome.
+	Update(ctx context.Context, key Key, expect Expect, decide Decide) (Result, error)
 	// DeleteMany deletes versions that were listed, and returns how many, also with an
 	// error. It returns the keys of events that have changed or are gone since, and does
 	// not delete these. It takes many commits, so that others can write meanwhile.
@@ -170,7 +180,7 @@ func Read(ctx context.Context, s Store, key Key) (record Record, err error) {
 
 // Create stores a new event. The error is ErrExists if there is one.
 func Create(ctx context.Context, s Store, key Key, draft Draft) (Record, error) {
-	result, err := s.Update(ctx, key, func(current *Record) (Decision, error) {
+	result, err := s.Update(ctx, key, Absent, func(current *Record) (Decision, error) {
 		if current != nil {
 			return Decision{}, ErrExists
 		}

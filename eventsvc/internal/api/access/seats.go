@@ -114,9 +114,9 @@ func (s seatedStore) List(ctx context.Context, q store.Query, visit func(*store.
 }
 
 // Update implements [store.Store].
-func (s seatedStore) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+func (s seatedStore) Update(ctx context.Context, key store.Key, expect store.Expect, decide store.Decide) (store.Result, error) {
 	seat := flow.FromContext(ctx)
-	result, err := s.Store.Update(ctx, key, func(current *store.Record) (store.Decision, error) {
+	result, err := s.Store.Update(ctx, key, expect, func(current *store.Record) (store.Decision, error) {
 		if err := seat.Acquire(ctx); err != nil { // another write came first, and decide is called again
 			return store.Decision{}, err
 		}

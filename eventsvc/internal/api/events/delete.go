@@ -52,7 +52,7 @@ func (r *Resource) delete(c echo.Context) error {
 // remove deletes or marks one event.
 func (r *Resource) remove(ctx context.Context, key store.Key, o *metav1.DeleteOptions) (store.Result, types.UID, error) {
 	var uid types.UID
-	result, err := target(r.Store, len(o.DryRun) > 0).Update(ctx, key, func(current *store.Record) (store.Decision, error) {
+	result, err := target(r.Store, len(o.DryRun) > 0).Update(ctx, key, store.Any, func(current *store.Record) (store.Decision, error) {
 		if current == nil {
 			return store.Decision{}, store.ErrNotFound
 		}

@@ -19,7 +19,7 @@ func target(s store.Store, dryRun bool) store.Store {
 type dryStore struct{ store.Store }
 
 // Update implements [store.Store].
-func (s dryStore) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+func (s dryStore) Update(ctx context.Context, key store.Key, _ store.Expect, decide store.Decide) (store.Result, error) {
 	var current *store.Record
 	rec, err := store.Read(ctx, s.Store, key)
 	switch {

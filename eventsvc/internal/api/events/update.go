@@ -124,7 +124,7 @@ type change func(live *eventsv1.Event) (*eventsv1.Event, error)
 // event, and returns what to answer with.
 func (r *Resource) write(ctx context.Context, key store.Key, dryRun bool, make change) (*store.Record, int, error) {
 	var last *store.Record // shown instead of the result
-	result, err := target(r.Store, dryRun).Update(ctx, key, func(current *store.Record) (d store.Decision, err error) {
+	result, err := target(r.Store, dryRun).Update(ctx, key, store.Any, func(current *store.Record) (d store.Decision, err error) {
 		d, last, err = r.decide(key, current, make)
 		return d, err
 	})

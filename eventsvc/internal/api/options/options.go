@@ -138,10 +138,14 @@ func ParseWrite(kind string, pt types.PatchType) func(r *http.Request, q url.Val
 		if kind != Patch {
 			o.Force = nil
 		}
-		return Write{
+		w := Write{
 			Manager: cmp.Or(o.FieldManager, userAgentManager(r.UserAgent())), Validation: cmp.Or(o.FieldValidation, metav1.FieldValidationWarn),
 			DryRun: len(o.DryRun) > 0, Force: o.Force != nil && *o.Force,
-		}, Invalid(kind, validation.ValidatePatchOptions(&o, pt))
+		}
+		if len(q) == 0 && pt != types.ApplyPatchType { // only apply needs an option
+			return w, nil
+		}
+		return w, Invalid(kind, validation.ValidatePatchOptions(&o, pt))
 	}
 }
 

@@ -23,7 +23,7 @@ func (m *memory) write(t testing.TB, s store.Store, c *codec.Codec, from, to int
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Update(t.Context(), store.Key{Namespace: ev.Namespace, Name: ev.Name}, func(*store.Record) (store.Decision, error) {
+		_, err = s.Update(t.Context(), store.Key{Namespace: ev.Namespace, Name: ev.Name}, store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Put, Draft: draft}, nil
 		})
 		if err != nil {

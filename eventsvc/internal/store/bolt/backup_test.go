@@ -35,7 +35,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		defer close(done)
 		parallel(8, func(n int) {
 			for i := 0; ctx.Err() == nil; i++ {
-				_, err := db.Update(ctx, key(n), func(*store.Record) (store.Decision, error) {
+				_, err := db.Update(ctx, key(n), store.Any, func(*store.Record) (store.Decision, error) {
 					return store.Decision{Op: store.Op(1 + i%5/4), Draft: store.Draft{Value: fmt.Appendf(nil, "%d %01000d", n, i)}}, nil
 				})
 				if err != nil && ctx.Err() == nil && i%5 != 4 {
@@ -226,7 +226,7 @@ func TestCompactUnderLoad(t *testing.T) {
 		defer close(done)
 		parallel(8, func(n int) {
 			for i := 0; ctx.Err() == nil; i++ {
-				if _, err := db.Update(ctx, key(n), count0); err != nil && ctx.Err() == nil {
+				if _, err := db.Update(ctx, key(n), store.Any, count0); err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
 				if r, err := store.Read(ctx, db, key(100+i%200)); err != nil && ctx.Err() == nil || err == nil && len(r.Value) != 1000 && string(r.Value) != "changed" {
@@ -241,7 +241,7 @@ func TestCompactUnderLoad(t *testing.T) {
 	for range 5 {
 		at := db.Revision()
 		for db.Revision() < at+200 {
-			if _, err := db.Update(t.Context(), key(299), count0); err != nil {
+			if _, err := db.Update(t.Context(), key(299), store.Any, count0); err != nil {
 				t.Fatal(err)
 			}
 		}

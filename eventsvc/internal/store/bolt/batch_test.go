@@ -107,8 +107,8 @@ func TestBadWritesInACommit(t *testing.T) {
 		if b.want != nil {
 			continue
 		}
-		if revision++; b.w.Record().Revision != revision {
-			t.Errorf("write %d has revision %d, want %d: what was refused takes none", i, b.w.Record().Revision, revision)
+		if revision++; b.w.Revision() != revision {
+			t.Errorf("write %d has revision %d, want %d: what was refused takes none", i, b.w.Revision(), revision)
 		}
 		if got, err := store.Read(t.Context(), db, b.w.Key); err != nil || got.Revision != revision || string(got.Value) != "written" {
 			t.Errorf("write %d: %+v, %v", i, got, err)

@@ -38,7 +38,7 @@ func TestRestoreReusesNoRevision(t *testing.T) {
 	create(t, db, 7, "value")
 	revision, backup := backUp(t, db)
 	for range 5 { // after the backup: clients have seen these
-		if _, err := db.Update(t.Context(), key(1), count0); err != nil {
+		if _, err := db.Update(t.Context(), key(1), store.Any, count0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestRestoreReusesNoRevision(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := db.Update(t.Context(), key(1), count0)
+		r, err := db.Update(t.Context(), key(1), store.Any, count0)
 		if err != nil || r.Record.Revision <= newest {
 			t.Fatalf("revision %d, %v; %d was given out", r.Record.Revision, err, newest)
 		}
@@ -131,7 +131,7 @@ func TestBumpWhileOpen(t *testing.T) {
 	for n := range 4 {
 		all.Go(func() {
 			for i := range each {
-				if _, err := db.Update(t.Context(), key(n), func(*store.Record) (store.Decision, error) {
+				if _, err := db.Update(t.Context(), key(n), store.Any, func(*store.Record) (store.Decision, error) {
 					return store.Decision{Op: store.Put, Draft: store.Draft{Value: fmt.Appendf(nil, "%d", i)}}, nil
 				}); err != nil {
 					t.Error(err)
@@ -214,7 +214,7 @@ func TestClockBehindABump(t *testing.T) {
 	clock.add(-time.Hour)
 	db = open(t, o)
 	defer closeDB(t, db)
-	r, err := db.Update(t.Context(), key(2), count0)
+	r, err := db.Update(t.Context(), key(2), store.Any, count0)
 	if err != nil || r.Record.Time.Before(written.Time) {
 		t.Errorf("written at %s, %v, after %s", r.Record.Time, err, written.Time)
 	}

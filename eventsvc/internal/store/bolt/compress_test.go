@@ -48,7 +48,7 @@ func fillCompressible(t *testing.T, db *bolt.DB) {
 	t.Helper()
 	for file := range 3 {
 		for i := range 300 {
-			_, err := db.Update(t.Context(), key(file*200+i), func(*store.Record) (store.Decision, error) {
+			_, err := db.Update(t.Context(), key(file*200+i), store.Any, func(*store.Record) (store.Decision, error) {
 				return store.Decision{Op: store.Put, Draft: compressible(i)}, nil
 			})
 			if err != nil {
@@ -56,7 +56,7 @@ func fillCompressible(t *testing.T, db *bolt.DB) {
 			}
 		}
 		for i := range 20 {
-			if _, err := db.Update(t.Context(), key(file*200+i), remove); err != nil {
+			if _, err := db.Update(t.Context(), key(file*200+i), store.Any, remove); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -166,7 +166,7 @@ func TestCompactionOfCompressed(t *testing.T) {
 	}
 	kept := dump(t, db)
 	for i := range 500 {
-		if _, err := db.Update(t.Context(), key(i), remove); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if _, err := db.Update(t.Context(), key(i), store.Any, remove); err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Fatal(err)
 		}
 	}
@@ -251,7 +251,7 @@ func TestDamagedBlock(t *testing.T) {
 				if err := db.Convert(t.Context(), maintenance.Uncompressed, nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the block of revisions %d to %d", first, last)) {
 					t.Errorf("a damaged block is decompressed: %v", err)
 				}
-				if _, err := db.Update(t.Context(), key(0), remove); err != nil && !errors.Is(err, store.ErrNotFound) {
+				if _, err := db.Update(t.Context(), key(0), store.Any, remove); err != nil && !errors.Is(err, store.ErrNotFound) {
 					t.Fatal(err)
 				}
 				if err := errors.Join(db.Compact(t.Context(), nil), db.Close()); err != nil {

@@ -123,7 +123,7 @@ func writeUntilKilled(t *testing.T, dir string) {
 		wg.Go(func() {
 			for {
 				k := store.Key{Namespace: "ns", Name: fmt.Sprintf("%d-%d", n, rand.IntN(100))}
-				r, err := db.Update(t.Context(), k, count)
+				r, err := db.Update(t.Context(), k, store.Any, count)
 				if err != nil {
 					t.Error(err)
 					return

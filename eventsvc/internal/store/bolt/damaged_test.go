@@ -28,7 +28,7 @@ func TestDamageIsPassedOver(t *testing.T) {
 	create(t, db, 20, "first")
 	put := func(i int, value string) {
 		t.Helper()
-		if _, err := db.Update(t.Context(), key(i), func(*store.Record) (store.Decision, error) {
+		if _, err := db.Update(t.Context(), key(i), store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Put, Draft: store.Draft{Value: []byte(value)}}, nil
 		}); err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestDropDamaged(t *testing.T) {
 			db := open(t, o)
 			put := func(i int, value string) {
 				t.Helper()
-				if _, err := db.Update(t.Context(), key(i), func(*store.Record) (store.Decision, error) {
+				if _, err := db.Update(t.Context(), key(i), store.Any, func(*store.Record) (store.Decision, error) {
 					return store.Decision{Op: store.Put, Draft: store.Draft{Value: []byte(value)}}, nil
 				}); err != nil {
 					t.Fatal(err)

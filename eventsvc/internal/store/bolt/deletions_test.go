@@ -48,7 +48,7 @@ func (ts *tombstones) put(kind string, from, to int) {
 func (ts *tombstones) remove(kind string, from, to int) {
 	ts.t.Helper()
 	for i := from; i < to; i++ {
-		if _, err := ts.db.Update(ts.t.Context(), store.Key{Namespace: "ns", Name: fmt.Sprint(kind, i)}, func(*store.Record) (store.Decision, error) {
+		if _, err := ts.db.Update(ts.t.Context(), store.Key{Namespace: "ns", Name: fmt.Sprint(kind, i)}, store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Delete}, nil
 		}); err != nil {
 			ts.t.Fatal(err)

@@ -74,7 +74,7 @@ func TestUnwritableFilesAreReplaced(t *testing.T) {
 			}
 			for i := 0; !strings.Contains(said.String(), "is written again"); i++ {
 				if file == "index.db" && i < 120 { // a merge finds out
-					if _, err := db.Update(t.Context(), key(i%90), count0); err != nil {
+					if _, err := db.Update(t.Context(), key(i%90), store.Any, count0); err != nil {
 						t.Fatal(err)
 					}
 					continue
@@ -102,7 +102,7 @@ func refuses(t *testing.T, db *bolt.DB) {
 	if _, err := store.Create(t.Context(), db, key(1001), store.Draft{Value: []byte("refused")}); !errors.Is(err, store.ErrUnwritable) {
 		t.Errorf("written to a file that cannot be: %v", err)
 	}
-	if _, err := db.Update(t.Context(), key(0), remove); !errors.Is(err, store.ErrUnwritable) || db.Ready(t.Context()) == nil {
+	if _, err := db.Update(t.Context(), key(0), store.Any, remove); !errors.Is(err, store.ErrUnwritable) || db.Ready(t.Context()) == nil {
 		t.Errorf("and again: %v, ready: %v", err, db.Ready(t.Context()))
 	}
 	if diff := cmp.Diff(before, dump(t, db)); diff != "" || db.Revision() != revision {
@@ -158,7 +158,7 @@ func TestFailedCommitDoesNotComeBack(t *testing.T) {
 	check(t, db)
 	closeDB(t, db)
 	db = open(t, o)
-	r, err := db.Update(t.Context(), key(3), count0)
+	r, err := db.Update(t.Context(), key(3), store.Any, count0)
 	if err != nil || r.Record.Revision <= revision+1 {
 		t.Errorf("revision %d, %v", r.Record.Revision, err)
 	}
@@ -205,7 +205,7 @@ func TestDamageStopsFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	breakFile(t, path)
-	if _, err := db.Update(t.Context(), key(5), count0); err != nil {
+	if _, err := db.Update(t.Context(), key(5), store.Any, count0); err != nil {
 		t.Errorf("update: %v", err)
 	}
 	if err := db.Checkpoint(); !errors.Is(err, store.ErrUnwritable) {

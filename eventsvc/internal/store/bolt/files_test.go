@@ -196,7 +196,7 @@ func TestIndexIsRebuilt(t *testing.T) {
 	db := open(t, o)
 	create(t, db, 100, strings.Repeat("x", 500))
 	for i := range 50 {
-		if _, err := db.Update(t.Context(), key(i), func(*store.Record) (store.Decision, error) {
+		if _, err := db.Update(t.Context(), key(i), store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Op(1 + i%2), Draft: store.Draft{Value: []byte("new")}}, nil
 		}); err != nil {
 			t.Fatal(err)

@@ -40,7 +40,7 @@ func TestSelectorsFindTheSame(t *testing.T) {
 	old := db.Revision()
 	for i := range 1000 {
 		k := store.Key{Namespace: fmt.Sprintf("ns%d", i%3), Name: key(i).Name}
-		_, err := db.Update(t.Context(), k, func(*store.Record) (store.Decision, error) {
+		_, err := db.Update(t.Context(), k, store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Op(1 + i%2), Draft: drafts[2000+i]}, nil
 		})
 		if err != nil {

@@ -108,7 +108,7 @@ func writeGolden(t *testing.T, golden string, form maintenance.Form) {
 		}
 	}
 	for i, decide := range []store.Decide{count0, remove} {
-		if _, err := db.Update(t.Context(), key(2+i), decide); err != nil {
+		if _, err := db.Update(t.Context(), key(2+i), store.Any, decide); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -134,7 +134,7 @@ func rewriteGolden(t *testing.T, db *bolt.DB) {
 		return store.Decision{Op: store.Put, Draft: goldenDraft()}, nil
 	}
 	for i, decide := range []store.Decide{count0, changed, changed, changed, count0, changed, remove, remove} {
-		if _, err := db.Update(t.Context(), key(i), decide); err != nil {
+		if _, err := db.Update(t.Context(), key(i), store.Any, decide); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -23,7 +23,7 @@ func TestListWhileEventsChange(t *testing.T) {
 		}
 	}
 	change := func(i int) {
-		if _, err := db.Update(t.Context(), key(i), count0); err != nil {
+		if _, err := db.Update(t.Context(), key(i), store.Any, count0); err != nil {
 			t.Error(err)
 		}
 	}

@@ -81,7 +81,7 @@ func writeMeanwhile(t *testing.T, db *bolt.DB) (slowest func() time.Duration, st
 	wg.Go(func() {
 		for ctx.Err() == nil {
 			start := time.Now()
-			if _, err := db.Update(ctx, store.Key{Namespace: "other", Name: "one"}, count0); err != nil && !errors.Is(err, store.ErrBusy) && ctx.Err() == nil {
+			if _, err := db.Update(ctx, store.Key{Namespace: "other", Name: "one"}, store.Any, count0); err != nil && !errors.Is(err, store.ErrBusy) && ctx.Err() == nil {
 				t.Error(err)
 			}
 			longest = max(longest, time.Since(start))

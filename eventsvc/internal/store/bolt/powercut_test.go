@@ -45,7 +45,7 @@ func cutPower(t *testing.T, rounds int) {
 			op = store.Delete
 		}
 		want := []string{fmt.Sprint(dump(t, db))}
-		_, err := db.Update(t.Context(), k, func(*store.Record) (store.Decision, error) {
+		_, err := db.Update(t.Context(), k, store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: op, Draft: store.Draft{Value: fmt.Appendf(nil, "%d %0*d", round, rand.IntN(9000), 0)}}, nil
 		})
 		if err != nil {

@@ -39,7 +39,7 @@ func TestProjectedAge(t *testing.T) {
 		if n > 10_000 {
 			t.Fatal("the limit removes nothing")
 		}
-		_, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: fmt.Sprintf("e%05d", n)}, func(*store.Record) (store.Decision, error) {
+		_, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: fmt.Sprintf("e%05d", n)}, store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Put, Draft: store.Draft{Value: value}}, nil
 		})
 		if err != nil {

@@ -24,7 +24,7 @@ func TestRemainingWhileEventsChange(t *testing.T) {
 			for i := 0; !done.Load(); i++ {
 				k := store.Key{Namespace: fmt.Sprintf("ns%d", (i+w)%3), Name: fmt.Sprintf("e%d-%d", w, i%20)}
 				op := store.Op(1 + (i/20)%2) // creates twenty, deletes them
-				_, err := db.Update(t.Context(), k, func(was *store.Record) (store.Decision, error) {
+				_, err := db.Update(t.Context(), k, store.Any, func(was *store.Record) (store.Decision, error) {
 					if was == nil && op == store.Delete {
 						return store.Decision{}, nil
 					}
@@ -74,7 +74,7 @@ func TestRemainingOfALongList(t *testing.T) {
 	db = open(t, o) // it knows the number of the newest revision alone
 	defer func() { closeDB(t, db) }()
 	for _, name := range []string{"e00000", "e19999"} {
-		if _, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: name}, remove); err != nil {
+		if _, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: name}, store.Any, remove); err != nil {
 			t.Fatal(err)
 		}
 	}

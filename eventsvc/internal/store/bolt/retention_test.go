@@ -67,7 +67,7 @@ func TestRetention(t *testing.T) {
 	full := db.Revision()
 	clock.add(50 * time.Minute)
 	for i := range 10 { // a write renews an event's life
-		if _, err := db.Update(t.Context(), key(i), count0); err != nil {
+		if _, err := db.Update(t.Context(), key(i), store.Any, count0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -169,14 +169,14 @@ func TestCompactionKeepsWhatIsAlive(t *testing.T) {
 	create(t, db, 1000, strings.Repeat("x", 2000))
 	for round := range 8 {
 		parallel(900, func(i int) {
-			if _, err := db.Update(t.Context(), key(i), func(*store.Record) (store.Decision, error) {
+			if _, err := db.Update(t.Context(), key(i), store.Any, func(*store.Record) (store.Decision, error) {
 				return store.Decision{Op: store.Put, Draft: store.Draft{Value: fmt.Appendf(nil, "%d %02000d", round, i)}}, nil
 			}); err != nil {
 				t.Error(err)
 			}
 		})
 		for i := range 10 {
-			if _, err := db.Update(t.Context(), key(900+10*round+i), remove); err != nil {
+			if _, err := db.Update(t.Context(), key(900+10*round+i), store.Any, remove); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -263,7 +263,7 @@ func TestClockJumps(t *testing.T) {
 			if _, err := store.Create(t.Context(), db, store.Key{Namespace: "other", Name: "renewed"}, store.Draft{}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := db.Update(t.Context(), store.Key{Namespace: "other", Name: "renewed"}, remove); err != nil {
+			if _, err := db.Update(t.Context(), store.Key{Namespace: "other", Name: "renewed"}, store.Any, remove); err != nil {
 				t.Fatal(err)
 			}
 			revision := db.Revision()

@@ -59,7 +59,7 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("list on a full disk: %d remaining, %v", page.Remaining, err)
 			}
 			if minFree > 0 {
-				if _, err := db.Update(t.Context(), records[0].Key, remove); err != nil {
+				if _, err := db.Update(t.Context(), records[0].Key, store.Any, remove); err != nil {
 					t.Errorf("delete on a full disk: %v", err)
 				}
 				n--
@@ -193,7 +193,7 @@ func TestHistoryIsAQuarter(t *testing.T) {
 	first := uint64(0)
 	most := int64(0)
 	for i := range 600 { // 12 MB
-		r, err := db.Update(t.Context(), key(i%5), func(*store.Record) (store.Decision, error) {
+		r, err := db.Update(t.Context(), key(i%5), store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Put, Draft: store.Draft{Value: value}}, nil
 		})
 		if err != nil {

@@ -85,7 +85,7 @@ func (h *history) write(t testing.TB, db *bolt.DB) {
 	o := event.Occurrence{Time: goldenTime().Add(time.Duration(h.rnd.Int64N(int64(20 * time.Minute)))).Truncate(time.Microsecond), Count: 1 + h.rnd.Int64N(9)}
 	reason := fmt.Sprint("R", h.rnd.IntN(4))
 	o.New = o.Count
-	_, err := db.Update(t.Context(), k, func(is *store.Record) (store.Decision, error) {
+	_, err := db.Update(t.Context(), k, store.Any, func(is *store.Record) (store.Decision, error) {
 		if is != nil && h.rnd.IntN(3) == 0 {
 			o.New = 0
 			return store.Decision{Op: store.Delete}, nil
@@ -346,7 +346,7 @@ func TestOldAttributes(t *testing.T) {
 	}
 	put := func(d store.Draft) {
 		t.Helper()
-		if _, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: "e"}, func(*store.Record) (store.Decision, error) {
+		if _, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: "e"}, store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Put, Draft: d}, nil
 		}); err != nil {
 			t.Fatal(err)
@@ -500,7 +500,7 @@ func TestTimelineWhileWritten(t *testing.T) {
 	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 50, History: 20 * time.Millisecond})
 	defer closeDB(t, db)
 	write := func(i int) {
-		_, err := db.Update(t.Context(), key(i%events), func(is *store.Record) (store.Decision, error) {
+		_, err := db.Update(t.Context(), key(i%events), store.Any, func(is *store.Record) (store.Decision, error) {
 			o := event.Occurrence{Time: goldenTime().Add(time.Duration(i) * time.Second), Count: 1, New: 1}
 			if is != nil {
 				was, _ := is.Attributes.Occurrence()

@@ -51,7 +51,7 @@ func TestWALIsReplayed(t *testing.T) {
 		left := open(t, again)
 		again.Dir = killed(t, again.Dir) // before it has done anything
 		if i%2 == 0 {
-			if _, err := left.Update(t.Context(), key(i), count0); err != nil {
+			if _, err := left.Update(t.Context(), key(i), store.Any, count0); err != nil {
 				t.Fatal(err)
 			}
 			again.Dir = killed(t, left.Dir())
@@ -219,7 +219,7 @@ func TestChangesWhileWritten(t *testing.T) {
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		for i := 0; !stop.Load(); i++ {
-			if _, err := db.Update(t.Context(), key(i%events), count0); err != nil {
+			if _, err := db.Update(t.Context(), key(i%events), store.Any, count0); err != nil {
 				t.Error(err)
 				return
 			}

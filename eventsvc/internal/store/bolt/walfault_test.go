@@ -39,7 +39,7 @@ func closeInside(t *testing.T, db *DB) {
 // putInside writes an event, whatever it was before.
 func putInside(t *testing.T, db *DB, name string, value []byte) uint64 {
 	t.Helper()
-	r, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: name}, func(*store.Record) (store.Decision, error) {
+	r, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: name}, store.Any, func(*store.Record) (store.Decision, error) {
 		return store.Decision{Op: store.Put, Draft: store.Draft{Value: value}}, nil
 	})
 	if err != nil {

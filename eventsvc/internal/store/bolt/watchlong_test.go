@@ -38,7 +38,7 @@ func TestWatchersSeeEverything(t *testing.T) {
 	}
 	parallel(writes, func(i int) {
 		d := store.Draft{Value: []byte("value")}
-		if _, err := db.Update(t.Context(), key(i%997), func(*store.Record) (store.Decision, error) {
+		if _, err := db.Update(t.Context(), key(i%997), store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Put, Draft: d}, nil
 		}); err != nil {
 			t.Error(err)

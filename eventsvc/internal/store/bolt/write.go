@@ -15,43 +15,17 @@ import (
 // Update implements [store.Store]. The decision is made in the caller's
 // goroutine, against the newest published version; the committer accepts it
 // only if that is still the newest.
-func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+func (db *DB) Update(ctx context.Context, key store.Key, expect store.Expect, decide store.Decide) (store.Result, error) {
 	if err := checkKey(key); err != nil {
 		return store.Result{}, err
 	}
-	for {
-		w := &commit.Write{Ctx: ctx, Key: key}
-		var current *store.Record
-		switch record, err := store.Read(ctx, db, key); {
-		case err == nil:
-			w.Seen, w.Previous = record.View().Seen(), &store.Version{Record: record}
-			current = &record
-		case !errors.Is(err, store.ErrNotFound):
-			return store.Result{}, err
-		}
-		decision, err := decide(current)
-		if err != nil {
-			return store.Result{}, err
-		}
-		switch {
-		case decision.Op == store.Keep:
-			if current == nil {
-				current = new(store.Record)
-			}
-			return store.Result{Op: store.Keep, Record: *current}, nil
-		case decision.Op == store.Put:
-			w.Kind, w.Draft = seglog.Created, decision.Draft
-			if current != nil {
-				w.Kind = seglog.Modified
-				w.Draft.Attributes = w.Draft.Attributes.Since(db.o.Observe.Attributes(current))
-			}
-		case current == nil:
-			return store.Result{}, store.ErrNotFound
-		default:
-			w.Kind = seglog.Deleted
+	for ; ; expect = store.Any {
+		w, kept, err := commit.Prepare(ctx, db, key, expect, decide, db.o.Observe.Attributes)
+		if w == nil {
+			return kept, err
 		}
 		if err := db.committer.Queue.Submit(w); err == nil {
-			return store.Result{Record: w.Record(), Op: decision.Op, Created: w.Kind == seglog.Created}, nil
+			return w.Result(), nil
 		} else if !errors.Is(err, commit.ErrConflict) {
 			return store.Result{}, err
 		}

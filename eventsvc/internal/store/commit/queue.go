@@ -42,15 +42,14 @@ type Write struct {
 // Revision returns the revision of a write that was made.
 func (w *Write) Revision() uint64 { return w.revision }
 
-// Record returns the outcome of a write that was made: the new version, or the last one
-// with the revision of its deletion.
-func (w *Write) Record() store.Record {
+// Result returns the outcome of a write that was made: the new version, or the last one with the revision of its deletion.
+func (w *Write) Result() store.Result {
 	if w.version != nil {
-		return w.version.Record
+		return store.Result{Record: w.version.Record, Op: store.Put, Created: w.Kind == seglog.Created}
 	}
 	r := w.Previous.Record
 	r.Revision = w.revision
-	return r
+	return store.Result{Record: r, Op: store.Delete}
 }
 
 // size returns what the write, without those of With, takes in the queue.
@@ -161,7 +160,7 @@ func (q *Queue) Refuse(err error) {
 	}
 }
 
-// End refuses every write from now on. It must be called once, by the goroutine that takes writes.
+// End refuses every write from now on, also those that wait for an answer. It must be called once, when no answer is to come any more.
 func (q *Queue) End() { close(q.ended) }
 
 // Answer tells the writer that w was made under a revision, or its error.

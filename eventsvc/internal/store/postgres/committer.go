@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
@@ -25,65 +27,63 @@ const (
 // A committer writes batches, one transaction at a time. While one is under way the next one gathers.
 type committer struct {
 	db    *DB
-	id    uuid.UUID    // of this replica, in the table writer
-	batch int64        // number of the last batch
-	state string       // SQLSTATE by which the server refused the last batch; empty if it did not
-	epoch uint64       // in which the last batch was sent
-	copy  chan written // what the copy is to get
+	id    uuid.UUID     // of this replica, in the table writer
+	batch int64         // number of the last batch
+	state string        // SQLSTATE by which the server refused the last batch; empty if it did not
+	epoch uint64        // in which the last batch was sent
+	copy  chan answered // what the copy is to get
 }
 
-// written is what a batch has written.
-type written struct {
+// answered is a batch whose answers wait for the copy.
+type answered struct {
+	batch   []*commit.Write
+	results []result // of the batch
 	epoch   uint64
-	changes []commit.Replicated
+	at      time.Time
+	changes []commit.Replicated // that were written, in order of revision
 }
 
-// A few batches may wait to be brought into the copy. The tail brings the others.
+// result is the answer to one write.
+type result struct {
+	revision uint64
+	err      error
+}
+
+// A few batches may wait to be brought into the copy. The next commit waits for them.
 const copyBatches = 16
 
 func newCommitter(db *DB) *committer {
-	return &committer{db: db, id: uuid.New(), copy: make(chan written, copyBatches)}
+	return &committer{db: db, id: uuid.New(), copy: make(chan answered, copyBatches)}
 }
 
-// copyWritten brings what this replica has committed into its copy, behind everything that was committed before by others. The
-// database need not be asked for it.
+// copyWritten brings what this replica has committed into its copy, behind everything that was committed before by others, and
+// then answers the writes. The database need not be asked for what it has got from here.
 func (c *committer) copyWritten() {
-	for {
-		select {
-		case w := <-c.copy:
-			db, err := c.db.copy.await(c.db.ctx, w.changes[0].Revision-1)
-			if err != nil {
-				return // the store closes
+	defer c.db.queue.End()
+	for a := range c.copy {
+		if len(a.changes) > 0 {
+			if err := c.applyWritten(&a); err != nil {
+				c.db.tail.doubt() // which finds the same, unless the store closes
 			}
-			if err := c.db.copy.applyTo(c.db.ctx, db, w); err != nil {
-				c.db.tail.doubt() // which finds the same
-			}
-		case <-c.db.ctx.Done():
-			return
+		}
+		for i, w := range a.batch {
+			c.db.queue.Answer(w, a.results[i].revision, a.at, a.results[i].err)
 		}
 	}
 }
 
-// pass has the writes of a batch brought into the copy.
-func (c *committer) pass(accepted []*commit.Write, o *outcome) {
-	var changes []commit.Replicated
-	for i, revision := range o.revisions {
-		if w := accepted[i]; revision > 0 {
-			changes = append(changes, commit.Replicated{Revision: uint64(revision), Kind: w.Kind, Key: w.Key, Time: o.at, Draft: w.Draft})
-		}
+// applyWritten brings a batch into the copy.
+func (c *committer) applyWritten(a *answered) error {
+	db, err := c.db.copy.await(c.db.ctx, a.changes[0].Revision-1)
+	if err != nil {
+		return err
 	}
-	if len(changes) == 0 {
-		return
-	}
-	select {
-	case c.copy <- written{c.epoch, changes}:
-	default:
-	}
+	return c.db.copy.applyTo(c.db.ctx, db, a.epoch, a.changes)
 }
 
 // run commits writes until the store closes, and then refuses what waits.
 func (c *committer) run() {
-	defer c.db.queue.End()
+	defer close(c.copy)
 	for {
 		batch := c.db.queue.Take(c.db.ctx.Done())
 		if batch == nil {
@@ -101,38 +101,35 @@ type outcome struct {
 	at        time.Time
 }
 
-// commit stores the writes of a batch that can be stored together, and answers all of them.
+// commit stores the writes of a batch that can be stored together, and has all of them answered.
 func (c *committer) commit(batch []*commit.Write) {
 	start := time.Now()
-	accepted := c.choose(batch)
+	accepted, places := c.choose(batch)
 	var o outcome
 	var err error
 	if len(accepted) > 0 {
 		o, err = c.send(accepted)
 	}
-	c.pass(accepted, &o)
 	c.db.metrics.committed(len(batch), time.Since(start))
-	at := map[*commit.Write]int64{}
-	for i := range o.revisions {
-		at[accepted[i]] = o.revisions[i]
+	a := answered{batch: batch, results: make([]result, len(batch)), epoch: c.epoch, at: o.at}
+	for i, w := range batch {
+		a.results[i].err = cmp.Or(w.Err, err, error(&conflict{o.head}))
 	}
-	for _, w := range batch {
-		failed := err
-		if w.Err != nil {
-			failed = w.Err
-		} else if err == nil && at[w] == 0 {
-			failed = &conflict{o.head}
+	for i, revision := range o.revisions {
+		if w := accepted[i]; revision > 0 {
+			a.results[places[i]] = result{revision: uint64(revision)}
+			a.changes = append(a.changes, commit.Replicated{Revision: uint64(revision), Kind: w.Kind, Key: w.Key, Time: o.at, Draft: w.Draft})
 		}
-		c.db.queue.Answer(w, uint64(at[w]), o.at, failed)
 	}
+	c.copy <- a
 }
 
-// choose returns the writes that are sent to the database: those whose caller waits still, one for each event. The others of
-// an event have not seen the one before them, so they are conflicts.
-func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write) {
+// choose returns the writes that are sent to the database, and their places in the batch: those whose caller waits still, one
+// for each event. The others of an event have not seen the one before them, so they are conflicts.
+func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write, places []int) {
 	full := between(c.db, c.db.copy.now().Room(c.db.ctx))
 	keys := make(map[store.Key]bool, len(batch))
-	for _, w := range batch {
+	for i, w := range batch {
 		switch err := w.Ctx.Err(); {
 		case err != nil:
 			w.Err = err
@@ -140,10 +137,10 @@ func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write) {
 			w.Err = full
 		case !keys[w.Key]:
 			keys[w.Key] = true
-			accepted = append(accepted, w)
+			accepted, places = append(accepted, w), append(places, i)
 		}
 	}
-	return accepted
+	return accepted, places
 }
 
 // tries is how often a batch is sent. It is sent again only when it is known that it was not written, and that it never will
@@ -229,7 +226,7 @@ func (c *committer) transact(writes []*commit.Write) (o outcome, err error) {
 	n := len(writes)
 	ops, seen := make([]int16, n), make([]int64, n)
 	namespaces, names := make([]string, n), make([]string, n)
-	attributes, values := make([][]byte, n), make([][]byte, n)
+	attributes, values := make(pgtype.FlatArray[[]byte], n), make(pgtype.FlatArray[[]byte], n) // [][]byte would be read by reflection
 	for i, w := range writes {
 		ops[i], seen[i] = int16(w.Kind), int64(w.Seen.Revision)
 		namespaces[i], names[i] = w.Key.Namespace, w.Key.Name

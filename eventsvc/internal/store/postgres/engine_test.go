@@ -209,12 +209,12 @@ func (s *turns) Watch(ctx context.Context, q store.WatchQuery) (store.Watcher, e
 	return db.Watch(ctx, q)
 }
 
-func (s *turns) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+func (s *turns) Update(ctx context.Context, key store.Key, expect store.Expect, decide store.Decide) (store.Result, error) {
 	db, err := s.fresh(ctx) // so that decide sees the newest version first, as these cases expect
 	if err != nil {
 		return store.Result{}, err
 	}
-	r, err := db.Update(ctx, key, decide)
+	r, err := db.Update(ctx, key, expect, decide)
 	return r, errors.Join(err, s.refresh(ctx, err))
 }
 

@@ -153,15 +153,15 @@ func (r *replica) apply(ctx context.Context, changes []commit.Replicated) error 
 	return r.applyLocked(ctx, changes)
 }
 
-// applyTo stores what a batch has written, if the copy is the one that has everything before it. Otherwise the tail brings it,
-// or the database has lost it.
-func (r *replica) applyTo(ctx context.Context, db *bolt.DB, w written) error {
+// applyTo stores what a batch has written in an epoch, if the copy is the one that has everything before it. Otherwise the tail
+// brings it, or the database has lost it.
+func (r *replica) applyTo(ctx context.Context, db *bolt.DB, epoch uint64, changes []commit.Replicated) error {
 	r.applying.Lock()
 	defer r.applying.Unlock()
-	if r.now() != db || r.belongs().Epoch != w.epoch {
+	if r.now() != db || r.belongs().Epoch != epoch {
 		return nil
 	}
-	return r.applyLocked(ctx, w.changes)
+	return r.applyLocked(ctx, changes)
 }
 
 func (r *replica) applyLocked(ctx context.Context, changes []commit.Replicated) error {

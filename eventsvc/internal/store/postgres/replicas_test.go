@@ -160,14 +160,14 @@ func TestCatchUp(t *testing.T) {
 		if i == 100 {
 			open(t, away).Close()
 		}
-		if _, err := first.Update(t.Context(), key, func(*store.Record) (store.Decision, error) {
+		if _, err := first.Update(t.Context(), key, store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Put, Draft: store.Draft{Value: []byte(fmt.Sprint(i))}}, nil
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range 20 {
-		if _, err := first.Update(t.Context(), store.Key{Namespace: "a", Name: fmt.Sprint(i)}, func(*store.Record) (store.Decision, error) {
+		if _, err := first.Update(t.Context(), store.Key{Namespace: "a", Name: fmt.Sprint(i)}, store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Delete}, nil
 		}); err != nil {
 			t.Fatal(err)

@@ -24,24 +24,18 @@ func (*conflict) Unwrap() error { return commit.ErrConflict }
 // Update implements [store.Store]. The decision is made on the copy, and the database accepts it only if the version that it
 // was made on is still the newest. A decision to write nothing, for instance because the event exists, is made again on a
 // copy that is as new as the database.
-func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+func (db *DB) Update(ctx context.Context, key store.Key, expect store.Expect, decide store.Decide) (store.Result, error) {
 	if err := checkKey(key); err != nil {
 		return store.Result{}, err
 	}
-	for fresh := false; ; {
-		w := &commit.Write{Ctx: ctx, Key: key}
-		var current *store.Record
-		switch record, err := store.Read(ctx, db, key); {
-		case err == nil:
-			w.Seen, w.Previous = record.View().Seen(), &store.Version{Record: record}
-			current = &record
-		case !errors.Is(err, store.ErrNotFound):
-			return store.Result{}, err
+	for fresh := false; ; expect = store.Any {
+		if _, err := db.whole(); err != nil {
+			return store.Result{}, err // it would be long before reads here see the write
 		}
-		decision, err := decided(decide, current)
-		if err != nil || decision.Op == store.Keep {
-			if fresh {
-				return kept(current), err
+		w, kept, err := commit.Prepare(ctx, db, key, expect, decide, db.o.Copy.Observe.Attributes)
+		if w == nil {
+			if fresh || errors.Is(err, store.ErrUnavailable) {
+				return kept, err
 			}
 			if err := db.head.refresh(ctx); err != nil {
 				return store.Result{}, err
@@ -49,16 +43,12 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 			fresh = true
 			continue
 		}
-		w.Kind, w.Draft = kindOf(decision, current), decision.Draft
-		if w.Kind == seglog.Modified {
-			w.Draft.Attributes = w.Draft.Attributes.Since(db.o.Copy.Observe.Attributes(current))
-		}
 		// The answer waits until the copy has the write, so that reads here see it.
 		if err = db.queue.Submit(w); err == nil {
 			_, err = db.copy.await(ctx, w.Revision())
 		}
 		if err == nil {
-			return store.Result{Record: w.Record(), Op: decision.Op, Created: w.Kind == seglog.Created}, nil
+			return w.Result(), nil
 		}
 		if c := new(conflict); !errors.As(err, &c) {
 			return store.Result{}, err
@@ -67,34 +57,6 @@ func (db *DB) Update(ctx context.Context, key store.Key, decide store.Decide) (s
 		}
 		fresh = false
 	}
-}
-
-// decided returns a decision about an event, or an error. What does not exist cannot be deleted.
-func decided(decide store.Decide, current *store.Record) (store.Decision, error) {
-	d, err := decide(current)
-	if err == nil && d.Op == store.Delete && current == nil {
-		err = store.ErrNotFound
-	}
-	return d, err
-}
-
-// kept is the result of a decision to write nothing.
-func kept(current *store.Record) store.Result {
-	if current == nil {
-		return store.Result{}
-	}
-	return store.Result{Record: *current}
-}
-
-// kindOf returns what a decision to write is in the log.
-func kindOf(d store.Decision, current *store.Record) seglog.Kind {
-	switch {
-	case d.Op == store.Delete:
-		return seglog.Deleted
-	case current == nil:
-		return seglog.Created
-	}
-	return seglog.Modified
 }
 
 // deletionBatch is how many events are deleted in one transaction, together with other writes that wait.

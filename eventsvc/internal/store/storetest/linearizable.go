@@ -60,7 +60,7 @@ func (o Operation) Do(ctx context.Context, s store.Store) (out Outcome, err erro
 		_, err = store.Create(ctx, s, k, store.Draft{Value: []byte(o.Value)})
 	case "append":
 		var r store.Result
-		r, err = s.Update(ctx, k, func(c *store.Record) (store.Decision, error) {
+		r, err = s.Update(ctx, k, store.Any, func(c *store.Record) (store.Decision, error) {
 			d := store.Decision{Op: store.Put}
 			if c != nil {
 				d.Draft.Value = append(d.Draft.Value, c.Value...)
@@ -70,7 +70,7 @@ func (o Operation) Do(ctx context.Context, s store.Store) (out Outcome, err erro
 		})
 		out.Value = string(r.Record.Value)
 	default:
-		_, err = s.Update(ctx, k, remove)
+		_, err = s.Update(ctx, k, store.Any, remove)
 	}
 	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound) {
 		return Outcome{}, nil

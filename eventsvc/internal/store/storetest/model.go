@@ -118,7 +118,7 @@ func (m *Model) Get(_ context.Context, key store.Key, look func(*store.View) err
 }
 
 // Update implements [store.Store].
-func (m *Model) Update(_ context.Context, key store.Key, decide store.Decide) (store.Result, error) {
+func (m *Model) Update(_ context.Context, key store.Key, _ store.Expect, decide store.Decide) (store.Result, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	current := m.newest(key)

@@ -104,8 +104,8 @@ func (r *random) create() {
 
 func (r *random) update(decide store.Decide) {
 	k := r.key()
-	want, wantErr := r.model.Update(r.t.Context(), k, decide)
-	got, err := r.store.Update(r.t.Context(), k, decide)
+	want, wantErr := r.model.Update(r.t.Context(), k, store.Any, decide)
+	got, err := r.store.Update(r.t.Context(), k, store.Expect(r.rnd.IntN(2)), decide) // right or wrong
 	r.compare("update "+k.String(), want, got, wantErr, err)
 }
 

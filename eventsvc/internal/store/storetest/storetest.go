@@ -110,7 +110,7 @@ func mustCreate(t testing.TB, s store.Store, k store.Key, d store.Draft) store.R
 
 func mustPut(t testing.TB, s store.Store, k store.Key, d store.Draft) store.Record {
 	t.Helper()
-	r, err := s.Update(t.Context(), k, put(d))
+	r, err := s.Update(t.Context(), k, store.Any, put(d))
 	if err != nil {
 		t.Fatalf("put %s: %v", k, err)
 	}
@@ -119,7 +119,7 @@ func mustPut(t testing.TB, s store.Store, k store.Key, d store.Draft) store.Reco
 
 func mustDelete(t testing.TB, s store.Store, k store.Key) store.Record {
 	t.Helper()
-	r, err := s.Update(t.Context(), k, remove)
+	r, err := s.Update(t.Context(), k, store.Any, remove)
 	if err != nil {
 		t.Fatalf("delete %s: %v", k, err)
 	}
@@ -173,10 +173,10 @@ func testGet(t *testing.T, s store.Store) {
 
 func testUpdate(t *testing.T, s store.Store) {
 	k := key("a", "1")
-	if r, err := s.Update(t.Context(), k, keep); err != nil || r.Op != store.Keep || r.Record.Revision != 0 {
+	if r, err := s.Update(t.Context(), k, store.Any, keep); err != nil || r.Op != store.Keep || r.Record.Revision != 0 {
 		t.Errorf("keep of nothing: %+v, %v", r, err)
 	}
-	r, err := s.Update(t.Context(), k, func(c *store.Record) (store.Decision, error) {
+	r, err := s.Update(t.Context(), k, store.Any, func(c *store.Record) (store.Decision, error) {
 		if c != nil {
 			t.Errorf("there is a version before the first: %+v", c)
 		}
@@ -185,7 +185,7 @@ func testUpdate(t *testing.T, s store.Store) {
 	if err != nil || !r.Created || r.Op != store.Put {
 		t.Fatalf("creating update: %+v, %v", r, err)
 	}
-	next, err := s.Update(t.Context(), k, func(c *store.Record) (store.Decision, error) {
+	next, err := s.Update(t.Context(), k, store.Any, func(c *store.Record) (store.Decision, error) {
 		if c == nil || string(c.Value) != "1" || c.Revision != r.Record.Revision {
 			t.Errorf("the update sees %+v", c)
 		}
@@ -195,11 +195,11 @@ func testUpdate(t *testing.T, s store.Store) {
 		t.Fatalf("update: %+v, %v", next, err)
 	}
 	at := s.Revision()
-	if kept, err := s.Update(t.Context(), k, keep); err != nil || kept.Record.Revision != next.Record.Revision || s.Revision() != at {
+	if kept, err := s.Update(t.Context(), k, store.Any, keep); err != nil || kept.Record.Revision != next.Record.Revision || s.Revision() != at {
 		t.Errorf("keep: %+v, %v, revision %d after %d", kept, err, s.Revision(), at)
 	}
 	mine := errors.New("mine")
-	if _, err := s.Update(t.Context(), k, func(*store.Record) (store.Decision, error) { return store.Decision{Op: store.Put}, mine }); !errors.Is(err, mine) {
+	if _, err := s.Update(t.Context(), k, store.Any, func(*store.Record) (store.Decision, error) { return store.Decision{Op: store.Put}, mine }); !errors.Is(err, mine) {
 		t.Errorf("the decision's error came back as %v", err)
 	}
 	if s.Revision() != at {
@@ -212,7 +212,7 @@ func testUpdateRetries(t *testing.T, s store.Store) {
 	k := key("a", "1")
 	mustCreate(t, s, k, draft("1", "R", "x"))
 	calls := 0
-	r, err := s.Update(t.Context(), k, func(c *store.Record) (store.Decision, error) {
+	r, err := s.Update(t.Context(), k, store.Any, func(c *store.Record) (store.Decision, error) {
 		if calls++; calls == 1 {
 			if _, isModel := s.(*Model); isModel {
 				calls++ // the model decides under its lock
@@ -232,7 +232,7 @@ func testUpdateRetries(t *testing.T, s store.Store) {
 
 func testDelete(t *testing.T, s store.Store) {
 	k := key("a", "1")
-	if _, err := s.Update(t.Context(), k, remove); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Update(t.Context(), k, store.Any, remove); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("delete of nothing: %v", err)
 	}
 	first := mustCreate(t, s, k, draft("1", "R", "x"))
@@ -246,7 +246,7 @@ func testDelete(t *testing.T, s store.Store) {
 	if got := list(t, s, store.Query{}); len(got) != 0 {
 		t.Errorf("listed after deletion: %+v", got)
 	}
-	if _, err := s.Update(t.Context(), k, remove); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Update(t.Context(), k, store.Any, remove); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("second delete: %v", err)
 	}
 	again := mustCreate(t, s, k, draft("2", "R", "x"))

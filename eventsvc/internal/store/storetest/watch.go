@@ -224,7 +224,7 @@ func testConcurrentWriters(t *testing.T, s store.Store) {
 	for n := range writers {
 		writes.Go(func() {
 			for i := range each {
-				_, err := s.Update(t.Context(), key("a", fmt.Sprint((n+i)%events)), func(c *store.Record) (store.Decision, error) {
+				_, err := s.Update(t.Context(), key("a", fmt.Sprint((n+i)%events)), store.Any, func(c *store.Record) (store.Decision, error) {
 					return store.Decision{Op: store.Put, Draft: draft(string(c.Value)+"+", "R", "x")}, nil
 				})
 				if err != nil {

@@ -1,0 +1,50 @@
+package commit
+
+import (
+	"context"
+	"errors"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/seglog"
+)
+
+// Prepare has a decision made about the newest version of an event, as [store.Store.Update] does, and returns the write that
+// the decision asks for. There is none if it keeps the event as it is, or is an error: then the result is that of the update.
+// The function attributes returns those of a version.
+func Prepare(
+	ctx context.Context, s store.Store, key store.Key, expect store.Expect, decide store.Decide, attributes func(*store.Record) event.Attributes,
+) (*Write, store.Result, error) {
+	w := &Write{Ctx: ctx, Key: key}
+	var current *store.Record
+	if expect == store.Any {
+		switch record, err := store.Read(ctx, s, key); {
+		case err == nil:
+			w.Seen, w.Previous = record.View().Seen(), &store.Version{Record: record}
+			current = &record
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, store.Result{}, err
+		}
+	}
+	d, err := decide(current)
+	switch {
+	case expect != store.Any && (err != nil || d.Op != store.Put): // the expectation may be wrong
+		return Prepare(ctx, s, key, store.Any, decide, attributes)
+	case err != nil:
+		return nil, store.Result{}, err
+	case d.Op == store.Put && current == nil:
+		w.Kind, w.Draft = seglog.Created, d.Draft
+	case d.Op == store.Put:
+		w.Kind, w.Draft = seglog.Modified, d.Draft
+		w.Draft.Attributes = w.Draft.Attributes.Since(attributes(current))
+	case d.Op == store.Delete && current == nil:
+		return nil, store.Result{}, store.ErrNotFound
+	case d.Op == store.Delete:
+		w.Kind = seglog.Deleted
+	case current != nil:
+		return nil, store.Result{Record: *current}, nil
+	default:
+		return nil, store.Result{}, nil
+	}
+	return w, store.Result{}, nil
+}
