@@ -2,7 +2,7 @@
 // forms, and prints one line for each. The promises and their tests are the
 // table in deploy/docs/explanation/storage.md.
 //
-//	go run ./internal/store/promises [-only R1,R5] [-short]
+//	go run ./internal/store/promises [-only R1,R5] [-short] [-compress]
 package main
 
 import (
@@ -53,6 +53,7 @@ func read(page []byte) (all []promise) {
 func main() {
 	only := flag.String("only", "", "promises to run, separated by commas; default: all")
 	short := flag.Bool("short", false, "the forms that go test runs, which take seconds")
+	compress := flag.Bool("compress", false, "compress log files as soon as they are sealed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -61,7 +62,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "promises:", err)
 		os.Exit(2)
 	}
-	r := &runner{out: os.Stdout, long: !*short, binaries: map[string]string{}, done: map[string]finished{}}
+	r := &runner{out: os.Stdout, long: !*short, compress: *compress, binaries: map[string]string{}, done: map[string]finished{}}
 	code := r.all(ctx, read(text), *only)
 	if r.tmp != "" {
 		_ = os.RemoveAll(r.tmp)
@@ -102,6 +103,7 @@ func (r *runner) all(ctx context.Context, promises []promise, only string) (code
 type runner struct {
 	out      io.Writer
 	long     bool
+	compress bool
 	tmp      string
 	binaries map[string]string   // of the tests, by directory
 	done     map[string]finished // by directory and name
@@ -150,8 +152,11 @@ func (r *runner) run(ctx context.Context, promise string, t test) outcome {
 		return outcome{failed: err.Error() + "\n"}
 	}
 	args := []string{"-test.run=^" + name + "$", "-test.v", "-test.timeout=1h"}
-	if r.long && hasLongForms(dir) {
+	if r.long && knows(dir, "long") {
 		args = append(args, "-long")
+	}
+	if r.compress && knows(dir, "compress") {
+		args = append(args, "-compress")
 	}
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = dir
@@ -210,11 +215,11 @@ func remarks(out []byte) (notes, skips []string) {
 	return notes, skips
 }
 
-// hasLongForms reports whether the tests of a package know the flag.
-func hasLongForms(dir string) bool {
+// knows reports whether the tests of a package know a flag.
+func knows(dir, name string) bool {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	return err == nil && slices.ContainsFunc(files, func(name string) bool {
-		text, err := os.ReadFile(name)
-		return err == nil && bytes.Contains(text, []byte(`flag.Bool("long"`))
+	return err == nil && slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(text, []byte(`flag.Bool("`+name+`"`))
 	})
 }
