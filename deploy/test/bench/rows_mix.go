@@ -64,7 +64,7 @@ func mixStage(events int) stage {
 			named("get", p50Within(500*time.Microsecond), mixGets(m)),
 			named("page/500", p50Within(60*time.Millisecond), onePages(events)),
 			named("events/500", p50Within(15*time.Millisecond), mixQuestion(m, "limit=500", 0.5)),
-			named("scan", p50Within(3*time.Second), mixQuestion(m, "text=nowhere-to-be-found", 1)),
+			named("scan", p50Within(3*time.Second*time.Duration(events/millionEvents)), mixQuestion(m, "text=nowhere-to-be-found", 1)),
 			named("replay", replayed, replays),
 			named("memory", goal{}, restingMemory),
 		},
