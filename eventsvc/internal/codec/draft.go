@@ -67,28 +67,28 @@ const (
 // cutProto finds the fields and the holes in the protobuf of an event. Own is the
 // apiVersion of own entries.
 func (d *encoder) cutProto(wire []byte, managed []metav1.ManagedFieldsEntry, own string) {
-	meta, rest := nextField(wire)
+	_, meta, rest := nextField(wire)
 	d.rest = rest
 	for b := rest; len(b) > 0; {
-		f, after := nextField(b)
+		number, _, after := nextField(b)
 		from := len(rest) - len(b) + 1
-		d.fields[f.number-1] = span{from, len(rest) - len(after)}
+		d.fields[number-1] = span{from, len(rest) - len(after)}
 		b = after
 	}
-	d.meta = slices.Grow(d.meta[:0], len(meta.payload))
+	d.meta = slices.Grow(d.meta[:0], len(meta))
 	cut := 0 // own entries
-	for b := meta.payload; len(b) > 0; {
-		f, after := nextField(b)
+	for b := meta; len(b) > 0; {
+		number, entry, after := nextField(b)
 		switch {
-		case f.number == fieldResourceVersion:
+		case number == fieldResourceVersion:
 			d.protoRV = len(d.meta)
-		case f.number == fieldManagedFields && managed[0].APIVersion == own:
-			d.cutEntry(&d.own[cut], f.payload)
+		case number == fieldManagedFields && managed[0].APIVersion == own:
+			d.cutEntry(&d.own[cut], entry)
 			cut++
 		default:
 			d.meta = append(d.meta, b[:len(b)-len(after)]...)
 		}
-		if f.number == fieldManagedFields {
+		if number == fieldManagedFields {
 			managed = managed[1:]
 		}
 		b = after
@@ -99,8 +99,8 @@ func (d *encoder) cutProto(wire []byte, managed []metav1.ManagedFieldsEntry, own
 func (d *encoder) cutEntry(e *ownEntry, entry []byte) {
 	e.proto = len(d.meta)
 	for b := entry; len(b) > 0; {
-		f, after := nextField(b)
-		if f.number == fieldAPIVersion {
+		number, _, after := nextField(b)
+		if number == fieldAPIVersion {
 			e.field = len(d.meta)
 		} else {
 			d.meta = append(d.meta, b[:len(b)-len(after)]...)
@@ -140,19 +140,12 @@ func (d *encoder) append(dst []byte) []byte {
 	return append(dst, d.rest...)
 }
 
-// protoField is one field of a protobuf message. The payload of a varint is empty.
-type protoField struct {
-	number  int
-	payload []byte
-}
-
-// nextField reads the first field of a message and returns the rest. The message
-// must be valid, as it has just been encoded.
-func nextField(b []byte) (protoField, []byte) {
+// nextField reads the first field of a message. The payload of a varint is empty.
+// The message must be valid, as it has just been encoded.
+func nextField(b []byte) (number protowire.Number, payload, after []byte) {
 	number, kind, n := protowire.ConsumeTag(b)
-	f := protoField{number: int(number)}
 	if kind == protowire.BytesType {
-		f.payload, _ = protowire.ConsumeBytes(b[n:])
+		payload, _ = protowire.ConsumeBytes(b[n:])
 	}
-	return f, b[n+protowire.ConsumeFieldValue(number, kind, b[n:]):]
+	return number, payload, b[n+protowire.ConsumeFieldValue(number, kind, b[n:]):]
 }
