@@ -2,15 +2,16 @@ package request
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,10 +96,8 @@ func bodyMedia(contentType string) (wire.Media, error) {
 		return wire.JSON, nil
 	}
 	if name, _, err := mime.ParseMediaType(contentType); err == nil {
-		for media, known := range wire.MediaTypes {
-			if name == known {
-				return wire.Media(media), nil
-			}
+		if media := slices.Index(wire.MediaTypes[:], name); media >= 0 {
+			return wire.Media(media), nil
 		}
 	}
 	return wire.JSON, &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -122,7 +121,7 @@ func (c *Decoder) decodeBody(media wire.Media, body []byte, obj event.Object, st
 	var limit *event.LimitError
 	var unrecognized errUnrecognized
 	if err == nil || errors.As(err, &limit) || errors.As(err, &unrecognized) {
-		return kindOf(obj), problems, err
+		return *obj.GetObjectKind().(*metav1.TypeMeta), problems, err
 	}
 	// Only now read the kind, as kube-apiserver does first, for the same text of
 	// the error.
@@ -226,11 +225,7 @@ func cannotRecognize(err error, body []byte) error {
 }
 
 func unusable(kind metav1.TypeMeta, version string, err error) error {
-	name := kind.Kind
-	if name == "" {
-		name = event.Kind
-	}
-	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a Event: %v", name, version, err))
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a Event: %v", cmp.Or(kind.Kind, event.Kind), version, err))
 }
 
 // summary shows the first bytes of a body, in hexadecimal unless it looks like
@@ -267,12 +262,4 @@ func warnings(problems []error) []string {
 		}
 	}
 	return texts
-}
-
-// kindOf is the kind and apiVersion that an object carries.
-func kindOf(obj event.Object) metav1.TypeMeta {
-	if core, ok := obj.(*corev1.Event); ok {
-		return core.TypeMeta
-	}
-	return obj.(*eventsv1.Event).TypeMeta
 }

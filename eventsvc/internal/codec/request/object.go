@@ -50,12 +50,8 @@ func (c *Decoder) Decode(contentType string, body []byte, obj Object) error {
 	} else {
 		_, _, err = c.readText(media, body, obj, false)
 	}
-	var limit *event.LimitError
-	switch {
-	case errors.As(err, &limit):
+	if _, limited := errors.AsType[*event.LimitError](err); err == nil || limited {
 		return err
-	case err != nil:
-		return apierrors.NewBadRequest(fmt.Sprintf("the body is not %s: %v", reflect.TypeOf(obj).Elem().Name(), err))
 	}
-	return nil
+	return apierrors.NewBadRequest(fmt.Sprintf("the body is not %s: %v", reflect.TypeOf(obj).Elem().Name(), err))
 }
