@@ -97,7 +97,7 @@ func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.View, re
 		if err != nil {
 			return dst, err
 		}
-		return f.appendTable(dst, t, revision, row)
+		return f.appendTable(dst, t, revision, row), nil
 	}
 	e.buf = f.c.appendBody(e.buf, &e.parsed, f.format, f.view)
 	return f.appendFrame(dst, t, e.buf), nil
@@ -121,15 +121,12 @@ func (f *Frames) appendFrame(dst []byte, t watch.EventType, object []byte) []byt
 
 // appendTable appends a frame with a table of one row. Only the first table of
 // a stream has columns.
-func (f *Frames) appendTable(dst []byte, t watch.EventType, revision uint64, row []byte) ([]byte, error) {
+func (f *Frames) appendTable(dst []byte, t watch.EventType, revision uint64, row []byte) []byte {
 	meta := metav1.ListMeta{ResourceVersion: strconv.FormatUint(revision, 10)}
-	table, err := emptyTable(f.format.TableVersion, meta, !f.hasColumns)
-	if err != nil {
-		return dst, err
-	}
+	table := emptyTable(f.format.TableVersion, meta, !f.hasColumns)
 	f.hasColumns = true
 	table = append(table[:len(table)-len("]}")], row...)
-	return f.appendFrame(dst, t, append(table, "]}"...)), nil
+	return f.appendFrame(dst, t, append(table, "]}"...))
 }
 
 // AppendBookmark appends a BOOKMARK event; initialEnd marks the one that ends
@@ -144,7 +141,7 @@ func (f *Frames) AppendBookmark(dst []byte, rv uint64, initialEnd bool) ([]byte,
 		if err != nil {
 			return dst, err
 		}
-		return f.appendTable(dst, watch.Bookmark, rv, row)
+		return f.appendTable(dst, watch.Bookmark, rv, row), nil
 	}
 	return f.AppendRuntime(dst, watch.Bookmark, f.bookmark(meta))
 }

@@ -67,12 +67,10 @@ func (l *List) AppendHead(dst []byte, meta metav1.ListMeta) []byte {
 	if l.format.Media == wire.Protobuf {
 		return l.appendProtoHead(dst, meta)
 	}
-	// Strings and numbers only: encoding them cannot fail.
 	if l.format.As == Table {
-		text, _ := emptyTable(l.format.TableVersion, meta, true)
-		return l.split(dst, text, "rows")
+		return l.split(dst, emptyTable(l.format.TableVersion, meta, true), "rows")
 	}
-	text, _ := json.Marshal(struct {
+	text, _ := json.Marshal(struct { // strings and numbers: no error
 		metav1.TypeMeta
 		metav1.ListMeta `json:"metadata"`
 		Items           []struct{} `json:"items"`
