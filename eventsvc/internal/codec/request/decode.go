@@ -21,9 +21,25 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 )
+
+// Decoder reads the bodies of requests in both views.
+type Decoder struct {
+	Group event.Group
+
+	// Limits are [DefaultLimits] at first.
+	Limits Limits
+	// Fields keeps the managed fields of the same group.
+	Fields *fields.Tracker
+}
+
+// New returns the decoder of a group.
+func New(group event.Group, tracker *fields.Tracker) *Decoder {
+	return &Decoder{Group: group, Limits: DefaultLimits, Fields: tracker}
+}
 
 // DecodeEvent reads an event from a request body. Validation is Ignore, Warn
 // or Strict ("" is Warn): unknown and duplicate fields are ignored, returned as
