@@ -4,8 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/kube-openapi/pkg/validation/spec"
-
 	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
@@ -30,7 +28,7 @@ func New(groupDomain string) (*Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	tracker, err := fields.New(group, func(v event.View) (map[string]*spec.Schema, error) { return models(group, v) })
+	tracker, err := fields.New(group, models)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (c *Codec) Schemas() map[string]any {
 	var schemas map[string]any
 	// The document is embedded, and New has decoded it without an error.
 	_ = json.Unmarshal(schemaDocument, &schemas)
-	for name, kinds := range kindExtensions(c.Decoder.Group) {
+	for name, kinds := range kindExtensions(c.Group) {
 		schemas[name].(map[string]any)[kindExtension] = kinds
 	}
 	return schemas

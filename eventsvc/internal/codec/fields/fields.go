@@ -26,10 +26,10 @@ type Tracker struct {
 
 // New returns the tracker of a group. Models returns the OpenAPI schemas by which
 // the fields of a view are merged.
-func New(group event.Group, models func(event.View) (map[string]*spec.Schema, error)) (*Tracker, error) {
+func New(group event.Group, models func(event.Group, event.View) (map[string]*spec.Schema, error)) (*Tracker, error) {
 	t := &Tracker{group: group}
 	for _, v := range []event.View{event.EventsV1, event.CoreV1} {
-		schemas, err := models(v)
+		schemas, err := models(group, v)
 		if err != nil {
 			return nil, err
 		}
