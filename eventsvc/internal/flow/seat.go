@@ -50,23 +50,17 @@ func (s *Seat) Acquire(ctx context.Context) error {
 	t.mu.Unlock()
 	var err error
 	select {
-	case <-ready: // counts more than the end of ctx
-	default:
-		select {
-		case <-ready:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
+	case <-ready:
+	case <-ctx.Done():
+		err = ctx.Err()
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case err == nil:
-		s.began = time.Now()
-	case !t.cancel(f, s.level, ready): // it has got the seat in this moment
-		t.stop(f, s.level)
+	if err != nil && t.cancel(f, s.level, ready) {
+		return err
 	}
-	return err
+	s.began = time.Now() // the seat counts more than the end of ctx
+	return nil
 }
 
 // Yield gives up the seat until the next Acquire. It does nothing if the request
