@@ -3,7 +3,6 @@
 package localca
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -186,11 +185,7 @@ func writeFile(name, kind string, der []byte) (err error) {
 			err = errors.Join(err, os.Remove(temp.Name()))
 		}
 	}()
-	var content bytes.Buffer
-	if err := pem.Encode(&content, &pem.Block{Type: kind, Bytes: der}); err != nil {
-		return err
-	}
-	_, err = temp.Write(content.Bytes())
+	_, err = temp.Write(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	err = errors.Join(err, temp.Sync(), temp.Close())
 	if err != nil {
 		return err
