@@ -123,16 +123,16 @@ var fixes = map[string]string{
 func (r *Report) Print(w io.Writer) error {
 	const widthRule, widthResult = 15, 9
 	for _, f := range r.Findings {
-		result := "ok"
-		if f.Reason != "" {
-			result = "REFUSED"
+		result, below := "ok", ""
+		switch {
+		case f.Reason != "":
+			result, below = "REFUSED", "wanted: "+terminal.OneLine(f.Wanted)
+		case f.Rule == rulePolicy:
+			below = terminal.OneLine(f.Wanted)
 		}
 		line := terminal.Pad(f.Rule, widthRule) + terminal.Pad(result, widthResult) + terminal.OneLine(f.Found)
-		if f.Reason != "" || f.Rule == rulePolicy {
-			line += "\n" + strings.Repeat(" ", widthRule+widthResult) + "wanted: " + terminal.OneLine(f.Wanted)
-		}
-		if f.Rule == rulePolicy && f.Reason == "" {
-			line = strings.Replace(line, "wanted: ", "", 1)
+		if below != "" {
+			line += "\n" + strings.Repeat(" ", widthRule+widthResult) + below
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
