@@ -19,7 +19,7 @@ type Config struct {
 	Options func() Options
 	// Changed is called after a new policy has come into force. May be nil.
 	Changed  func()
-	Log      *slog.Logger // nil: nothing is logged
+	Log      *slog.Logger
 	Registry prometheus.Registerer
 }
 
@@ -32,9 +32,6 @@ type Live struct {
 
 // NewLive reads the policy file. At this first time a bad file is an error.
 func NewLive(c Config) (*Live, error) {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
 	reloads := service.Register(c.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "eventsvc_policy_reloads_total", Help: "New versions of the policy file, by result.",
 	}, []string{"result"}))

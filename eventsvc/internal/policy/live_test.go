@@ -96,11 +96,11 @@ func TestStart(t *testing.T) {
 		t.Errorf("the log says %q", log.String())
 	}
 	path := filepath.Join(t.TempDir(), "policy.yaml")
-	if _, err := policy.NewLive(policy.Config{Path: path, Options: func() policy.Options { return options }}); err == nil {
+	if _, err := policy.NewLive(policy.Config{Path: path, Options: func() policy.Options { return options }, Log: slog.New(slog.DiscardHandler)}); err == nil {
 		t.Error("a missing file is accepted at start")
 	}
 	write(t, path, "roles: 7")
-	if _, err := policy.NewLive(policy.Config{Path: path, Options: func() policy.Options { return options }}); err == nil || !strings.Contains(err.Error(), path+": line 1: roles") {
+	if _, err := policy.NewLive(policy.Config{Path: path, Options: func() policy.Options { return options }, Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), path+": line 1: roles") {
 		t.Errorf("bad file: %v", err)
 	}
 }
