@@ -158,10 +158,5 @@ func wantsPretty(r *http.Request) bool {
 		}
 	}
 	agent := r.UserAgent()
-	for _, prefix := range []string{"curl", "Wget", "Mozilla/5.0"} {
-		if strings.HasPrefix(agent, prefix) {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
 }
