@@ -118,20 +118,25 @@ func (l *List) AppendItem(dst []byte, rec *store.View) ([]byte, error) {
 	switch {
 	case l.format.Media == wire.Protobuf:
 		return l.appendProto(dst), nil
-	case l.format.Media == wire.YAML:
-		return l.appendYAML(dst, rec, first)
-	case !first:
+	case l.format.Media == wire.YAML && first:
+		dst = append(dst, '\n')
+	case l.format.Media == wire.JSON && !first:
 		dst = append(dst, ',')
 	}
-	if !l.format.Pretty {
+	if l.format.Media == wire.JSON && !l.format.Pretty {
 		return l.appendItem(dst, rec)
 	}
-	text, err := l.appendItem(l.scratch[:0], rec)
+	text, err := l.appendItem(append(l.scratch[:0], '['), rec)
 	if err != nil {
 		return dst, err
 	}
-	l.scratch = text
-	return appendIndented(append(dst, "\n    "...), text, "    "), nil
+	l.scratch = append(text, ']')
+	if l.format.Pretty {
+		return appendIndented(append(dst, "\n    "...), text[len("["):], "    "), nil
+	}
+	// In YAML a sequence of one looks as it does in a longer sequence.
+	y, err := yaml.JSONToYAML(l.scratch)
+	return append(dst, y...), err
 }
 
 func (l *List) parse(rec *store.View) error {
@@ -150,21 +155,6 @@ func (l *List) appendProto(dst []byte) []byte {
 		return l.c.appendMeta(dst, &l.s)
 	}
 	return l.c.appendProto(dst, &l.s, l.view)
-}
-
-// appendYAML appends an item as a sequence of one, which is how it looks in a
-// longer sequence too.
-func (l *List) appendYAML(dst []byte, rec *store.View, first bool) ([]byte, error) {
-	text, err := l.appendItem(append(l.scratch[:0], '['), rec)
-	if err != nil {
-		return dst, err
-	}
-	l.scratch = append(text, ']')
-	y, err := yaml.JSONToYAML(l.scratch)
-	if first {
-		dst = append(dst, '\n')
-	}
-	return append(dst, y...), err
 }
 
 // appendItem appends the current item as compact JSON.
