@@ -250,13 +250,6 @@ type (
 	internalSource struct{ Component, Host string }
 )
 
-func internalRelated(ref *corev1.ObjectReference) *internalReference {
-	if ref == nil {
-		return nil
-	}
-	return new(internalReference(*ref))
-}
-
 // validateImmutable returns an error for each changed field that events/v1 does not
 // allow to change. Reason is checked twice, as in kube-apiserver.
 func validateImmutable(next, live *eventsv1.Event) field.ErrorList {
@@ -280,7 +273,7 @@ func validateImmutable(next, live *eventsv1.Event) field.ErrorList {
 		fixed("eventTime", next.EventTime, live.EventTime)
 	}
 	fixed("action", next.Action, live.Action)
-	fixed("related", internalRelated(next.Related), internalRelated(live.Related))
+	fixed("related", (*internalReference)(next.Related), (*internalReference)(live.Related))
 	fixed("reportingController", next.ReportingController, live.ReportingController)
 	fixed("reportingInstance", next.ReportingInstance, live.ReportingInstance)
 	return errs
