@@ -29,7 +29,7 @@ func TestAnonymousDelaysNobody(t *testing.T) {
 		time.Sleep(2*contention + time.Millisecond/2)
 		synctest.Wait()
 		scheduler.mu.Lock()
-		working, most, refused := scheduler.levels[Reads].working, scheduler.levels[Reads].seats, scheduler.levels[Refusals].working
+		working, most, refused := scheduler.levels[Reads].working, scheduler.seats, scheduler.levels[Refusals].working
 		scheduler.mu.Unlock()
 		if working != most || refused > 1 {
 			t.Errorf("%d of %d requests and %d Refusals work", working, most, refused)

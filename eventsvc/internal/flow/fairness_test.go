@@ -103,7 +103,7 @@ func TestTimeIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		scheduler := newScheduler(2)
-		scheduler.levels[Reads].seats = 1
+		scheduler.seats = 1
 		used := map[string]time.Duration{}
 		var mu sync.Mutex
 		var wait sync.WaitGroup
@@ -154,7 +154,7 @@ func TestAloneIsNotHeldBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		scheduler := newScheduler(2)
-		slots := scheduler.levels[Reads].seats
+		slots := scheduler.seats
 		working := func() int {
 			scheduler.mu.Lock()
 			defer scheduler.mu.Unlock()

@@ -55,6 +55,7 @@ var costs = [levels]time.Duration{
 // Scheduler gives out seats.
 type Scheduler struct {
 	maxRequests, maxOfFlow, processors int
+	seats                              int // of each level
 
 	mu       sync.Mutex
 	inFlight int
@@ -70,7 +71,6 @@ type Scheduler struct {
 
 // level is the state of one Level.
 type level struct {
-	seats   int // that there are
 	working int // requests that hold one
 	waiting int
 	queue   []*flow // with waiting requests
@@ -91,11 +91,10 @@ type flow struct {
 // flight, and maxOfFlow of one flow. The first request of a flow is always let in, so that
 // a crowd of others cannot shut a client out.
 func New(maxRequests, maxOfFlow, processors int) *Scheduler {
-	s := &Scheduler{maxRequests: maxRequests, maxOfFlow: maxOfFlow, processors: processors, flows: map[string]*flow{}}
-	for l := range s.levels {
-		s.levels[l].seats = max(4, 2*processors) // more than processors: a page fault blocks a request on its seat
+	return &Scheduler{
+		maxRequests: maxRequests, maxOfFlow: maxOfFlow, processors: processors, flows: map[string]*flow{},
+		seats: max(4, 2*processors), // more than processors: a page fault blocks a request on its seat
 	}
-	return s
 }
 
 // Enter counts a request in. The caller must release the seat. A read holds it
@@ -158,7 +157,7 @@ func (s *Scheduler) tryStart(f *flow, l Level) bool {
 		f.used = max(f.used, s.clock)
 	}
 	v := &s.levels[l]
-	if v.working == v.seats || f.working >= s.maxSeats(f) || len(f.waiting[l]) > 0 || s.overShare(f) {
+	if v.working == s.seats || f.working >= s.maxSeats(f) || len(f.waiting[l]) > 0 || s.overShare(f) {
 		return false
 	}
 	s.start(v, f) // a seat is free, so no flow that waits may take one now
@@ -208,7 +207,7 @@ func (s *Scheduler) dequeue(f *flow, l Level, i int) {
 // dispatch gives the free seats of a level to waiting requests.
 func (s *Scheduler) dispatch(l Level) {
 	v := &s.levels[l]
-	for v.working < v.seats && len(v.queue) > 0 {
+	for v.working < s.seats && len(v.queue) > 0 {
 		f := s.next(v)
 		if f == nil {
 			return

@@ -36,7 +36,7 @@ func TestLongWorkQueuesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScheduler(2)
-		s.levels[Reads].seats = 1
+		s.seats = 1
 		long := s.enter(t, Reads, "long")
 		defer long.Release()
 		got := make(chan *Seat)
