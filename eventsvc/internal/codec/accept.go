@@ -68,7 +68,6 @@ func (c *clause) parseParams(rest string) {
 
 func (c *clause) wildcards() int { return strings.Count(c.mediaType, "*") }
 
-// accepts tells whether the clause covers a media type.
 func (c *clause) accepts(mediaType string) bool {
 	if c.mediaType == mediaType || c.mediaType == "*/*" {
 		return true

@@ -103,7 +103,6 @@ func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.View, re
 	return f.appendFrame(dst, t, e.buf), nil
 }
 
-// appendFrame appends an encoded object with the type of its event.
 func (f *Frames) appendFrame(dst []byte, t watch.EventType, object []byte) []byte {
 	if f.format.Media != wire.Protobuf {
 		dst = append(dst, `{"type":"`...)

@@ -54,7 +54,6 @@ func (l *List) itemLen() int {
 	return l.c.protoLen(&l.s)
 }
 
-// kind is the kind and apiVersion of the list.
 func (l *List) kind() metav1.TypeMeta {
 	if l.format.As == Partial {
 		return metav1.TypeMeta{Kind: partialKind + "List", APIVersion: metaAPIVersion}

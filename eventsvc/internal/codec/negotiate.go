@@ -25,7 +25,6 @@ const (
 	ScopeOther               // errors, discovery, namespaces, reviews: no transforms
 )
 
-// streamParameter is the parameter of media types of a watch.
 const streamParameter = ";stream=watch"
 
 // Transform is another shape in which a client may ask for events.
@@ -118,7 +117,6 @@ func routable(accept string) bool {
 	return false
 }
 
-// streamTypes are the media types of a watch.
 var streamTypes = []string{wire.MediaTypes[wire.JSON] + streamParameter, wire.MediaTypes[wire.Protobuf] + streamParameter}
 
 // unroutable is the 406 of the router, which has empty details. Lists and watches

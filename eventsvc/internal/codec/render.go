@@ -104,7 +104,6 @@ func appendFieldHead(dst []byte, number, n int) []byte {
 	return protowire.AppendVarint(append(dst, protoTag(number, protowire.BytesType)), uint64(n))
 }
 
-// versionLen is how many digits the resourceVersion has.
 func (s *stored) versionLen() int {
 	n := 0
 	for rev := s.revision; rev > 0; rev /= 10 {
@@ -113,7 +112,6 @@ func (s *stored) versionLen() int {
 	return n
 }
 
-// metaLen is the length of the metadata in protobuf.
 func (c *Codec) metaLen(s *stored) int {
 	n := len(s.meta) + fieldLen(s.versionLen())
 	for _, e := range s.own {

@@ -66,7 +66,6 @@ var embedded embed.FS
 // fetches all at once instead of one after the other as it finds their imports.
 const modules = "<!-- modules -->"
 
-// manual is the folder with the pages of help.
 const manual = "help"
 
 // mediaTypes are those of the files, by extension.
@@ -158,7 +157,6 @@ func (s *server) read(files fs.FS) (map[string][]byte, error) {
 	return contents, err
 }
 
-// readFile reads a file and makes both of its forms.
 func readFile(files fs.FS, name string) (*file, error) {
 	content, err := fs.ReadFile(files, name)
 	if err != nil {

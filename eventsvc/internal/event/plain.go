@@ -105,7 +105,6 @@ func plainPart(s string) bool {
 	return s != "" && len(s) <= validation.LabelValueMaxLength
 }
 
-// plainManager reports whether a text is the name of a field manager.
 func plainManager(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

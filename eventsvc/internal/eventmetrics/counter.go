@@ -86,7 +86,6 @@ func (c *Counter) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow counts until the watch ends.
 func (c *Counter) follow(ctx context.Context) error {
 	watcher, err := c.store.Watch(ctx, store.WatchQuery{After: c.after})
 	if err != nil {
@@ -107,7 +106,6 @@ func (c *Counter) follow(ctx context.Context) error {
 	}
 }
 
-// count adds the new occurrences of a version.
 func (c *Counter) count(v *store.Version) {
 	o, ok := v.Attributes.Occurrence()
 	if !ok || o.New == 0 {
@@ -118,7 +116,6 @@ func (c *Counter) count(v *store.Version) {
 	c.of(d).Add(float64(o.New))
 }
 
-// of returns the series of a combination.
 func (c *Counter) of(d event.Dimensions) prometheus.Counter {
 	if series, ok := c.series[d]; ok {
 		return series

@@ -70,7 +70,6 @@ func (t *Tracker) trackPlain(v event.View, live, next *eventsv1.Event, manager s
 	return true
 }
 
-// isOf tells whether an entry is about the updates of a manager.
 func (t *Tracker) isOf(entry *metav1.ManagedFieldsEntry, v event.View, manager string) bool {
 	return entry.Manager == cmp.Or(manager, unknownManager) && entry.Operation == metav1.ManagedFieldsOperationUpdate &&
 		entry.APIVersion == t.group.APIVersion(v) && entry.Subresource == "" && entry.FieldsType == "FieldsV1" && entry.FieldsV1 != nil

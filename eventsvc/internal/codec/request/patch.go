@@ -86,7 +86,6 @@ func (c *Decoder) patchPlain(v event.View, patchType types.PatchType, patch []by
 	return next, c.setPlain(v, patch, next)
 }
 
-// patched is the result of a patch.
 type patched struct {
 	obj      event.Object
 	text     string  // for errors

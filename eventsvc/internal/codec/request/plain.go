@@ -55,7 +55,6 @@ type plainReader struct {
 	pieces pieces
 }
 
-// value reads a value into the field that a pointer points to.
 func (r *plainReader) value(into any) {
 	switch p := into.(type) {
 	case *string:
