@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"log/slog"
 	"sync/atomic"
 
@@ -15,7 +14,7 @@ import (
 type Config struct {
 	// Path is the policy file; "" stands for the open policy.
 	Path string
-	// Options returns what the policy may refer to, which may change: see [Live.Recheck].
+	// Options returns what the policy may refer to, which may change: see [livefile.File.Recheck].
 	Options func() Options
 	// Changed is called after a new policy has come into force. May be nil.
 	Changed  func()
@@ -25,9 +24,10 @@ type Config struct {
 
 // Live holds the policy in force and follows its file. A new version is read and
 // checked as a whole before it replaces the policy. A bad version changes nothing.
+// Run follows the file, and Recheck reads it after its options have changed.
 type Live struct {
-	current atomic.Pointer[Policy]
-	file    *livefile.File // nil: the open policy
+	*livefile.File // nil: the open policy
+	current        atomic.Pointer[Policy]
 }
 
 // NewLive reads the policy file. At this first time a bad file is an error.
@@ -46,7 +46,7 @@ func NewLive(c Config) (*Live, error) {
 		return l, nil
 	}
 	var err error
-	l.file, err = livefile.Open(livefile.Config{
+	l.File, err = livefile.Open(livefile.Config{
 		Path: c.Path, MaxBytes: maxFile, Reloads: reloads, Good: good,
 		Apply: func(data []byte) error {
 			p, err := Parse(data, c.Options())
@@ -73,12 +73,3 @@ func NewLive(c Config) (*Live, error) {
 
 // Current returns the policy in force.
 func (l *Live) Current() *Policy { return l.current.Load() }
-
-// Run follows the file until ctx ends. After a SIGHUP it reads the file at once.
-func (l *Live) Run(ctx context.Context) error { return l.file.Run(ctx) }
-
-// Reload reads the file and puts it into force if it is new and valid.
-func (l *Live) Reload() { l.file.Reload() }
-
-// Recheck reads the file after its options have changed, and puts it into force if it is valid with them.
-func (l *Live) Recheck() { l.file.Recheck() }

@@ -40,7 +40,7 @@ type Config struct {
 
 // Trust verifies the tokens of all issuers.
 type Trust struct {
-	live *issuers.Live[Issuer]
+	*issuers.Live[Issuer]
 }
 
 // New sets up the issuers. An error names the setting that cannot be used.
@@ -98,9 +98,9 @@ func (c *Config) warn(i Issuer) {
 // Verify returns the caller that sent the token, or a *[bearer.Error].
 func (t *Trust) Verify(ctx context.Context, token string) (*bearer.Caller, error) {
 	for {
-		now := t.live.Current()
+		now := t.Current()
 		caller, err := now.Verify(ctx, token)
-		if t.live.Current() == now {
+		if t.Current() == now {
 			return caller, err
 		}
 	}
@@ -109,20 +109,13 @@ func (t *Trust) Verify(ctx context.Context, token string) (*bearer.Caller, error
 // Withdrawn reports whether the caller's token must no longer be used: its key has left
 // the keys of its issuer, or the issuer is no longer trusted.
 func (t *Trust) Withdrawn(ctx context.Context, c *bearer.Caller) bool {
-	return t.live.Current().Withdrawn(ctx, c)
+	return t.Current().Withdrawn(ctx, c)
 }
 
 // Explain is [bearer.Issuers.Explain] of the issuers in force.
 func (t *Trust) Explain(ctx context.Context, token string) *bearer.Explanation {
-	return t.live.Current().Explain(ctx, token)
+	return t.Current().Explain(ctx, token)
 }
 
 // Issuers returns the issuers in force.
-func (t *Trust) Issuers() []Issuer { return t.live.Current().Entries() }
-
-// Run keeps the keys fresh and follows the issuers file, until ctx ends.
-func (t *Trust) Run(ctx context.Context) error { return t.live.Run(ctx) }
-
-// Ready returns nil if tokens can be verified. The keys of one issuer are enough,
-// so that the outage of another does not stop the service.
-func (t *Trust) Ready(ctx context.Context) error { return t.live.Ready(ctx) }
+func (t *Trust) Issuers() []Issuer { return t.Current().Entries() }
