@@ -71,11 +71,8 @@ func AsView(c *codec.Codec, v event.View, ev *eventsv1.Event, revision uint64) r
 func Library(t testing.TB, f codec.Format, obj runtime.Object) string {
 	t.Helper()
 	var b bytes.Buffer
-	var s runtime.Encoder
-	switch f.Media {
-	case wire.Protobuf:
-		s = protobuf.NewSerializer(nil, nil)
-	default:
+	var s runtime.Encoder = protobuf.NewSerializer(nil, nil)
+	if f.Media != wire.Protobuf {
 		s = json.NewSerializerWithOptions(json.DefaultMetaFactory, nil, nil,
 			json.SerializerOptions{Yaml: f.Media == wire.YAML, Pretty: f.Pretty})
 	}
