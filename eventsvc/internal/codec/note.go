@@ -10,10 +10,7 @@ import (
 // without decoding anything else, so that a search through all notes is cheap.
 func Note(rec *store.View) ([]byte, error) {
 	note, err := noteOf(rec.Value)
-	if err != nil {
-		return nil, &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
-	}
-	return note, nil
+	return note, corrupt(rec, err)
 }
 
 func noteOf(value []byte) ([]byte, error) {

@@ -91,35 +91,37 @@ func (c *Codec) HasFinalizers(rec *store.View) (bool, error) {
 
 // parse parses and checks the value of a record.
 func (s *stored) parse(rec *store.View) error {
-	h, err := s.parseHead(rec.Value)
+	h, err := s.parseHead(rec)
 	if err == nil {
 		s.parseSpans(&h)
 		err = cmp.Or(s.checkHoles(), s.check(&h))
 	}
-	return s.parsed(rec, err)
+	return corrupt(rec, err)
 }
 
 // parseWhole is parse without the positions of the members, for an event that is
 // sent as a whole in events/v1.
 func (s *stored) parseWhole(rec *store.View) error {
-	_, err := s.parseHead(rec.Value)
+	_, err := s.parseHead(rec)
 	if err == nil {
 		err = s.checkHoles()
 	}
-	return s.parsed(rec, err)
+	return corrupt(rec, err)
 }
 
-func (s *stored) parsed(rec *store.View, err error) error {
-	if err != nil {
-		return &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
+// corrupt is the error of a record whose value has err, or nil.
+func corrupt(rec *store.View, err error) error {
+	if err == nil {
+		return nil
 	}
-	s.revision = rec.Revision
-	return nil
+	return &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
 }
 
 // parseHead finds the parts of a value and the holes in them, and returns the
 // rest of the header.
-func (s *stored) parseHead(value []byte) (header, error) {
+func (s *stored) parseHead(rec *store.View) (header, error) {
+	s.revision = rec.Revision
+	value := rec.Value
 	if len(value) == 0 || value[0] != storedFormat {
 		return header{}, errFormat
 	}
@@ -219,7 +221,7 @@ func (c *Codec) Event(rec *store.View) (*eventsv1.Event, error) {
 	d.buf = c.appendProto(slices.Grow(d.buf, c.protoLen(&s)), &s, event.EventsV1)
 	ev := new(eventsv1.Event)
 	if err := ev.Unmarshal(d.buf); err != nil {
-		return nil, &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
+		return nil, corrupt(rec, err)
 	}
 	return ev, nil
 }

@@ -32,7 +32,7 @@ func emptyTable(version string, meta metav1.ListMeta, headers bool) []byte {
 func (c *Codec) appendRow(dst []byte, s *stored, rec *store.View, f Format, v event.View, now time.Time) ([]byte, error) {
 	ev := new(eventsv1.Event)
 	if err := ev.Unmarshal(s.rest); err != nil {
-		return dst, &store.CorruptError{Key: rec.Key, Revision: rec.Revision, Reason: err.Error()}
+		return dst, corrupt(rec, err)
 	}
 	ev.Name = rec.Name
 	dst = appendCells(append(dst, `{"cells":`...), event.TableCells(ev, now))
