@@ -53,8 +53,7 @@ func (db *DB) recover() (err error) {
 		return &store.FileError{Path: db.index.Path(), Reason: err.Error(), Fix: boltfile.FixRebuild}
 	}
 	db.read = read.New(read.Source{
-		Index: db.index, Log: db.log, Published: db.Revision, Closed: db.life.closed, Failed: db.reads.failed,
-		Events: db.usage.Namespaces.At, Kept: func() time.Time { return db.maintenance.Kept() },
+		Source: source, Closed: db.life.closed, Failed: db.reads.failed, Events: db.usage.Namespaces.At, Kept: func() time.Time { return db.maintenance.Kept() },
 	})
 	w, err := durable.Open(durable.Config{
 		Dir: o.Dir, StoreID: string(id), SegmentBytes: o.SegmentBytes, Records: db.log,

@@ -41,30 +41,28 @@ func (r *Reader) Changes(ctx context.Context, after, until uint64, visit func(pa
 
 func (r *Reader) changesSome(after, until uint64) (part []store.Delivery, next uint64, err error) {
 	next = until
-	err = r.Index.View(func(v index.View) error {
-		return r.Log.View(func(log *seglog.Reader) error {
-			part, next = part[:0], until // View may try again
-			var found []uint64
-			size := int64(0)
-			err := log.Scan(after, until, func(e seglog.Entry) bool {
-				if len(found) == changesChunk || size > changesBytes {
-					return false
-				}
-				found = append(found, e.Revision)
-				size += e.Size()
-				return true
-			})
+	err = r.View(func(v index.View, log *seglog.Reader) error {
+		part, next = part[:0], until // View may try again
+		var found []uint64
+		size := int64(0)
+		err := log.Scan(after, until, func(e seglog.Entry) bool {
 			if len(found) == changesChunk || size > changesBytes {
-				next = found[len(found)-1]
+				return false
 			}
-			for _, revision := range found {
-				if err != nil {
-					break
-				}
-				part, err = appendChange(part, log, v, revision, until)
-			}
-			return err
+			found = append(found, e.Revision)
+			size += e.Size()
+			return true
 		})
+		if len(found) == changesChunk || size > changesBytes {
+			next = found[len(found)-1]
+		}
+		for _, revision := range found {
+			if err != nil {
+				break
+			}
+			part, err = appendChange(part, log, v, revision, until)
+		}
+		return err
 	})
 	return part, next, err
 }

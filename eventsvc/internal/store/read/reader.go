@@ -41,17 +41,16 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Source is what is read. All of it is required.
 type Source struct {
-	Index     *index.Index
-	Log       *seglog.Log
-	Published func() uint64     // the newest revision that readers may see
-	Closed    func() bool       // reads are refused from now on
-	Failed    func(error) error // counts what hinders a read, and makes the error of it
-	Kept      func() time.Time  // what was observed before it may be gone, unless an event still reports it; zero: nothing is gone
+	records.Source
+	Closed func() bool       // reads are refused from now on
+	Failed func(error) error // counts what hinders a read, and makes the error of it
+	Kept   func() time.Time  // what was observed before it may be gone, unless an event still reports it; zero: nothing is gone
 	// Events returns how many events a namespace, or the store if it is empty, has at a
 	// revision. It reports false, and returns about how many, if that is not known.
 	Events func(namespace string, revision uint64) (int64, bool)
@@ -78,7 +77,7 @@ func New(s Source) *Reader {
 // Get calls look with the newest version of an event: see [store.Store].
 func (r *Reader) Get(key store.Key, look func(*store.View) error) error {
 	for {
-		at := r.Published()
+		at := r.Log.Published()
 		var failed error
 		found, err := r.getAt(key, at, func(v *store.View) bool {
 			failed = look(v)
@@ -125,7 +124,7 @@ func (r *Reader) getAt(key store.Key, at uint64, look func(*store.View) bool) (f
 
 // List calls visit with the events of one page: see [store.Store].
 func (r *Reader) List(ctx context.Context, what store.Query, visit func(*store.View) bool) (store.Page, error) {
-	current := r.Published()
+	current := r.Log.Published()
 	page := store.Page{Revision: what.Revision}
 	if page.Revision == 0 {
 		page.Revision = current
@@ -134,15 +133,13 @@ func (r *Reader) List(ctx context.Context, what store.Query, visit func(*store.V
 		return store.Page{}, &store.FutureError{Revision: page.Revision, Current: current}
 	}
 	if err := r.Held(page.Revision); err != nil {
-		if r.Published() != current && what.Revision == 0 {
+		if r.Log.Published() != current && what.Revision == 0 {
 			return r.List(ctx, what, visit) // the revision was raised meanwhile
 		}
 		return store.Page{}, err
 	}
 	l := &lister{reader: r, query: &what, visit: visit, page: &page, total: r.total(&what, page.Revision)}
-	err := r.Index.View(func(v index.View) error {
-		return r.Log.View(func(log *seglog.Reader) error { return l.run(ctx, log, v) })
-	})
+	err := r.View(func(v index.View, log *seglog.Reader) error { return l.run(ctx, log, v) })
 	if expired := r.Held(page.Revision); expired != nil {
 		return store.Page{}, expired
 	}

@@ -22,7 +22,7 @@ func (r *Reader) Replay(dst []*watch.Change, what *store.WatchQuery, after uint6
 	if err := r.Held(after); err != nil {
 		return dst, after, err
 	}
-	published := r.Published()
+	published := r.Log.Published()
 	err = r.Log.View(func(log *seglog.Reader) error {
 		changes, upTo = dst, published // View may call this again
 		records, bytes := 0, 0

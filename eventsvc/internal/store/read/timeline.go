@@ -16,7 +16,7 @@ var _ store.Timeline = (*Reader)(nil)
 
 // state returns the revision that a read is about, 0 for the newest, if it is held.
 func (r *Reader) state(revision uint64) (uint64, error) {
-	current := r.Published()
+	current := r.Log.Published()
 	if revision > current {
 		return 0, &store.FutureError{Revision: revision, Current: current}
 	}
@@ -63,9 +63,7 @@ func (r *Reader) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 		return store.TimePage{}, err
 	}
 	p := &timePager{reader: r, query: &q, visit: visit, after: q.After, page: store.TimePage{Revision: revision, Last: q.After}}
-	err = r.Index.View(func(v index.View) error {
-		return r.Log.View(func(log *seglog.Reader) error { return p.run(ctx, log, v) })
-	})
+	err = r.View(func(v index.View, log *seglog.Reader) error { return p.run(ctx, log, v) })
 	if err := r.ended(ctx, revision, err); err != nil {
 		return store.TimePage{}, err
 	}

@@ -55,9 +55,8 @@ func (h *history) find(ctx context.Context) error {
 		h.events[key.String()] = nil // the index leads to all of its versions
 		return nil
 	}
-	source := records.Source{Index: h.reader.Index, Log: h.reader.Log}
 	byPostings := false
-	err := source.View(func(v index.View, log *seglog.Reader) (err error) {
+	err := h.reader.View(func(v index.View, log *seglog.Reader) (err error) {
 		byPostings, err = h.findPostings(ctx, v, log)
 		return err
 	})
@@ -66,7 +65,7 @@ func (h *history) find(ctx context.Context) error {
 	}
 	for at, more := uint64(0), true; more && err == nil; {
 		if err = ctx.Err(); err == nil {
-			at, more, err = h.scan(source, at)
+			at, more, err = h.scan(at)
 		}
 	}
 	return err
@@ -120,8 +119,8 @@ func named(s *event.Selector) (key store.Key, ok bool) {
 }
 
 // scan goes over the next records of the log, and returns where it has come to.
-func (h *history) scan(source records.Source, after uint64) (at uint64, more bool, err error) {
-	err = source.Log.View(func(log *seglog.Reader) error {
+func (h *history) scan(after uint64) (at uint64, more bool, err error) {
+	err = h.reader.Log.View(func(log *seglog.Reader) error {
 		n := 0
 		at = after
 		return log.Scan(after, h.until, func(e seglog.Entry) bool {
@@ -148,7 +147,7 @@ func (h *history) add(e *seglog.Entry) {
 func (h *history) show(key string, visit func(v *store.View, gone bool) bool) (more bool, err error) {
 	revisions := h.events[key]
 	shown := 0
-	err = records.Source{Index: h.reader.Index, Log: h.reader.Log}.View(func(v index.View, log *seglog.Reader) error {
+	err = h.reader.View(func(v index.View, log *seglog.Reader) error {
 		p, _, err := v.Newest(key)
 		if err != nil {
 			return err
