@@ -24,12 +24,8 @@ func (r *Reader) Changes(ctx context.Context, after, until uint64, visit func(pa
 			return err
 		}
 		part, next, err := r.changesSome(after, until)
-		// The compact revision may have moved over what was being read.
-		if expired := r.Held(after); expired != nil {
-			return expired
-		}
-		if err != nil {
-			return r.Failed(err)
+		if err := r.ended(after, err); err != nil {
+			return err
 		}
 		if err := visit(part, next); err != nil {
 			return err

@@ -140,11 +140,8 @@ func (r *Reader) List(ctx context.Context, what store.Query, visit func(*store.V
 	}
 	l := &lister{reader: r, query: &what, visit: visit, page: &page, total: r.total(&what, page.Revision)}
 	err := r.View(func(v index.View, log *seglog.Reader) error { return l.run(ctx, log, v) })
-	if expired := r.Held(page.Revision); expired != nil {
-		return store.Page{}, expired
-	}
-	if err != nil {
-		return store.Page{}, r.Failed(err)
+	if err := r.ended(page.Revision, err); err != nil {
+		return store.Page{}, err
 	}
 	return page, nil
 }
@@ -172,6 +169,18 @@ func (r *Reader) Held(revision uint64) error {
 	}
 	if oldest := r.Log.CompactRevision(); revision < oldest {
 		return &store.ExpiredError{Revision: revision, Oldest: oldest}
+	}
+	return nil
+}
+
+// ended returns the error of a read of a state, which may have been given up while it was
+// being read.
+func (r *Reader) ended(revision uint64, err error) error {
+	if expired := r.Held(revision); expired != nil {
+		return expired
+	}
+	if err != nil {
+		return r.Failed(err)
 	}
 	return nil
 }

@@ -42,12 +42,8 @@ func (r *Reader) Replay(dst []*watch.Change, what *store.WatchQuery, after uint6
 		})
 		return errors.Join(err, failed)
 	})
-	// The compact revision may have moved over what was being read.
-	if expired := r.Held(after); expired != nil {
-		return dst, after, expired
-	}
-	if err != nil {
-		return dst, after, r.Failed(err)
+	if err := r.ended(after, err); err != nil {
+		return dst, after, err
 	}
 	return changes, upTo, nil
 }

@@ -29,20 +29,6 @@ func (r *Reader) state(revision uint64) (uint64, error) {
 	return revision, r.Held(revision)
 }
 
-// ended returns the error of a read of a state, which may have been given up meanwhile.
-func (r *Reader) ended(ctx context.Context, revision uint64, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if expired := r.Held(revision); expired != nil {
-		return expired
-	}
-	if err != nil {
-		return r.Failed(err)
-	}
-	return nil
-}
-
 // Occurrences implements [store.Timeline].
 func (r *Reader) Occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	revision, err := r.state(in.Revision)
@@ -53,7 +39,10 @@ func (r *Reader) Occurrences(ctx context.Context, in store.Range, group func(eve
 	err = r.Log.View(func(log *seglog.Reader) error {
 		return log.Occurrences(ctx, in.From.Unix(), in.To.Unix(), revision, group, visit)
 	})
-	return r.ended(ctx, revision, err)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return r.ended(revision, err)
 }
 
 // Observed implements [store.Timeline].
@@ -64,7 +53,10 @@ func (r *Reader) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 	}
 	p := &timePager{reader: r, query: &q, visit: visit, after: q.After, page: store.TimePage{Revision: revision, Last: q.After}}
 	err = r.View(func(v index.View, log *seglog.Reader) error { return p.run(ctx, log, v) })
-	if err := r.ended(ctx, revision, err); err != nil {
+	if ctx.Err() != nil {
+		return store.TimePage{}, ctx.Err()
+	}
+	if err := r.ended(revision, err); err != nil {
 		return store.TimePage{}, err
 	}
 	return p.page, nil
