@@ -28,16 +28,13 @@ func (r *Reader) Versions(ctx context.Context, s *event.Selector, visit func(v *
 		return err
 	}
 	h := &history{reader: r, what: s, until: until, events: map[string][]uint64{}}
-	if err = h.find(ctx); err == nil {
-		for _, key := range slices.Sorted(maps.Keys(h.events)) {
-			more := false
-			if err = ctx.Err(); err == nil {
-				more, err = h.show(key, visit)
-			}
-			if err != nil || !more {
-				break
-			}
+	err = h.find(ctx)
+	more := true
+	for _, key := range slices.Sorted(maps.Keys(h.events)) {
+		if err != nil || !more || ctx.Err() != nil {
+			break
 		}
+		more, err = h.show(key, visit)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -49,7 +46,8 @@ func (r *Reader) Versions(ctx context.Context, s *event.Selector, visit func(v *
 }
 
 // find finds the events: the one that the selector names, or those that the postings have
-// if it asks for something that has any, else by going over the log.
+// if it asks for something that has any, else by going over the log. The end of ctx cuts that
+// short.
 func (h *history) find(ctx context.Context) error {
 	if key, ok := named(h.what); ok {
 		h.events[key.String()] = nil // the index leads to all of its versions
@@ -63,10 +61,8 @@ func (h *history) find(ctx context.Context) error {
 	if err != nil || byPostings {
 		return err
 	}
-	for at, more := uint64(0), true; more && err == nil; {
-		if err = ctx.Err(); err == nil {
-			at, more, err = h.scan(at)
-		}
+	for at, more := uint64(0), true; more && err == nil && ctx.Err() == nil; {
+		at, more, err = h.scan(at)
 	}
 	return err
 }
