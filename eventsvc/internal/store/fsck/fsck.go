@@ -108,33 +108,24 @@ func (c *checker) pages(ctx context.Context) error {
 		c.report.Problem("%s: %v", c.Index.Path(), err)
 	}
 	ss := c.Log.Segments()
-	for i, s := range ss {
-		err := s.Check(i == len(ss)-1)
-		if err != nil && slices.Contains(c.Log.Segments(), s) { // not compacted meanwhile
-			c.report.Problem("%s: %v", s.Path, err)
-		}
-		c.read(s.Bytes())
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	return nil
+	return c.segments(ctx, ss, func(s *seglog.Segment, _ func(string, ...any)) error { return s.Check(s == ss.Head()) })
 }
 
 // observed goes over the index by time of each segment.
 func (c *checker) observed(ctx context.Context) error {
-	for _, s := range c.Log.Segments() {
-		var found []string
-		err := seglog.CheckObserved(s, func(format string, args ...any) {
-			if len(found) < maxProblems {
-				found = append(found, fmt.Sprintf(format, args...))
-			}
-		})
-		if err != nil {
-			found = append(found, err.Error())
+	return c.segments(ctx, c.Log.Segments(), seglog.CheckObserved)
+}
+
+// segments calls check with each segment, and reports the problems of those that are still
+// there. The error of check is a problem too.
+func (c *checker) segments(ctx context.Context, ss seglog.Segments, check func(s *seglog.Segment, problem func(format string, args ...any)) error) error {
+	for _, s := range ss {
+		var found Report
+		if err := check(s, found.Problem); err != nil {
+			found.Problem("%v", err)
 		}
 		if slices.Contains(c.Log.Segments(), s) { // not compacted meanwhile
-			for _, text := range found {
+			for _, text := range found.Problems {
 				c.report.Problem("%s: %s", s.Path, text)
 			}
 		}
