@@ -27,22 +27,13 @@ const (
 // of reports whether a segment is to be compressed.
 func (f Form) of(s *seglog.Segment) bool { return f == Compressed || f == AsItIs && s.Compressed }
 
-// compressSome compresses segments whose records are old enough, the oldest first.
-func (m *Maintenance) compressSome(ctx context.Context) error {
-	return m.compressWhile(ctx, m.Policy.CompressAfter, func(began time.Time) bool { return time.Since(began) < compressFor })
-}
-
-// compressFirst compresses segments of any age as long as events would have to go for lack of
-// room.
-func (m *Maintenance) compressFirst(ctx context.Context) error {
-	return m.compressWhile(ctx, 0, func(time.Time) bool { return m.Usage.Tight() })
-}
-
-func (m *Maintenance) compressWhile(ctx context.Context, age time.Duration, goOn func(began time.Time) bool) error {
+// compressWhile compresses segments whose records are older than an age, the oldest first, as
+// long as goOn reports true.
+func (m *Maintenance) compressWhile(ctx context.Context, age time.Duration, goOn func() bool) error {
 	if m.Policy.CompressAfter == 0 {
 		return nil
 	}
-	for began := time.Now(); goOn(began); {
+	for goOn() {
 		s, err := m.compaction.nextOld(m.Clock.Now().Add(-age))
 		if err != nil || s == nil {
 			return err

@@ -159,7 +159,8 @@ func (m *Maintenance) Round(ctx context.Context) error {
 	}
 	began := time.Since(m.opened)
 	defer m.Usage.Measure()
-	if err := m.compressFirst(ctx); err != nil { // on a full disk, deletions make room for that
+	// Segments of any age are compressed before events have to go for lack of room.
+	if err := m.compressWhile(ctx, 0, m.Usage.Tight); err != nil { // on a full disk, deletions make room for that
 		m.Log.Warn("there is little room, and log files could not be compressed", "error", err)
 	}
 	for more := true; more; {
@@ -177,7 +178,8 @@ func (m *Maintenance) Round(ctx context.Context) error {
 			return err
 		}
 	}
-	return m.compressSome(ctx)
+	compressing := time.Now()
+	return m.compressWhile(ctx, m.Policy.CompressAfter, func() bool { return time.Since(compressing) < compressFor })
 }
 
 // Compact does a round, and then brings back all disk space that can be had, whether it is
