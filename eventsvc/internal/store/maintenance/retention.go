@@ -32,30 +32,24 @@ func (p *Policy) retentionOf(e *seglog.Entry) time.Duration {
 	return p.Retention
 }
 
-// retentions returns the different times that events are kept.
+// retentions returns the different times that events are kept, in order; 0: for ever.
 func (p *Policy) retentions() []time.Duration {
 	all := []time.Duration{p.Retention}
 	for _, r := range p.Rules {
 		all = append(all, r.Retention)
 	}
 	slices.Sort(all)
-	return slices.DeleteFunc(slices.Compact(all), func(d time.Duration) bool { return d == 0 })
+	return slices.Compact(all)
 }
 
 // longest returns how long the events are kept that are kept longest, [usage.Forever] if
 // some never go.
 func (p *Policy) longest() time.Duration {
-	longest := p.Retention
-	for _, r := range p.Rules {
-		if r.Retention == 0 {
-			return usage.Forever
-		}
-		longest = max(longest, r.Retention)
-	}
-	if p.Retention == 0 {
+	all := p.retentions()
+	if slices.Contains(all, 0) {
 		return usage.Forever
 	}
-	return longest
+	return all[len(all)-1]
 }
 
 // Kept returns the time before which nothing is kept of what was observed, unless it is
@@ -88,6 +82,9 @@ func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
 	// A quarter of what is free, because the rest is needed to rewrite files.
 	left := int(max(expiryBatch, min(expiryRound, free/4/deletionBytes)))
 	for _, retention := range m.Policy.retentions() {
+		if retention == 0 {
+			continue
+		}
 		cutoff := m.Clock.Old().Add(-retention)
 		for rest := true; rest; {
 			if left <= 0 {
