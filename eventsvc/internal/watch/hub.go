@@ -246,13 +246,3 @@ func (h *Hub) Lag() (lag uint64) {
 	}
 	return lag
 }
-
-// Watchers returns the number of watchers that are not closed.
-func (h *Hub) Watchers() (n int) {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	for _, t := range h.topics {
-		n += len(t.watchers)
-	}
-	return n
-}
