@@ -22,20 +22,17 @@ type Hub struct {
 	bytes    int       // sum of Change.Size over the ring
 	maxBytes int
 	floor    uint64 // the ring holds every change with a greater revision
-	closed   bool
+	closed   atomic.Bool
 	topics   map[string]*topic // by namespace; "": all of them
 
-	groups    [groupCount]group
+	// Watchers are woken in groups. A group's channels are those of changed topics; they are
+	// closed when it is woken.
+	groups    [groupCount][]chan struct{}
 	nextJoin  int           // the group of the next watcher; they join in rotation
 	nextGroup int           // the group that is woken next
 	round     time.Duration // the time in which all groups are woken once
 	woken     time.Time     // when a group was last woken
 	timer     *time.Timer   // wakes the next group; nil: no round is in progress
-}
-
-// A group is a part of the watchers. The watchers of one group are woken together.
-type group struct {
-	pending []chan struct{} // of changed topics; closed when the group is woken
 }
 
 // Waking a watcher costs about perWatcher of processor time, because the watcher
@@ -126,12 +123,12 @@ func (h *Hub) wakeGroups() {
 	left := step - time.Since(h.woken)
 	if left <= 0 {
 		for range together {
-			h.groups[h.nextGroup].wake()
+			h.wake(h.nextGroup)
 			h.nextGroup = (h.nextGroup + 1) % groupCount
 		}
 		h.woken, left = time.Now(), step
 	}
-	if !slices.ContainsFunc(h.groups[:], func(g group) bool { return len(g.pending) > 0 }) {
+	if !slices.ContainsFunc(h.groups[:], func(wakes []chan struct{}) bool { return len(wakes) > 0 }) {
 		return
 	}
 	h.timer = time.AfterFunc(left, func() {
@@ -142,12 +139,13 @@ func (h *Hub) wakeGroups() {
 	})
 }
 
-func (g *group) wake() {
-	for i, wake := range g.pending {
+func (h *Hub) wake(group int) {
+	wakes := h.groups[group]
+	for _, wake := range wakes {
 		close(wake)
-		g.pending[i] = nil
 	}
-	g.pending = g.pending[:0]
+	clear(wakes)
+	h.groups[group] = wakes[:0]
 }
 
 func (h *Hub) dropOldest() {
@@ -197,12 +195,11 @@ func (h *Hub) Watched(namespace string) bool {
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.closed.Swap(true) {
 		return
 	}
-	h.closed = true
 	for i := range h.groups {
-		h.groups[i].wake()
+		h.wake(i)
 	}
 	for _, t := range h.topics {
 		for _, wake := range t.wakes {
@@ -211,12 +208,6 @@ func (h *Hub) Close() {
 			}
 		}
 	}
-}
-
-func (h *Hub) isClosed() bool {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return h.closed
 }
 
 // Subscribe returns a watcher of every change after q.After that q covers; 0

@@ -23,7 +23,7 @@ func (h *Hub) join(w *Watcher) {
 	t.watchers[w] = struct{}{}
 	if t.wakes[w.group] == nil {
 		t.wakes[w.group] = make(chan struct{})
-		if h.closed {
+		if h.closed.Load() {
 			close(t.wakes[w.group])
 		}
 	}
@@ -53,7 +53,7 @@ func (h *Hub) touch(namespace string, revision, before uint64) (watchers int) {
 		watchers = len(t.watchers)
 		for i, wake := range t.wakes {
 			if wake != nil {
-				h.groups[i].pending = append(h.groups[i].pending, wake)
+				h.groups[i] = append(h.groups[i], wake)
 				t.wakes[i] = make(chan struct{})
 			}
 		}

@@ -54,7 +54,7 @@ func (w *Watcher) Next(ctx context.Context) (store.Batch, error) {
 			continue
 		}
 		w.delivered.Store(w.position)
-		if w.hub.isClosed() {
+		if w.hub.closed.Load() {
 			return store.Batch{}, store.ErrClosed
 		}
 		select {
