@@ -254,7 +254,7 @@ func TestDamagedBlock(t *testing.T) {
 				if _, err := db.Update(t.Context(), key(0), store.Any, remove); err != nil && !errors.Is(err, store.ErrNotFound) {
 					t.Fatal(err)
 				}
-				if err := errors.Join(db.Compact(t.Context(), nil), db.Close()); err != nil {
+				if err := errors.Join(db.Convert(t.Context(), "", nil), db.Close()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -139,7 +139,7 @@ func rewriteGolden(t *testing.T, db *bolt.DB) {
 		}
 	}
 	check(t, db)
-	if err := db.Compact(t.Context(), nil); err != nil {
+	if err := db.Convert(t.Context(), "", nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, db)

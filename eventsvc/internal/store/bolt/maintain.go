@@ -24,13 +24,8 @@ func (db *DB) Run(ctx context.Context) error {
 // Maintain does one round of what Run does.
 func (db *DB) Maintain(ctx context.Context) error { return db.maintenance.Round(ctx) }
 
-// Compact clears away what is past its time and brings back all disk space that
-// can be had, whether it is much or not. Progress counts files.
-func (db *DB) Compact(ctx context.Context, progress store.Progress) error {
-	return db.maintenance.Compact(ctx, maintenance.AsItIs, progress)
-}
-
-// Convert is [DB.Compact] that gives sealed log files a form.
+// Convert clears away what is past its time, brings back all disk space that can be had,
+// whether it is much or not, and gives sealed log files a form. Progress counts files.
 func (db *DB) Convert(ctx context.Context, form maintenance.Form, progress store.Progress) error {
 	return db.maintenance.Compact(ctx, form, progress)
 }
