@@ -15,8 +15,9 @@ import (
 // Run keeps the store within its limits until ctx ends or the store closes. Failures are
 // logged and tried again.
 func (db *DB) Run(ctx context.Context) error {
-	ctx, cancel := db.life.during(ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer context.AfterFunc(db.life.ctx, cancel)()
 	db.maintenance.Run(ctx)
 	return nil
 }

@@ -20,6 +20,9 @@ func (db *DB) List(ctx context.Context, q store.Query, visit func(*store.View) b
 	return db.read.List(ctx, q, visit)
 }
 
+// Timeline returns the timeline of the store.
+func (db *DB) Timeline() store.Timeline { return db.read }
+
 // Changes calls visit with the last change of each event that was written between two
 // revisions: see [read.Reader.Changes].
 func (db *DB) Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error {
