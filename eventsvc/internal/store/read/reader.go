@@ -92,7 +92,11 @@ func (r *Reader) Get(key store.Key, look func(*store.View) error) error {
 			// The version was trimmed meanwhile, so there is a newer one.
 			continue
 		}
-		return r.failedAt(key, err)
+		err = r.Failed(err)
+		if ce, ok := errors.AsType[*store.CorruptError](err); ok && ce.Key == (store.Key{}) {
+			ce.Key = key
+		}
+		return err
 	}
 }
 
@@ -183,13 +187,4 @@ func (r *Reader) ended(revision uint64, err error) error {
 		return r.Failed(err)
 	}
 	return nil
-}
-
-// failedAt is Failed that names the event in a [*store.CorruptError] without a key.
-func (r *Reader) failedAt(key store.Key, err error) error {
-	err = r.Failed(err)
-	if ce, ok := errors.AsType[*store.CorruptError](err); ok && ce.Key == (store.Key{}) {
-		ce.Key = key
-	}
-	return err
 }
