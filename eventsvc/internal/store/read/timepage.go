@@ -31,10 +31,9 @@ type timePager struct {
 
 	anyDimensions bool // records come that do not have the wanted dimensions
 
-	looked  int // at records
-	entries int // of runs
-	bytes   int // of the values that were shown
-	ended   bool
+	looked  int            // at records
+	entries int            // of runs
+	bytes   int            // of the values that were shown
 	found   []store.Moment // of the seconds at hand
 }
 
@@ -198,7 +197,7 @@ func (p *timePager) matches(e *seglog.Entry) (match bool, err error) {
 func (p *timePager) show() error {
 	slices.SortFunc(p.found, func(a, b store.Moment) int { return a.Compare(b, p.query.OldestFirst) })
 	for _, at := range p.found {
-		if p.ended || p.bytes >= pageBytes {
+		if p.bytes >= pageBytes {
 			p.page.More = true
 			return nil
 		}
@@ -207,9 +206,9 @@ func (p *timePager) show() error {
 			return err
 		}
 		p.bytes += len(e.Value)
-		p.ended = !p.log.Lend(&e, e.StoreKey(), func(v *store.View) bool { return p.visit(v, at) })
+		more := p.log.Lend(&e, e.StoreKey(), func(v *store.View) bool { return p.visit(v, at) })
 		p.after, p.page.Last = at, at
-		if p.ended {
+		if !more {
 			p.page.More = true
 			return nil
 		}
