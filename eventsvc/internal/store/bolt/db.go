@@ -53,15 +53,11 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Registry == nil {
-		o.Registry = prometheus.NewRegistry()
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Registry = cmp.Or[prometheus.Registerer](o.Registry, prometheus.NewRegistry())
 	o.MaxClockStep = cmp.Or(o.MaxClockStep, 6*time.Hour)
 	o.SegmentBytes = cmp.Or(o.SegmentBytes, 64<<20)
 	o.MinFree = cmp.Or(o.MinFree, 64<<20)
