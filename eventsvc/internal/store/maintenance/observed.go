@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
@@ -40,12 +41,7 @@ func (m *Maintenance) indexNext(ctx context.Context) (more bool, err error) {
 	if err := m.compaction.indexHead(ctx); err != nil {
 		return false, err
 	}
-	var left seglog.Segments
-	for _, s := range m.compaction.sealed() {
-		if !s.Indexed() {
-			left = append(left, s)
-		}
-	}
+	left := slices.DeleteFunc(slices.Clone(m.compaction.sealed()), (*seglog.Segment).Indexed)
 	if len(left) == 0 {
 		return false, nil
 	}
