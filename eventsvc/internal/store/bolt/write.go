@@ -43,15 +43,15 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 		return 0, nil, store.ErrClosed
 	}
 	d := &deleter{queue: db.committer.Queue}
-	var before *commit.Write
+	var before []commit.Write
 	for part := deletionBatch; err == nil && (len(seen) > 0 || before != nil); {
-		var next *commit.Write
+		var next []commit.Write
 		if len(seen) > 0 {
 			if next, err = db.deletions(ctx, seen[:min(len(seen), part)]); err != nil {
 				break
 			}
-			if d.queue.Enqueue(next) == nil {
-				seen, part = seen[len(next.With)+1:], deletionBatch
+			if d.queue.Enqueue(&next[len(next)-1]) == nil {
+				seen, part = seen[len(next):], deletionBatch
 			} else {
 				next, part = nil, max(1, part/2)
 			}
@@ -75,9 +75,9 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 	return d.n, d.changed, err
 }
 
-// deletions makes a write that deletes some versions. It reads the content of those whose
-// namespace is watched, once for all watchers.
-func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*commit.Write, error) {
+// deletions makes writes that delete some versions; the last one has the others with it. It
+// reads the content of those whose namespace is watched, once for all watchers.
+func (db *DB) deletions(ctx context.Context, seen []store.Seen) ([]commit.Write, error) {
 	writes := make([]commit.Write, len(seen))
 	for i := range seen {
 		writes[i] = commit.Write{Ctx: ctx, Kind: seglog.Deleted, Key: seen[i].Key, Seen: seen[i]}
@@ -100,9 +100,9 @@ func (db *DB) deletions(ctx context.Context, seen []store.Seen) (*commit.Write, 
 	if err != nil {
 		return nil, db.reads.failed(err)
 	}
-	last := &writes[len(writes)-1]
-	last.With = writes[:len(writes)-1]
-	return last, nil
+	last := len(writes) - 1
+	writes[last].With = writes[:last]
+	return writes, nil
 }
 
 // A deleter counts what has become of deletions.
@@ -112,13 +112,13 @@ type deleter struct {
 	changed []store.Key // that were not made, because the events have changed
 }
 
-// await waits for the deletions of one write.
-func (d *deleter) await(last *commit.Write) (err error) {
-	if err := d.queue.Await(last); err != nil && !errors.Is(err, commit.ErrConflict) {
+// await waits for deletions that were queued together.
+func (d *deleter) await(writes []commit.Write) (err error) {
+	if err := d.queue.Await(&writes[len(writes)-1]); err != nil && !errors.Is(err, commit.ErrConflict) {
 		return err
 	}
-	count := func(w *commit.Write) {
-		switch {
+	for i := range writes {
+		switch w := &writes[i]; {
 		case w.Err == nil:
 			d.n++
 		case errors.Is(w.Err, commit.ErrConflict):
@@ -127,10 +127,6 @@ func (d *deleter) await(last *commit.Write) (err error) {
 			err = w.Err
 		}
 	}
-	for i := range last.With {
-		count(&last.With[i])
-	}
-	count(last)
 	return err
 }
 
