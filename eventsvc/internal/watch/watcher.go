@@ -35,8 +35,7 @@ type Watcher struct {
 // Close ends the watcher. Further calls do nothing.
 func (w *Watcher) Close() { w.hub.leave(w) }
 
-// Next implements [store.Watcher]. A watcher that is slower than the ring reads from the
-// log instead, and gets a [*store.ExpiredError] if the log no longer holds what it missed.
+// Next implements [store.Watcher].
 func (w *Watcher) Next(ctx context.Context) (store.Batch, error) {
 	for {
 		w.delivered.Store(w.position)

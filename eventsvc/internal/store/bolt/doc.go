@@ -43,15 +43,6 @@
 // Then it reads from the write-ahead log what the head does not have, and puts into the
 // index what the log has behind [index.Index.Merged].
 //
-// # Reading
-//
-// A list goes over memtables and index as one, in order of keys. Where the newest version
-// is newer than the revision asked for, it follows the previous revisions of the records
-// down. Where a selector asks for a field or label to have a value, the postings tell which
-// records to look at; where few versions have it, they are looked up and sorted instead.
-// Records are looked up some at a time, in the order in which they lie. The checksum of each record is verified before it is shown. Nobody waits
-// inside a transaction.
-//
 // # History
 //
 //	 oldest record                compact revision                 newest

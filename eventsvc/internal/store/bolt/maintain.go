@@ -25,8 +25,8 @@ func (db *DB) Run(ctx context.Context) error {
 // Maintain does one round of what Run does.
 func (db *DB) Maintain(ctx context.Context) error { return db.maintenance.Round(ctx) }
 
-// Convert clears away what is past its time, brings back all disk space that can be had,
-// whether it is much or not, and gives sealed log files a form. Progress counts files.
+// Convert brings back all disk space that can be had, and gives sealed log files a form (see
+// [maintenance.Maintenance.Compact]).
 func (db *DB) Convert(ctx context.Context, form maintenance.Form, progress store.Progress) error {
 	return db.maintenance.Compact(ctx, form, progress)
 }

@@ -33,8 +33,7 @@ type compaction struct {
 	drop func(first, last uint64, damage error) // of a rewrite: see [seglog.Rewriting]
 }
 
-// all brings back all disk space that can be had, whether it is much or not, and gives
-// segments a form. Progress counts files.
+// all is [Maintenance.Compact] without the round.
 func (c *compaction) all(ctx context.Context, form Form, progress store.Progress) error {
 	if err := c.sealDeadHead(ctx, compactBytes, 0); err != nil {
 		return err
@@ -193,11 +192,7 @@ func (c *compaction) carry(ctx context.Context, s *seglog.Segment) error {
 }
 
 // rewrite copies what is needed of a segment into a new file, compressed or not, and puts
-// that in its place.
-//
-// A deletion that no state needs any more is still needed by a rebuild of the
-// index as long as an older version of its event may be in the files: only when
-// the segments before are clean is it dropped.
+// that in its place. Deletions that no state needs are dropped if the segments before are clean.
 func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, compress bool) error {
 	tmp := s.Path + ".tmp"
 	k := c.keeper(clean)

@@ -15,9 +15,7 @@ const (
 	replayBytes   = 1 << 20
 )
 
-// Replay implements [watch.Log]. It reads from the log the changes that are no longer in
-// memory, for a watcher that fell behind. If the log no longer holds all of them, it returns
-// a [*store.ExpiredError], which ends the watch with 410.
+// Replay implements [watch.Log]. A [*store.ExpiredError] ends the watch with 410.
 func (r *Reader) Replay(dst []*watch.Change, what *store.WatchQuery, after uint64) (changes []*watch.Change, upTo uint64, err error) {
 	if err := r.Held(after); err != nil {
 		return dst, after, err

@@ -11,8 +11,7 @@
 // segment wrong, so [Segment].Counted tells whether it was verified since the start.
 //
 // Usage.Namespaces has how many events each namespace has, also at the newest revisions
-// before the present one. A start counts them in the index ([Namespaces.Count]), and the
-// committer reports each creation and deletion ([Namespaces.Add]).
+// before the present one.
 //
 // [Usage.Full] decides whether there is room for new events.
 //
