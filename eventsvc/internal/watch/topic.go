@@ -29,18 +29,6 @@ func (h *Hub) join(w *Watcher) {
 	}
 }
 
-// leave removes a watcher from its topic, and a topic without watchers from the
-// hub. Further calls do nothing.
-func (h *Hub) leave(w *Watcher) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if t := h.topics[w.query.Namespace]; t != nil {
-		if delete(t.watchers, w); len(t.watchers) == 0 {
-			delete(h.topics, w.query.Namespace)
-		}
-	}
-}
-
 // touch notes a change of a topic, made by a commit that followed the revision
 // before. It returns the number of watchers that the first change of a commit
 // concerns, and 0 for the others of that commit.

@@ -32,8 +32,17 @@ type Watcher struct {
 	delivered atomic.Uint64
 }
 
-// Close ends the watcher. Further calls do nothing.
-func (w *Watcher) Close() { w.hub.leave(w) }
+// Close ends the watcher, and a topic that has no other. Further calls do nothing.
+func (w *Watcher) Close() {
+	h := w.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.topics[w.query.Namespace]; t != nil {
+		if delete(t.watchers, w); len(t.watchers) == 0 {
+			delete(h.topics, w.query.Namespace)
+		}
+	}
+}
 
 // Next implements [store.Watcher].
 func (w *Watcher) Next(ctx context.Context) (store.Batch, error) {
