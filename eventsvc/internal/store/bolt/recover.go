@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -80,7 +79,7 @@ func (db *DB) recover() (err error) {
 		Delete: o.delete(db), Expires: o.expires,
 		SegmentBytes: o.SegmentBytes, Log: o.Log,
 	})
-	replay := &replay{Source: source, usage: db.usage, merger: db.committer.Merger, readError: db.reads.failed, log: o.Log}
+	replay := &replay{Source: source, db: db}
 	if err = replay.run(w.Last); err == nil {
 		err = w.Start()
 	}
@@ -166,35 +165,32 @@ func newClock(o *Options, log *seglog.Log, readError func(error) error) (*clock.
 }
 
 // A replay puts what was written after the last merge into the index, and counts it; then
-// it counts the events of each namespace. A
-// damaged record does not end it: its event, as far as its name can be read, is
-// one that cannot be read, and not what it was before.
+// it counts the events of each namespace. A damaged record does not end it: its event, as
+// far as its name can be read, is one that cannot be read, and not what it was before.
 type replay struct {
 	records.Source
-	usage     *usage.Usage
-	merger    *commit.Merger
-	readError func(error) error
-	log       *slog.Logger
-	at        uint64 // the record that was looked at last
-	damaged   int
+	db      *DB
+	at      uint64 // the record that was looked at last
+	damaged int
 }
 
 func (r *replay) run(last uint64) error {
+	merger := r.db.committer.Merger
 	for r.at = r.Index.Merged(); r.at < last; {
 		if err := r.View(func(v index.View, log *seglog.Reader) error { return r.some(v, log, last) }); err != nil {
-			return r.readError(err)
+			return r.db.reads.failed(err)
 		}
-		if !r.merger.Full() {
+		if !merger.Full() {
 			break
 		}
-		if err := r.merger.MergeAll(); err != nil {
+		if err := merger.MergeAll(); err != nil {
 			return err
 		}
 	}
 	if r.damaged > 0 {
-		r.log.Error("damaged records were passed over; restore a backup, or see with check which events they are of", "records", r.damaged)
+		r.db.o.Log.Error("damaged records were passed over; restore a backup, or see with check which events they are of", "records", r.damaged)
 	}
-	return r.Index.View(func(v index.View) error { return r.usage.Namespaces.Count(v, last) })
+	return r.Index.View(func(v index.View) error { return r.db.usage.Namespaces.Count(v, last) })
 }
 
 // some goes on until the memtable is full.
@@ -203,11 +199,11 @@ func (r *replay) some(v index.View, log *seglog.Reader, last uint64) error {
 	each := func(e seglog.Entry) bool {
 		failed = r.put(v, log, &e)
 		r.at = e.Revision
-		return failed == nil && !r.merger.Full()
+		return failed == nil && !r.db.committer.Merger.Full()
 	}
 	err := log.ScanAll(r.at, last, each, func(revision uint64, record []byte) bool {
 		r.damaged++
-		r.log.Error("a record of the log is damaged", "revision", revision)
+		r.db.o.Log.Error("a record of the log is damaged", "revision", revision)
 		r.at = revision
 		e, err := seglog.SplitRecord(revision, record)
 		return err != nil || !e.Named() || each(e)
@@ -228,13 +224,13 @@ func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
 	if known && !p.Deletion() {
 		before, err := log.Peek(p.Revision())
 		if err == nil {
-			r.usage.AddLive(-1, -before.Size())
+			r.db.usage.AddLive(-1, -before.Size())
 		} else if !errors.Is(err, seglog.ErrGone) {
 			return err
 		}
 	}
 	if e.Kind != seglog.Deleted {
-		r.usage.AddLive(1, e.Size())
+		r.db.usage.AddLive(1, e.Size())
 	}
 	r.Index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
 	return nil
