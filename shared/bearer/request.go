@@ -55,22 +55,18 @@ func Middleware(
 				return next(c)
 			}
 			token, err := Token(r)
-			if err != nil {
-				return refused(c, err, refuse)
+			var caller *Caller
+			if err == nil {
+				caller, err = verify(r.Context(), token)
 			}
-			caller, err := verify(r.Context(), token)
 			if err != nil {
-				return refused(c, err, refuse)
+				if challenge := Challenge(err); challenge != "" {
+					c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge)
+				}
+				return refuse(c, err)
 			}
 			c.SetRequest(httpserver.WithValue(r, callerKey{}, caller))
 			return next(c)
 		}
 	}
-}
-
-func refused(c echo.Context, err error, refuse func(echo.Context, error) error) error {
-	if challenge := Challenge(err); challenge != "" {
-		c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge)
-	}
-	return refuse(c, err)
 }
