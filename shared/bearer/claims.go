@@ -140,7 +140,7 @@ func (v *Verifier) expired(expires time.Time) bool {
 // checkSubject checks the subject, which is the client too unless [Verifier.checkNames] finds another.
 func (v *Verifier) checkSubject(claims object, caller *Caller) *Error {
 	subject, ok := claims.text("sub")
-	if !ok || !isName(subject) {
+	if !ok || !isName(subject, maxName) {
 		return invalidToken("sub missing or malformed")
 	}
 	caller.Subject, caller.ClientID = subject, subject
@@ -151,20 +151,20 @@ func (v *Verifier) checkSubject(claims object, caller *Caller) *Error {
 func (v *Verifier) checkNames(claims object, caller *Caller) *Error {
 	var ok bool
 	if claims.has(v.ClientIDClaim) {
-		if caller.ClientID, ok = claims.text(v.ClientIDClaim); !ok || !isName(caller.ClientID) {
+		if caller.ClientID, ok = claims.text(v.ClientIDClaim); !ok || !isName(caller.ClientID, maxName) {
 			return invalidToken("claim malformed")
 		}
 	}
 	if claims.has("jti") {
-		if caller.ID, ok = claims.text("jti"); !ok || !isName(caller.ID) {
+		if caller.ID, ok = claims.text("jti"); !ok || !isName(caller.ID, maxName) {
 			return invalidToken("claim malformed")
 		}
 	}
 	return nil
 }
 
-func isName(s string) bool {
-	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, unicode.IsControl)
+func isName(s string, longest int) bool {
+	return s != "" && len(s) <= longest && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
 // checkScope reads the scopes: a string separated by spaces (RFC 8693 section 4.2) or, as some issuers write it, a list.

@@ -75,7 +75,7 @@ func ParseKey(document []byte, algorithms []string) (kid string, key *PublicKey,
 		return "", nil, err
 	}
 	if entry.has("kid") {
-		if kid, _ = entry.text("kid"); !isKeyID(kid) {
+		if kid, _ = entry.text("kid"); !isName(kid, maxKeyID) {
 			return "", nil, errors.New("kid malformed")
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -306,14 +305,10 @@ func (v *Verifier) checkKeyID(members object, h *header) *Error {
 	if v.AnyKeyID && !members.has("kid") {
 		return nil
 	}
-	if h.kid, _ = members.text("kid"); !isKeyID(h.kid) {
+	if h.kid, _ = members.text("kid"); !isName(h.kid, maxKeyID) {
 		return invalidToken("kid missing or malformed")
 	}
 	return nil
-}
-
-func isKeyID(kid string) bool {
-	return kid != "" && len(kid) <= maxKeyID && !strings.ContainsFunc(kid, unicode.IsControl)
 }
 
 // Decoded is a token that has been decoded and not verified. Issuer and Subject are its iss and sub, empty if it has none.
