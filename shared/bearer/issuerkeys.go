@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -105,7 +104,7 @@ func (k *IssuerKeys) Key(ctx context.Context, kid string) (Key, error) {
 	if set := k.found.Load(); set != nil {
 		return (*set).Key(ctx, kid)
 	}
-	return nil, &Error{Reason: errNoKeys.Error(), Status: http.StatusServiceUnavailable}
+	return nil, errNoKeys
 }
 
 // Ready returns nil if there are keys to verify tokens with.

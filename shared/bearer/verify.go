@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -199,7 +200,7 @@ func (v *Verifier) key(ctx context.Context, kid string) (Key, *Error) {
 	case errors.Is(err, ErrUnknownKey):
 		return nil, invalidToken("key unknown")
 	case err != nil:
-		return nil, unavailable(ReasonUnavailable)
+		return nil, &Error{Reason: ReasonUnavailable, Status: http.StatusServiceUnavailable}
 	}
 	return key, nil
 }
