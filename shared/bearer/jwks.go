@@ -130,11 +130,10 @@ func (k *JWKS) Key(ctx context.Context, kid string) (Key, error) {
 
 // lookup finds a key in the current set without fetching.
 func (k *JWKS) lookup(kid string) (Key, error) {
-	set := k.current.Load()
-	if set == nil || k.Now().Sub(set.fetched) > k.MaxStale {
-		return nil, k.Ready(context.Background())
+	if err := k.Ready(context.Background()); err != nil {
+		return nil, err
 	}
-	if key := set.keys[kid]; key != nil {
+	if key := k.current.Load().keys[kid]; key != nil {
 		return key, nil
 	}
 	return nil, ErrUnknownKey
