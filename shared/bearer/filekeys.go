@@ -57,11 +57,7 @@ func (k *fileKeys) load() error {
 		return fmt.Errorf("%s: %w", k.path, err)
 	}
 	if old := k.set.Load(); old != nil {
-		for kid, key := range keys {
-			if known := (*old)[kid]; known != nil && known.equal(key) {
-				keys[kid] = known
-			}
-		}
+		keepUnchanged(keys, *old)
 	}
 	k.set.Store(&keys)
 	k.log.Info("keys read", "file", k.path, "keys", len(keys))

@@ -139,7 +139,7 @@ func (k *JWKS) lookup(kid string) (Key, error) {
 	return nil, ErrUnknownKey
 }
 
-// store makes keys the current set. An unchanged key keeps its pointer, so that [Verifier.recall] compares pointers only.
+// store makes keys the current set.
 func (k *JWKS) store(keys map[string]*PublicKey, document []byte, maxAge time.Duration) {
 	now := k.Now()
 	if maxAge == 0 {
@@ -147,13 +147,7 @@ func (k *JWKS) store(keys map[string]*PublicKey, document []byte, maxAge time.Du
 	}
 	kept, before := 0, 0
 	if old := k.current.Load(); old != nil {
-		before = len(old.keys)
-		for kid, key := range keys {
-			if known := old.keys[kid]; known != nil && known.equal(key) {
-				keys[kid] = known
-				kept++
-			}
-		}
+		kept, before = keepUnchanged(keys, old.keys), len(old.keys)
 	}
 	k.current.Store(&keySet{keys: keys, document: document, fetched: now, maxAge: min(max(maxAge, shortestAge), longestAge)})
 	if kept == len(keys) && kept == before {

@@ -51,6 +51,17 @@ func parseKeys(document []byte, algorithms []string, log *slog.Logger) (map[stri
 	return keys, nil
 }
 
+// keepUnchanged replaces keys by equal old ones, so that [Verifier.recall] compares pointers only, and returns how many.
+func keepUnchanged(keys, old map[string]*PublicKey) (kept int) {
+	for kid, key := range keys {
+		if known := old[kid]; known != nil && known.equal(key) {
+			keys[kid] = known
+			kept++
+		}
+	}
+	return kept
+}
+
 // keyEntries returns the entries of a JWK set.
 func keyEntries(document []byte) ([]json.RawMessage, error) {
 	set, err := decodeObject(document)
