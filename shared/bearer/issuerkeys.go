@@ -3,22 +3,9 @@ package bearer
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
-
-// IssuerKeysConfig are the settings of [IssuerKeys]. Issuer and Log are required.
-type IssuerKeysConfig struct {
-	Issuer         string // asked for its metadata if Source says neither URL nor file
-	Source         KeySource
-	AllowHTTPHosts []string      // hosts beside this machine that may be asked over plain HTTP
-	MaxStale       time.Duration // how long the last good keys are used when the issuer does not answer; 0: 24 h
-	Log            *slog.Logger
-	Registry       prometheus.Registerer
-}
 
 // IssuerKeys are the public keys of one issuer, from wherever its [KeySource] says. Where they are published may have to be
 // asked from the issuer (RFC 8414), which may not be up yet. Until it answers, its tokens are refused with 503, and it does
@@ -36,32 +23,32 @@ type keeper interface {
 	Ready(ctx context.Context) error
 }
 
-// NewIssuerKeys returns the keys of an issuer. An error names the part of the source that cannot be used.
-func NewIssuerKeys(c IssuerKeysConfig) (*IssuerKeys, error) {
-	if err := c.Source.check(c.Issuer); err != nil {
+// NewIssuerKeys returns the keys of an issuer, which is asked for its metadata if the source says neither URL nor file. The
+// source sets URL, Client and Algorithms of the configuration, whose Log is required. An error names the part of the source
+// that cannot be used.
+func NewIssuerKeys(issuer string, source KeySource, c JWKSConfig) (*IssuerKeys, error) {
+	if err := source.check(issuer); err != nil {
 		return nil, err
 	}
-	k := &IssuerKeys{issuer: c.Issuer}
-	if c.Source.JWKSFile != "" {
-		file, err := newFileKeys(c.Source.JWKSFile, c.Source.Algorithms, c.Log)
+	k := &IssuerKeys{issuer: issuer}
+	if source.JWKSFile != "" {
+		file, err := newFileKeys(source.JWKSFile, source.Algorithms, c.Log)
 		if err != nil {
 			return nil, err
 		}
 		k.use(file)
 		return k, nil
 	}
-	client, err := c.Source.client()
+	client, err := source.client()
 	if err != nil {
 		return nil, err
 	}
-	k.config = JWKSConfig{
-		Client: client, AllowHTTPHosts: c.AllowHTTPHosts, Algorithms: c.Source.Algorithms,
-		MaxStale: c.MaxStale, Log: c.Log, Registry: c.Registry,
+	c.Client, c.Algorithms = client, source.Algorithms
+	k.config = c
+	if source.JWKSURL == "" {
+		return k, checkAddress(issuer, c.AllowHTTPHosts)
 	}
-	if c.Source.JWKSURL == "" {
-		return k, checkAddress(c.Issuer, c.AllowHTTPHosts)
-	}
-	return k, k.useURL(c.Source.JWKSURL)
+	return k, k.useURL(source.JWKSURL)
 }
 
 func (k *IssuerKeys) use(keys keeper) { k.found.Store(&keys) }

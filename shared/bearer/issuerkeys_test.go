@@ -34,7 +34,7 @@ func write(t *testing.T, path, content string) {
 
 func issuerKeys(t *testing.T, issuer string, source bearer.KeySource) (*bearer.IssuerKeys, error) {
 	t.Helper()
-	return bearer.NewIssuerKeys(bearer.IssuerKeysConfig{Issuer: issuer, Source: source, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	return bearer.NewIssuerKeys(issuer, source, bearer.JWKSConfig{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 }
 
 // TestKeySource: sources of keys that cannot be used are refused with the name of the setting.

@@ -124,7 +124,7 @@ func open(t *testing.T, content string, fixed ...Issuer) (*bench, error) {
 	b.Live, err = issuers.New(issuers.Config[Issuer]{
 		Fixed: fixed, Path: b.path, Setting: "--file", Parse: parse, Log: log, Registry: b.reg,
 		Keys: func(i Issuer) (*bearer.IssuerKeys, error) {
-			return bearer.NewIssuerKeys(bearer.IssuerKeysConfig{Issuer: i.Issuer, Source: i.KeySource, Log: log, Registry: b.reg})
+			return bearer.NewIssuerKeys(i.Issuer, i.KeySource, bearer.JWKSConfig{Log: log, Registry: b.reg})
 		},
 		Verifier: func(i Issuer, keys *bearer.IssuerKeys) (*bearer.Verifier, error) {
 			return bearer.New(bearer.Config{

@@ -69,8 +69,8 @@ func (c *Config) parse(data []byte) ([]Issuer, error) {
 }
 
 func (c *Config) keys(i Issuer) (*bearer.IssuerKeys, error) {
-	k, err := bearer.NewIssuerKeys(bearer.IssuerKeysConfig{
-		Issuer: i.Issuer, Source: i.KeySource, AllowHTTPHosts: c.AllowHTTPHosts, MaxStale: c.MaxStale, Log: c.Log, Registry: c.Registry,
+	k, err := bearer.NewIssuerKeys(i.Issuer, i.KeySource, bearer.JWKSConfig{
+		AllowHTTPHosts: c.AllowHTTPHosts, MaxStale: c.MaxStale, Log: c.Log, Registry: c.Registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("keys of the issuer %s (--jwks-url or jwksURL, --issuer-ca-file or caFile, --jwks-allow-http-host): %w", i.Issuer, err)

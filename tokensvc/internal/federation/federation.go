@@ -96,9 +96,7 @@ func New(c Config) (*Federation, error) {
 }
 
 func (c *Config) keys(i Issuer) (*bearer.IssuerKeys, error) {
-	keys, err := bearer.NewIssuerKeys(bearer.IssuerKeysConfig{
-		Issuer: i.Issuer, Source: i.KeySource, AllowHTTPHosts: c.AllowHTTPHosts, Log: c.Log, Registry: c.Registry,
-	})
+	keys, err := bearer.NewIssuerKeys(i.Issuer, i.KeySource, bearer.JWKSConfig{AllowHTTPHosts: c.AllowHTTPHosts, Log: c.Log, Registry: c.Registry})
 	if err != nil {
 		return nil, fmt.Errorf("issuer %s: %w", i.Issuer, err)
 	}
