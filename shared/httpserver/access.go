@@ -54,7 +54,7 @@ func newAsked(r *http.Request) asked { return asked{r.Method, r.URL.Path, r.Remo
 // ServeHTTP keeps its stack small, because the handler of a watch over HTTP/2 runs for a long time.
 func (a *accessed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f := a.begin(w, r)
-	panicked := serve(a.next, &f.rec, r.WithContext(&f.req))
+	panicked := catchPanic(func() { a.next.ServeHTTP(&f.rec, r.WithContext(&f.req)) })
 	if f.req.detached != nil {
 		f.detach()
 		go a.goOn(f, newAsked(r), panicked)
@@ -120,11 +120,6 @@ func (a *accessed) end(f *inFlight, of asked, panicked *caughtPanic) {
 type caughtPanic struct {
 	value any
 	stack []byte
-}
-
-// serve calls the handler and catches its panic.
-func serve(next http.Handler, w http.ResponseWriter, r *http.Request) *caughtPanic {
-	return catchPanic(func() { next.ServeHTTP(w, r) })
 }
 
 // catchPanic calls f and catches its panic.
