@@ -267,14 +267,11 @@ func (rec *recorder) answerPanic(panicked *caughtPanic, log *slog.Logger) {
 	http.Error(rec, "internal error", http.StatusInternalServerError)
 }
 
-// finish sets the code of a request whose handler has set none.
+// finish sets the code of a request whose handler has set none: net/http answers 200, if the client is still there.
 func (rec *recorder) finish() {
-	if rec.code != 0 {
-		return
-	}
-	rec.code = http.StatusOK // net/http's answer for a handler that writes nothing
-	if rec.aborted {
+	gone := rec.code == 0 && rec.aborted
+	rec.implicitHeader()
+	if gone {
 		rec.code = statusClientGone
 	}
-	rec.firstBytes = time.Since(rec.start)
 }
