@@ -152,7 +152,7 @@ func (d *detached) end(whole bool) bool {
 			_, err := d.conn.Write([]byte("0\r\n\r\n"))
 			whole = err == nil
 		}
-		_ = d.conn.CloseWrite()
+		_ = closeWrite(d.conn.Conn)
 	}
 	if whole {
 		_ = d.conn.SetReadDeadline(time.Now().Add(lastWait))

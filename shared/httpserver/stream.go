@@ -168,14 +168,6 @@ func (c *boundedConn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// CloseWrite closes the sending half.
-func (c *boundedConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
-}
-
 // guard ends an HTTP/2 stream whose write takes too long. A deadline of the stream would have to be set and removed around
 // every write, because HTTP/2 resets a stream whose deadline passes, even if nothing is being written; and each change wakes
 // the goroutine of the connection. The timer of the guard checks only once per limit.
