@@ -24,7 +24,7 @@ type printConfig[S any, P checked[S]] struct {
 
 // Run prints the settings. It returns an error if they contradict each other.
 func (c *printConfig[S, P]) Run(kctx *kong.Context) error {
-	return errors.Join(printSettings(kctx.Stdout, kctx), P(&c.Settings).Check())
+	return errors.Join(printSettings(kctx), P(&c.Settings).Check())
 }
 
 type listConfig[S any] struct {
@@ -32,4 +32,4 @@ type listConfig[S any] struct {
 }
 
 // Run prints the table.
-func (*listConfig[S]) Run(kctx *kong.Context) error { return listSettings(kctx.Stdout, kctx) }
+func (*listConfig[S]) Run(kctx *kong.Context) error { return listSettings(kctx) }

@@ -45,11 +45,7 @@ func ExitCode(err error) int {
 // Parse fills cli, a pointer to a struct with kong tags, from args, from environment variables and from a YAML file.
 //
 // A flag has the variable PREFIX_FLAG_NAME unless it names another one, and its name is its key in the file that
-// --config-file names. A flag with the tag env:"-" has neither and is no setting. A command-line flag wins over a variable, a
-// variable over the file, and the file over the default. A variable with the prefix, or a key of the file, that belongs to no
-// flag is an error, because a misspelt setting must not be ignored silently.
-//
-// Parse prints help to stdout and usage errors to stderr. The caller only exits with [ExitCode] of the error.
+// --config-file names. A flag with the tag env:"-" has neither and is no setting. Help goes to stdout and usage errors to stderr.
 func Parse(name, prefix, description string, cli any, args []string, stdout, stderr io.Writer) (*kong.Context, error) {
 	printed := false
 	var file configFile

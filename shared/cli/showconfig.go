@@ -16,7 +16,7 @@ const hidden = "(hidden)"
 
 // printSettings writes the settings of the selected command as a config file, with the origin of each value. For a setting with
 // the tag secret:"" it shows only whether it is set.
-func printSettings(w io.Writer, kctx *kong.Context) error {
+func printSettings(kctx *kong.Context) error {
 	origins := map[*kong.Flag]string{}
 	for _, path := range kctx.Path {
 		switch {
@@ -45,12 +45,12 @@ func printSettings(w io.Writer, kctx *kong.Context) error {
 		}
 		fmt.Fprintf(&out, "%-50s # %s\n", line, origin)
 	}
-	_, err := io.WriteString(w, out.String())
+	_, err := io.WriteString(kctx.Stdout, out.String())
 	return err
 }
 
 // listSettings writes the settings of the selected command as a Markdown table with flag, variable, default and meaning.
-func listSettings(w io.Writer, kctx *kong.Context) error {
+func listSettings(kctx *kong.Context) error {
 	var out strings.Builder
 	out.WriteString("| flag | variable | default | |\n|---|---|---|---|\n")
 	for _, flag := range settingsOf(kctx) {
@@ -63,7 +63,7 @@ func listSettings(w io.Writer, kctx *kong.Context) error {
 		}
 		fmt.Fprintf(&out, "| `--%s` | `%s` | %s | %s |\n", flag.Name, strings.Join(flag.Envs, "`, `"), value, flag.Help)
 	}
-	_, err := io.WriteString(w, out.String())
+	_, err := io.WriteString(kctx.Stdout, out.String())
 	return err
 }
 
