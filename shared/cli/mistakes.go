@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,17 +54,16 @@ func readable(err error, root *kong.Node, args []string) (readable error, help s
 // missingValue is the error of a flag without a value: the last word, or followed by another flag.
 func missingValue(flag *kong.Flag, name, next string) error {
 	example := "VALUE"
-	switch {
-	case flag == nil:
-	case flag.Enum != "":
-		example = slices.DeleteFunc(strings.Split(flag.Enum, ","), func(s string) bool { return s == "" })[0]
-	case flag.Default != "":
-		example = flag.Default
-	default:
-		example = flag.FormatPlaceHolder()
-	}
 	if flag != nil {
 		name = "--" + flag.Name
+		switch {
+		case flag.Enum != "":
+			example = slices.DeleteFunc(strings.Split(flag.Enum, ","), func(s string) bool { return s == "" })[0]
+		case flag.Default != "":
+			example = flag.Default
+		default:
+			example = flag.FormatPlaceHolder()
+		}
 	}
 	if next != "EOL" && next != "" {
 		return fmt.Errorf("%s has no value, %s follows: write %s=%s", name, next, name, example)
@@ -83,12 +81,9 @@ func missingArgument(node *kong.Node, name string) error {
 }
 
 func unknownCommand(root *kong.Node, word string) error {
-	known := map[string]bool{}
-	for _, name := range commandNames(root) {
-		known[name] = true
-	}
-	if near := nearest.Name(word, maps.Keys(known)); near != "" {
+	known := commandNames(root)
+	if near := nearest.Name(word, slices.Values(known)); near != "" {
 		return fmt.Errorf("unknown command %q, did you mean %s?", word, near)
 	}
-	return fmt.Errorf("unknown command %q: there are %s", word, strings.Join(commandNames(root), ", "))
+	return fmt.Errorf("unknown command %q: there are %s", word, strings.Join(known, ", "))
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -16,7 +17,7 @@ func Variable(prefix, flag string) string {
 }
 
 func allFlags(node *kong.Node) []*kong.Flag {
-	flags := append([]*kong.Flag(nil), node.Flags...)
+	flags := slices.Clone(node.Flags)
 	for _, child := range node.Children {
 		flags = append(flags, allFlags(child)...)
 	}
