@@ -168,12 +168,8 @@ func totalWork(secrets []Secret) int {
 
 // remembered reports whether a secret is right without BCrypt: it was confirmed before, or is stored as plain text.
 func (a *Authenticator) remembered(keys []proof, secrets []Secret, secret string) bool {
-	for _, k := range keys {
-		if a.proofs.has(k) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(secrets, func(s Secret) bool { return s.matchesPlain(secret) })
+	return slices.ContainsFunc(keys, a.proofs.has) ||
+		slices.ContainsFunc(secrets, func(s Secret) bool { return s.matchesPlain(secret) })
 }
 
 // flightKey returns the same key for attempts with the same id, the same submitted secret and the same stored secrets,

@@ -24,6 +24,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"tidings.example/tokensvc/internal/clientkey"
@@ -91,22 +93,12 @@ func (c Client) Validate() error {
 
 // ValidID reports whether s has only the characters of a client identifier, VSCHAR of RFC 6749 appendix A.
 func ValidID(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] > 0x7e {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r > 0x7e })
 }
 
 // ValidScope reports whether s is one scope-token of RFC 6749 section 3.3.
 func ValidScope(s string) bool {
-	for i := range len(s) {
-		if s[i] <= 0x20 || s[i] > 0x7e || s[i] == '"' || s[i] == '\\' {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && ValidID(s) && !strings.ContainsAny(s, ` "\`)
 }
 
 // Method returns the method by which the client should authenticate: the one without a shared secret, if it can use that.
@@ -148,11 +140,5 @@ func ParseKeys(jwks, publicKeys []byte) ([]clientkey.Public, error) {
 
 // valid returns the secrets whose validity has not ended.
 func (c Client) valid(now time.Time) []Secret {
-	live := c.Secrets[:0:0]
-	for _, s := range c.Secrets {
-		if s.Until.IsZero() || now.Before(s.Until) {
-			live = append(live, s)
-		}
-	}
-	return live
+	return slices.DeleteFunc(slices.Clone(c.Secrets), func(s Secret) bool { return !s.Until.IsZero() && !now.Before(s.Until) })
 }

@@ -31,11 +31,9 @@ type Set struct {
 // Set returns the set of some keys.
 func (k *Kinds) Set(keys []Public) Set {
 	for _, key := range keys {
-		r, ok := key.Public().(*rsa.PublicKey)
-		if !ok {
-			continue
+		if r, ok := key.Public().(*rsa.PublicKey); ok {
+			k.Saw(r.Size())
 		}
-		k.Saw(r.Size())
 	}
 	return Set{keys: keys, kinds: k}
 }
