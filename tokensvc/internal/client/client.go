@@ -117,6 +117,32 @@ func (c Client) TokenAudience() []string {
 	return c.Audience
 }
 
+// ParseSecrets reads the secrets of a registration by a function: none if first is empty, and a second one while it is being
+// changed. An error names the field.
+func ParseSecrets(first, next string, nextUntil *time.Time, parse func(string) (Secret, error)) ([]Secret, error) {
+	switch {
+	case first == "" && next != "":
+		return nil, errors.New("client_secret_next: needs client_secret")
+	case first == "":
+		return nil, nil
+	}
+	secret, err := parse(first)
+	if err != nil {
+		return nil, fmt.Errorf("client_secret: %w", err)
+	}
+	if next == "" {
+		return []Secret{secret}, nil
+	}
+	second, err := parse(next)
+	if err != nil {
+		return nil, fmt.Errorf("client_secret_next: %w", err)
+	}
+	if nextUntil != nil {
+		second.Until = *nextUntil
+	}
+	return []Secret{secret, second}, nil
+}
+
 // ParseKeys reads the keys of a registration: a JWK set, public keys in PEM, or both. Either may be empty. An error names
 // the field.
 func ParseKeys(jwks, publicKeys []byte) ([]clientkey.Public, error) {

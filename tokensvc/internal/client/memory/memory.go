@@ -186,38 +186,15 @@ func parse(data []byte, before *set) (*set, error) {
 func (e entry) client() (client.Client, error) {
 	c := client.Client{ClientID: e.ClientID, Name: e.ClientName, Scope: e.Scope, Audience: e.Audience}
 	c.Bound = client.Binding{Issuer: e.Issuer, Subject: e.Subject}
+	if e.SecretNext == "" && e.NextUntil != nil {
+		return c, errors.New("client_secret_next_until: needs client_secret_next")
+	}
 	var err error
-	if c.Secrets, err = e.secrets(); err != nil {
+	if c.Secrets, err = client.ParseSecrets(e.ClientSecret, e.SecretNext, e.NextUntil, client.ParseSecret); err != nil {
 		return c, err
 	}
 	if c.Keys, err = client.ParseKeys(e.JWKS, []byte(e.PublicKeys)); err != nil {
 		return c, err
 	}
 	return c, c.Validate()
-}
-
-func (e entry) secrets() ([]client.Secret, error) {
-	switch {
-	case e.SecretNext == "" && e.NextUntil != nil:
-		return nil, errors.New("client_secret_next_until: needs client_secret_next")
-	case e.ClientSecret == "" && e.SecretNext != "":
-		return nil, errors.New("client_secret_next: needs client_secret")
-	case e.ClientSecret == "":
-		return nil, nil
-	}
-	secret, err := client.ParseSecret(e.ClientSecret)
-	if err != nil {
-		return nil, fmt.Errorf("client_secret: %w", err)
-	}
-	if e.SecretNext == "" {
-		return []client.Secret{secret}, nil
-	}
-	next, err := client.ParseSecret(e.SecretNext)
-	if err != nil {
-		return nil, fmt.Errorf("client_secret_next: %w", err)
-	}
-	if e.NextUntil != nil {
-		next.Until = *e.NextUntil
-	}
-	return []client.Secret{secret, next}, nil
 }

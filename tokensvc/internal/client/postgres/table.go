@@ -119,7 +119,7 @@ func (r row) client(clientID string, parsed *parsedKeys) (client.Client, error) 
 	c := client.Client{ID: r.ID, ClientID: clientID, Name: trimmed(r.Name), Scope: trimmed(r.Scope)}
 	c.Bound = client.Binding{Issuer: trimmed(r.Issuer), Subject: trimmed(r.Subject)}
 	var err error
-	if c.Secrets, err = r.secrets(); err != nil {
+	if c.Secrets, err = client.ParseSecrets(trimmed(r.Secret), trimmed(r.SecretNext), r.NextUntil, hashed); err != nil {
 		return c, err
 	}
 	if c.Keys, err = parsed.of(trimmed(r.JWKS), trimmed(r.PublicKeys)); err != nil {
@@ -131,32 +131,6 @@ func (r row) client(clientID string, parsed *parsedKeys) (client.Client, error) 
 		}
 	}
 	return c, c.Validate()
-}
-
-// secrets returns the secrets of the row: none if there is no first one.
-func (r row) secrets() ([]client.Secret, error) {
-	stored, next := trimmed(r.Secret), trimmed(r.SecretNext)
-	switch {
-	case stored == "" && next != "":
-		return nil, errors.New("client_secret_next: needs client_secret")
-	case stored == "":
-		return nil, nil
-	}
-	first, err := hashed(stored)
-	if err != nil {
-		return nil, fmt.Errorf("client_secret: %w", err)
-	}
-	if next == "" {
-		return []client.Secret{first}, nil
-	}
-	second, err := hashed(next)
-	if err != nil {
-		return nil, fmt.Errorf("client_secret_next: %w", err)
-	}
-	if r.NextUntil != nil {
-		second.Until = *r.NextUntil
-	}
-	return []client.Secret{first, second}, nil
 }
 
 func hashed(stored string) (client.Secret, error) {
