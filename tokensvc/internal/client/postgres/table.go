@@ -38,28 +38,24 @@ type shape struct {
 	bound   bool     // it has the columns assertion_issuer and assertion_subject
 }
 
-// The columns and the expressions that select them. Optional columns may be missing, so that a table of another service can
-// be used as it is.
-func requiredColumns() map[string]string {
-	return map[string]string{
-		"id":            "id::text AS id",
-		"client_id":     "client_id::text AS client_id",
-		"client_secret": "client_secret",
-		"client_name":   "client_name",
-		"scope":         "scope",
-	}
-}
-
-func optionalColumns() map[string]string {
-	return map[string]string{
-		"client_secret_next":       "client_secret_next",
-		"client_secret_next_until": "client_secret_next_until::timestamptz AS client_secret_next_until",
-		"audience":                 "to_json(audience)::text AS audience",
-		"jwks":                     "jwks::text AS jwks", // json, jsonb or text
-		"public_keys":              "public_keys",
-		"assertion_issuer":         "assertion_issuer",
-		"assertion_subject":        "assertion_subject",
-	}
+// columns are those that are read, with the expressions that select them. Optional ones may be missing, so that a table of
+// another service can be used as it is.
+var columns = []struct {
+	name, expression string
+	optional         bool
+}{
+	{name: "client_id", expression: "client_id::text AS client_id"},
+	{name: "client_name", expression: "client_name"},
+	{name: "client_secret", expression: "client_secret"},
+	{name: "id", expression: "id::text AS id"},
+	{name: "scope", expression: "scope"},
+	{"assertion_issuer", "assertion_issuer", true},
+	{"assertion_subject", "assertion_subject", true},
+	{"audience", "to_json(audience)::text AS audience", true},
+	{"client_secret_next", "client_secret_next", true},
+	{"client_secret_next_until", "client_secret_next_until::timestamptz AS client_secret_next_until", true},
+	{"jwks", "jwks::text AS jwks", true}, // json, jsonb or text
+	{"public_keys", "public_keys", true},
 }
 
 // column is a column that this role may read: a row of PostgreSQL's catalog.
@@ -92,24 +88,17 @@ func (s *Store) lookAtTable(ctx context.Context) (*shape, error) {
 		}
 	}
 	var missing []string
-	for column, expression := range requiredColumns() {
-		if slices.Contains(readable, column) {
-			table.columns = append(table.columns, expression)
-		} else {
-			missing = append(missing, column)
+	for _, c := range columns {
+		if slices.Contains(readable, c.name) {
+			table.columns = append(table.columns, c.expression)
+		} else if !c.optional {
+			missing = append(missing, c.name)
 		}
 	}
 	if len(missing) > 0 {
-		slices.Sort(missing)
 		return nil, fmt.Errorf("table clients has no column %s that this role may read", strings.Join(missing, ", "))
 	}
-	for column, expression := range optionalColumns() {
-		if slices.Contains(readable, column) {
-			table.columns = append(table.columns, expression)
-		}
-	}
 	table.bound = slices.Contains(readable, "assertion_issuer") && slices.Contains(readable, "assertion_subject")
-	slices.Sort(table.columns)
 	s.table.Store(&table)
 	return &table, nil
 }
