@@ -76,16 +76,14 @@ const arrival = 5 * time.Second
 // first key, otherwise when all replicas have seen the file and all cached key sets have expired (lead). All replicas that
 // see the directory use it.
 func AddFile(dir string, c Config) (string, error) {
-	first := false
-	if list, err := Inspect(dir, c); err != nil || len(list) == 0 {
-		files, _, readErr := readFiles(dir)
-		if readErr != nil {
-			return "", readErr
-		}
-		if len(files) > 0 {
+	files, _, err := readFiles(dir)
+	if err != nil {
+		return "", err
+	}
+	if len(files) > 0 {
+		if _, err := parseFiles(files, c.Format); err != nil {
 			return "", err // another key would not make the directory usable
 		}
-		first = true
 	}
 	private, err := rsa.GenerateKey(rand.Reader, minBits) // can take seconds on a busy machine
 	if err != nil {
@@ -96,7 +94,7 @@ func AddFile(dir string, c Config) (string, error) {
 		return "", fmt.Errorf("encode RSA key: %w", err)
 	}
 	from := time.Now().UTC()
-	if !first {
+	if len(files) > 0 {
 		from = from.Add(arrival + c.lead() + time.Second - 1) // a name has whole seconds
 	}
 	path := filepath.Join(dir, from.Format(TimeLayout)+".pem")

@@ -69,25 +69,13 @@ func New(c Config) (*Keyring, error) {
 		return nil, fmt.Errorf("RS256 signer: %w", err)
 	}
 	r := &Keyring{c: c, signer: signer, gate: make(chan struct{}, runtime.GOMAXPROCS(0))}
-	if err := r.start(); err != nil {
+	if err := r.tick(); err != nil {
 		return nil, err
 	}
 	if c.Registry != nil {
 		c.Registry.MustRegister(r.metrics()...)
 	}
 	return r, nil
-}
-
-func (r *Keyring) start() error {
-	if r.c.Path != "" {
-		return r.Reload()
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.generate(r.c.Now()); err != nil {
-		return err
-	}
-	return r.advance()
 }
 
 // lead is how long a key is published before it signs, when all processes have its file.

@@ -92,12 +92,16 @@ func encodeSet(published []*key, maxAge time.Duration) (Set, error) {
 	return Set{Body: body, ETag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, MaxAge: maxAge}, nil
 }
 
-// scheduled returns the time at which the next key made in memory begins to sign, and whether it has to be made now.
+// scheduled returns the time at which the next key made in memory begins to sign, and whether it has to be made now. The first
+// one signs at once.
 func (r *Keyring) scheduled() (from time.Time, due bool) {
-	if r.c.Rotation <= 0 {
+	now := r.c.Now()
+	switch {
+	case len(r.keys) == 0:
+		return now, true
+	case r.c.Rotation <= 0:
 		return time.Time{}, false
 	}
-	now := r.c.Now()
 	from = r.keys[len(r.keys)-1].from.Add(r.c.Rotation)
 	if now.Before(from.Add(-r.c.lead())) {
 		return time.Time{}, false
