@@ -71,7 +71,7 @@ type keysRotate struct {
 
 // Run adds a key, deletes the files of keys that are gone, and prints the remaining keys.
 func (k *keysRotate) Run(std stdio) error {
-	if _, err := keyring.AddFile(k.SigningKey, k.config()); err != nil {
+	if err := keyring.AddFile(k.SigningKey, k.config()); err != nil {
 		return fmt.Errorf("--signing-key: %w", err)
 	}
 	list, err := keyring.Inspect(k.SigningKey, k.config())

@@ -75,23 +75,23 @@ const arrival = 5 * time.Second
 // AddFile makes a key and writes it into the directory. Its file name is the time at which it begins to sign: now for the
 // first key, otherwise when all replicas have seen the file and all cached key sets have expired (lead). All replicas that
 // see the directory use it.
-func AddFile(dir string, c Config) (string, error) {
+func AddFile(dir string, c Config) error {
 	files, _, err := readFiles(dir)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if len(files) > 0 {
 		if _, err := parseFiles(files, c.Format); err != nil {
-			return "", err // another key would not make the directory usable
+			return err // another key would not make the directory usable
 		}
 	}
 	private, err := rsa.GenerateKey(rand.Reader, minBits) // can take seconds on a busy machine
 	if err != nil {
-		return "", fmt.Errorf("make RSA key: %w", err)
+		return fmt.Errorf("make RSA key: %w", err)
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
-		return "", fmt.Errorf("encode RSA key: %w", err)
+		return fmt.Errorf("encode RSA key: %w", err)
 	}
 	from := time.Now().UTC()
 	if len(files) > 0 {
@@ -99,9 +99,9 @@ func AddFile(dir string, c Config) (string, error) {
 	}
 	path := filepath.Join(dir, from.Format(TimeLayout)+".pem")
 	if _, err := os.Stat(path); err == nil {
-		return "", fmt.Errorf("%s exists already; try again in a second", path)
+		return fmt.Errorf("%s exists already; try again in a second", path)
 	}
-	return path, writeWhole(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	return writeWhole(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
 // writeWhole writes a file atomically, readable by its owner only.
