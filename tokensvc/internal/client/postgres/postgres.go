@@ -3,6 +3,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -47,12 +48,8 @@ const maxStatements = 32
 
 // Open returns the store. It does not connect: the first look-up does, so the server may be down at start.
 func Open(c Config) (*Store, error) {
-	if c.MaxConnections <= 0 {
-		c.MaxConnections = 4
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = 2 * time.Second
-	}
+	c.MaxConnections = cmp.Or(c.MaxConnections, 4)
+	c.Timeout = cmp.Or(c.Timeout, 2*time.Second)
 	conf, err := pgx.ParseConfig(c.DSN)
 	if err != nil {
 		return nil, errors.New("the database DSN is not understood; give postgres://user:password@host:5432/database or key=value pairs") // without err, which would repeat parts of the DSN
