@@ -164,17 +164,10 @@ func (q *request) readBasic(header string, allowed bool) error {
 	}
 	_, encoded, _ := strings.Cut(header, " ")
 	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
-	if err != nil {
-		return faultBasic
-	}
-	id, secret, found := strings.Cut(string(decoded), ":")
-	if !found || id == "" || secret == "" {
-		return faultBasic
-	}
-	if id, err = url.QueryUnescape(id); err != nil {
-		return faultBasic
-	}
-	if secret, err = url.QueryUnescape(secret); err != nil {
+	encodedID, encodedSecret, _ := strings.Cut(string(decoded), ":")
+	id, idErr := url.QueryUnescape(encodedID)
+	secret, secretErr := url.QueryUnescape(encodedSecret)
+	if err != nil || idErr != nil || secretErr != nil || id == "" || secret == "" {
 		return faultBasic
 	}
 	if q.clientID != "" && q.clientID != id {
