@@ -57,14 +57,9 @@ func StartPair(t testing.TB) *Pair {
 // only stopped until the others are gone: they would notice its end, and show commits that the standby does not have.
 func (p *Pair) KillPrimary(t testing.TB) {
 	t.Helper()
-	p.killed(t)
-	p.Promote(t)
-}
-
-func (p *Pair) killed(t testing.TB) {
-	t.Helper()
 	p.signal(t, syscall.SIGKILL)
 	_ = p.primary.cmd.Wait()
+	p.Promote(t)
 }
 
 // PausePrimary stops all processes of the primary until the test ends: connections stay open, and nothing is answered.
