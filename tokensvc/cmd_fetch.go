@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"time"
 
+	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/tokenclient"
 	"tidings.example/tokensvc/internal/clientkey"
@@ -33,8 +33,7 @@ type tokenSource struct {
 
 // check returns an error for settings that cannot work, and sets the default of Audience.
 func (t *tokenSource) check() error {
-	u, err := url.Parse(t.TokenURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if !bearer.IsURL(t.TokenURL) {
 		return cli.Usagef("--token-url %q is no http or https URL, such as http://127.0.0.1:9000/oauth2/token", t.TokenURL)
 	}
 	if t.Timeout <= 0 {
