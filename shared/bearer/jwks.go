@@ -1,6 +1,7 @@
 package bearer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -68,9 +69,7 @@ func NewJWKS(c JWKSConfig) (*JWKS, error) {
 	if err := checkAddress(c.URL, c.AllowHTTPHosts); err != nil {
 		return nil, fmt.Errorf("JWKS: %w", err)
 	}
-	if c.MaxStale <= 0 {
-		c.MaxStale = defaultMaxStale
-	}
+	c.MaxStale = cmp.Or(c.MaxStale, defaultMaxStale)
 	if err := checkAlgorithms(c.Algorithms); err != nil {
 		return nil, fmt.Errorf("JWKS: %w", err)
 	}
