@@ -55,8 +55,7 @@ func (e *Explanation) add(name, found, wanted string, refusal *Error) {
 func (s *Issuers) Explain(ctx context.Context, token string) *Explanation {
 	e := &Explanation{}
 	d, err := Decode(token)
-	var refusal *Error
-	errors.As(err, &refusal)
+	refusal, _ := errors.AsType[*Error](err)
 	e.add("form", fmt.Sprintf("%d bytes", len(token)), fmt.Sprintf("header.payload.signature in base64url, at most %d bytes", maxToken), refusal)
 	if refusal != nil {
 		return e

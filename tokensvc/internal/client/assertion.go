@@ -65,8 +65,7 @@ func (a *Authenticator) AuthenticateAssertion(ctx context.Context, try Assertion
 		return reg, method, nil
 	}
 	claimed := cmp.Or(try.ClientID, decoded.Subject)
-	var rejected *RejectedError
-	if errors.As(err, &rejected) {
+	if rejected, ok := errors.AsType[*RejectedError](err); ok {
 		a.even(decoded, method)
 		err = a.reject(ctx, claimed, try.Source, rejected)
 	}
@@ -95,8 +94,7 @@ func (a *Authenticator) byKey(ctx context.Context, clientID string, assertion *b
 		return Client{}, rejectedAssertion("other issuer")
 	}
 	err = a.verifyOwn(ctx, clientID, assertion, reg.Keys)
-	var rejected *RejectedError
-	if errors.As(err, &rejected) && !known {
+	if _, ok := errors.AsType[*RejectedError](err); ok && !known {
 		err = &RejectedError{Reason: ReasonUnknown, Detail: "iss is neither a client nor a trusted issuer"}
 	}
 	return reg, err
@@ -107,8 +105,7 @@ func (a *Authenticator) byKey(ctx context.Context, clientID string, assertion *b
 func (a *Authenticator) federated(ctx context.Context, clientID string, assertion *bearer.Decoded) (Client, error) {
 	subject, err := a.c.Assertions.Federation.Verify(ctx, assertion)
 	if err != nil {
-		var refusal *bearer.Error
-		if errors.As(err, &refusal) && refusal.Status == http.StatusServiceUnavailable {
+		if refusal, ok := errors.AsType[*bearer.Error](err); ok && refusal.Status == http.StatusServiceUnavailable {
 			return Client{}, fmt.Errorf("%w: %w", ErrIssuerUnavailable, err)
 		}
 		if _, err := a.lookup(ctx, assertion.Issuer); err != nil && !errors.Is(err, ErrNotFound) {

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -19,13 +20,10 @@ type plainError struct {
 // refuseToken answers a request without a valid token (RFC 6750 section 3). The challenge is set already.
 func refuseToken(c echo.Context, err error) error {
 	status, code := http.StatusUnauthorized, ""
-	if refusal := new(bearer.Error); errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*bearer.Error](err); ok {
 		status, code = refusal.Status, refusal.Code
 	}
-	if code == "" {
-		code = "unauthorized" // no token at all
-	}
-	return c.JSON(status, plainError{code})
+	return c.JSON(status, plainError{cmp.Or(code, "unauthorized")}) // no code: no token at all
 }
 
 // handleError answers requests that no handler has answered: unknown paths, wrong methods, and panics.
@@ -34,7 +32,7 @@ func (s *Server) handleError(err error, c echo.Context) {
 		return
 	}
 	status := http.StatusInternalServerError
-	if he := new(echo.HTTPError); errors.As(err, &he) {
+	if he, ok := errors.AsType[*echo.HTTPError](err); ok {
 		status = he.Code
 	}
 	if status == http.StatusMethodNotAllowed && c.Request().URL.Path == pathToken {

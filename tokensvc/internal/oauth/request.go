@@ -122,7 +122,7 @@ func isForm(h http.Header) bool {
 
 func readBody(w http.ResponseWriter, r *http.Request) (string, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return "", faultBodySize
 	}
 	if err != nil {

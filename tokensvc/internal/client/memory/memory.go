@@ -141,8 +141,8 @@ func (s *Store) load(force bool) error {
 
 // readable names the field with a value of the wrong kind, instead of a Go type.
 func readable(err error) error {
-	var kind *json.UnmarshalTypeError
-	if !errors.As(err, &kind) {
+	kind, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
 		return err
 	}
 	want := map[reflect.Kind]string{reflect.Struct: "a map", reflect.Slice: "a list", reflect.String: "text"}[kind.Type.Kind()]
