@@ -54,7 +54,6 @@ func (r registered) print(std stdio, keys ...*clientkey.Private) error {
 	return err
 }
 
-// clientKeyNew has the settings of the command of that name.
 type clientKeyNew struct {
 	File       string `arg:"" help:"File to write the private key to; it must not exist."`
 	Algorithm  string `enum:"ES256,EdDSA,RS256" default:"ES256" help:"Algorithm that the key signs by."`
@@ -82,7 +81,6 @@ func (c *clientKeyNew) Run(std stdio) error {
 	return c.print(std, key)
 }
 
-// clientKeyShow has the settings of the command of that name.
 type clientKeyShow struct {
 	Files      []string `arg:"" name:"file" help:"Files with private keys in PEM."`
 	registered `embed:""`

@@ -17,7 +17,6 @@ import (
 	"tidings.example/shared/tokenclient"
 )
 
-// credential has the settings of the command of that name.
 type credential struct {
 	tokenSource `embed:""`
 	CacheDir    string `help:"Directory that keeps tokens between calls (default: tokensvc in the user's cache directory)." placeholder:"DIR"`

@@ -12,7 +12,6 @@ import (
 	"tidings.example/tokensvc/internal/client"
 )
 
-// hashSecret has the settings of the command of that name.
 type hashSecret struct {
 	ClientID string `help:"Print also the SQL that stores the hash for this client." placeholder:"ID"`
 	Next     bool   `help:"The SQL stores it as the next secret; the present one stays valid."`

@@ -36,7 +36,6 @@ func (f keyFolder) config() keyring.Config {
 	return keyring.Config{MaxAge: f.JwksMaxAge, Lifetime: f.TokenLifetime, Format: keyring.Format{Thumbprint: f.KeyID == "thumbprint"}}
 }
 
-// keysInspect has the settings of the command of that name.
 type keysInspect struct {
 	keyFolder `embed:""`
 }
@@ -64,7 +63,6 @@ func timeText(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// keysRotate has the settings of the command of that name.
 type keysRotate struct {
 	keyFolder `embed:""`
 }

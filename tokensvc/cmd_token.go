@@ -34,7 +34,6 @@ Check whether a service that requires the audience "events" would accept a token
     tokensvc token inspect --audience events < token.txt`
 }
 
-// tokenFetch has the settings of the command of that name.
 type tokenFetch struct {
 	tokenSource `embed:""`
 }
@@ -52,7 +51,6 @@ func (f *tokenFetch) Run(ctx context.Context, std stdio) error {
 	return err
 }
 
-// tokenInspect has the settings of the command of that name.
 type tokenInspect struct {
 	File     string        `arg:"" optional:"" help:"File that holds the token (default: standard input)."`
 	Issuer   string        `help:"Issuer that the service trusts (default: the one the token names)." placeholder:"TEXT"`

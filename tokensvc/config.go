@@ -228,7 +228,6 @@ func (s *serve) withTLS(e httpserver.Endpoint) (httpserver.Endpoint, error) {
 	return e, err
 }
 
-// healthcheck has the settings of the command of that name.
 type healthcheck struct {
 	ListenAdmin string        `default:"127.0.0.1:9001" help:"Address of the service's probes, as given to serve." placeholder:"HOST:PORT"`
 	Wait        time.Duration `default:"0s" help:"Keep asking for this long."`
