@@ -1,0 +1,24 @@
+package disk
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// SyncData waits until a file's data is on the disk. It leaves out metadata that
+// is not needed to read the data back, such as the time of the last write.
+func SyncData(f *os.File) error {
+	for {
+		if err := unix.Fdatasync(int(f.Fd())); !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("fdatasync", err)
+		}
+	}
+}
+
+// Prefetch asks the kernel to read a part of a file, and does not wait for it. It is advice,
+// which the kernel may not follow.
+func Prefetch(f *os.File, offset, length int64) {
+	_ = unix.Fadvise(int(f.Fd()), offset, length, unix.FADV_WILLNEED)
+}
