@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store/blocks"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -39,7 +40,7 @@ func Open(dir string, mmap int, published func() uint64, observe Observe) (*Log,
 		return nil, err
 	}
 	l := &Log{dir: dir, mmap: mmap, published: published, observe: observe, cache: blocks.NewCache(cacheBytes), reads: openReads{began: time.Now()}}
-	l.segments.Store(&ss)
+	l.setSegments(ss)
 	l.SetPending(nil)
 	return l, nil
 }
@@ -66,10 +67,17 @@ func (l *Log) Init(base uint64, storeID string, compactRevision uint64) error {
 
 // NewHead makes and opens a segment that begins with a revision. [Log.Add] adds it.
 func (l *Log) NewHead(base uint64, storeID string, compactRevision uint64, format int) (*Segment, error) {
-	if err := createSegment(l.dir, base, []byte(storeID), compactRevision, format); err != nil {
+	path := SegmentPath(l.dir, base)
+	err := boltfile.Install(path, segmentPage, buckets(), map[string][]byte{
+		metaBase:         recordfile.Key(base),
+		boltfile.StoreID: []byte(storeID),
+		metaCompact:      recordfile.Key(compactRevision),
+		boltfile.Format:  boltfile.FormatText(format),
+	})
+	if err != nil {
 		return nil, err
 	}
-	return OpenSegment(SegmentPath(l.dir, base), true, l.mmap)
+	return OpenSegment(path, true, l.mmap)
 }
 
 // Segments returns the segments by rising base. The slice must not be changed.
@@ -79,34 +87,27 @@ func (l *Log) Segments() Segments { return *l.segments.Load() }
 func (l *Log) Head() *Segment { return l.Segments().Head() }
 
 // Add adds a new head.
-func (l *Log) Add(head *Segment) {
-	ss := l.Segments()
-	longer := append(slices.Clip(ss), head)
-	l.segments.Store(&longer)
-}
+func (l *Log) Add(head *Segment) { l.setSegments(append(slices.Clip(l.Segments()), head)) }
+
+func (l *Log) setSegments(ss Segments) { l.segments.Store(&ss) }
 
 // Replace puts a segment in the place of the one with its base, which the caller
 // closes.
 func (l *Log) Replace(s *Segment) {
-	ss := append(Segments(nil), l.Segments()...)
+	ss := slices.Clone(l.Segments())
 	ss[ss.find(s.Base)] = s
-	l.segments.Store(&ss)
+	l.setSegments(ss)
 }
 
 // ReplaceHead puts two segments in the place of the head, which the caller closes: one
 // with its base, and a new head.
 func (l *Log) ReplaceHead(sealed, head *Segment) {
 	ss := l.Segments()
-	swapped := append(ss[:len(ss)-1:len(ss)-1], sealed, head)
-	l.segments.Store(&swapped)
+	l.setSegments(append(slices.Clip(ss[:len(ss)-1]), sealed, head))
 }
 
 // RemoveFirst removes the oldest segment, which the caller closes.
-func (l *Log) RemoveFirst() {
-	ss := l.Segments()
-	rest := ss[1:len(ss):len(ss)]
-	l.segments.Store(&rest)
-}
+func (l *Log) RemoveFirst() { l.setSegments(l.Segments()[1:]) }
 
 // Pending returns the pending records: all that the head does not have, and perhaps
 // some that it has.

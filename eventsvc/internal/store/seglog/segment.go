@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -93,15 +94,6 @@ func createUnsynced(path string, base uint64, storeID []byte, compressed bool) (
 	return db, err
 }
 
-func createSegment(dir string, base uint64, storeID []byte, compactRevision uint64, format int) error {
-	return boltfile.Install(SegmentPath(dir, base), segmentPage, buckets(), map[string][]byte{
-		metaBase:         recordfile.Key(base),
-		boltfile.StoreID: storeID,
-		metaCompact:      recordfile.Key(compactRevision),
-		boltfile.Format:  boltfile.FormatText(format),
-	})
-}
-
 // OpenSegment opens a segment, the head for writing. The head reserves address
 // space for more than it will ever hold: growing the mapping would have to
 // wait for all readers.
@@ -111,31 +103,27 @@ func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
 		return nil, err
 	}
 	s := &Segment{Path: path, db: db, file: lastFile.Add(1)}
-	s.Base, err = s.meta(metaBase)
-	if err != nil || s.Base == 0 {
-		_ = db.Close()
-		return nil, &store.FileError{Path: path, Reason: "it does not say which revisions it holds", Fix: boltfile.FixRestore}
-	}
-	format, err := s.Format()
-	if s.Compressed = format == FormatBlocks; s.Compressed && head {
-		_ = db.Close()
-		return nil, &store.FileError{Path: path, Reason: "it is a compressed log file, and the newer ones are missing", Fix: boltfile.FixRestore}
-	}
-	compactRevision, errCompact := s.meta(metaCompact)
-	if err = errors.Join(err, errCompact, s.measure(head)); err != nil {
-		_ = db.Close()
-		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: boltfile.FixRestore}
-	}
-	s.rewritten = compactRevision == 0 && !head // createUnsynced writes none
-	if err := s.view(s.readNotes); err != nil {
+	if err := s.view(func(tx *bbolt.Tx) error { return s.load(tx, head) }); err != nil {
 		_ = db.Close()
 		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
 	return s, nil
 }
 
-// readNotes reads up to where the file is indexed by time.
-func (s *Segment) readNotes(tx *bbolt.Tx) error {
+// load reads what the file says of itself.
+func (s *Segment) load(tx *bbolt.Tx, head bool) error {
+	format, err := formatIn(tx)
+	s.Base, s.Compressed = metaIn(tx, metaBase), format == FormatBlocks
+	switch {
+	case s.Base == 0:
+		return errors.New("it does not say which revisions it holds")
+	case s.Compressed && head:
+		return errors.New("it is a compressed log file, and the newer ones are missing")
+	}
+	if err := cmp.Or(err, s.measure(tx, head)); err != nil {
+		return err
+	}
+	s.rewritten = metaIn(tx, metaCompact) == 0 && !head // Rewrite leaves it out
 	observed := observedIn(tx)
 	if observed == damagedNote || noted(tx, metaCarried) == damagedNote {
 		return errSegmentNote
@@ -147,18 +135,16 @@ func (s *Segment) readNotes(tx *bbolt.Tx) error {
 
 // measure sets the length of all records: from the meta bucket if it is there, else by
 // reading all.
-func (s *Segment) measure(head bool) error {
-	if n, err := s.meta(metaBytes); err != nil || n > 0 && !head {
+func (s *Segment) measure(tx *bbolt.Tx, head bool) error {
+	if n := metaIn(tx, metaBytes); n > 0 && !head {
 		s.bytes.Store(int64(n))
-		return err
+		return nil
 	}
-	return s.view(func(tx *bbolt.Tx) error {
-		_, err := recordsIn(s, tx).Each(0, func(_ uint64, record []byte) (bool, error) {
-			s.bytes.Add(int64(len(record)))
-			return true, nil
-		}, recordfile.PassLost)
-		return err
-	})
+	_, err := recordsIn(s, tx).Each(0, func(_ uint64, record []byte) (bool, error) {
+		s.bytes.Add(int64(len(record)))
+		return true, nil
+	}, recordfile.PassLost)
+	return err
 }
 
 // meta reads a number of the meta bucket, 0 if it is not there.
@@ -180,10 +166,14 @@ func metaIn(tx *bbolt.Tx, name string) uint64 {
 // Format returns the version of the segment's format, which OpenSegment has checked.
 func (s *Segment) Format() (version int, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		version, err = boltfile.ParseFormat(tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.Format)))
+		version, err = formatIn(tx)
 		return err
 	})
 	return version, err
+}
+
+func formatIn(tx *bbolt.Tx) (version int, err error) {
+	return boltfile.ParseFormat(tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.Format)))
 }
 
 // SetFormat notes the version of the format. A program refuses a version that it does not know.
@@ -286,15 +276,11 @@ func (ss Segments) check() error {
 	for i := range len(ss) - 1 {
 		this, next := ss[i], ss[i+1]
 		end, err := this.meta(metaEnd)
+		if err == nil && end == 0 { // The process was killed before it sealed this.
+			end, err = this.LastRevision()
+		}
 		if err != nil {
 			return &store.FileError{Path: this.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
-		}
-		// If the process was killed before it sealed a head, this has no end yet. Its
-		// last record is the end.
-		if end == 0 {
-			if end, err = this.LastRevision(); err != nil {
-				return &store.FileError{Path: this.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
-			}
 		}
 		if end+1 != next.Base {
 			return &store.FileError{Path: next.Path, Reason: fmt.Sprintf("it starts with revision %d, but %s ends with %d: a file between them is missing",
@@ -312,9 +298,7 @@ func (ss Segments) check() error {
 func (ss Segments) close() error {
 	var first error
 	for _, s := range ss {
-		if err := s.Close(); err != nil && first == nil {
-			first = err
-		}
+		first = cmp.Or(first, s.Close())
 	}
 	return first
 }
