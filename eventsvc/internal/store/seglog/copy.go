@@ -54,11 +54,7 @@ func (l *Log) Rewrite(ctx context.Context, s *Segment, path string, r Rewriting)
 // CountKept returns how many bytes of records Rewrite would keep.
 func (s *Segment) CountKept(ctx context.Context, keeper Keeper) (kept int64, damaged bool, err error) {
 	c := copier{from: s, keeper: keeper, at: s.Base - 1}
-	for more := true; more && err == nil; {
-		if err = ctx.Err(); err == nil {
-			more, err = c.some(sink{record: func(uint64, []byte) error { return nil }, lost: func(*recordfile.Lost) error { return nil }})
-		}
-	}
+	err = c.all(ctx, c.some)
 	return c.kept, c.damaged, err
 }
 
@@ -68,6 +64,7 @@ type copier struct {
 	keeper Keeper
 	drop   func(first, last uint64, damage error)
 	blocks *recordfile.Writer // nil: records are not compressed
+	out    *bbolt.Bucket      // of the transaction that copies; nil: what is kept is only counted
 
 	at      uint64   // the last record that was looked at
 	needed  []uint64 // the revisions of those that are kept
@@ -76,34 +73,49 @@ type copier struct {
 	damaged bool     // a record is damaged, and may be an older version of any event
 }
 
-// A sink takes what is kept of a segment. Both of its functions may keep nothing that they
-// are given.
-type sink struct {
-	record func(revision uint64, record []byte) error
-	lost   func(*recordfile.Lost) error
+func (c *copier) run(ctx context.Context, l *Log, path string, since time.Time) error {
+	return c.from.writeAgain(path, c.blocks != nil, func(to *bbolt.DB) error {
+		if err := c.all(ctx, func() (bool, error) { return c.copySome(to) }); err != nil {
+			return err
+		}
+		if err := c.copyObserved(l, to, since); err != nil {
+			return err
+		}
+		return to.Update(c.finish)
+	})
 }
 
-func (c *copier) run(ctx context.Context, l *Log, path string, since time.Time) error {
-	id, err := c.from.StoreID()
+// writeAgain makes a file with the base of a segment, and returns when all that fill has
+// written to it is on the disk.
+func (s *Segment) writeAgain(path string, compressed bool, fill func(to *bbolt.DB) error) error {
+	id, err := s.StoreID()
 	if err != nil {
 		return err
 	}
-	to, err := createUnsynced(path, c.from.Base, []byte(id), c.blocks != nil)
+	page, meta := segmentPage, map[string][]byte{metaBase: recordfile.Key(s.Base), boltfile.StoreID: []byte(id)}
+	names := buckets()
+	if compressed {
+		page, names = compressedPage, append(names, recordfile.BucketBlocks)
+		meta[boltfile.Format] = boltfile.FormatText(FormatBlocks)
+	}
+	to, err := boltfile.Create(path, page, names, meta)
 	if err != nil {
 		return err
 	}
-	for more := true; more && err == nil; {
-		if err = ctx.Err(); err == nil {
-			more, err = c.copySome(to)
+	to.NoSync = true // it is synced once
+	return errors.Join(fill(to), to.Sync(), to.Close())
+}
+
+// all calls some until there are no more records.
+func (c *copier) all(ctx context.Context, some func() (more bool, err error)) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if more, err := some(); err != nil || !more {
+			return err
 		}
 	}
-	if err == nil {
-		err = c.copyObserved(l, to, since)
-	}
-	if err == nil {
-		err = to.Update(c.finish)
-	}
-	return errors.Join(err, to.Sync(), to.Close())
 }
 
 // finish writes the last block, and what the meta bucket says of the segment.
@@ -113,64 +125,59 @@ func (c *copier) finish(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	end, err := c.from.meta(metaEnd)
-	if err != nil {
-		return err
-	}
-	compactRevision, err := c.from.meta(metaCompact)
-	if err != nil {
-		return err
-	}
-	meta := tx.Bucket([]byte(boltfile.Meta))
-	if !c.dropped && compactRevision > 0 { // the new file has all that this one has had from the beginning
-		err = meta.Put([]byte(metaCompact), recordfile.Key(compactRevision))
-	}
-	return errors.Join(err, meta.Put([]byte(metaEnd), recordfile.Key(end)), meta.Put([]byte(metaBytes), recordfile.Key(uint64(c.kept))))
+	return c.from.view(func(from *bbolt.Tx) (err error) {
+		compactRevision := metaIn(from, metaCompact)
+		if !c.dropped && compactRevision > 0 { // the new file has all that this one has had from the beginning
+			err = setMeta(tx, metaCompact, compactRevision)
+		}
+		return errors.Join(err, setMeta(tx, metaEnd, metaIn(from, metaEnd)), setMeta(tx, metaBytes, uint64(c.kept)))
+	})
 }
 
 // copySome copies the needed records among the next copyBytes in one transaction, and
 // reports whether there are more.
 func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
-	err = to.Update(func(out *bbolt.Tx) error {
-		more, err = c.some(c.sink(out))
+	err = to.Update(func(tx *bbolt.Tx) error {
+		c.out = recordfile.In(tx, c.from.Base, c.blocks != nil).Bucket
+		c.out.FillPercent = boltfile.FillPercent
+		more, err = c.some()
 		return err
 	})
 	return more, err
 }
 
-// sink returns the sink that writes to a new file.
-func (c *copier) sink(out *bbolt.Tx) sink {
-	if c.blocks != nil {
-		b := out.Bucket([]byte(recordfile.BucketBlocks))
-		b.FillPercent = boltfile.FillPercent
-		return sink{
-			record: func(revision uint64, record []byte) error { return c.blocks.Put(b, revision, record) },
-			lost:   func(l *recordfile.Lost) error { return c.blocks.PutLost(b, l) },
-		}
+func (c *copier) put(revision uint64, record []byte) error {
+	switch {
+	case c.out == nil:
+		return nil
+	case c.blocks != nil:
+		return c.blocks.Put(c.out, revision, record)
 	}
-	b := out.Bucket([]byte(recordfile.BucketLog))
-	b.FillPercent = boltfile.FillPercent
-	return sink{
-		record: func(revision uint64, record []byte) error {
-			return b.Put(recordfile.Key(revision), bytes.Clone(record))
-		},
-		lost: func(l *recordfile.Lost) error { return Corrupt(l.First, l) },
-	}
+	return c.out.Put(recordfile.Key(revision), bytes.Clone(record))
 }
 
-// some gives the needed records among the next copyBytes to a sink, and reports whether
-// there are more.
-func (c *copier) some(to sink) (more bool, err error) {
+func (c *copier) putLost(l *recordfile.Lost) error {
+	switch {
+	case c.out == nil:
+		return nil
+	case c.blocks != nil:
+		return c.blocks.PutLost(c.out, l)
+	}
+	return Corrupt(l.First, l)
+}
+
+// some puts the needed records among the next copyBytes, and reports whether there are more.
+func (c *copier) some() (more bool, err error) {
 	err = c.keeper(func(needed func(*Entry) (bool, error)) error {
 		return c.from.view(func(from *bbolt.Tx) error {
-			more, err = c.each(from, to, needed)
+			more, err = c.each(from, needed)
 			return err
 		})
 	})
 	return more, err
 }
 
-func (c *copier) each(from *bbolt.Tx, to sink, needed func(*Entry) (bool, error)) (more bool, err error) {
+func (c *copier) each(from *bbolt.Tx, needed func(*Entry) (bool, error)) (more bool, err error) {
 	size := 0
 	ended, err := recordsIn(c.from, from).Each(c.at+1, func(revision uint64, record []byte) (bool, error) {
 		if size > copyBytes {
@@ -190,14 +197,14 @@ func (c *copier) each(from *bbolt.Tx, to sink, needed func(*Entry) (bool, error)
 		size += len(record)
 		c.kept += int64(len(record))
 		c.needed = append(c.needed, revision)
-		return true, to.record(revision, record)
+		return true, c.put(revision, record)
 	}, func(l *recordfile.Lost) (bool, error) {
 		if c.at = l.Last; c.damage(l.First, l.Last, l) {
 			return true, nil
 		}
 		c.kept += int64(len(l.Value))
 		l.EachRevision(func(revision uint64) { c.needed = append(c.needed, revision) })
-		return true, to.lost(l)
+		return true, c.putLost(l)
 	})
 	return !ended && err == nil, err
 }
@@ -251,56 +258,47 @@ func (c *copier) copyObserved(l *Log, to *bbolt.DB, since time.Time) error {
 // sealed file that ends with a revision. It verifies each, and that none is missing.
 func (l *Log) CopyAcknowledged(path string, end uint64) error {
 	head := l.Head()
-	id, err := head.StoreID()
-	if err != nil {
-		return err
-	}
-	to, err := createUnsynced(path, head.Base, []byte(id), false)
-	if err != nil {
-		return err
-	}
-	last := l.published()
-	copied := int64(0)
-	pending := l.Pending()
-	err = head.view(func(from *bbolt.Tx) error {
-		pending = wal.After(pending, recordsIn(head, from).Last(0)) // the head has the others, of a checkpoint that was reported as failed
-		keep := func(k, v []byte) ([]byte, []byte, error) {
-			revision, err := recordfile.RevisionOf(k)
-			if err != nil {
-				return nil, nil, err
+	return head.writeAgain(path, false, func(to *bbolt.DB) error {
+		last, pending, copied := l.published(), l.Pending(), int64(0)
+		err := head.view(func(from *bbolt.Tx) error {
+			pending = wal.After(pending, recordsIn(head, from).Last(0)) // the head has the others, of a checkpoint that was reported as failed
+			keep := func(k, v []byte) ([]byte, []byte, error) {
+				revision, err := recordfile.RevisionOf(k)
+				if err != nil {
+					return nil, nil, err
+				}
+				if revision > last {
+					return nil, nil, nil
+				}
+				copied += int64(len(v))
+				_, err = ParseRecord(revision, v)
+				return k, v, err
 			}
-			if revision > last {
-				return nil, nil, nil
-			}
-			copied += int64(len(v))
-			_, err = ParseRecord(revision, v)
-			return k, v, err
+			ctx := context.Background() // bounded by the size of one file
+			return errors.Join(boltfile.CopyBucket(ctx, from, to, recordfile.BucketLog, keep), copyPublished(ctx, from, to, last))
+		})
+		if err != nil {
+			return err
 		}
-		ctx := context.Background() // bounded by the size of one file
-		return errors.Join(boltfile.CopyBucket(ctx, from, to, recordfile.BucketLog, keep), copyPublished(ctx, from, to, last))
-	})
-	if err == nil && len(pending) > 0 {
-		copied += wal.Bytes(pending)
 		for _, p := range pending {
 			_, damage := ParseRecord(p.Revision, p.Data)
 			err = errors.Join(err, damage)
 		}
 		seen := reported(l, pending)
 		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, observed.NumberingOf(tx), pending, seen) }))
-	}
-	if err == nil && copied != head.Bytes() {
-		err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.Bytes(), copied)
-	}
-	if err == nil {
-		err = to.Update(func(tx *bbolt.Tx) error {
-			meta := tx.Bucket([]byte(boltfile.Meta))
+		if copied += wal.Bytes(pending); err == nil && copied != head.Bytes() {
+			err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.Bytes(), copied)
+		}
+		if err != nil {
+			return err
+		}
+		return to.Update(func(tx *bbolt.Tx) error {
 			return errors.Join(
-				meta.Put([]byte(metaEnd), recordfile.Key(end)),
-				meta.Put([]byte(metaBytes), recordfile.Key(uint64(copied))),
-				meta.Put([]byte(metaCompact), recordfile.Key(l.CompactRevision())))
+				setMeta(tx, metaEnd, end),
+				setMeta(tx, metaBytes, uint64(copied)),
+				setMeta(tx, metaCompact, l.CompactRevision()))
 		})
-	}
-	return errors.Join(err, to.Sync(), to.Close())
+	})
 }
 
 // copyPublished copies the index by time of a head, without what records report that were

@@ -79,21 +79,6 @@ func SegmentPath(dir string, base uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("log-%020d.db", base))
 }
 
-// createUnsynced makes a segment whose commits are not synced: the caller syncs it once.
-func createUnsynced(path string, base uint64, storeID []byte, compressed bool) (*bbolt.DB, error) {
-	page, meta := segmentPage, map[string][]byte{metaBase: recordfile.Key(base), boltfile.StoreID: storeID}
-	names := buckets()
-	if compressed {
-		page, names = compressedPage, append(names, recordfile.BucketBlocks)
-		meta[boltfile.Format] = boltfile.FormatText(FormatBlocks)
-	}
-	db, err := boltfile.Create(path, page, names, meta)
-	if err == nil {
-		db.NoSync = true
-	}
-	return db, err
-}
-
 // OpenSegment opens a segment, the head for writing. The head reserves address
 // space for more than it will ever hold: growing the mapping would have to
 // wait for all readers.
@@ -161,6 +146,11 @@ func metaIn(tx *bbolt.Tx, name string) uint64 {
 		return be.Uint64(v)
 	}
 	return 0
+}
+
+// setMeta puts a number into the meta bucket.
+func setMeta(tx *bbolt.Tx, name string, n uint64) error {
+	return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(name), recordfile.Key(n))
 }
 
 // Format returns the version of the segment's format, which OpenSegment has checked.
@@ -308,9 +298,7 @@ func (s *Segment) SavedCompactRevision() (uint64, error) { return s.meta(metaCom
 
 // SaveCompactRevision makes a compact revision durable.
 func (s *Segment) SaveCompactRevision(revision uint64) error {
-	return s.update(func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(metaCompact), recordfile.Key(revision))
-	})
+	return s.update(func(tx *bbolt.Tx) error { return setMeta(tx, metaCompact, revision) })
 }
 
 // Stats returns what bbolt counts of the file.
@@ -352,16 +340,13 @@ func (s *Segment) Seal(last uint64) error {
 	defer s.observing.Unlock()
 	s.numbering = nil
 	return s.update(func(tx *bbolt.Tx) error {
-		meta := tx.Bucket([]byte(boltfile.Meta))
 		runs, minutes := observed.CountRuns(tx)
 		if s.scattered.Store(runs >= manyRuns && runs >= 2*minutes); s.scattered.Load() {
-			if err := meta.Put([]byte(metaRuns), recordfile.Key(uint64(runs))); err != nil {
+			if err := setMeta(tx, metaRuns, uint64(runs)); err != nil {
 				return err
 			}
 		}
-		return errors.Join(
-			meta.Put([]byte(metaBytes), recordfile.Key(uint64(s.Bytes()))),
-			meta.Put([]byte(metaEnd), recordfile.Key(last)))
+		return errors.Join(setMeta(tx, metaBytes, uint64(s.Bytes())), setMeta(tx, metaEnd, last))
 	})
 }
 
