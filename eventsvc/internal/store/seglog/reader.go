@@ -320,64 +320,56 @@ func (r *Reader) ScanAll(after, last uint64, f func(Entry) bool, damaged func(re
 		r.close()
 		r.open()
 	}
-	// each returns false at the end.
-	each := func(revision uint64, record []byte) (bool, error) {
-		if revision > last {
-			return false, nil
+	s := scan{after: after, last: last, record: f, damaged: damaged}
+	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].Base <= last; i++ {
+		v, err := r.segment(i)
+		if err != nil {
+			return err
 		}
-		after = revision
-		e, err := ParseRecord(revision, record)
-		switch {
-		case err != nil && damaged == nil:
-			return false, Corrupt(revision, err)
-		case err != nil:
-			return damaged(revision, record), nil
+		if more, err := recordsIn(r.segments[i], v.tx).Each(s.after+1, s.each, s.lost); err != nil || !more {
+			return err
 		}
-		return f(e), nil
-	}
-	lost := func(l *recordfile.Lost) (bool, error) {
-		switch {
-		case l.First > last:
-			return false, nil
-		case damaged == nil:
-			return false, Corrupt(l.First, l)
-		}
-		after = l.Last
-		return damaged(l.Last, nil), nil
-	}
-	if more, err := r.scanSegments(after, last, each, lost); err != nil || !more {
-		return err
 	}
 	for _, l := range r.pending {
-		if l.Revision <= after {
+		if l.Revision <= s.after {
 			continue
 		}
-		if more, err := each(l.Revision, l.Data); err != nil || !more {
+		if more, err := s.each(l.Revision, l.Data); err != nil || !more {
 			return err
 		}
 	}
 	return nil
 }
 
-// scanSegments calls each with the records of the segments behind revision after, and lost
-// with blocks that cannot be read, until one of them returns false, an error or the first
-// segment behind last.
-func (r *Reader) scanSegments(after, last uint64, each func(revision uint64, record []byte) (bool, error), lost func(*recordfile.Lost) (bool, error)) (more bool, err error) {
-	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].Base <= last; i++ {
-		s, err := r.segment(i)
-		if err != nil {
-			return false, err
-		}
-		more, err := recordsIn(r.segments[i], s.tx).Each(after+1, func(revision uint64, record []byte) (bool, error) {
-			after = revision
-			return each(revision, record)
-		}, func(l *recordfile.Lost) (bool, error) {
-			after = l.Last
-			return lost(l)
-		})
-		if err != nil || !more {
-			return false, err
-		}
+// A scan is a [Reader.ScanAll] that has come to a revision. Its methods report false at the end.
+type scan struct {
+	after, last uint64
+	record      func(Entry) bool
+	damaged     func(revision uint64, record []byte) bool
+}
+
+func (s *scan) each(revision uint64, record []byte) (more bool, err error) {
+	if revision > s.last {
+		return false, nil
 	}
-	return true, nil
+	s.after = revision
+	e, err := ParseRecord(revision, record)
+	switch {
+	case err != nil && s.damaged == nil:
+		return false, Corrupt(revision, err)
+	case err != nil:
+		return s.damaged(revision, record), nil
+	}
+	return s.record(e), nil
+}
+
+func (s *scan) lost(l *recordfile.Lost) (more bool, err error) {
+	switch {
+	case l.First > s.last:
+		return false, nil
+	case s.damaged == nil:
+		return false, Corrupt(l.First, l)
+	}
+	s.after = l.Last
+	return s.damaged(l.Last, nil), nil
 }
