@@ -210,19 +210,9 @@ type Finder struct {
 	lent   []byte // memory of what was borrowed last
 }
 
-// Find returns the record of a revision, in memory of its own, and nil if there is none.
-func (f *Finder) Find(revision uint64) ([]byte, error) { return f.find(nil, revision) }
-
-// Borrow is [Finder.Find] in memory that the next call takes again.
-func (f *Finder) Borrow(revision uint64) ([]byte, error) {
-	record, err := f.find(f.lent[:0], revision)
-	if record != nil {
-		f.lent = record
-	}
-	return record, err
-}
-
-func (f *Finder) find(dst []byte, revision uint64) ([]byte, error) {
+// Find returns the record of a revision, nil if there is none. With borrow it is in memory that
+// the next such call takes again, else in memory of its own.
+func (f *Finder) Find(revision uint64, borrow bool) ([]byte, error) {
 	if f.block == nil || revision < f.block.First || revision > f.block.Last {
 		if found, err := f.seek(revision); err != nil || !found {
 			return nil, err
@@ -232,7 +222,14 @@ func (f *Finder) find(dst []byte, revision uint64) ([]byte, error) {
 	if !found {
 		return nil, nil
 	}
-	return f.block.Append(dst, i)
+	if !borrow {
+		return f.block.Append(nil, i)
+	}
+	record, err := f.block.Append(f.lent[:0], i)
+	if record != nil {
+		f.lent = record
+	}
+	return record, err
 }
 
 // seek makes the block that covers a revision the present one. It reports false if that is

@@ -119,7 +119,7 @@ func (r *Reader) Get(revision uint64) (Entry, error) {
 // Borrow is [Reader.Get] for an entry that is used only until the next call of Borrow: it takes
 // no memory of its own, which a scan of compressed segments would have collected all the time.
 func (r *Reader) Borrow(revision uint64) (Entry, error) {
-	b, err := r.lookup(revision, (*recordfile.Finder).Borrow)
+	b, err := r.lookup(revision, true)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -138,18 +138,15 @@ func (r *Reader) Peek(revision uint64) (Entry, error) {
 
 // Lookup returns the bytes of a record, as [Reader.Get] does, without parsing them.
 func (r *Reader) Lookup(revision uint64) ([]byte, error) {
-	return r.lookup(revision, (*recordfile.Finder).Find)
+	return r.lookup(revision, false)
 }
 
-// finds is how a record is found in blocks.
-type finds func(f *recordfile.Finder, revision uint64) ([]byte, error)
-
-func (r *Reader) lookup(revision uint64, find finds) ([]byte, error) {
-	b, err := r.seek(revision, find)
+func (r *Reader) lookup(revision uint64, borrow bool) ([]byte, error) {
+	b, err := r.seek(revision, borrow)
 	if revision > r.seen && errors.Is(err, ErrGone) {
 		r.close()
 		r.open()
-		return r.seek(revision, find)
+		return r.seek(revision, borrow)
 	}
 	return b, err
 }
@@ -160,10 +157,10 @@ const walkMost = 4
 
 // Seek is [Reader.Lookup] among the records that were there when the reader was opened.
 func (r *Reader) Seek(revision uint64) ([]byte, error) {
-	return r.seek(revision, (*recordfile.Finder).Find)
+	return r.seek(revision, false)
 }
 
-func (r *Reader) seek(revision uint64, find finds) ([]byte, error) {
+func (r *Reader) seek(revision uint64, borrow bool) ([]byte, error) {
 	if b := wal.Find(r.pending, revision); b != nil {
 		return b, nil
 	}
@@ -176,7 +173,7 @@ func (r *Reader) seek(revision uint64, find finds) ([]byte, error) {
 		return nil, err
 	}
 	if r.segments[i].Compressed {
-		return s.find(revision, find)
+		return s.find(revision, borrow)
 	}
 	if s.at != 0 && revision > s.at && revision-s.at <= walkMost {
 		for k, v := s.cursor.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, v = s.cursor.Next() {
@@ -198,8 +195,8 @@ func (r *Reader) seek(revision uint64, find finds) ([]byte, error) {
 }
 
 // find returns the record of a revision from the blocks of a segment.
-func (v *segmentTx) find(revision uint64, find finds) ([]byte, error) {
-	record, err := find(&v.finder, revision)
+func (v *segmentTx) find(revision uint64, borrow bool) ([]byte, error) {
+	record, err := v.finder.Find(revision, borrow)
 	if record == nil && err == nil {
 		return nil, ErrGone
 	}
