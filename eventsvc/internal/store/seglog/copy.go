@@ -284,7 +284,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 			_, damage := ParseRecord(p.Revision, p.Data)
 			err = errors.Join(err, damage)
 		}
-		seen := reported(l, pending)
+		seen := addAll(observed.NewCollection(), l, pending)
 		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, observed.NumberingOf(tx), pending, seen) }))
 		if copied += wal.Bytes(pending); err == nil && copied != head.Bytes() {
 			err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.Bytes(), copied)

@@ -81,15 +81,14 @@ func add(to *observed.Collection, l *Log, e *Entry) {
 	}
 }
 
-// reported returns what records report. Damaged ones report nothing.
-func reported(l *Log, records []wal.Record) *observed.Collection {
-	o := observed.NewCollection()
+// addAll adds what records report. Damaged ones report nothing.
+func addAll(to *observed.Collection, l *Log, records []wal.Record) *observed.Collection {
 	for _, r := range records {
 		if e, err := SplitRecord(r.Revision, r.Data); err == nil {
-			add(o, l, &e)
+			add(to, l, &e)
 		}
 	}
-	return o
+	return to
 }
 
 // observedIn returns up to which revision a segment is indexed by time, 0 if it is not.
@@ -124,7 +123,7 @@ func note(tx *bbolt.Tx, name string, revision uint64) error {
 // those that the head has. A head that an older program has written to is indexed only up
 // to that: [Log.IndexHead] does the rest.
 func (l *Log) Checkpoint(head *Segment, records []wal.Record) error {
-	seen := reported(l, records)
+	seen := addAll(observed.NewCollection(), l, records)
 	return head.change(func(tx *bbolt.Tx, n *observed.Numbering) error { return putRecords(tx, n, records, seen) })
 }
 

@@ -30,18 +30,14 @@ func (p *pendingObserved) of(l *Log, records []wal.Record) (entries []observed.O
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.found != nil && records[0].Revision < p.first { // the reader is behind the others
-		found := reported(l, records)
+		found := addAll(observed.NewCollection(), l, records)
 		return found.Entries, found.Texts
 	}
 	if p.found == nil || records[0].Revision > p.last || len(p.found.Entries) > len(records)+staleEntries {
 		p.found, p.first, p.last = observed.NewCollection(), records[0].Revision, 0
 	}
-	for _, r := range wal.After(records, p.last) {
-		if e, err := SplitRecord(r.Revision, r.Data); err == nil {
-			add(p.found, l, &e)
-		}
-		p.last = r.Revision
-	}
+	addAll(p.found, l, wal.After(records, p.last))
+	p.last = max(p.last, records[len(records)-1].Revision)
 	return p.found.Entries, p.found.Texts
 }
 
