@@ -11,6 +11,7 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -65,14 +66,26 @@ func buckets() []string {
 // not know of the log must not overlook what it holds. A store that was closed has none.
 const FormatWAL = 2
 
+// FormatBlocks is the version of a sealed segment whose records are compressed: a program that
+// does not know of blocks must not take it for an empty one.
+const FormatBlocks = 3
+
+// compressedPage is the page size of a segment of blocks. A block takes whole pages, and small
+// ones waste less behind it.
+const compressedPage = 1 << 10
+
+// cacheBytes is how many bytes of inflated blocks a log keeps for its readers.
+const cacheBytes = 8 << 20
+
+// lastFile numbers the segments that this process has opened.
+var lastFile atomic.Uint64
+
 // SegmentPattern matches the names of segments.
 const SegmentPattern = "log-*.db"
 
-const (
-	// Large pages waste less behind records of a few kilobytes, at the price
-	// of the bytes that a commit of one small record writes.
-	segmentPage = 16 << 10
-)
+// segmentPage is the page size of other segments. Large pages waste less behind records of a
+// few kilobytes, at the price of the bytes that a commit of one small record writes.
+const segmentPage = 16 << 10
 
 // SegmentPath returns the path of the segment with a base.
 func SegmentPath(dir string, base uint64) string {
@@ -190,6 +203,25 @@ func (s *Segment) LastRevision() (last uint64, err error) {
 		return nil
 	})
 	return last, err
+}
+
+// Written returns when the newest record of a segment was written. It reports false if there
+// is none, and returns no time if it is damaged.
+func Written(s *Segment) (at time.Time, ok bool, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		records := recordsIn(s, tx)
+		last := records.Last(0)
+		if ok = last > 0; ok {
+			_, err = records.Each(last, func(revision uint64, record []byte) (bool, error) {
+				if e, damage := ParseRecord(revision, record); damage == nil {
+					at = e.Time
+				}
+				return true, nil
+			}, recordfile.PassLost)
+		}
+		return err
+	})
+	return at, ok, err
 }
 
 // recordsIn returns the records of the file of a segment.
