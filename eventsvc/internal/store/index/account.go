@@ -2,6 +2,7 @@ package index
 
 import (
 	"encoding/json"
+	"errors"
 
 	"go.etcd.io/bbolt"
 
@@ -73,8 +74,5 @@ func (a *Account) save(tx *bbolt.Tx) error {
 		return err
 	}
 	meta := tx.Bucket([]byte(boltfile.Meta))
-	if err := meta.Put([]byte(metaDead), text); err != nil {
-		return err
-	}
-	return meta.Put([]byte(metaTrimmed), be.AppendUint64(nil, a.Trimmed))
+	return errors.Join(meta.Put([]byte(metaDead), text), meta.Put([]byte(metaTrimmed), be.AppendUint64(nil, a.Trimmed)))
 }

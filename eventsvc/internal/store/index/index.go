@@ -287,13 +287,10 @@ func (x *Index) merge(m *memtable, compactRevision uint64) error {
 			if node != nil {
 				return meta.Put([]byte(metaMerging), []byte{1})
 			}
-			if err := meta.Delete([]byte(metaMerging)); err != nil {
-				return err
-			}
-			if err := meta.Put([]byte(metaLive), m.live.encode()); err != nil {
-				return err
-			}
-			return meta.Put([]byte(metaMerged), be.AppendUint64(nil, m.last))
+			return errors.Join(
+				meta.Delete([]byte(metaMerging)),
+				meta.Put([]byte(metaLive), m.live.encode()),
+				meta.Put([]byte(metaMerged), be.AppendUint64(nil, m.last)))
 		})
 		if err != nil {
 			return err

@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -52,8 +51,8 @@ func parseGroup(k, v []byte) (group, error) {
 	return g, nil
 }
 
-// each calls f with each run, until it returns false. f must not keep the revisions.
-func (g *group) each(f func(t Term, revisions []uint64) bool) {
+// each goes over the runs, as an [iter.Seq2]. Revisions are good until the next run.
+func (g *group) each(yield func(t Term, revisions []uint64) bool) {
 	var room [packedRevisions]uint64
 	rest := g.runs
 	number := func() uint64 {
@@ -71,7 +70,7 @@ func (g *group) each(f func(t Term, revisions []uint64) bool) {
 			last += number()
 			revisions = append(revisions, last)
 		}
-		if !f(t, revisions) {
+		if !yield(t, revisions) {
 			return
 		}
 	}
@@ -88,12 +87,13 @@ func eachPacked(packed *bbolt.Bucket, t Term, f func(revisions []uint64)) error 
 		if err != nil {
 			return err
 		}
-		g.each(func(of Term, revisions []uint64) bool {
+		for of, revisions := range g.each {
 			if of == t {
 				f(revisions)
+			} else if of > t {
+				break
 			}
-			return of <= t
-		})
+		}
 		if g.last > t {
 			break
 		}
@@ -107,9 +107,6 @@ type run struct {
 	revisions []uint64
 }
 
-// errStop ends a walk whose caller wants no more.
-var errStop = errors.New("no more is wanted")
-
 // packedRuns goes over the packed runs of a file. A run is good until the next one.
 func packedRuns(tx *bbolt.Tx) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
@@ -117,21 +114,18 @@ func packedRuns(tx *bbolt.Tx) iter.Seq2[run, error] {
 		if packed == nil {
 			return
 		}
-		err := packed.ForEach(func(k, v []byte) error {
+		c := packed.Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
 			g, err := parseGroup(k, v)
 			if err != nil {
-				return err
+				yield(run{}, err)
+				return
 			}
-			g.each(func(t Term, revisions []uint64) bool {
+			for t, revisions := range g.each {
 				if !yield(run{t, revisions}, nil) {
-					err = errStop
+					return
 				}
-				return err == nil
-			})
-			return err
-		})
-		if err != nil && !errors.Is(err, errStop) {
-			yield(run{}, err)
+			}
 		}
 	}
 }
@@ -140,18 +134,18 @@ func packedRuns(tx *bbolt.Tx) iter.Seq2[run, error] {
 func singleRuns(tx *bbolt.Tx) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
 		var room []uint64
-		err := tx.Bucket([]byte(bucketTerms)).ForEach(func(k, v []byte) (err error) {
+		c := tx.Bucket([]byte(bucketTerms)).Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
 			if len(k) != 16 {
-				return fmt.Errorf("%q is no key of a term: %w", k, boltfile.ErrChecksum)
+				yield(run{}, fmt.Errorf("%q is no key of a term: %w", k, boltfile.ErrChecksum))
+				return
 			}
 			t := Term(be.Uint64(k))
-			if room, err = parseRun(room[:0], t, v); err == nil && !yield(run{t, room}, nil) {
-				err = errStop
+			revisions, err := parseRun(room[:0], t, v)
+			if !yield(run{t, revisions}, err) || err != nil {
+				return
 			}
-			return err
-		})
-		if err != nil && !errors.Is(err, errStop) {
-			yield(run{}, err)
+			room = revisions
 		}
 	}
 }
