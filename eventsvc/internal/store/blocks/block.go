@@ -112,9 +112,9 @@ func Parse(key, value []byte) (*Block, error) {
 	if binary.BigEndian.Uint32(value[n:]) != boltfile.Checksum(last, value[:n]) {
 		return nil, boltfile.ErrChecksum
 	}
-	c := content{value[:n]}
-	before, err := c.number(math.MaxInt)
-	if err != nil || uint64(before) >= last {
+	c := content{b: value[:n]}
+	before := c.number(math.MaxInt)
+	if c.bad || uint64(before) >= last {
 		return nil, errContent
 	}
 	inflated, err := inflate(c.b)
@@ -152,21 +152,16 @@ func inflate(frame []byte) ([]byte, error) {
 
 // split finds the records.
 func (b *Block) split() error {
-	c := content{b.content}
+	c := content{b: b.content}
 	revision := b.First - 1
 	b.records = make([]place, 0, 80)
 	for len(c.b) > 0 {
-		behind, err := c.number(math.MaxInt)
-		if err != nil || behind == 0 || uint64(behind) > b.Last-revision {
-			return errContent
-		}
-		n, err := c.number(len(c.b))
-		if err != nil {
-			return err
-		}
+		behind := c.number(math.MaxInt)
+		n := c.number(len(c.b))
 		begin := len(b.content) - len(c.b)
-		if _, err := c.take(n); err != nil {
-			return err
+		c.take(n)
+		if c.bad || behind == 0 || uint64(behind) > b.Last-revision {
+			return errContent
 		}
 		revision += uint64(behind)
 		b.records = append(b.records, place{revision, uint32(begin), uint32(begin + n)})
@@ -194,7 +189,7 @@ func (b *Block) Append(dst []byte, i int) ([]byte, error) {
 	f := folders.Get().(*folder)
 	defer folders.Put(f)
 	p := b.records[i]
-	return f.appendUnfolded(dst, p.revision, content{b.content[p.begin:p.end]})
+	return f.appendUnfolded(dst, p.revision, content{b: b.content[p.begin:p.end]})
 }
 
 // Bytes returns how much memory the block takes.

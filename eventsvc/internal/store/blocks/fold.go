@@ -218,44 +218,44 @@ func (f *folder) appendRuns(dst, part []byte) []byte {
 
 // A content is what is left to be read of an inflated block.
 type content struct {
-	b []byte
+	b   []byte
+	bad bool // something was not there, or too large
 }
 
 // number reads a number that is at most limit.
-func (c *content) number(limit int) (int, error) {
+func (c *content) number(limit int) int {
 	if len(c.b) > 0 && c.b[0] < 0x80 && int(c.b[0]) <= limit { // as most have
 		v := int(c.b[0])
 		c.b = c.b[1:]
-		return v, nil
+		return v
 	}
 	v, n := binary.Uvarint(c.b)
 	if n <= 0 || v > uint64(limit) {
-		return 0, errContent
+		c.bad = true
+		return 0
 	}
 	c.b = c.b[n:]
-	return int(v), nil
+	return int(v)
 }
 
 // take reads n bytes.
-func (c *content) take(n int) ([]byte, error) {
+func (c *content) take(n int) []byte {
 	if n > len(c.b) {
-		return nil, errContent
+		c.bad = true
+		return nil
 	}
 	taken := c.b[:n]
 	c.b = c.b[n:]
-	return taken, nil
+	return taken
 }
 
 // appendUnfolded appends the record of which c has the form.
 func (f *folder) appendUnfolded(dst []byte, revision uint64, c content) ([]byte, error) {
-	form, err := c.take(1)
-	if err != nil {
-		return nil, err
-	}
-	switch form[0] {
-	case formWhole:
+	switch form := c.take(1); {
+	case c.bad:
+	case form[0] == formWhole:
 		return append(dst, c.b...), nil
-	case formFolded:
+	case form[0] == formFolded:
 		return f.unfold(dst, revision, &c)
 	}
 	return nil, errContent
@@ -263,63 +263,41 @@ func (f *folder) appendUnfolded(dst []byte, revision uint64, c content) ([]byte,
 
 // unfold appends a folded record, and its checksum.
 func (f *folder) unfold(dst []byte, revision uint64, c *content) ([]byte, error) {
-	n, err := c.number(MaxBytes)
-	if err != nil {
-		return nil, err
-	}
-	from, err := c.number(n)
-	if err != nil {
-		return nil, err
-	}
-	length, err := c.number(n - from)
-	if err != nil {
-		return nil, err
-	}
-	text, err := c.take(length)
-	if err != nil {
-		return nil, err
+	n := c.number(MaxBytes)
+	from := c.number(n)
+	length := c.number(n - from)
+	text := c.take(length)
+	if c.bad {
+		return nil, errContent
 	}
 	f.read(text)
 	begin := len(dst)
 	dst = slices.Grow(dst, n+checksumBytes)
-	if dst, err = f.appendPart(dst, from, c); err != nil {
-		return nil, err
-	}
+	dst = f.appendPart(dst, from, c)
 	dst = append(dst, text...)
-	if dst, err = f.appendPart(dst, n-from-length, c); err != nil {
-		return nil, err
-	}
-	if len(c.b) > 0 {
+	dst = f.appendPart(dst, n-from-length, c)
+	if c.bad || len(c.b) > 0 {
 		return nil, errContent
 	}
 	return binary.BigEndian.AppendUint32(dst, boltfile.Checksum(revision, dst[begin:])), nil
 }
 
 // appendPart reads the runs of a part of n bytes.
-func (f *folder) appendPart(dst []byte, n int, c *content) ([]byte, error) {
-	for end := len(dst) + n; len(dst) < end; {
-		literal, err := c.number(end - len(dst))
-		if err != nil {
-			return nil, err
-		}
-		b, err := c.take(literal)
-		if err != nil {
-			return nil, err
-		}
-		dst = append(dst, b...)
+func (f *folder) appendPart(dst []byte, n int, c *content) []byte {
+	for end := len(dst) + n; len(dst) < end && !c.bad; {
+		dst = append(dst, c.take(c.number(end-len(dst)))...)
 		if len(dst) == end {
 			break
 		}
-		number, err := c.take(1)
-		if err != nil || int(number[0]) >= len(f.strings) {
-			return nil, errContent
+		number := c.take(1)
+		if c.bad || int(number[0]) >= len(f.strings) {
+			c.bad = true
+			break
 		}
 		s := f.strings[number[0]]
 		dst = binary.AppendUvarint(dst, uint64(len(s)))
 		dst = append(dst, s...)
-		if len(dst) > end {
-			return nil, errContent
-		}
+		c.bad = len(dst) > end
 	}
-	return dst, nil
+	return dst
 }
