@@ -49,15 +49,11 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 		record := seglog.AppendRecord(nil, &e)
 		frame := wal.NewFrame(1, int64(len(record)))
 		frame.Append(e.Revision, func(dst []byte) []byte { return append(dst, record...) })
-		id, err := db.log.Head().StoreID()
-		if err != nil {
-			return err
-		}
 		inHead, err := db.log.Head().LastRevision()
 		if err != nil {
 			return err
 		}
-		log, _, err := wal.Open(filepath.Join(db.o.Dir, wal.FileName), id, inHead)
+		log, _, err := wal.Open(filepath.Join(db.o.Dir, wal.FileName), db.log.Head().StoreID, inHead)
 		if err != nil {
 			return err
 		}

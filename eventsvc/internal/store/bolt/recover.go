@@ -124,13 +124,9 @@ func checkLog(log *seglog.Log, x *index.Index, id string) error {
 		}
 	}
 	head := log.Head()
-	headID, err := head.StoreID()
-	if err == nil && headID != id {
+	compactRevision, err := head.SavedCompactRevision()
+	if head.StoreID != id {
 		err = errors.New("it belongs to another store than " + x.Path())
-	}
-	var compactRevision uint64
-	if err == nil {
-		compactRevision, err = head.SavedCompactRevision()
 	}
 	if err != nil {
 		return &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}

@@ -58,11 +58,7 @@ func Open(c Config) (*Writer, error) {
 	if w.Last, err = head.LastRevision(); err != nil {
 		return nil, &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
-	format, err := head.Format()
-	if err != nil {
-		return nil, &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
-	}
-	if format != seglog.FormatWAL {
+	if head.Format != seglog.FormatWAL {
 		return w, nil
 	}
 	var pending []wal.Record

@@ -135,9 +135,9 @@ func checksum(key, value []byte) uint32 {
 // A Run is a verified run. It shares the memory of its value.
 type Run struct {
 	Minute    int64
-	Low, High uint8 // its first and last second
+	Low, High uint8  // its first and last second
+	Last      uint64 // the number that ends the key: no revision of the run is greater
 	first     uint64
-	last      uint64
 	cells     []byte
 }
 
@@ -152,17 +152,14 @@ func Parse(k, v []byte) (r Run, err error) {
 	if body < 0 || be.Uint32(v[body:]) != checksum(k, v[:body]) {
 		return r, errRun
 	}
-	r.last = be.Uint64(k[8:])
+	r.Last = be.Uint64(k[8:])
 	span, n := binary.Uvarint(v[:body])
-	if n <= 0 || span > r.last || body < n+2 || v[n] > v[n+1] || v[n+1] >= 60 {
+	if n <= 0 || span > r.Last || body < n+2 || v[n] > v[n+1] || v[n+1] >= 60 {
 		return r, errRun
 	}
-	r.first, r.Low, r.High, r.cells = r.last-span, v[n], v[n+1], v[n+2:body]
+	r.first, r.Low, r.High, r.cells = r.Last-span, v[n], v[n+1], v[n+2:body]
 	return r, nil
 }
-
-// Last returns the number that ends the key: no revision of the run is greater.
-func (r *Run) Last() uint64 { return r.last }
 
 // Size returns about how many bytes the entries take.
 func (r *Run) Size() int { return len(r.cells) }
@@ -204,7 +201,7 @@ func (r *Run) eachOf(series uint32, cell []byte, f func(Entry)) bool {
 		}
 		if e.Revision, e.Count = 0, 1; head&flagFolded == 0 {
 			delta, n := binary.Uvarint(cell)
-			if n <= 0 || delta > r.last-revision {
+			if n <= 0 || delta > r.Last-revision {
 				return false
 			}
 			revision += delta

@@ -71,8 +71,8 @@ func TestRuns(t *testing.T) {
 		if diff := cmp.Diff(merged, got); err != nil || diff != "" {
 			t.Fatalf("%v %s", err, diff)
 		}
-		if r, err := Parse(k, v); err != nil || r.Minute != minute || r.Last() != last {
-			t.Fatalf("minute %d, last %d, %v", r.Minute, r.Last(), err)
+		if r, err := Parse(k, v); err != nil || r.Minute != minute || r.Last != last {
+			t.Fatalf("minute %d, last %d, %v", r.Minute, r.Last, err)
 		}
 		for i := range got {
 			got[i].Revision = 0

@@ -40,29 +40,28 @@ type Rewriting struct {
 // other records report it keeps the counts since a time. A record that is too large for a
 // block is a [blocks.ErrTooLarge].
 func (l *Log) Rewrite(ctx context.Context, s *Segment, path string, r Rewriting) (damaged bool, err error) {
-	c := copier{from: s, keeper: r.Keeper, drop: r.Drop, at: s.Base - 1}
+	c := copier{Rewriting: r, from: s, at: s.Base - 1}
 	if r.Compress {
 		if c.blocks, err = recordfile.NewWriter(s.Base); err != nil {
 			return false, err
 		}
 		defer func() { err = errors.Join(err, c.blocks.Close()) }()
 	}
-	err = c.run(ctx, l, path, r.Since)
+	err = c.run(ctx, l, path)
 	return c.damaged, err
 }
 
 // CountKept returns how many bytes of records Rewrite would keep.
 func (s *Segment) CountKept(ctx context.Context, keeper Keeper) (kept int64, damaged bool, err error) {
-	c := copier{from: s, keeper: keeper, at: s.Base - 1}
+	c := copier{Rewriting: Rewriting{Keeper: keeper}, from: s, at: s.Base - 1}
 	err = c.all(ctx, c.some)
 	return c.kept, c.damaged, err
 }
 
 // A copier copies what is needed of a sealed segment to a new file.
 type copier struct {
+	Rewriting
 	from   *Segment
-	keeper Keeper
-	drop   func(first, last uint64, damage error)
 	blocks *recordfile.Writer // nil: records are not compressed
 	out    *bbolt.Bucket      // of the transaction that copies; nil: what is kept is only counted
 
@@ -73,12 +72,12 @@ type copier struct {
 	damaged bool     // a record is damaged, and may be an older version of any event
 }
 
-func (c *copier) run(ctx context.Context, l *Log, path string, since time.Time) error {
+func (c *copier) run(ctx context.Context, l *Log, path string) error {
 	return c.from.writeAgain(path, c.blocks != nil, func(to *bbolt.DB) error {
 		if err := c.all(ctx, func() (bool, error) { return c.copySome(to) }); err != nil {
 			return err
 		}
-		if err := c.copyObserved(l, to, since); err != nil {
+		if err := c.copyObserved(l, to); err != nil {
 			return err
 		}
 		return to.Update(c.finish)
@@ -88,11 +87,7 @@ func (c *copier) run(ctx context.Context, l *Log, path string, since time.Time) 
 // writeAgain makes a file with the base of a segment, and returns when all that fill has
 // written to it is on the disk.
 func (s *Segment) writeAgain(path string, compressed bool, fill func(to *bbolt.DB) error) error {
-	id, err := s.StoreID()
-	if err != nil {
-		return err
-	}
-	page, meta := segmentPage, map[string][]byte{metaBase: recordfile.Key(s.Base), boltfile.StoreID: []byte(id)}
+	page, meta := segmentPage, map[string][]byte{metaBase: recordfile.Key(s.Base), boltfile.StoreID: []byte(s.StoreID)}
 	names := buckets()
 	if compressed {
 		page, names = compressedPage, append(names, recordfile.BucketBlocks)
@@ -168,7 +163,7 @@ func (c *copier) putLost(l *recordfile.Lost) error {
 
 // some puts the needed records among the next copyBytes, and reports whether there are more.
 func (c *copier) some() (more bool, err error) {
-	err = c.keeper(func(needed func(*Entry) (bool, error)) error {
+	err = c.Keeper(func(needed func(*Entry) (bool, error)) error {
 		return c.from.view(func(from *bbolt.Tx) error {
 			more, err = c.each(from, needed)
 			return err
@@ -211,18 +206,18 @@ func (c *copier) each(from *bbolt.Tx, needed func(*Entry) (bool, error)) (more b
 
 // damage notes damaged records, and reports whether they are dropped.
 func (c *copier) damage(first, last uint64, err error) (dropped bool) {
-	if c.drop == nil {
+	if c.Drop == nil {
 		c.damaged = true
 		return false
 	}
-	c.drop(first, last, err)
+	c.Drop(first, last, err)
 	c.dropped = true
 	return true
 }
 
 // copyObserved copies what the records report, also those that are not copied. Runs of one
 // minute become one. A damaged run is kept as it is, so that readers are told.
-func (c *copier) copyObserved(l *Log, to *bbolt.DB, since time.Time) error {
+func (c *copier) copyObserved(l *Log, to *bbolt.DB) error {
 	found, _, err := unindexed(l, c.from, math.MaxInt)
 	if err != nil {
 		return err
@@ -236,7 +231,7 @@ func (c *copier) copyObserved(l *Log, to *bbolt.DB, since time.Time) error {
 			}
 			series.FillPercent, runs.FillPercent = boltfile.FillPercent, boltfile.FillPercent
 			m := observed.Minutes{
-				Tx: from, Found: found, Since: observed.MinuteSince(since),
+				Tx: from, Found: found, Since: observed.MinuteSince(c.Since),
 				Needed: func(revision uint64) bool {
 					_, ok := slices.BinarySearch(c.needed, revision)
 					return ok
@@ -309,7 +304,7 @@ func copyPublished(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, last uint6
 	}
 	until := func(k, v []byte) ([]byte, []byte, error) {
 		run, err := observed.Parse(k, v)
-		if err != nil || run.Last() <= last {
+		if err != nil || run.Last <= last {
 			return k, v, err
 		}
 		var entries []observed.Entry

@@ -51,9 +51,8 @@ func StoreIDOf(dir string) (id string, ok bool) {
 	if err != nil || len(ss) == 0 {
 		return "", false
 	}
-	id, err = ss[0].StoreID()
 	_ = ss.close()
-	return id, err == nil
+	return ss[0].StoreID, true
 }
 
 // Init makes the first segment of an empty log.

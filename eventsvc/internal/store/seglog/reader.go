@@ -94,13 +94,17 @@ func (r *Reader) Lend(e *Entry, key store.Key, visit func(*store.View) bool) boo
 
 // segment returns a segment with its cursor.
 func (r *Reader) segment(i int) (*segmentTx, error) {
-	v := &r.opened[i]
-	if v.cursor == nil {
-		var err error
-		if *v, err = r.segments[i].read(); err != nil {
+	v, s := &r.opened[i], r.segments[i]
+	if v.tx == nil {
+		tx, err := s.db.Begin(false)
+		if err != nil {
 			return nil, err
 		}
-		v.finder = recordfile.Finder{File: r.segments[i].file, Cache: r.log.cache, Cursor: v.cursor}
+		v.tx = tx // which close ends, also if bbolt panics on the page of the root
+	}
+	if v.cursor == nil {
+		v.cursor = recordsIn(s, v.tx).Bucket.Cursor()
+		v.finder = recordfile.Finder{File: s.file, Cache: r.log.cache, Cursor: v.cursor}
 	}
 	return v, nil
 }

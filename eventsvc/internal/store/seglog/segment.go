@@ -32,6 +32,8 @@ var be = binary.BigEndian
 type Segment struct {
 	Base       uint64 // its records have this revision or a greater one; never changes
 	Path       string // never changes
+	StoreID    string // equal in all files of a store; never changes
+	Format     int    // version of the format when it was opened
 	db         *bbolt.DB
 	bytes      atomic.Int64 // length of all records; of a head, with the pending ones
 	rewritten  bool         // Rewrite has left records out
@@ -110,8 +112,10 @@ func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
 
 // load reads what the file says of itself.
 func (s *Segment) load(tx *bbolt.Tx, head bool) error {
-	format, err := formatIn(tx)
-	s.Base, s.Compressed = metaIn(tx, metaBase), format == FormatBlocks
+	meta := tx.Bucket([]byte(boltfile.Meta))
+	format, err := boltfile.ParseFormat(meta.Get([]byte(boltfile.Format)))
+	s.Format, s.Compressed = format, format == FormatBlocks
+	s.Base, s.StoreID = metaIn(tx, metaBase), string(meta.Get([]byte(boltfile.StoreID)))
 	switch {
 	case s.Base == 0:
 		return errors.New("it does not say which revisions it holds")
@@ -166,33 +170,11 @@ func setMeta(tx *bbolt.Tx, name string, n uint64) error {
 	return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(name), recordfile.Key(n))
 }
 
-// Format returns the version of the segment's format, which OpenSegment has checked.
-func (s *Segment) Format() (version int, err error) {
-	err = s.view(func(tx *bbolt.Tx) error {
-		version, err = formatIn(tx)
-		return err
-	})
-	return version, err
-}
-
-func formatIn(tx *bbolt.Tx) (version int, err error) {
-	return boltfile.ParseFormat(tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.Format)))
-}
-
 // SetFormat notes the version of the format. A program refuses a version that it does not know.
 func (s *Segment) SetFormat(version int) error {
 	return s.update(func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(boltfile.Format), boltfile.FormatText(version))
 	})
-}
-
-// StoreID returns the id that is equal in all files of a store.
-func (s *Segment) StoreID() (id string, err error) {
-	err = s.view(func(tx *bbolt.Tx) error {
-		id = string(tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.StoreID)))
-		return nil
-	})
-	return id, err
 }
 
 // LastRevision returns the greatest revision in the segment, base-1 if it is empty.
@@ -231,22 +213,6 @@ func recordsIn(s *Segment, tx *bbolt.Tx) recordfile.Records {
 
 func (s *Segment) view(f func(*bbolt.Tx) error) error {
 	return boltcheck.View(s.db, f)
-}
-
-// read begins a read transaction.
-func (s *Segment) read() (v segmentTx, err error) {
-	tx, err := s.db.Begin(false)
-	if err != nil {
-		return v, err
-	}
-	defer func() {
-		if v.tx == nil { // the page of its root is damaged, on which bbolt panics
-			_ = tx.Rollback()
-		}
-	}()
-	v.cursor = recordsIn(s, tx).Bucket.Cursor()
-	v.tx = tx
-	return v, nil
 }
 
 // update runs f in a write transaction and commits it.
@@ -308,9 +274,7 @@ func (ss Segments) check() error {
 			return &store.FileError{Path: next.Path, Reason: fmt.Sprintf("it starts with revision %d, but %s ends with %d: a file between them is missing",
 				next.Base, this.Path, end), Fix: boltfile.FixRestore}
 		}
-		a, errA := this.StoreID()
-		b, errB := next.StoreID()
-		if errA != nil || errB != nil || a != b {
+		if this.StoreID != next.StoreID {
 			return &store.FileError{Path: next.Path, Reason: "it belongs to another store than " + this.Path, Fix: boltfile.FixRestore}
 		}
 	}
