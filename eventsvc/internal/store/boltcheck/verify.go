@@ -140,34 +140,34 @@ func checkElements(page []byte, kind uint16, n uint64, span keySpan) error {
 	}
 	last := span.from
 	for i := range n {
-		key, value := elementAt(page, kind, i)
+		key, ok := keyAt(page, kind, i)
 		switch {
-		case key.end+value > uint64(len(page)):
+		case !ok:
 			return fmt.Errorf("element %d ends behind it", i)
-		case bytes.Compare(page[key.begin:key.end], last) < 0,
-			i > 0 && bytes.Equal(page[key.begin:key.end], last),
-			span.below != nil && bytes.Compare(page[key.begin:key.end], span.below) >= 0:
+		case bytes.Compare(key, last) < 0,
+			i > 0 && bytes.Equal(key, last),
+			span.below != nil && bytes.Compare(key, span.below) >= 0:
 			return fmt.Errorf("the key of element %d is out of order", i)
 		}
-		last = page[key.begin:key.end]
+		last = key
 	}
 	return nil
 }
 
-// keyPlace is where a key is in its page.
-type keyPlace struct{ begin, end uint64 }
-
-// elementAt returns where the key of an element is, and the length of the value
-// behind it.
-func elementAt(page []byte, kind uint16, i uint64) (key keyPlace, value uint64) {
-	at := pageHead + i*pageElement
+// keyAt returns the key of an element. It reports false if that, or the value behind it, is
+// not within the page.
+func keyAt(page []byte, kind uint16, i uint64) (key []byte, ok bool) {
+	at, value := pageHead+i*pageElement, uint64(0)
 	element := page[at:]
 	if kind == leafPage {
 		element, value = element[4:], uint64(native.Uint32(element[12:]))
 	}
-	key.begin = at + uint64(native.Uint32(element))
-	key.end = key.begin + uint64(native.Uint32(element[4:]))
-	return key, value
+	begin := at + uint64(native.Uint32(element))
+	end := begin + uint64(native.Uint32(element[4:]))
+	if end+value > uint64(len(page)) {
+		return nil, false
+	}
+	return page[begin:end], true
 }
 
 // branch checks the children of a branch. All leaves of a tree have the same depth,
@@ -176,17 +176,16 @@ func (w *pageWalk) branch(page []byte, n uint64, top bool, span keySpan) error {
 	leaves := false
 	for i := range n {
 		child := native.Uint64(page[pageHead+i*pageElement+8:])
-		key, _ := elementAt(page, branchPage, i)
+		key, _ := keyAt(page, branchPage, i)
 		below := span.below
 		if i+1 < n {
-			next, _ := elementAt(page, branchPage, i+1)
-			below = page[next.begin:next.end]
+			below, _ = keyAt(page, branchPage, i+1)
 		}
 		var err error
 		if leaves && !top && !w.whole {
 			err = w.mark(child, 0)
 		} else {
-			leaves, err = w.tree(child, top, keySpan{page[key.begin:key.end], below})
+			leaves, err = w.tree(child, top, keySpan{key, below})
 		}
 		if err != nil {
 			return err
