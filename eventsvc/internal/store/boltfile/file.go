@@ -213,7 +213,7 @@ func Install(path string, pageSize int, buckets []string, meta map[string][]byte
 // Create makes a file and leaves it open. It replaces a file that an attempt before has
 // left.
 func Create(path string, pageSize int, buckets []string, meta map[string][]byte) (*bbolt.DB, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := disk.Remove(path); err != nil {
 		return nil, fmt.Errorf("store file: %w", err)
 	}
 	db, err := openBolt(path, bbolt.Options{PageSize: pageSize})

@@ -1,6 +1,7 @@
 package observed
 
 import (
+	"bytes"
 	"errors"
 	"math"
 
@@ -35,13 +36,12 @@ func CountRuns(tx *bbolt.Tx) (runs, minutes int) {
 	if b == nil {
 		return 0, 0
 	}
-	var last [8]byte
+	var minute []byte
 	c := b.Cursor()
 	for k, _ := c.First(); len(k) == KeyLen; k, _ = c.Next() {
-		if runs++; runs == 1 || string(k[:8]) != string(last[:]) {
-			minutes++
+		if runs++; !bytes.Equal(k[:8], minute) {
+			minute, minutes = k[:8], minutes+1
 		}
-		copy(last[:], k)
 	}
 	return runs, minutes
 }
