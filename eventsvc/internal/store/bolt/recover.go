@@ -36,14 +36,10 @@ func (db *DB) recover() (err error) {
 	if err := removeTemporary(o.Dir); err != nil {
 		return err
 	}
-	id, err := db.index.StoreID()
-	if err != nil {
-		return db.reads.failed(err)
-	}
 	if db.log, err = seglog.Open(o.Dir, int(2*o.SegmentBytes+2*o.QueueBytes), db.Revision, o.Observe); err != nil {
 		return err
 	}
-	if err := checkLog(db.log, db.index, string(id)); err != nil {
+	if err := checkLog(db.log, db.index); err != nil {
 		return err
 	}
 	source := records.Source{Index: db.index, Log: db.log}
@@ -55,7 +51,7 @@ func (db *DB) recover() (err error) {
 		Source: source, Closed: db.life.closed, Failed: db.reads.failed, Events: db.usage.Namespaces.At, Kept: func() time.Time { return db.maintenance.Kept() },
 	})
 	w, err := durable.Open(durable.Config{
-		Dir: o.Dir, StoreID: string(id), SegmentBytes: o.SegmentBytes, Records: db.log,
+		Dir: o.Dir, StoreID: db.index.StoreID, SegmentBytes: o.SegmentBytes, Records: db.log,
 		Rotated: db.usage.Measure, Unwritable: hurry, Log: o.Log,
 	})
 	if err != nil {
@@ -113,19 +109,21 @@ func removeTemporary(dir string) error {
 
 // checkLog checks that the head belongs to the store of the index, and makes a new log
 // where there is none. It sets the compact revision.
-func checkLog(log *seglog.Log, x *index.Index, id string) error {
+func checkLog(log *seglog.Log, x *index.Index) error {
 	if len(log.Segments()) == 0 {
 		if x.Merged() != 0 {
 			return &store.FileError{Path: x.Path(), Reason: "the log files that it belongs to are missing", Fix: boltfile.FixRestore}
 		}
 		// Revision 1 is that of the empty store; the first write gets 2.
-		if err := log.Init(2, id, 1); err != nil {
+		head, err := log.NewHead(2, x.StoreID, 1, boltfile.Version)
+		if err != nil {
 			return err
 		}
+		log.Add(head)
 	}
 	head := log.Head()
 	compactRevision, err := head.SavedCompactRevision()
-	if head.StoreID != id {
+	if head.StoreID != x.StoreID {
 		err = errors.New("it belongs to another store than " + x.Path())
 	}
 	if err != nil {

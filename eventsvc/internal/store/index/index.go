@@ -23,6 +23,8 @@ import (
 // An Index finds the newest version of every event by its key, and versions by their
 // attributes.
 type Index struct {
+	StoreID string // equal in all files of a store; never changes
+
 	path    string
 	file    atomic.Pointer[bbolt.DB]
 	tables  atomic.Pointer[tables]
@@ -80,7 +82,9 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 	x.file.Store(file)
 	x.tables.Store(&tables{active: newMemtable()})
 	err = x.view(func(tx *bbolt.Tx) error {
-		if v := tx.Bucket([]byte(boltfile.Meta)).Get([]byte(metaMerged)); len(v) == 8 {
+		meta := tx.Bucket([]byte(boltfile.Meta))
+		x.StoreID = string(meta.Get([]byte(boltfile.StoreID)))
+		if v := meta.Get([]byte(metaMerged)); len(v) == 8 {
 			x.merged.Store(be.Uint64(v))
 		}
 		return nil
@@ -105,15 +109,6 @@ func (x *Index) Stats() bbolt.Stats { return x.file.Load().Stats() }
 
 // Check reads every entry of the file, and reports the first that is damaged.
 func (x *Index) Check() error { return x.view(checkFile) }
-
-// StoreID returns the id of the store that the file belongs to.
-func (x *Index) StoreID() (id []byte, err error) {
-	err = x.view(func(tx *bbolt.Tx) error {
-		id = append(id, tx.Bucket([]byte(boltfile.Meta)).Get([]byte(boltfile.StoreID))...)
-		return nil
-	})
-	return id, err
-}
 
 func (x *Index) view(f func(*bbolt.Tx) error) error {
 	for {

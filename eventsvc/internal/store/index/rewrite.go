@@ -39,16 +39,12 @@ func (x *Index) Rewrite(ctx context.Context, pack bool, held func(last uint64) (
 	if err != nil {
 		return err
 	}
-	id, err := x.StoreID()
-	if err != nil {
-		return err
-	}
 	tmp := x.path + ".tmp"
 	format, buckets := boltfile.Version, []string{bucketKeys, bucketTerms}
 	if pack {
 		format, buckets = FormatPacked, append(buckets, bucketPacked)
 	}
-	to, err := boltfile.Create(tmp, 0, buckets, map[string][]byte{boltfile.StoreID: id})
+	to, err := boltfile.Create(tmp, 0, buckets, map[string][]byte{boltfile.StoreID: []byte(x.StoreID)})
 	if err != nil {
 		return err
 	}

@@ -55,15 +55,6 @@ func StoreIDOf(dir string) (id string, ok bool) {
 	return ss[0].StoreID, true
 }
 
-// Init makes the first segment of an empty log.
-func (l *Log) Init(base uint64, storeID string, compactRevision uint64) error {
-	head, err := l.NewHead(base, storeID, compactRevision, boltfile.Version)
-	if err == nil {
-		l.Add(head)
-	}
-	return err
-}
-
 // NewHead makes and opens a segment that begins with a revision. [Log.Add] adds it.
 func (l *Log) NewHead(base uint64, storeID string, compactRevision uint64, format int) (*Segment, error) {
 	path := SegmentPath(l.dir, base)

@@ -12,12 +12,14 @@ import (
 func newLog(t *testing.T) *Log {
 	t.Helper()
 	l, err := Open(t.TempDir(), 1<<20, func() uint64 { return 100 }, nil)
-	if err == nil {
-		err = l.Init(2, "id", 1)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	head, err := l.NewHead(2, "id", 1, boltfile.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Add(head)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
