@@ -98,12 +98,8 @@ func (p *postings) appendTo(dst []uint64, t Term) []uint64 {
 	return append(dst, p.of[t]...)
 }
 
-// In the terms bucket of the index every merge leaves a run for each of its
-// terms, until Rewrite packs those that are short (see bucketPacked). Its key is the term and the last revision of the run; its value how
-// many revisions there are, the differences between them, and a CRC32C:
-//
-//	key: term 8 | last revision 8
-//	value: number (uvarint) | differences (uvarints) | CRC32C 4
+// appendRun appends the value of a run in bucketTerms. Every merge leaves one for each of its
+// terms, until Rewrite packs those that are short (see bucketPacked).
 func appendRun(dst []byte, t Term, revisions []uint64) []byte {
 	start := len(dst)
 	dst = appendDifferences(dst, revisions)
