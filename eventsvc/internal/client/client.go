@@ -176,12 +176,15 @@ func (c *Client) list(ctx context.Context, path string, query url.Values) (*Page
 	return &page, err
 }
 
+// PageSize is the number of events of one page of a list.
+const PageSize = 500
+
 // Pages reads a list page by page and returns the resourceVersion of the list. It calls each with every page. After a
 // failure it calls again, and asks for the same page once more if that returns nil; otherwise it returns that error.
-func (c *Client) Pages(ctx context.Context, path string, query url.Values, size int, each func(*Page) error, again func(error) error) (string, error) {
+func (c *Client) Pages(ctx context.Context, path string, query url.Values, each func(*Page) error, again func(error) error) (string, error) {
 	q := url.Values{}
 	maps.Copy(q, query)
-	q.Set("limit", strconv.Itoa(size))
+	q.Set("limit", strconv.Itoa(PageSize))
 	for {
 		page, err := c.list(ctx, path, q)
 		if err != nil {

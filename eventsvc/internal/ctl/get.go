@@ -49,9 +49,6 @@ The time that --since, --from, --to and the column LAST SEEN mean is that of the
 the last time of the series, else the time of the event, else the older fields for it, else the creation.`
 }
 
-// pageSize is the number of events of one request.
-const pageSize = 500
-
 // Run lists the events.
 func (g *get) Run(ctx context.Context, std IO) error {
 	if err := g.check(); err != nil {
@@ -73,7 +70,7 @@ func (g *get) Run(ctx context.Context, std IO) error {
 	defer run.bar.Clear()
 	err = run.search(ctx, c, namespace)
 	if _, ok := errors.AsType[*unservedError](err); ok {
-		_, err = c.Pages(ctx, g.path(g.GroupDomain, namespace), g.query(), pageSize, run.page, attempts(ctx, 5))
+		_, err = c.Pages(ctx, g.path(g.GroupDomain, namespace), g.query(), run.page, attempts(ctx))
 	}
 	if err != nil {
 		return at(c, err)
@@ -119,7 +116,7 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 	if !g.to.IsZero() {
 		p.Set("to", g.to.UTC().Format(time.RFC3339Nano))
 	}
-	p.Set("limit", strconv.Itoa(pageSize))
+	p.Set("limit", strconv.Itoa(client.PageSize))
 	if len(g.Text) > 0 {
 		t := terms{}
 		for _, arg := range g.Text {
@@ -241,14 +238,17 @@ func remaining(page *client.Page, read int) string {
 	return fmt.Sprintf(" of %d", int64(read)+*page.Metadata.RemainingItemCount)
 }
 
-// attempts returns a function that waits after a failed request, up to limit attempts. It does not retry if the first attempt
+// maxAttempts is how often a request is sent that fails.
+const maxAttempts = 5
+
+// attempts returns a function that waits after a failed request, up to maxAttempts. It does not retry if the first attempt
 // has not reached a server, because the address is then probably wrong and the user wants to know.
-func attempts(ctx context.Context, limit int) func(error) error {
+func attempts(ctx context.Context) func(error) error {
 	var wait client.Backoff
 	n, first := 0, time.Now()
 	return func(err error) error {
 		n++
-		if !client.Retryable(err) || n >= limit || client.Code(err) == 0 && time.Since(first) < time.Second {
+		if !client.Retryable(err) || n >= maxAttempts || client.Code(err) == 0 && time.Since(first) < time.Second {
 			return err
 		}
 		if wait.Wait(ctx, err) != nil {

@@ -282,7 +282,7 @@ func (q *queryCmd) ask(ctx context.Context, c *client.Client, m mode, p url.Valu
 
 // pageOf returns how many rows the next page may have, or 0 if the server decides.
 func (q *queryCmd) pageOf(all *answer.Answer, m mode) int {
-	most := pageSize
+	most := client.PageSize
 	switch {
 	case !m.pages && q.Limit == nil:
 		return 0
@@ -299,7 +299,7 @@ func (q *queryCmd) pageOf(all *answer.Answer, m mode) int {
 
 // fetch asks one question. It says so if the server cannot be asked: kube-apiserver has no such path, or has no rule for it.
 func fetch(ctx context.Context, c *client.Client, path string, p url.Values, into any) error {
-	again := attempts(ctx, 5)
+	again := attempts(ctx)
 	for {
 		err := c.Do(ctx, client.Request{Path: "/query/v1/" + path, Query: p}, into)
 		if err == nil {

@@ -161,7 +161,7 @@ func (f *following) run(ctx context.Context) error {
 // past shows existing events: those that are wanted, in that order.
 func (f *following) past(ctx context.Context, wanted func(seen) bool, order func(a, b seen) int) error {
 	var all []seen
-	version, err := f.client.Pages(ctx, f.path, f.query(), pageSize, func(page *client.Page) error {
+	version, err := f.client.Pages(ctx, f.path, f.query(), func(page *client.Page) error {
 		events, err := decodeAll(page.Items)
 		for _, s := range events {
 			if wanted(s) && f.words.in(s.event.Note) {
@@ -169,7 +169,7 @@ func (f *following) past(ctx context.Context, wanted func(seen) bool, order func
 			}
 		}
 		return err
-	}, attempts(ctx, 5))
+	}, attempts(ctx))
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,6 @@ func (m *Mirror) Ready(context.Context) error {
 }
 
 const (
-	pageSize   = 500              // events of one page of a list
 	batchSize  = 256              // changes that may wait, and that are written before the cursor is saved
 	saveEvery  = time.Second      // between saves of a cursor that moves
 	saveAnyway = 10 * time.Minute // between saves of one that does not: retention must not delete it
@@ -189,7 +188,7 @@ func (c *copier) list(ctx context.Context, reason string) error {
 		lost.list(items)
 		return c.write(ctx, items)
 	}
-	version, err := c.Source.Pages(ctx, c.path, nil, pageSize, page, func(err error) error {
+	version, err := c.Source.Pages(ctx, c.path, nil, page, func(err error) error {
 		if client.Gone(err) { // the version of the first pages is no longer kept: list from the beginning
 			return err
 		}
