@@ -51,13 +51,13 @@ func (q *queryCmd) Complete(setting, last string) []string {
 	case "":
 		name, value, ok := strings.Cut(last, "=")
 		if !ok {
-			return suffixed(append(slices.Clip(shortFields), "regarding.namespace"), "=")
+			return wrapped("", append(slices.Clip(shortFields), "regarding.namespace"), "=")
 		}
 		field := strings.TrimSuffix(name, "!")
 		if !slices.Contains(facetOrder, field) || strings.HasPrefix(value, "=") {
 			return nil
 		}
-		return prefixed(name+"=", q.seenValues(field))
+		return wrapped(name+"=", q.seenValues(field), "")
 	case "namespace":
 		return listed(last, q.seenValues("namespace"))
 	case "group-by":
@@ -71,41 +71,28 @@ func (q *queryCmd) Complete(setting, last string) []string {
 }
 
 // Complete returns candidates for the value of a setting.
-func (g *get) Complete(setting, _ string) []string { return g.complete(&g.access, setting) }
-
-// Complete returns candidates for the value of a setting.
-func (t *tail) Complete(setting, _ string) []string { return t.complete(&t.access, setting) }
-
-// complete returns candidates for a filter.
-func (*filters) complete(a *access, setting string) []string {
+func (f *filters) Complete(setting, _ string) []string {
 	switch setting {
 	case "namespace", "type", "reason":
-		return a.seenValues(setting)
+		return f.seenValues(setting)
 	case "reporting-controller":
-		return a.seenValues("reporter")
+		return f.seenValues("reporter")
 	case "regarding":
-		return suffixed(a.seenValues("kind"), "/")
+		return wrapped("", f.seenValues("kind"), "/")
 	}
 	return nil
 }
 
-func prefixed(prefix string, values []string) []string {
+// wrapped puts each value wrapped a prefix and a suffix.
+func wrapped(prefix string, values []string, suffix string) []string {
 	all := make([]string, len(values))
 	for i, value := range values {
-		all[i] = prefix + value
-	}
-	return all
-}
-
-func suffixed(values []string, suffix string) []string {
-	all := make([]string, len(values))
-	for i, value := range values {
-		all[i] = value + suffix
+		all[i] = prefix + value + suffix
 	}
 	return all
 }
 
 // listed returns candidates for the last of values that are separated by commas.
 func listed(last string, values []string) []string {
-	return prefixed(last[:strings.LastIndex(last, ",")+1], values)
+	return wrapped(last[:strings.LastIndex(last, ",")+1], values, "")
 }

@@ -14,8 +14,10 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// filters select the events of a command. The server evaluates all of them except --since and text, unless it answers queries.
+// filters are a server and which of its events a command is about. The server evaluates all of them except --since and text,
+// unless it answers queries.
 type filters struct {
+	access              `embed:""`
 	Namespace           string      `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: that of the kubeconfig's context, or default."`
 	AllNamespaces       bool        `env:"-" short:"A" help:"All namespaces."`
 	Type                string      `env:"-" placeholder:"TYPE" help:"Only events of this type, such as Warning."`
@@ -49,7 +51,7 @@ func (f *filters) check() (err error) {
 }
 
 // path returns the path of the events; fallback is the namespace if none is given.
-func (f *filters) path(groupDomain, fallback string) string {
+func (f *filters) path(fallback string) string {
 	namespace := f.Namespace
 	switch {
 	case f.AllNamespaces:
@@ -57,7 +59,7 @@ func (f *filters) path(groupDomain, fallback string) string {
 	case namespace == "":
 		namespace = fallback
 	}
-	return client.EventsPath("events."+groupDomain, namespace)
+	return client.EventsPath("events."+f.GroupDomain, namespace)
 }
 
 // query returns the selectors as query parameters.

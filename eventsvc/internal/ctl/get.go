@@ -20,7 +20,6 @@ import (
 
 // get lists events.
 type get struct {
-	access  `embed:""`
 	filters `embed:""`
 	From    string `env:"-" placeholder:"TIME" help:"Only events that were last seen at this time or later: RFC 3339, a local time such as '2026-11-23 14:05', or before now such as -6h."`
 	To      string `env:"-" placeholder:"TIME" help:"Only events that were last seen before this time."`
@@ -70,7 +69,7 @@ func (g *get) Run(ctx context.Context, std IO) error {
 	defer run.bar.Clear()
 	err = run.search(ctx, c, namespace)
 	if _, ok := errors.AsType[*unservedError](err); ok {
-		_, err = c.Pages(ctx, g.path(g.GroupDomain, namespace), g.query(), run.page, attempts(ctx))
+		_, err = c.Pages(ctx, g.path(namespace), g.query(), run.page, attempts(ctx))
 	}
 	if err != nil {
 		return at(c, err)

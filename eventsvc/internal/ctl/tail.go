@@ -21,7 +21,6 @@ import (
 
 // tail follows events.
 type tail struct {
-	access  `embed:""`
 	filters `embed:""`
 	WaitFor string        `env:"-" placeholder:"FIELD=VALUE,..." help:"End with success as soon as an event has these fields, such as reason=Completed,type!=Warning."`
 	Timeout time.Duration `env:"-" placeholder:"DURATION" help:"End after this time; with --wait-for the exit code is then 3."`
@@ -81,7 +80,7 @@ func (t *tail) Run(ctx context.Context, std IO) error {
 	if err != nil {
 		return err
 	}
-	f.client, f.path = c, t.path(t.GroupDomain, namespace)
+	f.client, f.path = c, t.path(namespace)
 	limited := ctx
 	if t.Timeout > 0 {
 		var cancel context.CancelFunc
