@@ -3,6 +3,7 @@ package ctl
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -104,8 +105,8 @@ func (l *jsonList) end() error {
 	return l.w.Flush()
 }
 
-// grid writes aligned rows of text that is harmless for a terminal. The last column is the longest: it is cut at the width of
-// the terminal.
+// grid writes aligned rows, and makes their text harmless for a terminal. The last column is the longest: it is cut at the
+// width of the terminal.
 type grid struct {
 	w      io.Writer
 	header []string
@@ -119,6 +120,12 @@ func (g *grid) write(rows [][]string) error {
 	var all [][]string
 	if g.widths == nil {
 		all, g.widths = append(all, g.header), make([]int, len(g.header))
+	}
+	for _, cells := range rows {
+		clean(cells)
+		for i := range cells {
+			cells[i] = cmp.Or(cells[i], "-")
+		}
 	}
 	all = append(all, rows...)
 	for _, cells := range all {
@@ -164,7 +171,9 @@ type table struct {
 
 func newTable(w io.Writer, namespaces, times, wide bool) *table {
 	t := &table{namespaces: namespaces, times: times}
-	t.grid = grid{w: w, colour: terminal.Colourful(w), width: terminal.Width(w), header: slices.Clone(tableHeader)}
+	t.grid = grid{w: w, colour: terminal.Colourful(w), width: terminal.Width(w), header: []string{
+		"LAST SEEN", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "NOTE",
+	}}
 	if wide {
 		t.width = 0
 	}
@@ -176,9 +185,6 @@ func newTable(w io.Writer, namespaces, times, wide bool) *table {
 	}
 	return t
 }
-
-// The columns. That of the namespace is optional.
-var tableHeader = []string{"LAST SEEN", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "NOTE"}
 
 // warning is the type of an event that people should look at.
 const warning = "Warning"
@@ -197,11 +203,6 @@ func (t *table) cells(ev *eventsv1.Event, now time.Time) []string {
 	cells := []string{when, ev.Namespace, ev.Type, ev.Reason, objectOf(ev), fmt.Sprint(occurrences(ev)), ev.Note}
 	if !t.namespaces {
 		cells = slices.Delete(cells, 1, 2)
-	}
-	for i := range cells {
-		if cells[i] = terminal.OneLine(cells[i]); cells[i] == "" {
-			cells[i] = "-"
-		}
 	}
 	return cells
 }

@@ -40,14 +40,6 @@ func (o *output) write(r rows, nothing string) error {
 		_, err := fmt.Fprintln(o.err, nothing)
 		return err
 	}
-	for _, line := range r.cells {
-		clean(line)
-		for i := range line {
-			if line[i] == "" {
-				line[i] = "-"
-			}
-		}
-	}
 	g := &grid{w: o, header: r.header, width: o.Width, colour: o.Colour}
 	return g.write(r.cells)
 }
@@ -202,9 +194,6 @@ func valuesOf(dimension string, raw json.RawMessage) []string {
 
 // noteOf returns the note of a sample; there may be none.
 func noteOf(raw json.RawMessage) string {
-	if len(raw) == 0 {
-		return ""
-	}
 	s, err := decode(raw)
 	if err != nil {
 		return ""
