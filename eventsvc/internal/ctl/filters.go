@@ -87,11 +87,6 @@ func (f *filters) query() url.Values {
 	return q
 }
 
-// recent reports whether an event was last seen within --since.
-func (f *filters) recent(ev *eventsv1.Event, now time.Time) bool {
-	return f.Since == 0 || !lastSeen(ev).Before(now.Add(-time.Duration(f.Since)))
-}
-
 // lastSeen returns the time of an event's last occurrence, which reporters keep in different fields: the first of those that
 // queries look at.
 func lastSeen(ev *eventsv1.Event) time.Time {

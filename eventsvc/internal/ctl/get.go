@@ -105,8 +105,8 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 	if !g.from.IsZero() {
 		p.Set("from", g.from.UTC().Format(time.RFC3339Nano))
 	} else {
-		var head answer.Answer
-		if err := fetch(ctx, c, "events", url.Values{"limit": {"1"}}, &head); err != nil {
+		head, err := fetch(ctx, c, "events", url.Values{"limit": {"1"}})
+		if err != nil {
 			return err
 		}
 		p.Set("from", head.HistoryFrom.UTC().Format(time.RFC3339))
@@ -128,8 +128,8 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 	}
 	var a *answer.Answer
 	for {
-		var page answer.Answer
-		if err := fetch(ctx, c, "events", p, &page); err != nil {
+		page, err := fetch(ctx, c, "events", p)
+		if err != nil {
 			return err
 		}
 		if err := g.items(page.Items); err != nil {
@@ -137,7 +137,7 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 		}
 		g.bar.Show("%d events read", g.read)
 		page.Items = nil
-		if a = a.With(&page); page.Continue == "" {
+		if a = a.With(page); page.Continue == "" {
 			break
 		}
 		p.Set("continue", page.Continue)
@@ -157,7 +157,11 @@ func (g *getting) page(page *client.Page) error {
 	if err := g.items(page.Items); err != nil {
 		return err
 	}
-	g.bar.Show("%d%s events read", g.read, remaining(page, g.read))
+	of := ""
+	if left := page.Metadata.RemainingItemCount; left != nil { // not every server sends it
+		of = fmt.Sprintf(" of %d", int64(g.read)+*left)
+	}
+	g.bar.Show("%d%s events read", g.read, of)
 	return nil
 }
 
@@ -171,7 +175,7 @@ func (g *getting) items(raw []json.RawMessage) error {
 		switch {
 		case !g.has(lastSeen(s.event)) || !strings.HasPrefix(s.event.Regarding.Name, g.Prefix) || !g.words.in(s.event.Note):
 		case g.inOrder():
-			g.sorted = g.insert(g.sorted, s)
+			g.keep(s)
 		default:
 			if err := g.out.add(s); err != nil {
 				return err
@@ -185,8 +189,12 @@ func (g *getting) items(raw []json.RawMessage) error {
 // end shows what was kept.
 func (g *getting) end() error {
 	g.sorted = newest(g.sorted, g.Last)
-	if g.Output == "table" {
-		return g.table(g.std, g.sorted)
+	switch {
+	case g.Output == "table" && len(g.sorted) == 0:
+		_, err := fmt.Fprintln(g.std.Err, "No events found.")
+		return err
+	case g.Output == "table":
+		return newTable(g.std.Out, g.AllNamespaces, false, g.Wide).rows(g.sorted)
 	}
 	for _, s := range g.sorted {
 		if err := g.out.add(s); err != nil {
@@ -196,23 +204,14 @@ func (g *getting) end() error {
 	return g.out.end()
 }
 
-func (g *get) table(std IO, events []seen) error {
-	if len(events) == 0 {
-		_, err := fmt.Fprintln(std.Err, "No events found.")
-		return err
-	}
-	return newTable(std.Out, g.AllNamespaces, false, g.Wide).rows(events)
-}
-
-// insert appends an event to those that are sorted later. With --last, it keeps at most twice as many as are shown.
-func (g *get) insert(all []seen, s seen) []seen {
+// keep keeps an event to be sorted later: with --last, at most twice as many as are shown.
+func (g *getting) keep(s seen) {
 	if g.Output == "table" { // no column needs these
 		s.raw, s.event.ManagedFields, s.event.Annotations = nil, nil, nil
 	}
-	if all = append(all, s); g.Last > 0 && len(all) >= 2*g.Last {
-		return newest(all, g.Last)
+	if g.sorted = append(g.sorted, s); g.Last > 0 && len(g.sorted) >= 2*g.Last {
+		g.sorted = newest(g.sorted, g.Last)
 	}
-	return all
 }
 
 // newest sorts events by the time of their last occurrence and returns the last ones; 0 is all.
@@ -227,14 +226,6 @@ func newest(all []seen, last int) []seen {
 // byTime is the order of the last occurrences, and then of namespaces and names.
 func byTime(a, b seen) int {
 	return cmp.Or(lastSeen(a.event).Compare(lastSeen(b.event)), cmp.Compare(a.event.Namespace+"/"+a.event.Name, b.event.Namespace+"/"+b.event.Name))
-}
-
-// remaining returns the total number of events, if the server sends it.
-func remaining(page *client.Page, read int) string {
-	if page.Metadata.RemainingItemCount == nil {
-		return ""
-	}
-	return fmt.Sprintf(" of %d", int64(read)+*page.Metadata.RemainingItemCount)
 }
 
 // maxAttempts is how often a request is sent that fails.

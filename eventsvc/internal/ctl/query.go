@@ -268,11 +268,11 @@ func (q *queryCmd) ask(ctx context.Context, c *client.Client, m mode, p url.Valu
 		if n := q.pageOf(all, m); n > 0 {
 			p.Set("limit", strconv.Itoa(n))
 		}
-		var page answer.Answer
-		if err := fetch(ctx, c, m.path, p, &page); err != nil {
+		page, err := fetch(ctx, c, m.path, p)
+		if err != nil {
 			return nil, err
 		}
-		if all = all.With(&page); !m.pages || all.Continue == "" || q.limit() > 0 && all.Rows() >= q.limit() {
+		if all = all.With(page); !m.pages || all.Continue == "" || q.limit() > 0 && all.Rows() >= q.limit() {
 			return all, nil
 		}
 		bar.Show("%d rows read", all.Rows())
@@ -298,18 +298,19 @@ func (q *queryCmd) pageOf(all *answer.Answer, m mode) int {
 }
 
 // fetch asks one question. It says so if the server cannot be asked: kube-apiserver has no such path, or has no rule for it.
-func fetch(ctx context.Context, c *client.Client, path string, p url.Values, into any) error {
+func fetch(ctx context.Context, c *client.Client, path string, p url.Values) (*answer.Answer, error) {
 	again := attempts(ctx)
 	for {
-		err := c.Do(ctx, client.Request{Path: "/query/v1/" + path, Query: p}, into)
+		a := new(answer.Answer)
+		err := c.Do(ctx, client.Request{Path: "/query/v1/" + path, Query: p}, a)
 		if err == nil {
-			return nil
+			return a, nil
 		}
 		if unserved(err) {
-			return &unservedError{server: c.Server()}
+			return nil, &unservedError{server: c.Server()}
 		}
 		if err = again(err); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
