@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"tidings.example/eventsvc/internal/terminal"
 )
 
@@ -77,9 +79,6 @@ func Histogram(a *Answer, s Screen) ([]byte, error) {
 	return d.draw(), nil
 }
 
-// warning is the type of an event that people should look at.
-const warning = "Warning"
-
 // prepare finds the values, the longest bar, and how times are written.
 func (d *drawing) prepare() error {
 	totals := map[string]int64{}
@@ -119,7 +118,7 @@ func (d *drawing) prepare() error {
 // segments returns how the most frequent values are drawn, warnings first; the others are one.
 func segments(totals map[string]int64, colour bool) []segment {
 	values := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
-		return cmp.Or(-boolean(a == warning)+boolean(b == warning), boolean(a == OtherValues)-boolean(b == OtherValues),
+		return cmp.Or(-boolean(a == corev1.EventTypeWarning)+boolean(b == corev1.EventTypeWarning), boolean(a == OtherValues)-boolean(b == OtherValues),
 			cmp.Compare(totals[b], totals[a]), cmp.Compare(a, b))
 	})
 	var all []segment
@@ -127,7 +126,7 @@ func segments(totals map[string]int64, colour bool) []segment {
 		s := segment{value: value, total: totals[value], glyph: plainGlyphs[min(i, len(plainGlyphs)-1)]}
 		if colour {
 			s.glyph, s.colour = colourGlyphs[min(i, len(colourGlyphs)-1)], barColours[min(i, len(barColours)-1)]
-			if value == warning {
+			if value == corev1.EventTypeWarning {
 				s.colour = terminal.Warning
 			}
 		}

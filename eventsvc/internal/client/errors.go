@@ -57,9 +57,8 @@ func refusal(resp *http.Response) error {
 
 // Code returns the status code of a refusal, or 0 if err is none.
 func Code(err error) int {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return int(status.Status().Code)
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return int(status.ErrStatus.Code)
 	}
 	return 0
 }
@@ -72,10 +71,10 @@ func retryAfter(err error) time.Duration {
 
 // Retryable reports whether the same request may succeed later: nothing answered, or the server was busy or stopping.
 func Retryable(err error) bool {
-	var unreachable *UnreachableError
 	switch code := Code(err); code {
 	case 0:
-		return errors.As(err, &unreachable)
+		_, unreachable := errors.AsType[*UnreachableError](err)
+		return unreachable
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
 	default:
@@ -86,7 +85,7 @@ func Retryable(err error) bool {
 // Hint returns what a user can do about an error, or "" if its text says enough. There is one hint for each cause, so that
 // every command gives the same advice.
 func Hint(err error) string {
-	var unreachable *UnreachableError
+	unreachable, away := errors.AsType[*UnreachableError](err)
 	switch code := Code(err); {
 	case code == http.StatusUnauthorized:
 		return "the server knows no such caller: give a token of an issuer that it trusts (--token-file, --token-command, " +
@@ -101,7 +100,7 @@ func Hint(err error) string {
 		return "write https:// in --server"
 	case code == http.StatusTooManyRequests:
 		return "the server is busy: try again in a moment"
-	case errors.As(err, &unreachable):
+	case away:
 		text := unreachable.Err.Error()
 		switch {
 		case strings.Contains(text, "x509:") || strings.Contains(text, "certificate"):

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -147,7 +148,7 @@ func (g *grid) row(out *bytes.Buffer, cells []string) {
 	for i, cell := range cells[:last] {
 		text := terminal.Pad(cell, g.widths[i]) + "   "
 		used += terminal.Columns(text)
-		if g.colour && cell == warning {
+		if g.colour && cell == corev1.EventTypeWarning {
 			text = terminal.Warning + cell + terminal.Off + text[len(cell):]
 		}
 		out.WriteString(text)
@@ -185,9 +186,6 @@ func newTable(w io.Writer, namespaces, times, wide bool) *table {
 	}
 	return t
 }
-
-// warning is the type of an event that people should look at.
-const warning = "Warning"
 
 // cells returns the cells of an event.
 func (t *table) cells(ev *eventsv1.Event, now time.Time) []string {

@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"tidings.example/eventsvc/internal/answer"
+	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/terminal"
 )
 
@@ -69,15 +71,9 @@ var eventNames = []string{
 	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "revision",
 }
 
-// clusterLabel is the label that names the cluster of an event.
-const clusterLabel = "tidings.example/cluster"
-
 // reporterOf returns who reports an event.
 func reporterOf(ev *eventsv1.Event) string {
-	if ev.ReportingController != "" {
-		return ev.ReportingController
-	}
-	return ev.DeprecatedSource.Component
+	return cmp.Or(ev.ReportingController, ev.DeprecatedSource.Component)
 }
 
 // eventRow returns the cells of an event that was observed at a time.
@@ -88,11 +84,11 @@ func (o *output) eventRow(at time.Time, ev *eventsv1.Event) []string {
 		r := ev.Regarding
 		return []string{
 			o.when(at), ev.Type, ev.Reason, r.Kind, r.Namespace, r.Name, string(r.UID), ev.Note, count, ev.Namespace, ev.Name, reporterOf(ev),
-			ev.Labels[clusterLabel], ev.ResourceVersion,
+			ev.Labels[client.ClusterLabel], ev.ResourceVersion,
 		}
 	case "wide":
 		return []string{
-			o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, reporterOf(ev), ev.Labels[clusterLabel], ev.Name, ev.Note,
+			o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, reporterOf(ev), ev.Labels[client.ClusterLabel], ev.Name, ev.Note,
 		}
 	}
 	return []string{o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, ev.Note}

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/client"
 )
 
 // The annotations of a copy: the object of the source that it shows, and the version of that object.
@@ -45,17 +48,11 @@ func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
 
 // lastWritten returns the latest of the times of an event.
 func lastWritten(ev *corev1.Event) time.Time {
-	last := ev.CreationTimestamp.Time
-	times := []time.Time{ev.FirstTimestamp.Time, ev.LastTimestamp.Time, ev.EventTime.Time}
+	times := []time.Time{ev.CreationTimestamp.Time, ev.FirstTimestamp.Time, ev.LastTimestamp.Time, ev.EventTime.Time}
 	if ev.Series != nil {
 		times = append(times, ev.Series.LastObservedTime.Time)
 	}
-	for _, at := range times {
-		if at.After(last) {
-			last = at
-		}
-	}
-	return last
+	return slices.MaxFunc(times, time.Time.Compare)
 }
 
 // copyName returns the name of the copy: the same for every version of an event, another one for any other event.
@@ -64,12 +61,9 @@ func copyName(cluster string, ev *corev1.Event) string {
 	return fmt.Sprintf("%s.%x", ev.Name, sum[:5])
 }
 
-// clusterLabel is the label by which queries tell clusters apart.
-const clusterLabel = "tidings.example/cluster"
-
 // labels returns the labels of every copy: that of queries, and that of the settings.
 func (m *Mirror) labels() map[string]string {
-	labels := map[string]string{clusterLabel: m.Cluster}
+	labels := map[string]string{client.ClusterLabel: m.Cluster}
 	if m.Label != "" {
 		labels[m.Label] = m.Cluster
 	}
