@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"tidings.example/eventsvc/internal/client"
 )
 
 // gap is a time in which events of the source may be missing: from the last time at which the cursor was complete until the
@@ -46,30 +44,20 @@ func (g *gap) end() time.Time { return g.to.Add(time.Second - 1).Truncate(time.S
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// report stores an event for the gap before a list, and counts it. It tries until that succeeds, until the target refuses the
-// event for good, or until ctx ends. Before the first list of a new mirror there is no gap, only the beginning.
+// report stores an event for the gap before a list, and counts it. Before the first list of a new mirror there is no gap, only
+// the beginning.
 func (c *copier) report(ctx context.Context, g gap, reason string) error {
 	if g.cursor.complete.IsZero() {
 		return nil
 	}
-	ev := c.own.gap(g, reason)
+	ev := c.gap(g, reason)
 	c.metrics.gaps.WithLabelValues(c.label()).Inc()
 	c.Log.WarnContext(ctx, "events may be missing", "namespace", c.label(), "from", stamp(g.cursor.complete), "to", stamp(g.end()),
 		"reason", reason)
-	var wait client.Backoff
-	for ctx.Err() == nil {
-		err := c.own.put(ctx, ev)
-		switch {
-		case err == nil:
-			c.targetFailed(nil)
-			return nil
-		case refused(err):
-			c.Log.WarnContext(ctx, "the target refuses the report of a gap, it is left out", "name", ev.Name, "error", err)
-			return nil
-		case ctx.Err() == nil:
-			c.targetFailed(err)
-			_ = wait.Wait(ctx, err)
-		}
+	err := c.insist(ctx, func() error { return c.put(ctx, ev) })
+	if refused(err) {
+		c.Log.WarnContext(ctx, "the target refuses the report of a gap, it is left out", "name", ev.Name, "error", err)
+		return nil
 	}
-	return ctx.Err()
+	return err
 }

@@ -87,12 +87,10 @@ const (
 
 // copier copies one namespace, or all of them.
 type copier struct {
-	*Mirror
-	namespace string // of the source; "": all
-	own       ownEvents
-	path      string
-	known     known
-	state     *state
+	ownEvents
+	path  string
+	known known
+	state *state
 
 	cursor  cursor // how far everything is written
 	saved   cursor
@@ -101,7 +99,7 @@ type copier struct {
 }
 
 func newCopier(m *Mirror, namespace string) *copier {
-	c := &copier{Mirror: m, namespace: namespace, own: ownEvents{m, namespace}, path: client.EventsPath("", namespace)}
+	c := &copier{ownEvents: ownEvents{m, namespace}, path: client.EventsPath("", namespace)}
 	c.state = m.metrics.newState(c.label())
 	return c
 }
@@ -149,7 +147,7 @@ func (c *copier) run(ctx context.Context) {
 
 // begin continues from the cursor, or lists the source if there is none.
 func (c *copier) begin(ctx context.Context) error {
-	stored, err := c.own.loadCursor(ctx)
+	stored, err := c.loadCursor(ctx)
 	if err != nil {
 		return err
 	}
@@ -324,7 +322,7 @@ func (c *copier) moved(version string) {
 // save writes the cursor. If that fails, a restart copies the same events again, which changes nothing.
 func (c *copier) save(ctx context.Context) {
 	c.savedAt = time.Now()
-	if err := c.own.saveCursor(ctx, c.cursor); err != nil {
+	if err := c.saveCursor(ctx, c.cursor); err != nil {
 		if ctx.Err() == nil {
 			c.targetFailed(fmt.Errorf("write the cursor: %w", err))
 		}

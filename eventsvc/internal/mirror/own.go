@@ -32,7 +32,7 @@ const (
 // controller is the reportingController of the mirror's own events.
 const controller = "tidings.example/mirror"
 
-// ownEvents are the events of the target that the mirror itself reports: the cursor of one copier, and its gaps.
+// ownEvents are the events of the target that a copier itself reports: its cursor, and its gaps.
 type ownEvents struct {
 	*Mirror
 	namespace string // of the source; "": all

@@ -48,33 +48,46 @@ func (c *copier) write(ctx context.Context, items []item) error {
 	return ctx.Err()
 }
 
-// store stores one item. It tries until that succeeds, until the target refuses the item for good, or until ctx ends.
+// store stores one item, unless the target refuses it for good or ctx ends.
 func (c *copier) store(ctx context.Context, it item) {
 	if c.known.has(it.uid, it.version) {
 		c.count(resultUnchanged)
 		return
 	}
+	var result string
+	err := c.insist(ctx, func() (err error) {
+		result, err = c.attempt(ctx, it)
+		return err
+	})
+	switch {
+	case err == nil:
+		c.known.add(it.uid, it.version)
+		c.count(result)
+	case refused(err):
+		c.count(resultRefused)
+		c.Log.WarnContext(ctx, "the target refuses an event, it is left out", "namespace", it.copy.Namespace,
+			"name", it.copy.Name, "error", err)
+	}
+}
+
+// insist calls write until it succeeds, until the target refuses for good what is written, or until ctx ends. It returns that
+// refusal, or the error of ctx.
+func (c *copier) insist(ctx context.Context, write func() error) error {
 	var wait client.Backoff
 	for ctx.Err() == nil {
-		result, err := c.attempt(ctx, it)
+		err := write()
 		switch {
 		case err == nil:
-			c.known.add(it.uid, it.version)
-			c.count(result)
 			c.targetFailed(nil)
-			return
-		case errors.Is(err, errRaced):
-			continue
+			return nil
 		case refused(err):
-			c.count(resultRefused)
-			c.Log.WarnContext(ctx, "the target refuses an event, it is left out", "namespace", it.copy.Namespace,
-				"name", it.copy.Name, "error", err)
-			return
-		case ctx.Err() == nil:
+			return err
+		case ctx.Err() == nil && !errors.Is(err, errRaced):
 			c.targetFailed(err)
 			_ = wait.Wait(ctx, err)
 		}
 	}
+	return ctx.Err()
 }
 
 var (
