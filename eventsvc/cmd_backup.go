@@ -17,6 +17,7 @@ import (
 type backup struct {
 	File string `arg:"" help:"The file to write, which must not exist; - is standard output."`
 	place
+	printer
 }
 
 // Help is the rest of the command's help.
@@ -53,10 +54,7 @@ type written struct {
 
 // save writes what work writes to the file of the result, and counts it there.
 func (p *place) save(std stdio, what string, result *written, formats *codec.Codec, work func(admin.Store, admin.Begin) error) error {
-	if err := p.exists(); err != nil {
-		return err
-	}
-	s, closeStore, err := p.open(bolt.Options{MinFree: -1}, formats)
+	s, closeStore, err := p.open(false, formats)
 	if err != nil {
 		return err
 	}
@@ -96,7 +94,7 @@ func (c counter) Write(p []byte) (int, error) {
 type restore struct {
 	File    string `arg:"" help:"The backup; - is standard input."`
 	DataDir string `default:"var/eventsvc" placeholder:"DIR" help:"The data directory, which must hold no events yet."`
-	JSON    bool   `name:"json" help:"Print the result as JSON."`
+	printer
 }
 
 // Help is the rest of the command's help.
@@ -130,8 +128,7 @@ func (r *restore) Run(ctx context.Context, std stdio) error {
 		return fmt.Errorf("--data-dir %s: %w", r.DataDir, err)
 	}
 	done()
-	p := place{JSON: r.JSON}
-	return p.print(std.out, report, fmt.Sprintf("%s: revision %d with %d events, checked; continues after revision %d, older ones are compacted",
+	return r.print(std.out, report, fmt.Sprintf("%s: revision %d with %d events, checked; continues after revision %d, older ones are compacted",
 		r.DataDir, report.Revision, report.Live, report.CompactRevision))
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -80,11 +81,7 @@ func (c *canI) Run(std stdio) error {
 	if err != nil {
 		return err
 	}
-	issuer := c.TokenIssuer
-	if issuer == "" {
-		issuer = c.Issuer
-	}
-	caller := &bearer.Caller{Issuer: issuer, ClientID: c.ClientID, Scopes: strings.Fields(c.Scope), Claims: map[string][]string{}}
+	caller := &bearer.Caller{Issuer: cmp.Or(c.TokenIssuer, c.Issuer), ClientID: c.ClientID, Scopes: strings.Fields(c.Scope), Claims: map[string][]string{}}
 	for name, value := range c.Claim {
 		caller.Claims[name] = strings.Split(value, ",")
 	}

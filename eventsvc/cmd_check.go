@@ -20,6 +20,7 @@ import (
 type check struct {
 	DropDamaged bool `help:"Drop what cannot be read, and the history, so that everything else can be listed, backed up and exported again. The service must be stopped."`
 	place
+	printer
 }
 
 // Help is the rest of the command's help.
@@ -34,9 +35,6 @@ index that is rebuilt from the log. Writes may go on meanwhile.
 
 // Run prints the problems that were found.
 func (c *check) Run(ctx context.Context, std stdio) error {
-	if err := c.exists(); err != nil {
-		return err
-	}
 	dropped, err := c.drop(ctx, std)
 	if err != nil {
 		return err
@@ -67,6 +65,9 @@ func (c *check) drop(ctx context.Context, std stdio) (dropped maintenance.Droppe
 	if !c.DropDamaged {
 		return dropped, nil
 	}
+	if err := c.exists(); err != nil {
+		return dropped, err
+	}
 	dir := filepath.Join(c.DataDir, "store")
 	switch copied, err := postgres.IsCopy(dir); {
 	case err != nil:
@@ -84,7 +85,7 @@ func (c *check) drop(ctx context.Context, std stdio) (dropped maintenance.Droppe
 }
 
 func (c *check) report(ctx context.Context, std stdio) (*fsck.Report, error) {
-	s, closeStore, err := c.open(bolt.Options{MinFree: -1}, nil)
+	s, closeStore, err := c.open(false, nil)
 	if damage := fsck.DamageOf(err); damage != nil {
 		return damage.Report, nil
 	} else if err != nil {
@@ -101,6 +102,7 @@ type compact struct {
 	Compress   bool `xor:"form" help:"Compress all files of the log but the newest now."`
 	Decompress bool `xor:"form" help:"Decompress all files of the log, for a release that does not know the compressed format."`
 	place
+	printer
 }
 
 // form returns what becomes of the files.
@@ -127,10 +129,7 @@ about a ninth of the room; --decompress needs that room again. A running service
 
 // Run compacts the store.
 func (c *compact) Run(ctx context.Context, std stdio) error {
-	if err := c.exists(); err != nil {
-		return err
-	}
-	s, closeStore, err := c.open(bolt.Options{MinFree: -1}, nil)
+	s, closeStore, err := c.open(false, nil)
 	if err != nil {
 		return err
 	}

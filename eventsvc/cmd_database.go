@@ -20,7 +20,7 @@ type database struct {
 type databasePlace struct {
 	StoreDSN     string `name:"store-dsn" secret:"" placeholder:"DSN" help:"The PostgreSQL database."`
 	StoreDSNFile string `name:"store-dsn-file" placeholder:"FILE" help:"File that holds the DSN."`
-	JSON         bool   `name:"json" help:"Print the result as JSON."`
+	printer
 }
 
 // access returns how to reach the database.
@@ -55,8 +55,7 @@ func (m *databaseMigrate) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return fmt.Errorf("--store-dsn: %w", err)
 	}
-	p := place{JSON: m.JSON}
-	return p.print(std.out, s, fmt.Sprintf("the schema has version %d (%s)", s.Version, s.Name))
+	return m.print(std.out, s, fmt.Sprintf("the schema has version %d (%s)", s.Version, s.Name))
 }
 
 type databaseVersion struct{ databasePlace }
@@ -71,8 +70,7 @@ func (v *databaseVersion) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return fmt.Errorf("--store-dsn: %w", err)
 	}
-	p := place{JSON: v.JSON}
-	if err := p.print(std.out, s, fmt.Sprintf("the schema has version %d, this program knows %d", s.Version, s.Known)); err != nil {
+	if err := v.print(std.out, s, fmt.Sprintf("the schema has version %d, this program knows %d", s.Version, s.Known)); err != nil {
 		return err
 	}
 	return s.Usable()
@@ -106,8 +104,7 @@ func (c *databaseCheck) Run(ctx context.Context, std stdio) error {
 	for _, note := range r.Notes {
 		text += "\nnote: " + note
 	}
-	p := place{JSON: c.JSON}
-	if err := p.print(std.out, r, text); err != nil || len(r.Problems) == 0 {
+	if err := c.print(std.out, r, text); err != nil || len(r.Problems) == 0 {
 		return err
 	}
 	return errFindings

@@ -10,7 +10,6 @@ import (
 	"io"
 
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/cli"
 )
 
@@ -18,6 +17,7 @@ import (
 type digestC struct {
 	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	place
+	printer
 }
 
 // Help is the rest of the command's help.
@@ -34,10 +34,7 @@ func (d *digestC) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return cli.Usagef("--group-domain: %w", err)
 	}
-	if err := d.exists(); err != nil {
-		return err
-	}
-	s, closeStore, err := d.open(bolt.Options{MinFree: -1}, formats)
+	s, closeStore, err := d.open(false, formats)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/cli"
 )
 
@@ -21,6 +20,7 @@ type export struct {
 	After       uint64 `default:"0" placeholder:"REVISION" help:"Only events that were written after this revision, including deletions."`
 	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	place
+	printer
 }
 
 // Help is the rest of the command's help.
@@ -77,6 +77,7 @@ type importC struct {
 	File        string `arg:"" help:"The export; - is standard input."`
 	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	place
+	printer
 }
 
 // Help is the rest of the command's help.
@@ -104,7 +105,7 @@ func (i *importC) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	s, closeStore, err := i.open(bolt.Options{}, formats)
+	s, closeStore, err := i.open(true, formats)
 	if err == nil {
 		err = i.writable(s, closeStore)
 	}

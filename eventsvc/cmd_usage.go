@@ -9,18 +9,16 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/breakdown"
 	"tidings.example/eventsvc/internal/terminal"
 )
 
 // usageC says who takes the room of the store.
 type usageC struct {
-	DataDir     string `default:"var/eventsvc" placeholder:"DIR" help:"The data directory."`
-	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"The admin listener of the service, which is asked while it has the files open."`
-	MaxBytes    size   `placeholder:"SIZE" help:"Project the age for this limit. Default: that of the running service, or none."`
-	Top         int    `env:"-" default:"10" help:"Namespaces and reporters that are shown in text; 0: all."`
-	Output      string `env:"-" short:"o" default:"text" enum:"text,json" help:"text or json."`
+	place
+	MaxBytes size   `placeholder:"SIZE" help:"Project the age for this limit. Default: that of the running service, or none."`
+	Top      int    `env:"-" default:"10" help:"Namespaces and reporters that are shown in text; 0: all."`
+	Output   string `env:"-" short:"o" default:"text" enum:"text,json" help:"text or json."`
 }
 
 // Help is the rest of the command's help.
@@ -36,11 +34,7 @@ them, if they go on to arrive as they have. It reads all events.
 
 // Run prints the figures.
 func (u *usageC) Run(ctx context.Context, std stdio) error {
-	p := place{DataDir: u.DataDir, ListenAdmin: u.ListenAdmin}
-	if err := p.exists(); err != nil {
-		return err
-	}
-	s, closeStore, err := p.open(bolt.Options{MinFree: -1}, nil)
+	s, closeStore, err := u.open(false, nil)
 	if err != nil {
 		return err
 	}

@@ -53,13 +53,24 @@ func exitCode(err error) int {
 type place struct {
 	DataDir     string `default:"var/eventsvc" placeholder:"DIR" help:"The data directory."`
 	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"The admin listener of the service, which is asked while it has the files open."`
-	JSON        bool   `name:"json" help:"Print the result as JSON."`
+}
+
+// printer has the setting that says how a result is printed.
+type printer struct {
+	JSON bool `name:"json" help:"Print the result as JSON."`
 }
 
 // open opens the files of the store or, if a service has them open, returns a client
-// of that service. The lock of the files decides, so it is always exactly one.
-func (p *place) open(o bolt.Options, formats *codec.Codec) (s admin.Store, closeStore func() error, err error) {
-	o.Dir, o.MaxBytes, o.Observe = filepath.Join(p.DataDir, "store"), -1, codec.Occurrence
+// of that service. The lock of the files decides, so it is always exactly one. Only with
+// grow may the store be made, and get new events: that needs free space.
+func (p *place) open(grow bool, formats *codec.Codec) (s admin.Store, closeStore func() error, err error) {
+	o := bolt.Options{Dir: filepath.Join(p.DataDir, "store"), MaxBytes: -1, Observe: codec.Occurrence}
+	if !grow {
+		if err := p.exists(); err != nil {
+			return nil, nil, err
+		}
+		o.MinFree = -1
+	}
 	db, err := bolt.Open(o)
 	if errors.Is(err, store.ErrInUse) {
 		remote, err := admin.NewRemote(p.DataDir, p.ListenAdmin)
@@ -99,7 +110,7 @@ func (p *place) exists() error {
 }
 
 // print prints the result, as text or as JSON.
-func (p *place) print(out io.Writer, result any, text string) error {
+func (p printer) print(out io.Writer, result any, text string) error {
 	if !p.JSON {
 		_, err := fmt.Fprintln(out, text)
 		return err
