@@ -2,6 +2,8 @@ package logql
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +24,11 @@ const (
 	tokenSymbol
 )
 
+var kindNames = [...]string{
+	tokenEnd: "$end", tokenIdentifier: "IDENTIFIER", tokenString: "STRING", tokenNumber: "NUMBER",
+	tokenDuration: "DURATION", tokenBytes: "BYTES", tokenRange: "RANGE",
+}
+
 // token is a word of an expression.
 type token struct {
 	kind      kind
@@ -32,26 +39,10 @@ type token struct {
 
 // name is what error messages call the token, as Loki's do.
 func (t token) name() string {
-	switch t.kind {
-	case tokenEnd:
-		return "$end"
-	case tokenIdentifier:
-		if reserved[strings.ToLower(t.text)] {
-			return strings.ToLower(t.text)
-		}
-		return "IDENTIFIER"
-	case tokenString:
-		return "STRING"
-	case tokenNumber:
-		return "NUMBER"
-	case tokenDuration:
-		return "DURATION"
-	case tokenBytes:
-		return "BYTES"
-	case tokenRange:
-		return "RANGE"
+	if word := strings.ToLower(t.text); t.kind == tokenSymbol || t.kind == tokenIdentifier && slices.Contains(reserved, word) {
+		return word
 	}
-	return t.text
+	return kindNames[t.kind]
 }
 
 // symbols are the longest first, because the first that fits is taken.
@@ -188,8 +179,7 @@ func (l *lexer) window(t token) (token, error) {
 
 // number reads a number, a duration or a size.
 func (l *lexer) number(t token) (token, error) {
-	n := quantity(l.rest)
-	t.text = l.rest[:n]
+	t.text = quantity.FindString(l.rest)
 	if _, err := strconv.ParseFloat(t.text, 64); err == nil && !strings.ContainsAny(t.text, "xX_") {
 		t.kind = tokenNumber
 	} else if d, err := ParseDuration(t.text); err == nil {
@@ -199,48 +189,12 @@ func (l *lexer) number(t token) (token, error) {
 	} else {
 		return t, t.errorf("syntax error: %q is neither a number nor a duration", t.text)
 	}
-	l.skip(n)
+	l.skip(len(t.text))
 	return t, nil
 }
 
-// quantity returns the length of the number at the beginning of a text, with its exponent
-// or its units.
-func quantity(text string) int {
-	n := 0
-	for n < len(text) && (digit(text[n]) || text[n] == '.') {
-		n++
-	}
-	if more := exponent(text[n:]); more > 0 {
-		return n + more
-	}
-	for n < len(text) {
-		r, size := utf8.DecodeRuneInString(text[n:])
-		if !letter(text[n]) && !digit(text[n]) && r != 'µ' && r != 'μ' && r != '.' {
-			break
-		}
-		n += size
-	}
-	return n
-}
-
-// exponent returns the length of an exponent at the beginning of a text.
-func exponent(text string) int {
-	if text == "" || text[0] != 'e' && text[0] != 'E' {
-		return 0
-	}
-	n := 1
-	if n < len(text) && (text[n] == '+' || text[n] == '-') {
-		n++
-	}
-	from := n
-	for n < len(text) && text[n] >= '0' && text[n] <= '9' {
-		n++
-	}
-	if n == from {
-		return 0
-	}
-	return n
-}
+// quantity is a number with its exponent or its units.
+var quantity = regexp.MustCompile(`^[0-9.]+([eE][+-]?[0-9]+|[0-9A-Za-z_.µμ]*)`)
 
 // size reports whether a text is a number of bytes, such as 5KB or 1.5MiB.
 func size(text string) bool {

@@ -194,22 +194,18 @@ func (p metricParser) vectorAggregation(op string) Metric {
 	a := &VectorAggregation{Op: op, Grouping: p.grouping()}
 	p.expect("(")
 	takesNumber := op == "topk" || op == "bottomk"
-	if takesNumber && p.now.kind != tokenNumber {
+	switch number := p.now.kind == tokenNumber && p.ahead.kind == tokenSymbol && p.ahead.text == ","; {
+	case takesNumber && !number:
 		p.fail(p.now, "parameter required for operation %s", op)
-	}
-	if p.now.kind == tokenNumber && p.ahead.kind == tokenSymbol && p.ahead.text == "," {
-		k, err := strconv.Atoi(p.now.text)
-		switch {
-		case !takesNumber:
-			p.fail(p.now, "unsupported parameter for operation %s(%s,", op, p.now.text)
-		case err != nil || k < 1:
+	case number && !takesNumber:
+		p.fail(p.now, "unsupported parameter for operation %s(%s,", op, p.now.text)
+	case number:
+		var err error
+		if a.K, err = strconv.Atoi(p.now.text); err != nil || a.K < 1 {
 			p.fail(p.now, "invalid parameter %s(%s,", op, p.now.text)
 		}
-		a.K = k
 		p.advance()
 		p.advance()
-	} else if takesNumber {
-		p.fail(p.now, "parameter required for operation %s", op)
 	}
 	a.Of = p.binary(1)
 	p.expect(")")
@@ -227,18 +223,9 @@ func (p metricParser) grouping() *Grouping {
 	g := &Grouping{Without: p.isWord("without")}
 	p.advance()
 	p.expect("(")
-	if p.accept(")") {
-		return g
-	}
-	for {
+	p.list(")", func() {
 		p.part()
 		g.Labels = append(g.Labels, p.label())
-		if p.accept(")") {
-			return g
-		}
-		if !p.is(",") {
-			p.unexpected(")", ",")
-		}
-		p.advance()
-	}
+	})
+	return g
 }

@@ -11,24 +11,14 @@ import (
 // Words of LogQL by what they are. The subset lacks some of them.
 var (
 	rangeWords      = []string{"count_over_time", "rate"}
-	rangeLacking    = words("rate_counter bytes_over_time bytes_rate avg_over_time sum_over_time min_over_time max_over_time stdvar_over_time stddev_over_time quantile_over_time first_over_time last_over_time absent_over_time")
+	rangeLacking    = strings.Fields("rate_counter bytes_over_time bytes_rate avg_over_time sum_over_time min_over_time max_over_time stdvar_over_time stddev_over_time quantile_over_time first_over_time last_over_time absent_over_time")
 	vectorWords     = []string{"sum", "min", "max", "avg", "topk", "bottomk"}
-	vectorLacking   = words("count stddev stdvar sort sort_desc approx_topk label_replace")
-	stageLacking    = words("regexp pattern unpack line_format label_format unwrap decolorize")
-	operatorLacking = words("or and unless == != > >= < <=")
-	modifiers       = words("bool on ignoring group_left group_right")
-	reserved        = func() map[string]bool {
-		all := map[string]bool{}
-		for _, list := range [][]string{stageLacking, operatorLacking, modifiers, words("by without offset json logfmt drop keep ip")} {
-			for _, word := range list {
-				all[word] = true
-			}
-		}
-		return all
-	}()
+	vectorLacking   = strings.Fields("count stddev stdvar sort sort_desc approx_topk label_replace")
+	stageLacking    = strings.Fields("regexp pattern unpack line_format label_format unwrap decolorize")
+	operatorLacking = strings.Fields("or and unless == != > >= < <=")
+	modifiers       = strings.Fields("bool on ignoring group_left group_right")
+	reserved        = slices.Concat(stageLacking, operatorLacking, modifiers, strings.Fields("by without offset json logfmt drop keep ip"))
 )
-
-func words(text string) []string { return strings.Fields(text) }
 
 // logParser reads log queries by recursive descent.
 type logParser struct{ *tokens }
@@ -99,19 +89,8 @@ func (p logParser) log() *Log {
 func (p logParser) selector() []Matcher {
 	p.expect("{")
 	var all []Matcher
-	if p.accept("}") {
-		return all
-	}
-	for {
-		all = append(all, p.matcher(p.label()))
-		if p.accept("}") {
-			return all
-		}
-		if !p.is(",") {
-			p.unexpected("}", ",")
-		}
-		p.advance()
-	}
+	p.list("}", func() { all = append(all, p.matcher(p.label())) })
+	return all
 }
 
 // matcherOps are the operators between a label and a text.
@@ -253,7 +232,7 @@ func (p logParser) condition(lowest int) condition {
 		case p.isWord("or") && lowest <= precedenceOr:
 			p.advance()
 			left = &eitherCondition{left, p.condition(precedenceOr + 1)}
-		case p.accept(","), p.is("("), p.now.kind == tokenIdentifier && !reserved[strings.ToLower(p.now.text)]:
+		case p.accept(","), p.is("("), p.now.kind == tokenIdentifier && !slices.Contains(reserved, strings.ToLower(p.now.text)):
 			left = &bothCondition{left, p.condition(0)}
 		default:
 			return left

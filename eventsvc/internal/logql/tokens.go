@@ -2,6 +2,7 @@ package logql
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -80,6 +81,16 @@ func (s *tokens) take(k kind, name string) string {
 	return text
 }
 
+// list reads items that are separated by commas, up to the symbol at their end.
+func (s *tokens) list(end string, item func()) {
+	for more := !s.accept(end); more; {
+		item()
+		if more = !s.accept(end); more && !s.accept(",") {
+			s.unexpected(end, ",")
+		}
+	}
+}
+
 // enter counts a level of nesting, until leave is called.
 func (s *tokens) enter() (leave func()) {
 	if s.depth++; s.depth > maxDepth {
@@ -97,7 +108,7 @@ func (s *tokens) part() {
 
 // label reads the name of a label.
 func (s *tokens) label() string {
-	if s.now.kind == tokenIdentifier && reserved[strings.ToLower(s.now.text)] {
+	if s.now.kind == tokenIdentifier && slices.Contains(reserved, strings.ToLower(s.now.text)) {
 		s.unexpected("IDENTIFIER")
 	}
 	return s.take(tokenIdentifier, "IDENTIFIER")
