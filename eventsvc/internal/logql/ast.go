@@ -93,8 +93,10 @@ type (
 		value    float64
 		duration bool // value is a duration in nanoseconds
 	}
-	bothCondition   struct{ left, right condition }
-	eitherCondition struct{ left, right condition }
+	joinedCondition struct {
+		op          string // and, or
+		left, right condition
+	}
 )
 
 // RangeAggregation counts lines in a window of time before each point.
@@ -199,12 +201,8 @@ func (c *numberCondition) String() string {
 	return c.name + c.op + formatNumber(c.value)
 }
 
-func (c *bothCondition) String() string {
-	return "( " + c.left.String() + " and " + c.right.String() + " )"
-}
-
-func (c *eitherCondition) String() string {
-	return "( " + c.left.String() + " or " + c.right.String() + " )"
+func (c *joinedCondition) String() string {
+	return "( " + c.left.String() + " " + c.op + " " + c.right.String() + " )"
 }
 
 // String implements [Expr].

@@ -204,13 +204,13 @@ func (e *evaluator) binary(b *Binary) ([]*Series, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isNumber(b.Left) {
+	if _, ok := b.Left.(*Literal); ok { // not both: the parser makes one number of two
 		for _, s := range right {
 			e.each(s, func(i int) float64 { return compute(b.Op, left[0].Values[i], s.Values[i]) })
 		}
 		return right, nil
 	}
-	if isNumber(b.Right) {
+	if _, ok := b.Right.(*Literal); ok {
 		for _, s := range left {
 			e.each(s, func(i int) float64 { return compute(b.Op, s.Values[i], right[0].Values[i]) })
 		}
@@ -244,13 +244,6 @@ func (e *evaluator) each(s *Series, value func(i int) float64) {
 	}
 }
 
-// isNumber reports whether a metric is a number and no series. The parser makes one
-// number of two.
-func isNumber(m Metric) bool {
-	_, ok := m.(*Literal)
-	return ok
-}
-
 // compute is one operation. Like Loki, and unlike Go, it divides by zero to NaN.
 func compute(op string, a, b float64) float64 {
 	switch op {
@@ -266,9 +259,6 @@ func compute(op string, a, b float64) float64 {
 		}
 		return a / b
 	case "%":
-		if b == 0 {
-			return math.NaN()
-		}
 		return math.Mod(a, b)
 	default:
 		return math.Pow(a, b)

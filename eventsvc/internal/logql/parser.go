@@ -228,12 +228,12 @@ func (p logParser) condition(lowest int) condition {
 		switch {
 		case p.isWord("and") && lowest <= precedenceAnd:
 			p.advance()
-			left = &bothCondition{left, p.condition(precedenceAnd + 1)}
+			left = &joinedCondition{"and", left, p.condition(precedenceAnd + 1)}
 		case p.isWord("or") && lowest <= precedenceOr:
 			p.advance()
-			left = &eitherCondition{left, p.condition(precedenceOr + 1)}
+			left = &joinedCondition{"or", left, p.condition(precedenceOr + 1)}
 		case p.accept(","), p.is("("), p.now.kind == tokenIdentifier && !slices.Contains(reserved, strings.ToLower(p.now.text)):
-			left = &bothCondition{left, p.condition(0)}
+			left = &joinedCondition{"and", left, p.condition(0)}
 		default:
 			return left
 		}

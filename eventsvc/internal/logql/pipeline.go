@@ -3,6 +3,7 @@ package logql
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -171,8 +172,7 @@ func (jsonStage) process(e *Entry) bool {
 		e.fail("JSONParserErr", err.Error())
 		return true
 	}
-	limit := len(e.Labels) + maxParsed
-	flatten(e, "", event, limit)
+	flatten(e, "", event, len(e.Labels)+maxParsed)
 	return true
 }
 
@@ -181,14 +181,9 @@ func (jsonStage) needs(func(string)) bool { return false }
 // flatten makes labels of an object, in the order of its keys. Lists have none, as in
 // Loki.
 func flatten(e *Entry, prefix string, object map[string]any, limit int) {
-	keys := make([]string, 0, len(object))
-	for k := range object {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(object)) {
 		name := prefix + labelName(k)
-		if prefix == "" && name[0] >= '0' && name[0] <= '9' {
+		if prefix == "" && digit(name[0]) {
 			name = "_" + name
 		}
 		if len(e.Labels) >= limit {
@@ -213,7 +208,7 @@ func labelName(key string) string {
 		return "_"
 	}
 	return strings.Map(func(r rune) rune {
-		if r < 0x80 && (letter(byte(r)) || r >= '0' && r <= '9') {
+		if r < 0x80 && (letter(byte(r)) || digit(byte(r))) {
 			return r
 		}
 		return '_'
@@ -231,11 +226,11 @@ func (logfmtStage) process(e *Entry) bool {
 		if key == "" {
 			continue
 		}
-		if name := labelName(key); name[0] < '0' || name[0] > '9' {
-			e.parsed(name, value)
-		} else {
-			e.parsed("_"+name, value)
+		name := labelName(key)
+		if digit(name[0]) {
+			name = "_" + name
 		}
+		e.parsed(name, value)
 	}
 	return true
 }
@@ -275,11 +270,15 @@ func (f *labelFilter) needs(use func(string)) bool {
 
 func (c *textCondition) holds(e *Entry) bool      { return c.Matches(e.Get(c.Name)) }
 func (c *textCondition) names(use func(string))   { use(c.Name) }
-func (c *bothCondition) holds(e *Entry) bool      { return c.left.holds(e) && c.right.holds(e) }
-func (c *bothCondition) names(use func(string))   { c.left.names(use); c.right.names(use) }
-func (c *eitherCondition) holds(e *Entry) bool    { return c.left.holds(e) || c.right.holds(e) }
-func (c *eitherCondition) names(use func(string)) { c.left.names(use); c.right.names(use) }
+func (c *joinedCondition) names(use func(string)) { c.left.names(use); c.right.names(use) }
 func (c *numberCondition) names(use func(string)) { use(c.name) }
+
+func (c *joinedCondition) holds(e *Entry) bool {
+	if c.op == "or" {
+		return c.left.holds(e) || c.right.holds(e)
+	}
+	return c.left.holds(e) && c.right.holds(e)
+}
 
 // holds compares numbers as Loki does: an entry without the label is left out, and one
 // whose label is no number goes on with an error.
