@@ -140,20 +140,20 @@ func (*Vector) metric()            {}
 
 // String implements [Expr].
 func (l *Log) String() string {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i := range l.Matchers {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(l.Matchers[i].String())
-	}
-	b.WriteByte('}')
+	text := "{" + joined(l.Matchers) + "}"
 	for _, s := range l.Stages {
-		b.WriteByte(' ')
-		b.WriteString(s.String())
+		text += " " + s.String()
 	}
-	return b.String()
+	return text
+}
+
+// joined returns matchers, separated by commas.
+func joined(all []Matcher) string {
+	texts := make([]string, len(all))
+	for i := range all {
+		texts[i] = all[i].String()
+	}
+	return strings.Join(texts, ", ")
 }
 
 // String returns the matcher as it stands in a selector.
@@ -181,17 +181,10 @@ func (logfmtStage) String() string { return "| logfmt" }
 func (f *labelFilter) String() string { return "| " + f.condition.String() }
 
 func (s *selection) String() string {
-	text := "| drop "
 	if s.keep {
-		text = "| keep "
+		return "| keep " + joined(s.matchers)
 	}
-	for i := range s.matchers {
-		if i > 0 {
-			text += ", "
-		}
-		text += s.matchers[i].String()
-	}
-	return text
+	return "| drop " + joined(s.matchers)
 }
 
 func (c *numberCondition) String() string {
