@@ -105,15 +105,6 @@ func (t *Text) Match(note []byte) bool {
 	return true
 }
 
-// upper are the ASCII characters in upper case, which is the smallest of the characters
-// that fold into each other.
-var upper = func() (table [utf8.RuneSelf]byte) {
-	for c := range table {
-		table[c] = byte(smallest(rune(c)))
-	}
-	return table
-}()
-
 // smallest returns the smallest of the characters that are the same but for their case.
 func smallest(r rune) rune {
 	least := r
@@ -159,11 +150,13 @@ func foldASCII(b []byte) int {
 func foldUnicode(dst, text []byte) []byte {
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
-		if r < utf8.RuneSelf {
-			dst = append(dst, upper[r])
-		} else {
-			dst = utf8.AppendRune(dst, smallest(r))
+		switch {
+		case 'a' <= r && r <= 'z':
+			r -= 'a' - 'A'
+		case r >= utf8.RuneSelf:
+			r = smallest(r)
 		}
+		dst = utf8.AppendRune(dst, r)
 		text = text[size:]
 	}
 	return dst
