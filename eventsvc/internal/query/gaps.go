@@ -60,9 +60,3 @@ func (s *Snapshot) FindGaps(ctx context.Context) error {
 	})
 	return err
 }
-
-// within is the range of one second.
-func within(second int64) store.Range {
-	from := time.Unix(second, 0).UTC()
-	return store.Range{From: from, To: from.Add(time.Second)}
-}

@@ -116,7 +116,7 @@ func (g *Group) add(o store.Occurred) {
 // sample returns the newest event of a group. It looks at the last observation first. If
 // the event of that one has been deleted or observed again since, one page more has to do.
 func (s *Snapshot) sample(ctx context.Context, g *Group, by []Dimension) (*store.Record, error) {
-	last := within(g.Last.Unix())
+	last := store.Range{From: g.Last, To: g.Last.Add(time.Second)}
 	sample, err := s.newestOf(ctx, g, by, last)
 	if err != nil || sample != nil {
 		return sample, err
