@@ -19,7 +19,7 @@ type Source struct {
 	Revision func() uint64                        // of the newest write
 	Note     func(*store.View) ([]byte, error)    // of a stored event
 	Gap      func(*store.View) (Gap, bool, error) // that an event of the mirror reports
-	Now      func() time.Time                     // nil: time.Now
+	Now      func() time.Time
 	Limits
 }
 
@@ -80,9 +80,6 @@ type Snapshot struct {
 // Snapshot fixes the state that a query is about. A range that ends before history begins
 // is a [ParameterError].
 func (s Source) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
-	if s.Now == nil {
-		s.Now = time.Now
-	}
 	d := DefaultLimits
 	s.Limits = Limits{cmp.Or(s.Events, d.Events), cmp.Or(s.Lookups, d.Lookups), cmp.Or(s.Time, d.Time), cmp.Or(s.Groups, d.Groups)}
 	if current := s.Revision(); q.Revision > current {

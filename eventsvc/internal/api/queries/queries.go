@@ -53,8 +53,7 @@ type Config struct {
 	Codec    *codec.Codec
 	IO       *httpio.IO
 	Guard    *access.Guard
-	MaxTerms int          // of both selectors
-	Limits   query.Limits // zero: the usual ones
+	MaxTerms int // of both selectors
 	Now      func() time.Time
 }
 
@@ -66,7 +65,7 @@ type server struct {
 // Route serves the queries.
 func Route(e *echo.Echo, c Config) {
 	s := &server{Config: c, source: query.Source{
-		Timeline: c.Timeline, Revision: c.Revision, Note: codec.Note, Now: c.Now, Limits: c.Limits,
+		Timeline: c.Timeline, Revision: c.Revision, Note: codec.Note, Now: c.Now,
 	}}
 	s.source.Gap = s.gap
 	for _, p := range endpoints {
