@@ -31,9 +31,8 @@ func OpenAPI() ([]byte, error) {
 func (p *endpoint) operation() schema {
 	var in []schema
 	for _, name := range p.parameters {
-		i := slices.IndexFunc(parameters, func(known parameter) bool { return known.name == name })
 		in = append(in, schema{
-			"name": name, "in": "query", "description": parameters[i].description, "schema": p.schema(parameters[i]), "required": p.required == name,
+			"name": name, "in": "query", "description": parameters[name], "schema": p.schema(name), "required": p.required == name,
 		})
 	}
 	status := func(description string) schema {
@@ -55,15 +54,15 @@ func (p *endpoint) operation() schema {
 }
 
 // schema describes the values of a parameter.
-func (p *endpoint) schema(of parameter) schema {
-	switch {
-	case of.name == "limit":
+func (p *endpoint) schema(name string) schema {
+	switch name {
+	case "limit":
 		return schema{"type": "integer", "minimum": 1, "maximum": p.maxLimit, "default": p.limit}
-	case of.name == "order":
+	case "order":
 		return schema{"type": "string", "enum": p.orders, "default": p.orders[0]}
-	case of.name == "by":
+	case "by":
 		return schema{"type": "string", "description": "Of " + query.Names(p.by)}
-	case of.repeated:
+	case repeated:
 		return schema{"type": "array", "items": schema{"type": "string"}}
 	}
 	return schema{"type": "string"}

@@ -3,6 +3,7 @@ package queries
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,31 +19,28 @@ import (
 	"tidings.example/shared/nearest"
 )
 
-// parameter is a query parameter, as the API's description has it.
-type parameter struct {
-	name, description string
-	repeated          bool
-}
+// repeated is the one parameter that may be given more than once.
+const repeated = "namespace"
 
-// parameters are all that there are.
-var parameters = []parameter{
-	{name: "from", description: "Begin of the range: RFC 3339, or relative to now as -6h, -7d or now. An hour before to, if it is not given."},
-	{name: "to", description: "End of the range, which is not part of it: like from. Now, if it is not given."},
-	{name: "namespace", repeated: true, description: "Only events in these namespaces. All that the caller may list, if it is not given."},
-	{name: "fieldSelector", description: "Terms on fields, as in lists. The dimensions type, reason, kind, namespace, reporter and cluster are fields too."},
-	{name: "labelSelector", description: "Terms on labels, as in lists."},
-	{name: "text", description: "Words and \"quoted phrases\" that the note contains, all of them, in upper or lower case."},
-	{name: "by", description: "Dimensions to count by, separated by commas."},
-	{name: "step", description: "Length of a bucket, as 5m, 1h or 1d. Chosen so that there are at most 120, if it is not given."},
-	{name: "order", description: "Order of the answer."},
-	{name: "limit", description: "At most so many rows."},
-	{name: "continue", description: "The continue of the page before."},
-	{name: "revision", description: "The state that is looked at, as an answer has named it. The newest, if it is not given."},
-	{name: "at", description: "End of the window that is compared with what was before: like to."},
-	{name: "window", description: "Length of that window, as 15m."},
-	{name: "uid", description: "UID of the object."},
-	{name: "kind", description: "Kind of the object, with its name."},
-	{name: "name", description: "Name of the object, with its kind."},
+// parameters are all that there are, with what the API's description says of them.
+var parameters = map[string]string{
+	"from":          "Begin of the range: RFC 3339, or relative to now as -6h, -7d or now. An hour before to, if it is not given.",
+	"to":            "End of the range, which is not part of it: like from. Now, if it is not given.",
+	repeated:        "Only events in these namespaces. All that the caller may list, if it is not given.",
+	"fieldSelector": "Terms on fields, as in lists. The dimensions type, reason, kind, namespace, reporter and cluster are fields too.",
+	"labelSelector": "Terms on labels, as in lists.",
+	"text":          "Words and \"quoted phrases\" that the note contains, all of them, in upper or lower case.",
+	"by":            "Dimensions to count by, separated by commas.",
+	"step":          "Length of a bucket, as 5m, 1h or 1d. Chosen so that there are at most 120, if it is not given.",
+	"order":         "Order of the answer.",
+	"limit":         "At most so many rows.",
+	"continue":      "The continue of the page before.",
+	"revision":      "The state that is looked at, as an answer has named it. The newest, if it is not given.",
+	"at":            "End of the window that is compared with what was before: like to.",
+	"window":        "Length of that window, as 15m.",
+	"uid":           "UID of the object.",
+	"kind":          "Kind of the object, with its name.",
+	"name":          "Name of the object, with its kind.",
 }
 
 // badRequest is the 400 for a mistake in a parameter, or in the query as a whole if that is
@@ -72,17 +70,11 @@ func (p *endpoint) wrong(err error) error {
 
 // check returns an error if a parameter is not known to the endpoint, or is there twice.
 func (p *endpoint) check(given url.Values) error {
-	names := make([]string, 0, len(given))
-	for name := range given {
-		names = append(names, name)
-	}
-	slices.Sort(names) // so that the error does not depend on chance
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(given)) { // so that the error does not depend on chance
 		if !slices.Contains(p.parameters, name) {
 			return badRequest(name, "there is none of this name%s: %s knows %s", probably(name, p.parameters), p.name, strings.Join(p.parameters, ", "))
 		}
-		i := slices.IndexFunc(parameters, func(known parameter) bool { return known.name == name })
-		if len(given[name]) > 1 && !parameters[i].repeated {
+		if len(given[name]) > 1 && name != repeated {
 			return badRequest(name, "is there %d times: give it once", len(given[name]))
 		}
 	}
@@ -159,7 +151,10 @@ func negotiate(accept string) (media string, err error) {
 		mediaJSON: mediaJSON, "application/*": mediaJSON, "*/*": mediaJSON, mediaCSV: mediaCSV, "text/*": mediaCSV,
 	})
 	if media == "" {
-		return "", notAcceptable()
+		return "", &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+			Message: "only the following media types are accepted: " + mediaJSON + ", " + mediaCSV,
+		}}
 	}
 	return media, nil
 }
@@ -169,11 +164,3 @@ const (
 	mediaJSON = "application/json"
 	mediaCSV  = "text/csv"
 )
-
-// notAcceptable is the 406 for clients that accept neither form.
-func notAcceptable() error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-		Message: "only the following media types are accepted: " + mediaJSON + ", " + mediaCSV,
-	}}
-}

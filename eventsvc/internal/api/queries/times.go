@@ -93,11 +93,8 @@ func instant(parameter, text string, now, fallback time.Time) (time.Time, error)
 	return t.UTC(), nil
 }
 
-// units are the units of durations, in seconds, longest first.
-var units = []struct {
-	letter  byte
-	seconds int64
-}{{'w', 7 * 86400}, {'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}
+// units are the units of durations, in seconds.
+var units = map[byte]int64{'w': 7 * 86400, 'd': 86400, 'h': 3600, 'm': 60, 's': 1}
 
 // maxSeconds bounds durations: 200 years.
 const maxSeconds = 200 * 366 * 86400
@@ -112,12 +109,7 @@ func duration(text string) (time.Duration, error) {
 		if err != nil || digits == len(rest) {
 			return 0, bad
 		}
-		seconds := int64(0)
-		for _, u := range units {
-			if u.letter == rest[digits] {
-				seconds = u.seconds
-			}
-		}
+		seconds := units[rest[digits]]
 		if total += n * seconds; seconds == 0 || total > maxSeconds {
 			return 0, bad
 		}
