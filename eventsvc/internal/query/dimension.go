@@ -77,7 +77,12 @@ func (d Dimension) of(in *event.Dimensions) *string {
 }
 
 // Regarding is the object that an event is about.
-type Regarding struct{ Kind, Namespace, Name, UID string }
+type Regarding struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+}
 
 func regarding(a event.Attributes) (r Regarding) {
 	for f, text := range a.Fields() {

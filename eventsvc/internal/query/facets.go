@@ -23,8 +23,8 @@ type Facet struct {
 
 // ValueCount is one value, which may be empty, and how often it was observed.
 type ValueCount struct {
-	Value string
-	Count int64
+	Value string `json:"value"`
+	Count int64  `json:"count"`
 }
 
 // Facets counts by each of some dimensions, and returns the most frequent values of each and

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"strconv"
 
-	eventsv1 "k8s.io/api/events/v1"
-
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/store"
@@ -22,23 +20,15 @@ type eventsAnswer struct {
 	Total    *int              `json:"total,omitempty"` // of all pages, if this is the only one
 }
 
-// row is an event that was read for an answer.
-type row struct {
-	record  store.Record
-	at      store.Moment
-	count   int64
-	deleted bool
-}
-
 // answerEvents lists the events of a range.
 func answerEvents(ctx context.Context, r *request) (*answer, error) {
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	var rows []row
+	var rows []query.Happened
 	size := 0
 	next, err := r.shot.Events(ctx, query.Page{OldestFirst: r.order == query.Oldest, After: r.place()}, func(v *store.View, at store.Moment) bool {
-		rows = append(rows, row{record: v.Clone(), at: at, count: countOf(v.Attributes)})
+		rows = append(rows, query.Happened{Record: v.Clone(), At: at, Count: countOf(v.Attributes)})
 		size += len(v.Value)
 		return len(rows) < r.limit && size < pageBytes
 	})
@@ -47,7 +37,7 @@ func answerEvents(ctx context.Context, r *request) (*answer, error) {
 	}
 	out := eventsAnswer{head: r.head(), Continue: r.behind(next), Items: make([]json.RawMessage, len(rows))}
 	for i := range rows {
-		if out.Items[i], err = r.render(rows[i].record.View()); err != nil {
+		if out.Items[i], err = r.render(rows[i].View()); err != nil {
 			return nil, err
 		}
 	}
@@ -73,23 +63,19 @@ var eventColumns = []string{
 }
 
 // eventTable returns the rows of versions of events.
-func (r *request) eventTable(rows []row) ([][]string, error) {
+func (r *request) eventTable(rows []query.Happened) ([][]string, error) {
 	table := make([][]string, len(rows))
 	for i := range rows {
-		ev, err := r.Codec.Event(rows[i].record.View())
+		in := &rows[i]
+		ev, err := r.Codec.Event(in.View())
 		if err != nil {
 			return nil, err
 		}
-		table[i] = eventRow(&rows[i], ev)
+		d, o := event.DimensionsOf(in.Namespace, in.Attributes), &ev.Regarding
+		table[i] = []string{
+			stamp(in.At.Time), ev.Type, ev.Reason, o.Kind, o.Namespace, o.Name, string(o.UID), ev.Note, strconv.FormatInt(in.Count, 10),
+			ev.Namespace, ev.Name, d.Reporter, d.Cluster, strconv.FormatUint(in.Revision, 10),
+		}
 	}
 	return table, nil
-}
-
-func eventRow(in *row, ev *eventsv1.Event) []string {
-	d := event.DimensionsOf(in.record.Namespace, in.record.Attributes)
-	o := ev.Regarding
-	return []string{
-		stamp(in.at.Time), ev.Type, ev.Reason, o.Kind, o.Namespace, o.Name, string(o.UID), ev.Note, strconv.FormatInt(in.count, 10),
-		ev.Namespace, ev.Name, d.Reporter, d.Cluster, strconv.FormatUint(in.record.Revision, 10),
-	}
 }

@@ -9,14 +9,9 @@ import (
 
 type facetsAnswer struct {
 	counted
-	Facets map[string][]valueCount `json:"facets"`
-	Other  map[string]int64        `json:"other"` // of the values that are cut off, by dimension
-	Total  int64                   `json:"total"`
-}
-
-type valueCount struct {
-	Value string `json:"value"`
-	Count int64  `json:"count"`
+	Facets map[string][]query.ValueCount `json:"facets"`
+	Other  map[string]int64              `json:"other"` // of the values that are cut off, by dimension
+	Total  int64                         `json:"total"`
 }
 
 // answerFacets counts the values of dimensions.
@@ -32,13 +27,9 @@ func answerFacets(ctx context.Context, r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := facetsAnswer{counted: r.counted(), Facets: map[string][]valueCount{}, Other: map[string]int64{}, Total: total}
+	out := facetsAnswer{counted: r.counted(), Facets: map[string][]query.ValueCount{}, Other: map[string]int64{}, Total: total}
 	for _, f := range facets {
-		values := make([]valueCount, len(f.Values))
-		for i, v := range f.Values {
-			values[i] = valueCount(v)
-		}
-		out.Facets[string(f.Dimension)], out.Other[string(f.Dimension)] = values, f.Other
+		out.Facets[string(f.Dimension)], out.Other[string(f.Dimension)] = f.Values, f.Other
 	}
 	return &answer{json: out, columns: []string{"dimension", "value", "count", "other"}, partial: r.shot.Partial, rows: func() (rows [][]string, err error) {
 		for _, f := range facets {

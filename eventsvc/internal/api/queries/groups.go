@@ -23,14 +23,6 @@ type group struct {
 	Sample json.RawMessage `json:"sample,omitempty"` // the newest of them that exists
 }
 
-// object is the object of a group.
-type object struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	UID       string `json:"uid"`
-}
-
 // answerGroups counts by dimensions.
 func answerGroups(ctx context.Context, r *request) (*answer, error) {
 	if err := r.open(ctx); err != nil {
@@ -69,7 +61,7 @@ func values(by []query.Dimension, k query.Key) map[string]any {
 	out := map[string]any{}
 	for _, d := range by {
 		if d == query.Object {
-			out[string(d)] = object(k.Object)
+			out[string(d)] = k.Object
 			continue
 		}
 		out[string(d)] = k.Values([]query.Dimension{d})[0]

@@ -41,10 +41,8 @@ func answerObject(ctx context.Context, r *request) (*answer, error) {
 		return nil, err
 	}
 	out := objectAnswer{head: r.head(), Items: make([]happened, len(found)), Continue: r.behind(next)}
-	rows := make([]row, len(found))
 	for i := range found {
 		f := &found[i]
-		rows[i] = row{f.Record, f.At, f.Count, f.Deleted}
 		out.Items[i] = happened{Time: stamp(f.At.Time), Revision: strconv.FormatUint(f.Revision, 10), Count: f.Count, Deleted: f.Deleted}
 		if out.Items[i].Event, err = r.render(f.View()); err != nil {
 			return nil, err
@@ -52,9 +50,9 @@ func answerObject(ctx context.Context, r *request) (*answer, error) {
 	}
 	columns := append(slices.Clip(eventColumns), "deleted")
 	return &answer{json: out, columns: columns, next: out.Continue, partial: r.shot.Partial, rows: func() ([][]string, error) {
-		lines, err := r.eventTable(rows)
+		lines, err := r.eventTable(found)
 		for i := range lines {
-			lines[i] = append(lines[i], strconv.FormatBool(rows[i].deleted))
+			lines[i] = append(lines[i], strconv.FormatBool(found[i].Deleted))
 		}
 		return lines, err
 	}}, nil
