@@ -120,16 +120,9 @@ func (r *request) linkEvents(by []query.Dimension, k query.Key) string {
 		}
 	}
 	var terms []fields.Selector
-	equal := func(field, value string) { terms = append(terms, fields.OneTermEqualSelector(field, value)) }
-	for _, d := range by {
-		values := k.Values([]query.Dimension{d})
-		if d != query.Object {
-			equal(string(d), values[0])
-			continue
-		}
-		for i, field := range []string{"regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid"} {
-			equal(field, values[i])
-		}
+	values := k.Values(by)
+	for i, field := range namesOfValues(by, "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid") {
+		terms = append(terms, fields.OneTermEqualSelector(field, values[i]))
 	}
 	return r.link("events", parameters, terms)
 }
@@ -149,7 +142,7 @@ func (r *request) send(c echo.Context, media string, a *answer) error {
 			return err
 		}
 		var warnings []string
-		for _, reason := range a.partial {
+		for _, reason := range r.shot.Partial {
 			warnings = append(warnings, "the answer is not whole: "+reason)
 		}
 		httpio.Warn(c, warnings)

@@ -36,14 +36,6 @@ type change struct {
 // answerChanges ranks what changed before an instant.
 func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	subject := r.subject()
-	if subject != (query.Subject{}) {
-		if err := subject.Check(); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.open(ctx); err != nil {
-		return nil, err
-	}
 	q := changes.Query{
 		At: r.absolute.to, Window: r.absolute.to.Sub(r.absolute.from), Allows: r.readable.Allows, Revision: r.shot.Revision, Limit: r.limit,
 		Object: changes.Object{UID: subject.UID, Kind: subject.Kind, Name: subject.Name},
@@ -69,7 +61,7 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 			return nil, err
 		}
 	}
-	return &answer{json: out, columns: changeColumns, partial: r.shot.Partial, rows: func() ([][]string, error) {
+	return &answer{json: out, columns: changeColumns, rows: func() ([][]string, error) {
 		return changeRows(out.Changes), nil
 	}}, nil
 }

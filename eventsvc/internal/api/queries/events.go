@@ -22,9 +22,6 @@ type eventsAnswer struct {
 
 // answerEvents lists the events of a range.
 func answerEvents(ctx context.Context, r *request) (*answer, error) {
-	if err := r.open(ctx); err != nil {
-		return nil, err
-	}
 	var rows []query.Happened
 	size := 0
 	next, err := r.shot.Events(ctx, query.Page{OldestFirst: r.order == query.Oldest, After: r.place()}, func(v *store.View, at store.Moment) bool {
@@ -44,7 +41,7 @@ func answerEvents(ctx context.Context, r *request) (*answer, error) {
 	if r.cursor == nil && out.Continue == "" {
 		out.Total = new(len(rows))
 	}
-	return &answer{json: out, columns: eventColumns, next: out.Continue, partial: r.shot.Partial, rows: func() ([][]string, error) {
+	return &answer{json: out, columns: eventColumns, next: out.Continue, rows: func() ([][]string, error) {
 		return r.eventTable(rows)
 	}}, nil
 }

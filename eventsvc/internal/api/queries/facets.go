@@ -20,9 +20,6 @@ func answerFacets(ctx context.Context, r *request) (*answer, error) {
 	if by == nil {
 		by = query.Indexed
 	}
-	if err := r.open(ctx); err != nil {
-		return nil, err
-	}
 	facets, total, err := r.shot.Facets(ctx, by, r.limit)
 	if err != nil {
 		return nil, err
@@ -31,7 +28,7 @@ func answerFacets(ctx context.Context, r *request) (*answer, error) {
 	for _, f := range facets {
 		out.Facets[string(f.Dimension)], out.Other[string(f.Dimension)] = f.Values, f.Other
 	}
-	return &answer{json: out, columns: []string{"dimension", "value", "count", "other"}, partial: r.shot.Partial, rows: func() (rows [][]string, err error) {
+	return &answer{json: out, columns: []string{"dimension", "value", "count", "other"}, rows: func() (rows [][]string, err error) {
 		for _, f := range facets {
 			for _, v := range f.Values {
 				rows = append(rows, []string{string(f.Dimension), v.Value, strconv.FormatInt(v.Count, 10), "false"})

@@ -25,9 +25,6 @@ type group struct {
 
 // answerGroups counts by dimensions.
 func answerGroups(ctx context.Context, r *request) (*answer, error) {
-	if err := r.open(ctx); err != nil {
-		return nil, err
-	}
 	groups, next, err := r.shot.Groups(ctx, r.by, query.GroupPage{Order: r.order, After: r.group(), Limit: r.limit, Bytes: pageBytes})
 	if err != nil {
 		return nil, err
@@ -46,7 +43,8 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 			return nil, err
 		}
 	}
-	return &answer{json: out, columns: groupColumns(r.by), next: out.Continue, partial: r.shot.Partial, rows: func() ([][]string, error) {
+	columns := append(namesOfValues(r.by, "object_kind", "object_namespace", "object_name", "object_uid"), "count", "first", "last", "events")
+	return &answer{json: out, columns: columns, next: out.Continue, rows: func() ([][]string, error) {
 		rows := make([][]string, len(groups))
 		for i := range groups {
 			g := &groups[i]
@@ -69,14 +67,15 @@ func values(by []query.Dimension, k query.Key) map[string]any {
 	return out
 }
 
-func groupColumns(by []query.Dimension) []string {
-	var columns []string
+// namesOfValues names what [query.Key.Values] returns. The object has four values.
+func namesOfValues(by []query.Dimension, object ...string) []string {
+	var all []string
 	for _, d := range by {
 		if d == query.Object {
-			columns = append(columns, "object_kind", "object_namespace", "object_name", "object_uid")
+			all = append(all, object...)
 			continue
 		}
-		columns = append(columns, string(d))
+		all = append(all, string(d))
 	}
-	return append(columns, "count", "first", "last", "events")
+	return all
 }

@@ -3,7 +3,6 @@ package queries
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"tidings.example/eventsvc/internal/query"
 )
@@ -28,17 +27,7 @@ type bucket struct {
 
 // answerHistogram counts over time.
 func answerHistogram(ctx context.Context, r *request) (*answer, error) {
-	var step time.Duration
-	if text := r.parameters.Get("step"); text != "" {
-		var err error
-		if step, err = duration(text); err != nil {
-			return nil, badRequest("step", "%v", err)
-		}
-	}
-	if err := r.open(ctx); err != nil {
-		return nil, err
-	}
-	h, err := r.shot.Histogram(ctx, r.by, step)
+	h, err := r.shot.Histogram(ctx, r.by, r.step)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +39,7 @@ func answerHistogram(ctx context.Context, r *request) (*answer, error) {
 		}
 	}
 	columns := append(append([]string{"start"}, names(r.by)...), "count", "other")
-	return &answer{json: out, columns: columns, rows: func() ([][]string, error) { return histogramRows(&h), nil }, partial: r.shot.Partial}, nil
+	return &answer{json: out, columns: columns, rows: func() ([][]string, error) { return histogramRows(&h), nil }}, nil
 }
 
 // names returns dimensions or orders as texts.

@@ -31,9 +31,6 @@ func (r *request) subject() query.Subject {
 
 // answerObject tells the life of one object.
 func answerObject(ctx context.Context, r *request) (*answer, error) {
-	if err := r.open(ctx); err != nil {
-		return nil, err
-	}
 	found, next, err := r.shot.Object(ctx, r.subject(), query.ObjectPage{
 		Page: query.Page{OldestFirst: r.order == query.Oldest, After: r.place()}, Limit: r.limit, Bytes: pageBytes,
 	})
@@ -49,7 +46,7 @@ func answerObject(ctx context.Context, r *request) (*answer, error) {
 		}
 	}
 	columns := append(slices.Clip(eventColumns), "deleted")
-	return &answer{json: out, columns: columns, next: out.Continue, partial: r.shot.Partial, rows: func() ([][]string, error) {
+	return &answer{json: out, columns: columns, next: out.Continue, rows: func() ([][]string, error) {
 		lines, err := r.eventTable(found)
 		for i := range lines {
 			lines[i] = append(lines[i], strconv.FormatBool(found[i].Deleted))

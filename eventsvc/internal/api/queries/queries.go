@@ -94,8 +94,7 @@ type answer struct {
 	json    any
 	columns []string
 	rows    func() ([][]string, error)
-	next    string   // the continue of the next page; empty: there is none
-	partial []string // why it is not whole
+	next    string // the continue of the next page; empty: there is none
 }
 
 // request is one request to an endpoint, after the preamble.
@@ -108,6 +107,7 @@ type request struct {
 	limit      int
 	order      query.Order
 	by         []query.Dimension // nil: none are named
+	step       time.Duration     // 0: chosen
 	cursor     *cursor
 	shot       *query.Snapshot
 }
@@ -144,6 +144,9 @@ func (s *server) serve(c echo.Context, p *endpoint) error {
 	// 4. The answer.
 	ctx, cancel := context.WithTimeout(req.Context(), options.MaxRequestTime)
 	defer cancel()
+	if err := r.open(ctx); err != nil {
+		return p.wrong(err)
+	}
 	a, err := p.answer(ctx, r)
 	if err != nil {
 		return p.wrong(err)
@@ -153,6 +156,16 @@ func (s *server) serve(c echo.Context, p *endpoint) error {
 
 // open reads what all questions have in common, and fixes the state that the answer shows.
 func (r *request) open(ctx context.Context) (err error) {
+	if text := r.parameters.Get("step"); text != "" {
+		if r.step, err = duration(text); err != nil {
+			return badRequest("step", "%v", err)
+		}
+	}
+	if subject := r.subject(); r.endpoint.instant && subject != (query.Subject{}) {
+		if err := subject.Check(); err != nil {
+			return err
+		}
+	}
 	if r.cursor, err = r.continued(); err != nil {
 		return err
 	}
