@@ -183,5 +183,3 @@ func (r *candidate) clusterWide() bool {
 	}
 	return r.namespace == "" || r.namespace == systemNamespace
 }
-
-func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

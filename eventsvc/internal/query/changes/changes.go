@@ -152,10 +152,10 @@ type comparison struct {
 	q        *Query
 	answer   *Answer
 
-	tallies  tallies
-	windows  float64 // of history before the window, by its length
-	baseline baseline
-	warned   warned
+	tallies   tallies
+	windows   float64 // of history before the window, by its length
+	day, week bool    // whether history has the window a day and a week before
+	warned    warned
 }
 
 // partial notes what the answer could not take into account.

@@ -90,8 +90,8 @@ func (c *comparison) compare(s *tally, burstiness float64) *candidate {
 		text string
 	}{
 		{s.prev, c.windows >= 1, "in the window before"},
-		{s.day, c.baseline.day, "a day before"},
-		{s.week, c.baseline.week, "a week before"},
+		{s.day, c.day, "a day before"},
+		{s.week, c.week, "a week before"},
 	}
 	rising := now > mean
 	for _, b := range baselines {

@@ -88,7 +88,7 @@ func (t *tallies) index(d *event.Dimensions) int {
 	}
 	f := t.families[k.family()]
 	if f == nil {
-		f = &tally{tallyKey: k.family(), first: math.MaxInt64}
+		f = &tally{tallyKey: k.family()}
 		t.families[f.tallyKey] = f
 		t.order = append(t.order, f)
 	}
@@ -97,11 +97,6 @@ func (t *tallies) index(d *event.Dimensions) int {
 	t.byKey[k] = len(t.all)
 	t.all = append(t.all, s)
 	return len(t.all) - 1
-}
-
-// baseline says which earlier windows history has.
-type baseline struct {
-	day, week bool
 }
 
 // history counts everything in the window and before it.
@@ -132,10 +127,8 @@ func (c *comparison) history(ctx context.Context) error {
 	}
 	c.tallies.total()
 	c.windows = max(0, float64(from-begin)/float64(window))
-	c.baseline = baseline{
-		day:  window <= daySeconds && begin <= from-daySeconds,
-		week: window <= 7*daySeconds && begin <= from-7*daySeconds,
-	}
+	c.day = window <= daySeconds && begin <= from-daySeconds
+	c.week = window <= 7*daySeconds && begin <= from-7*daySeconds
 	c.answer.HistoryFrom = time.Unix(begin, 0).UTC()
 	c.shortcomings(begin < from, begin <= from-window)
 	return nil
@@ -230,7 +223,6 @@ func (t *tallies) total() {
 		f.total += s.total
 		f.day += s.day
 		f.week += s.week
-		f.first = min(f.first, s.first)
 		if s.total > 0 {
 			f.had++
 		}

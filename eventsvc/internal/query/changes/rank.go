@@ -158,7 +158,9 @@ func (c *comparison) rates() (rows []*candidate) {
 			for _, s := range r.tallies {
 				r.objects += c.warned.concerned[s.tallyKey]
 				r.first = min(r.first, s.first)
-				r.own += c.own(s)
+				if c.warned.object != nil {
+					r.own += c.warned.object.now[s.tallyKey]
+				}
 			}
 			if c.warned.object == nil || r.own > 0 {
 				rows = append(rows, r)
@@ -166,15 +168,6 @@ func (c *comparison) rates() (rows []*candidate) {
 		}
 	}
 	return rows
-}
-
-// own returns how many occurrences of a series in the window are about the object of the
-// question.
-func (c *comparison) own(s *tally) int64 {
-	if c.warned.object == nil {
-		return 0
-	}
-	return c.warned.object.now[s.tallyKey]
 }
 
 // familyRows returns the rows of a family. Series of several namespaces that change alike
@@ -248,11 +241,11 @@ func (c *comparison) failures(rows []*candidate) []*candidate {
 		return rows
 	}
 	for _, f := range c.warned.workloads {
-		s := c.tallies.of(f.tallyKey)
-		if s == nil {
+		i, ok := c.tallies.byKey[f.tallyKey]
+		if !ok {
 			continue
 		}
-		n := f.counts[f.reason]
+		s, n := c.tallies.all[i], f.counts[f.reason]
 		r := &candidate{
 			tallyKey: f.tallyKey, tallies: []*tally{s}, way: Failing, now: n, object: f.name,
 			objects: len(f.objects), first: f.first, had: int(c.warned.others[f.tallyKey]), dispersion: s.family.burstiness(c.windows), own: n,
@@ -272,14 +265,6 @@ func (c *comparison) failures(rows []*candidate) []*candidate {
 		}
 	}
 	return rows
-}
-
-// of returns the tally of a key, nil if there is none.
-func (t *tallies) of(k tallyKey) *tally {
-	if i, ok := t.byKey[k]; ok {
-		return t.all[i]
-	}
-	return nil
 }
 
 // about reports whether an event is one of a row.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"tidings.example/eventsvc/internal/query"
 )
@@ -44,7 +45,7 @@ func (r *candidate) why(c *comparison) string {
 		fmt.Fprintf(&b, "; %s about %s", times(r.own), c.warned.object.name)
 	}
 	if r.follows != nil {
-		fmt.Fprintf(&b, "; %s after %s of %s", query.FormatDuration(seconds(r.onset-r.follows.onset)), r.follows.reason, r.follows.kind)
+		fmt.Fprintf(&b, "; %s after %s of %s", query.FormatDuration(time.Duration(r.onset-r.follows.onset)*time.Second), r.follows.reason, r.follows.kind)
 	}
 	if r.precedes > 0 {
 		fmt.Fprintf(&b, "; before %s", counted(r.precedes, "other change"))
