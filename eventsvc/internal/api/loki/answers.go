@@ -1,9 +1,7 @@
 package loki
 
 import (
-	"cmp"
 	"encoding/json"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -34,10 +32,9 @@ func (r *request) data(kind string, result answer) answer {
 	})
 }
 
-// appendText appends a JSON string.
-func appendText(b []byte, text string) []byte {
-	quoted, _ := json.Marshal(text) // a text has no value that cannot be encoded
-	return append(b, quoted...)
+// plain is an answer that consists of one value.
+func plain(v any) answer {
+	return func(b []byte) []byte { return append(appendJSON(b, v), '\n') }
 }
 
 // appendJSON appends any value.
@@ -58,47 +55,28 @@ func appendList(b []byte, n int, element func(b []byte, i int) []byte) []byte {
 	return append(b, ']')
 }
 
-// appendLabels appends the labels of a category, or all with a negative one.
-func appendLabels(b []byte, labels []logql.Label, category int) []byte {
-	b = append(b, '{')
-	first := true
+// appendLabels appends labels, sorted by their names.
+func appendLabels(b []byte, labels []logql.Label) []byte {
+	values := make(map[string]string, len(labels))
 	for _, l := range labels {
-		if category >= 0 && l.Category != logql.Category(category) {
-			continue
-		}
-		if !first {
-			b = append(b, ',')
-		}
-		first = false
-		b = appendText(append(appendText(b, l.Name), ':'), l.Value)
+		values[l.Name] = l.Value
 	}
-	return append(b, '}')
+	return appendJSON(b, values)
 }
-
-// anyCategory is the category of appendLabels that stands for all.
-const anyCategory = -1
 
 // appendSample appends a point in time, in seconds, and a value as Prometheus has them.
 func appendSample(b []byte, at time.Time, v float64) []byte {
 	b = append(b, '[')
 	millis := at.UnixMilli()
 	b = strconv.AppendFloat(b, float64(millis)/1000, 'f', -1, 64)
-	b = append(b, `,"`...)
-	switch {
-	case math.IsNaN(v):
-		b = append(b, "NaN"...)
-	case math.IsInf(v, 0):
-		b = append(append(b, map[bool]string{true: "+", false: "-"}[v > 0]...), "Inf"...)
-	default:
-		b = strconv.AppendFloat(b, v, 'f', -1, 64)
-	}
+	b = strconv.AppendFloat(append(b, `,"`...), v, 'f', -1, 64)
 	return append(b, `"]`...)
 }
 
 func appendVector(b []byte, all []*logql.Series, at time.Time) []byte {
 	all = slices.DeleteFunc(all, func(s *logql.Series) bool { return !s.Has[0] })
 	return appendList(b, len(all), func(b []byte, i int) []byte {
-		b = appendLabels(append(b, `{"metric":`...), all[i].Labels, anyCategory)
+		b = appendLabels(append(b, `{"metric":`...), all[i].Labels)
 		return append(appendSample(append(b, `,"value":`...), at, all[i].Values[0]), '}')
 	})
 }
@@ -107,7 +85,7 @@ func appendMatrix(b []byte, all []*logql.Series, points []time.Time) []byte {
 	all = slices.DeleteFunc(all, func(s *logql.Series) bool { return !slices.Contains(s.Has, true) })
 	return appendList(b, len(all), func(b []byte, i int) []byte {
 		s := all[i]
-		b = appendLabels(append(b, `{"metric":`...), s.Labels, anyCategory)
+		b = appendLabels(append(b, `{"metric":`...), s.Labels)
 		b = append(b, `,"values":[`...)
 		first := true
 		for j, at := range points {
@@ -138,7 +116,7 @@ func streamsOf(found []*entry, categorized bool) []*streamed {
 	for _, e := range found {
 		labels := slices.Clone(e.Labels)
 		if categorized {
-			labels = slices.DeleteFunc(labels, func(l logql.Label) bool { return l.Category != logql.Stream })
+			labels = ofCategory(labels, logql.Stream)
 		}
 		logql.SortLabels(labels)
 		key := logql.Key(labels)
@@ -159,7 +137,7 @@ func streamsOf(found []*entry, categorized bool) []*streamed {
 func appendStreams(b []byte, found []*entry, categorized bool) []byte {
 	all := streamsOf(found, categorized)
 	return appendList(b, len(all), func(b []byte, i int) []byte {
-		b = appendLabels(append(b, `{"stream":`...), all[i].labels, anyCategory)
+		b = appendLabels(append(b, `{"stream":`...), all[i].labels)
 		b = append(b, `,"values":`...)
 		b = appendList(b, len(all[i].entries), func(b []byte, j int) []byte { return appendEntry(b, all[i].entries[j], categorized) })
 		return append(b, '}')
@@ -170,25 +148,29 @@ func appendStreams(b []byte, found []*entry, categorized bool) []byte {
 // that are not of the stream.
 func appendEntry(b []byte, e *entry, categorized bool) []byte {
 	b = strconv.AppendInt(append(b, `["`...), e.at.Time.UnixNano(), 10)
-	b = appendText(append(b, `",`...), e.Line)
+	b = appendJSON(append(b, `",`...), e.Line)
 	if !categorized {
 		return append(b, ']')
 	}
-	slices.SortStableFunc(e.Labels, func(x, y logql.Label) int {
-		return cmp.Or(cmp.Compare(x.Category, y.Category), cmp.Compare(x.Name, y.Name))
-	})
 	b = append(b, ",{"...)
-	has := func(c logql.Category) bool {
-		return slices.ContainsFunc(e.Labels, func(l logql.Label) bool { return l.Category == c })
+	metadata, parsed := ofCategory(e.Labels, logql.Metadata), ofCategory(e.Labels, logql.Parsed)
+	if len(metadata) > 0 {
+		b = appendLabels(append(b, `"structuredMetadata":`...), metadata)
 	}
-	if has(logql.Metadata) {
-		b = appendLabels(append(b, `"structuredMetadata":`...), e.Labels, int(logql.Metadata))
+	if len(metadata) > 0 && len(parsed) > 0 {
+		b = append(b, ',')
 	}
-	if has(logql.Parsed) {
-		if b[len(b)-1] == '}' {
-			b = append(b, ',')
-		}
-		b = appendLabels(append(b, `"parsed":`...), e.Labels, int(logql.Parsed))
+	if len(parsed) > 0 {
+		b = appendLabels(append(b, `"parsed":`...), parsed)
 	}
 	return append(b, "}]"...)
+}
+
+func ofCategory(labels []logql.Label, c logql.Category) (found []logql.Label) {
+	for _, l := range labels {
+		if l.Category == c {
+			found = append(found, l)
+		}
+	}
+	return found
 }

@@ -77,7 +77,7 @@ func valuesOf(all map[event.Dimensions]int64) map[string]map[string]bool {
 // texts is an answer with a list of texts.
 func texts(all []string) answer {
 	return success(func(b []byte) []byte {
-		return appendList(b, len(all), func(b []byte, i int) []byte { return appendText(b, all[i]) })
+		return appendList(b, len(all), func(b []byte, i int) []byte { return appendJSON(b, all[i]) })
 	})
 }
 
@@ -124,7 +124,7 @@ func (a *API) series(r *request) (answer, error) {
 	}
 	all := slices.SortedFunc(maps.Keys(found), compareDimensions)
 	return success(func(b []byte) []byte {
-		return appendList(b, len(all), func(b []byte, i int) []byte { return appendLabels(b, streamLabels(&all[i]), anyCategory) })
+		return appendList(b, len(all), func(b []byte, i int) []byte { return appendLabels(b, streamLabels(&all[i])) })
 	}), nil
 }
 
@@ -153,15 +153,15 @@ func (a *API) detectedLabels(r *request) (answer, error) {
 		return nil, err
 	}
 	values := valuesOf(all)
-	names := slices.Sorted(maps.Keys(values))
-	return func(b []byte) []byte {
-		b = appendList(append(b, `{"detectedLabels":`...), len(names), func(b []byte, i int) []byte {
-			b = appendText(append(b, `{"label":`...), names[i])
-			b = strconv.AppendInt(append(b, `,"cardinality":`...), int64(len(values[names[i]])), 10)
-			return append(b, '}')
-		})
-		return append(b, "}\n"...)
-	}, nil
+	type detected struct {
+		Label       string `json:"label"`
+		Cardinality int    `json:"cardinality"`
+	}
+	list := []detected{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, detected{name, len(values[name])})
+	}
+	return plain(map[string]any{"detectedLabels": list}), nil
 }
 
 // field is a label of entries, and the values that were seen.
@@ -241,9 +241,7 @@ func (a *API) detectedFields(r *request) (answer, error) {
 			break
 		}
 	}
-	return func(b []byte) []byte {
-		return append(appendJSON(b, map[string]any{"fields": list, "limit": limit}), '\n')
-	}, nil
+	return plain(map[string]any{"fields": list, "limit": limit}), nil
 }
 
 // typeOf is the type that all values of a field have.
@@ -275,8 +273,5 @@ func (a *API) detectedValues(r *request) (answer, error) {
 	if f := all[r.Param("label")]; f != nil {
 		values = slices.Sorted(maps.Keys(f.values))
 	}
-	values = values[:min(limit, len(values))]
-	return func(b []byte) []byte {
-		return append(appendJSON(b, map[string]any{"values": values, "limit": limit}), '\n')
-	}, nil
+	return plain(map[string]any{"values": values[:min(limit, len(values))], "limit": limit}), nil
 }

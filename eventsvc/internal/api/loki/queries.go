@@ -138,5 +138,5 @@ func formatQuery(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return success(func(b []byte) []byte { return appendText(b, expr.String()) }), nil
+	return success(func(b []byte) []byte { return appendJSON(b, expr.String()) }), nil
 }

@@ -24,14 +24,12 @@ func (a *API) stats(r *request) (answer, error) {
 	for _, n := range all {
 		entries += n
 	}
-	return func(b []byte) []byte {
-		return append(appendJSON(b, struct {
-			Streams int   `json:"streams"`
-			Chunks  int   `json:"chunks"`
-			Bytes   int64 `json:"bytes"`
-			Entries int64 `json:"entries"`
-		}{len(all), len(all), entries * bytesOfEntry, entries}), '\n')
-	}, nil
+	return plain(struct {
+		Streams int   `json:"streams"`
+		Chunks  int   `json:"chunks"`
+		Bytes   int64 `json:"bytes"`
+		Entries int64 `json:"entries"`
+	}{len(all), len(all), entries * bytesOfEntry, entries}), nil
 }
 
 // volumeQuery is the parameters of both requests for volumes.
@@ -161,22 +159,18 @@ const dialect = "3.7.8"
 
 // drilldownLimits serves /drilldown-limits, by which Logs Drilldown finds out what there is.
 func drilldownLimits(*request) (answer, error) {
-	return func(b []byte) []byte {
-		return append(appendJSON(b, map[string]any{
-			"limits": map[string]any{
-				"discover_log_levels": true, "volume_enabled": true, "max_query_series": maxSeries,
-				"max_entries_limit_per_query": maxLines, "query_timeout": maxTime.String(), "max_line_size": 0,
-			},
-			"pattern_ingester_enabled": false, "version": dialect,
-		}), '\n')
-	}, nil
+	return plain(map[string]any{
+		"limits": map[string]any{
+			"discover_log_levels": true, "volume_enabled": true, "max_query_series": maxSeries,
+			"max_entries_limit_per_query": maxLines, "query_timeout": maxTime.String(), "max_line_size": 0,
+		},
+		"pattern_ingester_enabled": false, "version": dialect,
+	}), nil
 }
 
 // buildInfo serves /status/buildinfo.
 func buildInfo(*request) (answer, error) {
-	return func(b []byte) []byte {
-		return append(appendJSON(b, map[string]string{
-			"version": dialect, "revision": service.Version(), "branch": "", "buildUser": "", "buildDate": "", "goVersion": "",
-		}), '\n')
-	}, nil
+	return plain(map[string]string{
+		"version": dialect, "revision": service.Version(), "branch": "", "buildUser": "", "buildDate": "", "goVersion": "",
+	}), nil
 }
