@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
@@ -83,21 +83,17 @@ func Route(e *echo.Echo, c Config) {
 // request is what every handler gets.
 type request struct {
 	echo.Context
-	ctx    context.Context
-	values url.Values // of the query and of the form
-	scope
-	now    time.Time
-	looked int // events that were looked at
-}
-
-// scope is what a request may see.
-type scope struct {
+	ctx      context.Context
+	values   url.Values // of the query and of the form
 	readable access.Readable
 	cluster  string // of X-Scope-OrgID, empty: all
+	now      time.Time
+	looked   int // events that were looked at
 }
 
-func (s *scope) allows(d event.Dimensions) bool {
-	return (s.cluster == "" || s.cluster == d.Cluster) && s.readable.Allows(d.Namespace)
+// allows reports whether the request may see a stream.
+func (r *request) allows(d event.Dimensions) bool {
+	return (r.cluster == "" || r.cluster == d.Cluster) && r.readable.Allows(d.Namespace)
 }
 
 // handler answers with what it returns as JSON.
@@ -110,7 +106,11 @@ var jsonFormat = codec.Format{Media: wire.JSON}
 
 // serve wraps a handler: rights, form, seat, time.
 func (a *API) serve(h handler) echo.HandlerFunc {
-	seated := func(r *request) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r, err := a.begin(c, policy.List)
+		if err != nil {
+			return err
+		}
 		return a.Guard.Seated(policy.List, func(c echo.Context) error {
 			ctx, cancel := context.WithTimeout(c.Request().Context(), maxTime)
 			defer cancel()
@@ -125,14 +125,7 @@ func (a *API) serve(h handler) echo.HandlerFunc {
 				}
 				return b, nil
 			})
-		})
-	}
-	return func(c echo.Context) error {
-		r, err := a.begin(c, policy.List)
-		if err != nil {
-			return err
-		}
-		return seated(r)(c)
+		})(c)
 	}
 }
 
@@ -142,7 +135,7 @@ func (a *API) begin(c echo.Context, v policy.Verb) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &request{Context: c, ctx: c.Request().Context(), scope: scope{readable: in}, now: a.Now()}
+	r := &request{Context: c, ctx: c.Request().Context(), readable: in, now: a.Now()}
 	if r.cluster, err = tenant(c.Request().Header); err != nil {
 		return nil, err
 	}
@@ -177,9 +170,6 @@ func (a *API) form(r *http.Request) (url.Values, error) {
 	return form, nil
 }
 
-// cluster is the form of a label's value, which the name of a cluster is.
-var cluster = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
-
 // tenant returns the cluster that the tenant header names. Loki takes several tenants
 // joined by bars, which would be several clusters here: a selector says that better.
 func tenant(h http.Header) (string, error) {
@@ -189,7 +179,7 @@ func tenant(h http.Header) (string, error) {
 		return "", nil
 	case len(all) > 1 || strings.Contains(all[0], "|"):
 		return "", badRequest("X-Scope-OrgID names several tenants: name one cluster, or none and use a selector such as {cluster=~\"a|b\"}")
-	case !cluster.MatchString(all[0]):
+	case len(validation.IsValidLabelValue(all[0])) > 0:
 		return "", badRequest("X-Scope-OrgID is no name of a cluster: want the value of the label %s, or no header", event.ClusterLabel)
 	}
 	return all[0], nil
