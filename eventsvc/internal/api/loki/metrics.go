@@ -1,6 +1,7 @@
 package loki
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"time"
@@ -178,10 +179,7 @@ func (c *counter) countOccurrences(a *API, r *request) error {
 		return n
 	}
 	err := a.occurred(r, c.period(), group, func(o store.Occurred) { c.add(o.Group, o.Second, o.Count) })
-	if failed != nil {
-		return failed
-	}
-	return err
+	return cmp.Or(failed, err)
 }
 
 // stream returns the number of the series that a stream is counted in, -1 if it is not.
@@ -212,10 +210,7 @@ func (c *counter) countEntries(a *API, r *request) error {
 		}
 		return failed == nil
 	})
-	if failed != nil {
-		return failed
-	}
-	return err
+	return cmp.Or(failed, err)
 }
 
 // pipelineError refuses to count an entry for which a stage has failed, as Loki does.

@@ -48,12 +48,12 @@ func (a *API) streamsIn(r *request, in period, by ...*logql.Log) (map[event.Dime
 }
 
 // streamsOfRequest is streamsIn for the range and the selector of a request.
-func (a *API) streamsOfRequest(r *request) (map[event.Dimensions]int64, error) {
+func (a *API) streamsOfRequest(r *request, parse func(string) (*logql.Log, error)) (map[event.Dimensions]int64, error) {
 	in, err := r.times()
 	if err != nil {
 		return nil, err
 	}
-	l, err := r.selector()
+	l, err := r.selector(parse)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func texts(all []string) answer {
 
 // labels serves /labels: the labels that streams have.
 func (a *API) labels(r *request) (answer, error) {
-	all, err := a.streamsOfRequest(r)
+	all, err := a.streamsOfRequest(r, logql.ParseSelector)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (a *API) labels(r *request) (answer, error) {
 
 // labelValues serves /label/{name}/values.
 func (a *API) labelValues(r *request) (answer, error) {
-	all, err := a.streamsOfRequest(r)
+	all, err := a.streamsOfRequest(r, logql.ParseSelector)
 	if err != nil {
 		return nil, err
 	}
@@ -138,17 +138,7 @@ func compareDimensions(a, b event.Dimensions) int {
 
 // detectedLabels serves /detected_labels: labels with the number of their values.
 func (a *API) detectedLabels(r *request) (answer, error) {
-	in, err := r.times()
-	if err != nil {
-		return nil, err
-	}
-	l := &logql.Log{}
-	if text := r.values.Get("query"); strings.TrimSpace(text) != "" {
-		if l, err = logql.ParseLog(text); err != nil { // what is behind the selector does not matter
-			return nil, err
-		}
-	}
-	all, err := a.streamsIn(r, in, l)
+	all, err := a.streamsOfRequest(r, logql.ParseLog) // what is behind the selector does not matter
 	if err != nil {
 		return nil, err
 	}

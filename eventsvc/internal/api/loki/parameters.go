@@ -15,12 +15,10 @@ import (
 
 // explain turns errors of queries into answers.
 func explain(err error) error {
-	var parse *logql.Error
-	var expired *store.ExpiredError
-	switch {
-	case errors.As(err, &parse):
+	if parse, ok := errors.AsType[*logql.Error](err); ok {
 		return apierrors.NewBadRequest(parse.Error())
-	case errors.As(err, &expired):
+	}
+	if _, ok := errors.AsType[*store.ExpiredError](err); ok {
 		return apierrors.NewServiceUnavailable("the state that the query has begun with is no longer held: please try again")
 	}
 	return err
@@ -155,12 +153,12 @@ func (r *request) forward() (bool, error) {
 }
 
 // selector returns the streams that a parameter selects: all if it is not set.
-func (r *request) selector() (*logql.Log, error) {
+func (r *request) selector(parse func(string) (*logql.Log, error)) (*logql.Log, error) {
 	text := r.values.Get("query")
 	if strings.TrimSpace(text) == "" {
 		return &logql.Log{}, nil
 	}
-	return logql.ParseSelector(text)
+	return parse(text)
 }
 
 // categorized reports whether the client wants to know which label is of which category.

@@ -16,7 +16,7 @@ const bytesOfEntry = 1024
 
 // stats serves /index/stats: about how much a selector selects. Entries are occurrences.
 func (a *API) stats(r *request) (answer, error) {
-	all, err := a.streamsOfRequest(r)
+	all, err := a.streamsOfRequest(r, logql.ParseSelector)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ type volumeQuery struct {
 }
 
 func (r *request) volume() (q volumeQuery, err error) {
-	if q.log, err = r.selector(); err != nil {
+	if q.log, err = r.selector(logql.ParseSelector); err != nil {
 		return q, err
 	}
 	if q.in, err = r.times(); err != nil {
@@ -78,19 +78,17 @@ func (a *API) volumes(r *request, q volumeQuery, window time.Duration, points []
 	if len(target) == 0 {
 		target = streamNames
 	}
-	of := &logql.RangeAggregation{Op: "count_over_time", Log: q.log, Range: window}
-	sum := func(by ...string) ([]*logql.Series, error) {
+	sum := func(l *logql.Log, by ...string) ([]*logql.Series, error) {
+		of := &logql.RangeAggregation{Op: "count_over_time", Log: l, Range: window}
 		return a.evaluate(r, &logql.VectorAggregation{Op: "sum", Grouping: &logql.Grouping{Labels: by}, Of: of}, points)
 	}
 	if !q.labels {
-		all, err := sum(target...)
+		all, err := sum(q.log, target...)
 		return largest(all, q.limit), err
 	}
 	var all []*logql.Series
 	for _, name := range target {
-		present := *of
-		present.Log = &logql.Log{Matchers: append(slices.Clone(q.log.Matchers), logql.Matcher{Name: name, Op: "!="})}
-		s, err := a.evaluate(r, &logql.VectorAggregation{Op: "sum", Grouping: &logql.Grouping{}, Of: &present}, points)
+		s, err := sum(&logql.Log{Matchers: append(slices.Clone(q.log.Matchers), logql.Matcher{Name: name, Op: "!="})})
 		if err != nil {
 			return nil, err
 		}
