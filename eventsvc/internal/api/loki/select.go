@@ -85,18 +85,18 @@ type reader struct {
 	codec *codec.Codec
 	log   *logql.Log
 	// whole: the pipeline may look at action and host, for which an event is decoded.
-	// Otherwise that is done only for entries that are left.
-	whole bool
-	err   error
+	// Otherwise that is done only for entries that are left, if they are to be complete.
+	whole, complete bool
+	err             error
 }
 
-func (a *API) reader(l *logql.Log) *reader {
+func (a *API) reader(l *logql.Log, complete bool) *reader {
 	whole := l.Parses() || l.Keeps() || l.Drops("action") || l.Drops("host")
 	l.Needs(func(name string) { whole = whole || name == "action" || name == "host" })
-	return &reader{codec: a.Codec, log: l, whole: whole}
+	return &reader{codec: a.Codec, log: l, whole: whole, complete: complete}
 }
 
-// entry returns an event as an entry, nil if its line does not pass.
+// entry returns an event as an entry, nil if it does not pass the pipeline.
 func (r *reader) entry(v *store.View, at store.Moment) *entry {
 	note, err := codec.Note(v)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *reader) entry(v *store.View, at store.Moment) *entry {
 	e.add("name", string(v.Attributes.Field(event.RegardingName)))
 	e.add("uid", string(v.Attributes.Field(event.RegardingUID)))
 	if r.whole {
-		r.complete(e, v)
+		r.addDecoded(e, v)
 	}
 	e.Event = func() []byte {
 		b, err := r.codec.AppendObject(nil, jsonFormat, event.EventsV1, v)
@@ -126,6 +126,13 @@ func (r *reader) entry(v *store.View, at store.Moment) *entry {
 			r.err = err
 		}
 		return b
+	}
+	if !r.log.Process(&e.Entry) || r.err != nil {
+		return nil
+	}
+	e.Event = nil // what it reads is only lent
+	if r.complete && !r.whole {
+		r.addDecoded(e, v)
 	}
 	return e
 }
@@ -136,8 +143,8 @@ func (e *entry) add(name, value string) {
 	}
 }
 
-// complete adds the labels for which the event is decoded.
-func (r *reader) complete(e *entry, v *store.View) {
+// addDecoded adds the labels for which the event is decoded.
+func (r *reader) addDecoded(e *entry, v *store.View) {
 	var ev *eventsv1.Event
 	if ev, r.err = r.codec.Event(v); r.err == nil {
 		e.add("action", ev.Action)
@@ -148,17 +155,16 @@ func (r *reader) complete(e *entry, v *store.View) {
 // scanning goes over the events of a query.
 type scanning struct {
 	reader
-	request  *request
-	in       period
-	complete bool
-	visit    func(*entry) bool
-	over     bool // visit has had enough
+	request *request
+	in      period
+	visit   func(*entry) bool
+	over    bool // visit has had enough
 }
 
 // scan calls visit with the entries of a query in a range of time, until it returns
 // false. Complete entries have all their labels.
 func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, visit func(*entry) bool) error {
-	s := &scanning{reader: *a.reader(l), request: r, in: in, complete: complete, visit: visit}
+	s := &scanning{reader: *a.reader(l, complete), request: r, in: in, visit: visit}
 	q := store.TimeQuery{
 		Range:       store.Range{From: in.start.Truncate(time.Second), To: store.Ceil(in.end)},
 		OldestFirst: forward, Wanted: r.selected(l),
@@ -188,13 +194,8 @@ func (s *scanning) event(v *store.View, at store.Moment) bool {
 	if s.request.looked++; s.request.looked > maxLooked {
 		return false
 	}
-	e := s.entry(v, at)
-	if e != nil && s.log.Process(&e.Entry) && s.err == nil {
-		if s.complete && !s.whole {
-			s.reader.complete(e, v)
-		}
-		e.Event = nil // what it reads is only lent
-		s.over = s.err == nil && !s.visit(e)
+	if e := s.entry(v, at); e != nil && s.err == nil {
+		s.over = !s.visit(e)
 	}
 	return !s.over && s.err == nil
 }

@@ -126,8 +126,7 @@ func (t *tailing) begin() (first []byte, err error) {
 // readable reports whether the caller may still watch any namespace. It is called beside
 // the handler.
 func (t *tailing) readable() bool {
-	rights := t.api.Guard.Policy()
-	return slices.ContainsFunc(rights.Rules(t.caller), func(rule policy.Rule) bool { return rule.Verbs&policy.Watch != 0 })
+	return slices.ContainsFunc(t.api.Guard.Policy().Rules(t.caller), func(rule policy.Rule) bool { return rule.Verbs&policy.Watch != 0 })
 }
 
 // watch opens the watch behind what was sent.
@@ -141,7 +140,7 @@ func (t *tailing) watch(ctx context.Context) (err error) {
 func (t *tailing) follow(ctx context.Context) error {
 	for {
 		batch, err := t.watcher.Next(ctx)
-		var lost *store.ExpiredError
+		_, lost := errors.AsType[*store.ExpiredError](err)
 		switch {
 		case err == nil:
 			message, err := t.lines(batch.Changes)
@@ -152,7 +151,7 @@ func (t *tailing) follow(ctx context.Context) error {
 				return nil
 			}
 			t.sent = batch.Revision
-		case errors.As(err, &lost) && ctx.Err() == nil:
+		case lost && ctx.Err() == nil:
 			if t.skip(ctx) != nil {
 				return nil
 			}
@@ -175,7 +174,7 @@ func (t *tailing) skip(ctx context.Context) error {
 
 // lines returns the message with the lines of changes, nil if there are none.
 func (t *tailing) lines(changes []store.Delivery) ([]byte, error) {
-	reads, rights := t.api.reader(t.log), t.api.Guard.Policy()
+	reads, rights := t.api.reader(t.log, true), t.api.Guard.Policy()
 	var found []*entry
 	for _, change := range changes {
 		v := change.Object.View()
@@ -184,11 +183,7 @@ func (t *tailing) lines(changes []store.Delivery) ([]byte, error) {
 			!rights.Decide(t.caller, policy.Watch, v.Namespace).Allowed {
 			continue
 		}
-		e := reads.entry(v, store.Moment{Time: occurrence.Time, Revision: v.Revision})
-		if e != nil && t.log.Process(&e.Entry) {
-			if !reads.whole {
-				reads.complete(e, v)
-			}
+		if e := reads.entry(v, store.Moment{Time: occurrence.Time, Revision: v.Revision}); e != nil {
 			found = append(found, e)
 		}
 		if reads.err != nil {
