@@ -66,27 +66,18 @@ func (l *lexer) skip(n int) {
 	l.rest = l.rest[n:]
 }
 
-// blank moves over white space and comments.
-func (l *lexer) blank() {
-	for l.rest != "" {
-		switch l.rest[0] {
-		case ' ', '\t', '\n', '\r':
-			l.skip(1)
-		case '#':
-			n := strings.IndexByte(l.rest, '\n')
-			if n < 0 {
-				n = len(l.rest)
-			}
-			l.skip(n)
-		default:
-			return
-		}
-	}
-}
+var (
+	// blank is white space and comments.
+	blank = regexp.MustCompile(`^([ \t\r\n]|#[^\n]*)*`)
+	// identifier is a name or a word of the language.
+	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
+	// quantity is a number with its exponent or its units.
+	quantity = regexp.MustCompile(`^[0-9.]+([eE][+-]?[0-9]+|[0-9A-Za-z_.µμ]*)`)
+)
 
 // next returns the next token.
 func (l *lexer) next() (token, error) {
-	l.blank()
+	l.skip(len(blank.FindString(l.rest)))
 	t := token{line: l.line, col: l.col}
 	if l.rest == "" {
 		return t, nil
@@ -99,20 +90,11 @@ func (l *lexer) next() (token, error) {
 	case digit(c), c == '.' && len(l.rest) > 1 && digit(l.rest[1]):
 		return l.number(t)
 	case letter(c):
-		return l.identifier(t), nil
+		t.kind, t.text = tokenIdentifier, identifier.FindString(l.rest)
+		l.skip(len(t.text))
+		return t, nil
 	}
 	return l.symbol(t)
-}
-
-// identifier reads a name or a word of the language.
-func (l *lexer) identifier(t token) token {
-	n := 1
-	for n < len(l.rest) && (letter(l.rest[n]) || digit(l.rest[n])) {
-		n++
-	}
-	t.kind, t.text = tokenIdentifier, l.rest[:n]
-	l.skip(n)
-	return t
 }
 
 // symbol reads an operator or a bracket.
@@ -192,9 +174,6 @@ func (l *lexer) number(t token) (token, error) {
 	l.skip(len(t.text))
 	return t, nil
 }
-
-// quantity is a number with its exponent or its units.
-var quantity = regexp.MustCompile(`^[0-9.]+([eE][+-]?[0-9]+|[0-9A-Za-z_.µμ]*)`)
 
 // size reports whether a text is a number of bytes, such as 5KB or 1.5MiB.
 func size(text string) bool {
