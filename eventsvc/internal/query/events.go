@@ -51,8 +51,8 @@ func (s *Snapshot) matches(v *store.View) (bool, error) {
 }
 
 // pages calls visit with events until it returns false or fails, page by page. After each
-// page it calls between with the place that it has come to, unless that is nil; if it
-// returns false, no other page is read.
+// page it calls between with the place that it has come to; if that returns false, no
+// other page is read.
 func (s *Snapshot) pages(
 	ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) (bool, error), between func(Next) (bool, error),
 ) error {
@@ -77,14 +77,8 @@ func (s *Snapshot) pages(
 		if on {
 			q.After = page.Last
 		}
-		if between != nil {
-			further, err := between(Next{q.After, page.More})
-			if err != nil || !further {
-				return err
-			}
-		}
-		if !on || !page.More {
-			return nil
+		if further, err := between(Next{q.After, page.More}); err != nil || !further || !on || !page.More {
+			return err
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (s *Snapshot) FindGaps(ctx context.Context) error {
 			found[gap] = true
 		}
 		return len(found) < maxGaps, err
-	}, nil)
+	}, func(Next) (bool, error) { return true, nil })
 	if len(found) >= maxGaps {
 		s.Partly("there are more than %d gaps", maxGaps)
 	}

@@ -112,11 +112,9 @@ func (s Source) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 
 // Partly notes why an answer is not whole.
 func (s *Snapshot) Partly(format string, args ...any) {
-	reason := fmt.Sprintf(format, args...)
-	if slices.Contains(s.Partial, reason) {
-		return
+	if reason := fmt.Sprintf(format, args...); !slices.Contains(s.Partial, reason) {
+		s.Partial = append(s.Partial, reason)
 	}
-	s.Partial = append(s.Partial, reason)
 }
 
 // reading calls read, and again if the revision of the snapshot turns out to be no longer
@@ -147,12 +145,12 @@ func (s *Snapshot) begin() time.Time {
 // slice is how much time one call for occurrences is about.
 const slice = 24 * time.Hour
 
-// occurrences calls visit with what was observed from a time on until another, slice by
-// slice. Group is called as in [store.Timeline.Occurrences], for wanted dimensions only.
-func (s *Snapshot) occurrences(ctx context.Context, from, to time.Time, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+// occurrences calls visit with what was observed in the range, slice by slice. Group is
+// called as in [store.Timeline.Occurrences], for wanted dimensions only.
+func (s *Snapshot) occurrences(ctx context.Context, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	present := s.source.Now()
-	for from.Before(to) {
-		end := to
+	for from, end := s.begin(), s.To; from.Before(s.To); from = end {
+		end = s.To
 		if next := from.Truncate(slice).Add(slice); next.Before(end) && from.Before(present) {
 			end = next // what lies in the future is one slice, however far it goes
 		}
@@ -164,7 +162,6 @@ func (s *Snapshot) occurrences(ctx context.Context, from, to time.Time, group fu
 		if err != nil {
 			return err
 		}
-		from = end
 	}
 	return nil
 }

@@ -103,7 +103,6 @@ type request struct {
 	endpoint   *endpoint
 	parameters url.Values
 	readable   access.Readable
-	absolute   span // the range, with relative times turned into absolute ones
 	limit      int
 	order      query.Order
 	by         []query.Dimension // nil: none are named
@@ -169,10 +168,11 @@ func (r *request) open(ctx context.Context) (err error) {
 	if r.cursor, err = r.continued(); err != nil {
 		return err
 	}
-	if r.absolute, err = r.span(); err != nil {
+	in, err := r.span()
+	if err != nil {
 		return err
 	}
-	q := query.Query{From: r.absolute.from, To: r.absolute.to, Allows: r.readable.Allows}
+	q := query.Query{From: in.from, To: in.to, Allows: r.readable.Allows}
 	if r.cursor != nil {
 		q.Revision = r.cursor.Revision
 	} else if q.Revision, err = r.revision(); err != nil {
