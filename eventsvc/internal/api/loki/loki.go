@@ -2,7 +2,6 @@ package loki
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"tidings.example/eventsvc/internal/api/access"
@@ -39,10 +37,7 @@ type Config struct {
 }
 
 // API serves requests.
-type API struct {
-	Config
-	events schema.GroupResource
-}
+type API struct{ Config }
 
 // The bounds of a request, besides those of LogQL.
 const (
@@ -64,7 +59,7 @@ const (
 
 // Route adds the routes.
 func Route(e *echo.Echo, c Config) {
-	a := &API{Config: c, events: schema.GroupResource{Group: c.Codec.Group.GroupVersion(event.EventsV1).Group, Resource: "events"}}
+	a := &API{c}
 	g := e.Group(Folder + "/api/v1")
 	for path, h := range map[string]handler{
 		"/query": a.query, "/query_range": a.queryRange,
@@ -131,7 +126,7 @@ func (a *API) serve(h handler) echo.HandlerFunc {
 
 // begin decides what a request may see, and reads its form.
 func (a *API) begin(c echo.Context, v policy.Verb) (*request, error) {
-	in, err := a.Guard.Readable(c, a.events, v, nil)
+	in, err := a.Guard.Readable(c, a.Codec.Group.Resource(event.EventsV1), v, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -192,25 +187,12 @@ func BasicToken(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		if values := r.Header["Authorization"]; len(values) == 1 && httpio.Under(r.URL.Path, Folder) {
-			if password, ok := basicPassword(values[0]); ok {
+			if _, password, ok := r.BasicAuth(); ok && password != "" {
 				r.Header["Authorization"] = []string{"Bearer " + password}
 			}
 		}
 		return next(c)
 	}
-}
-
-func basicPassword(header string) (string, bool) {
-	scheme, text, _ := strings.Cut(header, " ")
-	if !strings.EqualFold(scheme, "Basic") {
-		return "", false
-	}
-	pair, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		return "", false
-	}
-	_, password, ok := strings.Cut(string(pair), ":")
-	return password, ok && password != ""
 }
 
 func badRequest(format string, args ...any) error {
