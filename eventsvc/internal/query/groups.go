@@ -70,8 +70,7 @@ func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]G
 		Group
 	}
 	var page []placed
-	for id := range groups {
-		g := groups[id]
+	for id, g := range groups {
 		if id == rest || g.Count == 0 {
 			continue
 		}
@@ -81,25 +80,21 @@ func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]G
 		}
 	}
 	slices.SortFunc(page, func(a, b placed) int { return a.compare(b.GroupPlace) })
-	var next *GroupPlace
-	if len(page) > p.Limit {
-		page = page[:p.Limit]
-		next = &page[p.Limit-1].GroupPlace
-	}
-	out, size := make([]Group, len(page)), 0
+	out, size := make([]Group, 0, min(len(page), p.Limit)), 0
 	for i := range page {
-		out[i] = page[i].Group
-		if out[i].Sample, err = s.sample(ctx, &out[i], by); err != nil {
+		if i > 0 && (i == p.Limit || size >= p.Bytes) {
+			return out, &page[i-1].GroupPlace, nil
+		}
+		g := page[i].Group
+		if g.Sample, err = s.sample(ctx, &g, by); err != nil {
 			return nil, nil, err
 		}
-		if out[i].Sample != nil {
-			size += len(out[i].Sample.Value)
+		if g.Sample != nil {
+			size += len(g.Sample.Value)
 		}
-		if size >= p.Bytes && i+1 < len(page) {
-			return out[:i+1], &page[i].GroupPlace, nil
-		}
+		out = append(out, g)
 	}
-	return out, next, nil
+	return out, nil, nil
 }
 
 func (g *Group) add(o store.Occurred) {
