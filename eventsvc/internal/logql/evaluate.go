@@ -3,6 +3,7 @@ package logql
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -114,17 +115,12 @@ func (e *evaluator) aggregate(a *VectorAggregation) ([]*Series, error) {
 		return nil, err
 	}
 	groups := map[string][]*Series{}
-	var order []string
 	for _, s := range of {
 		key := Key(by.Apply(s.Labels))
-		if groups[key] == nil {
-			order = append(order, key)
-		}
 		groups[key] = append(groups[key], s)
 	}
-	slices.Sort(order)
 	var all []*Series
-	for _, key := range order {
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		if a.K > 0 {
 			all = append(all, e.best(a, groups[key])...)
 		} else {

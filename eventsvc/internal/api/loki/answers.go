@@ -2,6 +2,7 @@ package loki
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -112,7 +113,6 @@ type streamed struct {
 // ask for categories sees all labels as those of the stream, as in Loki.
 func streamsOf(found []*entry, categorized bool) []*streamed {
 	byKey := map[string]*streamed{}
-	var keys []string
 	for _, e := range found {
 		labels := slices.Clone(e.Labels)
 		if categorized {
@@ -122,14 +122,12 @@ func streamsOf(found []*entry, categorized bool) []*streamed {
 		key := logql.Key(labels)
 		if byKey[key] == nil {
 			byKey[key] = &streamed{labels: labels}
-			keys = append(keys, key)
 		}
 		byKey[key].entries = append(byKey[key].entries, e)
 	}
-	slices.Sort(keys)
-	all := make([]*streamed, len(keys))
-	for i, key := range keys {
-		all[i] = byKey[key]
+	var all []*streamed
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		all = append(all, byKey[key])
 	}
 	return all
 }
