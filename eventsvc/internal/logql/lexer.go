@@ -69,6 +69,8 @@ func (l *lexer) skip(n int) {
 var (
 	// blank is white space and comments.
 	blank = regexp.MustCompile(`^([ \t\r\n]|#[^\n]*)*`)
+	// quoted is a text in quotes, or in backquotes (60).
+	quoted = regexp.MustCompile(`^("([^"\\\n]|\\(?s:.))*"|\x60[^\x60]*\x60)`)
 	// identifier is a name or a word of the language.
 	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 	// quantity is a number with its exponent or its units.
@@ -116,24 +118,16 @@ func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' |
 
 // string reads a text in quotes, with the escapes of Go, or in backquotes.
 func (l *lexer) string(t token) (token, error) {
-	quote, n := l.rest[0], 1
-	for ; n < len(l.rest) && l.rest[n] != quote; n++ {
-		if quote == '"' && l.rest[n] == '\n' {
-			break
-		}
-		if quote == '"' && l.rest[n] == '\\' && n+1 < len(l.rest) {
-			n++
-		}
-	}
-	if n >= len(l.rest) || l.rest[n] != quote {
+	literal := quoted.FindString(l.rest)
+	if literal == "" {
 		return t, t.errorf("literal not terminated")
 	}
-	text, err := strconv.Unquote(l.rest[:n+1])
+	text, err := strconv.Unquote(literal)
 	if err != nil {
-		return t, t.errorf("invalid escape in the string %s", l.rest[:n+1])
+		return t, t.errorf("invalid escape in the string %s", literal)
 	}
 	t.kind, t.text = tokenString, text
-	l.skip(n + 1)
+	l.skip(len(literal))
 	return t, nil
 }
 
