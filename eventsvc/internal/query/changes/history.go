@@ -152,13 +152,7 @@ func (c *comparison) shortcomings(any, whole bool) {
 // slice counts what history has in [from, to), a whole number of windows.
 func (c *comparison) slice(ctx context.Context, from, to, window int64, seen func(second int64)) error {
 	newest := c.answer.Range.From.Unix()
-	day, week := newest-daySeconds, newest-7*daySeconds
-	if window > daySeconds {
-		day = math.MinInt64 / 2
-	}
-	if window > 7*daySeconds {
-		week = math.MinInt64 / 2
-	}
+	day, week := newest-daySeconds, newest-7*daySeconds // not used if the window is longer
 	windows := (to - from) / window
 	var dirty []*tally
 	err := c.pieces(ctx, from, to, func(s *tally, second, n int64) {

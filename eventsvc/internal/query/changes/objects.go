@@ -168,10 +168,10 @@ func (c *comparison) began(v *store.View) (time.Time, error) {
 // earlier reads warnings before the window, newest first, and drops the workloads that
 // have any.
 func (c *comparison) earlier(ctx context.Context, found map[workloadKey]*failure) error {
-	type scope struct{ cluster, namespace, kind string }
-	scopes := map[scope]bool{}
+	kinds := map[workloadKey]bool{} // without names
 	for w := range found {
-		scopes[scope{w.cluster, w.namespace, w.kind}] = true
+		w.name = ""
+		kinds[w] = true
 	}
 	r := c.answer.Range
 	r.From, r.To = r.From.Add(-lookBackTime), r.From
@@ -185,7 +185,7 @@ func (c *comparison) earlier(ctx context.Context, found map[workloadKey]*failure
 	}
 	others := map[other]bool{}
 	wanted := func(d event.Dimensions) bool {
-		return d.Type == corev1.EventTypeWarning && scopes[scope{d.Cluster, d.Namespace, d.Kind}]
+		return d.Type == corev1.EventTypeWarning && kinds[workloadKey{d.Cluster, d.Namespace, d.Kind, ""}]
 	}
 	reads := 0
 	return c.observed(ctx, store.TimeQuery{Range: r, Wanted: wanted}, maxEarlier, func(v *store.View, at store.Moment) bool {
