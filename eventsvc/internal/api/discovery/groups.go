@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -46,9 +47,8 @@ func Folders(groups []Group) []string {
 // through which kubectl events reads.
 func Groups(c *codec.Codec, coreAPI bool) []Group {
 	// What is stored is the same object in both views, so the storage hash is too.
-	events := resource("events", "event", event.Kind, "/v1/Event", true, "ev",
-		"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-	namespaces := resource("namespaces", "namespace", "Namespace", "/v1/Namespace", false, "ns", "get", "list", "watch")
+	events := stored("events", event.Kind, true, "ev", "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+	namespaces := stored("namespaces", "Namespace", false, "ns", "get", "list", "watch")
 	var groups []Group
 	if coreAPI {
 		groups = []Group{{c.Group.GroupVersion(event.CoreV1), append([]metav1.APIResource{events, namespaces}, coreKinds()...)}}
@@ -56,11 +56,11 @@ func Groups(c *codec.Codec, coreAPI bool) []Group {
 	groups = append(groups,
 		Group{c.Group.GroupVersion(event.EventsV1), []metav1.APIResource{events}},
 		Group{authenticationv1.SchemeGroupVersion, []metav1.APIResource{
-			review("selfsubjectreviews", "selfsubjectreview", "SelfSubjectReview"),
+			resource("selfsubjectreviews", "SelfSubjectReview", false, metav1.Verbs{"create"}),
 		}},
 		Group{authorizationv1.SchemeGroupVersion, []metav1.APIResource{
-			review("selfsubjectaccessreviews", "selfsubjectaccessreview", "SelfSubjectAccessReview"),
-			review("selfsubjectrulesreviews", "selfsubjectrulesreview", "SelfSubjectRulesReview"),
+			resource("selfsubjectaccessreviews", "SelfSubjectAccessReview", false, metav1.Verbs{"create"}),
+			resource("selfsubjectrulesreviews", "SelfSubjectRulesReview", false, metav1.Verbs{"create"}),
 		}})
 	if coreAPI {
 		groups = append(groups, kindGroups()...)
@@ -68,19 +68,20 @@ func Groups(c *codec.Codec, coreAPI bool) []Group {
 	return groups
 }
 
-// resource describes a resource that is stored. Its storage hash tells clients which
-// resources are one in the store.
-func resource(plural, singular, kind, stored string, namespaced bool, short string, verbs ...string) metav1.APIResource {
-	sum := sha256.Sum256([]byte(stored))
+// resource describes a resource.
+func resource(plural, kind string, namespaced bool, verbs metav1.Verbs, shortNames ...string) metav1.APIResource {
 	return metav1.APIResource{
-		Name: plural, SingularName: singular, Namespaced: namespaced, Kind: kind, Verbs: verbs,
-		ShortNames: []string{short}, StorageVersionHash: base64.StdEncoding.EncodeToString(sum[:8]),
+		Name: plural, SingularName: strings.ToLower(kind), Namespaced: namespaced, Kind: kind, Verbs: verbs, ShortNames: shortNames,
 	}
 }
 
-// review describes a resource that is answered and not stored.
-func review(plural, singular, kind string) metav1.APIResource {
-	return metav1.APIResource{Name: plural, SingularName: singular, Kind: kind, Verbs: metav1.Verbs{"create"}}
+// stored describes a resource that is stored. Its storage hash tells clients which
+// resources are one in the store.
+func stored(plural, kind string, namespaced bool, short string, verbs ...string) metav1.APIResource {
+	r := resource(plural, kind, namespaced, verbs, short)
+	sum := sha256.Sum256([]byte("/v1/" + kind))
+	r.StorageVersionHash = base64.StdEncoding.EncodeToString(sum[:8])
+	return r
 }
 
 // Discovery names the kinds that events are usually about, because "kubectl
@@ -95,20 +96,20 @@ func review(plural, singular, kind string) metav1.APIResource {
 // coreKinds are the named kinds of the core group.
 func coreKinds() []metav1.APIResource {
 	return []metav1.APIResource{
-		kind("componentstatuses", "ComponentStatus", "componentstatus", false, "cs"),
-		kind("configmaps", "ConfigMap", "configmap", true, "cm"),
-		kind("endpoints", "Endpoints", "endpoints", true, "ep"),
-		kind("limitranges", "LimitRange", "limitrange", true, "limits"),
-		kind("nodes", "Node", "node", false, "no"),
-		kind("persistentvolumeclaims", "PersistentVolumeClaim", "persistentvolumeclaim", true, "pvc"),
-		kind("persistentvolumes", "PersistentVolume", "persistentvolume", false, "pv"),
-		kind("pods", "Pod", "pod", true, "po"),
-		kind("podtemplates", "PodTemplate", "podtemplate", true),
-		kind("replicationcontrollers", "ReplicationController", "replicationcontroller", true, "rc"),
-		kind("resourcequotas", "ResourceQuota", "resourcequota", true, "quota"),
-		kind("secrets", "Secret", "secret", true),
-		kind("serviceaccounts", "ServiceAccount", "serviceaccount", true, "sa"),
-		kind("services", "Service", "service", true, "svc"),
+		kind("componentstatuses", "ComponentStatus", false, "cs"),
+		kind("configmaps", "ConfigMap", true, "cm"),
+		kind("endpoints", "Endpoints", true, "ep"),
+		kind("limitranges", "LimitRange", true, "limits"),
+		kind("nodes", "Node", false, "no"),
+		kind("persistentvolumeclaims", "PersistentVolumeClaim", true, "pvc"),
+		kind("persistentvolumes", "PersistentVolume", false, "pv"),
+		kind("pods", "Pod", true, "po"),
+		kind("podtemplates", "PodTemplate", true),
+		kind("replicationcontrollers", "ReplicationController", true, "rc"),
+		kind("resourcequotas", "ResourceQuota", true, "quota"),
+		kind("secrets", "Secret", true),
+		kind("serviceaccounts", "ServiceAccount", true, "sa"),
+		kind("services", "Service", true, "svc"),
 	}
 }
 
@@ -116,47 +117,44 @@ func coreKinds() []metav1.APIResource {
 func kindGroups() []Group {
 	return []Group{
 		{schema.GroupVersion{Group: "apps", Version: "v1"}, []metav1.APIResource{
-			kind("controllerrevisions", "ControllerRevision", "controllerrevision", true),
-			kind("daemonsets", "DaemonSet", "daemonset", true, "ds"),
-			kind("deployments", "Deployment", "deployment", true, "deploy"),
-			kind("replicasets", "ReplicaSet", "replicaset", true, "rs"),
-			kind("statefulsets", "StatefulSet", "statefulset", true, "sts"),
+			kind("controllerrevisions", "ControllerRevision", true),
+			kind("daemonsets", "DaemonSet", true, "ds"),
+			kind("deployments", "Deployment", true, "deploy"),
+			kind("replicasets", "ReplicaSet", true, "rs"),
+			kind("statefulsets", "StatefulSet", true, "sts"),
 		}},
 		{schema.GroupVersion{Group: "autoscaling", Version: "v2"}, []metav1.APIResource{
-			kind("horizontalpodautoscalers", "HorizontalPodAutoscaler", "horizontalpodautoscaler", true, "hpa"),
+			kind("horizontalpodautoscalers", "HorizontalPodAutoscaler", true, "hpa"),
 		}},
 		{schema.GroupVersion{Group: "batch", Version: "v1"}, []metav1.APIResource{
-			kind("cronjobs", "CronJob", "cronjob", true, "cj"),
-			kind("jobs", "Job", "job", true),
+			kind("cronjobs", "CronJob", true, "cj"),
+			kind("jobs", "Job", true),
 		}},
 		{schema.GroupVersion{Group: "networking.k8s.io", Version: "v1"}, []metav1.APIResource{
-			kind("ingressclasses", "IngressClass", "ingressclass", false),
-			kind("ingresses", "Ingress", "ingress", true, "ing"),
-			kind("ipaddresses", "IPAddress", "ipaddress", false, "ip"),
-			kind("networkpolicies", "NetworkPolicy", "networkpolicy", true, "netpol"),
-			kind("servicecidrs", "ServiceCIDR", "servicecidr", false),
+			kind("ingressclasses", "IngressClass", false),
+			kind("ingresses", "Ingress", true, "ing"),
+			kind("ipaddresses", "IPAddress", false, "ip"),
+			kind("networkpolicies", "NetworkPolicy", true, "netpol"),
+			kind("servicecidrs", "ServiceCIDR", false),
 		}},
 		{schema.GroupVersion{Group: "policy", Version: "v1"}, []metav1.APIResource{
-			kind("poddisruptionbudgets", "PodDisruptionBudget", "poddisruptionbudget", true, "pdb"),
+			kind("poddisruptionbudgets", "PodDisruptionBudget", true, "pdb"),
 		}},
 		{schema.GroupVersion{Group: "storage.k8s.io", Version: "v1"}, []metav1.APIResource{
-			kind("csidrivers", "CSIDriver", "csidriver", false),
-			kind("csinodes", "CSINode", "csinode", false),
-			kind("csistoragecapacities", "CSIStorageCapacity", "csistoragecapacity", true),
-			kind("storageclasses", "StorageClass", "storageclass", false, "sc"),
-			kind("volumeattachments", "VolumeAttachment", "volumeattachment", false),
-			kind("volumeattributesclasses", "VolumeAttributesClass", "volumeattributesclass", false, "vac"),
+			kind("csidrivers", "CSIDriver", false),
+			kind("csinodes", "CSINode", false),
+			kind("csistoragecapacities", "CSIStorageCapacity", true),
+			kind("storageclasses", "StorageClass", false, "sc"),
+			kind("volumeattachments", "VolumeAttachment", false),
+			kind("volumeattributesclasses", "VolumeAttributesClass", false, "vac"),
 		}},
 	}
 }
 
-// kind describes a resource that is named only. Verbs is empty but not nil:
-// the member is required in JSON.
-func kind(plural, kind, singular string, namespaced bool, shortNames ...string) metav1.APIResource {
-	return metav1.APIResource{
-		Name: plural, SingularName: singular, Namespaced: namespaced, Kind: kind,
-		Verbs: metav1.Verbs{}, ShortNames: shortNames,
-	}
+// kind describes a resource that is named only. Verbs is empty but not nil: the member
+// is required in JSON.
+func kind(plural, kind string, namespaced bool, shortNames ...string) metav1.APIResource {
+	return resource(plural, kind, namespaced, metav1.Verbs{}, shortNames...)
 }
 
 // routeKinds refuses every method on resources that are only named.
