@@ -18,40 +18,21 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// The media types of the OpenAPI documents. Clients ask for the protobuf form
-// of version 2 with an at sign and are answered without it.
-const (
-	openAPIV2Asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-	openAPIV2Sent  = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-	openAPIV3Asked = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
-	openAPIV3Sent  = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
-)
-
 // openAPIDocument is one document in its two forms. The protobuf form is only
 // made when somebody asks for it.
 type openAPIDocument struct {
 	json     []byte
 	hash     string
-	asked    string // media type by which the protobuf form may be asked for
+	asked    string // media type by which the protobuf form may be asked for, with an at sign
 	sent     string // media type of the protobuf form
 	protobuf func() ([]byte, error)
 }
 
-// newDocument2 returns a document of version 2.
-func newDocument2(b []byte) *openAPIDocument {
-	return &openAPIDocument{b, hashOf(b), openAPIV2Asked, openAPIV2Sent, sync.OnceValues(func() ([]byte, error) {
-		doc, err := openapiv2.ParseDocument(b)
-		if err != nil {
-			return nil, err
-		}
-		return proto.Marshal(doc)
-	})}
-}
-
-// newDocument3 returns a document of version 3.
-func newDocument3(b []byte) *openAPIDocument {
-	return &openAPIDocument{b, hashOf(b), openAPIV3Asked, openAPIV3Sent, sync.OnceValues(func() ([]byte, error) {
-		doc, err := openapiv3.ParseDocument(b)
+// newDocument returns a document of a version, v2 or v3, that parse can read.
+func newDocument[T proto.Message](b []byte, version string, parse func([]byte) (T, error)) *openAPIDocument {
+	media := "application/com.github.proto-openapi.spec." + version
+	return &openAPIDocument{b, hashOf(b), media + "@v1.0+protobuf", media + ".v1.0+protobuf", sync.OnceValues(func() ([]byte, error) {
+		doc, err := parse(b)
 		if err != nil {
 			return nil, err
 		}
@@ -81,21 +62,17 @@ func (d *openAPIDocument) serve(c echo.Context) error {
 }
 
 // serveHashed serves a document of version 3. Asked for by its hash it never
-// changes; a wrong hash is sent on to the right one.
-func serveHashed(c echo.Context, path string, d *openAPIDocument) error {
+// changes; a wrong hash is sent on to the right one, at url.
+func serveHashed(c echo.Context, url string, d *openAPIDocument) error {
 	switch c.QueryParam("hash") {
 	case "":
 	case d.hash:
 		c.Response().Header().Set("Cache-Control", "public, immutable")
 		c.Response().Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
 	default:
-		return c.Redirect(http.StatusMovedPermanently, hashedPath(path, d))
+		return c.Redirect(http.StatusMovedPermanently, url)
 	}
 	return d.serve(c)
-}
-
-func hashedPath(path string, d *openAPIDocument) string {
-	return "/openapi/v3/" + path + "?hash=" + d.hash
 }
 
 // routeOpenAPI serves version 2 as one document and version 3 as one for each group
@@ -108,9 +85,10 @@ func (s *server) routeOpenAPI(e *echo.Echo, groups []Group, more map[string][]by
 	groups = slices.DeleteFunc(slices.Clone(groups), func(g Group) bool { return g.Resources[0].Kind != event.Kind })
 	index := map[string]any{}
 	add := func(path string, b []byte) {
-		doc := newDocument3(b)
-		index[path] = map[string]any{"serverRelativeURL": hashedPath(path, doc)}
-		e.GET("/openapi/v3/"+path, func(c echo.Context) error { return serveHashed(c, path, doc) })
+		doc := newDocument(b, "v3", openapiv3.ParseDocument)
+		url := "/openapi/v3/" + path + "?hash=" + doc.hash
+		index[path] = map[string]any{"serverRelativeURL": url}
+		e.GET("/openapi/v3/"+path, func(c echo.Context) error { return serveHashed(c, url, doc) })
 	}
 	for path, b := range more {
 		add(path, b)
@@ -123,8 +101,8 @@ func (s *server) routeOpenAPI(e *echo.Echo, groups []Group, more map[string][]by
 		add(strings.TrimPrefix(g.Path(), "/"), b)
 	}
 	b, _ := json.Marshal(map[string]any{"paths": index}) // strings only: no error
-	e.GET("/openapi/v3", newDocument3(b).serve)
+	e.GET("/openapi/v3", newDocument(b, "v3", openapiv3.ParseDocument).serve)
 	b, err := openAPI{groups, s.codec.Schemas()}.version2()
-	e.GET("/openapi/v2", newDocument2(b).serve)
+	e.GET("/openapi/v2", newDocument(b, "v2", openapiv2.ParseDocument).serve)
 	return err
 }
