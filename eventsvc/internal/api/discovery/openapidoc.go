@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/event"
 )
 
@@ -166,15 +168,13 @@ func describePath(g Group, path string, ops []operation) map[string]any {
 
 func describe(g Group, op operation) map[string]any {
 	group, _, _ := strings.Cut(g.Group, ".") // as in EventsV1Api of generated clients
-	if group == "" {
-		group = "core"
-	}
+	group = cmp.Or(group, "core")
 	var parameters []any
 	for _, name := range op.parameters {
 		parameters = append(parameters, parameter(name, "query"))
 	}
 	out := map[string]any{
-		"operationId": operationID(op.id, group+"_"+g.Version),
+		"operationId": operationID(op.id, group, g.Version),
 		"tags":        []any{group + "_" + g.Version},
 		"responses":   responses(op),
 		"consumes":    bodyTypes(op.method), "produces": answerTypes(op), "schemes": []string{"https"},
@@ -198,19 +198,15 @@ func describe(g Group, op operation) map[string]any {
 
 // operationID puts the group and version into an operation's name, after its
 // verb: listCoreV1NamespacedEvent. Generated clients are named by it.
-func operationID(id, tag string) string {
+func operationID(id, group, version string) string {
 	at := strings.IndexFunc(id, unicode.IsUpper)
-	group, version, _ := strings.Cut(tag, "_")
 	upper := func(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 	return id[:at] + upper(group) + upper(version) + id[at:]
 }
 
 func bodyTypes(method string) []string {
 	if method == "patch" {
-		return []string{
-			"application/json-patch+json", "application/merge-patch+json",
-			"application/strategic-merge-patch+json", "application/apply-patch+yaml",
-		}
+		return options.PatchTypes
 	}
 	return []string{"*/*"}
 }

@@ -3,6 +3,8 @@ package events
 import (
 	"mime"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 	eventsv1 "k8s.io/api/events/v1"
@@ -89,20 +91,13 @@ func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[
 	return next, warnings, r.trackNext(live, next, o.Manager)
 }
 
-// patchTypes are the media types of patches, as Accept-Patch lists them (RFC
-// 5789 section 3.1).
-const patchTypes = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
-
 // patchType reads the type of a patch from the Content-Type header.
 func patchType(c echo.Context) (types.PatchType, error) {
 	media, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type"))
-	if err == nil {
-		switch t := types.PatchType(media); t {
-		case types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType:
-			return t, nil
-		}
+	if err == nil && slices.Contains(options.PatchTypes, media) {
+		return types.PatchType(media), nil
 	}
-	c.Response().Header().Set("Accept-Patch", patchTypes)
+	c.Response().Header().Set("Accept-Patch", strings.Join(options.PatchTypes, ", ")) // RFC 5789 section 3.1
 	// The answer of kube-apiserver's router, which has no details.
 	return "", &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,

@@ -126,6 +126,11 @@ const (
 	Patch  = "PatchOptions"
 )
 
+// PatchTypes are the media types of patches.
+var PatchTypes = []string{
+	string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType),
+}
+
 // ParseWrite returns a function that reads the options of a write. The rules of a patch
 // depend on its type, which is empty for other writes. What only a patch can have is
 // ignored for them.
