@@ -2,9 +2,7 @@ package stream
 
 import (
 	"context"
-	"net/http"
-	"slices"
-	"time"
+	"math"
 
 	"github.com/coder/websocket"
 	"github.com/labstack/echo/v4"
@@ -23,7 +21,7 @@ type Socket struct {
 	cancel context.CancelFunc
 	c      echo.Context
 	conn   *websocket.Conn
-	atEnd  []func()
+	end    func() // gives back what the socket has
 }
 
 // Socket counts a socket in. Nothing is written before [Socket.Accept], so that an error
@@ -37,28 +35,18 @@ func (s *Streams) Socket(c echo.Context, allowed func() bool) (*Socket, error) {
 	if !wantsWebSocket(req) {
 		return nil, apierrors.NewBadRequest("this path is a WebSocket: the request must ask for an upgrade")
 	}
-	ctx, cancel := context.WithCancel(req.Context())
-	if !caller.Expires.IsZero() {
-		ctx, cancel = until(ctx, cancel, caller.Expires.Add(s.AfterExpiry).Sub(s.Now()))
+	release, err := s.hold()
+	if err != nil {
+		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(req.Context(), s.limit(caller, math.MaxInt64))
 	done, err := s.add(access.Client(req), &watch{caller: caller, allowed: allowed, end: cancel})
 	if err != nil {
 		cancel()
+		release()
 		return nil, err
 	}
-	release, ok := s.hold()
-	if !ok {
-		done()
-		cancel()
-		return nil, apierrors.NewTooManyRequests("the server is shutting down, please try again", 5)
-	}
-	return &Socket{ctx: ctx, cancel: cancel, c: c, atEnd: []func(){release, done, cancel}}, nil
-}
-
-// until is a context that ends after a time, too.
-func until(ctx context.Context, cancel context.CancelFunc, d time.Duration) (context.Context, context.CancelFunc) {
-	limited, stop := context.WithTimeout(ctx, d)
-	return limited, func() { stop(); cancel() }
+	return &Socket{ctx: ctx, cancel: cancel, c: c, end: func() { cancel(); done(); release() }}, nil
 }
 
 // Context ends when the socket has to end, or its client has left.
@@ -68,17 +56,11 @@ func (s *Socket) Context() context.Context { return s.ctx }
 // nothing can be sent.
 func (s *Socket) Accept() error {
 	res := s.c.Response()
-	conn, err := websocket.Accept(res.Writer, s.c.Request(), &websocket.AcceptOptions{
-		Subprotocols: s.c.Request().Header[protocolHeader], // the first that is offered
-		// Any page may ask: the token shows the caller, and there are no cookies.
-		InsecureSkipVerify: true,
-	})
+	conn, err := accept(res, res.Writer, s.c.Request())
 	res.Committed = true
 	if err != nil {
-		res.Status = http.StatusBadRequest
 		return httpio.ErrClientGone
 	}
-	res.Status = http.StatusSwitchingProtocols
 	s.conn = conn
 	left := conn.CloseRead(context.Background()) // what the client sends means nothing; the end of s.ctx must leave time for a close
 	context.AfterFunc(left, s.cancel)
@@ -96,7 +78,5 @@ func (s *Socket) Close(reason string) {
 	if s.conn != nil {
 		_ = s.conn.Close(websocket.StatusNormalClosure, reason) // a client that is gone needs none
 	}
-	for _, end := range slices.Backward(s.atEnd) {
-		end()
-	}
+	s.end()
 }

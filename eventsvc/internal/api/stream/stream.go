@@ -118,10 +118,7 @@ func (s *Stream) admit(c echo.Context, o metav1.ListOptions) error {
 	if !ok {
 		return apierrors.NewUnauthorized("Unauthorized")
 	}
-	limit := options.WatchTime(o)
-	if !caller.Expires.IsZero() {
-		limit = min(limit, caller.Expires.Add(s.streams.AfterExpiry).Sub(s.streams.Now()))
-	}
+	limit := s.streams.limit(caller, options.WatchTime(o))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), limit)
 	w := &watch{caller: caller, namespace: c.Param("namespace"), end: cancel}
 	done, err := s.streams.add(access.Client(req), w)

@@ -148,7 +148,7 @@ func (s *Streams) add(client string, w *watch) (done func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
-		return nil, apierrors.NewTooManyRequests("the server is shutting down, please try again", 5)
+		return nil, errStopping()
 	case len(s.open) >= s.Max:
 		return nil, httpio.Beyond("watches", apierrors.NewTooManyRequests("too many watches are open on this server, please try again", 1))
 	case s.byClient[client] >= s.MaxClient:
@@ -187,14 +187,28 @@ func (s *Streams) Drain(ctx context.Context) {
 // hold counts in a connection that the HTTP server no longer knows of: the program
 // must not end before it is closed. release counts it out again. After Drain there
 // are no new ones.
-func (s *Streams) hold() (release func(), ok bool) {
+func (s *Streams) hold() (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, false
+		return nil, errStopping()
 	}
 	s.held.Add(1)
-	return s.held.Done, true
+	return s.held.Done, nil
+}
+
+// errStopping is the 429 for a watch after Drain.
+func errStopping() error {
+	return apierrors.NewTooManyRequests("the server is shutting down, please try again", 5)
+}
+
+// limit returns how long a watch of a caller may go on: for the time that is asked for,
+// or until some time after its token has expired.
+func (s *Streams) limit(caller *bearer.Caller, asked time.Duration) time.Duration {
+	if caller.Expires.IsZero() {
+		return asked
+	}
+	return min(asked, caller.Expires.Add(s.AfterExpiry).Sub(s.Now()))
 }
 
 func (s *Streams) allowed(w *watch) bool {

@@ -101,8 +101,8 @@ func (s *Streams) upgradable(c echo.Context, f codec.Format) (end func()) {
 	if !wantsWebSocket(req) {
 		return func() {}
 	}
-	release, ok := s.hold()
-	if !ok {
+	release, err := s.hold()
+	if err != nil {
 		return func() {} // the watch will be refused
 	}
 	ctx, gone := context.WithCancel(req.Context())
@@ -127,19 +127,28 @@ func (w *socket) WriteHeader(code int) {
 		return
 	}
 	w.Header().Del("Content-Type") // messages have none
-	conn, err := websocket.Accept(w.ResponseWriter, w.req, &websocket.AcceptOptions{
-		Subprotocols: w.req.Header[protocolHeader], // the first that is offered
-		// Any page may ask: the token shows the caller, and there are no cookies.
-		InsecureSkipVerify: true,
-	})
-	if err != nil { // and answered
-		w.res.Status, w.failed = http.StatusBadRequest, true
+	conn, err := accept(w.res, w.ResponseWriter, w.req)
+	if err != nil {
+		w.failed = true
 		w.gone()
 		return
 	}
-	w.res.Status = http.StatusSwitchingProtocols
 	w.conn = conn
 	go w.listen()
+}
+
+// accept answers a request with the upgrade, or with an error, and notes the status.
+func accept(res *echo.Response, w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols: r.Header[protocolHeader], // the first that is offered
+		// Any page may ask: the token shows the caller, and there are no cookies.
+		InsecureSkipVerify: true,
+	})
+	res.Status = http.StatusSwitchingProtocols
+	if err != nil {
+		res.Status = http.StatusBadRequest
+	}
+	return conn, err
 }
 
 // listen reads what the client sends, which means nothing but for pings and
