@@ -85,9 +85,7 @@ func (r *Resource) collectionOptions(req *http.Request, q url.Values, body []byt
 			field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true,
 			"is not allowed with DELETECOLLECTION, try again after removing the option")})
 	}
-	if q.Has("watch") { // means nothing here
-		q.Del("watch")
-	}
+	q.Del("watch") // means nothing here
 	o.list, err = options.ParseList(q, false)
 	return o, err
 }
