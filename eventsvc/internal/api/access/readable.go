@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -34,15 +35,14 @@ func (g *Guard) Readable(c echo.Context, of schema.GroupResource, v policy.Verb,
 	if !ok {
 		return Readable{}, apierrors.NewUnauthorized("Unauthorized")
 	}
-	decision := audit.Decision{Verb: v.String(), Group: of.Group, Resource: of.Resource, Allowed: true}
 	in, refused, d := readable(g.Policy(), caller, v, asked)
+	audit.Decided(ctx, audit.Decision{
+		Verb: v.String(), Group: of.Group, Resource: of.Resource,
+		Namespace: cmp.Or(refused, strings.Join(in.Namespaces(), ",")), Allowed: d.Allowed, Rule: d.Rule,
+	})
 	if !d.Allowed {
-		decision.Namespace, decision.Allowed, decision.Rule = refused, false, d.Rule
-		audit.Decided(ctx, decision)
 		return Readable{}, g.forbidden(caller, of, v, refused, "", d.Rule)
 	}
-	decision.Namespace, decision.Rule = strings.Join(in.Namespaces(), ","), d.Rule
-	audit.Decided(ctx, decision)
 	return in, nil
 }
 
@@ -90,17 +90,14 @@ func (r Readable) Allows(namespace string) bool {
 	return r.rule.Covers(namespace)
 }
 
-// All reports whether every namespace belongs to the set.
-func (r Readable) All() bool { return r.names == nil && r.rule.Covers(policy.AllNamespaces) }
-
 // Namespaces returns what the set is restricted to, sorted: names, or patterns as the
 // policy has them (team-*). It is nil if nothing is left out.
 func (r Readable) Namespaces() []string {
-	if r.All() {
-		return nil
-	}
-	if r.names != nil {
+	switch {
+	case r.names != nil:
 		return r.names
+	case r.rule.Covers(policy.AllNamespaces):
+		return nil
 	}
 	return r.rule.Namespaces
 }
