@@ -71,9 +71,9 @@ func (n *Namespaces) Exists(ctx context.Context, namespace string, revision uint
 	return nil
 }
 
-// at returns the namespaces of a revision, sorted, and the revision. It reads one event
-// of each namespace, however many there are.
-func (n *Namespaces) at(ctx context.Context, revision uint64) ([]string, uint64, error) {
+// at returns the namespaces of a revision, and the revision. It reads one event of each
+// namespace, however many there are.
+func (n *Namespaces) at(ctx context.Context, revision uint64) (map[string]bool, uint64, error) {
 	names := map[string]bool{}
 	for _, name := range n.permanent {
 		names[name] = true
@@ -85,7 +85,7 @@ func (n *Namespaces) at(ctx context.Context, revision uint64) ([]string, uint64,
 			return nil, 0, err
 		}
 		if q.Revision = at; !found {
-			return slices.Sorted(maps.Keys(names)), at, nil
+			return names, at, nil
 		}
 		names[name] = true
 		q.After = store.Key{Namespace: name, Name: "\xff"} // after every name in it: names are UTF-8
@@ -139,11 +139,11 @@ func (n *Namespaces) list(c echo.Context, o metav1.ListOptions, f codec.Format) 
 	if err != nil {
 		return nil, err
 	}
-	names, revision, err := n.at(c.Request().Context(), start.Revision)
+	all, revision, err := n.at(c.Request().Context(), start.Revision)
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name <= start.After.Name || !match(name) })
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return name <= start.After.Name || !match(name) })
 	meta := metav1.ListMeta{ResourceVersion: options.FormatVersion(revision)}
 	if limit := o.Limit; limit > 0 && int64(len(names)) > limit {
 		names = names[:limit]

@@ -2,6 +2,8 @@ package namespaces
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +24,6 @@ type source struct {
 	*Namespaces
 	format codec.Format
 	match  func(name string) bool
-	names  []string        // at the beginning of the stream
 	known  map[string]bool // the namespaces now; nil: not looked up yet
 	later  bool            // a frame was sent: tables have columns only in the first
 }
@@ -33,21 +34,14 @@ func (n *Namespaces) watch(c echo.Context, o metav1.ListOptions, f codec.Format,
 }
 
 // Begin implements [stream.Source].
-func (n *source) Begin(ctx context.Context) (uint64, error) { return n.lookUp(ctx, 0) }
-
-// lookUp reads which namespaces there are at a revision.
-func (n *source) lookUp(ctx context.Context, revision uint64) (uint64, error) {
-	names, revision, err := n.at(ctx, revision)
-	n.names, n.known = names, make(map[string]bool, len(names))
-	for _, name := range names {
-		n.known[name] = true
-	}
+func (n *source) Begin(ctx context.Context) (revision uint64, err error) {
+	n.known, revision, err = n.at(ctx, 0)
 	return revision, err
 }
 
 // Initial implements [stream.Source].
 func (n *source) Initial(_ context.Context, s *stream.Stream) error {
-	for _, name := range n.names {
+	for _, name := range slices.Sorted(maps.Keys(n.known)) {
 		if err := n.send(s, watch.Added, newNamespace(name, 1)); err != nil {
 			return err
 		}
@@ -57,9 +51,9 @@ func (n *source) Initial(_ context.Context, s *stream.Stream) error {
 
 // Deliver implements [stream.Source]: the change of an event may be the first of its
 // namespace or leave none in it.
-func (n *source) Deliver(ctx context.Context, s *stream.Stream, d store.Delivery) error {
+func (n *source) Deliver(ctx context.Context, s *stream.Stream, d store.Delivery) (err error) {
 	if n.known == nil {
-		if _, err := n.lookUp(ctx, s.Revision); err != nil {
+		if n.known, _, err = n.at(ctx, s.Revision); err != nil {
 			return err
 		}
 	}
@@ -71,8 +65,7 @@ func (n *source) Deliver(ctx context.Context, s *stream.Stream, d store.Delivery
 		n.known[name] = true
 		return n.send(s, watch.Added, newNamespace(name, d.Revision))
 	}
-	err := n.Exists(ctx, name, d.Revision)
-	if !apierrors.IsNotFound(err) {
+	if err = n.Exists(ctx, name, d.Revision); !apierrors.IsNotFound(err) {
 		return err
 	}
 	delete(n.known, name)
