@@ -18,7 +18,7 @@ import (
 )
 
 // list answers with the events of a namespace or of all, or watches them.
-func (r *Resource) list(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func() error, err error) {
+func (r *Resource) list(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func(), err error) {
 	// 1. What is selected.
 	sel, err := r.selection(c, o)
 	if err != nil {

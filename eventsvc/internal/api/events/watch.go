@@ -15,7 +15,7 @@ import (
 
 // watch streams the changes of a selection. What it returns is as of
 // [stream.Streams.Open].
-func (r *Resource) watch(c echo.Context, o metav1.ListOptions, sel event.Selection, f codec.Format) (follow func() error, err error) {
+func (r *Resource) watch(c echo.Context, o metav1.ListOptions, sel event.Selection, f codec.Format) (follow func(), err error) {
 	q := store.WatchQuery{Namespace: sel.Namespace, Name: sel.Name, Selector: sel.Selector}
 	return r.Streams.Open(c, o, q, f, r.Codec.NewFrames(f, r.view), &source{store: r.Store, sel: sel})
 }

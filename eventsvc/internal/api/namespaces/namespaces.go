@@ -127,7 +127,7 @@ func (n *Namespaces) get(c echo.Context) error {
 const tokenNamespace = "namespaces"
 
 // list answers with namespaces, page by page if need be, or watches them.
-func (n *Namespaces) list(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func() error, err error) {
+func (n *Namespaces) list(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func(), err error) {
 	match, err := n.selector(o)
 	if err != nil {
 		return nil, err

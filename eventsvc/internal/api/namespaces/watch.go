@@ -29,7 +29,7 @@ type source struct {
 }
 
 // watch streams the changes of namespaces.
-func (n *Namespaces) watch(c echo.Context, o metav1.ListOptions, f codec.Format, match func(string) bool) (follow func() error, err error) {
+func (n *Namespaces) watch(c echo.Context, o metav1.ListOptions, f codec.Format, match func(string) bool) (follow func(), err error) {
 	return n.streams.Open(c, o, store.WatchQuery{}, f, n.codec.NewFrames(f, event.CoreV1), &source{Namespaces: n, format: f, match: match})
 }
 

@@ -54,7 +54,7 @@ type Stream struct {
 // when nothing was written, and otherwise follow, which writes the rest until the
 // stream ends. The handler calls follow when it holds nothing else: a watch waits
 // nearly all the time, and thousands wait on stacks as large as what they hold.
-func (t *Streams) Open(c echo.Context, o metav1.ListOptions, q store.WatchQuery, f codec.Format, frames *codec.Frames, source Source) (follow func() error, err error) {
+func (t *Streams) Open(c echo.Context, o metav1.ListOptions, q store.WatchQuery, f codec.Format, frames *codec.Frames, source Source) (follow func(), err error) {
 	end := t.upgradable(c, f)
 	s := &Stream{
 		Frames: frames, streams: t, source: source, bookmarks: o.AllowWatchBookmarks,
@@ -141,13 +141,12 @@ func (s *Stream) admit(c echo.Context, o metav1.ListOptions) error {
 
 // follow writes what happens until the stream ends, or hands that over to a goroutine
 // that needs less memory than a handler.
-func (s *Stream) follow() error {
+func (s *Stream) follow() {
 	if s.out.Detach(s.ctx, s.cancel, s.toEnd) {
 		s.attached()
-		return nil
+	} else {
+		s.toEnd()
 	}
-	s.toEnd()
-	return nil
 }
 
 func (s *Stream) toEnd() {

@@ -102,7 +102,7 @@ func (s *Streams) Collectors() []prometheus.Collector {
 
 // Lister lists or watches what a request selects. It answers with a list, or begins a
 // watch and returns what goes on with it, see [Streams.Open].
-type Lister func(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func() error, err error)
+type Lister func(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func(), err error)
 
 // ListOrWatch serves lists and watches of a resource. Errors surface in
 // kube-apiserver's order: authorization, answer format, options.
@@ -127,7 +127,7 @@ func (s *Streams) ListOrWatch(of schema.GroupResource, forceWatch bool, next Lis
 			return optionsErr
 		}
 		// 4. The list, or the beginning of the watch, with a seat.
-		var follow func() error
+		var follow func()
 		err = s.Guard.Seated(verb, func(c echo.Context) (err error) {
 			follow, err = next(c, o, f)
 			return err
@@ -136,7 +136,8 @@ func (s *Streams) ListOrWatch(of schema.GroupResource, forceWatch bool, next Lis
 			return err
 		}
 		// 5. The rest of the watch, without one.
-		return follow()
+		follow()
+		return nil
 	}
 }
 
