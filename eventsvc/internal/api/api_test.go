@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/httpserver"
@@ -74,7 +76,7 @@ func openWorld(t testing.TB, o bolt.Options, changes ...func(*api.Config)) *worl
 	o.Dir = t.TempDir()
 	w := &world{t: t, store: o, config: api.Config{
 		Codec: c, CoreAPI: true, Verify: verify,
-		Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
+		Policy: openPolicy, Limits: usualLimits, Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
 	}}
 	for _, change := range changes {
 		change(&w.config)
@@ -83,6 +85,15 @@ func openWorld(t testing.TB, o bolt.Options, changes ...func(*api.Config)) *worl
 	t.Cleanup(w.stop)
 	return w
 }
+
+// usualLimits are those of the program unless it is told others.
+var usualLimits = api.Limits{
+	MaxWatches: 20000, MaxClientWatches: 4096, MaxRequests: 1024, MaxClientRequests: 256,
+	MaxBody: 3 << 20, MaxQuery: 8 << 10, MaxSelectorTerms: 200,
+}
+
+// openPolicy lets every caller do everything.
+var openPolicy = sync.OnceValue(policy.Open)
 
 // verify knows the tokens "good" and "other".
 func verify(_ context.Context, token string) (*bearer.Caller, error) {

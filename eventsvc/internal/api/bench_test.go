@@ -42,7 +42,8 @@ func benchServerOf(b *testing.B, n int, event func(i int) (path, body string)) *
 		}
 	})
 	s, err := api.New(api.Config{
-		Store: db, Timeline: db.Timeline(), Codec: c, CoreAPI: true, Verify: verify, Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
+		Store: db, Timeline: db.Timeline(), Codec: c, CoreAPI: true, Verify: verify, Policy: openPolicy, Limits: usualLimits,
+		Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -110,6 +110,7 @@ func TestNewNeedsItsParts(t *testing.T) {
 	for name, drop := range map[string]func(*api.Config){
 		"Store": func(c *api.Config) { c.Store = nil }, "Codec": func(c *api.Config) { c.Codec = nil },
 		"Verify": func(c *api.Config) { c.Verify = nil }, "Probe": func(c *api.Config) { c.Probe = nil },
+		"Timeline": func(c *api.Config) { c.Timeline = nil }, "Policy": func(c *api.Config) { c.Policy = nil },
 	} {
 		c := w.config
 		drop(&c)

@@ -61,7 +61,7 @@ type Config struct {
 	Rules    event.Rules
 	// Verify turns a token into its caller.
 	Verify func(ctx context.Context, token string) (*bearer.Caller, error)
-	// Policy returns who may do what now. Nil: every caller may do everything.
+	// Policy returns who may do what now.
 	Policy func() *policy.Policy
 	// CoreAPI serves core /api/v1 beside events.{group_domain}/v1.
 	CoreAPI bool
@@ -93,8 +93,7 @@ type Config struct {
 }
 
 // Limits bound what clients may ask of the server. The word for each in the metric
-// eventsvc_requests_refused_total stands beside it. Zero fields stand for
-// [DefaultLimits].
+// eventsvc_requests_refused_total stands beside it.
 type Limits struct {
 	MaxWatches, MaxClientWatches   int // watches, client-watches: that are open, in all and of one client
 	MaxRequests, MaxClientRequests int // requests, client-requests: all but watches that are in flight; the first of a client is always let in
@@ -113,13 +112,6 @@ type (
 	Rates = access.Rates
 )
 
-// DefaultLimits are the limits of a server that is told nothing else. That of bodies is
-// kube-apiserver's.
-var DefaultLimits = Limits{
-	MaxWatches: 20000, MaxClientWatches: 4096, MaxRequests: 1024, MaxClientRequests: 256,
-	MaxBody: 3 << 20, MaxQuery: 8 << 10, MaxSelectorTerms: 200,
-}
-
 // Server serves the API. It is safe for concurrent use.
 type Server struct {
 	io       *httpio.IO
@@ -132,10 +124,13 @@ type Server struct {
 
 // New makes a server. An error means a mistake in the program, not in its settings.
 func New(c Config) (*Server, error) {
-	if c.Store == nil || c.Timeline == nil || c.Codec == nil || c.Verify == nil || c.Probe == nil {
-		return nil, errors.New("api: Store, Timeline, Codec, Verify and Probe are required")
+	if c.Store == nil || c.Timeline == nil || c.Codec == nil || c.Verify == nil || c.Policy == nil || c.Probe == nil {
+		return nil, errors.New("api: Store, Timeline, Codec, Verify, Policy and Probe are required")
 	}
-	c.complete()
+	c.Bookmarks = cmp.Or(c.Bookmarks, time.Minute)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	c.Store, c.Timeline = access.Store(c.Store), access.Timeline(c.Timeline)
 	groups := discovery.Groups(c.Codec, c.CoreAPI)
 	s := &Server{prefetch: events.NewPrefetch(), maxQuery: c.MaxQuery, echo: echo.New()}
@@ -154,29 +149,6 @@ func New(c Config) (*Server, error) {
 		}
 	}
 	return s, s.routes(c, groups)
-}
-
-// complete puts the defaults in.
-func (c *Config) complete() {
-	d := DefaultLimits
-	for set, fallback := range map[*int]int{
-		&c.MaxWatches: d.MaxWatches, &c.MaxClientWatches: d.MaxClientWatches,
-		&c.MaxRequests: d.MaxRequests, &c.MaxClientRequests: d.MaxClientRequests,
-		&c.MaxBody: d.MaxBody, &c.MaxQuery: d.MaxQuery, &c.MaxSelectorTerms: d.MaxSelectorTerms,
-	} {
-		if *set <= 0 {
-			*set = fallback
-		}
-	}
-	c.Log = cmp.Or(c.Log, slog.Default())
-	c.Bookmarks = cmp.Or(c.Bookmarks, time.Minute)
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Policy == nil {
-		open := policy.Open()
-		c.Policy = func() *policy.Policy { return open }
-	}
 }
 
 // queriesFolder is where all versions of the queries are.
