@@ -10,6 +10,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/api/httpio"
@@ -41,7 +42,7 @@ func (r *Resource) patch(c echo.Context) error {
 	// 3. The next version, and the store.
 	mayCreate := r.Guard.MayCreate(c, r.groupResource)
 	var warnings []string // of the attempt that counts
-	rec, code, err := r.write(in.ctx, in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+	rec, code, err := r.write(in.ctx, in.key, len(in.options.DryRun) > 0, func(live *eventsv1.Event) (*eventsv1.Event, error) {
 		if live == nil {
 			if kind != types.ApplyYAMLPatchType {
 				return nil, store.ErrNotFound
@@ -64,31 +65,24 @@ func (r *Resource) patch(c echo.Context) error {
 
 // patched returns the event that a patch makes of the stored one, fit to be stored,
 // and warnings.
-func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[options.Write]) (next *eventsv1.Event, warnings []string, err error) {
+func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[*metav1.PatchOptions]) (next *eventsv1.Event, warnings []string, err error) {
 	o := in.options
 	if kind == types.ApplyYAMLPatchType {
-		next, warnings, err = r.Codec.Decoder.Apply(r.view, live, in.body, o.Manager, o.Force, o.Validation)
+		next, warnings, err = r.Codec.Decoder.Apply(r.view, live, in.body, o.FieldManager, o.Force != nil && *o.Force, o.FieldValidation)
 	} else {
-		next, warnings, err = r.Codec.Decoder.Patch(r.view, kind, in.body, live, o.Validation)
+		next, warnings, err = r.Codec.Decoder.Patch(r.view, kind, in.body, live, o.FieldValidation)
 	}
 	if err != nil {
 		return nil, warnings, err
 	}
 	warnings = append(warnings, event.DropDuplicateOwners(next, true)...)
-	switch err := checkTarget(next, in.key); {
-	case err != nil:
+	if err := checkTarget(next, in.key); err != nil {
 		return nil, warnings, err
-	case live == nil && next.UID != "":
+	}
+	if live == nil && next.UID != "" {
 		return nil, warnings, otherUID(r.groupResource, in.key.Name, next, nil)
-	case live == nil:
-		next.ResourceVersion = ""
-		return next, warnings, r.prepareNew(in.ctx, next, in.key.Namespace)
 	}
-	next.Namespace = in.key.Namespace
-	if err := r.prepareNext(next, live); err != nil || kind == types.ApplyYAMLPatchType { // which has tracked the fields
-		return next, warnings, err
-	}
-	return next, warnings, r.trackNext(live, next, o.Manager)
+	return next, warnings, r.prepare(in, live, next, kind != types.ApplyYAMLPatchType) // which has tracked the fields
 }
 
 // patchType reads the type of a patch from the Content-Type header.
@@ -99,10 +93,5 @@ func patchType(c echo.Context) (types.PatchType, error) {
 	}
 	c.Response().Header().Set("Accept-Patch", strings.Join(options.PatchTypes, ", ")) // RFC 5789 section 3.1
 	// The answer of kube-apiserver's router, which has no details.
-	return "", &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusUnsupportedMediaType,
-		Reason:  metav1.StatusReasonUnsupportedMediaType,
-		Message: "415: Unsupported Media Type", Details: &metav1.StatusDetails{},
-	}}
+	return "", apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", schema.GroupResource{}, "", "415: Unsupported Media Type", 0, false)
 }
