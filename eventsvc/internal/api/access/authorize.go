@@ -101,11 +101,7 @@ func (g *Guard) forbidden(caller *bearer.Caller, of schema.GroupResource, v poli
 // nameSelected returns the name that a list or watch selects. kube-apiserver takes
 // it for the name of the request.
 func nameSelected(c echo.Context) string {
-	text := options.Query(c.Request()).Get("fieldSelector")
-	if text == "" {
-		return ""
-	}
-	selector, err := fields.ParseSelector(text)
+	selector, err := fields.ParseSelector(options.Query(c.Request()).Get("fieldSelector"))
 	if err != nil {
 		return ""
 	}

@@ -82,8 +82,7 @@ func (p *Pool) Get() *[]byte {
 	if b, ok := p.pool.Get().(*[]byte); ok {
 		return b
 	}
-	b := make([]byte, 0, 4<<10)
-	return &b
+	return new(make([]byte, 0, 4<<10))
 }
 
 // Put gives a slice back. The caller must not use it any more.
