@@ -76,7 +76,7 @@ func openWorld(t testing.TB, o bolt.Options, changes ...func(*api.Config)) *worl
 	o.Dir = t.TempDir()
 	w := &world{t: t, store: o, config: api.Config{
 		Codec: c, CoreAPI: true, Verify: verify,
-		Policy: openPolicy, Limits: usualLimits, Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
+		Policy: openPolicy, Withdrawn: notWithdrawn, Limits: usualLimits, Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
 	}}
 	for _, change := range changes {
 		change(&w.config)
@@ -95,6 +95,9 @@ var usualLimits = api.Limits{
 // openPolicy lets every caller do everything.
 var openPolicy = sync.OnceValue(policy.Open)
 
+// notWithdrawn says that no key is gone.
+func notWithdrawn(context.Context, *bearer.Caller) bool { return false }
+
 // verify knows the tokens "good" and "other".
 func verify(_ context.Context, token string) (*bearer.Caller, error) {
 	switch token {
@@ -110,7 +113,7 @@ func (w *world) start() {
 	if w.db, err = bolt.Open(w.store); err != nil {
 		w.t.Fatal(err)
 	}
-	w.config.Store, w.config.Timeline = w.db, w.db.Timeline()
+	w.config.Store, w.config.Timeline, w.config.Fresh = w.db, w.db.Timeline(), w.db.Fresh
 	if w.server, err = api.New(w.config); err != nil {
 		w.t.Fatal(err)
 	}

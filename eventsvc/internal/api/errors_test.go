@@ -111,6 +111,7 @@ func TestNewNeedsItsParts(t *testing.T) {
 		"Store": func(c *api.Config) { c.Store = nil }, "Codec": func(c *api.Config) { c.Codec = nil },
 		"Verify": func(c *api.Config) { c.Verify = nil }, "Probe": func(c *api.Config) { c.Probe = nil },
 		"Timeline": func(c *api.Config) { c.Timeline = nil }, "Policy": func(c *api.Config) { c.Policy = nil },
+		"Withdrawn": func(c *api.Config) { c.Withdrawn = nil }, "Fresh": func(c *api.Config) { c.Fresh = nil },
 	} {
 		c := w.config
 		drop(&c)

@@ -77,13 +77,12 @@ type Config struct {
 	// WatchAfterExpiry is how long a watch may go on after its token has expired.
 	WatchAfterExpiry time.Duration
 	// Withdrawn reports whether the key that signed a caller's token is gone.
-	// Nil: keys are never withdrawn.
 	Withdrawn func(context.Context, *bearer.Caller) bool
 	// Audit refuses writes that it could not record, if that is its setting. It may be
 	// nil. [audit.Handler] makes its entries.
 	Audit *audit.Log
 	// Fresh makes the store show every write that was acknowledged before the call, by whichever replica. Where reads may be
-	// older, it returns the age of what they show. Nil: the store always shows everything.
+	// older, it returns the age of what they show.
 	Fresh func(context.Context) (age time.Duration, err error)
 	// Bookmarks is the time between two bookmarks of a watch; 0: a minute.
 	Bookmarks time.Duration
@@ -124,8 +123,8 @@ type Server struct {
 
 // New makes a server. An error means a mistake in the program, not in its settings.
 func New(c Config) (*Server, error) {
-	if c.Store == nil || c.Timeline == nil || c.Codec == nil || c.Verify == nil || c.Policy == nil || c.Probe == nil {
-		return nil, errors.New("api: Store, Timeline, Codec, Verify, Policy and Probe are required")
+	if c.Store == nil || c.Timeline == nil || c.Codec == nil || c.Verify == nil || c.Policy == nil || c.Withdrawn == nil || c.Fresh == nil || c.Probe == nil {
+		return nil, errors.New("api: Store, Timeline, Codec, Verify, Policy, Withdrawn, Fresh and Probe are required")
 	}
 	c.Bookmarks = cmp.Or(c.Bookmarks, time.Minute)
 	if c.Now == nil {

@@ -35,7 +35,7 @@ import (
 // Guard lets requests in.
 type Guard struct {
 	Policy func() *policy.Policy // who may do what, as it is now
-	// Fresh makes the store show every write that was acknowledged before; nil: it always does.
+	// Fresh makes the store show every write that was acknowledged before.
 	Fresh func(context.Context) (age time.Duration, err error)
 
 	audit     *audit.Log

@@ -66,9 +66,6 @@ func (g *Guard) Seated(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 // freshen makes the store show every write that was acknowledged before the request. The header Age (RFC 9111, section 5.1)
 // tells a client that it may see an older state.
 func (g *Guard) freshen(c echo.Context) error {
-	if g.Fresh == nil {
-		return nil
-	}
 	age, err := g.Fresh(c.Request().Context())
 	if err == nil && age > 0 {
 		c.Response().Header().Set("Age", strconv.Itoa(int(age.Round(time.Second)/time.Second)))

@@ -61,8 +61,7 @@ type Config struct {
 	Max, MaxClient int           // how many watches may be open, in all and of one client
 	Bookmarks      time.Duration // between two bookmarks of a watch
 	AfterExpiry    time.Duration // how long a watch goes on after its token has expired
-	// Withdrawn reports whether the key that signed a caller's token is gone. Nil: keys
-	// are never withdrawn.
+	// Withdrawn reports whether the key that signed a caller's token is gone.
 	Withdrawn func(context.Context, *bearer.Caller) bool
 }
 
@@ -220,9 +219,6 @@ func (s *Streams) PolicyChanged() {
 // withdrawn, or is of an issuer that is no longer trusted, until ctx ends. It looks once a second, and each key up once, however
 // many watches depend on it.
 func (s *Streams) Run(ctx context.Context) error {
-	if s.Withdrawn == nil {
-		return nil
-	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	type key struct{ issuer, id string }
