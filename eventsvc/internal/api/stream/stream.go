@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -75,21 +76,18 @@ func (t *Streams) Open(c echo.Context, o metav1.ListOptions, q store.WatchQuery,
 	}
 	ctx := s.ctx
 	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
-	if current := t.Store.Revision(); rv > current {
+	current := t.Store.Revision()
+	if rv > current {
 		return nil, s.end(httpio.TooLarge(rv, current, 1+rand.IntN(4)))
 	}
-	switch {
-	case initial: // an old version is fine: the state is sent as it is now
+	s.Revision = cmp.Or(rv, current)
+	if initial { // an old version is fine: the state is sent as it is now
 		if s.Revision, err = source.Begin(ctx); err != nil {
 			if ctx.Err() != nil { // the watch is over before it has begun
 				err = s.end(ctx.Err())
 			}
 			return nil, err
 		}
-	case rv == 0:
-		s.Revision = t.Store.Revision()
-	default:
-		s.Revision = rv
 	}
 	// 2. The changes after it: from here on none is missed.
 	q.After = s.Revision
