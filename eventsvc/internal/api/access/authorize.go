@@ -1,7 +1,6 @@
 package access
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 
@@ -25,7 +24,8 @@ var Namespaces = schema.GroupResource{Resource: "namespaces"}
 
 // Allow lets the requests of a verb through to their handler if the policy allows
 // them. That is decided before anything is looked up, so that a refusal tells
-// nothing. The handler runs with a seat, see [Guard.Seated].
+// nothing. A write is refused, too, while the audit log cannot be written, if that is the
+// setting. The handler runs with a seat, see [Guard.Seated].
 func (g *Guard) Allow(of schema.GroupResource, v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 	next = g.Seated(v, next)
 	return func(c echo.Context) error {
@@ -33,24 +33,14 @@ func (g *Guard) Allow(of schema.GroupResource, v policy.Verb, next echo.HandlerF
 			return err
 		}
 		if levelOf(v) == flow.Writes {
-			if err := g.auditable(c.Request().Context()); err != nil {
-				return err
+			if err := g.audit.Writable(); err != nil {
+				httpserver.Annotate(c.Request().Context(), slog.String("refused", "audit log: "+err.Error()))
+				return httpio.Beyond("audit", apierrors.NewServiceUnavailable("the audit log cannot be written at present and writes are refused without it: "+
+					"reads and watches go on, writes will once the operator has mended it"))
 			}
 		}
 		return next(c)
 	}
-}
-
-// auditable refuses a write while the audit log cannot be written, if that is
-// the setting.
-func (g *Guard) auditable(ctx context.Context) error {
-	err := g.audit.Writable()
-	if err == nil {
-		return nil
-	}
-	httpserver.Annotate(ctx, slog.String("refused", "audit log: "+err.Error()))
-	return httpio.Beyond("audit", apierrors.NewServiceUnavailable("the audit log cannot be written at present and writes are refused without it: reads and watches go on, "+
-		"writes will once the operator has mended it"))
 }
 
 // Authorize returns an error unless the caller may use the verb of its request on
