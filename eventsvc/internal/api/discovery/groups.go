@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -49,21 +50,19 @@ func Groups(c *codec.Codec, coreAPI bool) []Group {
 	// What is stored is the same object in both views, so the storage hash is too.
 	events := stored("events", event.Kind, true, "ev", "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 	namespaces := stored("namespaces", "Namespace", false, "ns", "get", "list", "watch")
-	var groups []Group
-	if coreAPI {
-		groups = []Group{{c.Group.GroupVersion(event.CoreV1), append([]metav1.APIResource{events, namespaces}, coreKinds()...)}}
-	}
-	groups = append(groups,
-		Group{c.Group.GroupVersion(event.EventsV1), []metav1.APIResource{events}},
-		Group{authenticationv1.SchemeGroupVersion, []metav1.APIResource{
+	groups := []Group{
+		{c.Group.GroupVersion(event.EventsV1), []metav1.APIResource{events}},
+		{authenticationv1.SchemeGroupVersion, []metav1.APIResource{
 			resource("selfsubjectreviews", "SelfSubjectReview", false, metav1.Verbs{"create"}),
 		}},
-		Group{authorizationv1.SchemeGroupVersion, []metav1.APIResource{
+		{authorizationv1.SchemeGroupVersion, []metav1.APIResource{
 			resource("selfsubjectaccessreviews", "SelfSubjectAccessReview", false, metav1.Verbs{"create"}),
 			resource("selfsubjectrulesreviews", "SelfSubjectRulesReview", false, metav1.Verbs{"create"}),
-		}})
+		}},
+	}
 	if coreAPI {
-		groups = append(groups, kindGroups()...)
+		core := Group{c.Group.GroupVersion(event.CoreV1), append([]metav1.APIResource{events, namespaces}, coreKinds()...)}
+		groups = slices.Concat([]Group{core}, groups, kindGroups())
 	}
 	return groups
 }
