@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,7 +52,8 @@ func (r *Resource) selection(c echo.Context, o metav1.ListOptions) (event.Select
 	}
 	if namespace := c.Param("namespace"); namespace != "" {
 		if sel.Namespace != "" && sel.Namespace != namespace {
-			sel.Selector = excluding(sel) // asks for another namespace: matches nothing
+			// It asks for another namespace: nothing matches.
+			sel.Selector = &event.Selector{Fields: []event.FieldRequirement{{Field: event.FieldNamespace, Value: sel.Namespace}}}
 		}
 		sel.Namespace = namespace
 	}
@@ -64,16 +64,6 @@ func (r *Resource) selection(c echo.Context, o metav1.ListOptions) (event.Select
 		sel.Name = name
 	}
 	return sel, nil
-}
-
-// excluding is the selector of a selection with its namespace as a requirement.
-func excluding(sel event.Selection) *event.Selector {
-	var s event.Selector
-	if sel.Selector != nil {
-		s = *sel.Selector
-	}
-	s.Fields = append(slices.Clip(s.Fields), event.FieldRequirement{Field: event.FieldNamespace, Value: sel.Namespace})
-	return &s
 }
 
 // writeList reads a list from its first page on and answers with it.
