@@ -137,7 +137,7 @@ func New(c Config) (*Server, error) {
 	s.guard = access.New(c.Policy, c.Audit, c.MaxRequests, c.MaxClientRequests, c.CreateRates, c.Now)
 	s.guard.Fresh = c.Fresh
 	s.streams = stream.New(stream.Config{
-		Store: c.Store, Codec: c.Codec, IO: s.io, Guard: s.guard, Log: c.Log, Now: c.Now, Max: c.MaxWatches, MaxClient: c.MaxClientWatches,
+		Store: c.Store, IO: s.io, Guard: s.guard, Log: c.Log, Now: c.Now, Max: c.MaxWatches, MaxClient: c.MaxClientWatches,
 		Bookmarks: c.Bookmarks, AfterExpiry: c.WatchAfterExpiry, Withdrawn: c.Withdrawn,
 	})
 	if c.Registry != nil {

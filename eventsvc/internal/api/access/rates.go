@@ -1,6 +1,7 @@
 package access
 
 import (
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -97,11 +98,7 @@ func (b *buckets) of(now time.Time, key string) *rate.Limiter {
 	}
 	if len(b.byKey) >= maxBuckets && now.Sub(b.swept) >= time.Second {
 		b.swept = now
-		for key, bucket := range b.byKey {
-			if bucket.TokensAt(now) >= float64(bucket.Burst()) {
-				delete(b.byKey, key)
-			}
-		}
+		maps.DeleteFunc(b.byKey, func(_ string, bucket *rate.Limiter) bool { return bucket.TokensAt(now) >= float64(bucket.Burst()) })
 	}
 	if len(b.byKey) >= maxBuckets {
 		return b.rest

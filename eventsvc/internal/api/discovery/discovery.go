@@ -44,7 +44,7 @@ func (s *server) routeDocuments(e *echo.Echo, groups []Group) {
 	e.GET("/version", serveVersion)
 	e.GET("/version/", serveVersion) // as the Python client asks for it
 	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-	var core, named []Group
+	var named []Group
 	for _, g := range groups {
 		resources := &metav1.APIResourceList{
 			TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
@@ -52,21 +52,17 @@ func (s *server) routeDocuments(e *echo.Echo, groups []Group) {
 		}
 		if g.Group == "" {
 			resources.APIVersion = "" // as in kube-apiserver
-		}
-		s.routeObject(e, g.Path(), resources)
-		if g.Group == "" {
-			core = append(core, g)
+			s.routeObject(e, g.Path(), resources)
+			s.routeAggregated(e, "/api", []Group{g}, s.apiVersions)
 			continue
 		}
+		s.routeObject(e, g.Path(), resources)
 		named = append(named, g)
 		v := metav1.GroupVersionForDiscovery{GroupVersion: g.String(), Version: g.Version}
 		group := metav1.APIGroup{Name: g.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}
 		list.Groups = append(list.Groups, group)
 		group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
 		s.routeObject(e, "/apis/"+g.Group, &group)
-	}
-	if len(core) > 0 {
-		s.routeAggregated(e, "/api", core, s.apiVersions)
 	}
 	s.routeAggregated(e, "/apis", named, func(c echo.Context) error { return s.io.Negotiated(c, http.StatusOK, list) })
 }

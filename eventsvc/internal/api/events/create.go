@@ -8,7 +8,6 @@ import (
 	"github.com/labstack/echo/v4"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/options"
@@ -41,14 +40,14 @@ func (r *Resource) create(c echo.Context) error {
 		return errOtherNamespace()
 	}
 	// 4. Managed fields, defaults, rules.
-	if err := r.trackNew(ev, in.options.FieldManager); err != nil {
+	if err := r.trackNew(ev, in.options.Manager); err != nil {
 		return err
 	}
 	if err := r.prepareNew(in.ctx, ev, in.key.Namespace); err != nil {
 		return err
 	}
 	// 5. The store.
-	rec, err := r.insert(in.ctx, ev, len(in.options.DryRun) > 0)
+	rec, err := r.insert(in.ctx, ev, in.options.DryRun)
 	if err != nil {
 		return err
 	}
@@ -57,8 +56,8 @@ func (r *Resource) create(c echo.Context) error {
 }
 
 // decode reads the event in a body. The event has no memory in common with the body.
-func (r *Resource) decode(c echo.Context, in *call[*metav1.PatchOptions]) (*eventsv1.Event, error) {
-	ev, warnings, err := r.Codec.Decoder.DecodeEvent(r.view, c.Request().Header.Get("Content-Type"), in.body, in.options.FieldValidation)
+func (r *Resource) decode(c echo.Context, in *call[options.Write]) (*eventsv1.Event, error) {
+	ev, warnings, err := r.Codec.Decoder.DecodeEvent(r.view, c.Request().Header.Get("Content-Type"), in.body, in.options.Validation)
 	if err == nil {
 		warnings = append(warnings, event.DropDuplicateOwners(ev, false)...)
 	}

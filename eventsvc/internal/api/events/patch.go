@@ -9,7 +9,6 @@ import (
 	"github.com/labstack/echo/v4"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -42,7 +41,7 @@ func (r *Resource) patch(c echo.Context) error {
 	// 3. The next version, and the store.
 	mayCreate := r.Guard.MayCreate(c, r.groupResource)
 	var warnings []string // of the attempt that counts
-	rec, code, err := r.write(in.ctx, in.key, len(in.options.DryRun) > 0, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+	rec, code, err := r.write(in.ctx, in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
 		if live == nil {
 			if kind != types.ApplyYAMLPatchType {
 				return nil, store.ErrNotFound
@@ -65,12 +64,12 @@ func (r *Resource) patch(c echo.Context) error {
 
 // patched returns the event that a patch makes of the stored one, fit to be stored,
 // and warnings.
-func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[*metav1.PatchOptions]) (next *eventsv1.Event, warnings []string, err error) {
+func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[options.Write]) (next *eventsv1.Event, warnings []string, err error) {
 	o := in.options
 	if kind == types.ApplyYAMLPatchType {
-		next, warnings, err = r.Codec.Decoder.Apply(r.view, live, in.body, o.FieldManager, o.Force != nil && *o.Force, o.FieldValidation)
+		next, warnings, err = r.Codec.Decoder.Apply(r.view, live, in.body, o.Manager, o.Force, o.Validation)
 	} else {
-		next, warnings, err = r.Codec.Decoder.Patch(r.view, kind, in.body, live, o.FieldValidation)
+		next, warnings, err = r.Codec.Decoder.Patch(r.view, kind, in.body, live, o.Validation)
 	}
 	if err != nil {
 		return nil, warnings, err

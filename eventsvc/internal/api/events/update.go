@@ -10,7 +10,6 @@ import (
 	"github.com/labstack/echo/v4"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -39,7 +38,7 @@ func (r *Resource) update(c echo.Context) error {
 	}
 	// 3. The next version, and the store.
 	mayCreate := r.Guard.MayCreate(c, r.groupResource)
-	rec, code, err := r.write(in.ctx, in.key, len(in.options.DryRun) > 0, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+	rec, code, err := r.write(in.ctx, in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
 		switch {
 		case sent.UID != "" && (live == nil || live.UID != sent.UID):
 			return nil, otherUID(r.groupResource, in.key.Name, sent, live)
@@ -84,17 +83,17 @@ func otherUID(of schema.GroupResource, name string, sent, live *eventsv1.Event) 
 
 // prepare makes what a client sent fit to follow the stored event, or to be stored where
 // there is none. It records who set which fields if track is set.
-func (r *Resource) prepare(in *call[*metav1.PatchOptions], live, next *eventsv1.Event, track bool) error {
+func (r *Resource) prepare(in *call[options.Write], live, next *eventsv1.Event, track bool) error {
 	next.Namespace = in.key.Namespace
 	if live != nil {
 		if err := r.prepareNext(next, live); err != nil || !track {
 			return err
 		}
-		return r.trackNext(live, next, in.options.FieldManager)
+		return r.trackNext(live, next, in.options.Manager)
 	}
 	next.ResourceVersion = "" // there is nothing that it could be a version of
 	if track {
-		if err := r.trackNew(next, in.options.FieldManager); err != nil {
+		if err := r.trackNew(next, in.options.Manager); err != nil {
 			return err
 		}
 	}

@@ -111,6 +111,14 @@ func WatchTime(o metav1.ListOptions) time.Duration {
 	return minWatchTime + rand.N(minWatchTime)
 }
 
+// Write are the options of create, update, patch and apply.
+type Write struct {
+	Manager    string // field manager, defaulted from the user agent
+	Validation string // Ignore, Warn or Strict
+	DryRun     bool
+	Force      bool // apply only
+}
+
 // The kinds of options of writes.
 const (
 	Create = "CreateOptions"
@@ -125,23 +133,24 @@ var PatchTypes = []string{
 
 // ParseWrite returns a function that reads the options of a write. The rules of a patch
 // depend on its type, which is empty for other writes. What only a patch can have is
-// ignored for them. A field manager that is not named is made from the user agent.
-func ParseWrite(kind string, pt types.PatchType) func(r *http.Request, q url.Values, _ []byte) (*metav1.PatchOptions, error) {
-	return func(r *http.Request, q url.Values, _ []byte) (*metav1.PatchOptions, error) {
-		o := &metav1.PatchOptions{} // has the fields of all three kinds
-		if err := metav1.Convert_url_Values_To_v1_PatchOptions(&q, o, nil); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
+// ignored for them.
+func ParseWrite(kind string, pt types.PatchType) func(r *http.Request, q url.Values, _ []byte) (Write, error) {
+	return func(r *http.Request, q url.Values, _ []byte) (Write, error) {
+		var o metav1.PatchOptions // has the fields of all three kinds
+		if err := metav1.Convert_url_Values_To_v1_PatchOptions(&q, &o, nil); err != nil {
+			return Write{}, apierrors.NewBadRequest(err.Error())
 		}
 		if kind != Patch {
 			o.Force = nil
 		}
-		var err error
-		if len(q) > 0 || pt == types.ApplyPatchType { // only apply needs an option
-			err = Invalid(kind, validation.ValidatePatchOptions(o, pt))
+		w := Write{
+			Manager: cmp.Or(o.FieldManager, userAgentManager(r.UserAgent())), Validation: cmp.Or(o.FieldValidation, metav1.FieldValidationWarn),
+			DryRun: len(o.DryRun) > 0, Force: o.Force != nil && *o.Force,
 		}
-		o.FieldManager = cmp.Or(o.FieldManager, userAgentManager(r.UserAgent()))
-		o.FieldValidation = cmp.Or(o.FieldValidation, metav1.FieldValidationWarn)
-		return o, err
+		if len(q) == 0 && pt != types.ApplyYAMLPatchType { // only apply needs an option
+			return w, nil
+		}
+		return w, Invalid(kind, validation.ValidatePatchOptions(&o, pt))
 	}
 }
 

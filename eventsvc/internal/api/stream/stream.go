@@ -16,7 +16,6 @@ import (
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
 )
@@ -119,16 +118,13 @@ func (s *Stream) admit(c echo.Context, o metav1.ListOptions) error {
 	}
 	limit := s.streams.limit(caller, options.WatchTime(o))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), limit)
-	guard, namespace := s.streams.Guard, c.Param("namespace")
-	w := &watch{caller: caller, end: cancel, allowed: func() bool {
-		return guard.Policy().Decide(caller, policy.Watch, namespace).Allowed
-	}}
+	w := &watch{caller: caller, namespace: c.Param("namespace"), end: cancel}
 	done, err := s.streams.add(access.Client(req), w)
 	if err != nil {
 		cancel()
 		return err
 	}
-	if !w.allowed() { // the policy has changed between the decision and the count
+	if !s.streams.allowed(w) { // the policy has changed between the decision and the count
 		cancel()
 	}
 	attached := context.AfterFunc(req.Context(), cancel)

@@ -52,7 +52,6 @@ import (
 // Config are the settings of [Streams].
 type Config struct {
 	Store store.Store
-	Codec *codec.Codec
 	IO    *httpio.IO
 	Guard *access.Guard
 	Log   *slog.Logger
@@ -78,9 +77,10 @@ type Streams struct {
 
 // watch is an open watch: who it is for and what it needs.
 type watch struct {
-	caller  *bearer.Caller
-	allowed func() bool // by the policy as it is now
-	end     context.CancelFunc
+	caller    *bearer.Caller
+	namespace string
+	allowed   func() bool // nil: the policy decides on the namespace
+	end       context.CancelFunc
 }
 
 // New returns a Streams without an open watch.
@@ -210,9 +210,16 @@ func (s *Streams) limit(caller *bearer.Caller, asked time.Duration) time.Duratio
 	return min(asked, caller.Expires.Add(s.AfterExpiry).Sub(s.Now()))
 }
 
+func (s *Streams) allowed(w *watch) bool {
+	if w.allowed != nil {
+		return w.allowed()
+	}
+	return s.Guard.Policy().Decide(w.caller, policy.Watch, w.namespace).Allowed
+}
+
 // PolicyChanged ends the watches that are no longer allowed.
 func (s *Streams) PolicyChanged() {
-	s.endIf(func(w *watch) bool { return !w.allowed() }, "watches ended that the policy no longer allows")
+	s.endIf(func(w *watch) bool { return !s.allowed(w) }, "watches ended that the policy no longer allows")
 }
 
 // Run ends the watches whose token was signed with a key that has since been
