@@ -149,7 +149,8 @@ const slice = 24 * time.Hour
 // called as in [store.Timeline.Occurrences], for wanted dimensions only.
 func (s *Snapshot) occurrences(ctx context.Context, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	present := s.source.Now()
-	for from, end := s.begin(), s.To; from.Before(s.To); from = end {
+	var end time.Time
+	for from := s.begin(); from.Before(s.To); from = end {
 		end = s.To
 		if next := from.Truncate(slice).Add(slice); next.Before(end) && from.Before(present) {
 			end = next // what lies in the future is one slice, however far it goes

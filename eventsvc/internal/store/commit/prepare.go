@@ -27,24 +27,35 @@ func Prepare(
 		}
 	}
 	d, err := decide(current)
-	switch {
-	case expect != store.Any && (err != nil || d.Op != store.Put): // the expectation may be wrong
+	if expect != store.Any && (err != nil || d.Op != store.Put) { // the expectation may be wrong
 		return Prepare(ctx, s, key, store.Any, decide, attributes)
-	case err != nil:
+	}
+	if err != nil {
 		return nil, store.Result{}, err
-	case d.Op == store.Put && current == nil:
-		w.Kind, w.Draft = seglog.Created, d.Draft
-	case d.Op == store.Put:
+	}
+	if current == nil {
+		return w.new(d)
+	}
+	switch d.Op {
+	case store.Put:
 		w.Kind, w.Draft = seglog.Modified, d.Draft
 		w.Draft.Attributes = w.Draft.Attributes.Since(attributes(current))
-	case d.Op == store.Delete && current == nil:
-		return nil, store.Result{}, store.ErrNotFound
-	case d.Op == store.Delete:
+	case store.Delete:
 		w.Kind = seglog.Deleted
-	case current != nil:
-		return nil, store.Result{Record: *current}, nil
 	default:
-		return nil, store.Result{}, nil
+		return nil, store.Result{Record: *current}, nil
 	}
 	return w, store.Result{}, nil
+}
+
+// new returns what a decision about an event that does not exist asks for.
+func (w *Write) new(d store.Decision) (*Write, store.Result, error) {
+	switch d.Op {
+	case store.Put:
+		w.Kind, w.Draft = seglog.Created, d.Draft
+		return w, store.Result{}, nil
+	case store.Delete:
+		return nil, store.Result{}, store.ErrNotFound
+	}
+	return nil, store.Result{}, nil
 }
