@@ -49,6 +49,38 @@ func flipDraft(i int) store.Draft {
 // and the index.
 func TestFlippedBytesAreNeverServed(t *testing.T) {
 	t.Parallel()
+	whole := wholeFiles(t)
+	for name := range whole {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			flipBytes(t, whole, name)
+		})
+	}
+}
+
+// R13: a damaged name does not hide what a file says of its index by time.
+func TestDamagedNamesHideNothing(t *testing.T) {
+	t.Parallel()
+	whole := wholeFiles(t)
+	for name, file := range whole {
+		for at := range file {
+			if !bytes.HasPrefix(file[at:], []byte("observed")) { // a note and a bucket
+				continue
+			}
+			dir := t.TempDir()
+			if err := spoil(dir, whole, name, at+1); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := readSpoiled(t, dir); t.Failed() {
+				t.Fatalf("with byte %d of %s flipped: opened with %v", at+1, name, err)
+			}
+		}
+	}
+}
+
+// wholeFiles returns the files of a store, by name: an index and two of the log.
+func wholeFiles(t *testing.T) map[string][]byte {
+	t.Helper()
 	dir := t.TempDir()
 	db := open(t, bolt.Options{Dir: dir, MemtableLimit: 4, SegmentBytes: 24 << 10})
 	for i := range flipEvents {
@@ -69,12 +101,7 @@ func TestFlippedBytesAreNeverServed(t *testing.T) {
 		used := len(bytes.TrimRight(file, "\x00"))
 		whole[filepath.Base(path)] = file[:min(len(file), (used+page-1)/page*page)]
 	}
-	for name := range whole {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			flipBytes(t, whole, name)
-		})
-	}
+	return whole
 }
 
 // flipBytes flips bytes of one file, one at a time, and reads the store with

@@ -52,6 +52,8 @@ func (r *Reader) parts(last uint64, from, to int64) ([]*part, error) {
 		p := &part{base: s.Base, tx: r.opened[i].tx}
 		if b := p.tx.Bucket([]byte(observed.BucketRuns)); b != nil {
 			p.cursor = b.Cursor()
+		} else if observedIn(p.tx) > 0 { // a segment has the bucket before it has the note
+			return nil, errSegmentNote
 		}
 		all = append(all, p)
 	}
