@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/wire"
@@ -120,8 +119,13 @@ func refusal(err *bearer.Error) *metav1.Status {
 // generic is the Status for what routing alone decides. Its details are there,
 // and empty.
 func generic(code int) *metav1.Status {
-	st := apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false).ErrStatus
-	if code != http.StatusNotFound && code != http.StatusMethodNotAllowed {
+	st := metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Details: &metav1.StatusDetails{}}
+	switch code {
+	case http.StatusNotFound:
+		st.Reason, st.Message = metav1.StatusReasonNotFound, "the server could not find the requested resource"
+	case http.StatusMethodNotAllowed:
+		st.Reason, st.Message = metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource"
+	default:
 		st.Reason, st.Message = metav1.StatusReasonUnknown, http.StatusText(code)
 	}
 	return &st
