@@ -43,9 +43,13 @@ func noToken(reason string) *Error {
 	return &Error{Reason: reason, Status: http.StatusUnauthorized}
 }
 
-// ReasonUnavailable is the reason of a refusal that says nothing about the token: its key cannot be had at present, and the
-// client may retry.
+// ReasonUnavailable is the reason of a refusal that says nothing about the token: its key cannot be had at present.
 const ReasonUnavailable = "keys unavailable"
+
+// unavailable reports that the keys cannot be fetched at present. This says nothing about the token; the client may retry.
+func unavailable(reason string) *Error {
+	return &Error{Reason: reason, Status: http.StatusServiceUnavailable}
+}
 
 // Challenge returns the value of WWW-Authenticate for a refusal (RFC 6750 section 3). It is empty if the status asks for
 // none, and the same for every refused token.

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -200,7 +199,7 @@ func (v *Verifier) key(ctx context.Context, kid string) (Key, *Error) {
 	case errors.Is(err, ErrUnknownKey):
 		return nil, invalidToken("key unknown")
 	case err != nil:
-		return nil, &Error{Reason: ReasonUnavailable, Status: http.StatusServiceUnavailable}
+		return nil, unavailable(ReasonUnavailable)
 	}
 	return key, nil
 }

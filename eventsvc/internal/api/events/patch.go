@@ -9,7 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/api/httpio"
@@ -92,5 +92,10 @@ func patchType(c echo.Context) (types.PatchType, error) {
 	}
 	c.Response().Header().Set("Accept-Patch", strings.Join(options.PatchTypes, ", ")) // RFC 5789 section 3.1
 	// The answer of kube-apiserver's router, which has no details.
-	return "", apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", schema.GroupResource{}, "", "415: Unsupported Media Type", 0, false)
+	return "", &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnsupportedMediaType,
+		Reason:  metav1.StatusReasonUnsupportedMediaType,
+		Message: "415: Unsupported Media Type", Details: &metav1.StatusDetails{},
+	}}
 }
