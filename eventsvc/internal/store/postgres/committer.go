@@ -49,7 +49,7 @@ type result struct {
 	err      error
 }
 
-// A few batches may wait to be brought into the copy. The next commit waits for them.
+// A few batches may wait to be brought into the copy. The tail brings the others.
 const copyBatches = 16
 
 func newCommitter(db *DB) *committer {
@@ -61,14 +61,17 @@ func newCommitter(db *DB) *committer {
 func (c *committer) copyWritten() {
 	defer c.db.queue.End()
 	for a := range c.copy {
-		if len(a.changes) > 0 {
-			if err := c.applyWritten(&a); err != nil {
-				c.db.tail.doubt() // which finds the same, unless the store closes
-			}
+		if err := c.applyWritten(&a); err != nil {
+			c.db.tail.doubt() // which finds the same, unless the store closes
 		}
-		for i, w := range a.batch {
-			c.db.queue.Answer(w, a.results[i].revision, a.at, a.results[i].err)
-		}
+		c.answer(&a)
+	}
+}
+
+// answer answers the writes of a batch.
+func (c *committer) answer(a *answered) {
+	for i, w := range a.batch {
+		c.db.queue.Answer(w, a.results[i].revision, a.at, a.results[i].err)
 	}
 }
 
@@ -121,7 +124,15 @@ func (c *committer) commit(batch []*commit.Write) {
 			a.changes = append(a.changes, commit.Replicated{Revision: uint64(revision), Kind: w.Kind, Key: w.Key, Time: o.at, Draft: w.Draft})
 		}
 	}
-	c.copy <- a
+	if len(a.changes) == 0 { // a refusal does not wait for the copy, which may wait for a database that is away
+		c.answer(&a)
+		return
+	}
+	select {
+	case c.copy <- a:
+	default:
+		c.answer(&a)
+	}
 }
 
 // choose returns the writes that are sent to the database, and their places in the batch: those whose caller waits still, one
