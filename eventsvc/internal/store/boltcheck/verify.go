@@ -202,14 +202,20 @@ func (w *pageWalk) buckets(id uint64, page []byte, n uint64) error {
 		if native.Uint32(element) != bucketElement || native.Uint32(element[12:]) < bucketHead {
 			return fmt.Errorf("page %d: element %d is no bucket", id, i)
 		}
-		first, inline := native.Uint64(element[at:]), element[at+bucketHead:]
-		switch {
-		case first != 0:
+		first, inline := native.Uint64(element[at:]), element[at+bucketHead:at+uint64(native.Uint32(element[12:]))]
+		if first != 0 {
 			if _, err := w.tree(first, false, keySpan{}); err != nil {
 				return err
 			}
-		case len(inline) < pageHead || native.Uint16(inline[8:]) != leafPage || !fits(inline):
+			continue
+		}
+		if len(inline) < pageHead || native.Uint16(inline[8:]) != leafPage || !fits(inline) {
 			return fmt.Errorf("page %d: element %d is no bucket", id, i)
+		}
+		// bbolt may copy such a bucket into memory of its own. What it lent behind the end of that would be a pointer to
+		// anything, with which the garbage collector ends the process.
+		if err := checkElements(inline, leafPage, uint64(native.Uint16(inline[10:])), keySpan{}); err != nil {
+			return fmt.Errorf("page %d: the bucket of element %d: %w", id, i, err)
 		}
 	}
 	return nil
