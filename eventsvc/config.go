@@ -58,7 +58,7 @@ type serve struct {
 
 	RetentionRules []retentionRule `placeholder:"NAMESPACE/TYPE=DURATION,..." help:"Other retentions for some events, such as dev/*=24h; * is any namespace or type, the first rule that matches counts."`
 	History        time.Duration   `default:"0s" help:"How long superseded versions and deletions are kept to be read and watched; 0: as long as the retention."`
-	MaxBytes       size            `placeholder:"SIZE" help:"Remove the oldest events when the files take more than this, such as 8GiB; 0: 8GiB, or 80% of the free space if that is less."`
+	MaxBytes       size            `placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB. When events take about half of it, the oldest are removed; the rest is for history and for files that are being rewritten. 0: 8GiB, or 80% of the free space if that is less."`
 	MaxEvents      int64           `default:"0" help:"Remove the oldest events when there are more than this; 0: no limit."`
 	CompressAfter  age             `default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
 	MaxClockStep   time.Duration   `default:"6h" help:"If the system clock at start is ahead of the last write by more than this, nothing expires for that long, because the clock may be wrong."`

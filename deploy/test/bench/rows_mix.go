@@ -20,6 +20,10 @@ import (
 // is none of it, because it is compressed when it is full: 64 MiB, of however many events.
 const compressedShare = 1.0 / 8
 
+// mixBytes is room for ten million events: they take 26 GiB before they are compressed, and eventsvc has events in about half of
+// its limit.
+const mixBytes = "100GiB"
+
 // mixStage has the rows of events of a realistic mix, before and after they are compressed.
 func mixStage(events int) stage {
 	m := &target.Mix{Events: events}
@@ -36,7 +40,7 @@ func mixStage(events int) stage {
 		name: fmt.Sprintf("%d events of a realistic mix", events),
 		open: func(b *bench) error {
 			m.Begin = time.Now().Truncate(time.Second).Add(-time.Duration(events) * 10 * time.Millisecond)
-			if err := b.start(target.Options{MaxBytes: listsBytes, Events: []string{"--compress-after=off"}}); err != nil {
+			if err := b.start(target.Options{MaxBytes: mixBytes, Events: []string{"--compress-after=off"}}); err != nil {
 				return err
 			}
 			begun := time.Now()
@@ -47,6 +51,9 @@ func mixStage(events int) stage {
 			})
 			if err != nil {
 				return err
+			}
+			if held, err := b.up.Held(b.ctx); err != nil || held != float64(events) {
+				return errors.Join(err, fmt.Errorf("eventsvc holds %.0f of %d events; is there room for all?", held, events))
 			}
 			fmt.Fprintf(b.out, "filled at %.0f creates/s\n", float64(events)/time.Since(begun).Seconds())
 			plain, err = sizeOf(b.up.DataDir())

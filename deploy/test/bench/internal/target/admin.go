@@ -25,6 +25,11 @@ func (s *Services) KeyFetches(ctx context.Context) (float64, error) {
 	return s.metric(ctx, `jwks_fetches_total\{.*\}`)
 }
 
+// Held returns how many events eventsvc holds.
+func (s *Services) Held(ctx context.Context) (float64, error) {
+	return s.metric(ctx, "store_events")
+}
+
 // Transactions returns how many transactions of writes eventsvc has begun so far, and how many writes they had.
 func (s *Services) Transactions(ctx context.Context) (n, writes float64, err error) {
 	n, err1 := s.metric(ctx, "store_database_commit_writes_count")
