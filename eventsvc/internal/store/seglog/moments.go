@@ -28,7 +28,7 @@ type Moments struct {
 
 	reader     *Reader
 	generation int
-	parts      []*part
+	parts      []part
 	known      map[uint64]grouping // by base of the segment
 	minute     int64
 	runs       []partRun // of the minute
@@ -39,7 +39,7 @@ type Moments struct {
 // partRun is a run with the part that it belongs to.
 type partRun struct {
 	observed.Run
-	part *part
+	part part
 }
 
 // Next returns the next records, by second and revision, of a few seconds, and reports false
@@ -62,7 +62,7 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 			continue
 		}
 		looked++
-		known := m.known[run.part.base]
+		known := m.known[run.part.base()]
 		err := run.Each(func(series uint32) (bool, error) {
 			n, err := known.of(run.part, series, m.group)
 			return n >= 0, err
@@ -75,7 +75,7 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 		if err != nil {
 			return nil, 0, false, err
 		}
-		m.known[run.part.base] = known
+		m.known[run.part.base()] = known
 	}
 	slices.SortFunc(m.found, m.compare)
 	if m.pass(from, to); m.outside() {

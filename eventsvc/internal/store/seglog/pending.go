@@ -1,8 +1,11 @@
 package seglog
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/observed"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -41,11 +44,18 @@ func (p *pendingObserved) of(l *Log, records []wal.Record) (entries []observed.O
 	return p.found.Entries, p.found.Texts
 }
 
+// unindexedRuns is the part of the pending records.
+type unindexedRuns struct {
+	runs  []observed.Run
+	texts []string // of their series
+	at    int
+}
+
 // pendingPart returns what pending records report that have revisions behind after, up to
 // last, of a range of seconds.
-func (r *Reader) pendingPart(after, last uint64, from, to int64) (*part, error) {
+func (r *Reader) pendingPart(after, last uint64, from, to int64) (part, error) {
 	entries, texts := r.log.reported.of(r.log, r.pending)
-	p := &part{texts: texts}
+	p := &unindexedRuns{texts: texts}
 	var found observed.Collection
 	for _, e := range entries {
 		if second := e.Minute*60 + int64(e.Second); e.Revision > after && e.Revision <= last && second >= from && second < to {
@@ -59,4 +69,37 @@ func (r *Reader) pendingPart(after, last uint64, from, to int64) (*part, error) 
 		return err
 	})
 	return p, err
+}
+
+func (*unindexedRuns) base() uint64 { return 0 }
+
+func (p *unindexedRuns) seek(minute int64, oldestFirst bool) {
+	if !oldestFirst {
+		minute++
+	}
+	p.at, _ = slices.BinarySearchFunc(p.runs, minute, func(r observed.Run, minute int64) int { return cmp.Compare(r.Minute, minute) })
+	if !oldestFirst {
+		p.at--
+	}
+}
+
+func (p *unindexedRuns) next(oldestFirst bool) {
+	if oldestFirst {
+		p.at++
+	} else {
+		p.at--
+	}
+}
+
+func (p *unindexedRuns) minute() (minute int64, ok bool, err error) {
+	if p.at < 0 || p.at >= len(p.runs) {
+		return 0, false, nil
+	}
+	return p.runs[p.at].Minute, true, nil
+}
+
+func (p *unindexedRuns) run() (observed.Run, error) { return p.runs[p.at], nil }
+
+func (p *unindexedRuns) dimensions(series uint32) (event.Dimensions, error) {
+	return observed.ParseSeries([]byte(p.texts[series]))
 }

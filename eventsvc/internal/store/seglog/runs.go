@@ -1,11 +1,9 @@
 package seglog
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -16,114 +14,215 @@ import (
 	"tidings.example/eventsvc/internal/store/observed"
 )
 
-// A part is the runs of one segment, or of the pending records that its index lacks.
-type part struct {
-	base   uint64        // of the segment, 0 of the pending records
-	tx     *bbolt.Tx     // nil of the pending records
-	cursor *bbolt.Cursor // nil if the segment has no index by time
-	k, v   []byte        // where the cursor is
-
-	texts []string // of the pending records
-	runs  []observed.Run
-	at    int
+// A part is the runs of one segment, or of the pending records that its index lacks, in order
+// of their minutes. It is at one of them after seek, and valid as long as its Reader.
+type part interface {
+	base() uint64 // of the segment, 0 of the pending records
+	// seek moves to the first run of a minute or a later one or, newest first, to the last run
+	// of the minute or an earlier one.
+	seek(minute int64, oldestFirst bool)
+	next(oldestFirst bool)
+	// minute returns the minute of the run that the part is at. It reports false at the end.
+	minute() (minute int64, ok bool, err error)
+	run() (observed.Run, error)
+	dimensions(series uint32) (event.Dimensions, error)
 }
 
 var errSegmentNote = fmt.Errorf("what a segment says of its index by time: %w", boltfile.ErrChecksum)
 
-// parts returns what readers count: all segments but those of which what was observed was
-// carried to a later one, and of a range of seconds the pending records up to a revision.
-func (r *Reader) parts(last uint64, from, to int64) ([]*part, error) {
-	var carried uint64
-	for i := range r.segments {
-		s, err := r.segment(i)
-		if err != nil {
-			return nil, err
-		}
-		carried = max(carried, noted(s.tx, metaCarried))
+// A span is what a segment says of its index by time. That of a sealed one never changes.
+type span struct {
+	carried     uint64 // what segments up to this base report was carried to this one
+	any         bool   // there are runs
+	first, last int64  // their minutes
+	damaged     bool   // the first or the last run is, whose minute may be any
+}
+
+// span returns that of a segment. It is remembered for a sealed one, so that a query of some
+// minutes need not look into the files of all others.
+func (r *Reader) span(i int) (*span, error) {
+	s, sealed := r.segments[i], i < len(r.segments)-1
+	if known := s.span.Load(); known != nil && sealed {
+		return known, nil
 	}
-	if carried == damagedNote {
+	v, err := r.segment(i)
+	if err != nil {
+		return nil, err
+	}
+	n := &span{carried: noted(v.tx, metaCarried)}
+	b := v.tx.Bucket([]byte(observed.BucketRuns))
+	if n.carried == damagedNote || b == nil && observedIn(v.tx) > 0 { // a segment has the bucket before it has the note
 		return nil, errSegmentNote
 	}
-	var all []*part
-	for i, s := range r.segments {
-		if s.Base <= carried {
-			continue
+	if b != nil {
+		c := b.Cursor()
+		first, err1 := parseRun(c.First())
+		last, err2 := parseRun(c.Last())
+		n.any, n.first, n.last = first.ok, first.run.Minute, last.run.Minute
+		if n.damaged = err1 != nil || err2 != nil; err1 != nil {
+			n.first = math.MinInt64
 		}
-		p := &part{base: s.Base, tx: r.opened[i].tx}
-		if b := p.tx.Bucket([]byte(observed.BucketRuns)); b != nil {
-			p.cursor = b.Cursor()
-		} else if observedIn(p.tx) > 0 { // a segment has the bucket before it has the note
-			return nil, errSegmentNote
+		if err2 != nil {
+			n.last = math.MaxInt64
 		}
-		all = append(all, p)
 	}
-	head, tx := r.segments.Head(), r.opened[len(r.opened)-1].tx
-	p, err := r.pendingPart(max(head.Base-1, min(observedIn(tx), recordsIn(head, tx).Last(0))), last, from, to)
+	if sealed {
+		s.span.Store(n)
+	}
+	return n, nil
+}
+
+// A place is where a cursor is.
+type place struct {
+	run observed.Run
+	ok  bool // there is a run
+}
+
+// parseRun verifies the run that a cursor is at.
+func parseRun(k, v []byte) (p place, err error) {
+	if p.ok = k != nil; p.ok {
+		p.run, err = observed.Parse(k, v)
+	}
+	return p, err
+}
+
+// parts returns what readers count of a range of seconds: segments, but not those of which
+// what was observed was carried to a later one, and the pending records up to a revision.
+func (r *Reader) parts(last uint64, from, to int64) ([]part, error) {
+	var carried uint64
+	spans := make([]*span, len(r.segments))
+	for i := range r.segments {
+		var err error
+		if spans[i], err = r.span(i); err != nil {
+			return nil, err
+		}
+		carried = max(carried, spans[i].carried)
+	}
+	var all []part
+	first, _ := observed.MinuteOf(from)
+	end, _ := observed.MinuteOf(to - 1)
+	for i, s := range spans {
+		if r.segments[i].Base > carried && s.any && s.first <= end && s.last >= first {
+			all = append(all, &stored{reader: r, segment: i, span: s})
+		}
+	}
+	head := len(r.segments) - 1
+	v, err := r.segment(head)
+	if err != nil {
+		return nil, err
+	}
+	s := r.segments[head]
+	p, err := r.pendingPart(max(s.Base-1, min(observedIn(v.tx), recordsIn(s, v.tx).Last(0))), last, from, to)
 	return append(all, p), err
 }
 
-// seek moves to the first run of a minute or a later one or, newest first, to the last run
-// of the minute or an earlier one.
-func (p *part) seek(minute int64, oldestFirst bool) {
+// stored is the part of a segment. It opens the file only when a run is needed: before that it
+// is at the first one or, newest first, at the last one, whose minutes the span has.
+type stored struct {
+	reader  *Reader
+	segment int
+	span    *span
+
+	tx     *bbolt.Tx // nil until the file is open
+	cursor *bbolt.Cursor
+	at     place
+	err    error
+
+	unread, oldestFirst bool // at is not known yet: the first run or the last one
+}
+
+func (p *stored) base() uint64 { return p.reader.segments[p.segment].Base }
+
+// open begins to read the segment.
+func (p *stored) open() error {
+	if p.tx != nil {
+		return nil
+	}
+	v, err := p.reader.segment(p.segment)
+	if err == nil {
+		p.tx = v.tx
+		p.cursor = v.tx.Bucket([]byte(observed.BucketRuns)).Cursor()
+	}
+	return err
+}
+
+func (p *stored) seek(minute int64, oldestFirst bool) {
+	beyond := oldestFirst && minute <= p.span.first || !oldestFirst && minute >= p.span.last
+	p.unread, p.oldestFirst, p.err = beyond && !p.span.damaged, oldestFirst, nil
 	switch {
-	case p.tx == nil && oldestFirst:
-		p.at, _ = slices.BinarySearchFunc(p.runs, minute, compareMinute)
-	case p.tx == nil:
-		p.at, _ = slices.BinarySearchFunc(p.runs, minute+1, compareMinute)
-		p.at--
-	case p.cursor == nil:
+	case p.unread:
 	case oldestFirst:
-		p.k, p.v = p.cursor.Seek(observed.Key(minute, 0))
-	default:
-		if p.k, p.v = p.cursor.Seek(observed.Key(minute+1, 0)); p.k == nil {
-			p.k, p.v = p.cursor.Last()
-		} else {
-			p.k, p.v = p.cursor.Prev()
+		if _, p.at, p.err = p.around(minute); p.err == nil {
+			p.cursor.Seek(observed.Key(minute, 0))
 		}
-	}
-}
-
-func compareMinute(r observed.Run, minute int64) int { return cmp.Compare(r.Minute, minute) }
-
-// next moves to the next run.
-func (p *part) next(oldestFirst bool) {
-	switch {
-	case p.tx == nil && oldestFirst:
-		p.at++
-	case p.tx == nil:
-		p.at--
-	case oldestFirst:
-		p.k, p.v = p.cursor.Next()
 	default:
-		p.k, p.v = p.cursor.Prev()
+		p.at, _, p.err = p.around(minute + 1)
 	}
 }
 
-// minute returns the minute of the run that the part is at. It reports false at the end.
-func (p *part) minute() (minute int64, ok bool, err error) {
+// around returns the last run before a minute, where it leaves the cursor, and the first one of
+// that minute or a later one. It verifies both, whichever is needed: with a damaged key a run is
+// in another place, and would be missing in a range that ends between them.
+func (p *stored) around(minute int64) (before, after place, err error) {
+	if err := p.open(); err != nil {
+		return before, after, err
+	}
+	if after, err = parseRun(p.cursor.Seek(observed.Key(minute, 0))); err != nil {
+		return before, after, err
+	}
+	if after.ok {
+		before, err = parseRun(p.cursor.Prev())
+	} else {
+		before, err = parseRun(p.cursor.Last())
+	}
+	if err == nil && (before.ok && before.run.Minute >= minute || after.ok && after.run.Minute < minute) {
+		err = fmt.Errorf("the runs of a segment are not in order: %w", boltfile.ErrChecksum) // a branch has led to another leaf
+	}
+	return before, after, err
+}
+
+// arrive reads the run where seek has left the part.
+func (p *stored) arrive() {
+	if !p.unread {
+		return
+	}
+	p.unread = false
+	switch p.err = p.open(); {
+	case p.err != nil:
+	case p.oldestFirst:
+		p.at, p.err = parseRun(p.cursor.First())
+	default:
+		p.at, p.err = parseRun(p.cursor.Last())
+	}
+}
+
+func (p *stored) next(oldestFirst bool) {
+	p.arrive()
 	switch {
-	case p.tx == nil && p.at >= 0 && p.at < len(p.runs):
-		return p.runs[p.at].Minute, true, nil
-	case p.k == nil:
-		return 0, false, nil
+	case p.err != nil:
+	case oldestFirst:
+		p.at, p.err = parseRun(p.cursor.Next())
+	default:
+		p.at, p.err = parseRun(p.cursor.Prev())
 	}
-	minute, err = observed.MinuteOfKey(p.k)
-	return minute, true, err
 }
 
-// run returns the run that the part is at.
-func (p *part) run() (observed.Run, error) {
-	if p.tx == nil {
-		return p.runs[p.at], nil
+func (p *stored) minute() (minute int64, ok bool, err error) {
+	switch {
+	case !p.unread:
+		return p.at.run.Minute, p.at.ok, p.err
+	case p.oldestFirst:
+		return p.span.first, true, nil
 	}
-	return observed.Parse(p.k, p.v)
+	return p.span.last, true, nil
 }
 
-// dimensions returns those of a series.
-func (p *part) dimensions(series uint32) (event.Dimensions, error) {
-	if p.tx == nil {
-		return observed.ParseSeries([]byte(p.texts[series]))
-	}
+func (p *stored) run() (observed.Run, error) {
+	p.arrive()
+	return p.at.run, p.err
+}
+
+func (p *stored) dimensions(series uint32) (event.Dimensions, error) {
 	texts, err := observed.SeriesIn(p.tx, series)
 	if err != nil {
 		return event.Dimensions{}, err
@@ -138,7 +237,7 @@ type grouping []int
 const ungrouped = -2
 
 // of returns the group of a series, a negative number if it is left out.
-func (g *grouping) of(p *part, series uint32, group func(event.Dimensions) int) (int, error) {
+func (g *grouping) of(p part, series uint32, group func(event.Dimensions) int) (int, error) {
 	for uint32(len(*g)) <= series && len(*g) < 1<<20 {
 		*g = append(*g, ungrouped)
 	}

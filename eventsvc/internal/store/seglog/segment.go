@@ -35,12 +35,13 @@ type Segment struct {
 	StoreID    string // equal in all files of a store; never changes
 	Format     int    // version of the format when it was opened
 	db         *bbolt.DB
-	bytes      atomic.Int64 // length of all records; of a head, with the pending ones
-	rewritten  bool         // Rewrite has left records out
-	Compressed bool         // its records are in blocks; never changes
-	file       uint64       // number of the file among those that were opened
-	indexed    atomic.Bool  // by time
-	scattered  atomic.Bool  // its index by time becomes much smaller when it is rewritten
+	bytes      atomic.Int64         // length of all records; of a head, with the pending ones
+	rewritten  bool                 // Rewrite has left records out
+	Compressed bool                 // its records are in blocks; never changes
+	file       uint64               // number of the file among those that were opened
+	indexed    atomic.Bool          // by time
+	scattered  atomic.Bool          // its index by time becomes much smaller when it is rewritten
+	span       atomic.Pointer[span] // once sealed and read: see [Reader.span]
 
 	observing sync.Mutex          // held while a head is written with what its records report
 	numbering *observed.Numbering // of its series; nil: to be read
