@@ -154,10 +154,10 @@ func mixQuestion(m *target.Mix, parameters string, part float64) func(*bench) (*
 	}
 }
 
-// replayedChanges is how many changes a row of replays reads.
+// replayedChanges is how many changes a replay reads.
 const replayedChanges = 100_000
 
-// replays is a row of a watch from the beginning.
+// replays is a row of watches from the beginning, one after the other.
 func replays(b *bench) (*result, error) {
 	token, err := b.up.FetchToken(b.ctx, 0)
 	if err != nil {
@@ -169,18 +169,26 @@ func replays(b *bench) (*result, error) {
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	r := &result{unit: "changes/s"}
-	return r, b.measure(r, b.eventsvc(), func() (int, error) {
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return 0, err
+	return r, b.measure(r, b.eventsvc(), func() (n int, err error) {
+		for begun := time.Now(); err == nil && time.Since(begun) < b.duration; n += replayedChanges {
+			err = replay(req)
 		}
-		lines, n := bufio.NewReaderSize(resp.Body, 1<<20), 0
-		for ; n < replayedChanges && err == nil; n++ {
-			var line []byte
-			if line, err = lines.ReadSlice('\n'); err == nil && !bytes.Contains(line, []byte(`"ADDED"`)) {
-				err = fmt.Errorf("no change: %.300s", line)
-			}
-		}
-		return n, errors.Join(err, resp.Body.Close())
+		return n, err
 	})
+}
+
+// replay reads the first changes of a watch.
+func replay(req *http.Request) error {
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewReaderSize(resp.Body, 1<<20)
+	for n := 0; n < replayedChanges && err == nil; n++ {
+		var line []byte
+		if line, err = lines.ReadSlice('\n'); err == nil && !bytes.Contains(line, []byte(`"ADDED"`)) {
+			err = fmt.Errorf("no change: %.300s", line)
+		}
+	}
+	return errors.Join(err, resp.Body.Close())
 }

@@ -105,24 +105,35 @@ type place struct {
 
 // Parse verifies a block and inflates it. It shares no memory with key and value.
 func Parse(key, value []byte) (*Block, error) {
+	b := new(Block)
+	return b, b.Parse(key, value)
+}
+
+// Parse is the function Parse into the memory of another block, which is gone. After an error
+// the block has no records.
+func (b *Block) Parse(key, value []byte) error {
+	b.records = b.records[:0]
 	if len(key) != 8 || len(value) < checksumBytes {
-		return nil, boltfile.ErrChecksum
+		return boltfile.ErrChecksum
 	}
 	last, n := binary.BigEndian.Uint64(key), len(value)-checksumBytes
 	if binary.BigEndian.Uint32(value[n:]) != boltfile.Checksum(last, value[:n]) {
-		return nil, boltfile.ErrChecksum
+		return boltfile.ErrChecksum
 	}
 	c := content{b: value[:n]}
 	before := c.number(math.MaxInt)
 	if c.bad || uint64(before) >= last {
-		return nil, errContent
+		return errContent
 	}
-	inflated, err := inflate(c.b)
-	if err != nil {
-		return nil, err
+	var err error
+	if b.content, err = inflate(b.content[:0], c.b); err != nil {
+		return err
 	}
-	b := &Block{First: last - uint64(before), Last: last, content: inflated}
-	return b, b.split()
+	b.First, b.Last = last-uint64(before), last
+	if err = b.split(); err != nil {
+		b.records = b.records[:0]
+	}
+	return err
 }
 
 // decoder inflates frames, as many at a time as there are processors.
@@ -130,22 +141,22 @@ var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(MaxBytes))
 })
 
-// inflate returns the content of a frame.
-func inflate(frame []byte) ([]byte, error) {
+// inflate appends the content of a frame.
+func inflate(dst, frame []byte) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(frame); err != nil {
-		return nil, fmt.Errorf("the frame of the block: %w", err)
+		return dst, fmt.Errorf("the frame of the block: %w", err)
 	}
 	if !h.HasFCS || h.FrameContentSize > MaxBytes {
-		return nil, fmt.Errorf("the frame of the block claims to be of %d bytes, and %d are the most", h.FrameContentSize, MaxBytes)
+		return dst, fmt.Errorf("the frame of the block claims to be of %d bytes, and %d are the most", h.FrameContentSize, MaxBytes)
 	}
 	d, err := decoder()
 	if err != nil {
-		return nil, err
+		return dst, err
 	}
-	inflated, err := d.DecodeAll(frame, make([]byte, 0, h.FrameContentSize))
+	inflated, err := d.DecodeAll(frame, slices.Grow(dst, int(h.FrameContentSize)))
 	if err != nil {
-		return nil, fmt.Errorf("the frame of the block: %w", err)
+		return dst, fmt.Errorf("the frame of the block: %w", err)
 	}
 	return inflated, nil
 }
@@ -154,7 +165,7 @@ func inflate(frame []byte) ([]byte, error) {
 func (b *Block) split() error {
 	c := content{b: b.content}
 	revision := b.First - 1
-	b.records = make([]place, 0, 80)
+	b.records = slices.Grow(b.records, 80)
 	for len(c.b) > 0 {
 		behind := c.number(math.MaxInt)
 		n := c.number(len(c.b))

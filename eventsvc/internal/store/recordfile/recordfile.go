@@ -111,7 +111,7 @@ func (l *Lost) EachRevision(f func(revision uint64)) {
 
 // Each calls f with the records from a revision on, and lost with the blocks
 // that cannot be read, in order, until one of them returns false or an error. It returns what
-// they have returned last. The records are valid as long as the transaction.
+// they have returned last. A record is valid until f returns.
 func (r Records) Each(from uint64, f func(revision uint64, record []byte) (more bool, err error), lost func(*Lost) (more bool, err error)) (more bool, err error) {
 	if r.compressed {
 		return r.eachInBlocks(from, f, lost)
@@ -130,7 +130,8 @@ func (r Records) Each(from uint64, f func(revision uint64, record []byte) (more 
 }
 
 func (r Records) eachInBlocks(from uint64, f func(revision uint64, record []byte) (more bool, err error), lost func(*Lost) (more bool, err error)) (more bool, err error) {
-	var room room
+	var block blocks.Block
+	var room []byte
 	from = max(from, r.base)
 	c := r.Bucket.Cursor()
 	for k, v := c.Seek(Key(from)); k != nil; k, v = c.Next() {
@@ -138,11 +139,10 @@ func (r Records) eachInBlocks(from uint64, f func(revision uint64, record []byte
 		if err != nil {
 			return false, err
 		}
-		block, err := blocks.Parse(k, v)
+		err = block.Parse(k, v)
 		switch {
 		case err != nil:
 			more, err = lost(&Lost{from, last, k, v, err})
-			block = new(blocks.Block)
 		case block.First > from:
 			more, err = lost(&Lost{First: from, Last: block.First - 1, Err: errBlockGone})
 		default:
@@ -150,7 +150,11 @@ func (r Records) eachInBlocks(from uint64, f func(revision uint64, record []byte
 		}
 		at, _ := block.Search(from)
 		for ; more && err == nil && at < block.Len(); at++ {
-			more, err = f(block.Revision(at), room.record(block, at))
+			var record []byte // none, which no reader takes for a record, if the block contradicts itself
+			if whole, contradiction := block.Append(room[:0], at); contradiction == nil {
+				record, room = whole, whole
+			}
+			more, err = f(block.Revision(at), record)
 		}
 		if err != nil || !more {
 			return false, err
@@ -162,28 +166,6 @@ func (r Records) eachInBlocks(from uint64, f func(revision uint64, record []byte
 
 // errBlockGone reports that no block covers a revision.
 var errBlockGone = errors.New("it is not there")
-
-// A room is memory for records of blocks. What is not referenced any more is collected.
-type room struct{ b []byte }
-
-// roomBytes is how much memory a room takes at once.
-const roomBytes = 64 << 10
-
-// record returns a record of a block, or none, which no reader takes for a record, if the
-// block contradicts itself.
-func (r *room) record(b *blocks.Block, i int) []byte {
-	free := r.b[len(r.b):]
-	record, err := b.Append(free, i)
-	switch {
-	case err != nil:
-		return nil
-	case len(record) <= cap(free):
-		r.b = r.b[:len(r.b)+len(record)]
-	default:
-		r.b = make([]byte, 0, roomBytes)
-	}
-	return record[:len(record):len(record)]
-}
 
 // Revisions calls f with the revisions up to the last of which the file has a record, or may
 // have one.
