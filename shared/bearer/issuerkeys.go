@@ -3,17 +3,28 @@ package bearer
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // IssuerKeys are the public keys of one issuer, from wherever its [KeySource] says. Where they are published may have to be
-// asked from the issuer (RFC 8414), which may not be up yet. Until it answers, its tokens are refused with 503, and it does
-// not count as ready. It is safe for concurrent use.
+// asked from the issuer (RFC 8414), which may not be up yet. Requests wait for its first answer. From then on, as long as it
+// does not answer, its tokens are refused with 503, and it does not count as ready. It is safe for concurrent use.
 type IssuerKeys struct {
-	config JWKSConfig // without the URL, which may have to be found
-	issuer string
-	found  atomic.Pointer[keeper]
+	config  JWKSConfig // without the URL, which may have to be found
+	issuer  string
+	found   atomic.Pointer[keeper]
+	asked   chan struct{} // closed when the issuer was asked for the first time
+	closed  sync.Once     // asked is
+	waiters chan struct{} // requests that wait for asked
+}
+
+// firstWait is how long a request waits for the first answer of an issuer.
+const firstWait = time.Second
+
+func newIssuerKeys(issuer string, c JWKSConfig) *IssuerKeys {
+	return &IssuerKeys{config: c, issuer: issuer, asked: make(chan struct{}), waiters: make(chan struct{}, maxWaiters)}
 }
 
 // keeper is a key set that is kept fresh.
@@ -30,7 +41,7 @@ func NewIssuerKeys(issuer string, source KeySource, c JWKSConfig) (*IssuerKeys, 
 	if err := source.check(issuer); err != nil {
 		return nil, err
 	}
-	k := &IssuerKeys{issuer: issuer}
+	k := newIssuerKeys(issuer, c)
 	if source.JWKSFile != "" {
 		file, err := newFileKeys(source.JWKSFile, source.Algorithms, c.Log)
 		if err != nil {
@@ -43,8 +54,7 @@ func NewIssuerKeys(issuer string, source KeySource, c JWKSConfig) (*IssuerKeys, 
 	if err != nil {
 		return nil, err
 	}
-	c.Client, c.Algorithms = client, source.Algorithms
-	k.config = c
+	k.config.Client, k.config.Algorithms = client, source.Algorithms
 	if source.JWKSURL == "" {
 		return k, checkAddress(issuer, c.AllowHTTPHosts)
 	}
@@ -71,6 +81,7 @@ func (k *IssuerKeys) Run(ctx context.Context) error {
 		if err == nil {
 			err = k.useURL(url)
 		}
+		k.closed.Do(func() { close(k.asked) })
 		if err == nil {
 			break
 		}
@@ -86,12 +97,32 @@ func (k *IssuerKeys) Run(ctx context.Context) error {
 
 var errNoKeys = errors.New("the issuer's keys have not been found yet")
 
-// Key implements [KeySet].
+// Key implements [KeySet]. It waits for the first answer of the issuer, because the event recorder of client-go does not send
+// an event again that was refused with 503, as it would be in the first moments after a start.
 func (k *IssuerKeys) Key(ctx context.Context, kid string) (Key, error) {
+	if k.found.Load() == nil {
+		k.wait(ctx)
+	}
 	if set := k.found.Load(); set != nil {
 		return (*set).Key(ctx, kid)
 	}
 	return nil, errNoKeys
+}
+
+// wait waits until the issuer was asked for the first time, unless too many requests do.
+func (k *IssuerKeys) wait(ctx context.Context) {
+	select {
+	case k.waiters <- struct{}{}:
+		defer func() { <-k.waiters }()
+	default:
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstWait)
+	defer cancel()
+	select {
+	case <-k.asked:
+	case <-ctx.Done():
+	}
 }
 
 // Ready returns nil if there are keys to verify tokens with.

@@ -1,6 +1,7 @@
 package bearer_test
 
 import (
+	"context"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -162,4 +163,47 @@ func TestKeysInFile(t *testing.T) {
 			t.Error("the keys of a file that is gone were dropped")
 		}
 	})
+}
+
+// TestFirstRequestWaitsForTheIssuer: a request that comes before the issuer has said where its keys are waits for the answer.
+// When the issuer fails, the request is refused.
+func TestFirstRequestWaitsForTheIssuer(t *testing.T) {
+	t.Parallel()
+	for name, good := range map[string]bool{"it answers": true, "it fails": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var keys atomic.Pointer[bearer.IssuerKeys]
+			var waited atomic.Bool
+			var issuer *httptest.Server
+			issuer = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.HasPrefix(r.URL.Path, "/.well-known/") {
+					fmt.Fprint(w, document(entry("key-1", testKeys()[0], "")))
+					return
+				}
+				for !waited.Load() && r.Context().Err() == nil {
+					waited.Store(keys.Load().Waiting() > 0)
+				}
+				if !good {
+					w.WriteHeader(http.StatusBadGateway)
+					return
+				}
+				fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, issuer.URL, issuer.URL+"/keys")
+			}))
+			t.Cleanup(issuer.Close)
+			k, err := issuerKeys(t, issuer.URL, bearer.KeySource{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys.Store(k)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() { _ = k.Run(ctx) }()
+			if _, err := k.Key(ctx, "key-1"); (err == nil) != good {
+				t.Errorf("the first request: %v", err)
+			}
+			if !waited.Load() {
+				t.Error("it has not waited")
+			}
+		})
+	}
 }

@@ -10,7 +10,7 @@ import (
 // WithAlgorithms returns the keys of the same source for other algorithms. It takes over what was fetched last, so that tokens
 // are verified without another fetch. The source must not be a file.
 func (k *IssuerKeys) WithAlgorithms(algorithms []string) (*IssuerKeys, error) {
-	next := &IssuerKeys{config: k.config, issuer: k.issuer}
+	next := newIssuerKeys(k.issuer, k.config)
 	next.config.Algorithms = algorithms
 	old := k.jwks()
 	if old == nil {
