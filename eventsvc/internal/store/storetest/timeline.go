@@ -228,15 +228,22 @@ func (r *random) compareOccurrences(in store.Range, got, want store.Timeline) {
 		}
 	}
 	// Whole minutes, of the first version that reports something or of one that does not.
-	first, early := r.now, r.now
+	var first, early time.Time // may be in the future
 	for _, c := range r.model.changes {
 		if c.after == nil {
 			continue
 		}
-		if o := occurrence(c.after); o.New > 0 && o.Time.Before(first) {
+		o := occurrence(c.after)
+		if o.New > 0 && (first.IsZero() || o.Time.Before(first)) {
 			first = o.Time
-		} else if o.Time.Before(early) {
+		}
+		if early.IsZero() || o.Time.Before(early) {
 			early = o.Time
+		}
+	}
+	if first.IsZero() {
+		if first = r.now; early.After(first) {
+			first = early
 		}
 	}
 	begin, err := got.Begin(r.t.Context())
