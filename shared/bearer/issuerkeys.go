@@ -16,7 +16,7 @@ type IssuerKeys struct {
 	issuer  string
 	found   atomic.Pointer[keeper]
 	asked   chan struct{} // closed when the issuer was asked for the first time
-	closed  sync.Once     // asked is
+	tell    sync.Once     // closes asked
 	waiters chan struct{} // requests that wait for asked
 }
 
@@ -81,7 +81,7 @@ func (k *IssuerKeys) Run(ctx context.Context) error {
 		if err == nil {
 			err = k.useURL(url)
 		}
-		k.closed.Do(func() { close(k.asked) })
+		k.tell.Do(func() { close(k.asked) })
 		if err == nil {
 			break
 		}

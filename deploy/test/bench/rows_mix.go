@@ -21,7 +21,7 @@ import (
 // is none of it, because it is compressed when it is full: 64 MiB, of however many events.
 const compressedShare = 1.0 / 8
 
-// mixBytes is room for ten million events: they take 26 GiB before they are compressed, and eventsvc has events in about half of
+// mixBytes is room for ten million events: they take 26 GiB before they are compressed, and eventsvc gives events about half of
 // its limit.
 const mixBytes = "100GiB"
 

@@ -109,8 +109,8 @@ func Parse(key, value []byte) (*Block, error) {
 	return b, b.Parse(key, value)
 }
 
-// Parse is the function Parse into the memory of another block, which is gone. After an error
-// the block has no records.
+// Parse replaces b by the block that the function Parse would return, and reuses its memory.
+// After an error b has no records.
 func (b *Block) Parse(key, value []byte) error {
 	b.records = b.records[:0]
 	if len(key) != 8 || len(value) < checksumBytes {

@@ -35,11 +35,11 @@ type span struct {
 	carried     uint64 // what segments up to this base report was carried to this one
 	any         bool   // there are runs
 	first, last int64  // their minutes
-	damaged     bool   // the first or the last run is, whose minute may be any
+	damaged     bool   // the first or the last run is damaged: its minute is not known
 }
 
-// span returns that of a segment. It is remembered for a sealed one, so that a query of some
-// minutes need not look into the files of all others.
+// span returns the span of a segment. A sealed segment remembers it, so that a query of some
+// minutes does not open the files of all others.
 func (r *Reader) span(i int) (*span, error) {
 	s, sealed := r.segments[i], i < len(r.segments)-1
 	if known := s.span.Load(); known != nil && sealed {
@@ -128,7 +128,8 @@ type stored struct {
 	at     place
 	err    error
 
-	unread, oldestFirst bool // at is not known yet: the first run or the last one
+	oldestFirst bool // as seek was called
+	unread      bool // seek has left the part at its first or its last run, which was not read yet
 }
 
 func (p *stored) base() uint64 { return p.reader.segments[p.segment].Base }
@@ -160,9 +161,10 @@ func (p *stored) seek(minute int64, oldestFirst bool) {
 	}
 }
 
-// around returns the last run before a minute, where it leaves the cursor, and the first one of
-// that minute or a later one. It verifies both, whichever is needed: with a damaged key a run is
-// in another place, and would be missing in a range that ends between them.
+// around returns the last run before a minute and the first run of that minute or a later one.
+// It leaves the cursor at the former. It verifies both, although its caller needs one: a run
+// with a damaged key may have moved to the other side of the minute, and its minute would lack
+// it without an error.
 func (p *stored) around(minute int64) (before, after place, err error) {
 	if err := p.open(); err != nil {
 		return before, after, err
