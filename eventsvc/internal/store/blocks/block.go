@@ -95,6 +95,10 @@ type Block struct {
 	First, Last uint64 // the revisions that it covers
 	records     []place
 	content     []byte
+
+	// Of a Cache, which guards them.
+	users  int
+	cached bool
 }
 
 // place is where the form of a record begins and ends in a block.
@@ -197,10 +201,29 @@ var folders = sync.Pool{New: func() any { return new(folder) }}
 
 // Append appends the record at a position.
 func (b *Block) Append(dst []byte, i int) ([]byte, error) {
+	begin := len(dst)
+	record, whole, err := b.append(dst, i)
+	if whole || err != nil {
+		return record, err
+	}
+	return binary.BigEndian.AppendUint32(record, boltfile.Checksum(b.records[i].revision, record[begin:])), nil
+}
+
+// AppendVerified appends the record at a position without its checksum, which need not be verified: it did match, or the
+// error is [boltfile.ErrChecksum].
+func (b *Block) AppendVerified(dst []byte, i int) ([]byte, error) {
+	record, whole, err := b.append(dst, i)
+	if whole {
+		return nil, boltfile.ErrChecksum
+	}
+	return record, err
+}
+
+func (b *Block) append(dst []byte, i int) (record []byte, whole bool, err error) {
 	f := folders.Get().(*folder)
 	defer folders.Put(f)
 	p := b.records[i]
-	return f.appendUnfolded(dst, p.revision, content{b: b.content[p.begin:p.end]})
+	return f.appendUnfolded(dst, content{b: b.content[p.begin:p.end]})
 }
 
 // Bytes returns how much memory the block takes.

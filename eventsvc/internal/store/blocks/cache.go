@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"cmp"
 	"container/list"
 	"sync"
 )
@@ -14,12 +15,15 @@ type Place struct {
 
 // A Cache keeps inflated blocks. A block that comes in is on trial. One that is used again
 // is kept for as long as there is room for it among those. So what is read once, as by a list
-// of everything, does not throw out what gets use. It is safe for concurrent use.
+// of everything, does not throw out what gets use. The memory of a block that was thrown out,
+// and that nobody uses any more, is that of the next one which comes in. It is safe for
+// concurrent use.
 type Cache struct {
 	mu     sync.Mutex
 	blocks map[Place]*list.Element
 	trial  segment
 	kept   segment
+	spare  *Block // for its memory, or nil
 	hits   uint64
 	misses uint64
 }
@@ -48,7 +52,7 @@ func NewCache(bytes int64) *Cache {
 	return c
 }
 
-// Get returns a block, nil if it is not there.
+// Get returns a block, nil if it is not there. It does not change until it was given to Done.
 func (c *Cache) Get(at Place) *Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,6 +63,7 @@ func (c *Cache) Get(at Place) *Block {
 	}
 	c.hits++
 	b := e.Value.(*cached)
+	b.block.users++
 	if b.in == &c.kept {
 		c.kept.list.MoveToFront(e)
 		return b.block
@@ -74,20 +79,38 @@ func (c *Cache) Get(at Place) *Block {
 	return b.block
 }
 
-// Put adds a block that Get has not found. One that is larger than the room on trial is not
-// kept.
-func (c *Cache) Put(at Place, b *Block) {
+// Parse is the function [Parse] for a block that Get has not found, and adds it unless it is larger than the room on trial.
+// The block does not change until it was given to Done.
+func (c *Cache) Parse(at Place, key, value []byte) (*Block, error) {
+	c.mu.Lock()
+	b := cmp.Or(c.spare, new(Block))
+	c.spare = nil
+	c.mu.Unlock()
+	err := b.Parse(key, value)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.blocks[at] != nil || b.Bytes() > c.trial.limit {
-		return
+	if err != nil {
+		c.reuse(b)
+		return nil, err
 	}
-	c.add(&c.trial, &cached{at: at, block: b})
-	c.shrink()
+	b.users = 1
+	if c.blocks[at] == nil && b.Bytes() <= c.trial.limit {
+		c.add(&c.trial, &cached{at: at, block: b})
+		c.shrink()
+	}
+	return b, nil
+}
+
+// Done ends one use of a block.
+func (c *Cache) Done(b *Block) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.users--
+	c.reuse(b)
 }
 
 func (c *Cache) add(to *segment, b *cached) {
-	b.in = to
+	b.in, b.block.cached = to, true
 	c.blocks[b.at] = to.list.PushFront(b)
 	to.bytes += b.block.Bytes()
 }
@@ -96,13 +119,23 @@ func (c *Cache) remove(e *list.Element) {
 	b := e.Value.(*cached)
 	b.in.list.Remove(e)
 	b.in.bytes -= b.block.Bytes()
+	b.block.cached = false
 	delete(c.blocks, b.at)
 }
 
 // shrink removes what is on trial for longest.
 func (c *Cache) shrink() {
 	for c.trial.bytes > c.trial.limit {
-		c.remove(c.trial.list.Back())
+		last := c.trial.list.Back()
+		c.remove(last)
+		c.reuse(last.Value.(*cached).block)
+	}
+}
+
+// reuse takes the memory of a block for the next one, unless it is in use or much larger than most.
+func (c *Cache) reuse(b *Block) {
+	if b.users == 0 && !b.cached && b.Bytes() <= 2*fullBytes {
+		c.spare = b
 	}
 }
 

@@ -11,52 +11,80 @@ import (
 // use.
 func TestCache(t *testing.T) {
 	t.Parallel()
-	b, err := blocks.Parse(pack(t, 0, 9, []stored{{7, event(7)}}))
+	key, value := pack(t, 0, 9, []stored{{7, event(7)}})
+	b, err := blocks.Parse(key, value)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const room = 100
 	c := blocks.NewCache(room * b.Bytes())
 	at := func(i int) blocks.Place { return blocks.Place{File: 1, Last: uint64(i)} }
+	add := func(c *blocks.Cache, i int) {
+		t.Helper()
+		b, err := c.Parse(at(i), key, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Done(b)
+	}
+	there := func(c *blocks.Cache, at blocks.Place) bool {
+		b := c.Get(at)
+		if b != nil {
+			c.Done(b)
+		}
+		return b != nil
+	}
 	for i := range room / 2 {
-		c.Put(at(i), b)
-		if c.Get(at(i)) != b {
+		add(c, i)
+		if !there(c, at(i)) {
 			t.Fatalf("block %d is not there", i)
 		}
 	}
 	for i := range 10 * room { // read once
-		c.Put(at(1000+i), b)
+		add(c, 1000+i)
 	}
 	for i := range room / 2 {
-		if c.Get(at(i)) == nil {
+		if !there(c, at(i)) {
 			t.Errorf("block %d was thrown out by others that were read once", i)
 		}
 	}
-	if c.Get(at(1000)) != nil || c.Get(blocks.Place{File: 2, Last: 1}) != nil {
+	if there(c, at(1000)) || there(c, blocks.Place{File: 2, Last: 1}) {
 		t.Error("a block is there that cannot be")
 	}
 	for i := range 10 * room { // used twice
-		c.Put(at(5000+i), b)
-		c.Get(at(5000 + i))
+		add(c, 5000+i)
+		there(c, at(5000+i))
 		if s := c.Stats(); s.Bytes > room*b.Bytes() {
 			t.Fatalf("%d bytes, %d at most", s.Bytes, room*b.Bytes())
 		}
 	}
-	if c.Get(at(0)) != nil {
+	if there(c, at(0)) {
 		t.Error("a block that gets no use any more is still there")
 	}
 	small := blocks.NewCache(b.Bytes())
-	if small.Put(at(1), b); small.Get(at(1)) != nil {
+	if add(small, 1); there(small, at(1)) {
 		t.Error("a block is kept for which there is no room")
 	}
 	if s := small.Stats(); s.Hits != 0 || s.Misses != 1 || s.Bytes != 0 {
 		t.Errorf("%+v", s)
 	}
+	if _, err := c.Parse(at(1), key, value[1:]); err == nil {
+		t.Error("a damaged block is added")
+	}
 }
 
+// TestCacheUsers: a block stays what it is while it is used, however many others come and go, and damaged ones among them.
 func TestCacheUsers(t *testing.T) {
 	t.Parallel()
-	b, err := blocks.Parse(pack(t, 0, 9, []stored{{7, event(7)}}))
+	type packed struct{ key, value []byte }
+	const many = 60
+	all, records := make([]packed, many), make([][]stored, many)
+	for i := range all {
+		first := uint64(1 + 10*i)
+		records[i] = []stored{{first, event(first)}, {first + 1, event(first + 1)}}
+		all[i].key, all[i].value = pack(t, first-1, first+9, records[i])
+	}
+	b, err := blocks.Parse(all[many-1].key, all[many-1].value)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,12 +93,26 @@ func TestCacheUsers(t *testing.T) {
 	for n := range 8 {
 		users.Go(func() {
 			for i := range 2000 {
-				at := blocks.Place{File: uint64(n % 2), Last: uint64(i * n % 60)}
-				if got := c.Get(at); got == nil {
-					c.Put(at, b)
-				} else if got != b {
-					t.Error("another block")
+				which := i * n % many
+				at := blocks.Place{File: uint64(n % 2), Last: records[which][0].revision + 9}
+				got := c.Get(at)
+				if got == nil {
+					var err error
+					if got, err = c.Parse(at, all[which].key, all[which].value); err != nil {
+						t.Error(err)
+						return
+					}
 				}
+				if _, err := c.Parse(blocks.Place{File: 3}, all[which].key, all[which].value[1:]); err == nil {
+					t.Error("a damaged block is added")
+				}
+				for at, r := range records[which] {
+					if record, err := got.Append(nil, at); err != nil || string(record) != string(r.data) {
+						t.Errorf("a block that is in use has %q (%v), want %q", record, err, r.data)
+						return
+					}
+				}
+				c.Done(got)
 			}
 		})
 	}

@@ -5,11 +5,13 @@
 //
 // A [Writer] is given records in order of their revisions and makes blocks of them. [Parse]
 // verifies a block and inflates it; [Block.Append] then returns its records, byte by byte as
-// they were added. A block says which revisions it covers: a revision that it covers and has no record of has
+// they were added, and [Block.AppendVerified] without the checksum that it has verified. A
+// block says which revisions it covers: a revision that it covers and has no record of has
 // none, and there is nothing to be looked for elsewhere.
 //
 // A [Cache] keeps blocks that were inflated, bounded by their bytes. Blocks that were used
-// again since they came in stay longer than those that were used once.
+// again since they came in stay longer than those that were used once. Whoever has a block of
+// a Cache says when that ends ([Cache.Done]), for its memory is used again.
 //
 // # Errors
 //
@@ -20,8 +22,8 @@
 //
 // # Concurrency
 //
-// A Writer has one user at a time. Everything else is safe for concurrent use. A [Block] does
-// not change.
+// A Writer has one user at a time, and a [Block] whose method Parse is called. Everything else
+// is safe for concurrent use.
 //
 // # Format
 //

@@ -31,10 +31,14 @@ var errContent = errors.New("the content of the block makes no sense")
 
 // A folder folds records and unfolds them. It is reused for its memory.
 type folder struct {
-	strings   [][]byte // of the text, without backslashes
-	unescaped []byte   // memory of those that have any
-	first     [256]int // position in strings of the first one of a length, by its low byte; behind it by 1
-	next      []int    // of the next one
+	text      []byte
+	escaped   bool                   // the text has a backslash
+	marks     [2 * maxStrings]uint32 // positions of the quotation marks in front of and behind the strings of the text
+	count     int                    // of the strings
+	unescaped []byte                 // memory of those with backslashes
+	strings   [][]byte               // for find: all of them
+	first     [256]int               // position in strings of the first one of a length, by its low byte; behind it by 1
+	next      []int                  // of the next one
 }
 
 // appendRecord appends a record in the form that compresses best.
@@ -98,73 +102,94 @@ func stringEnd(text []byte, at int) int {
 	return -1
 }
 
-// read finds the strings of a text. It looks at eight bytes at a time for quotation marks and backslashes: there are few
-// others between two of them, so that bytes.IndexByte takes longer to begin than to look.
+// read finds the strings of a text.
 func (f *folder) read(text []byte) {
-	f.strings, f.unescaped = f.strings[:0], f.unescaped[:0]
-	begin, escaped, next := -1, false, 0 // next: what is before it is escaped
-	for base := 0; base < len(text); base += 8 {
-		for found := marks(text[base:]); found != 0; found &= found - 1 {
-			at := base + bits.TrailingZeros64(found)/8
-			switch {
-			case at < next:
-			case text[at] == '\\' && begin >= 0:
-				escaped, next = true, at+2
-			case text[at] == '\\':
-			case begin < 0:
-				begin, escaped = at+1, false
-			default:
-				s := text[begin:at]
+	f.text, f.unescaped = text, f.unescaped[:0]
+	escape := indexFrom(text, 0, '\\') // the next backslash that may be in a string
+	f.escaped = escape < len(text)
+	n := 0
+	for base := 0; base < len(text); base += 64 {
+		for found := quotes(text[base:]); found != 0; found &= found - 1 {
+			at := base + bits.TrailingZeros64(found)
+			if escape < at {
+				escaped := false
+				for escape < at {
+					inString := n % 2
+					escaped = inString != 0 && escape == at-1
+					escape = indexFrom(text, escape+1+inString, '\\')
+				}
 				if escaped {
-					s = f.unescape(s)
+					continue
 				}
-				if f.strings = append(f.strings, s); len(f.strings) == maxStrings {
-					return
-				}
-				begin = -1
 			}
+			if f.marks[n] = uint32(at); n == len(f.marks)-1 {
+				f.count = maxStrings
+				return
+			}
+			n++
 		}
 	}
+	f.count = n / 2
 }
 
-// marks returns a word that has the highest bit of each of its bytes set that is a quotation mark or a backslash in the first
-// eight bytes of a text.
-func marks(text []byte) uint64 {
-	var w uint64
-	if len(text) >= 8 {
-		w = binary.LittleEndian.Uint64(text)
-	} else {
-		for i, c := range text {
-			w |= uint64(c) << (8 * i)
+// indexFrom returns where the next c is in a text, at from or behind it, or the length of the text.
+func indexFrom(text []byte, from int, c byte) int {
+	if from < len(text) {
+		if at := bytes.IndexByte(text[from:], c); at >= 0 {
+			return from + at
 		}
 	}
-	return equal(w, '"') | equal(w, '\\')
+	return len(text)
 }
 
-// equal returns a word that has the highest bit of each of its bytes set that is c in w. No byte carries into the next one.
-func equal(w uint64, c byte) uint64 {
-	const (
-		ones = 0x0101010101010101
-		low  = 0x7f * ones
-	)
-	w ^= ones * uint64(c)
-	return ^((w&low + low) | w | low)
+// quotes returns which of the first 64 bytes of a text are quotation marks, the first one as the lowest bit. It looks at
+// eight bytes at a time: the marks are so near to each other that bytes.IndexByte takes longer to begin than to look.
+func quotes(text []byte) (found uint64) {
+	if len(text) < 64 {
+		var padded [64]byte
+		copy(padded[:], text)
+		text = padded[:]
+	}
+	for i := 0; i < 64; i += 8 {
+		const (
+			ones = 0x0101010101010101
+			low  = 0x7f * ones
+			row  = 0x0102040810204080 // moves the lowest bits of the eight bytes into the highest byte
+		)
+		w := binary.LittleEndian.Uint64(text[i:]) ^ '"'*ones
+		zeros := ^(w&low + low | w | low) // the highest bit of each byte that is zero; no byte carries into the next one
+		found |= zeros >> 7 * row >> 56 << i
+	}
+	return found
+}
+
+// string returns a string of the text that was read, by its number, without its backslashes.
+func (f *folder) string(number int) []byte {
+	s := f.text[f.marks[2*number]+1 : f.marks[2*number+1]]
+	if f.escaped && bytes.IndexByte(s, '\\') >= 0 {
+		return f.unescape(s)
+	}
+	return s
 }
 
 // unescape returns a string without its backslashes, but for those that are escaped.
 func (f *folder) unescape(s []byte) []byte {
-	begin := len(f.unescaped)
-	for at := 0; at < len(s); at++ {
-		if s[at] == '\\' {
-			at++ // there is another byte, or the quotation mark would be escaped
-		}
-		f.unescaped = append(f.unescaped, s[at])
+	begin, escape := len(f.unescaped), indexFrom(s, 0, '\\')
+	f.unescaped = append(f.unescaped, s[:escape]...)
+	for escape < len(s) {
+		at := escape + 1 // there is another byte, or the quotation mark would be escaped
+		escape = indexFrom(s, at+1, '\\')
+		f.unescaped = append(f.unescaped, s[at:escape]...)
 	}
 	return f.unescaped[begin:len(f.unescaped):len(f.unescaped)]
 }
 
 // index makes the strings ready for find.
 func (f *folder) index() {
+	f.strings = f.strings[:0]
+	for number := range f.count {
+		f.strings = append(f.strings, f.string(number))
+	}
 	clear(f.first[:])
 	f.next = append(f.next[:0], make([]int, len(f.strings))...)
 	for i := len(f.strings) - 1; i >= 0; i-- { // of equal ones, the first is found
@@ -249,20 +274,21 @@ func (c *content) take(n int) []byte {
 	return taken
 }
 
-// appendUnfolded appends the record of which c has the form.
-func (f *folder) appendUnfolded(dst []byte, revision uint64, c content) ([]byte, error) {
+// appendUnfolded appends the record of which c has the form, without its checksum unless it is whole.
+func (f *folder) appendUnfolded(dst []byte, c content) (record []byte, whole bool, err error) {
 	switch form := c.take(1); {
 	case c.bad:
 	case form[0] == formWhole:
-		return append(dst, c.b...), nil
+		return append(dst, c.b...), true, nil
 	case form[0] == formFolded:
-		return f.unfold(dst, revision, &c)
+		record, err = f.unfold(dst, &c)
+		return record, false, err
 	}
-	return nil, errContent
+	return nil, false, errContent
 }
 
-// unfold appends a folded record, and its checksum.
-func (f *folder) unfold(dst []byte, revision uint64, c *content) ([]byte, error) {
+// unfold appends a folded record.
+func (f *folder) unfold(dst []byte, c *content) ([]byte, error) {
 	n := c.number(MaxBytes)
 	from := c.number(n)
 	length := c.number(n - from)
@@ -271,7 +297,6 @@ func (f *folder) unfold(dst []byte, revision uint64, c *content) ([]byte, error)
 		return nil, errContent
 	}
 	f.read(text)
-	begin := len(dst)
 	dst = slices.Grow(dst, n+checksumBytes)
 	dst = f.appendPart(dst, from, c)
 	dst = append(dst, text...)
@@ -279,7 +304,7 @@ func (f *folder) unfold(dst []byte, revision uint64, c *content) ([]byte, error)
 	if c.bad || len(c.b) > 0 {
 		return nil, errContent
 	}
-	return binary.BigEndian.AppendUint32(dst, boltfile.Checksum(revision, dst[begin:])), nil
+	return dst, nil
 }
 
 // appendPart reads the runs of a part of n bytes.
@@ -290,11 +315,11 @@ func (f *folder) appendPart(dst []byte, n int, c *content) []byte {
 			break
 		}
 		number := c.take(1)
-		if c.bad || int(number[0]) >= len(f.strings) {
+		if c.bad || int(number[0]) >= f.count {
 			c.bad = true
 			break
 		}
-		s := f.strings[number[0]]
+		s := f.string(int(number[0]))
 		dst = binary.AppendUvarint(dst, uint64(len(s)))
 		dst = append(dst, s...)
 		c.bad = len(dst) > end

@@ -192,31 +192,47 @@ type Finder struct {
 	lent   []byte // memory of what was borrowed last
 }
 
-// Find returns the record of a revision, nil if there is none. With borrow it is in memory that
-// the next such call takes again, else in memory of its own.
-func (f *Finder) Find(revision uint64, borrow bool) ([]byte, error) {
-	if f.block == nil || revision < f.block.First || revision > f.block.Last {
-		if found, err := f.seek(revision); err != nil || !found {
-			return nil, err
-		}
+// Find returns the record of a revision in memory of its own, nil if there is none.
+func (f *Finder) Find(revision uint64) ([]byte, error) {
+	i, err := f.seek(revision)
+	if i < 0 || err != nil {
+		return nil, err
 	}
-	i, found := f.block.Search(revision)
-	if !found {
-		return nil, nil
+	return f.block.Append(nil, i)
+}
+
+// Borrow returns the record of a revision without its checksum, which is verified, nil if there is none. It is in memory that
+// the next call takes again.
+func (f *Finder) Borrow(revision uint64) ([]byte, error) {
+	i, err := f.seek(revision)
+	if i < 0 || err != nil {
+		return nil, err
 	}
-	if !borrow {
-		return f.block.Append(nil, i)
-	}
-	record, err := f.block.Append(f.lent[:0], i)
+	record, err := f.block.AppendVerified(f.lent[:0], i)
 	if record != nil {
 		f.lent = record
 	}
 	return record, err
 }
 
-// seek makes the block that covers a revision the present one. It reports false if that is
+// seek makes the block that covers a revision the present one, and returns the position of the record in it, less than 0 if
+// there is none.
+func (f *Finder) seek(revision uint64) (i int, err error) {
+	if f.block == nil || revision < f.block.First || revision > f.block.Last {
+		if found, err := f.load(revision); err != nil || !found {
+			return -1, err
+		}
+	}
+	i, found := f.block.Search(revision)
+	if !found {
+		return -1, nil
+	}
+	return i, nil
+}
+
+// load makes the block that covers a revision the present one. It reports false if that is
 // behind all.
-func (f *Finder) seek(revision uint64) (found bool, err error) {
+func (f *Finder) load(revision uint64) (found bool, err error) {
 	key, value := f.Cursor.Seek(Key(revision))
 	if key == nil {
 		return false, nil
@@ -225,17 +241,25 @@ func (f *Finder) seek(revision uint64) (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	f.Close()
 	at := blocks.Place{File: f.File, Last: last}
 	block := f.Cache.Get(at)
 	if block == nil {
-		if block, err = blocks.Parse(key, value); err != nil {
+		if block, err = f.Cache.Parse(at, key, value); err != nil {
 			return false, fmt.Errorf("the block of the revisions up to %d: %w", last, err)
 		}
-		f.Cache.Put(at, block)
 	}
+	f.block = block
 	if revision < block.First {
 		return false, fmt.Errorf("the block in front of that of the revisions %d to %d: %w", block.First, last, errBlockGone)
 	}
-	f.block = block
 	return true, nil
+}
+
+// Close gives back the present block.
+func (f *Finder) Close() {
+	if f.block != nil {
+		f.Cache.Done(f.block)
+		f.block = nil
+	}
 }

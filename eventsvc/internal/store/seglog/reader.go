@@ -74,7 +74,9 @@ func (r *Reader) open() {
 }
 
 func (r *Reader) close() {
-	for _, v := range r.opened {
+	for i := range r.opened {
+		v := &r.opened[i]
+		v.finder.Close()
 		if v.tx != nil {
 			_ = v.tx.Rollback()
 		}
@@ -123,11 +125,23 @@ func (r *Reader) Get(revision uint64) (Entry, error) {
 // Borrow is [Reader.Get] for an entry that is used only until the next call of Borrow: it takes
 // no memory of its own, which a scan of compressed segments would have collected all the time.
 func (r *Reader) Borrow(revision uint64) (Entry, error) {
-	b, err := r.lookup(revision, true)
+	i := r.segments.find(revision)
+	if i < 0 || !r.segments[i].Compressed {
+		return r.Get(revision)
+	}
+	s, err := r.segment(i)
 	if err != nil {
 		return Entry{}, err
 	}
-	return Parse(revision, b)
+	body, err := s.finder.Borrow(revision)
+	if err == nil && body == nil {
+		return Entry{}, ErrGone
+	}
+	var e Entry
+	if err == nil {
+		e, err = splitBody(revision, body)
+	}
+	return e, Corrupt(revision, err)
 }
 
 // Peek is [Reader.Get] without the checksum, for records of which only sizes are used.
@@ -142,15 +156,11 @@ func (r *Reader) Peek(revision uint64) (Entry, error) {
 
 // Lookup returns the bytes of a record, as [Reader.Get] does, without parsing them.
 func (r *Reader) Lookup(revision uint64) ([]byte, error) {
-	return r.lookup(revision, false)
-}
-
-func (r *Reader) lookup(revision uint64, borrow bool) ([]byte, error) {
-	b, err := r.seek(revision, borrow)
+	b, err := r.Seek(revision)
 	if revision > r.seen && errors.Is(err, ErrGone) {
 		r.close()
 		r.open()
-		return r.seek(revision, borrow)
+		return r.Seek(revision)
 	}
 	return b, err
 }
@@ -161,10 +171,6 @@ const walkMost = 4
 
 // Seek is [Reader.Lookup] among the records that were there when the reader was opened.
 func (r *Reader) Seek(revision uint64) ([]byte, error) {
-	return r.seek(revision, false)
-}
-
-func (r *Reader) seek(revision uint64, borrow bool) ([]byte, error) {
 	if b := wal.Find(r.pending, revision); b != nil {
 		return b, nil
 	}
@@ -177,7 +183,7 @@ func (r *Reader) seek(revision uint64, borrow bool) ([]byte, error) {
 		return nil, err
 	}
 	if r.segments[i].Compressed {
-		return s.find(revision, borrow)
+		return s.find(revision)
 	}
 	if s.at != 0 && revision > s.at && revision-s.at <= walkMost {
 		for k, v := s.cursor.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, v = s.cursor.Next() {
@@ -199,8 +205,8 @@ func (r *Reader) seek(revision uint64, borrow bool) ([]byte, error) {
 }
 
 // find returns the record of a revision from the blocks of a segment.
-func (v *segmentTx) find(revision uint64, borrow bool) ([]byte, error) {
-	record, err := v.finder.Find(revision, borrow)
+func (v *segmentTx) find(revision uint64) ([]byte, error) {
+	record, err := v.finder.Find(revision)
 	if record == nil && err == nil {
 		return nil, ErrGone
 	}

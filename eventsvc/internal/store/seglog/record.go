@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
@@ -39,8 +38,10 @@ const (
 // MaxKey is the length that keys are shorter than.
 const MaxKey = 1024
 
-// errHeader reports a record whose header contradicts itself.
-var errHeader = errors.New("the header makes no sense")
+var (
+	errShort  = errors.New("it is too short for a record")
+	errHeader = errors.New("the header makes no sense") // it contradicts itself
+)
 
 // An Entry is a parsed record. Its slices share memory with the record.
 type Entry struct {
@@ -93,19 +94,26 @@ func ParseRecord(revision uint64, b []byte) (Entry, error) {
 
 // SplitRecord is [ParseRecord] without the checksum.
 func SplitRecord(revision uint64, b []byte) (Entry, error) {
-	if len(b) < recordHeader+recordTrailer {
-		return Entry{}, fmt.Errorf("%d bytes are too few for a record", len(b))
+	if len(b) < recordTrailer {
+		return Entry{}, errShort
 	}
-	body := b[:len(b)-recordTrailer]
+	return splitBody(revision, b[:len(b)-recordTrailer])
+}
+
+// splitBody parses what is in front of the checksum of a record.
+func splitBody(revision uint64, b []byte) (Entry, error) {
+	if len(b) < recordHeader {
+		return Entry{}, errShort
+	}
 	e := Entry{
 		Revision:     revision,
-		Kind:         Kind(body[0]),
-		NamespaceLen: int(binary.BigEndian.Uint16(body[2:])),
-		Previous:     binary.BigEndian.Uint64(body[10:]),
-		Time:         time.Unix(0, int64(binary.BigEndian.Uint64(body[18:]))),
+		Kind:         Kind(b[0]),
+		NamespaceLen: int(binary.BigEndian.Uint16(b[2:])),
+		Previous:     binary.BigEndian.Uint64(b[10:]),
+		Time:         time.Unix(0, int64(binary.BigEndian.Uint64(b[18:]))),
 	}
-	keyLen, attrLen := int(binary.BigEndian.Uint16(body[4:])), int(binary.BigEndian.Uint32(body[6:]))
-	body = body[recordHeader:]
+	keyLen, attrLen := int(binary.BigEndian.Uint16(b[4:])), int(binary.BigEndian.Uint32(b[6:]))
+	body := b[recordHeader:]
 	if e.Kind < Created || e.Kind > Deleted || e.NamespaceLen >= keyLen || keyLen+attrLen > len(body) {
 		return Entry{}, errHeader
 	}
