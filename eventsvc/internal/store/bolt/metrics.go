@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store/blocks"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -35,7 +36,7 @@ func register(r prometheus.Registerer, db *DB) error {
 		gauge("store_oldest_record_timestamp_seconds", "When the oldest record of the log was written.", func() float64 {
 			oldest := 0.0
 			_ = db.log.View(func(r *seglog.Reader) error {
-				return r.Scan(0, db.Revision(), func(e seglog.Entry) bool {
+				return r.Scan(0, db.Revision(), func(e entry.Entry) bool {
 					oldest = float64(e.Time.UnixNano()) / 1e9
 					return false
 				})

@@ -14,6 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/durable"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/read"
@@ -190,7 +191,7 @@ func (r *replay) run(last uint64) error {
 // some goes on until the memtable is full.
 func (r *replay) some(v index.View, log *seglog.Reader, last uint64) error {
 	var failed error
-	each := func(e seglog.Entry) bool {
+	each := func(e entry.Entry) bool {
 		failed = r.put(v, log, &e)
 		r.at = e.Revision
 		return failed == nil && !r.db.committer.Merger.Full()
@@ -199,21 +200,21 @@ func (r *replay) some(v index.View, log *seglog.Reader, last uint64) error {
 		r.damaged++
 		r.db.o.Log.Error("a record of the log is damaged", "revision", revision)
 		r.at = revision
-		e, err := seglog.SplitRecord(revision, record)
+		e, err := entry.Split(revision, record)
 		return err != nil || !e.Named() || each(e)
 	})
 	return errors.Join(err, failed)
 }
 
 // put puts one record of the log into the memtable and the count of events.
-func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
+func (r *replay) put(v index.View, log *seglog.Reader, e *entry.Entry) error {
 	p, known, err := v.Newest(string(e.Key))
 	if err != nil {
 		return err
 	}
 	if known && p.Revision() >= e.Revision {
 		// A merge that was cut short had it already.
-		p, known = index.NewPointer(e.Previous, e.Kind == seglog.Created), e.Previous != 0
+		p, known = index.NewPointer(e.Previous, e.Kind == entry.Created), e.Previous != 0
 	}
 	if known && !p.Deletion() {
 		before, err := log.Peek(p.Revision())
@@ -223,9 +224,9 @@ func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
 			return err
 		}
 	}
-	if e.Kind != seglog.Deleted {
+	if e.Kind != entry.Deleted {
 		r.db.usage.AddLive(1, e.Size())
 	}
-	r.Index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
+	r.Index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == entry.Deleted), e.Attributes)
 	return nil
 }

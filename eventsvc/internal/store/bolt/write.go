@@ -9,6 +9,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -80,7 +81,7 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 func (db *DB) deletions(ctx context.Context, seen []store.Seen) ([]commit.Write, error) {
 	writes := make([]commit.Write, len(seen))
 	for i := range seen {
-		writes[i] = commit.Write{Ctx: ctx, Kind: seglog.Deleted, Key: seen[i].Key, Seen: seen[i]}
+		writes[i] = commit.Write{Ctx: ctx, Kind: entry.Deleted, Key: seen[i].Key, Seen: seen[i]}
 	}
 	err := db.log.View(func(log *seglog.Reader) error {
 		for i := range writes {
@@ -132,9 +133,9 @@ func (d *deleter) await(writes []commit.Write) (err error) {
 
 // checkKey reports a key that cannot be stored.
 func checkKey(key store.Key) error {
-	if key.Namespace == "" || key.Name == "" || len(key.Namespace)+len(key.Name) >= seglog.MaxKey ||
+	if key.Namespace == "" || key.Name == "" || len(key.Namespace)+len(key.Name) >= entry.MaxKey ||
 		strings.ContainsAny(key.Namespace, "/\x00") || strings.ContainsAny(key.Name, "/\x00") {
-		return fmt.Errorf("store: %q is no key: namespace and name must be set, together shorter than %d bytes, without slash and NUL", key.String(), seglog.MaxKey)
+		return fmt.Errorf("store: %q is no key: namespace and name must be set, together shorter than %d bytes, without slash and NUL", key.String(), entry.MaxKey)
 	}
 	return nil
 }

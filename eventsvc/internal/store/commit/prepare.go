@@ -6,7 +6,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/entry"
 )
 
 // Prepare has a decision made about the newest version of an event, as [store.Store.Update] does, and returns the write that
@@ -38,10 +38,10 @@ func Prepare(
 	}
 	switch d.Op {
 	case store.Put:
-		w.Kind, w.Draft = seglog.Modified, d.Draft
+		w.Kind, w.Draft = entry.Modified, d.Draft
 		w.Draft.Attributes = w.Draft.Attributes.Since(attributes(current))
 	case store.Delete:
-		w.Kind = seglog.Deleted
+		w.Kind = entry.Deleted
 	default:
 		return nil, store.Result{Record: *current}, nil
 	}
@@ -52,7 +52,7 @@ func Prepare(
 func (w *Write) new(d store.Decision) (*Write, store.Result, error) {
 	switch d.Op {
 	case store.Put:
-		w.Kind, w.Draft = seglog.Created, d.Draft
+		w.Kind, w.Draft = entry.Created, d.Draft
 		return w, store.Result{}, nil
 	case store.Delete:
 		return nil, store.Result{}, store.ErrNotFound

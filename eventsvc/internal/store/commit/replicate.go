@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -14,7 +15,7 @@ import (
 // Replicated is a change that another store has committed.
 type Replicated struct {
 	Revision uint64 // that it has there
-	Kind     seglog.Kind
+	Kind     entry.Kind
 	Key      store.Key
 	Time     time.Time
 	Draft    store.Draft // zero for a deletion
@@ -79,18 +80,18 @@ func (c *Committer) replicate(v index.View, log *seglog.Reader, w *Write, before
 		if w.Previous = before[w.joined]; w.Previous == nil {
 			e, err := log.Get(newest.Revision())
 			if err != nil {
-				return seglog.Corrupt(newest.Revision(), err)
+				return entry.Corrupt(newest.Revision(), err)
 			}
 			w.Previous = &store.Version{Record: e.Clone()}
 		}
 		w.Seen = w.Previous.View().Seen()
-		if w.Kind == seglog.Created {
+		if w.Kind == entry.Created {
 			return &store.CorruptError{Key: w.Key, Revision: w.revision, Reason: "it is created, but exists here"}
 		}
-	case w.Kind == seglog.Deleted:
+	case w.Kind == entry.Deleted:
 		return &store.CorruptError{Key: w.Key, Revision: w.revision, Reason: "it is deleted, but does not exist here"}
 	default: // the other store may not have the version before any more
-		w.Kind = seglog.Created
+		w.Kind = entry.Created
 	}
 	c.Writer.Last = w.revision
 	c.put(w, newest, at)

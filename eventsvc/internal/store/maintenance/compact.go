@@ -10,6 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -239,16 +240,16 @@ func (c *compaction) keeper(dropDeletions bool) *keeper {
 }
 
 // view implements [seglog.Keeper].
-func (k *keeper) view(f func(needed func(*seglog.Entry) (bool, error)) error) error {
+func (k *keeper) view(f func(needed func(*entry.Entry) (bool, error)) error) error {
 	return k.records.View(func(v index.View, r *seglog.Reader) error {
-		return f(func(e *seglog.Entry) (bool, error) { return k.needed(r, v, e) })
+		return f(func(e *entry.Entry) (bool, error) { return k.needed(r, v, e) })
 	})
 }
 
 // needed reports whether a record is an event's newest version, or part of a
 // state that can still be read, or a deletion that keeps an event from coming
 // back.
-func (k *keeper) needed(r *seglog.Reader, v index.View, e *seglog.Entry) (bool, error) {
+func (k *keeper) needed(r *seglog.Reader, v index.View, e *entry.Entry) (bool, error) {
 	if e.Revision > k.compactRevision {
 		return true, nil
 	}
@@ -257,7 +258,7 @@ func (k *keeper) needed(r *seglog.Reader, v index.View, e *seglog.Entry) (bool, 
 		return false, err
 	}
 	gone := !ok || p.Deletion() && p.Revision() <= k.compactRevision
-	if gone && e.Kind == seglog.Deleted && !k.dropDeletions {
+	if gone && e.Kind == entry.Deleted && !k.dropDeletions {
 		k.retained += e.Size()
 		return true, nil
 	}
@@ -271,7 +272,7 @@ func (k *keeper) needed(r *seglog.Reader, v index.View, e *seglog.Entry) (bool, 
 			return false, err
 		}
 		if newer.Previous == e.Revision {
-			return e.Kind != seglog.Deleted, nil
+			return e.Kind != entry.Deleted, nil
 		}
 		next = newer.Previous
 	}

@@ -10,7 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
-	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/entry"
 )
 
 // A conflict refuses a write whose event was written after the version that its caller saw. The copy shows by whom when it has
@@ -69,7 +69,7 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 		part := seen[:min(len(seen), deletionBatch)]
 		writes := make([]commit.Write, len(part))
 		for i, s := range part {
-			writes[i] = commit.Write{Ctx: ctx, Kind: seglog.Deleted, Key: s.Key, Seen: s}
+			writes[i] = commit.Write{Ctx: ctx, Kind: entry.Deleted, Key: s.Key, Seen: s}
 		}
 		last := &writes[len(writes)-1]
 		last.With = writes[:len(writes)-1]
@@ -108,10 +108,10 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 
 // checkKey reports a key that cannot be stored.
 func checkKey(key store.Key) error {
-	if key.Namespace == "" || key.Name == "" || len(key.Namespace)+len(key.Name) >= seglog.MaxKey || !utf8.ValidString(key.String()) ||
+	if key.Namespace == "" || key.Name == "" || len(key.Namespace)+len(key.Name) >= entry.MaxKey || !utf8.ValidString(key.String()) ||
 		strings.ContainsAny(key.Namespace, "/\x00") || strings.ContainsAny(key.Name, "/\x00") {
 		return fmt.Errorf("store: %q is no key: namespace and name must be set, together shorter than %d bytes, of UTF-8 without slash and NUL",
-			key.String(), seglog.MaxKey)
+			key.String(), entry.MaxKey)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -41,7 +42,7 @@ func (r *Reader) changesSome(after, until uint64) (part []store.Delivery, next u
 		part, next = part[:0], until // View may try again
 		var found []uint64
 		size := int64(0)
-		err := log.Scan(after, until, func(e seglog.Entry) bool {
+		err := log.Scan(after, until, func(e entry.Entry) bool {
 			if len(found) == changesChunk || size > changesBytes {
 				return false
 			}
@@ -99,13 +100,13 @@ func lastBefore(log *seglog.Reader, v index.View, key string, of, until uint64) 
 }
 
 // lastState returns the delivery of a record to a watch without a selector.
-func lastState(log *seglog.Reader, e *seglog.Entry) (store.Delivery, error) {
+func lastState(log *seglog.Reader, e *entry.Entry) (store.Delivery, error) {
 	d := store.Delivery{Type: store.Added, Revision: e.Revision}
 	shown := *e
 	switch e.Kind {
-	case seglog.Modified:
+	case entry.Modified:
 		d.Type = store.Modified
-	case seglog.Deleted:
+	case entry.Deleted:
 		d.Type = store.Removed
 		var err error
 		if shown, err = log.Get(e.Previous); err != nil {

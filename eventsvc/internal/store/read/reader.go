@@ -40,6 +40,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -113,7 +114,7 @@ func (r *Reader) getAt(key store.Key, at uint64, look func(*store.View) bool) (f
 		return false, nil
 	}
 	err = r.Log.View(func(log *seglog.Reader) error {
-		var e seglog.Entry
+		var e entry.Entry
 		if e, found, err = log.At(p.Revision(), at); err != nil || !found {
 			return err
 		}

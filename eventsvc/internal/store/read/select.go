@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -74,13 +75,13 @@ func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (m
 			break
 		}
 		record, err := l.log.Lookup(revision)
-		var e seglog.Entry
+		var e entry.Entry
 		if err == nil {
-			e, err = seglog.SplitRecord(revision, record)
-			err = seglog.Corrupt(revision, err)
+			e, err = entry.Split(revision, record)
+			err = entry.Corrupt(revision, err)
 		}
 		if err == nil && !l.wants(&e) {
-			_, err = seglog.Parse(revision, record)
+			_, err = entry.ParseStored(revision, record)
 			e.Key = nil
 		}
 		switch {
@@ -138,7 +139,7 @@ func (l *lister) fill(matches []match) error {
 		if err != nil {
 			return err
 		}
-		e, err := seglog.Parse(m.revision, record)
+		e, err := entry.ParseStored(m.revision, record)
 		if err != nil {
 			return err
 		}
@@ -148,13 +149,13 @@ func (l *lister) fill(matches []match) error {
 		l.after = m.key
 	}
 	if l.after != "" {
-		l.page.Last = seglog.KeyOf([]byte(l.after))
+		l.page.Last = entry.KeyOf([]byte(l.after))
 	}
 	return nil
 }
 
 // wants reports whether a version matches the query, apart from its page.
-func (l *lister) wants(e *seglog.Entry) bool {
+func (l *lister) wants(e *entry.Entry) bool {
 	q := l.query
 	namespace, name := e.Key[:e.NamespaceLen], e.Key[e.NamespaceLen+1:]
 	return (q.Namespace == "" || q.Namespace == string(namespace)) && (q.Name == "" || q.Name == string(name)) &&

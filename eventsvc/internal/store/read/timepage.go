@@ -7,6 +7,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -150,7 +151,7 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 	if skipped(p.log, revision, err) {
 		return nil
 	}
-	if err != nil || e.Kind == seglog.Deleted {
+	if err != nil || e.Kind == entry.Deleted {
 		return err
 	}
 	at := store.Moment{Time: p.log.Occurrence(&e).Time, Revision: revision}
@@ -169,7 +170,7 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 }
 
 // wants reports whether the query asks for a version at a place, before its function.
-func (p *timePager) wants(e *seglog.Entry, key string, at store.Moment) bool {
+func (p *timePager) wants(e *entry.Entry, key string, at store.Moment) bool {
 	q := p.query
 	if at.Time.Before(q.From) || !at.Time.Before(q.To) || p.after != (store.Moment{}) && at.Compare(p.after, q.OldestFirst) <= 0 {
 		return false
@@ -182,7 +183,7 @@ func (p *timePager) wants(e *seglog.Entry, key string, at store.Moment) bool {
 }
 
 // matches reports whether the function of the query accepts a version.
-func (p *timePager) matches(e *seglog.Entry) (match bool, err error) {
+func (p *timePager) matches(e *entry.Entry) (match bool, err error) {
 	if p.query.Match == nil {
 		return true, nil
 	}

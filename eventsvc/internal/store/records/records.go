@@ -12,6 +12,7 @@ package records
 import (
 	"errors"
 
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -37,11 +38,11 @@ func (s Source) View(f func(index.View, *seglog.Reader) error) error {
 // last, and with what the index has for their keys, until f returns false. It looks at
 // [Chunk] records at most. It passes over damaged ones: nothing may be deleted because
 // of them, and nothing kept.
-func (s Source) Scan(after, last uint64, f func(*seglog.Entry, index.Pointer) bool) error {
+func (s Source) Scan(after, last uint64, f func(*entry.Entry, index.Pointer) bool) error {
 	return s.View(func(v index.View, r *seglog.Reader) error {
 		n := 0
 		var failed error
-		err := r.ScanAll(after, last, func(e seglog.Entry) bool {
+		err := r.ScanAll(after, last, func(e entry.Entry) bool {
 			var p index.Pointer
 			if p, _, failed = v.Newest(string(e.Key)); failed != nil {
 				return false

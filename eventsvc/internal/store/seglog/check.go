@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/observed"
 	"tidings.example/eventsvc/internal/store/recordfile"
 )
@@ -97,9 +98,9 @@ func (c *observedChecker) compareRecords() error {
 
 // compare compares the entry of a record with it.
 func (c *observedChecker) compare(revision uint64, record []byte) {
-	e, err := ParseRecord(revision, record)
+	e, err := entry.Parse(revision, record)
 	is, there := c.entries[revision]
-	if err == nil && e.Kind == Deleted {
+	if err == nil && e.Kind == entry.Deleted {
 		return
 	}
 	delete(c.entries, revision)

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/observed"
 	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
@@ -22,7 +23,7 @@ const copyBytes = 4 << 20
 
 // A Keeper calls f with a function that reports whether a record is needed, and that is
 // valid until f returns. It may call f again.
-type Keeper func(f func(needed func(*Entry) (bool, error)) error) error
+type Keeper func(f func(needed func(*entry.Entry) (bool, error)) error) error
 
 // A Rewriting says how a sealed segment is written again.
 type Rewriting struct {
@@ -158,12 +159,12 @@ func (c *copier) putLost(l *recordfile.Lost) error {
 	case c.blocks != nil:
 		return c.blocks.PutLost(c.out, l)
 	}
-	return Corrupt(l.First, l)
+	return entry.Corrupt(l.First, l)
 }
 
 // some puts the needed records among the next copyBytes, and reports whether there are more.
 func (c *copier) some() (more bool, err error) {
-	err = c.Keeper(func(needed func(*Entry) (bool, error)) error {
+	err = c.Keeper(func(needed func(*entry.Entry) (bool, error)) error {
 		return c.from.view(func(from *bbolt.Tx) error {
 			more, err = c.each(from, needed)
 			return err
@@ -172,7 +173,7 @@ func (c *copier) some() (more bool, err error) {
 	return more, err
 }
 
-func (c *copier) each(from *bbolt.Tx, needed func(*Entry) (bool, error)) (more bool, err error) {
+func (c *copier) each(from *bbolt.Tx, needed func(*entry.Entry) (bool, error)) (more bool, err error) {
 	size := 0
 	ended, err := recordsIn(c.from, from).Each(c.at+1, func(revision uint64, record []byte) (bool, error) {
 		if size > copyBytes {
@@ -180,7 +181,7 @@ func (c *copier) each(from *bbolt.Tx, needed func(*Entry) (bool, error)) (more b
 		}
 		var keep bool
 		// A damaged record is kept as it is, unless it is dropped: it is the evidence.
-		if e, err := ParseRecord(revision, record); err != nil {
+		if e, err := entry.Parse(revision, record); err != nil {
 			keep = !c.damage(revision, revision, err)
 		} else if keep, err = needed(&e); err != nil {
 			return false, err
@@ -266,7 +267,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 					return nil, nil, nil
 				}
 				copied += int64(len(v))
-				_, err = ParseRecord(revision, v)
+				_, err = entry.Parse(revision, v)
 				return k, v, err
 			}
 			ctx := context.Background() // bounded by the size of one file
@@ -276,7 +277,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 			return err
 		}
 		for _, p := range pending {
-			_, damage := ParseRecord(p.Revision, p.Data)
+			_, damage := entry.Parse(p.Revision, p.Data)
 			err = errors.Join(err, damage)
 		}
 		seen := addAll(observed.NewCollection(), l, pending)

@@ -23,9 +23,7 @@
 // segment that they came from, whether it is unlinked or not. Segments that an older program
 // has written to are indexed by [Log.IndexHead] and by Rewrite.
 //
-// An [Entry] is a parsed record: a version of an event, or its deletion. The checksum of a
-// record covers its revision too, so that a record in the place of another is found as
-// damage.
+// What a record says is the matter of package entry.
 //
 // A compressed segment has its records in blocks (package recordfile), and is otherwise like any
 // other: it has the same records, byte by byte, and the same index by time. Readers inflate a
@@ -62,18 +60,6 @@
 //	├── observed  minute 8, last revision 8 → run of entries (see package observed), CRC32C 4;
 //	│             instead of the revision the base of the segment that the run was carried from
 //	└── minutes   empty: programs without the index by time count in it what they write
-//
-//	record (numbers big-endian)
-//	┌──────┬──────┬───────────┬─────────┬────────────┬──────────────┬────────┐
-//	│ kind │ form │ namespace │   key   │ attributes │   previous   │  time  │
-//	│  1   │  1   │ length 2  │ length 2│  length 4  │  revision 8  │   8    │
-//	├──────┴──────┴─────┬─────┴─────────┴─────┬──────┴──────────────┼────────┤
-//	│ key               │ attributes          │ value               │ CRC32C │
-//	│ "namespace/name"  │                     │                     │   4    │
-//	└───────────────────┴─────────────────────┴─────────────────────┴────────┘
-//	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
-//	form: 0, or 1 in records of older programs: the attributes end with 16 bytes that are
-//	not used any more
 //
 // A program that does not know the index by time neither reads nor writes it. What it writes
 // lies behind the revision that meta says is indexed, and a segment that it compacts has no

@@ -11,24 +11,25 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/observed"
 	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
 // Occurrence is [Log.Occurrence].
-func (r *Reader) Occurrence(e *Entry) event.Occurrence { return r.log.Occurrence(e) }
+func (r *Reader) Occurrence(e *entry.Entry) event.Occurrence { return r.log.Occurrence(e) }
 
 // Occurrence returns when and how often the event of a record was observed. If its
 // attributes do not say that, because an older program has made them, the event is decoded
 // and compared with the version before. Without a function that decodes it, it is taken as
 // observed once, when it was written.
-func (l *Log) Occurrence(e *Entry) event.Occurrence {
+func (l *Log) Occurrence(e *entry.Entry) event.Occurrence {
 	if o, ok := event.Attributes(e.Attributes).Occurrence(); ok {
 		return o
 	}
 	o, ok := l.observe.decode(e)
-	if !ok || e.Kind != Modified {
+	if !ok || e.Kind != entry.Modified {
 		return o
 	}
 	_ = l.View(func(r *Reader) error {
@@ -64,7 +65,7 @@ func (o Observe) Attributes(r *store.Record) event.Attributes {
 }
 
 // decode returns the occurrence of a first version. It reports false if that is a guess.
-func (o Observe) decode(e *Entry) (event.Occurrence, bool) {
+func (o Observe) decode(e *entry.Entry) (event.Occurrence, bool) {
 	if o != nil {
 		v := e.View(e.StoreKey())
 		if seen, err := o(&v); err == nil {
@@ -75,8 +76,8 @@ func (o Observe) decode(e *Entry) (event.Occurrence, bool) {
 }
 
 // add adds what a record reports.
-func add(to *observed.Collection, l *Log, e *Entry) {
-	if e.Kind != Deleted {
+func add(to *observed.Collection, l *Log, e *entry.Entry) {
+	if e.Kind != entry.Deleted {
 		to.Add(e.Key[:e.NamespaceLen], e.Attributes, e.Revision, l.Occurrence(e))
 	}
 }
@@ -84,7 +85,7 @@ func add(to *observed.Collection, l *Log, e *Entry) {
 // addAll adds what records report. Damaged ones report nothing.
 func addAll(to *observed.Collection, l *Log, records []wal.Record) *observed.Collection {
 	for _, r := range records {
-		if e, err := SplitRecord(r.Revision, r.Data); err == nil {
+		if e, err := entry.Split(r.Revision, r.Data); err == nil {
 			add(to, l, &e)
 		}
 	}
@@ -202,7 +203,7 @@ func (l *Log) IndexHead(most int) (more bool, err error) {
 	}
 	found, at, err := unindexed(l, head, most)
 	if err != nil {
-		return false, Corrupt(at, err)
+		return false, entry.Corrupt(at, err)
 	}
 	err = head.change(func(tx *bbolt.Tx, n *observed.Numbering) error {
 		if err := found.Save(tx, n); err != nil {
@@ -220,7 +221,7 @@ func unindexed(l *Log, s *Segment, most int) (found *observed.Collection, at uin
 	err = s.view(func(tx *bbolt.Tx) error {
 		at = observedIn(tx)
 		_, err := recordsIn(s, tx).Each(at+1, func(revision uint64, record []byte) (bool, error) {
-			if e, err := ParseRecord(revision, record); err == nil { // a damaged record reports nothing
+			if e, err := entry.Parse(revision, record); err == nil { // a damaged record reports nothing
 				add(found, l, &e)
 			}
 			at = revision

@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/observed"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -26,8 +27,8 @@ func TestRunsInOtherPlaces(t *testing.T) {
 	for i := range uint64(placedRuns) {
 		all = append(all, observedRecord(2+i, int64(minuteOfRun(i))*60))
 	}
-	filler := Entry{Revision: placedRuns + 2, Kind: Deleted, Key: []byte("ns/large"), NamespaceLen: 2, Value: make([]byte, large)}
-	all = append(all, wal.Record{Revision: filler.Revision, Data: AppendRecord(nil, &filler)})
+	filler := entry.Entry{Revision: placedRuns + 2, Kind: entry.Deleted, Key: []byte("ns/large"), NamespaceLen: 2, Value: make([]byte, large)}
+	all = append(all, wal.Record{Revision: filler.Revision, Data: entry.Append(nil, &filler)})
 	if err := l.Checkpoint(l.Head(), all); err != nil {
 		t.Fatal(err)
 	}

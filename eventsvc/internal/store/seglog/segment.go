@@ -19,6 +19,7 @@ import (
 	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/observed"
 	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
@@ -196,7 +197,7 @@ func Written(s *Segment) (at time.Time, ok bool, err error) {
 		last := records.Last(0)
 		if ok = last > 0; ok {
 			_, err = records.Each(last, func(revision uint64, record []byte) (bool, error) {
-				if e, damage := ParseRecord(revision, record); damage == nil {
+				if e, damage := entry.Parse(revision, record); damage == nil {
 					at = e.Time
 				}
 				return true, nil

@@ -1,4 +1,4 @@
-package seglog
+package entry
 
 import (
 	"bytes"
@@ -57,8 +57,8 @@ type Entry struct {
 	sections int // sectionsBytes in formSections, else 0
 }
 
-// AppendRecord appends e as a record.
-func AppendRecord(dst []byte, e *Entry) []byte {
+// Append appends e as a record.
+func Append(dst []byte, e *Entry) []byte {
 	start := len(dst)
 	dst = append(dst, byte(e.Kind), formWhole)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(e.NamespaceLen))
@@ -83,25 +83,25 @@ func MaxBytes(key, content int) int64 {
 	return int64(recordHeader + key + content + recordTrailer)
 }
 
-// ParseRecord verifies and parses the record that is stored under a revision.
-func ParseRecord(revision uint64, b []byte) (Entry, error) {
-	e, err := SplitRecord(revision, b)
+// Parse verifies and parses the record that is stored under a revision.
+func Parse(revision uint64, b []byte) (Entry, error) {
+	e, err := Split(revision, b)
 	if err == nil && binary.BigEndian.Uint32(b[len(b)-recordTrailer:]) != boltfile.Checksum(revision, b[:len(b)-recordTrailer]) {
 		return Entry{}, boltfile.ErrChecksum
 	}
 	return e, err
 }
 
-// SplitRecord is [ParseRecord] without the checksum.
-func SplitRecord(revision uint64, b []byte) (Entry, error) {
+// Split is [Parse] without the checksum.
+func Split(revision uint64, b []byte) (Entry, error) {
 	if len(b) < recordTrailer {
 		return Entry{}, errShort
 	}
-	return splitBody(revision, b[:len(b)-recordTrailer])
+	return SplitBody(revision, b[:len(b)-recordTrailer])
 }
 
-// splitBody parses what is in front of the checksum of a record.
-func splitBody(revision uint64, b []byte) (Entry, error) {
+// SplitBody parses what is in front of the checksum of a record.
+func SplitBody(revision uint64, b []byte) (Entry, error) {
 	if len(b) < recordHeader {
 		return Entry{}, errShort
 	}
@@ -128,9 +128,9 @@ func splitBody(revision uint64, b []byte) (Entry, error) {
 	return e, nil
 }
 
-// Parse is [ParseRecord] with a [*store.CorruptError].
-func Parse(revision uint64, record []byte) (Entry, error) {
-	e, err := ParseRecord(revision, record)
+// ParseStored is [Parse] with a [*store.CorruptError].
+func ParseStored(revision uint64, record []byte) (Entry, error) {
+	e, err := Parse(revision, record)
 	return e, Corrupt(revision, err)
 }
 

@@ -1,4 +1,4 @@
-package seglog
+package entry
 
 import (
 	"encoding/binary"
@@ -27,7 +27,7 @@ func testEntry() Entry {
 // withSections is a record as older programs made it of a value with two sections.
 func withSections(e Entry) []byte {
 	e.Attributes = append(slices.Clone(e.Attributes), "offsets and sums"...)
-	record := AppendRecord(nil, &e)
+	record := Append(nil, &e)
 	record[1] = formSections
 	body := record[:len(record)-recordTrailer]
 	return binary.BigEndian.AppendUint32(body, boltfile.Checksum(e.Revision, body))
@@ -38,8 +38,8 @@ func withSections(e Entry) []byte {
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	want := testEntry()
-	for name, record := range map[string][]byte{"whole": AppendRecord(nil, &want), "with sections": withSections(want)} {
-		got, err := ParseRecord(testRevision, record)
+	for name, record := range map[string][]byte{"whole": Append(nil, &want), "with sections": withSections(want)} {
+		got, err := Parse(testRevision, record)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -52,17 +52,17 @@ func TestRecords(t *testing.T) {
 		for at := range 8 * len(record) {
 			spoiled := slices.Clone(record)
 			spoiled[at/8] ^= 1 << (at % 8)
-			if _, err := ParseRecord(testRevision, spoiled); err == nil {
+			if _, err := Parse(testRevision, spoiled); err == nil {
 				t.Errorf("%s: bit %d of byte %d flipped is not found", name, at%8, at/8)
 			}
 		}
 		for bit := range 64 {
-			if _, err := ParseRecord(testRevision^1<<bit, record); err == nil {
+			if _, err := Parse(testRevision^1<<bit, record); err == nil {
 				t.Errorf("%s: it is taken for the record of another revision", name)
 			}
 		}
 		for n := range record {
-			if _, err := ParseRecord(testRevision, record[:n]); err == nil {
+			if _, err := Parse(testRevision, record[:n]); err == nil {
 				t.Errorf("%s: %d bytes of it are taken for a record", name, n)
 			}
 		}
