@@ -86,7 +86,7 @@ func otherUID(of schema.GroupResource, name string, sent, live *eventsv1.Event) 
 func (r *Resource) prepare(in *call[options.Write], live, next *eventsv1.Event, track bool) error {
 	next.Namespace = in.key.Namespace
 	if live != nil {
-		if err := r.prepareNext(next, live); err != nil || !track {
+		if err := prepareNext(r.groupResource, next, live); err != nil || !track {
 			return err
 		}
 		return r.trackNext(live, next, in.options.Manager)
@@ -103,13 +103,13 @@ func (r *Resource) prepare(in *call[options.Write], live, next *eventsv1.Event, 
 // prepareNext makes what a client sent fit to follow the stored event. A
 // resourceVersion pins the version that it is based on; without one, or with "0", the
 // write wins whatever is stored.
-func (r *Resource) prepareNext(next, live *eventsv1.Event) error {
+func prepareNext(resource schema.GroupResource, next, live *eventsv1.Event) error {
 	if text := next.ResourceVersion; text != "" && text != "0" && text != live.ResourceVersion {
 		if _, err := strconv.ParseUint(text, 10, 64); err != nil {
 			return apierrors.NewBadRequest("invalid resource version: " +
 				field.Invalid(field.NewPath("metadata", "resourceVersion"), text, err.Error()).Error())
 		}
-		return apierrors.NewConflict(r.groupResource, live.Name,
+		return apierrors.NewConflict(resource, live.Name,
 			errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	next.ResourceVersion = live.ResourceVersion

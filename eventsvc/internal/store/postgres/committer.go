@@ -77,18 +77,18 @@ func (c *committer) answer(a *answered) {
 
 // applyWritten brings a batch into the copy.
 func (c *committer) applyWritten(a *answered) error {
-	db, err := c.db.copy.await(c.db.ctx, a.changes[0].Revision-1)
+	db, err := c.db.copy.await(c.db.life.ctx, a.changes[0].Revision-1)
 	if err != nil {
 		return err
 	}
-	return c.db.copy.applyTo(c.db.ctx, db, a.epoch, a.changes)
+	return c.db.copy.applyTo(c.db.life.ctx, db, a.epoch, a.changes)
 }
 
 // run commits writes until the store closes, and then refuses what waits.
 func (c *committer) run() {
 	defer close(c.copy)
 	for {
-		batch := c.db.queue.Take(c.db.ctx.Done())
+		batch := c.db.queue.Take(c.db.life.ctx.Done())
 		if batch == nil {
 			c.db.queue.Refuse(store.ErrClosed)
 			return
@@ -138,7 +138,7 @@ func (c *committer) commit(batch []*commit.Write) {
 // choose returns the writes that are sent to the database, and their places in the batch: those whose caller waits still, one
 // for each event. The others of an event have not seen the one before them, so they are conflicts.
 func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write, places []int) {
-	full := between(c.db, c.db.copy.now().Room(c.db.ctx))
+	full := between(c.db, c.db.copy.now().Room(c.db.life.ctx))
 	keys := make(map[store.Key]bool, len(batch))
 	for i, w := range batch {
 		switch err := w.Ctx.Err(); {
@@ -185,7 +185,7 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 	}
 	c.db.tail.leave(err)
 	c.refused(err)
-	return outcome{}, c.db.unavailable(err)
+	return outcome{}, c.db.life.unavailable(err)
 }
 
 // refused counts a batch that was not written. What the server says is logged when it is not what it said of the batch before;
@@ -274,10 +274,10 @@ func (c *committer) resolve(writes []*commit.Write) (o outcome, written bool) {
 			return o, written
 		}
 		c.db.tail.leave(err)
-		c.db.queue.Refuse(c.db.unavailable(err))
+		c.db.queue.Refuse(c.db.life.unavailable(err))
 		select {
 		case <-time.After(resolveEvery):
-		case <-c.db.ctx.Done():
+		case <-c.db.life.ctx.Done():
 			return outcome{}, false
 		}
 	}
@@ -285,7 +285,7 @@ func (c *committer) resolve(writes []*commit.Write) (o outcome, written bool) {
 
 // ask asks once.
 func (c *committer) ask(writes []*commit.Write) (o outcome, written bool, err error) {
-	ctx, cancel := context.WithTimeout(c.db.ctx, c.db.o.timeout())
+	ctx, cancel := context.WithTimeout(c.db.life.ctx, c.db.o.timeout())
 	defer cancel()
 	var first, last int64
 	err = c.db.pool.QueryRow(ctx, "SELECT first, last, head_revision FROM resolve_batch($1, $2)", c.id, c.batch).Scan(&first, &last, &o.head)

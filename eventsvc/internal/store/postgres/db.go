@@ -46,12 +46,15 @@ type DB struct {
 	head      *headReader
 	keeper    *keeper
 	metrics   *metrics
+	life      life
+}
 
+// life is the time in which a store is open. All methods are safe for concurrent use.
+type life struct {
 	ctx     context.Context // ends when the store begins to close
 	stop    context.CancelFunc
-	running sync.WaitGroup
-	once    sync.Once
-	err     error // of closing
+	running sync.WaitGroup // what ends by itself after that
+	close   func() error   // closes the store once, and returns the same error again
 }
 
 var _ store.Store = (*DB)(nil)
@@ -73,7 +76,13 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{o: o, pool: pool, queue: commit.NewQueue(queueWrites, queueBytes)}
-	db.ctx, db.stop = context.WithCancel(context.Background())
+	db.life.ctx, db.life.stop = context.WithCancel(context.Background())
+	db.life.close = sync.OnceValue(func() error {
+		db.life.stop()
+		db.life.running.Wait()
+		defer db.pool.Close()
+		return db.copy.close()
+	})
 	db.keeper = newKeeper(db)
 	if db.copy, err = openReplica(o.Copy, &bolt.Copy{Expires: db.keeper.holds, Delete: func(ctx context.Context, seen []store.Seen) error {
 		_, _, err := db.DeleteMany(ctx, seen)
@@ -90,10 +99,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		pool.Close()
 		return nil, errors.Join(err, db.copy.close())
 	}
-	db.running.Go(db.committer.run)
-	db.running.Go(db.committer.copyWritten)
-	db.running.Go(db.tail.run)
-	db.running.Go(db.keeper.run)
+	db.life.running.Go(db.committer.run)
+	db.life.running.Go(db.committer.copyWritten)
+	db.life.running.Go(db.tail.run)
+	db.life.running.Go(db.keeper.run)
 	return db, nil
 }
 
@@ -125,15 +134,7 @@ type RefusedError struct{ Reason string }
 func (e *RefusedError) Error() string { return e.Reason }
 
 // Close ends watches, commits the writes that wait, and closes the copy and all connections.
-func (db *DB) Close() error {
-	db.once.Do(func() {
-		db.stop()
-		db.running.Wait()
-		db.err = db.copy.close()
-		db.pool.Close()
-	})
-	return db.err
-}
+func (db *DB) Close() error { return db.life.close() }
 
 // Revision implements [store.Store]: it is that of the copy.
 func (db *DB) Revision() uint64 { return db.copy.now().Revision() }
@@ -172,7 +173,7 @@ func (db *DB) OnTime(ctx context.Context) error { return db.copy.now().OnTime(ct
 
 // Run keeps the copy within its limits until ctx ends.
 func (db *DB) Run(ctx context.Context) error {
-	for ctx.Err() == nil && db.ctx.Err() == nil {
+	for ctx.Err() == nil && db.life.ctx.Err() == nil {
 		copied, replaced := db.copy.current()
 		if err := copied.Run(ctx); err != nil {
 			return err
@@ -180,7 +181,7 @@ func (db *DB) Run(ctx context.Context) error {
 		select {
 		case <-replaced:
 		case <-ctx.Done():
-		case <-db.ctx.Done():
+		case <-db.life.ctx.Done():
 		}
 	}
 	return nil

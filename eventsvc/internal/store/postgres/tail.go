@@ -77,9 +77,9 @@ func (t *tail) leave(err error) {
 // run follows the database until the store closes.
 func (t *tail) run() {
 	log := t.db.o.Copy.Log
-	for t.db.ctx.Err() == nil {
-		err := t.follow(t.db.ctx)
-		if t.db.ctx.Err() != nil {
+	for t.db.life.ctx.Err() == nil {
+		err := t.follow(t.db.life.ctx)
+		if t.db.life.ctx.Err() != nil {
 			return
 		}
 		if errors.Is(err, errDoubt) {
@@ -92,7 +92,7 @@ func (t *tail) run() {
 		}
 		select {
 		case <-time.After(retryEvery):
-		case <-t.db.ctx.Done():
+		case <-t.db.life.ctx.Done():
 		}
 	}
 }

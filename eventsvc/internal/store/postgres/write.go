@@ -79,7 +79,7 @@ func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed
 				continue
 			case <-ctx.Done():
 				return n, changed, ctx.Err()
-			case <-db.ctx.Done():
+			case <-db.life.ctx.Done():
 				return n, changed, store.ErrClosed
 			}
 		}
