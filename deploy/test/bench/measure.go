@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,29 +13,12 @@ import (
 	"tidings.example/deploy/test/bench/internal/target"
 )
 
-// usage is the CPU time that was used up to a moment.
-type usage struct {
-	at                   time.Time
-	server, self, others time.Duration
-}
-
-func (b *bench) usage(pid int) (u usage, err error) {
-	busy, err1 := proc.BusyCPU()
-	var err2 error
-	if pid != 0 {
-		u.server, err2 = proc.CPU(pid)
-	}
-	self, err3 := proc.CPU(os.Getpid())
-	u.at, u.self, u.others = time.Now(), self, busy-self-u.server
-	return u, errors.Join(err1, err2, err3)
-}
-
 // measure runs work and fills in rate and CPU time per operation; work returns
 // the number of operations. A profile of the server is taken meanwhile where
 // one is asked for.
 func (b *bench) measure(r *result, p pid, work func() (int, error)) error {
 	stop := b.profile(p)
-	before, err := b.usage(p.pid)
+	before, err := proc.UsageOf(p.pid)
 	if err != nil {
 		return err
 	}
@@ -44,16 +26,16 @@ func (b *bench) measure(r *result, p pid, work func() (int, error)) error {
 	if err != nil {
 		return err
 	}
-	after, err := b.usage(p.pid)
+	after, err := proc.UsageOf(p.pid)
 	if err != nil {
 		return err
 	}
 	stop()
-	elapsed := after.at.Sub(before.at)
+	elapsed := after.At.Sub(before.At)
 	r.rate = float64(ops) / elapsed.Seconds()
-	r.serverCPU = (after.server - before.server) / time.Duration(cmp.Or(ops, 1))
-	r.clientCPU = (after.self - before.self) / time.Duration(cmp.Or(ops, 1))
-	r.foreign = max((after.others-before.others).Seconds()/elapsed.Seconds(), 0)
+	r.serverCPU = (after.Server - before.Server) / time.Duration(cmp.Or(ops, 1))
+	r.clientCPU = (after.Self - before.Self) / time.Duration(cmp.Or(ops, 1))
+	r.foreign = max((after.Others-before.Others).Seconds()/elapsed.Seconds(), 0)
 	return r.space(p)
 }
 
@@ -84,18 +66,16 @@ func (b *bench) tokensvc() pid {
 	return pid{pid: b.up.Token.PID(), admin: b.up.TokenAdmin}
 }
 
-// profile begins to take a CPU profile of the server into a file of -profile;
+// profile begins to take a CPU profile of the server into a file of -profile, if there is to be one;
 // the returned function waits for it.
 func (b *bench) profile(p pid) (wait func()) {
 	if b.profiles == "" || p.admin == "" {
 		return func() {}
 	}
-	done := make(chan error, 1)
 	file := filepath.Join(b.profiles, strings.ReplaceAll(b.current, "/", "-")+".pprof")
-	seconds := max(int(b.duration/time.Second), 1)
-	go func() { done <- target.Profile(b.ctx, p.admin, seconds, file) }()
+	done := target.BeginProfile(b.ctx, p.admin, b.duration, file)
 	return func() {
-		if err := <-done; err != nil {
+		if err := done(); err != nil {
 			fmt.Fprintf(b.out, "no profile of %s: %v\n", b.current, err)
 		}
 	}

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
+	"tidings.example/deploy/test/bench/internal/figures"
 	"tidings.example/deploy/test/bench/internal/proc"
 )
 
@@ -73,23 +72,16 @@ func (o *options) command() string {
 	return `make bench BENCH_FLAGS="` + strings.Join(o.typed, " ") + `"`
 }
 
-// table is the rows as a Markdown table with aligned columns.
+// columns are the titles of a row's cells.
+var columns = []string{"row", "rate", "p50", "p95", "p99", "server CPU", "client CPU", "RssAnon", "RssFile", "disk", "machine", "goal", "reached", "remarks"}
+
+// table is the rows as a table.
 func (b *bench) table() string {
-	var text strings.Builder
-	aligned := tabwriter.NewWriter(&text, 0, 0, 1, ' ', 0)
-	line := func(cells []string) { fmt.Fprintf(aligned, "| %s |\n", strings.Join(cells, "\t| ")) }
-	line([]string{"row", "rate", "p50", "p95", "p99", "server CPU", "client CPU", "RssAnon", "RssFile", "disk", "machine", "goal", "reached", "remarks"})
+	var rows [][]string
 	for _, r := range b.results {
-		line(r.cells(b))
+		rows = append(rows, r.cells(b))
 	}
-	_ = aligned.Flush() // a strings.Builder takes everything
-	head, rows, _ := strings.Cut(text.String(), "\n")
-	columns := strings.Split(strings.Trim(head, "|"), "|")
-	for i, c := range columns {
-		columns[i] = " " + strings.Repeat("-", utf8.RuneCountInString(c)-2) + " "
-	}
-	columns[len(columns)-1] = " --- " // the remarks are not aligned
-	return head + "\n|" + strings.Join(columns, "|") + "|\n" + rows
+	return figures.Table(columns, rows)
 }
 
 // cells are the columns of one row.
@@ -105,9 +97,11 @@ func (r *result) cells(b *bench) []string {
 	if r.foreign > noisy {
 		name += " (n)"
 	}
-	note := strings.NewReplacer("|", "/", "\n", " ").Replace(r.note)
-	return []string{name, rate(r.rate, r.unit), span(r.p50), span(r.p95), span(r.p99), span(r.serverCPU), span(r.clientCPU),
-		bytesText(r.memory.Anon), bytesText(r.memory.File), bytesText(r.disk), speedText(r.hello), r.goal.text, reached, note}
+	return []string{
+		name, figures.Rate(r.rate, r.unit), figures.Duration(r.p50), figures.Duration(r.p95), figures.Duration(r.p99),
+		figures.Duration(r.serverCPU), figures.Duration(r.clientCPU), figures.Bytes(r.memory.Anon), figures.Bytes(r.memory.File),
+		figures.Bytes(r.disk), figures.Percent(r.hello / leastHello), r.goal.text, reached, figures.Cell(r.note),
+	}
 }
 
 // line is the row as it is shown while the benchmark goes on.
@@ -120,34 +114,4 @@ func (r *result) line(b *bench) string {
 		}
 	}
 	return strings.Join(words, "  ")
-}
-
-func rate(v float64, unit string) string {
-	switch {
-	case v == 0:
-		return ""
-	case v < 100:
-		return fmt.Sprintf("%.3g %s", v, unit)
-	}
-	return fmt.Sprintf("%.0f %s", v, unit)
-}
-
-// span prints a duration with three digits.
-func span(d time.Duration) string {
-	switch {
-	case d == 0:
-		return ""
-	case d < time.Millisecond:
-		return fmt.Sprintf("%.3g µs", float64(d)/1e3)
-	case d < time.Second:
-		return fmt.Sprintf("%.3g ms", float64(d)/1e6)
-	}
-	return fmt.Sprintf("%.3g s", d.Seconds())
-}
-
-func bytesText(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }

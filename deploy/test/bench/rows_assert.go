@@ -47,6 +47,7 @@ func assertionTimingStage() stage {
 			return b.up.ForgedRequest(alg, "", id, id), nil
 		})
 	}
+	issuers := map[bool]string{true: target.ClusterIssuer, false: "https://another.example"} // by whether it is trusted
 	fromIssuer := func(b *bench, i int, issuer, kid string) []byte {
 		return b.up.ForgedRequest(target.RS256, kid, issuer, target.AccountID(i))
 	}
@@ -55,17 +56,9 @@ func assertionTimingStage() stage {
 		open: func(b *bench) (err error) { signers, err = startTrusting(b, "--failure-refill=0s"); return err },
 		rows: []row{
 			own(target.RS256, "rs256"), own(target.ES256, "es256"), own(target.EdDSA, "eddsa"),
-			timingRow("timing/auc-issuers/signature", func(b *bench, i int, known bool) ([]byte, error) {
-				if known {
-					return fromIssuer(b, i, target.ClusterIssuer, "k"), nil
-				}
-				return fromIssuer(b, i, "https://another.example", "k"), nil
-			}),
+			timingRow("timing/auc-issuers/signature", func(b *bench, i int, known bool) ([]byte, error) { return fromIssuer(b, i, issuers[known], "k"), nil }),
 			timingRow("timing/auc-issuers/kid", func(b *bench, i int, known bool) ([]byte, error) {
-				if known {
-					return fromIssuer(b, i, target.ClusterIssuer, "another"), nil
-				}
-				return fromIssuer(b, i, "https://another.example", "another"), nil
+				return fromIssuer(b, i, issuers[known], "another"), nil
 			}),
 			timingRow("timing/auc-issuers/client", func(b *bench, i int, known bool) ([]byte, error) {
 				if known {

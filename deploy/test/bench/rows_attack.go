@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -33,8 +34,8 @@ func attackStage() stage {
 			{name: "attack/bodies", goal: twice, run: attacked(attack.LargeBodies), beside: beside},
 			{name: "attack/bombs/floor", run: besideFloor(attack.Bombs)},
 			{name: "attack/bombs", goal: twice, run: attacked(attack.Bombs), beside: beside},
-			{name: "attack/slow", goal: twice, run: attackedSlowly, beside: beside},
-			{name: "attack/watches", goal: twice, run: attackedByWatches, beside: beside},
+			{name: "attack/slow", goal: twice, run: attackedBy(attack.SlowClients, fmt.Sprintf("%d slow senders, %d slow readers", attack.SlowSenders, attack.SlowReaders)), beside: beside},
+			{name: "attack/watches", goal: twice, run: attackedBy(attack.Watches, fmt.Sprintf("%d open watches", attack.OpenWatches)), beside: beside},
 		},
 	}
 }
@@ -118,30 +119,18 @@ func attackSource(b *bench) *attack.Source {
 	}
 }
 
-// attackedSlowly is a row beside clients that send or read slowly.
-func attackedSlowly(b *bench) (*result, error) {
-	stop, err := attack.SlowClients(b.ctx, attackSource(b))
-	if err != nil {
-		return nil, err
+// attackedBy is a row beside clients that hold connections, which begin and end with it.
+func attackedBy(begin func(context.Context, *attack.Source) (stop func(), err error), remark string) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		stop, err := begin(b.ctx, attackSource(b))
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+		r, err := attacked(nil)(b)
+		if r != nil {
+			r.notef("beside %s", remark)
+		}
+		return r, err
 	}
-	defer stop()
-	r, err := attacked(nil)(b)
-	if r != nil {
-		r.notef("beside %d slow senders, %d slow readers", attack.SlowSenders, attack.SlowReaders)
-	}
-	return r, err
-}
-
-// attackedByWatches is a row beside open watches of three clients.
-func attackedByWatches(b *bench) (*result, error) {
-	stop, err := attack.Watches(b.ctx, attackSource(b))
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	r, err := attacked(nil)(b)
-	if r != nil {
-		r.notef("beside %d open watches", attack.OpenWatches)
-	}
-	return r, err
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"slices"
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/attack"
@@ -56,7 +54,7 @@ func good(interval time.Duration, attacked bool) func(*bench) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := firstTokens(spec); err != nil {
+		if err := workload.FirstTokens(spec); err != nil {
 			return nil, err
 		}
 		spec.Interval = interval
@@ -70,27 +68,17 @@ func good(interval time.Duration, attacked bool) func(*bench) (*result, error) {
 // statuses sends more guesses at once than may wait, for a client and for an id
 // that does not exist. It compares how often each status is the answer.
 func statuses(b *bench) (*result, error) {
-	var got [2]string
-	for i, client := range []string{target.ClientID(1), "nobody"} {
-		count := map[int]int{}
-		err := load.Do(load.Spec{
-			Addr: b.up.TokenAddr, Conns: 24, Limit: 24,
-			Next: func(dst []byte, i int) []byte {
-				return append(dst, b.up.TokenRequest(client, fmt.Sprint("guess-", i))...)
-			},
-			Check: func(_ int, a *load.Answer) error { count[a.Status]++; return nil },
-		}, time.Minute)
-		if err != nil {
-			return nil, err
-		}
-		got[i] = fmt.Sprintf("%d × 401, %d × 429", count[401], count[429])
+	wrong, err1 := workload.RefusalsAtOnce(b.up, target.ClientID(1))
+	unknown, err2 := workload.RefusalsAtOnce(b.up, "nobody")
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
 	}
 	r := new(result)
-	if got[0] == got[1] {
+	if wrong == unknown {
 		r.rate = 1
 	}
 	r.unit = "equal"
-	r.notef("wrong secrets: %s; unknown ids: %s", got[0], got[1])
+	r.notef("wrong secrets: %s; unknown ids: %s", wrong, unknown)
 	return r, nil
 }
 
@@ -120,20 +108,7 @@ func compareTimes(b *bench, samples int, request func(i int, known bool) []byte,
 	}
 	defer l.Close()
 	var times [2][]time.Duration
-	order := rand.Perm(2 * samples)
-	var begun time.Time
-	ld, err := l.NewLoad(load.Spec{
-		Addr: b.up.TokenAddr, Conns: 1, Limit: len(order),
-		Next: func(dst []byte, i int) []byte {
-			refused := request(order[i]/2, order[i]%2 == 0)
-			begun = time.Now()
-			return append(dst, refused...)
-		},
-		Check: func(i int, a *load.Answer) error {
-			times[order[i]%2] = append(times[order[i]%2], time.Since(begun))
-			return load.Status(401)(i, a)
-		},
-	})
+	ld, err := l.NewLoad(workload.Refusals(b.up, samples, request, &times))
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +122,7 @@ func compareTimes(b *bench, samples int, request func(i int, known bool) []byte,
 	r := new(result)
 	err = b.measure(r, b.tokensvc(), func() (int, error) {
 		ld.Start()
-		return len(order), l.Run(30*time.Minute, ld.Finished)
+		return 2 * samples, l.Run(30*time.Minute, ld.Finished)
 	})
 	if err == nil && !ld.Finished() {
 		err = errors.New("not all answered after half an hour")
@@ -157,11 +132,6 @@ func compareTimes(b *bench, samples int, request func(i int, known bool) []byte,
 	}
 	r.rate, r.unit = stats.AUC(times[0], times[1]), "AUC"
 	r.quantiles(&ld.Latency)
-	var medians [2]time.Duration
-	for kind, t := range times {
-		slices.Sort(t)
-		medians[kind] = t[len(t)/2]
-	}
-	r.notef("medians %v and %v; %d samples each; 0.5 ± %.2f is noise with so many", medians[0], medians[1], samples, 2/math.Sqrt(6*float64(samples)))
+	r.notef("medians %v and %v; %d samples each; 0.5 ± %.2f is noise with so many", stats.Median(times[0]), stats.Median(times[1]), samples, 2/math.Sqrt(6*float64(samples)))
 	return r, nil
 }

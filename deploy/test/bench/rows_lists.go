@@ -47,19 +47,13 @@ func listsStage() stage {
 			row{name: l.name, long: true, goal: p50Within(l.within), run: run},
 			row{name: l.name + "/cold", long: true, goal: p50Within(5 * l.within), run: coldLists(l.namespace, l.query, l.events)})
 	}
-	s.rows = append(s.rows, row{name: "list/all", long: true, run: allPages})
+	s.rows = append(s.rows, row{name: "list/all", long: true, run: pages("", listsEvents, 1)})
 	return s
 }
 
 // selections is a row of lists with a query, each of so many events.
 func selections(namespace, query string, n int) func(*bench) (*result, error) {
-	return func(b *bench) (*result, error) {
-		e, err := b.up.EventsOf(b.ctx, 0, namespace)
-		if err != nil {
-			return nil, err
-		}
-		return b.load(b.eventsvc(), "lists/s", workload.Selections(b.up, e, query, n))
-	}
+	return onEvents("lists/s", namespace, func(up *target.Services, e *target.Events) load.Spec { return workload.Selections(up, e, query, n) })
 }
 
 // coldStarts is how often the service is started for a row of cold lists.
@@ -71,13 +65,7 @@ func coldLists(namespace, query string, n int) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		var times stats.Histogram
 		for range coldStarts {
-			if err := b.up.Events.Stop(); err != nil {
-				return nil, err
-			}
-			if err := proc.DropCached(b.up.DataDir()); err != nil {
-				return nil, err
-			}
-			if _, err := b.up.StartEvents(b.ctx); err != nil {
+			if _, err := b.up.RestartEvents(b.ctx, true); err != nil {
 				return nil, err
 			}
 			e, err := b.up.EventsOf(b.ctx, 0, namespace)
@@ -101,28 +89,5 @@ func coldLists(namespace, query string, n int) func(*bench) (*result, error) {
 
 // onePages is a row of the pages of a list of all the events; its times are of single pages.
 func onePages(events int) func(*bench) (*result, error) {
-	return func(b *bench) (*result, error) {
-		e, err := b.up.EventsOf(b.ctx, 0, "")
-		if err != nil {
-			return nil, err
-		}
-		return b.load(b.eventsvc(), "pages/s", workload.NewPager(b.up, e, events).Pages())
-	}
-}
-
-// allPages is a row of a list of everything by pages; its time is of the whole list.
-func allPages(b *bench) (*result, error) {
-	e, err := b.up.EventsOf(b.ctx, 0, "")
-	if err != nil {
-		return nil, err
-	}
-	p := workload.NewPager(b.up, e, listsEvents)
-	once := func(*load.Load) bool { return p.Times.Count() > 0 }
-	r, err := b.loadUntil(b.eventsvc(), "pages/s", once, p.Pages())
-	if err != nil {
-		return r, err
-	}
-	r.quantiles(&p.Times)
-	r.notef("%.1f s per million; the times are of all %d pages", r.p50.Seconds()/listsEvents*1e6, (listsEvents+workload.PageSize-1)/workload.PageSize)
-	return r, nil
+	return onEvents("pages/s", "", func(up *target.Services, e *target.Events) load.Spec { return workload.NewPager(up, e, events).Pages() })
 }

@@ -48,15 +48,7 @@ func fillMillion(b *bench) error {
 // restarts is a row of one stop and start; its time is until ready.
 func restarts(cold bool) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
-		if err := b.up.Events.Stop(); err != nil {
-			return nil, err
-		}
-		if cold {
-			if err := proc.DropCached(b.up.DataDir()); err != nil {
-				return nil, err
-			}
-		}
-		ready, err := b.up.StartEvents(b.ctx)
+		ready, err := b.up.RestartEvents(b.ctx, cold)
 		if err != nil {
 			return nil, err
 		}

@@ -1,15 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"os"
-	"path/filepath"
-	"syscall"
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/load"
@@ -29,7 +22,7 @@ const mixBytes = "100GiB"
 func mixStage(events int) stage {
 	m := &target.Mix{Events: events}
 	prefix := fmt.Sprintf("mix/%d/", events)
-	var plain storeSize
+	var plain target.StoreSize
 	named := func(name string, g goal, run func(*bench) (*result, error)) row {
 		return row{name: prefix + name, long: true, goal: g, run: run}
 	}
@@ -53,15 +46,8 @@ func mixStage(events int) stage {
 			if err != nil {
 				return err
 			}
-			held, err := b.up.Held(b.ctx)
-			if err == nil && held != float64(events) {
-				err = fmt.Errorf("eventsvc holds %.0f of %d events; is there room for all?", held, events)
-			}
-			if err != nil {
-				return err
-			}
 			fmt.Fprintf(b.out, "filled at %.0f creates/s\n", float64(events)/time.Since(begun).Seconds())
-			plain, err = sizeOf(b.up.DataDir())
+			plain, err = target.StoreSizeOf(b.up.DataDir())
 			return err
 		},
 		rows: []row{
@@ -70,7 +56,7 @@ func mixStage(events int) stage {
 			named("plain/scan", goal{}, mixScan(m)),
 			named("plain/memory", goal{}, restingMemory),
 			{name: prefix + "compress", long: true, once: true, run: compresses(m, &plain), goal: goal{
-				text: "store ≤ 1/8 of its bytes", met: func(_ *bench, r *result) bool { return float64(r.disk) <= compressedShare*float64(plain.full()) },
+				text: "store ≤ 1/8 of its bytes", met: func(_ *bench, r *result) bool { return float64(r.disk) <= compressedShare*float64(plain.Full()) },
 			}},
 			named("start", ready, restarts(false)),
 			named("get", p50Within(500*time.Microsecond), mixGets(m)),
@@ -83,35 +69,8 @@ func mixStage(events int) stage {
 	}
 }
 
-// storeSize is what the files of a store take: those of the log that are full, the one that is written to, and the index.
-type storeSize struct{ sealed, head, index int64 }
-
-// full is what the store takes without the file that is written to.
-func (s storeSize) full() int64 { return s.sealed + s.index }
-
-func sizeOf(dir string) (s storeSize, err error) {
-	logs, err := filepath.Glob(filepath.Join(dir, "store", "log-*.db")) // in the order of their revisions
-	if err != nil || len(logs) == 0 {
-		return s, errors.Join(err, errors.New("there is no log file"))
-	}
-	taken := func(path string) int64 {
-		info, failed := os.Stat(path)
-		if failed != nil {
-			err = errors.Join(err, failed)
-			return 0
-		}
-		return info.Sys().(*syscall.Stat_t).Blocks * 512
-	}
-	head := len(logs) - 1
-	for _, path := range logs[:head] {
-		s.sealed += taken(path)
-	}
-	s.head, s.index = taken(logs[head]), taken(filepath.Join(dir, "store", "index.db"))
-	return s, err
-}
-
 // compresses is the row that compresses the log; its disk is what the store takes then, without the file that is written to.
-func compresses(m *target.Mix, plain *storeSize) func(*bench) (*result, error) {
+func compresses(m *target.Mix, plain *target.StoreSize) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		r := &result{unit: "events/s"}
 		err := b.measure(r, b.eventsvc(), func() (int, error) {
@@ -121,29 +80,23 @@ func compresses(m *target.Mix, plain *storeSize) func(*bench) (*result, error) {
 		if err != nil {
 			return r, err
 		}
-		now, err := sizeOf(b.up.DataDir())
+		now, err := target.StoreSizeOf(b.up.DataDir())
 		if err != nil {
 			return r, err
 		}
-		r.disk = now.full()
+		r.disk = now.Full()
 		share := func(before, after int64) float64 { return float64(before) / float64(after) }
 		each := func(bytes int64) float64 { return float64(bytes) / float64(m.Events) }
 		r.notef("full log files 1/%.1f; with the index 1/%.1f; with the file that is written to 1/%.1f, that is %.0f B an event (log %.0f, index %.0f) instead of %.0f; at 1,000 events a second %.1f %% of a core",
-			share(plain.sealed, now.sealed), share(plain.full(), now.full()), share(plain.full()+plain.head, now.full()+now.head),
-			each(now.full()+now.head), each(now.sealed+now.head), each(now.index), each(plain.full()+plain.head), 100*1000*r.serverCPU.Seconds())
+			share(plain.Sealed, now.Sealed), share(plain.Full(), now.Full()), share(plain.Full()+plain.Head, now.Full()+now.Head),
+			each(now.Full()+now.Head), each(now.Sealed+now.Head), each(now.Index), each(plain.Full()+plain.Head), 100*1000*r.serverCPU.Seconds())
 		return r, nil
 	}
 }
 
 // mixGets is a row of gets of events in no order.
 func mixGets(m *target.Mix) func(*bench) (*result, error) {
-	return func(b *bench) (*result, error) {
-		e, err := b.up.EventsOf(b.ctx, 0, "")
-		if err != nil {
-			return nil, err
-		}
-		return b.load(b.eventsvc(), "gets/s", workload.MixGets(b.up, e, m))
-	}
+	return onEvents("gets/s", "", func(up *target.Services, e *target.Events) load.Spec { return workload.MixGets(up, e, m) })
 }
 
 // mixPage is a row of a page of events from the middle of the mix, newest first.
@@ -164,8 +117,7 @@ func mixQuestion(m *target.Mix, parameters string, events int, whole bool) func(
 		if err != nil {
 			return nil, err
 		}
-		text := func(t time.Time) string { return url.QueryEscape(t.UTC().Format(time.RFC3339)) }
-		path := "/query/v1/events?" + parameters + "&from=" + text(m.Begin) + "&to=" + text(m.At(events))
+		path := "/query/v1/events?" + parameters + workload.Range("from", m.Begin, "to", m.At(events))
 		spec := workload.Questions(b.up, e, path, nil, new(int))
 		check := spec.Check
 		spec.Check = func(i int, a *load.Answer) error {
@@ -178,41 +130,17 @@ func mixQuestion(m *target.Mix, parameters string, events int, whole bool) func(
 	}
 }
 
-// replayedChanges is how many changes a replay reads.
-const replayedChanges = 100_000
-
 // replays is a row of watches from the beginning, one after the other.
 func replays(b *bench) (*result, error) {
-	token, err := b.up.FetchToken(b.ctx, 0)
+	replay, err := workload.Replay(b.ctx, b.up)
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(b.ctx, http.MethodGet, "http://"+b.up.EventsAddr.String()+"/apis/events.k8s.io/v1/events?watch=1&resourceVersion=1", nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
 	r := &result{unit: "changes/s"}
 	return r, b.measure(r, b.eventsvc(), func() (n int, err error) {
-		for begun := time.Now(); err == nil && time.Since(begun) < b.duration; n += replayedChanges {
-			err = replay(req)
+		for begun := time.Now(); err == nil && time.Since(begun) < b.duration; n += workload.ReplayedChanges {
+			err = replay()
 		}
 		return n, err
 	})
-}
-
-// replay reads the first changes of a watch.
-func replay(req *http.Request) error {
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	lines := bufio.NewReaderSize(resp.Body, 1<<20)
-	for n := 0; n < replayedChanges && err == nil; n++ {
-		var line []byte
-		if line, err = lines.ReadSlice('\n'); err == nil && !bytes.Contains(line, []byte(`"ADDED"`)) {
-			err = fmt.Errorf("no change: %.300s", line)
-		}
-	}
-	return errors.Join(err, resp.Body.Close())
 }

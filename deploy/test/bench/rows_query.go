@@ -26,7 +26,7 @@ func queryStage(events int) stage {
 	}
 	query := func(what, parameters string, reach time.Duration) func(*target.History) string {
 		return func(h *target.History) string {
-			return "/query/v1/" + what + "?" + parameters + reaching(h, reach, "from", "to")
+			return "/query/v1/" + what + "?" + parameters + workload.Range("from", h.End.Add(-reach), "to", h.End)
 		}
 	}
 	const week, day = 7 * 24 * time.Hour, 24 * time.Hour
@@ -58,17 +58,11 @@ func queryStage(events int) stage {
 				return "/query/v1/changes?window=15m&at=" + url.QueryEscape(h.End.UTC().Format(time.RFC3339))
 			}, `"changes"`),
 			ask("loki/week", 200*time.Millisecond, func(h *target.History) string {
-				return "/loki/api/v1/query_range?step=3600&query=" + url.QueryEscape(`sum by (level) (count_over_time({namespace=~".+"}[1h]))`) + reaching(h, week, "start", "end")
+				return "/loki/api/v1/query_range?step=3600&query=" + url.QueryEscape(`sum by (level) (count_over_time({namespace=~".+"}[1h]))`) + workload.Range("start", h.End.Add(-week), "end", h.End)
 			}, `"matrix"`),
 			{name: prefix + "memory", long: long, goal: anonWithin(350 << 20), run: restingMemory},
 		},
 	}
-}
-
-// reaching returns the parameters of a range that ends with a history.
-func reaching(h *target.History, reach time.Duration, from, to string) string {
-	text := func(t time.Time) string { return url.QueryEscape(t.UTC().Format(time.RFC3339)) }
-	return "&" + from + "=" + text(h.End.Add(-reach)) + "&" + to + "=" + text(h.End)
 }
 
 // questions is a row of one question, asked again and again.

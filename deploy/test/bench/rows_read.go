@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"net/netip"
 	"net/url"
 	"time"
 
@@ -27,15 +26,15 @@ func readStage() stage {
 			return errors.Join(b.start(target.Options{}), b.up.Fill(b.ctx, tenThousand, 0, 10_000))
 		},
 		rows: []row{
-			{name: "floor/get/64", run: onFloor(floor.Answer, getFloor)},
+			{name: "floor/get/64", run: requestFloor(floor.Answer, "gets/s", manyGets)},
 			{name: "get/64", goal: atLeast(40_000), run: gets, beside: share("floor/get/64")},
 			{name: "list/10000/json", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, target.JSONType, ""), beside: times("floor/copy/16MiB")},
 			{name: "list/10000/protobuf", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, target.ProtoType, ""), beside: times("floor/copy/16MiB")},
 			{name: "list/10000/table", goal: p50Within(60 * time.Millisecond), run: lists(tenThousand, 10_000, target.TableType, "")},
 			{name: "list/10000/gzip", run: lists(tenThousand, 10_000, target.JSONType, "Accept-Encoding: gzip\r\n")},
-			{name: "list/10000/pages", run: pages(tenThousand, 10_000)},
+			{name: "list/10000/pages", run: pages(tenThousand, 10_000, enough)},
 			{name: "select/10000", goal: p50Within(2 * time.Millisecond), run: selects(tenThousand, 100)},
-			{name: "floor/patch/16", run: storeFloor(mergePatches)},
+			{name: "floor/patch/16", run: requestFloor(floor.Store, "puts/s", mergePatches)},
 			{name: "patch/merge", grows: true, goal: atLeast(8_000), run: patches(workload.MergePatch), beside: share("floor/patch/16")},
 			{name: "patch/strategic", grows: true, goal: atLeast(8_000), run: patches(workload.StrategicPatch), beside: share("floor/patch/16")},
 		},
@@ -53,31 +52,27 @@ func largeStage() stage {
 		},
 		rows: []row{
 			{name: "list/100000/json", goal: p50Within(200 * time.Millisecond), run: lists(hundredThousand, 100_000, target.JSONType, "")},
-			{name: "list/100000/pages", goal: p50Within(300 * time.Millisecond), run: pages(hundredThousand, 100_000)},
+			{name: "list/100000/pages", goal: p50Within(300 * time.Millisecond), run: pages(hundredThousand, 100_000, enough)},
 			{name: "memory/100000", run: restingMemory},
 		},
 	}
 }
 
-func gets(b *bench) (*result, error) {
-	e, err := b.up.EventsOf(b.ctx, 0, tenThousand)
-	if err != nil {
-		return nil, err
+// onEvents is a row of a load on the events of a namespace.
+func onEvents(unit, namespace string, spec func(*target.Services, *target.Events) load.Spec) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.up.EventsOf(b.ctx, 0, namespace)
+		if err != nil {
+			return nil, err
+		}
+		return b.load(b.eventsvc(), unit, spec(b.up, e))
 	}
-	return b.load(b.eventsvc(), "gets/s", workload.Gets(b.up, e, 64))
 }
 
-// getFloor sends the same requests to a server that answers from memory, with
-// the same headers and as many bytes.
-func getFloor(b *bench, p pid, addr netip.AddrPort) (*result, error) {
-	e, err := b.up.EventsOf(b.ctx, 0, tenThousand)
-	if err != nil {
-		return nil, err
-	}
-	spec := workload.Gets(b.up, e, 64)
-	spec.Addr, spec.Secure, spec.Check = addr, nil, load.Status(200)
-	return b.load(p, "gets/s", spec)
-}
+// gets is a row of gets of 10,000 events.
+func gets(b *bench) (*result, error) { return onEvents("gets/s", tenThousand, manyGets)(b) }
+
+func manyGets(up *target.Services, e *target.Events) load.Spec { return workload.Gets(up, e, 64) }
 
 // lists is a row of unpaged lists of n events, one after the other.
 func lists(namespace string, n int, accept, fields string) func(*bench) (*result, error) {
@@ -100,21 +95,21 @@ func selects(namespace string, n int) func(*bench) (*result, error) {
 	return selections(namespace, "labelSelector="+url.QueryEscape(target.ShardLabel+"=07"), n)
 }
 
-// pages is a row of lists by pages of 500; its times are of whole lists.
-func pages(namespace string, n int) func(*bench) (*result, error) {
+// pages is a row of lists by pages of 500; its times are of whole lists, of which there are so many at least.
+func pages(namespace string, n int, least int64) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		e, err := b.up.EventsOf(b.ctx, 0, namespace)
 		if err != nil {
 			return nil, err
 		}
 		p := workload.NewPager(b.up, e, n)
-		complete := func(*load.Load) bool { return p.Times.Count() >= enough }
+		complete := func(*load.Load) bool { return p.Times.Count() >= least }
 		r, err := b.loadUntil(b.eventsvc(), "pages/s", complete, p.Pages())
 		if err != nil {
 			return r, err
 		}
 		r.quantiles(&p.Times)
-		r.notef("times are of all %d pages", (n+workload.PageSize-1)/workload.PageSize)
+		r.notef("times are of all %d pages; %.1f s per million", (n+workload.PageSize-1)/workload.PageSize, r.p50.Seconds()/float64(n)*1e6)
 		return r, nil
 	}
 }

@@ -27,7 +27,7 @@ func secureStage() stage {
 			{name: "secure/list/10000/json", goal: peer(p50Within(176 * time.Millisecond)), run: lists(tenThousand, 10_000, target.JSONType, "")},
 			{name: "secure/list/10000/protobuf", goal: peer(p50Within(99 * time.Millisecond)), run: lists(tenThousand, 10_000, target.ProtoType, "")},
 			{name: "secure/list/10000/table", run: lists(tenThousand, 10_000, target.TableType, "")},
-			{name: "secure/list/10000/pages", goal: peer(p50Within(212 * time.Millisecond)), run: pages(tenThousand, 10_000)},
+			{name: "secure/list/10000/pages", goal: peer(p50Within(212 * time.Millisecond)), run: pages(tenThousand, 10_000, enough)},
 			{name: "secure/select/10000", goal: peer(p50Within(9900 * time.Microsecond)), run: selects(tenThousand, 100)},
 			{name: "secure/patch/merge", goal: peer(atLeast(1_627)), run: patches(workload.MergePatch)},
 			{name: "secure/watch/1", goal: peer(p50Within(2 * time.Millisecond)), run: watches(1, watchInterval)},

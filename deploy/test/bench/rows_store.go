@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/floor"
@@ -23,18 +21,14 @@ func storeStage() stage {
 	return stage{
 		name: "events in PostgreSQL",
 		open: func(b *bench) error {
-			hashes, err := b.hashes()
+			err := b.startPostgres()
 			if err != nil {
-				return err
-			}
-			// Not in b.tmp, which the server's user cannot enter.
-			if b.database, err = target.StartPostgres(b.ctx, b.dir, filepath.Join(b.tmp, "postgres.log"), hashes); err != nil {
 				return err
 			}
 			if bare, err = floor.NewDatabase(b.ctx, b.database.DSN, "bare"); err != nil {
 				return err
 			}
-			if err := errors.Join(b.migrate(b.database.DSN), b.migrate(bare), b.start(b.onPostgres())); err != nil {
+			if err := errors.Join(target.Migrate(b.ctx, b.bin, b.database.DSN), target.Migrate(b.ctx, b.bin, bare), b.start(b.onPostgres())); err != nil {
 				return err
 			}
 			return b.up.Fill(b.ctx, tenThousand, 0, 10_000)
@@ -86,15 +80,6 @@ func besideTransactions(conns int, bare *string) func(*bench) (*result, error) {
 // onPostgres has eventsvc keep its events in the database of the stage.
 func (b *bench) onPostgres() target.Options {
 	return target.Options{Events: []string{"--store=postgres", "--store-dsn=" + b.database.DSN}}
-}
-
-// migrate makes the tables of eventsvc.
-func (b *bench) migrate(dsn string) error {
-	out, err := exec.CommandContext(b.ctx, filepath.Join(b.bin, "eventsvc"), "database", "migrate", "--store-dsn="+dsn).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("eventsvc database migrate: %w\n%s", err, out)
-	}
-	return nil
 }
 
 // another starts a second replica. stop ends it, and removes its data.

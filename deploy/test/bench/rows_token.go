@@ -35,23 +35,25 @@ func tokenStage() stage {
 func postgresStage() stage {
 	return stage{
 		name: "clients in PostgreSQL",
-		open: startWithPostgres,
+		open: func(b *bench) error {
+			if err := b.startPostgres(); err != nil {
+				return err
+			}
+			return b.start(target.Options{DSN: b.database.DSN})
+		},
 		rows: []row{{name: "tokens/postgres/64", goal: aloneShare(.75, "signing"), run: besideSigning(rememberedTokens(64))}},
 	}
 }
 
-// startWithPostgres starts the services with the clients in PostgreSQL.
-func startWithPostgres(b *bench) error {
+// startPostgres starts the database of a stage, with the clients in it.
+func (b *bench) startPostgres() error {
 	hashes, err := b.hashes()
 	if err != nil {
 		return err
 	}
 	// Not in b.tmp, which the server's user cannot enter.
 	b.database, err = target.StartPostgres(b.ctx, b.dir, filepath.Join(b.tmp, "postgres.log"), hashes)
-	if err != nil {
-		return err
-	}
-	return b.start(target.Options{DSN: b.database.DSN})
+	return err
 }
 
 // tokens is a row of tokens for clients whose secrets are stored as bcrypt hashes.
@@ -72,7 +74,7 @@ func rememberedTokens(conns int) func(*bench) (load.Spec, error) {
 		if err != nil {
 			return spec, err
 		}
-		return spec, firstTokens(spec)
+		return spec, workload.FirstTokens(spec)
 	}
 }
 
@@ -152,18 +154,11 @@ func joined(parts []*result) *result {
 		r.clientCPU += p.clientCPU / time.Duration(len(parts))
 		r.foreign += p.foreign / float64(len(parts))
 	}
-	slices.Sort(rates)
-	slices.Sort(shares)
-	middle := len(parts) / 2
-	r.rate, r.alone = rates[middle], rates[middle]/shares[middle]
-	r.notef("%.0f %% of signing, %.0f to %.0f in %d slices", 100*shares[middle], 100*shares[0], 100*shares[len(shares)-1], len(parts))
+	share := stats.Median(shares)
+	r.rate = stats.Median(rates)
+	r.alone = r.rate / share
+	r.notef("%.0f %% of signing, %.0f to %.0f in %d slices", 100*share, 100*slices.Min(shares), 100*slices.Max(shares), len(parts))
 	return r
-}
-
-// firstTokens asks once for each client, which costs a bcrypt compare.
-func firstTokens(spec load.Spec) error {
-	spec.Conns, spec.Limit, spec.Interval = 1, target.ClientCount, 0
-	return load.Do(spec, time.Minute)
 }
 
 func jwks(b *bench) (*result, error) {

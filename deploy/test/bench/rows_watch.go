@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/floor"
 	"tidings.example/deploy/test/bench/internal/load"
-	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
 )
 
 const (
@@ -65,7 +64,7 @@ func watches(n int, interval time.Duration) func(*bench) (*result, error) {
 // service.
 func watchFloor(n int, interval time.Duration) func(*bench) (*result, error) {
 	return onFloor(floor.Fanout, func(b *bench, p pid, addr netip.AddrPort) (*result, error) {
-		frame := newFrame(addr)
+		frame := workload.Frames(addr, frameSize)
 		spec := load.Spec{Addr: addr, Conns: postersFor(interval), Interval: interval, Next: frame.Fill, Check: load.Status(201)}
 		return b.fanout(p, spec, load.WatchSpec{
 			Watchers: n,
@@ -111,14 +110,6 @@ func (b *bench) fanout(p pid, spec load.Spec, watch load.WatchSpec) (*result, er
 	r.notef("%.0f events/s, %d of %d deliveries in time, the last %v later; %d B each; %d streams resumed",
 		float64(ld.Asked())/b.duration.Seconds(), inTime, ld.Asked()*watch.Watchers, (l.Now() - ended).Round(time.Millisecond), au.Bytes/max(au.Deliveries, 1), au.Cuts)
 	return r, err
-}
-
-// newFrame makes the posts for the floor of the watch rows: each has an event
-// as a watch delivers it, padded to the size of the service's frames.
-func newFrame(addr netip.AddrPort) target.Form {
-	line := `{"type":"ADDED","object":{"metadata":{"name":"` + load.NamePrefix + target.NumberHole + `",` + floor.RevisionHole + `},"padding":"`
-	line += strings.Repeat("x", frameSize-len(line)-len("\"}}\n")) + "\"}}\n"
-	return target.NewForm(fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", addr, len(line), line))
 }
 
 // postersFor is the number of connections that create events: more if they

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -21,7 +20,7 @@ func emptyStage() stage {
 		rows: []row{
 			{name: "memory/empty", goal: anonWithin(32 << 20), run: restingMemory},
 			{name: "create/1", grows: true, goal: syncGoal(), run: creates(1), beside: times("floor/sync")},
-			{name: "floor/create/64", run: storeFloor(func(up *target.Services, e *target.Events) load.Spec { return up.CreateSpec(e, 64) })},
+			{name: "floor/create/64", run: requestFloor(floor.Store, "puts/s", func(up *target.Services, e *target.Events) load.Spec { return up.CreateSpec(e, 64) })},
 			{name: "create/64", grows: true, goal: both(atLeast(12_000), cpuWithin(100*time.Microsecond)), run: creates(64), beside: share("floor/create/64")},
 			{name: "create/256", run: creates(256)},
 		},
@@ -41,26 +40,22 @@ func creates(conns int) func(*bench) (*result, error) {
 
 // patches is a row of patches that give each of 10,000 events a new series.
 func patches(mediaType string) func(*bench) (*result, error) {
-	return func(b *bench) (*result, error) {
-		e, err := b.up.EventsOf(b.ctx, 0, tenThousand)
-		if err != nil {
-			return nil, err
-		}
-		return b.load(b.eventsvc(), "patches/s", workload.Patches(b.up, e, mediaType, patchers))
-	}
+	return onEvents("patches/s", tenThousand, func(up *target.Services, e *target.Events) load.Spec {
+		return workload.Patches(up, e, mediaType, patchers)
+	})
 }
 
-// storeFloor sends requests to a server that reads them and, before it answers,
-// puts a record as long as an event's into bbolt.
-func storeFloor(spec func(*target.Services, *target.Events) load.Spec) func(*bench) (*result, error) {
-	return onFloor(floor.Store, func(b *bench, p pid, addr netip.AddrPort) (*result, error) {
+// requestFloor sends the requests of a row to a floor server: one that answers from memory with the same headers and as many
+// bytes, or one that reads them and, before it answers, puts a record as long as an event's into bbolt.
+func requestFloor(kind, unit string, spec func(*target.Services, *target.Events) load.Spec) func(*bench) (*result, error) {
+	return onFloor(kind, func(b *bench, p pid, addr netip.AddrPort) (*result, error) {
 		e, err := b.up.EventsOf(b.ctx, 0, tenThousand)
 		if err != nil {
 			return nil, err
 		}
 		s := spec(b.up, e)
 		s.Addr, s.Secure, s.Check = addr, nil, load.Status(200)
-		return b.load(p, "puts/s", s)
+		return b.load(p, unit, s)
 	})
 }
 
@@ -77,18 +72,9 @@ func restingMemory(b *bench) (*result, error) { return b.resting(b.eventsvc()) }
 
 // resting waits until a process has nothing to do and reads its memory.
 func (b *bench) resting(p pid) (*result, error) {
+	if err := proc.Rest(p.pid); err != nil {
+		return nil, err
+	}
 	r := new(result)
-	before, err := proc.CPU(p.pid)
-	for range 100 { // at most ten seconds
-		time.Sleep(100 * time.Millisecond)
-		now, err2 := proc.CPU(p.pid)
-		if err = errors.Join(err, err2); err != nil || now == before {
-			break
-		}
-		before = now
-	}
-	if err != nil {
-		return r, err
-	}
 	return r, r.space(p)
 }

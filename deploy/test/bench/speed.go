@@ -53,12 +53,3 @@ func (r *result) calmer(other *result) bool {
 	}
 	return r.foreign < other.foreign
 }
-
-// speedText is the machine's speed in percent of the slowest machine that the
-// goals were set on.
-func speedText(hello float64) string {
-	if hello == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.0f %%", 100*hello/leastHello)
-}

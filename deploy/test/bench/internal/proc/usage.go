@@ -41,6 +41,38 @@ func BusyCPU() (time.Duration, error) {
 	return seconds(c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal), nil
 }
 
+// Usage is the CPU time that was used up to a moment: by a measured process, by this one, and by all others.
+type Usage struct {
+	At                   time.Time
+	Server, Self, Others time.Duration
+}
+
+// UsageOf reads the CPU time that was used so far; pid may be 0, for no process.
+func UsageOf(pid int) (u Usage, err error) {
+	busy, err1 := BusyCPU()
+	var err2 error
+	if pid != 0 {
+		u.Server, err2 = CPU(pid)
+	}
+	self, err3 := CPU(os.Getpid())
+	u.At, u.Self, u.Others = time.Now(), self, busy-self-u.Server
+	return u, errors.Join(err1, err2, err3)
+}
+
+// Rest waits until a process uses no more CPU time, ten seconds at most.
+func Rest(pid int) error {
+	before, err := CPU(pid)
+	for range 100 {
+		time.Sleep(100 * time.Millisecond)
+		now, err2 := CPU(pid)
+		if err = errors.Join(err, err2); err != nil || now == before {
+			break
+		}
+		before = now
+	}
+	return err
+}
+
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // Memory is the resident memory of a process in bytes: its own, and the pages

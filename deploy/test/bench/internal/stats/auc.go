@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -23,3 +24,6 @@ func AUC(a, b []time.Duration) float64 {
 	}
 	return wins / float64(len(a)) / float64(len(b))
 }
+
+// Median is the value in the middle, of an even number the greater one. There must be one.
+func Median[T cmp.Ordered](values []T) T { return slices.Sorted(slices.Values(values))[len(values)/2] }

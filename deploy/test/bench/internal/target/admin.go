@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"time"
 )
 
 // Profile takes a CPU profile of the service with an admin listener, and writes it to a file.
@@ -18,6 +19,13 @@ func Profile(ctx context.Context, admin string, seconds int, file string) error 
 		return err
 	}
 	return os.WriteFile(file, profile, 0o644)
+}
+
+// BeginProfile is Profile in the background, of at least a second; the returned function waits for it.
+func BeginProfile(ctx context.Context, admin string, d time.Duration, file string) (wait func() error) {
+	done := make(chan error, 1)
+	go func() { done <- Profile(ctx, admin, max(int(d/time.Second), 1), file) }()
+	return func() error { return <-done }
 }
 
 // KeyFetches returns how often eventsvc has fetched the keys so far.

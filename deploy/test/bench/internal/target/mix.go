@@ -158,7 +158,11 @@ func (s *Services) FillMix(ctx context.Context, m *Mix, tell func(done int)) err
 		}
 		tell(at + spec.Limit)
 	}
-	return nil
+	held, err := s.Held(ctx)
+	if err == nil && held != float64(m.Events) {
+		err = fmt.Errorf("eventsvc holds %.0f of %d events; is there room for all?", held, m.Events)
+	}
+	return err
 }
 
 // Compress compresses all files of the log, and returns what the command has said.

@@ -35,6 +35,15 @@ func (d *Database) Stop() error {
 	return errors.Join(err, os.RemoveAll(d.dir))
 }
 
+// Migrate makes the tables of eventsvc in a database.
+func Migrate(ctx context.Context, bin, dsn string) error {
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "eventsvc"), "database", "migrate", "--store-dsn="+dsn).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("eventsvc database migrate: %w\n%s", err, out)
+	}
+	return nil
+}
+
 // ErrNotInstalled reports that this machine cannot run PostgreSQL.
 var ErrNotInstalled = errors.New("skipped")
 

@@ -182,6 +182,19 @@ func (s *Services) StartEvents(ctx context.Context) (time.Duration, error) {
 	return s.Events.Ready(ctx, s.EventsAdmin+"/readyz", readyWithin)
 }
 
+// RestartEvents stops eventsvc and starts it again, and returns the time until it was ready. For a cold start the kernel has to
+// read its files again.
+func (s *Services) RestartEvents(ctx context.Context, cold bool) (time.Duration, error) {
+	err := s.Events.Stop()
+	if cold {
+		err = errors.Join(err, proc.DropCached(s.DataDir()))
+	}
+	if err != nil {
+		return 0, err
+	}
+	return s.StartEvents(ctx)
+}
+
 // Stop stops both.
 func (s *Services) Stop() error {
 	var errs []error

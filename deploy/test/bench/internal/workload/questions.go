@@ -3,6 +3,8 @@ package workload
 import (
 	"bytes"
 	"fmt"
+	"net/url"
+	"time"
 
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/target"
@@ -31,4 +33,10 @@ func Questions(s *target.Services, e *target.Events, path string, expect []strin
 			return nil
 		},
 	}
+}
+
+// Range returns the parameters of a range of time, with their names.
+func Range(fromName string, from time.Time, toName string, to time.Time) string {
+	text := func(t time.Time) string { return url.QueryEscape(t.UTC().Format(time.RFC3339)) }
+	return "&" + fromName + "=" + text(from) + "&" + toName + "=" + text(to)
 }

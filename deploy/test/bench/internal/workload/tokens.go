@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"time"
 
 	"tidings.example/deploy/test/bench/internal/load"
 	"tidings.example/deploy/test/bench/internal/target"
@@ -65,4 +66,10 @@ func KeySets(s *target.Services, conns int) load.Spec {
 		Next:  func(dst []byte, _ int) []byte { return append(dst, request...) },
 		Check: load.Status(200),
 	}
+}
+
+// FirstTokens asks once for each client, which costs a bcrypt compare.
+func FirstTokens(spec load.Spec) error {
+	spec.Conns, spec.Limit, spec.Interval = 1, target.ClientCount, 0
+	return load.Do(spec, time.Minute)
 }
