@@ -107,14 +107,8 @@ type place struct {
 	begin, end uint32
 }
 
-// Parse verifies a block and inflates it. It shares no memory with key and value.
-func Parse(key, value []byte) (*Block, error) {
-	b := new(Block)
-	return b, b.Parse(key, value)
-}
-
-// Parse replaces b by the block that the function Parse would return, and reuses its memory.
-// After an error b has no records.
+// Parse verifies a block and inflates it. It replaces what b was, whose memory it uses again, and shares none with key and
+// value. After an error b has no records.
 func (b *Block) Parse(key, value []byte) error {
 	b.records = b.records[:0]
 	if len(key) != 8 || len(value) < checksumBytes {

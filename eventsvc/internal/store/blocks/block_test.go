@@ -59,6 +59,12 @@ func pack(t testing.TB, after, last uint64, records []stored) (key, value []byte
 	return w.Finish(last)
 }
 
+// parse returns a new block.
+func parse(key, value []byte) (*blocks.Block, error) {
+	b := new(blocks.Block)
+	return b, b.Parse(key, value)
+}
+
 // want fails unless a block has the records, and nothing else.
 func want(t testing.TB, b *blocks.Block, records []stored) {
 	t.Helper()
@@ -105,7 +111,7 @@ func TestBlocks(t *testing.T) {
 			t.Parallel()
 			last := uint64(1000)
 			key, value := pack(t, 6, last, records)
-			b, err := blocks.Parse(key, value)
+			b, err := parse(key, value)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +154,7 @@ func TestWriter(t *testing.T) {
 	if w.Fits(noise[:1]) {
 		t.Error("a full block has room")
 	}
-	b, err := blocks.Parse(w.Finish(5))
+	b, err := parse(w.Finish(5))
 	if err != nil || b.First != 1 || b.Last != 5 || b.Len() != 1 {
 		t.Fatalf("%+v, %v", b, err)
 	}
@@ -156,7 +162,7 @@ func TestWriter(t *testing.T) {
 	if err := w.Add(12, event(12)); err != nil {
 		t.Error(err)
 	}
-	if b, err = blocks.Parse(w.Finish(w.Last())); err != nil || b.First != 10 || b.Last != 12 || w.Covered() != 12 {
+	if b, err = parse(w.Finish(w.Last())); err != nil || b.First != 10 || b.Last != 12 || w.Covered() != 12 {
 		t.Errorf("%+v, %v, covered up to %d", b, err, w.Covered())
 	}
 }
@@ -171,12 +177,12 @@ func TestFlippedBits(t *testing.T) {
 			b[i/8] ^= 1 << (i % 8)
 			k, v = b[:len(k)], b[len(k):]
 		}
-		if _, err := blocks.Parse(k, v); !errors.Is(err, boltfile.ErrChecksum) {
+		if _, err := parse(k, v); !errors.Is(err, boltfile.ErrChecksum) {
 			t.Errorf("bit %d: %v", i, err)
 		}
 	}
 	for n := range value {
-		if _, err := blocks.Parse(key, value[:n]); err == nil {
+		if _, err := parse(key, value[:n]); err == nil {
 			t.Errorf("%d bytes are taken for a block", n)
 		}
 	}
@@ -219,7 +225,7 @@ func TestBombs(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		b, err := blocks.Parse(seal(1000, f))
+		b, err := parse(seal(1000, f))
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%s: it is taken for a block of %d records", name, b.Len())
@@ -251,7 +257,7 @@ func FuzzRecords(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		b, err := blocks.Parse(w.Finish(8))
+		b, err := parse(w.Finish(8))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +274,7 @@ func FuzzContent(f *testing.F) {
 	f.Add([]byte("\x01\x05\x00abcd"))
 	f.Add([]byte("\x01\x0f\x01\x05\x01\x04{\"a\"\x01x\x00"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		b, err := blocks.Parse(seal(1000, encoder.EncodeAll(content, nil)))
+		b, err := parse(seal(1000, encoder.EncodeAll(content, nil)))
 		if err != nil {
 			return
 		}
@@ -289,7 +295,7 @@ func FuzzBlock(f *testing.F) {
 		if len(key) == 8 {
 			value = binary.BigEndian.AppendUint32(value, boltfile.Checksum(binary.BigEndian.Uint64(key), value))
 		}
-		if b, err := blocks.Parse(key, value); err == nil {
+		if b, err := parse(key, value); err == nil {
 			for i := range b.Len() {
 				_, _ = b.Append(nil, i)
 			}
@@ -318,7 +324,7 @@ func TestGoldenBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := blocks.Parse(golden[:8], golden[8:])
+	b, err := parse(golden[:8], golden[8:])
 	if err != nil {
 		t.Fatal(err)
 	}

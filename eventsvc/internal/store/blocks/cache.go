@@ -79,7 +79,8 @@ func (c *Cache) Get(at Place) *Block {
 	return b.block
 }
 
-// Parse is the function [Parse] for a block that Get has not found, and adds it unless it is larger than the room on trial.
+// Parse verifies and inflates a block that Get has not found ([Block.Parse]), and adds it unless it is larger than the room on
+// trial.
 // The block does not change until it was given to Done.
 func (c *Cache) Parse(at Place, key, value []byte) (*Block, error) {
 	c.mu.Lock()

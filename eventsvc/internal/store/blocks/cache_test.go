@@ -12,7 +12,7 @@ import (
 func TestCache(t *testing.T) {
 	t.Parallel()
 	key, value := pack(t, 0, 9, []stored{{7, event(7)}})
-	b, err := blocks.Parse(key, value)
+	b, err := parse(key, value)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestCacheUsers(t *testing.T) {
 		records[i] = []stored{{first, event(first)}, {first + 1, event(first + 1)}}
 		all[i].key, all[i].value = pack(t, first-1, first+9, records[i])
 	}
-	b, err := blocks.Parse(all[many-1].key, all[many-1].value)
+	b, err := parse(all[many-1].key, all[many-1].value)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,11 +3,11 @@
 //
 // # Contract
 //
-// A [Writer] is given records in order of their revisions and makes blocks of them. [Parse]
-// verifies a block and inflates it; [Block.Append] then returns its records, byte by byte as
-// they were added, and [Block.AppendVerified] without the checksum that it has verified. A
-// block says which revisions it covers: a revision that it covers and has no record of has
-// none, and there is nothing to be looked for elsewhere.
+// A [Writer] is given records in order of their revisions and makes blocks of them.
+// [Block.Parse] verifies a block and inflates it; [Block.Append] then returns its records, byte
+// by byte as they were added, and [Block.AppendVerified] without the checksum that it has
+// verified. A block says which revisions it covers: a revision that it covers and has no record
+// of has none, and there is nothing to be looked for elsewhere.
 //
 // A [Cache] keeps blocks that were inflated, bounded by their bytes. Blocks that were used
 // again since they came in stay longer than those that were used once. Whoever has a block of
