@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/commit"
 )
 
 // TestDeletionsThatNobodyWatches: the content of a deleted event is in the ring
@@ -66,7 +67,8 @@ func TestDeletionsThatNobodyWatches(t *testing.T) {
 	}
 	removed(watched, "watched", true)
 
-	decided, err := db.deletions(t.Context(), seen["between"])
+	deletions := commit.Deletions{Prepare: db.readWatched}
+	decided, err := deletions.Writes(t.Context(), seen["between"])
 	if err != nil {
 		t.Fatal(err)
 	}

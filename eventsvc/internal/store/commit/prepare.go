@@ -3,6 +3,9 @@ package commit
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -58,4 +61,14 @@ func (w *Write) new(d store.Decision) (*Write, store.Result, error) {
 		return nil, store.Result{}, store.ErrNotFound
 	}
 	return nil, store.Result{}, nil
+}
+
+// CheckKey reports a key that cannot be stored.
+func CheckKey(key store.Key) error {
+	if key.Namespace == "" || key.Name == "" || len(key.Namespace)+len(key.Name) >= entry.MaxKey || !utf8.ValidString(key.String()) ||
+		strings.ContainsAny(key.Namespace, "/\x00") || strings.ContainsAny(key.Name, "/\x00") {
+		return fmt.Errorf("store: %q is no key: namespace and name must be set, together shorter than %d bytes, of UTF-8 without slash and NUL",
+			key.String(), entry.MaxKey)
+	}
+	return nil
 }
