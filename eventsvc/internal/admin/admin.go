@@ -68,8 +68,8 @@ type Engine interface {
 	// Snapshot sets the present state aside.
 	Snapshot(ctx context.Context) (*backup.Snapshot, error)
 	Check(ctx context.Context, progress store.Progress) (*fsck.Report, error)
-	// Convert brings back disk space, and gives sealed files of the log a form.
-	Convert(ctx context.Context, form maintenance.Form, progress store.Progress) error
+	// Compact brings back disk space, and gives sealed files of the log a form.
+	Compact(ctx context.Context, form maintenance.Form, progress store.Progress) error
 	Stats() usage.Stats
 	// Changes calls visit with the last change of each event that was written between two revisions.
 	Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error
@@ -103,7 +103,7 @@ func (l Local) Check(ctx context.Context, progress store.Progress) (*fsck.Report
 // Compact implements [Store].
 func (l Local) Compact(ctx context.Context, form maintenance.Form, progress store.Progress) (*Compaction, error) {
 	before := l.DB.Stats().FileBytes
-	if err := l.DB.Convert(ctx, form, progress); err != nil {
+	if err := l.DB.Compact(ctx, form, progress); err != nil {
 		return nil, err
 	}
 	after := l.DB.Stats()

@@ -187,7 +187,7 @@ func TestBugIsNotCalledDamage(t *testing.T) {
 		}
 	}
 	w.do("DELETE", eventsPath+"/bug", "").must(200)
-	if err := w.db.Convert(t.Context(), "", nil); err != nil { // closes files that were read
+	if err := w.db.Compact(t.Context(), "", nil); err != nil { // closes files that were read
 		t.Error(err)
 	}
 }

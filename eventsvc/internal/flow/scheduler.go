@@ -26,8 +26,8 @@ const (
 func (l Level) String() string { return [...]string{"read", "write", "watch", "refusal"}[l] }
 
 // Anonymous is the flow of all callers whose token is refused, so that these
-// callers delay each other and nobody else. No client has this name, because no
-// token issuer has an empty name.
+// callers delay each other and nobody else. The name of a client is its
+// issuer, NUL and its subject, and no issuer is empty.
 const Anonymous = "\x00"
 
 // Errors of [Scheduler.Enter].
@@ -71,7 +71,7 @@ type Scheduler struct {
 
 // level is the state of one Level.
 type level struct {
-	working int // requests that hold one
+	working int // requests that hold a seat
 	waiting int
 	queue   []*flow // with waiting requests
 }

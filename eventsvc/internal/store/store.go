@@ -268,7 +268,8 @@ var (
 	ErrExists   = errors.New("store: event exists already")
 	// ErrBusy: the queue of writes is full. Nothing was written; try again.
 	ErrBusy = errors.New("store: too many writes are waiting")
-	// ErrFull: there is no room on the disk. Nothing was written.
+	// ErrFull: the disk has too little room left, or the store takes more than its limit.
+	// Nothing was written.
 	ErrFull = errors.New("store: no space left for writes")
 	// ErrUnwritable: a file could not be written, and the engine is about to replace it. No
 	// reader sees the write, unless the process is killed before that: then it may be there

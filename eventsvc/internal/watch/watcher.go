@@ -75,7 +75,7 @@ func (w *Watcher) Next(ctx context.Context) (store.Batch, error) {
 
 // look takes the next changes from the ring: all changes of the topic up to a revision.
 // If held is false, the ring no longer holds them. wake is closed when there are more; it
-// is nil if some were taken, because then there is no need to wait.
+// is nil if there is no need to wait: some were taken, or the log has to be read.
 func (w *Watcher) look() (upTo uint64, wake <-chan struct{}, held bool) {
 	w.changes, upTo, wake, held = w.hub.after(w.changes[:0], w.query.Namespace, w.position, batchChanges, w.group)
 	if len(w.changes) > 0 {

@@ -84,9 +84,9 @@ func (r *request) counted() counted {
 // permalink returns the path of this answer.
 func (r *request) permalink() string {
 	if !r.endpoint.instant {
-		return r.link(r.endpoint.name, r.parameters, nil)
+		return r.link(r.endpoint.name, r.given, nil)
 	}
-	out := maps.Clone(r.parameters)
+	out := maps.Clone(r.given)
 	out.Set("at", stamp(r.shot.To))
 	out.Set("window", query.FormatDuration(r.shot.To.Sub(r.shot.From)))
 	out.Set("revision", strconv.FormatUint(r.shot.Revision, 10))
@@ -115,7 +115,7 @@ func (r *request) link(name string, parameters url.Values, terms []fields.Select
 func (r *request) linkEvents(by []query.Dimension, k query.Key) string {
 	parameters := url.Values{}
 	for _, name := range []string{"namespace", "fieldSelector", "labelSelector", "text"} {
-		if values := r.parameters[name]; len(values) > 0 {
+		if values := r.given[name]; len(values) > 0 {
 			parameters[name] = values
 		}
 	}
@@ -132,7 +132,7 @@ func (r *request) send(c echo.Context, media string, a *answer) error {
 	h := c.Response().Header()
 	h.Set("Vary", "Accept")
 	if a.next != "" {
-		page := maps.Clone(r.parameters)
+		page := maps.Clone(r.given)
 		page.Set("continue", a.next)
 		h.Set("Link", "<"+Path+"/"+r.endpoint.name+"?"+page.Encode()+`>; rel="next"`)
 	}

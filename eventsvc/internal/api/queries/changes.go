@@ -40,7 +40,7 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 		At: r.shot.To, Window: r.shot.To.Sub(r.shot.From), Allows: r.readable.Allows, Revision: r.shot.Revision, Limit: r.limit,
 		Object: changes.Object{UID: subject.UID, Kind: subject.Kind, Name: subject.Name},
 	}
-	if asked := r.parameters["namespace"]; len(asked) == 1 {
+	if asked := r.given["namespace"]; len(asked) == 1 {
 		q.Object.Namespace = asked[0]
 	}
 	a, err := changes.Rank(ctx, r.Timeline, r.Codec.Event, q)

@@ -49,7 +49,7 @@ func fingerprint(path string, parameters url.Values) string {
 
 // continued reads the cursor of a request, nil if it has none.
 func (r *request) continued() (*cursor, error) {
-	text := r.parameters.Get("continue")
+	text := r.given.Get("continue")
 	if text == "" {
 		return nil, nil
 	}
@@ -60,7 +60,7 @@ func (r *request) continued() (*cursor, error) {
 		c.From >= c.To || c.From < firstSecond || c.To > lastSecond {
 		return nil, badRequest("continue", "is none that this service has given: %s", use)
 	}
-	if c.Query != fingerprint(r.endpoint.name, r.parameters) {
+	if c.Query != fingerprint(r.endpoint.name, r.given) {
 		return nil, badRequest("continue", "belongs to another query: %s", use)
 	}
 	if c.Revision > r.Revision() {
@@ -71,7 +71,7 @@ func (r *request) continued() (*cursor, error) {
 
 // next returns the cursor behind the page that was made.
 func (r *request) next(c cursor) string {
-	c.Version, c.Query, c.Revision = cursorVersion, fingerprint(r.endpoint.name, r.parameters), r.shot.Revision
+	c.Version, c.Query, c.Revision = cursorVersion, fingerprint(r.endpoint.name, r.given), r.shot.Revision
 	c.From, c.To = r.shot.From.Unix(), r.shot.To.Unix()
 	raw, _ := json.Marshal(c) // numbers and strings: no error
 	return base64.RawURLEncoding.EncodeToString(raw)

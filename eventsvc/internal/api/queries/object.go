@@ -26,7 +26,7 @@ type happened struct {
 
 // subject returns the object that is asked for.
 func (r *request) subject() query.Subject {
-	return query.Subject{UID: r.parameters.Get("uid"), Kind: r.parameters.Get("kind"), Name: r.parameters.Get("name")}
+	return query.Subject{UID: r.given.Get("uid"), Kind: r.given.Get("kind"), Name: r.given.Get("name")}
 }
 
 // answerObject tells the life of one object.

@@ -32,7 +32,7 @@ func (p *endpoint) operation() schema {
 	var in []schema
 	for _, name := range p.parameters {
 		in = append(in, schema{
-			"name": name, "in": "query", "description": parameters[name], "schema": p.schema(name), "required": p.required == name,
+			"name": name, "in": "query", "description": descriptions[name], "schema": p.schema(name), "required": p.required == name,
 		})
 	}
 	status := func(description string) schema {

@@ -22,10 +22,10 @@ import (
 // repeated is the one parameter that may be given more than once.
 const repeated = "namespace"
 
-// parameters are all that there are, with what the API's description says of them.
-var parameters = map[string]string{
-	"from":          "Begin of the range: RFC 3339, or relative to now as -6h, -7d or now. An hour before to, if it is not given.",
-	"to":            "End of the range, which is not part of it: like from. Now, if it is not given.",
+// descriptions has all parameters that there are, with what the description of the API says of each.
+var descriptions = map[string]string{
+	"from":          "Begin of the range: RFC 3339, or relative to now as -6h, -7d or now. An hour before the parameter \"to\", if it is not given.",
+	"to":            "End of the range, which is not part of it, in the forms of \"from\". Now, if it is not given.",
 	repeated:        "Only events in these namespaces. All that the caller may list, if it is not given.",
 	"fieldSelector": "Terms on fields, as in lists. The dimensions type, reason, kind, namespace, reporter and cluster are fields too.",
 	"labelSelector": "Terms on labels, as in lists.",
@@ -36,7 +36,7 @@ var parameters = map[string]string{
 	"limit":         "At most so many rows.",
 	"continue":      "The continue of the page before.",
 	"revision":      "The state that is looked at, as an answer has named it. The newest, if it is not given.",
-	"at":            "End of the window that is compared with what was before: like to.",
+	"at":            "End of the window that is compared with what was before, in the forms of \"from\". Now, if it is not given.",
 	"window":        "Length of that window, as 15m.",
 	"uid":           "UID of the object.",
 	"kind":          "Kind of the object, with its name.",
@@ -101,7 +101,7 @@ func namespaces(given url.Values) ([]string, error) {
 
 // revision returns the state that is asked for, 0 for the newest.
 func (r *request) revision() (uint64, error) {
-	text := r.parameters.Get("revision")
+	text := r.given.Get("revision")
 	if text == "" {
 		return 0, nil
 	}
@@ -115,15 +115,15 @@ func (r *request) revision() (uint64, error) {
 // read reads the parameters that say what rows the answer has, and how many.
 func (r *request) read() (err error) {
 	r.limit = r.endpoint.limit
-	if text := r.parameters.Get("limit"); text != "" {
+	if text := r.given.Get("limit"); text != "" {
 		if r.limit, err = strconv.Atoi(text); err != nil || r.limit < 1 || r.limit > r.endpoint.maxLimit {
 			return badRequest("limit", "%q is no number from 1 to %d", text, r.endpoint.maxLimit)
 		}
 	}
-	if r.order, err = r.endpoint.orderOf(r.parameters.Get("order")); err != nil {
+	if r.order, err = r.endpoint.orderOf(r.given.Get("order")); err != nil {
 		return err
 	}
-	if r.by, err = query.ParseBy(r.parameters.Get("by"), r.endpoint.by, r.endpoint.mostBy); err == nil && r.by == nil && r.endpoint.required == "by" {
+	if r.by, err = query.ParseBy(r.given.Get("by"), r.endpoint.by, r.endpoint.mostBy); err == nil && r.by == nil && r.endpoint.required == "by" {
 		return badRequest("by", "is missing: name what to group by, of %s", query.Names(r.endpoint.by))
 	}
 	return err

@@ -100,26 +100,26 @@ type answer struct {
 // request is one request to an endpoint, after the preamble.
 type request struct {
 	*server
-	endpoint   *endpoint
-	parameters url.Values
-	readable   access.Readable
-	limit      int
-	order      query.Order
-	by         []query.Dimension // nil: none are named
-	step       time.Duration     // 0: chosen
-	cursor     *cursor
-	shot       *query.Snapshot
+	endpoint *endpoint
+	given    url.Values // the parameters
+	readable access.Readable
+	limit    int
+	order    query.Order
+	by       []query.Dimension // nil: none are named
+	step     time.Duration     // 0: chosen
+	cursor   *cursor
+	shot     *query.Snapshot
 }
 
 // serve answers a request.
 func (s *server) serve(c echo.Context, p *endpoint) error {
 	req := c.Request()
 	// 1. Authorization, which is about namespaces.
-	parameters, err := url.ParseQuery(req.URL.RawQuery)
+	given, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {
 		return badRequest("", "the query cannot be read: %v", err)
 	}
-	asked, err := namespaces(parameters)
+	asked, err := namespaces(given)
 	if err != nil {
 		return err
 	}
@@ -133,10 +133,10 @@ func (s *server) serve(c echo.Context, p *endpoint) error {
 		return err
 	}
 	// 3. The parameters.
-	if err := p.check(parameters); err != nil {
+	if err := p.check(given); err != nil {
 		return err
 	}
-	r := &request{server: s, endpoint: p, parameters: parameters, readable: readable}
+	r := &request{server: s, endpoint: p, given: given, readable: readable}
 	if err := r.read(); err != nil {
 		return p.wrong(err)
 	}
@@ -155,7 +155,7 @@ func (s *server) serve(c echo.Context, p *endpoint) error {
 
 // open reads what all questions have in common, and fixes the state that the answer shows.
 func (r *request) open(ctx context.Context) (err error) {
-	if text := r.parameters.Get("step"); text != "" {
+	if text := r.given.Get("step"); text != "" {
 		if r.step, err = duration(text); err != nil {
 			return badRequest("step", "%v", err)
 		}
@@ -178,13 +178,13 @@ func (r *request) open(ctx context.Context) (err error) {
 	} else if q.Revision, err = r.revision(); err != nil {
 		return err
 	}
-	if err := event.CheckTerms(r.parameters.Get("fieldSelector"), r.parameters.Get("labelSelector"), r.MaxTerms); err != nil {
+	if err := event.CheckTerms(r.given.Get("fieldSelector"), r.given.Get("labelSelector"), r.MaxTerms); err != nil {
 		return err
 	}
-	if q.Terms, err = query.ParseTerms(r.parameters.Get("fieldSelector"), r.parameters.Get("labelSelector")); err != nil {
+	if q.Terms, err = query.ParseTerms(r.given.Get("fieldSelector"), r.given.Get("labelSelector")); err != nil {
 		return err
 	}
-	if q.Text, err = query.ParseText(r.parameters.Get("text")); err != nil {
+	if q.Text, err = query.ParseText(r.given.Get("text")); err != nil {
 		return err
 	}
 	if r.shot, err = r.source.Snapshot(ctx, q); err != nil {

@@ -25,7 +25,7 @@ func (r *request) span() (span, error) {
 	if r.endpoint.instant {
 		return r.window(now)
 	}
-	to, err := instant("to", r.parameters.Get("to"), now, now.Truncate(time.Second).Add(time.Second))
+	to, err := instant("to", r.given.Get("to"), now, now.Truncate(time.Second).Add(time.Second))
 	if err != nil {
 		return span{}, err
 	}
@@ -33,10 +33,10 @@ func (r *request) span() (span, error) {
 	switch {
 	case r.endpoint.allHistory:
 		begin = time.Time{}
-	case r.parameters.Get("to") != "":
+	case r.given.Get("to") != "":
 		begin = to.Add(-time.Hour)
 	}
-	from, err := instant("from", r.parameters.Get("from"), now, begin)
+	from, err := instant("from", r.given.Get("from"), now, begin)
 	if err != nil {
 		return span{}, err
 	}
@@ -50,12 +50,12 @@ func (r *request) span() (span, error) {
 
 // window returns the window of a request that is about an instant.
 func (r *request) window(now time.Time) (span, error) {
-	at, err := instant("at", r.parameters.Get("at"), now, now.Truncate(time.Second).Add(time.Second))
+	at, err := instant("at", r.given.Get("at"), now, now.Truncate(time.Second).Add(time.Second))
 	if err != nil {
 		return span{}, err
 	}
 	window := changes.DefaultWindow
-	if text := r.parameters.Get("window"); text != "" {
+	if text := r.given.Get("window"); text != "" {
 		if window, err = duration(text); err != nil {
 			return span{}, badRequest("window", "%v", err)
 		}

@@ -44,7 +44,8 @@ type cached struct {
 // trialShare is the part of a cache for blocks that were used once.
 const trialShare = 4
 
-// NewCache returns a Cache of blocks of so many bytes in all.
+// NewCache returns a Cache that keeps at most so many bytes. Blocks that it does not keep, or no
+// longer keeps, and that are in use come on top.
 func NewCache(bytes int64) *Cache {
 	c := &Cache{blocks: map[Place]*list.Element{}}
 	c.trial.limit = bytes / trialShare

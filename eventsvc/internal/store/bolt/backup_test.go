@@ -246,7 +246,7 @@ func TestCompactUnderLoad(t *testing.T) {
 			}
 		}
 		clock.add(time.Hour)
-		if err := db.Convert(t.Context(), "", nil); err != nil {
+		if err := db.Compact(t.Context(), "", nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -83,7 +83,7 @@ func TestRestoreReusesNoRevision(t *testing.T) {
 		if b, err := w.Next(t.Context()); err != nil || len(b.Changes) != 1 || b.Changes[0].Revision != r.Record.Revision {
 			t.Errorf("%+v, %v", b, err)
 		}
-		if err := db.Convert(t.Context(), "", nil); err != nil { // also makes the index again
+		if err := db.Compact(t.Context(), "", nil); err != nil { // also makes the index again
 			t.Fatal(err)
 		}
 		check(t, db)
@@ -190,7 +190,7 @@ func TestBumpWhileOpen(t *testing.T) {
 	}
 	cancel()
 	all.Wait()
-	if err := db.Convert(t.Context(), "", nil); err != nil {
+	if err := db.Compact(t.Context(), "", nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, db)

@@ -104,7 +104,7 @@ func TestCompression(t *testing.T) {
 		seen += len(b.Changes)
 	}
 	next()
-	if err := db.Convert(t.Context(), maintenance.Compressed, nil); err != nil {
+	if err := db.Compact(t.Context(), maintenance.Compressed, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantCompressed(t, db, 3)
@@ -133,7 +133,7 @@ func TestCompression(t *testing.T) {
 	}
 	db = open(t, o)
 	same("with an index made again", db)
-	if err := db.Convert(t.Context(), maintenance.Uncompressed, nil); err != nil {
+	if err := db.Compact(t.Context(), maintenance.Uncompressed, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantCompressed(t, db, 0)
@@ -248,13 +248,13 @@ func TestDamagedBlock(t *testing.T) {
 			for range 2 { // the second time with a file that was written again
 				db = open(t, o)
 				wantLost(t, db, events, first, last)
-				if err := db.Convert(t.Context(), maintenance.Uncompressed, nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the block of revisions %d to %d", first, last)) {
+				if err := db.Compact(t.Context(), maintenance.Uncompressed, nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the block of revisions %d to %d", first, last)) {
 					t.Errorf("a damaged block is decompressed: %v", err)
 				}
 				if _, err := db.Update(t.Context(), key(0), store.Any, remove); err != nil && !errors.Is(err, store.ErrNotFound) {
 					t.Fatal(err)
 				}
-				if err := errors.Join(db.Convert(t.Context(), "", nil), db.Close()); err != nil {
+				if err := errors.Join(db.Compact(t.Context(), "", nil), db.Close()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -363,7 +363,7 @@ func TestCompressionUnderLoad(t *testing.T) {
 	go func() {
 		for {
 			for _, form := range []maintenance.Form{maintenance.Compressed, maintenance.Uncompressed} {
-				if err := db.Convert(ctx, form, nil); err != nil {
+				if err := db.Compact(ctx, form, nil); err != nil {
 					converted <- err
 					return
 				}

@@ -103,7 +103,7 @@ func TestDropDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 			put(7, "last")
-			if err := db.Convert(t.Context(), form, nil); err != nil {
+			if err := db.Compact(t.Context(), form, nil); err != nil {
 				t.Fatal(err)
 			}
 			revision := db.Stats().Revision

@@ -49,7 +49,7 @@ func TestUnwritableFilesAreReplaced(t *testing.T) {
 			db := open(t, o)
 			defer func() { closeDB(t, db) }()
 			create(t, db, 90, "value")
-			if err := db.Convert(t.Context(), "", nil); err != nil { // what is merged is not in the memtable
+			if err := db.Compact(t.Context(), "", nil); err != nil { // what is merged is not in the memtable
 				t.Fatal(err)
 			}
 			w, err := db.Watch(t.Context(), store.WatchQuery{})
@@ -133,7 +133,7 @@ func takesAgain(t *testing.T, db *bolt.DB, w store.Watcher, revision uint64) {
 		}
 		seen = b.Revision
 	}
-	if err := db.Convert(t.Context(), "", nil); err != nil {
+	if err := db.Compact(t.Context(), "", nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, db)

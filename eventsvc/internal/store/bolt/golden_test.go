@@ -112,7 +112,7 @@ func writeGolden(t *testing.T, golden string, form maintenance.Form) {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Convert(t.Context(), form, nil); err != nil {
+	if err := db.Compact(t.Context(), form, nil); err != nil {
 		t.Fatal(err)
 	}
 	text, err := json.MarshalIndent(dump(t, db), "", " ")
@@ -139,7 +139,7 @@ func rewriteGolden(t *testing.T, db *bolt.DB) {
 		}
 	}
 	check(t, db)
-	if err := db.Convert(t.Context(), "", nil); err != nil {
+	if err := db.Compact(t.Context(), "", nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, db)

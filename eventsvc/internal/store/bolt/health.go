@@ -28,8 +28,8 @@ func (db *DB) Ready(context.Context) error {
 	return db.committer.Writer.Health.Failed()
 }
 
-// Room returns an error if there is no disk space for new events. Events can be read and
-// deleted all the same.
+// Room returns an error if the disk has too little room left for new events, or the store takes
+// more than its limit. Events can be read and deleted all the same.
 func (db *DB) Room(context.Context) error {
 	if db.life.closed() {
 		return store.ErrClosed

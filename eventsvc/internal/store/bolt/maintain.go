@@ -25,9 +25,9 @@ func (db *DB) Run(ctx context.Context) error {
 // Maintain does one round of what Run does.
 func (db *DB) Maintain(ctx context.Context) error { return db.maintenance.Round(ctx) }
 
-// Convert brings back all disk space that can be had, and gives sealed log files a form (see
+// Compact brings back all disk space that can be had, and gives sealed log files a form (see
 // [maintenance.Maintenance.Compact]).
-func (db *DB) Convert(ctx context.Context, form maintenance.Form, progress store.Progress) error {
+func (db *DB) Compact(ctx context.Context, form maintenance.Form, progress store.Progress) error {
 	return db.maintenance.Compact(ctx, form, progress)
 }
 

@@ -152,7 +152,7 @@ func TestOccurrencesStay(t *testing.T) {
 				t.Fatal(err)
 			}
 		case 4:
-			if err := db.Convert(t.Context(), "", nil); err != nil {
+			if err := db.Compact(t.Context(), "", nil); err != nil {
 				t.Fatal(err)
 			}
 		default:
@@ -287,7 +287,7 @@ func TestOldStoresAreIndexed(t *testing.T) {
 			}
 			switch how {
 			case "compact":
-				if err := db.Convert(t.Context(), "", nil); err != nil {
+				if err := db.Compact(t.Context(), "", nil); err != nil {
 					t.Fatal(err)
 				}
 			case "cut short":
@@ -371,7 +371,7 @@ func TestOldAttributes(t *testing.T) {
 	closeDB(t, db)
 	withoutIndex(t, o.Dir)
 	db = open(t, o)
-	if err := db.Convert(t.Context(), "", nil); err != nil {
+	if err := db.Compact(t.Context(), "", nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, occurred(t, db)); diff != "" {
@@ -410,7 +410,7 @@ func TestDamagedIndexByTime(t *testing.T) {
 			if err != nil || len(report.Problems) == 0 || !strings.Contains(strings.Join(report.Problems, "\n"), "index by time") {
 				t.Errorf("check: %v, %q", err, report.Problems)
 			}
-			if err := db.Convert(t.Context(), "", nil); err != nil {
+			if err := db.Compact(t.Context(), "", nil); err != nil {
 				t.Error(err)
 			}
 		})

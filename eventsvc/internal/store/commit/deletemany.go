@@ -26,8 +26,9 @@ type Deletions struct {
 	Revision uint64      // of the last deletion
 }
 
-// Do deletes deletionBatch versions in one commit, and waits while the queue is full. While one
-// part is committed, the next one is queued.
+// Do deletes the versions in parts of at most deletionBatch, each in one commit. While one part is
+// committed, the next one is queued. A part for which the queue has no room is halved, and tried
+// again.
 func (d *Deletions) Do(ctx context.Context, seen []store.Seen) (err error) {
 	var before []Write
 	for part := deletionBatch; err == nil && (len(seen) > 0 || before != nil); {

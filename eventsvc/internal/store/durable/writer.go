@@ -15,9 +15,9 @@ import (
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
-// maxLogged is how many records of one commit go to the write-ahead log. A commit of
-// more, such as a part of a deleted collection, takes no longer in the head, where its
-// records have to go anyway.
+// maxLogged is how many records of one commit go to the write-ahead log. A larger commit, such
+// as a part of a deleted collection, goes straight to the head. That is no slower, because its
+// records have to get there anyway.
 const maxLogged = 512
 
 // Config says what a Writer writes.

@@ -54,8 +54,8 @@ func (c *compaction) all(ctx context.Context, form Form, progress store.Progress
 	files := int64(len(ss) + 1)
 	for i, s := range ss {
 		progress.Tell(int64(i), files)
-		if c.Usage.Segment(s.Base).Dead > 0 || !s.Indexed() || form.of(s) != s.Compressed {
-			if err := c.convert(ctx, s, clean, form.of(s)); err != nil {
+		if c.Usage.Segment(s.Base).Dead > 0 || !s.Indexed() || form.compresses(s) != s.Compressed {
+			if err := c.convert(ctx, s, clean, form.compresses(s)); err != nil {
 				return err
 			}
 		}
@@ -220,7 +220,7 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, comp
 
 // rewriteIndex writes the index to a new file, packed if segments are compressed, which earlier releases cannot read either.
 func (c *compaction) rewriteIndex(ctx context.Context, form Form) error {
-	pack := slices.ContainsFunc(c.sealed(), form.of)
+	pack := slices.ContainsFunc(c.sealed(), form.compresses)
 	return c.Records.Index.Rewrite(ctx, pack, func(last uint64) (index.Revisions, error) {
 		set := index.Revisions{}
 		return set, c.Records.Log.Revisions(ctx, last, set.Add)

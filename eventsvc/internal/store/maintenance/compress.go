@@ -17,15 +17,17 @@ const compressFor = every / 4
 // Form is what [Maintenance.Compact] makes of sealed segments.
 type Form string
 
-// The forms. As it is, a segment stays.
+// The forms. AsItIs leaves each segment in the form that it has.
 const (
 	AsItIs       Form = ""
 	Compressed   Form = "compressed"
 	Uncompressed Form = "uncompressed"
 )
 
-// of reports whether a segment is to be compressed.
-func (f Form) of(s *seglog.Segment) bool { return f == Compressed || f == AsItIs && s.Compressed }
+// compresses reports whether a segment is to be compressed.
+func (f Form) compresses(s *seglog.Segment) bool {
+	return f == Compressed || f == AsItIs && s.Compressed
+}
 
 // compressWhile compresses segments whose records are older than an age, the oldest first, as
 // long as goOn reports true.

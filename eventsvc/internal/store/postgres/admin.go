@@ -23,9 +23,9 @@ func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
 	return db.copy.now().Snapshot(ctx)
 }
 
-// Convert frees disk space of the copy, and gives sealed files of its log a form.
-func (db *DB) Convert(ctx context.Context, form maintenance.Form, progress store.Progress) error {
-	return db.copy.now().Convert(ctx, form, progress)
+// Compact frees disk space of the copy, and gives sealed files of its log a form.
+func (db *DB) Compact(ctx context.Context, form maintenance.Form, progress store.Progress) error {
+	return db.copy.now().Compact(ctx, form, progress)
 }
 
 // Maintain does one round of what Run does.

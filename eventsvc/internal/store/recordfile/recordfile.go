@@ -99,7 +99,7 @@ func (l *Lost) Unwrap() error { return l.Err }
 // PassLost passes over blocks that cannot be read.
 func PassLost(*Lost) (more bool, err error) { return true, nil }
 
-// maxLost bounds the revisions that a block may have records of whose key is damaged too.
+// maxLost bounds EachRevision, because a damaged key may claim to be of any revision.
 const maxLost = 1 << 20
 
 // EachRevision calls f with the revisions that the block may have records of.
@@ -150,7 +150,7 @@ func (r Records) eachInBlocks(from uint64, f func(revision uint64, record []byte
 		}
 		at, _ := block.Search(from)
 		for ; more && err == nil && at < block.Len(); at++ {
-			var record []byte // none, which no reader takes for a record, if the block contradicts itself
+			var record []byte // stays nil if the block contradicts itself, and f reports damage then
 			if whole, contradiction := block.Append(room[:0], at); contradiction == nil {
 				record, room = whole, whole
 			}

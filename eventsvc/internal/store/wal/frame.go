@@ -21,16 +21,16 @@ type Frame struct {
 func NewFrame(records int, bytes int64) *Frame {
 	return &Frame{
 		Records: make([]Record, 0, records),
-		bytes:   make([]byte, frameHeader, padded(frameHeader+recordHeader*records+int(bytes))),
+		bytes:   make([]byte, frameHeader, padded(frameHeader+lengthPrefix*records+int(bytes))),
 	}
 }
 
 // Append appends a record, which encode writes behind the bytes that it is given.
 func (f *Frame) Append(revision uint64, encode func([]byte) []byte) {
-	start := len(f.bytes) + recordHeader
+	start := len(f.bytes) + lengthPrefix
 	f.bytes = encode(append(f.bytes, 0, 0, 0, 0))
 	data := f.bytes[start:len(f.bytes):len(f.bytes)]
-	be.PutUint32(f.bytes[start-recordHeader:], uint32(len(data)))
+	be.PutUint32(f.bytes[start-lengthPrefix:], uint32(len(data)))
 	f.Records = append(f.Records, Record{revision, data})
 }
 

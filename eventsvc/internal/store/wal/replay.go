@@ -35,11 +35,11 @@ func (l *Log) frameAt(file []byte, at int64) (f *found, ok bool) {
 // split returns the records of a frame's body, none if their lengths make no sense.
 func split(first uint64, body []byte) (records []Record) {
 	for revision := first; len(body) > 0; revision++ {
-		if len(body) < recordHeader || int64(be.Uint32(body))+recordHeader > int64(len(body)) {
+		if len(body) < lengthPrefix || int64(be.Uint32(body))+lengthPrefix > int64(len(body)) {
 			return nil
 		}
-		n := recordHeader + int(be.Uint32(body))
-		records = append(records, Record{revision, body[recordHeader:n:n]})
+		n := lengthPrefix + int(be.Uint32(body))
+		records = append(records, Record{revision, body[lengthPrefix:n:n]})
 		body = body[n:]
 	}
 	return records

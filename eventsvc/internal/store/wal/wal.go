@@ -24,7 +24,7 @@ type Log struct {
 const (
 	blockSize    = 4 << 10
 	frameHeader  = 36
-	recordHeader = 4 // length of the record behind it
+	lengthPrefix = 4 // length of the record behind it
 )
 
 var (
