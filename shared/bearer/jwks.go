@@ -40,7 +40,7 @@ type JWKSConfig struct {
 // JWKS is the published key set of one issuer. [JWKS.Run] keeps it fresh. A token with an unknown key id causes another
 // fetch, but at most one a second, however many such tokens arrive. It is safe for concurrent use.
 //
-//	no set ──fetch──► fresh ──max-age──► refetched … ──issuer away──► last good set ──MaxStale──► unavailable (503)
+//	no set (503) ──fetch──► fresh ──max-age──► refetched … ──issuer away──► last good set ──MaxStale──► unavailable (503)
 type JWKS struct {
 	JWKSConfig
 	client  *http.Client

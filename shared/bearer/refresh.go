@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	minRefresh  = time.Second      // between fetches caused by unknown key ids
+	minRefresh  = time.Second      // from any fetch to the next that a request causes
 	maxMissing  = 1024             // key ids remembered as unknown
 	missingLife = 30 * time.Second // how long an id is remembered as unknown
-	maxWaiters  = 64               // requests that wait for one fetch; others are answered from the current set
+	maxWaiters  = 64               // requests that wait for one fetch; others are answered from the current set, or 503
 )
 
-// refresh fetches the set because of an unknown id, or waits for the fetch that is under way. It reports no error: the
-// caller looks into the current set afterwards.
+// refresh fetches a set that lacks an id, is too old or was never there, or waits for the fetch that is under way. It reports
+// no error: the caller looks into the current set afterwards.
 func (k *JWKS) refresh(ctx context.Context, kid string) {
 	select {
 	case k.waiters <- struct{}{}:

@@ -55,7 +55,7 @@ type Handler struct {
 	token string
 	audit *audit.Log // nil: there is none
 	mux   http.ServeMux
-	busy  sync.Mutex // held by work that reads or writes everything
+	busy  sync.Mutex // held by a backup, a check, a compaction or a count: see alone
 }
 
 // NewHandler returns a handler for callers that send the token. It refuses imports
@@ -101,8 +101,9 @@ func (h *Handler) alone(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// answer is a long answer. Before its first byte, an error gets a status. After that,
-// only a cut connection can show that the answer is incomplete.
+// answer is a long answer. Before its first byte, an error gets a status. After that, only a
+// cut connection can show that the answer is incomplete. An answer in lines ([told]) has the
+// error in its last line instead.
 type answer struct {
 	http.ResponseWriter
 	begun bool

@@ -7,12 +7,12 @@
 // the token of the person who looks; the files themselves are the same for everybody and
 // need no token. It learns what the server is from config.json, which New makes.
 //
-// Every file is compressed once, when the service starts. Browsers keep it and ask each
-// time whether it has changed (ETag, RFC 9110 section 8.8.3), so a new version of the
-// service never meets files of an old one.
+// Every file is compressed once: those of the page when the service starts, those of the
+// manual when they are first asked for. Browsers keep it and ask each time whether it has
+// changed (ETag, RFC 9110 section 8.8.3), so a new version of the service never meets files
+// of an old one.
 //
-// The folder help has the manual, which deploy/docs renders. A file of it takes memory
-// only after somebody has asked for it.
+// The folder help has the manual, which deploy/docs renders.
 //
 // No answer loads or runs anything from elsewhere: a Content-Security-Policy forbids
 // inline scripts and styles, frames and forms, and texts that become markup (Trusted
@@ -181,7 +181,7 @@ func nameModules(page []byte, contents map[string][]byte) []byte {
 	return bytes.Replace(page, []byte(modules), []byte(strings.Join(links, "\n  ")), 1)
 }
 
-// newFile makes both forms of a file. Images are compressed already.
+// newFile makes both forms of a file. PNG is compressed already.
 func newFile(name string, content []byte, zip *gzip.Writer) (*file, error) {
 	f := &file{mediaType: mediaTypes[path.Ext(name)], plain: newForm(content)}
 	switch f.mediaType {

@@ -66,15 +66,15 @@ func (a *Authenticator) AuthenticateAssertion(ctx context.Context, try Assertion
 	}
 	claimed := cmp.Or(try.ClientID, decoded.Subject)
 	if rejected, ok := errors.AsType[*RejectedError](err); ok {
-		a.even(decoded, method)
+		a.equalize(decoded, method)
 		err = a.reject(ctx, claimed, try.Source, rejected)
 	}
 	return Client{ClientID: claimed}, method, err
 }
 
-// even adds what a refused assertion has cost less than the signature of a client with [clientkey.MaxKeys] keys, so that the
+// equalize makes every refused assertion cost as much as a signature that is checked by [clientkey.MaxKeys] keys, so that the
 // time of the answer does not show which issuers are trusted, or for which algorithms.
-func (a *Authenticator) even(assertion *bearer.Decoded, method string) {
+func (a *Authenticator) equalize(assertion *bearer.Decoded, method string) {
 	switch {
 	case !assertion.Tried():
 		assertion.Try(a.kinds.StandIn(clientkey.MaxKeys))

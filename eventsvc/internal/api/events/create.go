@@ -118,16 +118,16 @@ func (r *Resource) insert(ctx context.Context, ev *eventsv1.Event, dryRun bool) 
 		case !errors.Is(err, store.ErrExists):
 			return rec, err
 		case !generated:
-			return rec, r.exists(ctx, key)
+			return rec, r.errTaken(ctx, key)
 		case attempt == nameAttempts:
 			return rec, apierrors.NewGenerateNameConflict(r.groupResource, ev.Name, 1)
 		}
 	}
 }
 
-// exists is the 409 for a name that is taken. It says so when the event there only
-// waits for its finalizers.
-func (r *Resource) exists(ctx context.Context, key store.Key) error {
+// errTaken is the 409 for a name that is taken. If the event of that name is deleted, and only
+// waits for its finalizers, the message says that.
+func (r *Resource) errTaken(ctx context.Context, key store.Key) error {
 	taken := apierrors.NewAlreadyExists(r.groupResource, key.Name)
 	// If it was deleted since, or cannot be read, the name was taken all the same.
 	_ = r.Store.Get(ctx, key, func(v *store.View) error {

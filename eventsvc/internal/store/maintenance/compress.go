@@ -10,8 +10,9 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// compressFor is how long a round goes on compressing, so that the compression of an old store
-// takes a quarter of a processor, and expiry is not late.
+// compressFor is how long a round begins to compress further segments, so that the compression
+// of an old store takes about a fifth of a processor, and expiry is not late. Rounds that are
+// hurried take more, and where room is tight there is no limit.
 const compressFor = every / 4
 
 // Form is what [Maintenance.Compact] makes of sealed segments.

@@ -26,12 +26,12 @@ const (
 
 // A committer writes batches, one transaction at a time. While one is under way the next one gathers.
 type committer struct {
-	db    *DB
-	id    uuid.UUID     // of this replica, in the table writer
-	batch int64         // number of the last batch
-	state string        // SQLSTATE by which the server refused the last batch; empty if it did not
-	epoch uint64        // in which the last batch was sent
-	copy  chan answered // what the copy is to get
+	db     *DB
+	id     uuid.UUID // of this replica, in the table writer
+	batch  int64     // number of the last batch
+	state  string    // SQLSTATE by which the server refused the last batch; empty if it did not
+	epoch  uint64    // in which the last batch was sent
+	toCopy chan answered
 }
 
 // answered is a batch whose answers wait for the copy.
@@ -53,14 +53,14 @@ type result struct {
 const copyBatches = 16
 
 func newCommitter(db *DB) *committer {
-	return &committer{db: db, id: uuid.New(), copy: make(chan answered, copyBatches)}
+	return &committer{db: db, id: uuid.New(), toCopy: make(chan answered, copyBatches)}
 }
 
 // copyWritten brings what this replica has committed into its copy, behind everything that was committed before by others, and
 // then answers the writes. The database need not be asked for what it has got from here.
 func (c *committer) copyWritten() {
 	defer c.db.queue.End()
-	for a := range c.copy {
+	for a := range c.toCopy {
 		if err := c.applyWritten(&a); err != nil {
 			c.db.tail.doubt() // which finds the same, unless the store closes
 		}
@@ -86,7 +86,7 @@ func (c *committer) applyWritten(a *answered) error {
 
 // run commits writes until the store closes, and then refuses what waits.
 func (c *committer) run() {
-	defer close(c.copy)
+	defer close(c.toCopy)
 	for {
 		batch := c.db.queue.Take(c.db.life.ctx.Done())
 		if batch == nil {
@@ -129,7 +129,7 @@ func (c *committer) commit(batch []*commit.Write) {
 		return
 	}
 	select {
-	case c.copy <- a:
+	case c.toCopy <- a:
 	default:
 		c.answer(&a)
 	}
@@ -158,7 +158,8 @@ func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write, pla
 // be: for instance after the server was restarted, where every connection of the pool has to fail once.
 const tries = 2 * MinConnections
 
-// send commits writes, and finds out what became of them. The error says that nothing was written.
+// send commits writes, and finds out what became of them. Unless the store closes
+// meanwhile, an error says that nothing was written.
 func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 	for range tries {
 		c.batch++
@@ -266,7 +267,8 @@ func notNil(b []byte) []byte {
 const resolveEvery = 100 * time.Millisecond
 
 // resolve asks what became of the last batch, until the database answers or the store closes. Meanwhile it refuses other
-// writes, which have not been sent. A batch that was not written then never will be.
+// writes, which have not been sent. A batch that was not written then never will be. False
+// also means that the store closes: to send the batch again does no harm, because each write names the version that it follows.
 func (c *committer) resolve(writes []*commit.Write) (o outcome, written bool) {
 	for {
 		o, written, err := c.ask(writes)
