@@ -78,7 +78,8 @@ func TestDamagedNamesHideNothing(t *testing.T) {
 	}
 }
 
-// wholeFiles returns the files of a store, by name: an index and two of the log.
+// wholeFiles returns the files of a store, by name: an index and two of the log, the sealed one of which is compressed with
+// -compress.
 func wholeFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,6 +87,12 @@ func wholeFiles(t *testing.T) map[string][]byte {
 	for i := range flipEvents {
 		if _, err := store.Create(t.Context(), db, flipKey(i), flipDraft(i)); err != nil {
 			t.Fatal(err)
+		}
+	}
+	if *bolt.Compress {
+		maintain(t, db)
+		if sealed, compressed := db.Sealed(); sealed != 1 || compressed != 1 {
+			t.Fatalf("%d of %d files are compressed", compressed, sealed)
 		}
 	}
 	closeDB(t, db)

@@ -144,6 +144,8 @@ func checkElements(page []byte, kind uint16, n uint64, span keySpan) error {
 		switch {
 		case !ok:
 			return fmt.Errorf("element %d ends behind it", i)
+		case kind == leafPage && native.Uint32(page[pageHead+i*pageElement:]) > bucketElement:
+			return fmt.Errorf("element %d has flags that do not exist", i)
 		case bytes.Compare(key, last) < 0,
 			i > 0 && bytes.Equal(key, last),
 			span.below != nil && bytes.Compare(key, span.below) >= 0:
