@@ -96,9 +96,8 @@ type Block struct {
 	records     []place
 	content     []byte
 
-	// Of a Cache, which guards them.
-	users  int
-	cached bool
+	users  int  // of a block from a Cache, whose mutex guards both fields
+	cached bool // the Cache keeps it
 }
 
 // place is where the form of a record begins and ends in a block.
@@ -107,8 +106,8 @@ type place struct {
 	begin, end uint32
 }
 
-// Parse verifies a block and inflates it. It replaces what b was, whose memory it uses again, and shares none with key and
-// value. After an error b has no records.
+// Parse verifies a block and inflates it into b. It reuses the memory of b, and shares none with key and value. After an error
+// b has no records.
 func (b *Block) Parse(key, value []byte) error {
 	b.records = b.records[:0]
 	if len(key) != 8 || len(value) < checksumBytes {
@@ -203,8 +202,8 @@ func (b *Block) Append(dst []byte, i int) ([]byte, error) {
 	return binary.BigEndian.AppendUint32(record, boltfile.Checksum(b.records[i].revision, record[begin:])), nil
 }
 
-// AppendVerified appends the record at a position without its checksum, which need not be verified: it did match, or the
-// error is [boltfile.ErrChecksum].
+// AppendVerified appends the record at a position without its checksum. The caller need not verify it: the checksum matched
+// when the block was made. If it did not, the error is [boltfile.ErrChecksum].
 func (b *Block) AppendVerified(dst []byte, i int) ([]byte, error) {
 	record, whole, err := b.append(dst, i)
 	if whole {

@@ -1,7 +1,6 @@
 package blocks
 
 import (
-	"cmp"
 	"container/list"
 	"sync"
 )
@@ -15,9 +14,8 @@ type Place struct {
 
 // A Cache keeps inflated blocks. A block that comes in is on trial. One that is used again
 // is kept for as long as there is room for it among those. So what is read once, as by a list
-// of everything, does not throw out what gets use. The memory of a block that was thrown out,
-// and that nobody uses any more, is that of the next one which comes in. It is safe for
-// concurrent use.
+// of everything, does not throw out what gets use. The next block that comes in reuses the memory
+// of one that was thrown out and is no longer in use. A Cache is safe for concurrent use.
 type Cache struct {
 	mu     sync.Mutex
 	blocks map[Place]*list.Element
@@ -53,7 +51,7 @@ func NewCache(bytes int64) *Cache {
 	return c
 }
 
-// Get returns a block, nil if it is not there. It does not change until it was given to Done.
+// Get returns a block, nil if it is not there. The caller gives the block to Done after use; until then it does not change.
 func (c *Cache) Get(at Place) *Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,13 +79,15 @@ func (c *Cache) Get(at Place) *Block {
 }
 
 // Parse verifies and inflates a block that Get has not found ([Block.Parse]), and adds it unless it is larger than the room on
-// trial.
-// The block does not change until it was given to Done.
+// trial. The caller gives the block to Done after use; until then it does not change.
 func (c *Cache) Parse(at Place, key, value []byte) (*Block, error) {
 	c.mu.Lock()
-	b := cmp.Or(c.spare, new(Block))
+	b := c.spare
 	c.spare = nil
 	c.mu.Unlock()
+	if b == nil {
+		b = new(Block)
+	}
 	err := b.Parse(key, value)
 	c.mu.Lock()
 	defer c.mu.Unlock()

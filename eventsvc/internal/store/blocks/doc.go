@@ -5,13 +5,13 @@
 //
 // A [Writer] is given records in order of their revisions and makes blocks of them.
 // [Block.Parse] verifies a block and inflates it; [Block.Append] then returns its records, byte
-// by byte as they were added, and [Block.AppendVerified] without the checksum that it has
-// verified. A block says which revisions it covers: a revision that it covers and has no record
+// by byte as they were added, and [Block.AppendVerified] without the checksum, if that
+// matched when the block was made. A block says which revisions it covers: a revision that it covers and has no record
 // of has none, and there is nothing to be looked for elsewhere.
 //
 // A [Cache] keeps blocks that were inflated, bounded by their bytes. Blocks that were used
-// again since they came in stay longer than those that were used once. Whoever has a block of
-// a Cache says when that ends ([Cache.Done]), for its memory is used again.
+// again since they came in stay longer than those that were used once. Callers give a
+// block back after use ([Cache.Done]), because its memory is reused.
 //
 // # Errors
 //
@@ -22,8 +22,8 @@
 //
 // # Concurrency
 //
-// A Writer has one user at a time, and a [Block] whose method Parse is called. Everything else
-// is safe for concurrent use.
+// A [Writer] has one user at a time. [Block.Parse] must not run beside other methods of the same
+// Block. Everything else is safe for concurrent use.
 //
 // # Format
 //

@@ -105,7 +105,7 @@ func stringEnd(text []byte, at int) int {
 // read finds the strings of a text.
 func (f *folder) read(text []byte) {
 	f.text, f.unescaped = text, f.unescaped[:0]
-	escape := indexFrom(text, 0, '\\') // the next backslash that may be in a string
+	escape := indexFrom(text, 0, '\\') // the next backslash
 	f.escaped = escape < len(text)
 	n := 0
 	for base := 0; base < len(text); base += 64 {

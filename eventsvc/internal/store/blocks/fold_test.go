@@ -28,7 +28,7 @@ func stringsOf(text []byte) (found []string) {
 // TestStrings compares the strings of random texts with those that are found byte by byte.
 func TestStrings(t *testing.T) {
 	t.Parallel()
-	const bytes = "\"\\a#!]" // those that differ by one bit too
+	const alphabet = "\"\\a#!]" // those that differ by one bit too
 	var f folder
 	for seed := range uint64(100_000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -36,7 +36,7 @@ func TestStrings(t *testing.T) {
 		rare := 1 + r.IntN(30)
 		for i := range text {
 			if text[i] = 'x'; r.IntN(rare) == 0 {
-				text[i] = bytes[r.IntN(len(bytes))]
+				text[i] = alphabet[r.IntN(len(alphabet))]
 			}
 		}
 		want := stringsOf(text)

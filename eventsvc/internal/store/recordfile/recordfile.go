@@ -201,8 +201,8 @@ func (f *Finder) Find(revision uint64) ([]byte, error) {
 	return f.block.Append(nil, i)
 }
 
-// Borrow returns the record of a revision without its checksum, which is verified, nil if there is none. It is in memory that
-// the next call takes again.
+// Borrow returns the verified record of a revision without its checksum, nil if there is none. The next call of Borrow reuses
+// its memory.
 func (f *Finder) Borrow(revision uint64) ([]byte, error) {
 	i, err := f.seek(revision)
 	if i < 0 || err != nil {
@@ -230,8 +230,8 @@ func (f *Finder) seek(revision uint64) (i int, err error) {
 	return i, nil
 }
 
-// load makes the block that covers a revision the present one. It reports false if that is
-// behind all.
+// load makes the block that covers a revision the present one. It reports false if the revision
+// is greater than those of all blocks.
 func (f *Finder) load(revision uint64) (found bool, err error) {
 	key, value := f.Cursor.Seek(Key(revision))
 	if key == nil {

@@ -135,13 +135,13 @@ func (r *Reader) Borrow(revision uint64) (entry.Entry, error) {
 		return entry.Entry{}, err
 	}
 	body, err := s.finder.Borrow(revision)
-	if err == nil && body == nil {
+	switch {
+	case err != nil:
+		return entry.Entry{}, entry.Corrupt(revision, err)
+	case body == nil:
 		return entry.Entry{}, ErrGone
 	}
-	var e entry.Entry
-	if err == nil {
-		e, err = entry.SplitBody(revision, body)
-	}
+	e, err := entry.SplitBody(revision, body)
 	return e, entry.Corrupt(revision, err)
 }
 
