@@ -79,6 +79,10 @@ func (h *history) body(name string, count int, at time.Time) (core bool, body st
 		second := at.Truncate(time.Second).Format(time.RFC3339)
 		ev["message"], ev["involvedObject"], ev["count"], ev["lastTimestamp"] = note, object, count, second
 		ev["source"] = map[string]any{"component": pick(r, "kubelet", "scheduler")}
+		if r.IntN(2) == 0 { // as a reporter of both forms sets them
+			ev["eventTime"] = at.Add(-time.Hour).Format("2006-01-02T15:04:05.000000Z07:00")
+			ev["action"], ev["reportingInstance"], ev["reportingComponent"] = "Do", "i", "example.com/both"
+		}
 	} else {
 		ev["note"], ev["regarding"], ev["action"], ev["reportingInstance"] = note, object, "Do", "i"
 		ev["reportingController"] = pick(r, "example.com/ctl", "kubelet")
@@ -131,7 +135,7 @@ func (h *history) change(path string, before *version, at time.Time) {
 	if h.r.IntN(3) > 0 {
 		count := before.count + int64(h.r.IntN(5))
 		patch = fmt.Sprintf(`{"series":{"count":%d,"lastObservedTime":%q}}`, max(2, count), at.Format("2006-01-02T15:04:05.000000Z07:00"))
-		if before.EventTime.IsZero() {
+		if !before.DeprecatedLastTimestamp.IsZero() {
 			patch = fmt.Sprintf(`{"count":%d,"lastTimestamp":%q}`, count, at.Format(time.RFC3339))
 			path = strings.Replace(path, "/apis/events.k8s.io/v1/", "/api/v1/", 1) // where they may change
 		}
@@ -154,12 +158,10 @@ func (h *history) keep(path string, before *version) {
 	switch {
 	case ev.Series != nil:
 		v.at, v.count = ev.Series.LastObservedTime.Time, max(1, int64(ev.Series.Count))
-	case !ev.EventTime.IsZero():
-		v.at = ev.EventTime.Time
 	case !ev.DeprecatedLastTimestamp.IsZero():
 		v.at = ev.DeprecatedLastTimestamp.Time
 	default:
-		v.at = ev.CreationTimestamp.Time
+		v.at = ev.EventTime.Time
 	}
 	v.at, v.add = v.at.UTC(), v.count
 	if before != nil {

@@ -3,7 +3,6 @@ package ctl
 import (
 	"net/url"
 	"strings"
-	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -85,22 +84,6 @@ func (f *filters) query() url.Values {
 		q.Set("labelSelector", f.Selector)
 	}
 	return q
-}
-
-// lastSeen returns the time of an event's last occurrence, which reporters keep in different fields: the first of those that
-// queries look at.
-func lastSeen(ev *eventsv1.Event) time.Time {
-	switch {
-	case ev.Series != nil && !ev.Series.LastObservedTime.IsZero():
-		return ev.Series.LastObservedTime.Time
-	case !ev.EventTime.IsZero():
-		return ev.EventTime.Time
-	case !ev.DeprecatedLastTimestamp.IsZero():
-		return ev.DeprecatedLastTimestamp.Time
-	case !ev.DeprecatedFirstTimestamp.IsZero():
-		return ev.DeprecatedFirstTimestamp.Time
-	}
-	return ev.CreationTimestamp.Time
 }
 
 // occurrences returns how often an event was seen.

@@ -14,6 +14,7 @@ import (
 
 	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 )
@@ -44,8 +45,8 @@ A table is in the order of time, the newest last. JSON is in the order of the se
 --since or a text is given. A server that answers queries looks for --since and text itself, and -A is then all that you may
 list; other servers send everything, and it is compared here. The exit code is 0 if there are no events, too.
 
-The time that --since, --from, --to and the column LAST SEEN mean is that of the last occurrence, as the reporter has set it:
-the last time of the series, else the time of the event, else the older fields for it, else the creation.`
+The time that --since, --from, --to and the column LAST SEEN mean is that of the last occurrence, by the rule of kubectl's
+tables: the last time of the series, else lastTimestamp, else firstTimestamp, else eventTime, else the creation.`
 }
 
 // Run lists the events.
@@ -173,7 +174,7 @@ func (g *getting) items(raw []json.RawMessage) error {
 	}
 	for _, s := range events {
 		switch {
-		case !g.has(lastSeen(s.event)) || !strings.HasPrefix(s.event.Regarding.Name, g.Prefix) || !g.words.in(s.event.Note):
+		case !g.has(event.LastSeen(s.event)) || !strings.HasPrefix(s.event.Regarding.Name, g.Prefix) || !g.words.in(s.event.Note):
 		case g.inOrder():
 			g.keep(s)
 		default:
@@ -225,7 +226,7 @@ func newest(all []seen, last int) []seen {
 
 // byTime is the order of the last occurrences, and then of namespaces and names.
 func byTime(a, b seen) int {
-	return cmp.Or(lastSeen(a.event).Compare(lastSeen(b.event)), cmp.Compare(a.event.Namespace+"/"+a.event.Name, b.event.Namespace+"/"+b.event.Name))
+	return cmp.Or(event.LastSeen(a.event).Compare(event.LastSeen(b.event)), cmp.Compare(a.event.Namespace+"/"+a.event.Name, b.event.Namespace+"/"+b.event.Name))
 }
 
 // maxAttempts is how often a request is sent that fails.

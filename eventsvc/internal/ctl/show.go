@@ -16,6 +16,7 @@ import (
 
 	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/terminal"
 )
 
@@ -109,7 +110,7 @@ func (q *queryCmd) events(a *answer.Answer, o *output) error {
 		if err != nil {
 			return err
 		}
-		r.cells = append(r.cells, o.eventRow(lastSeen(s.event), s.event))
+		r.cells = append(r.cells, o.eventRow(event.LastSeen(s.event), s.event))
 	}
 	return o.write(r, "No events found.")
 }

@@ -11,9 +11,7 @@ import (
 // not the time at which the event was written: after an outage of a mirror the two differ
 // by hours.
 type Occurrence struct {
-	// Time of the last observation, UTC, in whole microseconds: series.lastObservedTime,
-	// else eventTime, else the deprecated lastTimestamp or firstTimestamp, else the
-	// creationTimestamp.
+	// Time of the last observation, UTC, in whole microseconds: see [LastSeen].
 	Time time.Time
 	// Count of all observations up to this version, at least 1: series.count, else the
 	// deprecated count.
@@ -23,25 +21,38 @@ type Occurrence struct {
 	New int64
 }
 
+// LastSeen returns when an event was observed last, by the rule of kubectl's tables: the last
+// time of its series, else lastTimestamp, else firstTimestamp, else eventTime. An event that has
+// none of them was observed when it was created.
+func LastSeen(ev *eventsv1.Event) time.Time {
+	if ev.Series != nil && !ev.Series.LastObservedTime.IsZero() {
+		return ev.Series.LastObservedTime.Time
+	}
+	if !ev.DeprecatedLastTimestamp.IsZero() {
+		return ev.DeprecatedLastTimestamp.Time
+	}
+	return firstSeen(ev)
+}
+
+// firstSeen returns when an event was observed first.
+func firstSeen(ev *eventsv1.Event) time.Time {
+	switch {
+	case !ev.DeprecatedFirstTimestamp.IsZero():
+		return ev.DeprecatedFirstTimestamp.Time
+	case !ev.EventTime.IsZero():
+		return ev.EventTime.Time
+	}
+	return ev.CreationTimestamp.Time
+}
+
 // OccurrenceOf returns the occurrence of a first version.
 func OccurrenceOf(ev *eventsv1.Event) Occurrence {
-	o := Occurrence{Count: max(1, int64(ev.DeprecatedCount))}
-	switch {
-	case ev.Series != nil && !ev.Series.LastObservedTime.IsZero():
-		o.Time = ev.Series.LastObservedTime.Time
-	case !ev.EventTime.IsZero():
-		o.Time = ev.EventTime.Time
-	case !ev.DeprecatedLastTimestamp.IsZero():
-		o.Time = ev.DeprecatedLastTimestamp.Time
-	case !ev.DeprecatedFirstTimestamp.IsZero():
-		o.Time = ev.DeprecatedFirstTimestamp.Time
-	default:
-		o.Time = ev.CreationTimestamp.Time
-	}
+	o := Occurrence{Time: time.UnixMicro(LastSeen(ev).UnixMicro()).UTC(), Count: int64(ev.DeprecatedCount)}
 	if ev.Series != nil {
-		o.Count = max(1, int64(ev.Series.Count))
+		o.Count = int64(ev.Series.Count)
 	}
-	o.Time, o.New = time.UnixMicro(o.Time.UnixMicro()).UTC(), o.Count
+	o.Count = max(1, o.Count)
+	o.New = o.Count
 	return o
 }
 

@@ -27,11 +27,16 @@ func TestOccurrence(t *testing.T) {
 		"firstTimestamp":    {eventsv1.Event{ObjectMeta: created, DeprecatedFirstTimestamp: metav1.NewTime(at(2))}, want(2, 1)},
 		"lastTimestamp": {eventsv1.Event{ObjectMeta: created, DeprecatedFirstTimestamp: metav1.NewTime(at(2)),
 			DeprecatedLastTimestamp: metav1.NewTime(at(3)), DeprecatedCount: 4}, want(3, 4)},
-		"eventTime": {eventsv1.Event{ObjectMeta: created, EventTime: metav1.NewMicroTime(at(5)), DeprecatedLastTimestamp: metav1.NewTime(at(3))}, want(5, 1)},
-		"series": {eventsv1.Event{ObjectMeta: created, EventTime: metav1.NewMicroTime(at(5)), DeprecatedCount: 3,
+		"eventTime": {eventsv1.Event{ObjectMeta: created, EventTime: metav1.NewMicroTime(at(5))}, want(5, 1)},
+		"eventTime and lastTimestamp": {eventsv1.Event{ObjectMeta: created, EventTime: metav1.NewMicroTime(at(2)),
+			DeprecatedLastTimestamp: metav1.NewTime(at(8)), DeprecatedCount: 2}, want(8, 2)},
+		"eventTime and firstTimestamp": {eventsv1.Event{ObjectMeta: created, EventTime: metav1.NewMicroTime(at(5)),
+			DeprecatedFirstTimestamp: metav1.NewTime(at(2))}, want(2, 1)},
+		"series": {eventsv1.Event{ObjectMeta: created, EventTime: metav1.NewMicroTime(at(5)), DeprecatedCount: 3, DeprecatedLastTimestamp: metav1.NewTime(at(10)),
 			Series: &eventsv1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(at(9))}}, want(9, 7)},
-		"no count":   {eventsv1.Event{ObjectMeta: created, DeprecatedCount: -4}, want(1, 1)},
-		"before1970": {eventsv1.Event{EventTime: metav1.NewMicroTime(time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC))}, event.Occurrence{Time: time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), Count: 1, New: 1}},
+		"series without a time": {eventsv1.Event{EventTime: metav1.NewMicroTime(at(5)), Series: &eventsv1.EventSeries{Count: 7}}, want(5, 7)},
+		"no count":              {eventsv1.Event{ObjectMeta: created, DeprecatedCount: -4}, want(1, 1)},
+		"before1970":            {eventsv1.Event{EventTime: metav1.NewMicroTime(time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC))}, event.Occurrence{Time: time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), Count: 1, New: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -66,6 +66,28 @@ func TestTableCells(t *testing.T) {
 	}
 }
 
+// TestLastSeen: the time of an event is that of the column Last Seen, whichever of its times are set.
+func TestLastSeen(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	for set := 1; set < 16; set++ {
+		var ev eventsv1.Event
+		for i, put := range []func(time.Duration){
+			func(d time.Duration) { ev.EventTime = microAgo(now, d) },
+			func(d time.Duration) { ev.DeprecatedFirstTimestamp = ago(now, d) },
+			func(d time.Duration) { ev.DeprecatedLastTimestamp = ago(now, d) },
+			func(d time.Duration) { ev.Series = &eventsv1.EventSeries{Count: 3, LastObservedTime: microAgo(now, d)} },
+		} {
+			if set&(1<<i) != 0 {
+				put(time.Duration(i+1) * time.Second)
+			}
+		}
+		if got, want := now.Sub(event.LastSeen(&ev)).String(), event.TableCells(&ev, now)[0]; got != want {
+			t.Errorf("times %04b: %s ago, the table says %s", set, got, want)
+		}
+	}
+}
+
 func TestTableColumns(t *testing.T) {
 	t.Parallel()
 	type column struct {

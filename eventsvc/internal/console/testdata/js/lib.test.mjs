@@ -35,6 +35,15 @@ test("the clock of the server is taken where the two differ", () => {
   assert.ok(!time.clock.disagrees);
 });
 
+test("an event is at the time that kubectl's tables show", () => {
+  const [first, last, at, series] = ["10", "11", "12", "13"].map((h) => `2026-03-04T${h}:00:00.000000Z`);
+  const times = { eventTime: at, deprecatedFirstTimestamp: first, deprecatedLastTimestamp: last, series: { count: 2, lastObservedTime: series } };
+  for (const [unset, want] of [["", series], ["series", last], ["deprecatedLastTimestamp", first], ["deprecatedFirstTimestamp", at]]) {
+    delete times[unset];
+    assert.equal(row(times).time, Date.parse(want), unset);
+  }
+});
+
 test("the state and its address are the same", () => {
   const state = { ...address.read(""), view: "events", q: 'reason:A "x & y" #', event: "ns/name", from: "2026-03-04T12:00:00Z", revision: "7" };
   assert.deepEqual(address.read(address.write(state)), state);

@@ -28,11 +28,11 @@
 const instant = (t) => (t ? Date.parse(t) : NaN);
 
 /**
- * When an event was observed last.
+ * When an event was observed last: the rule of kubectl's tables.
  * @param {any} e
  */
 export function observed(e) {
-  return instant(e.series?.lastObservedTime ?? e.eventTime ?? e.deprecatedLastTimestamp ?? e.deprecatedFirstTimestamp ?? e.metadata?.creationTimestamp);
+  return instant(e.series?.lastObservedTime ?? e.deprecatedLastTimestamp ?? e.deprecatedFirstTimestamp ?? e.eventTime ?? e.metadata?.creationTimestamp);
 }
 
 /**
@@ -40,7 +40,7 @@ export function observed(e) {
  * @param {any} e
  */
 export function firstObserved(e) {
-  return instant(e.eventTime ?? e.deprecatedFirstTimestamp ?? e.deprecatedLastTimestamp ?? e.metadata?.creationTimestamp);
+  return instant(e.deprecatedFirstTimestamp ?? e.eventTime ?? e.deprecatedLastTimestamp ?? e.metadata?.creationTimestamp);
 }
 
 /**
