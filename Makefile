@@ -7,10 +7,10 @@ MODULES  := $(patsubst %/go.mod,%,$(wildcard shared/go.mod tokensvc/go.mod event
 # What runs on macOS as well: the services, make run and the examples. The other modules measure or drive Linux.
 PORTABLE := $(filter shared deploy $(SERVICES),$(MODULES))
 CODE     := $(if $(filter Linux,$(shell uname -s)),$(filter-out deploy/tools,$(MODULES)),$(PORTABLE))
-# What make test runs: the modules, of deploy/test one folder after the other, as most of them load the machine.
+# What make test-all runs: the modules, of deploy/test one folder after the other, as most of them load the machine.
 TESTED   := $(foreach m,$(filter-out deploy/test/%,$(CODE)),$(if $(filter deploy/test,$m),$(patsubst %/.,%,$(wildcard $m/*/.)),$m))
-# Tests that drive the services from outside.
-WHOLE    := $(filter-out deploy/test/bench,$(filter deploy/test/%,$(TESTED)))
+# Tests that drive the services from outside, or concern neither: of make test-all only.
+WHOLE    := $(filter deploy/test/%,$(TESTED))
 UNIT     := $(filter-out $(WHOLE),$(TESTED))
 ARCHS    ?= amd64 arm64
 RELEASED  = $(foreach a,$(ARCHS),$(SERVICES:%=%-linux-$a))
@@ -34,7 +34,7 @@ export REVISION
 each = @bad=; for m in $(1); do echo "== $$m"; (cd $$m && $(2)) || bad="$$bad $$m"; done; test -z "$$bad" || { echo "failed in:$$bad"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race lint vuln cover fuzz bench robustness e2e cluster-faults conformance image up down install release site modules tidy verify
+.PHONY: help run build manual test test-all race lint vuln cover fuzz bench robustness e2e cluster-faults conformance image up down install release site modules tidy verify
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -43,15 +43,20 @@ run: build ## build and start both services here, with demo clients
 	@cd deploy/local && CGO_ENABLED=0 $(BUILD) -o ../../bin/local .
 	@exec bin/local
 
-build: ## static binaries: bin/tokensvc and bin/eventsvc
+manual: ## the manual as pages of the console, which the next build embeds
+	@cd deploy/docs && $(GO) run . >/dev/null
+
+build: manual ## static binaries: bin/tokensvc and bin/eventsvc
 	@set -e; for s in $(SERVICES); do echo "building bin/$$s (a minute or two the first time)"; (cd $$s && CGO_ENABLED=0 $(BUILD) -o ../bin/$$s .); done
 
-test: ## all tests that need nothing but this machine
+test: manual ## the tests of both services and of what they share, a line for each package
 	$(call each,$(UNIT),$(TEST) $(RACE) ./...)
 	$(if $(RACE),$(call each,$(UNIT),$(NORACE)))
+
+test-all: test ## the same, and the tests that drive whole services: stock clients, a browser, faults
 	$(call each,$(WHOLE),$(TEST) ./...)
 
-race: ## the same, with the unit tests under the race detector (needs a C compiler)
+race: ## make test under the race detector (needs a C compiler)
 	@$(MAKE) test RACE=-race
 
 lint: $(LINTER) $(ACTIONS) ## go vet, for macOS too, golangci-lint with the import rules, and actionlint for the workflows
@@ -105,7 +110,7 @@ install: build ## binaries and systemd units, below DESTDIR
 	install -m 0755 $(SERVICES:%=bin/%) $(DESTDIR)/usr/local/bin
 	install -m 0644 deploy/systemd/*.service $(DESTDIR)/etc/systemd/system
 
-release: ## static binaries for linux/amd64 and arm64, an SBOM for each, and checksums, in bin/release
+release: manual ## static binaries for linux/amd64 and arm64, an SBOM for each, and checksums, in bin/release
 	@cd deploy/tools && CGO_ENABLED=0 $(GO) build -o ../../bin/sbom ./sbom
 	@set -e; mkdir -p bin/release; for a in $(ARCHS); do for s in $(SERVICES); do (cd $$s && CGO_ENABLED=0 GOOS=linux GOARCH=$$a $(BUILD) $(if $(wildcard .git/HEAD),-buildvcs=true) -o ../bin/release/$$s-linux-$$a .); done; done
 	@set -e; cd bin/release; for f in $(RELEASED); do ../sbom $$f >$$f.cdx.json; done; sha256sum $(RELEASED) $(RELEASED:%=%.cdx.json) | tee SHA256SUMS

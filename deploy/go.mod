@@ -3,8 +3,6 @@ module tidings.example/deploy
 go 1.26.0
 
 require (
-	// docs: readable differences
-	github.com/google/go-cmp v0.7.0
 	// docs: renders the manual
 	github.com/yuin/goldmark v1.8.7
 	// tokens of the client-credentials grant

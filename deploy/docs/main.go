@@ -1,10 +1,12 @@
-// Command docs writes the manual as static pages into a directory, for any web server.
+// Command docs renders the manual: as static pages for any web server into a directory,
+// or without one for the console, into the folder from which eventsvc embeds it.
 //
-//	go run . DIRECTORY
+//	go run . [DIRECTORY]
 package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -12,23 +14,40 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: go run . DIRECTORY")
+	if len(os.Args) > 2 {
+		fmt.Fprintln(os.Stderr, "usage: go run . [DIRECTORY]")
 		os.Exit(2)
 	}
-	if err := write(filepath.Join("..", ".."), os.Args[1]); err != nil {
+	root := filepath.Join("..", "..")
+	manual, err := site.Read(root)
+	if err == nil && len(os.Args) == 2 {
+		err = write(manual.Static, os.Args[1])
+	} else if err == nil {
+		err = writeHelp(manual, filepath.Join(root, site.Console))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "docs:", err)
 		os.Exit(1)
 	}
 }
 
-// write renders the manual of the repository at root into a directory.
-func write(root, dir string) error {
-	manual, err := site.Read(root)
+// writeHelp renders the pages of the console, and removes those of earlier runs.
+func writeHelp(manual *site.Manual, dir string) error {
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".html" {
+			err = os.Remove(path)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	files, err := manual.Static()
+	return write(manual.Help, dir)
+}
+
+// write renders the manual into a directory.
+func write(render func() (map[string][]byte, error), dir string) error {
+	files, err := render()
 	if err != nil {
 		return err
 	}

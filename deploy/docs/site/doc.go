@@ -3,7 +3,7 @@
 // # Contract
 //
 // [Read] finds and parses the pages. [Manual.Help] renders them for the console, which
-// serves them below /console/help/ and is rebuilt with them; [Manual.Static] renders the
+// serves them below /console/help/ from what the build embeds; [Manual.Static] renders the
 // same pages, with pictures, for any web server. Both have a search index, which
 // search.js reads in the browser.
 //

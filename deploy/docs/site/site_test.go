@@ -3,7 +3,6 @@ package site_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"io/fs"
 	"maps"
 	"os"
@@ -13,15 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tidings.example/deploy/docs/site"
 )
 
 // root is the repository.
 const root = "../../.."
-
-var update = flag.Bool("update", false, "render the pages that the console serves")
 
 func read(t *testing.T) *site.Manual {
 	t.Helper()
@@ -30,63 +25,6 @@ func read(t *testing.T) *site.Manual {
 		t.Fatal(err)
 	}
 	return m
-}
-
-// TestHelp: what the console serves is what deploy/docs says, and nothing else.
-func TestHelp(t *testing.T) {
-	t.Parallel()
-	want, err := read(t).Help()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(root, site.Console)
-	if *update {
-		writeHelp(t, dir, want)
-	}
-	for name, content := range want {
-		got, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil || !bytes.Equal(got, content) {
-			t.Errorf("%s is not what deploy/docs says: go test ./site -run TestHelp -update\n%v%s", name, err, cmp.Diff(string(got), string(content)))
-		}
-	}
-	for _, name := range rendered(t, dir) {
-		if want[name] == nil {
-			t.Errorf("%s has no page any more: go test ./site -run TestHelp -update", name)
-		}
-	}
-}
-
-func writeHelp(t *testing.T, dir string, files map[string][]byte) {
-	t.Helper()
-	for _, name := range rendered(t, dir) {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, content := range files {
-		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, content, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// rendered are the pages in a folder.
-func rendered(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
-		if strings.HasSuffix(name, ".html") {
-			names = append(names, name)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
 }
 
 // TestStatic: every link, picture, script and style of the static pages is among them.

@@ -51,6 +51,10 @@ func programs(t testing.TB) string {
 }
 
 var build = sync.OnceValues(func() (string, error) {
+	render := exec.Command("make", "--no-print-directory", "-C", root, "manual")
+	if out, err := render.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("make manual: %w\n%s", err, out)
+	}
 	dir := filepath.Join(temp, "bin")
 	for _, service := range []string{"tokensvc", "eventsvc"} {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, service), ".")

@@ -131,18 +131,18 @@ func TestNoTestIsLostToTheRaceDetector(t *testing.T) {
 			}
 		}
 	}
-	out := output(t, root, "make", "--no-print-directory", "--dry-run", "test", "RACE=-race")
+	out := output(t, root, "make", "--no-print-directory", "--dry-run", "test-all", "RACE=-race")
 	if n := strings.Count(out, "//go:build !race"); without == 0 || n != 1 || !strings.Contains(out, "-race ./...") {
-		t.Errorf("%d files without the race detector, and make test RACE=-race does\n%s", without, out)
+		t.Errorf("%d files without the race detector, and make test-all RACE=-race does\n%s", without, out)
 	}
 }
 
-// TestEveryModuleIsTested: make test runs every test once, and dependabot looks at every module.
+// TestEveryModuleIsTested: make test-all runs every test once, and dependabot looks at every module.
 func TestEveryModuleIsTested(t *testing.T) {
 	t.Parallel()
-	var run []string // the folders in which make test runs go test ./...
+	var run []string // the folders in which make test-all runs go test ./...
 	for _, loop := range regexp.MustCompile(`for m in ([^;]*);`).FindAllStringSubmatch(
-		output(t, root, "make", "--no-print-directory", "--dry-run", "test", "RACE="), -1) { // not that of a make which runs this test
+		output(t, root, "make", "--no-print-directory", "--dry-run", "test-all", "RACE="), -1) { // not that of a make which runs this test
 		run = append(run, strings.Fields(loop[1])...)
 	}
 	updates := read(t, ".github/dependabot.yml")
@@ -161,7 +161,7 @@ func TestEveryModuleIsTested(t *testing.T) {
 			t.Errorf("dependabot does not look at %s", name)
 		}
 		if file == "go.mod" && dir != "deploy/tools" && !slices.ContainsFunc(run, func(from string) bool { return module(from) == dir }) {
-			t.Errorf("make test leaves out %s", dir)
+			t.Errorf("make test-all leaves out %s", dir)
 		}
 		if !strings.HasSuffix(file, "_test.go") {
 			continue
@@ -173,7 +173,7 @@ func TestEveryModuleIsTested(t *testing.T) {
 			}
 		}
 		if times != 1 {
-			t.Errorf("make test runs %s %d times", name, times)
+			t.Errorf("make test-all runs %s %d times", name, times)
 		}
 	}
 }

@@ -23,18 +23,15 @@ var secrets = map[string]*regexp.Regexp{
 
 // public are secrets that are meant to be public, each with the reason.
 var public = map[string]map[string]string{
-	"deploy/compose/postgres/10-clients.sql":                              {"bcrypt hash": "demonstration clients, said to be public in docker-compose.yml"},
-	"deploy/compose/secrets/cluster-tokensvc-dsn":                         {"password in a URL": "the same in the profile cluster"},
-	"deploy/compose/secrets/cluster-eventsvc-dsn":                         {"password in a DSN": "the same"},
-	"deploy/compose/secrets/cluster-owner-dsn":                            {"password in a DSN": "the same"},
-	"deploy/compose/secrets/tokensvc-dsn":                                 {"password in a URL": "the demonstration's database, on its own network"},
-	"deploy/docs/how-to/database-password.md":                             {"password in a URL": "an example, of the demonstration's database"},
-	"eventsvc/internal/console/static/help/how-to/database-password.html": {"password in a URL": "the same, rendered"},
-	"deploy/docs/how-to/install.md":                                       {"password in a URL": "a placeholder in capital letters"},
-	"eventsvc/internal/console/static/help/how-to/install.html":           {"password in a URL": "the same, rendered"},
-	"eventsvc/internal/console/static/help/search.json":                   {"password in a URL": "the same, in the search index"},
-	"deploy/local/clients.yaml":                                           {"bcrypt hash": "demonstration clients of make run"},
-	"tokensvc/internal/client/postgres/postgres.go":                       {"password in a URL": "an example in an error message"},
+	"deploy/compose/postgres/10-clients.sql":        {"bcrypt hash": "demonstration clients, said to be public in docker-compose.yml"},
+	"deploy/compose/secrets/cluster-tokensvc-dsn":   {"password in a URL": "the same in the profile cluster"},
+	"deploy/compose/secrets/cluster-eventsvc-dsn":   {"password in a DSN": "the same"},
+	"deploy/compose/secrets/cluster-owner-dsn":      {"password in a DSN": "the same"},
+	"deploy/compose/secrets/tokensvc-dsn":           {"password in a URL": "the demonstration's database, on its own network"},
+	"deploy/docs/how-to/database-password.md":       {"password in a URL": "an example, of the demonstration's database"},
+	"deploy/docs/how-to/install.md":                 {"password in a URL": "a placeholder in capital letters"},
+	"deploy/local/clients.yaml":                     {"bcrypt hash": "demonstration clients of make run"},
+	"tokensvc/internal/client/postgres/postgres.go": {"password in a URL": "an example in an error message"},
 }
 
 // ofTests are kinds that tests have examples of.

@@ -12,7 +12,8 @@
 // changed (ETag, RFC 9110 section 8.8.3), so a new version of the service never meets files
 // of an old one.
 //
-// The folder help has the manual, which deploy/docs renders.
+// The folder help has the manual, which make manual renders before a build. A program that
+// was built without it says so there.
 //
 // No answer loads or runs anything from elsewhere: a Content-Security-Policy forbids
 // inline scripts and styles, frames and forms, and texts that become markup (Trusted
@@ -225,6 +226,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	open := s.files[r.URL.Path]
 	if open == nil {
+		if s.files[Folder+"/"+manual+"/"] == nil && strings.HasPrefix(r.URL.Path, Folder+"/"+manual+"/") {
+			http.Error(w, "404 this program was built without the manual: make build includes it", http.StatusNotFound)
+			return
+		}
 		http.NotFound(w, r)
 		return
 	}

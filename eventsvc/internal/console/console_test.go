@@ -148,7 +148,6 @@ func TestRequests(t *testing.T) {
 	}{
 		{"the page", "GET", "/console/", 200, "Content-Type", "text/html; charset=utf-8"},
 		{"the folder without its slash", "GET", "/console", 302, "Location", "/console/"},
-		{"the manual", "GET", "/console/help/", 200, "Content-Type", "text/html; charset=utf-8"},
 		{"another file", "GET", "/console/none.js", 404, "Content-Type", "text/plain; charset=utf-8"},
 		{"a folder", "GET", "/console/js/", 404, "", ""},
 		{"a way out", "GET", "/console/../console.go", 404, "", ""},
@@ -167,6 +166,19 @@ func TestRequests(t *testing.T) {
 	head, get := do(t, config, "HEAD", "/console/"), do(t, config, "GET", "/console/")
 	if body(t, head) != "" || head.Header.Get("Content-Length") != get.Header.Get("Content-Length") {
 		t.Error(head.Header)
+	}
+}
+
+// TestManual: the manual is served if it was rendered before the build. If not, the answer says how to get it.
+func TestManual(t *testing.T) {
+	t.Parallel()
+	got := do(t, config, "GET", "/console/help/")
+	if _, err := os.Stat("static/help/index.html"); err == nil {
+		if got.StatusCode != 200 || got.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+			t.Errorf("rendered: %d, %s", got.StatusCode, got.Header.Get("Content-Type"))
+		}
+	} else if text := body(t, got); got.StatusCode != 404 || !strings.Contains(text, "make build") {
+		t.Errorf("not rendered: %d, %s", got.StatusCode, text)
 	}
 }
 
