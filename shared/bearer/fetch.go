@@ -108,8 +108,9 @@ func checkAddress(address string, allowHTTPHosts []string) error {
 }
 
 // DiscoverJWKS returns the URL of an issuer's keys from its metadata: RFC 8414 section 3 first, then OpenID Connect
-// Discovery. The metadata must name exactly the issuer that was asked for (RFC 8414 section 3.3). A nil client is the
-// default one.
+// Discovery. Metadata must name exactly the issuer that was asked for (RFC 8414 section 3.3). An answer without such metadata
+// counts as none, because an issuer may answer every path, or have another document at one of them. An error says what each
+// path answered. A nil client is the default one.
 func DiscoverJWKS(ctx context.Context, issuer string, client *http.Client, allowHTTPHosts []string) (string, error) {
 	if err := checkAddress(issuer, allowHTTPHosts); err != nil {
 		return "", fmt.Errorf("issuer: %w", err)
@@ -121,34 +122,43 @@ func DiscoverJWKS(ctx context.Context, issuer string, client *http.Client, allow
 	path := strings.TrimSuffix(u.EscapedPath(), "/")
 	base := u.Scheme + "://" + u.Host
 	client = sameHostClient(client)
-	var failures []error
+	var failures []string
 	for _, address := range []string{
 		base + "/.well-known/oauth-authorization-server" + path,
 		base + path + "/.well-known/openid-configuration",
 	} {
-		body, _, err := get(ctx, client, address)
-		if err == nil {
-			return jwksURI(body, issuer, allowHTTPHosts)
+		metadata, _, err := get(ctx, client, address)
+		if err != nil {
+			failures = append(failures, err.Error())
+			continue
 		}
-		failures = append(failures, err)
+		uri, err := jwksURI(metadata, issuer, allowHTTPHosts)
+		if err == nil {
+			return uri, nil
+		}
+		failures = append(failures, fmt.Sprintf("%s answered 200, but %v", address, err))
 	}
-	return "", fmt.Errorf("metadata of issuer %s: %w", issuer, errors.Join(failures...))
+	return "", fmt.Errorf("no usable metadata of issuer %s: %s", issuer, strings.Join(failures, "; "))
 }
 
+// jwksURI returns the URL of the keys from the metadata of an issuer.
 func jwksURI(metadata []byte, issuer string, allowHTTPHosts []string) (string, error) {
 	m, err := decodeObject(metadata)
 	if err != nil {
-		return "", fmt.Errorf("metadata of issuer %s: %w", issuer, err)
+		return "", fmt.Errorf("the body is no JSON object: %w", err)
 	}
-	if named, _ := m.text("issuer"); named != issuer {
-		return "", fmt.Errorf("metadata of issuer %s names another issuer, %q", issuer, named)
+	switch named, ok := m.text("issuer"); {
+	case !ok:
+		return "", errors.New("it names no issuer")
+	case named != issuer:
+		return "", fmt.Errorf("it is the metadata of another issuer, %.*q", maxFound, named)
 	}
 	uri, ok := m.text("jwks_uri")
 	if !ok {
-		return "", fmt.Errorf("metadata of issuer %s has no jwks_uri", issuer)
+		return "", errors.New("it has no jwks_uri")
 	}
 	if err := checkAddress(uri, allowHTTPHosts); err != nil {
-		return "", fmt.Errorf("metadata of issuer %s: jwks_uri: %w", issuer, err)
+		return "", fmt.Errorf("its jwks_uri cannot be used: %w", err)
 	}
 	return uri, nil
 }

@@ -464,36 +464,67 @@ func TestJWKSAddresses(t *testing.T) {
 	}
 }
 
+// TestDiscoverJWKS: each well-known path is asked until one has metadata that can be used. If none has, the error says what
+// each of them answered.
 func TestDiscoverJWKS(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
+	const (
+		oauth  = "/.well-known/oauth-authorization-server"
+		openID = "/.well-known/openid-configuration"
+		good   = `{"issuer":"$ISSUER","jwks_uri":"$ISSUER/k"}`
+	)
+	type test struct {
 		issuer string
-		at     map[string]string // documents by path; $ISSUER is the server's address
-		want   string            // "" is an error
-	}{
-		"RFC 8414": {"$ISSUER", map[string]string{
-			"/.well-known/oauth-authorization-server": `{"issuer":"$ISSUER","jwks_uri":"$ISSUER/oauth2/jwks"}`}, "$ISSUER/oauth2/jwks"},
-		"RFC 8414 with a path": {"$ISSUER/tenant", map[string]string{
-			"/.well-known/oauth-authorization-server/tenant": `{"issuer":"$ISSUER/tenant","jwks_uri":"$ISSUER/k"}`}, "$ISSUER/k"},
+		at     map[string]string // documents by path; $ISSUER is the server's address; 404 elsewhere
+		want   string            // the URL, or what the error has for each path, separated by |
+	}
+	tests := map[string]test{
+		"RFC 8414":             {"$ISSUER", map[string]string{oauth: good}, "$ISSUER/k"},
+		"RFC 8414 with a path": {"$ISSUER/tenant", map[string]string{oauth + "/tenant": `{"issuer":"$ISSUER/tenant","jwks_uri":"$ISSUER/k"}`}, "$ISSUER/k"},
 		"OpenID Connect Discovery": {"$ISSUER/realms/a", map[string]string{
-			"/realms/a/.well-known/openid-configuration": `{"issuer":"$ISSUER/realms/a","jwks_uri":"https://other.example/k"}`}, "https://other.example/k"},
-		"another issuer": {"$ISSUER", map[string]string{
-			"/.well-known/oauth-authorization-server": `{"issuer":"https://evil.example","jwks_uri":"$ISSUER/k"}`}, ""},
-		"plain HTTP elsewhere": {"$ISSUER", map[string]string{
-			"/.well-known/oauth-authorization-server": `{"issuer":"$ISSUER","jwks_uri":"http://evil.example/k"}`}, ""},
-		"no jwks_uri": {"$ISSUER", map[string]string{
-			"/.well-known/oauth-authorization-server": `{"issuer":"$ISSUER"}`}, ""},
-		"no JSON":          {"$ISSUER", map[string]string{"/.well-known/oauth-authorization-server": `<html>`}, ""},
-		"no metadata":      {"$ISSUER", nil, ""},
-		"no URL":           {"my-issuer", nil, ""},
-		"with a query":     {"$ISSUER/?a=b", nil, ""},
-		"over the network": {"http://issuer.example", nil, ""},
+			"/realms/a" + openID: `{"issuer":"$ISSUER/realms/a","jwks_uri":"https://other.example/k"}`}, "https://other.example/k"},
+		"the first that can be used": {"$ISSUER", map[string]string{oauth: good, openID: strings.ReplaceAll(good, "/k", "/other")}, "$ISSUER/k"},
+		"no metadata":                {"$ISSUER", nil, oauth + " answered 404|" + openID + " answered 404"},
+		"no URL":                     {"my-issuer", nil, "issuer: "},
+		"with a query":               {"$ISSUER/?a=b", nil, "has a query or a fragment"},
+		"over the network":           {"http://issuer.example", nil, "plain HTTP to another machine"},
+		"neither can be used":        {"$ISSUER", map[string]string{oauth: "<html>", openID: `{"issuer":"$ISSUER"}`}, "no JSON object|no jwks_uri"},
+	}
+	for name, unusable := range map[string]struct{ document, says string }{
+		"a page":                    {"<!doctype html><title>Sign in</title>", "no JSON object"},
+		"nothing":                   {"", "no JSON object"},
+		"an error":                  {`{"error":"not_found"}`, "names no issuer"},
+		"another issuer":            {`{"issuer":"https://evil.example","jwks_uri":"$ISSUER/evil"}`, `another issuer, "https://evil.example"`},
+		"a slash more":              {`{"issuer":"$ISSUER/","jwks_uri":"$ISSUER/evil"}`, "another issuer"},
+		"a very long issuer":        {`{"issuer":"` + strings.Repeat("x", 10_000) + `"}`, "another issuer"},
+		"no jwks_uri":               {`{"issuer":"$ISSUER"}`, "no jwks_uri"},
+		"a jwks_uri that is null":   {`{"issuer":"$ISSUER","jwks_uri":null}`, "no jwks_uri"},
+		"a jwks_uri without host":   {`{"issuer":"$ISSUER","jwks_uri":"/k"}`, "jwks_uri cannot be used"},
+		"plain HTTP elsewhere":      {`{"issuer":"$ISSUER","jwks_uri":"http://evil.example/k"}`, "jwks_uri cannot be used"},
+		"a truncated document":      {good[:len(good)-2], "no JSON object"},
+		"two documents":             {good + good, "no JSON object"},
+		"a list":                    {"[" + good + "]", "no JSON object"},
+		"the issuer twice":          {`{"issuer":"https://evil.example","issuer":"$ISSUER","jwks_uri":"$ISSUER/evil"}`, "no JSON object"},
+		"more than is read":         {`{"issuer":"$ISSUER","x":"` + strings.Repeat("x", 600<<10) + `"}`, "more than"},
+		"a redirect to elsewhere":   {"redirect https://evil.example/", "redirected to another host"},
+		"a redirect without an end": {"redirect " + oauth, "redirected too often"},
 	} {
+		tests[name+", then metadata"] = test{"$ISSUER", map[string]string{oauth: unusable.document, openID: good}, "$ISSUER/k"}
+		tests[name+", then nothing"] = test{"$ISSUER", map[string]string{oauth: unusable.document}, unusable.says + "|" + openID + " answered 404"}
+		if !strings.HasPrefix(unusable.document, "redirect") {
+			tests["nothing, then "+name] = test{"$ISSUER", map[string]string{openID: unusable.document}, oauth + " answered 404|" + unusable.says}
+		}
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var srv *httptest.Server
 			srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				document, ok := test.at[r.URL.Path]
+				if to, redirect := strings.CutPrefix(document, "redirect "); redirect {
+					http.Redirect(w, r, to, http.StatusFound)
+					return
+				}
 				if !ok {
 					http.NotFound(w, r)
 					return
@@ -503,8 +534,19 @@ func TestDiscoverJWKS(t *testing.T) {
 			t.Cleanup(srv.Close)
 			here := func(s string) string { return strings.ReplaceAll(s, "$ISSUER", srv.URL) }
 			got, err := bearer.DiscoverJWKS(t.Context(), here(test.issuer), srv.Client(), nil)
-			if got != here(test.want) || (err == nil) != (test.want != "") {
-				t.Errorf("%q, %v; want %q", got, err, here(test.want))
+			if err == nil {
+				if got != here(test.want) {
+					t.Errorf("%q, want %q", got, here(test.want))
+				}
+				return
+			}
+			rest := err.Error()
+			for _, part := range strings.Split(test.want, "|") {
+				_, after, ok := strings.Cut(rest, part)
+				if !ok || strings.Contains(rest, "\n") || len(err.Error()) > 1000 {
+					t.Errorf("%v; want %q, each once in this order", err, test.want)
+				}
+				rest = after
 			}
 		})
 	}
