@@ -150,7 +150,7 @@ func (o *options) check() error {
 
 // stages are all rows, in the order in which they run.
 func stages() []stage {
-	return []stage{floors(), emptyStage(), readStage(), largeStage(), millionStage(), queryStage(millionEvents), queryStage(3 * millionEvents), listsStage(), mixStage(millionEvents), mixStage(10 * millionEvents), storeStage(), tokenStage(), postgresStage(), guessStage(), timingStage(), assertionStage(), assertionTimingStage(), secureStage(), attackStage()}
+	return []stage{floors(), emptyStage(), readStage(), largeStage(), millionStage(), queryStage(millionEvents), queryStage(3 * millionEvents), listsStage(), mixStage(millionEvents), mixStage(10 * millionEvents), storeStage(), tokenStage(), postgresStage(), guessStage(), timingStage(), assertionStage(), assertionTimingStage(), secureStage(), attackStage(), gapStage()}
 }
 
 func listRows() string {

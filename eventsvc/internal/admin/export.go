@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,7 @@ func (x *exporter) everything(ctx context.Context, begin Begin) error {
 			if x.buf, err = x.frames.AppendInitial(x.buf, records[i].View()); err != nil {
 				return err
 			}
+			x.disbelieve(records[i].Attributes)
 		}
 		if !page.More {
 			return x.end(x.revision)
@@ -85,9 +87,17 @@ func (x *exporter) changes(ctx context.Context, after uint64, begin Begin) error
 			if x.buf, err = x.frames.AppendDelivery(x.buf, d); err != nil {
 				return err
 			}
+			x.disbelieve(d.Object.Attributes)
 		}
 		return x.end(revision)
 	})
+}
+
+// disbelieve adds to the last line that the server does not believe the gap that its event seems to report.
+func (x *exporter) disbelieve(a event.Attributes) {
+	if _, believed := a.Gap(); !believed && string(a.Field(event.Reason)) == event.GapReason {
+		x.buf = append(bytes.TrimSuffix(x.buf, []byte("}\n")), `,"believed":false}`+"\n"...)
+	}
 }
 
 // end writes the collected lines and a bookmark.

@@ -60,6 +60,7 @@ type line struct {
 	event    *eventsv1.Event // nil: a bookmark
 	deleted  bool
 	revision uint64 // in the store that was exported; 0: not known
+	believed bool   // if the event reports a gap of a mirror
 
 	result store.Result // of the import
 	err    error
@@ -121,8 +122,9 @@ func (i *Imported) leaveOut(text []byte, err error) {
 // parse reads one line.
 func (l Local) parse(text []byte) (*line, error) {
 	var frame struct {
-		Type   watch.EventType `json:"type"`
-		Object json.RawMessage `json:"object"`
+		Type     watch.EventType `json:"type"`
+		Object   json.RawMessage `json:"object"`
+		Believed *bool           `json:"believed"`
 	}
 	if err := json.Unmarshal(text, &frame); err != nil {
 		return nil, fmt.Errorf("no line of an export: %w", err)
@@ -147,7 +149,7 @@ func (l Local) parse(text []byte) (*line, error) {
 	}
 	return &line{
 		key: store.Key{Namespace: ev.Namespace, Name: ev.Name}, event: ev, deleted: frame.Type == watch.Deleted,
-		revision: knownRevision(ev.ResourceVersion),
+		revision: knownRevision(ev.ResourceVersion), believed: frame.Believed == nil || *frame.Believed,
 	}, nil
 }
 
@@ -199,6 +201,12 @@ func (l Local) importBatch(ctx context.Context, batch []*line, sum *Imported) er
 	return failed
 }
 
+// gap returns the gap that the event of a line is marked with.
+func (in *line) gap() (g event.Gap, ok bool) {
+	g, ok = event.GapOf(in.event)
+	return g, ok && in.believed
+}
+
 // importLine creates, replaces or deletes the event of a line.
 func (l Local) importLine(ctx context.Context, in *line) (err error) {
 	replaced := false
@@ -211,6 +219,9 @@ func (l Local) importLine(ctx context.Context, in *line) (err error) {
 			return store.Decision{Op: store.Delete}, nil
 		}
 		draft, err := l.Codec.Draft(in.event)
+		if gap, ok := in.gap(); ok && err == nil {
+			draft.Attributes = draft.Attributes.WithGap(gap)
+		}
 		return store.Decision{Op: store.Put, Draft: draft}, err
 	})
 	if err == nil && replaced { // the older event was deleted; now create this one
@@ -236,6 +247,8 @@ func (l Local) compare(current *store.Record, in *line) (same, other bool, err e
 	case live.UID != in.event.UID:
 		return false, true, nil
 	default:
-		return !in.deleted && fields.Same(in.event, live), false, nil
+		_, marked := current.Attributes.Gap()
+		_, mark := in.gap()
+		return !in.deleted && marked == mark && fields.Same(in.event, live), false, nil
 	}
 }

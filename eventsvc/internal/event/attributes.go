@@ -14,8 +14,8 @@ import (
 // Attributes hold the fields and labels of a version that selectors can match. The
 // encoding is flat and is read in place: for each Field a length (uvarint) and the
 // text, then the number of labels (uvarint) and for each label, sorted by key, the
-// length and text of its key and value. An [Occurrence] ends them, which those that older
-// programs have made lack.
+// length and text of its key and value, an [Occurrence], which those that older programs
+// have made lack, and the mark of a [Gap] if there is one.
 type Attributes []byte
 
 // NewAttributes encodes fields and labels, without an occurrence.
@@ -64,8 +64,8 @@ func AttributesOf(ev *eventsv1.Event) Attributes {
 
 // With returns the attributes with an occurrence, in the place of any that they have.
 func (a Attributes) With(o Occurrence) Attributes {
-	before := a[:len(a)-len(a.occurrence())]
-	return o.append(append(make(Attributes, 0, len(a)+16), before...))
+	before := a[:len(a)-len(a.behindLabels())]
+	return append(o.append(append(make(Attributes, 0, len(a)+16), before...)), a.mark()...)
 }
 
 // Field returns the text of a selectable field, "" if it is not set. The
@@ -120,13 +120,19 @@ func (a Attributes) labels() (n uint64, rest []byte) {
 	return n, rest[size:]
 }
 
-// occurrence returns the bytes behind the labels.
-func (a Attributes) occurrence() []byte {
+// behindLabels returns the bytes behind the labels.
+func (a Attributes) behindLabels() []byte {
 	n, rest := a.labels()
 	for range 2 * n {
 		_, rest = cutText(rest)
 	}
 	return rest
+}
+
+// mark returns the mark of a gap, which is behind the occurrence.
+func (a Attributes) mark() []byte {
+	_, mark, _ := cutOccurrence(a.behindLabels())
+	return mark
 }
 
 // Lookup returns the value of a label and whether it is set. With Has and Get it

@@ -56,7 +56,7 @@ func OccurrenceOf(ev *eventsv1.Event) Occurrence {
 	return o
 }
 
-// append appends the encoding that ends the attributes: the time in microseconds since
+// append appends the encoding that follows the labels: the time in microseconds since
 // 1970 (varint), Count and New (uvarints).
 func (o Occurrence) append(a []byte) []byte {
 	a = binary.AppendVarint(a, o.Time.UnixMicro())
@@ -64,20 +64,28 @@ func (o Occurrence) append(a []byte) []byte {
 	return binary.AppendUvarint(a, uint64(o.New))
 }
 
+// cutOccurrence decodes an occurrence, and returns what is behind it.
+func cutOccurrence(b []byte) (o Occurrence, rest []byte, ok bool) {
+	micros, n := binary.Varint(b)
+	if n <= 0 {
+		return o, nil, false
+	}
+	count, m := binary.Uvarint(b[n:])
+	if m <= 0 {
+		return o, nil, false
+	}
+	added, k := binary.Uvarint(b[n+m:])
+	if k <= 0 {
+		return o, nil, false
+	}
+	return Occurrence{Time: time.UnixMicro(micros).UTC(), Count: int64(count), New: int64(added)}, b[n+m+k:], true
+}
+
 // Occurrence returns when and how often the event was observed. It reports false for
 // attributes that an older program has made.
 func (a Attributes) Occurrence() (o Occurrence, ok bool) {
-	rest := a.occurrence()
-	micros, n := binary.Varint(rest)
-	if n <= 0 {
-		return o, false
-	}
-	count, m := binary.Uvarint(rest[n:])
-	if m <= 0 {
-		return o, false
-	}
-	added, k := binary.Uvarint(rest[n+m:])
-	return Occurrence{Time: time.UnixMicro(micros).UTC(), Count: int64(count), New: int64(added)}, k > 0
+	o, _, ok = cutOccurrence(a.behindLabels())
+	return o, ok
 }
 
 // Since returns the attributes of a version that follows another one: New is the

@@ -16,9 +16,8 @@ import (
 // Source is what queries are answered from.
 type Source struct {
 	Timeline store.Timeline
-	Revision func() uint64                        // of the newest write
-	Note     func(*store.View) ([]byte, error)    // of a stored event
-	Gap      func(*store.View) (Gap, bool, error) // that an event of the mirror reports
+	Revision func() uint64                     // of the newest write
+	Note     func(*store.View) ([]byte, error) // of a stored event
 	Now      func() time.Time
 	Limits
 }
@@ -50,9 +49,9 @@ type Query struct {
 type Head struct {
 	From, To time.Time
 	Revision uint64
-	Begin    time.Time // of history
-	Gaps     []Gap
-	Partial  []string // why the answer is not whole; empty: it is
+	Begin    time.Time   // of history
+	Gaps     []event.Gap // in which nobody watched a cluster
+	Partial  []string    // why the answer is not whole; empty: it is
 	// OverEvents is set if counts are those of the events that exist and were last
 	// observed within the range, because the dimensions alone cannot answer.
 	OverEvents bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,6 @@ func newSource(t testing.TB, n int) query.Source {
 	}
 	return query.Source{
 		Timeline: db.Timeline(), Revision: db.Revision, Note: codec.Note, Now: func() time.Time { return noon.Add(time.Hour) },
-		Gap: func(*store.View) (query.Gap, bool, error) { return query.Gap{}, false, nil },
 	}
 }
 
@@ -180,6 +180,51 @@ func TestCancelled(t *testing.T) {
 	}
 	if err := shot.FindGaps(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("gaps: %v", err)
+	}
+}
+
+// reports is a timeline with reports of gaps, the newest first, of which it shows as many as it is asked for.
+type reports struct {
+	store.Timeline
+	gaps []store.Gap
+}
+
+func (r reports) Gaps(_ context.Context, _ uint64, most int) ([]store.Gap, bool, error) {
+	return r.gaps[:min(len(r.gaps), most)], len(r.gaps) > most, nil
+}
+
+// TestFindGaps: an answer has each gap of its range once, of the state that it shows. It looks at 256 reports, and
+// says if there are more.
+func TestFindGaps(t *testing.T) {
+	t.Parallel()
+	source := newSource(t, 1)
+	gap := func(from, to int, cluster string) event.Gap {
+		return event.Gap{From: noon.Add(time.Duration(from) * time.Minute), To: noon.Add(time.Duration(to) * time.Minute), Cluster: cluster}
+	}
+	of := func(g event.Gap, namespace string, revision uint64) store.Gap {
+		return store.Gap{Gap: g, Namespace: namespace, Revision: revision}
+	}
+	few := []store.Gap{
+		of(gap(10, 20, "a"), "shop", 1), of(gap(10, 20, "a"), "shop", 1), of(gap(10, 20, "b"), "shop", 1), of(gap(-5, 1, "a"), "shop", 1),
+		of(gap(-5, 0, "a"), "shop", 1), of(gap(60, 70, "a"), "shop", 1), of(gap(59, 70, "a"), "shop", 1),
+		of(gap(30, 31, "a"), "hidden", 1), of(gap(32, 33, "a"), "shop", source.Revision()+1),
+	}
+	want := []event.Gap{gap(-5, 1, "a"), gap(10, 20, "a"), gap(10, 20, "b"), gap(59, 70, "a")}
+	many := slices.Concat(few, slices.Repeat([]store.Gap{of(gap(10, 20, "a"), "shop", 1)}, 256))
+	for name, c := range map[string]struct {
+		gaps   []store.Gap
+		reason string
+	}{"few": {few, ""}, "many": {many, "only the newest 256 reports of gaps were looked at, there are more"}} {
+		source.Timeline = reports{source.Timeline, c.gaps}
+		q := everything(t, "")
+		q.Allows = func(namespace string) bool { return namespace == "shop" }
+		shot, err := source.Snapshot(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := shot.FindGaps(t.Context()); err != nil || !slices.Equal(shot.Gaps, want) || shot.Describe() != c.reason {
+			t.Errorf("%s: %v, %q, %v", name, shot.Gaps, shot.Describe(), err)
+		}
 	}
 }
 

@@ -27,6 +27,10 @@ type Timeline interface {
 	// with the last version of a deleted event again, with gone set, under the revision
 	// and time of its deletion.
 	Versions(ctx context.Context, s *event.Selector, visit func(v *View, gone bool) bool) error
+	// Gaps returns the gaps that the marked events of a state report, those that were
+	// written last first. It looks at so many marked versions at most, and tells whether
+	// there are more.
+	Gaps(ctx context.Context, revision uint64, most int) (gaps []Gap, more bool, err error)
 	// Begin returns the time, in whole minutes, of the first observation that is held; the
 	// present if there is none.
 	Begin(ctx context.Context) (time.Time, error)
@@ -40,6 +44,14 @@ type Timeline interface {
 type Range struct {
 	From, To time.Time // in whole seconds; To is not part of it
 	Revision uint64    // what was written up to it; 0: the newest. One that is no longer held is an *ExpiredError
+}
+
+// Gap is a gap that an event of a namespace reports. The server believes it: see
+// [event.Attributes.WithGap].
+type Gap struct {
+	event.Gap
+	Namespace string
+	Revision  uint64 // of the version that reports it
 }
 
 // Ceil rounds a time up to a whole second, as the end of a [Range].

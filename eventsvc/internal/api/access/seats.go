@@ -173,6 +173,14 @@ func (s seatedTimeline) Versions(ctx context.Context, what *event.Selector, visi
 	return s.Timeline.Versions(ctx, what, visit)
 }
 
+// Gaps implements [store.Timeline].
+func (s seatedTimeline) Gaps(ctx context.Context, revision uint64, most int) ([]store.Gap, bool, error) {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return nil, false, err
+	}
+	return s.Timeline.Gaps(ctx, revision, most)
+}
+
 // Beside runs work on a goroutine while the caller goes on. A seat is for one
 // goroutine, so work has none: it must mostly wait for the disk. The caller must
 // call wait, which returns the error of work and yields the seat meanwhile.

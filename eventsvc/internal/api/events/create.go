@@ -47,7 +47,7 @@ func (r *Resource) create(c echo.Context) error {
 		return err
 	}
 	// 5. The store.
-	rec, err := r.insert(in.ctx, ev, in.options.DryRun)
+	rec, err := r.insert(in.ctx, r.writer(c, true), ev, in.options.DryRun)
 	if err != nil {
 		return err
 	}
@@ -102,14 +102,14 @@ func (r *Resource) prepareNew(ctx context.Context, ev *eventsv1.Event, namespace
 }
 
 // insert stores a prepared event, under a made-up name if it has none.
-func (r *Resource) insert(ctx context.Context, ev *eventsv1.Event, dryRun bool) (store.Record, error) {
+func (r *Resource) insert(ctx context.Context, w writer, ev *eventsv1.Event, dryRun bool) (store.Record, error) {
 	generated := ev.Name == ""
 	for attempt := 1; ; attempt++ {
 		if generated {
 			ev.Name = event.GenerateName(ev.GenerateName)
 		}
 		key := store.Key{Namespace: ev.Namespace, Name: ev.Name}
-		draft, err := r.Codec.Draft(ev)
+		draft, err := r.draft(w, ev, nil, nil)
 		if err != nil {
 			return store.Record{}, err
 		}

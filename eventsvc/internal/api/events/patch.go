@@ -41,7 +41,7 @@ func (r *Resource) patch(c echo.Context) error {
 	// 3. The next version, and the store.
 	mayCreate := r.Guard.MayCreate(c, r.groupResource)
 	var warnings []string // of the attempt that counts
-	rec, code, err := r.write(in.ctx, in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+	rec, code, err := r.write(in.ctx, r.writer(c, false), in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
 		if live == nil {
 			if kind != types.ApplyYAMLPatchType {
 				return nil, store.ErrNotFound

@@ -38,7 +38,7 @@ func (r *Resource) update(c echo.Context) error {
 	}
 	// 3. The next version, and the store.
 	mayCreate := r.Guard.MayCreate(c, r.groupResource)
-	rec, code, err := r.write(in.ctx, in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+	rec, code, err := r.write(in.ctx, r.writer(c, true), in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
 		switch {
 		case sent.UID != "" && (live == nil || live.UID != sent.UID):
 			return nil, otherUID(r.groupResource, in.key.Name, sent, live)
@@ -132,10 +132,10 @@ type change func(live *eventsv1.Event) (*eventsv1.Event, error)
 
 // write is the path that PUT and every PATCH share: it stores the next version of an
 // event, and returns what to answer with.
-func (r *Resource) write(ctx context.Context, key store.Key, dryRun bool, make change) (*store.Record, int, error) {
+func (r *Resource) write(ctx context.Context, w writer, key store.Key, dryRun bool, make change) (*store.Record, int, error) {
 	var last *store.Record // shown instead of the result
 	result, err := target(r.Store, dryRun).Update(ctx, key, store.Any, func(current *store.Record) (d store.Decision, err error) {
-		d, last, err = r.decide(key, current, make)
+		d, last, err = r.decide(w, key, current, make)
 		return d, err
 	})
 	switch {
@@ -152,7 +152,7 @@ func (r *Resource) write(ctx context.Context, key store.Key, dryRun bool, make c
 
 // decide makes the next version, checks it against the current one, and stores it unless
 // that changes nothing. If it deletes the event, it returns the version to show.
-func (r *Resource) decide(key store.Key, current *store.Record, make change) (d store.Decision, last *store.Record, err error) {
+func (r *Resource) decide(w writer, key store.Key, current *store.Record, make change) (d store.Decision, last *store.Record, err error) {
 	// 1. The stored event.
 	var live *eventsv1.Event
 	if current != nil {
@@ -172,13 +172,14 @@ func (r *Resource) decide(key store.Key, current *store.Record, make change) (d 
 		if errs := event.ValidateUpdate(r.view, next, live); len(errs) > 0 {
 			return d, nil, event.Invalid(key.Name, errs)
 		}
-		if fields.Same(next, live) {
-			return store.Decision{Op: store.Keep}, nil, nil
-		}
 	}
 	// 3. What to store.
-	draft, err := r.Codec.Draft(next)
-	if err == nil && live != nil && live.DeletionTimestamp != nil && len(next.Finalizers) == 0 {
+	draft, err := r.draft(w, next, live, current)
+	switch {
+	case err != nil || live == nil:
+	case fields.Same(next, live) && sameMark(draft.Attributes, current.Attributes):
+		return store.Decision{Op: store.Keep}, nil, nil
+	case live.DeletionTimestamp != nil && len(next.Finalizers) == 0:
 		// The last finalizer is gone, so the event goes too. The answer is what was sent,
 		// at the version that was there.
 		last = &store.Record{Key: key, Revision: current.Revision, Attributes: draft.Attributes, Value: draft.Value}

@@ -27,7 +27,6 @@ package queries
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"time"
 
@@ -67,7 +66,6 @@ func Route(e *echo.Echo, c Config) {
 	s := &server{Config: c, source: query.Source{
 		Timeline: c.Timeline, Revision: c.Revision, Note: codec.Note, Now: c.Now,
 	}}
-	s.source.Gap = s.gap
 	for _, p := range endpoints {
 		e.GET(Path+"/"+p.name, c.Guard.Seated(policy.List, func(c echo.Context) error { return s.serve(c, p) }))
 	}
@@ -191,17 +189,6 @@ func (r *request) open(ctx context.Context) (err error) {
 		return err
 	}
 	return r.shot.FindGaps(ctx)
-}
-
-// gap reads the gap that an event of a mirror reports.
-func (s *server) gap(v *store.View) (query.Gap, bool, error) {
-	ev, err := s.Codec.Event(v)
-	if err != nil {
-		return query.Gap{}, false, err
-	}
-	from, err1 := time.Parse(time.RFC3339, ev.Annotations[query.GapFrom])
-	to, err2 := time.Parse(time.RFC3339, ev.Annotations[query.GapTo])
-	return query.Gap{From: from.UTC(), To: to.UTC(), Cluster: ev.Labels[event.ClusterLabel]}, errors.Join(err1, err2) == nil, nil
 }
 
 // render returns an event of events/v1 as it is in answers.

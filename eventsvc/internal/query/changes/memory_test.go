@@ -180,6 +180,11 @@ func (m *memory) Begin(context.Context) (time.Time, error) {
 	return time.Unix(m.seen[0].second, 0), nil
 }
 
+// Gaps implements [store.Timeline].
+func (m *memory) Gaps(context.Context, uint64, int) ([]store.Gap, bool, error) {
+	return nil, false, nil
+}
+
 // Indexed implements store.Timeline.
 func (m *memory) Indexed() (done, all int) { return 1, 1 }
 

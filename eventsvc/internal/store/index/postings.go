@@ -14,7 +14,7 @@ import (
 )
 
 // A Term stands for one thing that a selector can ask for: a field with a value, or a
-// label with one. It is a hash. What is found by it must be compared with the selector
+// label with one. [Gaps] is one too. It is a hash. What is found by it must be compared with the selector
 // again, so that two things with one hash cost time and nothing else.
 type Term uint64
 
@@ -39,6 +39,9 @@ func hashText(h Term, text []byte) Term {
 	return h
 }
 
+// Gaps is the term of the versions that are marked with a gap.
+var Gaps = hashText(fnvBasis, []byte{0xfe})
+
 // eachTerm calls f with the terms of a version. Empty fields have none.
 func eachTerm(a event.Attributes, f func(Term)) {
 	for field, value := range a.Fields() {
@@ -48,6 +51,9 @@ func eachTerm(a event.Attributes, f func(Term)) {
 	}
 	for key, value := range a.Labels() {
 		f(labelTerm(key, value))
+	}
+	if _, marked := a.Gap(); marked {
+		f(Gaps)
 	}
 }
 

@@ -29,6 +29,11 @@ func (t timeline) Versions(ctx context.Context, s *event.Selector, visit func(v 
 	return t.copy.now().Timeline().Versions(ctx, s, visit)
 }
 
+// Gaps implements [store.Timeline].
+func (t timeline) Gaps(ctx context.Context, revision uint64, most int) ([]store.Gap, bool, error) {
+	return t.copy.now().Timeline().Gaps(ctx, revision, most)
+}
+
 // Begin implements [store.Timeline].
 func (t timeline) Begin(ctx context.Context) (time.Time, error) {
 	return t.copy.now().Timeline().Begin(ctx)

@@ -58,6 +58,9 @@ func (r *random) draft() store.Draft {
 	if r.rnd.IntN(10) > 0 { // else as an older program makes them
 		n := r.rnd.Int64N(6)
 		d.Attributes = d.Attributes.With(event.Occurrence{Time: r.observedAt(), Count: n, New: n})
+		if from := r.observedAt().Truncate(time.Second); r.rnd.IntN(10) == 0 {
+			d.Attributes = d.Attributes.WithGap(event.Gap{From: from, To: from.Add(time.Minute)})
+		}
 	}
 	return d
 }

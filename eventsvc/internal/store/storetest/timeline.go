@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -142,6 +143,21 @@ func (t modelTimeline) Versions(_ context.Context, s *event.Selector, visit func
 	return nil
 }
 
+// Gaps implements [store.Timeline].
+func (t modelTimeline) Gaps(_ context.Context, revision uint64, most int) (gaps []store.Gap, more bool, err error) {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	revision, err = t.each(store.Range{Revision: revision}, func(observed) {})
+	for _, r := range t.m.state(revision) {
+		if gap, ok := r.Attributes.Gap(); ok && err == nil {
+			gaps = append(gaps, store.Gap{Gap: gap, Namespace: r.Namespace, Revision: r.Revision})
+		}
+	}
+	slices.SortFunc(gaps, func(a, b store.Gap) int { return cmp.Compare(b.Revision, a.Revision) })
+	more = len(gaps) > most
+	return gaps[:min(len(gaps), most)], more, err
+}
+
 // Begin implements [store.Timeline].
 func (t modelTimeline) Begin(context.Context) (time.Time, error) {
 	t.m.mu.Lock()
@@ -172,6 +188,23 @@ func (r *random) compareTimelines() {
 	r.compareOccurrences(in, got, want)
 	r.compareObserved(in, got, want)
 	r.compareVersions(got)
+	r.compareGaps(in.Revision, got, want)
+}
+
+// compareGaps asks for all gaps, and for fewer. Those that few marked versions report are the first ones, of which some may
+// be missing.
+func (r *random) compareGaps(revision uint64, got, want store.Timeline) {
+	wantGaps, _, wantErr := want.Gaps(r.t.Context(), revision, math.MaxInt)
+	gaps, more, err := got.Gaps(r.t.Context(), revision, 1<<20)
+	if sameExpiry(err, wantErr) {
+		return
+	}
+	r.compare("gaps", wantGaps, gaps, wantErr, err)
+	most := r.rnd.IntN(4)
+	few, moreThanFew, err := got.Gaps(r.t.Context(), revision, most)
+	if more || err != nil || len(few) > most || !slices.Equal(few, gaps[:min(len(few), len(gaps))]) || !moreThanFew && len(few) < len(gaps) {
+		r.t.Errorf("%d of %v: %v, more %v, %v", most, gaps, few, moreThanFew, err)
+	}
 }
 
 // observedAt returns a time around which things are observed, in no order.

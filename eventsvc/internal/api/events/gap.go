@@ -1,0 +1,53 @@
+package events
+
+import (
+	"github.com/labstack/echo/v4"
+	eventsv1 "k8s.io/api/events/v1"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/bearer"
+)
+
+// A writer says what is believed of a write.
+type writer struct {
+	everywhere bool // may create events in every namespace, and so report what nobody watched
+	whole      bool // has sent the whole event, and not a change of one
+}
+
+// writer returns the writer of a request.
+func (r *Resource) writer(c echo.Context, whole bool) writer {
+	caller, ok := bearer.FromContext(c.Request().Context())
+	return writer{ok && r.Guard.Policy().Decide(caller, policy.Create, policy.AllNamespaces).Allowed, whole}
+}
+
+// believes reports whether a version that reports a gap is marked. The mark belongs to what the event says of the gap: a
+// write that leaves that as it is leaves the mark as it is, whoever makes it, but for a writer who may create everywhere and
+// sends the whole event. Any other write is believed if its writer is.
+func (w writer) believes(gap event.Gap, live *eventsv1.Event, current *store.Record) bool {
+	if live != nil {
+		_, marked := current.Attributes.Gap()
+		if before, ok := event.GapOf(live); ok && before == gap && (marked || !w.whole) {
+			return marked
+		}
+	}
+	return w.everywhere
+}
+
+// draft makes the stored form of the next version of an event, of which live is the current one, nil if there is none. It
+// marks a report of a gap that is believed.
+func (r *Resource) draft(w writer, next, live *eventsv1.Event, current *store.Record) (store.Draft, error) {
+	d, err := r.Codec.Draft(next)
+	if gap, ok := event.GapOf(next); err == nil && ok && w.believes(gap, live, current) {
+		d.Attributes = d.Attributes.WithGap(gap)
+	}
+	return d, err
+}
+
+// sameMark reports whether two versions are marked alike.
+func sameMark(a, b event.Attributes) bool {
+	_, x := a.Gap()
+	_, y := b.Gap()
+	return x == y
+}

@@ -1,0 +1,110 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/api"
+)
+
+// gapReport is an event that reports a gap of the cluster east, until a minute of the hour of queries. Labels and more
+// metadata are members in JSON.
+func gapReport(name, minute, metadata string) string {
+	return fmt.Sprintf(`{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":%q%s,"labels":{"tidings.example/cluster":"east"},
+		"annotations":{"mirror.tidings.example/gap-from":"2026-03-04T12:20:00Z","mirror.tidings.example/gap-to":"2026-03-04T12:%s:00Z"}},
+		"eventTime":"2026-03-04T12:30:00.000000Z","reportingController":"tidings.example/mirror","reportingInstance":"i","action":"Do",
+		"type":"Warning","reason":"MirrorGap","note":"n","regarding":{"namespace":"team-a"}}`, name, metadata, minute)
+}
+
+// TestForgedGaps: a gap is believed if its writer may create in every namespace. A report of anybody else is an ordinary
+// event, and none of its fields makes it more.
+func TestForgedGaps(t *testing.T) {
+	t.Parallel()
+	const (
+		all, core = "/apis/events.k8s.io/v1/namespaces/team-a/events", "/api/v1/namespaces/team-a/events"
+		merge     = "application/merge-patch+json"
+	)
+	apply := func(w *world, caller string) { // that creates
+		w.as(caller, "PATCH", all+"/gap?fieldManager=m", gapReport("gap", "30", ""), "Content-Type", "application/apply-patch+yaml").must(201)
+	}
+	post := func(caller, metadata string) func(*world) {
+		return func(w *world) { w.as(caller, "POST", all, gapReport("gap", "30", metadata)).must(201) }
+	}
+	put := func(caller, minute string, code int) func(*world) {
+		return func(w *world) { w.as(caller, "PUT", all+"/gap", gapReport("gap", minute, "")).must(code) }
+	}
+	patch := func(caller, body string) func(*world) {
+		return func(w *world) { w.as(caller, "PATCH", all+"/gap", body, "Content-Type", merge).must(200) }
+	}
+	const (
+		label  = `{"metadata":{"labels":{"seen":"yes"}}}`
+		other  = `{"metadata":{"annotations":{"mirror.tidings.example/gap-to":"2026-03-04T12:40:00Z"}}}`
+		moved  = `{"metadata":{"labels":{"tidings.example/cluster":"prod"}}}`
+		nogap  = `{"metadata":{"annotations":{"mirror.tidings.example/gap-to":null}}}`
+		marked = `,"finalizers":["example.com/f"]`
+	)
+	for name, c := range map[string]struct {
+		writes []func(*world)
+		until  string // minute of the gap that is believed; "": none is
+	}{
+		"root creates":               {[]func(*world){post("root", "")}, "30"},
+		"a scope creates":            {[]func(*world){post("any+events:admin", "")}, "30"},
+		"root creates by PUT":        {[]func(*world){put("root", "30", 201)}, "30"},
+		"root creates by apply":      {[]func(*world){func(w *world) { apply(w, "root") }}, "30"},
+		"team creates":               {[]func(*world){post("team", "")}, ""},
+		"team creates by PUT":        {[]func(*world){put("team", "30", 201)}, ""},
+		"team creates by apply":      {[]func(*world){func(w *world) { apply(w, "team") }}, ""},
+		"root labels its own":        {[]func(*world){post("root", ""), patch("root", label)}, "30"},
+		"team labels it":             {[]func(*world){post("root", ""), patch("team", label)}, "30"},
+		"team sends it again":        {[]func(*world){post("root", ""), put("team", "30", 200)}, "30"},
+		"team moves its end":         {[]func(*world){post("root", ""), patch("team", other)}, ""},
+		"team replaces it":           {[]func(*world){post("root", ""), put("team", "40", 200)}, ""},
+		"team moves it to prod":      {[]func(*world){post("root", ""), patch("team", moved)}, ""},
+		"team moves it and back":     {[]func(*world){post("root", ""), patch("team", moved), put("team", "30", 200)}, ""},
+		"root moves its end":         {[]func(*world){post("root", ""), patch("root", other)}, "40"},
+		"root corrects a forged one": {[]func(*world){post("team", ""), patch("root", other)}, "40"},
+		"root labels a forged one":   {[]func(*world){post("team", ""), patch("root", label)}, ""},
+		"root reports a forged one":  {[]func(*world){post("team", ""), put("root", "30", 200)}, "30"},
+		"root takes it back":         {[]func(*world){post("root", ""), patch("root", nogap)}, ""},
+		"it waits for a finalizer": {[]func(*world){post("root", marked), func(w *world) {
+			w.as("root", "DELETE", all+"/gap", "").must(200)
+		}}, "30"},
+		"a forged one waits for a finalizer": {[]func(*world){post("team", marked), func(w *world) {
+			w.as("root", "DELETE", all+"/gap", "").must(200)
+		}}, ""},
+		"it is deleted": {[]func(*world){post("root", ""), func(w *world) { w.as("root", "DELETE", all+"/gap", "").must(200) }}, ""},
+		"it is created after a deletion": {[]func(*world){post("root", ""), func(w *world) {
+			w.as("root", "DELETE", all+"/gap", "").must(200)
+		}, post("team", "")}, ""},
+		"root only tries": {[]func(*world){func(w *world) { w.as("root", "POST", all+"?dryRun=All", gapReport("gap", "30", "")).must(201) }}, ""},
+		"the core view": {[]func(*world){post("root", ""), func(w *world) {
+			ev := w.as("team", "GET", core+"/gap", "").must(200).object()
+			ev["message"] = "m"
+			text, err := json.Marshal(ev)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.as("team", "PUT", core+"/gap", string(text)).must(200)
+		}}, "30"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := newPolicyWorld(t, fullMatrixPolicy(), func(c *api.Config) { c.Now = func() time.Time { return storyEnd } })
+			w.as("root", "POST", all, newEvent("ordinary", `"metadata":{"name":"ordinary"}`, `"regarding":{"namespace":"team-a"}`)).must(201)
+			for _, write := range c.writes {
+				write(w)
+			}
+			want := []any{}
+			if c.until != "" {
+				want = append(want, map[string]any{"from": "2026-03-04T12:20:00Z", "to": "2026-03-04T12:" + c.until + ":00Z", "cluster": "east"})
+			}
+			for range 2 { // before and after a restart
+				equal(t, w.as("root", "GET", queryPath("facets"), "").must(200).at("gaps"), any(want))
+				w.stop()
+				w.start()
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package event
+
+import (
+	"encoding/binary"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+)
+
+// The mirror reports a time in which it did not watch a cluster as an event with this reason and reporter. Its annotations
+// say from when until when, in RFC 3339, and [ClusterLabel] names the cluster.
+const (
+	GapReason   = "MirrorGap"
+	GapReporter = "tidings.example/mirror"
+	GapFrom     = "mirror.tidings.example/gap-from"
+	GapTo       = "mirror.tidings.example/gap-to"
+)
+
+// Gap is a time in which nobody watched a cluster, in whole seconds, UTC.
+type Gap struct {
+	From, To time.Time
+	Cluster  string
+}
+
+// GapOf returns the gap that an event reports, whoever wrote it.
+func GapOf(ev *eventsv1.Event) (g Gap, ok bool) {
+	if ev.Reason != GapReason || ev.ReportingController != GapReporter {
+		return g, false
+	}
+	from, err1 := time.Parse(time.RFC3339, ev.Annotations[GapFrom])
+	to, err2 := time.Parse(time.RFC3339, ev.Annotations[GapTo])
+	if err1 != nil || err2 != nil || !from.Before(to) {
+		return g, false
+	}
+	second := func(t time.Time) time.Time { return time.Unix(t.Unix(), 0).UTC() }
+	return Gap{From: second(from), To: second(to), Cluster: ev.Labels[ClusterLabel]}, true
+}
+
+// WithGap marks attributes that have an occurrence with the gap that their event reports. The server marks the reports
+// that it believes: no field or label of an event does.
+func (a Attributes) WithGap(g Gap) Attributes {
+	marked := append(make(Attributes, 0, len(a)+16), a...)
+	return binary.AppendVarint(binary.AppendVarint(marked, g.From.Unix()), g.To.Unix())
+}
+
+// Gap returns the gap that the attributes are marked with.
+func (a Attributes) Gap() (g Gap, ok bool) {
+	mark := a.mark()
+	from, n := binary.Varint(mark)
+	if n <= 0 {
+		return g, false
+	}
+	to, m := binary.Varint(mark[n:])
+	return Gap{From: time.Unix(from, 0).UTC(), To: time.Unix(to, 0).UTC(), Cluster: a.Get(ClusterLabel)}, m > 0
+}
