@@ -64,7 +64,13 @@ func TestCommands(t *testing.T) {
 				{with("stats", `{namespace="shop"}`), "{\n  bytes: 3.1kB\n  chunks: 2\n  streams: 2\n  entries: 3\n}"},
 				{with("volume", `{namespace="shop"}`), `[{"metric":{"namespace":"shop"},"value":[1795176600,"3"]}]`},
 				{with("volume", "--targetLabels=reason", `{namespace="shop"}`), `[{"metric":{"reason":"Pulled"},"value":[1795176600,"2"]},{"metric":{"reason":"BackOff"},"value":[1795176600,"1"]}]`},
-				{with("volume_range", "--step=5m", "--aggregateByLabels", `{namespace="shop"}`), `[{"metric":{"namespace":""},"values":[[1795176300,"3"]]}]`},
+				{with("volume", "--targetLabels=reason,cluster", `{namespace="shop"}`), `[]`},
+				{with("volume", "--aggregateByLabels", `{namespace="shop"}`), `[{"metric":{"kind":""},"value":[1795176600,"3"]},{"metric":{"level":""},"value":[1795176600,"3"]},` +
+					`{"metric":{"namespace":""},"value":[1795176600,"3"]},{"metric":{"reason":""},"value":[1795176600,"3"]},{"metric":{"reporter":""},"value":[1795176600,"3"]},` +
+					`{"metric":{"service_name":""},"value":[1795176600,"3"]},{"metric":{"type":""},"value":[1795176600,"3"]}]`},
+				{with("volume_range", "--step=5m", "--aggregateByLabels", "--targetLabels=reason", `{namespace="shop"}`), `[{"metric":{"reason":""},"values":[[1795176300,"3"]]}]`},
+				{[]string{"query", "--from=2026-11-20T12:01:00Z", "--to=2026-11-20T12:01:01Z", "--step=250ms", `sum(count_over_time({namespace="shop"}[250ms]))`},
+					`[{"metric":{},"values":[[1795176060.25,"1"]]}]`},
 				{with("detected-fields", `{reason="Pulled"}`, "name"), "web-0"},
 				{[]string{"query", "-o", "raw", `{namespace="shop"}`}, ""}, // nothing within the last hour
 			} {

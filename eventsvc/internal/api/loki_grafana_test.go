@@ -65,11 +65,15 @@ func TestGrafanaRequests(t *testing.T) {
 	}
 }
 
-// variables are those of Grafana that queries of dashboards may have.
-var variables = strings.NewReplacer("$__auto", "1m", "$__interval", "1m", "$__range", "10m", "$namespace", ".*", "$search", "")
+// variables replaces those of Grafana that queries of dashboards may have, for panels
+// whose points have a distance.
+func variables(step string) *strings.Replacer {
+	return strings.NewReplacer("$__auto", step, "$__interval", step, "$__range", "10m", "$namespace", ".*", "$search", "")
+}
 
-// TestGrafanaDashboard replays each query of the example's dashboard: each has an answer
-// with something in it, and all of them go to the data source that the reader chooses.
+// TestGrafanaDashboard replays each query of the example's dashboard, with the steps of a
+// long range and of a short one: each has an answer with something in it, and all of them
+// go to the data source that the reader chooses.
 func TestGrafanaDashboard(t *testing.T) {
 	t.Parallel()
 	w := lokiWorld(t)
@@ -105,21 +109,23 @@ func TestGrafanaDashboard(t *testing.T) {
 			if target.Datasource.Type != "loki" || p.Datasource.UID != "${source}" || target.Datasource.UID != "${source}" {
 				t.Errorf("%s does not use the data source that is chosen", p.Title)
 			}
-			expr := variables.Replace(target.Expr)
-			if strings.Contains(expr, "$") {
-				t.Errorf("%s: %s has a variable that this test does not know", p.Title, target.Expr)
-			}
-			path := "/loki/api/v1/query_range?" + span("query", expr, "step", "60000ms", "limit", "1000")
-			if target.QueryType == "instant" {
-				path = "/loki/api/v1/query?" + url.Values{"query": {expr}, "time": {at.Format(time.RFC3339)}}.Encode()
-			}
-			a := w.do("GET", path, "", "X-Loki-Response-Encoding-Flags", "categorize-labels")
-			if a.code != 200 {
-				t.Errorf("%s: %d %s", p.Title, a.code, a.body)
-				continue
-			}
-			if result, ok := a.at("data.result").([]any); !ok || len(result) == 0 {
-				t.Errorf("%s has an empty answer: %s", p.Title, a.body)
+			for _, step := range []string{"60000ms", "200ms"} {
+				expr := variables(step).Replace(target.Expr)
+				if strings.Contains(expr, "$") {
+					t.Errorf("%s: %s has a variable that this test does not know", p.Title, target.Expr)
+				}
+				path := "/loki/api/v1/query_range?" + span("query", expr, "step", step, "limit", "1000")
+				if target.QueryType == "instant" {
+					path = "/loki/api/v1/query?" + url.Values{"query": {expr}, "time": {at.Format(time.RFC3339)}}.Encode()
+				}
+				a := w.do("GET", path, "", "X-Loki-Response-Encoding-Flags", "categorize-labels")
+				if a.code != 200 {
+					t.Errorf("%s: %d %s", p.Title, a.code, a.body)
+					continue
+				}
+				if result, ok := a.at("data.result").([]any); !ok || len(result) == 0 {
+					t.Errorf("%s has an empty answer: %s", p.Title, a.body)
+				}
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package api_test
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -139,9 +140,10 @@ func TestLokiRange(t *testing.T) {
 		if got := w.do("GET", "/loki/api/v1/query_range?"+params, "").notes(); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", params, got, want)
 		}
-		form := w.do("POST", "/loki/api/v1/query_range", params, "Content-Type", "application/x-www-form-urlencoded")
-		if got := form.notes(); got != want {
-			t.Errorf("as a form, %s:\n got %s\nwant %s", params, got, want)
+		for _, media := range []string{"application/x-www-form-urlencoded", "Application/X-WWW-Form-URLEncoded ;charset=UTF-8"} {
+			if got := w.do("POST", "/loki/api/v1/query_range", params, "Content-Type", media).notes(); got != want {
+				t.Errorf("as %s, %s:\n got %s\nwant %s", media, params, got, want)
+			}
 		}
 	}
 }
@@ -177,6 +179,29 @@ func TestLokiMetrics(t *testing.T) {
 	w.do("GET", "/loki/api/v1/query_range?"+span("query", `sum by (kind) (count_over_time({namespace="shop"}[1m]))`, "step", "1m"), "").is(
 		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"kind":"Deployment"},"values":[[1795176240,"1"]]},` +
 			`{"metric":{"kind":"Pod"},"values":[[1795176120,"7"],[1795176180,"1"]]}]}}`)
+	// Below a second occurrences are at the beginning of their second, entries at their time: 12:03:00.0015.
+	for query, want := range map[string]string{
+		`sum(count_over_time({namespace="shop"}[500ms]))`:                 `[1795176180.5,"1"]`,
+		`sum(count_over_time({namespace="shop"}[250ms] offset 250ms))`:    `[1795176180.5,"1"]`,
+		`sum(rate({namespace="shop"}[500ms]))`:                            `[1795176180.5,"2"]`,
+		`sum(count_over_time({namespace="shop"} |= "up" [1ms]))`:          ``,
+		`sum(count_over_time({namespace="shop"} |= "up" [0.5s]))`:         `[1795176180.5,"1"]`,
+		`sum(count_over_time({namespace="shop"} |= "up" [499ms]))`:        `[1795176180.5,"1"]`,
+		`sum(count_over_time({namespace="shop"} |= "up" [498ms]))`:        ``,
+		`sum(count_over_time({namespace="shop"} |= "up" [499ms])) * 1000`: `[1795176180.5,"1000"]`,
+	} {
+		for _, step := range []string{"0.5", "500ms", "0.5005"} {
+			v := url.Values{"query": {query}, "step": {step}, "start": {fmt.Sprint(noon.Add(179500 * time.Millisecond).UnixNano())}, "end": {fmt.Sprint(noon.Add(181 * time.Second).UnixNano())}}
+			result := `[{"metric":{},"values":[` + want + `]}]`
+			if want == "" {
+				result = `[]`
+			}
+			w.do("GET", "/loki/api/v1/query_range?"+v.Encode(), "").is(`{"status":"success","data":{"resultType":"matrix","result":` + result + `}}`)
+			if t.Failed() {
+				t.Fatal(query, step)
+			}
+		}
+	}
 	w.do("GET", "/loki/api/v1/query_range?"+span("query", `sum (count_over_time({namespace="shop"}[5m]))`, "step", "120000ms"), "").is(
 		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1795176120,"7"],[1795176240,"9"],[1795176360,"9"],[1795176480,"1"]]}]}}`)
 }
@@ -210,10 +235,6 @@ func TestLokiNames(t *testing.T) {
 	w.do("GET", "/loki/api/v1/index/stats?"+span("query", `{namespace="shop"}`), "").is(`{"streams":3,"chunks":3,"bytes":9216,"entries":9}`)
 	w.do("GET", "/loki/api/v1/index/volume?"+span("query", `{namespace=~".+"}`), "").is(
 		`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"namespace":"shop"},"value":[1795176600,"9"]},{"metric":{"namespace":"pay"},"value":[1795176600,"2"]}]}}`)
-	w.do("GET", "/loki/api/v1/index/volume?"+span("query", `{}`, "targetLabels", "kind,cluster", "limit", "2"), "").is(
-		`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"kind":"Pod"},"value":[1795176600,"8"]},{"metric":{"cluster":"east","kind":"Pod"},"value":[1795176600,"1"]}]}}`)
-	w.do("GET", "/loki/api/v1/index/volume?"+span("query", `{namespace="pay"}`, "targetLabels", "kind,cluster", "aggregateBy", "labels"), "").is(
-		`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"kind":""},"value":[1795176600,"2"]},{"metric":{"cluster":""},"value":[1795176600,"1"]}]}}`)
 	w.do("GET", "/loki/api/v1/index/volume_range?"+span("query", `{namespace="pay"}`, "step", "5m"), "").is(
 		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"namespace":"pay"},"values":[[1795176300,"2"]]}]}}`)
 	w.do("GET", "/loki/api/v1/detected_labels?"+span("query", `{namespace="shop"}`), "").is(
@@ -233,6 +254,67 @@ func TestLokiNames(t *testing.T) {
 	w.do("GET", "/loki/api/v1/format_query?query="+url.QueryEscape(`{a="b"}|="c"`), "").is(`{"status":"success","data":"{a=\"b\"} |= \"c\""}`)
 	equal(t, w.do("GET", "/loki/api/v1/drilldown-limits", "").must(200).at("pattern_ingester_enabled"), any(false))
 	equal(t, w.do("GET", "/loki/api/v1/status/buildinfo", "").must(200).at("version"), any("3.7.8"))
+}
+
+// TestLokiVolumes: which labels and streams count, as Loki 3.7 has it
+// (util.PrepareLabelsAndMatchers and TSDBIndex.Volume in its source).
+func TestLokiVolumes(t *testing.T) {
+	t.Parallel()
+	w := lokiWorld(t)
+	for _, c := range []struct {
+		query, target, by, want string
+	}{
+		{`{}`, "", "series", `{"kind":"Pod","level":"warning","namespace":"shop","reason":"BackOff","reporter":"kubelet","service_name":"kubelet","type":"Warning"} 7, ` +
+			`{"cluster":"east","kind":"Pod","level":"warning","namespace":"pay","reason":"BackOff","reporter":"kubelet","service_name":"kubelet","type":"Warning"} 1, ` +
+			`{"kind":"Deployment","level":"info","namespace":"shop","reason":"ScalingReplicaSet","reporter":"kubelet","service_name":"kubelet","type":"Normal"} 1, ` +
+			`{"kind":"Node","level":"warning","namespace":"pay","reason":"NodeNotReady","reporter":"kubelet","service_name":"kubelet","type":"Warning"} 1, ` +
+			`{"kind":"Pod","level":"info","namespace":"shop","reason":"Pulled","reporter":"kubelet","service_name":"kubelet","type":"Normal"} 1`},
+		{`{namespace="pay"}`, "", "", `{"namespace":"pay"} 2`},
+		{`{namespace="pay", kind!=""}`, "", "series", `{"kind":"Node","namespace":"pay"} 1, {"kind":"Pod","namespace":"pay"} 1`},
+		// only streams that have all the labels
+		{`{}`, "kind,cluster", "series", `{"cluster":"east","kind":"Pod"} 1`},
+		{`{namespace="shop"}`, "kind,cluster", "series", ``},
+		{`{namespace="shop"}`, "kind,reason,kind", "", `{"kind":"Pod","reason":"BackOff"} 7, {"kind":"Deployment","reason":"ScalingReplicaSet"} 1, {"kind":"Pod","reason":"Pulled"} 1`},
+		{`{}`, "kind,unknown", "", ``},
+		// unless the selector says itself which ones
+		{`{namespace="pay", cluster!="west"}`, "cluster", "series", `{} 1, {"cluster":"east"} 1`},
+		// by labels: those that are named, else all
+		{`{namespace="pay"}`, "kind,cluster", "labels", `{"cluster":""} 1, {"kind":""} 1`},
+		{`{namespace="shop"}`, "kind", "labels", `{"kind":""} 9`},
+		{`{namespace="shop"}`, "unknown", "labels", ``},
+		{`{namespace="pay"}`, "", "labels", `{"kind":""} 2, {"level":""} 2, {"namespace":""} 2, {"reason":""} 2, {"reporter":""} 2, {"service_name":""} 2, {"type":""} 2, {"cluster":""} 1`},
+	} {
+		for _, path := range []string{"volume", "volume_range"} {
+			var a struct {
+				Data struct {
+					Result []struct {
+						Metric json.RawMessage
+						Value  [2]any
+						Values [][2]any
+					}
+				}
+			}
+			text := w.do("GET", "/loki/api/v1/index/"+path+"?"+span("query", c.query, "targetLabels", c.target, "aggregateBy", c.by, "step", "10m"), "").must(200).body
+			if err := json.Unmarshal(text, &a); err != nil {
+				t.Fatal(err)
+			}
+			var all []string
+			for _, s := range a.Data.Result {
+				for _, v := range append(s.Values, s.Value) {
+					if v[1] != nil {
+						all = append(all, fmt.Sprintf("%s %s", s.Metric, v[1]))
+					}
+				}
+			}
+			if got := strings.Join(all, ", "); got != c.want {
+				t.Errorf("%s of %s, target %q by %q:\n got %s\nwant %s", path, c.query, c.target, c.by, got, c.want)
+			}
+		}
+	}
+	w.do("GET", "/loki/api/v1/index/volume_range?"+span("query", `{reason="ScalingReplicaSet"}`, "step", "500ms"), "").is(
+		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"reason":"ScalingReplicaSet"},"values":[[1795176180.5,"1"]]}]}}`)
+	a := w.do("GET", "/loki/api/v1/index/volume?"+span("query", `{}`, "targetLabels", strings.Repeat("kind,", 50)+"kind"), "").must(400)
+	equal(t, string(a.body), "more than 50 names in targetLabels\n")
 }
 
 // TestLokiErrors: they are texts, with what would be right.

@@ -145,8 +145,8 @@ func (l *lexer) window(t token) (token, error) {
 	if err != nil {
 		return t, t.errorf("%s", err)
 	}
-	if d < time.Second {
-		return t, t.errorf("the range [%s] is shorter than a second", text)
+	if d == 0 {
+		return t, t.errorf("the range [%s] is empty", text)
 	}
 	t.kind, t.text, t.duration = tokenRange, l.rest[:n+1], d
 	l.skip(n + 1)

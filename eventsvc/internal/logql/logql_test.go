@@ -92,7 +92,7 @@ func TestRefused(t *testing.T) {
 		`rate({a="b"}[5m:1m])`:                   `parse error at line 1, col 13: syntax error: unexpected RANGE [5m:1m]: subqueries are not supported`,
 		`rate({a="b"}[5minutes])`:                `parse error at line 1, col 13: not a valid duration string: "5minutes"`,
 		`rate({a="b"}[5m)`:                       `parse error at line 1, col 13: missing closing ']' in duration`,
-		`rate({a="b"}[10ms])`:                    `parse error at line 1, col 13: the range [10ms] is shorter than a second`,
+		`rate({a="b"}[0ms])`:                     `parse error at line 1, col 13: the range [0ms] is empty`,
 		`rate({a="b"})`:                          `parse error at line 1, col 13: syntax error: unexpected ), expecting RANGE`,
 		`rate({a="b"}[1m]) by (a)`:               `parse error at line 1, col 19: grouping not allowed for rate aggregation`,
 		`count(rate({a="b"}[1m]))`:               `parse error at line 1, col 1: syntax error: unexpected count, which is not supported here: supported are sum, min, max, avg, topk, bottomk`,

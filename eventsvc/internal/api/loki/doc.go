@@ -22,8 +22,9 @@
 //     observed, which is what the lines below the bars are. Every selected event is
 //     looked at.
 //
-// An occurrence belongs to a window by its whole second, and a window has its beginning
-// but not its end. Points are at multiples of the step, so that the pieces which clients
+// A window has its beginning but not its end. It may be shorter than a second: an entry is
+// in it by its time, an occurrence by the second in which it was observed, as if at its
+// beginning. Points are at multiples of the step, so that the pieces which clients
 // ask for one by one fit together. The series of a range aggregation have the labels of
 // the stream, and of other labels those that the expression names in by or keep.
 //

@@ -3,6 +3,7 @@ package loki
 import (
 	"context"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -50,6 +51,8 @@ const (
 	maxCells    = 2_000_000     // counters of a range aggregation
 	maxLines    = 5_000         // of an answer, as Loki has it
 	maxBytes    = 64 << 20      // of an answer
+	maxNames    = 50            // of labels in targetLabels, and of selectors in match[]
+	volumeLimit = 100           // if the client sets none, as Loki has it
 	lineLimit   = 100           // if the client sets none
 	fieldLimit  = 1_000         // likewise, of detected fields
 	defaultTime = time.Hour     // likewise, how far a query looks back
@@ -146,7 +149,8 @@ func (a *API) form(r *http.Request) (url.Values, error) {
 	if err != nil {
 		return nil, badRequest("the query is malformed: %v", err)
 	}
-	if r.Method != http.MethodPost || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // in lower case; parameters do not matter
+	if r.Method != http.MethodPost || media != "application/x-www-form-urlencoded" {
 		return values, nil
 	}
 	r.Body = http.MaxBytesReader(nil, r.Body, maxBody)

@@ -18,7 +18,11 @@ func (a *API) evaluate(r *request, m logql.Metric, points []time.Time) ([]*logql
 	cells := 0
 	return logql.Evaluate(m, len(points), func(of *logql.RangeAggregation, by *logql.Grouping) ([]*logql.Series, error) {
 		c := newCounter(of, by, named, points, &cells)
-		if err := c.count(a, r); err != nil {
+		count := c.countEntries
+		if c.byStream {
+			count = c.countOccurrences
+		}
+		if err := count(a, r); err != nil {
 			return nil, err
 		}
 		return c.result(), nil
@@ -31,13 +35,15 @@ type counter struct {
 	of     *logql.RangeAggregation
 	by     *logql.Grouping // nil: series are not put together
 	named  map[string]bool // labels that the expression groups by
-	from   []int64         // seconds at which the window of each point begins
+	from   []int64         // nanoseconds since 1970 at which the window of each point begins
 	to     []int64         // and ends
 	edges  []int64         // both, in order
 	series []*counted
 	byKey  map[string]int
 	cells  *int // of all counters of the request
 	last   int  // the cell that was counted in before
+	// byStream: occurrences are counted, whose times are whole seconds; otherwise entries.
+	byStream bool
 }
 
 // counted is a series with the count of each cell.
@@ -47,11 +53,15 @@ type counted struct {
 }
 
 func newCounter(of *logql.RangeAggregation, by *logql.Grouping, named map[string]bool, points []time.Time, cells *int) *counter {
-	c := &counter{of: of, by: by, named: named, byKey: map[string]int{}, cells: cells}
+	c := &counter{of: of, by: by, named: named, byKey: map[string]int{}, cells: cells, byStream: byStream(of.Log, named)}
 	for _, p := range points {
 		end := p.Add(-of.Offset)
-		c.from = append(c.from, store.Ceil(end.Add(-of.Range)).Unix())
-		c.to = append(c.to, store.Ceil(end).Unix())
+		in := period{end.Add(-of.Range), end}
+		if c.byStream { // the same seconds are in it, and fewer cells are needed
+			in = period{store.Ceil(in.start), store.Ceil(in.end)}
+		}
+		c.from = append(c.from, in.start.UnixNano())
+		c.to = append(c.to, in.end.UnixNano())
 	}
 	c.edges = slices.Concat(c.from, c.to)
 	slices.Sort(c.edges)
@@ -61,7 +71,7 @@ func newCounter(of *logql.RangeAggregation, by *logql.Grouping, named map[string
 
 // period is what the windows cover.
 func (c *counter) period() period {
-	return period{time.Unix(c.edges[0], 0), time.Unix(c.edges[len(c.edges)-1], 0)}
+	return period{time.Unix(0, c.edges[0]), time.Unix(0, c.edges[len(c.edges)-1])}
 }
 
 // find returns the number of a series, a new one if its labels are new.
@@ -82,11 +92,12 @@ func (c *counter) find(labels []logql.Label) (int, error) {
 	return len(c.series) - 1, nil
 }
 
-// add counts what was observed in a second. Neighbours often have the same cell.
-func (c *counter) add(series int, second, n int64) {
+// add counts what was observed at a time, in nanoseconds since 1970. Neighbours often have
+// the same cell.
+func (c *counter) add(series int, at, n int64) {
 	i := c.last
-	if second < c.edges[i] || i+1 < len(c.edges) && second >= c.edges[i+1] {
-		i = sort.Search(len(c.edges), func(i int) bool { return c.edges[i] > second }) - 1
+	if at < c.edges[i] || i+1 < len(c.edges) && at >= c.edges[i+1] {
+		i = sort.Search(len(c.edges), func(i int) bool { return c.edges[i] > at }) - 1
 	}
 	if i < 0 {
 		return
@@ -140,14 +151,6 @@ func (c *counter) result() []*logql.Series {
 	return all
 }
 
-// count counts occurrences if labels of the stream decide, otherwise entries.
-func (c *counter) count(a *API, r *request) error {
-	if byStream(c.of.Log, c.named) {
-		return c.countOccurrences(a, r)
-	}
-	return c.countEntries(a, r)
-}
-
 // byStream reports whether the labels of a stream decide about its entries, and about
 // their series.
 func byStream(l *logql.Log, named map[string]bool) bool {
@@ -178,7 +181,7 @@ func (c *counter) countOccurrences(a *API, r *request) error {
 		}
 		return n
 	}
-	err := a.occurred(r, c.period(), group, func(o store.Occurred) { c.add(o.Group, o.Second, o.Count) })
+	err := a.occurred(r, c.period(), group, func(o store.Occurred) { c.add(o.Group, o.Second*int64(time.Second), o.Count) })
 	return cmp.Or(failed, err)
 }
 
@@ -206,7 +209,7 @@ func (c *counter) countEntries(a *API, r *request) error {
 			n, failed = c.find(c.labels(&e.Entry))
 		}
 		if failed == nil {
-			c.add(n, e.at.Time.Unix(), 1)
+			c.add(n, e.at.Time.UnixNano(), 1)
 		}
 		return failed == nil
 	})

@@ -109,8 +109,8 @@ func (a *API) series(r *request) (answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if by = append(by, l); len(by) > maxMatches {
-			return nil, badRequest("more than %d selectors in match[]", maxMatches)
+		if by = append(by, l); len(by) > maxNames {
+			return nil, badRequest("more than %d selectors in match[]", maxNames)
 		}
 	}
 	if len(by) == 0 {
@@ -125,9 +125,6 @@ func (a *API) series(r *request) (answer, error) {
 		return appendList(b, len(all), func(b []byte, i int) []byte { return appendLabels(b, streamLabels(&all[i])) })
 	}), nil
 }
-
-// maxMatches bounds the selectors of a request for series.
-const maxMatches = 50
 
 func compareDimensions(a, b event.Dimensions) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason),

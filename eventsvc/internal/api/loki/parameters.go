@@ -56,9 +56,9 @@ func (r *request) times() (period, error) {
 }
 
 // The times that a parameter may have: those whose nanoseconds fit 64 bits, with room
-// for ranges and offsets.
+// for a range and an offset of a hundred years each.
 var (
-	earliest = time.Date(1800, 1, 1, 0, 0, 0, 0, time.UTC)
+	earliest = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
 	latest   = time.Date(2150, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
@@ -92,8 +92,8 @@ func parseTime(text string) (time.Time, bool) {
 	return t, err == nil
 }
 
-// step returns the distance of two points: a duration, or seconds. By default a range has
-// 250 points.
+// step returns the distance of two points, which is whole milliseconds: a duration, or
+// seconds. By default a range has 250 points.
 func (r *request) step(in period) (time.Duration, error) {
 	length := in.end.Sub(in.start)
 	step := max(length/250/time.Second*time.Second, time.Second)
@@ -111,7 +111,7 @@ func (r *request) step(in period) (time.Duration, error) {
 	case length/step > maxPoints:
 		return 0, badRequest("exceeded maximum resolution of 11,000 points per time series. Try increasing the value of the step parameter")
 	}
-	return step, nil
+	return step.Truncate(time.Millisecond), nil // as in Loki; samples have milliseconds
 }
 
 func secondsOrDuration(text string) (time.Duration, bool) {

@@ -32,13 +32,15 @@ func (a *API) stats(r *request) (answer, error) {
 	}{len(all), len(all), entries * bytesOfEntry, entries}), nil
 }
 
-// volumeQuery is the parameters of both requests for volumes.
+// volumeQuery is the parameters of both requests for volumes. As in Loki, a request by
+// series has the labels that are named in targetLabels, else in the selector; one by
+// labels has those of targetLabels, else all.
 type volumeQuery struct {
 	log    *logql.Log
 	in     period
 	limit  int
 	labels bool     // by the names of labels, not by series
-	target []string // the labels of series
+	target []string // the labels that count; all if there are none
 }
 
 func (r *request) volume() (q volumeQuery, err error) {
@@ -49,9 +51,9 @@ func (r *request) volume() (q volumeQuery, err error) {
 		return q, err
 	}
 	if r.values.Get("limit") == "0" {
-		r.values.Set("limit", "100") // logcli's default, and Loki's
+		r.values.Set("limit", "") // Loki takes it for none
 	}
-	if q.limit, err = r.number("limit", 100, maxLines); err != nil {
+	if q.limit, err = r.number("limit", volumeLimit, maxLines); err != nil {
 		return q, err
 	}
 	switch by := r.values.Get("aggregateBy"); by {
@@ -61,12 +63,26 @@ func (r *request) volume() (q volumeQuery, err error) {
 	default:
 		return q, badRequest("invalid aggregation option: %q, want series or labels", by)
 	}
+	named := func(name string) bool {
+		return slices.ContainsFunc(q.log.Matchers, func(m logql.Matcher) bool { return m.Name == name })
+	}
 	if text := r.values.Get("targetLabels"); text != "" {
-		q.target = strings.Split(text, ",")
+		if q.target = strings.Split(text, ","); len(q.target) > maxNames {
+			return q, badRequest("more than %d names in targetLabels", maxNames)
+		}
+		var there []logql.Matcher
+		for _, name := range q.target { // only streams that have all of them count, if the selector says no other
+			if !named(name) {
+				there = append(there, logql.Matcher{Name: name, Op: "!="})
+			}
+		}
+		q.log.Matchers = append(q.log.Matchers, there...)
 		return q, nil
 	}
-	for _, m := range q.log.Matchers {
-		q.target = append(q.target, m.Name)
+	if !q.labels {
+		for _, m := range q.log.Matchers {
+			q.target = append(q.target, m.Name)
+		}
 	}
 	return q, nil
 }
@@ -74,20 +90,23 @@ func (r *request) volume() (q volumeQuery, err error) {
 // volumes counts the occurrences of each volume in the windows before points, which are
 // as long as given.
 func (a *API) volumes(r *request, q volumeQuery, window time.Duration, points []time.Time) ([]*logql.Series, error) {
-	target := q.target
-	if len(target) == 0 {
-		target = streamNames
-	}
 	sum := func(l *logql.Log, by ...string) ([]*logql.Series, error) {
 		of := &logql.RangeAggregation{Op: "count_over_time", Log: l, Range: window}
 		return a.evaluate(r, &logql.VectorAggregation{Op: "sum", Grouping: &logql.Grouping{Labels: by}, Of: of}, points)
 	}
 	if !q.labels {
+		target := q.target
+		if len(target) == 0 {
+			target = streamNames
+		}
 		all, err := sum(q.log, target...)
 		return largest(all, q.limit), err
 	}
 	var all []*logql.Series
-	for _, name := range target {
+	for _, name := range streamNames {
+		if len(q.target) > 0 && !slices.Contains(q.target, name) {
+			continue
+		}
 		s, err := sum(&logql.Log{Matchers: append(slices.Clone(q.log.Matchers), logql.Matcher{Name: name, Op: "!="})})
 		if err != nil {
 			return nil, err
@@ -138,7 +157,7 @@ func (a *API) volumeRange(r *request) (answer, error) {
 		return nil, err
 	}
 	points := q.in.points(step)
-	all, err := a.volumes(r, q, max(step, time.Second), points)
+	all, err := a.volumes(r, q, step, points)
 	if err != nil {
 		return nil, err
 	}
