@@ -169,6 +169,10 @@ func TestKubectlEventsFor(t *testing.T) {
 				t.Errorf("get all: code %d: %s", code, stderr)
 			}
 		})
+		t.Run("namespaces are described", func(t *testing.T) {
+			// quotas and limits, which kubectl asks for, are as in a cluster without them
+			k.want(t, args("describe namespace default"), "Name:         default\n", "No resource quota.\n", "No LimitRange resource.\n")
+		})
 		t.Run("the others say why not", func(t *testing.T) {
 			why := "are not stored here: this server stores events only"
 			pod := k.file(t, "pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n")
@@ -179,6 +183,9 @@ func TestKubectlEventsFor(t *testing.T) {
 				if _, stderr, code := k.try(t, args(line)...); code != 1 || !strings.Contains(stderr, why) {
 					t.Errorf("kubectl %s: code %d: %s", line, code, stderr)
 				}
+			}
+			if out, stderr, code := k.try(t, args("get pod x --ignore-not-found")...); code != 0 || out != "" {
+				t.Errorf("code %d: %s%s", code, out, stderr)
 			}
 		})
 	})

@@ -34,8 +34,8 @@ func kinds(t *testing.T, w *world) map[string][]metav1.APIResource {
 	return named
 }
 
-// TestKindsAreNamedOnly: every request for a kind that events are about is
-// answered 405, with a message that says why.
+// TestKindsAreNamedOnly: every read of a kind that events are about is answered 404, as
+// if there were no such kind, and every write 405, with a message that says why.
 func TestKindsAreNamedOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -43,10 +43,17 @@ func TestKindsAreNamedOnly(t *testing.T) {
 		for _, r := range resources {
 			paths := []string{group + "/" + r.Name, group + "/" + r.Name + "/x"}
 			if r.Namespaced {
-				paths = append(paths, group+"/namespaces/team/"+r.Name, group+"/namespaces/team/"+r.Name+"/x", group+"/namespaces/team/"+r.Name+"/x/status")
+				paths = append(paths, group+"/namespaces/team/"+r.Name, group+"/namespaces/team/"+r.Name+"/x")
 			}
+			of := paths[len(paths)-1]
+			paths = append(paths, of+"/", of+"/status", of+"/scale", of+"/log", of+"/exec", of+"/proxy/healthz")
 			for _, path := range paths {
-				for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"} {
+				st := w.do("GET", path, "").must(404).status()
+				equal(t, st.Reason, metav1.StatusReasonNotFound)
+				w.do("GET", path+"?watch=true&labelSelector=a%3Db", "").must(404)
+				w.do("GET", path, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").must(404)
+				w.do("HEAD", path, "").must(404)
+				for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
 					a := w.do(method, path, "").must(405)
 					if _, ok := a.header["Allow"]; !ok || a.header.Get("Allow") != "" {
 						t.Errorf("%s %s: Allow %q", method, path, a.header["Allow"])
@@ -65,10 +72,14 @@ func TestKindsAreNamedOnly(t *testing.T) {
 			equal(t, a.at("status.allowed"), any(false))
 		}
 	}
-	st := w.do("GET", "/apis/apps/v1/namespaces/team/deployments/x", "").must(405).status()
-	equal(t, st.Message, `deployments.apps are not stored here: this server stores events only, `+
-		`and names the resources that events are about so that "kubectl events --for" finds their events`)
-	equal(t, st.Reason, metav1.StatusReasonMethodNotAllowed)
+	for method, reason := range map[string]metav1.StatusReason{"GET": metav1.StatusReasonNotFound, "DELETE": metav1.StatusReasonMethodNotAllowed} {
+		st := w.do(method, "/apis/apps/v1/namespaces/team/deployments/x", "").status()
+		equal(t, st.Message, `deployments.apps are not stored here: this server stores events only, `+
+			`and names the resources that events are about so that "kubectl events --for" finds their events`)
+		equal(t, st.Reason, reason)
+	}
+	w.do("GET", "/api/v1/watch/pods", "").must(404)
+	w.do("GET", "/api/v1/watch/namespaces/team/pods/x", "").must(404)
 	w.do("GET", "/apis/apps/v1/namespaces/team/widgets", "").must(404)
 	w.do("GET", "/apis/apps/v2", "").must(404)
 }

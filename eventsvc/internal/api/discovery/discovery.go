@@ -29,7 +29,7 @@ type server struct {
 	io    *httpio.IO
 }
 
-// Route serves the description of groups, and refuses every method on resources that
+// Route serves the description of groups, and refuses every request for resources that
 // are only named.
 func Route(e *echo.Echo, c *codec.Codec, io *httpio.IO, groups []Group, more map[string][]byte) error {
 	s := &server{c, io}

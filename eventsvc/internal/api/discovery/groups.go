@@ -156,7 +156,7 @@ func kind(plural, kind string, namespaced bool, shortNames ...string) metav1.API
 	return resource(plural, kind, namespaced, metav1.Verbs{}, shortNames...)
 }
 
-// routeKinds refuses every method on resources that are only named.
+// routeKinds refuses every request for resources that are only named.
 func routeKinds(e *echo.Echo, groups []Group) {
 	for _, g := range groups {
 		for _, r := range g.Resources {
@@ -176,16 +176,22 @@ func routeKinds(e *echo.Echo, groups []Group) {
 	}
 }
 
-// refuseKind answers 405 with the reason. The empty Allow header says that the
-// resource allows no method (RFC 9110 sections 10.2.1 and 15.5.6).
+// refuseKind answers with the reason: reads with 404, as in a cluster without the
+// resource, because clients go on after nothing else ("kubectl describe namespace" asks for
+// quotas and limits); writes with 405. The empty Allow header says that the resource
+// allows no method (RFC 9110 sections 10.2.1 and 15.5.6).
 func refuseKind(of schema.GroupResource) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		c.Response().Header().Set(echo.HeaderAllow, "")
-		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
+		status := metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 			Message: fmt.Sprintf("%s are not stored here: this server stores events only, "+
 				"and names the resources that events are about so that \"kubectl events --for\" finds their events", of),
 			Details: &metav1.StatusDetails{Group: of.Group, Kind: of.Resource},
-		}}
+		}
+		if method := c.Request().Method; method != http.MethodGet && method != http.MethodHead {
+			status.Code, status.Reason = http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed
+			c.Response().Header().Set(echo.HeaderAllow, "")
+		}
+		return &apierrors.StatusError{ErrStatus: status}
 	}
 }
