@@ -16,15 +16,19 @@ const (
 	GapTo       = "mirror.tidings.example/gap-to"
 )
 
+// SourceUID is the annotation of a copy that a mirror has made: the uid that the event has in its cluster.
+const SourceUID = "mirror.tidings.example/uid"
+
 // Gap is a time in which nobody watched a cluster, in whole seconds, UTC.
 type Gap struct {
 	From, To time.Time
 	Cluster  string
 }
 
-// GapOf returns the gap that an event reports, whoever wrote it.
+// GapOf returns the gap that an event reports, whoever wrote it. The copy of an event of a cluster reports none: anybody there
+// may have written it, and the mirror only copies it.
 func GapOf(ev *eventsv1.Event) (g Gap, ok bool) {
-	if ev.Reason != GapReason || ev.ReportingController != GapReporter {
+	if _, copied := ev.Annotations[SourceUID]; copied || ev.Reason != GapReason || ev.ReportingController != GapReporter {
 		return g, false
 	}
 	from, err1 := time.Parse(time.RFC3339, ev.Annotations[GapFrom])

@@ -38,6 +38,7 @@ func TestGaps(t *testing.T) {
 		"source": func(ev *eventsv1.Event) {
 			ev.ReportingController, ev.DeprecatedSource.Component = "", GapReporter
 		},
+		"copied":   func(ev *eventsv1.Event) { ev.Annotations["mirror.tidings.example/uid"] = "1-2-3" },
 		"no begin": func(ev *eventsv1.Event) { delete(ev.Annotations, GapFrom) },
 		"no end":   func(ev *eventsv1.Event) { ev.Annotations[GapTo] = "soon" },
 		"backward": func(ev *eventsv1.Event) { ev.Annotations[GapTo] = "2026-03-04T08:00:00Z" },
