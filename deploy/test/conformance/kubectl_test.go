@@ -102,6 +102,41 @@ func TestKubectlAuth(t *testing.T) {
 	})
 }
 
+// TestKubectlImpersonates: a command that asks to act as another user is refused, and does nothing. kubectl itself refuses
+// groups and uids without a user.
+func TestKubectlImpersonates(t *testing.T) {
+	t.Parallel()
+	overKubectls(t, func(t *testing.T, s *server, k *kubectl) {
+		s.create(t, "team", "a")
+		k.want(t, args("get events"), "a") // so that kubectl remembers the groups: it does not show the text of a 403 to that request
+		const (
+			user    = `"nobody" is forbidden: User "tester" cannot impersonate resource "users" in API group "" at the cluster scope: impersonation is not supported here: leave out --as`
+			account = `"builder" is forbidden: User "tester" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "team"`
+			without = `without impersonating a user`
+		)
+		for line, text := range map[string]string{
+			"delete events a --as=nobody":                             user,
+			"get events --as=nobody --as-group=system:masters":        user,
+			"get events -A --as=nobody --as-uid=u":                    user,
+			"label events a x=y --as=nobody":                          user,
+			"auth can-i list events --as=nobody":                      user,
+			"auth can-i --list --as=nobody":                           user,
+			"auth whoami --as=nobody":                                 "you do not have permission to call it", // kubectl's words for a 403
+			"get --raw /query/v1/events --as=nobody":                  user,
+			"get --raw /loki/api/v1/labels --as=nobody":               user,
+			"get --raw /apis --as=system:serviceaccount:team:builder": account,
+			"delete events a --as-group=system:masters":               without,
+			"delete events a --as-uid=u":                              without,
+		} {
+			out, stderr, code := k.try(t, args(line)...)
+			if code == 0 || !strings.Contains(stderr, text) {
+				t.Errorf("kubectl %s: exit code %d, no %q in\n%s%s", line, code, text, out, stderr)
+			}
+		}
+		k.want(t, args("get events a -o name"), "a")
+	})
+}
+
 // TestKubectlNamespaces lists the namespaces, which nobody had to declare.
 func TestKubectlNamespaces(t *testing.T) {
 	t.Parallel()

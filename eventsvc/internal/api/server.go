@@ -157,7 +157,8 @@ const queriesFolder = "/query"
 func (s *Server) routes(c Config, groups []discovery.Group) error {
 	e := s.echo
 	e.HTTPErrorHandler = s.io.Fail
-	e.Use(once(prepare, withConsole(c.Console), stream.SocketToken, loki.BasicToken, bearer.Middleware(c.Verify, public, s.guard.Refuse), s.strict))
+	e.Use(once(prepare, withConsole(c.Console), stream.SocketToken, loki.BasicToken, bearer.Middleware(c.Verify, public, s.guard.Refuse),
+		access.NoImpersonation, s.strict))
 
 	ns := namespaces.New(c.Store, c.Codec, s.io, s.streams, c.MaxSelectorTerms, c.Namespaces)
 	admit := func(ctx context.Context, namespace string) error {

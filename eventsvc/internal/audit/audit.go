@@ -56,8 +56,16 @@ type Entry struct {
 	Millis    float64   `json:"ms"`
 	Allowed   *bool     `json:"allowed,omitempty"` // by the policy
 	Rule      string    `json:"rule,omitempty"`    // that allowed it, or the reason of the refusal
-	Remote    string    `json:"remote"`
-	Agent     string    `json:"agent,omitempty"`
+	// Impersonate is the user that the request asked to act as. Such requests are refused.
+	Impersonate *Impersonate `json:"impersonate,omitempty"`
+	Remote      string       `json:"remote"`
+	Agent       string       `json:"agent,omitempty"`
+}
+
+// Impersonate is what the headers of an impersonation ask for.
+type Impersonate struct {
+	User   string `json:"user,omitempty"`
+	Groups int    `json:"groups,omitempty"` // how many
 }
 
 // Config says where the log is.

@@ -53,6 +53,7 @@ type Decision struct {
 	Verb, Group, Resource, Namespace, Name string
 	Allowed                                bool
 	Rule                                   string // that allows it, or the reason of the refusal
+	Impersonate                            *Impersonate
 }
 
 // Decided adds a decision to the entry of the request that ctx belongs to. A write that
@@ -65,5 +66,5 @@ func Decided(ctx context.Context, d Decision) {
 	}
 	e.Verb, e.Group, e.Resource = httpserver.Shorten(d.Verb), d.Group, d.Resource
 	e.Namespace, e.Name = httpserver.Shorten(d.Namespace), httpserver.Shorten(d.Name)
-	e.Allowed, e.Rule = new(d.Allowed), d.Rule
+	e.Allowed, e.Rule, e.Impersonate = new(d.Allowed), d.Rule, d.Impersonate
 }

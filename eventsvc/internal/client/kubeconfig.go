@@ -65,6 +65,9 @@ type kubeUser struct {
 	Exec                  *kubeExec       `json:"exec"`
 	Username              string          `json:"username"`
 	Impersonate           string          `json:"as"`
+	ImpersonateUID        string          `json:"as-uid"`
+	ImpersonateGroups     []string        `json:"as-groups"`
+	ImpersonateExtra      json.RawMessage `json:"as-user-extra"`
 	AuthProvider          json.RawMessage `json:"auth-provider"`
 }
 
@@ -171,8 +174,8 @@ func (u kubeUser) certificate(config *tls.Config, dir string) error {
 
 func (u kubeUser) tokens(dir string) (*Tokens, error) {
 	switch {
-	case u.Impersonate != "":
-		return nil, errors.New("\"as\" (impersonation) cannot be used here")
+	case u.Impersonate != "", u.ImpersonateUID != "", u.ImpersonateGroups != nil, u.ImpersonateExtra != nil:
+		return nil, errors.New("as, as-uid, as-groups and as-user-extra (impersonation) are not supported here: leave them out")
 	case u.AuthProvider != nil:
 		return nil, errors.New("auth-provider is no longer supported, as in kubectl: use exec")
 	case u.Username != "":

@@ -75,17 +75,21 @@ func (g *Guard) decide(c echo.Context, of schema.GroupResource, v policy.Verb) e
 
 // forbidden is the 403 for a caller that lacks a right, and the scope that would give it.
 func (g *Guard) forbidden(caller *bearer.Caller, of schema.GroupResource, v policy.Verb, namespace, name, rule string) error {
-	where := "at the cluster scope"
-	if namespace != policy.AllNamespaces {
-		where = fmt.Sprintf("in the namespace %q", namespace)
-	}
-	// kube-apiserver's text, followed by what is missing.
-	err := apierrors.NewForbidden(of, name, fmt.Errorf("User %q cannot %s resource %q in API group %q %s: %s", //nolint:staticcheck // clients know this text
-		caller.Subject, v, of.Resource, of.Group, where, rule))
+	err := refusal(caller, of, v.String(), namespace, name, rule)
 	if scope := g.Policy().Scope(v); scope != "" {
 		return &scopeError{err, scope}
 	}
 	return err
+}
+
+// refusal is a 403 in the words of kube-apiserver, followed by the reason.
+func refusal(caller *bearer.Caller, of schema.GroupResource, verb, namespace, name, reason string) *apierrors.StatusError {
+	where := "at the cluster scope"
+	if namespace != policy.AllNamespaces {
+		where = fmt.Sprintf("in the namespace %q", namespace)
+	}
+	return apierrors.NewForbidden(of, name, fmt.Errorf("User %q cannot %s resource %q in API group %q %s: %s", //nolint:staticcheck // clients know this text
+		caller.Subject, verb, of.Resource, of.Group, where, reason))
 }
 
 // nameSelected returns the name that a list or watch selects. kube-apiserver takes

@@ -40,7 +40,8 @@ func newRefusals() *prometheus.CounterVec {
 	for _, limit := range []string{
 		"watches", "client-watches", "requests", "client-requests", "create-rate", "client-create-rate", "namespace-create-rate",
 		"body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations",
-		"audit", // no limit of requests: the audit log fails, and writes are refused without it
+		"audit",         // no limit of requests: the audit log fails, and writes are refused without it
+		"impersonation", // no limit either: the client asks to act as another user
 	} {
 		refused.WithLabelValues(limit)
 	}

@@ -1,0 +1,276 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/audit"
+)
+
+const leaveOut = "impersonation is not supported here: leave out --as"
+
+// impersonations are headers, as lines of HTTP/1.1, and the answers of kube-apiserver 1.37 to a caller without the
+// right. The last two rows are ours: kube-apiserver ignores such headers.
+var impersonations = []struct {
+	name    string
+	lines   []string
+	code    int32
+	message string
+	details *metav1.StatusDetails
+}{
+	{
+		"user",
+		[]string{"Impersonate-User: nobody"},
+		403, `users "nobody" is forbidden: User "good" cannot impersonate resource "users" in API group "" at the cluster scope: ` + leaveOut,
+		&metav1.StatusDetails{Name: "nobody", Kind: "users"},
+	},
+	{
+		"lower case, with a group",
+		[]string{"impersonate-user: a b", "impersonate-group: system:masters"},
+		403, `users "a b" is forbidden: User "good" cannot impersonate resource "users" in API group "" at the cluster scope: ` + leaveOut,
+		&metav1.StatusDetails{Name: "a b", Kind: "users"},
+	},
+	{
+		"twice, in two cases",
+		[]string{"IMPERSONATE-USER: first", "iMPERSONATE-uSER: second"},
+		403, `users "first" is forbidden: User "good" cannot impersonate resource "users" in API group "" at the cluster scope: ` + leaveOut,
+		&metav1.StatusDetails{Name: "first", Kind: "users"},
+	},
+	{
+		"the caller itself",
+		[]string{"Impersonate-User: good"},
+		403, `users "good" is forbidden: User "good" cannot impersonate resource "users" in API group "" at the cluster scope: ` + leaveOut,
+		&metav1.StatusDetails{Name: "good", Kind: "users"},
+	},
+	{
+		"service account",
+		[]string{"Impersonate-User: system:serviceaccount:shop:builder"},
+		403, `serviceaccounts "builder" is forbidden: User "good" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "shop": ` + leaveOut,
+		&metav1.StatusDetails{Name: "builder", Kind: "serviceaccounts"},
+	},
+	{
+		"no service account",
+		[]string{"Impersonate-User: system:serviceaccount:shop:a:b"},
+		403, `users "system:serviceaccount:shop:a:b" is forbidden: User "good" cannot impersonate resource "users" in API group "" at the cluster scope: ` + leaveOut,
+		&metav1.StatusDetails{Name: "system:serviceaccount:shop:a:b", Kind: "users"},
+	},
+	{
+		"groups",
+		[]string{"Impersonate-Group: system:masters", `impersonate-group: a"b\c`},
+		400, `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"system:masters", "a\"b\\c"}, Extra:map[string][]string(nil)} without impersonating a user name`, nil,
+	},
+	{
+		"uid",
+		[]string{"Impersonate-UID: u-1", "impersonate-uid: u-2"},
+		400, `requested &user.DefaultInfo{Name:"", UID:"u-1", Groups:[]string(nil), Extra:map[string][]string(nil)} without impersonating a user name`, nil,
+	},
+	{
+		"extra",
+		[]string{"Impersonate-Extra-Scopes: a", "impersonate-extra-scopes: b", "Impersonate-Extra-Acme.com%2fproject: p", "Impersonate-Extra-Bad%zz: q"},
+		400, `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string(nil), Extra:map[string][]string{` +
+			`"acme.com/project":[]string{"p"}, "bad%zz":[]string{"q"}, "scopes":[]string{"a", "b"}}} without impersonating a user name`, nil,
+	},
+	{
+		"the first user is empty",
+		[]string{"Impersonate-User:", "Impersonate-User: second", "Impersonate-Group: g"},
+		400, `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"g"}, Extra:map[string][]string(nil)} without impersonating a user name`, nil,
+	},
+	{
+		"an empty user alone",
+		[]string{"Impersonate-User:"},
+		400, `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string(nil), Extra:map[string][]string(nil)} without impersonating a user name`, nil,
+	},
+	{
+		"a header that nobody knows",
+		[]string{"Impersonate-Role: admin"},
+		400, `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string(nil), Extra:map[string][]string(nil)} without impersonating a user name`, nil,
+	},
+}
+
+// TestImpersonationIsRefused: over HTTP/1.1 and HTTP/2, a request with such headers is answered as kube-apiserver would answer
+// it, and does nothing.
+func TestImpersonationIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *api.Config) { c.Registry = prometheus.NewRegistry() })
+	w.create("a")
+	one, two := httptest.NewServer(w.handler()), httptest.NewUnstartedServer(w.handler())
+	two.EnableHTTP2 = true
+	two.StartTLS()
+	t.Cleanup(one.Close)
+	t.Cleanup(two.Close)
+	for _, c := range impersonations {
+		want := metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status:   metav1.StatusFailure, Code: c.code, Message: c.message, Details: c.details,
+			Reason: map[int32]metav1.StatusReason{400: metav1.StatusReasonBadRequest, 403: metav1.StatusReasonForbidden}[c.code],
+		}
+		t.Run(c.name, func(t *testing.T) {
+			check := func(res *http.Response) {
+				t.Helper()
+				defer func() { _ = res.Body.Close() }()
+				var got metav1.Status
+				if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
+					t.Fatal(err)
+				}
+				equal(t, got, want)
+				equal(t, res.StatusCode, int(c.code))
+			}
+			conn, err := net.Dial("tcp", one.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			_, err = fmt.Fprintf(conn, "DELETE %s/a HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\n%s\r\n\r\n", eventsPath, strings.Join(c.lines, "\r\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(res)
+
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, two.URL+eventsPath+"/a", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer good")
+			for _, line := range c.lines {
+				name, value, _ := strings.Cut(line, ":")
+				req.Header.Add(name, strings.TrimSpace(value))
+			}
+			if res, err = two.Client().Do(req); err != nil {
+				t.Fatal(err)
+			}
+			equal(t, res.ProtoMajor, 2)
+			check(res)
+		})
+	}
+	w.do("GET", eventsPath+"/a", "").must(200)
+	if n, want := w.metric("eventsvc_requests_refused_total", "impersonation"), float64(2*len(impersonations)); n != want {
+		t.Errorf("%v refusals are counted, want %v", n, want)
+	}
+}
+
+// TestImpersonationIsRefusedEverywhere: on every path that needs a token, those that do not exist too, the answer is 403.
+// A caller without a good token gets 401 first.
+func TestImpersonationIsRefusedEverywhere(t *testing.T) {
+	t.Parallel()
+	w, _ := newPolicyWorld(t, fullMatrixPolicy())
+	asked := forms()
+	for _, path := range []string{
+		"/", "/api", "/apis", "/apis/events.k8s.io/v1", "/openapi/v3", "/openapi/v2", "/readyz/log", "/nowhere", "/api/v1/pods", "/api//v1",
+		"/query/v1/events", "/query/v1/histogram", "/query/v1/nothing", "/loki/api/v1/query_range", "/loki/api/v1/labels", "/loki/api/v1/tail",
+	} {
+		asked = append(asked, form{method: "GET", path: path}, form{method: "POST", path: path}, form{method: "OPTIONS", path: path})
+	}
+	for _, resource := range []string{"authentication.k8s.io/v1/selfsubjectreviews", "authorization.k8s.io/v1/selfsubjectaccessreviews"} {
+		asked = append(asked, form{method: "POST", path: "/apis/" + resource, body: "{}"})
+	}
+	fill := strings.NewReplacer("{ns}", "default", "{name}", "a", "{continue}", "x")
+	for _, f := range asked {
+		headers := append(slices.Clone(f.headers), "Impersonate-User", "nobody")
+		if a := w.as("root", f.method, fill.Replace(f.path), fill.Replace(f.body), headers...); a.code != 403 || !strings.Contains(string(a.body), leaveOut) {
+			t.Errorf("%s %s: %d %s", f.method, f.path, a.code, a.body)
+		}
+	}
+	w.as("root", "GET", "/version", "", "Impersonate-User", "nobody").must(200)
+	equal(t, w.as("root", "GET", eventsPath, "").must(200).names(), []string{})
+
+	w.config.Verify = verify
+	var err error
+	if w.server, err = api.New(w.config); err != nil {
+		t.Fatal(err)
+	}
+	w.as("bad", "GET", eventsPath, "", "Impersonate-User", "nobody").must(401)
+}
+
+// TestImpersonationOverWebSockets: the handshake is refused.
+func TestImpersonationOverWebSockets(t *testing.T) {
+	t.Parallel()
+	srv := newWorld(t).serve()
+	token := "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte("good"))
+	for _, path := range []string{eventsPath + "?watch=true", "/loki/api/v1/tail?query={}"} {
+		conn, res, err := websocket.Dial(t.Context(), srv.URL+path, &websocket.DialOptions{
+			Subprotocols: []string{token, "one"}, HTTPHeader: http.Header{"Impersonate-User": {"nobody"}},
+		})
+		if err == nil {
+			_ = conn.CloseNow()
+			t.Fatalf("%s: the socket is open", path)
+		}
+		body, _ := io.ReadAll(res.Body)
+		if res.StatusCode != 403 || !strings.Contains(string(body), leaveOut) {
+			t.Errorf("%s: %d %s", path, res.StatusCode, body)
+		}
+	}
+}
+
+// TestImpersonationIsAudited: the entry says who asked to act as whom, in few bytes, and that it was refused.
+func TestImpersonationIsAudited(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log, err := audit.Open(audit.Config{Path: path, MaxBytes: 1 << 20, Files: 1, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, func(c *api.Config) { c.Audit = log })
+	w.do("DELETE", eventsPath+"/a", "", "Impersonate-User", strings.Repeat("u", 300), "Impersonate-Group", "g").must(403)
+	w.do("GET", eventsPath, "", "Impersonate-User", "system:serviceaccount:shop:builder").must(403)
+	w.do("GET", eventsPath, "", "Impersonate-Group", "g").must(400)
+	w.do("GET", eventsPath, "").must(200)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := log.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []audit.Entry
+	for line := range strings.Lines(string(data)) {
+		var e audit.Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, audit.Entry{
+			User: e.User, Verb: e.Verb, Resource: e.Resource, Namespace: e.Namespace, Method: e.Method, Code: e.Code, Allowed: e.Allowed, Rule: e.Rule,
+			Impersonate: e.Impersonate,
+		})
+	}
+	equal(t, got[:3], []audit.Entry{
+		{
+			User: "good", Verb: "impersonate", Resource: "users", Method: "DELETE", Code: 403, Allowed: new(false), Rule: leaveOut,
+			Impersonate: &audit.Impersonate{User: strings.Repeat("u", 256) + "…", Groups: 1},
+		},
+		{
+			User: "good", Verb: "impersonate", Resource: "serviceaccounts", Namespace: "shop", Method: "GET", Code: 403, Allowed: new(false), Rule: leaveOut,
+			Impersonate: &audit.Impersonate{User: "system:serviceaccount:shop:builder"},
+		},
+		{
+			User: "good", Verb: "impersonate", Resource: "users", Method: "GET", Code: 400, Allowed: new(false), Rule: leaveOut,
+			Impersonate: &audit.Impersonate{Groups: 1},
+		},
+	})
+	if got[3].Impersonate != nil {
+		t.Errorf("a request without such headers: %+v", got[3])
+	}
+}
