@@ -56,7 +56,7 @@ func (r registered) print(std stdio, keys ...*clientkey.Private) error {
 
 type clientKeyNew struct {
 	File       string `arg:"" help:"File to write the private key to; it must not exist."`
-	Algorithm  string `enum:"ES256,EdDSA,RS256" default:"ES256" help:"Algorithm that the key signs by."`
+	Algorithm  string `enum:"ES256,Ed25519,EdDSA,RS256" default:"ES256" help:"Algorithm of the key, as printed. EdDSA is the older name of Ed25519."`
 	registered `embed:""`
 }
 

@@ -33,7 +33,7 @@ func newClientKey(t testing.TB, name string, args ...string) (file, jwks string)
 // fetch tokens, and what they send is good once.
 func TestClientKey(t *testing.T) {
 	t.Parallel()
-	for _, alg := range []string{"ES256", "EdDSA", "RS256"} {
+	for _, alg := range []string{"ES256", "Ed25519", "EdDSA", "RS256"} {
 		t.Run(alg, func(t *testing.T) {
 			t.Parallel()
 			key, jwks := newClientKey(t, "demo.pem", "--algorithm", alg)

@@ -27,7 +27,7 @@ func TestPythonAssertions(t *testing.T) {
 	for _, alg := range []string{"RS256", "ES256", "EdDSA"} {
 		t.Run(alg, func(t *testing.T) {
 			t.Parallel()
-			key, jwks := newClientKey(t, "demo.pem", "--algorithm", alg)
+			key, jwks := newClientKey(t, "demo.pem", "--algorithm", strings.Replace(alg, "EdDSA", "Ed25519", 1)) // Authlib has the older name
 			issuers := tempFile(t, "issuers.yaml", fmt.Sprintf("- {issuer: %q, jwksFile: %q}\n", c.name, tempFile(t, "jwks.json", c.jwks("k1"))))
 			clients := workloads + "- {client_id: demo, client_name: Demo, scope: read, jwks: " + strings.TrimSpace(jwks) + "}\n"
 			r := start(t, "--clients-file", tempFile(t, "clients.yaml", clients), "--trusted-issuers-file", issuers,

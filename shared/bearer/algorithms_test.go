@@ -1,6 +1,7 @@
 package bearer_test
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -10,8 +11,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"tidings.example/shared/bearer"
 )
@@ -69,6 +73,7 @@ func TestAlgorithms(t *testing.T) {
 		{"RS256", join(head("RS256", "rsa"), claims(), rs256), ""},
 		{"PS256", join(head("PS256", "rsa"), claims(), ps256), ""},
 		{"ES256", join(head("ES256", "ec"), claims(), signECDSA(ec)), ""},
+		{"Ed25519", join(head("Ed25519", "ed"), claims(), signEd25519(ed)), ""},
 		{"EdDSA", join(head("EdDSA", "ed"), claims(), signEd25519(ed)), ""},
 		{"PS256 where the key allows it only", join(head("PS256", "only-ps"), claims(), ps256), ""},
 		{"RS256 with a key for PS256", join(head("RS256", "only-ps"), claims(), rs256), wrong},
@@ -76,6 +81,11 @@ func TestAlgorithms(t *testing.T) {
 		{"ES256 with the RSA key", join(head("ES256", "rsa"), claims(), signECDSA(ec)), wrong},
 		{"RS256 with the EC key", join(head("RS256", "ec"), claims(), rs256), wrong},
 		{"EdDSA with the EC key", join(head("EdDSA", "ec"), claims(), signEd25519(ed)), wrong},
+		{"Ed25519 with the EC key", join(head("Ed25519", "ec"), claims(), signEd25519(ed)), wrong},
+		{"ES256 called Ed25519", join(head("Ed25519", "ed"), claims(), signECDSA(ec)), wrong},
+		{"Ed25519 called ES256", join(head("ES256", "ec"), claims(), signEd25519(ed)), wrong},
+		{"Ed25519 in lower case", join(head("ed25519", "ed"), claims(), signEd25519(ed)), badAlg},
+		{"Ed448", join(head("Ed448", "ed"), claims(), signEd25519(ed)), badAlg},
 		{"ES256 with the Ed25519 key", join(head("ES256", "ed"), claims(), signECDSA(ec)), wrong},
 		{"HS256 keyed with the Ed25519 key", join(head("HS256", "ed"), claims(), hs256(ed.Public().(ed25519.PublicKey))), badAlg},
 		{"EdDSA keyed like HS256", join(head("EdDSA", "ed"), claims(), hs256(ed.Public().(ed25519.PublicKey))), wrong},
@@ -86,6 +96,129 @@ func TestAlgorithms(t *testing.T) {
 		{"EdDSA without a signature", join(head("EdDSA", "ed"), claims(), func([]byte) []byte { return nil }), wrong},
 		{"ES384", join(head("ES384", "ec"), claims(), signECDSA(ec)), badAlg},
 		{"none", join(head("none", "ed"), claims(), func([]byte) []byte { return nil }), badAlg},
+	})
+}
+
+// TestKeysOfOneID: keys of one kid and different kty or alg (RFC 7517 section 4.5) are told apart by the alg of the token.
+func TestKeysOfOneID(t *testing.T) {
+	t.Parallel()
+	ec := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	point := must(ec.PublicKey.ECDH()).Bytes()
+	_, ed, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, otherEd, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type signer struct {
+		name string
+		sign func([]byte) []byte
+		jwk  func(alg string) string // empty: none
+	}
+	member := func(alg string) string {
+		if alg == "" {
+			return ""
+		}
+		return fmt.Sprintf(`,"alg":%q`, alg)
+	}
+	bytes64 := base64.RawURLEncoding.EncodeToString
+	rsaSigner := func(key *rsa.PrivateKey) func([]byte) []byte {
+		return func(input []byte) []byte {
+			sum := sha256.Sum256(input)
+			return must(rsa.SignPKCS1v15(nil, key, crypto.SHA256, sum[:]))
+		}
+	}
+	okp := func(key ed25519.PrivateKey) func(string) string {
+		return func(alg string) string {
+			return fmt.Sprintf(`{"kty":"OKP","crv":"Ed25519","kid":"one","x":%q%s}`, bytes64(key.Public().(ed25519.PublicKey)), member(alg))
+		}
+	}
+	a := signer{"RSA a", rsaSigner(testKeys()[0]), func(alg string) string { return entry("one", testKeys()[0], member(alg)) }}
+	pss := signer{"RSA a", ps256, a.jwk}
+	b := signer{"RSA b", rsaSigner(testKeys()[1]), func(alg string) string { return entry("one", testKeys()[1], member(alg)) }}
+	curve := signer{"EC", signECDSA(ec), func(alg string) string {
+		return fmt.Sprintf(`{"kty":"EC","crv":"P-256","kid":"one","x":%q,"y":%q%s}`, bytes64(point[1:33]), bytes64(point[33:]), member(alg))
+	}}
+	edwards := signer{"Ed25519", signEd25519(ed), okp(ed)}
+	otherEdwards := signer{"Ed25519, another", signEd25519(otherEd), okp(otherEd)}
+	const unknown, wrong = "key unknown", "signature wrong"
+	for name, tc := range map[string]struct {
+		set     []string
+		good    map[string]signer // by the alg of the token
+		refused map[string]signer
+		reason  string
+	}{
+		"two types": {[]string{a.jwk(""), curve.jwk("")}, map[string]signer{"RS256": a, "PS256": pss, "ES256": curve},
+			map[string]signer{"EdDSA": edwards}, unknown},
+		"two types with alg": {[]string{curve.jwk("ES256"), a.jwk("RS256")}, map[string]signer{"RS256": a, "ES256": curve},
+			map[string]signer{"PS256": pss}, unknown},
+		"three types": {[]string{a.jwk(""), curve.jwk(""), edwards.jwk("")}, map[string]signer{"RS256": a, "ES256": curve, "Ed25519": edwards, "EdDSA": edwards},
+			map[string]signer{"RS256": b}, wrong},
+		"two algorithms of a type": {[]string{b.jwk("RS256"), a.jwk("PS256")}, map[string]signer{"RS256": b, "PS256": pss},
+			map[string]signer{"RS256": a}, wrong},
+		"one without alg first":  {[]string{b.jwk(""), a.jwk("PS256")}, map[string]signer{"RS256": b, "PS256": pss}, map[string]signer{"RS256": a}, wrong},
+		"one without alg second": {[]string{a.jwk("PS256"), b.jwk("")}, map[string]signer{"RS256": b, "PS256": pss}, map[string]signer{"RS256": a}, wrong},
+		"the same key for two":   {[]string{a.jwk("RS256"), a.jwk("PS256")}, map[string]signer{"RS256": a, "PS256": pss}, map[string]signer{"ES256": curve}, unknown},
+		"both names of Ed25519": {[]string{edwards.jwk("EdDSA"), otherEdwards.jwk("Ed25519")}, map[string]signer{"EdDSA": edwards, "Ed25519": otherEdwards},
+			map[string]signer{"Ed25519": edwards}, wrong},
+		"the older name of Ed25519":   {[]string{edwards.jwk("EdDSA")}, map[string]signer{"EdDSA": edwards, "Ed25519": edwards}, map[string]signer{"ES256": curve}, unknown},
+		"the newer name of Ed25519":   {[]string{edwards.jwk("Ed25519")}, map[string]signer{"EdDSA": edwards, "Ed25519": edwards}, map[string]signer{"RS256": a}, unknown},
+		"nothing to tell them by":     {[]string{a.jwk("RS256"), b.jwk("RS256")}, map[string]signer{"RS256": a}, map[string]signer{"RS256": b}, wrong},
+		"an alg of another type":      {[]string{a.jwk("ES256"), curve.jwk("")}, map[string]signer{"ES256": curve}, map[string]signer{"RS256": a}, unknown},
+		"a key that cannot be used":   {[]string{`{"kty":"LMS","kid":"one"}`, curve.jwk("")}, map[string]signer{"ES256": curve}, map[string]signer{"RS256": a}, unknown},
+		"one for encryption, first":   {[]string{strings.Replace(a.jwk(""), "{", `{"use":"enc",`, 1), b.jwk("")}, map[string]signer{"RS256": b}, map[string]signer{"RS256": a}, wrong},
+		"an alg that is not accepted": {[]string{a.jwk("RS512"), b.jwk("")}, map[string]signer{"RS256": b}, map[string]signer{"RS256": a}, wrong},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) { return answer(200, document(tc.set...)) }},
+				func(c *bearer.JWKSConfig) { c.Algorithms = bearer.Algorithms() })
+			v := newVerifier(t, func(c *bearer.Config) { c.Algorithms, c.Keys = bearer.Algorithms(), k })
+			var rows []row
+			for _, tokens := range []struct {
+				by     map[string]signer
+				reason string
+			}{{tc.good, ""}, {tc.refused, tc.reason}} {
+				for alg, s := range tokens.by {
+					rows = append(rows, row{alg + " by " + s.name, join(fmt.Sprintf(`{"alg":%q,"kid":"one"}`, alg), claims(), s.sign), tokens.reason})
+				}
+			}
+			check(t, v, rows)
+			check(t, v, rows) // from memory
+		})
+	}
+}
+
+// TestNewKeyOfAnOldID: a key that joins another under its kid is fetched with its first token, and its callers are withdrawn
+// when it alone leaves.
+func TestNewKeyOfAnOldID(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ec := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+		point := must(ec.PublicKey.ECDH()).Bytes()
+		old := entry("one", testKeys()[0], "")
+		added := fmt.Sprintf(`{"kty":"EC","crv":"P-256","kid":"one","x":%q,"y":%q}`, encode(string(point[1:33])), encode(string(point[33:])))
+		set := document(old)
+		k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) { return answer(200, set, "Cache-Control", "max-age=60") }},
+			func(c *bearer.JWKSConfig) { c.Algorithms = bearer.Algorithms() })
+		v := newVerifier(t, func(c *bearer.Config) { c.Algorithms, c.Keys = bearer.Algorithms(), k })
+		byRSA := must(v.Verify(t.Context(), token(`{"alg":"RS256","kid":"one"}`, claims())))
+		set = document(old, added)
+		time.Sleep(2 * time.Second)
+		byEC, err := v.Verify(t.Context(), join(`{"alg":"ES256","kid":"one"}`, claims(), signECDSA(ec)))
+		if err != nil {
+			t.Fatalf("the first token of the key that was added: %v", err)
+		}
+		set = document(old)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { _ = k.Run(ctx) }()
+		time.Sleep(2 * time.Minute)
+		if v.Withdrawn(t.Context(), byRSA) || !v.Withdrawn(t.Context(), byEC) {
+			t.Error("not exactly the key that has left is withdrawn")
+		}
 	})
 }
 
@@ -206,6 +339,11 @@ func TestPublishedVectors(t *testing.T) {
 			`{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}`,
 			"ES256", "eyJhbGciOiJFUzI1NiJ9." + joe,
 			"DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q",
+		},
+		"RFC 8037 appendix A.4, by the name of RFC 9864": {
+			`{"kty":"OKP","crv":"Ed25519","alg":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`,
+			"Ed25519", "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc",
+			"hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg",
 		},
 		"RFC 8037 appendix A.4": {
 			`{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`,

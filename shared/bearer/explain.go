@@ -103,8 +103,8 @@ func (e *Explanation) addSignature(ctx context.Context, v *Verifier, p parts) {
 	if !good {
 		return
 	}
-	key, refusal := v.key(ctx, h.kid)
-	e.add("key", found(members, "kid"), "a key that the issuer publishes", refusal)
+	key, refusal := v.key(ctx, h.kid, h.alg)
+	e.add("key", found(members, "kid", "alg"), "a key that the issuer publishes for both", refusal)
 	if refusal != nil {
 		return
 	}

@@ -25,7 +25,7 @@ func checkExplained(t *testing.T, rows []row) {
 		}
 		if caller != nil {
 			want := *caller
-			want.KeyID = "" // a remark of the key
+			want.KeyID, want.Algorithm = "", "" // remarks of the key
 			if diff := cmp.Diff(&want, e.Caller); diff != "" {
 				t.Errorf("%s: (-verified +explained):\n%s", r.name, diff)
 			}
@@ -52,7 +52,7 @@ func TestExplain(t *testing.T) {
 	}
 	want := []refused{
 		{"issuer", `iss "https://issuer.example/"`, `"https://issuer.example"`, "other issuer"},
-		{"key", `kid "key-9"`, "a key that the issuer publishes", "key unknown"},
+		{"key", `kid "key-9", alg "RS256"`, "a key that the issuer publishes for both", "key unknown"},
 		{"audience", `aud "x"`, `"eventsvc" or "other-name"`, "other audience"},
 		{"expiry", "exp 2027-01-15T07:59:40Z", "exp after 2027-01-15T07:59:50Z (now, and 10s for clocks that differ)", "expired"},
 		{"life", "iat 2027-01-15T06:03:20Z, exp 2027-01-15T07:59:40Z", "exp at most 1h0m0s after iat", "lives too long"},

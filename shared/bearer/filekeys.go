@@ -20,7 +20,7 @@ type fileKeys struct {
 	path       string
 	algorithms []string
 	log        *slog.Logger
-	set        atomic.Pointer[map[string]*PublicKey]
+	set        atomic.Pointer[keysByID]
 	data       []byte // what was read last, good or not; of newFileKeys and then of Run
 }
 
@@ -60,7 +60,7 @@ func (k *fileKeys) load() error {
 		keepUnchanged(keys, *old)
 	}
 	k.set.Store(&keys)
-	k.log.Info("keys read", "file", k.path, "keys", len(keys))
+	k.log.Info("keys read", "file", k.path, "keys", keys.count())
 	return nil
 }
 
@@ -88,11 +88,8 @@ func (k *fileKeys) Run(ctx context.Context) error {
 }
 
 // Key implements [KeySet].
-func (k *fileKeys) Key(_ context.Context, kid string) (Key, error) {
-	if key := (*k.set.Load())[kid]; key != nil {
-		return key, nil
-	}
-	return nil, ErrUnknownKey
+func (k *fileKeys) Key(_ context.Context, kid, alg string) (Key, error) {
+	return k.set.Load().find(kid, alg)
 }
 
 // Ready returns nil: the file was read before.

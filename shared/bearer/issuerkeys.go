@@ -99,12 +99,12 @@ var errNoKeys = errors.New("the issuer's keys have not been found yet")
 
 // Key implements [KeySet]. It waits for the first answer of the issuer, because the event recorder of client-go does not send
 // an event again that was refused with 503, as it would be in the first moments after a start.
-func (k *IssuerKeys) Key(ctx context.Context, kid string) (Key, error) {
+func (k *IssuerKeys) Key(ctx context.Context, kid, alg string) (Key, error) {
 	if k.found.Load() == nil {
 		k.wait(ctx)
 	}
 	if set := k.found.Load(); set != nil {
-		return (*set).Key(ctx, kid)
+		return (*set).Key(ctx, kid, alg)
 	}
 	return nil, errNoKeys
 }

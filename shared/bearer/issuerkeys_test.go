@@ -108,7 +108,7 @@ func TestTokenForKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := k.Key(t.Context(), "key-1"); (err == nil) != step.good {
+		if _, err := k.Key(t.Context(), "key-1", bearer.RS256); (err == nil) != step.good {
 			t.Errorf("token %q where %q is wanted: %v", step.file, step.wanted, err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestTokenForKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Key(t.Context(), "key-1"); err == nil {
+	if _, err := k.Key(t.Context(), "key-1", bearer.RS256); err == nil {
 		t.Error("a redirect to another host was followed")
 	}
 }
@@ -134,7 +134,7 @@ func TestKeysInFile(t *testing.T) {
 		go func() { _ = k.Run(t.Context()) }()
 		has := func(kid string) bool {
 			time.Sleep(3 * time.Second)
-			_, err := k.Key(t.Context(), kid)
+			_, err := k.Key(t.Context(), kid, bearer.RS256)
 			if err != nil && !errors.Is(err, bearer.ErrUnknownKey) {
 				t.Error(err)
 			}
@@ -143,9 +143,9 @@ func TestKeysInFile(t *testing.T) {
 		if !has("key-1") || has("key-2") {
 			t.Error("not exactly the keys of the file")
 		}
-		before := must(k.Key(t.Context(), "key-1"))
+		before := must(k.Key(t.Context(), "key-1", bearer.RS256))
 		write(t, path, document(entry("key-1", testKeys()[0], ""), entry("key-2", testKeys()[1], "")))
-		if !has("key-2") || must(k.Key(t.Context(), "key-1")) != before {
+		if !has("key-2") || must(k.Key(t.Context(), "key-1", bearer.RS256)) != before {
 			t.Error("a new key is not used, or an old one has become another object")
 		}
 		write(t, path, "{")
@@ -198,7 +198,7 @@ func TestFirstRequestWaitsForTheIssuer(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() { _ = k.Run(ctx) }()
-			if _, err := k.Key(ctx, "key-1"); (err == nil) != good {
+			if _, err := k.Key(ctx, "key-1", bearer.RS256); (err == nil) != good {
 				t.Errorf("the first request: %v", err)
 			}
 			if !waited.Load() {

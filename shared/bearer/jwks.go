@@ -50,15 +50,18 @@ type JWKS struct {
 	mu       sync.Mutex
 	fetching chan struct{} // closed when the fetch under way is done; nil when there is none
 	tried    time.Time     // start of the last fetch
-	missing  map[string]time.Time
+	missing  map[keyName]time.Time
 	retired  bool // counts nothing any more
 
 	fetches *prometheus.CounterVec
 	newest  *prometheus.GaugeVec
 }
 
+// keyName is what a token says about its key. The zero value is no key's.
+type keyName struct{ kid, alg string }
+
 type keySet struct {
-	keys     map[string]*PublicKey
+	keys     keysByID
 	document []byte
 	fetched  time.Time
 	maxAge   time.Duration
@@ -86,7 +89,7 @@ func NewJWKS(c JWKSConfig) (*JWKS, error) {
 		JWKSConfig: c,
 		client:     sameHostClient(c.Client),
 		waiters:    make(chan struct{}, maxWaiters),
-		missing:    map[string]time.Time{},
+		missing:    map[keyName]time.Time{},
 		fetches: service.Register(c.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "jwks_fetches_total", Help: "Fetches of the issuer's keys, by result.",
 		}, []string{"url", "result"})),
@@ -116,46 +119,44 @@ func (k *JWKS) state() string {
 	return "the last good set stays in use"
 }
 
-// Key implements [KeySet]. The set is fetched again where it lacks the id, which may be new, is too old, or was never there.
+// Key implements [KeySet]. The set is fetched again where it lacks the key, which may be new, is too old, or was never there.
 // begin limits these fetches.
-func (k *JWKS) Key(ctx context.Context, kid string) (Key, error) {
-	key, err := k.lookup(kid)
+func (k *JWKS) Key(ctx context.Context, kid, alg string) (Key, error) {
+	name := keyName{kid, alg}
+	key, err := k.lookup(name)
 	if err == nil {
 		return key, nil
 	}
-	k.refresh(ctx, kid)
-	return k.lookup(kid)
+	k.refresh(ctx, name)
+	return k.lookup(name)
 }
 
 // lookup finds a key in the current set without fetching.
-func (k *JWKS) lookup(kid string) (Key, error) {
+func (k *JWKS) lookup(name keyName) (Key, error) {
 	if err := k.Ready(context.Background()); err != nil {
 		return nil, err
 	}
-	if key := k.current.Load().keys[kid]; key != nil {
-		return key, nil
-	}
-	return nil, ErrUnknownKey
+	return k.current.Load().keys.find(name.kid, name.alg)
 }
 
 // store makes keys the current set.
-func (k *JWKS) store(keys map[string]*PublicKey, document []byte, maxAge time.Duration) {
+func (k *JWKS) store(keys keysByID, document []byte, maxAge time.Duration) {
 	now := k.Now()
 	if maxAge == 0 {
 		maxAge = longestAge
 	}
-	kept, before := 0, 0
+	kept, before, count := 0, 0, keys.count()
 	if old := k.current.Load(); old != nil {
-		kept, before = keepUnchanged(keys, old.keys), len(old.keys)
+		kept, before = keepUnchanged(keys, old.keys), old.keys.count()
 	}
 	k.current.Store(&keySet{keys: keys, document: document, fetched: now, maxAge: min(max(maxAge, shortestAge), longestAge)})
-	if kept == len(keys) && kept == before {
+	if kept == count && kept == before {
 		return
 	}
 	k.mu.Lock()
 	clear(k.missing)
 	k.mu.Unlock()
-	k.Log.Info("keys fetched", "url", k.URL, "keys", len(keys), "new", len(keys)-kept, "withdrawn", before-kept)
+	k.Log.Info("keys fetched", "url", k.URL, "keys", count, "new", count-kept, "withdrawn", before-kept)
 }
 
 // Run fetches the keys at once, and again whenever their max-age has passed, until ctx ends. A failed fetch is logged and
@@ -165,7 +166,7 @@ func (k *JWKS) Run(ctx context.Context) error {
 	for {
 		wait := k.untilOld()
 		if wait <= 0 {
-			if done, first := k.begin(""); first && k.fetch(ctx, done) == nil {
+			if done, first := k.begin(keyName{}); first && k.fetch(ctx, done) == nil {
 				retry = firstRetry
 				continue
 			}

@@ -115,12 +115,12 @@ func TestJWKSEntries(t *testing.T) {
 			k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) {
 				return answer(200, document(entry("good", key, `,"use":"sig","alg":"RS256","key_ops":["verify"]`), bad))
 			}}, func(c *bearer.JWKSConfig) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-			got, err := k.Key(t.Context(), "good")
+			got, err := k.Key(t.Context(), "good", bearer.RS256)
 			if err != nil || !isKey(got, &key.PublicKey) {
 				t.Errorf("the good key: %v, %v", got, err)
 			}
 			for _, kid := range []string{"bad", "bad2", "7", ""} {
-				if _, err := k.Key(t.Context(), kid); !errors.Is(err, bearer.ErrUnknownKey) {
+				if _, err := k.Key(t.Context(), kid, bearer.RS256); !errors.Is(err, bearer.ErrUnknownKey) {
 					t.Errorf("the bad key %q: %v", kid, err)
 				}
 			}
@@ -135,7 +135,7 @@ func TestJWKSEntries(t *testing.T) {
 		k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) {
 			return answer(200, document(entry("good", key, odd)))
 		}}, nil)
-		if got, err := k.Key(t.Context(), "good"); err != nil || !isKey(got, &key.PublicKey) {
+		if got, err := k.Key(t.Context(), "good", bearer.RS256); err != nil || !isKey(got, &key.PublicKey) {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
@@ -145,10 +145,10 @@ func TestJWKSEntries(t *testing.T) {
 			return answer(200, strings.Replace(document(entry("x509", key, `,"use":"x509-svid"`), entry("good", key, `,"use":"jwt-svid"`)),
 				"{", `{"spiffe_sequence":7,"spiffe_refresh_hint":300,`, 1))
 		}}, nil)
-		if got, err := k.Key(t.Context(), "good"); err != nil || !isKey(got, &key.PublicKey) {
+		if got, err := k.Key(t.Context(), "good", bearer.RS256); err != nil || !isKey(got, &key.PublicKey) {
 			t.Errorf("the key of JWT-SVIDs: %v, %v", got, err)
 		}
-		if _, err := k.Key(t.Context(), "x509"); !errors.Is(err, bearer.ErrUnknownKey) {
+		if _, err := k.Key(t.Context(), "x509", bearer.RS256); !errors.Is(err, bearer.ErrUnknownKey) {
 			t.Errorf("the key of X.509 certificates: %v", err)
 		}
 	})
@@ -157,7 +157,7 @@ func TestJWKSEntries(t *testing.T) {
 		k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) {
 			return answer(200, document(entry("good", key, "")))
 		}}, nil)
-		if _, err := k.Key(t.Context(), "good"); err != nil {
+		if _, err := k.Key(t.Context(), "good", bearer.RS256); err != nil {
 			t.Error(err)
 		}
 	})
@@ -212,7 +212,7 @@ func TestJWKSBadAnswers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				issuer := &fakeIssuer{answer: bad}
 				k := newJWKS(t, issuer, nil)
-				if _, err := k.Key(t.Context(), "good"); err == nil || errors.Is(err, bearer.ErrUnknownKey) {
+				if _, err := k.Key(t.Context(), "good", bearer.RS256); err == nil || errors.Is(err, bearer.ErrUnknownKey) {
 					t.Errorf("before there are keys: %v, want an error that is no refusal of the token", err)
 				}
 				if k.Ready(t.Context()) == nil {
@@ -220,19 +220,19 @@ func TestJWKSBadAnswers(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				issuer.answer = func(*http.Request) (*http.Response, error) { return answer(200, document(key)) }
-				if _, err := k.Key(t.Context(), "good"); err != nil {
+				if _, err := k.Key(t.Context(), "good", bearer.RS256); err != nil {
 					t.Errorf("after a good answer: %v", err)
 				}
 				issuer.answer = bad
 				time.Sleep(23 * time.Hour)
-				if _, err := k.Key(t.Context(), "new"); !errors.Is(err, bearer.ErrUnknownKey) {
+				if _, err := k.Key(t.Context(), "new", bearer.RS256); !errors.Is(err, bearer.ErrUnknownKey) {
 					t.Errorf("a key of the bad answer: %v", err)
 				}
-				if _, err := k.Key(t.Context(), "good"); err != nil || k.Ready(t.Context()) != nil {
+				if _, err := k.Key(t.Context(), "good", bearer.RS256); err != nil || k.Ready(t.Context()) != nil {
 					t.Errorf("the last good set: %v, %v", err, k.Ready(t.Context()))
 				}
 				time.Sleep(2 * time.Hour)
-				if _, err := k.Key(t.Context(), "good"); err == nil || errors.Is(err, bearer.ErrUnknownKey) {
+				if _, err := k.Key(t.Context(), "good", bearer.RS256); err == nil || errors.Is(err, bearer.ErrUnknownKey) {
 					t.Errorf("beyond the stale limit: %v", err)
 				}
 				if k.Ready(t.Context()) == nil {
@@ -251,7 +251,7 @@ func TestJWKSRedirectOnTheSameHost(t *testing.T) {
 		}
 		return answer(200, document(entry("good", testKeys()[0], "")))
 	}}, nil)
-	if _, err := k.Key(t.Context(), "good"); err != nil {
+	if _, err := k.Key(t.Context(), "good", bearer.RS256); err != nil {
 		t.Error(err)
 	}
 }
@@ -298,7 +298,7 @@ func TestJWKSRotation(t *testing.T) {
 		if n := issuer.fetches.Load(); n != 1 {
 			t.Errorf("%d fetches after the start, want 1", n)
 		}
-		before := must(k.Key(t.Context(), "key-1"))
+		before := must(k.Key(t.Context(), "key-1", bearer.RS256))
 		publish(first, second)
 		time.Sleep(2 * time.Second)
 		verify("the first token of a new key", fresh, true)
@@ -306,7 +306,7 @@ func TestJWKSRotation(t *testing.T) {
 			t.Errorf("%d fetches after a new key, want 2", n)
 		}
 		verify("the old key", old, true)
-		if must(k.Key(t.Context(), "key-1")) != before {
+		if must(k.Key(t.Context(), "key-1", bearer.RS256)) != before {
 			t.Error("a key that stays has become another object, which makes every remembered token slow")
 		}
 		publish(second)
@@ -360,7 +360,7 @@ func TestJWKSUnknownKeys(t *testing.T) {
 			return answer(200, document(entry("good", testKeys()[0], "")))
 		}}
 		k := newJWKS(t, issuer, nil)
-		if _, err := k.Key(t.Context(), "good"); err != nil {
+		if _, err := k.Key(t.Context(), "good", bearer.RS256); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -368,10 +368,10 @@ func TestJWKSUnknownKeys(t *testing.T) {
 		var burst sync.WaitGroup
 		for i := range 10_000 {
 			burst.Go(func() {
-				if _, err := k.Key(t.Context(), fmt.Sprint("bogus-", i)); !errors.Is(err, bearer.ErrUnknownKey) {
+				if _, err := k.Key(t.Context(), fmt.Sprint("bogus-", i), bearer.RS256); !errors.Is(err, bearer.ErrUnknownKey) {
 					t.Errorf("bogus key: %v", err)
 				}
-				if _, err := k.Key(t.Context(), "good"); err != nil {
+				if _, err := k.Key(t.Context(), "good", bearer.RS256); err != nil {
 					t.Errorf("good key: %v", err)
 				}
 			})
@@ -383,7 +383,7 @@ func TestJWKSUnknownKeys(t *testing.T) {
 		start := time.Now()
 		for i := range 10_000 {
 			time.Sleep(time.Millisecond)
-			if _, err := k.Key(t.Context(), fmt.Sprint("in turn ", i)); !errors.Is(err, bearer.ErrUnknownKey) {
+			if _, err := k.Key(t.Context(), fmt.Sprint("in turn ", i), bearer.RS256); !errors.Is(err, bearer.ErrUnknownKey) {
 				t.Errorf("bogus key: %v", err)
 			}
 		}
@@ -402,7 +402,7 @@ func TestJWKSRepeatedUnknownKey(t *testing.T) {
 		}}
 		k := newJWKS(t, issuer, nil)
 		for range 60 {
-			_, _ = k.Key(t.Context(), "foreign")
+			_, _ = k.Key(t.Context(), "foreign", bearer.RS256)
 			time.Sleep(2 * time.Second)
 		}
 		if n := issuer.fetches.Load(); n > 5 {
@@ -426,10 +426,10 @@ func TestJWKSLeavingCaller(t *testing.T) {
 		k := newJWKS(t, issuer, nil)
 		leaving, leave := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
-		callers.Go(func() { _, _ = k.Key(leaving, "good") })
+		callers.Go(func() { _, _ = k.Key(leaving, "good", bearer.RS256) })
 		synctest.Wait()
 		callers.Go(func() {
-			if _, err := k.Key(t.Context(), "good"); err != nil {
+			if _, err := k.Key(t.Context(), "good", bearer.RS256); err != nil {
 				t.Errorf("a caller that waited: %v", err)
 			}
 		})
@@ -564,7 +564,7 @@ func FuzzJWKS(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, document string) {
 		k := newJWKS(t, &fakeIssuer{answer: func(*http.Request) (*http.Response, error) { return answer(200, document) }}, nil)
-		got, err := k.Key(t.Context(), "key-1")
+		got, err := k.Key(t.Context(), "key-1", bearer.RS256)
 		if err == nil {
 			taken := got.(*bearer.PublicKey).Public().(*rsa.PublicKey)
 			if taken.N.BitLen() < 2048 || taken.E < 3 || taken.E%2 == 0 || taken.N.Bit(0) == 0 {

@@ -22,28 +22,70 @@ const (
 	maxExponent = 6 // characters of base64url; jwx would silently truncate an exponent of more than 64 bits
 )
 
+// keysByID are the keys of a set by kid. Keys of different types, or for different algorithms, may have the same kid
+// (RFC 7517 section 4.5).
+type keysByID map[string][]*PublicKey
+
+// find returns the key of a token: of those with its kid the one whose JWK names its alg, else the first that its alg belongs
+// to. There may be none.
+func (keys keysByID) find(kid, alg string) (Key, error) {
+	var found *PublicKey
+	for _, k := range keys[kid] {
+		if k.serves(alg) && (found == nil || k.alg == alg && found.alg != alg) {
+			found = k
+		}
+	}
+	if found == nil {
+		return nil, ErrUnknownKey
+	}
+	return found, nil
+}
+
+// finds reports whether there can be a token whose key this one is.
+func (keys keysByID) finds(kid string, key *PublicKey) bool {
+	return slices.ContainsFunc(key.by, func(a algorithm) bool {
+		found, _ := keys.find(kid, a.name)
+		return found == Key(key)
+	})
+}
+
+func (keys keysByID) count() (n int) {
+	for _, list := range keys {
+		n += len(list)
+	}
+	return n
+}
+
 // parseKeys returns the keys of a JWK set (RFC 7517 section 5) that verify signatures by one of the algorithms. Other
 // entries are skipped and logged. A document without any usable key is an error, because all tokens would be refused
 // with it.
-func parseKeys(document []byte, algorithms []string, log *slog.Logger) (map[string]*PublicKey, error) {
+func parseKeys(document []byte, algorithms []string, log *slog.Logger) (keysByID, error) {
 	entries, err := keyEntries(document)
 	if err != nil {
 		return nil, err
 	}
-	keys := map[string]*PublicKey{}
+	keys, kids, parsed := keysByID{}, make([]string, len(entries)), make([]*PublicKey, len(entries))
+	skip := func(i int, reason error) {
+		log.Warn("entry of the JWK set skipped", "index", i, "kid", kids[i], "reason", reason)
+	}
 	for i, entry := range entries {
 		kid, key, err := ParseKey(entry, algorithms)
+		kids[i] = kid
 		if err == nil && kid == "" {
 			err = errors.New("kid missing")
 		}
-		if err == nil && keys[kid] != nil {
-			err = errors.New("kid used twice, the first is kept")
-		}
 		if err != nil {
-			log.Warn("entry of the JWK set skipped", "index", i, "kid", kid, "reason", err)
+			skip(i, err)
 			continue
 		}
-		keys[kid] = key
+		parsed[i] = key
+		keys[kid] = append(keys[kid], key)
+	}
+	for i, key := range parsed {
+		if key != nil && !keys.finds(kids[i], key) {
+			skip(i, errors.New("kid used twice for the same algorithms, another key is taken"))
+			keys[kids[i]] = slices.DeleteFunc(keys[kids[i]], func(k *PublicKey) bool { return k == key })
+		}
 	}
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("JWK set has no usable key among %d entries", len(entries))
@@ -52,11 +94,13 @@ func parseKeys(document []byte, algorithms []string, log *slog.Logger) (map[stri
 }
 
 // keepUnchanged replaces keys by equal old ones, so that [Verifier.recall] compares pointers only, and returns how many.
-func keepUnchanged(keys, old map[string]*PublicKey) (kept int) {
-	for kid, key := range keys {
-		if known := old[kid]; known != nil && known.equal(key) {
-			keys[kid] = known
-			kept++
+func keepUnchanged(keys, old keysByID) (kept int) {
+	for kid, list := range keys {
+		for n, key := range list {
+			if known := slices.IndexFunc(old[kid], key.equal); known >= 0 {
+				list[n] = old[kid][known]
+				kept++
+			}
 		}
 	}
 	return kept
@@ -93,19 +137,22 @@ func ParseKey(document []byte, algorithms []string) (kid string, key *PublicKey,
 	if err := checkPurpose(entry); err != nil {
 		return kid, nil, err
 	}
+	alg := ""
 	if entry.has("alg") {
-		alg, _ := entry.text("alg")
-		if !slices.Contains(algorithms, alg) {
+		alg, _ = entry.text("alg")
+		if algorithms = slices.DeleteFunc(sameAs(alg), func(name string) bool { return !slices.Contains(algorithms, name) }); len(algorithms) == 0 {
 			return kid, nil, errors.New("alg is not one that is accepted")
 		}
-		algorithms = []string{alg}
 	}
 	public, err := publicKey(entry)
 	if err != nil {
 		return kid, nil, err
 	}
-	key, err = NewPublicKey(public, algorithms)
-	return kid, key, err
+	if key, err = NewPublicKey(public, algorithms); err != nil {
+		return kid, nil, err
+	}
+	key.alg = alg
+	return kid, key, nil
 }
 
 // publicKey parses the members of a key by jwx. Other members are not passed on, because jwx would refuse a usable

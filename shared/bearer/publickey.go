@@ -15,16 +15,26 @@ import (
 	"github.com/lestrrat-go/jwx/v2/jws"
 )
 
-// The signature algorithms that can be accepted (RFC 7518 section 3.1, RFC 8037 section 3.1).
+// The signature algorithms that can be accepted (RFC 7518 section 3.1, RFC 9864 section 2.2). EdDSA is the older name of
+// Ed25519 for a key of that curve (RFC 8037 section 3.1).
 const (
-	RS256 = "RS256"
-	PS256 = "PS256"
-	ES256 = "ES256"
-	EdDSA = "EdDSA"
+	RS256   = "RS256"
+	PS256   = "PS256"
+	ES256   = "ES256"
+	Ed25519 = "Ed25519"
+	EdDSA   = "EdDSA"
 )
 
 // Algorithms returns all algorithms that can be accepted.
-func Algorithms() []string { return []string{RS256, PS256, ES256, EdDSA} }
+func Algorithms() []string { return []string{RS256, PS256, ES256, Ed25519, EdDSA} }
+
+// sameAs returns the names of an algorithm.
+func sameAs(alg string) []string {
+	if alg == Ed25519 || alg == EdDSA {
+		return []string{Ed25519, EdDSA}
+	}
+	return []string{alg}
+}
 
 // checkAlgorithms returns an error for an algorithm that cannot be accepted.
 func checkAlgorithms(algorithms []string) error {
@@ -48,6 +58,7 @@ type PublicKey struct {
 	public interface{ Equal(crypto.PublicKey) bool }
 	size   int // of a signature, in bytes
 	by     []algorithm
+	alg    string // that its JWK names; empty: none
 }
 
 // algorithm verifies signatures by the algorithm of that name.
@@ -59,13 +70,13 @@ type algorithm struct {
 // NewPublicKey returns a key for those of the algorithms that fit its type; at least one must.
 func NewPublicKey(public crypto.PublicKey, algorithms []string) (*PublicKey, error) {
 	var k PublicKey
-	var fitting []jwa.SignatureAlgorithm
+	var fitting []string
 	switch p := public.(type) {
 	case *rsa.PublicKey:
 		if err := checkRSA(p); err != nil {
 			return nil, err
 		}
-		k, fitting = PublicKey{public: p, size: p.Size()}, []jwa.SignatureAlgorithm{jwa.RS256, jwa.PS256}
+		k, fitting = PublicKey{public: p, size: p.Size()}, []string{RS256, PS256}
 	case *ecdsa.PublicKey:
 		if p.Curve != elliptic.P256() {
 			return nil, errors.New("an elliptic curve that is not P-256")
@@ -73,29 +84,38 @@ func NewPublicKey(public crypto.PublicKey, algorithms []string) (*PublicKey, err
 		if _, err := p.ECDH(); err != nil { // jwx does not look whether the point is on the curve
 			return nil, errors.New("a point that is not on the curve")
 		}
-		k, fitting = PublicKey{public: p, size: 64}, []jwa.SignatureAlgorithm{jwa.ES256}
+		k, fitting = PublicKey{public: p, size: 64}, []string{ES256}
 	case ed25519.PublicKey:
 		if len(p) != ed25519.PublicKeySize {
 			return nil, fmt.Errorf("an Ed25519 key of %d bytes", len(p))
 		}
-		k, fitting = PublicKey{public: p, size: ed25519.SignatureSize}, []jwa.SignatureAlgorithm{jwa.EdDSA}
+		k, fitting = PublicKey{public: p, size: ed25519.SignatureSize}, sameAs(EdDSA)
 	default:
 		return nil, fmt.Errorf("a key of type %T, not of RSA, P-256 or Ed25519", public)
 	}
 	for _, alg := range fitting {
-		if !slices.Contains(algorithms, alg.String()) {
+		if !slices.Contains(algorithms, alg) {
 			continue
 		}
-		verifier, err := jws.NewVerifier(alg)
+		known := jwa.SignatureAlgorithm(alg)
+		if alg == Ed25519 {
+			known = jwa.EdDSA // jwx has the older name only
+		}
+		verifier, err := jws.NewVerifier(known)
 		if err != nil {
 			return nil, err
 		}
-		k.by = append(k.by, algorithm{alg.String(), verifier})
+		k.by = append(k.by, algorithm{alg, verifier})
 	}
 	if len(k.by) == 0 {
 		return nil, fmt.Errorf("a key that fits none of the accepted algorithms %v", algorithms)
 	}
 	return &k, nil
+}
+
+// serves reports whether the algorithm belongs to the key.
+func (k *PublicKey) serves(alg string) bool {
+	return slices.ContainsFunc(k.by, func(a algorithm) bool { return a.name == alg })
 }
 
 // Public returns the key of the standard library.
@@ -104,7 +124,7 @@ func (k *PublicKey) Public() crypto.PublicKey { return k.public }
 // Fits reports whether the form of a signature by the algorithm is that of this key. The form says nothing about whether
 // the signature is good, but verifying one of another form takes less time.
 func (k *PublicKey) Fits(alg string, signature []byte) bool {
-	if len(signature) != k.size || !slices.ContainsFunc(k.by, func(a algorithm) bool { return a.name == alg }) {
+	if len(signature) != k.size || !k.serves(alg) {
 		return false
 	}
 	r, ok := k.public.(*rsa.PublicKey)
@@ -132,8 +152,13 @@ func (k *PublicKey) Verify(alg string, input, signature []byte) bool {
 
 // equal reports whether both are the same key for the same algorithms.
 func (k *PublicKey) equal(other *PublicKey) bool {
+	return k == other || k.public.Equal(other.public) && k.Alike(other)
+}
+
+// Alike reports whether both keys, which were read for the same algorithms, have the same type and the same alg, or none.
+func (k *PublicKey) Alike(other *PublicKey) bool {
 	same := func(a, b algorithm) bool { return a.name == b.name }
-	return k == other || k.public.Equal(other.public) && slices.EqualFunc(k.by, other.by, same)
+	return k.alg == other.alg && slices.EqualFunc(k.by, other.by, same)
 }
 
 // sameKey reports whether two keys verify the same signatures. It is false for other keys than [PublicKey] that are not

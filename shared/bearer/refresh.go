@@ -7,25 +7,25 @@ import (
 
 const (
 	minRefresh  = time.Second      // from any fetch to the next that a request causes
-	maxMissing  = 1024             // key ids remembered as unknown
-	missingLife = 30 * time.Second // how long an id is remembered as unknown
+	maxMissing  = 1024             // keys remembered as unknown
+	missingLife = 30 * time.Second // how long a key is remembered as unknown
 	maxWaiters  = 64               // requests that wait for one fetch; others are answered from the current set, or 503
 )
 
-// refresh fetches a set that lacks an id, is too old or was never there, or waits for the fetch that is under way. It reports
+// refresh fetches a set that lacks a key, is too old or was never there, or waits for the fetch that is under way. It reports
 // no error: the caller looks into the current set afterwards.
-func (k *JWKS) refresh(ctx context.Context, kid string) {
+func (k *JWKS) refresh(ctx context.Context, name keyName) {
 	select {
 	case k.waiters <- struct{}{}:
 		defer func() { <-k.waiters }()
 	default:
 		return
 	}
-	switch done, first := k.begin(kid); {
+	switch done, first := k.begin(name); {
 	case first:
 		// Other requests wait for this fetch, so it goes on when the client of this request leaves.
 		if k.fetch(context.WithoutCancel(ctx), done) == nil {
-			k.noteMissing(kid)
+			k.noteMissing(name)
 		}
 	case done != nil:
 		select {
@@ -36,26 +36,26 @@ func (k *JWKS) refresh(ctx context.Context, kid string) {
 }
 
 // begin returns the channel of the fetch under way. If there is none, it starts one, and the caller must call fetch (first
-// is true). It starts none and returns nil for an id that is known to be missing, and for every id within minRefresh of the last
-// fetch. An empty id stands for a background fetch, which is not limited.
-func (k *JWKS) begin(kid string) (done chan struct{}, first bool) {
+// is true). It starts none and returns nil for a key that is known to be missing, and for every key within minRefresh of the last
+// fetch. The zero name stands for a background fetch, which is not limited.
+func (k *JWKS) begin(name keyName) (done chan struct{}, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.Now()
-	switch since, missing := k.missing[kid]; {
+	switch since, missing := k.missing[name]; {
 	case k.fetching != nil:
 		return k.fetching, false
-	case missing && now.Sub(since) < missingLife, kid != "" && now.Sub(k.tried) < minRefresh:
+	case missing && now.Sub(since) < missingLife, name != keyName{} && now.Sub(k.tried) < minRefresh:
 		return nil, false
 	}
 	k.fetching, k.tried = make(chan struct{}), now
 	return k.fetching, true
 }
 
-// noteMissing remembers an id that was not in the set that was fetched for it, so that the id causes no fetch for
-// missingLife. All such ids are forgotten when there are too many, and when the set changes.
-func (k *JWKS) noteMissing(kid string) {
-	if _, err := k.lookup(kid); err == nil {
+// noteMissing remembers a key that was not in the set that was fetched for it, so that it causes no fetch for missingLife. All
+// such keys are forgotten when there are too many, and when the set changes.
+func (k *JWKS) noteMissing(name keyName) {
+	if _, err := k.lookup(name); err == nil {
 		return
 	}
 	k.mu.Lock()
@@ -63,7 +63,7 @@ func (k *JWKS) noteMissing(kid string) {
 	if len(k.missing) >= maxMissing {
 		clear(k.missing)
 	}
-	k.missing[kid] = k.Now()
+	k.missing[name] = k.Now()
 }
 
 // fetch does the fetch that begin started, and ends the waiting of others for it.
@@ -75,7 +75,7 @@ func (k *JWKS) fetch(ctx context.Context, done chan struct{}) error {
 		close(done)
 	}()
 	body, maxAge, err := get(ctx, k.client, k.URL)
-	var keys map[string]*PublicKey
+	var keys keysByID
 	if err == nil {
 		keys, err = parseKeys(body, k.Algorithms, k.Log)
 	}

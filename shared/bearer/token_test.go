@@ -45,7 +45,7 @@ var testKeys = sync.OnceValue(func() (keys [3]*rsa.PrivateKey) {
 // fixedKeys is a key set that does not change.
 type fixedKeys map[string]bearer.Key
 
-func (k fixedKeys) Key(_ context.Context, kid string) (bearer.Key, error) {
+func (k fixedKeys) Key(_ context.Context, kid, _ string) (bearer.Key, error) {
 	if key := k[kid]; key != nil {
 		return key, nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tidings.example/shared/bearer"
 	"tidings.example/shared/httpserver"
 )
 
@@ -22,7 +23,7 @@ func TestTraceIsPassedOn(t *testing.T) {
 			return answer(http.StatusOK, document())
 		}}, nil)
 		handler := httpserver.Access(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = keys.Key(r.Context(), "unknown")
+			_, _ = keys.Key(r.Context(), "unknown", bearer.RS256)
 		}))
 		request := httptest.NewRequest("GET", "/", nil)
 		request.Header.Set("Traceparent", sent)

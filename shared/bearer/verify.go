@@ -30,19 +30,19 @@ type Caller struct {
 	ClientID          string // the client id claim, or the subject of a token without it
 	Audience, Scopes  []string
 	ID                string // jti, may be empty
-	KeyID             string // kid of the key that signed the token
+	KeyID, Algorithm  string // kid and alg of the token, by which its key is found
 	IssuedAt, Expires time.Time
 	Claims            map[string][]string // those that Config.KeepClaims names and the token has
 }
 
-// KeySet finds the public key of an issuer by its id. An unknown id is [ErrUnknownKey]; any other error means that the
-// keys are not available at present.
+// KeySet finds the public key of an issuer by its id and the algorithm of the signature. A set without this key returns
+// [ErrUnknownKey]; any other error means that the keys are not available at present.
 type KeySet interface {
-	Key(ctx context.Context, kid string) (Key, error)
+	Key(ctx context.Context, kid, alg string) (Key, error)
 }
 
-// ErrUnknownKey is the error of a [KeySet] that has no key with the given id.
-var ErrUnknownKey = errors.New("unknown key id")
+// ErrUnknownKey is the error of a [KeySet] that has no such key.
+var ErrUnknownKey = errors.New("unknown key")
 
 // Config says which tokens a [Verifier] accepts.
 type Config struct {
@@ -144,7 +144,7 @@ func (v *Verifier) recall(ctx context.Context, sum [sha256.Size]byte) (outcome, 
 	if !ok {
 		return outcome{}, false
 	}
-	key, refusal := v.key(ctx, hit.caller.KeyID)
+	key, refusal := v.key(ctx, hit.caller.KeyID, hit.caller.Algorithm)
 	switch {
 	case refusal != nil:
 		return refuse(refusal), true
@@ -162,7 +162,7 @@ func (v *Verifier) verifyNew(ctx context.Context, p *parts, sum [sha256.Size]byt
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	key, refusal := v.key(ctx, kid)
+	key, refusal := v.key(ctx, kid, alg)
 	if refusal != nil {
 		return refuse(refusal)
 	}
@@ -180,7 +180,7 @@ func (v *Verifier) verifyNew(ctx context.Context, p *parts, sum [sha256.Size]byt
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	caller.KeyID = kid
+	caller.KeyID, caller.Algorithm = kid, alg
 	v.seen.put(sum, remembered{caller, key}, len(p.signed)+len(p.signature))
 	return outcome{caller: caller}
 }
@@ -188,13 +188,13 @@ func (v *Verifier) verifyNew(ctx context.Context, p *parts, sum [sha256.Size]byt
 // Withdrawn reports whether the key that signed the caller's token has left the key set. A watch that was begun with the
 // token must then end. While the keys are not available it returns false, because that is not a withdrawal.
 func (v *Verifier) Withdrawn(ctx context.Context, c *Caller) bool {
-	_, err := v.Keys.Key(ctx, c.KeyID)
+	_, err := v.Keys.Key(ctx, c.KeyID, c.Algorithm)
 	return errors.Is(err, ErrUnknownKey)
 }
 
 // key finds a key. An unknown key is refused with 401, a key set that is not available with 503.
-func (v *Verifier) key(ctx context.Context, kid string) (Key, *Error) {
-	key, err := v.Keys.Key(ctx, kid)
+func (v *Verifier) key(ctx context.Context, kid, alg string) (Key, *Error) {
+	key, err := v.Keys.Key(ctx, kid, alg)
 	switch {
 	case errors.Is(err, ErrUnknownKey):
 		return nil, invalidToken("key unknown")

@@ -346,7 +346,7 @@ func TestVerifyCaller(t *testing.T) {
 	t.Parallel()
 	want := &bearer.Caller{
 		Issuer: issuer, Subject: "client-1", ClientID: "client-1", Audience: []string{audience}, Scopes: []string{"a", "b"},
-		ID: "3f0a", KeyID: goodKID, IssuedAt: time.Unix(now, 0), Expires: time.Unix(now+300, 0),
+		ID: "3f0a", KeyID: goodKID, Algorithm: bearer.RS256, IssuedAt: time.Unix(now, 0), Expires: time.Unix(now+300, 0),
 	}
 	v := newVerifier(t, nil)
 	for _, round := range []string{"first", "replayed, whatever became of the client"} {
@@ -357,7 +357,7 @@ func TestVerifyCaller(t *testing.T) {
 	}
 	got, err := v.Verify(t.Context(), token(good, claims("client_id", `"id"`, "scope", `"x  y"`, "aud", `["eventsvc","z"]`)))
 	want = &bearer.Caller{Subject: "client-1", ClientID: "id", Audience: []string{audience, "z"}, Scopes: []string{"x", "y"}}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(bearer.Caller{}, "Issuer", "ID", "KeyID", "IssuedAt", "Expires")); err != nil || diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(bearer.Caller{}, "Issuer", "ID", "KeyID", "Algorithm", "IssuedAt", "Expires")); err != nil || diff != "" {
 		t.Errorf("RFC 9068 shape: %v (-want +got):\n%s", err, diff)
 	}
 }

@@ -431,7 +431,7 @@ func TestEqualWork(t *testing.T) { // not parallel: it counts allocations, of wh
 	kinds.Set(own.keys())
 	want := -1.0
 	for name, keys := range map[string][]clientkey.Public{"unknown": nil, "one key": own.keys()[:1], "another kind": own.keys()[1:], "two keys": own.keys()} {
-		key := must(kinds.Set(keys).Key(t.Context(), ""))
+		key := must(kinds.Set(keys).Key(t.Context(), "", ""))
 		signature := make([]byte, 256)
 		got := testing.AllocsPerRun(100, func() { key.Verify("RS256", []byte("input"), signature) })
 		if want < 0 {

@@ -46,8 +46,8 @@ func (k *Kinds) Saw(signature int) {
 }
 
 // Key implements [bearer.KeySet]. An assertion without kid can be of any key of the set. Key never returns an error: no
-// signature is good for a key that is not there.
-func (s Set) Key(_ context.Context, kid string) (bearer.Key, error) {
+// signature is good for a key that is not there, and the key that it returns knows which algorithms belong to it.
+func (s Set) Key(_ context.Context, kid, _ string) (bearer.Key, error) {
 	c := candidates{kinds: s.kinds, work: MaxKeys}
 	for _, k := range s.keys {
 		if kid == "" || kid == k.ID {

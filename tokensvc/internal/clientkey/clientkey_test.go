@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func verify(t *testing.T, keys []clientkey.Public, assertion string) (*bearer.Ca
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	other := must(clientkey.New("ES256"))
-	for _, alg := range []string{"ES256", "EdDSA", "RS256"} {
+	for _, alg := range []string{"ES256", "Ed25519", "EdDSA", "RS256"} {
 		t.Run(alg, func(t *testing.T) {
 			t.Parallel()
 			made := must(clientkey.New(alg))
@@ -152,10 +153,55 @@ func TestBadPublicKeys(t *testing.T) {
 	}
 }
 
+// TestKeysOfOneID: a client may have two keys of one kid, of different kty or alg (RFC 7517 section 4.5), and either is good.
+func TestKeysOfOneID(t *testing.T) {
+	t.Parallel()
+	const kid = "2026"
+	entry := func(key *clientkey.Private, more string) string {
+		var set struct{ Keys []map[string]any }
+		if err := json.Unmarshal(must(clientkey.JWKS(key)), &set); err != nil {
+			t.Fatal(err)
+		}
+		set.Keys[0]["kid"] = kid
+		if more != "" {
+			delete(set.Keys[0], "alg")
+		}
+		return strings.Replace(string(must(json.Marshal(set.Keys[0]))), "{", "{"+more, 1)
+	}
+	ec, otherEC := must(clientkey.New("ES256")), must(clientkey.New("ES256"))
+	edwards, r := must(clientkey.New("Ed25519")), must(clientkey.New("RS256"))
+	for name, tc := range map[string]struct {
+		entries []string
+		signers []*clientkey.Private // nil: the set is refused
+	}{
+		"two types":                {[]string{entry(ec, ""), entry(edwards, "")}, []*clientkey.Private{ec, edwards}},
+		"two types without alg":    {[]string{entry(r, `"key_ops":["verify"],`), entry(ec, `"key_ops":["verify"],`)}, []*clientkey.Private{r, ec}},
+		"one with alg":             {[]string{entry(ec, ""), entry(otherEC, `"key_ops":["verify"],`)}, []*clientkey.Private{ec, otherEC}},
+		"the same type and alg":    {[]string{entry(ec, ""), entry(otherEC, "")}, nil},
+		"the same type and no alg": {[]string{entry(ec, `"key_ops":["verify"],`), entry(otherEC, `"key_ops":["verify"],`)}, nil},
+	} {
+		keys, err := clientkey.ParseJWKS([]byte(`{"keys":[` + strings.Join(tc.entries, ",") + `]}`))
+		if (err == nil) != (tc.signers != nil) || err != nil && !strings.Contains(err.Error(), `the kid "2026" is used twice for the same kty and alg`) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for n, signer := range tc.signers {
+			signer.ID = kid
+			assertion := must(signer.Assertion("reporter", "https://tokens.example", time.Now()))
+			if _, err := verify(t, keys, assertion); err != nil {
+				t.Errorf("%s, key %d: %v", name, n+1, err)
+			}
+			if _, err := verify(t, slices.Delete(slices.Clone(keys), n, n+1), assertion); err == nil {
+				t.Errorf("%s: key %d is good when only the other is registered", name, n+1)
+			}
+		}
+	}
+}
+
 // TestPrintedKeysArePublic: no member of a printed set is of a private key.
 func TestPrintedKeysArePublic(t *testing.T) {
 	t.Parallel()
-	for _, alg := range []string{"ES256", "EdDSA", "RS256"} {
+	for _, alg := range []string{"ES256", "Ed25519", "EdDSA", "RS256"} {
 		var set struct{ Keys []map[string]any }
 		if err := json.Unmarshal(must(clientkey.JWKS(must(clientkey.New(alg)))), &set); err != nil {
 			t.Fatal(err)

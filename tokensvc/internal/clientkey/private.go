@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -18,25 +19,27 @@ import (
 	"github.com/lestrrat-go/jwx/v2/jwa"
 	"github.com/lestrrat-go/jwx/v2/jwk"
 	"github.com/lestrrat-go/jwx/v2/jws"
+
+	"tidings.example/shared/bearer"
 )
 
 // Private is the private key of a client.
 type Private struct {
 	ID  string // kid: the RFC 7638 thumbprint
-	alg jwa.SignatureAlgorithm
+	alg string
 	key crypto.Signer
 }
 
-// New makes a key for an algorithm: ES256, EdDSA or RS256.
+// New makes a key for an algorithm: ES256, Ed25519, EdDSA, which is the older name of Ed25519, or RS256.
 func New(alg string) (*Private, error) {
 	var key crypto.Signer
 	var err error
-	switch jwa.SignatureAlgorithm(alg) {
-	case jwa.ES256:
+	switch alg {
+	case bearer.ES256:
 		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	case jwa.EdDSA:
+	case bearer.Ed25519, bearer.EdDSA:
 		_, key, err = ed25519.GenerateKey(rand.Reader)
-	case jwa.RS256:
+	case bearer.RS256:
 		key, err = rsa.GenerateKey(rand.Reader, sizes()[0])
 	default:
 		return nil, fmt.Errorf("no key can be made for the algorithm %q", alg)
@@ -44,15 +47,16 @@ func New(alg string) (*Private, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	return newPrivate(key, jwa.SignatureAlgorithm(alg))
+	return newPrivate(key, alg)
 }
 
-func newPrivate(key crypto.Signer, alg jwa.SignatureAlgorithm) (*Private, error) {
+func newPrivate(key crypto.Signer, alg string) (*Private, error) {
 	kid, err := thumbprint(key.Public())
 	return &Private{ID: kid, alg: alg, key: key}, err
 }
 
-// ParsePrivate reads a private key in PEM, of PKCS #8 or as OpenSSL writes it. RSA keys sign by RS256.
+// ParsePrivate reads a private key in PEM, of PKCS #8 or as OpenSSL writes it. RSA keys sign by RS256, and
+// those of Ed25519 by the name Ed25519.
 func ParsePrivate(text []byte) (*Private, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -78,11 +82,11 @@ func ParsePrivate(text []byte) (*Private, error) {
 		if key.Curve != elliptic.P256() {
 			return nil, errors.New("an elliptic curve that is not P-256")
 		}
-		return newPrivate(key, jwa.ES256)
+		return newPrivate(key, bearer.ES256)
 	case ed25519.PrivateKey:
-		return newPrivate(key, jwa.EdDSA)
+		return newPrivate(key, bearer.Ed25519)
 	case *rsa.PrivateKey:
-		return newPrivate(key, jwa.RS256)
+		return newPrivate(key, bearer.RS256)
 	}
 	return nil, fmt.Errorf("a private key of type %T, not of RSA, P-256 or Ed25519", parsed)
 }
@@ -141,15 +145,26 @@ func (p *Private) Assertion(clientID, audience string, now time.Time) (string, e
 	if err != nil {
 		return "", fmt.Errorf("encode assertion: %w", err)
 	}
-	headers := jws.NewHeaders()
-	for name, value := range map[string]any{jws.KeyIDKey: p.ID, jws.TypeKey: "JWT"} {
-		if err := headers.Set(name, value); err != nil {
-			return "", fmt.Errorf("header of the assertion: %w", err)
-		}
+	header, err := json.Marshal(struct {
+		Algorithm string `json:"alg"`
+		KeyID     string `json:"kid"`
+		Type      string `json:"typ"`
+	}{p.alg, p.ID, "JWT"})
+	if err != nil {
+		return "", fmt.Errorf("encode header of the assertion: %w", err)
 	}
-	signed, err := jws.Sign(payload, jws.WithKey(p.alg, p.key, jws.WithProtectedHeaders(headers)))
+	known := jwa.SignatureAlgorithm(p.alg)
+	if p.alg == bearer.Ed25519 {
+		known = jwa.EdDSA // jwx has the older name only
+	}
+	signer, err := jws.NewSigner(known)
 	if err != nil {
 		return "", fmt.Errorf("sign assertion: %w", err)
 	}
-	return string(signed), nil
+	input := base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(payload)
+	signature, err := signer.Sign([]byte(input), p.key)
+	if err != nil {
+		return "", fmt.Errorf("sign assertion: %w", err)
+	}
+	return input + "." + base64.RawURLEncoding.EncodeToString(signature), nil
 }

@@ -87,8 +87,8 @@ func add(keys []Public, kid string, key *bearer.PublicKey) ([]Public, error) {
 			return nil, err
 		}
 	}
-	if slices.ContainsFunc(keys, func(k Public) bool { return k.ID == kid }) {
-		return nil, fmt.Errorf("the kid %q is used twice", kid)
+	if slices.ContainsFunc(keys, func(k Public) bool { return k.ID == kid && k.Alike(key) }) {
+		return nil, fmt.Errorf("the kid %q is used twice for the same kty and alg", kid)
 	}
 	if len(keys) == MaxKeys {
 		return nil, fmt.Errorf("more than %d keys", MaxKeys)
@@ -121,12 +121,12 @@ func thumbprint(public crypto.PublicKey) (string, error) {
 }
 
 // describe returns the JWK of a public key, with its id and the algorithm that its owner uses.
-func describe(public crypto.PublicKey, kid string, alg jwa.SignatureAlgorithm) (jwk.Key, error) {
+func describe(public crypto.PublicKey, kid, alg string) (jwk.Key, error) {
 	key, err := jwk.FromRaw(public)
 	if err != nil {
 		return nil, fmt.Errorf("describe public key: %w", err)
 	}
-	for name, value := range map[string]any{jwk.KeyIDKey: kid, jwk.AlgorithmKey: alg, jwk.KeyUsageKey: jwk.ForSignature} {
+	for name, value := range map[string]any{jwk.KeyIDKey: kid, jwk.AlgorithmKey: jwa.SignatureAlgorithm(alg), jwk.KeyUsageKey: jwk.ForSignature} {
 		if err := key.Set(name, value); err != nil {
 			return nil, fmt.Errorf("describe public key: %w", err)
 		}

@@ -98,8 +98,8 @@ func (r *Keyring) generate(from time.Time) error {
 	return nil
 }
 
-// Key implements [bearer.KeySet] for the service's own tokens.
-func (r *Keyring) Key(_ context.Context, kid string) (bearer.Key, error) {
+// Key implements [bearer.KeySet] for the service's own tokens, which are all signed by RS256.
+func (r *Keyring) Key(_ context.Context, kid, _ string) (bearer.Key, error) {
 	for _, k := range r.current.Load().published {
 		if k.id == kid {
 			return k.verify, nil

@@ -26,6 +26,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/shared/bearer"
 	"tidings.example/tokensvc/internal/keyring"
 )
 
@@ -126,10 +127,10 @@ func TestSign(t *testing.T) {
 		if v := (&verifier{ring: r}); !v.verify(t, token) {
 			t.Error("not verified by the published key")
 		}
-		if key, err := r.Key(t.Context(), kid); err != nil || key == nil {
+		if key, err := r.Key(t.Context(), kid, bearer.RS256); err != nil || key == nil {
 			t.Errorf("own key: %v", err)
 		}
-		if _, err := r.Key(t.Context(), "other"); err == nil {
+		if _, err := r.Key(t.Context(), "other", bearer.RS256); err == nil {
 			t.Error("a key that is not there is found")
 		}
 	}

@@ -122,7 +122,7 @@ func TestAssertionMetadata(t *testing.T) {
 	}{
 		"default": {nil, document{Methods: []string{"client_secret_post"}}},
 		"on": {func(c *oauth.Config) { c.Assertions = true }, document{
-			[]string{"client_secret_post", "private_key_jwt"}, []string{"RS256", "PS256", "ES256", "EdDSA"},
+			[]string{"client_secret_post", "private_key_jwt"}, []string{"RS256", "PS256", "ES256", "Ed25519", "EdDSA"},
 		}},
 	} {
 		var got document
