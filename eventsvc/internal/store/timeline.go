@@ -10,8 +10,8 @@ import (
 
 // Timeline is what an engine knows of what happened, by the time at which it was observed
 // (see [event.Occurrence]). Every method is safe for concurrent use. A call reads one
-// state of the store, and must not wait for anything else; work that takes long is asked
-// for in several calls.
+// state of the store, and must not wait for anything else, but for the functions of Observed;
+// work that takes long is asked for in several calls.
 type Timeline interface {
 	// Occurrences calls visit with what was observed in a range of time, in no order.
 	// It calls group once or more with each combination of dimensions that it comes upon,
@@ -20,7 +20,8 @@ type Timeline interface {
 	Occurrences(ctx context.Context, r Range, group func(event.Dimensions) int, visit func(Occurred)) error
 	// Observed calls visit with the events of a page, ordered by their last observation,
 	// until visit returns false. It reads a bounded number of events, so a page may have
-	// few or none although there are more.
+	// few or none although there are more. It calls visit, and Match of the query, when it
+	// does not read: both may take long.
 	Observed(ctx context.Context, q TimeQuery, visit func(*View, Moment) bool) (TimePage, error)
 	// Versions calls visit with every version that is held of each event that has a
 	// version which matches a selector, superseded ones too, by event and revision; and

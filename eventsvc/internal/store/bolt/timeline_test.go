@@ -556,3 +556,83 @@ func TestTimelineWhileWritten(t *testing.T) {
 	running.Wait()
 	t.Logf("%d reads of %d segments", reads, len(db.Segments()))
 }
+
+// TestTimelineInRounds: pages that copy their events in several rounds have them all, in
+// order, also of one second that has more than a round.
+func TestTimelineInRounds(t *testing.T) {
+	t.Parallel()
+	db := open(t, bolt.Options{Dir: t.TempDir()})
+	defer closeDB(t, db)
+	value := strings.Repeat("x", 40_000)
+	var want []string
+	for i := range 90 {
+		// In each of three seconds, the later ones were observed first.
+		at := goldenTime().Add(time.Duration(i/30)*time.Second + time.Duration(900-i)*time.Millisecond)
+		a := event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil).With(event.Occurrence{Time: at, Count: 1, New: 1})
+		r, err := store.Create(t.Context(), db, key(i), store.Draft{Attributes: a, Value: []byte(value)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, fmt.Sprintf("%s %s %d", at, r.Key, r.Revision))
+	}
+	for _, second := range [][]string{want[:30], want[30:60], want[60:]} {
+		slices.Reverse(second)
+	}
+	even := func(line string) bool { return (line[len(line)-1]-'0')%2 == 0 }
+	matched := slices.DeleteFunc(slices.Clone(want), func(line string) bool { return !even(line) })
+	match := func(v *store.View) (bool, error) { return v.Revision%2 == 0 && string(v.Value) == value, nil }
+	if diff := cmp.Diff(want, observed(t, db, store.TimeQuery{OldestFirst: true})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(matched, observed(t, db, store.TimeQuery{OldestFirst: true, Match: match})); diff != "" {
+		t.Errorf("with Match (-want +got)\n%s", diff)
+	}
+	slices.Reverse(want)
+	slices.Reverse(matched)
+	if diff := cmp.Diff(want, observed(t, db, store.TimeQuery{})); diff != "" {
+		t.Errorf("newest first (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(matched, observed(t, db, store.TimeQuery{Match: match})); diff != "" {
+		t.Errorf("newest first, with Match (-want +got)\n%s", diff)
+	}
+}
+
+// TestTimelineLetsGo: the store can be closed while a function of a page works, which may
+// take long. It could not if the page held files meanwhile.
+func TestTimelineLetsGo(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"match", "visit"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t, bolt.Options{Dir: t.TempDir()})
+			create(t, db, 3, "value")
+			calls := 0
+			works := func() bool {
+				if calls++; calls > 1 {
+					return false
+				}
+				done := make(chan error, 1)
+				go func() { done <- db.Close() }()
+				select {
+				case err := <-done:
+					if err != nil {
+						t.Error(err)
+					}
+				case <-time.After(10 * time.Second):
+					t.Error("the store waits for the function")
+				}
+				return false
+			}
+			q := store.TimeQuery{Range: store.Range{To: time.Now().Add(time.Hour)}}
+			if name == "match" {
+				q.Match = func(*store.View) (bool, error) { return works(), nil }
+			}
+			if _, err := db.Timeline().Observed(t.Context(), q, func(*store.View, store.Moment) bool { return works() }); !errors.Is(err, store.ErrClosed) {
+				t.Error(err)
+			}
+			if calls == 0 {
+				t.Error("no event was shown")
+			}
+		})
+	}
+}

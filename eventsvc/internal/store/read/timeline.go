@@ -8,7 +8,6 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -51,8 +50,8 @@ func (r *Reader) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 	if err != nil {
 		return store.TimePage{}, err
 	}
-	p := &timePager{reader: r, query: &q, visit: visit, after: q.After, page: store.TimePage{Revision: revision, Last: q.After}}
-	err = r.View(func(v index.View, log *seglog.Reader) error { return p.run(ctx, log, v) })
+	p := &timePager{reader: r, query: &q, visit: visit, page: store.TimePage{Revision: revision, Last: q.After}}
+	err = p.run(ctx)
 	if ctx.Err() != nil {
 		return store.TimePage{}, ctx.Err()
 	}

@@ -20,95 +20,165 @@ const pageEntries = 1 << 21
 // going over the seconds of the range.
 const selectShare = 8
 
-// A timePager reads one page of a timeline.
+// What a page copies out of the mapped files at once: little at first, because many queries
+// want only a few events.
+const (
+	firstBatch = 32 << 10
+	mostBatch  = 512 << 10
+)
+
+// A timePager reads one page of a timeline, in rounds: it reads some versions and copies
+// them, and gives the copies to the functions of the query when the files are let go. These
+// may take long, and the files could not be closed meanwhile.
 type timePager struct {
 	reader *Reader
 	query  *store.TimeQuery
 	visit  func(*store.View, store.Moment) bool
 	page   store.TimePage
-	after  store.Moment // the last place that is done; zero: none
 	log    *seglog.Reader
 	index  index.View
 
-	anyDimensions bool // records come that do not have the wanted dimensions
+	moments    *seglog.Moments // goes over the index by time
+	byPostings bool            // left has all versions with one of the terms, instead
+	left       []seglog.Moment // records that are to be looked at
+	after      store.Moment    // behind the seconds that are done
+	ended      bool            // no records are left
 
-	looked  int            // at records
-	entries int            // of runs
-	bytes   int            // of the values that were shown
-	found   []store.Moment // of the seconds at hand
+	asked   []copied       // versions that Match is to be asked about
+	matched []store.Moment // those that it has accepted
+	keys    []string       // of these
+	found   []store.Moment // newest versions of their events, in no order
+	size    int            // of their values
+	showing bool           // found has all of its seconds and is in order
+	shown   int            // so many of found were copied
+	ready   []copied       // versions that visit is to be called with
+	memory  []byte         // of the copies
+	batch   int            // how many bytes of copies a round makes
+
+	looked  int // at records
+	entries int // of runs
+	bytes   int // of the values that were shown
 }
 
-// run reads the page. If a file was replaced meanwhile, it is called again with new views,
-// and goes on behind the last place that is done.
-func (p *timePager) run(ctx context.Context, log *seglog.Reader, v index.View) error {
-	p.log, p.index = log, v
-	if p.query.Selector != nil {
-		events, _ := p.reader.Events("", p.page.Revision)
-		if rarest, versions, ok := v.Rarest(p.query.Selector); ok && versions < min(pageLooked, int(events)/selectShare+1) {
-			return p.byPostings(ctx, rarest)
+// copied is a version in memory of the page.
+type copied struct {
+	store.View
+	at store.Moment
+}
+
+// run reads the page.
+func (p *timePager) run(ctx context.Context) error {
+	p.batch = firstBatch
+	for more := true; more; {
+		err := p.reader.View(func(v index.View, log *seglog.Reader) error { return p.round(ctx, log, v) })
+		if err != nil {
+			return err
+		}
+		if more, err = p.hand(); err != nil {
+			return err
 		}
 	}
-	return p.byTime(ctx)
+	return nil
 }
 
-// byPostings reads the page from all versions that have one of the terms.
-func (p *timePager) byPostings(ctx context.Context, any []index.Term) error {
+// round reads until there is something for the functions of the query, or the page ends. If
+// a file was replaced meanwhile, it is called again with new views, and goes on where it was.
+func (p *timePager) round(ctx context.Context, log *seglog.Reader, v index.View) error {
+	p.log, p.index = log, v
+	if err := p.begin(); err != nil {
+		return err
+	}
+	for ; len(p.matched) > 0; p.matched, p.keys = p.matched[1:], p.keys[1:] {
+		if err := p.find(p.keys[0], p.matched[0]); err != nil {
+			return err
+		}
+	}
+	for !p.showing && len(p.memory) < p.batch {
+		if len(p.left) == 0 {
+			if err := p.next(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		second := p.left[0].Second
+		if err := p.look(ctx, p.left[0].Revision); err != nil {
+			return err
+		}
+		if p.left = p.left[1:]; len(p.left) == 0 || p.left[0].Second != second {
+			p.pass(second)
+		}
+	}
+	if len(p.asked) > 0 || !p.showing {
+		return nil
+	}
+	return p.lend()
+}
+
+// begin decides how the page is read.
+func (p *timePager) begin() error {
+	if p.moments != nil || p.byPostings {
+		return nil
+	}
+	if p.query.Selector != nil {
+		events, _ := p.reader.Events("", p.page.Revision)
+		if rarest, versions, ok := p.index.Rarest(p.query.Selector); ok && versions < min(pageLooked, int(events)/selectShare+1) {
+			return p.takePostings(rarest)
+		}
+	}
+	from, to := p.seconds()
+	p.moments = &seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Wanted: p.wanted()}
+	return nil
+}
+
+// takePostings has the page look at all versions that have one of the terms.
+func (p *timePager) takePostings(any []index.Term) error {
 	revisions, err := p.index.Postings(any)
 	if err != nil {
 		return err
 	}
-	p.found, p.anyDimensions = p.found[:0], true
+	p.byPostings = true
 	for _, revision := range revisions {
-		if revision > p.page.Revision {
-			break
-		}
-		if err := p.look(ctx, revision); err != nil {
-			return err
+		if revision <= p.page.Revision {
+			p.left = append(p.left, seglog.Moment{Revision: revision})
 		}
 	}
-	return p.show()
+	return nil
 }
 
-// byTime goes over the index by time, second by second.
-func (p *timePager) byTime(ctx context.Context) error {
-	from, to := p.seconds()
-	m := seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Wanted: p.wanted()}
-	for {
-		found, entries, more, err := m.Next(p.log)
-		if err != nil || !more {
-			return err
-		}
-		for len(found) > 0 {
-			n := 1
-			for n < len(found) && found[n].Second == found[0].Second {
-				n++
-			}
-			if err := p.second(ctx, found[:n]); err != nil || p.page.More {
-				return err
-			}
-			found = found[n:]
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if p.entries += entries; p.entries > pageEntries {
-			if p.page.More, p.page.Last = true, start(m.To); p.query.OldestFirst {
-				p.page.Last = start(m.From)
-			}
-			return nil
-		}
+// next takes the records of the next seconds from the index by time.
+func (p *timePager) next(ctx context.Context) error {
+	if p.byPostings {
+		p.ended, p.showing = true, true
+		return nil
 	}
+	found, entries, more, err := p.moments.Next(p.log)
+	if err != nil {
+		return err
+	}
+	if !more {
+		p.ended, p.showing = true, true
+		return nil
+	}
+	p.entries += entries
+	if p.left = append(p.left[:0], found...); len(p.left) == 0 {
+		last := p.moments.To
+		if p.query.OldestFirst {
+			last = p.moments.From - 1
+		}
+		p.pass(last)
+	}
+	return ctx.Err()
 }
 
 // seconds returns the range of the query behind the place that is done.
 func (p *timePager) seconds() (from, to int64) {
 	from, to = p.query.From.Unix(), p.query.To.Unix()
-	after := p.after.Time.Unix()
+	after := p.query.After.Time.Unix()
 	switch {
-	case p.after == (store.Moment{}):
+	case p.query.After == (store.Moment{}):
 	case p.query.OldestFirst:
 		from = max(from, after)
-	case p.after == start(after): // nothing is at a second with revision 0
+	case p.query.After == start(after): // nothing is at a second with revision 0
 		to = min(to, after)
 	default:
 		to = min(to, after+1)
@@ -119,30 +189,23 @@ func (p *timePager) seconds() (from, to int64) {
 // start returns the place in front of everything in a second.
 func start(second int64) store.Moment { return store.Moment{Time: time.Unix(second, 0).UTC()} }
 
-// second shows the events of one second. Where their records say exactly when they were
-// observed, their order is known only when all were looked at.
-func (p *timePager) second(ctx context.Context, records []seglog.Moment) error {
-	p.found = p.found[:0]
-	for _, r := range records {
-		if err := p.look(ctx, r.Revision); err != nil {
-			return err
-		}
+// pass notes that all records of a second were looked at. Only then their order is known,
+// because they say themselves when within the second they were observed.
+func (p *timePager) pass(second int64) {
+	if p.byPostings {
+		return
 	}
-	if err := p.show(); err != nil || p.page.More {
-		return err
-	}
-	second := records[0].Second
 	if p.after = start(second); p.query.OldestFirst {
 		p.after = start(second + 1)
 	}
-	if p.looked >= pageLooked {
-		p.page.More, p.page.Last = true, p.after
-	}
-	return nil
+	p.showing = p.size >= p.batch || p.full()
 }
 
-// look adds a record to those that are found, if the query wants it and it is the newest
-// version of its event.
+// full reports that the page has looked at enough.
+func (p *timePager) full() bool { return p.looked >= pageLooked || p.entries > pageEntries }
+
+// look looks at a record. If the query wants it, the function of the query is asked about
+// it or, if there is none, it is found.
 func (p *timePager) look(ctx context.Context, revision uint64) error {
 	if p.looked++; p.looked%checkEvery == 0 && ctx.Err() != nil {
 		return ctx.Err()
@@ -156,13 +219,20 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 	}
 	at := store.Moment{Time: p.log.Occurrence(&e).Time, Revision: revision}
 	key := string(e.Key)
-	if !p.wants(&e, key, at) {
+	switch {
+	case !p.wants(&e, key, at):
+		return nil
+	case p.query.Match != nil:
+		p.asked = append(p.asked, p.copy(&e, entry.SplitKey(key, e.NamespaceLen), at))
 		return nil
 	}
-	if match, err := p.matches(&e); !match {
-		return err
-	}
-	last, err := lastBefore(p.log, p.index, key, revision, p.page.Revision)
+	p.size += len(e.Value)
+	return p.find(key, at)
+}
+
+// find adds a version to those that are found, if it is the newest one of its event.
+func (p *timePager) find(key string, at store.Moment) error {
+	last, err := lastBefore(p.log, p.index, key, at.Revision, p.page.Revision)
 	if last {
 		p.found = append(p.found, at)
 	}
@@ -172,49 +242,84 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 // wants reports whether the query asks for a version at a place, before its function.
 func (p *timePager) wants(e *entry.Entry, key string, at store.Moment) bool {
 	q := p.query
-	if at.Time.Before(q.From) || !at.Time.Before(q.To) || p.after != (store.Moment{}) && at.Compare(p.after, q.OldestFirst) <= 0 {
+	if at.Time.Before(q.From) || !at.Time.Before(q.To) || q.After != (store.Moment{}) && at.Compare(q.After, q.OldestFirst) <= 0 {
 		return false
 	}
 	namespace, name := key[:e.NamespaceLen], key[e.NamespaceLen+1:]
-	if p.anyDimensions && q.Wanted != nil && !q.Wanted(event.DimensionsOf(namespace, e.Attributes)) {
+	if p.byPostings && q.Wanted != nil && !q.Wanted(event.DimensionsOf(namespace, e.Attributes)) {
 		return false
 	}
 	return q.Selector.Matches(namespace, name, e.Attributes)
 }
 
-// matches reports whether the function of the query accepts a version.
-func (p *timePager) matches(e *entry.Entry) (match bool, err error) {
-	if p.query.Match == nil {
-		return true, nil
-	}
-	p.log.Lend(e, e.StoreKey(), func(v *store.View) bool {
-		match, err = p.query.Match(v)
-		return true
-	})
-	return match && err == nil, err
+// copy copies a version.
+func (p *timePager) copy(e *entry.Entry, key store.Key, at store.Moment) copied {
+	from := len(p.memory)
+	p.memory = append(append(p.memory, e.Attributes...), e.Value...)
+	middle, end := from+len(e.Attributes), len(p.memory)
+	v := e.View(key)
+	v.Attributes, v.Value = p.memory[from:middle:middle], p.memory[middle:end:end]
+	return copied{v, at}
 }
 
-// show lends what is found to visit.
-func (p *timePager) show() error {
-	slices.SortFunc(p.found, func(a, b store.Moment) int { return a.Compare(b, p.query.OldestFirst) })
-	for _, at := range p.found {
-		if p.bytes >= pageBytes {
-			p.page.More = true
-			return nil
-		}
+// lend copies the next of what is found, for visit.
+func (p *timePager) lend() error {
+	if p.shown == 0 {
+		slices.SortFunc(p.found, func(a, b store.Moment) int { return a.Compare(b, p.query.OldestFirst) })
+	}
+	for ; p.shown < len(p.found) && len(p.memory) < p.batch; p.shown++ {
+		at := p.found[p.shown]
 		e, err := p.log.Get(at.Revision)
+		if skipped(p.log, at.Revision, err) {
+			continue // between two rounds, with the state that the page shows
+		}
 		if err != nil {
 			return err
 		}
-		p.bytes += len(e.Value)
-		more := p.log.Lend(&e, e.StoreKey(), func(v *store.View) bool { return p.visit(v, at) })
-		p.after, p.page.Last = at, at
-		if !more {
-			p.page.More = true
-			return nil
-		}
+		p.ready = append(p.ready, p.copy(&e, e.StoreKey(), at))
 	}
 	return nil
+}
+
+// hand gives the copies of a round to the functions of the query. It reports whether the
+// page goes on.
+func (p *timePager) hand() (more bool, err error) {
+	for i := range p.asked {
+		c := &p.asked[i]
+		match, err := p.query.Match(&c.View)
+		if err != nil {
+			return false, err
+		}
+		if match {
+			p.matched, p.keys = append(p.matched, c.at), append(p.keys, c.Key.String())
+			p.size += len(c.Value)
+		}
+	}
+	for i := range p.ready {
+		c := &p.ready[i]
+		p.bytes += len(c.Value)
+		p.page.Last = c.at
+		if !p.visit(&c.View, c.at) {
+			p.page.More = true
+			return false, nil
+		}
+	}
+	p.asked, p.ready, p.memory = p.asked[:0], p.ready[:0], p.memory[:0]
+	p.batch = min(2*p.batch, mostBatch)
+	all := p.showing && p.shown == len(p.found) && len(p.matched) == 0
+	switch {
+	case all && p.ended:
+		return false, nil
+	case p.bytes >= pageBytes:
+		p.page.More = true
+		return false, nil
+	case all && p.full():
+		p.page.More, p.page.Last = true, p.after
+		return false, nil
+	case all:
+		p.showing, p.found, p.shown, p.size = false, p.found[:0], 0, 0
+	}
+	return true, nil
 }
 
 // wanted returns which dimensions the query can want: what its selector says of them is
