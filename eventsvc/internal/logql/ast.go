@@ -1,10 +1,11 @@
 package logql
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"tidings.example/eventsvc/internal/flow"
 )
 
 // Expr is a parsed expression: a [*Log] or a [Metric].
@@ -32,20 +33,20 @@ type Matcher struct {
 	Op    string // = != =~ !~
 	Value string
 
-	re *regexp.Regexp // for =~ and !~, anchored
+	re *pattern // for =~ and !~, anchored
 }
 
-// Matches reports whether a value fits.
-func (m *Matcher) Matches(value string) bool {
+// matches reports whether a value fits.
+func (m *Matcher) matches(turns *flow.Turns, value string) bool {
 	switch m.Op {
 	case "=":
 		return value == m.Value
 	case "!=":
 		return value != m.Value
 	case "=~":
-		return m.re.MatchString(value)
+		return m.re.matches(turns, value)
 	default:
-		return !m.re.MatchString(value)
+		return !m.re.matches(turns, value)
 	}
 }
 
@@ -64,7 +65,7 @@ type (
 	lineFilter struct {
 		op    string // |= != |~ !~
 		texts []string
-		res   []*regexp.Regexp // for |~ and !~
+		res   []*pattern // for |~ and !~
 	}
 	// jsonStage makes the fields of the event labels.
 	jsonStage struct{}

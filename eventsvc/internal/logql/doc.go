@@ -28,8 +28,12 @@
 // # Errors
 //
 // Whatever is not in the subset is an [*Error] that names the construct and where it
-// stands, in Loki's form: "parse error at line 1, col 5: syntax error: …". Expressions,
-// regular expressions and nesting are bounded; regular expressions are those of RE2.
+// stands, in Loki's form: "parse error at line 1, col 5: syntax error: …". Expressions and
+// nesting are bounded, and so are the instructions of all regular expressions of a query,
+// which are those of RE2, before any is compiled.
+//
+// What is matched may be long all the same. It is matched in [flow.Turns], and their end
+// makes a query select nothing more; the caller must ask them.
 //
 // # Concurrency
 //

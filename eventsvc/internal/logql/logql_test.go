@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/logql"
 )
 
@@ -96,27 +97,31 @@ func TestRefused(t *testing.T) {
 		`rate({a="b"})`:                          `parse error at line 1, col 13: syntax error: unexpected ), expecting RANGE`,
 		`rate({a="b"}[1m]) by (a)`:               `parse error at line 1, col 19: grouping not allowed for rate aggregation`,
 		`count(rate({a="b"}[1m]))`:               `parse error at line 1, col 1: syntax error: unexpected count, which is not supported here: supported are sum, min, max, avg, topk, bottomk`,
-		`label_replace(vector(1), "a", "b", "c", "d")`: `parse error at line 1, col 1: syntax error: unexpected label_replace, which is not supported here: supported are sum, min, max, avg, topk, bottomk`,
-		`topk(rate({a="b"}[1m]))`:                      `parse error at line 1, col 6: parameter required for operation topk`,
-		`topk(0, rate({a="b"}[1m]))`:                   `parse error at line 1, col 6: invalid parameter topk(0,`,
-		`sum(3, rate({a="b"}[1m]))`:                    `parse error at line 1, col 5: unsupported parameter for operation sum(3,`,
-		`rate({a="b"}[1m]) > 1`:                        `parse error at line 1, col 19: syntax error: unexpected >, which is not supported here: supported are +, -, *, /, %, ^`,
-		`vector(1) or vector(2)`:                       `parse error at line 1, col 11: syntax error: unexpected or, which is not supported here: supported are +, -, *, /, %, ^`,
-		`vector(1) + on (a) vector(2)`:                 `parse error at line 1, col 13: syntax error: unexpected on, which is not supported here`,
-		`{a="b"} + 1`:                                  `parse error at line 1, col 9: syntax error: unexpected +`,
-		`1 + {a="b"}`:                                  `parse error at line 1, col 5: syntax error: unexpected {: a log query is no number, use count_over_time or rate`,
-		`1 / 0`:                                        `parse error at line 1, col 6: 1 / 0 is no number`,
-		`foo({a="b"}[1m])`:                             `parse error at line 1, col 1: syntax error: unexpected IDENTIFIER`,
-		`{a=~"("}`:                                     "parse error at line 1, col 5: error parsing regexp: missing closing ): `(`",
-		`{a=~"(?=x)"}`:                                 "parse error at line 1, col 5: error parsing regexp: invalid or unsupported Perl syntax: `(?=`",
-		`{a=~"(x{50}){50}{3}"}`:                        "parse error at line 1, col 5: error parsing regexp: invalid repeat count: `{50}`",
-		`{a=~".{900}.{900}.{900}.{900}.{900}.{900}"}`:  `parse error at line 1, col 5: the regular expression is too large: 5402 instructions, more than 5000`,
-		`{a=~"` + strings.Repeat("x", 5000) + `"}`:     `parse error at line 1, col 5: the regular expression has 5000 bytes, more than 4096`,
-		`{a="` + strings.Repeat("x", 20000) + `"}`:     `parse error : the expression has 20006 bytes, more than 16384`,
-		"{a=\"\xff\"}":                                 `parse error : invalid UTF-8 encoding`,
-		deep:                                           `parse error at line 1, col 51: the expression is nested more than 50 levels deep`,
+		`label_replace(vector(1), "a", "b", "c", "d")`:      `parse error at line 1, col 1: syntax error: unexpected label_replace, which is not supported here: supported are sum, min, max, avg, topk, bottomk`,
+		`topk(rate({a="b"}[1m]))`:                           `parse error at line 1, col 6: parameter required for operation topk`,
+		`topk(0, rate({a="b"}[1m]))`:                        `parse error at line 1, col 6: invalid parameter topk(0,`,
+		`sum(3, rate({a="b"}[1m]))`:                         `parse error at line 1, col 5: unsupported parameter for operation sum(3,`,
+		`rate({a="b"}[1m]) > 1`:                             `parse error at line 1, col 19: syntax error: unexpected >, which is not supported here: supported are +, -, *, /, %, ^`,
+		`vector(1) or vector(2)`:                            `parse error at line 1, col 11: syntax error: unexpected or, which is not supported here: supported are +, -, *, /, %, ^`,
+		`vector(1) + on (a) vector(2)`:                      `parse error at line 1, col 13: syntax error: unexpected on, which is not supported here`,
+		`{a="b"} + 1`:                                       `parse error at line 1, col 9: syntax error: unexpected +`,
+		`1 + {a="b"}`:                                       `parse error at line 1, col 5: syntax error: unexpected {: a log query is no number, use count_over_time or rate`,
+		`1 / 0`:                                             `parse error at line 1, col 6: 1 / 0 is no number`,
+		`foo({a="b"}[1m])`:                                  `parse error at line 1, col 1: syntax error: unexpected IDENTIFIER`,
+		`{a=~"("}`:                                          "parse error at line 1, col 5: error parsing regexp: missing closing ): `(`",
+		`{a=~"(?=x)"}`:                                      "parse error at line 1, col 5: error parsing regexp: invalid or unsupported Perl syntax: `(?=`",
+		`{a=~"(x{50}){50}{3}"}`:                             "parse error at line 1, col 5: error parsing regexp: invalid repeat count: `{50}`",
+		`{a=~".{900}.{900}.{900}.{900}.{900}.{900}"}`:       `parse error at line 1, col 5: the regular expressions of the query have 5400 instructions up to this one, more than 5000`,
+		`{a=~"(?:` + strings.Repeat("x", 3900) + `){800}"}`: `parse error at line 1, col 5: the regular expressions of the query have 3120000 instructions up to this one, more than 5000`,
+		`{a=~"x{900}"} |~ "x{900}" or "x{900}" | a!~"x{900}" | drop a=~"x{900}" | keep a=~"x{900}"`:                          `parse error at line 1, col 82: the regular expressions of the query have 5400 instructions up to this one, more than 5000`,
+		`rate({a=~"x{900}"} |~ "x{900}" [5m]) + rate({a=~"x{900}"} |~ "x{900}" [5m]) + rate({a=~"x{900}"} |~ "x{900}" [5m])`: `parse error at line 1, col 101: the regular expressions of the query have 5400 instructions up to this one, more than 5000`,
+		`{a="b"} |= "x"` + strings.Repeat(` or "x"`, 49) + ` |~ "x"` + strings.Repeat(` or "x"`, 50):                         `parse error at line 1, col 712: the line filters of the query have more than 100 alternatives: a regular expression such as a|b|c is one`,
+		`{a=~"` + strings.Repeat("x", 5000) + `"}`:                                                                           `parse error at line 1, col 5: the regular expression has 5000 bytes, more than 4096`,
+		`{a="` + strings.Repeat("x", 20000) + `"}`:                                                                           `parse error : the expression has 20006 bytes, more than 16384`,
+		"{a=\"\xff\"}": `parse error : invalid UTF-8 encoding`,
+		deep:           `parse error at line 1, col 51: the expression is nested more than 50 levels deep`,
 		`{` + strings.Repeat(`a="b",`, 600) + `a="b"}`: `parse error at line 1, col 3003: the expression has more than 500 matchers, filters and operands`,
-		`{a='b'}`:                                      `parse error at line 1, col 4: syntax error: unexpected character '\''`,
+		`{a='b'}`: `parse error at line 1, col 4: syntax error: unexpected character '\''`,
 	} {
 		if _, err := logql.Parse(text); err == nil || err.Error() != want {
 			t.Errorf("%.60s:\n got %v\nwant %s", text, err, want)
@@ -209,6 +214,7 @@ func TestProcess(t *testing.T) {
 			continue
 		}
 		e := entry()
+		e.Turns = flow.NewTurns(t.Context())
 		got := out
 		if l.Process(e) {
 			got = found(e)
@@ -272,7 +278,7 @@ func TestSelects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := l.Selects(func(name string) string { return labels[name] }); got != want {
+		if got := l.Selects(flow.NewTurns(t.Context()), func(name string) string { return labels[name] }); got != want {
 			t.Errorf("%s: %v", selector, got)
 		}
 	}

@@ -2,7 +2,6 @@ package logql
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -24,14 +23,17 @@ var (
 type logParser struct{ *tokens }
 
 // Parse parses an expression. An error is an [*Error].
-func Parse(text string) (expr Expr, err error) {
+func Parse(text string) (Expr, error) { return parse(text, &bounds{}) }
+
+// parse parses an expression within bounds that it may share with others.
+func parse(text string, within *bounds) (expr Expr, err error) {
 	switch {
 	case len(text) > MaxLength:
 		return nil, &Error{Message: fmt.Sprintf("the expression has %d bytes, more than %d", len(text), MaxLength)}
 	case !utf8.ValidString(text):
 		return nil, &Error{Message: "invalid UTF-8 encoding"}
 	}
-	p := &tokens{lexer: lexer{rest: text, line: 1, col: 1}}
+	p := &tokens{lexer: lexer{rest: text, line: 1, col: 1}, bounds: within}
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			e, ok := thrown.(*Error)
@@ -51,8 +53,10 @@ func Parse(text string) (expr Expr, err error) {
 }
 
 // ParseLog parses an expression that selects lines.
-func ParseLog(text string) (*Log, error) {
-	expr, err := Parse(text)
+func ParseLog(text string) (*Log, error) { return parseLog(text, &bounds{}) }
+
+func parseLog(text string, within *bounds) (*Log, error) {
+	expr, err := parse(text, within)
 	if err != nil {
 		return nil, err
 	}
@@ -64,12 +68,29 @@ func ParseLog(text string) (*Log, error) {
 }
 
 // ParseSelector parses an expression that selects streams.
-func ParseSelector(text string) (*Log, error) {
-	l, err := ParseLog(text)
+func ParseSelector(text string) (*Log, error) { return parseSelector(text, &bounds{}) }
+
+func parseSelector(text string, within *bounds) (*Log, error) {
+	l, err := parseLog(text, within)
 	if err == nil && len(l.Stages) > 0 {
 		return nil, &Error{Message: "only label matchers are supported"}
 	}
 	return l, err
+}
+
+// ParseSelectors parses the selectors of one request, which may be as large as one
+// expression together.
+func ParseSelectors(texts []string) ([]*Log, error) {
+	var all []*Log
+	within := &bounds{}
+	for _, text := range texts {
+		l, err := parseSelector(text, within)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
 }
 
 // log reads a log query, in parentheses or not.
@@ -114,14 +135,15 @@ func (p logParser) matcher(name string) Matcher {
 }
 
 // compile compiles the text at a token if an operator is about regular expressions.
-func (p logParser) compile(at token, op, text string, anchored bool) *regexp.Regexp {
+func (p logParser) compile(at token, op, text string, anchored bool) *pattern {
 	if !strings.HasSuffix(op, "~") {
 		return nil
 	}
-	re, err := compile(text, anchored)
+	re, err := compile(text, anchored, p.instructions)
 	if err != nil {
 		p.fail(at, "%s", err)
 	}
+	p.instructions += re.instructions
 	return re
 }
 
@@ -148,6 +170,7 @@ func (p logParser) lineFilter() Stage {
 	p.advance()
 	for {
 		p.part()
+		p.alternative()
 		at := p.now
 		if p.isWord("ip") {
 			p.lacking("ip")

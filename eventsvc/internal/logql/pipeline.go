@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tidings.example/eventsvc/internal/flow"
 )
 
 // Category is where a label comes from. Loki tells clients which is which.
@@ -42,6 +44,7 @@ type Entry struct {
 	// Event returns the JSON that the stage json makes labels of. It is called at most
 	// once for each such stage.
 	Event func() []byte
+	Turns *flow.Turns // of the pipeline
 }
 
 // Get returns the value of a label, "" if it is not set.
@@ -84,10 +87,22 @@ func (e *Entry) fail(kind, details string) {
 	e.parsed(errorDetailsLabel, details)
 }
 
-// Selects reports whether a stream with these labels is selected.
-func (l *Log) Selects(label func(name string) string) bool {
+// MaySelect reports whether a stream with these labels can be selected, as far as that is
+// known without regular expressions. It takes little time.
+func (l *Log) MaySelect(label func(name string) string) bool {
 	for i := range l.Matchers {
-		if !l.Matchers[i].Matches(label(l.Matchers[i].Name)) {
+		if m := &l.Matchers[i]; m.re == nil && !m.matches(nil, label(m.Name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Selects reports whether a stream with these labels is selected. If the turns are over
+// its result means nothing.
+func (l *Log) Selects(turns *flow.Turns, label func(name string) string) bool {
+	for i := range l.Matchers {
+		if m := &l.Matchers[i]; !m.matches(turns, label(m.Name)) {
 			return false
 		}
 	}
@@ -95,21 +110,22 @@ func (l *Log) Selects(label func(name string) string) bool {
 }
 
 // Process runs the pipeline on an entry of a stream that is selected. It reports false if
-// the entry is left out.
+// the entry is left out, or if its turns are over.
 func (l *Log) Process(e *Entry) bool {
 	for _, s := range l.Stages {
-		if !s.process(e) {
+		if !e.Turns.Next() || !s.process(e) {
 			return false
 		}
 	}
-	return true
+	return e.Turns.Err() == nil
 }
 
 // MatchesLine reports whether a line passes all line filters of the pipeline. No stage
-// changes a line, so that this can be asked before there is an entry.
-func (l *Log) MatchesLine(line string) bool {
+// changes a line, so that this can be asked before there is an entry. If the turns are over
+// its result means nothing.
+func (l *Log) MatchesLine(turns *flow.Turns, line string) bool {
 	for _, s := range l.Stages {
-		if f, ok := s.(*lineFilter); ok && !f.matches(line) {
+		if f, ok := s.(*lineFilter); ok && !f.matches(turns, line) {
 			return false
 		}
 	}
@@ -145,15 +161,15 @@ func (l *Log) Drops(name string) bool {
 // Parses reports whether the pipeline makes labels of the event.
 func (l *Log) Parses() bool { return slices.Contains(l.Stages, Stage(jsonStage{})) }
 
-func (f *lineFilter) process(e *Entry) bool { return f.matches(e.Line) }
+func (f *lineFilter) process(e *Entry) bool { return f.matches(e.Turns, e.Line) }
 
-func (f *lineFilter) matches(line string) bool {
+func (f *lineFilter) matches(turns *flow.Turns, line string) bool {
 	found := false
 	for i, text := range f.texts {
 		if f.res != nil {
-			found = found || f.res[i].MatchString(line)
+			found = found || f.res[i].matches(turns, line)
 		} else {
-			found = found || strings.Contains(line, text)
+			found = found || turns.Next() && strings.Contains(line, text)
 		}
 	}
 	return found == (f.op[0] == '|')
@@ -268,7 +284,7 @@ func (f *labelFilter) needs(use func(string)) bool {
 	return true
 }
 
-func (c *textCondition) holds(e *Entry) bool      { return c.Matches(e.Get(c.Name)) }
+func (c *textCondition) holds(e *Entry) bool      { return c.matches(e.Turns, e.Get(c.Name)) }
 func (c *textCondition) names(use func(string))   { use(c.Name) }
 func (c *joinedCondition) names(use func(string)) { c.left.names(use); c.right.names(use) }
 func (c *numberCondition) names(use func(string)) { use(c.name) }
@@ -323,7 +339,7 @@ func (c *numberCondition) holds(e *Entry) bool {
 func (s *selection) process(e *Entry) bool {
 	e.Labels = slices.DeleteFunc(e.Labels, func(l Label) bool {
 		named := slices.ContainsFunc(s.matchers, func(m Matcher) bool {
-			return m.Name == l.Name && (m.Op == "" || m.Matches(l.Value))
+			return m.Name == l.Name && (m.Op == "" || m.matches(e.Turns, l.Value))
 		})
 		if s.keep {
 			return !named && !strings.HasPrefix(l.Name, "__")

@@ -12,8 +12,11 @@ type tokens struct {
 	lexer      lexer
 	now, ahead token
 	depth      int
-	parts      int
+	*bounds
 }
+
+// bounds counts what the query has so far of what is bounded.
+type bounds struct{ parts, alternatives, instructions int }
 
 func (s *tokens) advance() {
 	t, err := s.lexer.next()
@@ -103,6 +106,13 @@ func (s *tokens) enter() (leave func()) {
 func (s *tokens) part() {
 	if s.parts++; s.parts > maxParts {
 		s.fail(s.now, "the expression has more than %d matchers, filters and operands", maxParts)
+	}
+}
+
+// alternative counts a text or a regular expression of a line filter.
+func (s *tokens) alternative() {
+	if s.alternatives++; s.alternatives > MaxAlternatives {
+		s.fail(s.now, "the line filters of the query have more than %d alternatives: a regular expression such as a|b|c is one", MaxAlternatives)
 	}
 }
 

@@ -100,8 +100,16 @@ type observed struct {
 // many, it stops and notes that.
 func (s *Snapshot) scan(ctx context.Context, t *table, visit func(store.Occurred)) error {
 	w := &scan{Snapshot: s, table: t, visit: visit, object: slices.Contains(t.by, Object)}
-	q := s.timeQuery(Page{})
-	q.Match = w.match
+	q := s.timeQuery(ctx, Page{})
+	if match := q.Match; match != nil {
+		q.Match = func(v *store.View) (bool, error) {
+			ok, err := match(v)
+			if !ok {
+				w.events++ // read in vain
+			}
+			return ok, err
+		}
+	}
 	return s.pages(ctx, q, w.event, func(n Next) (bool, error) {
 		if err := w.before(ctx); err != nil {
 			return false, err
@@ -118,15 +126,6 @@ func (s *Snapshot) scan(ctx context.Context, t *table, visit func(store.Occurred
 		}
 		return true, nil
 	})
-}
-
-// match also counts what was read in vain.
-func (w *scan) match(v *store.View) (bool, error) {
-	match, err := w.matches(v)
-	if !match {
-		w.events++
-	}
-	return match, err
 }
 
 // event counts the observations that the last version of an event adds.

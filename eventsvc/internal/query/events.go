@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -24,7 +25,7 @@ type Next struct {
 // event. It also ends when it has taken the time that a query may take. So a page may
 // have few events or none although there are more.
 func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, store.Moment) bool) (next Next, err error) {
-	err = s.pages(ctx, s.timeQuery(p), func(v *store.View, at store.Moment) (bool, error) {
+	err = s.pages(ctx, s.timeQuery(ctx, p), func(v *store.View, at store.Moment) (bool, error) {
 		return visit(v, at), nil
 	}, func(n Next) (bool, error) {
 		next = n
@@ -34,20 +35,24 @@ func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, s
 }
 
 // timeQuery is the query of a page of all events that a query may be about.
-func (s *Snapshot) timeQuery(p Page) store.TimeQuery {
+func (s *Snapshot) timeQuery(ctx context.Context, p Page) store.TimeQuery {
 	return store.TimeQuery{
 		Range:       store.Range{From: s.begin(), To: s.To},
-		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.selector(), Match: s.matches,
+		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.selector(), Match: s.match(ctx),
 	}
 }
 
-// matches reports whether the note of an event has the text.
-func (s *Snapshot) matches(v *store.View) (bool, error) {
+// match returns a function that reports whether the note of an event has the text, nil if
+// there is none.
+func (s *Snapshot) match(ctx context.Context) func(*store.View) (bool, error) {
 	if s.query.Text.empty() {
-		return true, nil
+		return nil
 	}
-	note, err := s.source.Note(v)
-	return err == nil && s.query.Text.Match(note), err
+	turns := flow.NewTurns(ctx)
+	return func(v *store.View) (bool, error) {
+		note, err := s.source.Note(v)
+		return err == nil && s.query.Text.Match(turns, note), cmp.Or(err, turns.Err())
+	}
 }
 
 // pages calls visit with events until it returns false or fails, page by page. After each

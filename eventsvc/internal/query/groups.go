@@ -123,7 +123,7 @@ func (s *Snapshot) sample(ctx context.Context, g *Group, by []Dimension) (*store
 func (s *Snapshot) newestOf(ctx context.Context, g *Group, by []Dimension, r store.Range) (sample *store.Record, err error) {
 	key := g.Key
 	key.Object = Regarding{}
-	q := s.timeQuery(Page{})
+	q := s.timeQuery(ctx, Page{})
 	q.Range = r
 	q.Wanted = func(d event.Dimensions) bool { return s.wanted(d) && project(d, by) == key }
 	if s.query.Text.empty() && g.Key.Object.Name != "" {
@@ -133,11 +133,8 @@ func (s *Snapshot) newestOf(ctx context.Context, g *Group, by []Dimension, r sto
 		if slices.Contains(by, Object) && regarding(v.Attributes) != g.Key.Object {
 			return true, nil
 		}
-		match, err := s.matches(v)
-		if match {
-			sample = new(v.Clone())
-		}
-		return !match, err
+		sample = new(v.Clone())
+		return false, nil
 	}, func(Next) (bool, error) { return false, nil })
 	return sample, err
 }

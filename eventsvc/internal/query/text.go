@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"tidings.example/eventsvc/internal/flow"
 )
 
 // The bounds of a text.
@@ -22,6 +24,7 @@ type Text struct {
 	words    [][]byte // folded
 	excluded [][]byte // folded
 	note     []byte   // folded, kept for the next one
+	left     [][]byte // words that were not found yet
 }
 
 // ParseText reads words that are separated by blanks, and phrases in quotation marks,
@@ -86,23 +89,46 @@ func (t *Text) add(word string, excluded bool) {
 
 func (t *Text) empty() bool { return t == nil || len(t.words)+len(t.excluded) == 0 }
 
+// pieceOfNote is how many bytes of a note are looked at in one turn.
+const pieceOfNote = 64 << 10
+
 // Match reports whether a note contains all words and phrases, and none that is excluded.
-func (t *Text) Match(note []byte) bool {
+// If the turns are over its result means nothing.
+func (t *Text) Match(turns *flow.Turns, note []byte) bool {
 	if t.empty() {
 		return true
 	}
-	t.note = fold(t.note[:0], note)
-	for _, word := range t.words {
-		if !bytes.Contains(t.note, word) {
-			return false
+	t.note, t.left = t.note[:0], append(t.left[:0], t.words...)
+	for turns.Next() {
+		n := min(pieceOfNote, len(note))
+		for n < len(note) && !utf8.RuneStart(note[n]) {
+			n++
 		}
-	}
-	for _, word := range t.excluded {
-		if bytes.Contains(t.note, word) {
-			return false
+		t.note = fold(t.note, note[:n])
+		note = note[n:]
+		missing := t.left[:0]
+		for _, word := range t.left {
+			if bytes.Contains(t.note, word) {
+				continue
+			}
+			if len(note) == 0 {
+				return false
+			}
+			missing = append(missing, word)
 		}
+		t.left = missing
+		for _, word := range t.excluded {
+			if bytes.Contains(t.note, word) {
+				return false
+			}
+		}
+		if len(note) == 0 {
+			return true
+		}
+		// A word that begins in this piece may end in the next one.
+		t.note = append(t.note[:0], t.note[max(0, len(t.note)-MaxText):]...)
 	}
-	return true
+	return false
 }
 
 // smallest returns the smallest of the characters that are the same but for their case.

@@ -1,12 +1,14 @@
 package query_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/query"
 )
 
@@ -50,7 +52,7 @@ func TestText(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", c.text, err)
 		}
-		if got := text.Match([]byte(c.note)); got != c.want {
+		if got := text.Match(flow.NewTurns(t.Context()), []byte(c.note)); got != c.want {
 			t.Errorf("%q in %q: %v", c.text, c.note, got)
 		}
 	}
@@ -104,13 +106,46 @@ func FuzzText(f *testing.F) {
 		if err != nil || strings.Contains(word, `"`) || !utf8.ValidString(note) {
 			return
 		}
-		if got, want := text.Match([]byte(note)), contains(note, word); got != want {
+		if got, want := text.Match(flow.NewTurns(t.Context()), []byte(note)), contains(note, word); got != want {
 			t.Errorf("%q in %q: %v, want %v", word, note, got, want)
 		}
-		if got, want := text.Match([]byte(strings.ToUpper(note)+"·"+note)), contains(strings.ToUpper(note)+"·"+note, word); got != want {
+		if got, want := text.Match(flow.NewTurns(t.Context()), []byte(strings.ToUpper(note)+"·"+note)), contains(strings.ToUpper(note)+"·"+note, word); got != want {
 			t.Errorf("%q in the second note: %v, want %v", word, got, want)
 		}
 	})
+}
+
+// TestTextInLongNotes: words are found wherever they are in a note that is looked at in
+// pieces, and a client that has gone ends that.
+func TestTextInLongNotes(t *testing.T) {
+	t.Parallel()
+	text, err := query.ParseText(`"für alle" "back off" -missing`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const piece = 64 << 10
+	for at := piece - 24; at <= piece+1; at++ {
+		for _, c := range []struct {
+			note string
+			want bool
+		}{
+			{strings.Repeat("x", at) + "FÜR ALLE back off" + strings.Repeat("y", 2*piece), true},
+			{"back off" + strings.Repeat("ü", 2*piece) + strings.Repeat("x", at) + "für alle", true},
+			{strings.Repeat("x", at) + "für alle", false},
+			{"für alle, back off" + strings.Repeat("x", at-20) + "missing" + strings.Repeat("y", piece), false},
+		} {
+			turns := flow.NewTurns(t.Context())
+			if got := text.Match(turns, []byte(c.note)); got != c.want || turns.Err() != nil {
+				t.Errorf("at %d: %t, %v, want %t", at, got, turns.Err(), c.want)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	turns := flow.NewTurns(ctx)
+	if text.Match(turns, []byte("für alle back off")) || !errors.Is(turns.Err(), context.Canceled) {
+		t.Error(turns.Err())
+	}
 }
 
 // TestTextAllocates nothing once it has room for a note.
@@ -120,8 +155,9 @@ func TestTextAllocates(t *testing.T) {
 		t.Fatal(err)
 	}
 	note := []byte(strings.Repeat("Ärger with an image ", 20))
-	text.Match(note)
-	if n := testing.AllocsPerRun(100, func() { text.Match(note) }); n != 0 {
+	turns := flow.NewTurns(t.Context())
+	text.Match(turns, note)
+	if n := testing.AllocsPerRun(100, func() { text.Match(turns, note) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -134,9 +170,10 @@ func BenchmarkText(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			turns := flow.NewTurns(b.Context())
 			b.ReportAllocs()
 			for b.Loop() {
-				if text.Match([]byte(note)) {
+				if text.Match(turns, []byte(note)) {
 					b.Fatal("it is not there")
 				}
 			}

@@ -19,6 +19,7 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -49,6 +50,7 @@ const (
 	maxInner    = 10_000        // series before they are put together, and sets of labels
 	maxPoints   = 11_000        // of a series, as Prometheus and Loki have it
 	maxCells    = 2_000_000     // counters of a range aggregation
+	maxStreams  = 100_000       // that a query looks at
 	maxLines    = 5_000         // of an answer, as Loki has it
 	maxBytes    = 64 << 20      // of an answer
 	maxNames    = 50            // of labels in targetLabels, and of selectors in match[]
@@ -86,6 +88,7 @@ type request struct {
 	readable access.Readable
 	cluster  string // of X-Scope-OrgID, empty: all
 	now      time.Time
+	turns    *flow.Turns
 	looked   int // events that were looked at
 }
 
@@ -112,7 +115,7 @@ func (a *API) serve(h handler) echo.HandlerFunc {
 		return a.Guard.Seated(policy.List, func(c echo.Context) error {
 			ctx, cancel := context.WithTimeout(c.Request().Context(), maxTime)
 			defer cancel()
-			r.ctx, r.Context = ctx, c
+			r.ctx, r.Context, r.turns = ctx, c, flow.NewTurns(ctx)
 			respond, err := h(r)
 			if err != nil {
 				return explain(err)

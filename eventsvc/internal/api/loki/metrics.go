@@ -167,30 +167,16 @@ func byStream(l *logql.Log, named map[string]bool) bool {
 
 // countOccurrences runs the pipeline once for each stream.
 func (c *counter) countOccurrences(a *API, r *request) error {
-	known := map[event.Dimensions]int{}
-	var failed error
-	group := func(d event.Dimensions) int {
-		n, ok := known[d]
-		if !ok && failed == nil {
-			if n, failed = c.stream(r, d); len(known) < maxInner {
-				known[d] = n
-			}
-		}
-		if failed != nil {
-			return -1
-		}
-		return n
-	}
-	err := a.occurred(r, c.period(), group, func(o store.Occurred) { c.add(o.Group, o.Second*int64(time.Second), o.Count) })
-	return cmp.Or(failed, err)
+	number := func(d event.Dimensions) (int, error) { return c.stream(r, d) }
+	return a.occurred(a.streams(r, maySelect(c.of.Log), number), c.period(), func(o store.Occurred) { c.add(o.Group, o.Second*int64(time.Second), o.Count) })
 }
 
 // stream returns the number of the series that a stream is counted in, -1 if it is not.
 func (c *counter) stream(r *request, d event.Dimensions) (int, error) {
-	if !r.allows(d) || !c.of.Log.Selects(func(name string) string { return value(&d, name) }) {
+	if !c.of.Log.Selects(r.turns, labelOf(&d)) {
 		return -1, nil
 	}
-	e := &logql.Entry{Labels: append(streamLabels(&d), logql.Label{Name: detectedLevel, Value: value(&d, "level"), Category: logql.Metadata})}
+	e := &logql.Entry{Turns: r.turns, Labels: append(streamLabels(&d), logql.Label{Name: detectedLevel, Value: value(&d, "level"), Category: logql.Metadata})}
 	if !c.of.Log.Process(e) {
 		return -1, nil
 	}

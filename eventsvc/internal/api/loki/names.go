@@ -15,28 +15,24 @@ import (
 // streamsIn returns the streams of a range of time that are selected by one of several
 // queries, with their occurrences.
 func (a *API) streamsIn(r *request, in period, by ...*logql.Log) (map[event.Dimensions]int64, error) {
-	numbers := map[event.Dimensions]int{}
 	var found []event.Dimensions
 	var counts []int64
-	group := func(d event.Dimensions) int {
-		n, ok := numbers[d]
-		if ok {
-			return n
-		}
-		n = -1
-		wanted := slices.ContainsFunc(by, func(l *logql.Log) bool { return l.Selects(func(name string) string { return value(&d, name) }) })
-		if wanted && r.allows(d) && len(found) <= maxInner {
-			n = len(found)
-			found, counts = append(found, d), append(counts, 0)
-		}
-		numbers[d] = n
-		return n
+	one := func(selects func(*logql.Log) bool) bool { return slices.ContainsFunc(by, selects) }
+	may := func(d *event.Dimensions) bool {
+		return one(func(l *logql.Log) bool { return l.MaySelect(labelOf(d)) })
 	}
-	if err := a.occurred(r, in.seconds(), group, func(o store.Occurred) { counts[o.Group] += o.Count }); err != nil {
+	number := func(d event.Dimensions) (int, error) {
+		if !one(func(l *logql.Log) bool { return l.Selects(r.turns, labelOf(&d)) }) {
+			return -1, nil
+		}
+		if len(found) == maxInner {
+			return -1, badRequest("more than %d streams are selected: narrow the range of time or the selector", maxInner)
+		}
+		found, counts = append(found, d), append(counts, 0)
+		return len(found) - 1, nil
+	}
+	if err := a.occurred(a.streams(r, may, number), in, func(o store.Occurred) { counts[o.Group] += o.Count }); err != nil {
 		return nil, err
-	}
-	if len(found) > maxInner {
-		return nil, badRequest("more than %d streams are selected: narrow the range of time or the selector", maxInner)
 	}
 	all := map[event.Dimensions]int64{}
 	for i, d := range found {
@@ -103,15 +99,13 @@ func (a *API) series(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var by []*logql.Log
-	for _, text := range slices.Concat(r.values["match"], r.values["match[]"]) {
-		l, err := logql.ParseSelector(text)
-		if err != nil {
-			return nil, err
-		}
-		if by = append(by, l); len(by) > maxNames {
-			return nil, badRequest("more than %d selectors in match[]", maxNames)
-		}
+	texts := slices.Concat(r.values["match"], r.values["match[]"])
+	if len(texts) > maxNames {
+		return nil, badRequest("more than %d selectors in match[]", maxNames)
+	}
+	by, err := logql.ParseSelectors(texts)
+	if err != nil {
+		return nil, err
 	}
 	if len(by) == 0 {
 		by = []*logql.Log{{}}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidings.example/eventsvc/internal/logql"
 )
 
 // TestPageLimits: the page about Grafana has the limits that are in force.
@@ -33,6 +35,10 @@ func TestPageLimits(t *testing.T) {
 		fmt.Sprintf("| counters of a query: series × beginnings and ends of windows | %s |", grouped(maxCells)),
 		fmt.Sprintf("| events that a query looks at | %s |", grouped(maxLooked)),
 		fmt.Sprintf("| bytes of an answer | %d MiB |", maxBytes>>20),
+		fmt.Sprintf("| streams whose labels a query looks at, after `=` and `!=` | %s |", grouped(maxStreams)),
+		fmt.Sprintf("| expression, regular expression | %d KiB, %d KiB |", logql.MaxLength>>10, logql.MaxRegexp>>10),
+		fmt.Sprintf("| instructions of all regular expressions of a query together | %s |", grouped(logql.MaxInstructions)),
+		fmt.Sprintf("| alternatives of all line filters of a query together (`\\|~ \"a\" or \"b\"` has two) | %d |", logql.MaxAlternatives),
 		"| time of a query | one minute |",
 		"| `delay_for` of a tail | 5 seconds, and without effect |",
 	} {

@@ -56,7 +56,7 @@ func (a *API) queryRange(r *request) (answer, error) {
 		return nil, badRequest("interval is not supported: lines are never thinned out")
 	}
 	if l, ok := expr.(*logql.Log); ok {
-		return a.streams(r, l, in, limit)
+		return a.lines(r, l, in, limit)
 	}
 	points := in.points(step)
 	all, err := a.evaluate(r, expr.(logql.Metric), points)
@@ -100,8 +100,8 @@ func fewSeries(all []*logql.Series) error {
 	return nil
 }
 
-// streams answers with lines: as many as the client wants, from one end of the range.
-func (a *API) streams(r *request, l *logql.Log, in period, limit int) (answer, error) {
+// lines answers with lines: as many as the client wants, from one end of the range.
+func (a *API) lines(r *request, l *logql.Log, in period, limit int) (answer, error) {
 	forward, err := r.forward()
 	if err != nil {
 		return nil, err

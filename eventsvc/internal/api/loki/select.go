@@ -2,6 +2,7 @@ package loki
 
 import (
 	"cmp"
+	"iter"
 	"strconv"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/logql"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -58,23 +60,101 @@ func streamLabels(d *event.Dimensions) []logql.Label {
 	return labels
 }
 
-// selected returns a function that reports whether a query is about a stream. It decides
-// once for each.
-func (r *request) selected(l *logql.Log) func(event.Dimensions) bool {
-	known := map[event.Dimensions]bool{}
-	return func(d event.Dimensions) bool {
-		wanted, ok := known[d]
-		if !ok {
-			wanted = r.allows(d) && l.Selects(func(name string) string { return value(&d, name) })
-			if len(known) < maxInner {
-				known[d] = wanted
-			}
-		}
-		return wanted
-	}
+// streams are those that a request comes upon, with the numbers that it gives them. It
+// takes regular expressions to decide, and so this is done between reads of the store.
+type streams struct {
+	api     *API
+	request *request
+	may     func(event.Dimensions) bool         // leaves out those that need no decision, and takes little time
+	number  func(event.Dimensions) (int, error) // negative: the stream is left out
+	known   map[event.Dimensions]int
 }
 
-// entry is an event as a query sees it, while the store lends it.
+// streams returns the streams of which may selects some.
+func (a *API) streams(r *request, may func(*event.Dimensions) bool, number func(event.Dimensions) (int, error)) *streams {
+	allowed := func(d event.Dimensions) bool { return r.allows(d) && may(&d) }
+	return &streams{api: a, request: r, may: allowed, number: number, known: map[event.Dimensions]int{}}
+}
+
+// selected returns the streams that a query is about.
+func (a *API) selected(r *request, l *logql.Log) *streams {
+	return a.streams(r, maySelect(l), func(d event.Dimensions) (int, error) {
+		if l.Selects(r.turns, labelOf(&d)) {
+			return 0, nil
+		}
+		return -1, nil
+	})
+}
+
+func labelOf(d *event.Dimensions) func(name string) string {
+	return func(name string) string { return value(d, name) }
+}
+
+// maySelect returns a function that leaves out streams that some matchers refuse.
+func maySelect(l *logql.Log) func(*event.Dimensions) bool {
+	return func(d *event.Dimensions) bool { return l.MaySelect(labelOf(d)) }
+}
+
+// learn numbers the streams in which something was observed in a range of time.
+func (s *streams) learn(in store.Range) error {
+	var found []event.Dimensions
+	err := s.api.Timeline.Occurrences(s.request.ctx, in, func(d event.Dimensions) int {
+		if _, ok := s.known[d]; !ok && len(s.known) <= maxStreams && s.may(d) {
+			s.known[d] = -1
+			found = append(found, d)
+		}
+		return -1
+	}, func(store.Occurred) {})
+	if err != nil {
+		return err
+	}
+	if len(s.known) > maxStreams {
+		return badRequest("the query would look at more than %d streams: narrow its range of time, or its selector by = or !=", maxStreams)
+	}
+	for _, d := range found {
+		if _, err := s.decide(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decide numbers a stream.
+func (s *streams) decide(d event.Dimensions) (n int, err error) {
+	n, err = s.number(d)
+	if ended := s.request.turns.Err(); ended != nil {
+		return -1, ended
+	}
+	s.known[d] = n
+	return n, err
+}
+
+// wants reports whether a stream is not left out. Streams that come later are not
+// remembered if there are many, as in a tail that goes on for days.
+func (s *streams) wants(d event.Dimensions) (bool, error) {
+	n, known := s.known[d]
+	if !known && s.may(d) {
+		if len(s.known) == maxStreams {
+			clear(s.known)
+		}
+		var err error
+		if n, err = s.decide(d); err != nil {
+			return false, err
+		}
+		known = true
+	}
+	return known && n >= 0, nil
+}
+
+// of returns the number of a stream that is known, a negative one otherwise.
+func (s *streams) of(d event.Dimensions) int {
+	if n, ok := s.known[d]; ok {
+		return n
+	}
+	return -1
+}
+
+// entry is an event as a query sees it.
 type entry struct {
 	logql.Entry
 	at store.Moment
@@ -83,6 +163,7 @@ type entry struct {
 // reader makes entries of events.
 type reader struct {
 	codec *codec.Codec
+	turns *flow.Turns
 	log   *logql.Log
 	// whole: the pipeline may look at action and host, for which an event is decoded.
 	// Otherwise that is done only for entries that are left, if they are to be complete.
@@ -90,13 +171,14 @@ type reader struct {
 	err             error
 }
 
-func (a *API) reader(l *logql.Log, complete bool) *reader {
+func (a *API) reader(turns *flow.Turns, l *logql.Log, complete bool) *reader {
 	whole := l.Parses() || l.Keeps() || l.Drops("action") || l.Drops("host")
 	l.Needs(func(name string) { whole = whole || name == "action" || name == "host" })
-	return &reader{codec: a.Codec, log: l, whole: whole, complete: complete}
+	return &reader{codec: a.Codec, turns: turns, log: l, whole: whole, complete: complete}
 }
 
-// entry returns an event as an entry, nil if it does not pass the pipeline.
+// entry returns an event as an entry, nil if it does not pass the pipeline. After an error
+// there are no more.
 func (r *reader) entry(v *store.View, at store.Moment) *entry {
 	note, err := codec.Note(v)
 	if err != nil {
@@ -104,11 +186,11 @@ func (r *reader) entry(v *store.View, at store.Moment) *entry {
 		return nil
 	}
 	line := string(note)
-	if !r.log.MatchesLine(line) {
+	if !r.log.MatchesLine(r.turns, line) || r.ended() {
 		return nil
 	}
 	d := event.DimensionsOf(v.Namespace, v.Attributes)
-	e := &entry{at: at, Entry: logql.Entry{Line: line, Labels: streamLabels(&d)}}
+	e := &entry{at: at, Entry: logql.Entry{Line: line, Labels: streamLabels(&d), Turns: r.turns}}
 	occurrence, ok := v.Attributes.Occurrence()
 	if !ok {
 		occurrence.Count = 1
@@ -127,7 +209,7 @@ func (r *reader) entry(v *store.View, at store.Moment) *entry {
 		}
 		return b
 	}
-	if !r.log.Process(&e.Entry) || r.err != nil {
+	if !r.log.Process(&e.Entry) || r.ended() {
 		return nil
 	}
 	e.Event = nil // what it reads is only lent
@@ -135,6 +217,12 @@ func (r *reader) entry(v *store.View, at store.Moment) *entry {
 		r.addDecoded(e, v)
 	}
 	return e
+}
+
+// ended reports whether there was an error, such as the end of the turns.
+func (r *reader) ended() bool {
+	r.err = cmp.Or(r.err, r.turns.Err())
+	return r.err != nil
 }
 
 func (e *entry) add(name, value string) {
@@ -164,25 +252,33 @@ type scanning struct {
 // scan calls visit with the entries of a query in a range of time, until it returns
 // false. Complete entries have all their labels.
 func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, visit func(*entry) bool) error {
-	s := &scanning{reader: *a.reader(l, complete), request: r, in: in, visit: visit}
-	q := store.TimeQuery{
-		Range:       store.Range{From: in.start.Truncate(time.Second), To: store.Ceil(in.end)},
-		OldestFirst: forward, Wanted: r.selected(l),
-	}
-	for {
-		page, err := a.Timeline.Observed(r.ctx, q, s.event)
-		switch {
-		case err != nil:
-			return err
-		case s.err != nil:
-			return s.err
-		case r.looked > maxLooked:
-			return badRequest("the query would look at more than %d events: narrow its range of time or its selector", maxLooked)
-		case s.over || !page.More:
-			return nil
+	s := &scanning{reader: *a.reader(r.turns, l, complete), request: r, in: in, visit: visit}
+	known := a.selected(r, l)
+	revision := a.Store.Revision()
+	for step := range in.steps(forward) {
+		q := store.TimeQuery{
+			Range:       store.Range{From: step.start, To: step.end, Revision: revision},
+			OldestFirst: forward, Wanted: func(d event.Dimensions) bool { return known.of(d) >= 0 },
 		}
-		q.After, q.Revision = page.Last, page.Revision
+		if err := known.learn(q.Range); err != nil {
+			return err
+		}
+		for more := true; more; {
+			page, err := a.Timeline.Observed(r.ctx, q, s.event)
+			switch {
+			case err != nil:
+				return err
+			case s.ended():
+				return s.err
+			case r.looked > maxLooked:
+				return badRequest("the query would look at more than %d events: narrow its range of time or its selector", maxLooked)
+			case s.over:
+				return nil
+			}
+			q.After, more = page.Last, page.More
+		}
 	}
+	return nil
 }
 
 // event visits an event if it is within the range and passes the pipeline. It reports
@@ -197,24 +293,49 @@ func (s *scanning) event(v *store.View, at store.Moment) bool {
 	if e := s.entry(v, at); e != nil && s.err == nil {
 		s.over = !s.visit(e)
 	}
-	return !s.over && s.err == nil
+	return !s.over && !s.ended()
 }
 
-// occurred calls visit with what was observed in a range of whole seconds in the streams
-// that group does not refuse by a negative number.
-func (a *API) occurred(r *request, in period, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+// occurred calls visit with what was observed in a range of time in the streams that are
+// not left out.
+func (a *API) occurred(known *streams, in period, visit func(store.Occurred)) error {
 	revision := a.Store.Revision()
-	length := max(slice, in.end.Sub(in.start)/maxSlices).Truncate(time.Second) + time.Second
-	for from := in.start; from.Before(in.end); from = from.Add(length) {
-		to := from.Add(length)
-		if to.After(in.end) {
-			to = in.end
+	for step := range in.steps(true) {
+		at := store.Range{From: step.start, To: step.end, Revision: revision}
+		if err := known.learn(at); err != nil {
+			return err
 		}
-		if err := a.Timeline.Occurrences(r.ctx, store.Range{From: from, To: to, Revision: revision}, group, visit); err != nil {
+		if err := a.Timeline.Occurrences(known.request.ctx, at, known.of, visit); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// steps returns the parts of a period that are looked at one by one, in whole seconds.
+func (p period) steps(forward bool) iter.Seq[period] {
+	p = p.seconds()
+	length := max(slice, p.end.Sub(p.start)/maxSlices).Truncate(time.Second) + time.Second
+	return func(yield func(period) bool) {
+		for p.start.Before(p.end) {
+			step := p
+			if p.end.Sub(p.start) > length {
+				if forward {
+					step.end = p.start.Add(length)
+				} else {
+					step.start = p.end.Add(-length)
+				}
+			}
+			if !yield(step) {
+				return
+			}
+			if forward {
+				p.start = step.end
+			} else {
+				p.end = step.start
+			}
+		}
+	}
 }
 
 // seconds returns a period in whole seconds that has all of one.

@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/logql"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
@@ -30,7 +31,7 @@ type tailing struct {
 	socket      *stream.Socket
 	watcher     store.Watcher
 	query       store.WatchQuery
-	wanted      func(event.Dimensions) bool
+	known       *streams
 	categorized bool
 	last        time.Time // of the newest line that was sent
 	sent        uint64    // revision up to which everything was sent
@@ -49,6 +50,7 @@ func (a *API) tail(c echo.Context) error {
 	var first []byte
 	err = a.Guard.Seated(policy.Watch, func(c echo.Context) (err error) {
 		r.ctx, r.Context = c.Request().Context(), c
+		r.turns = flow.NewTurns(r.ctx)
 		first, err = t.begin()
 		return err
 	})(c)
@@ -71,7 +73,9 @@ func (a *API) tail(c echo.Context) error {
 			return nil // the client has gone
 		}
 	}
-	if err := t.follow(t.socket.Context()); err != nil {
+	ctx := t.socket.Context()
+	r.turns = flow.NewTurns(ctx)
+	if err := t.follow(ctx); err != nil && ctx.Err() == nil {
 		reason = "an event cannot be read"
 	}
 	return nil
@@ -100,7 +104,7 @@ func (t *tailing) begin() (first []byte, err error) {
 		return nil, err
 	}
 	t.sent = t.api.Store.Revision()
-	t.wanted = r.selected(t.log)
+	t.known = t.api.selected(r, t.log)
 	for _, m := range t.log.Matchers {
 		if m.Name == "namespace" && m.Op == "=" {
 			t.query.Namespace = m.Value
@@ -174,19 +178,24 @@ func (t *tailing) skip(ctx context.Context) error {
 
 // lines returns the message with the lines of changes, nil if there are none.
 func (t *tailing) lines(changes []store.Delivery) ([]byte, error) {
-	reads, rights := t.api.reader(t.log, true), t.api.Guard.Policy()
+	turns := t.request.turns
+	reads, rights := t.api.reader(turns, t.log, true), t.api.Guard.Policy()
 	var found []*entry
 	for _, change := range changes {
 		v := change.Object.View()
 		occurrence, ok := v.Attributes.Occurrence()
-		if change.Type == store.Removed || ok && occurrence.New == 0 || !t.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) ||
-			!rights.Decide(t.caller, policy.Watch, v.Namespace).Allowed {
+		if change.Type == store.Removed || ok && occurrence.New == 0 || !rights.Decide(t.caller, policy.Watch, v.Namespace).Allowed {
+			continue
+		}
+		if wanted, err := t.known.wants(event.DimensionsOf(v.Namespace, v.Attributes)); err != nil {
+			return nil, err
+		} else if !wanted {
 			continue
 		}
 		if e := reads.entry(v, store.Moment{Time: occurrence.Time, Revision: v.Revision}); e != nil {
 			found = append(found, e)
 		}
-		if reads.err != nil {
+		if reads.ended() {
 			return nil, reads.err
 		}
 	}
