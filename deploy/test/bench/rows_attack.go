@@ -35,6 +35,7 @@ func attackStage() stage {
 			{name: "attack/bombs/floor", run: besideFloor(attack.Bombs)},
 			{name: "attack/bombs", goal: twice, run: attacked(attack.Bombs), beside: beside},
 			{name: "attack/slow", goal: twice, run: attackedBy(attack.SlowClients, fmt.Sprintf("%d slow senders, %d slow readers", attack.SlowSenders, attack.SlowReaders)), beside: beside},
+			{name: "attack/expressions", goal: twice, run: stoppedBy(attack.Expressions, fmt.Sprintf("%d clients that leave after 2 s", attack.ExpressionClients)), beside: beside},
 			{name: "attack/watches", goal: twice, run: attackedBy(attack.Watches, fmt.Sprintf("%d open watches", attack.OpenWatches)), beside: beside},
 		},
 	}
@@ -119,8 +120,34 @@ func attackSource(b *bench) *attack.Source {
 	}
 }
 
+// begins begins what clients with connections of their own do, until stop is called.
+type begins func(context.Context, *attack.Source) (stop func(), err error)
+
 // attackedBy is a row beside clients that hold connections, which begin and end with it.
-func attackedBy(begin func(context.Context, *attack.Source) (stop func(), err error), remark string) func(*bench) (*result, error) {
+func attackedBy(begin begins, remark string) func(*bench) (*result, error) {
+	return besideClients(begin, remark, func(*bench, *result) error { return nil })
+}
+
+// stoppedBy is attackedBy for an attack during which the service is then stopped: it must
+// not need more than its --stop-timeout.
+func stoppedBy(begin begins, remark string) func(*bench) (*result, error) {
+	return besideClients(begin, remark, func(b *bench, r *result) error {
+		began := time.Now()
+		ready, err := b.up.RestartEvents(b.ctx, false)
+		stop := time.Since(began) - ready
+		if r.notef("stopped in %.1f s", stop.Seconds()); err == nil && stop > stopTimeout {
+			err = fmt.Errorf("the service stopped in %v, more than %v", stop, stopTimeout)
+		}
+		return err
+	})
+}
+
+// stopTimeout is the default of eventsvc.
+const stopTimeout = 20 * time.Second
+
+// besideClients is a row beside clients that hold connections. After it was measured, and
+// before they end, it calls then.
+func besideClients(begin begins, remark string, then func(*bench, *result) error) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		stop, err := begin(b.ctx, attackSource(b))
 		if err != nil {
@@ -130,6 +157,9 @@ func attackedBy(begin func(context.Context, *attack.Source) (stop func(), err er
 		r, err := attacked(nil)(b)
 		if r != nil {
 			r.notef("beside %s", remark)
+		}
+		if err == nil {
+			err = then(b, r)
 		}
 		return r, err
 	}
