@@ -48,7 +48,7 @@ type serve struct {
 	Store             string        `default:"bolt" enum:"bolt,postgres" help:"bolt: events are kept in files of the data directory. postgres: in a PostgreSQL database, for several replicas; each reads from a copy in its data directory."`
 	StoreDSN          string        `name:"store-dsn" secret:"" placeholder:"DSN" help:"The PostgreSQL database of --store=postgres."`
 	StoreDSNFile      string        `name:"store-dsn-file" placeholder:"FILE" help:"File that holds the DSN."`
-	StoreConnections  int           `default:"8" help:"Largest number of connections to the database; at least 4."`
+	StoreConnections  int           `default:"8" help:"Largest number of connections to the database; at least 5."`
 	StoreTimeout      time.Duration `default:"10s" help:"Longest time for a connection or a statement of the database."`
 	StoreReads        string        `default:"linearizable" enum:"linearizable,local" help:"linearizable: reads see every write that was acknowledged by any replica. local: they see the copy as it is; the header Age says how old."`
 	StoreMaxStaleness time.Duration `default:"10s" help:"Refuse local reads from a copy that is older than this."`

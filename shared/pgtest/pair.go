@@ -57,7 +57,7 @@ func StartPair(t testing.TB) *Pair {
 // only stopped until the others are gone: they would notice its end, and show commits that the standby does not have.
 func (p *Pair) KillPrimary(t testing.TB) {
 	t.Helper()
-	p.signal(t, syscall.SIGKILL)
+	p.primary.signal(t, syscall.SIGKILL)
 	_ = p.primary.cmd.Wait()
 	p.Promote(t)
 }
@@ -65,14 +65,24 @@ func (p *Pair) KillPrimary(t testing.TB) {
 // PausePrimary stops all processes of the primary until the test ends: connections stay open, and nothing is answered.
 func (p *Pair) PausePrimary(t testing.TB) {
 	t.Helper()
-	t.Cleanup(func() { p.signal(t, syscall.SIGCONT) })
-	p.signal(t, syscall.SIGSTOP)
+	t.Cleanup(func() { p.primary.signal(t, syscall.SIGCONT) })
+	p.primary.signal(t, syscall.SIGSTOP)
 }
 
-// signal sends a signal to all processes of the primary, to the first one last.
-func (p *Pair) signal(t testing.TB, s syscall.Signal) {
+// PauseStandby stops all processes of the standby until ResumeStandby, or until the test ends.
+func (p *Pair) PauseStandby(t testing.TB) {
 	t.Helper()
-	first := p.primary.cmd.Process
+	t.Cleanup(func() { p.ResumeStandby(t) })
+	p.standby.signal(t, syscall.SIGSTOP)
+}
+
+// ResumeStandby has the standby go on.
+func (p *Pair) ResumeStandby(t testing.TB) { t.Helper(); p.standby.signal(t, syscall.SIGCONT) }
+
+// signal sends a signal to all processes of a server, to the first one last.
+func (p *process) signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	first := p.cmd.Process
 	if err := first.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +113,28 @@ func (p *Pair) Asynchronous(t testing.TB) {
 	t.Helper()
 	Exec(t, p.primary.dsn, "ALTER SYSTEM SET synchronous_standby_names = ''")
 	Exec(t, p.primary.dsn, "SELECT pg_reload_conf()")
+}
+
+// RestartPrimary ends the primary at once, without waiting for anything, and starts it again under its address.
+func (p *Pair) RestartPrimary(t testing.TB) {
+	t.Helper()
+	if err := p.primary.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.primary.cmd.Wait()
+	if err := p.primary.run(filepath.Join(p.primary.dir, "data")); err != nil {
+		t.Fatal(err)
+	}
+	if err := waitFor(t.Context(), p.primary.dsn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Attach has the standby follow the primary again.
+func (p *Pair) Attach(t testing.TB) {
+	t.Helper()
+	Exec(t, p.standby.dsn, fmt.Sprintf("ALTER SYSTEM SET primary_conninfo = 'host=127.0.0.1 port=%s user=postgres password=%s'", p.primary.port, p.primary.password))
+	Exec(t, p.standby.dsn, "SELECT pg_reload_conf()")
 }
 
 // Detach ends the standby's connection to the primary: it gets no more commits.

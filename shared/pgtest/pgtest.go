@@ -160,14 +160,12 @@ func (p *process) program(ctx context.Context, name string, args ...string) erro
 	return nil
 }
 
-// serve starts the server of a data directory.
+// serve starts the server of a data directory at a free port.
 func (p *process) serve(data string) (err error) {
 	if p.port, err = p.freePort(); err != nil {
 		return err
 	}
-	p.cmd = exec.Command(filepath.Join(p.bin, "postgres"), "-D", data, "-p", p.port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=400")
-	p.cmd.SysProcAttr, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = p.attr, p.dir, &p.log, &p.log
-	if err := p.cmd.Start(); err != nil {
+	if err := p.run(data); err != nil {
 		return err
 	}
 	p.ends = append(p.ends, func() {
@@ -176,6 +174,13 @@ func (p *process) serve(data string) (err error) {
 	})
 	p.dsn = fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%s/postgres?sslmode=disable", p.password, p.port)
 	return nil
+}
+
+// run starts the server.
+func (p *process) run(data string) error {
+	p.cmd = exec.Command(filepath.Join(p.bin, "postgres"), "-D", data, "-p", p.port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=400")
+	p.cmd.SysProcAttr, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = p.attr, p.dir, &p.log, &p.log
+	return p.cmd.Start()
 }
 
 // unprivileged returns the user that runs the server, because PostgreSQL refuses to run as root.

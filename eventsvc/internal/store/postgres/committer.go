@@ -166,6 +166,7 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 		o, err = c.transact(writes)
 		if err == nil {
 			c.state = ""
+			c.db.confirmer.committed(o.head)
 			return o, nil
 		}
 		if !ambiguous(err) {
@@ -175,6 +176,7 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 		c.db.metrics.ambiguous.Inc()
 		var written bool
 		if o, written = c.resolve(writes); written {
+			c.db.confirmer.committed(o.head)
 			return o, nil
 		}
 		if slices.ContainsFunc(writes, func(w *commit.Write) bool { return w.Ctx.Err() != nil }) {
@@ -246,9 +248,11 @@ func (c *committer) transact(writes []*commit.Write) (o outcome, err error) {
 	}
 	// The revision of the copy is read when there is a connection: what the copy gets while one is sought, another server may lack.
 	c.epoch = c.db.tail.epoch.Load()
-	err = conn.QueryRow(ctx, commitBatch,
-		int64(c.epoch), c.id, c.batch, ops, namespaces, names, seen, attributes, values, int64(c.db.Revision())).
-		Scan(&o.revisions, &o.head, &o.at)
+	err = unwarned(conn.Conn(), func() error {
+		return conn.QueryRow(ctx, commitBatch,
+			int64(c.epoch), c.id, c.batch, ops, namespaces, names, seen, attributes, values, int64(c.db.Revision())).
+			Scan(&o.revisions, &o.head, &o.at)
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = errOther
 	}
@@ -285,16 +289,23 @@ func (c *committer) resolve(writes []*commit.Write) (o outcome, written bool) {
 	}
 }
 
-// ask asks once.
+// ask asks once. The question is a commit too: when it is answered without a warning, the standbys have what it was asked for.
 func (c *committer) ask(writes []*commit.Write) (o outcome, written bool, err error) {
 	ctx, cancel := context.WithTimeout(c.db.life.ctx, c.db.o.timeout())
 	defer cancel()
+	conn, err := c.db.pool.Acquire(ctx)
+	if err != nil {
+		return o, false, err
+	}
+	defer conn.Release()
 	var first, last int64
-	err = c.db.pool.QueryRow(ctx, "SELECT first, last, head_revision FROM resolve_batch($1, $2)", c.id, c.batch).Scan(&first, &last, &o.head)
+	err = unwarned(conn.Conn(), func() error {
+		return conn.QueryRow(ctx, "SELECT first, last, head_revision FROM resolve_batch($1, $2)", c.id, c.batch).Scan(&first, &last, &o.head)
+	})
 	if err != nil || first > last && last == 0 {
 		return o, false, err
 	}
-	rows, err := c.db.pool.Query(ctx, "SELECT namespace, name, revision, time FROM log WHERE revision BETWEEN $1 AND $2", first, last)
+	rows, err := conn.Query(ctx, "SELECT namespace, name, revision, time FROM log WHERE revision BETWEEN $1 AND $2", first, last)
 	if err != nil {
 		return o, false, err
 	}

@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,15 +19,16 @@ const schema = "eventsvc"
 // Access says how to reach the database. Only DSN is required.
 type Access struct {
 	DSN            string
-	MaxConnections int           // default and at least 4
+	MaxConnections int           // default and at least 5
 	Timeout        time.Duration // for a statement, and for connecting; default 10 s
 }
 
 // errDSN does not repeat what the DSN says.
 var errDSN = errors.New("the DSN is not understood; give a URL that begins with postgres://, or key=value pairs")
 
-// MinConnections is the least number of connections, which are needed at the same time: for commits, the tail, the head, and maintenance.
-const MinConnections = 4
+// MinConnections is the least number of connections, which are needed at the same time: for commits, their confirmation, the
+// tail, the head, and maintenance.
+const MinConnections = 5
 
 // pool returns a pool of connections to the primary. It does not connect.
 func (a Access) pool() (*pgxpool.Pool, error) {
@@ -40,21 +43,19 @@ func (a Access) pool() (*pgxpool.Pool, error) {
 	// A server that hangs leaves time for the others that the DSN names.
 	conn.ConnectTimeout = a.Timeout / time.Duration(1+len(conn.Fallbacks))
 	conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // whatever the DSN says: a standby lacks commits
-	for name, value := range map[string]string{
-		"application_name":              "eventsvc",
-		"search_path":                   schema,
-		"jit":                           "off",                                        // the row of head has no index, so all plans look costly, and compiling one takes 0.1 to 0.7 s
-		"default_transaction_isolation": "read committed",                             // each statement of a commit sees what came before the lock
-		"lock_timeout":                  fmt.Sprint(a.Timeout.Milliseconds() * 3 / 4), // the server tells that nothing was written before its answer counts as lost
-	} {
-		if _, given := conn.RuntimeParams[name]; !given || name != "lock_timeout" && name != "application_name" {
-			conn.RuntimeParams[name] = value
-		}
+	if _, given := conn.RuntimeParams["application_name"]; !given {
+		conn.RuntimeParams["application_name"] = "eventsvc"
+	}
+	conn.OnNotice = noteWarning
+	c.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
+		neverCancel(conn)
+		return nil
 	}
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		ctx, cancel := context.WithTimeout(ctx, a.Timeout)
 		defer cancel()
-		return requireSync(ctx, conn)
+		_, err := conn.Exec(ctx, session, schema, fmt.Sprint(a.Timeout.Milliseconds()*3/4))
+		return err
 	}
 	return pgxpool.NewWithConfig(context.Background(), c)
 }
@@ -66,10 +67,31 @@ func (a Access) timeout() time.Duration {
 	return a.Timeout
 }
 
-// requireSync makes commits of a connection wait for the disk and for synchronous standbys, unless they wait for more.
-func requireSync(ctx context.Context, c *pgx.Conn) error {
-	_, err := c.Exec(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')")
-	return err
+// session sets what a session needs. These are no start-up parameters, because a pooler refuses most of them. Commits wait for the
+// disk and for synchronous standbys, unless the server has them wait for more. The row of head has no index, so all plans look
+// costly, and compiling one takes 0.1 to 0.7 s. Each statement of a commit has to see what came before the lock. The server ends
+// the wait for a lock before its answer counts as lost, so that it tells that nothing was written.
+const session = `
+	SELECT set_config('search_path', $1, false), set_config('lock_timeout', $2, false), set_config('jit', 'off', false),
+		set_config('default_transaction_isolation', 'read committed', false),
+		set_config('synchronous_commit', CASE WHEN s IN ('off', 'local') THEN 'on' ELSE s END, false)
+	FROM current_setting('synchronous_commit') s`
+
+// neverCancel has pgx close a connection without asking the server to cancel its statement. A commit that waits for a standby
+// would become visible then, although a failover can lose it. Its session ends when the standby has it.
+func neverCancel(conn *pgx.ConnConfig) {
+	var connected *pgconn.PgConn
+	dial := conn.DialFunc
+	conn.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if connected == nil {
+			return dial(ctx, network, addr)
+		}
+		return nil, cmp.Or(connected.Conn().Close(), net.ErrClosed) // else pgx waits for the server to close it
+	}
+	conn.AfterConnect = func(_ context.Context, c *pgconn.PgConn) error {
+		connected = c
+		return nil
+	}
 }
 
 // suspect reports whether an error shows that a server which was the primary is none any more. Its connections may be open still.

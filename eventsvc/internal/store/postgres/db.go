@@ -42,6 +42,7 @@ type DB struct {
 	copy      *replica
 	queue     *commit.Queue
 	committer *committer
+	confirmer *confirmer
 	tail      *tail
 	head      *headReader
 	keeper    *keeper
@@ -95,12 +96,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db.head = &headReader{db: db}
 	db.tail = newTail(db)
 	db.committer = newCommitter(db)
+	db.confirmer = newConfirmer(db)
 	if err := db.begin(ctx); err != nil {
 		pool.Close()
 		return nil, errors.Join(err, db.copy.close())
 	}
 	db.life.running.Go(db.committer.run)
 	db.life.running.Go(db.committer.copyWritten)
+	db.life.running.Go(db.confirmer.run)
 	db.life.running.Go(db.tail.run)
 	db.life.running.Go(db.keeper.run)
 	return db, nil

@@ -349,16 +349,22 @@ func registered(o postgres.Options) postgres.Options {
 // losses returns how often a replica has found that the database lacks what it has seen.
 func losses(t *testing.T, o postgres.Options) float64 {
 	t.Helper()
+	return metric(t, o, "store_database_lost_commits_total")
+}
+
+// metric returns the value of a counter or a gauge.
+func metric(t *testing.T, o postgres.Options, name string) float64 {
+	t.Helper()
 	families, err := o.Copy.Registry.(*prometheus.Registry).Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() == "store_database_lost_commits_total" {
-			return f.GetMetric()[0].GetCounter().GetValue()
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
-	t.Fatal("nobody counts losses")
+	t.Fatalf("there is no metric %s", name)
 	return 0
 }
 

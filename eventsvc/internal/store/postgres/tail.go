@@ -39,6 +39,8 @@ type tail struct {
 	standby  atomic.Bool           // commits wait for a synchronous standby
 	known    bool                  // the schema was found to be that of this program; only run uses it
 	told     time.Time             // when progress was last logged; only run uses it
+	waiting  uint64                // a revision that was not confirmed when it was read; only run uses it
+	since    time.Time             // when that was; only run uses it
 }
 
 func newTail(db *DB) *tail {
@@ -208,10 +210,16 @@ func (t *tail) remake() error {
 }
 
 // selectTail reads the head with the records after a revision, of one snapshot. There is one row without a record if there are
-// none.
+// none. If commits wait for a standby, records are read up to the newest one that is confirmed.
 const selectTail = `
-	SELECT h.epoch, h.revision, h.compact_revision, h.removed_revision, (SELECT current_setting('synchronous_standby_names') <> ''), l.revision, l.op, l.namespace, l.name, l.time, l.attributes, l.value
-	FROM head h LEFT JOIN LATERAL (SELECT * FROM log WHERE log.revision > $1 ORDER BY log.revision LIMIT $2) l ON true
+	WITH h AS (
+		SELECT head.*, standby, CASE WHEN standby THEN least(head.revision, greatest(confirmed.revision, $1)) ELSE head.revision END AS shown
+		FROM head, confirmed, (SELECT current_setting('synchronous_standby_names') <> '' AS standby) s
+	)
+	SELECT h.epoch, h.revision, h.shown, h.compact_revision, h.removed_revision, h.standby, l.revision, l.op, l.namespace, l.name, l.time, l.attributes, l.value
+	FROM h LEFT JOIN LATERAL (
+		SELECT * FROM log WHERE log.revision > $1 AND log.revision <= h.shown ORDER BY log.revision LIMIT $2
+	) l ON true
 	ORDER BY l.revision`
 
 // read brings the next records into the copy, and reports whether there are more.
@@ -238,7 +246,7 @@ func (t *tail) read(ctx context.Context, conn *pgx.Conn, filling bool) (more boo
 		var namespace, name *string
 		var at *time.Time
 		var d store.Draft
-		if err := rows.Scan(&p.head.Epoch, &p.head.Revision, &p.compact, &p.head.Removed, &p.head.Standby, &revision, &op, &namespace, &name, &at, &d.Attributes, &d.Value); err != nil {
+		if err := rows.Scan(&p.head.Epoch, &p.head.Revision, &p.shown, &p.compact, &p.head.Removed, &p.head.Standby, &revision, &op, &namespace, &name, &at, &d.Attributes, &d.Value); err != nil {
 			return false, err
 		}
 		if err := p.continues(); err != nil {
@@ -272,7 +280,7 @@ func (t *tail) finish(ctx context.Context, p *part, n int, asked time.Duration) 
 	}
 	t.behind.Store(p.head.Revision - min(p.head.Revision, p.at))
 	if err == nil && n == 0 && p.filling {
-		err = fmt.Errorf("the log of the database lacks the revisions from %d to %d", p.at+1, p.head.Revision)
+		err = fmt.Errorf("the log of the database lacks the revisions from %d to %d", p.at+1, p.shown)
 	}
 	return n > 0 || err != nil, err
 }
@@ -339,19 +347,33 @@ func (t *tail) reached(ctx context.Context, p *part, asked time.Duration) error 
 	if err := p.end(ctx); err != nil {
 		return err
 	}
-	t.behind.Store(0)
+	t.behind.Store(p.head.Revision - p.at)
 	t.standby.Store(p.head.Standby)
-	t.current.Store(int64(asked))
+	if p.head.Revision == p.at {
+		t.current.Store(int64(asked))
+	}
+	t.confirm(p)
 	if !p.filling && !t.caughtUp.Swap(true) {
 		t.db.o.Copy.Log.Info("the copy has caught up with the database", "revision", p.at)
 	}
 	return nil
 }
 
+// confirm asks the standbys for a revision that is not confirmed for some time: its replica has ended, or its wait was cancelled.
+func (t *tail) confirm(p *part) {
+	if t.waiting <= p.shown { // not the same as before
+		t.waiting, t.since = p.head.Revision, time.Now()
+	}
+	if t.waiting > p.shown && time.Since(t.since) > askAfter {
+		t.db.confirmer.ask(p.head.Revision)
+	}
+}
+
 // A part is what is read of the log in one statement.
 type part struct {
 	*tail
 	head    head
+	shown   uint64 // what is newer is not read yet, because a failover may lose it
 	compact uint64 // states before it cannot be read any more; revisions above it all have a record
 	from    uint64 // the revision of the copy before
 	at      uint64 // the copy has, or changes have, everything up to this revision
@@ -407,12 +429,17 @@ func (p *part) skip(ctx context.Context, revision uint64) error {
 
 // lacks reports whether there are records before the head that were not read. PostgreSQL plans a statement before it takes the
 // snapshot. A partition that a commit attaches in between is not in the plan, although the head is that of the commit.
-func (p *part) lacks() bool { return p.head.Revision > max(p.at, p.compact) }
+func (p *part) lacks() bool {
+	if p.compact > p.shown {
+		return p.shown > p.at
+	}
+	return p.shown > max(p.at, p.compact)
+}
 
-// end brings the copy to the revision of the head. What is between was left out on purpose.
+// end brings the copy to the revision that is shown. What is between was left out on purpose.
 func (p *part) end(ctx context.Context) error {
-	if p.head.Revision > p.at {
-		return p.skip(ctx, p.head.Revision)
+	if p.shown > p.at {
+		return p.skip(ctx, p.shown)
 	}
 	return nil
 }

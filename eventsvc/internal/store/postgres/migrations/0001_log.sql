@@ -12,6 +12,15 @@ CREATE TABLE head (
 );
 INSERT INTO head DEFAULT VALUES;
 
+-- The newest revision that is known to be on the standbys that commits wait for. PostgreSQL shows a commit before they have it
+-- when somebody cancels its wait, or after a crash, and a failover loses it then: replicas show nothing beyond this revision.
+-- It is not in head, whose row is locked while a commit waits.
+CREATE TABLE confirmed (
+    single   boolean PRIMARY KEY DEFAULT true CHECK (single),
+    revision bigint  NOT NULL DEFAULT 1
+);
+INSERT INTO confirmed DEFAULT VALUES;
+
 -- Every change, the newest version of each event among them. A deletion has no attributes and no value.
 CREATE TABLE log (
     revision   bigint      NOT NULL,
@@ -116,7 +125,20 @@ BEGIN
     END IF;
     IF added > 0 THEN
         UPDATE head SET revision = head_revision, time = stamp, partition_end = room;
-        PERFORM pg_notify('eventsvc_log', writer_::text);
+        IF current_setting('synchronous_standby_names') = '' THEN -- else confirm does so
+            PERFORM pg_notify('eventsvc_log', writer_::text);
+        END IF;
+    END IF;
+END $$;
+
+-- Says that everything up to a revision is on the standbys. It waits neither for them nor for the disk: what is lost in a crash
+-- is found out again.
+CREATE FUNCTION confirm(revision_ bigint, writer_ text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    UPDATE confirmed SET revision = revision_ WHERE revision < revision_;
+    IF FOUND THEN
+        PERFORM pg_notify('eventsvc_log', writer_);
     END IF;
 END $$;
 

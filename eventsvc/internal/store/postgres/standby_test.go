@@ -1,0 +1,152 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/shared/pgtest"
+)
+
+// number returns what a query of one number finds at the first server of a DSN that can be reached.
+func number(t testing.TB, dsn, query string) (n int64) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if err := conn.QueryRow(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// becomes waits until a query of one number finds it.
+func becomes(t testing.TB, dsn, query string, want int64) {
+	t.Helper()
+	within(t, time.Minute, func() error {
+		if n := number(t, dsn, query); n != want {
+			return fmt.Errorf("%s: %d, want %d", query, n, want)
+		}
+		return nil
+	})
+}
+
+// waiting is which commits wait for a standby.
+const waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+
+// A commit whose wait for the standby ends before the standby has it is not acknowledged, and no replica shows it, whether the
+// standby comes back or takes over without it.
+func TestWaitForStandbyEnds(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]struct {
+		does  func(t *testing.T, pair *pgtest.Pair, writer postgres.Options)
+		shows int64 // records of the commit in the database then
+	}{
+		"cancelled": {func(t *testing.T, pair *pgtest.Pair, _ postgres.Options) {
+			pgtest.Exec(t, pair.DSN, "SELECT pg_cancel_backend(pid) "+waiting)
+		}, 1},
+		"terminated": {func(t *testing.T, pair *pgtest.Pair, _ postgres.Options) {
+			pgtest.Exec(t, pair.DSN, "SELECT pg_terminate_backend(pid) "+waiting)
+		}, 1},
+		"primary restarted": {func(t *testing.T, pair *pgtest.Pair, _ postgres.Options) {
+			pair.RestartPrimary(t)
+		}, 1},
+		"time limit of the service": {func(t *testing.T, pair *pgtest.Pair, writer postgres.Options) {
+			within(t, time.Minute, func() error {
+				if metric(t, writer, "store_database_ambiguous_commits_total") == 0 {
+					return errors.New("the service waits")
+				}
+				return nil
+			})
+		}, 0},
+	} {
+		for _, takesOver := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, standby takes over: %t", name, takesOver), func(t *testing.T) {
+				t.Parallel()
+				pair := pgtest.StartPair(t)
+				dsn := service(t, pair.DSN)
+				options := []postgres.Options{registered(impatient(dsn, t.TempDir())), registered(impatient(dsn, t.TempDir()))}
+				replicas := []*postgres.DB{open(t, options[0]), open(t, options[1])}
+				before := created(t, replicas[0], "before")
+				for _, db := range replicas {
+					if _, err := db.Fresh(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				pair.Detach(t)
+				answered := make(chan store.Record, 1)
+				go func() {
+					var r store.Record
+					err := store.ErrUnavailable
+					for errors.Is(err, store.ErrUnavailable) {
+						r, err = store.Create(t.Context(), replicas[0], store.Key{Namespace: "a", Name: "waits"}, store.Draft{Value: []byte("v")})
+					}
+					if err != nil {
+						t.Error(err)
+					}
+					answered <- r
+				}()
+				becomes(t, pair.DSN, "SELECT count(*) "+waiting, 1)
+				end.does(t, pair, options[0])
+				becomes(t, pair.DSN, fmt.Sprintf("SELECT count(*) FROM eventsvc.log WHERE revision > %d", before), end.shows)
+				for i, db := range replicas { // the tails have seen that there is something
+					within(t, time.Minute, func() error {
+						if n := postgres.Behind(db); int64(n) != end.shows {
+							return fmt.Errorf("replica %d is %d revisions behind, want %d", i, n, end.shows)
+						}
+						return nil
+					})
+					if at := db.Revision(); at != before {
+						t.Errorf("replica %d shows revision %d, the standby has %d", i, at, before)
+					}
+				}
+				select {
+				case r := <-answered:
+					t.Errorf("acknowledged under revision %d", r.Revision)
+				default:
+				}
+				if takesOver {
+					pair.KillPrimary(t)
+				} else {
+					pair.Attach(t)
+				}
+				r := <-answered
+				healthy(t, dsn, replicas...)
+				for i, db := range replicas {
+					if there, err := store.Read(t.Context(), db, store.Key{Namespace: "a", Name: "waits"}); err != nil || there.Revision != r.Revision {
+						t.Errorf("replica %d has it under revision %d, acknowledged was %d; %v", i, there.Revision, r.Revision, err)
+					}
+					if n := metric(t, options[i], "store_database_lost_commits_total"); n != 0 {
+						t.Errorf("replica %d has shown what was lost", i)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A commit that its replica has not confirmed, because it has ended, is confirmed by another one.
+func TestConfirmedByAnother(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.StartPair(t)
+	dsn := service(t, pair.DSN)
+	db := open(t, options(dsn, t.TempDir()))
+	before := created(t, db, "before")
+	within(t, time.Minute, func() error { return db.Standby(t.Context()) })
+	pgtest.Exec(t, dsn, `SET search_path = eventsvc; SELECT commit_batch(1, gen_random_uuid(), 1, '{1}', '{a}', '{other}', '{0}', '{""}', '{""}')`)
+	within(t, time.Minute, func() error {
+		if at := db.Revision(); at != before+1 {
+			return fmt.Errorf("the copy is at revision %d, want %d", at, before+1)
+		}
+		return nil
+	})
+	healthy(t, dsn, db)
+}
