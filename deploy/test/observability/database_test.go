@@ -16,12 +16,18 @@ import (
 func startOnDatabase(t *testing.T, tokens *svc) (events *svc, dsn string) {
 	t.Helper()
 	dsn = pgtest.Start(t).Database(t)
+	return startOn(t, tokens, dsn), dsn
+}
+
+// startOn starts an eventsvc on a PostgreSQL database.
+func startOn(t *testing.T, tokens *svc, dsn string) (events *svc) {
+	t.Helper()
 	if out, err := exec.Command(filepath.Join(bin, "eventsvc"), "database", "migrate", "--store-dsn", dsn).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	events = start(t, "eventsvc", "", "STORE=postgres", "STORE_DSN="+dsn, "ISSUER="+tokens.url)
 	events.ready(t)
-	return events, dsn
+	return events
 }
 
 // only returns the series whose text begins so.
@@ -88,6 +94,13 @@ var databaseFaults = map[string]func(t *testing.T) (before, after scrape){
 		other.ready(t)
 		other.create(t, tokens.token(t), "", http.StatusCreated)
 		return before, events.scrapedOnce(t, "the copy is behind", func(now scrape) bool { return now.sum("store_copy_lag_seconds") > 31 })
+	},
+	"StandbyAway": func(t *testing.T) (before, after scrape) {
+		pair := pgtest.StartPair(t)
+		events := startOn(t, startTokens(t, ""), pair.DSN)
+		before = events.scraped(t)
+		pair.Detach(t)
+		return before, events.scrapedOnce(t, "the standby is away", func(now scrape) bool { return now.sum("store_database_standbys_missing") > 0 })
 	},
 	"NoSynchronousStandby": func(t *testing.T) (before, after scrape) {
 		events, _ := startOnDatabase(t, startTokens(t, "")) // whose server has none

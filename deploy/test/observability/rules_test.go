@@ -75,6 +75,7 @@ var cases = map[string]struct{ bad, good string }{
 	"AuditEntriesLost":     {`eventsvc_audit_entries_total{job="eventsvc",result="dropped"} 0+1x300`, `eventsvc_audit_entries_total{job="eventsvc",result="written"} 0+1x300`},
 	"DatabaseAway":         {`store_database_up{job="eventsvc"} 0x300`, `store_database_up{job="eventsvc"} 1x300`},
 	"DatabaseLostCommits":  {`store_database_lost_commits_total{job="eventsvc"} 0+1x300`, `store_database_lost_commits_total{job="eventsvc"} 0x300`},
+	"StandbyAway":          {`store_database_standby_wait_seconds{job="eventsvc"} 0+15x300`, `store_database_standbys_missing{job="eventsvc"} 0x300`},
 	"NoSynchronousStandby": {`store_database_synchronous_standby{job="eventsvc"} 0x300`, `store_database_synchronous_standby{job="eventsvc"} 1x300`},
 	"CopyBehind": {
 		"store_copy_lag_seconds{job=\"eventsvc\"} 0+15x300\nstore_database_up{job=\"eventsvc\"} 1x300",

@@ -189,11 +189,3 @@ func (db *DB) Run(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Standby returns an error if commits do not wait for a standby, so that a failover can lose what was acknowledged.
-func (db *DB) Standby(context.Context) error {
-	if db.tail.failed() == nil && !db.tail.standby.Load() {
-		return errors.New("no synchronous standby is required: a failover can lose acknowledged writes")
-	}
-	return nil
-}

@@ -53,6 +53,8 @@ func newMetrics(db *DB) *metrics {
 		gauge("store_copy_lag_revisions", "Revisions that the copy lacked when it was last compared.", func() float64 { return float64(db.tail.behind.Load()) }),
 		gauge("store_copy_lag_seconds", "Time since the copy had every revision.", func() float64 { return db.tail.age().Seconds() }),
 		gauge("store_database_synchronous_standby", "1 if commits wait for a synchronous standby, so that a failover loses nothing.", func() float64 { return one(db.tail.standby.Load()) }),
+		gauge("store_database_standbys_missing", "Synchronous standbys that commits wait for, and that are not connected.", func() float64 { return float64(db.tail.standbys.Load().missing()) }),
+		gauge("store_database_standby_wait_seconds", "How long a commit of any replica has been waiting for a synchronous standby.", func() float64 { return db.tail.standbys.Load().waits.Seconds() }),
 		gauge("store_keeper", "1 on the replica that clears away what is past its time.", func() float64 { return one(db.keeper.holds()) }),
 	}
 	return m
@@ -81,6 +83,8 @@ func (db *DB) State() string {
 	standby := "a synchronous standby"
 	if !db.tail.standby.Load() {
 		standby = "no synchronous standby"
+	} else if db.tail.standbys.Load().stopped() != nil {
+		standby = "a synchronous standby that does not answer"
 	}
 	return fmt.Sprintf("%d revisions and %.3f s behind, the head was read in %.1f ms, the last commit had %d writes, epoch %d, %s",
 		db.tail.behind.Load(), db.tail.age().Seconds(), time.Duration(db.metrics.lastHead.Load()).Seconds()*1000, db.metrics.lastWrites.Load(),

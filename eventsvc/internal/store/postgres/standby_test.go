@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -149,4 +152,89 @@ func TestConfirmedByAnother(t *testing.T) {
 		return nil
 	})
 	healthy(t, dsn, db)
+}
+
+// That the only synchronous standby is away, which stops all writes, is named before and while a commit waits, for a role with
+// the right to see the standbys and for one without.
+func TestStandbyAway(t *testing.T) {
+	t.Parallel()
+	for _, right := range []string{"", "GRANT pg_read_all_stats TO eventsvc_service"} {
+		t.Run(right, func(t *testing.T) {
+			t.Parallel()
+			pair := pgtest.StartPair(t)
+			dsn := service(t, pair.DSN)
+			pgtest.Exec(t, pair.DSN, right)
+			var log logs
+			o := registered(impatient(dsn, t.TempDir()))
+			o.Copy.Log = slog.New(slog.NewJSONHandler(&log, nil))
+			writer, other := open(t, impatient(dsn, t.TempDir())), open(t, o)
+			created(t, writer, "before")
+			within(t, time.Minute, func() error { return other.Standby(t.Context()) })
+			says := func(want string, missing float64, waits bool) {
+				t.Helper()
+				within(t, time.Minute, func() error {
+					err := other.Standby(t.Context())
+					m, w := metric(t, o, "store_database_standbys_missing"), metric(t, o, "store_database_standby_wait_seconds")
+					if !strings.Contains(fmt.Sprint(err), want) || m != missing || w > 3 != waits {
+						return fmt.Errorf("%w; %v are missing, a commit waits for %v s", err, m, w)
+					}
+					return nil
+				})
+			}
+			pair.Detach(t)
+			says(`synchronous_standby_names is "*", 0 of 1 are connected`, 1, false)
+			var clients sync.WaitGroup
+			clients.Go(func() { created(t, writer, "waits") })
+			says("a commit has waited for", 1, true)
+			if s := other.State(); !strings.HasSuffix(s, "a synchronous standby that does not answer") {
+				t.Error(s)
+			}
+			pair.Attach(t)
+			says("nil", 0, false)
+			clients.Wait()
+			for _, line := range []string{"writes wait for a synchronous standby", "the synchronous standbys answer again"} {
+				if n := strings.Count(log.String(), `"`+line+`"`); n != 1 {
+					t.Errorf("%q is logged %d times", line, n)
+				}
+			}
+		})
+	}
+}
+
+// A standby that is connected and does not answer stops all writes too.
+func TestStandbyHangs(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.StartPair(t)
+	db := open(t, impatient(service(t, pair.DSN), t.TempDir()))
+	created(t, db, "before")
+	pair.PauseStandby(t)
+	var clients sync.WaitGroup
+	clients.Go(func() { created(t, db, "waits") })
+	within(t, time.Minute, func() error {
+		if err := db.Standby(t.Context()); err == nil || !strings.Contains(err.Error(), "1 of 1 are connected") {
+			return fmt.Errorf("nobody says that the standby hangs: %w", err)
+		}
+		return nil
+	})
+	pair.ResumeStandby(t)
+	clients.Wait()
+	within(t, time.Minute, func() error { return db.Standby(t.Context()) })
+}
+
+// logs is what was logged.
+type logs struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logs) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

@@ -37,15 +37,18 @@ type tail struct {
 	began    time.Time
 	failure  atomic.Pointer[error] // why the database cannot be read, nil if it can
 	standby  atomic.Bool           // commits wait for a synchronous standby
-	known    bool                  // the schema was found to be that of this program; only run uses it
-	told     time.Time             // when progress was last logged; only run uses it
-	waiting  uint64                // a revision that was not confirmed when it was read; only run uses it
-	since    time.Time             // when that was; only run uses it
+	standbys atomic.Pointer[standbys]
+	looked   time.Time // when the standbys were last asked for; only run uses it
+	known    bool      // the schema was found to be that of this program; only run uses it
+	told     time.Time // when progress was last logged; only run uses it
+	waiting  uint64    // a revision that was not confirmed when it was read; only run uses it
+	since    time.Time // when that was; only run uses it
 }
 
 func newTail(db *DB) *tail {
 	t := &tail{db: db, doubts: make(chan struct{}, 1), began: time.Now()}
 	t.epoch.Store(db.copy.belongs().Epoch)
+	t.standbys.Store(&standbys{})
 	return t
 }
 
@@ -89,6 +92,7 @@ func (t *tail) run() {
 		}
 		t.db.pool.Reset() // the other connections are likely to be broken too: a batch sent over one would have to be looked up
 		err = reason(err)
+		t.standbys.Store(&standbys{})
 		if t.failure.Swap(&err) == nil {
 			log.Error("the database cannot be followed; trying until it can", "error", err)
 		}
@@ -137,6 +141,11 @@ func (t *tail) follow(ctx context.Context) error {
 		case <-t.doubts:
 			return errDoubt
 		default:
+		}
+		if time.Since(t.looked) > lookAtStandbys {
+			if err := t.look(ctx, conn.Conn()); err != nil {
+				return err
+			}
 		}
 		if err := t.wait(ctx, conn.Conn()); err != nil {
 			return err
