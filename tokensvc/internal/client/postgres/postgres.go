@@ -55,16 +55,16 @@ func Open(c Config) (*Store, error) {
 		return nil, errors.New("the database DSN is not understood; give postgres://user:password@host:5432/database or key=value pairs") // without err, which would repeat parts of the DSN
 	}
 	conf.ConnectTimeout = c.Timeout
-	for name, value := range map[string]string{
-		"application_name":              "tokensvc",
-		"statement_timeout":             fmt.Sprint(c.Timeout.Milliseconds()),
-		"default_transaction_read_only": "on",
-	} {
-		if _, given := conf.RuntimeParams[name]; !given {
-			conf.RuntimeParams[name] = value
-		}
+	if _, given := conf.RuntimeParams["application_name"]; !given {
+		conf.RuntimeParams["application_name"] = "tokensvc"
 	}
-	pool := stdlib.OpenDB(*conf)
+	pool := stdlib.OpenDB(*conf, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		if !sessions(conf) {
+			return nil
+		}
+		_, err := conn.Exec(ctx, session, fmt.Sprint(c.Timeout.Milliseconds()))
+		return err
+	}))
 	pool.SetMaxOpenConns(c.MaxConnections)
 	pool.SetMaxIdleConns(c.MaxConnections)
 	pool.SetConnMaxIdleTime(5 * time.Minute)
@@ -86,6 +86,18 @@ func Open(c Config) (*Store, error) {
 	s.queries = &queries{ask: s.ask, free: c.MaxConnections}
 	return s, nil
 }
+
+// sessions reports whether each connection is a session of its own. The modes of the other DSNs are for a pooler that gives each
+// statement another connection: what is set in one would stay there for whoever comes next.
+func sessions(conf *pgx.ConnConfig) bool {
+	return conf.DefaultQueryExecMode != pgx.QueryExecModeExec && conf.DefaultQueryExecMode != pgx.QueryExecModeSimpleProtocol
+}
+
+// session sets what a session needs, unless the DSN or the role has it. These are no start-up parameters, because a pooler refuses
+// them.
+const session = `
+	SELECT set_config('default_transaction_read_only', 'on', false),
+		CASE current_setting('statement_timeout') WHEN '0' THEN set_config('statement_timeout', $1, false) END`
 
 // statements returns the logger of gorm. At the debug level it logs each statement without its parameters. Errors are
 // returned by gorm too, and logged with the answer to the request.

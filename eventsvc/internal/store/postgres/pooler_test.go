@@ -1,0 +1,59 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/shared/pgtest"
+)
+
+// Replicas work behind a PgBouncer that pools by session and has no settings for them, with a role that has none either, and with
+// one whose settings are bad for them.
+func TestPgBouncer(t *testing.T) {
+	t.Parallel()
+	for _, settings := range []string{"", `ALTER ROLE eventsvc_service SET search_path = public; ALTER ROLE eventsvc_service SET synchronous_commit = off;
+		ALTER ROLE eventsvc_service SET jit = on; ALTER ROLE eventsvc_service SET lock_timeout = 0;
+		ALTER ROLE eventsvc_service SET default_transaction_isolation = serializable`} {
+		t.Run(settings, func(t *testing.T) {
+			t.Parallel()
+			owner := pgtest.StartPair(t).DSN
+			service(t, pgtest.Pool(t, owner, "session"))
+			dsn := service(t, owner)
+			pgtest.Exec(t, owner, settings)
+			replicas := []*postgres.DB{open(t, options(pgtest.Pool(t, dsn, "session"), t.TempDir())), open(t, options(pgtest.Pool(t, dsn, "session"), t.TempDir()))}
+			for name, want := range map[string]string{
+				"search_path": "eventsvc", "synchronous_commit": "on", "jit": "off", "lock_timeout": "7500ms", "default_transaction_isolation": "read committed",
+			} {
+				if value, err := postgres.Setting(t.Context(), replicas[0], name); err != nil || value != want {
+					t.Errorf("%s is %q, want %q; %v", name, value, want, err)
+				}
+			}
+			w, err := replicas[1].Watch(t.Context(), store.WatchQuery{After: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			for i := range 20 {
+				created(t, replicas[i%2], fmt.Sprint(i))
+			}
+			for seen := 0; seen < 20; {
+				b, err := w.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen += len(b.Changes)
+			}
+			healthy(t, dsn, replicas...)
+			// The keeper and the tail hold what belongs to a session: a lock, and a subscription.
+			within(t, time.Minute, func() error {
+				if postgres.Keeps(replicas[0]) == postgres.Keeps(replicas[1]) {
+					return fmt.Errorf("not one replica clears away")
+				}
+				return nil
+			})
+		})
+	}
+}
