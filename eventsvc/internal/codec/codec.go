@@ -18,7 +18,7 @@ type Codec struct {
 	// Now is the clock that the ages in tables count from, time.Now at first.
 	Now func() time.Time
 
-	ownField []byte    // protobuf field of a managed fields entry that is of our group
+	ownGroup []byte    // apiVersion of the events that this service serves
 	encoders sync.Pool // *encoder
 }
 
@@ -32,8 +32,8 @@ func New(groupDomain string) (*Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Codec{Group: group, Decoder: request.New(group, tracker), Now: time.Now}
-	own := group.APIVersion(event.EventsV1)
-	c.ownField = append(appendFieldHead(nil, fieldAPIVersion, len(own)), own...)
-	return c, nil
+	return &Codec{
+		Group: group, Decoder: request.New(group, tracker), Now: time.Now,
+		ownGroup: []byte(group.APIVersion(event.EventsV1)),
+	}, nil
 }

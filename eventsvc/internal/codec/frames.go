@@ -60,6 +60,27 @@ func (f *Frames) AppendDelivery(dst []byte, d store.Delivery) ([]byte, error) {
 	return f.appendFrame(dst, t, object), nil
 }
 
+// encoder has the memory in which the object of a frame is made.
+type encoder struct {
+	parsed stored
+	buf    []byte
+}
+
+func (c *Codec) newEncoder() *encoder {
+	if e, ok := c.encoders.Get().(*encoder); ok {
+		return e
+	}
+	return new(encoder)
+}
+
+func (c *Codec) putEncoder(e *encoder) {
+	const kept = 64 << 10
+	e.parsed = stored{filled: e.parsed.filled[:0]} // without references to the record
+	if cap(e.parsed.filled)+cap(e.buf) <= kept {
+		c.encoders.Put(e)
+	}
+}
+
 // slot is the index of the encoded form that this stream sends, in the cache of
 // [store.Version.Form]. Metadata are the same in both views.
 func (f *Frames) slot() int {
@@ -81,8 +102,8 @@ func (f *Frames) encode(rec *store.View) ([]byte, error) {
 	if err := e.parsed.parse(rec); err != nil {
 		return nil, err
 	}
-	e.buf = f.c.appendBody(e.buf, &e.parsed, f.format, f.view)
-	return bytes.Clone(e.buf), nil
+	e.buf = f.c.appendBody(e.buf[:0], &e.parsed, f.format, f.view)
+	return bytes.Clone(e.buf), e.parsed.failed(rec)
 }
 
 func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.View, revision uint64) ([]byte, error) {
@@ -99,8 +120,8 @@ func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.View, re
 		}
 		return f.appendTable(dst, t, revision, row), nil
 	}
-	e.buf = f.c.appendBody(e.buf, &e.parsed, f.format, f.view)
-	return f.appendFrame(dst, t, e.buf), nil
+	e.buf = f.c.appendBody(e.buf[:0], &e.parsed, f.format, f.view)
+	return f.appendFrame(dst, t, e.buf), e.parsed.failed(rec)
 }
 
 func (f *Frames) appendFrame(dst []byte, t watch.EventType, object []byte) []byte {

@@ -39,17 +39,17 @@ func (l *List) NeedsMeasure() bool { return l.format.Media == wire.Protobuf }
 
 // Measure adds the length of an item to that of the list.
 func (l *List) Measure(rec *store.View) error {
-	if err := l.s.parseWhole(rec); err != nil {
+	if err := l.s.parse(rec); err != nil {
 		return err
 	}
 	l.measured += fieldLen(l.itemLen())
-	return nil
+	return l.s.failed(rec)
 }
 
 // itemLen is the length of the current item in protobuf.
 func (l *List) itemLen() int {
 	if l.format.As == Partial {
-		return fieldLen(l.c.metaLen(&l.s))
+		return fieldLen(len(l.c.meta(&l.s)))
 	}
 	return l.c.protoLen(&l.s)
 }
@@ -109,14 +109,14 @@ func (l *List) split(dst, text []byte, member string) []byte {
 
 // AppendItem appends the next item.
 func (l *List) AppendItem(dst []byte, rec *store.View) ([]byte, error) {
-	if err := l.parse(rec); err != nil {
+	if err := l.s.parse(rec); err != nil {
 		return dst, err
 	}
 	first := l.items == 0
 	l.items++
 	switch {
 	case l.format.Media == wire.Protobuf:
-		return l.appendProto(dst), nil
+		return l.appendProto(dst), l.s.failed(rec)
 	case l.format.Media == wire.YAML && first:
 		dst = append(dst, '\n')
 	case l.format.Media == wire.JSON && !first:
@@ -138,13 +138,6 @@ func (l *List) AppendItem(dst []byte, rec *store.View) ([]byte, error) {
 	return append(dst, y...), err
 }
 
-func (l *List) parse(rec *store.View) error {
-	if l.format.As == None && l.view == event.EventsV1 {
-		return l.s.parseWhole(rec)
-	}
-	return l.s.parse(rec)
-}
-
 // Rewind discards the items appended so far: the next item is the first.
 func (l *List) Rewind() { l.items = 0 }
 
@@ -157,15 +150,18 @@ func (l *List) appendProto(dst []byte) []byte {
 }
 
 // appendItem appends the current item as compact JSON.
-func (l *List) appendItem(dst []byte, rec *store.View) ([]byte, error) {
+func (l *List) appendItem(dst []byte, rec *store.View) (_ []byte, err error) {
 	switch l.format.As {
 	case Table:
-		return l.c.appendRow(dst, &l.s, rec, l.format, l.view, l.now)
+		if dst, err = l.c.appendRow(dst, &l.s, rec, l.format, l.view, l.now); err != nil {
+			return dst, err
+		}
 	case Partial:
-		return l.c.appendPartialJSON(dst, &l.s, metaVersion), nil
+		dst = l.c.appendPartialJSON(dst, &l.s, metaVersion)
 	default:
-		return l.c.appendMembers(append(dst, '{'), &l.s, l.view), nil
+		dst = l.c.appendMembers(append(dst, '{'), &l.s, l.view)
 	}
+	return dst, l.s.failed(rec)
 }
 
 // AppendTail appends what comes after the items.

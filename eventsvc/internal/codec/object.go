@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -40,9 +41,11 @@ func (c *Codec) AppendObject(dst []byte, f Format, v event.View, rec *store.View
 		return dst, err
 	}
 	if f.Media == wire.Protobuf {
-		return c.appendBody(dst, &s, f, v), nil
+		dst = c.appendBody(dst, &s, f, v)
+		return dst, s.failed(rec)
 	}
-	return f.appendText(dst, func(dst []byte) []byte { return c.appendBody(dst, &s, f, v) })
+	dst, err := f.appendText(dst, func(dst []byte) []byte { return c.appendBody(dst, &s, f, v) })
+	return dst, cmp.Or(s.failed(rec), err)
 }
 
 // appendBody appends an event, or its metadata only, as a body: compact JSON, or
@@ -50,7 +53,7 @@ func (c *Codec) AppendObject(dst []byte, f Format, v event.View, rec *store.View
 func (c *Codec) appendBody(dst []byte, s *stored, f Format, v event.View) []byte {
 	switch {
 	case f.Media == wire.Protobuf && f.As == Partial:
-		dst = appendEnvelope(dst, metaAPIVersion, partialKind, fieldLen(c.metaLen(s)))
+		dst = appendEnvelope(dst, metaAPIVersion, partialKind, fieldLen(len(c.meta(s))))
 		return append(c.appendMeta(dst, s), envelopeTail...)
 	case f.Media == wire.Protobuf:
 		dst = appendEnvelope(dst, c.Group.APIVersion(v), event.Kind, c.protoLen(s))

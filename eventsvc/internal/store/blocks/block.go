@@ -24,18 +24,27 @@ const fullBytes = 128 << 10
 // window is that of the frames. It need not be larger than a full block.
 const window = 128 << 10
 
+// The forms of a record in a block.
+const (
+	formWhole = 0
+	formBody  = 1 // without its checksum, which matched
+)
+
+const checksumBytes = 4
+
+// errContent reports a block whose content contradicts itself, although its checksums match.
+var errContent = errors.New("the content of the block makes no sense")
+
 // ErrTooLarge reports a record that is too large for a block.
 var ErrTooLarge = errors.New("the record is too large for a block")
 
 // A Writer makes blocks of records.
 type Writer struct {
 	encoder *zstd.Encoder
-	folder  folder
 	covered uint64 // by the blocks that are finished
 	last    uint64 // revision that was added last
 	size    int    // of the records that were added to the block
 	content []byte
-	folded  []byte // the last of them
 }
 
 // NewWriter returns a Writer of the records behind a revision.
@@ -56,13 +65,16 @@ func (w *Writer) Add(revision uint64, record []byte) error {
 	if revision <= w.last {
 		return fmt.Errorf("revision %d behind %d", revision, w.last)
 	}
-	w.folded = w.folder.appendRecord(w.folded[:0], revision, record)
-	if len(w.content)+len(w.folded)+2*binary.MaxVarintLen64 > MaxBytes {
+	if len(w.content)+len(record)+1+2*binary.MaxVarintLen64 > MaxBytes {
 		return ErrTooLarge
 	}
+	form, n := byte(formWhole), len(record)
+	if body := n - checksumBytes; body >= 0 && binary.BigEndian.Uint32(record[body:]) == boltfile.Checksum(revision, record[:body]) {
+		form, n = formBody, body
+	}
 	w.content = binary.AppendUvarint(w.content, revision-w.last)
-	w.content = binary.AppendUvarint(w.content, uint64(len(w.folded)))
-	w.content = append(w.content, w.folded...)
+	w.content = binary.AppendUvarint(w.content, uint64(1+n))
+	w.content = append(append(w.content, form), record[:n]...)
 	w.last = revision
 	w.size += len(record)
 	return nil
@@ -90,7 +102,7 @@ func (w *Writer) Skip(last uint64) {
 	w.covered, w.last, w.size, w.content = last, last, 0, w.content[:0]
 }
 
-// A Block is the records of a block, folded.
+// A Block is the records of a block.
 type Block struct {
 	First, Last uint64 // the revisions that it covers
 	records     []place
@@ -168,7 +180,7 @@ func (b *Block) split() error {
 		n := c.number(len(c.b))
 		begin := len(b.content) - len(c.b)
 		c.take(n)
-		if c.bad || behind == 0 || uint64(behind) > b.Last-revision {
+		if c.bad || n == 0 || b.content[begin] > formBody || behind == 0 || uint64(behind) > b.Last-revision {
 			return errContent
 		}
 		revision += uint64(behind)
@@ -189,34 +201,59 @@ func (b *Block) Search(revision uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(b.records, revision, func(p place, revision uint64) int { return cmp.Compare(p.revision, revision) })
 }
 
-// folders reuses the memory of folders.
-var folders = sync.Pool{New: func() any { return new(folder) }}
-
 // Append appends the record at a position.
-func (b *Block) Append(dst []byte, i int) ([]byte, error) {
-	begin := len(dst)
-	record, whole, err := b.append(dst, i)
-	if whole || err != nil {
-		return record, err
+func (b *Block) Append(dst []byte, i int) []byte {
+	record, whole := b.at(i)
+	dst = append(dst, record...)
+	if !whole {
+		dst = binary.BigEndian.AppendUint32(dst, boltfile.Checksum(b.records[i].revision, record))
 	}
-	return binary.BigEndian.AppendUint32(record, boltfile.Checksum(b.records[i].revision, record[begin:])), nil
+	return dst
 }
 
-// AppendVerified appends the record at a position without its checksum. The caller need not verify it: the checksum matched
-// when the block was made. If it did not, the error is [boltfile.ErrChecksum].
-func (b *Block) AppendVerified(dst []byte, i int) ([]byte, error) {
-	record, whole, err := b.append(dst, i)
+// Verified returns the record at a position without its checksum, in memory of the block. The caller need not verify it: the
+// checksum matched when the block was made. If it did not, the error is [boltfile.ErrChecksum].
+func (b *Block) Verified(i int) ([]byte, error) {
+	record, whole := b.at(i)
 	if whole {
 		return nil, boltfile.ErrChecksum
 	}
-	return record, err
+	return record, nil
 }
 
-func (b *Block) append(dst []byte, i int) (record []byte, whole bool, err error) {
-	f := folders.Get().(*folder)
-	defer folders.Put(f)
+// at returns what is stored of the record at a position: all of it, or what is in front of its checksum.
+func (b *Block) at(i int) (record []byte, whole bool) {
 	p := b.records[i]
-	return f.appendUnfolded(dst, content{b: b.content[p.begin:p.end]})
+	record = b.content[p.begin:p.end:p.end]
+	return record[1:], record[0] == formWhole
+}
+
+// A content is what is left to be read of an inflated block.
+type content struct {
+	b   []byte
+	bad bool // something was not there, or too large
+}
+
+// number reads a number that is at most limit.
+func (c *content) number(limit int) int {
+	v, n := binary.Uvarint(c.b)
+	if n <= 0 || v > uint64(limit) {
+		c.bad = true
+		return 0
+	}
+	c.b = c.b[n:]
+	return int(v)
+}
+
+// take reads n bytes.
+func (c *content) take(n int) []byte {
+	if n > len(c.b) {
+		c.bad = true
+		return nil
+	}
+	taken := c.b[:n]
+	c.b = c.b[n:]
+	return taken
 }
 
 // Bytes returns how much memory the block takes.

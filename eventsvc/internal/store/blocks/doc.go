@@ -5,7 +5,7 @@
 //
 // A [Writer] is given records in order of their revisions and makes blocks of them.
 // [Block.Parse] verifies a block and inflates it; [Block.Append] then returns its records, byte
-// by byte as they were added, and [Block.AppendVerified] without the checksum, if that
+// by byte as they were added, and [Block.Verified] without the checksum, if that
 // matched when the block was made. A block says which revisions it covers: a revision that it covers and has no record
 // of has none, and there is nothing to be looked for elsewhere.
 //
@@ -41,18 +41,8 @@
 //	content: for each record
 //	revisions behind the one before (uvarint) | length of the rest (uvarint) | form 1 | the record in this form
 //
-//	form 0, as it is:  record
-//	form 1, folded:    length without checksum (uvarint) | where its text begins (uvarint) |
-//	                   length of the text (uvarint) | text | runs before the text | runs behind it
-//	runs:              number of bytes (uvarint) | bytes | number of a string 1 | number … and so on
-//
-// An event is stored in several forms at once: its names and texts are in the key, in the
-// attributes, in the JSON and in the protobuf of a record. zstd finds them, but each copy
-// costs it two or three bytes, which is a quarter of the whole. So a record is folded first:
-// what the JSON has between quotation marks are its strings, numbered from 0, and where the
-// rest of the record has one of them behind its length (uvarint), it is replaced by the number.
-// Backslashes do not count as part of a string, so that a text with escaped quotation marks
-// is found too. The lengths of the parts tell where the runs end.
+//	form 0: the record as it is
+//	form 1: the record without its checksum
 //
 // The checksum at the end of a record, [boltfile.Checksum], would not compress. It is left
 // out where it matches, and made again. A record that was damaged before has form 0, and

@@ -150,11 +150,8 @@ func (r Records) eachInBlocks(from uint64, f func(revision uint64, record []byte
 		}
 		at, _ := block.Search(from)
 		for ; more && err == nil && at < block.Len(); at++ {
-			var record []byte // stays nil if the block contradicts itself, and f reports damage then
-			if whole, contradiction := block.Append(room[:0], at); contradiction == nil {
-				record, room = whole, whole
-			}
-			more, err = f(block.Revision(at), record)
+			room = block.Append(room[:0], at)
+			more, err = f(block.Revision(at), room)
 		}
 		if err != nil || !more {
 			return false, err
@@ -189,7 +186,6 @@ type Finder struct {
 	Cache  *blocks.Cache
 	Cursor *bbolt.Cursor // of the bucket of blocks
 	block  *blocks.Block
-	lent   []byte // memory of what was borrowed last
 }
 
 // Find returns the record of a revision in memory of its own, nil if there is none.
@@ -198,21 +194,17 @@ func (f *Finder) Find(revision uint64) ([]byte, error) {
 	if i < 0 || err != nil {
 		return nil, err
 	}
-	return f.block.Append(nil, i)
+	return f.block.Append(nil, i), nil
 }
 
-// Borrow returns the verified record of a revision without its checksum, nil if there is none. The next call of Borrow reuses
-// its memory.
+// Borrow returns the verified record of a revision without its checksum, nil if there is none. Its memory is that of the
+// block: the next call of a method may reuse it.
 func (f *Finder) Borrow(revision uint64) ([]byte, error) {
 	i, err := f.seek(revision)
 	if i < 0 || err != nil {
 		return nil, err
 	}
-	record, err := f.block.AppendVerified(f.lent[:0], i)
-	if record != nil {
-		f.lent = record
-	}
-	return record, err
+	return f.block.Verified(i)
 }
 
 // seek makes the block that covers a revision the present one, and returns the position of the record in it, less than 0 if

@@ -123,7 +123,7 @@ func (r *Reader) Get(revision uint64) (entry.Entry, error) {
 	return entry.ParseStored(revision, b)
 }
 
-// Borrow is [Reader.Get] for an entry that is used only until the next call of Borrow: it takes
+// Borrow is [Reader.Get] for an entry that is used only until the next call of a method: it takes
 // no memory of its own, which a scan of compressed segments would have collected all the time.
 func (r *Reader) Borrow(revision uint64) (entry.Entry, error) {
 	i := r.segments.find(revision)
