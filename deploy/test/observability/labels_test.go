@@ -77,7 +77,7 @@ var metricLabels = map[string][]label{
 	},
 	"eventsvc_requests_refused_total": {{name: "limit", values: []string{
 		"watches", "client-watches", "requests", "client-requests", "create-rate", "client-create-rate", "namespace-create-rate",
-		"body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations", "audit",
+		"body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations", "audit", "impersonation",
 	}}},
 	"eventsvc_requests_waiting":  {seatClass},
 	"eventsvc_requests_working":  {seatClass},
