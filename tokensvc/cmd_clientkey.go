@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"tidings.example/shared/cli"
+	"tidings.example/shared/safefile"
 	"tidings.example/tokensvc/internal/clientkey"
 )
 
@@ -75,7 +77,7 @@ func (c *clientKeyNew) Run(std stdio) error {
 		return cli.Usagef("%w; name a file that does not exist yet", err)
 	}
 	_, err = file.Write(text)
-	if err := errors.Join(err, file.Close()); err != nil {
+	if err := errors.Join(err, file.Sync(), file.Close(), safefile.Sync(filepath.Dir(c.File))); err != nil {
 		return err
 	}
 	return c.print(std, key)

@@ -22,10 +22,10 @@ func TestMistakesAreFound(t *testing.T) {
 	}{
 		{"the write-ahead log is not synced", edit{"internal/store/wal/wal.go",
 			"return disk.SyncData(l.file)", "_ = disk.SyncData; return nil"}, journal, []string{"small"}},
-		{"directories are not synced", edit{"internal/store/disk/disk.go",
-			"errors.Join(d.Sync(), d.Close())", "d.Close()"}, strict, []string{"small"}},
+		{"directories are not synced", edit{"../shared/safefile/safefile.go",
+			"errors.Join(f.Sync(), f.Close())", "f.Close()"}, strict, []string{"small"}},
 		{"the directory above a new data directory is not synced", edit{"internal/store/bolt/db.go",
-			"err := disk.MkdirAll(o.Dir)", "_, err := disk.MkdirAll, os.MkdirAll(o.Dir, 0o700)"}, strict, []string{"small", "few", "many"}},
+			"err := safefile.MkdirAll(o.Dir)", "_, err := safefile.MkdirAll, os.MkdirAll(o.Dir, 0o700)"}, strict, []string{"small", "few", "many"}},
 	} {
 		t.Run(strings.ReplaceAll(mistake.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +101,7 @@ func TestLostDeletions(t *testing.T) {
 	}{
 		"as it is": {},
 		"the account of dead records is trusted": {lost: true, edits: []edit{
-			{compact, "errors.Join(disk.Remove(s.Path), disk.SyncDir(filepath.Dir(s.Path)))", "disk.Remove(filepath.Clean(s.Path))"},
+			{compact, "errors.Join(disk.Remove(s.Path), safefile.Sync(filepath.Dir(s.Path)))", "disk.Remove(filepath.Clean(s.Path))"},
 			{compact, "if saved.Counted && !again {", "if true {"},
 		}},
 	} {

@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/shared/httpserver"
+	"tidings.example/shared/safefile"
 )
 
 // Path is the path of the [Handler].
@@ -39,11 +39,7 @@ const (
 // the data directory, readable by this user only.
 func NewToken(dataDir string) (string, error) {
 	token := rand.Text()
-	path := filepath.Join(dataDir, tokenName)
-	if err := os.WriteFile(path+".tmp", []byte(token), 0o600); err != nil {
-		return "", fmt.Errorf("secret of the admin listener: %w", err)
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
+	if err := safefile.Write(filepath.Join(dataDir, tokenName), []byte(token)); err != nil {
 		return "", fmt.Errorf("secret of the admin listener: %w", err)
 	}
 	return token, nil

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"tidings.example/shared/httpserver"
+	"tidings.example/shared/safefile"
 )
 
 const (
@@ -34,8 +35,8 @@ const (
 )
 
 // TLSConfig returns a TLS configuration with a certificate for the hosts (names and addresses). The certificate is valid for a
-// year; a call renews it if less than 30 days are left or if the hosts have changed. All files are kept in dir with mode 0600;
-// ca.crt is what clients have to trust.
+// year; a call renews it if less than 30 days are left or if the hosts have changed. All files are kept in dir with mode 0600,
+// and are durable when the call returns; ca.crt is what clients have to trust.
 func TLSConfig(dir string, hosts []string, now time.Time) (*tls.Config, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("self-signed certificate: no host names given")
@@ -49,7 +50,7 @@ func TLSConfig(dir string, hosts []string, now time.Time) (*tls.Config, error) {
 
 // loadOrMakeLeaf loads the certificate, or makes it if it is missing, damaged or not usable: clients know only the authority.
 func loadOrMakeLeaf(dir string, hosts []string, now time.Time) (*tls.Certificate, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := safefile.MkdirAll(dir); err != nil {
 		return nil, err
 	}
 	ca, err := loadOrMakeCA(dir, now)
@@ -93,12 +94,12 @@ func loadPair(certFile, keyFile string) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{certFile, keyFile} { // copies and restores often have wider modes
-		if err := os.Chmod(name, 0o600); err != nil {
+	for _, name := range []string{certFile, keyFile} { // copies and restores often have wider modes, and are not synced
+		if err := errors.Join(os.Chmod(name, 0o600), safefile.Sync(name)); err != nil {
 			return nil, err
 		}
 	}
-	return &pair, nil
+	return &pair, safefile.Sync(filepath.Dir(certFile))
 }
 
 // usable reports whether the certificate is signed by ca, is for exactly these hosts, and is valid long enough.
@@ -165,30 +166,11 @@ func makePair(certFile, keyFile string, template *x509.Certificate, ca *tls.Cert
 	if err != nil {
 		return nil, err
 	}
-	if err := writeFile(keyFile, "PRIVATE KEY", keyDER); err != nil {
+	if err := safefile.Write(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})); err != nil {
 		return nil, err
 	}
-	if err := writeFile(certFile, "CERTIFICATE", der); err != nil {
+	if err := safefile.Write(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})); err != nil {
 		return nil, err
 	}
 	return loadPair(certFile, keyFile)
-}
-
-// writeFile replaces a PEM file atomically: after a crash it is the old one or the new one.
-func writeFile(name, kind string, der []byte) (err error) {
-	temp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // made with mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(temp.Name()))
-		}
-	}()
-	_, err = temp.Write(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
-	err = errors.Join(err, temp.Sync(), temp.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), name)
 }

@@ -5,12 +5,13 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"tidings.example/shared/safefile"
 )
 
 // State is a state of a key, as in the package comment.
@@ -101,21 +102,8 @@ func AddFile(dir string, c Config) error {
 	if _, err := os.Stat(path); err == nil {
 		return fmt.Errorf("%s exists already; try again in a second", path)
 	}
-	return writeWhole(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-}
-
-// writeWhole writes a file atomically, readable by its owner only.
-func writeWhole(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-key-*") // mode 0600; no *.pem, so nobody reads it yet
-	if err != nil {
+	if err := safefile.Write(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})); err != nil {
 		return fmt.Errorf("write signing key: %w", err)
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write signing key: %w", errors.Join(err, os.Remove(f.Name())))
 	}
 	return nil
 }

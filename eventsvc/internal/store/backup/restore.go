@@ -16,6 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/shared/safefile"
 )
 
 // restoring is appended to the name of a directory that is being restored.
@@ -45,7 +46,7 @@ func Restore(ctx context.Context, dir string, r io.Reader, check func(dir string
 	if err := check(tmp, m); err != nil {
 		return err
 	}
-	if err := errors.Join(disk.SyncDir(tmp), disk.Remove(dir), disk.Rename(tmp, dir)); err != nil {
+	if err := errors.Join(safefile.Sync(tmp), disk.Remove(dir), disk.Rename(tmp, dir)); err != nil {
 		return fmt.Errorf("store restore: %w", err)
 	}
 	return nil
@@ -54,7 +55,7 @@ func Restore(ctx context.Context, dir string, r io.Reader, check func(dir string
 // lockRestore makes the directory beside dir an empty one that no other process
 // restores into, as long as the file is open.
 func lockRestore(dir, tmp string) (lock *os.File, err error) {
-	if err := disk.MkdirAll(tmp); err != nil {
+	if err := safefile.MkdirAll(tmp); err != nil {
 		return nil, err
 	}
 	if lock, err = os.Open(tmp); err != nil {

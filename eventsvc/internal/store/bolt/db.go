@@ -16,13 +16,13 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
-	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/read"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/watch"
+	"tidings.example/shared/safefile"
 )
 
 // Options say where the store is and how much it may use. Only Dir is required.
@@ -110,7 +110,7 @@ func Open(o Options) (*DB, error) {
 	if o.Dir == "" {
 		return nil, errors.New("store: no data directory given")
 	}
-	if err := disk.MkdirAll(o.Dir); err != nil {
+	if err := safefile.MkdirAll(o.Dir); err != nil {
 		return nil, fmt.Errorf("store directory: %w; name a directory that this user may write to, or one that can be made", err)
 	}
 	if o.MaxBytes == 0 {

@@ -12,7 +12,6 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/clock"
 	"tidings.example/eventsvc/internal/store/commit"
-	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/durable"
 	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
@@ -22,6 +21,7 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/watch"
+	"tidings.example/shared/safefile"
 )
 
 // ringBytes is how many bytes of changes the watch hub keeps in memory.
@@ -105,7 +105,7 @@ func removeTemporary(dir string) error {
 			return fmt.Errorf("store directory: %w", err)
 		}
 	}
-	return disk.SyncDir(dir)
+	return safefile.Sync(dir)
 }
 
 // checkLog checks that the head belongs to the store of the index, and makes a new log

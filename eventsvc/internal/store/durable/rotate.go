@@ -7,6 +7,7 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/shared/safefile"
 )
 
 // RotateIfFull rotates a head that has grown to its limit. If that fails the head goes
@@ -77,7 +78,7 @@ func (w *Writer) nextHead(compactRevision uint64) (*seglog.Segment, error) {
 	}
 	// It must not be the head at the next start: that would hide what is written
 	// to the present one from now on.
-	if there := errors.Join(disk.Remove(seglog.SegmentPath(w.Dir, base)), disk.SyncDir(w.Dir)); there != nil {
+	if there := errors.Join(disk.Remove(seglog.SegmentPath(w.Dir, base)), safefile.Sync(w.Dir)); there != nil {
 		err = errors.Join(err, there)
 		_ = w.Health.Fail(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/shared/safefile"
 )
 
 // The file is written again when it has so much empty, and more than half, or when the
@@ -78,7 +79,7 @@ func (x *Index) replace(path string) error {
 	}
 	old := x.file.Swap(db)
 	x.failed.Store(false)
-	return errors.Join(old.Close(), disk.SyncDir(filepath.Dir(x.path)))
+	return errors.Join(old.Close(), safefile.Sync(filepath.Dir(x.path)))
 }
 
 // Revisions is a set of revisions. It has a bit for each one, in pages for the ranges

@@ -15,6 +15,7 @@ import (
 	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
+	"tidings.example/shared/safefile"
 )
 
 // A sealed segment is compacted when this fraction and this many bytes of it are dead.
@@ -162,7 +163,7 @@ func (c *compaction) unlink(ctx context.Context, s *seglog.Segment) error {
 	if err := c.carry(ctx, s); err != nil {
 		return err
 	}
-	if err := errors.Join(disk.Remove(s.Path), disk.SyncDir(filepath.Dir(s.Path))); err != nil {
+	if err := errors.Join(disk.Remove(s.Path), safefile.Sync(filepath.Dir(s.Path))); err != nil {
 		return err
 	}
 	if err := c.Do(ctx, func() error { c.Records.Log.RemoveFirst(); return nil }); err != nil {

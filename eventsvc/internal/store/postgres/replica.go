@@ -15,7 +15,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/commit"
-	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/shared/safefile"
 )
 
 // markName is the file, beside those of the store, that says of which database they are a copy.
@@ -65,7 +65,7 @@ func openReplica(o bolt.Options, c *bolt.Copy) (*replica, error) {
 		return nil, &RefusedError{fmt.Sprintf("%s holds the events of a store of its own, and is not the copy of a database: export them, "+
 			"name another data directory, and import them there", o.Dir)}
 	case errors.Is(err, os.ErrNotExist):
-		if err := disk.MkdirAll(o.Dir); err != nil {
+		if err := safefile.MkdirAll(o.Dir); err != nil {
 			return nil, err
 		}
 		if err := r.follow(mark{Filling: true}); err != nil { // of whichever database is there
@@ -191,8 +191,7 @@ func (r *replica) follow(m mark) error {
 		return err
 	}
 	path := filepath.Join(r.options.Dir, markName)
-	err = errors.Join(os.WriteFile(path+".tmp", text, 0o600), os.Rename(path+".tmp", path), disk.SyncDir(r.options.Dir))
-	if err != nil {
+	if err := safefile.Write(path, text); err != nil {
 		return fmt.Errorf("copy of the database: %w", err)
 	}
 	r.mu.Lock()
