@@ -13,7 +13,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// endless is a timeline that has more at the end of each page and in each slice, and whose
+// endless is a timeline that has more at the end of each page and of each turn, and whose
 // reader leaves during the third call.
 type endless struct {
 	store.Timeline
@@ -30,9 +30,9 @@ func (e *endless) call(ctx context.Context) error {
 
 func (e *endless) Begin(context.Context) (time.Time, error) { return began, nil }
 
-func (e *endless) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+func (e *endless) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
 	visit(store.Occurred{Group: max(0, group(event.Dimensions{Namespace: "default", Type: "Normal", Reason: "R"})), Second: r.From.Unix(), Count: 1})
-	return e.call(ctx)
+	return r.To.Add(-time.Second), e.call(ctx)
 }
 
 func (e *endless) Observed(ctx context.Context, q store.TimeQuery, _ func(*store.View, store.Moment) bool) (store.TimePage, error) {

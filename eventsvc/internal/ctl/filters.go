@@ -3,6 +3,7 @@ package ctl
 import (
 	"net/url"
 	"strings"
+	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -10,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/shared/cli"
 )
 
@@ -84,6 +86,15 @@ func (f *filters) query() url.Values {
 		q.Set("labelSelector", f.Selector)
 	}
 	return q
+}
+
+// lastSeen returns the time at which an event counts: that of its last occurrence. If that is not credible, it is that of the
+// creation, as a client does not know more of the write.
+func lastSeen(ev *eventsv1.Event) time.Time {
+	if at := event.LastSeen(ev); event.Credible(at, time.Now()) {
+		return at
+	}
+	return ev.CreationTimestamp.Time
 }
 
 // occurrences returns how often an event was seen.

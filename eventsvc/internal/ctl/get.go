@@ -14,7 +14,6 @@ import (
 
 	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 )
@@ -174,7 +173,7 @@ func (g *getting) items(raw []json.RawMessage) error {
 	}
 	for _, s := range events {
 		switch {
-		case !g.has(event.LastSeen(s.event)) || !strings.HasPrefix(s.event.Regarding.Name, g.Prefix) || !g.words.in(s.event.Note):
+		case !g.has(lastSeen(s.event)) || !strings.HasPrefix(s.event.Regarding.Name, g.Prefix) || !g.words.in(s.event.Note):
 		case g.inOrder():
 			g.keep(s)
 		default:
@@ -226,7 +225,7 @@ func newest(all []seen, last int) []seen {
 
 // byTime is the order of the last occurrences, and then of namespaces and names.
 func byTime(a, b seen) int {
-	return cmp.Or(event.LastSeen(a.event).Compare(event.LastSeen(b.event)), cmp.Compare(a.event.Namespace+"/"+a.event.Name, b.event.Namespace+"/"+b.event.Name))
+	return cmp.Or(lastSeen(a.event).Compare(lastSeen(b.event)), cmp.Compare(a.event.Namespace+"/"+a.event.Name, b.event.Namespace+"/"+b.event.Name))
 }
 
 // maxAttempts is how often a request is sent that fails.

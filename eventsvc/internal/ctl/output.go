@@ -15,7 +15,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/terminal"
 )
 
@@ -190,7 +189,7 @@ func newTable(w io.Writer, namespaces, times, wide bool) *table {
 
 // cells returns the cells of an event.
 func (t *table) cells(ev *eventsv1.Event, now time.Time) []string {
-	last := event.LastSeen(ev)
+	last := lastSeen(ev)
 	when := "<unknown>"
 	switch {
 	case last.IsZero():

@@ -16,7 +16,6 @@ import (
 
 	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/terminal"
 )
 
@@ -110,7 +109,7 @@ func (q *queryCmd) events(a *answer.Answer, o *output) error {
 		if err != nil {
 			return err
 		}
-		r.cells = append(r.cells, o.eventRow(event.LastSeen(s.event), s.event))
+		r.cells = append(r.cells, o.eventRow(lastSeen(s.event), s.event))
 	}
 	return o.write(r, "No events found.")
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"tidings.example/eventsvc/internal/client"
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/shared/cli"
 )
 
@@ -134,7 +133,7 @@ func (f *following) run(ctx context.Context) error {
 	if f.Since == 0 {
 		f.version, err = f.client.Version(ctx, f.path)
 	} else {
-		err = f.past(ctx, func(s seen) bool { return time.Since(event.LastSeen(s.event)) <= time.Duration(f.Since) }, byTime)
+		err = f.past(ctx, func(s seen) bool { return time.Since(lastSeen(s.event)) <= time.Duration(f.Since) }, byTime)
 	}
 	for err == nil {
 		err = f.client.Follow(ctx, f.path, f.version, f.query(), client.Follower{

@@ -11,7 +11,8 @@ import (
 // not the time at which the event was written: after an outage of a mirror the two differ
 // by hours.
 type Occurrence struct {
-	// Time of the last observation, UTC, in whole microseconds: see [LastSeen].
+	// Time of the last observation, UTC, in whole microseconds: that of [LastSeen] or, if it
+	// is not [Credible], that of the write.
 	Time time.Time
 	// Count of all observations up to this version, at least 1: series.count, else the
 	// deprecated count.
@@ -54,6 +55,27 @@ func OccurrenceOf(ev *eventsv1.Event) Occurrence {
 	o.Count = max(1, o.Count)
 	o.New = o.Count
 	return o
+}
+
+// maxAhead is how far an observation may be ahead of its write. The clocks of reporters differ, and
+// some take local time for UTC.
+const maxAhead = 24 * time.Hour
+
+// Credible reports whether something that is written at an instant can have been observed at t: not
+// before 1970, and not more than a day ahead.
+func Credible(t, written time.Time) bool {
+	return t.Unix() >= 0 && !t.After(written.Add(maxAhead))
+}
+
+// Written returns the attributes of a version that is written at an instant. If its time is not
+// [Credible], it counts at that instant.
+func (a Attributes) Written(at time.Time) Attributes {
+	o, ok := a.Occurrence()
+	if !ok || Credible(o.Time, at) {
+		return a
+	}
+	o.Time = time.UnixMicro(at.UnixMicro()).UTC()
+	return a.With(o)
 }
 
 // append appends the encoding that follows the labels: the time in microseconds since

@@ -49,6 +49,29 @@ func TestOccurrence(t *testing.T) {
 	}
 }
 
+// TestWritten: what was observed before 1970 or more than a day ahead counts when it was written.
+func TestWritten(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 23, 4, 0, 0, 123456789, time.UTC)
+	for _, test := range []struct {
+		seen, want time.Time
+	}{
+		{time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC), at.Truncate(time.Microsecond)},
+		{time.Unix(0, -1000).UTC(), at.Truncate(time.Microsecond)},
+		{time.Unix(0, 0).UTC(), time.Unix(0, 0).UTC()},
+		{at.AddDate(-9, 0, 0).Truncate(time.Second), at.AddDate(-9, 0, 0).Truncate(time.Second)},
+		{at.Add(24 * time.Hour).Truncate(time.Microsecond), at.Add(24 * time.Hour).Truncate(time.Microsecond)},
+		{at.Add(24*time.Hour + time.Second), at.Truncate(time.Microsecond)},
+		{time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), at.Truncate(time.Microsecond)},
+	} {
+		a := event.AttributesOf(&eventsv1.Event{Reason: "R", EventTime: metav1.NewMicroTime(test.seen), DeprecatedCount: 3}).Written(at)
+		o, ok := a.Occurrence()
+		if !ok || o != (event.Occurrence{Time: test.want, Count: 3, New: 3}) || string(a.Field(event.Reason)) != "R" {
+			t.Errorf("%s: %+v", test.seen, o)
+		}
+	}
+}
+
 func TestOccurrenceSince(t *testing.T) {
 	t.Parallel()
 	count := func(n int32) event.Attributes {

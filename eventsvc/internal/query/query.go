@@ -141,29 +141,14 @@ func (s *Snapshot) begin() time.Time {
 	return s.From
 }
 
-// slice is how much time one call for occurrences is about.
-const slice = 24 * time.Hour
-
-// occurrences calls visit with what was observed in the range, slice by slice. Group is
-// called as in [store.Timeline.Occurrences], for wanted dimensions only.
+// occurrences calls visit with what was observed in the range. Group is called as in
+// [store.Timeline.Occurrences], for wanted dimensions only.
 func (s *Snapshot) occurrences(ctx context.Context, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	present := s.source.Now()
-	var end time.Time
-	for from := s.begin(); from.Before(s.To); from = end {
-		end = s.To
-		if next := from.Truncate(slice).Add(slice); next.Before(end) && from.Before(present) {
-			end = next // what lies in the future is one slice, however far it goes
+	return store.Occurrences(ctx, s.source.Timeline, store.Range{From: s.begin(), To: s.To, Revision: s.held}, group, func(o store.Occurred) {
+		if o.Revision <= s.Head.Revision {
+			visit(o)
 		}
-		err := s.source.Timeline.Occurrences(ctx, store.Range{From: from, To: end, Revision: s.held}, group, func(o store.Occurred) {
-			if o.Revision <= s.Head.Revision {
-				visit(o)
-			}
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // Describe returns the reasons why the answer is not whole, as one text.

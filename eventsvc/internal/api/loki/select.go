@@ -98,7 +98,7 @@ func maySelect(l *logql.Log) func(*event.Dimensions) bool {
 // learn numbers the streams in which something was observed in a range of time.
 func (s *streams) learn(in store.Range) error {
 	var found []event.Dimensions
-	err := s.api.Timeline.Occurrences(s.request.ctx, in, func(d event.Dimensions) int {
+	err := store.Occurrences(s.request.ctx, s.api.Timeline, in, func(d event.Dimensions) int {
 		if _, ok := s.known[d]; !ok && len(s.known) <= maxStreams && s.may(d) {
 			s.known[d] = -1
 			found = append(found, d)
@@ -305,7 +305,7 @@ func (a *API) occurred(known *streams, in period, visit func(store.Occurred)) er
 		if err := known.learn(at); err != nil {
 			return err
 		}
-		if err := a.Timeline.Occurrences(known.request.ctx, at, known.of, visit); err != nil {
+		if err := store.Occurrences(known.request.ctx, a.Timeline, at, known.of, visit); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func (c *comparison) onsets(ctx context.Context, rows []*candidate) error {
 	if len(bins) == 0 {
 		return nil
 	}
-	err := c.pieces(ctx, from, to, func(s *tally, second, n int64) {
+	err := c.count(ctx, from, to, func(s *tally, second, n int64) {
 		if b := bins[s]; b != nil {
 			b[(second-from)/width] += n
 		}
@@ -94,7 +94,7 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 	from, to := c.answer.Range.From.Unix(), c.answer.Range.To.Unix()
 	from, to = max(from, anchor.onset-coincidence), min(to, anchor.onset+onsetTolerance)
 	found := map[*tally]*candidate{}
-	err = c.pieces(ctx, from, to, func(s *tally, second, n int64) {
+	err = c.count(ctx, from, to, func(s *tally, second, n int64) {
 		if known[s] {
 			return
 		}
@@ -155,7 +155,7 @@ func cascade(rows []*candidate) {
 				continue
 			}
 			earlier.precedes++
-			if r.follows == nil || earlier.onset < r.follows.onset {
+			if r.follows == nil || cmp.Or(cmp.Compare(earlier.onset, r.follows.onset), earlier.compare(r.follows.tallyKey)) < 0 {
 				r.follows = earlier
 			}
 		}

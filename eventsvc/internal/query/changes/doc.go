@@ -39,8 +39,9 @@
 //
 // # Concurrency
 //
-// Rank is safe for concurrent use. It asks the timeline in many calls, each about a few
-// hours, so that others get turns, and holds memory for at most 20,000 series.
+// Rank is safe for concurrent use. It asks the timeline in as many calls as that needs for
+// others to get turns, and holds memory for at most 20,000 series. What it costs depends on
+// what was observed, and not on how long ago the first of that was.
 //
 // # What it does not know
 //

@@ -12,14 +12,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-const (
-	// maxTallies bounds the memory of a question: a tally takes up to 2 KB.
-	maxTallies = 20_000
-	// sliceTime bounds one turn at the timeline. A shorter one costs more in all, since the
-	// timeline asks in each for the group of each combination of dimensions.
-	sliceTime    = 24 * time.Hour
-	sliceWindows = 360
-)
+// maxTallies bounds the memory of a question.
+const maxTallies = 20_000
 
 // tallyKey names a series of occurrences that is compared with its own past.
 type tallyKey struct{ cluster, namespace, kind, reason, typ string }
@@ -48,20 +42,36 @@ const several = "\x00"
 type tally struct {
 	tallyKey
 	reporter string
-	now      int64 // in the window
-	first    int64 // second of the first one in the window
-	last     int64 // second of the last one in the window
-	prev     int64 // in the same length of time before the window
-	day      int64 // a day before
-	week     int64 // a week before
-	total    int64 // in all history before the window
-	squares  float64
-	buckets  []float32 // by window, of the slice of history that is being read
-	dirty    bool      // something is in buckets
+	now      int64          // in the window
+	first    int64          // second of the first one in the window
+	last     int64          // second of the last one in the window
+	prev     int64          // in the same length of time before the window
+	day      int64          // a day before
+	week     int64          // a week before
+	total    int64          // in all history before the window
+	squares  float64        // of the counts of all windows before the window
+	recent   [2]windowCount // the windows that are being read, by the last bit of their number
 
 	family  *tally
 	members []*tally // of a family
 	had     int      // members of a family that history before the window has
+}
+
+// windowCount is the count of a window before the window. They have numbers, the newest 0.
+type windowCount struct {
+	window int64
+	n      float64
+}
+
+// add counts in a window before the window. The windows come in their order, but for the two
+// that a minute may be part of.
+func (s *tally) add(window int64, n float64) {
+	r := &s.recent[window&1]
+	if r.window != window {
+		*r = windowCount{window: window}
+	}
+	s.squares += n * (n + 2*r.n)
+	r.n += n
 }
 
 // tallies are all series that a question is about.
@@ -104,8 +114,8 @@ func (c *comparison) history(ctx context.Context) error {
 	c.tallies = tallies{byKey: map[tallyKey]int{}, families: map[tallyKey]*tally{}}
 	r := c.answer.Range
 	from, to := r.From.Unix(), r.To.Unix()
-	begin := to // the first second of what the caller may see
-	err := c.pieces(ctx, from, to, func(s *tally, second, n int64) {
+	begin := to                                                     // the first second of what the caller may see
+	err := c.count(ctx, from, to, func(s *tally, second, n int64) { // first, as these series must not be left out
 		begin = min(begin, second)
 		s.now += n
 		s.first, s.last = min(s.first, second), max(s.last, second)
@@ -118,12 +128,23 @@ func (c *comparison) history(ctx context.Context) error {
 		return err
 	}
 	window := int64(c.q.Window / time.Second)
-	slice := window * max(1, min(sliceWindows, int64(sliceTime/c.q.Window)))
-	for end := from; end > held.Unix(); end -= slice {
-		err := c.slice(ctx, end-slice, end, window, func(second int64) { begin = min(begin, second) })
-		if err != nil {
-			return err
+	err = c.count(ctx, held.Unix(), from, func(s *tally, second, n int64) {
+		begin = min(begin, second)
+		s.total += n
+		for _, earlier := range []struct {
+			from int64
+			n    *int64
+		}{{from - window, &s.prev}, {from - daySeconds, &s.day}, {from - 7*daySeconds, &s.week}} {
+			if second >= earlier.from && second < earlier.from+window {
+				*earlier.n += n
+			}
 		}
+		number := (from - 1 - second) / window
+		s.add(number, float64(n))
+		s.family.add(number, float64(n))
+	})
+	if err != nil {
+		return err
 	}
 	c.tallies.total()
 	c.windows = max(0, float64(from-begin)/float64(window))
@@ -149,60 +170,6 @@ func (c *comparison) shortcomings(any, whole bool) {
 	}
 }
 
-// slice counts what history has in [from, to), a whole number of windows.
-func (c *comparison) slice(ctx context.Context, from, to, window int64, seen func(second int64)) error {
-	newest := c.answer.Range.From.Unix()
-	day, week := newest-daySeconds, newest-7*daySeconds // not used if the window is longer
-	windows := (to - from) / window
-	var dirty []*tally
-	err := c.pieces(ctx, from, to, func(s *tally, second, n int64) {
-		seen(second)
-		if second >= day && second < day+window {
-			s.day += n
-		}
-		if second >= week && second < week+window {
-			s.week += n
-		}
-		s.total += n
-		dirty = s.add(dirty, windows, (to-1-second)/window, float32(n))
-	})
-	if err != nil {
-		return err
-	}
-	for i := range dirty { // the families join them
-		s := dirty[i]
-		for b, n := range s.buckets {
-			if n > 0 {
-				dirty = s.family.add(dirty, windows, int64(b), n)
-			}
-		}
-	}
-	for _, s := range dirty {
-		if to == newest {
-			s.prev = int64(s.buckets[0])
-		}
-		for _, n := range s.buckets {
-			s.squares += float64(n) * float64(n)
-		}
-		clear(s.buckets)
-		s.dirty = false
-	}
-	return nil
-}
-
-// add counts in a bucket, and appends s to the tallies that have something in theirs.
-func (s *tally) add(dirty []*tally, windows, bucket int64, n float32) []*tally {
-	if !s.dirty {
-		s.dirty = true
-		dirty = append(dirty, s)
-		if s.buckets == nil {
-			s.buckets = make([]float32, windows)
-		}
-	}
-	s.buckets[bucket] += n
-	return dirty
-}
-
 // total completes the families. It sorts them and their members, as the timeline visits
 // in no order.
 func (t *tallies) total() {
@@ -215,6 +182,7 @@ func (t *tallies) total() {
 		f := s.family
 		f.now += s.now
 		f.total += s.total
+		f.prev += s.prev
 		f.day += s.day
 		f.week += s.week
 		if s.total > 0 {
@@ -223,24 +191,16 @@ func (t *tallies) total() {
 	}
 }
 
-// pieces calls visit with what was observed in [from, to), in pieces of bounded length.
-func (c *comparison) pieces(ctx context.Context, from, to int64, visit func(s *tally, second, n int64)) error {
+// count calls visit with what was observed in [from, to), the newest minutes first.
+func (c *comparison) count(ctx context.Context, from, to int64, visit func(s *tally, second, n int64)) error {
 	group := func(d event.Dimensions) int {
 		if !c.q.Allows(d.Namespace) {
 			return -1
 		}
 		return c.tallies.index(&d)
 	}
-	for ; from < to; from += int64(sliceTime / time.Second) {
-		r := store.Range{
-			From: time.Unix(from, 0), To: time.Unix(min(to, from+int64(sliceTime/time.Second)), 0), Revision: c.answer.Range.Revision,
-		}
-		err := c.timeline.Occurrences(ctx, r, group, func(o store.Occurred) {
-			visit(c.tallies.all[o.Group], o.Second, o.Count)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	r := store.Range{From: time.Unix(from, 0), To: time.Unix(to, 0), Revision: c.answer.Range.Revision}
+	return store.Occurrences(ctx, c.timeline, r, group, func(o store.Occurred) {
+		visit(c.tallies.all[o.Group], o.Second, o.Count)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -318,23 +319,24 @@ func noise(m *memory, rng *rand.Rand, namespaces int) {
 	}
 }
 
-// shuffled is a timeline that visits and groups in a random order.
+// shuffled is a timeline that groups in a random order, and visits so within each minute.
 type shuffled struct {
 	*memory
 	rng *rand.Rand
 }
 
-func (s shuffled) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+func (s shuffled) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
 	for _, i := range s.rng.Perm(len(s.dimensions)) {
 		group(s.dimensions[i])
 	}
 	var all []store.Occurred
-	err := s.memory.Occurrences(ctx, r, group, func(o store.Occurred) { all = append(all, o) })
+	rest, err := s.memory.Occurrences(ctx, r, group, func(o store.Occurred) { all = append(all, o) })
 	s.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	slices.SortStableFunc(all, func(a, b store.Occurred) int { return int(b.Second/60 - a.Second/60) })
 	for _, o := range all {
 		visit(o)
 	}
-	return err
+	return rest, err
 }
 
 // forget clears what differs between stores that have the same events of one caller.

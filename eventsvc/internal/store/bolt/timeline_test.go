@@ -36,7 +36,7 @@ func occurred(t testing.TB, db *bolt.DB) map[string]int64 {
 	t.Helper()
 	n := map[string]int64{}
 	var groups []string
-	err := db.Timeline().Occurrences(t.Context(), allTime(), func(d event.Dimensions) int {
+	err := store.Occurrences(t.Context(), db.Timeline(), allTime(), func(d event.Dimensions) int {
 		groups = append(groups, d.Namespace+" "+d.Reason)
 		return len(groups) - 1
 	}, func(o store.Occurred) { n[fmt.Sprint(groups[o.Group], o.Second)] += o.Count })
@@ -398,7 +398,7 @@ func TestDamagedIndexByTime(t *testing.T) {
 			damage(t, path, bucket)
 			db = open(t, o)
 			defer func() { _ = db.Close() }()
-			err := db.Timeline().Occurrences(t.Context(), allTime(), func(event.Dimensions) int { return 0 }, func(store.Occurred) {})
+			err := store.Occurrences(t.Context(), db.Timeline(), allTime(), func(event.Dimensions) int { return 0 }, func(store.Occurred) {})
 			if bucket != "log" && !errors.As(err, new(*store.CorruptError)) {
 				t.Errorf("occurrences: %v", err)
 			}
@@ -488,6 +488,70 @@ func TestObservedLooksAtFew(t *testing.T) {
 	}
 }
 
+// TestLongTime: what happened over a long time is counted in a few calls, newest first. Their work
+// depends on what happened, and not on how long ago.
+func TestLongTime(t *testing.T) {
+	t.Parallel()
+	const events = 20_000
+	day := func(i int) time.Time { return time.Unix(int64(i)*86400, 0) }
+	db := open(t, bolt.Options{Dir: t.TempDir(), Now: func() time.Time { return day(events) }, SegmentBytes: 256 << 10})
+	defer closeDB(t, db)
+	parallel(events, func(i int) {
+		a := event.NewAttributes([event.NumFields]string{event.Reason: "R"}, nil).With(event.Occurrence{Time: day(i), Count: 2, New: 2})
+		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Attributes: a}); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, flushed := range []bool{false, true} {
+		r := store.Range{From: time.Unix(-1e10, 0), To: time.Unix(1e10, 0)}
+		n, calls, last := int64(0), 0, day(events).Unix()
+		for r.From.Before(r.To) {
+			rest, err := db.Timeline().Occurrences(t.Context(), r, func(event.Dimensions) int { return 0 }, func(o store.Occurred) {
+				if o.Second >= last {
+					t.Errorf("%d comes behind %d", o.Second, last)
+				}
+				last, n = o.Second, n+o.Count
+			})
+			if err != nil || !rest.Before(r.To) || rest.After(time.Unix(last, 0)) {
+				t.Fatalf("%v is left, %v", rest, err)
+			}
+			r.To = rest
+			calls++
+		}
+		if n != 2*events || calls < 2 || calls > 4 {
+			t.Errorf("flushed %v: %d occurrences in %d calls", flushed, n, calls)
+		}
+		if err := db.Checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNotCredible: an event that says it was observed before 1970 or far in the future is found
+// when it was written, whichever of its versions says so.
+func TestNotCredible(t *testing.T) {
+	t.Parallel()
+	db := open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime})
+	defer closeDB(t, db)
+	for i, at := range []time.Time{time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC), goldenTime().AddDate(1, 0, 0)} {
+		for count := range int64(2) {
+			a := event.NewAttributes([event.NumFields]string{event.Reason: "R"}, nil).With(event.Occurrence{Time: at, Count: count + 1, New: count + 1})
+			_, err := db.Update(t.Context(), key(i), store.Any, func(*store.Record) (store.Decision, error) {
+				return store.Decision{Op: store.Put, Draft: store.Draft{Attributes: a}}, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]int64{fmt.Sprint("ns R", goldenTime().Unix()): 4}, occurred(t, db)); diff != "" {
+		t.Error(diff)
+	}
+	if begin, err := db.Timeline().Begin(t.Context()); err != nil || !begin.Equal(goldenTime()) {
+		t.Errorf("history begins at %v, %v", begin, err)
+	}
+}
+
 // TestTimelineWhileWritten: of one revision the answers are whole and the same, while events
 // are written, files are rotated, compacted and removed, and sums are carried.
 func TestTimelineWhileWritten(t *testing.T) {
@@ -534,7 +598,7 @@ func TestTimelineWhileWritten(t *testing.T) {
 		in := allTime()
 		in.Revision = db.Revision()
 		n, shown := int64(0), 0
-		err := db.Timeline().Occurrences(t.Context(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
+		err := store.Occurrences(t.Context(), db.Timeline(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
 		if err == nil && n != int64(in.Revision)-1 { // the first revision is that of the empty store
 			t.Errorf("%d observed at revision %d", n, in.Revision)
 		}

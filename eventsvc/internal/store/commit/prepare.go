@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"tidings.example/eventsvc/internal/event"
@@ -14,9 +15,10 @@ import (
 
 // Prepare has a decision made about the newest version of an event, as [store.Store.Update] does, and returns the write that
 // the decision asks for. There is none if it keeps the event as it is, or is an error: then the result is that of the update.
-// The function attributes returns those of a version.
+// The function attributes returns those of a version, and now the time of the write.
 func Prepare(
-	ctx context.Context, s store.Store, key store.Key, expect store.Expect, decide store.Decide, attributes func(*store.Record) event.Attributes,
+	ctx context.Context, s store.Store, key store.Key, expect store.Expect, decide store.Decide,
+	attributes func(*store.Record) event.Attributes, now func() time.Time,
 ) (*Write, store.Result, error) {
 	w := &Write{Ctx: ctx, Key: key}
 	var current *store.Record
@@ -31,11 +33,12 @@ func Prepare(
 	}
 	d, err := decide(current)
 	if expect != store.Any && (err != nil || d.Op != store.Put) { // the expectation may be wrong
-		return Prepare(ctx, s, key, store.Any, decide, attributes)
+		return Prepare(ctx, s, key, store.Any, decide, attributes, now)
 	}
 	if err != nil {
 		return nil, store.Result{}, err
 	}
+	d.Draft.Attributes = d.Draft.Attributes.Written(now())
 	if current == nil {
 		return w.new(d)
 	}

@@ -29,19 +29,20 @@ func (r *Reader) state(revision uint64) (uint64, error) {
 }
 
 // Occurrences implements [store.Timeline].
-func (r *Reader) Occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+func (r *Reader) Occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
 	revision, err := r.state(in.Revision)
 	if err != nil {
-		return err
+		return in.To, err
 	}
-	// View does not call this again after a visit, because all files are opened before.
-	err = r.Log.View(func(log *seglog.Reader) error {
-		return log.Occurrences(ctx, in.From.Unix(), in.To.Unix(), revision, group, visit)
+	rest := in.To.Unix() // if a file was replaced meanwhile, View calls the function again
+	err = r.Log.View(func(log *seglog.Reader) (err error) {
+		rest, err = log.Occurrences(ctx, in.From.Unix(), rest, revision, group, visit)
+		return err
 	})
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return in.To, ctx.Err()
 	}
-	return r.ended(revision, err)
+	return time.Unix(rest, 0).UTC(), r.ended(revision, err)
 }
 
 // Observed implements [store.Timeline].

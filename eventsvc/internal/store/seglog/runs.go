@@ -257,53 +257,52 @@ func (g *grouping) of(p part, series uint32, group func(event.Dimensions) int) (
 	return n, nil
 }
 
+// A call of [Reader.Occurrences] ends behind the minute in which it has read so many bytes of
+// runs. A run counts for some bytes more, which stand for finding it.
+const (
+	turnBytes = 1 << 20
+	runBytes  = 64
+)
+
 // Occurrences calls visit with what was observed from one second to before another and
-// written up to a revision: see [store.Timeline].
-func (r *Reader) Occurrences(ctx context.Context, from, to int64, last uint64, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	parts, err := r.parts(last, from, to)
-	if err != nil {
-		return err
+// written up to a revision, and returns the end of what is left: see [store.Timeline]. Also
+// after an error, nothing that was visited is left.
+func (r *Reader) Occurrences(ctx context.Context, from, to int64, last uint64, group func(event.Dimensions) int, visit func(store.Occurred)) (rest int64, err error) {
+	m := Moments{From: from, To: to, Last: last}
+	if err := m.open(r); err != nil {
+		return to, err
 	}
-	first, _ := observed.MinuteOf(from)
-	end, _ := observed.MinuteOf(to - 1)
-	for _, p := range parts {
-		var o store.Occurred
-		var known grouping
-		var start int64 // of the minute
-		wanted := func(series uint32) (bool, error) {
-			var err error
-			o.Group, err = known.of(p, series, group)
-			return o.Group >= 0, err
+	for size := 0; size < turnBytes; {
+		// The runs of all parts first, so that no file has to be opened after a visit.
+		if more, err := m.gather(); err != nil {
+			return to, err
+		} else if !more {
+			return from, nil
 		}
-		each := func(e observed.Entry) {
-			o.Second, o.Revision, o.Count = start+int64(e.Second), e.Revision, e.Count
-			if o.Count > 0 && o.Revision <= last && o.Second >= from && o.Second < to {
-				visit(o)
+		for _, run := range m.runs {
+			var o store.Occurred
+			known, start := m.known[run.part.base()], m.minute*60
+			err := run.Each(func(series uint32) (_ bool, err error) {
+				o.Group, err = known.of(run.part, series, group)
+				return o.Group >= 0, err
+			}, func(e observed.Entry) {
+				o.Second, o.Revision, o.Count = start+int64(e.Second), e.Revision, e.Count
+				if o.Count > 0 && o.Revision <= last && o.Second >= from && o.Second < to {
+					visit(o)
+				}
+			})
+			if err != nil {
+				return to, err
 			}
+			m.known[run.part.base()] = known
 		}
-		n := 0
-		for p.seek(first, true); ; p.next(true) {
-			minute, ok, err := p.minute()
-			if err != nil {
-				return err
-			}
-			if !ok || minute > end {
-				break
-			}
-			if n++; n%1024 == 0 && ctx.Err() != nil {
-				return ctx.Err()
-			}
-			run, err := p.run()
-			if err != nil {
-				return err
-			}
-			start = minute * 60
-			if err := run.Each(wanted, each); err != nil {
-				return err
-			}
+		size += m.size + len(m.runs)*runBytes
+		to, m.runs = m.minute*60, m.runs[:0]
+		if ctx.Err() != nil {
+			return to, ctx.Err()
 		}
 	}
-	return ctx.Err()
+	return max(from, to), nil
 }
 
 // First returns the first second of the first minute in which something was observed, since

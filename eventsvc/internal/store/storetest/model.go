@@ -92,7 +92,7 @@ func (m *Model) write(key store.Key, draft *store.Draft) store.Record {
 	c := modelChange{revision: m.last, key: key, time: m.now(), before: m.newest(key)}
 	result := store.Record{Key: key, Revision: c.revision}
 	if draft != nil {
-		result.Time, result.Attributes, result.Value = c.time, draft.Attributes, draft.Value
+		result.Time, result.Attributes, result.Value = c.time, draft.Attributes.Written(c.time), draft.Value
 		if c.before != nil {
 			result.Attributes = result.Attributes.Since(c.before.Attributes)
 		}

@@ -60,7 +60,7 @@ func (t modelTimeline) each(in store.Range, f func(observed)) (uint64, error) {
 }
 
 // Occurrences implements [store.Timeline].
-func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	_, err := t.each(in, func(o observed) {
@@ -68,7 +68,7 @@ func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func
 			visit(store.Occurred{Group: g, Second: o.Occurrence.Time.Unix(), Revision: o.Revision, Count: o.New})
 		}
 	})
-	return err
+	return in.From, err
 }
 
 // Observed implements [store.Timeline].
@@ -207,9 +207,9 @@ func (r *random) compareGaps(revision uint64, got, want store.Timeline) {
 	}
 }
 
-// observedAt returns a time around which things are observed, in no order.
+// observedAt returns a time around which things are said to have been observed, in no order. Some are not credible.
 func (r *random) observedAt() time.Time {
-	around := []time.Time{r.now, r.now, r.now, r.now.Add(-time.Hour), time.Unix(0, 0)}[r.rnd.IntN(5)]
+	around := []time.Time{r.now, r.now, r.now, r.now.Add(-time.Hour), r.now.Add(24 * time.Hour), time.Unix(0, 0), {}}[r.rnd.IntN(7)]
 	return around.Add(time.Duration(r.rnd.Int64N(int64(4*time.Minute))) - 2*time.Minute).UTC().Truncate(time.Microsecond)
 }
 
@@ -230,7 +230,7 @@ func (r *random) timeRange() store.Range {
 func (r *random) counts(t store.Timeline, in store.Range, leaveOut string) (sums, versions map[string]int64, err error) {
 	sums, versions = map[string]int64{}, map[string]int64{}
 	var groups []event.Dimensions
-	err = t.Occurrences(r.t.Context(), in, func(d event.Dimensions) int {
+	err = store.Occurrences(r.t.Context(), t, in, func(d event.Dimensions) int {
 		if d.Reason == leaveOut {
 			return -7
 		}

@@ -42,6 +42,9 @@ test("an event is at the time that kubectl's tables show", () => {
     delete times[unset];
     assert.equal(row(times).time, Date.parse(want), unset);
   }
+  for (const eventTime of ["0001-01-02T00:00:00.000000Z", "1969-12-31T23:59:59.000000Z", "9999-12-31T00:00:00.000000Z", null]) {
+    assert.equal(row({ eventTime, metadata: { creationTimestamp: "2026-03-04T10:00:00Z" } }).time, Date.UTC(2026, 2, 4, 10), String(eventTime));
+  }
 });
 
 test("the state and its address are the same", () => {

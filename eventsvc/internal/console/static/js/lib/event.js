@@ -28,11 +28,13 @@
 const instant = (t) => (t ? Date.parse(t) : NaN);
 
 /**
- * When an event was observed last: the rule of kubectl's tables.
+ * When an event was observed last: the rule of kubectl's tables. A time before 1970, or more than a day ahead, is not
+ * credible: then it is the time of the creation.
  * @param {any} e
  */
 export function observed(e) {
-  return instant(e.series?.lastObservedTime ?? e.deprecatedLastTimestamp ?? e.deprecatedFirstTimestamp ?? e.eventTime ?? e.metadata?.creationTimestamp);
+  const at = instant(e.series?.lastObservedTime ?? e.deprecatedLastTimestamp ?? e.deprecatedFirstTimestamp ?? e.eventTime);
+  return at >= 0 && at <= Date.now() + 86400e3 ? at : instant(e.metadata?.creationTimestamp);
 }
 
 /**
