@@ -18,6 +18,18 @@ func TestPythonClients(t *testing.T) {
 	}
 }
 
+// TestPythonMetadata: Authlib, which insists on the members that the standards require, accepts the metadata.
+func TestPythonMetadata(t *testing.T) {
+	t.Parallel()
+	python := pythonClients(t)
+	for _, args := range [][]string{nil, {"--client-secret-basic", "--private-key-jwt"}} {
+		r := start(t, append(args, "--clients-file", clientsFile(t), "--public-url", "https://tokens.example", "--issuer", "https://tokens.example")...)
+		if out, err := exec.CommandContext(t.Context(), python, "testdata/metadata_client.py", r.api).CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}
+
 // TestPythonAssertions: Authlib signs assertions with a client's key by each algorithm, for an hour as it always does, and
 // requests-oauthlib sends a workload's assertion.
 func TestPythonAssertions(t *testing.T) {

@@ -26,34 +26,128 @@ func TestProxies(t *testing.T) {
 	w := startLocal(t, "TOKENSVC_TRUSTED_PROXY=127.0.0.1")
 	t.Run("nginx", func(t *testing.T) {
 		testProxy(t, w, func(dir, config string) *exec.Cmd {
-			// What Debian's nginx.conf has around the file. user keeps a test that runs as root in its own directory.
-			config = "user root; pid nginx.pid; worker_processes 1; daemon off; events {}\n" +
-				"http { access_log off; client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n" +
-				config + "}\n"
-			writeFile(t, filepath.Join(dir, "nginx.conf"), config)
-			return exec.Command(testenv.Tool(t, "nginx"), "-p", dir, "-c", "nginx.conf", "-e", "stderr")
+			return nginx(t, dir, config)
 		})
 	})
 	t.Run("haproxy", func(t *testing.T) {
 		testProxy(t, w, func(dir, config string) *exec.Cmd {
-			writeFile(t, filepath.Join(dir, "haproxy.cfg"), config)
-			return exec.Command(testenv.Tool(t, "haproxy"), "-db", "-f", filepath.Join(dir, "haproxy.cfg"))
+			return haproxy(t, dir, config)
 		})
 	})
 }
 
-// testProxy starts the proxy whose configuration has the name of the test, and uses both services through it.
-func testProxy(t *testing.T, w *world, command func(dir, config string) *exec.Cmd) {
+// nginx returns nginx with a file of its http block.
+func nginx(t *testing.T, dir, config string) *exec.Cmd {
+	// What Debian's nginx.conf has around the file. user keeps a test that runs as root in its own directory.
+	config = "user root; pid nginx.pid; worker_processes 1; daemon off; events {}\n" +
+		"http { access_log off; client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n" +
+		config + "}\n"
+	writeFile(t, filepath.Join(dir, "nginx.conf"), config)
+	return exec.Command(testenv.Tool(t, "nginx"), "-p", dir, "-c", "nginx.conf", "-e", "stderr")
+}
+
+func haproxy(t *testing.T, dir, config string) *exec.Cmd {
+	writeFile(t, filepath.Join(dir, "haproxy.cfg"), config)
+	return exec.Command(testenv.Tool(t, "haproxy"), "-db", "-f", filepath.Join(dir, "haproxy.cfg"))
+}
+
+// configured returns the blocks of a proxy in proxy.md: the whole configuration, and what serves tokensvc below a path.
+func configured(t *testing.T, name string) []string {
+	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/how-to/proxy.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, name, _ := strings.Cut(t.Name(), "/")
-	_, config, _ := strings.Cut(string(page), "```"+name+"\n")
-	config, _, ok := strings.Cut(config, "```")
-	if !ok {
-		t.Fatalf("proxy.md has no block %s", name)
+	var blocks []string
+	for _, rest := range strings.Split(string(page), "```"+name+"\n")[1:] {
+		block, _, _ := strings.Cut(rest, "```")
+		blocks = append(blocks, block)
 	}
+	if len(blocks) != 2 {
+		t.Fatalf("proxy.md has %d blocks %s, want 2", len(blocks), name)
+	}
+	return blocks
+}
+
+// TestProxiesBelowAPath: a client that knows the issuer only finds and uses all of a tokensvc whose public URL has a path,
+// whether the proxy keeps or removes the path.
+func TestProxiesBelowAPath(t *testing.T) {
+	t.Parallel()
+	for name, proxy := range map[string]func(dir, listen, tokens string) *exec.Cmd{
+		"nginx keeps it": func(dir, listen, tokens string) *exec.Cmd {
+			return nginx(t, dir, "upstream tokensvc { server "+tokens+"; } server { listen "+listen+";"+configured(t, "nginx")[1]+"}")
+		},
+		"nginx removes it": func(dir, listen, tokens string) *exec.Cmd {
+			location := strings.Replace(configured(t, "nginx")[1], "http://tokensvc;", "http://tokensvc/;", 1)
+			return nginx(t, dir, "upstream tokensvc { server "+tokens+"; } server { listen "+listen+";"+location+"}")
+		},
+		"haproxy keeps it": func(dir, listen, tokens string) *exec.Cmd {
+			return haproxy(t, dir, "defaults\n mode http\n timeout connect 5s\n timeout client 1m\n timeout server 1m\nfrontend f\n bind "+listen+"\n"+
+				configured(t, "haproxy")[1]+"backend tokensvc\n server tokensvc "+tokens+"\n")
+		},
+		"haproxy removes it": func(dir, listen, tokens string) *exec.Cmd {
+			return haproxy(t, dir, "defaults\n mode http\n timeout connect 5s\n timeout client 1m\n timeout server 1m\nfrontend f\n bind "+listen+"\n"+
+				configured(t, "haproxy")[1]+"backend tokensvc\n http-request replace-path /auth(/.*) \\1\n server tokensvc "+tokens+"\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listen := testenv.FreeAddr(t)
+			issuer := "http://" + listen + "/auth"
+			_, api, _ := tokenService(t, "TOKENSVC_PUBLIC_URL="+issuer, "TOKENSVC_CLIENTS_FILE="+filepath.Join(root, "deploy/local/clients.yaml"))
+			var log testenv.Output
+			cmd := proxy(t.TempDir(), listen, strings.TrimPrefix(api, "http://"))
+			cmd.Stdout, cmd.Stderr = &log, &log
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = cmd.Process.Signal(syscall.SIGTERM)
+				_ = cmd.Wait()
+				if t.Failed() {
+					t.Logf("%s said:\n%s", name, log.String())
+				}
+			})
+			var metadata struct {
+				Issuer        string `json:"issuer"`
+				Token         string `json:"token_endpoint"`
+				Keys          string `json:"jwks_uri"`
+				Introspection string `json:"introspection_endpoint"`
+			}
+			testenv.Eventually(t, "the metadata", deadline, func() error {
+				code, err := call(t.Context(), http.DefaultClient, request{method: "GET", url: issuer + "/.well-known/openid-configuration"}, &metadata)
+				if err == nil && code != http.StatusOK {
+					err = fmt.Errorf("%d", code)
+				}
+				return err
+			})
+			if metadata.Issuer != issuer || !strings.HasPrefix(metadata.Token, issuer+"/") {
+				t.Fatalf("%+v", metadata)
+			}
+			const formType = "application/x-www-form-urlencoded"
+			var answer struct {
+				Token  string `json:"access_token"`
+				Active bool
+				Keys   []any
+			}
+			form := "grant_type=client_credentials&client_id=" + clientID + "&client_secret=" + clientSecret
+			if code, err := call(t.Context(), http.DefaultClient, request{"POST", metadata.Token, "", formType, []byte(form)}, &answer); err != nil || code != http.StatusOK {
+				t.Fatalf("token: %d, %v", code, err)
+			}
+			if code, err := call(t.Context(), http.DefaultClient, request{"GET", metadata.Keys, "", "", nil}, &answer); err != nil || code != http.StatusOK || len(answer.Keys) != 1 {
+				t.Errorf("keys: %d, %v", code, err)
+			}
+			if code, err := call(t.Context(), http.DefaultClient, request{"POST", metadata.Introspection, answer.Token, formType, []byte("token=" + answer.Token)}, &answer); err != nil || code != http.StatusOK || !answer.Active {
+				t.Errorf("introspection: %d, %v", code, err)
+			}
+		})
+	}
+}
+
+// testProxy starts the proxy whose configuration has the name of the test, and uses both services through it.
+func testProxy(t *testing.T, w *world, command func(dir, config string) *exec.Cmd) {
+	_, name, _ := strings.Cut(t.Name(), "/")
+	config := configured(t, name)[0]
 	dir, listen := t.TempDir(), testenv.FreeAddr(t)
 	pair := filepath.Join(dir, "events")
 	for ext, from := range map[string]string{"crt": "tls.crt", "key": "tls.key"} {

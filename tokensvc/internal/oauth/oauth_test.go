@@ -415,6 +415,10 @@ func TestMetadataPaths(t *testing.T) {
 		{"https://a.example", []string{bare, oidc}, []string{bare + "/x"}},
 		{"https://a.example/", []string{bare, oidc}, []string{bare + "/"}},
 		{"https://a.example/x/y", []string{bare, oidc, bare + "/x/y", "/x/y" + oidc}, []string{bare + "/x"}},
+		{"https://a.example/x%20y/a%2Fb", []string{bare + "/x%20y/a%2Fb", "/x%20y/a%2Fb" + oidc}, []string{bare + "/x%20y/a/b"}},
+		{"https://public.example/base", []string{bare, oidc, "/base" + bare, "/base" + oidc, bare + "/base"}, []string{"/bas" + oidc, "/base/base" + oidc}},
+		{"https://public.example/base/a", []string{bare + "/base/a", "/base/a" + oidc, "/a" + oidc}, []string{"/base" + oidc + "/a", bare + "/a"}},
+		{"https://public.example/based", []string{bare + "/based", "/based" + oidc}, []string{"/d" + oidc}},
 		{"just a name", nil, []string{bare, oidc}},
 		{"urn:example:issuer", nil, []string{bare, oidc}},
 	} {
@@ -436,6 +440,84 @@ func TestMetadataPaths(t *testing.T) {
 				t.Errorf("%s at %s: %d, want 401", tc.issuer, path, resp.StatusCode)
 			}
 		}
+	}
+}
+
+// TestPublicURLWithPath: a proxy may keep or remove the path of the public URL.
+func TestPublicURLWithPath(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{"", "/auth", "/a/b", "/oauth2", "/x%20y", "/a%2Fb", "/:tenant", "/*"} {
+		s := newServer(t, func(c *oauth.Config) { c.PublicURL = "https://public.example" + base })
+		var issued struct {
+			Token string `json:"access_token"`
+		}
+		for _, prefix := range []string{"", base} {
+			answer := s.ask("POST", prefix+"/oauth2/token", good)
+			if err := json.NewDecoder(answer.Body).Decode(&issued); err != nil || answer.StatusCode != 200 || answer.Header.Get("Pragma") != "no-cache" {
+				t.Fatalf("%s: token at %q: %d %v", base, prefix, answer.StatusCode, err)
+			}
+			for _, tc := range []struct {
+				method, path, body, token string
+				want                      int
+			}{
+				{"GET", "/oauth2/jwks", "", "", 200},
+				{"HEAD", "/oauth2/jwks", "", "", 200},
+				{"GET", "/.well-known/oauth-authorization-server", "", "", 200},
+				{"GET", "/oauth2/token", "", "", 405},
+				{"GET", "/oauth2/client", "", "", 401},
+				{"GET", "/oauth2/client", "", issued.Token, 200},
+				{"POST", "/oauth2/introspect", "token=x", issued.Token, 200},
+				{"GET", "/oauth2/authorize?response_type=code", "", "", 401},
+				{"GET", "/oauth2/authorize", "", issued.Token, 404},
+				{"GET", "/oauth2/jwks/", "", "", 401},
+				{"GET", "/oauth2%2Fjwks", "", "", 401},
+				{"GET", "/other", "", "", 401},
+				{"GET", base + base + "/oauth2/jwks", "", "", map[bool]int{true: 200, false: 401}[base == ""]},
+			} {
+				header := []string{}
+				if tc.token != "" {
+					header = []string{"Authorization", "Bearer " + tc.token}
+				}
+				if got := s.ask(tc.method, prefix+tc.path, tc.body, header...); got.StatusCode != tc.want {
+					t.Errorf("%s: %s %q %s: %d, want %d", base, tc.method, prefix, tc.path, got.StatusCode, tc.want)
+				}
+			}
+		}
+		if got := s.ask("GET", "/elsewhere/oauth2/jwks", ""); got.StatusCode != 401 {
+			t.Errorf("%s: the keys below another path: %d", base, got.StatusCode)
+		}
+	}
+}
+
+// TestMetadata: the members that OpenID Connect Discovery section 3 requires, and clients with it, at both paths and for pages
+// of every origin.
+func TestMetadata(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, func(c *oauth.Config) { c.Issuer, c.PublicURL = "https://a.example/", "https://public.example/base" })
+	for _, path := range []string{"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"} {
+		resp := s.ask("GET", path, "", "Origin", "https://page.example")
+		var got map[string]any
+		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		const at = "https://public.example/base/oauth2"
+		list := func(values ...any) []any { return values }
+		want := map[string]any{
+			"issuer": "https://a.example/", "token_endpoint": at + "/token", "jwks_uri": at + "/jwks",
+			"authorization_endpoint": at + "/authorize", "response_types_supported": list("none"), "subject_types_supported": list("public"),
+			"id_token_signing_alg_values_supported": list("RS256"), "code_challenge_methods_supported": list("S256"),
+			"token_endpoint_auth_methods_supported": list("client_secret_post"), "grant_types_supported": list("client_credentials"),
+			"introspection_endpoint": at + "/introspect", "introspection_endpoint_auth_methods_supported": list("Bearer"),
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+		if h := resp.Header; h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Access-Control-Allow-Credentials") != "" || h.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %v", path, h)
+		}
+	}
+	if h := s.ask("GET", "/oauth2/jwks", "", "Origin", "https://page.example").Header; h.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("keys: %v", h)
 	}
 }
 

@@ -54,7 +54,7 @@ type Config struct {
 type Server struct {
 	c        Config
 	metadata published
-	public   []string
+	served   map[string]string // see paths
 	outcomes *prometheus.CounterVec
 }
 
@@ -63,7 +63,7 @@ func New(c Config) (http.Handler, error) {
 	if c.Clients == nil || c.Registrations == nil || c.Tokens == nil || c.Keys == nil || c.Verify == nil || c.Log == nil || c.Registry == nil {
 		return nil, errors.New("oauth: Config is incomplete")
 	}
-	s := &Server{c: c, outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
+	s := &Server{c: c, served: paths(c), outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tokensvc_token_requests_total", Help: "Token requests by outcome and by the method of client authentication.",
 	}, []string{"outcome", "method"})}
 	c.Registry.MustRegister(s.outcomes)
@@ -71,7 +71,16 @@ func New(c Config) (http.Handler, error) {
 	if s.metadata, err = newMetadata(c); err != nil {
 		return nil, err
 	}
-	return s.routes(), nil
+	routes := s.routes()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path := s.served[echo.GetPath(r)]; path != "" && path != r.URL.Path {
+			u := *r.URL
+			u.Path, u.RawPath = path, ""
+			r = r.WithContext(r.Context()) // a copy: the caller's stays as it is
+			r.URL = &u
+		}
+		routes.ServeHTTP(w, r)
+	}), nil
 }
 
 // routes lists every resource. Public paths are answered without a token. Every other path requires one, even if it does
@@ -80,23 +89,23 @@ func (s *Server) routes() *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = s.handleError
 	e.IPExtractor = s.sourceAddress()
-	s.public = append([]string{pathToken, pathJWKS}, metadataPaths(s.c.Issuer)...)
-	e.Use(harden, s.catchPanic(), bearer.Middleware(s.c.Verify, s.isPublic, refuseToken))
+	public := []string{pathToken, pathJWKS}
+	if s.served[pathMetadata] != "" {
+		public = append(public, pathMetadata)
+		e.Match(reading(), pathMetadata, s.handleMetadata)
+	}
+	// The path is compared as the router does, which distinguishes %2F from a slash.
+	isPublic := func(r *http.Request) bool { return slices.Contains(public, echo.GetPath(r)) }
+	e.Use(harden, s.catchPanic(), bearer.Middleware(s.c.Verify, isPublic, refuseToken))
 
 	e.Match([]string{http.MethodPost, http.MethodOptions}, pathToken, s.handleToken, s.cors())
 	e.Match(reading(), pathJWKS, s.handleJWKS)
-	for _, path := range metadataPaths(s.c.Issuer) {
-		e.Match(reading(), path, s.handleMetadata)
-	}
 	e.Match(reading(), pathClient, s.handleClient)
 	e.POST(pathIntrospect, s.handleIntrospect)
 	return e
 }
 
 func reading() []string { return []string{http.MethodGet, http.MethodHead} }
-
-// isPublic compares the path as the router does, which distinguishes %2F from a slash.
-func (s *Server) isPublic(r *http.Request) bool { return slices.Contains(s.public, echo.GetPath(r)) }
 
 // harden sets the headers of every answer. Handlers of published documents replace Cache-Control.
 func harden(next echo.HandlerFunc) echo.HandlerFunc {
