@@ -64,6 +64,7 @@ type Compaction struct {
 // Engine is an engine of package store with what operators need of it.
 type Engine interface {
 	store.Store
+	Timeline() store.Timeline
 	// Fresh makes the engine show every write that was acknowledged before the call, wherever it was made.
 	Fresh(ctx context.Context) (age time.Duration, err error)
 	// Snapshot sets the present state aside.

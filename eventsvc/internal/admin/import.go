@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -219,8 +220,14 @@ func (l Local) importLine(ctx context.Context, in *line) (err error) {
 			return store.Decision{Op: store.Delete}, nil
 		}
 		draft, err := l.Codec.Draft(in.event)
-		if gap, ok := in.gap(); ok && err == nil {
+		if err != nil {
+			return store.Decision{}, err
+		}
+		if gap, ok := in.gap(); ok {
 			draft.Attributes = draft.Attributes.WithGap(gap)
+		}
+		if current == nil {
+			draft, err = store.Resume(ctx, l.DB.Timeline(), in.key, draft, event.Origin(in.event), codec.Origin)
 		}
 		return store.Decision{Op: store.Put, Draft: draft}, err
 	})

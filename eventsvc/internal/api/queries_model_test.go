@@ -1,9 +1,11 @@
 package api_test
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net/url"
@@ -17,7 +19,9 @@ import (
 	"unicode"
 
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
@@ -29,7 +33,10 @@ type history struct {
 	w        *world
 	r        *rand.Rand
 	versions []version
+	most     map[types.UID]int64 // the largest count that an event ever had
+	exports  []string
 	expired  int // events
+	restored int // that were deleted, and imported again
 }
 
 // version is one write.
@@ -110,6 +117,14 @@ func (h *history) write() {
 		at = began
 	}
 	switch {
+	case len(h.versions) > 20 && r.IntN(15) == 0:
+		h.exports = append(h.exports, h.export())
+		return
+	case len(h.exports) > 0 && r.IntN(10) == 0:
+		h.restore(pick(r, h.exports...))
+		return
+	}
+	switch {
 	case before == nil:
 		core, body := h.body(name, pick(r, 1, 1, 3), at)
 		to := "/apis/events.k8s.io/v1/namespaces/"
@@ -150,11 +165,15 @@ func (h *history) keep(path string, before *version) {
 	if err := json.Unmarshal(h.w.do("GET", path, "").must(200).body, &ev); err != nil {
 		h.w.t.Fatal(err)
 	}
-	v := version{Event: &ev, count: max(1, int64(ev.DeprecatedCount))}
-	v.revision, _ = strconv.ParseUint(ev.ResourceVersion, 10, 64)
-	if before != nil && v.revision == before.revision {
-		return
+	if before == nil || ev.ResourceVersion != before.ResourceVersion {
+		h.add(&ev)
 	}
+}
+
+// add adds a new version. It adds the observations that no version of the event has had before.
+func (h *history) add(ev *eventsv1.Event) {
+	v := version{Event: ev, count: max(1, int64(ev.DeprecatedCount))}
+	v.revision, _ = strconv.ParseUint(ev.ResourceVersion, 10, 64)
 	switch {
 	case ev.Series != nil:
 		v.at, v.count = ev.Series.LastObservedTime.Time, max(1, int64(ev.Series.Count))
@@ -163,11 +182,79 @@ func (h *history) keep(path string, before *version) {
 	default:
 		v.at = ev.EventTime.Time
 	}
-	v.at, v.add = v.at.UTC(), v.count
-	if before != nil {
-		v.add = max(0, v.count-before.count)
-	}
+	v.at, v.add = v.at.UTC(), max(0, v.count-h.most[ev.UID])
+	h.most[ev.UID] += v.add
 	h.versions = append(h.versions, v)
+}
+
+// export returns an export of everything.
+func (h *history) export() string {
+	var out bytes.Buffer
+	if err := h.admin().Export(h.w.t.Context(), 0, func(uint64, int64) io.Writer { return &out }); err != nil {
+		h.w.t.Fatal(err)
+	}
+	return out.String()
+}
+
+func (h *history) admin() admin.Local { return admin.Local{DB: h.w.db, Codec: h.w.config.Codec} }
+
+// restore imports some lines of an export, of events that exist, in this or another version, that were deleted, or that
+// others of their name have followed.
+func (h *history) restore(export string) {
+	h.w.t.Helper()
+	var lines strings.Builder
+	for line := range strings.Lines(export) {
+		if h.r.IntN(2) == 0 {
+			lines.WriteString(line)
+		}
+	}
+	before := h.w.db.Revision()
+	sum, err := h.admin().Import(h.w.t.Context(), []byte(lines.String()))
+	if err != nil || sum.CompactRevision != 0 {
+		h.w.t.Fatal(sum, err)
+	}
+	h.restored += int(sum.Created)
+	h.follow(before, func(d store.Delivery) {
+		if d.Type == store.Removed {
+			h.gone(d)
+			return
+		}
+		ev, err := h.w.config.Codec.Event(d.Object.View())
+		if err != nil {
+			h.w.t.Fatal(err)
+		}
+		h.add(ev)
+	})
+}
+
+// gone notes the deletion of an event.
+func (h *history) gone(d store.Delivery) {
+	v := h.existing(d.Revision)[d.Object.Key.String()]
+	if v == nil {
+		h.w.t.Fatalf("%s is deleted, but did not exist", d.Object.Key)
+	}
+	h.versions = append(h.versions, version{Event: v.Event, revision: d.Revision, gone: true, count: v.count})
+}
+
+// follow calls f with everything that was written after a revision.
+func (h *history) follow(after uint64, f func(store.Delivery)) {
+	h.w.t.Helper()
+	last := h.w.db.Revision()
+	watcher, err := h.w.db.Watch(h.w.t.Context(), store.WatchQuery{After: after})
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	defer watcher.Close()
+	for after < last {
+		batch, err := watcher.Next(h.w.t.Context())
+		if err != nil {
+			h.w.t.Fatal(err)
+		}
+		for _, d := range batch.Changes {
+			f(d)
+		}
+		after = batch.Revision
+	}
 }
 
 // existing returns the events that there were at a revision.
@@ -377,8 +464,8 @@ func (h *history) by(most int, of ...string) []string {
 var modelDimensions = []string{"type", "reason", "kind", "namespace", "reporter", "cluster"}
 
 // TestQueriesModel: every answer is what the naive model says, over random events,
-// updates of series, deletions, observations out of order, restarts, and at revisions of
-// the past.
+// updates of series, deletions, imports of what was exported before, observations out of
+// order, restarts, and at revisions of the past.
 func TestQueriesModel(t *testing.T) {
 	t.Parallel()
 	seeds := 6
@@ -391,7 +478,7 @@ func TestQueriesModel(t *testing.T) {
 			c := &clock{now: time.Now()}
 			w := openWorld(t, bolt.Options{Retention: 48 * time.Hour, History: 1000 * time.Hour, Now: c.read, SegmentBytes: 8 << 10},
 				func(config *api.Config) { config.Now = c.read })
-			h := &history{w: w, r: rand.New(rand.NewPCG(uint64(seed), 18))}
+			h := &history{w: w, r: rand.New(rand.NewPCG(uint64(seed), 18)), most: map[types.UID]int64{}}
 			for round := range 4 {
 				for range 30 {
 					h.write()
@@ -412,8 +499,8 @@ func TestQueriesModel(t *testing.T) {
 				}
 				w.start()
 			}
-			if h.expired == 0 {
-				t.Error("nothing has expired")
+			if h.expired == 0 || h.restored == 0 {
+				t.Errorf("%d events have expired, %d were restored", h.expired, h.restored)
 			}
 		})
 	}
@@ -427,27 +514,13 @@ func (h *history) expire(c *clock) {
 	if err := h.w.db.Maintain(h.w.t.Context()); err != nil {
 		h.w.t.Fatal(err)
 	}
-	last := h.w.db.Revision()
-	watcher, err := h.w.db.Watch(h.w.t.Context(), store.WatchQuery{After: before})
-	if err != nil {
-		h.w.t.Fatal(err)
-	}
-	defer watcher.Close()
-	for at := before; at < last; {
-		batch, err := watcher.Next(h.w.t.Context())
-		if err != nil {
-			h.w.t.Fatal(err)
+	h.follow(before, func(d store.Delivery) {
+		if d.Type != store.Removed {
+			h.w.t.Fatalf("%s has changed while nobody wrote", d.Object.Key)
 		}
-		for _, d := range batch.Changes {
-			v := h.existing(d.Revision)[d.Object.Key.String()]
-			if d.Type != store.Removed || v == nil {
-				h.w.t.Fatalf("%s has changed while nobody wrote", d.Object.Key)
-			}
-			h.versions = append(h.versions, version{Event: v.Event, revision: d.Revision, gone: true, count: v.count})
-			h.expired++
-		}
-		at = batch.Revision
-	}
+		h.gone(d)
+		h.expired++
+	})
 }
 
 // each gets all pages of an answer.

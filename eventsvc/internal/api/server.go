@@ -168,7 +168,7 @@ func (s *Server) routes(c Config, groups []discovery.Group) error {
 		return ns.Exists(ctx, namespace, 0)
 	}
 	both := events.Config{
-		Store: c.Store, Codec: c.Codec, Rules: c.Rules, IO: s.io, Guard: s.guard, Streams: s.streams, Prefetch: s.prefetch,
+		Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, Rules: c.Rules, IO: s.io, Guard: s.guard, Streams: s.streams, Prefetch: s.prefetch,
 		MaxTerms: c.MaxSelectorTerms, Admit: admit, Now: c.Now,
 	}
 	if c.CoreAPI {

@@ -218,6 +218,15 @@ func nextField(b []byte) (number int, payload, after []byte, ok bool) {
 	return int(num), payload, b[n:], true
 }
 
+// Origin decodes the [event.Origin] of a stored event.
+func Origin(rec *store.View) (string, error) {
+	ev, err := new(Codec).Event(rec) // the group shows in managed fields alone
+	if err != nil {
+		return "", err
+	}
+	return event.Origin(ev), nil
+}
+
 // Occurrence decodes when and how often a stored event was observed. It is for records of
 // older programs, whose attributes do not say that.
 func Occurrence(rec *store.View) (event.Occurrence, error) {

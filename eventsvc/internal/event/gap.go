@@ -16,9 +16,6 @@ const (
 	GapTo       = "mirror.tidings.example/gap-to"
 )
 
-// SourceUID is the annotation of a copy that a mirror has made: the uid that the event has in its cluster.
-const SourceUID = "mirror.tidings.example/uid"
-
 // Gap is a time in which nobody watched a cluster, in whole seconds, UTC.
 type Gap struct {
 	From, To time.Time

@@ -17,9 +17,13 @@ type Occurrence struct {
 	// Count of all observations up to this version, at least 1: series.count, else the
 	// deprecated count.
 	Count int64
-	// New is how many of Count this version adds to the version before it. It is Count
-	// if there is none, and 0 if only something else has changed.
+	// New is how many observations this version adds to those that were counted of the event
+	// before. It is Count if none were, and 0 if only something else has changed.
 	New int64
+	// Counted is how many observations were counted of the event up to this version: the
+	// largest Count that it ever had. An observation is counted once, although an import may
+	// bring an older version back, or one that was deleted.
+	Counted int64
 }
 
 // LastSeen returns when an event was observed last, by the rule of kubectl's tables: the last
@@ -53,7 +57,7 @@ func OccurrenceOf(ev *eventsv1.Event) Occurrence {
 		o.Count = int64(ev.Series.Count)
 	}
 	o.Count = max(1, o.Count)
-	o.New = o.Count
+	o.New, o.Counted = o.Count, o.Count
 	return o
 }
 
@@ -79,11 +83,12 @@ func (a Attributes) Written(at time.Time) Attributes {
 }
 
 // append appends the encoding that follows the labels: the time in microseconds since
-// 1970 (varint), Count and New (uvarints).
+// 1970 (varint), Count, New, and what Counted is beyond Count (uvarints).
 func (o Occurrence) append(a []byte) []byte {
 	a = binary.AppendVarint(a, o.Time.UnixMicro())
 	a = binary.AppendUvarint(a, uint64(o.Count))
-	return binary.AppendUvarint(a, uint64(o.New))
+	a = binary.AppendUvarint(a, uint64(o.New))
+	return binary.AppendUvarint(a, uint64(max(0, o.Counted-o.Count)))
 }
 
 // cutOccurrence decodes an occurrence, and returns what is behind it.
@@ -92,15 +97,16 @@ func cutOccurrence(b []byte) (o Occurrence, rest []byte, ok bool) {
 	if n <= 0 {
 		return o, nil, false
 	}
-	count, m := binary.Uvarint(b[n:])
-	if m <= 0 {
-		return o, nil, false
+	var counts [3]uint64
+	for i := range counts {
+		b = b[n:]
+		if counts[i], n = binary.Uvarint(b); n <= 0 {
+			return o, nil, false
+		}
 	}
-	added, k := binary.Uvarint(b[n+m:])
-	if k <= 0 {
-		return o, nil, false
-	}
-	return Occurrence{Time: time.UnixMicro(micros).UTC(), Count: int64(count), New: int64(added)}, b[n+m+k:], true
+	o = Occurrence{Time: time.UnixMicro(micros).UTC(), Count: int64(counts[0]), New: int64(counts[1])}
+	o.Counted = o.Count + int64(counts[2])
+	return o, b[n:], true
 }
 
 // Occurrence returns when and how often the event was observed. It reports false for
@@ -110,14 +116,27 @@ func (a Attributes) Occurrence() (o Occurrence, ok bool) {
 	return o, ok
 }
 
-// Since returns the attributes of a version that follows another one: New is the
-// difference of their counts, not less than 0.
+// Since returns the attributes of a version that follows another one of its event: what was
+// counted then is not counted again.
 func (a Attributes) Since(before Attributes) Attributes {
 	o, ok := a.Occurrence()
 	was, known := before.Occurrence()
 	if !ok || !known {
 		return a
 	}
-	o.New = max(0, o.Count-was.Count)
+	o.Counted = max(was.Counted, o.Count)
+	o.New = o.Counted - was.Counted
 	return a.With(o)
+}
+
+// SourceUID is the annotation of a copy that a mirror has made: the uid that the event has in its cluster.
+const SourceUID = "mirror.tidings.example/uid"
+
+// Origin names an event where it was first written: a mirror's copy by the uid of the event that it was made of, any other by
+// its own. Two events of one name that have the same are one, of which an observation counts once.
+func Origin(ev *eventsv1.Event) string {
+	if uid, copied := ev.Annotations[SourceUID]; copied {
+		return SourceUID + "=" + uid
+	}
+	return string(ev.UID)
 }

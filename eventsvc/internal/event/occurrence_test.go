@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/event"
 )
@@ -16,7 +17,7 @@ func TestOccurrence(t *testing.T) {
 	t.Parallel()
 	at := func(second int) time.Time { return time.Date(2026, 11, 23, 4, 0, second, 123456789, time.UTC) }
 	want := func(second int, count int64) event.Occurrence {
-		return event.Occurrence{Time: at(second).Truncate(time.Microsecond), Count: count, New: count}
+		return event.Occurrence{Time: at(second).Truncate(time.Microsecond), Count: count, New: count, Counted: count}
 	}
 	created := metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at(1))}
 	for name, test := range map[string]struct {
@@ -36,7 +37,7 @@ func TestOccurrence(t *testing.T) {
 			Series: &eventsv1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(at(9))}}, want(9, 7)},
 		"series without a time": {eventsv1.Event{EventTime: metav1.NewMicroTime(at(5)), Series: &eventsv1.EventSeries{Count: 7}}, want(5, 7)},
 		"no count":              {eventsv1.Event{ObjectMeta: created, DeprecatedCount: -4}, want(1, 1)},
-		"before1970":            {eventsv1.Event{EventTime: metav1.NewMicroTime(time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC))}, event.Occurrence{Time: time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), Count: 1, New: 1}},
+		"before1970":            {eventsv1.Event{EventTime: metav1.NewMicroTime(time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC))}, event.Occurrence{Time: time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), Count: 1, New: 1, Counted: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,6 +91,14 @@ func TestOccurrenceSince(t *testing.T) {
 			t.Error("fields or labels were lost")
 		}
 	}
+	// An older version that comes back, and the newer one again, add nothing.
+	back := count(3).Since(count(12))
+	for i, want := range []int64{0, 0, 1} {
+		back = count([]int32{5, 12, 13}[i]).Since(back)
+		if o, _ := back.Occurrence(); o.New != want {
+			t.Errorf("step %d: %+v, want %d new", i, o, want)
+		}
+	}
 	old := event.NewAttributes([event.NumFields]string{event.Reason: "R"}, map[string]string{"a": "b"})
 	if _, ok := old.Occurrence(); ok {
 		t.Error("an occurrence was found where there is none")
@@ -99,6 +108,17 @@ func TestOccurrenceSince(t *testing.T) {
 	}
 	if got := old.Since(count(4)); string(got) != string(old) {
 		t.Error("attributes without an occurrence have changed")
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	t.Parallel()
+	copied := func(uid, source string) string {
+		return event.Origin(&eventsv1.Event{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Annotations: map[string]string{event.SourceUID: source}}})
+	}
+	own := event.Origin(&eventsv1.Event{ObjectMeta: metav1.ObjectMeta{UID: "a"}})
+	if own != "a" || copied("b", "a") != copied("c", "a") || copied("a", "b") == copied("a", "c") || copied("b", "a") == own {
+		t.Errorf("%q, %q", own, copied("b", "a"))
 	}
 }
 

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -91,9 +92,10 @@ type scan struct {
 // observed is an event that was observed before its last version.
 type observed struct {
 	store.Key
-	revision uint64 // of the last version
-	group    int
-	object   event.FieldRequirement // that the event is about: stores find its events fast
+	object event.FieldRequirement // that the event is about: stores find its events fast
+	origin string
+	last   store.Occurred // what the last version adds
+	all    int64          // observations up to it
 }
 
 // scan counts the observations of events that match. If it takes too long or there are too
@@ -135,16 +137,23 @@ func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
 	if w.object {
 		object = regarding(v.Attributes)
 	}
-	group := w.table.group(event.DimensionsOf(v.Namespace, v.Attributes), object)
 	o, ok := v.Attributes.Occurrence()
 	if !ok { // of an older program
-		o = event.Occurrence{Count: 1, New: 1}
+		o = event.Occurrence{Count: 1, New: 1, Counted: 1}
+	}
+	last := store.Occurred{
+		Group:  w.table.group(event.DimensionsOf(v.Namespace, v.Attributes), object),
+		Second: at.Time.Unix(), Revision: v.Revision, Count: o.New,
 	}
 	if o.New > 0 {
-		w.visit(store.Occurred{Group: group, Second: at.Time.Unix(), Revision: v.Revision, Count: o.New})
+		w.visit(last)
 	}
-	if o.Count > o.New {
-		w.earlier = append(w.earlier, observed{v.Key, v.Revision, group, objectOf(v.Attributes)})
+	if o.Counted > o.New {
+		origin, err := w.source.Origin(v)
+		if err != nil {
+			return false, err
+		}
+		w.earlier = append(w.earlier, observed{v.Key, objectOf(v.Attributes), origin, last, o.Counted})
 	}
 	return w.events < w.source.Events, nil
 }
@@ -166,29 +175,52 @@ func (w *scan) before(ctx context.Context) error {
 			break
 		}
 		w.lookups++
-		selector := &event.Selector{Fields: []event.FieldRequirement{
-			{Field: event.FieldNamespace, Value: e.Namespace}, {Field: event.FieldName, Value: e.Name}, e.object,
-		}}
-		var before []store.Occurred
-		err := w.source.Timeline.Versions(ctx, selector, func(v *store.View, gone bool) bool {
-			o, ok := v.Attributes.Occurrence()
-			switch {
-			case v.Revision >= e.revision:
-				return false
-			case gone: // what came before was another event of this name
-				before = before[:0]
-			case ok && o.New > 0 && !o.Time.Before(w.From) && o.Time.Before(w.To):
-				before = append(before, store.Occurred{Group: e.group, Second: o.Time.Unix(), Revision: v.Revision, Count: o.New})
-			}
-			return true
-		})
-		if err != nil {
+		if err := w.versions(ctx, &e); err != nil {
 			return err
-		}
-		for _, o := range before {
-			w.visit(o)
 		}
 	}
 	w.earlier = w.earlier[:0]
+	return nil
+}
+
+// versions counts what earlier versions of an event add, also those from before it was deleted and came back. If none that is
+// held adds anything, all is counted with the last one.
+func (w *scan) versions(ctx context.Context, e *observed) error {
+	selector := &event.Selector{Fields: []event.FieldRequirement{
+		{Field: event.FieldNamespace, Value: e.Namespace}, {Field: event.FieldName, Value: e.Name}, e.object,
+	}}
+	var added []store.Occurred
+	known := 0 // how many of them are those of this event
+	var failed error
+	err := w.source.Timeline.Versions(ctx, selector, func(v *store.View, gone bool) bool {
+		o, ok := v.Attributes.Occurrence()
+		switch {
+		case v.Revision >= e.last.Revision:
+			return false
+		case gone:
+			var origin string
+			if origin, failed = w.source.Origin(v); origin == e.origin {
+				known = len(added)
+			} else { // another event of this name
+				added = added[:known]
+			}
+		case ok && o.New > 0:
+			added = append(added, store.Occurred{Group: e.last.Group, Second: o.Time.Unix(), Revision: v.Revision, Count: o.New})
+		}
+		return failed == nil
+	})
+	if err := cmp.Or(failed, err); err != nil {
+		return err
+	}
+	if len(added) == 0 && e.last.Count == 0 {
+		e.last.Count = e.all
+		added = append(added, e.last)
+	}
+	from, to := w.From.Unix(), w.To.Unix() // in whole seconds
+	for _, o := range added {
+		if o.Second >= from && o.Second < to {
+			w.visit(o)
+		}
+	}
 	return nil
 }

@@ -40,7 +40,7 @@ func newSource(t testing.TB, n int) query.Source {
 		}
 	}
 	return query.Source{
-		Timeline: db.Timeline(), Revision: db.Revision, Note: codec.Note, Now: func() time.Time { return noon.Add(time.Hour) },
+		Timeline: db.Timeline(), Revision: db.Revision, Note: codec.Note, Origin: codec.Origin, Now: func() time.Time { return noon.Add(time.Hour) },
 	}
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
@@ -31,6 +32,10 @@ type Timeline interface {
 	// with the last version of a deleted event again, with gone set, under the revision
 	// and time of its deletion.
 	Versions(ctx context.Context, s *event.Selector, visit func(v *View, gone bool) bool) error
+	// Deleted calls visit with the last version of each event of a key that was deleted, as
+	// far as they are held, the newest first, until it returns false. It may begin again. It
+	// goes back over a bounded number of versions, and ends where one is damaged.
+	Deleted(ctx context.Context, key Key, visit func(*View) bool) error
 	// Gaps returns the gaps that the marked events of a state report, those that were
 	// written last first. It looks at so many marked versions at most, and tells whether
 	// there are more.
@@ -48,6 +53,25 @@ type Timeline interface {
 type Range struct {
 	From, To time.Time // in whole seconds; To is not part of it
 	Revision uint64    // what was written up to it; 0: the newest. One that is no longer held is an *ExpiredError
+}
+
+// Resume returns the draft of an event that does not exist, but may have existed before it was
+// deleted: what was counted of it then is not counted again. The events of its key that were
+// deleted are told apart by their origin.
+func Resume(ctx context.Context, t Timeline, key Key, d Draft, origin string, originOf func(*View) (string, error)) (Draft, error) {
+	var before event.Attributes
+	err := t.Deleted(ctx, key, func(v *View) bool {
+		found, err := originOf(v)
+		if err == nil && found == origin {
+			before = slices.Clone(v.Attributes)
+			return false
+		}
+		return true
+	})
+	if before != nil {
+		d.Attributes = d.Attributes.Since(before)
+	}
+	return d, err
 }
 
 // Gap is a gap that an event of a namespace reports. The server believes it: see

@@ -173,6 +173,14 @@ func (s seatedTimeline) Versions(ctx context.Context, what *event.Selector, visi
 	return s.Timeline.Versions(ctx, what, visit)
 }
 
+// Deleted implements [store.Timeline].
+func (s seatedTimeline) Deleted(ctx context.Context, key store.Key, visit func(*store.View) bool) error {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return err
+	}
+	return s.Timeline.Deleted(ctx, key, visit)
+}
+
 // Gaps implements [store.Timeline].
 func (s seatedTimeline) Gaps(ctx context.Context, revision uint64, most int) ([]store.Gap, bool, error) {
 	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {

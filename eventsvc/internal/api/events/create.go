@@ -109,7 +109,7 @@ func (r *Resource) insert(ctx context.Context, w writer, ev *eventsv1.Event, dry
 			ev.Name = event.GenerateName(ev.GenerateName)
 		}
 		key := store.Key{Namespace: ev.Namespace, Name: ev.Name}
-		draft, err := r.draft(w, ev, nil, nil)
+		draft, err := r.draft(ctx, w, ev, nil, nil)
 		if err != nil {
 			return store.Record{}, err
 		}

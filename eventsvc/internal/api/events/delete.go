@@ -72,7 +72,7 @@ func (r *Resource) remove(ctx context.Context, key store.Key, o *metav1.DeleteOp
 		}
 		now, grace := metav1.NewTime(r.Now()).Rfc3339Copy(), int64(0)
 		live.DeletionTimestamp, live.DeletionGracePeriodSeconds = &now, &grace
-		draft, err := r.draft(writer{}, live, live, current)
+		draft, err := r.draft(ctx, writer{}, live, live, current)
 		return store.Decision{Op: store.Put, Draft: draft}, err
 	})
 	return result, uid, err

@@ -48,6 +48,7 @@ import (
 // Config is what both views have in common.
 type Config struct {
 	Store    store.Store
+	Timeline store.Timeline
 	Codec    *codec.Codec
 	Rules    event.Rules
 	IO       *httpio.IO

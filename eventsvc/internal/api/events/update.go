@@ -135,7 +135,7 @@ type change func(live *eventsv1.Event) (*eventsv1.Event, error)
 func (r *Resource) write(ctx context.Context, w writer, key store.Key, dryRun bool, make change) (*store.Record, int, error) {
 	var last *store.Record // shown instead of the result
 	result, err := target(r.Store, dryRun).Update(ctx, key, store.Any, func(current *store.Record) (d store.Decision, err error) {
-		d, last, err = r.decide(w, key, current, make)
+		d, last, err = r.decide(ctx, w, key, current, make)
 		return d, err
 	})
 	switch {
@@ -152,7 +152,9 @@ func (r *Resource) write(ctx context.Context, w writer, key store.Key, dryRun bo
 
 // decide makes the next version, checks it against the current one, and stores it unless
 // that changes nothing. If it deletes the event, it returns the version to show.
-func (r *Resource) decide(w writer, key store.Key, current *store.Record, make change) (d store.Decision, last *store.Record, err error) {
+func (r *Resource) decide(
+	ctx context.Context, w writer, key store.Key, current *store.Record, make change,
+) (d store.Decision, last *store.Record, err error) {
 	// 1. The stored event.
 	var live *eventsv1.Event
 	if current != nil {
@@ -174,7 +176,7 @@ func (r *Resource) decide(w writer, key store.Key, current *store.Record, make c
 		}
 	}
 	// 3. What to store.
-	draft, err := r.draft(w, next, live, current)
+	draft, err := r.draft(ctx, w, next, live, current)
 	switch {
 	case err != nil || live == nil:
 	case fields.Same(next, live) && sameMark(draft.Attributes, current.Attributes):

@@ -186,6 +186,9 @@ func (m *memory) Begin(context.Context) (time.Time, error) {
 	return time.Unix(m.seen[0].second, 0), nil
 }
 
+// Deleted implements [store.Timeline].
+func (m *memory) Deleted(context.Context, store.Key, func(*store.View) bool) error { return nil }
+
 // Gaps implements [store.Timeline].
 func (m *memory) Gaps(context.Context, uint64, int) ([]store.Gap, bool, error) {
 	return nil, false, nil

@@ -29,6 +29,11 @@ func (t timeline) Versions(ctx context.Context, s *event.Selector, visit func(v 
 	return t.copy.now().Timeline().Versions(ctx, s, visit)
 }
 
+// Deleted implements [store.Timeline].
+func (t timeline) Deleted(ctx context.Context, key store.Key, visit func(*store.View) bool) error {
+	return t.copy.now().Timeline().Deleted(ctx, key, visit)
+}
+
 // Gaps implements [store.Timeline].
 func (t timeline) Gaps(ctx context.Context, revision uint64, most int) ([]store.Gap, bool, error) {
 	return t.copy.now().Timeline().Gaps(ctx, revision, most)

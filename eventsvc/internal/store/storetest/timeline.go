@@ -143,6 +143,18 @@ func (t modelTimeline) Versions(_ context.Context, s *event.Selector, visit func
 	return nil
 }
 
+// Deleted implements [store.Timeline].
+func (t modelTimeline) Deleted(_ context.Context, key store.Key, visit func(*store.View) bool) error {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	for _, c := range slices.Backward(t.m.changes) {
+		if c.key == key && c.after == nil && !visit(c.before.View()) {
+			break
+		}
+	}
+	return nil
+}
+
 // Gaps implements [store.Timeline].
 func (t modelTimeline) Gaps(_ context.Context, revision uint64, most int) (gaps []store.Gap, more bool, err error) {
 	t.m.mu.Lock()
@@ -189,6 +201,26 @@ func (r *random) compareTimelines() {
 	r.compareObserved(in, got, want)
 	r.compareVersions(got)
 	r.compareGaps(in.Revision, got, want)
+	r.compareDeleted(got, want)
+}
+
+// compareDeleted asks for the deleted events of a key. If history was given up, those that are held are the newest ones.
+func (r *random) compareDeleted(got, want store.Timeline) {
+	key, most := r.key(), 1+r.rnd.IntN(20)
+	read := func(t store.Timeline) (revisions []uint64) {
+		err := t.Deleted(r.t.Context(), key, func(v *store.View) bool {
+			revisions = append(revisions, v.Revision)
+			return len(revisions) < most
+		})
+		if err != nil {
+			r.t.Error(err)
+		}
+		return revisions
+	}
+	held, all := read(got), read(want)
+	if len(held) > len(all) || !slices.Equal(held, all[:len(held)]) || len(held) < len(all) && r.model.oldest == firstRevision {
+		r.t.Errorf("%s was deleted after the versions %v, want %v", key, held, all)
+	}
 }
 
 // compareGaps asks for all gaps, and for fewer. Those that few marked versions report are the first ones, of which some may

@@ -1,9 +1,12 @@
 package events
 
 import (
+	"context"
+
 	"github.com/labstack/echo/v4"
 	eventsv1 "k8s.io/api/events/v1"
 
+	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
@@ -36,13 +39,20 @@ func (w writer) believes(gap event.Gap, live *eventsv1.Event, current *store.Rec
 }
 
 // draft makes the stored form of the next version of an event, of which live is the current one, nil if there is none. It
-// marks a report of a gap that is believed.
-func (r *Resource) draft(w writer, next, live *eventsv1.Event, current *store.Record) (store.Draft, error) {
+// marks a report of a gap that is believed. What was counted of a mirror's copy before it was deleted is not counted again.
+func (r *Resource) draft(ctx context.Context, w writer, next, live *eventsv1.Event, current *store.Record) (store.Draft, error) {
 	d, err := r.Codec.Draft(next)
-	if gap, ok := event.GapOf(next); err == nil && ok && w.believes(gap, live, current) {
+	if err != nil {
+		return d, err
+	}
+	if gap, ok := event.GapOf(next); ok && w.believes(gap, live, current) {
 		d.Attributes = d.Attributes.WithGap(gap)
 	}
-	return d, err
+	if _, copied := next.Annotations[event.SourceUID]; copied && live == nil {
+		key := store.Key{Namespace: next.Namespace, Name: next.Name}
+		return store.Resume(ctx, r.Timeline, key, d, event.Origin(next), codec.Origin)
+	}
+	return d, nil
 }
 
 // sameMark reports whether two versions are marked alike.
