@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
 )
@@ -98,23 +100,81 @@ func TestLokiTail(t *testing.T) {
 	}
 }
 
-// TestLokiTailLimits: a tail counts as a watch.
+// refusedTail is the status and Retry-After of a tail that is refused.
+func (w *world) refusedTail(t *testing.T, srv *running, query string) string {
+	t.Helper()
+	conn, res, err := websocket.Dial(t.Context(), srv.URL+"/loki/api/v1/tail?query="+url.QueryEscape(query), //nolint:bodyclose // by the library
+		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer good"}}})
+	if err == nil {
+		_ = conn.CloseNow()
+		return "opened"
+	}
+	return strings.TrimSpace(fmt.Sprint(res.StatusCode, " ", res.Header.Get("Retry-After")))
+}
+
+// TestLokiTailLimits: a tail counts as a watch, and tails of a client have a limit besides,
+// which is counted apart and does not matter to other watches.
 func TestLokiTailLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *api.Config) { c.MaxClientWatches = 1 })
 	srv := w.serve()
 	w.tail(t, srv, "good", `{}`)
-	dial := func(query string) *http.Response {
-		_, res, err := websocket.Dial(t.Context(), srv.URL+"/loki/api/v1/tail?query="+url.QueryEscape(query), //nolint:bodyclose // by the library
-			&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer good"}}})
-		if err == nil {
-			t.Fatal("no error")
-		}
-		return res
+	equal(t, w.refusedTail(t, srv, `{}`), "429 1")
+	equal(t, w.refusedTail(t, srv, `{`), "400")
+	equal(t, w.refusedTail(t, srv, `{}&delay_for=6`), "400")
+
+	w = newWorld(t, func(c *api.Config) { c.MaxClientWatches, c.Registry = 12, prometheus.NewRegistry() })
+	srv = w.serve()
+	var open []*tailed
+	for range 10 {
+		open = append(open, w.tail(t, srv, "good", `{}`))
 	}
-	equal(t, dial(`{}`).StatusCode, http.StatusTooManyRequests)
-	equal(t, dial(`{`).StatusCode, http.StatusBadRequest)
-	equal(t, dial(`{}&delay_for=6`).StatusCode, http.StatusBadRequest)
+	equal(t, w.refusedTail(t, srv, `{}`), "429 1")
+	equal(t, w.metric("eventsvc_requests_refused_total", "client-tails"), 1.0)
+	conn, _, err := websocket.Dial(t.Context(), srv.URL+corePath+"?watch=true", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer good"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.CloseNow() }()
+	_ = open[0].conn.CloseNow()
+	w.soon("a tail can be opened when another one has ended", func() bool { return w.refusedTail(t, srv, `{}`) == "opened" })
+}
+
+// soon waits until a condition holds.
+func (w *world) soon(what string, holds func() bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+	defer cancel()
+	for !holds() {
+		if ctx.Err() != nil {
+			w.t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
+
+// TestLokiTailTakesTurns: a tail holds a seat while it matches a change, which may take
+// minutes, none while it waits, and stops when its client leaves or the server does.
+func TestLokiTailTakesTurns(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]func(*world, *tailed){
+		"the client leaves": func(_ *world, c *tailed) { _ = c.conn.CloseNow() },
+		"the server stops":  func(w *world, _ *tailed) { go w.server.Drain(w.t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reg := prometheus.NewRegistry()
+			w := newWorld(t, func(c *api.Config) { c.Registry = reg })
+			working := func() float64 { return w.metric("eventsvc_requests_working", "watch") }
+			c := w.tail(t, w.serve(), "good", `{} |~ "(?:(?:.{0,30}){0,30})zzN" or "short"`)
+			lokiEvent{name: "a", namespace: "shop", kind: "Pod", reason: "R", note: "short", at: noon}.create(w)
+			equal(t, c.next(), "short")
+			equal(t, working(), 0.0)
+			w.do("POST", corePath, `{"metadata":{"name":"b"},"involvedObject":{"namespace":"default"},"message":"`+strings.Repeat("x", 1<<20)+`"}`).must(201)
+			w.soon("the tail has a seat", func() bool { return working() == 1 })
+			ends(w, c)
+			w.soon("the tail has ended", func() bool { return sum(t, reg, "eventsvc_watches") == 0 && working() == 0 })
+		})
+	}
 }
 
 // TestLokiRights: a caller sees the namespaces that it may list, whatever it asks, and one

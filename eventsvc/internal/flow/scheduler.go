@@ -17,7 +17,7 @@ type Level int
 const (
 	Reads    Level = iota
 	Writes         // and all other requests with a body
-	Watches        // until the initial state is sent
+	Watches        // until the initial state is sent, and tails while they match
 	Refusals       // of tokens
 	levels
 )

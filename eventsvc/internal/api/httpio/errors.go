@@ -38,7 +38,7 @@ func newRefusals() *prometheus.CounterVec {
 		Name: "eventsvc_requests_refused_total", Help: "Requests refused because of a limit, by limit.",
 	}, []string{"limit"})
 	for _, limit := range []string{
-		"watches", "client-watches", "requests", "client-requests", "create-rate", "client-create-rate", "namespace-create-rate",
+		"watches", "client-watches", "client-tails", "requests", "client-requests", "create-rate", "client-create-rate", "namespace-create-rate",
 		"body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations",
 		"audit",         // no limit of requests: the audit log fails, and writes are refused without it
 		"impersonation", // no limit either: the client asks to act as another user

@@ -29,6 +29,7 @@ type tailing struct {
 	caller      *bearer.Caller
 	log         *logql.Log
 	socket      *stream.Socket
+	seat        *flow.Seat
 	watcher     store.Watcher
 	query       store.WatchQuery
 	known       *streams
@@ -46,15 +47,17 @@ func (a *API) tail(c echo.Context) error {
 	}
 	t := &tailing{api: a, request: r, categorized: r.categorized(), last: r.now}
 	t.caller, _ = bearer.FromContext(r.ctx) // begin refuses a request without one
-	// 1. With a seat: what there is, and the watch for what follows.
-	var first []byte
-	err = a.Guard.Seated(policy.Watch, func(c echo.Context) (err error) {
+	return a.Guard.Seated(policy.Watch, func(c echo.Context) error {
 		r.ctx, r.Context = c.Request().Context(), c
-		r.turns = flow.NewTurns(r.ctx)
-		first, err = t.begin()
-		return err
+		return t.serve()
 	})(c)
+}
+
+// serve answers the request. It holds the seat while it reads and matches, but not while it
+// waits for changes or for the client.
+func (t *tailing) serve() error {
 	reason := ""
+	first, err := t.begin()
 	if t.socket != nil {
 		defer func() { t.socket.Close(reason) }()
 	}
@@ -64,7 +67,7 @@ func (a *API) tail(c echo.Context) error {
 	if err != nil {
 		return explain(err)
 	}
-	// 2. Without one: the lines.
+	t.seat.Yield()
 	if err := t.socket.Accept(); err != nil {
 		return nil // and answered
 	}
@@ -74,7 +77,7 @@ func (a *API) tail(c echo.Context) error {
 		}
 	}
 	ctx := t.socket.Context()
-	r.turns = flow.NewTurns(ctx)
+	t.request.turns = flow.NewTurns(ctx)
 	if err := t.follow(ctx); err != nil && ctx.Err() == nil {
 		reason = "an event cannot be read"
 	}
@@ -103,6 +106,9 @@ func (t *tailing) begin() (first []byte, err error) {
 	if t.socket, err = t.api.Streams.Socket(r.Context, t.readable); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(t.socket.Context(), maxTime) // for what there is
+	defer cancel()
+	r.ctx, r.turns, t.seat = ctx, flow.NewTurns(ctx), flow.FromContext(ctx)
 	t.sent = t.api.Store.Revision()
 	t.known = t.api.selected(r, t.log)
 	for _, m := range t.log.Matchers {
@@ -143,6 +149,7 @@ func (t *tailing) watch(ctx context.Context) (err error) {
 // follow sends lines until the socket has to end. An error is about an event.
 func (t *tailing) follow(ctx context.Context) error {
 	for {
+		t.seat.Yield()
 		batch, err := t.watcher.Next(ctx)
 		_, lost := errors.AsType[*store.ExpiredError](err)
 		switch {
@@ -151,6 +158,7 @@ func (t *tailing) follow(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			t.seat.Yield()
 			if message != nil && t.socket.Send(message) != nil {
 				return nil
 			}
@@ -172,6 +180,7 @@ func (t *tailing) skip(ctx context.Context) error {
 	if err := t.watch(ctx); err != nil {
 		return err
 	}
+	t.seat.Yield()
 	b := strconv.AppendInt([]byte(`{"streams":[],"dropped_entries":[{"timestamp":"`), t.last.UnixNano(), 10)
 	return t.socket.Send(append(b, `","labels":{}}]}`...))
 }
@@ -182,6 +191,9 @@ func (t *tailing) lines(changes []store.Delivery) ([]byte, error) {
 	reads, rights := t.api.reader(turns, t.log, true), t.api.Guard.Policy()
 	var found []*entry
 	for _, change := range changes {
+		if !turns.Next() {
+			return nil, turns.Err()
+		}
 		v := change.Object.View()
 		occurrence, ok := v.Attributes.Occurrence()
 		if change.Type == store.Removed || ok && occurrence.New == 0 || !rights.Decide(t.caller, policy.Watch, v.Namespace).Allowed {

@@ -13,9 +13,13 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// Socket is a WebSocket with messages of another API than that of watches. It has the
-// limits of watches, counts as one, and ends like one: some time after its token, when it
-// is no longer allowed, and when the server stops.
+// maxTails is how many sockets of one client may be open, as in Loki: each matches every
+// change.
+const maxTails = 10
+
+// Socket is a WebSocket for a tail, with messages of another API than that of watches. It
+// counts as a watch, has a limit besides, and ends like a watch: some time after its token,
+// when it is no longer allowed, and when the server stops.
 type Socket struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -40,7 +44,7 @@ func (s *Streams) Socket(c echo.Context, allowed func() bool) (*Socket, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), s.limit(caller, math.MaxInt64))
-	done, err := s.add(access.Client(req), &watch{caller: caller, allowed: allowed, end: cancel})
+	done, err := s.add(access.Client(req), &watch{caller: caller, allowed: allowed, tail: true, end: cancel})
 	if err != nil {
 		cancel()
 		release()

@@ -72,6 +72,7 @@ type Streams struct {
 	closed   bool
 	open     map[*watch]struct{}
 	byClient map[string]int
+	tails    map[string]int // by client
 	held     sync.WaitGroup
 }
 
@@ -80,12 +81,13 @@ type watch struct {
 	caller    *bearer.Caller
 	namespace string
 	allowed   func() bool // nil: the policy decides on the namespace
+	tail      bool
 	end       context.CancelFunc
 }
 
 // New returns a Streams without an open watch.
 func New(c Config) *Streams {
-	return &Streams{Config: c, open: map[*watch]struct{}{}, byClient: map[string]int{}}
+	return &Streams{Config: c, open: map[*watch]struct{}{}, byClient: map[string]int{}, tails: map[string]int{}}
 }
 
 // Collectors returns the gauge of open watches.
@@ -152,17 +154,30 @@ func (s *Streams) add(client string, w *watch) (done func(), err error) {
 		return nil, httpio.Beyond("watches", apierrors.NewTooManyRequests("too many watches are open on this server, please try again", 1))
 	case s.byClient[client] >= s.MaxClient:
 		return nil, httpio.Beyond("client-watches", apierrors.NewTooManyRequests("too many watches of this client are open, please try again", 1))
+	case w.tail && s.tails[client] >= maxTails:
+		return nil, httpio.Beyond("client-tails", apierrors.NewTooManyRequests("too many tails of this client are open, please try again", 1))
 	}
 	s.open[w] = struct{}{}
 	s.byClient[client]++
+	if w.tail {
+		s.tails[client]++
+	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.open, w)
-		if s.byClient[client]--; s.byClient[client] == 0 {
-			delete(s.byClient, client)
+		lower(s.byClient, client)
+		if w.tail {
+			lower(s.tails, client)
 		}
 	}, nil
+}
+
+// lower counts one less of a client.
+func lower(n map[string]int, client string) {
+	if n[client]--; n[client] == 0 {
+		delete(n, client)
+	}
 }
 
 // Drain ends all watches and refuses new ones, so that their clients go on elsewhere
