@@ -36,6 +36,7 @@ func attackStage() stage {
 			{name: "attack/bombs", goal: twice, run: attacked(attack.Bombs), beside: beside},
 			{name: "attack/slow", goal: twice, run: attackedBy(attack.SlowClients, fmt.Sprintf("%d slow senders, %d slow readers", attack.SlowSenders, attack.SlowReaders)), beside: beside},
 			{name: "attack/expressions", goal: twice, run: stoppedBy(attack.Expressions, fmt.Sprintf("%d clients that leave after 2 s", attack.ExpressionClients)), beside: beside},
+			{name: "attack/tails", goal: twice, run: stoppedBy(attack.Tails, fmt.Sprintf("%d clients that open tails", attack.OpenTails)), beside: beside},
 			{name: "attack/watches", goal: twice, run: attackedBy(attack.Watches, fmt.Sprintf("%d open watches", attack.OpenWatches)), beside: beside},
 		},
 	}

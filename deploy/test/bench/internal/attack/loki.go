@@ -11,8 +11,11 @@ import (
 	"tidings.example/deploy/test/bench/internal/target"
 )
 
-// ExpressionClients is how many clients Expressions has.
-const ExpressionClients = 6
+// The clients of Expressions and of Tails.
+const (
+	ExpressionClients = 6
+	OpenTails         = 30
+)
 
 // slowExpression is a short regular expression with 1,833 instructions, of which most take
 // part in each step of a match. Two of them are as much as a query may have.
@@ -70,5 +73,44 @@ func leave(ctx context.Context, addr string, request []byte, after time.Duration
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	if _, err := conn.Write(request); err == nil {
 		_, _ = conn.Read(make([]byte, 1))
+	}
+}
+
+// Tails opens tails with the largest query that is accepted, as many as it can, and leaves
+// them when stop is called. What the good clients create is matched for each.
+func Tails(ctx context.Context, s *Source) (stop func(), err error) {
+	e, err := s.Services.EventsOf(ctx, s.Client, s.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	query := `{} | json` + strings.Repeat(` !~ "`+slowExpression+`"`, 2)
+	const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+	request := e.Request("GET", "/loki/api/v1/tail?query="+url.QueryEscape(query), upgrade, "")
+	ctx, cancel := context.WithCancel(ctx)
+	var tails sync.WaitGroup
+	for range OpenTails {
+		tails.Go(func() {
+			for ctx.Err() == nil {
+				hold(ctx, s.Services.EventsAddr.String(), request)
+			}
+		})
+	}
+	return func() { cancel(); tails.Wait() }, nil
+}
+
+// hold sends a request and reads what comes until the server or ctx ends that, and waits a
+// little.
+func hold(ctx context.Context, addr string, request []byte) {
+	if conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr); err == nil {
+		defer conn.Close()
+		defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+		_, err = conn.Write(request)
+		for b := make([]byte, 4096); err == nil; {
+			_, err = conn.Read(b)
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
 	}
 }
