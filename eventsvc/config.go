@@ -40,6 +40,8 @@ type serve struct {
 	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Serve detailed probes, metrics and, for those who can read the data directory, backups here; empty: not at all."`
 	Profiles    bool   `help:"Serve profiles of the Go runtime below /debug/pprof/ of the admin listener."`
 
+	service.Hosts
+
 	TLSCertFile   string   `name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
 	TLSKeyFile    string   `name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
 	TLSSelfSigned bool     `name:"tls-self-signed" help:"Make and keep a local certificate authority and a certificate under tls/ in the data directory."`

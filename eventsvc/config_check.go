@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -28,8 +29,10 @@ func (s *serve) checkListeners() error {
 		return cli.Usagef("--listen-http and --listen-https are both empty: set at least one, or nobody can reach the API")
 	case s.Profiles && s.ListenAdmin == "":
 		return cli.Usagef("--profiles is set but --listen-admin is empty: set both or none")
+	case len(s.AllowedHosts) > 0 && s.ListenAdmin == "":
+		return cli.Usagef("--allowed-hosts is set but --listen-admin is empty: set both or none")
 	}
-	return s.Limits.Check()
+	return errors.Join(s.Hosts.Check(), s.Limits.Check())
 }
 
 func (s *serve) checkCertificate() error {

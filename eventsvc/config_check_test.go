@@ -35,6 +35,8 @@ func TestContradictions(t *testing.T) {
 		{[]string{issuer, "--tls-self-signed"}, "--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither"},
 		{[]string{issuer, "--listen-https=:0", "--tls-self-signed", "--tls-hosts="}, "--tls-self-signed needs --tls-hosts: name the hosts that clients will ask for"},
 		{[]string{issuer, "--tls-hosts=events.example"}, "--tls-hosts has no effect without --tls-self-signed: set both or none"},
+		{[]string{issuer, "--allowed-hosts=a.example"}, "--allowed-hosts is set but --listen-admin is empty: set both or none"},
+		{[]string{issuer, "--listen-admin=127.0.0.1:0", "--allowed-hosts=*.example"}, `--allowed-hosts: "*.example" is no name of a host: give names without scheme, port or *, such as eventsvc.tidings.svc`},
 		{[]string{issuer, "--profiles"}, "--profiles is set but --listen-admin is empty: set both or none"},
 		{[]string{issuer, "--listen-http=127.0.0.1:9", "--listen-admin=0.0.0.0:9"}, "--listen-http 127.0.0.1:9 and --listen-admin 0.0.0.0:9 want the same port: give one of them another"},
 		{[]string{issuer, "--header-timeout=31s"}, "--body-timeout 30s is shorter than --header-timeout 31s, which is a part of it"},

@@ -230,7 +230,7 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 	mux.Handle("/", service.Profiles(service.Admin(health, reg), s.Profiles))
 	mux.Handle(admin.Path, admin.NewHandler(db, token, entries, checker))
 	// Probes and scrapes have metrics of their own, which are not exposed: they would dilute the rates that alerts use.
-	return httpserver.Access(log, prometheus.NewRegistry(), audit.Handler(entries, mux)), nil
+	return httpserver.Access(log, prometheus.NewRegistry(), audit.Handler(entries, s.Guard(s.ListenAdmin, log, mux))), nil
 }
 
 // endpoints returns all listeners. Certificate is nil if HTTPS is not served.

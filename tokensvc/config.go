@@ -20,6 +20,9 @@ type serve struct {
 	ListenHTTPS string `name:"listen-https" help:"Address for HTTPS; needs --tls-cert-file and --tls-key-file." placeholder:"HOST:PORT"`
 	ListenAdmin string `default:"127.0.0.1:9001" help:"Address for probes and metrics; for operators only." placeholder:"HOST:PORT"`
 	Profiles    bool   `help:"Serve profiles of the Go runtime below /debug/pprof/ of --listen-admin."`
+
+	service.Hosts
+
 	TLSCertFile string `name:"tls-cert-file" help:"Certificate chain in PEM, read again when it changes." placeholder:"FILE"`
 	TLSKeyFile  string `name:"tls-key-file" help:"Private key of the certificate in PEM." placeholder:"FILE"`
 
@@ -79,7 +82,7 @@ SIGHUP reads clients file, trusted issuers and key files again at once, SIGUSR1 
 
 // Check sets the defaults that depend on other settings, and returns an error if settings contradict each other.
 func (s *serve) Check() error {
-	for _, check := range []func() error{s.completeClients, s.completeURLs, s.Limits.Check, s.checkTLS, s.checkTokens, s.checkAssertions, s.checkTimes, s.checkOrigins, s.parseProxies} {
+	for _, check := range []func() error{s.completeClients, s.completeURLs, s.Limits.Check, s.Hosts.Check, s.checkTLS, s.checkTokens, s.checkAssertions, s.checkTimes, s.checkOrigins, s.parseProxies} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -143,6 +146,8 @@ func (s *serve) checkTLS() error {
 		return cli.Usagef("--tls-cert-file and --tls-key-file have no effect without --listen-https; set it, or leave them out")
 	case s.Profiles && s.ListenAdmin == "":
 		return cli.Usagef("--profiles has no effect without --listen-admin; set both or none")
+	case len(s.AllowedHosts) > 0 && s.ListenAdmin == "":
+		return cli.Usagef("--allowed-hosts has no effect without --listen-admin; set both or none")
 	case s.ListenHTTPS == "" && s.ListenHTTP == "":
 		return cli.Usagef("both --listen-http and --listen-https are empty; set one")
 	}

@@ -28,6 +28,8 @@ func TestContradictions(t *testing.T) {
 		{append(clients, "--listen-https=:0", "--tls-cert-file=x"), "--listen-https needs both --tls-cert-file and --tls-key-file"},
 		{append(clients, "--tls-cert-file=x"), "--tls-cert-file and --tls-key-file go together; set both or none"},
 		{append(clients, "--tls-cert-file=x", "--tls-key-file=y"), "--tls-cert-file and --tls-key-file have no effect without --listen-https; set it, or leave them out"},
+		{append(clients, "--allowed-hosts=a.example", "--listen-admin="), "--allowed-hosts has no effect without --listen-admin; set both or none"},
+		{append(clients, "--allowed-hosts=a.example:1"), `--allowed-hosts: "a.example:1" is no name of a host: give names without scheme, port or *, such as eventsvc.tidings.svc`},
 		{append(clients, "--profiles", "--listen-admin="), "--profiles has no effect without --listen-admin; set both or none"},
 		{append(clients, "--listen-http=127.0.0.1:9", "--listen-admin=:9"), "--listen-http 127.0.0.1:9 and --listen-admin :9 want the same port: give one of them another"},
 		{append(clients, "--signing-key="+t.TempDir(), "--key-rotation=24h"), "--key-rotation is for keys made in memory and --signing-key for keys in files; set one"},

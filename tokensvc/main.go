@@ -114,7 +114,7 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	admin := service.Profiles(service.Admin(health, reg), s.Profiles)
+	admin := s.Guard(s.ListenAdmin, log, service.Profiles(service.Admin(health, reg), s.Profiles))
 	return service.Run(ctx, service.Config{
 		HTTP: httpserver.Config{Name: "tokensvc", Log: log, Registry: reg, Limits: s.Limits, Endpoints: []httpserver.Endpoint{
 			std.listening(plain, "--listen-http", s.ListenHTTP),

@@ -510,3 +510,26 @@ func TestSignals(t *testing.T) {
 		}
 	}
 }
+
+// TestAdminHosts: the admin listener answers for no host name that is not allowed.
+func TestAdminHosts(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--clients-file", clientsFile(t), "--allowed-hosts", "tokens.example", "--profiles")
+	for host, want := range map[string]int{"": 200, "localhost": 200, "tokens.example:9001": 200, "evil.example": 403} {
+		for _, path := range []string{"/metrics", "/readyz", "/debug/pprof/cmdline"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.admin+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s of %q: %s, want %d", path, host, resp.Status, want)
+			}
+		}
+	}
+}

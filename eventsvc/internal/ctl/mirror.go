@@ -25,6 +25,7 @@ type mirrorCmd struct {
 	CursorNamespace string        `default:"kube-system" placeholder:"NAME" help:"Namespace of the server for the cursor: the event that holds the position of the mirror."`
 	Parallel        int           `default:"8" help:"Events that are written at the same time."`
 	ListenAdmin     string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Serve detailed probes and metrics here; empty: not at all."`
+	Hosts           service.Hosts `embed:""`
 	StopTimeout     time.Duration `default:"20s" help:"Longest time that a graceful stop may take."`
 	LogFormat       string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
 	LogLevel        string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
@@ -60,7 +61,7 @@ func (m *mirrorCmd) check() error {
 	case m.Context != "" && m.Kubeconfig == "":
 		return cli.Usagef("--context has no effect without --kubeconfig: set both or none")
 	}
-	return nil
+	return m.Hosts.Check()
 }
 
 // source returns the client of the cluster.
@@ -116,7 +117,8 @@ func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 	health.Add("mirror", copying.Ready)
 	return service.Run(ctx, service.Config{
 		HTTP: httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Endpoints: []httpserver.Endpoint{{
-			Setting: "--listen-admin", Addr: m.ListenAdmin, Handler: service.Admin(health, registry), OnListen: std.OnListen,
+			Setting: "--listen-admin", Addr: m.ListenAdmin, OnListen: std.OnListen,
+			Handler: m.Hosts.Guard(m.ListenAdmin, log, service.Admin(health, registry)),
 		}}},
 		Health: health, Tasks: []func(context.Context) error{copying.Run}, StopTimeout: m.StopTimeout,
 	})
