@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -27,6 +28,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"tidings.example/shared/cli"
+	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/client/clienttest"
 )
 
@@ -294,6 +296,51 @@ func TestStockClient(t *testing.T) {
 		if resp.StatusCode != http.StatusOK {
 			t.Errorf("style %v: own registration answered %d", tc.style, resp.StatusCode)
 		}
+	}
+}
+
+// oddSecret has what is different in a form and raw.
+const oddSecret = "+%2b/%zz%:=&? 100%"
+
+// oddClient starts a service with Basic for a client with oddSecret.
+func oddClient(t *testing.T) *running {
+	t.Helper()
+	hash, err := client.HashSecret(oddSecret, client.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, "--client-secret-basic", "--clients-file",
+		tempFile(t, "clients.yaml", fmt.Sprintf("clients:\n- {client_id: demo, client_name: Demo, scope: read, client_secret: %q}\n", hash)))
+}
+
+// TestRawBasic: curl sends Basic credentials raw, golang.org/x/oauth2 as a form. Each refused attempt is one, with its reason.
+func TestRawBasic(t *testing.T) {
+	t.Parallel()
+	r := oddClient(t)
+	conf := clientcredentials.Config{ClientID: "demo", ClientSecret: oddSecret, TokenURL: r.api + "/oauth2/token", AuthStyle: oauth2.AuthStyleInHeader}
+	if _, err := conf.Token(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for secret, want := range map[string]string{oddSecret: "200", "wrong+%41": "401", "wrong%": "401", strings.Repeat("long", 19): "401"} {
+		out, err := exec.CommandContext(t.Context(), "curl", "-s", "-o", os.DevNull, "-w", "%{http_code}", "-u", "demo:"+secret,
+			"-d", "grant_type=client_credentials", r.api+"/oauth2/token").CombinedOutput()
+		if errors.Is(err, exec.ErrNotFound) {
+			t.Skip("needs curl")
+		}
+		if err != nil || string(out) != want {
+			t.Errorf("curl -u, %q: %s, %v, want %s", secret, out, err, want)
+		}
+	}
+	for metric, want := range map[string]string{
+		`tokensvc_token_requests_total{method="client_secret_basic",outcome="issued"}`:       "2",
+		`tokensvc_token_requests_total{method="client_secret_basic",outcome="wrong_secret"}`: "3",
+	} {
+		if got := r.metric(t, metric); got != want {
+			t.Errorf("%s is %s, want %s", metric, got, want)
+		}
+	}
+	if log := r.log(); strings.Count(log, `"detail":"the secret has more than the 72 bytes that BCrypt compares"`) != 1 || strings.Contains(log, "long") {
+		t.Errorf("not exactly the long secret is explained:\n%s", log)
 	}
 }
 

@@ -18,6 +18,16 @@ func TestPythonClients(t *testing.T) {
 	}
 }
 
+// TestPythonBasic: Authlib sends Basic credentials raw.
+func TestPythonBasic(t *testing.T) {
+	t.Parallel()
+	python := pythonClients(t)
+	r := oddClient(t)
+	if out, err := exec.CommandContext(t.Context(), python, "testdata/basic_client.py", r.api, "demo", oddSecret).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestPythonMetadata: Authlib, which insists on the members that the standards require, accepts the metadata.
 func TestPythonMetadata(t *testing.T) {
 	t.Parallel()

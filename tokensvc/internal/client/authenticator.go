@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,9 +36,17 @@ type Config struct {
 
 // Attempt is what a client sent to authenticate.
 type Attempt struct {
-	ClientID string
-	Secret   string
-	Source   string // address whose failures are counted; empty: not counted
+	ClientID, Secret string
+	RawID, RawSecret string // the other reading of the same text; empty: it has one
+	Source           string // address whose failures are counted; empty: not counted
+}
+
+// reading is one reading of an attempt, with the registration of its id.
+type reading struct {
+	id, secret string
+	reg        Client
+	known      bool
+	secrets    []Secret // to compare with; an unknown client has none
 }
 
 // ErrUnavailable reports that registrations cannot be read at present.
@@ -53,7 +62,7 @@ const (
 // RejectedError refuses an attempt. The reason is for logs and metrics and must not be told to the client.
 type RejectedError struct {
 	Reason string // one of the Reason constants
-	Detail string // what is wrong with an assertion, in one of a few fixed texts
+	Detail string // more about an assertion or a secret, in one of a few fixed texts; may be empty
 }
 
 // Error returns a text with the reason.
@@ -129,23 +138,46 @@ func New(c Config) (*Authenticator, error) {
 // Authenticate returns the registration of the client if the secret is right. An error is a *[RejectedError], a
 // *[BusyError], wraps [ErrUnavailable], or is that of ctx.
 func (a *Authenticator) Authenticate(ctx context.Context, try Attempt) (Client, error) {
-	reg, err := a.lookup(ctx, try.ClientID)
-	known := err == nil
-	if !known && !errors.Is(err, ErrNotFound) {
+	readings, err := a.read(ctx, try)
+	if err != nil {
 		return Client{}, err
 	}
-	secrets := a.valid(reg)
-	keys := a.proofs.all(try.ClientID, secrets, try.Secret)
-	if a.remembered(keys, secrets, try.Secret) && known {
-		return reg, nil
+	var keys []proof
+	for _, r := range readings {
+		own := a.proofs.all(r.id, r.secrets, r.secret)
+		if a.remembered(own, r.secrets, r.secret) && r.known {
+			return r.reg, nil
+		}
+		keys = append(keys, own...)
 	}
-	err = a.flights.do(ctx, flightKey(keys), func(ctx context.Context) error {
-		return a.compare(ctx, try, secrets, known)
+	matched, err := a.flights.do(ctx, flightKey(keys), func(ctx context.Context) (int, error) {
+		return a.compare(ctx, readings, try.Source)
 	})
 	if err != nil {
 		return Client{}, err
 	}
-	return reg, nil
+	return readings[matched].reg, nil
+}
+
+// read looks up the clients of the readings of an attempt. It asks for every id, whether the first is registered or not.
+func (a *Authenticator) read(ctx context.Context, try Attempt) ([]reading, error) {
+	readings := []reading{{id: try.ClientID, secret: try.Secret}}
+	if try.RawSecret != "" {
+		readings = append(readings, reading{id: try.RawID, secret: try.RawSecret})
+	}
+	for i := range readings {
+		r := &readings[i]
+		if i > 0 && r.id == readings[0].id {
+			r.reg, r.known, r.secrets = readings[0].reg, readings[0].known, readings[0].secrets
+			continue
+		}
+		var err error
+		if r.reg, err = a.lookup(ctx, r.id); err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		r.known, r.secrets = err == nil, a.valid(r.reg)
+	}
+	return readings, nil
 }
 
 // valid returns the secrets to compare with; an unknown client has none. It raises the budget of failures to the work of
@@ -172,7 +204,7 @@ func (a *Authenticator) remembered(keys []proof, secrets []Secret, secret string
 		slices.ContainsFunc(secrets, func(s Secret) bool { return s.matchesPlain(secret) })
 }
 
-// flightKey returns the same key for attempts with the same id, the same submitted secret and the same stored secrets,
+// flightKey returns the same key for attempts with the same ids, the same submitted secrets and the same stored secrets,
 // which have the same outcome.
 func flightKey(keys []proof) string {
 	var key []byte
@@ -182,39 +214,51 @@ func flightKey(keys []proof) string {
 	return string(key)
 }
 
-// compare throttles the attempt, waits for a seat and compares. Every failure costs the same work.
-func (a *Authenticator) compare(ctx context.Context, try Attempt, secrets []Secret, known bool) error {
-	byID, err := a.ids.begin(ctx, try.ClientID)
+// compare throttles the attempt, waits for a seat and compares. It returns the reading that matches. Every failure of an
+// attempt with so many readings costs the same work.
+func (a *Authenticator) compare(ctx context.Context, readings []reading, source string) (matched int, err error) {
+	var begun []attempt
+	end := func(refund bool) {
+		for _, b := range begun {
+			b.end(refund)
+		}
+	}
+	name, known := "", false
+	for i, r := range readings {
+		if r.known && !known {
+			name, known = r.id, true
+		}
+		if i > 0 && r.id == readings[0].id {
+			continue // the readings of an attempt count once
+		}
+		byID, err := a.ids.begin(ctx, r.id)
+		if err != nil {
+			end(true)
+			return 0, err
+		}
+		begun = append(begun, byID)
+	}
+	bySource, err := a.beginSource(ctx, source)
 	if err != nil {
-		return err
+		end(true)
+		return 0, err
 	}
-	bySource, err := a.beginSource(ctx, try.Source)
-	if err != nil {
-		byID.end(true)
-		return err
-	}
-	name := ""
-	if known {
-		name = try.ClientID
-	}
-	matched, err := a.gate.run(ctx, name, func() bool {
+	begun = append(begun, bySource)
+	good, err := a.gate.run(ctx, name, func() bool {
 		defer func(began time.Time) { a.compares.Observe(time.Since(began).Seconds()) }(time.Now())
-		return a.match(secrets, try)
+		matched = a.matchAny(readings)
+		return matched >= 0
 	})
-	if err != nil {
-		byID.end(true)
-		bySource.end(true)
-		return err
-	}
-	byID.end(matched && known)
-	bySource.end(matched && known)
+	end(good || err != nil)
 	switch {
+	case err != nil:
+		return 0, err
 	case !known:
-		return &RejectedError{Reason: ReasonUnknown}
-	case !matched:
-		return &RejectedError{Reason: ReasonSecret}
+		return 0, &RejectedError{Reason: ReasonUnknown}
+	case !good:
+		return 0, &RejectedError{Reason: ReasonSecret, Detail: tooLong(readings)}
 	}
-	return nil
+	return matched, nil
 }
 
 func (a *Authenticator) beginSource(ctx context.Context, source string) (attempt, error) {
@@ -224,15 +268,43 @@ func (a *Authenticator) beginSource(ctx context.Context, source string) (attempt
 	return a.sources.begin(ctx, source)
 }
 
-// match compares with the stored secrets one by one, and remembers the submitted secret if one matches. If none does, it
-// spends the rest of the budget.
-func (a *Authenticator) match(secrets []Secret, try Attempt) bool {
-	for _, s := range secrets {
-		if !s.Plain() && s.matchesHash(try.Secret) {
-			a.proofs.add(a.proofs.of(try.ClientID, s, try.Secret))
+// matchAny returns the first reading that matches, or -1. They are compared at the same time: the gate hides which clients are
+// registered only if every attempt is in its seat for as long as others.
+func (a *Authenticator) matchAny(readings []reading) int {
+	matched := make([]bool, len(readings))
+	var others sync.WaitGroup
+	for i := range readings[1:] {
+		others.Go(func() { matched[1+i] = a.match(readings[1+i]) })
+	}
+	matched[0] = a.match(readings[0])
+	others.Wait()
+	return slices.Index(matched, true)
+}
+
+// match compares a reading with the stored secrets one by one, and remembers the submitted secret if one matches. If none does,
+// it spends the rest of the budget.
+func (a *Authenticator) match(r reading) bool {
+	for _, s := range r.secrets {
+		if !s.Plain() && s.matchesHash(r.secret) {
+			a.proofs.add(a.proofs.of(r.id, s, r.secret))
 			return true
 		}
 	}
-	a.burn(int(a.budget.Load()) - totalWork(secrets))
+	a.burn(int(a.budget.Load()) - totalWork(r.secrets))
 	return false
+}
+
+// tooLong says so if no reading of a secret is short enough for the BCrypt hash that is stored.
+func tooLong(readings []reading) string {
+	hashed := false
+	for _, r := range readings {
+		if len(r.secret) <= maxSecret {
+			return ""
+		}
+		hashed = hashed || slices.ContainsFunc(r.secrets, func(s Secret) bool { return !s.Plain() })
+	}
+	if !hashed {
+		return ""
+	}
+	return "the secret has more than the 72 bytes that BCrypt compares"
 }

@@ -169,6 +169,124 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
+// TestTwoReadings: an attempt whose text has two readings is right if one of them is, and is not right by the id of one and the
+// secret of the other.
+func TestTwoReadings(t *testing.T) {
+	t.Parallel()
+	hashed := func(secret string) client.Secret {
+		t.Helper()
+		hash, err := client.HashSecret(secret, client.MinCost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return clienttest.Secret(t, hash)
+	}
+	a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t),
+		client.Client{ClientID: "plus", Secrets: []client.Secret{hashed("a+b")}},
+		client.Client{ClientID: "x+y", Secrets: []client.Secret{hashed("one")}},
+		client.Client{ClientID: "x y", Secrets: []client.Secret{hashed("two")}},
+	)})
+	for _, tc := range []struct{ name, id, secret, rawID, rawSecret, want, client string }{
+		{"the first", "plain", "s3cret", "plain", "s3%63ret", "ok", "plain"},
+		{"the raw one", "plus", "a b", "plus", "a+b", "ok", "plus"},
+		{"the raw one, of another client", "x y", "one", "x+y", "one", "ok", "x+y"},
+		{"the first, where both are clients", "x y", "two", "x+y", "two", "ok", "x y"},
+		{"the raw one, of a client alone", "nobody", "one", "x+y", "one", "ok", "x+y"},
+		{"plain text", "noop", "open", "noop", "op%65n", "ok", "noop"},
+		{"plain text, raw", "noop", "?", "noop", "open", "ok", "noop"},
+		{"neither", "plus", "a b", "plus", "a%20b", "wrong_secret", ""},
+		{"no client", "nobody", "a b", "nobody", "a+b", "unknown_client", ""},
+		{"neither a client", "no body", "x", "no+body", "x", "unknown_client", ""},
+		{"one is a client", "no body", "x", "x+y", "x", "wrong_secret", ""},
+		{"id and secret of different readings", "x y", "1", "x+y", "two", "wrong_secret", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			for _, round := range []string{"first", "again"} {
+				c, err := a.Authenticate(t.Context(), client.Attempt{ClientID: tc.id, Secret: tc.secret, RawID: tc.rawID, RawSecret: tc.rawSecret})
+				if got := outcome(err); got != tc.want || c.ClientID != tc.client {
+					t.Errorf("%s: %s as %q, want %s as %q", round, got, c.ClientID, tc.want, tc.client)
+				}
+			}
+		})
+	}
+}
+
+// TestTwoReadingsCountOnce: an attempt with two readings counts once, for each id that it names, and takes as long as one with a
+// single reading, whether the client exists or not.
+func TestTwoReadingsCountOnce(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"noop", "two", "nobody"} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t)), FailureBurst: 3, FailureRefill: time.Minute, FailureQueue: 1})
+			if id != "two" { // whose hashes take real time
+				a.CompareTakes(time.Second)
+			} else {
+				a.CompareTakes(0)
+			}
+			var got []time.Duration
+			for i := range 5 {
+				start := time.Now()
+				try := client.Attempt{ClientID: id, Secret: fmt.Sprint("a b", i), RawID: id, RawSecret: fmt.Sprint("a+b", i)}
+				if i == 1 {
+					try.RawID, try.RawSecret = "", ""
+				}
+				if _, err := a.Authenticate(t.Context(), try); outcome(err) != "wrong_secret" && outcome(err) != "unknown_client" {
+					t.Errorf("%s: %v", id, err)
+				}
+				got = append(got, time.Since(start).Round(30*time.Second))
+			}
+			if diff := cmp.Diff([]time.Duration{0, 0, 0, time.Minute, time.Minute}, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", id, diff)
+			}
+		})
+		synctest.Test(t, func(t *testing.T) {
+			a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t)), Parallel: 1})
+			a.CompareTakes(time.Second)
+			start := time.Now()
+			_, _ = a.Authenticate(t.Context(), client.Attempt{ClientID: id, Secret: "a b", RawID: id, RawSecret: "a+b"})
+			if took := time.Since(start); took != time.Second {
+				t.Errorf("%s: %v, want the time of one compare", id, took)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthenticator(t, client.Config{Store: newStore(t), FailureBurst: 1, FailureRefill: time.Minute, FailureQueue: 1})
+		a.CompareTakes(0)
+		ids := a.Apart(2)
+		_, _ = a.Authenticate(t.Context(), client.Attempt{ClientID: ids[0], Secret: "x", RawID: ids[1], RawSecret: "x"})
+		start := time.Now()
+		_, _ = a.Authenticate(t.Context(), client.Attempt{ClientID: ids[1], Secret: "y"})
+		if waited := time.Since(start); waited != time.Minute {
+			t.Errorf("the id of the second reading is not counted: %v", waited)
+		}
+	})
+}
+
+// TestTooLong: a refused secret that is too long for BCrypt says so.
+func TestTooLong(t *testing.T) {
+	t.Parallel()
+	a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t))})
+	long := strings.Repeat("x", 73)
+	for _, tc := range []struct {
+		id, secret, raw string
+		says            bool
+	}{
+		{"plain", long, "", true},
+		{"plain", long, long + "%", true},
+		{"plain", long[1:], "", false},
+		{"plain", "short", strings.Repeat("%41", 30), false},
+		{"noop", long, "", false},
+		{"nobody", long, "", false},
+	} {
+		_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: tc.id, Secret: tc.secret, RawID: tc.id, RawSecret: tc.raw})
+		rejected, ok := errors.AsType[*client.RejectedError](err)
+		if !ok || strings.Contains(rejected.Detail, "more than the 72 bytes") != tc.says || strings.Contains(err.Error(), "x") {
+			t.Errorf("%s, %d and %d bytes: %v", tc.id, len(tc.secret), len(tc.raw), err)
+		}
+	}
+}
+
 // TestTwoSecrets: while a secret is being changed, both are accepted.
 func TestTwoSecrets(t *testing.T) {
 	t.Parallel()
@@ -411,7 +529,7 @@ func TestLineHidesRegistrations(t *testing.T) {
 	const compare = 60 * time.Millisecond
 	for _, parallel := range []int{1, 2, 3} {
 		for _, guesses := range []int{0, 1, 2, 3, 9} {
-			for _, probes := range []int{1, 2, 5} {
+			for _, probes := range []int{1, 2, 5, -1, -2, -5} { // negative: with two readings
 				var seen [][]answer
 				for _, id := range []string{"noop", "nobody"} {
 					synctest.Test(t, func(t *testing.T) {
@@ -428,32 +546,37 @@ func TestLineHidesRegistrations(t *testing.T) {
 	}
 }
 
-// observe sends guesses of unknown ids before and after probes of one id, and returns when each of them was answered.
+// observe sends guesses of unknown ids before and after probes of one id, and returns when each of them was answered. So many
+// probes below zero have two readings.
 func observe(t *testing.T, a *client.Authenticator, id string, guesses, probes int) []answer {
 	t.Helper()
+	raw := ""
+	if probes < 0 {
+		probes, raw = -probes, "raw"
+	}
 	start := time.Now()
 	var wg sync.WaitGroup
 	got := make([]answer, 2*guesses+probes)
 	next := 0
-	try := func(id, secret string) {
+	try := func(id, secret, raw string) {
 		mine := &got[next]
 		next++
 		wg.Go(func() {
-			_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: id, Secret: secret})
+			_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: id, Secret: secret, RawID: id, RawSecret: raw})
 			said := strings.Replace(outcome(err), "unknown_client", "wrong_secret", 1) // clients see no difference
 			*mine = answer{said, time.Since(start)}
 		})
 		synctest.Wait()
 	}
 	for i := range guesses {
-		try(fmt.Sprint("before", i), "guess")
+		try(fmt.Sprint("before", i), "guess", "")
 	}
 	for i := range probes {
-		try(id, fmt.Sprint("guess", i))
+		try(id, fmt.Sprint("guess", i), raw)
 	}
 	time.Sleep(100 * time.Millisecond)
 	for i := range guesses {
-		try(fmt.Sprint("after", i), "guess")
+		try(fmt.Sprint("after", i), "guess", "")
 	}
 	wg.Wait()
 	return got

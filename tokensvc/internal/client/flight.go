@@ -16,16 +16,16 @@ type flights struct {
 }
 
 // do runs compare, or joins the one with the same key that is running, and returns its outcome.
-func (fs *flights) do(ctx context.Context, key string, compare func(context.Context) error) error {
+func (fs *flights) do(ctx context.Context, key string, compare func(context.Context) (int, error)) (int, error) {
 	outcome := fs.group.DoChan(key, func() (any, error) {
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), fs.timeout)
 		defer cancel()
-		return nil, compare(shared)
+		return compare(shared)
 	})
 	select {
 	case r := <-outcome:
-		return r.Err
+		return r.Val.(int), r.Err
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // gate limits how many BCrypt compares run at the same time, so that signing and everything else keep their share of the
-// cores. A compare takes a seat. Free seats go to two queues in alternation:
+// cores. A compare takes a seat; the two readings of an attempt share one. Free seats go to two queues in alternation:
 //
 //	queue   all waiting attempts, in the order of arrival
 //	fair    only attempts for registered ids, one client after the other

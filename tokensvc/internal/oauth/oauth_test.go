@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"os"
 	"regexp"
 	"runtime"
@@ -40,6 +41,9 @@ func (store) ByClientID(_ context.Context, id string) (client.Client, error) {
 	case "demo":
 		secret, err := client.ParseSecret("{noop}s3cret")
 		return client.Client{ID: "registration-1", ClientID: "demo", Name: "Demo", Scope: "read", Secrets: []client.Secret{secret}}, err
+	case "a+b":
+		secret, err := client.ParseSecret("{noop}1+1=100%, %41")
+		return client.Client{ID: "registration-3", ClientID: "a+b", Name: "Signs", Scope: "read", Secrets: []client.Secret{secret}}, err
 	case "keyed":
 		keys, err := client.ParseKeys([]byte(clientKeySet()), nil)
 		return client.Client{ID: "registration-2", ClientID: "keyed", Name: "Keyed", Scope: "read", Keys: keys}, err
@@ -278,6 +282,48 @@ func TestBasic(t *testing.T) {
 		fmt.Fprintf(&got, "## %s\n%s\n", tc.name, dump(t, s.ask("POST", "/oauth2/token", tc.body, auth, tc.header)))
 	}
 	compareGolden(t, "testdata/basic.golden", got.String())
+}
+
+// TestBasicReadings: id and secret of Basic may be form-encoded, as RFC 6749 section 2.3.1 says, or raw, as curl and Authlib send
+// them.
+func TestBasicReadings(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, func(c *oauth.Config) { c.Basic = true })
+	const id, secret = "a+b", "1+1=100%, %41"
+	for _, tc := range []struct {
+		name, credentials, bodyID string
+		want                      int
+		logged                    string // client_id
+	}{
+		{"raw", id + ":" + secret, "", 200, id},
+		{"form-encoded", url.QueryEscape(id) + ":" + url.QueryEscape(secret), "", 200, id},
+		{"form-encoded, with %20", "a%2bb:" + url.PathEscape("1") + "%2b1%3d100%25,%20%2541", "", 200, id},
+		{"raw, with the id in the body", id + ":" + secret, id, 200, id},
+		{"form-encoded, with the id in the body", url.QueryEscape(id) + ":" + url.QueryEscape(secret), id, 200, id},
+		{"another id in the body", id + ":" + secret, "a", 400, ""},
+		{"the id of the other reading in the body", id + ":s3cret", "a b", 401, "a b"},
+		{"id raw, secret form-encoded", id + ":" + url.QueryEscape(secret), "", 401, "a b"},
+		{"encoded twice", url.QueryEscape(id) + ":" + url.QueryEscape(url.QueryEscape(secret)), "", 401, id},
+		{"plain id, raw secret that does not decode", "demo:100%", "", 401, "demo"},
+		{"id that does not decode", "100%:s3cret", "", 401, "100%"},
+		{"id that decodes to what no client has", "a%00b:s3cret", "", 401, "a%00b"},
+		{"id that no client has", "a\x00b:s3cret", "", 400, ""},
+	} {
+		body := "grant_type=client_credentials"
+		if tc.bodyID != "" {
+			body += "&client_id=" + url.QueryEscape(tc.bodyID)
+		}
+		s.log.Reset()
+		if resp := s.ask("POST", "/oauth2/token", body, auth, basic(tc.credentials)); resp.StatusCode != tc.want {
+			t.Errorf("%s: %d, want %d", tc.name, resp.StatusCode, tc.want)
+		}
+		var line struct {
+			ClientID string `json:"client_id"`
+		}
+		if err := json.Unmarshal([]byte(s.log.String()), &line); err != nil || line.ClientID != tc.logged && tc.logged != "" {
+			t.Errorf("%s: logged %s", tc.name, s.log)
+		}
+	}
 }
 
 var tokenText = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+`)

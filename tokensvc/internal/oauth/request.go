@@ -25,6 +25,8 @@ const (
 type request struct {
 	grantType, clientID, clientSecret, scope string
 
+	rawID, rawSecret string // the other reading of Basic credentials; empty: they have one
+
 	resources []string // RFC 8707 section 2, where the parameter may be repeated
 	assertion string   // RFC 7521 section 4.2
 	method    string   // of client authentication; empty: none was tried
@@ -155,8 +157,9 @@ func triedBasic(r *http.Request) bool {
 	return strings.EqualFold(scheme, "basic")
 }
 
-// readBasic reads client_secret_basic, whose id and secret are form-encoded (RFC 6749 section 2.3.1). If it is not allowed,
-// a client that uses it is not authenticated.
+// readBasic reads client_secret_basic. Its id and secret are form-encoded by RFC 6749 section 2.3.1, but many clients send them
+// raw, as in RFC 7617. Nothing tells which, so both readings count where they differ. If the method is not allowed, a client
+// that uses it is not authenticated.
 func (q *request) readBasic(header string, allowed bool) error {
 	q.method = client.MethodBasic
 	if q.clientSecret != "" || q.assertion != "" {
@@ -164,17 +167,23 @@ func (q *request) readBasic(header string, allowed bool) error {
 	}
 	_, encoded, _ := strings.Cut(header, " ")
 	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
-	encodedID, encodedSecret, _ := strings.Cut(string(decoded), ":")
-	id, idErr := url.QueryUnescape(encodedID)
-	secret, secretErr := url.QueryUnescape(encodedSecret)
-	if err != nil || idErr != nil || secretErr != nil || id == "" || secret == "" {
+	rawID, rawSecret, _ := strings.Cut(string(decoded), ":")
+	if err != nil || rawID == "" || rawSecret == "" {
 		return faultBasic
+	}
+	id, idErr := url.QueryUnescape(rawID)
+	secret, secretErr := url.QueryUnescape(rawSecret)
+	if idErr != nil || secretErr != nil || !client.ValidID(id) || q.clientID != "" && q.clientID != id {
+		id, secret = rawID, rawSecret
 	}
 	if q.clientID != "" && q.clientID != id {
 		return faultTwoMethods
 	}
 	if !allowed {
 		return faultBasicOff
+	}
+	if (secret != rawSecret || id != rawID) && (q.clientID == "" || q.clientID == rawID) {
+		q.rawID, q.rawSecret = rawID, rawSecret
 	}
 	q.clientID, q.clientSecret = id, secret
 	return nil

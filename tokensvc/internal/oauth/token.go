@@ -64,8 +64,11 @@ func (s *Server) decide(ctx context.Context, req request, source string) (decisi
 		d.clientID = d.client.ClientID
 	} else {
 		d.client, err = s.c.Clients.Authenticate(ctx, client.Attempt{
-			ClientID: req.clientID, Secret: req.clientSecret, Source: s.countedSource(source),
+			ClientID: req.clientID, Secret: req.clientSecret, RawID: req.rawID, RawSecret: req.rawSecret, Source: s.countedSource(source),
 		})
+		if err == nil {
+			d.clientID = d.client.ClientID // of the reading that is right
+		}
 	}
 	switch {
 	case err != nil:
