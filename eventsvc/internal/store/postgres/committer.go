@@ -16,6 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/entry"
+	"tidings.example/shared/pgreason"
 )
 
 // SQLSTATEs that commit_batch raises.
@@ -172,7 +173,7 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 		if !ambiguous(err) {
 			break
 		}
-		c.db.o.Copy.Log.Warn("the answer to a commit was lost; asking what became of it", "error", reason(err))
+		c.db.o.Copy.Log.Warn("the answer to a commit was lost; asking what became of it", "error", pgreason.Of(err))
 		c.db.metrics.ambiguous.Inc()
 		var written bool
 		if o, written = c.resolve(writes); written {
@@ -198,7 +199,7 @@ func (c *committer) refused(err error) {
 	if state := code(err); state != c.state {
 		c.state = state
 		if state != "" {
-			c.db.o.Copy.Log.Error("the database refuses commits", "error", reason(err))
+			c.db.o.Copy.Log.Error("the database refuses commits", "error", pgreason.Of(err))
 		}
 	}
 }
@@ -234,7 +235,7 @@ func (c *committer) transact(writes []*commit.Write) (o outcome, err error) {
 	defer cancel()
 	conn, err := c.db.pool.Acquire(ctx)
 	if err != nil {
-		return o, fmt.Errorf("%w: %w", errConnect, reason(err))
+		return o, fmt.Errorf("%w: %w", errConnect, pgreason.Of(err))
 	}
 	defer conn.Release()
 	n := len(writes)

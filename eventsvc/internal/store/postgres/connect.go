@@ -99,14 +99,6 @@ func suspect(err error) bool {
 	return code(err) == "25006" // read_only_sql_transaction
 }
 
-// reason returns an error of the database without what pgx says of the DSN.
-func reason(err error) error {
-	if failed := new(pgconn.ConnectError); errors.As(err, &failed) {
-		return fmt.Errorf("no connection to the database: %w", failed.Unwrap())
-	}
-	return err
-}
-
 // code returns the SQLSTATE of an error that the server has sent, empty for any other.
 func code(err error) string {
 	if answer := new(pgconn.PgError); errors.As(err, &answer) {

@@ -14,6 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/shared/pgreason"
 )
 
 // Options say which database and which copy of it. Access and Copy.Dir are required.
@@ -126,7 +127,7 @@ func (db *DB) begin(ctx context.Context) error {
 	if refused := new(RefusedError); errors.As(err, &refused) {
 		return err
 	} else if err != nil {
-		db.o.Copy.Log.Warn("the database does not answer; trying until it does", "error", reason(err))
+		db.o.Copy.Log.Warn("the database does not answer; trying until it does", "error", pgreason.Of(err))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/pgreason"
 )
 
 // head is the state of the whole store.
@@ -97,5 +98,5 @@ func (l *life) unavailable(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", store.ErrUnavailable, reason(err))
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, pgreason.Of(err))
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"tidings.example/shared/pgreason"
 )
 
 //go:embed migrations/*.sql
@@ -77,13 +79,13 @@ func readSchema(ctx context.Context, db querier) (s Schema, err error) {
 	var there bool
 	err = db.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", schema+".migration").Scan(&there)
 	if err != nil || !there {
-		return s, reason(err)
+		return s, pgreason.Of(err)
 	}
 	err = db.QueryRow(ctx, "SELECT version, name FROM "+schema+".migration ORDER BY version DESC LIMIT 1").Scan(&s.Version, &s.Name)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 	}
-	return s, reason(err)
+	return s, pgreason.Of(err)
 }
 
 // ReadSchema returns the version of the schema of a database.
@@ -105,7 +107,7 @@ func Migrate(ctx context.Context, a Access, serviceRole string) (s Schema, err e
 			return err
 		})
 	})
-	return s, reason(err)
+	return s, pgreason.Of(err)
 }
 
 // migrationLock is the key of the advisory lock that one migration at a time holds.
@@ -180,5 +182,5 @@ func with(ctx context.Context, a Access, f func(context.Context, *pgxpool.Pool) 
 		return err
 	}
 	defer pool.Close()
-	return reason(f(ctx, pool))
+	return pgreason.Of(f(ctx, pool))
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"tidings.example/shared/pgreason"
 )
 
 // A keeper holds an advisory lock, if no other replica does. The replica that has it clears away what is past its time. The
@@ -35,7 +37,7 @@ func (k *keeper) holds() bool { return k.held.Load() && k.db.tail.caughtUp.Load(
 func (k *keeper) run() {
 	for k.db.life.ctx.Err() == nil {
 		if err := k.term(k.db.life.ctx); err != nil && k.db.life.ctx.Err() == nil && k.db.tail.failed() == nil {
-			k.db.o.Copy.Log.Warn("history could not be removed from the database; trying again", "error", reason(err))
+			k.db.o.Copy.Log.Warn("history could not be removed from the database; trying again", "error", pgreason.Of(err))
 		}
 		select {
 		case <-time.After(keepEvery):

@@ -14,6 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/entry"
+	"tidings.example/shared/pgreason"
 )
 
 // The tail looks for new records whenever a commit notifies it, and every lookEvery besides. It reads at most readRecords in
@@ -91,7 +92,7 @@ func (t *tail) run() {
 			continue
 		}
 		t.db.pool.Reset() // the other connections are likely to be broken too: a batch sent over one would have to be looked up
-		err = reason(err)
+		err = pgreason.Of(err)
 		t.standbys.Store(&standbys{})
 		if t.failure.Swap(&err) == nil {
 			log.Error("the database cannot be followed; trying until it can", "error", err)

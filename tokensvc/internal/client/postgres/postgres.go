@@ -21,6 +21,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"tidings.example/shared/pgreason"
 	"tidings.example/tokensvc/internal/client"
 )
 
@@ -172,7 +173,7 @@ func (s *Store) ByClientID(ctx context.Context, clientID string) (client.Client,
 	defer cancel()
 	rows, err := s.queries.find(ctx, clientID)
 	if err != nil {
-		return client.Client{}, fmt.Errorf("read table clients: %w", err)
+		return client.Client{}, fmt.Errorf("read table clients: %w", pgreason.Of(err))
 	}
 	return s.choose(rows, clientID)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"tidings.example/shared/pgreason"
 	"tidings.example/tokensvc/internal/client"
 )
 
@@ -22,7 +23,7 @@ func (s *Store) BySubject(ctx context.Context, issuer string, subjects []string)
 		}
 		switch {
 		case err != nil:
-			return client.Client{}, fmt.Errorf("read table clients: %w", err)
+			return client.Client{}, fmt.Errorf("read table clients: %w", pgreason.Of(err))
 		case len(rows) > 1:
 			s.c.Log.Error("registration not usable: assertion_issuer and assertion_subject are not unique in table clients", "row", rows[0].ID)
 			return client.Client{}, fmt.Errorf("%w: not unique", client.ErrNotFound)

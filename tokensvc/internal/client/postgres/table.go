@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tidings.example/shared/pgreason"
 	"tidings.example/tokensvc/internal/client"
 )
 
@@ -74,7 +75,7 @@ func (s *Store) lookAtTable(ctx context.Context) (*shape, error) {
 		Where("has_column_privilege(attrelid, attnum, 'SELECT')").
 		Find(&found).Error
 	if err != nil {
-		return nil, fmt.Errorf("ask for the columns of table clients: %w", err)
+		return nil, fmt.Errorf("ask for the columns of table clients: %w", pgreason.Of(err))
 	}
 	if len(found) == 0 {
 		return nil, errors.New("there is no table clients that this role may read; create it, or GRANT SELECT ON clients")
