@@ -209,9 +209,10 @@ func ambiguous(err error) bool {
 	if pgconn.SafeToRetry(err) || errors.Is(err, errConnect) || errors.Is(err, errOther) {
 		return false
 	}
-	// The server says what it did, but for a connection that it ends: the commit may wait for a standby at that time.
+	// The server says what it did, but for a connection that it ends: the commit may wait for a standby at that time. A statement
+	// that is cancelled has written nothing: the end of such a wait is told by a warning.
 	state := code(err)
-	return state == "" || state[:2] == "08" || state[:2] == "57"
+	return state == "" || state[:2] == "08" || state[:2] == "57" && state != "57014"
 }
 
 // errConnect says that there was no connection to send anything on.

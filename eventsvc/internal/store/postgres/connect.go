@@ -94,6 +94,13 @@ func neverCancel(conn *pgx.ConnConfig) {
 	}
 }
 
+// end closes a connection, with what belongs to its session. A server that hangs is not waited for.
+func end(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
 // suspect reports whether an error shows that a server which was the primary is none any more. Its connections may be open still.
 func suspect(err error) bool {
 	return code(err) == "25006" // read_only_sql_transaction

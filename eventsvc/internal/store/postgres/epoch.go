@@ -106,14 +106,17 @@ func (t *tail) enter(epoch uint64) error {
 // client knows, and states before it are given up, so that clients list again. An epoch of another replica that begins below
 // what this one has shown does not do: there the clock of the other one is behind, and another epoch begins.
 func (t *tail) lost(ctx context.Context, conn *pgx.Conn, h head) error {
-	known := max(h.Revision, t.db.Revision())
+	known, kept := t.db.Revision(), uint64(0)
+	if err := conn.QueryRow(ctx, "SELECT coalesce(max(revision), 0) FROM log WHERE revision <= $1", known).Scan(&kept); err != nil {
+		return err
+	}
 	t.db.metrics.lost.Inc()
 	t.db.o.Copy.Log.Error("the database has lost writes that were acknowledged: it was restored, or a failover went to a server that did not have "+
-		"them; clients have to list again", "revision", known, "database", h.Revision, "epoch", h.Epoch)
+		"them; clients have to list again", "revision", known, "database", kept, "epoch", h.Epoch)
 	epoch := h.Epoch
-	if epoch == t.epoch.Load() || h.Revision < t.db.Revision() {
+	if epoch == t.epoch.Load() || h.Revision < known {
 		epoch++
-		next := bolt.Bumped(known, t.db.o.now())
+		next := bolt.Bumped(max(h.Revision, known), t.db.o.now())
 		if _, err := conn.Exec(ctx, "SELECT skip_revisions($1, $2, $3)", h.Epoch, next, epoch); err != nil {
 			return err
 		}

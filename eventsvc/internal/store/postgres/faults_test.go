@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"flag"
@@ -39,7 +40,9 @@ func created(t testing.TB, db *postgres.DB, name string) (revision uint64) {
 func refused(t testing.TB, db *postgres.DB) {
 	t.Helper()
 	name := rand.Text()
-	if _, err := store.Create(t.Context(), db, store.Key{Namespace: "refused", Name: name}, store.Draft{Value: []byte("v")}); !errors.Is(err, store.ErrUnavailable) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := store.Create(ctx, db, store.Key{Namespace: "refused", Name: name}, store.Draft{Value: []byte("v")}); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a write ends with %v", err)
 	}
 }
@@ -119,6 +122,33 @@ func TestHeldLock(t *testing.T) {
 	if there, _, err := store.Records(t.Context(), db, store.Query{Namespace: "refused"}); err != nil || len(there) > 0 {
 		t.Errorf("of writes that were refused there are %d, %v", len(there), err)
 	}
+}
+
+// A statement that the server cancels, by a time limit of its own, has written nothing: its answer is not lost.
+func TestStatementTimeout(t *testing.T) {
+	t.Parallel()
+	owner := pgtest.Start(t).Database(t)
+	dsn := service(t, owner)
+	o := registered(impatient(dsn+"&statement_timeout=300", t.TempDir()))
+	db := open(t, o)
+	created(t, db, "before")
+	conn, err := pgx.Connect(t.Context(), owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "BEGIN; SELECT FROM eventsvc.head FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, db)
+	if _, err := conn.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if lost, n := metric(t, o, "store_database_ambiguous_commits_total"), metric(t, o, "store_database_refused_commits_total"); lost != 0 || n != 1 {
+		t.Errorf("%v answers were lost, and %v commits were refused; want 0 and 1", lost, n)
+	}
+	created(t, db, "after")
+	healthy(t, dsn, db)
 }
 
 // A replica that gets no connection, because others have them all, says so and goes on when there is one.

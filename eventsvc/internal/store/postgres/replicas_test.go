@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -278,6 +280,37 @@ func TestLostCommits(t *testing.T) {
 		saw.Close()
 		other.Close()
 	}
+}
+
+// Every replica that has seen lost commits says up to which revision they went, and which the database has of those, also if
+// another one has begun a new epoch before.
+func TestLossIsNamed(t *testing.T) {
+	t.Parallel()
+	owner := pgtest.Start(t).Database(t)
+	dsn := service(t, owner)
+	var said [2]logs
+	var replicas []*postgres.DB
+	for i := range said {
+		o := options(dsn, t.TempDir())
+		o.Copy.Log = slog.New(slog.NewJSONHandler(&said[i], nil))
+		replicas = append(replicas, open(t, o))
+	}
+	kept := created(t, replicas[0], "kept")
+	created(t, replicas[0], "lost")
+	lost := created(t, replicas[0], "lost too")
+	if _, err := replicas[1].Fresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	loseAfter(t, owner, kept)
+	for i := range said {
+		within(t, time.Minute, func() error {
+			if want := fmt.Sprintf(`"revision":%d,"database":%d,`, lost, kept); !strings.Contains(said[i].String(), want) {
+				return fmt.Errorf("replica %d does not say %s:\n%s", i, want, &said[i])
+			}
+			return nil
+		})
+	}
+	healthy(t, dsn, replicas...)
 }
 
 // While clients write, the database loses its newest commits. No revision that was acknowledged is given to another event, from

@@ -62,9 +62,7 @@ func (k *keeper) term(ctx context.Context) error {
 	k.held.Store(true)
 	defer func() {
 		k.held.Store(false)
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.db.o.timeout())
-		defer cancel()
-		_ = conn.Conn().Close(within) // which ends the lock
+		end(ctx, conn.Conn()) // which ends the lock
 	}()
 	for {
 		if err := k.keep(ctx, conn); err != nil {

@@ -119,6 +119,7 @@ func (t *tail) follow(ctx context.Context) error {
 		return err
 	}
 	defer conn.Release()
+	defer end(ctx, conn.Conn()) // which ends the subscription
 	if err := t.begin(ctx, conn.Conn()); err != nil {
 		return err
 	}
