@@ -87,7 +87,7 @@ e2e: ## end to end: with binaries started here, then with docker compose
 	@cd deploy/test/e2e && E2E_COMPOSE=1 $(TEST) -v ./...
 
 cluster-faults: ## every fault of the profile cluster under load, and failovers that lose commits, as root (FAULTS=short: some)
-	@cd deploy/test && E2E_COMPOSE=1 $(TEST) -timeout 90m -v ./cluster $(if $(filter short,$(FAULTS)),,-faults=all -losses=$(or $(LOSSES),20))
+	@cd deploy/test && E2E_COMPOSE=1 $(TEST) -timeout 120m -v ./cluster $(if $(filter short,$(FAULTS)),,-faults=all -losses=$(or $(LOSSES),20) -waits=$(or $(WAITS),20))
 
 robustness: ## the long forms of the store's tests, a line for each promise (ROBUSTNESS_FLAGS="-only R1,R2 -compress")
 	@cd eventsvc && $(GO) run ./internal/store/promises $(ROBUSTNESS_FLAGS)

@@ -46,6 +46,8 @@ var all = []fault{
 	{name: "too many connections", stops: true, do: func(c *cluster) {
 		c.sql("ALTER ROLE eventsvc CONNECTION LIMIT 0; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'eventsvc'")
 	}, undo: func(c *cluster) { c.sql("ALTER ROLE eventsvc CONNECTION LIMIT -1") }},
+	{name: "both standbys paused", short: true, stops: true, do: func(c *cluster) { c.broken = c.primary(); c.standbys(c.broken, "pause") },
+		undo: func(c *cluster) { c.standbys(c.broken, "unpause") }},
 	{name: "standby killed", do: func(c *cluster) { c.docker("kill", c.standby()) }, undo: (*cluster).restore},
 	{name: "switchover by hand", do: func(c *cluster) {
 		c.docker("exec", c.primary(), "patronictl", "-c", "/etc/tidings/patroni.yaml", "switchover", "tidings", "--force")

@@ -224,10 +224,12 @@ var errOther = errors.New("the database does not have what this replica has seen
 
 // commitBatch runs commit_batch if the database has everything that the copy has. After a failover that has lost commits, the
 // server would give the revisions of the lost ones to other events, although clients know them. The row of the head is locked
-// first, so the answer holds until the commit. The function takes the epoch from that row, so it is not called without it.
+// first, so the answer holds until the commit. A server that was promoted after commits that waited for no standby may have lost
+// some that no replica here has seen: it commits when a gap in the revisions is made. The function takes the epoch from that
+// row, so it is not called without it.
 const commitBatch = `
 	SELECT b.revisions, b.head_revision, b.stamp
-	FROM (SELECT epoch FROM head WHERE epoch = $1 AND revision >= $10 FOR UPDATE) h,
+	FROM (SELECT epoch FROM head WHERE epoch = $1 AND revision >= $10 AND (synchronous OR timeline = timeline()) FOR UPDATE) h,
 		LATERAL commit_batch(h.epoch, $2, $3, $4, $5, $6, $7, $8, $9) b`
 
 // transact runs one transaction.

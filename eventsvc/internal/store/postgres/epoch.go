@@ -44,8 +44,8 @@ func (t *tail) identify(ctx context.Context, db querier) error {
 
 // readHead reads the head.
 func readHead(ctx context.Context, db querier) (h head, err error) {
-	err = db.QueryRow(ctx, "SELECT cluster::text, epoch, revision, removed_revision, current_setting('synchronous_standby_names') <> '' FROM head").
-		Scan(&h.Cluster, &h.Epoch, &h.Revision, &h.Removed, &h.Standby)
+	err = db.QueryRow(ctx, "SELECT cluster::text, epoch, revision, removed_revision, current_setting('synchronous_standby_names') <> '', timeline <> timeline() AND NOT synchronous FROM head").
+		Scan(&h.Cluster, &h.Epoch, &h.Revision, &h.Removed, &h.Standby, &h.Uncertain)
 	return h, err
 }
 
@@ -68,10 +68,25 @@ func (t *tail) verify(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 	}
-	if lost {
+	switch {
+	case lost:
 		return t.lost(ctx, conn, h)
+	case h.Uncertain:
+		return t.uncertain(ctx, conn, h)
 	}
 	return t.enter(h.Epoch)
+}
+
+// uncertain begins a new epoch after a failover to a server that the last commits did not wait for: it may lack some that only
+// clients and replicas that are away have seen. What the copy has is there.
+func (t *tail) uncertain(ctx context.Context, conn *pgx.Conn, h head) error {
+	next := bolt.Bumped(h.Revision, t.db.o.now())
+	if _, err := conn.Exec(ctx, "SELECT skip_revisions($1, $2, $3)", h.Epoch, next, h.Epoch+1); err != nil {
+		return err
+	}
+	t.db.o.Copy.Log.Warn("a standby was promoted that commits did not wait for, so acknowledged writes may be lost: revisions go on after a gap, and "+
+		"clients have to list again", "revision", h.Revision, "next", next)
+	return errors.Join(errDoubt, t.enter(h.Epoch+1))
 }
 
 // differs reports whether the database has another record under a revision, or none.

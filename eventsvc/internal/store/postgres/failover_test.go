@@ -115,3 +115,50 @@ func TestStandbyGivenUp(t *testing.T) {
 		t.Error(s)
 	}
 }
+
+// After a failover to a standby that commits did not wait for, no revision is given out again, although the only replica that has
+// seen it is away.
+func TestFailoverBehindTheBackOfReplicas(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.StartPair(t)
+	pair.Asynchronous(t)
+	dsn := service(t, pair.DSN)
+	options := []postgres.Options{registered(impatient(dsn, t.TempDir())), registered(impatient(dsn, t.TempDir()))}
+	saw, other := open(t, options[0]), open(t, options[1])
+	kept := created(t, saw, "kept")
+	within(t, time.Minute, func() error {
+		if at := other.Revision(); at != kept {
+			return fmt.Errorf("the other replica is at revision %d, want %d", at, kept)
+		}
+		return nil
+	})
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pair.Detach(t)
+	lost := created(t, saw, "lost")
+	if err := saw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pair.KillPrimary(t)
+	options[1] = registered(options[1])
+	other = open(t, options[1])
+	if after := created(t, other, "after"); after <= lost {
+		t.Errorf("revision %d was given out, and is one of those up to %d again", after, lost)
+	}
+	var expired *store.ExpiredError
+	if _, err := other.Watch(t.Context(), store.WatchQuery{After: lost}); !errors.As(err, &expired) {
+		t.Errorf("watch after a lost revision: %v", err)
+	}
+	options[0] = registered(options[0])
+	saw = open(t, options[0])
+	healthy(t, dsn, saw, other)
+	for i, want := range []float64{1, 0} {
+		if n := losses(t, options[i]); n != want {
+			t.Errorf("replica %d has found a loss %v times, want %v", i, n, want)
+		}
+	}
+	if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch != 2 {
+		t.Errorf("%+v, %v; want epoch 2", r, err)
+	}
+}

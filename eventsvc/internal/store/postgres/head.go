@@ -16,6 +16,7 @@ type head struct {
 	Cluster                  string
 	Epoch, Revision, Removed uint64
 	Standby                  bool // a synchronous standby is required
+	Uncertain                bool // the server was promoted after the newest commit, which has not waited for a standby
 }
 
 // A headReader reads the newest revision, once for all who wait for it. It is safe for concurrent use.

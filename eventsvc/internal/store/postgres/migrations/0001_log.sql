@@ -1,9 +1,15 @@
+-- The timeline of this server: one more after each promotion of a standby.
+CREATE FUNCTION timeline() RETURNS integer LANGUAGE sql STABLE AS
+    $$ SELECT ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer $$;
+
 -- The state of the whole store. Every commit locks this row, so the order of revisions is the order of commits and none is
 -- missing.
 CREATE TABLE head (
     single           boolean     PRIMARY KEY DEFAULT true CHECK (single),
     cluster          uuid        NOT NULL DEFAULT gen_random_uuid(), -- names the database; a replica refuses another one
-    epoch            bigint      NOT NULL DEFAULT 1, -- rises when a failover has lost commits
+    epoch            bigint      NOT NULL DEFAULT 1, -- rises when a failover has lost commits, or may have
+    timeline         integer     NOT NULL DEFAULT timeline(), -- of the newest commit
+    synchronous      boolean     NOT NULL DEFAULT false, -- the newest commit has waited for a standby
     revision         bigint      NOT NULL DEFAULT 1, -- of the newest write
     time             timestamptz NOT NULL DEFAULT '-infinity', -- of that write; it never falls
     compact_revision bigint      NOT NULL DEFAULT 1, -- states before it cannot be read any more
@@ -124,7 +130,8 @@ BEGIN
         RAISE EXCEPTION 'batch % was given up', batch_ USING ERRCODE = 'TD002';
     END IF;
     IF added > 0 THEN
-        UPDATE head SET revision = head_revision, time = stamp, partition_end = room;
+        UPDATE head SET revision = head_revision, time = stamp, partition_end = room,
+            timeline = timeline(), synchronous = current_setting('synchronous_standby_names') <> '';
         IF current_setting('synchronous_standby_names') = '' THEN -- else confirm does so
             PERFORM pg_notify('eventsvc_log', writer_::text);
         END IF;
@@ -159,7 +166,7 @@ END $$;
 CREATE FUNCTION skip_revisions(epoch_ bigint, revision_ bigint, new_epoch bigint, OUT done boolean) LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE head SET revision = revision_, compact_revision = revision_, epoch = new_epoch,
-        partition_end = 0
+        partition_end = 0, timeline = timeline()
     WHERE epoch = epoch_ AND revision < revision_;
     done := FOUND;
     IF done THEN
