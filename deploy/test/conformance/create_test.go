@@ -61,6 +61,15 @@ func TestCreateForm(t *testing.T) {
 			t.Errorf("eventTime %s", got)
 		}
 	})
+	// The original wants exactly six digits.
+	t.Run("micro time of any precision", func(t *testing.T) {
+		for sent, want := range map[string]string{"05Z": "05.000000Z", "05.1Z": "05.100000Z", "05.123456789Z": "05.123456Z"} {
+			ev := s.post(t, in(eventsV1, ns)+"?dryRun=All", newEvent(ns, "any", `{"eventTime":"2026-01-02T03:04:`+sent+`"}`)).expect(http.StatusCreated).object()
+			if got := ev.text("eventTime"); got != "2026-01-02T03:04:"+want {
+				t.Errorf("eventTime %s of %s", got, sent)
+			}
+		}
+	})
 	t.Run("both views show one object", func(t *testing.T) {
 		created := s.create(t, ns, "views", `{"series":{"count":7,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`)
 		core := s.get(t, in(coreV1, ns, "views")).expect(http.StatusOK).object()

@@ -80,6 +80,20 @@ func TestKubectlWrite(t *testing.T) {
 				t.Errorf("code %d: %s", code, stderr)
 			}
 		})
+		t.Run("times and numbers", func(t *testing.T) {
+			k.want(t, args("create -f", k.file(t, "t.json", manifest("t", `{"eventTime":"2026-01-02T03:04:05Z"}`))), "event.events.k8s.io/t created")
+			k.want(t, args("get "+group+" t -o jsonpath={.eventTime}"), "2026-01-02T03:04:05.000000Z")
+			k.want(t, args("apply --server-side -f", k.file(t, "t1.json", manifest("t", `{"eventTime":"2026-01-02T03:04:05.000000001Z"}`))), "serverside-applied")
+			for name, command := range map[string][]string{
+				"strategic": args("patch event t --type=strategic -p", `{"count":5000000000}`), "merge": args("patch event t --type=merge -p", `{"count":5000000000}`),
+				"apply":  args("apply --server-side --validate=false -f", k.file(t, "t2.json", manifest("t", `{"deprecatedCount":5000000000}`))),
+				"create": args("create --validate=false -f", k.file(t, "t3.json", manifest("t3", `{"series":{"count":5000000000,"lastObservedTime":"2026-01-02T03:04:05Z"}}`))),
+			} {
+				if _, stderr, code := k.try(t, command...); code != 1 || !strings.Contains(stderr, "cannot unmarshal number 5000000000") {
+					t.Errorf("%s: code %d: %s", name, code, stderr)
+				}
+			}
+		})
 		t.Run("label and annotate", func(t *testing.T) {
 			k.run(t, args("create -f", k.file(t, "l.json", manifest("l")))...)
 			k.want(t, args("label "+group+" l a=1 b=2"), "event.events.k8s.io/l labeled")

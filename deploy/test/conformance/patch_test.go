@@ -136,7 +136,11 @@ func TestPatchRefused(t *testing.T) {
 			message: `Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001`},
 		{name: "merge patch of a wrong type", call: patch(typeMerge, `{"series":{"count":"x"}}`), code: 422, reason: invalid,
 			contains: `json: cannot unmarshal string into Go struct field EventSeries.series.count of type int32`},
-		{name: "strategic patch of a wrong type", call: patch(typeStrategy, `{"series":{"count":"x"}}`), code: 422, reason: invalid, contains: `unrecognized type: int32`},
+		{name: "strategic patch of a wrong type", call: patch(typeStrategy, `{"series":{"count":"x"}}`), code: 422, reason: invalid,
+			contains: `json: cannot unmarshal string into Go struct field EventSeries.series.count of type int32`},
+		// The original stores 705032704.
+		{name: "strategic patch beyond 32 bits", call: patch(typeStrategy, `{"deprecatedCount":5000000000}`), code: 422, reason: invalid,
+			contains: `json: cannot unmarshal number 5000000000 into Go struct field Event.deprecatedCount of type int32`},
 		// 500 in the original.
 		{name: "unknown directive", call: patch(typeStrategy, `{"metadata":{"$patch":"sideways"}}`), code: 400, reason: bad},
 		{name: "strict merge patch", call: patch(typeMerge, `{"noteX":"y"}`, "?fieldValidation=Strict"), code: 422, reason: invalid, contains: `strict decoding error: unknown field "noteX"`},

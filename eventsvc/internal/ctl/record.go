@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 )
@@ -154,7 +155,7 @@ func (r *recording) many(ctx context.Context, in io.Reader) error {
 // line records the event of one line and prints why it cannot be recorded.
 func (r *recording) line(ctx context.Context, number int, text []byte) {
 	var ev eventsv1.Event
-	err := json.Unmarshal(text, &ev)
+	_, err := event.Decode(text, &ev, false)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("no event in JSON: %w", err)

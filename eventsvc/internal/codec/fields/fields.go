@@ -182,5 +182,6 @@ func (k versions) structured(u *unstructured.Unstructured) (runtime.Object, erro
 		return nil, err
 	}
 	obj := event.NewObject(v)
-	return obj, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj)
+	_, err = event.DecodeTree(u.Object, obj, false)
+	return obj, err
 }

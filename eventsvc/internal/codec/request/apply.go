@@ -28,6 +28,11 @@ func (c *Decoder) Apply(v event.View, live *eventsv1.Event, patch []byte, manage
 	if err := yaml.Unmarshal(patch, &applied.Object); err != nil {
 		return nil, nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
 	}
+	// Values of a wrong type are refused before conflicts are looked for.
+	if _, err := event.DecodeTree(applied.Object, event.NewObject(v), false); err != nil {
+		return nil, nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+	}
+	event.CanonicalTimes(applied.Object)
 	merged, err := c.Fields.Apply(v, live, applied, manager, force)
 	if err != nil {
 		return nil, nil, err

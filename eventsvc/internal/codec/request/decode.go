@@ -170,17 +170,11 @@ func (c *Decoder) readText(media wire.Media, body []byte, obj Object, strict boo
 	if err := c.checkShape(text); err != nil {
 		return nil, nil, err
 	}
-	found, err := unmarshal(text, obj, strict)
-	return text, append(problems, found...), err
-}
-
-// unmarshal reads JSON as kube-apiserver does and, if strict, returns unknown and
-// duplicate fields.
-func unmarshal(text []byte, into any, strict bool) ([]error, error) {
-	if strict {
-		return kjson.UnmarshalStrict(text, into)
+	if ev, ok := obj.(event.Object); ok {
+		found, err := event.Decode(text, ev, strict)
+		return text, append(problems, found...), err
 	}
-	return nil, kjson.UnmarshalCaseSensitivePreserveInts(text, into)
+	return text, problems, kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
 }
 
 // readProto reads protobuf into an object and returns the kind that the body names.
@@ -192,7 +186,11 @@ func (c *Decoder) readProto(body []byte, obj Object) (metav1.TypeMeta, error) {
 	if err := c.checkFields(envelope.Raw); err != nil {
 		return metav1.TypeMeta{}, err
 	}
-	return metav1.TypeMeta{Kind: envelope.Kind, APIVersion: envelope.APIVersion}, obj.Unmarshal(envelope.Raw)
+	err = obj.Unmarshal(envelope.Raw)
+	if err == nil {
+		err = checkCounts(envelope.Raw, obj)
+	}
+	return metav1.TypeMeta{Kind: envelope.Kind, APIVersion: envelope.APIVersion}, err
 }
 
 func openEnvelope(body []byte) (*runtime.Unknown, error) {

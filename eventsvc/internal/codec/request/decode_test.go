@@ -107,7 +107,13 @@ func TestFieldValidation(t *testing.T) {
 	}
 }
 
-// These are refused with the texts of kube-apiserver.
+// protobuf is a body with a message.
+func protobuf(message string) string {
+	envelope, _ := (&runtime.Unknown{Raw: []byte(message)}).Marshal() // generated code: only a short buffer is an error
+	return wire.Magic + string(envelope)
+}
+
+// These are refused with the texts of kube-apiserver, if it refuses them too.
 func TestDecodeEventErrors(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
@@ -130,8 +136,13 @@ func TestDecodeEventErrors(t *testing.T) {
 		{"another kind in a broken body", jsonType, `{"kind":"Pod","apiVersion":"v1","note":1}`, `Pod in version "v1" cannot be handled as a Event: converting (v1.Pod) to (core.Event): unknown conversion`, 0},
 		{"a wrong type", jsonType, `{"note":1}`, `Event in version "v1" cannot be handled as a Event: json: cannot unmarshal number into Go struct field Event.note of type string`, 0},
 		{"a wrong type below", jsonType, `{"series":{"count":"x"}}`, `Event in version "v1" cannot be handled as a Event: json: cannot unmarshal string into Go struct field EventSeries.series.count of type int32`, 0},
-		{"micro time without fraction", jsonType, `{"eventTime":"2026-05-04T12:00:00Z"}`, `Event in version "v1" cannot be handled as a Event: parsing time "2026-05-04T12:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000"`, 0},
-		{"micro time with nanoseconds", jsonType, `{"eventTime":"2026-05-04T12:00:00.123456789Z"}`, `Event in version "v1" cannot be handled as a Event: parsing time "2026-05-04T12:00:00.123456789Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "789Z" as "Z07:00"`, 0},
+		{"micro time of another form", jsonType, `{"eventTime":"2026-05-04 12:00:00Z"}`, `Event in version "v1" cannot be handled as a Event: parsing time "2026-05-04 12:00:00Z" as "2006-01-02T15:04:05Z07:00": cannot parse " 12:00:00Z" as "T"`, 0},
+		{"micro time with ten digits", jsonType, `{"series":{"lastObservedTime":"2026-05-04T12:00:00.1234567890Z"}}`, `Event in version "v1" cannot be handled as a Event: parsing time "2026-05-04T12:00:00.1234567890Z": the fraction has more than nine digits`, 0},
+		{"micro time that is a number", jsonType, `{"eventTime":5}`, `Event in version "v1" cannot be handled as a Event: json: cannot unmarshal number into Go struct field Event.eventTime of type string`, 0},
+		{"count beyond 32 bits", jsonType, `{"series":{"count":2147483648}}`, `Event in version "v1" cannot be handled as a Event: json: cannot unmarshal number 2147483648 into Go struct field EventSeries.series.count of type int32`, 0},
+		{"count beyond 32 bits in YAML", yamlType, `count: -2147483649`, `Event in version "v1" cannot be handled as a Event: json: cannot unmarshal number -2147483649 into Go struct field Event.count of type int32`, 1},
+		{"count beyond 32 bits in protobuf", protobufType, protobuf("\x78\x80\xe4\x97\xd0\x12"), `Event in version "v1" cannot be handled as a Event: count is 5000000000, which does not fit 32 bits`, 0},
+		{"count of a series beyond 32 bits in protobuf", protobufType, protobuf("\x5a\x06\x08\xff\xff\xff\xff\x0f"), `Event in version "v1" cannot be handled as a Event: series.count is 4294967295, which does not fit 32 bits`, 1},
 		{"bad YAML", yamlType, "a: b: c", unrecognized + `yaml: mapping values are not allowed in this context (613a20623a2063)`, 0},
 		{"empty protobuf", protobufType, "", unrecognized + `empty data (<empty>)`, 0},
 		{"JSON for protobuf", protobufType, `{}`, unrecognized + `provided data does not appear to be a protobuf message, expected prefix [107 56 115 0] ({})`, 0},
@@ -185,6 +196,13 @@ func TestDecodeEventTolerates(t *testing.T) {
 		{jsonType, `{"kind":"Event"}`, `"eventTime":null`},
 		{jsonType, `{"apiVersion":"events.k8s.io/v1"}`, `"eventTime":null`},
 		{jsonType, `{"eventTime":"2026-05-04T14:00:00.123456+02:00"}`, `"eventTime":"2026-05-04T12:00:00.123456Z"`},
+		{jsonType, `{"eventTime":"2026-05-04T12:00:00Z"}`, `"eventTime":"2026-05-04T12:00:00.000000Z"`},
+		{jsonType, `{"eventTime":"2026-05-04T14:00:00.5+02:00"}`, `"eventTime":"2026-05-04T12:00:00.500000Z"`},
+		{jsonType, `{"eventTime":"2026-05-04T12:00:00.123456789Z","metadata":{"finalizers":[]}}`, `"eventTime":"2026-05-04T12:00:00.123456Z"`},
+		{jsonType, `{"series":{"count":2,"lastObservedTime":"1969-05-04T12:00:00.999999999Z"}}`, `"lastObservedTime":"1969-05-04T12:00:00.999999Z"`},
+		{jsonType, `{"eventTime":null,"series":{"count":-2147483648,"lastObservedTime":null}}`, `"series":{"count":-2147483648,"lastObservedTime":null}`},
+		{yamlType, "eventTime: 2026-05-04T12:00:00Z", `"eventTime":"2026-05-04T12:00:00.000000Z"`},
+		{protobufType, protobuf("\x78\x80\x80\x80\x80\xf8\xff\xff\xff\xff\x01"), `"deprecatedCount":-2147483648`},
 		{jsonType, `{"deprecatedFirstTimestamp":"2026-05-04T14:00:00.9+02:00"}`, `"deprecatedFirstTimestamp":"2026-05-04T12:00:00Z"`},
 		{jsonType, "{\"note\":\"a\xffb\"}", `"note":"a` + "\ufffd" + `b"`},
 		{yamlType, "note: 'yes'\nmetadata: {name: x}\n", `"note":"yes"`},

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"tidings.example/eventsvc/internal/event"
@@ -96,8 +98,20 @@ func (c *Decoder) checkFields(message []byte) error {
 	return nil
 }
 
-// countFields counts the fields of a message up to the first invalid one.
+// countFields counts the fields of a message.
 func countFields(b []byte, inner int) (n int) {
+	eachField(b, func(number protowire.Number, kind protowire.Type, value []byte) {
+		if inner > 0 && number <= 2 && kind == protowire.BytesType {
+			payload, _ := protowire.ConsumeBytes(value)
+			n += countFields(payload, inner-1)
+		}
+		n++
+	})
+	return n
+}
+
+// eachField calls visit with the fields of a message up to the first invalid one.
+func eachField(b []byte, visit func(number protowire.Number, kind protowire.Type, value []byte)) {
 	for len(b) > 0 {
 		number, kind, head := protowire.ConsumeTag(b)
 		if head < 0 {
@@ -107,12 +121,37 @@ func countFields(b []byte, inner int) (n int) {
 		if size < 0 {
 			break
 		}
-		if inner > 0 && number <= 2 && kind == protowire.BytesType {
-			payload, _ := protowire.ConsumeBytes(b[head:])
-			n += countFields(payload, inner-1)
-		}
-		n++
+		visit(number, kind, b[head:head+size])
 		b = b[head+size:]
 	}
-	return n
+}
+
+// checkCounts refuses a valid protobuf message of an event whose counts do not fit 32 bits.
+// The generated code cuts them, as protobuf allows.
+func checkCounts(message []byte, obj Object) (err error) {
+	var count, series protowire.Number // of the fields
+	switch obj.(type) {
+	case *corev1.Event:
+		count, series = 8, 11
+	case *eventsv1.Event:
+		count, series = 15, 3
+	}
+	check := func(in []byte, at protowire.Number, name string) {
+		eachField(in, func(number protowire.Number, kind protowire.Type, value []byte) {
+			if number != at || kind != protowire.VarintType {
+				return
+			}
+			if n, _ := protowire.ConsumeVarint(value); int64(n) != int64(int32(n)) {
+				err = fmt.Errorf("%s is %d, which does not fit 32 bits", name, int64(n))
+			}
+		})
+	}
+	check(message, count, "count")
+	eachField(message, func(number protowire.Number, kind protowire.Type, value []byte) {
+		if number == series && kind == protowire.BytesType {
+			payload, _ := protowire.ConsumeBytes(value)
+			check(payload, 1, "series.count")
+		}
+	})
+	return err
 }

@@ -148,7 +148,7 @@ func (c *Decoder) decodePatched(v event.View, text []byte, strict bool) (event.O
 		return nil, nil, fmt.Errorf("unable to decode %s into *core.Event", gvk)
 	}
 	obj := event.NewObject(named)
-	problems, err := unmarshal(text, obj, strict)
+	problems, err := event.Decode(text, obj, strict)
 	return obj, problems, err
 }
 
@@ -171,11 +171,11 @@ func applyMergePatch(text, patch []byte, strict bool) ([]byte, []error, error) {
 // view says how lists are merged.
 func patchStrategic(v event.View, patch []byte, shown event.Object, strict bool) (patched, error) {
 	changes := map[string]any{}
-	problems, err := unmarshal(patch, &changes, strict)
+	problems, err := kjson.UnmarshalStrict(patch, &changes)
 	if err != nil {
 		return patched{}, apierrors.NewBadRequest(err.Error())
 	}
-	p := patched{obj: event.NewObject(v), text: fmt.Sprintf("%+v", changes), problems: problems}
+	p := patched{obj: event.NewObject(v), text: fmt.Sprintf("%+v", changes)}
 	original, err := runtime.DefaultUnstructuredConverter.ToUnstructured(shown)
 	if err != nil {
 		return p, fmt.Errorf("take event apart to patch it: %w", err)
@@ -184,13 +184,12 @@ func patchStrategic(v event.View, patch []byte, shown event.Object, strict bool)
 	if err != nil {
 		return p, strategicError(err)
 	}
-	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(result, p.obj, strict)
-	unknown, isStrict := runtime.AsStrictDecodingError(err)
-	switch {
-	case isStrict:
-		p.problems = slices.Concat(problems, unknown.Errors())
-	case err != nil:
+	unknown, err := event.DecodeTree(result, p.obj, strict)
+	if err != nil {
 		return p, invalidPatch(p.text, err)
+	}
+	if strict {
+		p.problems = slices.Concat(problems, unknown)
 	}
 	return p, nil
 }

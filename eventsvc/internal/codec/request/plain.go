@@ -64,9 +64,9 @@ func (r *plainReader) value(into any) {
 	case *int32:
 		*p = r.number()
 	case *metav1.Time:
-		p.Time = r.time(time.RFC3339)
+		p.Time = r.time(parseTime)
 	case *metav1.MicroTime:
-		p.Time = r.time(metav1.RFC3339Micro)
+		p.Time = r.time(event.ParseMicroTime)
 	case *map[string]string:
 		r.dict(p)
 	case *metav1.ObjectMeta: // what clients set
@@ -241,14 +241,16 @@ func (r *plainReader) number() int32 {
 	return int32(n)
 }
 
-// time reads a time in a layout. Null is the zero time.
-func (r *plainReader) time(layout string) time.Time {
+func parseTime(text string) (time.Time, error) { return time.Parse(time.RFC3339, text) }
+
+// time reads a time. Null is the zero time.
+func (r *plainReader) time(parse func(string) (time.Time, error)) time.Time {
 	r.space()
 	if strings.HasPrefix(r.text[r.at:], "null") {
 		r.at += len("null")
 		return time.Time{}
 	}
-	t, err := time.Parse(layout, r.string())
+	t, err := parse(r.string())
 	if err != nil {
 		r.failed = true
 		return time.Time{}
