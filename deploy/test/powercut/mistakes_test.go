@@ -101,7 +101,8 @@ func TestLostDeletions(t *testing.T) {
 	}{
 		"as it is": {},
 		"the account of dead records is trusted": {lost: true, edits: []edit{
-			{compact, "errors.Join(disk.Remove(s.Path), safefile.Sync(filepath.Dir(s.Path)))", "disk.Remove(filepath.Clean(s.Path))"},
+			{compact, "errors.Join(disk.Remove(s.Path), safefile.Sync(filepath.Dir(s.Path)))",
+				"errors.Join(disk.Remove(s.Path), safefile.Sync(filepath.Dir(filepath.Dir(s.Path))))"},
 			{compact, "if saved.Counted && !again {", "if true {"},
 		}},
 	} {
