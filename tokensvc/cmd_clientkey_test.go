@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tidings.example/shared/cli"
 	"tidings.example/tokensvc/internal/client/clienttest"
@@ -56,6 +59,42 @@ func TestClientKey(t *testing.T) {
 				t.Errorf("%s assertions remembered, want 2", got)
 			}
 		})
+	}
+}
+
+// TestClientKeyAfterRestart: an assertion that was used is refused after a restart, which waits until a new one is good.
+func TestClientKeyAfterRestart(t *testing.T) {
+	t.Parallel()
+	file, jwks := newClientKey(t, "demo.pem")
+	key, err := readClientKey(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := keyedClients(t, jwks)
+	var used []string
+	for range 3 {
+		r := start(t, "--clients-file", clients, "--private-key-jwt", "--issuer", "https://issuer.example")
+		fresh, err := key.Assertion("demo", "https://issuer.example", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		used = append(used, fresh)
+		for i, assertion := range used {
+			want := http.StatusUnauthorized
+			if i == len(used)-1 {
+				want = http.StatusOK
+			}
+			form := url.Values{
+				"grant_type": {"client_credentials"}, "client_assertion": {assertion},
+				"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
+			}
+			if status, body := fetch(t, "POST", r.api+"/oauth2/token", form.Encode()); status != want {
+				t.Errorf("assertion %d of %d: %d %s, want %d", i+1, len(used), status, body, want)
+			}
+		}
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

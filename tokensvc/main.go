@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -74,6 +75,7 @@ func run(ctx context.Context, args []string, std stdio) error {
 
 // Run serves until ctx ends.
 func (s *serve) Run(ctx context.Context, std stdio) error {
+	since := time.Now().Truncate(time.Second).Add(time.Second) // iat has whole seconds
 	log, err := service.Logger(std.err, s.LogFormat, s.LogLevel)
 	if err != nil {
 		return err
@@ -103,7 +105,7 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	api, err := s.handler(clients, keys, trusted, log, reg)
+	api, err := s.handler(clients, keys, trusted, since, log, reg)
 	if err != nil {
 		return err
 	}
@@ -113,6 +115,12 @@ func (s *serve) Run(ctx context.Context, std stdio) error {
 	encrypted, err := s.withTLS(plain)
 	if err != nil {
 		return err
+	}
+	if s.PrivateKeyJWT { // until then, a new assertion has the iat of one that was used just before the start
+		select {
+		case <-time.After(time.Until(since)):
+		case <-ctx.Done():
+		}
 	}
 	admin := s.Guard(s.ListenAdmin, log, service.Profiles(service.Admin(health, reg), s.Profiles))
 	return service.Run(ctx, service.Config{
@@ -137,10 +145,10 @@ func (std stdio) listening(e httpserver.Endpoint, setting, addr string) httpserv
 }
 
 // handler returns the handler of the API.
-func (s *serve) handler(clients registrations, keys *keyring.Keyring, trusted *federation.Federation, log *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
+func (s *serve) handler(clients registrations, keys *keyring.Keyring, trusted *federation.Federation, since time.Time, log *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
 	auth, err := client.New(client.Config{
 		Store: clients, FailureBurst: s.FailureBurst, FailureRefill: s.FailureRefill, FailureQueue: s.FailureQueue,
-		Assertions: client.Assertions{Audience: s.Issuer, Keys: s.PrivateKeyJWT, MaxLife: s.AssertionLifetime, Federation: trusted},
+		Assertions: client.Assertions{Audience: s.Issuer, Keys: s.PrivateKeyJWT, MaxLife: s.AssertionLifetime, Since: since, Federation: trusted},
 		Registry:   reg,
 	})
 	if err != nil {

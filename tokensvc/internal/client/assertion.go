@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"tidings.example/shared/bearer"
@@ -17,6 +18,9 @@ type Assertions struct {
 	Audience string        // the only aud that is accepted: the issuer of this service
 	Keys     bool          // accept assertions that clients sign with keys of their own
 	MaxLife  time.Duration // longest time from iat to exp of those
+	// Since is when this process began to remember which of those were used. Older ones may have been used before, and are
+	// refused. Zero: none is too old.
+	Since time.Time
 
 	Federation Federation // verifies assertions of other issuers; nil: none is accepted
 }
@@ -113,6 +117,9 @@ func (a *Authenticator) federated(ctx context.Context, clientID string, assertio
 		}
 		return Client{}, rejectedAssertion(err.Error())
 	}
+	if strings.Contains(subject, anyAccount) { // it would be taken for the rule that it looks like
+		return Client{}, rejectedAssertion("subject with a *")
+	}
 	reg, err := a.lookup(ctx, cmp.Or(clientID, subject))
 	if clientID == "" && errors.Is(err, ErrNotFound) {
 		reg, err = a.c.Store.BySubject(ctx, assertion.Issuer, subjects(subject))
@@ -175,6 +182,8 @@ func (a *Authenticator) verifyOwn(ctx context.Context, clientID string, assertio
 		return rejectedAssertion("client_id is not iss")
 	case caller.ID == "":
 		return rejectedAssertion("no jti")
+	case caller.IssuedAt.Before(a.c.Assertions.Since):
+		return rejectedAssertion("older than this process")
 	}
 	switch a.replays.add(issuer, caller.ID, caller.Expires.Add(assertionSkew), a.c.Now()) {
 	case replayed:

@@ -267,6 +267,41 @@ func TestReplay(t *testing.T) {
 	})
 }
 
+// TestReplayAfterRestart: a process refuses assertions from before its start, as it does not know whether they were used. Those
+// of other issuers are used again by design.
+func TestReplayAfterRestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		own, platform := newSigner(), newSigner()
+		assertions := trusting(t, fmt.Sprintf("{issuer: %q, jwksFile: %q}", cluster, platform.jwksFile(t)))
+		start := func() func(token string) string {
+			assertions.Since = time.Now()
+			a := newAuthenticator(t, client.Config{
+				Store: newStore(t, own.client("keyed"), bound("system:serviceaccount:shop:reporter", cluster, "")), Assertions: assertions,
+			})
+			return func(token string) string {
+				_, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: token})
+				return detail(err)
+			}
+		}
+		at := func(seconds int) string {
+			return own.token(rs256, payload("iat", fmt.Sprint(time.Now().Add(time.Duration(seconds)*time.Second).Unix())))
+		}
+		try := start()
+		used, account := at(0), platform.token(rs256, account("shop:reporter"))
+		got := []string{try(used), try(account), try(used)}
+		time.Sleep(time.Second)
+		try = start()
+		got = append(got, try(used), try(account), try(at(-1)), try(at(0)), try(at(5)))
+		time.Sleep(9 * time.Second)
+		got = append(got, try(used), try(at(-9)), try(at(-10))) // clients whose clocks are behind
+		want := []string{"ok", "ok", "replayed", "older than this process", "ok", "older than this process", "ok", "ok", "older than this process", "ok", "older than this process"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestReplayTableIsBounded: a client that sends too many assertions has to wait, nothing is forgotten, and others go on.
 func TestReplayTableIsBounded(t *testing.T) {
 	t.Parallel()

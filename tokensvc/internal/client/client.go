@@ -85,6 +85,8 @@ func (c Client) Validate() error {
 		return errors.New("client_id: only printable ASCII characters are allowed (RFC 6749 appendix A.1)")
 	case len(c.Secrets) == 0 && len(c.Keys) == 0 && c.Bound.Issuer == "":
 		return errors.New("client_secret: must not be empty where the client has neither a key (jwks, public_keys) nor an assertion_issuer")
+	case c.Bound.Issuer != "" && c.Bound.Subject == "" && strings.Contains(c.ClientID, anyAccount):
+		return fmt.Errorf("client_id: %q has a *, which no subject of an assertion may have: give the client another id, and set assertion_subject", c.ClientID)
 	case !ValidScope(c.Scope):
 		return errors.New("scope: must be one value of printable ASCII characters without spaces, quotes and backslashes (RFC 6749 section 3.3)")
 	}

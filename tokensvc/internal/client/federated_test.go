@@ -106,6 +106,12 @@ func TestFederated(t *testing.T) {
 		{"one that is a client itself", "shop", one.token(rs256, account("shop:reporter")), "subject registered by itself", ""},
 		{"a wildcard that nobody asked for", "system:serviceaccount:raw:*", one.token(rs256, account("raw:batch")), "client bound to another subject", ""},
 
+		{"a subject that looks like the rule of a client", "shop", one.token(rs256, account("shop:*")), "subject with a *", ""},
+		{"the same, found by its subject", "", one.token(rs256, account("shop:*")), "subject with a *", ""},
+		{"a subject that looks like the id of a client", "", one.token(rs256, account("raw:*")), "subject with a *", ""},
+		{"a * within a subject", "", one.token(rs256, account("shop:a*b")), "subject with a *", ""},
+		{"a namespace that is a *", "", one.token(rs256, account("*:batch")), "subject with a *", ""},
+
 		{"a subject that the issuer may not assert", "elsewhere", two.token(rs256, account("", "iss", `"`+second+`"`, "sub", `"elsewhere2"`, "aud", `"tokensvc"`)), "subject not covered", ""},
 		{"our audience where others are configured", "elsewhere", two.token(rs256, account("", "iss", `"`+second+`"`, "sub", `"elsewhere"`)), "other audience", ""},
 		{"two audiences, both ours", "elsewhere", two.token(rs256, account("", "iss", `"`+second+`"`, "sub", `"elsewhere"`, "aud", `["tokensvc","other"]`)), "several audiences", ""},
