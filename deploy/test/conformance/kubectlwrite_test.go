@@ -94,6 +94,13 @@ func TestKubectlWrite(t *testing.T) {
 				}
 			}
 		})
+		t.Run("delete raw", func(t *testing.T) {
+			k.run(t, args("create -f", k.file(t, "raw.json", manifest("raw")))...)
+			body := k.file(t, "options.json", `{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}`)
+			k.want(t, args("delete -f", body, "--raw", in(eventsV1, "team", "raw")+"?dryRun=All"), `"status":"Success"`)
+			k.want(t, args("get "+group+" raw -o name"), "event.events.k8s.io/raw")
+			k.want(t, args("delete -f", body, "--raw", in(eventsV1, "team", "raw")), `"status":"Success"`)
+		})
 		t.Run("label and annotate", func(t *testing.T) {
 			k.run(t, args("create -f", k.file(t, "l.json", manifest("l")))...)
 			k.want(t, args("label "+group+" l a=1 b=2"), "event.events.k8s.io/l labeled")

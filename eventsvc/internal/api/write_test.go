@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -282,8 +283,7 @@ func TestDelete(t *testing.T) {
 		{"format", "DELETE", path, `x`, []string{"Content-Type", "text/plain"}, 415, metav1.StatusReasonUnsupportedMediaType, "the body of the request was in an unknown format*"},
 		{"all namespaces", "DELETE", "/apis/events.k8s.io/v1/events", "", nil, 405, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource"},
 	})
-	// A body switches the query off, so this really deletes.
-	gone := w.do("DELETE", path+"?dryRun=All&propagationPolicy=No", `{}`).must(200)
+	gone := w.do("DELETE", path+"?gracePeriodSeconds=5&propagationPolicy=Foreground", `{"propagationPolicy":"Background"}`).must(200)
 	equal(t, gone.object(), map[string]any{
 		"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Success",
 		"details": map[string]any{"name": "a", "group": "events.k8s.io", "kind": "events", "uid": uid},
@@ -292,6 +292,64 @@ func TestDelete(t *testing.T) {
 	core := w.do("DELETE", corePath+"/b?gracePeriodSeconds=5&propagationPolicy=Foreground", "").must(200)
 	equal(t, core.at("details.group"), nil)
 	w.do("GET", eventsPath+"/b", "").must(404)
+}
+
+// TestDeleteOptionsInBothPlaces: an option counts in the query and in the body, in every
+// format; that of the body wins, but what either says is dry is dry.
+func TestDeleteOptionsInBothPlaces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("a", "b")
+	uid := w.do("GET", eventsPath+"/a", "").must(200).at("metadata.uid").(string)
+	all, orphan := []string{"All"}, false
+	foreground := metav1.DeletePropagationForeground
+	for _, path := range []string{eventsPath + "/a?", eventsPath + "?fieldSelector=metadata.name%3Da&"} {
+		for _, c := range []struct {
+			name, query string
+			body        *metav1.DeleteOptions
+			code        int
+		}{
+			{"dry in the query, no body", "dryRun=All", nil, 200},
+			{"dry in the query, empty body", "dryRun=All", &metav1.DeleteOptions{}, 200},
+			{"dry in the query, other options in the body", "dryRun=All", &metav1.DeleteOptions{PropagationPolicy: &foreground}, 200},
+			{"dry in the body", "", &metav1.DeleteOptions{DryRun: all}, 200},
+			{"dry in the body, other options in the query", "gracePeriodSeconds=1&propagationPolicy=Background", &metav1.DeleteOptions{DryRun: all}, 200},
+			{"dry in both", "dryRun=All", &metav1.DeleteOptions{DryRun: all}, 200},
+			{"a wrong dry run in the query", "dryRun=None", &metav1.DeleteOptions{}, 422},
+			{"an empty dry run in the query", "dryRun=", &metav1.DeleteOptions{}, 422},
+			{"a wrong dry run in the query, a right one in the body", "dryRun=None", &metav1.DeleteOptions{DryRun: all}, 422},
+			{"a wrong dry run in the body", "dryRun=All", &metav1.DeleteOptions{DryRun: []string{"None"}}, 422},
+			{"a wrong policy in the query", "propagationPolicy=Sideways", &metav1.DeleteOptions{}, 422},
+			{"a wrong grace period in the query", "gracePeriodSeconds=x", &metav1.DeleteOptions{}, 400},
+			{"a policy here and its predecessor there", "propagationPolicy=Orphan", &metav1.DeleteOptions{OrphanDependents: &orphan}, 422},
+			{"a wrong policy in the query, a right one in the body", "dryRun=All&propagationPolicy=Sideways", &metav1.DeleteOptions{PropagationPolicy: &foreground}, 200},
+			{"uid in the query", "uid=zzz", &metav1.DeleteOptions{}, 409},
+			{"uid in the body", "", &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("zzz")}, 409},
+			{"another uid in the query", "dryRun=All&uid=zzz", &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(uid)}, 200},
+		} {
+			if c.body == nil {
+				w.do("DELETE", path+c.query, "").must(c.code)
+			} else {
+				text, err := json.Marshal(c.body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for media, body := range map[string]string{"application/json": string(text), "application/yaml": string(text), protobuf: wrap(t, "events.k8s.io/v1", "DeleteOptions", c.body)} {
+					if a := w.do("DELETE", path+c.query, body, "Content-Type", media); a.code != c.code {
+						t.Errorf("%s, %s of %s: %d %s", c.name, media, path, a.code, a.body)
+					}
+				}
+			}
+			equal(t, w.do("GET", eventsPath, "").must(200).names(), []string{"a", "b"})
+			if t.Failed() {
+				t.Fatal(c.name)
+			}
+		}
+	}
+	// In the query of a collection it is the version of the list.
+	w.do("DELETE", eventsPath+"?resourceVersion=1&fieldSelector=metadata.name%3Da", `{}`).must(200)
+	w.do("DELETE", eventsPath+"/b?resourceVersion=1", `{}`).must(409)
+	equal(t, w.do("GET", eventsPath, "").must(200).names(), []string{"b"})
 }
 
 func TestFinalizers(t *testing.T) {

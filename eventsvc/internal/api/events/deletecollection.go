@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -74,11 +75,10 @@ type collectionOptions struct {
 // collectionOptions reads the options of a deletecollection. The query's
 // resourceVersion is that of the list, never a precondition of each delete.
 func (r *Resource) collectionOptions(req *http.Request, q url.Values, body []byte) (o collectionOptions, err error) {
-	if o.delete, err = options.ParseDelete(r.Codec.Decoder)(req, q, body); err != nil {
+	each := maps.Clone(q)
+	each.Del("resourceVersion")
+	if o.delete, err = options.ParseDelete(r.Codec.Decoder)(req, each, body); err != nil {
 		return o, err
-	}
-	if len(body) == 0 && o.delete.Preconditions != nil {
-		o.delete.Preconditions.ResourceVersion = nil
 	}
 	if o.delete.IgnoreStoreReadErrorWithClusterBreakingPotential != nil {
 		return o, options.Invalid("DeleteOptions", field.ErrorList{field.Invalid(

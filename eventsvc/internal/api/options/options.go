@@ -171,18 +171,22 @@ func userAgentManager(agent string) string {
 	return b.String()
 }
 
-// ParseDelete returns a function that reads DeleteOptions from the body or, if that is empty, from the
-// query. The two are never merged: the query of a request with a body is ignored.
+// ParseDelete returns a function that reads DeleteOptions from the query and the body. Each option counts
+// wherever it is given; if both give it, that of the body counts, but a delete is dry if either says so.
+// kube-apiserver ignores the query of a request with a body, and deletes although it says dryRun=All.
 func ParseDelete(d *request.Decoder) func(req *http.Request, q url.Values, body []byte) (*metav1.DeleteOptions, error) {
 	return func(req *http.Request, q url.Values, body []byte) (*metav1.DeleteOptions, error) {
 		o := &metav1.DeleteOptions{}
+		if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&q, o, nil); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
 		if len(body) > 0 {
-			var err error
-			if o, err = d.DecodeDeleteOptions(req.Header.Get("Content-Type"), body); err != nil {
+			dry := o.DryRun
+			o.DryRun = nil
+			if err := d.DecodeDeleteOptions(req.Header.Get("Content-Type"), body, o); err != nil {
 				return nil, err
 			}
-		} else if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&q, o, nil); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
+			o.DryRun = append(o.DryRun, dry...)
 		}
 		return o, Invalid("DeleteOptions", validation.ValidateDeleteOptions(o))
 	}

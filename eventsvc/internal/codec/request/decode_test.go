@@ -255,16 +255,17 @@ func TestDecodeDeleteOptions(t *testing.T) {
 		options.APIVersion, options.Kind = apiVersion, "DeleteOptions"
 		for _, f := range []codec.Format{{}, {Media: wire.YAML}, {Media: wire.Protobuf}} {
 			body := codectest.Library(t, f, &deleteOptions{options})
-			got, err := c.Decoder.DecodeDeleteOptions(f.ContentType(false), []byte(body))
-			if err != nil {
+			got := metav1.DeleteOptions{}
+			if err := c.Decoder.DecodeDeleteOptions(f.ContentType(false), []byte(body), &got); err != nil {
 				t.Fatalf("%s: %v", body, err)
 			}
-			if diff := cmp.Diff(&options, got); diff != "" {
+			if diff := cmp.Diff(options, got); diff != "" {
 				t.Errorf("%s (-sent +read):\n%s", body, diff)
 			}
 		}
 	}
-	if got, err := c.Decoder.DecodeDeleteOptions("", []byte(`{"unknown":1,"propagationPolicy":"Background"}`)); err != nil || *got.PropagationPolicy != "Background" {
+	got := metav1.DeleteOptions{GracePeriodSeconds: &grace}
+	if err := c.Decoder.DecodeDeleteOptions("", []byte(`{"unknown":1,"propagationPolicy":"Background"}`), &got); err != nil || *got.PropagationPolicy != "Background" || *got.GracePeriodSeconds != 3 {
 		t.Errorf("kubectl's options: %v, %v", got, err)
 	}
 	for body, want := range map[string]string{
@@ -272,12 +273,12 @@ func TestDecodeDeleteOptions(t *testing.T) {
 		`{"dryRun":1}`:                     `the body is not DeleteOptions: json: cannot unmarshal number into Go struct field DeleteOptions.dryRun of type []string`,
 		`{`:                                `the body is not DeleteOptions: unexpected end of JSON input`,
 	} {
-		_, err := c.Decoder.DecodeDeleteOptions("", []byte(body))
+		err := c.Decoder.DecodeDeleteOptions("", []byte(body), new(metav1.DeleteOptions))
 		if st := statusOf(t, err); st.Code != 400 || st.Message != want {
 			t.Errorf("%s: %d %s", body, st.Code, st.Message)
 		}
 	}
-	if _, err := c.Decoder.DecodeDeleteOptions("text/plain", []byte(`{}`)); !apierrors.IsUnsupportedMediaType(err) {
+	if err := c.Decoder.DecodeDeleteOptions("text/plain", []byte(`{}`), new(metav1.DeleteOptions)); !apierrors.IsUnsupportedMediaType(err) {
 		t.Errorf("text/plain: %v", err)
 	}
 }
@@ -406,7 +407,7 @@ func FuzzDecodeDeleteOptions(f *testing.F) {
 	f.Add(yamlType, []byte("propagationPolicy: Orphan\n"))
 	f.Add(protobufType, []byte(codectest.Library(f, codec.Format{Media: wire.Protobuf}, &deleteOptions{})))
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
-		if _, err := c.Decoder.DecodeDeleteOptions(contentType, body); err != nil {
+		if err := c.Decoder.DecodeDeleteOptions(contentType, body, new(metav1.DeleteOptions)); err != nil {
 			statusOf(t, err)
 		}
 	})

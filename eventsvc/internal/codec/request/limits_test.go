@@ -45,7 +45,9 @@ func TestManyValuesAreRefused(t *testing.T) {
 		}
 	}
 	options := func(contentType string, body []byte) func() error {
-		return func() error { _, err := c.Decoder.DecodeDeleteOptions(contentType, body); return err }
+		return func() error {
+			return c.Decoder.DecodeDeleteOptions(contentType, body, new(metav1.DeleteOptions))
+		}
 	}
 	metadata := func(field string) []byte {
 		inner := strings.Repeat(field, size/len(field))

@@ -14,20 +14,19 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// DecodeDeleteOptions reads the body of a delete, which must not be empty: the
-// options are in the query then. Like kube-apiserver, it accepts DeleteOptions of
-// any group and ignores unknown fields.
-func (c *Decoder) DecodeDeleteOptions(contentType string, body []byte) (*metav1.DeleteOptions, error) {
-	options := new(metav1.DeleteOptions)
+// DecodeDeleteOptions reads the body of a delete, which must not be empty, over
+// options. Like kube-apiserver, it accepts DeleteOptions of any group and ignores
+// unknown fields.
+func (c *Decoder) DecodeDeleteOptions(contentType string, body []byte, options *metav1.DeleteOptions) error {
 	if err := c.Decode(contentType, body, options); err != nil {
-		return nil, err
+		return err
 	}
 	if options.Kind != "" && options.Kind != "DeleteOptions" {
 		gv, _ := schema.ParseGroupVersion(options.APIVersion)
-		return nil, apierrors.NewBadRequest(fmt.Sprintf(
+		return apierrors.NewBadRequest(fmt.Sprintf(
 			"no kind %q is registered for version %q in scheme \"eventsvc\"", options.Kind, gv))
 	}
-	return options, nil
+	return nil
 }
 
 // Object is any API object.
