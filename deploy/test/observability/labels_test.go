@@ -76,7 +76,7 @@ var metricLabels = map[string][]label{
 		{name: "type", open: "`Normal` or `Warning`; all five are `other` beyond `--observed-metrics`"},
 	},
 	"eventsvc_requests_refused_total": {{name: "limit", values: []string{
-		"watches", "client-watches", "requests", "client-requests", "create-rate", "client-create-rate", "namespace-create-rate",
+		"watches", "client-watches", "client-tails", "requests", "client-requests", "create-rate", "client-create-rate", "namespace-create-rate",
 		"body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations", "audit", "impersonation",
 	}}},
 	"eventsvc_requests_waiting":  {seatClass},

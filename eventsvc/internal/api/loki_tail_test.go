@@ -140,6 +140,26 @@ func TestLokiTailLimits(t *testing.T) {
 	w.soon("a tail can be opened when another one has ended", func() bool { return w.refusedTail(t, srv, `{}`) == "opened" })
 }
 
+// TestLokiLongLines: what a request keeps of lines is bounded, wherever it keeps them. Long
+// labels are decided on a few at a time, and none is left out.
+func TestLokiLongLines(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 33 { // of more than 1 MiB, which each entry has as its line and as a label
+		w.do("POST", corePath, fmt.Sprintf(`{"metadata":{"name":"e%d"},"involvedObject":{"namespace":"default"},"message":"%s","reason":"%d%s"}`,
+			i, strings.Repeat("x", 1<<20), i, strings.Repeat("r", 100<<10))).must(201)
+	}
+	for selector, want := range map[string]int{`{}`: 33, `{reason=~"2.*r"}`: 11, `{reason!~"2.*r"}`: 22} {
+		values := w.do("GET", "/loki/api/v1/label/reason/values?query="+url.QueryEscape(selector), "").must(200).at("data")
+		equal(t, len(values.([]any)), want)
+	}
+	const want = "the lines have more than 67108864 bytes: ask with a lower limit\n"
+	for _, path := range []string{"query_range?limit=5000&query=", "detected_fields?line_limit=5000&query=", "detected_field/x/values?line_limit=5000&query="} {
+		equal(t, string(w.do("GET", "/loki/api/v1/"+path+url.QueryEscape(`{} | json`), "").must(400).body), want)
+	}
+	equal(t, w.refusedTail(t, w.serve(), `{} | json`), "400")
+}
+
 // soon waits until a condition holds.
 func (w *world) soon(what string, holds func() bool) {
 	w.t.Helper()

@@ -231,9 +231,16 @@ func labelName(key string) string {
 	}, key)
 }
 
+// pairsOfTurn is how many pairs of a line are taken in one turn. Each is compared with all
+// labels.
+const pairsOfTurn = 512
+
 func (logfmtStage) process(e *Entry) bool {
 	limit := len(e.Labels) + maxParsed
-	for rest := e.Line; len(e.Labels) < limit; {
+	for n, rest := 1, e.Line; len(e.Labels) < limit; n++ {
+		if n%pairsOfTurn == 0 && !e.Turns.Next() {
+			return false
+		}
 		var key, value string
 		var ok bool
 		if key, value, rest, ok = pair(rest); !ok {

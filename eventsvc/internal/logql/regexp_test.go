@@ -74,12 +74,12 @@ func (c *counted) Err() error {
 // turns is done after the client has gone.
 func TestMatchesEndInTurns(t *testing.T) {
 	t.Parallel()
-	line := strings.Repeat("x", 1<<20)
+	line := strings.Repeat("x a=1 ", 1<<17)
 	labels := func(string) string { return line }
 	for _, query := range []string{
 		`{} |~ "(?:(?:.{0,30}){0,30})zzN"`, `{} !~ "(?:(?:.{0,30}){0,30})zzN"`, `{a=~"(?:(?:.{0,30}){0,30})zzN"}`, `{a!~"(?:(?:.{0,30}){0,30})zzN"}`,
 		`{} | a=~"(?:(?:.{0,30}){0,30})zzN" or b=~"(?:(?:.{0,30}){0,30})zzN"`, `{} | drop a=~"(?:(?:.{0,30}){0,30})zzN"`, `{} | keep a!~"(?:(?:.{0,30}){0,30})zzN"`,
-		`{} |= "y"` + strings.Repeat(` or "y"`, 99), `{}` + strings.Repeat(` | json`, 400),
+		`{} |= "y"` + strings.Repeat(` or "y"`, 99), `{}` + strings.Repeat(` | json`, 400), `{} | json | logfmt`,
 	} {
 		l, err := ParseLog(query)
 		if err != nil {

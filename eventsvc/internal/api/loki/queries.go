@@ -107,17 +107,12 @@ func (a *API) lines(r *request, l *logql.Log, in period, limit int) (answer, err
 		return nil, err
 	}
 	var found []*entry
-	size := 0
 	err = a.scan(r, l, in, forward, true, func(e *entry) bool {
 		found = append(found, e)
-		size += e.size()
-		return len(found) < limit && size <= maxBytes
+		return len(found) < limit
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case size > maxBytes:
-		return nil, badRequest("the lines have more than %d bytes: ask with a lower limit", maxBytes)
 	}
 	categorized := r.categorized()
 	return r.data("streams", func(b []byte) []byte { return appendStreams(b, found, categorized) }), nil

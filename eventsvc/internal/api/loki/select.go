@@ -2,6 +2,7 @@ package loki
 
 import (
 	"cmp"
+	"hash/maphash"
 	"iter"
 	"strconv"
 	"time"
@@ -67,13 +68,22 @@ type streams struct {
 	request *request
 	may     func(event.Dimensions) bool         // leaves out those that need no decision, and takes little time
 	number  func(event.Dimensions) (int, error) // negative: the stream is left out
-	known   map[event.Dimensions]int
+	known   map[streamKey]int
+}
+
+// streamKey stands for a stream, whose labels may be long.
+type streamKey [2]uint64
+
+var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func keyOf(d event.Dimensions) streamKey {
+	return streamKey{maphash.Comparable(seeds[0], d), maphash.Comparable(seeds[1], d)}
 }
 
 // streams returns the streams of which may selects some.
 func (a *API) streams(r *request, may func(*event.Dimensions) bool, number func(event.Dimensions) (int, error)) *streams {
 	allowed := func(d event.Dimensions) bool { return r.allows(d) && may(&d) }
-	return &streams{api: a, request: r, may: allowed, number: number, known: map[event.Dimensions]int{}}
+	return &streams{api: a, request: r, may: allowed, number: number, known: map[streamKey]int{}}
 }
 
 // selected returns the streams that a query is about.
@@ -95,25 +105,38 @@ func maySelect(l *logql.Log) func(*event.Dimensions) bool {
 	return func(d *event.Dimensions) bool { return l.MaySelect(labelOf(d)) }
 }
 
+// learnBytes is about how many bytes of labels are kept until they are decided on.
+const learnBytes = 1 << 20
+
 // learn numbers the streams in which something was observed in a range of time.
 func (s *streams) learn(in store.Range) error {
-	var found []event.Dimensions
-	err := store.Occurrences(s.request.ctx, s.api.Timeline, in, func(d event.Dimensions) int {
-		if _, ok := s.known[d]; !ok && len(s.known) <= maxStreams && s.may(d) {
-			s.known[d] = -1
+	for more := true; more; {
+		var found []event.Dimensions
+		size := 0
+		more = false
+		err := store.Occurrences(s.request.ctx, s.api.Timeline, in, func(d event.Dimensions) int {
+			key := keyOf(d)
+			if _, ok := s.known[key]; ok || !s.may(d) {
+				return -1
+			}
+			if more = size >= learnBytes || len(s.known) > maxStreams; more {
+				return -1
+			}
+			s.known[key] = -1
 			found = append(found, d)
-		}
-		return -1
-	}, func(store.Occurred) {})
-	if err != nil {
-		return err
-	}
-	if len(s.known) > maxStreams {
-		return badRequest("the query would look at more than %d streams: narrow its range of time, or its selector by = or !=", maxStreams)
-	}
-	for _, d := range found {
-		if _, err := s.decide(d); err != nil {
+			size += len(d.Namespace) + len(d.Reason) + len(d.Kind) + len(d.Type) + len(d.Reporter) + len(d.Cluster)
+			return -1
+		}, func(store.Occurred) {})
+		if err != nil {
 			return err
+		}
+		if len(s.known) > maxStreams {
+			return badRequest("the query would look at more than %d streams: narrow its range of time, or its selector by = or !=", maxStreams)
+		}
+		for _, d := range found {
+			if _, err := s.decide(d); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -125,14 +148,14 @@ func (s *streams) decide(d event.Dimensions) (n int, err error) {
 	if ended := s.request.turns.Err(); ended != nil {
 		return -1, ended
 	}
-	s.known[d] = n
+	s.known[keyOf(d)] = n
 	return n, err
 }
 
 // wants reports whether a stream is not left out. Streams that come later are not
 // remembered if there are many, as in a tail that goes on for days.
 func (s *streams) wants(d event.Dimensions) (bool, error) {
-	n, known := s.known[d]
+	n, known := s.known[keyOf(d)]
 	if !known && s.may(d) {
 		if len(s.known) == maxStreams {
 			clear(s.known)
@@ -148,7 +171,7 @@ func (s *streams) wants(d event.Dimensions) (bool, error) {
 
 // of returns the number of a stream that is known, a negative one otherwise.
 func (s *streams) of(d event.Dimensions) int {
-	if n, ok := s.known[d]; ok {
+	if n, ok := s.known[keyOf(d)]; ok {
 		return n
 	}
 	return -1
@@ -247,6 +270,7 @@ type scanning struct {
 	in      period
 	visit   func(*entry) bool
 	over    bool // visit has had enough
+	bytes   int  // of complete entries, which visit keeps
 }
 
 // scan calls visit with the entries of a query in a range of time, until it returns
@@ -270,6 +294,8 @@ func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, 
 				return err
 			case s.ended():
 				return s.err
+			case s.bytes > maxBytes:
+				return badRequest("the lines have more than %d bytes: ask with a lower limit", maxBytes)
 			case r.looked > maxLooked:
 				return badRequest("the query would look at more than %d events: narrow its range of time or its selector", maxLooked)
 			case s.over:
@@ -291,7 +317,10 @@ func (s *scanning) event(v *store.View, at store.Moment) bool {
 		return false
 	}
 	if e := s.entry(v, at); e != nil && s.err == nil {
-		s.over = !s.visit(e)
+		if s.complete {
+			s.bytes += e.size()
+		}
+		s.over = s.bytes > maxBytes || !s.visit(e)
 	}
 	return !s.over && !s.ended()
 }
