@@ -87,6 +87,11 @@ func (e *Entry) fail(kind, details string) {
 	e.parsed(errorDetailsLabel, details)
 }
 
+// Plain reports that no stream needs a regular expression to be selected: MaySelect decides.
+func (l *Log) Plain() bool {
+	return !slices.ContainsFunc(l.Matchers, func(m Matcher) bool { return m.re != nil })
+}
+
 // MaySelect reports whether a stream with these labels can be selected, as far as that is
 // known without regular expressions. It takes little time.
 func (l *Log) MaySelect(label func(name string) string) bool {

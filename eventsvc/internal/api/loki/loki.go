@@ -59,7 +59,8 @@ const (
 	fieldLimit  = 1_000         // likewise, of detected fields
 	defaultTime = time.Hour     // likewise, how far a query looks back
 	slice       = 6 * time.Hour // what is counted in one step,
-	maxSlices   = 64            // unless these are too many
+	maxSlices   = 64            // unless these are too many,
+	firstSlice  = time.Minute   // but less at first
 )
 
 // Route adds the routes.

@@ -108,35 +108,48 @@ func maySelect(l *logql.Log) func(*event.Dimensions) bool {
 // learnBytes is about how many bytes of labels are kept until they are decided on.
 const learnBytes = 1 << 20
 
-// learn numbers the streams in which something was observed in a range of time.
-func (s *streams) learn(in store.Range) error {
+// occurrences calls visit with what was observed in a range of time in the streams that are
+// not left out. It decides on new streams when it does not read, and reads again for them. If
+// visit is nil, it only decides.
+func (s *streams) occurrences(in store.Range, visit func(store.Occurred)) error {
+	number := s.known // of the streams that are read in this round
 	for more := true; more; {
+		more = false
 		var found []event.Dimensions
 		size := 0
-		more = false
 		err := store.Occurrences(s.request.ctx, s.api.Timeline, in, func(d event.Dimensions) int {
 			key := keyOf(d)
-			if _, ok := s.known[key]; ok || !s.may(d) {
+			if _, ok := s.known[key]; ok {
+				if n, ok := number[key]; ok && visit != nil {
+					return n
+				}
 				return -1
 			}
-			if more = size >= learnBytes || len(s.known) > maxStreams; more {
-				return -1
+			switch {
+			case !s.may(d):
+			case size >= learnBytes || len(s.known) > maxStreams:
+				more = true
+			default:
+				s.known[key] = -1
+				found = append(found, d)
+				size += len(d.Namespace) + len(d.Reason) + len(d.Kind) + len(d.Type) + len(d.Reporter) + len(d.Cluster)
 			}
-			s.known[key] = -1
-			found = append(found, d)
-			size += len(d.Namespace) + len(d.Reason) + len(d.Kind) + len(d.Type) + len(d.Reporter) + len(d.Cluster)
 			return -1
-		}, func(store.Occurred) {})
+		}, visit)
 		if err != nil {
 			return err
 		}
 		if len(s.known) > maxStreams {
 			return badRequest("the query would look at more than %d streams: narrow its range of time, or its selector by = or !=", maxStreams)
 		}
+		number = map[streamKey]int{}
 		for _, d := range found {
-			if _, err := s.decide(d); err != nil {
+			n, err := s.decide(d)
+			if err != nil {
 				return err
 			}
+			number[keyOf(d)] = n
+			more = more || n >= 0 && visit != nil
 		}
 	}
 	return nil
@@ -280,12 +293,12 @@ func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, 
 	known := a.selected(r, l)
 	revision := a.Store.Revision()
 	for step := range in.steps(forward) {
-		q := store.TimeQuery{
-			Range:       store.Range{From: step.start, To: step.end, Revision: revision},
-			OldestFirst: forward, Wanted: func(d event.Dimensions) bool { return known.of(d) >= 0 },
-		}
-		if err := known.learn(q.Range); err != nil {
-			return err
+		q := store.TimeQuery{Range: store.Range{From: step.start, To: step.end, Revision: revision}, OldestFirst: forward, Wanted: known.may}
+		if !l.Plain() {
+			q.Wanted = func(d event.Dimensions) bool { return known.of(d) >= 0 }
+			if err := known.occurrences(q.Range, nil); err != nil {
+				return err
+			}
 		}
 		for more := true; more; {
 			page, err := a.Timeline.Observed(r.ctx, q, s.event)
@@ -331,22 +344,20 @@ func (a *API) occurred(known *streams, in period, visit func(store.Occurred)) er
 	revision := a.Store.Revision()
 	for step := range in.steps(true) {
 		at := store.Range{From: step.start, To: step.end, Revision: revision}
-		if err := known.learn(at); err != nil {
-			return err
-		}
-		if err := store.Occurrences(known.request.ctx, a.Timeline, at, known.of, visit); err != nil {
+		if err := known.occurrences(at, visit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// steps returns the parts of a period that are looked at one by one, in whole seconds.
+// steps returns the parts of a period that are looked at one by one, in whole seconds. The
+// first ones are short, because a query may want no more than the newest or oldest lines.
 func (p period) steps(forward bool) iter.Seq[period] {
 	p = p.seconds()
-	length := max(slice, p.end.Sub(p.start)/maxSlices).Truncate(time.Second) + time.Second
+	longest := max(slice, p.end.Sub(p.start)/maxSlices).Truncate(time.Second) + time.Second
 	return func(yield func(period) bool) {
-		for p.start.Before(p.end) {
+		for length := firstSlice; p.start.Before(p.end); length = min(2*length, longest) {
 			step := p
 			if p.end.Sub(p.start) > length {
 				if forward {
