@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,12 +52,21 @@ func (a Access) pool() (*pgxpool.Pool, error) {
 		neverCancel(conn)
 		return nil
 	}
+	var open sync.Map // sessions of the connections that are open
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		ctx, cancel := context.WithTimeout(ctx, a.Timeout)
 		defer cancel()
-		_, err := conn.Exec(ctx, session, schema, fmt.Sprint(a.Timeout.Milliseconds()*3/4))
-		return err
+		var id string
+		if err := conn.QueryRow(ctx, session, schema, fmt.Sprint(a.Timeout.Milliseconds()*3/4)).Scan(&id); err != nil {
+			return err
+		}
+		if _, taken := open.LoadOrStore(id, true); taken {
+			return errShared
+		}
+		conn.PgConn().CustomData()[sessionID] = id
+		return nil
 	}
+	c.BeforeClose = func(conn *pgx.Conn) { open.Delete(conn.PgConn().CustomData()[sessionID]) }
 	return pgxpool.NewWithConfig(context.Background(), c)
 }
 
@@ -67,14 +77,22 @@ func (a Access) timeout() time.Duration {
 	return a.Timeout
 }
 
-// session sets what a session needs. These are no start-up parameters, because a pooler refuses most of them. Commits wait for the
+// sessionID is the key of the session of a connection in its custom data.
+const sessionID = "session"
+
+// errShared refuses a pooler that does not keep sessions: what one has set, among it that commits wait for the standby, would be
+// missing in another.
+var errShared = errors.New("a pooler gives one session of the database to several connections; have it pool by session (PgBouncer: pool_mode = session)")
+
+// session sets what a session needs, and returns what no other session has. These are no start-up parameters, because a pooler refuses most of them. Commits wait for the
 // disk and for synchronous standbys, unless the server has them wait for more. The row of head has no index, so all plans look
 // costly, and compiling one takes 0.1 to 0.7 s. Each statement of a commit has to see what came before the lock. The server ends
 // the wait for a lock before its answer counts as lost, so that it tells that nothing was written.
 const session = `
-	SELECT set_config('search_path', $1, false), set_config('lock_timeout', $2, false), set_config('jit', 'off', false),
+	SELECT concat_ws(' ', pg_backend_pid(), pg_stat_get_backend_start(pg_backend_pid()),
+		set_config('search_path', $1, false), set_config('lock_timeout', $2, false), set_config('jit', 'off', false),
 		set_config('default_transaction_isolation', 'read committed', false),
-		set_config('synchronous_commit', CASE WHEN s IN ('off', 'local') THEN 'on' ELSE s END, false)
+		set_config('synchronous_commit', CASE WHEN s IN ('off', 'local') THEN 'on' ELSE s END, false))
 	FROM current_setting('synchronous_commit') s`
 
 // neverCancel has pgx close a connection without asking the server to cancel its statement. A commit that waits for a standby

@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"crypto/rand"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,4 +58,25 @@ func TestPgBouncer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A pooler that gives each statement another connection is refused: the settings of a session would be missing in the next.
+func TestPgBouncerWithoutSessions(t *testing.T) {
+	t.Parallel()
+	dsn := service(t, pgtest.Start(t).Database(t))
+	db, err := postgres.Open(t.Context(), options(pgtest.Pool(t, dsn, "transaction")+"&default_query_exec_mode=exec", t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	within(t, time.Minute, func() error {
+		if _, err = db.Fresh(t.Context()); err != nil && strings.Contains(err.Error(), "pool_mode = session") {
+			return nil
+		}
+		_, err = store.Create(t.Context(), db, store.Key{Namespace: "a", Name: rand.Text()}, store.Draft{Value: []byte("v")})
+		if err != nil && strings.Contains(err.Error(), "pool_mode = session") {
+			return nil
+		}
+		return fmt.Errorf("it is served: %w", err)
+	})
 }
