@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store/breakdown"
-	"tidings.example/eventsvc/internal/terminal"
+	"tidings.example/shared/printable"
 )
 
 // usageC says who takes the room of the store.
@@ -74,7 +74,7 @@ func (u *usageC) print(out io.Writer, b *breakdown.Breakdown) error {
 				fmt.Fprintf(w, "and %d more\n", len(table.parts)-n)
 				break
 			}
-			fmt.Fprintf(w, "%s\t%d\t%s\t%.2f\n", terminal.OneLine(p.Name), p.Events, mebibytes(p.Bytes), p.PerSecond)
+			fmt.Fprintf(w, "%s\t%d\t%s\t%.2f\n", printable.OneLine(p.Name), p.Events, mebibytes(p.Bytes), p.PerSecond)
 		}
 	}
 	return w.Flush()

@@ -35,6 +35,7 @@ import (
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
+	"tidings.example/shared/printable"
 	"tidings.example/shared/service"
 )
 
@@ -59,7 +60,7 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, 
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	err = parsed.Run(stdio{out: stdout, err: stderr, listened: tell}, ctl.IO{Out: stdout, Err: stderr, OnListen: tell.of("--listen-admin")})
 	if err != nil && !errors.Is(err, errFindings) && !errors.Is(err, errNo) { // the last two were printed by their commands
-		_, _ = fmt.Fprintln(stderr, "eventsvc:", err)
+		_, _ = fmt.Fprintln(stderr, "eventsvc:", printable.Lines(err.Error()))
 		if hint := client.Hint(err); hint != "" {
 			_, _ = fmt.Fprintln(stderr, "  "+hint)
 		}

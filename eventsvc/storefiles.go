@@ -18,6 +18,7 @@ import (
 	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/printable"
 )
 
 // storeCommands are the commands for the whole store.
@@ -112,10 +113,14 @@ func (p *place) exists() error {
 // print prints the result, as text or as JSON.
 func (p printer) print(out io.Writer, result any, text string) error {
 	if !p.JSON {
-		_, err := fmt.Fprintln(out, text)
+		_, err := fmt.Fprintln(out, printable.Lines(text))
 		return err
 	}
-	return json.NewEncoder(out).Encode(result)
+	line, err := json.Marshal(result)
+	if err == nil {
+		_, err = out.Write(append(printable.JSON(line), '\n'))
+	}
+	return err
 }
 
 // progress returns a function that shows the progress on a line of the terminal, if

@@ -14,6 +14,7 @@ import (
 
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/printable"
 )
 
 // tokens has the commands for tokens.
@@ -77,7 +78,7 @@ func (i *tokenInspect) Run(ctx context.Context, std stdio) error {
 		if err != nil {
 			return fmt.Errorf("print %s: %w", part.name, err)
 		}
-		fmt.Fprintf(std.out, "%s %s\n", part.name, shown)
+		fmt.Fprintf(std.out, "%s %s\n", part.name, printable.JSON(shown))
 	}
 	if err := i.judge(ctx, text, claims); err != nil {
 		return err

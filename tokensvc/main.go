@@ -19,6 +19,7 @@ import (
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
+	"tidings.example/shared/printable"
 	"tidings.example/shared/service"
 	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/client/memory"
@@ -68,7 +69,7 @@ func run(ctx context.Context, args []string, std stdio) error {
 	}
 	selected.BindTo(ctx, (*context.Context)(nil))
 	if err = selected.Run(std); err != nil {
-		fmt.Fprintln(std.err, "tokensvc:", err)
+		fmt.Fprintln(std.err, "tokensvc:", printable.Lines(err.Error()))
 	}
 	return err
 }

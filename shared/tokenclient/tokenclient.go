@@ -11,8 +11,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
+
+	"tidings.example/shared/printable"
 )
 
 // Request is how a client authenticates: by a secret, or by an assertion (RFC 7523 section 2.2).
@@ -66,12 +69,48 @@ func (r Request) Fetch(ctx context.Context, client *http.Client) (*Token, error)
 	if resp.StatusCode != http.StatusOK {
 		return nil, r.refusal(resp.Status, body)
 	}
-	var token Token
-	if err := json.Unmarshal(body, &token); err != nil || token.AccessToken == "" {
-		return nil, fmt.Errorf("%s did not answer with a token; is it a token endpoint?", r.TokenURL)
+	token, err := decode(body)
+	if err != nil {
+		return nil, fmt.Errorf("%s did not answer with a token: %w; is it a token endpoint?", r.TokenURL, err)
 	}
 	token.Expires = asked.Add(time.Duration(token.ExpiresIn) * time.Second)
-	return &token, nil
+	return token, nil
+}
+
+// The largest token in bytes, and the longest life of one in seconds. A longer token fits into the header of no request.
+const (
+	maxToken = 16 << 10
+	maxLife  = 366 * 24 * 60 * 60
+)
+
+// decode checks the answer of an endpoint (RFC 6749 section 5.1).
+func decode(body []byte) (*Token, error) {
+	var answer struct {
+		AccessToken string          `json:"access_token"`
+		TokenType   string          `json:"token_type"`
+		ExpiresIn   json.RawMessage `json:"expires_in"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, errors.New("the answer is no JSON object with access_token")
+	}
+	token := &Token{AccessToken: answer.AccessToken, TokenType: answer.TokenType}
+	switch {
+	case token.AccessToken == "":
+		return nil, errors.New("access_token is missing")
+	case len(token.AccessToken) > maxToken:
+		return nil, fmt.Errorf("access_token has more than %d bytes", maxToken)
+	case strings.ContainsFunc(token.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }): // it would not be one word of a header
+		return nil, errors.New("access_token has characters other than printable ASCII, or spaces")
+	case !strings.EqualFold(token.TokenType, "Bearer"):
+		return nil, fmt.Errorf("token_type is %.20q, not Bearer", token.TokenType)
+	case answer.ExpiresIn == nil: // how long the token lives is not known
+		return token, nil
+	}
+	var err error
+	if token.ExpiresIn, err = strconv.ParseInt(string(answer.ExpiresIn), 10, 64); err != nil || token.ExpiresIn < 1 || token.ExpiresIn > maxLife {
+		return nil, fmt.Errorf("expires_in is %.20q, not a whole number of seconds from 1 to %d", answer.ExpiresIn, maxLife)
+	}
+	return token, nil
 }
 
 func (r Request) form() string {
@@ -95,10 +134,11 @@ func (r Request) refusal(status string, body []byte) error {
 		Description string `json:"error_description"`
 	}
 	if json.Unmarshal(body, &e) != nil || e.Code == "" {
-		return fmt.Errorf("%s answered %s without an OAuth error; is it a token endpoint?", r.TokenURL, status)
+		return fmt.Errorf("%s answered %.500s without an OAuth error; is it a token endpoint?", r.TokenURL, printable.OneLine(status))
 	}
 	if e.Code != "invalid_client" {
-		return errors.New(strings.TrimSpace(fmt.Sprintf("%s answered %s %s %s", r.TokenURL, status, e.Code, e.Description)))
+		text := printable.OneLine(fmt.Sprintf("%s %s %s", status, e.Code, e.Description))
+		return fmt.Errorf("%s answered %.500s", r.TokenURL, text)
 	}
 	who := "a client"
 	if r.ClientID != "" {

@@ -71,6 +71,7 @@ func TestRefusals(t *testing.T) {
 		{200, "<html>", "me", "did not answer with a token"},
 		{200, `{"expires_in":300}`, "me", "did not answer with a token"},
 		{200, `{"access_token":"` + strings.Repeat("x", 64<<10) + `"}`, "me", "did not answer with a token"},
+		{400, `{"error":"invalid_scope","error_description":"\u001b]0;x\u0007\nnot\u009bmine\u202e"}`, "me", "400 Bad Request invalid_scope �]0;x� not�mine�"},
 		{302, "", "me", "it redirects to http://elsewhere.example/token"},
 	} {
 		address, _ := endpoint(t, tc.status, tc.body)
@@ -82,5 +83,58 @@ func TestRefusals(t *testing.T) {
 	_, err := tokenclient.Request{TokenURL: "http://127.0.0.1:1/token"}.Fetch(t.Context(), tokenclient.HTTP(nil)) // where nobody listens
 	if err == nil || !strings.Contains(err.Error(), "no answer from the token endpoint") {
 		t.Errorf("nobody there: %v", err)
+	}
+}
+
+// TestAnswers: a token is used only if it can be one word of a header, and for a time that makes sense.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	const bearer = `{"access_token":"a","token_type":"Bearer"`
+	for body, want := range map[string]string{
+		bearer + `,"expires_in":300}`:                                                    "",
+		bearer + `,"expires_in":1}`:                                                      "",
+		bearer + `,"expires_in":31622400}`:                                               "",
+		bearer + `}`:                                                                     "",
+		bearer + `,"expires_in":null}`:                                                   "expires_in",
+		bearer + `,"expires_in":0}`:                                                      "expires_in",
+		bearer + `,"expires_in":-1}`:                                                     "expires_in",
+		bearer + `,"expires_in":31622401}`:                                               "expires_in",
+		bearer + `,"expires_in":9223372036854775807}`:                                    "expires_in",
+		bearer + `,"expires_in":9223372036854775808}`:                                    "expires_in",
+		bearer + `,"expires_in":1e400}`:                                                  "expires_in",
+		bearer + `,"expires_in":300.5}`:                                                  "expires_in",
+		bearer + `,"expires_in":"300"}`:                                                  "expires_in",
+		bearer + `,"expires_in":"\u001b[2J"}`:                                            "expires_in",
+		bearer + `,"expires_in":[300]}`:                                                  "expires_in",
+		bearer + `,"expires_in":true}`:                                                   "expires_in",
+		`{"access_token":"a.b-c_d~e+f/g=","token_type":"bearer"}`:                        "",
+		`{"access_token":"` + strings.Repeat("x", 16<<10) + `","token_type":"BEARER"}`:   "",
+		`{"access_token":"` + strings.Repeat("x", 16<<10+1) + `","token_type":"Bearer"}`: "access_token has more than",
+		`{"access_token":"a\r\nX-Evil: 1","token_type":"Bearer"}`:                        "access_token has characters",
+		`{"access_token":"a\nb","token_type":"Bearer"}`:                                  "access_token has characters",
+		`{"access_token":"a b","token_type":"Bearer"}`:                                   "access_token has characters",
+		`{"access_token":" a","token_type":"Bearer"}`:                                    "access_token has characters",
+		`{"access_token":"\u001b[2Ja","token_type":"Bearer"}`:                            "access_token has characters",
+		`{"access_token":"a\u0000","token_type":"Bearer"}`:                               "access_token has characters",
+		`{"access_token":"\u007f","token_type":"Bearer"}`:                                "access_token has characters",
+		`{"access_token":"ü","token_type":"Bearer"}`:                                     "access_token has characters",
+		`{"access_token":"","token_type":"Bearer"}`:                                      "access_token is missing",
+		`{"access_token":7,"token_type":"Bearer"}`:                                       "no JSON object",
+		`{"access_token":"a"}`:                                                           `token_type is ""`,
+		`{"access_token":"a","token_type":"DPoP"}`:                                       `token_type is "DPoP"`,
+		`{"access_token":"a","token_type":"mac\u001b[2J"}`:                               `token_type is "mac\x1b[2J"`,
+		`["a"]`:           "no JSON object",
+		bearer + `} more`: "no JSON object",
+	} {
+		address, _ := endpoint(t, http.StatusOK, body)
+		got, err := tokenclient.Request{TokenURL: address}.Fetch(t.Context(), tokenclient.HTTP(nil))
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%.80s: %v", body, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%.80s: %+v, %v; want %s", body, got, err, want)
+		case err != nil && strings.ContainsAny(err.Error(), "\x1b\n\r\x00"):
+			t.Errorf("%.80s: the error has its control characters: %q", body, err)
+		}
 	}
 }

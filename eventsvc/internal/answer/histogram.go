@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"tidings.example/eventsvc/internal/terminal"
+	"tidings.example/shared/printable"
 )
 
 // drawing is a histogram as text: a line for each bucket, with a bar of segments.
@@ -167,7 +168,7 @@ func (d *drawing) draw() []byte {
 	fmt.Fprintf(&out, "\n%d in all", d.answer.Total)
 	for i, s := range d.values {
 		if s.value != "" {
-			out.WriteString([]string{": ", ", "}[min(i, 1)] + d.paint(s, s.glyph) + " " + terminal.OneLine(s.value) + " " + strconv.FormatInt(s.total, 10))
+			out.WriteString([]string{": ", ", "}[min(i, 1)] + d.paint(s, s.glyph) + " " + printable.OneLine(s.value) + " " + strconv.FormatInt(s.total, 10))
 		}
 	}
 	out.WriteString("\n")

@@ -12,6 +12,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/shared/printable"
 )
 
 // UnreachableError means that no whole answer came. A write may have been carried out or not.
@@ -45,7 +47,7 @@ func refusal(resp *http.Response) error {
 		text := strings.TrimSpace(string(body[:min(len(body), 200)]))
 		status = metav1.Status{Status: metav1.StatusFailure, Message: fmt.Sprintf("%s %s", resp.Status, text)}
 	}
-	status.Code = int32(resp.StatusCode)
+	status.Code, status.Message = int32(resp.StatusCode), printable.OneLine(status.Message)
 	if wait, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && wait > 0 {
 		if status.Details == nil {
 			status.Details = &metav1.StatusDetails{}

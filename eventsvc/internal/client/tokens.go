@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"tidings.example/shared/printable"
 )
 
 // Tokens is a source of bearer tokens that fetches a new token before the current one expires: a command may run for days,
@@ -95,7 +97,7 @@ func CommandToken(env []string, name string, args ...string) *Tokens {
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		cmd.Env = append(os.Environ(), env...)
 		if err := cmd.Run(); err != nil {
-			return credential{}, fmt.Errorf("%s: %w %s", name, err, bytes.TrimSpace(stderr.Bytes()))
+			return credential{}, fmt.Errorf("%s: %w %s", name, err, printable.OneLine(stderr.String()))
 		}
 		return readCredential(name, bytes.TrimSpace(stdout.Bytes()))
 	}}

@@ -28,7 +28,7 @@ func TestAssertionIsReadAgain(t *testing.T) {
 			_, _ = fmt.Fprint(w, `{"error":"invalid_client"}`)
 			return
 		}
-		_, _ = fmt.Fprint(w, `{"access_token":"t","expires_in":0}`) // used once
+		_, _ = fmt.Fprint(w, `{"access_token":"t","token_type":"Bearer"}`) // used once
 	}))
 	t.Cleanup(endpoint.Close)
 	file := filepath.Join(t.TempDir(), "token")

@@ -16,6 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/printable"
 )
 
 // get lists events.
@@ -144,7 +145,7 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 	}
 	g.bar.Clear()
 	for _, line := range a.Notices(p.Has("namespace")) {
-		fmt.Fprintln(g.std.Err, "eventsvc: "+line)
+		fmt.Fprintln(g.std.Err, "eventsvc: "+printable.OneLine(line))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"tidings.example/eventsvc/internal/terminal"
+	"tidings.example/shared/printable"
 )
 
 // seen is an event, with its JSON as the server sent it.
@@ -54,6 +55,7 @@ func (s seen) object(groupDomain string) []byte {
 
 // writeJSON writes an object as --output says: json is indented, ndjson is one line.
 func writeJSON(out *bytes.Buffer, output string, object []byte) error {
+	object = printable.JSON(object)
 	if output == "ndjson" {
 		out.Write(bytes.TrimSpace(object))
 	} else if err := json.Indent(out, object, "", "  "); err != nil {
@@ -85,7 +87,7 @@ func (l *jsonList) add(s seen) error {
 	} else {
 		text.WriteString(l.separator + "\n    ")
 		l.separator = ","
-		err = json.Indent(&text, s.object(l.domain), "    ", "  ")
+		err = json.Indent(&text, printable.JSON(s.object(l.domain)), "    ", "  ")
 	}
 	if err == nil {
 		_, err = l.w.Write(text.Bytes())

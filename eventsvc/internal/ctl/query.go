@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/printable"
 )
 
 // queryCmd asks what happened.
@@ -238,7 +240,7 @@ func (q *queryCmd) Run(ctx context.Context, std IO) error {
 		return at(c, err)
 	}
 	for _, line := range a.Notices(p.Has("namespace")) {
-		fmt.Fprintln(std.Err, "eventsvc: "+line)
+		fmt.Fprintln(std.Err, "eventsvc: "+printable.OneLine(line))
 	}
 	if q.Output == "json" {
 		return writeAnswer(out, a)
@@ -338,8 +340,13 @@ func unserved(err error) bool {
 
 // writeAnswer writes the answer as the server gave it, with the rows of all pages.
 func writeAnswer(out io.Writer, a *answer.Answer) error {
-	encoder := json.NewEncoder(out)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(a.Whole)
+	err := encoder.Encode(a.Whole)
+	if err == nil {
+		_, err = out.Write(printable.JSON(text.Bytes()))
+	}
+	return err
 }

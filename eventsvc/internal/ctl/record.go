@@ -28,6 +28,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/printable"
 )
 
 // record creates events.
@@ -170,7 +171,7 @@ func (r *recording) line(ctx context.Context, number int, text []byte) {
 	if err != nil && ctx.Err() == nil { // after an interruption the event may be stored
 		r.failed++
 		r.bar.Clear()
-		fmt.Fprintf(r.stderr, "eventsvc: line %d: %v\n", number, err)
+		fmt.Fprintf(r.stderr, "eventsvc: line %d: %s\n", number, printable.OneLine(err.Error()))
 	}
 	r.bar.Show("%d recorded, %d failed", r.stored, r.failed)
 }
@@ -236,7 +237,7 @@ func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
 		if !r.waits && client.Code(err) != http.StatusTooManyRequests { // print once why nothing happens
 			r.waits = true
 			r.bar.Clear()
-			fmt.Fprintf(r.stderr, "eventsvc: trying again for %s: %v\n", r.Timeout, err)
+			fmt.Fprintf(r.stderr, "eventsvc: trying again for %s: %s\n", r.Timeout, printable.OneLine(err.Error()))
 		}
 		return nil
 	}
@@ -270,7 +271,7 @@ func sameEvent(there, sent *eventsv1.Event) bool {
 
 func (r *recording) print(ev *eventsv1.Event, stored json.RawMessage) error {
 	if r.Output == "table" {
-		_, err := fmt.Fprintf(r.stdout, "%s/%s\n", ev.Namespace, ev.Name)
+		_, err := fmt.Fprintln(r.stdout, printable.OneLine(ev.Namespace+"/"+ev.Name))
 		return err
 	}
 	var out bytes.Buffer

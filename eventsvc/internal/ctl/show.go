@@ -16,7 +16,7 @@ import (
 
 	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
-	"tidings.example/eventsvc/internal/terminal"
+	"tidings.example/shared/printable"
 )
 
 // rows are an answer as a table.
@@ -49,7 +49,7 @@ func (o *output) write(r rows, nothing string) error {
 // clean makes cells harmless for a terminal.
 func clean(cells []string) {
 	for i := range cells {
-		cells[i] = terminal.OneLine(cells[i])
+		cells[i] = printable.OneLine(cells[i])
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/printable"
 )
 
 // tail follows events.
@@ -206,7 +207,7 @@ func (f *following) interrupted(err error) {
 }
 
 func (f *following) say(format string, args ...any) {
-	fmt.Fprintf(f.stderr, "eventsvc: "+format+"\n", args...)
+	fmt.Fprintln(f.stderr, "eventsvc: "+printable.OneLine(fmt.Sprintf(format, args...)))
 }
 
 // show writes events, up to the awaited one.

@@ -1,5 +1,5 @@
-// Package terminal writes text for a person at a terminal: text from events without control characters, cut and padded by
-// the columns that it takes, and a line of progress. Output that is no terminal has width 0 and shows no progress.
+// Package terminal writes text for a person at a terminal: cut and padded by the columns that it takes, and a line of
+// progress. Output that is no terminal has width 0 and shows no progress.
 package terminal
 
 import (
@@ -11,6 +11,8 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"tidings.example/shared/printable"
 )
 
 // Width returns the columns of a terminal, or 0 if w is not one.
@@ -40,21 +42,6 @@ const (
 	Warning = "\x1b[33m"
 	Off     = "\x1b[0m"
 )
-
-// OneLine returns text of an event as one line without control and formatting characters. With those, the author of an event
-// could move the cursor, colour the screen or reverse the text.
-func OneLine(text string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\r' || r == '\t':
-			return ' '
-		case !unicode.IsPrint(r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
-	return strings.TrimSpace(clean)
-}
 
 // Columns returns the width of a text on a terminal.
 func Columns(text string) int {
@@ -121,7 +108,7 @@ func (p *Progress) Show(format string, args ...any) {
 		return
 	}
 	p.next, p.shown = now.Add(progressEvery), true
-	fmt.Fprint(p.w, "\r\x1b[K"+Cut(fmt.Sprintf(format, args...), p.width-1))
+	fmt.Fprint(p.w, "\r\x1b[K"+Cut(printable.OneLine(fmt.Sprintf(format, args...)), p.width-1))
 }
 
 // Clear removes the line, so that further output begins at the left.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tidings.example/eventsvc/internal/terminal"
+	"tidings.example/shared/printable"
 )
 
 func TestCells(t *testing.T) {
@@ -24,7 +25,7 @@ func TestCells(t *testing.T) {
 		{"日本語テキスト", 8, "日本語…", 7},
 		{"e\u0301te\u0301", 3, "e\u0301te\u0301", 3},
 	} {
-		got := terminal.Cut(terminal.OneLine(c.text), c.limit)
+		got := terminal.Cut(printable.OneLine(c.text), c.limit)
 		if got != c.want || terminal.Columns(got) != c.wide || terminal.Columns(terminal.Pad(got, 20)) != 20 {
 			t.Errorf("%q in %d columns: %q of %d, want %q of %d", c.text, c.limit, got, terminal.Columns(got), c.want, c.wide)
 		}

@@ -17,6 +17,7 @@ import (
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/printable"
 )
 
 // Request is a token, and what its client wants to do.
@@ -126,11 +127,11 @@ func (r *Report) Print(w io.Writer) error {
 		result, below := "ok", ""
 		switch {
 		case f.Reason != "":
-			result, below = "REFUSED", "wanted: "+terminal.OneLine(f.Wanted)
+			result, below = "REFUSED", "wanted: "+printable.OneLine(f.Wanted)
 		case f.Rule == rulePolicy:
-			below = terminal.OneLine(f.Wanted)
+			below = printable.OneLine(f.Wanted)
 		}
-		line := terminal.Pad(f.Rule, widthRule) + terminal.Pad(result, widthResult) + terminal.OneLine(f.Found)
+		line := terminal.Pad(f.Rule, widthRule) + terminal.Pad(result, widthResult) + printable.OneLine(f.Found)
 		if below != "" {
 			line += "\n" + strings.Repeat(" ", widthRule+widthResult) + below
 		}
