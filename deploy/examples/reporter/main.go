@@ -1,30 +1,25 @@
 // Command reporter simulates a small cluster: it records the events of pods
 // that are scheduled and started, and that sometimes fail. `docker compose
-// --profile demo up` runs it.
+// --profile demo up` runs it. It needs nothing but the standard library, and so
+// shows what a client in any language sends.
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/clientcredentials"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 )
 
 func main() {
@@ -40,49 +35,118 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	login := clientcredentials.Config{TokenURL: *tokenURL, ClientID: *clientID, ClientSecret: strings.TrimSpace(string(secret)), AuthStyle: oauth2.AuthStyleInParams}
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: *eventsURL, WrapTransport: func(next http.RoundTripper) http.RoundTripper {
-		return &oauth2.Transport{Source: login.TokenSource(ctx), Base: next}
-	}})
-	if err != nil {
-		log.Fatal(err)
+	r := &recorder{
+		tokenURL: *tokenURL, eventsURL: *eventsURL, client: &http.Client{Timeout: 10 * time.Second},
+		login: url.Values{"grant_type": {"client_credentials"}, "client_id": {*clientID}, "client_secret": {strings.TrimSpace(string(secret))}},
 	}
-	if err := report(ctx, client, *every); err != nil {
-		log.Fatal(err)
-	}
+	report(ctx, r, *every)
 }
 
 // report records events until ctx ends.
-func report(ctx context.Context, client kubernetes.Interface, every time.Duration) error {
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		return err
-	}
-	recorders := map[string]events.EventRecorder{}
-	for _, by := range []string{scheduler, kubelet} {
-		recorders[by] = broadcaster.NewRecorder(scheme.Scheme, by)
-	}
-	say := func(s step, pod *corev1.ObjectReference) bool {
-		recorders[s.by].Eventf(pod, nil, s.kind, s.reason, s.action, s.note, pod.Name)
-		return wait(ctx, every)
-	}
+func report(ctx context.Context, r *recorder, every time.Duration) {
 	for {
 		pod := newPod()
 		for _, s := range life() {
-			if !say(s, pod) {
-				return nil
+			r.record(ctx, s, pod, 1)
+			if !wait(ctx, every) {
+				return
 			}
 		}
 		if rand.IntN(3) > 0 {
 			continue
 		}
 		again := trouble()
-		for range 1 + rand.IntN(5) { // the same thing again becomes a series
-			if !say(again, pod) {
-				return nil
+		for count := range 1 + rand.IntN(5) { // the same thing again becomes a series
+			r.record(ctx, again, pod, count+1)
+			if !wait(ctx, every) {
+				return
 			}
 		}
 	}
+}
+
+// recorder writes events, with a token that it renews.
+type recorder struct {
+	tokenURL, eventsURL string
+	client              *http.Client
+	login               url.Values // the form of a token request (RFC 6749 section 4.4.2)
+	token               string
+	renew               time.Time
+	name                string // of the event that was written last; empty: it could not be
+}
+
+// record creates the event of a step or, if this is not its first occurrence, notes the
+// series in it. An event that cannot be written is logged and left out.
+func (r *recorder) record(ctx context.Context, s step, pod reference, count int) {
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
+	path := r.eventsURL + "/apis/events.k8s.io/v1/namespaces/" + pod.Namespace + "/events"
+	method, media := http.MethodPost, "application/json"
+	body := map[string]any{
+		"metadata": map[string]string{"generateName": pod.Name + "-"}, "eventTime": now, "type": s.kind, "reason": s.reason, "action": s.action,
+		"note": fmt.Sprintf(s.note, pod.Name), "regarding": pod, "reportingController": s.by, "reportingInstance": s.by + "-1",
+	}
+	if count > 1 && r.name != "" {
+		method, media, path = http.MethodPatch, "application/merge-patch+json", path+"/"+r.name
+		body = map[string]any{"series": map[string]any{"count": count, "lastObservedTime": now}}
+	}
+	r.name = ""
+	if err := r.authenticate(ctx); err != nil {
+		log.Print(err)
+		return
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var written struct {
+		Metadata struct{ Name string }
+	}
+	if err := r.ask(ctx, method, path, media, bytes.NewReader(text), &written); err != nil {
+		log.Print(err)
+	}
+	r.name = written.Metadata.Name
+}
+
+// authenticate gets a token if there is none that lasts.
+func (r *recorder) authenticate(ctx context.Context) error {
+	if time.Now().Before(r.renew) {
+		return nil
+	}
+	var answer struct {
+		Token   string `json:"access_token"`
+		Seconds int    `json:"expires_in"`
+	}
+	r.token = ""
+	if err := r.ask(ctx, http.MethodPost, r.tokenURL, "application/x-www-form-urlencoded", strings.NewReader(r.login.Encode()), &answer); err != nil {
+		return err
+	}
+	r.token, r.renew = answer.Token, time.Now().Add(time.Duration(answer.Seconds)*time.Second*4/5)
+	return nil
+}
+
+// ask sends a request and decodes its answer.
+func (r *recorder) ask(ctx context.Context, method, address, media string, body io.Reader, answer any) error {
+	req, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", media)
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("%s %s: %s %.300s", method, address, resp.Status, text)
+	}
+	return json.Unmarshal(text, answer)
 }
 
 // step is something that a part of a cluster reports about a pod.
@@ -111,11 +175,20 @@ func trouble() step {
 	return all[rand.IntN(len(all))]
 }
 
-func newPod() *corev1.ObjectReference {
+// reference is the object that an event is about.
+type reference struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+}
+
+func newPod() reference {
 	app := []string{"web", "orders", "search", "mail"}[rand.IntN(4)]
-	return &corev1.ObjectReference{
-		Kind: "Pod", APIVersion: "v1", Namespace: []string{"shop", "staging"}[rand.IntN(2)],
-		Name: fmt.Sprintf("%s-%05x", app, rand.IntN(1<<20)), UID: types.UID(uuid.NewUUID()),
+	return reference{
+		Kind: "Pod", APIVersion: "v1", Namespace: []string{"shop", "staging"}[rand.IntN(2)], Name: fmt.Sprintf("%s-%05x", app, rand.IntN(1<<20)),
+		UID: fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", rand.Uint32(), rand.IntN(1<<16), rand.IntN(1<<12), rand.IntN(1<<12), rand.Int64N(1<<48)),
 	}
 }
 
