@@ -89,8 +89,8 @@ e2e: ## end to end: with binaries started here, then with docker compose
 cluster-faults: ## every fault of the profile cluster under load, and failovers that lose commits, as root (FAULTS=short: some)
 	@cd deploy/test && E2E_COMPOSE=1 $(TEST) -timeout 120m -v ./cluster $(if $(filter short,$(FAULTS)),,-faults=all -losses=$(or $(LOSSES),20) -waits=$(or $(WAITS),20))
 
-robustness: ## the long forms of the store's tests, a line for each promise (ROBUSTNESS_FLAGS="-only R1,R2 -compress")
-	@cd eventsvc && $(GO) run ./internal/store/promises $(ROBUSTNESS_FLAGS)
+robustness: ## the long forms of the store's tests (ROBUSTNESS_FLAGS="-compress -run TestFlippedBytes")
+	@cd eventsvc && $(GO) test -v -count=1 -timeout 6h ./internal/store/bolt -long $(ROBUSTNESS_FLAGS)
 
 conformance: ## stock Kubernetes clients against a running eventsvc, on each engine
 	$(call each,$(wildcard deploy/test/conformance),$(TEST) ./... && $(TEST) . -store=postgres -replicas=2)
