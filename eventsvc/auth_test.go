@@ -355,7 +355,7 @@ func TestManagementIsAudited(t *testing.T) {
 	discard := func(uint64, int64) io.Writer { return io.Discard }
 	_, imported := store.Import(t.Context(), nil)
 	_, checked := store.Check(t.Context(), nil)
-	_, compacted := store.Compact(t.Context(), "", nil)
+	_, compacted := store.Compact(t.Context(), false, nil)
 	if err := errors.Join(store.Backup(t.Context(), discard), store.Export(t.Context(), 0, discard), imported, checked, compacted); err != nil {
 		t.Fatal(err)
 	}

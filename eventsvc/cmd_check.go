@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/fsck"
@@ -77,7 +76,7 @@ func (c *check) drop(ctx context.Context, std stdio) (dropped maintenance.Droppe
 	}
 	progress, done := std.progress("drop what is damaged")
 	defer done()
-	dropped, err = bolt.DropDamaged(ctx, bolt.Options{Dir: dir, MaxBytes: -1, MinFree: -1, Observe: codec.Occurrence}, progress)
+	dropped, err = bolt.DropDamaged(ctx, bolt.Options{Dir: dir, MaxBytes: -1, MinFree: -1}, progress)
 	if errors.Is(err, store.ErrInUse) {
 		err = cli.Usagef("--drop-damaged: stop the service that uses --data-dir %s first", c.DataDir)
 	}

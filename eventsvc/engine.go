@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/admin"
-	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/maintenance"
@@ -42,7 +41,6 @@ func (s *serve) openStore(ctx context.Context, log *slog.Logger, registry *prome
 	o := bolt.Options{
 		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: rules, History: s.History,
 		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, MaxClockStep: s.MaxClockStep, CompressAfter: s.CompressAfter.compressAfter(), Log: log, Registry: registry,
-		Observe: codec.Occurrence,
 	}
 	if s.Store == storePostgres {
 		db, err := postgres.Open(ctx, postgres.Options{

@@ -107,7 +107,7 @@ func TestLongWorkTellsProgress(t *testing.T) {
 	for where, s := range map[string]admin.Store{"files": admin.Local{DB: db}, "service": running} {
 		for what, work := range map[string]func(context.Context, store.Progress) error{
 			"check":   func(ctx context.Context, p store.Progress) error { _, err := s.Check(ctx, p); return err },
-			"compact": func(ctx context.Context, p store.Progress) error { _, err := s.Compact(ctx, "", p); return err },
+			"compact": func(ctx context.Context, p store.Progress) error { _, err := s.Compact(ctx, false, p); return err },
 		} {
 			told := &steps{t: t}
 			err := work(t.Context(), told.tell)

@@ -65,7 +65,7 @@ type printer struct {
 // of that service. The lock of the files decides, so it is always exactly one. Only with
 // grow may the store be made, and get new events: that needs free space.
 func (p *place) open(grow bool, formats *codec.Codec) (s admin.Store, closeStore func() error, err error) {
-	o := bolt.Options{Dir: filepath.Join(p.DataDir, "store"), MaxBytes: -1, Observe: codec.Occurrence}
+	o := bolt.Options{Dir: filepath.Join(p.DataDir, "store"), MaxBytes: -1}
 	if !grow {
 		if err := p.exists(); err != nil {
 			return nil, nil, err

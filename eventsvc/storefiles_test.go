@@ -388,7 +388,7 @@ func killAfter(t *testing.T, after time.Duration, args ...string) {
 	}
 }
 
-// R18: the files of a store are compressed and decompressed by command, whether the service
+// R18: the files of a store are compressed by command, whether the service
 // runs or not, and stay the same store.
 func TestCompressCommand(t *testing.T) {
 	t.Parallel()
@@ -415,11 +415,9 @@ func TestCompressCommand(t *testing.T) {
 		command(t, 0, append([]string{"check"}, here...)...)
 	}
 	convert("--compress", 1)
-	convert("--decompress", 0)
 	p = start(t, restored, i)
 	here = append(here, "--listen-admin="+p.addrs["--listen-admin"])
 	convert("--compress", 1)
-	command(t, 2, append([]string{"compact", "--compress", "--decompress"}, here...)...)
 }
 
 // R13: what is damaged is dropped by command, if the service is stopped. Everything else is well afterwards.

@@ -185,7 +185,7 @@ func (c *chain) use(ctx context.Context, f func(*mount, *service, *writer)) {
 }
 
 // writeAheadLog is where the newest writes are until a checkpoint.
-const writeAheadLog = dataDir + "/store/journal"
+const writeAheadLog = dataDir + "/store/wal"
 
 // endsCheckpoint reports whether only a meta page of a log file waits for a
 // sync. bbolt syncs the pages that it points to before.

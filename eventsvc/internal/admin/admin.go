@@ -28,7 +28,6 @@ import (
 	"tidings.example/eventsvc/internal/store/backup"
 	"tidings.example/eventsvc/internal/store/breakdown"
 	"tidings.example/eventsvc/internal/store/fsck"
-	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -39,7 +38,7 @@ type Store interface {
 	// Check reads everything. Problems are in the report, and not an error.
 	Check(ctx context.Context, progress store.Progress) (*fsck.Report, error)
 	// Compact frees disk space, and gives the files of the log a form.
-	Compact(ctx context.Context, form maintenance.Form, progress store.Progress) (*Compaction, error)
+	Compact(ctx context.Context, compress bool, progress store.Progress) (*Compaction, error)
 	// Usage says who takes the room. MaxBytes replaces the limit, unless it is 0.
 	Usage(ctx context.Context, maxBytes int64) (*breakdown.Breakdown, error)
 	// Export writes all events or, if after is not 0, the changes after that
@@ -71,7 +70,7 @@ type Engine interface {
 	Snapshot(ctx context.Context) (*backup.Snapshot, error)
 	Check(ctx context.Context, progress store.Progress) (*fsck.Report, error)
 	// Compact brings back disk space, and gives sealed files of the log a form.
-	Compact(ctx context.Context, form maintenance.Form, progress store.Progress) error
+	Compact(ctx context.Context, compress bool, progress store.Progress) error
 	Stats() usage.Stats
 	// Changes calls visit with the last change of each event that was written between two revisions.
 	Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error
@@ -103,9 +102,9 @@ func (l Local) Check(ctx context.Context, progress store.Progress) (*fsck.Report
 }
 
 // Compact implements [Store].
-func (l Local) Compact(ctx context.Context, form maintenance.Form, progress store.Progress) (*Compaction, error) {
+func (l Local) Compact(ctx context.Context, compress bool, progress store.Progress) (*Compaction, error) {
 	before := l.DB.Stats().FileBytes
-	if err := l.DB.Compact(ctx, form, progress); err != nil {
+	if err := l.DB.Compact(ctx, compress, progress); err != nil {
 		return nil, err
 	}
 	after := l.DB.Stats()

@@ -18,7 +18,6 @@ import (
 
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/safefile"
 )
@@ -131,13 +130,13 @@ func (h *Handler) backup(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) compact(w http.ResponseWriter, r *http.Request) {
-	form := maintenance.Form(r.URL.Query().Get("form"))
-	if form != maintenance.AsItIs && form != maintenance.Compressed && form != maintenance.Uncompressed {
-		http.Error(w, fmt.Sprintf("form: %q is none: %s or %s", form, maintenance.Compressed, maintenance.Uncompressed), http.StatusBadRequest)
+	compress, err := strconv.ParseBool(r.URL.Query().Get("compress"))
+	if err != nil {
+		http.Error(w, "compress: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	long(func(ctx context.Context, progress store.Progress) (*Compaction, error) {
-		return h.store.Compact(ctx, form, progress)
+		return h.store.Compact(ctx, compress, progress)
 	})(w, r)
 }
 

@@ -17,7 +17,6 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/breakdown"
 	"tidings.example/eventsvc/internal/store/fsck"
-	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/shared/service"
 )
 
@@ -117,9 +116,9 @@ func (r *Remote) Check(ctx context.Context, progress store.Progress) (*fsck.Repo
 }
 
 // Compact implements [Store].
-func (r *Remote) Compact(ctx context.Context, form maintenance.Form, progress store.Progress) (*Compaction, error) {
+func (r *Remote) Compact(ctx context.Context, compress bool, progress store.Progress) (*Compaction, error) {
 	c := new(Compaction)
-	return c, r.follow(ctx, "compact?form="+string(form), nil, progress, c)
+	return c, r.follow(ctx, "compact?compress="+strconv.FormatBool(compress), nil, progress, c)
 }
 
 // Usage implements [Store].

@@ -173,7 +173,7 @@ func TestBugIsNotCalledDamage(t *testing.T) {
 		}
 	}
 	w.do("DELETE", eventsPath+"/bug", "").must(200)
-	if err := w.db.Compact(t.Context(), "", nil); err != nil { // closes files that were read
+	if err := w.db.Compact(t.Context(), false, nil); err != nil { // closes files that were read
 		t.Error(err)
 	}
 }

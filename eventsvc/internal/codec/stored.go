@@ -226,13 +226,3 @@ func Origin(rec *store.View) (string, error) {
 	}
 	return event.Origin(ev), nil
 }
-
-// Occurrence decodes when and how often a stored event was observed. It is for records of
-// older programs, whose attributes do not say that.
-func Occurrence(rec *store.View) (event.Occurrence, error) {
-	ev, err := new(Codec).Event(rec) // the group shows in managed fields alone
-	if err != nil {
-		return event.Occurrence{}, err
-	}
-	return event.OccurrenceOf(ev), nil
-}

@@ -133,21 +133,3 @@ func TestDraftRefusesBadFields(t *testing.T) {
 		t.Error("managed fields that are no JSON are stored")
 	}
 }
-
-// Occurrence decodes what attributes of older programs do not say.
-func TestOccurrence(t *testing.T) {
-	t.Parallel()
-	c := codectest.New(t, "example.com")
-	ev := eventtest.InSeries()
-	d, err := c.Draft(ev)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := codec.Occurrence(&store.View{Attributes: d.Attributes, Value: d.Value})
-	if want := event.OccurrenceOf(ev); err != nil || got != want {
-		t.Errorf("%+v, %v, want %+v", got, err, want)
-	}
-	if _, err := codec.Occurrence(&store.View{Value: d.Value[:20]}); !errors.As(err, new(*store.CorruptError)) {
-		t.Errorf("a damaged value: %v", err)
-	}
-}

@@ -101,9 +101,6 @@ func (s Source) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 		Head:   Head{From: q.From, To: q.To, Revision: q.Revision, Begin: begin},
 		source: s, query: q, held: q.Revision, deadline: s.Now().Add(s.Time),
 	}
-	if done, all := s.Timeline.Indexed(); done < all {
-		shot.Partly("an older program has written to the store: %d of its %d parts can be asked about so far", done, all)
-	}
 	if q.From.Before(begin.Truncate(time.Second)) {
 		shot.Partly("history begins at %s", begin.UTC().Format(time.RFC3339))
 	}

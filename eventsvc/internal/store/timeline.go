@@ -43,10 +43,6 @@ type Timeline interface {
 	// Begin returns the time, in whole minutes, of the first observation that is held; the
 	// present if there is none.
 	Begin(ctx context.Context) (time.Time, error)
-	// Indexed returns how many of the parts of the store the other methods look at, and how
-	// many there are. They are equal but for a while after an older program has written to
-	// the store, in which answers lack what is in the other parts.
-	Indexed() (done, all int)
 }
 
 // Range is a range of time, and the state in which it is looked at.

@@ -194,9 +194,6 @@ func (m *memory) Gaps(context.Context, uint64, int) ([]store.Gap, bool, error) {
 	return nil, false, nil
 }
 
-// Indexed implements store.Timeline.
-func (m *memory) Indexed() (done, all int) { return 1, 1 }
-
 // event returns the event after an observation.
 func (m *memory) event(i int) *eventsv1.Event {
 	o := m.seen[i]

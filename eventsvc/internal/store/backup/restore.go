@@ -128,8 +128,8 @@ func readManifest(in *tar.Reader) (*Manifest, error) {
 	if err := json.NewDecoder(io.LimitReader(in, 16<<20)).Decode(m); err != nil {
 		return nil, fmt.Errorf("this is not a whole backup: %s: %w", manifestName, err)
 	}
-	if m.Format != boltfile.Version && m.Format != seglog.FormatBlocks {
-		return nil, fmt.Errorf("the backup has format version %d, this program reads versions %d and %d; %s", m.Format, boltfile.Version, seglog.FormatBlocks, boltfile.FixVersion)
+	if m.Format != boltfile.FormatText() {
+		return nil, fmt.Errorf("the backup has files of the format %q, this program reads %q; %s", m.Format, boltfile.FormatText(), boltfile.FixVersion)
 	}
 	foreign := slices.ContainsFunc(m.Files, func(name string) bool {
 		ok, err := filepath.Match(seglog.SegmentPattern, name)

@@ -21,7 +21,7 @@ const manifestName = "backup.json"
 
 // Manifest is what an archive says of itself.
 type Manifest struct {
-	Format   int       `json:"format"`   // of the log files: the newest that one of them has
+	Format   string    `json:"store"`    // of the log files: [boltfile.FormatText]
 	Revision uint64    `json:"revision"` // whose state it is
 	Time     time.Time `json:"time"`     // when it was taken
 	Files    []string  `json:"files"`
@@ -43,14 +43,13 @@ type entry struct {
 
 // NewSnapshot returns a snapshot without files, of the store in a directory.
 func NewSnapshot(dir string) *Snapshot {
-	return &Snapshot{Manifest: Manifest{Format: boltfile.Version}, prefix: filepath.Join(dir, "backup-"+rand.Text())}
+	return &Snapshot{Manifest: Manifest{Format: boltfile.FormatText()}, prefix: filepath.Join(dir, "backup-"+rand.Text())}
 }
 
-// Add adds a file with a name and a version of its format. take puts it at a path in the directory of the store: a copy
+// Add adds a file with a name. take puts it at a path in the directory of the store: a copy
 // of a file that changes, or a link to one that does not. The file is gone from there when
 // Add returns; if the process is killed, the next start of the store removes it.
-func (s *Snapshot) Add(name string, format int, take func(path string) error) error {
-	s.Format = max(s.Format, format)
+func (s *Snapshot) Add(name string, take func(path string) error) error {
 	path := s.prefix + "-" + name + ".tmp"
 	err := take(path)
 	if err == nil {

@@ -10,7 +10,6 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/backup"
-	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -29,11 +28,7 @@ func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
 	var revision uint64
 	for i := 0; i < len(files) && err == nil; i++ {
 		file := files[i]
-		format := boltfile.Version // which the copy of the head has
-		if file.Compressed {
-			format = seglog.FormatBlocks
-		}
-		err = s.Add(filepath.Base(file.Path), format, func(path string) (err error) {
+		err = s.Add(filepath.Base(file.Path), func(path string) (err error) {
 			if file != files.Head() {
 				return os.Link(file.Path, path)
 			}

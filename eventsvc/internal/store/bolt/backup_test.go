@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/backup"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/fsck"
 )
@@ -89,49 +87,6 @@ func backUp(t *testing.T, db *bolt.DB) (revision uint64, archive []byte) {
 		t.Fatalf("%d bytes of %d, %v", out.Len(), snapshot.Size(), err)
 	}
 	return snapshot.Revision, out.Bytes()
-}
-
-// archive makes a backup of the log files in a directory.
-func archive(t *testing.T, dir string) []byte {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "log-*.db"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%d files, %v", len(paths), err)
-	}
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	put := func(name string, b []byte) {
-		err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(b))})
-		if err == nil {
-			_, err = w.Write(b)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	m := backup.Manifest{Format: 1}
-	for _, path := range paths {
-		m.Files = append(m.Files, filepath.Base(path))
-	}
-	o := bolt.Options{Dir: t.TempDir(), Now: goldenTime, MaxBytes: -1, MinFree: -1}
-	if err := os.CopyFS(o.Dir, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
-	db := open(t, o)
-	m.Revision = db.Revision()
-	closeDB(t, db)
-	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put("backup.json", text)
-	for _, path := range paths {
-		put(filepath.Base(path), readFile(t, path))
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
 }
 
 // R17: of a backup that is cut anywhere, is damaged or is something else
@@ -246,7 +201,7 @@ func TestCompactUnderLoad(t *testing.T) {
 			}
 		}
 		clock.add(time.Hour)
-		if err := db.Compact(t.Context(), "", nil); err != nil {
+		if err := db.Compact(t.Context(), false, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

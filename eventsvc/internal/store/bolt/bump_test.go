@@ -83,7 +83,7 @@ func TestRestoreReusesNoRevision(t *testing.T) {
 		if b, err := w.Next(t.Context()); err != nil || len(b.Changes) != 1 || b.Changes[0].Revision != r.Record.Revision {
 			t.Errorf("%+v, %v", b, err)
 		}
-		if err := db.Compact(t.Context(), "", nil); err != nil { // also makes the index again
+		if err := db.Compact(t.Context(), false, nil); err != nil { // also makes the index again
 			t.Fatal(err)
 		}
 		check(t, db)
@@ -92,23 +92,6 @@ func TestRestoreReusesNoRevision(t *testing.T) {
 			revision, backup = backUp(t, db)
 		}
 		closeDB(t, db)
-	}
-}
-
-// A store of an old format whose head is closed is restored too.
-func TestRestoreOfOldFormat(t *testing.T) {
-	t.Parallel()
-	backup := archive(t, filepath.Join("testdata", "format-1"))
-	dir := filepath.Join(t.TempDir(), "store")
-	report, err := bolt.Restore(t.Context(), dir, bytes.NewReader(backup), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := open(t, bolt.Options{Dir: dir, Now: goldenTime})
-	defer closeDB(t, db)
-	check(t, db)
-	if db.Revision() != report.CompactRevision || report.Live == 0 || db.Stats().Events != report.Live {
-		t.Errorf("%+v, %+v", report, db.Stats())
 	}
 }
 
@@ -190,7 +173,7 @@ func TestBumpWhileOpen(t *testing.T) {
 	}
 	cancel()
 	all.Wait()
-	if err := db.Compact(t.Context(), "", nil); err != nil {
+	if err := db.Compact(t.Context(), false, nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, db)

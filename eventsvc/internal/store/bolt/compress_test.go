@@ -19,7 +19,6 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
@@ -75,7 +74,7 @@ func wantCompressed(t *testing.T, db *bolt.DB, want int) {
 }
 
 // R6, R17, R18, R22: what a store says stays the same when its log files are compressed and
-// decompressed, also to what began to read before, and in a backup.
+// rewritten, also to what began to read before, and in a backup.
 func TestCompression(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir(), Now: goldenTime, MemtableLimit: 100}
@@ -104,7 +103,7 @@ func TestCompression(t *testing.T) {
 		seen += len(b.Changes)
 	}
 	next()
-	if err := db.Compact(t.Context(), maintenance.Compressed, nil); err != nil {
+	if err := db.Compact(t.Context(), true, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantCompressed(t, db, 3)
@@ -133,11 +132,6 @@ func TestCompression(t *testing.T) {
 	}
 	db = open(t, o)
 	same("with an index made again", db)
-	if err := db.Compact(t.Context(), maintenance.Uncompressed, nil); err != nil {
-		t.Fatal(err)
-	}
-	wantCompressed(t, db, 0)
-	same("decompressed", db)
 	closeDB(t, db)
 }
 
@@ -248,13 +242,10 @@ func TestDamagedBlock(t *testing.T) {
 			for range 2 { // the second time with a file that was written again
 				db = open(t, o)
 				wantLost(t, db, events, first, last)
-				if err := db.Compact(t.Context(), maintenance.Uncompressed, nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the block of revisions %d to %d", first, last)) {
-					t.Errorf("a damaged block is decompressed: %v", err)
-				}
 				if _, err := db.Update(t.Context(), key(0), store.Any, remove); err != nil && !errors.Is(err, store.ErrNotFound) {
 					t.Fatal(err)
 				}
-				if err := errors.Join(db.Compact(t.Context(), "", nil), db.Close()); err != nil {
+				if err := errors.Join(db.Compact(t.Context(), false, nil), db.Close()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -352,7 +343,7 @@ func TestTooLargeToCompress(t *testing.T) {
 	closeDB(t, db)
 }
 
-// R10: events are written and read while log files are compressed and decompressed.
+// R10: events are written and read while log files are compressed.
 func TestCompressionUnderLoad(t *testing.T) {
 	t.Parallel()
 	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 128 << 10, MemtableLimit: 500})
@@ -362,13 +353,11 @@ func TestCompressionUnderLoad(t *testing.T) {
 	var rounds atomic.Int64
 	go func() {
 		for {
-			for _, form := range []maintenance.Form{maintenance.Compressed, maintenance.Uncompressed} {
-				if err := db.Compact(ctx, form, nil); err != nil {
-					converted <- err
-					return
-				}
-				rounds.Add(1)
+			if err := db.Compact(ctx, true, nil); err != nil {
+				converted <- err
+				return
 			}
+			rounds.Add(1)
 		}
 	}()
 	parallel(4000, func(i int) {

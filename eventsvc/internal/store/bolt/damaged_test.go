@@ -15,7 +15,6 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/maintenance"
 )
 
 // R13: one damaged record keeps no others from being indexed again, from
@@ -80,7 +79,7 @@ func TestDamageIsPassedOver(t *testing.T) {
 // who watches from before the damage is told to list again.
 func TestDropDamaged(t *testing.T) {
 	t.Parallel()
-	for name, form := range map[string]maintenance.Form{"plain": maintenance.AsItIs, "compressed": maintenance.Compressed} {
+	for name, compress := range map[string]bool{"plain": false, "compressed": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := bolt.Options{Dir: t.TempDir(), Now: goldenTime}
@@ -103,13 +102,13 @@ func TestDropDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 			put(7, "last")
-			if err := db.Compact(t.Context(), form, nil); err != nil {
+			if err := db.Compact(t.Context(), compress, nil); err != nil {
 				t.Fatal(err)
 			}
 			revision := db.Stats().Revision
 			closeDB(t, db)
 			path := filepath.Join(o.Dir, "log-00000000000000000022.db")
-			if form == maintenance.Compressed {
+			if compress {
 				editBlocks(t, path, func(b *bbolt.Bucket) error {
 					k, v := b.Cursor().First()
 					v = bytes.Clone(v)

@@ -32,7 +32,6 @@ type Options struct {
 	Log       *slog.Logger
 	Registry  prometheus.Registerer
 	Now       func() time.Time
-	Observe   seglog.Observe // decodes events of older programs; without it they are taken as observed once, when written
 
 	Rules        []maintenance.Rule // retentions of their own
 	History      time.Duration      // superseded versions and deletions stay readable so long; default: Retention

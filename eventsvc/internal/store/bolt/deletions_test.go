@@ -305,7 +305,7 @@ func TestCheckTellsOfLostDeletions(t *testing.T) {
 	if err != nil || len(r.Problems) != 20 || !strings.Contains(r.Problems[0], "ns/gone0 does not exist, but an index made again from the log would bring it back") {
 		t.Errorf("the check says %v, %v", r, err)
 	}
-	if err := ts.db.Compact(t.Context(), "", nil); err != nil {
+	if err := ts.db.Compact(t.Context(), false, nil); err != nil {
 		t.Fatal(err)
 	}
 	ts.want("kept0", "kept1", "kept2")

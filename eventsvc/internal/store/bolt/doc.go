@@ -22,7 +22,7 @@
 //	log-<base>.db   segments of the log, each with the revisions from its base on;
 //	                the newest is the head, the others are sealed: never written,
 //	                only replaced whole or unlinked
-//	journal         the write-ahead log: the newest records, until the head has them
+//	wal             the write-ahead log: the newest records, until the head has them
 //	index.db        where the newest version of each event is; its file lock keeps
 //	                a second process out; if it is missing it is made again from the log
 //	*.tmp           files in the making, removed at start

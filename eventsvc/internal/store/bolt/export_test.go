@@ -87,24 +87,3 @@ func (db *DB) CarryFirst() error {
 		return err
 	})
 }
-
-// IndexOne indexes the newest segment by time that is not, as a start does that is cut
-// short.
-func (db *DB) IndexOne(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	m := db.maintenance
-	before, _ := db.log.Segments().Indexed()
-	do := m.Do
-	defer func() { m.Do = do }()
-	m.Do = func(ctx context.Context, f func() error) error {
-		if now, _ := db.log.Segments().Indexed(); now > before+1 {
-			cancel()
-		}
-		return do(ctx, f)
-	}
-	if err := m.Index(ctx); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
-}

@@ -15,6 +15,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/wal"
 )
 
 // syncBuffer collects what several goroutines write.
@@ -41,7 +42,7 @@ func (s *syncBuffer) String() string {
 // the index cannot when something is merged.
 func TestUnwritableFilesAreReplaced(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"journal", "log-00000000000000000002.db", "index.db"} {
+	for _, file := range []string{wal.FileName, "log-00000000000000000002.db", "index.db"} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			said := new(syncBuffer)
@@ -49,7 +50,7 @@ func TestUnwritableFilesAreReplaced(t *testing.T) {
 			db := open(t, o)
 			defer func() { closeDB(t, db) }()
 			create(t, db, 90, "value")
-			if err := db.Compact(t.Context(), "", nil); err != nil { // what is merged is not in the memtable
+			if err := db.Compact(t.Context(), false, nil); err != nil { // what is merged is not in the memtable
 				t.Fatal(err)
 			}
 			w, err := db.Watch(t.Context(), store.WatchQuery{})
@@ -58,7 +59,7 @@ func TestUnwritableFilesAreReplaced(t *testing.T) {
 			}
 
 			breakFile(t, filepath.Join(o.Dir, file))
-			if file != "journal" {
+			if file != wal.FileName {
 				if _, err := store.Create(t.Context(), db, key(1000), store.Draft{Value: []byte("taken")}); err != nil {
 					t.Errorf("the write-ahead log can be written: %v", err)
 				}
@@ -133,7 +134,7 @@ func takesAgain(t *testing.T, db *bolt.DB, w store.Watcher, revision uint64) {
 		}
 		seen = b.Revision
 	}
-	if err := db.Compact(t.Context(), "", nil); err != nil {
+	if err := db.Compact(t.Context(), false, nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, db)

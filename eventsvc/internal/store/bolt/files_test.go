@@ -111,15 +111,18 @@ func TestForeignFilesAreRefusedUntouched(t *testing.T) {
 		}
 		return errors.Join(db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("theirs")); return err }), db.Close())
 	}
-	nextVersion := func(path string) error {
-		db, err := bbolt.Open(path, 0o600, nil)
-		if err != nil {
-			return err
+	version := func(format string) func(path string) error {
+		return func(path string) error {
+			db, err := bbolt.Open(path, 0o600, nil)
+			if err != nil {
+				return err
+			}
+			return errors.Join(db.Update(func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte(format))
+			}), db.Close())
 		}
-		return errors.Join(db.Update(func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte("tidings events 99"))
-		}), db.Close())
 	}
+	next, before := version("tidings event store 99"), version("tidings events 3")
 	garbage := func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("no database "), 10000), 0o600) }
 	empty := func(path string) error { return os.WriteFile(path, nil, 0o600) }
 	const segment = "log-00000000000000000002.db"
@@ -130,11 +133,13 @@ func TestForeignFilesAreRefusedUntouched(t *testing.T) {
 		says       string
 	}{
 		{"index of another program", "index.db", foreign, true, "not a file of the event store"},
-		{"index of another version", "index.db", nextVersion, false, "version 99"},
+		{"index of another version", "index.db", next, false, "format 99"},
+		{"index of an earlier build", "index.db", before, false, "before format 1; export with the program that wrote it"},
 		{"index is garbage", "index.db", garbage, true, "remove this file alone"},
 		{"index is empty", "index.db", empty, true, "empty"},
 		{"log of another program", segment, foreign, true, "not a file of the event store"},
-		{"log of another version", segment, nextVersion, false, "version 99"},
+		{"log of another version", segment, next, false, "format 99"},
+		{"log of an earlier build", segment, before, false, "before format 1; export with the program that wrote it"},
 		{"log is garbage", segment, garbage, true, "backup"},
 		{"log is empty", segment, empty, true, "empty"},
 	}

@@ -249,7 +249,7 @@ func timeSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
 	t.Helper()
 	n, in := int64(0), store.Range{From: time.Unix(0, 0), To: time.Now().Add(time.Hour)}
 	err := store.Occurrences(t.Context(), db.Timeline(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
-	if done, all := db.Timeline().Indexed(); err != nil || done < all {
+	if err != nil {
 		detected = true
 	} else if n != flipEvents {
 		t.Errorf("%d observed, want %d", n, flipEvents)
@@ -264,7 +264,7 @@ func timeSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
 		}
 		return true
 	})
-	if done, all := db.Timeline().Indexed(); err != nil || done < all {
+	if err != nil {
 		return true
 	}
 	if shown != flipEvents {

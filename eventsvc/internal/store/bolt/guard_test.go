@@ -75,7 +75,7 @@ func TestPanicOfVisitorIsPassedOn(t *testing.T) {
 			t.Errorf("%v reads are counted as damaged", n)
 		}
 	}
-	if err := db.Compact(t.Context(), "", nil); err != nil { // needs every lock
+	if err := db.Compact(t.Context(), false, nil); err != nil { // needs every lock
 		t.Error(err)
 	}
 	if err := db.Close(); err != nil {

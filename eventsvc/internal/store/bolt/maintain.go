@@ -27,8 +27,8 @@ func (db *DB) Maintain(ctx context.Context) error { return db.maintenance.Round(
 
 // Compact brings back all disk space that can be had, and gives sealed log files a form (see
 // [maintenance.Maintenance.Compact]).
-func (db *DB) Compact(ctx context.Context, form maintenance.Form, progress store.Progress) error {
-	return db.maintenance.Compact(ctx, form, progress)
+func (db *DB) Compact(ctx context.Context, compress bool, progress store.Progress) error {
+	return db.maintenance.Compact(ctx, compress, progress)
 }
 
 // Check reads everything the store holds at the newest revision (see [fsck.Run]).

@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/wal"
 )
 
 // R2: the power fails in the middle of a write. What was synced before is on the
@@ -37,7 +38,7 @@ func cutPower(t *testing.T, rounds int) {
 	db := open(t, bolt.Options{Dir: dir, SegmentBytes: 1 << 20})
 	defer closeDB(t, db)
 	const log = "log-00000000000000000002.db"
-	before := readFiles(t, dir, "journal", log)
+	before := readFiles(t, dir, wal.FileName, log)
 	for round := range rounds {
 		k := key(rand.IntN(20))
 		op := store.Put
@@ -51,13 +52,13 @@ func cutPower(t *testing.T, rounds int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		after := readFiles(t, dir, "journal", log)
+		after := readFiles(t, dir, wal.FileName, log)
 		want = append(want, fmt.Sprint(dump(t, db)))
-		if bytes.Equal(before["journal"], after["journal"]) {
+		if bytes.Equal(before[wal.FileName], after[wal.FileName]) {
 			t.Error("the write-ahead log was not written to")
 		}
-		for _, torn := range [][]byte{tear(before["journal"], after["journal"], 0, len(after["journal"])), before["journal"], after["journal"]} {
-			wantOneOf(t, round, want, map[string][]byte{"journal": torn, log: after[log]})
+		for _, torn := range [][]byte{tear(before[wal.FileName], after[wal.FileName], 0, len(after[wal.FileName])), before[wal.FileName], after[wal.FileName]} {
+			wantOneOf(t, round, want, map[string][]byte{wal.FileName: torn, log: after[log]})
 		}
 		if round%3 == 0 { // of several writes at a time
 			before = checkpointAndCut(t, db, dir, after, want[1])
@@ -75,14 +76,14 @@ func checkpointAndCut(t *testing.T, db *bolt.DB, dir string, before map[string][
 	if err := db.Checkpoint(); err != nil {
 		t.Fatal(err)
 	}
-	after = readFiles(t, dir, "journal", log)
+	after = readFiles(t, dir, wal.FileName, log)
 	if bytes.Equal(before[log], after[log]) {
 		t.Error("nothing was checkpointed")
 	}
 	long := len(after[log])
 	data := append(bytes.Clone(grown(before[log], long)[:metaEnd]), tear(before[log], after[log], metaEnd, long)[metaEnd:]...)
 	for _, torn := range [][]byte{data, tear(before[log], after[log], 0, metaEnd), before[log], after[log]} {
-		wantOneOf(t, 0, []string{want}, map[string][]byte{"journal": after["journal"], log: torn})
+		wantOneOf(t, 0, []string{want}, map[string][]byte{wal.FileName: after[wal.FileName], log: torn})
 	}
 	return after
 }

@@ -37,7 +37,7 @@ func (db *DB) recover() (err error) {
 	if err := removeTemporary(o.Dir); err != nil {
 		return err
 	}
-	if db.log, err = seglog.Open(o.Dir, int(2*o.SegmentBytes+2*o.QueueBytes), db.Revision, o.Observe); err != nil {
+	if db.log, err = seglog.Open(o.Dir, int(2*o.SegmentBytes+2*o.QueueBytes), db.Revision); err != nil {
 		return err
 	}
 	if err := checkLog(db.log, db.index); err != nil {
@@ -116,7 +116,7 @@ func checkLog(log *seglog.Log, x *index.Index) error {
 			return &store.FileError{Path: x.Path(), Reason: "the log files that it belongs to are missing", Fix: boltfile.FixRestore}
 		}
 		// Revision 1 is that of the empty store; the first write gets 2.
-		head, err := log.NewHead(2, x.StoreID, 1, boltfile.Version)
+		head, err := log.NewHead(2, x.StoreID, 1, false)
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func BenchmarkTimeline(b *testing.B) {
 			db := openBench(b)
 			observeMany(b, db, n, c.week, c.spread)
 			if c.compact {
-				if err := db.Compact(b.Context(), "", nil); err != nil {
+				if err := db.Compact(b.Context(), false, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

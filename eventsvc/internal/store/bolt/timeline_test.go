@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -152,7 +151,7 @@ func TestOccurrencesStay(t *testing.T) {
 				t.Fatal(err)
 			}
 		case 4:
-			if err := db.Compact(t.Context(), "", nil); err != nil {
+			if err := db.Compact(t.Context(), false, nil); err != nil {
 				t.Fatal(err)
 			}
 		default:
@@ -238,84 +237,6 @@ func gone(t *testing.T, from, to string) (names []string) {
 	return names
 }
 
-// withoutIndex makes the segments of a closed store what an older program has written.
-func withoutIndex(t *testing.T, dir string) {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "log-*.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range paths {
-		db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
-		if err == nil {
-			err = db.Update(func(tx *bbolt.Tx) error {
-				return errors.Join(tx.DeleteBucket([]byte("observed")), tx.DeleteBucket([]byte("series")), tx.Bucket([]byte("meta")).Delete([]byte("observed")))
-			})
-		}
-		if err := errors.Join(err, db.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// TestOldStoresAreIndexed: what an older program has written is indexed in the background,
-// also after that was cut short, and by a compaction. Writes go on meanwhile.
-func TestOldStoresAreIndexed(t *testing.T) {
-	t.Parallel()
-	for _, how := range []string{"run", "compact", "cut short"} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			h := newHistory(t)
-			said := new(syncBuffer)
-			o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 30}
-			db := open(t, o)
-			for range 200 {
-				h.write(t, db)
-			}
-			wantEvents := observed(t, db, store.TimeQuery{})
-			closeDB(t, db)
-			withoutIndex(t, o.Dir)
-			o.Log = slog.New(slog.NewTextHandler(said, nil))
-			db = open(t, o)
-			done, all := db.Timeline().Indexed()
-			if done != 0 || all < 3 || len(occurred(t, db)) > 0 {
-				t.Fatalf("%d of %d segments are indexed", done, all)
-			}
-			h.write(t, db) // into a head that is not indexed
-			if err := db.Checkpoint(); err != nil {
-				t.Fatal(err)
-			}
-			switch how {
-			case "compact":
-				if err := db.Compact(t.Context(), "", nil); err != nil {
-					t.Fatal(err)
-				}
-			case "cut short":
-				if err := db.IndexOne(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if done, all := db.Timeline().Indexed(); done < 1 || done == all {
-					t.Errorf("%d of %d segments are indexed", done, all)
-				}
-				closeDB(t, db)
-				db = open(t, o)
-			}
-			run(t, db, func() bool { done, all := db.Timeline().Indexed(); return done == all })
-			h.compare(t, db, "indexed")
-			if got := observed(t, db, store.TimeQuery{}); len(got) < len(wantEvents)-1 || len(got) > len(wantEvents)+1 {
-				t.Errorf("%d events, want about %d", len(got), len(wantEvents))
-			}
-			if how == "run" && !strings.Contains(said.String(), "indexing by time") {
-				t.Errorf("the log says nothing: %s", said)
-			}
-			closeDB(t, db)
-			db = open(t, o)
-			h.compare(t, db, "after a restart")
-			closeDB(t, db)
-		})
-	}
-}
-
 // run runs a store until a condition holds.
 func run(t *testing.T, db *bolt.DB, until func() bool) {
 	t.Helper()
@@ -329,55 +250,6 @@ func run(t *testing.T, db *bolt.DB, until func() bool) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-}
-
-// TestOldAttributes: records of older programs are decoded, and their increments are the
-// differences to the versions before.
-func TestOldAttributes(t *testing.T) {
-	t.Parallel()
-	at := func(i int) time.Time { return goldenTime().Add(time.Duration(i) * time.Minute) }
-	o := bolt.Options{Dir: t.TempDir(), Now: goldenTime, Observe: func(v *store.View) (event.Occurrence, error) {
-		n := int64(v.Value[0] - '0')
-		return event.Occurrence{Time: at(int(n)), Count: n, New: n}, nil
-	}}
-	db := open(t, o)
-	old := func(value string) store.Draft {
-		return store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "R"}, nil), Value: []byte(value)}
-	}
-	put := func(d store.Draft) {
-		t.Helper()
-		if _, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: "e"}, store.Any, func(*store.Record) (store.Decision, error) {
-			return store.Decision{Op: store.Put, Draft: d}, nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(old("2"))
-	put(old("5"))
-	now := old("9")
-	now.Attributes = now.Attributes.With(event.Occurrence{Time: at(9), Count: 9, New: 9})
-	put(now)
-	want := map[string]int64{
-		fmt.Sprint("ns R", at(2).Unix()): 2, fmt.Sprint("ns R", at(5).Unix()): 3, fmt.Sprint("ns R", at(9).Unix()): 4,
-	}
-	if diff := cmp.Diff(want, occurred(t, db)); diff != "" {
-		t.Errorf("pending: %s", diff)
-	}
-	closeDB(t, db)
-	db = open(t, o)
-	if diff := cmp.Diff(want, occurred(t, db)); diff != "" {
-		t.Errorf("checkpointed: %s", diff)
-	}
-	closeDB(t, db)
-	withoutIndex(t, o.Dir)
-	db = open(t, o)
-	if err := db.Compact(t.Context(), "", nil); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, occurred(t, db)); diff != "" {
-		t.Errorf("indexed later: %s", diff)
-	}
-	closeDB(t, db)
 }
 
 // TestDamagedIndexByTime: damage is an error of whoever reads it, and check names it.
@@ -410,7 +282,7 @@ func TestDamagedIndexByTime(t *testing.T) {
 			if err != nil || len(report.Problems) == 0 || !strings.Contains(strings.Join(report.Problems, "\n"), "index by time") {
 				t.Errorf("check: %v, %q", err, report.Problems)
 			}
-			if err := db.Compact(t.Context(), "", nil); err != nil {
+			if err := db.Compact(t.Context(), false, nil); err != nil {
 				t.Error(err)
 			}
 		})

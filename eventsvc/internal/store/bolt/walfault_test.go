@@ -183,7 +183,7 @@ func TestFailoverTwice(t *testing.T) {
 		names = append(names, fmt.Sprint("x", i%10))
 		putInside(t, db, names[i], make([]byte, 100<<10))
 	}
-	if err := db.Compact(t.Context(), "", nil); err != nil {
+	if err := db.Compact(t.Context(), false, nil); err != nil {
 		t.Error(err)
 	}
 	wantInside(t, db, "a")

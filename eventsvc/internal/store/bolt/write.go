@@ -17,7 +17,7 @@ func (db *DB) Update(ctx context.Context, key store.Key, expect store.Expect, de
 		return store.Result{}, err
 	}
 	for ; ; expect = store.Any {
-		w, kept, err := commit.Prepare(ctx, db, key, expect, decide, db.o.Observe.Attributes, db.committer.Clock.Now)
+		w, kept, err := commit.Prepare(ctx, db, key, expect, decide, db.committer.Clock.Now)
 		if w == nil {
 			return kept, err
 		}

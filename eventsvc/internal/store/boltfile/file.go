@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -17,14 +19,14 @@ import (
 
 // Every file says in its meta bucket what it is.
 const (
-	Magic   = "tidings events"
+	magic   = "tidings event store "
 	Version = 1 // of the format
 )
 
 // Meta is the bucket that every file has, with the entries Format and StoreID.
 const (
 	Meta    = "meta"
-	Format  = "format" // Magic, a blank, version in decimal
+	Format  = "format" // magic, version in decimal
 	StoreID = "store"  // random, equal in all files of one store
 )
 
@@ -34,7 +36,7 @@ const (
 	FixPermission = "give this user the right to read and write the data directory"
 	FixLocked     = "stop the other process or choose another data directory"
 	FixRebuild    = "remove this file alone: it will be made again from the log files beside it"
-	FixVersion    = "use the release that wrote it, or export there and import here"
+	FixVersion    = "export with the program that wrote it (eventsvc export), and import that here (eventsvc import) into an empty data directory"
 )
 
 // growBytes is how much a file that is full grows by.
@@ -51,7 +53,6 @@ const lockWait = 200 * time.Millisecond
 type Options struct {
 	ReadOnly bool
 	Mmap     int                   // address space to reserve, so that growing need not wait for readers
-	Newest   int                   // newest version of the format that is accepted; 0: Version
 	Check    func(*bbolt.Tx) error // checks all entries of a file that is opened for writing; nil: [Walk]
 }
 
@@ -78,7 +79,7 @@ func Open(path string, o Options) (*bbolt.DB, error) {
 		if err := boltcheck.Pages(tx, path, whole); err != nil {
 			return err
 		}
-		if err := checkFormat(path, tx, max(o.Newest, Version)); err != nil || o.ReadOnly {
+		if err := checkFormat(path, tx); err != nil || o.ReadOnly {
 			return err
 		}
 		if o.Check != nil {
@@ -142,28 +143,27 @@ func Walk(tx *bbolt.Tx, check func(bucket string, k, v []byte) error) error {
 	})
 }
 
-// FormatText returns the Format entry of a version.
-func FormatText(version int) []byte { return fmt.Appendf(nil, "%s %d", Magic, version) }
+// magicBefore begins the format of files that were written before format 1.
+const magicBefore = "tidings events "
 
-// ParseFormat returns the version that a Format entry names.
-func ParseFormat(text []byte) (version int, err error) {
-	_, err = fmt.Sscanf(string(text), Magic+" %d", &version)
-	return version, err
-}
+// FormatText returns the Format entry of the files that this program reads and writes.
+func FormatText() string { return magic + strconv.Itoa(Version) }
 
-func checkFormat(path string, tx *bbolt.Tx, newest int) error {
-	meta := tx.Bucket([]byte(Meta))
-	if meta == nil {
-		return &store.FileError{Path: path, Reason: "this is not a file of the event store", Fix: FixRestore}
+func checkFormat(path string, tx *bbolt.Tx) error {
+	var text string
+	if meta := tx.Bucket([]byte(Meta)); meta != nil {
+		text = string(meta.Get([]byte(Format)))
 	}
-	version, err := ParseFormat(meta.Get([]byte(Format)))
-	if err != nil {
-		return &store.FileError{Path: path, Reason: "this is not a file of the event store", Fix: FixRestore}
+	version, ours := strings.CutPrefix(text, magic)
+	switch {
+	case text == FormatText():
+		return nil
+	case ours:
+		return &store.FileError{Path: path, Reason: fmt.Sprintf("it has format %s, this program reads format %d", version, Version), Fix: FixVersion}
+	case strings.HasPrefix(text, magicBefore):
+		return &store.FileError{Path: path, Reason: fmt.Sprintf("it was written by a build from before format %d", Version), Fix: FixVersion}
 	}
-	if version < Version || version > newest {
-		return &store.FileError{Path: path, Reason: fmt.Sprintf("format version %d, this program reads up to version %d", version, newest), Fix: FixVersion}
-	}
-	return nil
+	return &store.FileError{Path: path, Reason: "this is not a file of the event store", Fix: FixRestore}
 }
 
 func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
@@ -230,7 +230,7 @@ func Create(path string, pageSize int, buckets []string, meta map[string][]byte)
 		if err != nil {
 			return err
 		}
-		if err := b.Put([]byte(Format), FormatText(Version)); err != nil {
+		if err := b.Put([]byte(Format), []byte(FormatText())); err != nil {
 			return err
 		}
 		for k, v := range meta {

@@ -28,7 +28,7 @@ func TestBranchKeysOutOfOrder(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := meta.Put([]byte(Format), FormatText(Version)); err != nil {
+		if err := meta.Put([]byte(Format), []byte(FormatText())); err != nil {
 			return err
 		}
 		log, err := tx.CreateBucket([]byte("log"))

@@ -8,17 +8,15 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/entry"
 )
 
 // Prepare has a decision made about the newest version of an event, as [store.Store.Update] does, and returns the write that
 // the decision asks for. There is none if it keeps the event as it is, or is an error: then the result is that of the update.
-// The function attributes returns those of a version, and now the time of the write.
+// The function now returns the time of the write.
 func Prepare(
-	ctx context.Context, s store.Store, key store.Key, expect store.Expect, decide store.Decide,
-	attributes func(*store.Record) event.Attributes, now func() time.Time,
+	ctx context.Context, s store.Store, key store.Key, expect store.Expect, decide store.Decide, now func() time.Time,
 ) (*Write, store.Result, error) {
 	w := &Write{Ctx: ctx, Key: key}
 	var current *store.Record
@@ -33,7 +31,7 @@ func Prepare(
 	}
 	d, err := decide(current)
 	if expect != store.Any && (err != nil || d.Op != store.Put) { // the expectation may be wrong
-		return Prepare(ctx, s, key, store.Any, decide, attributes, now)
+		return Prepare(ctx, s, key, store.Any, decide, now)
 	}
 	if err != nil {
 		return nil, store.Result{}, err
@@ -45,7 +43,7 @@ func Prepare(
 	switch d.Op {
 	case store.Put:
 		w.Kind, w.Draft = entry.Modified, d.Draft
-		w.Draft.Attributes = w.Draft.Attributes.Since(attributes(current))
+		w.Draft.Attributes = w.Draft.Attributes.Since(current.Attributes)
 	case store.Delete:
 		w.Kind = entry.Deleted
 	default:

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -101,16 +100,4 @@ func (w *Writer) Carry(s *seglog.Segment, since time.Time) (damaged bool, err er
 	}
 	damaged, err = w.Records.Carry(s, since)
 	return damaged, w.Health.orFail(err)
-}
-
-// IndexHead is [seglog.Log.IndexHead].
-func (w *Writer) IndexHead(most int) (more bool, err error) {
-	if err := w.Health.Failed(); err != nil {
-		return false, err
-	}
-	more, err = w.Records.IndexHead(most)
-	if errors.As(err, new(*store.CorruptError)) { // nothing was written
-		return false, err
-	}
-	return more, w.Health.orFail(err)
 }

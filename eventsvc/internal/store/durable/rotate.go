@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/shared/safefile"
@@ -53,9 +52,10 @@ func (w *Writer) rotate(compactRevision uint64) error {
 		return err
 	}
 	w.Records.Add(next)
-	// Not before: as long as this is the head, the write-ahead log is needed with it.
-	if err := head.SetFormat(boltfile.Version); err != nil {
-		w.Log.Warn("a sealed log file cannot be read by a release that knows of no write-ahead log", "file", head.Path, "error", err)
+	// Not before: as long as this is the head, the write-ahead log is needed with it. If the next head is lost, the records
+	// of that must not come back from the write-ahead log in part.
+	if err := head.NoteWAL(false); err != nil {
+		w.Log.Warn("a sealed log file still asks for the write-ahead log", "file", head.Path, "error", err)
 	}
 	if err := head.Shrink(); err != nil {
 		w.Log.Warn("a sealed log file takes more room than it needs", "error", err)
@@ -68,11 +68,7 @@ func (w *Writer) rotate(compactRevision uint64) error {
 // nextHead makes and opens the file for the revisions behind Last.
 func (w *Writer) nextHead(compactRevision uint64) (*seglog.Segment, error) {
 	base := w.Last + 1
-	format := boltfile.Version
-	if w.wal != nil {
-		format = seglog.FormatWAL
-	}
-	next, err := w.Records.NewHead(base, w.StoreID, compactRevision, format)
+	next, err := w.Records.NewHead(base, w.StoreID, compactRevision, w.wal != nil)
 	if err == nil {
 		return next, nil
 	}

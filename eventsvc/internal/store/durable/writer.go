@@ -51,14 +51,14 @@ type Writer struct {
 func Open(c Config) (*Writer, error) {
 	w := &Writer{Config: c, Health: newHealth(c), checkpointed: make(chan Checkpoint, 1)}
 	w.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "store_fold_seconds", Help: "Time of one checkpoint, which copies the records of the write-ahead log into the segments.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
+		Name: "store_checkpoint_seconds", Help: "Time of one checkpoint, which copies the records of the write-ahead log into the segments.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	})
 	head := c.Records.Head()
 	var err error
 	if w.Last, err = head.LastRevision(); err != nil {
 		return nil, &store.FileError{Path: head.Path, Reason: err.Error(), Fix: boltfile.FixRestore}
 	}
-	if head.Format != seglog.FormatWAL {
+	if !head.NeedsWAL {
 		return w, nil
 	}
 	var pending []wal.Record
@@ -73,7 +73,7 @@ func Open(c Config) (*Writer, error) {
 
 func walPath(dir string) string { return filepath.Join(dir, wal.FileName) }
 
-// Start begins the write-ahead log of a store that was closed. Without room for one,
+// Start begins the write-ahead log of a store that has none: a new one, or one from a backup. Without room for one,
 // commits go to the head until the next start: the store can then still be read, and
 // events be deleted.
 func (w *Writer) Start() (err error) {
@@ -82,7 +82,7 @@ func (w *Writer) Start() (err error) {
 	}
 	w.wal, err = wal.Begin(walPath(w.Dir), w.StoreID, wal.SizeFor(w.SegmentBytes/16))
 	if err == nil {
-		err = w.Records.Head().SetFormat(seglog.FormatWAL)
+		err = w.Records.Head().NoteWAL(true)
 	}
 	if disk.IsFull(err) {
 		w.Log.Warn("there is no room for the write-ahead log: commits go without, and take longer, until the next start", "error", err)
@@ -135,8 +135,8 @@ func (w *Writer) append(frame *wal.Frame) error {
 	return nil
 }
 
-// Finish brings the records of the write-ahead log into the head, so that the store can
-// be opened without it. If that fails the next start reads the write-ahead log.
+// Finish brings the records of the write-ahead log into the head, so that the next start has
+// nothing to replay. If that fails it reads them from the write-ahead log.
 func (w *Writer) Finish() {
 	if w.wal == nil {
 		return
@@ -147,9 +147,6 @@ func (w *Writer) Finish() {
 	}
 	if err == nil {
 		err = w.checkpoint(nil)
-	}
-	if err == nil {
-		err = w.Records.Head().SetFormat(boltfile.Version)
 	}
 	if err != nil {
 		w.Log.Warn("the write-ahead log could not be emptied, and will be read at the next start", "error", err)

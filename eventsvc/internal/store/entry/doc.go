@@ -20,16 +20,14 @@
 // # Format
 //
 //	record (numbers big-endian)
-//	┌──────┬──────┬───────────┬─────────┬────────────┬──────────────┬────────┐
-//	│ kind │ form │ namespace │   key   │ attributes │   previous   │  time  │
-//	│  1   │  1   │ length 2  │ length 2│  length 4  │  revision 8  │   8    │
-//	├──────┴──────┴─────┬─────┴─────────┴─────┬──────┴──────────────┼────────┤
-//	│ key               │ attributes          │ value               │ CRC32C │
-//	│ "namespace/name"  │                     │                     │   4    │
-//	└───────────────────┴─────────────────────┴─────────────────────┴────────┘
+//	┌──────┬───────────┬──────────┬────────────┬──────────────┬────────┐
+//	│ kind │ namespace │   key    │ attributes │   previous   │  time  │
+//	│  1   │ length 2  │ length 2 │  length 4  │  revision 8  │   8    │
+//	├──────┴───────────┴┬─────────┴────────────┴┬─────────────┴┬───────┤
+//	│ key               │ attributes            │ value        │ CRC32C│
+//	│ "namespace/name"  │                       │              │   4   │
+//	└───────────────────┴───────────────────────┴──────────────┴───────┘
 //	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
-//	form: 0, or 1 in records of older programs: the attributes end with 16 bytes that are
-//	not used any more
 //
 // The package does not know where records are kept: in segments, in blocks, and until a
 // checkpoint in the write-ahead log. The PostgreSQL engine has the same kinds in its table.

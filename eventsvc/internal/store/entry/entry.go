@@ -22,17 +22,8 @@ const (
 
 // The length of a record in front of its key, and of its checksum.
 const (
-	recordHeader  = 26
+	recordHeader  = 25
 	recordTrailer = 4
-)
-
-// The forms of a record. Only formWhole is written. In formSections, the attributes end
-// with sectionsBytes that are not used any more.
-const (
-	formWhole    = 0
-	formSections = 1
-
-	sectionsBytes = 16
 )
 
 // MaxKey is the length that keys are shorter than.
@@ -53,14 +44,12 @@ type Entry struct {
 	NamespaceLen int    // of the namespace within Key
 	Attributes   []byte
 	Value        []byte
-
-	sections int // sectionsBytes in formSections, else 0
 }
 
 // Append appends e as a record.
 func Append(dst []byte, e *Entry) []byte {
 	start := len(dst)
-	dst = append(dst, byte(e.Kind), formWhole)
+	dst = append(dst, byte(e.Kind))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(e.NamespaceLen))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(e.Key)))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(e.Attributes)))
@@ -74,7 +63,7 @@ func Append(dst []byte, e *Entry) []byte {
 
 // Size returns the length of e as a record.
 func (e *Entry) Size() int64 {
-	return int64(recordHeader + len(e.Key) + len(e.Attributes) + e.sections + len(e.Value) + recordTrailer)
+	return int64(recordHeader + len(e.Key) + len(e.Attributes) + len(e.Value) + recordTrailer)
 }
 
 // MaxBytes returns the most bytes of a record with a key, and attributes and value, of
@@ -108,23 +97,16 @@ func SplitBody(revision uint64, b []byte) (Entry, error) {
 	e := Entry{
 		Revision:     revision,
 		Kind:         Kind(b[0]),
-		NamespaceLen: int(binary.BigEndian.Uint16(b[2:])),
-		Previous:     binary.BigEndian.Uint64(b[10:]),
-		Time:         time.Unix(0, int64(binary.BigEndian.Uint64(b[18:]))),
+		NamespaceLen: int(binary.BigEndian.Uint16(b[1:])),
+		Previous:     binary.BigEndian.Uint64(b[9:]),
+		Time:         time.Unix(0, int64(binary.BigEndian.Uint64(b[17:]))),
 	}
-	keyLen, attrLen := int(binary.BigEndian.Uint16(b[4:])), int(binary.BigEndian.Uint32(b[6:]))
+	keyLen, attrLen := int(binary.BigEndian.Uint16(b[3:])), int(binary.BigEndian.Uint32(b[5:]))
 	body := b[recordHeader:]
 	if e.Kind < Created || e.Kind > Deleted || e.NamespaceLen >= keyLen || keyLen+attrLen > len(body) {
 		return Entry{}, errHeader
 	}
 	e.Key, e.Attributes, e.Value = body[:keyLen], body[keyLen:keyLen+attrLen], body[keyLen+attrLen:]
-	switch {
-	case b[1] == formWhole:
-	case b[1] == formSections && attrLen >= sectionsBytes:
-		e.Attributes, e.sections = e.Attributes[:attrLen-sectionsBytes], sectionsBytes
-	default:
-		return Entry{}, errHeader
-	}
 	return e, nil
 }
 

@@ -1,7 +1,6 @@
 package entry
 
 import (
-	"encoding/binary"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
 const testRevision = 5<<32 + 70
@@ -24,21 +22,12 @@ func testEntry() Entry {
 	}
 }
 
-// withSections is a record as older programs made it of a value with two sections.
-func withSections(e Entry) []byte {
-	e.Attributes = append(slices.Clone(e.Attributes), "offsets and sums"...)
-	record := Append(nil, &e)
-	record[1] = formSections
-	body := record[:len(record)-recordTrailer]
-	return binary.BigEndian.AppendUint32(body, boltfile.Checksum(e.Revision, body))
-}
-
-// R13, R18: a record of either form is read as it was written. Whichever bit of it is
+// R13, R18: a record is read as it was written. Whichever bit of it is
 // flipped, and under any other revision, it is found damaged.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	want := testEntry()
-	for name, record := range map[string][]byte{"whole": Append(nil, &want), "with sections": withSections(want)} {
+	for name, record := range map[string][]byte{"whole": Append(nil, &want)} {
 		got, err := Parse(testRevision, record)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -35,8 +35,7 @@
 //	├── keys      "namespace/name" → revision·2 + deleted 8, CRC32C 4
 //	├── terms     hash of a field or label with its value, or of the mark of a gap 8, last revision 8
 //	│             → number, differences between revisions (uvarints), CRC32C 4
-//	└── packed    only in a file that was written again beside compressed segments, whose
-//	              format is 4: the terms that few versions have, many in one entry
+//	└── packed    of a file that was written again: the terms that few versions have, many in one entry
 //
 // The package knows revisions and attributes of records. It does not know where records
 // are, what segments are, or when something is to be trimmed.

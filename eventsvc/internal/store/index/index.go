@@ -62,16 +62,19 @@ const (
 	mergeChunk = 4096
 )
 
+// buckets are those of a file, beside the meta bucket.
+func buckets() []string { return []string{bucketKeys, bucketTerms, bucketPacked} }
+
 // Open opens the index of a directory. It makes an empty one with the id of newID if
 // there is none. The lock of its file keeps a second process out of the directory.
 func Open(dir string, newID func() []byte) (*Index, error) {
 	path := filepath.Join(dir, fileName)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if err := boltfile.Install(path, 0, []string{bucketKeys, bucketTerms}, map[string][]byte{boltfile.StoreID: newID()}); err != nil {
+		if err := boltfile.Install(path, 0, buckets(), map[string][]byte{boltfile.StoreID: newID()}); err != nil {
 			return nil, err
 		}
 	}
-	file, err := boltfile.Open(path, boltfile.Options{Mmap: mmap, Newest: FormatPacked, Check: checkFile})
+	file, err := boltfile.Open(path, boltfile.Options{Mmap: mmap, Check: checkFile})
 	if err != nil {
 		if fe, ok := errors.AsType[*store.FileError](err); ok && fe.Fix == boltfile.FixRestore {
 			fe.Fix = boltfile.FixRebuild

@@ -117,7 +117,7 @@ func TestMerge(t *testing.T) {
 		}
 		return set, nil
 	}
-	if err := errors.Join(x.SaveAccount(account, gone, 1), x.Rewrite(t.Context(), false, held)); err != nil {
+	if err := errors.Join(x.SaveAccount(account, gone, 1), x.Rewrite(t.Context(), held)); err != nil {
 		t.Fatal(err)
 	}
 	keys, postings = slices.Delete(keys, 1, 2), postings[1:] // a/03, but not a/05, which has another pointer

@@ -13,10 +13,6 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// FormatPacked is the version of a file with packed terms: a program that does not know of them
-// would not find versions by their attributes.
-const FormatPacked = 4
-
 // bucketPacked has the runs of rare terms, many in one entry. A term that one version has takes
 // forty bytes as an entry of its own, and about twelve here. [Index.Rewrite] packs runs; merges
 // leave theirs in bucketTerms.
@@ -76,11 +72,8 @@ func (g *group) each(yield func(t Term, revisions []uint64) bool) {
 	}
 }
 
-// eachPacked calls f with the packed runs of a term. A file of an older program has none.
+// eachPacked calls f with the packed runs of a term.
 func eachPacked(packed *bbolt.Bucket, t Term, f func(revisions []uint64)) error {
-	if packed == nil {
-		return nil
-	}
 	c := packed.Cursor()
 	for k, v := c.Seek(be.AppendUint64(nil, uint64(t))); k != nil; k, v = c.Next() {
 		g, err := parseGroup(k, v)
@@ -110,11 +103,7 @@ type run struct {
 // packedRuns goes over the packed runs of a file. A run is good until the next one.
 func packedRuns(tx *bbolt.Tx) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
-		packed := tx.Bucket([]byte(bucketPacked))
-		if packed == nil {
-			return
-		}
-		c := packed.Cursor()
+		c := tx.Bucket([]byte(bucketPacked)).Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
 			g, err := parseGroup(k, v)
 			if err != nil {
@@ -176,7 +165,6 @@ func runsOf(tx *bbolt.Tx) iter.Seq2[run, error] {
 // A packer writes the terms of a new file.
 type packer struct {
 	to     *bbolt.DB
-	pack   bool    // rare runs; else all are written by themselves
 	writes []entry // to be written in one transaction
 
 	term      Term // of the rare run in the making
@@ -192,9 +180,9 @@ type entry struct {
 	key, value []byte
 }
 
-// copyTerms copies the terms of the revisions that the log has to a new file, packed or not.
-func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held Revisions, pack bool) error {
-	p := packer{to: to, pack: pack}
+// copyTerms copies the terms of the revisions that the log has to a new file.
+func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held Revisions) error {
+	p := packer{to: to}
 	for r, err := range runsOf(from) {
 		if err == nil {
 			err = ctx.Err()
@@ -217,7 +205,7 @@ func (p *packer) add(r run) error {
 	switch {
 	case len(r.revisions) == 0:
 		return nil
-	case !p.pack || len(r.revisions) > packedRevisions:
+	case len(r.revisions) > packedRevisions:
 		p.writes = append(p.writes, entry{bucketTerms, runKey(r.term, r.revisions[len(r.revisions)-1]), appendRun(nil, r.term, r.revisions)})
 	default:
 		n := len(p.revisions)

@@ -31,9 +31,9 @@ func (x *Index) NeedsRewrite(events int64) bool {
 
 // Rewrite copies the index to a new file, without empty pages and without the terms of
 // versions that are gone, and takes that file into use, also after the present one could
-// not be written. held returns the revisions up to a given one that the log has. With pack,
-// the terms of the new file are packed. Merges wait meanwhile; reads and Put do not.
-func (x *Index) Rewrite(ctx context.Context, pack bool, held func(last uint64) (Revisions, error)) error {
+// not be written. held returns the revisions up to a given one that the log has. The terms of
+// the new file are packed. Merges wait meanwhile; reads and Put do not.
+func (x *Index) Rewrite(ctx context.Context, held func(last uint64) (Revisions, error)) error {
 	x.merging.Lock()
 	defer x.merging.Unlock()
 	revisions, err := held(x.Merged())
@@ -41,25 +41,16 @@ func (x *Index) Rewrite(ctx context.Context, pack bool, held func(last uint64) (
 		return err
 	}
 	tmp := x.path + ".tmp"
-	format, buckets := boltfile.Version, []string{bucketKeys, bucketTerms}
-	if pack {
-		format, buckets = FormatPacked, append(buckets, bucketPacked)
-	}
-	to, err := boltfile.Create(tmp, 0, buckets, map[string][]byte{boltfile.StoreID: []byte(x.StoreID)})
+	to, err := boltfile.Create(tmp, 0, buckets(), map[string][]byte{boltfile.StoreID: []byte(x.StoreID)})
 	if err != nil {
 		return err
 	}
 	to.NoSync = true
 	err = x.view(func(from *bbolt.Tx) error {
 		return errors.Join(
-			boltfile.CopyBucket(ctx, from, to, boltfile.Meta, func(k, v []byte) ([]byte, []byte, error) {
-				if string(k) == boltfile.Format {
-					v = boltfile.FormatText(format)
-				}
-				return k, v, nil
-			}),
+			boltfile.CopyBucket(ctx, from, to, boltfile.Meta, nil),
 			boltfile.CopyBucket(ctx, from, to, bucketKeys, nil),
-			copyTerms(ctx, from, to, revisions, pack))
+			copyTerms(ctx, from, to, revisions))
 	})
 	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
 		return fmt.Errorf("store: compacting %s: %w", x.path, errors.Join(err, os.Remove(tmp)))

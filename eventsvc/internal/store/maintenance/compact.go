@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
@@ -36,7 +35,7 @@ type compaction struct {
 }
 
 // all is [Maintenance.Compact] without the round.
-func (c *compaction) all(ctx context.Context, form Form, progress store.Progress) error {
+func (c *compaction) all(ctx context.Context, compress bool, progress store.Progress) error {
 	if err := c.sealDeadHead(ctx, compactBytes, 0); err != nil {
 		return err
 	}
@@ -47,22 +46,19 @@ func (c *compaction) all(ctx context.Context, form Form, progress store.Progress
 	if err := c.run(ctx); err != nil {
 		return err
 	}
-	if err := c.indexHead(ctx); err != nil {
-		return err
-	}
 	clean := true
 	ss := c.sealed()
 	files := int64(len(ss) + 1)
 	for i, s := range ss {
 		progress.Tell(int64(i), files)
-		if c.Usage.Segment(s.Base).Dead > 0 || !s.Indexed() || form.compresses(s) != s.Compressed {
-			if err := c.convert(ctx, s, clean, form.compresses(s)); err != nil {
+		if c.Usage.Segment(s.Base).Dead > 0 || compress && !s.Compressed {
+			if err := c.convert(ctx, s, clean, compress || s.Compressed); err != nil {
 				return err
 			}
 		}
 		clean = clean && c.Usage.Segment(s.Base).Clean()
 	}
-	if err := c.rewriteIndex(ctx, form); err != nil {
+	if err := c.rewriteIndex(ctx); err != nil {
 		return err
 	}
 	progress.Tell(files, files)
@@ -219,10 +215,9 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, comp
 	return c.Usage.SetSegment(s.Base, usage.Segment{Dead: k.retained, Retained: k.retained, Counted: true, Damaged: damaged})
 }
 
-// rewriteIndex writes the index to a new file, packed if segments are compressed, which earlier releases cannot read either.
-func (c *compaction) rewriteIndex(ctx context.Context, form Form) error {
-	pack := slices.ContainsFunc(c.sealed(), form.compresses)
-	return c.Records.Index.Rewrite(ctx, pack, func(last uint64) (index.Revisions, error) {
+// rewriteIndex writes the index to a new file.
+func (c *compaction) rewriteIndex(ctx context.Context) error {
+	return c.Records.Index.Rewrite(ctx, func(last uint64) (index.Revisions, error) {
 		set := index.Revisions{}
 		return set, c.Records.Log.Revisions(ctx, last, set.Add)
 	})

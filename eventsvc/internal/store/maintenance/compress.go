@@ -15,21 +15,6 @@ import (
 // hurried take more, and where room is tight there is no limit.
 const compressFor = every / 4
 
-// Form is what [Maintenance.Compact] makes of sealed segments.
-type Form string
-
-// The forms. AsItIs leaves each segment in the form that it has.
-const (
-	AsItIs       Form = ""
-	Compressed   Form = "compressed"
-	Uncompressed Form = "uncompressed"
-)
-
-// compresses reports whether a segment is to be compressed.
-func (f Form) compresses(s *seglog.Segment) bool {
-	return f == Compressed || f == AsItIs && s.Compressed
-}
-
 // compressWhile compresses segments whose records are older than an age, the oldest first, as
 // long as goOn reports true.
 func (m *Maintenance) compressWhile(ctx context.Context, age time.Duration, goOn func() bool) error {

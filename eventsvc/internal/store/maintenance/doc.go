@@ -21,8 +21,7 @@
 // start before it is unlinked, and before deletions behind it are dropped. A segment
 // counts as there until its unlinking is synced.
 //
-// Run also has what an older program has written indexed by time ([Maintenance.Index]). What
-// was observed is kept for as long as any event is, although its records are gone: the sums
+// What was observed is kept for as long as any event is, although its records are gone: the sums
 // stay when a segment is rewritten, and are carried to the head before it is unlinked.
 //
 // # Errors

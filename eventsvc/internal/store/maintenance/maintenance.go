@@ -120,9 +120,6 @@ func (m *Maintenance) Collectors() []prometheus.Collector {
 // Run keeps the store within its limits until ctx ends. Failures are logged and tried
 // again.
 func (m *Maintenance) Run(ctx context.Context) {
-	var indexing sync.WaitGroup
-	defer indexing.Wait()
-	indexing.Go(func() { m.runIndex(ctx) })
 	for m.awaitRound(ctx) {
 		if err := m.Round(ctx); err != nil && !errors.Is(err, store.ErrClosed) && ctx.Err() == nil {
 			m.failures.Inc()
@@ -174,7 +171,7 @@ func (m *Maintenance) Round(ctx context.Context) error {
 		return err
 	}
 	if m.Records.Index.NeedsRewrite(m.Usage.Live().Events) {
-		if err := m.compaction.rewriteIndex(ctx, AsItIs); err != nil {
+		if err := m.compaction.rewriteIndex(ctx); err != nil {
 			return err
 		}
 	}
@@ -183,20 +180,20 @@ func (m *Maintenance) Round(ctx context.Context) error {
 }
 
 // Compact does a round, and then brings back all disk space that can be had, whether it is
-// much or not. Sealed segments get a form. Progress counts files.
-func (m *Maintenance) Compact(ctx context.Context, form Form, progress store.Progress) error {
+// much or not. It compresses all sealed segments if told to. Progress counts files.
+func (m *Maintenance) Compact(ctx context.Context, compress bool, progress store.Progress) error {
 	if err := m.Round(ctx); err != nil {
 		return err
 	}
 	defer m.Pause()()
-	return m.compaction.all(ctx, form, progress)
+	return m.compaction.all(ctx, compress, progress)
 }
 
 // failover brings writing back after a failure, if the disk lets it. The index is first,
 // because the committer may be waiting for a merge.
 func (m *Maintenance) failover(ctx context.Context) error {
 	if m.Records.Index.Failed() {
-		if err := m.compaction.rewriteIndex(ctx, AsItIs); err != nil {
+		if err := m.compaction.rewriteIndex(ctx); err != nil {
 			return fmt.Errorf("store: the index cannot be written, and not be copied to another file: %w", err)
 		}
 		m.Log.Warn("the index is written again, to a new file")

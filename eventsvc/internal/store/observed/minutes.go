@@ -1,7 +1,6 @@
 package observed
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -16,7 +15,6 @@ import (
 // another one.
 type Minutes struct {
 	Tx      *bbolt.Tx
-	Found   *Collection                // of records that are not indexed
 	Needed  func(revision uint64) bool // whether a record is kept; what others report is summed up
 	Since   int64                      // sums of earlier minutes are left out
 	Number  func(texts string) (uint32, error)
@@ -38,9 +36,6 @@ func MinuteSince(t time.Time) int64 {
 
 // Any reports whether there is something from since on.
 func (m *Minutes) Any() bool {
-	if slices.ContainsFunc(m.Found.Entries, func(e Observation) bool { return e.Minute >= m.Since }) {
-		return true
-	}
 	b := m.Tx.Bucket([]byte(BucketRuns))
 	if b == nil {
 		return false
@@ -52,29 +47,19 @@ func (m *Minutes) Any() bool {
 // Each calls f with the entries of each minute, in the order of a run.
 func (m *Minutes) Each(f func(minute int64, entries []Entry) error) error {
 	m.numbers = map[uint32]uint32{}
-	found, err := m.renumbered()
-	if err != nil {
-		return err
+	b := m.Tx.Bucket([]byte(BucketRuns))
+	if b == nil {
+		return boltfile.ErrChecksum
 	}
-	var c *bbolt.Cursor
-	var k, v []byte
-	if b := m.Tx.Bucket([]byte(BucketRuns)); b != nil {
-		c = b.Cursor()
-		k, v = c.First()
-	}
-	for k != nil || len(found) > 0 {
-		minute := int64(math.MaxInt64)
-		if k != nil {
-			if minute, err = MinuteOfKey(k); err != nil {
-				if err := m.Damaged(k, v); err != nil {
-					return err
-				}
-				k, v = c.Next()
-				continue
+	c := b.Cursor()
+	for k, v := c.First(); k != nil; {
+		minute, err := MinuteOfKey(k)
+		if err != nil {
+			if err := m.Damaged(k, v); err != nil {
+				return err
 			}
-		}
-		if len(found) > 0 {
-			minute = min(minute, found[0].Minute)
+			k, v = c.Next()
+			continue
 		}
 		m.entries = m.entries[:0]
 		for of := Key(minute, 0)[:8]; len(k) == KeyLen && string(k[:8]) == string(of); k, v = c.Next() {
@@ -82,31 +67,11 @@ func (m *Minutes) Each(f func(minute int64, entries []Entry) error) error {
 				return err
 			}
 		}
-		for ; len(found) > 0 && found[0].Minute == minute; found = found[1:] {
-			m.entries = append(m.entries, found[0].Entry)
-		}
 		if err := m.write(minute, f); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// renumbered returns what is not indexed, by minute, with the numbers of the other segment.
-func (m *Minutes) renumbered() ([]Observation, error) {
-	numbers := make([]uint32, len(m.Found.Texts))
-	for i, texts := range m.Found.Texts {
-		var err error
-		if numbers[i], err = m.Number(texts); err != nil {
-			return nil, err
-		}
-	}
-	for i := range m.Found.Entries {
-		e := &m.Found.Entries[i]
-		e.Series = numbers[e.Series]
-	}
-	slices.SortStableFunc(m.Found.Entries, func(a, b Observation) int { return cmp.Compare(a.Minute, b.Minute) })
-	return m.Found.Entries, nil
 }
 
 // read adds the entries of a run. One that cannot be read is damaged as a whole.

@@ -6,7 +6,6 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/backup"
 	"tidings.example/eventsvc/internal/store/fsck"
-	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -24,8 +23,8 @@ func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
 }
 
 // Compact frees disk space of the copy, and gives sealed files of its log a form.
-func (db *DB) Compact(ctx context.Context, form maintenance.Form, progress store.Progress) error {
-	return db.copy.now().Compact(ctx, form, progress)
+func (db *DB) Compact(ctx context.Context, compress bool, progress store.Progress) error {
+	return db.copy.now().Compact(ctx, compress, progress)
 }
 
 // Maintain does one round of what Run does.

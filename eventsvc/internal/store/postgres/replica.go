@@ -15,6 +15,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/shared/safefile"
 )
 
@@ -207,7 +208,7 @@ func (r *replica) remake() error {
 	if err := r.now().Close(); err != nil {
 		return err
 	}
-	for _, pattern := range []string{"*.db", "*.tmp", "journal"} {
+	for _, pattern := range []string{"*.db", "*.tmp", wal.FileName} {
 		files, err := filepath.Glob(filepath.Join(r.options.Dir, pattern))
 		if err != nil {
 			return err

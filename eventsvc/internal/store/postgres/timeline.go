@@ -43,6 +43,3 @@ func (t timeline) Gaps(ctx context.Context, revision uint64, most int) ([]store.
 func (t timeline) Begin(ctx context.Context) (time.Time, error) {
 	return t.copy.now().Timeline().Begin(ctx)
 }
-
-// Indexed implements [store.Timeline].
-func (t timeline) Indexed() (done, all int) { return t.copy.now().Timeline().Indexed() }

@@ -27,7 +27,7 @@ func (db *DB) Update(ctx context.Context, key store.Key, expect store.Expect, de
 		if _, err := db.whole(); err != nil {
 			return store.Result{}, err // it would be long before reads here see the write
 		}
-		w, kept, err := commit.Prepare(ctx, db, key, expect, decide, db.o.Copy.Observe.Attributes, db.o.now)
+		w, kept, err := commit.Prepare(ctx, db, key, expect, decide, db.o.now)
 		if w == nil {
 			if fresh || errors.Is(err, store.ErrUnavailable) {
 				return kept, err

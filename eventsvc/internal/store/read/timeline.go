@@ -81,9 +81,6 @@ func (r *Reader) Begin(ctx context.Context) (time.Time, error) {
 	return begin, nil
 }
 
-// Indexed implements [store.Timeline].
-func (r *Reader) Indexed() (done, all int) { return r.Log.Segments().Indexed() }
-
 // skipped reports that a record is not there because nothing needs it any more.
 func skipped(log *seglog.Reader, revision uint64, err error) bool {
 	return errors.Is(err, seglog.ErrGone) && !log.Complete(revision)

@@ -217,7 +217,7 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 	if err != nil || e.Kind == entry.Deleted {
 		return err
 	}
-	at := store.Moment{Time: p.log.Occurrence(&e).Time, Revision: revision}
+	at := store.Moment{Time: seglog.Occurrence(&e).Time, Revision: revision}
 	key := string(e.Key)
 	switch {
 	case !p.wants(&e, key, at):

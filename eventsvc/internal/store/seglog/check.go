@@ -17,7 +17,7 @@ import (
 // with what is wrong: entries and records lead to each other.
 func CheckObserved(s *Segment, problem func(format string, args ...any)) error {
 	return s.view(func(tx *bbolt.Tx) error {
-		c := observedChecker{segment: s, tx: tx, problem: problem, until: observedIn(tx), entries: map[uint64]observed.Observation{}, series: map[uint32][]byte{}}
+		c := observedChecker{segment: s, tx: tx, problem: problem, entries: map[uint64]observed.Observation{}, series: map[uint32][]byte{}}
 		if err := c.readRuns(); err != nil {
 			return err
 		}
@@ -36,7 +36,6 @@ type observedChecker struct {
 	segment *Segment
 	tx      *bbolt.Tx
 	problem func(format string, args ...any)
-	until   uint64                          // records up to here are indexed
 	damaged bool                            // entries may be missing
 	entries map[uint64]observed.Observation // by revision
 	series  map[uint32][]byte
@@ -46,14 +45,16 @@ type observedChecker struct {
 func (c *observedChecker) readRuns() error {
 	b := c.tx.Bucket([]byte(observed.BucketRuns))
 	if b == nil {
+		c.damaged = true
+		c.problem("index by time: %v", errSegmentNote)
 		return nil
 	}
 	return b.ForEach(func(k, v []byte) error {
 		run, err := observed.Parse(k, v)
 		if err == nil {
 			err = run.Each(c.known, func(e observed.Entry) {
-				if _, twice := c.entries[e.Revision]; e.Revision != 0 && (twice || e.Revision > c.until) {
-					c.problem("revision %d: it is in the index by time twice, or too early", e.Revision)
+				if _, twice := c.entries[e.Revision]; e.Revision != 0 && twice {
+					c.problem("revision %d: it is in the index by time twice", e.Revision)
 				}
 				if e.Revision != 0 {
 					c.entries[e.Revision] = observed.Observation{Minute: run.Minute, Entry: e}
@@ -84,9 +85,6 @@ func (c *observedChecker) known(series uint32) (bool, error) {
 // compareRecords compares the entries with the records, and takes those out that have one.
 func (c *observedChecker) compareRecords() error {
 	_, err := recordsIn(c.segment, c.tx).Each(0, func(revision uint64, record []byte) (more bool, err error) {
-		if revision > c.until {
-			return false, nil
-		}
 		c.compare(revision, record)
 		return true, nil
 	}, func(l *recordfile.Lost) (more bool, err error) { // which is reported already

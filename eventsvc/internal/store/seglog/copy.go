@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -78,7 +77,7 @@ func (c *copier) run(ctx context.Context, l *Log, path string) error {
 		if err := c.all(ctx, func() (bool, error) { return c.copySome(to) }); err != nil {
 			return err
 		}
-		if err := c.copyObserved(l, to); err != nil {
+		if err := c.copyObserved(to); err != nil {
 			return err
 		}
 		return to.Update(c.finish)
@@ -92,7 +91,7 @@ func (s *Segment) writeAgain(path string, compressed bool, fill func(to *bbolt.D
 	names := buckets()
 	if compressed {
 		page, names = compressedPage, append(names, recordfile.BucketBlocks)
-		meta[boltfile.Format] = boltfile.FormatText(FormatBlocks)
+		meta[metaBlocks] = recordfile.Key(1)
 	}
 	to, err := boltfile.Create(path, page, names, meta)
 	if err != nil {
@@ -218,11 +217,7 @@ func (c *copier) damage(first, last uint64, err error) (dropped bool) {
 
 // copyObserved copies what the records report, also those that are not copied. Runs of one
 // minute become one. A damaged run is kept as it is, so that readers are told.
-func (c *copier) copyObserved(l *Log, to *bbolt.DB) error {
-	found, _, err := unindexed(l, c.from, math.MaxInt)
-	if err != nil {
-		return err
-	}
+func (c *copier) copyObserved(to *bbolt.DB) error {
 	return c.from.view(func(from *bbolt.Tx) error {
 		return to.Update(func(tx *bbolt.Tx) error {
 			n := observed.NumberingOf(tx)
@@ -232,7 +227,7 @@ func (c *copier) copyObserved(l *Log, to *bbolt.DB) error {
 			}
 			series.FillPercent, runs.FillPercent = boltfile.FillPercent, boltfile.FillPercent
 			m := observed.Minutes{
-				Tx: from, Found: found, Since: observed.MinuteSince(c.Since),
+				Tx: from, Since: observed.MinuteSince(c.Since),
 				Needed: func(revision uint64) bool {
 					_, ok := slices.BinarySearch(c.needed, revision)
 					return ok
@@ -244,7 +239,6 @@ func (c *copier) copyObserved(l *Log, to *bbolt.DB) error {
 				m.Each(func(minute int64, entries []observed.Entry) error {
 					return observed.PutRun(runs, minute, observed.Last(entries), entries)
 				}),
-				note(tx, metaObserved, max(c.at, observedIn(from))),
 				note(tx, metaCarried, noted(from, metaCarried)))
 		})
 	})
@@ -280,7 +274,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 			_, damage := entry.Parse(p.Revision, p.Data)
 			err = errors.Join(err, damage)
 		}
-		seen := addAll(observed.NewCollection(), l, pending)
+		seen := addAll(observed.NewCollection(), pending)
 		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, observed.NumberingOf(tx), pending, seen) }))
 		if copied += wal.Bytes(pending); err == nil && copied != head.Bytes() {
 			err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.Bytes(), copied)
@@ -300,9 +294,6 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 // copyPublished copies the index by time of a head, without what records report that were
 // not published.
 func copyPublished(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, last uint64) error {
-	if from.Bucket([]byte(observed.BucketRuns)) == nil {
-		return nil // as an older program has made it
-	}
 	until := func(k, v []byte) ([]byte, []byte, error) {
 		run, err := observed.Parse(k, v)
 		if err != nil || run.Last <= last {
@@ -325,7 +316,6 @@ func copyPublished(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, last uint6
 		boltfile.CopyBucket(ctx, from, to, observed.BucketRuns, until),
 		to.Update(func(tx *bbolt.Tx) error {
 			return errors.Join(
-				note(tx, metaObserved, min(observedIn(from), last)),
 				note(tx, metaCarried, noted(from, metaCarried)))
 		}))
 }

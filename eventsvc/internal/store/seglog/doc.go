@@ -20,8 +20,7 @@
 // that order. Counts stay when records go: Rewrite keeps the sums of records that it leaves
 // out, and [Log.Carry] copies the sums of a segment that is to be unlinked to the head, in
 // one transaction with a note that they are there. From then on readers leave out the
-// segment that they came from, whether it is unlinked or not. Segments that an older program
-// has written to are indexed by [Log.IndexHead] and by Rewrite.
+// segment that they came from, whether it is unlinked or not.
 //
 // What a record says is the matter of package entry.
 //
@@ -42,28 +41,23 @@
 // # Concurrency
 //
 // Methods that change the log or a segment have one caller at a time; Checkpoint may run
-// beside SaveCompactRevision and SetFormat. Everything else is safe for concurrent use,
+// beside SaveCompactRevision and NoteWAL. Everything else is safe for concurrent use,
 // also while segments are swapped: View calls its function again if a file was closed
 // meanwhile.
 //
 // # Format
 //
 //	log-<base>.db
-//	├── meta      format, store, base, horizon; when sealed: end, bytes;
-//	│             observed: records up to this revision are indexed by time;
+//	├── meta      format, store, base, compact; when sealed: end, bytes;
+//	│             wal, of a head: whether the write-ahead log may have records that it lacks;
 //	│             carried: what segments up to this base report is in this one;
 //	│             both with CRC32C 4; runs: when sealed with an index by time that
-//	│             becomes much smaller by a rewrite
-//	├── log       revision 8 → record; empty in a compressed segment, whose format is 3
+//	│             becomes much smaller by a rewrite; blocks: the segment is compressed
+//	├── log       revision 8 → record; empty in a compressed segment
 //	├── blocks    only in a compressed segment: see package recordfile
 //	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, CRC32C 4
-//	├── observed  minute 8, last revision 8 → run of entries (see package observed), CRC32C 4;
-//	│             instead of the revision the base of the segment that the run was carried from
-//	└── minutes   empty: programs without the index by time count in it what they write
-//
-// A program that does not know the index by time neither reads nor writes it. What it writes
-// lies behind the revision that meta says is indexed, and a segment that it compacts has no
-// such revision.
+//	└── observed  minute 8, last revision 8 → run of entries (see package observed), CRC32C 4;
+//	              instead of the revision the base of the segment that the run was carried from
 //
 // The package knows bbolt and records of the write-ahead log. It knows nothing of the
 // index, of the queue of writes, or of retention, and does not decide what is needed.

@@ -21,7 +21,6 @@ type Log struct {
 	dir       string
 	mmap      int           // address space that a head reserves
 	published func() uint64 // the newest revision that readers may see
-	observe   Observe       // nil: records of older programs are taken as observed once
 	segments  atomic.Pointer[Segments]
 	cache     *blocks.Cache
 	pending   atomic.Pointer[[]wal.Record]
@@ -33,13 +32,13 @@ type Log struct {
 }
 
 // Open opens the segments of a directory, of which there may be none. published
-// returns the newest revision that readers may see; observe may be nil.
-func Open(dir string, mmap int, published func() uint64, observe Observe) (*Log, error) {
+// returns the newest revision that readers may see.
+func Open(dir string, mmap int, published func() uint64) (*Log, error) {
 	ss, err := openSegments(dir, mmap)
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, mmap: mmap, published: published, observe: observe, cache: blocks.NewCache(cacheBytes), reads: openReads{began: time.Now()}}
+	l := &Log{dir: dir, mmap: mmap, published: published, cache: blocks.NewCache(cacheBytes), reads: openReads{began: time.Now()}}
 	l.setSegments(ss)
 	l.SetPending(nil)
 	return l, nil
@@ -55,14 +54,19 @@ func StoreIDOf(dir string) (id string, ok bool) {
 	return ss[0].StoreID, true
 }
 
-// NewHead makes and opens a segment that begins with a revision. [Log.Add] adds it.
-func (l *Log) NewHead(base uint64, storeID string, compactRevision uint64, format int) (*Segment, error) {
+// NewHead makes and opens a segment that begins with a revision, of a store with or without a write-ahead log. [Log.Add]
+// adds it.
+func (l *Log) NewHead(base uint64, storeID string, compactRevision uint64, withWAL bool) (*Segment, error) {
 	path := SegmentPath(l.dir, base)
+	uses := uint64(walNone)
+	if withWAL {
+		uses = walUsed
+	}
 	err := boltfile.Install(path, segmentPage, buckets(), map[string][]byte{
 		metaBase:         recordfile.Key(base),
 		boltfile.StoreID: []byte(storeID),
 		metaCompact:      recordfile.Key(compactRevision),
-		boltfile.Format:  boltfile.FormatText(format),
+		metaWAL:          noteOf(metaWAL, uses),
 	})
 	if err != nil {
 		return nil, err

@@ -90,13 +90,10 @@ func TestCopyOfWhatIsPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !sealed.Indexed() {
-		t.Error("the copy is not indexed")
-	}
 	if err := CheckObserved(sealed, func(format string, args ...any) { t.Errorf(format, args...) }); err != nil {
 		t.Error(err)
 	}
-	next, err := l.NewHead(10, "id", 1, 1)
+	next, err := l.NewHead(10, "id", 1, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +174,7 @@ func TestScattered(t *testing.T) {
 func (l *Log) rotateTo(t *testing.T, base uint64) {
 	t.Helper()
 	err := l.Head().Seal(base - 1)
-	next, err2 := l.NewHead(base, "id", 1, 1)
+	next, err2 := l.NewHead(base, "id", 1, false)
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}

@@ -26,26 +26,26 @@ type pendingObserved struct {
 
 // of returns what records report, which are pending or were a moment ago, and perhaps what
 // others do.
-func (p *pendingObserved) of(l *Log, records []wal.Record) (entries []observed.Observation, texts []string) {
+func (p *pendingObserved) of(records []wal.Record) (entries []observed.Observation, texts []string) {
 	if len(records) == 0 {
 		return nil, nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.found != nil && records[0].Revision < p.first { // the reader is behind the others
-		found := addAll(observed.NewCollection(), l, records)
+		found := addAll(observed.NewCollection(), records)
 		return found.Entries, found.Texts
 	}
 	if p.found == nil || records[0].Revision > p.last || len(p.found.Entries) > len(records)+staleEntries {
 		p.found, p.first, p.last = observed.NewCollection(), records[0].Revision, 0
 	}
-	addAll(p.found, l, wal.After(records, p.last))
+	addAll(p.found, wal.After(records, p.last))
 	p.last = max(p.last, records[len(records)-1].Revision)
 	return p.found.Entries, p.found.Texts
 }
 
-// unindexedRuns is the part of the pending records.
-type unindexedRuns struct {
+// pendingRuns is the part of the pending records.
+type pendingRuns struct {
 	runs  []observed.Run
 	texts []string // of their series
 	at    int
@@ -54,8 +54,8 @@ type unindexedRuns struct {
 // pendingPart returns what pending records report that have revisions behind after, up to
 // last, of a range of seconds.
 func (r *Reader) pendingPart(after, last uint64, from, to int64) (part, error) {
-	entries, texts := r.log.reported.of(r.log, r.pending)
-	p := &unindexedRuns{texts: texts}
+	entries, texts := r.log.reported.of(r.pending)
+	p := &pendingRuns{texts: texts}
 	var found observed.Collection
 	for _, e := range entries {
 		if second := e.Minute*60 + int64(e.Second); e.Revision > after && e.Revision <= last && second >= from && second < to {
@@ -71,9 +71,9 @@ func (r *Reader) pendingPart(after, last uint64, from, to int64) (part, error) {
 	return p, err
 }
 
-func (*unindexedRuns) base() uint64 { return 0 }
+func (*pendingRuns) base() uint64 { return 0 }
 
-func (p *unindexedRuns) seek(minute int64, oldestFirst bool) {
+func (p *pendingRuns) seek(minute int64, oldestFirst bool) {
 	if !oldestFirst {
 		minute++
 	}
@@ -83,7 +83,7 @@ func (p *unindexedRuns) seek(minute int64, oldestFirst bool) {
 	}
 }
 
-func (p *unindexedRuns) next(oldestFirst bool) {
+func (p *pendingRuns) next(oldestFirst bool) {
 	if oldestFirst {
 		p.at++
 	} else {
@@ -91,15 +91,15 @@ func (p *unindexedRuns) next(oldestFirst bool) {
 	}
 }
 
-func (p *unindexedRuns) minute() (minute int64, ok bool, err error) {
+func (p *pendingRuns) minute() (minute int64, ok bool, err error) {
 	if p.at < 0 || p.at >= len(p.runs) {
 		return 0, false, nil
 	}
 	return p.runs[p.at].Minute, true, nil
 }
 
-func (p *unindexedRuns) run() (observed.Run, error) { return p.runs[p.at], nil }
+func (p *pendingRuns) run() (observed.Run, error) { return p.runs[p.at], nil }
 
-func (p *unindexedRuns) dimensions(series uint32) (event.Dimensions, error) {
+func (p *pendingRuns) dimensions(series uint32) (event.Dimensions, error) {
 	return observed.ParseSeries([]byte(p.texts[series]))
 }

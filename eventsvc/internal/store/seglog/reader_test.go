@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -12,11 +11,11 @@ import (
 // newLog is an empty log.
 func newLog(t *testing.T) *Log {
 	t.Helper()
-	l, err := Open(t.TempDir(), 1<<20, func() uint64 { return 100 }, nil)
+	l, err := Open(t.TempDir(), 1<<20, func() uint64 { return 100 })
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, err := l.NewHead(2, "id", 1, boltfile.Version)
+	head, err := l.NewHead(2, "id", 1, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +50,7 @@ func TestTransactionsEnd(t *testing.T) {
 	head := l.Head()
 	for name, during := range map[string]func() error{
 		"nothing": func() error { return nil },
-		"a write": func() error { return head.SetFormat(boltfile.Version) },
+		"a write": func() error { return head.NoteWAL(true) },
 		"a fault": func() error { return errors.New("something is wrong") },
 		"a panic": func() error { panic("page") },
 	} {

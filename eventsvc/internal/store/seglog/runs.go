@@ -51,20 +51,18 @@ func (r *Reader) span(i int) (*span, error) {
 	}
 	n := &span{carried: noted(v.tx, metaCarried)}
 	b := v.tx.Bucket([]byte(observed.BucketRuns))
-	if n.carried == damagedNote || b == nil && observedIn(v.tx) > 0 { // a segment has the bucket before it has the note
+	if n.carried == damagedNote || b == nil {
 		return nil, errSegmentNote
 	}
-	if b != nil {
-		c := b.Cursor()
-		first, err1 := parseRun(c.First())
-		last, err2 := parseRun(c.Last())
-		n.any, n.first, n.last = first.ok, first.run.Minute, last.run.Minute
-		if n.damaged = err1 != nil || err2 != nil; err1 != nil {
-			n.first = math.MinInt64
-		}
-		if err2 != nil {
-			n.last = math.MaxInt64
-		}
+	c := b.Cursor()
+	first, err1 := parseRun(c.First())
+	last, err2 := parseRun(c.Last())
+	n.any, n.first, n.last = first.ok, first.run.Minute, last.run.Minute
+	if n.damaged = err1 != nil || err2 != nil; err1 != nil {
+		n.first = math.MinInt64
+	}
+	if err2 != nil {
+		n.last = math.MaxInt64
 	}
 	if sealed {
 		s.span.Store(n)
@@ -112,7 +110,7 @@ func (r *Reader) parts(last uint64, from, to int64) ([]part, error) {
 		return nil, err
 	}
 	s := r.segments[head]
-	p, err := r.pendingPart(max(s.Base-1, min(observedIn(v.tx), recordsIn(s, v.tx).Last(0))), last, from, to)
+	p, err := r.pendingPart(recordsIn(s, v.tx).Last(s.Base-1), last, from, to)
 	return append(all, p), err
 }
 

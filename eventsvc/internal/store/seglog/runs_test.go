@@ -90,7 +90,7 @@ func next(whole, key []byte, at int) int {
 // rangesAreRight reads ranges around a minute, and reports whether none was an error.
 func rangesAreRight(t *testing.T, dir string, minute uint64) bool {
 	t.Helper()
-	l, err := Open(dir, 1<<20, func() uint64 { return 1e6 }, nil)
+	l, err := Open(dir, 1<<20, func() uint64 { return 1e6 })
 	if err != nil {
 		if fe := new(store.FileError); !errors.As(err, &fe) {
 			t.Errorf("opened with %v", err)

@@ -34,13 +34,12 @@ type Segment struct {
 	Base       uint64 // its records have this revision or a greater one; never changes
 	Path       string // never changes
 	StoreID    string // equal in all files of a store; never changes
-	Format     int    // version of the format when it was opened
+	NeedsWAL   bool   // when it was opened: the write-ahead log may have records that it lacks
 	db         *bbolt.DB
 	bytes      atomic.Int64         // length of all records; of a head, with the pending ones
 	rewritten  bool                 // Rewrite has left records out
 	Compressed bool                 // its records are in blocks; never changes
 	file       uint64               // number of the file among those that were opened
-	indexed    atomic.Bool          // by time
 	scattered  atomic.Bool          // its index by time becomes much smaller when it is rewritten
 	span       atomic.Pointer[span] // once sealed and read: see [Reader.span]
 
@@ -50,29 +49,26 @@ type Segment struct {
 
 // The buckets of a segment, and the entries of its meta bucket.
 const (
-	bucketMinutes = "minutes" // empty: older programs count in it what they write
-
-	metaBase     = "base"     // its records have this revision or a greater one
-	metaCompact  = "horizon"  // the compact revision: states from here on can be read
-	metaEnd      = "end"      // once sealed: the last revision before the next segment
-	metaBytes    = "bytes"    // once sealed: length of its records
-	metaObserved = "observed" // records up to this revision are indexed by time
-	metaCarried  = "carried"  // what segments up to this base report was carried to this one
-	metaRuns     = "runs"     // once sealed, if the index by time is scattered: number of its runs
+	metaBase    = "base"    // its records have this revision or a greater one
+	metaCompact = "compact" // the compact revision: states from here on can be read
+	metaEnd     = "end"     // once sealed: the last revision before the next segment
+	metaBytes   = "bytes"   // once sealed: length of its records
+	metaWAL     = "wal"     // of a head: whether the write-ahead log may have records that it lacks
+	metaBlocks  = "blocks"  // its records are in blocks
+	metaCarried = "carried" // what segments up to this base report was carried to this one
+	metaRuns    = "runs"    // once sealed, if the index by time is scattered: number of its runs
 )
 
 // buckets returns the buckets of a new segment.
 func buckets() []string {
-	return []string{recordfile.BucketLog, observed.BucketSeries, observed.BucketRuns, bucketMinutes}
+	return []string{recordfile.BucketLog, observed.BucketSeries, observed.BucketRuns}
 }
 
-// FormatWAL is the version of a head with a write-ahead log in use: a program that does
-// not know of the log must not overlook what it holds. A store that was closed has none.
-const FormatWAL = 2
-
-// FormatBlocks is the version of a sealed segment whose records are compressed: a program that
-// does not know of blocks must not take it for an empty one.
-const FormatBlocks = 3
+// What metaWAL notes.
+const (
+	walUsed = 1
+	walNone = 2
+)
 
 // compressedPage is the page size of a segment of blocks. A block takes whole pages, and small
 // ones waste less behind it.
@@ -100,7 +96,7 @@ func SegmentPath(dir string, base uint64) string {
 // space for more than it will ever hold: growing the mapping would have to
 // wait for all readers.
 func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
-	db, err := boltfile.Open(path, boltfile.Options{ReadOnly: !head, Mmap: mmap, Newest: FormatBlocks})
+	db, err := boltfile.Open(path, boltfile.Options{ReadOnly: !head, Mmap: mmap})
 	if err != nil {
 		return nil, err
 	}
@@ -115,24 +111,27 @@ func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
 // load reads what the file says of itself.
 func (s *Segment) load(tx *bbolt.Tx, head bool) error {
 	meta := tx.Bucket([]byte(boltfile.Meta))
-	format, err := boltfile.ParseFormat(meta.Get([]byte(boltfile.Format)))
-	s.Format, s.Compressed = format, format == FormatBlocks
+	s.Compressed = metaIn(tx, metaBlocks) > 0
+	uses := noted(tx, metaWAL)
+	s.NeedsWAL = uses == walUsed
 	s.Base, s.StoreID = metaIn(tx, metaBase), string(meta.Get([]byte(boltfile.StoreID)))
 	switch {
 	case s.Base == 0:
 		return errors.New("it does not say which revisions it holds")
+	case s.Compressed != (tx.Bucket([]byte(recordfile.BucketBlocks)) != nil):
+		return errors.New("what it says of blocks contradicts what it has")
+	case head && uses != walUsed && uses != walNone:
+		return errors.New("it does not say whether the write-ahead log is needed")
 	case s.Compressed && head:
 		return errors.New("it is a compressed log file, and the newer ones are missing")
 	}
-	if err := cmp.Or(err, s.measure(tx, head)); err != nil {
+	if err := s.measure(tx, head); err != nil {
 		return err
 	}
 	s.rewritten = metaIn(tx, metaCompact) == 0 && !head // Rewrite leaves it out
-	observed := observedIn(tx)
-	if observed == damagedNote || noted(tx, metaCarried) == damagedNote {
+	if noted(tx, metaCarried) == damagedNote {
 		return errSegmentNote
 	}
-	s.indexed.Store(observed >= recordsIn(s, tx).Last(0))
 	s.scattered.Store(metaIn(tx, metaRuns) > 0)
 	return nil
 }
@@ -172,11 +171,14 @@ func setMeta(tx *bbolt.Tx, name string, n uint64) error {
 	return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(name), recordfile.Key(n))
 }
 
-// SetFormat notes the version of the format. A program refuses a version that it does not know.
-func (s *Segment) SetFormat(version int) error {
-	return s.update(func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(boltfile.Format), boltfile.FormatText(version))
-	})
+// NoteWAL notes in a head whether the write-ahead log may have records that it lacks. If it may, a start without that log
+// is refused.
+func (s *Segment) NoteWAL(uses bool) error {
+	what := uint64(walNone)
+	if uses {
+		what = walUsed
+	}
+	return s.update(func(tx *bbolt.Tx) error { return note(tx, metaWAL, what) })
 }
 
 // LastRevision returns the greatest revision in the segment, base-1 if it is empty.
@@ -324,11 +326,11 @@ func (s *Segment) CopyTo(path string) (last uint64, err error) {
 }
 
 func withoutWAL(path string) error {
-	db, err := boltfile.Open(path, boltfile.Options{Newest: FormatWAL})
+	db, err := boltfile.Open(path, boltfile.Options{})
 	if err != nil {
 		return err
 	}
-	return errors.Join((&Segment{db: db}).SetFormat(boltfile.Version), db.Close())
+	return errors.Join((&Segment{db: db}).NoteWAL(false), db.Close())
 }
 
 // Seal writes into a head that it ends with a revision. [OpenSegment] opens it as a sealed

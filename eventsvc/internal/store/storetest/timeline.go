@@ -183,9 +183,6 @@ func (t modelTimeline) Begin(context.Context) (time.Time, error) {
 	return begin, nil
 }
 
-// Indexed implements [store.Timeline].
-func (modelTimeline) Indexed() (done, all int) { return 1, 1 }
-
 // compareTimelines asks both timelines the same, and compares the answers.
 func (r *random) compareTimelines() {
 	timed, ok := r.store.(Timeliner)
@@ -193,9 +190,6 @@ func (r *random) compareTimelines() {
 		return
 	}
 	got, want := timed.Timeline(), r.model.Timeline()
-	if done, all := got.Indexed(); done != all {
-		r.t.Errorf("%d of %d segments are indexed by time", done, all)
-	}
 	in := r.timeRange()
 	r.compareOccurrences(in, got, want)
 	r.compareObserved(in, got, want)

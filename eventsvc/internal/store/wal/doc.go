@@ -37,7 +37,7 @@
 // Numbers are big-endian.
 //
 //	header, in a block of 4 KiB
-//	"tidings events journal 1\n", length of store id 2, store id, size of the file 8, salt 8, CRC32C 4
+//	"tidings event store wal 1\n", length of store id 2, store id, size of the file 8, salt 8, CRC32C 4
 //
 //	frame, at a multiple of 4 KiB
 //	┌──────┬───────┬────────┬────────┬────────┬────────┬───────────────────────┐

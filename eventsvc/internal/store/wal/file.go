@@ -12,15 +12,15 @@ import (
 )
 
 // FileName is the name of the file in the data directory of a store.
-const FileName = "journal"
+const FileName = "wal"
 
-const magic = "tidings events journal "
+const magic = "tidings event store wal "
 
 // What to do about a file that cannot be used.
 const (
 	fixLost    = "put back the file that was here, or restore a backup into another data directory"
 	fixForeign = "move this file away: the store that is here was closed, and needs no records of before"
-	fixVersion = "use the release that wrote it, or export there and import here"
+	fixVersion = "export with the program that wrote it (eventsvc export), and import that here (eventsvc import) into an empty data directory"
 )
 
 // Begin opens the log of a store that needs no record of it, and discards what it
@@ -150,7 +150,7 @@ func parseHeader(path, id string, b []byte, fix string) (*Log, error) {
 		return refuse("this is not a write-ahead log of the event store", fix)
 	}
 	if version != 1 {
-		return refuse(fmt.Sprintf("format version %d, this program reads version 1", version), fixVersion)
+		return refuse(fmt.Sprintf("it has format %d, this program reads format 1", version), fixVersion)
 	}
 	at := len(magic) + len("1\n") + 2
 	if at > len(b) {
