@@ -10,8 +10,8 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// mostDeleted is how many versions of a key [Reader.Deleted] looks at, which takes some milliseconds.
-const mostDeleted = 1024
+// mostDeleted is how many versions of a key [Reader.Deleted] looks at, which takes a millisecond or two.
+const mostDeleted = 256
 
 // Deleted implements [store.Timeline].
 func (r *Reader) Deleted(ctx context.Context, key store.Key, visit func(*store.View) bool) error {
