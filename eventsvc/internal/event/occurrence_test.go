@@ -67,7 +67,7 @@ func TestWritten(t *testing.T) {
 	} {
 		a := event.AttributesOf(&eventsv1.Event{Reason: "R", EventTime: metav1.NewMicroTime(test.seen), DeprecatedCount: 3}).Written(at)
 		o, ok := a.Occurrence()
-		if !ok || o != (event.Occurrence{Time: test.want, Count: 3, New: 3}) || string(a.Field(event.Reason)) != "R" {
+		if !ok || o != (event.Occurrence{Time: test.want, Count: 3, New: 3, Counted: 3}) || string(a.Field(event.Reason)) != "R" {
 			t.Errorf("%s: %+v", test.seen, o)
 		}
 	}

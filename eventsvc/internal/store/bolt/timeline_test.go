@@ -92,7 +92,7 @@ func (h *history) write(t testing.TB, db *bolt.DB) {
 		a := event.NewAttributes([event.NumFields]string{event.Reason: reason, event.Type: "Normal"}, nil).With(o)
 		if is != nil {
 			was, _ := is.Attributes.Occurrence()
-			o.New = max(0, o.Count-was.Count)
+			o.New = max(0, o.Count-was.Counted)
 		}
 		return store.Decision{Op: store.Put, Draft: store.Draft{Attributes: a, Value: make([]byte, h.rnd.IntN(900))}}, nil
 	})
