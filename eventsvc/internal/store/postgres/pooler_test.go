@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -70,13 +71,11 @@ func TestPgBouncerWithoutSessions(t *testing.T) {
 	}
 	defer db.Close()
 	within(t, time.Minute, func() error {
-		if _, err = db.Fresh(t.Context()); err != nil && strings.Contains(err.Error(), "pool_mode = session") {
-			return nil
+		_, read := db.Fresh(t.Context())
+		_, write := store.Create(t.Context(), db, store.Key{Namespace: "a", Name: rand.Text()}, store.Draft{Value: []byte("v")})
+		if err := errors.Join(db.Connected(t.Context()), read, write); err == nil || !strings.Contains(err.Error(), "pool_mode = session") {
+			return fmt.Errorf("it is served: %w", err)
 		}
-		_, err = store.Create(t.Context(), db, store.Key{Namespace: "a", Name: rand.Text()}, store.Draft{Value: []byte("v")})
-		if err != nil && strings.Contains(err.Error(), "pool_mode = session") {
-			return nil
-		}
-		return fmt.Errorf("it is served: %w", err)
+		return nil
 	})
 }

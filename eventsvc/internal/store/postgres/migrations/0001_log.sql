@@ -139,14 +139,12 @@ BEGIN
 END $$;
 
 -- Says that everything up to a revision is on the standbys. It waits neither for them nor for the disk: what is lost in a crash
--- is found out again.
+-- is found out again. A server that does not have the revision was promoted since.
 CREATE FUNCTION confirm(revision_ bigint, writer_ text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
-    UPDATE confirmed SET revision = revision_ WHERE revision < revision_;
-    IF FOUND THEN
-        PERFORM pg_notify('eventsvc_log', writer_);
-    END IF;
+    UPDATE confirmed SET revision = revision_ WHERE revision < revision_ AND EXISTS (SELECT FROM head h WHERE h.revision >= revision_);
+    PERFORM pg_notify('eventsvc_log', writer_); -- also if a later one was confirmed: its replica does not listen to itself
 END $$;
 
 -- Says which revisions a batch has, whose answer was lost, and keeps it from being committed from now on. It waits for a
