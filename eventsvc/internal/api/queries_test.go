@@ -376,6 +376,44 @@ func TestQueryCSV(t *testing.T) {
 	}
 }
 
+// TestQueryCSVFormulas: cells that a spreadsheet takes for formulas are escaped if the client asks for it, on every page.
+func TestQueryCSVFormulas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i, note := range []string{"=1+1", "@SUM(A1)", "plain"} {
+		w.do("POST", eventsPath, newEvent(fmt.Sprintf("e%d", i), `"note":"`+note+`"`)).must(201)
+	}
+	notes := func(path string) (all []string) {
+		for path != "" {
+			a := w.do("GET", path, "", "Accept", "text/csv").must(200)
+			rows, err := csv.NewReader(strings.NewReader(string(a.body))).ReadAll()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range rows[1:] {
+				all = append(all, row[slices.Index(rows[0], "note")])
+			}
+			path, _, _ = strings.Cut(strings.TrimPrefix(a.header.Get("Link"), "<"), ">")
+		}
+		slices.Sort(all)
+		return all
+	}
+	path := "/query/v1/events?from=2000-01-01T00:00:00Z&limit=1"
+	equal(t, notes(path), []string{"=1+1", "@SUM(A1)", "plain"})
+	equal(t, notes(path+"&formulas=escape"), []string{"'=1+1", "'@SUM(A1)", "plain"})
+	w.do("GET", path+"&formulas=escape", "").must(200)
+	if st := w.do("GET", path+"&formulas=yes", "").must(400).status(); !strings.Contains(st.Message, "formulas") {
+		t.Error(st.Message)
+	}
+	for _, name := range []string{"histogram", "facets", "groups?by=reason", "object?kind=Pod&name=p1", "changes"} {
+		separator := "?"
+		if strings.Contains(name, "?") {
+			separator = "&"
+		}
+		w.do("GET", "/query/v1/"+name+separator+"formulas=escape", "", "Accept", "text/csv").must(200)
+	}
+}
+
 // TestQueryGaps: hours in which a mirror was away are told to those who may see its
 // namespace, if they overlap the range.
 func TestQueryGaps(t *testing.T) {

@@ -43,6 +43,8 @@ type queryCmd struct {
 	Order         string      `env:"-" placeholder:"ORDER" help:"newest, oldest or, with --group-by, count. Default: newest; count with --group-by, oldest with --object."`
 	Limit         *int        `env:"-" placeholder:"N" help:"At most so many rows, or values of a dimension; 0: all. Default: 100, with --changes 20, with --facets 10."`
 	Output        string      `env:"-" short:"o" default:"table" enum:"table,wide,json,csv" help:"table, wide (more columns, nothing is cut), json (as the server answers) or csv."`
+
+	EscapeFormulas bool `env:"-" help:"With -o csv: put ' before texts that a spreadsheet takes for formulas."`
 }
 
 // Help is shown below the settings.
@@ -113,6 +115,8 @@ func (q *queryCmd) check(m mode) error {
 		return cli.Usagef("--limit has no effect with --histogram: set --step for fewer buckets")
 	case q.Limit != nil && *q.Limit < 0:
 		return cli.Usagef("--limit %d is negative: set a number of rows, or 0 for all", *q.Limit)
+	case q.EscapeFormulas && q.Output != "csv":
+		return cli.Usagef("--escape-formulas has no effect without --output csv: set both or none")
 	case (q.Object != "" || m.path == "changes") && len(q.Terms)+len(q.Selector)+len(q.FieldSelector) > 0:
 		return cli.Usagef("--object and --changes look at everything that happened: leave out terms and selectors; --namespace says where to look")
 	}
@@ -209,6 +213,7 @@ type output struct {
 	err   io.Writer // messages
 	form  string    // table, wide, json or csv
 	plain bool      // the output is no terminal
+	safe  bool      // formulas are escaped
 }
 
 // Run asks and shows the answer.
@@ -228,7 +233,7 @@ func (q *queryCmd) Run(ctx context.Context, std IO) error {
 	if err != nil {
 		return err
 	}
-	out := &output{Writer: std.Out, err: std.Err, form: q.Output, Screen: answer.Screen{
+	out := &output{Writer: std.Out, err: std.Err, form: q.Output, safe: q.EscapeFormulas, Screen: answer.Screen{
 		Width: terminal.Width(std.Out), Colour: terminal.Colourful(std.Out), Zone: time.Local,
 	}}
 	out.plain = out.Width == 0

@@ -156,6 +156,18 @@ func TestQueryOutput(t *testing.T) {
 	}
 }
 
+// TestQueryFormulas: a spreadsheet takes no cell of CSV for a formula, if that is asked for.
+func TestQueryFormulas(t *testing.T) {
+	t.Parallel()
+	s := newStub(t, map[string]string{"facets": `{` + head + `"gaps":[],"partial":false,"facets":{"reason":[{"value":"=1+1","count":2}]},"other":{},"total":2}`})
+	for flag, want := range map[string]string{"--limit=5": "reason,=1+1,2", "--escape-formulas": "reason,'=1+1,2"} {
+		stdout, stderr, err := s.ask(t, "--facets", "--output=csv", flag)
+		if err != nil || !strings.Contains(stdout, want) {
+			t.Errorf("%s: %q lacks %q; %v %s", flag, stdout, want, err, stderr)
+		}
+	}
+}
+
 // colours are what a drawing may send to a terminal.
 var colours = regexp.MustCompile("\x1b\\[(3[2-6]|90|0)m")
 
@@ -294,6 +306,7 @@ func TestQueryMistakes(t *testing.T) {
 		"--window=1h|--histogram":           "without --changes",
 		"--step=1h":                         "without --histogram",
 		"--by=type":                         "--group-by",
+		"--escape-formulas|-o|json":         "--escape-formulas has no effect without --output csv",
 		"--order=newest|--facets":           "--order has no effect with --facets",
 		"--limit=-1":                        "--limit -1",
 		"--limit=3|--histogram":             "--step",

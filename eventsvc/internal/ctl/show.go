@@ -16,6 +16,7 @@ import (
 
 	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/query"
 	"tidings.example/shared/printable"
 )
 
@@ -34,6 +35,9 @@ func (o *output) write(r rows, nothing string) error {
 			for _, line := range r.cells {
 				clean(line)
 			}
+		}
+		if o.safe {
+			query.EscapeFormulas(r.cells)
 		}
 		_ = w.Write(r.names) // WriteAll returns its error
 		return w.WriteAll(r.cells)

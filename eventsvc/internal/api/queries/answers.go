@@ -141,6 +141,9 @@ func (r *request) send(c echo.Context, media string, a *answer) error {
 		if err != nil {
 			return err
 		}
+		if r.given.Has("formulas") {
+			query.EscapeFormulas(rows)
+		}
 		var warnings []string
 		for _, reason := range r.shot.Partial {
 			warnings = append(warnings, "the answer is not whole: "+reason)

@@ -39,7 +39,7 @@ const (
 func fingerprint(path string, parameters url.Values) string {
 	rows := url.Values{}
 	for name, values := range parameters {
-		if name != "limit" && name != "continue" {
+		if name != "limit" && name != "continue" && name != "formulas" {
 			rows[name] = values
 		}
 	}

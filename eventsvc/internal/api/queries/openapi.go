@@ -60,6 +60,8 @@ func (p *endpoint) schema(name string) schema {
 		return schema{"type": "integer", "minimum": 1, "maximum": p.maxLimit, "default": p.limit}
 	case "order":
 		return schema{"type": "string", "enum": p.orders, "default": p.orders[0]}
+	case "formulas":
+		return schema{"type": "string", "enum": []string{escapeFormulas}}
 	case "by":
 		return schema{"type": "string", "description": "Of " + query.Names(p.by)}
 	case repeated:

@@ -41,6 +41,7 @@ var descriptions = map[string]string{
 	"uid":           "UID of the object.",
 	"kind":          "Kind of the object, with its name.",
 	"name":          "Name of the object, with its kind.",
+	"formulas":      "What to do with cells of CSV that a spreadsheet takes for formulas: escape puts ' before them.",
 }
 
 // badRequest is the 400 for a mistake in a parameter, or in the query as a whole if that is
@@ -114,6 +115,9 @@ func (r *request) revision() (uint64, error) {
 
 // read reads the parameters that say what rows the answer has, and how many.
 func (r *request) read() (err error) {
+	if text := r.given.Get("formulas"); text != "" && text != escapeFormulas {
+		return badRequest("formulas", "%q is not known: write %s, or leave it out", text, escapeFormulas)
+	}
 	r.limit = r.endpoint.limit
 	if text := r.given.Get("limit"); text != "" {
 		if r.limit, err = strconv.Atoi(text); err != nil || r.limit < 1 || r.limit > r.endpoint.maxLimit {
@@ -128,6 +132,9 @@ func (r *request) read() (err error) {
 	}
 	return err
 }
+
+// escapeFormulas is the value of the parameter formulas.
+const escapeFormulas = "escape"
 
 // orderOf returns the order of a name, the first if it is empty.
 func (p *endpoint) orderOf(name string) (query.Order, error) {
