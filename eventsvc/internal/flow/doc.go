@@ -9,7 +9,8 @@
 // A request enters a level with [Scheduler.Enter] and ends with [Seat.Release],
 // on every path. Between the two it holds its seat while it computes
 // ([Seat.Acquire]) and not while it waits for the disk or for its client
-// ([Seat.Yield]). [Seat.Write] and [Reader] do this for answers and bodies.
+// ([Seat.Yield]). [Seat.Write] and [Reader] do this for answers and bodies, and
+// [Turns] for work that takes long.
 //
 // The scheduler guarantees:
 //

@@ -29,7 +29,8 @@
 // # Concurrency
 //
 // Everything is safe for concurrent use. A read lasts as long as its page: the functions
-// that it calls must not wait for anything.
+// that it calls must not wait for anything. Only those of [Reader.Observed] may, which gives
+// them copies when the files are let go.
 //
 // The package knows nothing of writes, and decides nothing about what is held.
 package read
