@@ -143,33 +143,31 @@ func TestKeysOfOneID(t *testing.T) {
 	}}
 	edwards := signer{"Ed25519", signEd25519(ed), okp(ed)}
 	otherEdwards := signer{"Ed25519, another", signEd25519(otherEd), okp(otherEd)}
-	const unknown, wrong = "key unknown", "signature wrong"
 	for name, tc := range map[string]struct {
 		set     []string
 		good    map[string]signer // by the alg of the token
-		refused map[string]signer
-		reason  string
+		refused map[string]signer // because of the signature
 	}{
 		"two types": {[]string{a.jwk(""), curve.jwk("")}, map[string]signer{"RS256": a, "PS256": pss, "ES256": curve},
-			map[string]signer{"EdDSA": edwards}, unknown},
+			map[string]signer{"EdDSA": edwards}},
 		"two types with alg": {[]string{curve.jwk("ES256"), a.jwk("RS256")}, map[string]signer{"RS256": a, "ES256": curve},
-			map[string]signer{"PS256": pss}, unknown},
+			map[string]signer{"PS256": pss}},
 		"three types": {[]string{a.jwk(""), curve.jwk(""), edwards.jwk("")}, map[string]signer{"RS256": a, "ES256": curve, "Ed25519": edwards, "EdDSA": edwards},
-			map[string]signer{"RS256": b}, wrong},
+			map[string]signer{"RS256": b}},
 		"two algorithms of a type": {[]string{b.jwk("RS256"), a.jwk("PS256")}, map[string]signer{"RS256": b, "PS256": pss},
-			map[string]signer{"RS256": a}, wrong},
-		"one without alg first":  {[]string{b.jwk(""), a.jwk("PS256")}, map[string]signer{"RS256": b, "PS256": pss}, map[string]signer{"RS256": a}, wrong},
-		"one without alg second": {[]string{a.jwk("PS256"), b.jwk("")}, map[string]signer{"RS256": b, "PS256": pss}, map[string]signer{"RS256": a}, wrong},
-		"the same key for two":   {[]string{a.jwk("RS256"), a.jwk("PS256")}, map[string]signer{"RS256": a, "PS256": pss}, map[string]signer{"ES256": curve}, unknown},
+			map[string]signer{"RS256": a}},
+		"one without alg first":  {[]string{b.jwk(""), a.jwk("PS256")}, map[string]signer{"RS256": b, "PS256": pss}, map[string]signer{"RS256": a}},
+		"one without alg second": {[]string{a.jwk("PS256"), b.jwk("")}, map[string]signer{"RS256": b, "PS256": pss}, map[string]signer{"RS256": a}},
+		"the same key for two":   {[]string{a.jwk("RS256"), a.jwk("PS256")}, map[string]signer{"RS256": a, "PS256": pss}, map[string]signer{"ES256": curve}},
 		"both names of Ed25519": {[]string{edwards.jwk("EdDSA"), otherEdwards.jwk("Ed25519")}, map[string]signer{"EdDSA": edwards, "Ed25519": otherEdwards},
-			map[string]signer{"Ed25519": edwards}, wrong},
-		"the older name of Ed25519":   {[]string{edwards.jwk("EdDSA")}, map[string]signer{"EdDSA": edwards, "Ed25519": edwards}, map[string]signer{"ES256": curve}, unknown},
-		"the newer name of Ed25519":   {[]string{edwards.jwk("Ed25519")}, map[string]signer{"EdDSA": edwards, "Ed25519": edwards}, map[string]signer{"RS256": a}, unknown},
-		"nothing to tell them by":     {[]string{a.jwk("RS256"), b.jwk("RS256")}, map[string]signer{"RS256": a}, map[string]signer{"RS256": b}, wrong},
-		"an alg of another type":      {[]string{a.jwk("ES256"), curve.jwk("")}, map[string]signer{"ES256": curve}, map[string]signer{"RS256": a}, unknown},
-		"a key that cannot be used":   {[]string{`{"kty":"LMS","kid":"one"}`, curve.jwk("")}, map[string]signer{"ES256": curve}, map[string]signer{"RS256": a}, unknown},
-		"one for encryption, first":   {[]string{strings.Replace(a.jwk(""), "{", `{"use":"enc",`, 1), b.jwk("")}, map[string]signer{"RS256": b}, map[string]signer{"RS256": a}, wrong},
-		"an alg that is not accepted": {[]string{a.jwk("RS512"), b.jwk("")}, map[string]signer{"RS256": b}, map[string]signer{"RS256": a}, wrong},
+			map[string]signer{"Ed25519": edwards}},
+		"the older name of Ed25519":   {[]string{edwards.jwk("EdDSA")}, map[string]signer{"EdDSA": edwards, "Ed25519": edwards}, map[string]signer{"ES256": curve}},
+		"the newer name of Ed25519":   {[]string{edwards.jwk("Ed25519")}, map[string]signer{"EdDSA": edwards, "Ed25519": edwards}, map[string]signer{"RS256": a}},
+		"nothing to tell them by":     {[]string{a.jwk("RS256"), b.jwk("RS256")}, map[string]signer{"RS256": a}, map[string]signer{"RS256": b}},
+		"an alg of another type":      {[]string{a.jwk("ES256"), curve.jwk("")}, map[string]signer{"ES256": curve}, map[string]signer{"RS256": a}},
+		"a key that cannot be used":   {[]string{`{"kty":"LMS","kid":"one"}`, curve.jwk("")}, map[string]signer{"ES256": curve}, map[string]signer{"RS256": a}},
+		"one for encryption, first":   {[]string{strings.Replace(a.jwk(""), "{", `{"use":"enc",`, 1), b.jwk("")}, map[string]signer{"RS256": b}, map[string]signer{"RS256": a}},
+		"an alg that is not accepted": {[]string{a.jwk("RS512"), b.jwk("")}, map[string]signer{"RS256": b}, map[string]signer{"RS256": a}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +178,7 @@ func TestKeysOfOneID(t *testing.T) {
 			for _, tokens := range []struct {
 				by     map[string]signer
 				reason string
-			}{{tc.good, ""}, {tc.refused, tc.reason}} {
+			}{{tc.good, ""}, {tc.refused, "signature wrong"}} {
 				for alg, s := range tokens.by {
 					rows = append(rows, row{alg + " by " + s.name, join(fmt.Sprintf(`{"alg":%q,"kid":"one"}`, alg), claims(), s.sign), tokens.reason})
 				}

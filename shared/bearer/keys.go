@@ -35,10 +35,13 @@ func (keys keysByID) find(kid, alg string) (Key, error) {
 			found = k
 		}
 	}
-	if found == nil {
-		return nil, ErrUnknownKey
+	switch {
+	case found != nil:
+		return found, nil
+	case len(keys[kid]) > 0:
+		return nil, errOtherKey
 	}
-	return found, nil
+	return nil, ErrUnknownKey
 }
 
 // finds reports whether there can be a token whose key this one is.

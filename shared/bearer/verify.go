@@ -44,6 +44,9 @@ type KeySet interface {
 // ErrUnknownKey is the error of a [KeySet] that has no such key.
 var ErrUnknownKey = errors.New("unknown key")
 
+// errOtherKey is the error of a set whose keys of the given id are for other algorithms.
+var errOtherKey = fmt.Errorf("%w for this algorithm", ErrUnknownKey)
+
 // Config says which tokens a [Verifier] accepts.
 type Config struct {
 	Issuer   string   // the exact iss; required
@@ -192,10 +195,13 @@ func (v *Verifier) Withdrawn(ctx context.Context, c *Caller) bool {
 	return errors.Is(err, ErrUnknownKey)
 }
 
-// key finds a key. An unknown key is refused with 401, a key set that is not available with 503.
+// key finds a key. An unknown key is refused with 401, a key set that is not available with 503. No signature by an algorithm is
+// that of a key for others.
 func (v *Verifier) key(ctx context.Context, kid, alg string) (Key, *Error) {
 	key, err := v.Keys.Key(ctx, kid, alg)
 	switch {
+	case errors.Is(err, errOtherKey):
+		return nil, invalidToken("signature wrong")
 	case errors.Is(err, ErrUnknownKey):
 		return nil, invalidToken("key unknown")
 	case err != nil:
