@@ -86,7 +86,7 @@ func TestOtherGroupDomain(t *testing.T) {
 	equal(t, st.Message, `events.events.example.org "b" not found`)
 	// Kinds stay in the groups in which Kubernetes has them.
 	equal(t, w.do("GET", "/apis/apps/v1", "").must(200).at("groupVersion"), any("apps/v1"))
-	w.do("GET", "/apis/apps/v1/namespaces/default/deployments", "").must(405)
+	w.do("GET", "/apis/apps/v1/namespaces/default/deployments", "").must(404)
 	paths := w.do("GET", "/openapi/v3", "").must(200).at("paths").(map[string]any)
 	if paths["apis/events.example.org/v1"] == nil {
 		t.Error(paths)

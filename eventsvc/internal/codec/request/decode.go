@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -170,8 +171,9 @@ func (c *Decoder) readText(media wire.Media, body []byte, obj Object, strict boo
 	if err := c.checkShape(text); err != nil {
 		return nil, nil, err
 	}
-	if ev, ok := obj.(event.Object); ok {
-		found, err := event.Decode(text, ev, strict)
+	switch ev := obj.(type) {
+	case *eventsv1.Event, *corev1.Event:
+		found, err := event.Decode(text, ev.(event.Object), strict)
 		return text, append(problems, found...), err
 	}
 	return text, problems, kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
