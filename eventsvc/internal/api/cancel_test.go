@@ -31,7 +31,9 @@ func (e *endless) call(ctx context.Context) error {
 func (e *endless) Begin(context.Context) (time.Time, error) { return began, nil }
 
 func (e *endless) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
-	visit(store.Occurred{Group: max(0, group(event.Dimensions{Namespace: "default", Type: "Normal", Reason: "R"})), Second: r.From.Unix(), Count: 1})
+	if n := group(event.Dimensions{Namespace: "default", Type: "Normal", Reason: "R"}); n >= 0 {
+		visit(store.Occurred{Group: n, Second: r.From.Unix(), Count: 1})
+	}
 	return r.To.Add(-time.Second), e.call(ctx)
 }
 
