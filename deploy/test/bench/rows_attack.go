@@ -34,6 +34,8 @@ func attackStage() stage {
 			{name: "attack/bodies", goal: twice, run: attacked(attack.LargeBodies), beside: beside},
 			{name: "attack/bombs/floor", run: besideFloor(attack.Bombs)},
 			{name: "attack/bombs", goal: twice, run: attacked(attack.Bombs), beside: beside},
+			{name: "attack/backdated/floor", run: besideFloor(attack.Backdated)},
+			{name: "attack/backdated", goal: twice, run: attacked(attack.Backdated), beside: beside},
 			{name: "attack/slow", goal: twice, run: attackedBy(attack.SlowClients, fmt.Sprintf("%d slow senders, %d slow readers", attack.SlowSenders, attack.SlowReaders)), beside: beside},
 			{name: "attack/expressions", goal: twice, run: stoppedBy(attack.Expressions, fmt.Sprintf("%d clients that leave after 2 s", attack.ExpressionClients)), beside: beside},
 			{name: "attack/tails", goal: twice, run: stoppedBy(attack.Tails, fmt.Sprintf("%d clients that open tails", attack.OpenTails)), beside: beside},

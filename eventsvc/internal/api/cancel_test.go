@@ -28,7 +28,9 @@ func (e *endless) call(ctx context.Context) error {
 	return ctx.Err() // as an engine does
 }
 
-func (e *endless) Begin(context.Context) (time.Time, error) { return began, nil }
+func (e *endless) Begin(context.Context) (observed, written time.Time, err error) {
+	return began, began, nil
+}
 
 func (e *endless) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
 	if n := group(event.Dimensions{Namespace: "default", Type: "Normal", Reason: "R"}); n >= 0 {

@@ -43,9 +43,22 @@ type history struct {
 type version struct {
 	*eventsv1.Event
 	revision   uint64
-	gone       bool // it is the deletion of the event
-	at         time.Time
+	gone       bool      // it is the deletion of the event
+	first, at  time.Time // first is zero of a later version
 	count, add int64
+}
+
+// instants returns when what a version adds was observed: of a first version that says when it came
+// first and last, evenly in between.
+func (v *version) instants() (out []time.Time) {
+	for i := range v.add {
+		at := v.at
+		if last := v.add - 1; i < last && !v.first.IsZero() && v.first.Unix() < v.at.Unix() {
+			at = time.Unix(v.first.Unix()+(v.at.Unix()-v.first.Unix())*i/last, 0).UTC()
+		}
+		out = append(out, at)
+	}
+	return out
 }
 
 // began is the first observation of all.
@@ -87,7 +100,7 @@ func (h *history) body(name string, count int, at time.Time) (core bool, body st
 		ev["message"], ev["involvedObject"], ev["count"], ev["lastTimestamp"] = note, object, count, second
 		ev["source"] = map[string]any{"component": pick(r, "kubelet", "scheduler")}
 		if r.IntN(2) == 0 { // as a reporter of both forms sets them
-			ev["eventTime"] = at.Add(-time.Hour).Format("2006-01-02T15:04:05.000000Z07:00")
+			ev["eventTime"] = at.Add(-min(time.Hour, at.Sub(began))).Format("2006-01-02T15:04:05.000000Z07:00")
 			ev["action"], ev["reportingInstance"], ev["reportingComponent"] = "Do", "i", "example.com/both"
 		}
 	} else {
@@ -184,6 +197,11 @@ func (h *history) add(ev *eventsv1.Event) {
 	}
 	v.at, v.add = v.at.UTC(), max(0, v.count-h.most[ev.UID])
 	h.most[ev.UID] += v.add
+	if v.add == v.count { // nothing of it was counted before
+		if v.first = ev.DeprecatedFirstTimestamp.Time; v.first.IsZero() {
+			v.first = ev.EventTime.Time
+		}
+	}
 	h.versions = append(h.versions, v)
 }
 
@@ -434,12 +452,22 @@ type seen struct {
 	count int64
 }
 
+// seen returns what a version adds within the range, with the dimensions of another one.
+func (q *question) seen(v, of *version) (out []seen) {
+	for _, at := range v.instants() {
+		if q.covers(at) {
+			out = append(out, seen{of, at, 1})
+		}
+	}
+	return out
+}
+
 // observations returns what counts are made of.
 func (h *history) observations(q *question, byObject bool) (out []seen) {
 	if !q.records && !byObject {
 		for i := range h.versions {
-			if v := &h.versions[i]; !v.gone && v.revision <= q.revision && v.add > 0 && q.covers(v.at) && q.matches(v) {
-				out = append(out, seen{v, v.at, v.add})
+			if v := &h.versions[i]; !v.gone && v.revision <= q.revision && q.matches(v) {
+				out = append(out, q.seen(v, v)...)
 			}
 		}
 		return out
@@ -447,8 +475,8 @@ func (h *history) observations(q *question, byObject bool) (out []seen) {
 	for _, last := range h.events(q) {
 		for i := range h.versions {
 			v := &h.versions[i]
-			if v.UID == last.UID && !v.gone && v.revision <= last.revision && v.add > 0 && q.covers(v.at) {
-				out = append(out, seen{last, v.at, v.add})
+			if v.UID == last.UID && !v.gone && v.revision <= last.revision {
+				out = append(out, q.seen(v, last)...)
 			}
 		}
 	}

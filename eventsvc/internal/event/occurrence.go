@@ -11,6 +11,9 @@ import (
 // not the time at which the event was written: after an outage of a mirror the two differ
 // by hours.
 type Occurrence struct {
+	// First is the time of the first observation of all, as far as it is known, and Time
+	// otherwise.
+	First time.Time
 	// Time of the last observation, UTC, in whole microseconds: that of [LastSeen] or, if it
 	// is not [Credible], that of the write.
 	Time time.Time
@@ -36,29 +39,58 @@ func LastSeen(ev *eventsv1.Event) time.Time {
 	if !ev.DeprecatedLastTimestamp.IsZero() {
 		return ev.DeprecatedLastTimestamp.Time
 	}
-	return firstSeen(ev)
-}
-
-// firstSeen returns when an event was observed first.
-func firstSeen(ev *eventsv1.Event) time.Time {
-	switch {
-	case !ev.DeprecatedFirstTimestamp.IsZero():
-		return ev.DeprecatedFirstTimestamp.Time
-	case !ev.EventTime.IsZero():
-		return ev.EventTime.Time
+	if first := firstSeen(ev); !first.IsZero() {
+		return first
 	}
 	return ev.CreationTimestamp.Time
 }
 
+// firstSeen returns when an event was observed first, zero if it does not say that.
+func firstSeen(ev *eventsv1.Event) time.Time {
+	if !ev.DeprecatedFirstTimestamp.IsZero() {
+		return ev.DeprecatedFirstTimestamp.Time
+	}
+	return ev.EventTime.Time
+}
+
 // OccurrenceOf returns the occurrence of a first version.
 func OccurrenceOf(ev *eventsv1.Event) Occurrence {
-	o := Occurrence{Time: time.UnixMicro(LastSeen(ev).UnixMicro()).UTC(), Count: int64(ev.DeprecatedCount)}
+	o := Occurrence{Time: inMicros(LastSeen(ev)), Count: int64(ev.DeprecatedCount)}
+	if o.First = o.Time; !firstSeen(ev).IsZero() {
+		o.First = inMicros(firstSeen(ev))
+	}
 	if ev.Series != nil {
 		o.Count = int64(ev.Series.Count)
 	}
 	o.Count = max(1, o.Count)
 	o.New, o.Counted = o.Count, o.Count
 	return o
+}
+
+func inMicros(t time.Time) time.Time { return time.UnixMicro(t.UnixMicro()).UTC() }
+
+// spreadTimes is how many times stand for the observations of a first version, at most. More
+// would make an event that says it came a million times expensive to store.
+const spreadTimes = 60
+
+// Spread calls visit with the seconds in which the observations that a version adds were made,
+// in their order, and with how many were. The last second is that of Time. Of a first version
+// that was observed several times no more is known than when it was observed first and last:
+// all but the last are spread evenly between the two. Each second but that of Time stands for
+// so many that begin with it, its span, which is otherwise 0.
+func (o Occurrence) Spread(visit func(second, span, n int64)) {
+	first, last, times := o.First.Unix(), o.Time.Unix(), int64(1)
+	if o.New == o.Count && first < last {
+		times = max(1, min(o.New, spreadTimes, last-first+1))
+	}
+	left, parts := o.New, times-1
+	for i := range parts {
+		begin, end := first+(last-first)*i/parts, first+(last-first)*(i+1)/parts
+		n := (o.New-1)*(i+1)/parts - (o.New-1)*i/parts
+		visit(begin, end-begin, n)
+		left -= n
+	}
+	visit(last, 0, left)
 }
 
 // maxAhead is how far an observation may be ahead of its write. The clocks of reporters differ, and
@@ -72,23 +104,34 @@ func Credible(t, written time.Time) bool {
 }
 
 // Written returns the attributes of a version that is written at an instant. If its time is not
-// [Credible], it counts at that instant.
+// [Credible], it counts at that instant. If that of the first observation is not, it is not known.
 func (a Attributes) Written(at time.Time) Attributes {
 	o, ok := a.Occurrence()
-	if !ok || Credible(o.Time, at) {
+	if !ok || Credible(o.Time, at) && Credible(o.First, at) {
 		return a
 	}
-	o.Time = time.UnixMicro(at.UnixMicro()).UTC()
+	if !Credible(o.Time, at) {
+		o.Time = inMicros(at)
+	}
+	if !Credible(o.First, at) {
+		o.First = o.Time
+	}
 	return a.With(o)
 }
 
 // append appends the encoding that follows the labels: the time in microseconds since
-// 1970 (varint), Count, New, and what Counted is beyond Count (uvarints).
+// 1970 (varint), Count, New, what Counted is beyond Count, and the microseconds from First to
+// Time (uvarints).
 func (o Occurrence) append(a []byte) []byte {
+	span := uint64(0)
+	if !o.First.IsZero() && o.First.Before(o.Time) {
+		span = uint64(o.Time.UnixMicro() - o.First.UnixMicro())
+	}
 	a = binary.AppendVarint(a, o.Time.UnixMicro())
 	a = binary.AppendUvarint(a, uint64(o.Count))
 	a = binary.AppendUvarint(a, uint64(o.New))
-	return binary.AppendUvarint(a, uint64(max(0, o.Counted-o.Count)))
+	a = binary.AppendUvarint(a, uint64(max(0, o.Counted-o.Count)))
+	return binary.AppendUvarint(a, span)
 }
 
 // cutOccurrence decodes an occurrence, and returns what is behind it.
@@ -97,7 +140,7 @@ func cutOccurrence(b []byte) (o Occurrence, rest []byte, ok bool) {
 	if n <= 0 {
 		return o, nil, false
 	}
-	var counts [3]uint64
+	var counts [4]uint64
 	for i := range counts {
 		b = b[n:]
 		if counts[i], n = binary.Uvarint(b); n <= 0 {
@@ -105,7 +148,7 @@ func cutOccurrence(b []byte) (o Occurrence, rest []byte, ok bool) {
 		}
 	}
 	o = Occurrence{Time: time.UnixMicro(micros).UTC(), Count: int64(counts[0]), New: int64(counts[1])}
-	o.Counted = o.Count + int64(counts[2])
+	o.First, o.Counted = time.UnixMicro(micros-int64(counts[3])).UTC(), o.Count+int64(counts[2])
 	return o, b[n:], true
 }
 

@@ -139,14 +139,14 @@ func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
 	}
 	o, ok := v.Attributes.Occurrence()
 	if !ok { // of an older program
-		o = event.Occurrence{Count: 1, New: 1, Counted: 1}
+		o = event.Occurrence{Time: at.Time, Count: 1, New: 1, Counted: 1}
 	}
 	last := store.Occurred{
 		Group:  w.table.group(event.DimensionsOf(v.Namespace, v.Attributes), object),
 		Second: at.Time.Unix(), Revision: v.Revision, Count: o.New,
 	}
-	if o.New > 0 {
-		w.visit(last)
+	for _, added := range spread(o, last) {
+		w.within(added)
 	}
 	if o.Counted > o.New {
 		origin, err := w.source.Origin(v)
@@ -156,6 +156,23 @@ func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
 		w.earlier = append(w.earlier, observed{v.Key, objectOf(v.Attributes), origin, last, o.Counted})
 	}
 	return w.events < w.source.Events, nil
+}
+
+// spread returns what a version adds, which has the group and the revision of another one.
+func spread(o event.Occurrence, as store.Occurred) (added []store.Occurred) {
+	o.Spread(func(second, span, n int64) {
+		if as.Second, as.Span, as.Count = second, span, n; n > 0 {
+			added = append(added, as)
+		}
+	})
+	return added
+}
+
+// within counts what is within the range, in whole seconds.
+func (w *scan) within(o store.Occurred) {
+	if o.Second >= w.From.Unix() && o.Second < w.To.Unix() {
+		w.visit(o)
+	}
 }
 
 // objectOf returns a requirement of the object of an event.
@@ -204,8 +221,8 @@ func (w *scan) versions(ctx context.Context, e *observed) error {
 			} else { // another event of this name
 				added = added[:known]
 			}
-		case ok && o.New > 0:
-			added = append(added, store.Occurred{Group: e.last.Group, Second: o.Time.Unix(), Revision: v.Revision, Count: o.New})
+		case ok:
+			added = append(added, spread(o, store.Occurred{Group: e.last.Group, Revision: v.Revision})...)
 		}
 		return failed == nil
 	})
@@ -216,11 +233,8 @@ func (w *scan) versions(ctx context.Context, e *observed) error {
 		e.last.Count = e.all
 		added = append(added, e.last)
 	}
-	from, to := w.From.Unix(), w.To.Unix() // in whole seconds
 	for _, o := range added {
-		if o.Second >= from && o.Second < to {
-			w.visit(o)
-		}
+		w.within(o)
 	}
 	return nil
 }

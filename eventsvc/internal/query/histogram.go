@@ -98,7 +98,14 @@ func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Dura
 	var g *grid
 	t, err := s.count(ctx, by, func() func(store.Occurred) {
 		g = &grid{width: int(buckets(step, from, s.To))}
-		return func(o store.Occurred) { g.add(o.Group, int(floor(o.Second, size)-first), o.Count) }
+		return func(o store.Occurred) {
+			bucket, counted := floor(o.Second, size), int64(0)
+			for end := (bucket + 1) * size; end < s.To.Unix() && o.Before(end) < o.Count; bucket, end = bucket+1, end+size {
+				g.add(o.Group, int(bucket-first), o.Before(end)-counted)
+				counted = o.Before(end)
+			}
+			g.add(o.Group, int(bucket-first), o.Count-counted)
+		}
 	})
 	if err != nil {
 		return Histogram{}, err

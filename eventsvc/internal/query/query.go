@@ -87,7 +87,7 @@ func (s Source) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 	} else if q.Revision == 0 {
 		q.Revision = current
 	}
-	begin, err := s.Timeline.Begin(ctx)
+	begin, _, err := s.Timeline.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -228,6 +228,70 @@ func TestFindGaps(t *testing.T) {
 	}
 }
 
+// TestFirstVersion: an event that comes with a count is spread between its first and its last
+// observation: evenly over a histogram, at its begin in a group, and also before the store was
+// written to.
+func TestFirstVersion(t *testing.T) {
+	t.Parallel()
+	db, err := bolt.Open(bolt.Options{Dir: t.TempDir(), Now: func() time.Time { return noon }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	week := 7 * 24 * time.Hour
+	for name, ev := range map[string]*eventsv1.Event{
+		"dump":   {DeprecatedFirstTimestamp: metav1.NewTime(noon.Add(-week)), DeprecatedLastTimestamp: metav1.NewTime(noon.Add(-time.Second)), DeprecatedCount: 2689},
+		"series": {EventTime: metav1.NewMicroTime(noon.Add(-week)), Series: &eventsv1.EventSeries{Count: 2689, LastObservedTime: metav1.NewMicroTime(noon.Add(-time.Second))}},
+	} {
+		ev.Namespace, ev.Name, ev.Reason, ev.Note = "shop", name, name, "hello"
+		draft, err := codectest.New(t, "k8s.io").Draft(ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Create(t.Context(), db, store.Key{Namespace: "shop", Name: name}, draft); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source := query.Source{Timeline: db.Timeline(), Revision: db.Revision, Note: codec.Note, Now: func() time.Time { return noon }}
+	for _, text := range []string{"", "hello"} {
+		q := everything(t, text)
+		q.From, q.To = noon.Add(-week), noon
+		shot, err := source.Snapshot(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := shot.Histogram(t.Context(), []query.Dimension{query.Reason}, 2*time.Hour)
+		if err != nil || len(h.Buckets) != 84 || h.Total != 2*2689 {
+			t.Fatalf("%d buckets, %d in all: %v", len(h.Buckets), h.Total, err)
+		}
+		for _, b := range h.Buckets {
+			for i, n := range b.Counts {
+				if n < 31 || n > 34 {
+					t.Errorf("%s: %d of %s at %s", text, n, h.Values[i], b.Start)
+				}
+			}
+		}
+		groups, _, err := shot.Groups(t.Context(), []query.Dimension{query.Reason}, query.GroupPage{Order: query.Newest, Limit: 10, Bytes: 1 << 20})
+		if err != nil || len(groups) != 2 {
+			t.Fatal(err)
+		}
+		for _, g := range groups {
+			if !g.First.Equal(noon.Add(-week)) || !g.Last.Equal(noon.Add(-time.Second)) || g.Count != 2689 {
+				t.Errorf("%s: %+v", text, g)
+			}
+		}
+	}
+	q := everything(t, "")
+	q.From, q.To = noon.Add(-week), noon.Add(-week/2)
+	shot, err := source.Snapshot(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, total, err := shot.Facets(t.Context(), []query.Dimension{query.Reason}, 10); err != nil || total < 2600 || total > 2780 {
+		t.Errorf("%d in the first half: %v", total, err)
+	}
+}
+
 // turns counts the calls of a timeline for occurrences.
 type turns struct {
 	store.Timeline

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -40,9 +41,9 @@ type Timeline interface {
 	// written last first. It looks at so many marked versions at most, and tells whether
 	// there are more.
 	Gaps(ctx context.Context, revision uint64, most int) (gaps []Gap, more bool, err error)
-	// Begin returns the time, in whole minutes, of the first observation that is held; the
-	// present if there is none.
-	Begin(ctx context.Context) (time.Time, error)
+	// Begin returns the times of the first observation that is held, in whole minutes, and
+	// of the first write that is; the present where there is none.
+	Begin(ctx context.Context) (observed, written time.Time, err error)
 }
 
 // Range is a range of time, and the state in which it is looked at.
@@ -95,13 +96,31 @@ func Ceil(t time.Time) time.Time {
 	return t
 }
 
-// Occurred says how often something was observed within a second.
+// Occurred says how often something was observed within a second or, if it has a span, evenly
+// within so many: of the first version of an event no more may be known.
 type Occurred struct {
 	Group  int // of its dimensions
 	Second int64
+	Span   int64 // seconds, with the first one; 0: that is all
 	// Revision of the version that reports it, 0 if that is no longer held.
 	Revision uint64
 	Count    int64
+}
+
+// Before returns how many of the occurrences were before a second. The first one was at the begin
+// of the span.
+func (o *Occurred) Before(second int64) int64 {
+	since, span := second-o.Second, max(1, o.Span)
+	switch {
+	case since <= 0:
+		return 0
+	case since >= span:
+		return o.Count
+	}
+	high, low := bits.Mul64(uint64(o.Count), uint64(since))
+	low, carry := bits.Add64(low, uint64(span-1), 0)
+	n, _ := bits.Div64(high+carry, low, uint64(span)) // rounded up
+	return int64(n)
 }
 
 // Moment is a place in the order of a timeline: by time, and by revision at one time.

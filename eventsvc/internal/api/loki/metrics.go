@@ -92,18 +92,25 @@ func (c *counter) find(labels []logql.Label) (int, error) {
 	return len(c.series) - 1, nil
 }
 
-// add counts what was observed at a time, in nanoseconds since 1970. Neighbours often have
-// the same cell.
-func (c *counter) add(series int, at, n int64) {
+// cell returns the number of the cell of a time, in nanoseconds since 1970, a negative one if
+// that is before all. Neighbours often have the same cell.
+func (c *counter) cell(at int64) int {
 	i := c.last
 	if at < c.edges[i] || i+1 < len(c.edges) && at >= c.edges[i+1] {
 		i = sort.Search(len(c.edges), func(i int) bool { return c.edges[i] > at }) - 1
 	}
-	if i < 0 {
-		return
+	c.last = max(0, i)
+	return i
+}
+
+// occurred counts what was observed, in all cells of its span.
+func (c *counter) occurred(o store.Occurred) {
+	counted := int64(0)
+	for i := c.cell(o.Second * int64(time.Second)); i >= 0 && i+1 < len(c.edges) && counted < o.Count; i++ {
+		n := o.Before(c.edges[i+1] / int64(time.Second))
+		c.series[o.Group].counts[i] += n - counted
+		counted = n
 	}
-	c.last = i
-	c.series[series].counts[i] += n
 }
 
 // labels returns the labels of an entry that its series has.
@@ -168,7 +175,7 @@ func byStream(l *logql.Log, named map[string]bool) bool {
 // countOccurrences runs the pipeline once for each stream.
 func (c *counter) countOccurrences(a *API, r *request) error {
 	number := func(d event.Dimensions) (int, error) { return c.stream(r, d) }
-	return a.occurred(a.streams(r, maySelect(c.of.Log), number), c.period(), func(o store.Occurred) { c.add(o.Group, o.Second*int64(time.Second), o.Count) })
+	return a.occurred(a.streams(r, maySelect(c.of.Log), number), c.period(), c.occurred)
 }
 
 // stream returns the number of the series that a stream is counted in, -1 if it is not.
@@ -195,7 +202,9 @@ func (c *counter) countEntries(a *API, r *request) error {
 			n, failed = c.find(c.labels(&e.Entry))
 		}
 		if failed == nil {
-			c.add(n, e.at.Time.UnixNano(), 1)
+			if i := c.cell(e.at.Time.UnixNano()); i >= 0 {
+				c.series[n].counts[i]++
+			}
 		}
 		return failed == nil
 	})

@@ -43,11 +43,11 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	if asked := r.given["namespace"]; len(asked) == 1 {
 		q.Object.Namespace = asked[0]
 	}
-	a, err := changes.Rank(ctx, r.Timeline, r.Codec.Event, q)
+	a, err := changes.Rank(ctx, r.Timeline, q)
 	if _, ok := errors.AsType[*store.ExpiredError](err); ok {
 		r.shot.Partly("the state of revision %d is no longer held: what is shown is the newest one", q.Revision)
 		q.Revision = 0
-		a, err = changes.Rank(ctx, r.Timeline, r.Codec.Event, q)
+		a, err = changes.Rank(ctx, r.Timeline, q)
 	}
 	if err != nil {
 		return nil, err

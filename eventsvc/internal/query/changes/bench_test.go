@@ -19,7 +19,7 @@ import (
 // itself.
 func BenchmarkRank(b *testing.B) {
 	c := busy(1, 1, incidents)
-	benchmark(b, c.memory, c.decode, at(begins(19)+asked), c.until(at(begins(19)+asked)))
+	benchmark(b, c.memory, at(begins(19)+asked), c.until(at(begins(19)+asked)))
 }
 
 // BenchmarkEngine asks the real engine with the same events, in the directory named by
@@ -45,7 +45,7 @@ func BenchmarkEngine(b *testing.B) {
 		c.fill(b, db, formats, n)
 		fmt.Printf("%d observations written in %v\n", n, time.Since(start))
 	}
-	benchmark(b, db.Timeline(), formats.Event, at(begins(19)+asked), 0)
+	benchmark(b, db.Timeline(), at(begins(19)+asked), 0)
 }
 
 // fill writes observations with many writers, each of which has events of its own.
@@ -64,13 +64,13 @@ func (m *memory) fill(b *testing.B, s store.Store, c *codec.Codec, n int) {
 	wg.Wait()
 }
 
-func benchmark(b *testing.B, t store.Timeline, decode changes.Decode, when time.Time, revision uint64) {
+func benchmark(b *testing.B, t store.Timeline, when time.Time, revision uint64) {
 	for _, window := range []time.Duration{time.Minute, changes.DefaultWindow, 24 * time.Hour} {
 		b.Run(query.FormatDuration(window), func(b *testing.B) {
 			b.ReportAllocs()
 			before, n := cpuTime(b), 0
 			for ; b.Loop(); n++ {
-				rank(b, t, decode, changes.Query{At: when, Window: window, Allows: everywhere, Revision: revision})
+				rank(b, t, changes.Query{At: when, Window: window, Allows: everywhere, Revision: revision})
 			}
 			b.ReportMetric(float64((cpuTime(b)-before).Milliseconds())/float64(n), "cpu-ms/op")
 		})

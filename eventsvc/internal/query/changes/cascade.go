@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"tidings.example/eventsvc/internal/store"
 )
 
 // strongest returns the first row that others can be related to, nil if there is none.
@@ -36,9 +38,9 @@ func (c *comparison) onsets(ctx context.Context, rows []*candidate) error {
 	if len(bins) == 0 {
 		return nil
 	}
-	err := c.count(ctx, from, to, func(s *tally, second, n int64) {
+	err := c.count(ctx, from, to, func(s *tally, o store.Occurred) {
 		if b := bins[s]; b != nil {
-			b[(second-from)/width] += n
+			b[(o.Second-from)/width] += o.Before(to)
 		}
 	})
 	for _, r := range rows {
@@ -94,7 +96,7 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 	from, to := c.answer.Range.From.Unix(), c.answer.Range.To.Unix()
 	from, to = max(from, anchor.onset-coincidence), min(to, anchor.onset+onsetTolerance)
 	found := map[*tally]*candidate{}
-	err = c.count(ctx, from, to, func(s *tally, second, n int64) {
+	err = c.count(ctx, from, to, func(s *tally, o store.Occurred) {
 		if known[s] {
 			return
 		}
@@ -102,12 +104,12 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 		if r == nil {
 			r = &candidate{
 				tallyKey: s.tallyKey, tallies: []*tally{s}, way: More, now: s.now, expected: float64(s.total) / c.windows, against: "on average",
-				first: s.first, onset: second, anchor: anchor, objects: c.warned.concerned[s.tallyKey],
+				first: s.first, onset: o.Second, anchor: anchor, objects: c.warned.concerned[s.tallyKey],
 			}
 			found[s] = r
 		}
-		r.near += n
-		r.onset = min(r.onset, second)
+		r.near += o.Before(to)
+		r.onset = min(r.onset, o.Second)
 	})
 	parts := c.q.Window.Seconds() / float64(to-from)
 	for _, s := range c.tallies.all { // their order has no effect on the answer

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"tidings.example/eventsvc/internal/event"
@@ -86,16 +85,14 @@ type Change struct {
 // Answer is the answer to a [Query].
 type Answer struct {
 	Range store.Range // the window, and the state that was looked at
-	// HistoryFrom is the first observation before At that the caller may see; At if
-	// there is none.
+	// HistoryFrom is where the history begins that the window is compared with: at the
+	// first write to the store, or at the first observation before it that the caller may
+	// see; at the window if there is no history.
 	HistoryFrom time.Time
 	// Partial says in sentences what the answer could not take into account.
 	Partial []string
 	Rows    []Change // most unexpected first
 }
-
-// Decode returns the event that a version holds.
-type Decode func(*store.View) (*eventsv1.Event, error)
 
 // Rank answers what changed before an instant: reasons that are new, reasons that are
 // more or less frequent than expected, and objects that began to fail, most unexpected
@@ -103,7 +100,7 @@ type Decode func(*store.View) (*eventsv1.Event, error)
 //
 // A [*query.ParameterError] names what is wrong with the question. Other errors are those of
 // the timeline.
-func Rank(ctx context.Context, t store.Timeline, decode Decode, q Query) (Answer, error) {
+func Rank(ctx context.Context, t store.Timeline, q Query) (Answer, error) {
 	if err := q.complete(); err != nil {
 		return Answer{}, err
 	}
@@ -113,7 +110,7 @@ func Rank(ctx context.Context, t store.Timeline, decode Decode, q Query) (Answer
 	}
 	to = to.UTC()
 	a := Answer{Range: store.Range{From: to.Add(-q.Window), To: to, Revision: q.Revision}}
-	c := &comparison{timeline: t, decode: decode, q: &q, answer: &a}
+	c := &comparison{timeline: t, q: &q, answer: &a}
 	if err := c.objects(ctx); err != nil { // first, as it says which state is the newest
 		return Answer{}, err
 	}
@@ -148,7 +145,6 @@ func (q *Query) complete() error {
 // comparison is the work on one question.
 type comparison struct {
 	timeline store.Timeline
-	decode   Decode
 	q        *Query
 	answer   *Answer
 

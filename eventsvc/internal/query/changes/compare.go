@@ -51,8 +51,8 @@ func (s *tally) dispersion(windows float64) float64 {
 	if s.total == 0 || windows <= 0 {
 		return 1
 	}
-	mean := float64(s.total) / windows
-	return max(1, (s.squares/windows-mean*mean)/mean)
+	mean, uneven := float64(s.total)/windows, float64(s.total-s.even)/windows
+	return max(1, (s.squares/windows-uneven*uneven)/mean)
 }
 
 // burstiness is the dispersion of the series of a family, weighted by their counts.
@@ -105,7 +105,7 @@ func (c *comparison) compare(s *tally, burstiness float64) *candidate {
 	r.way, r.dispersion = Less, c.dispersion(s, burstiness)
 	before := r.expected * c.windows
 	switch {
-	case rising && s.total == 0:
+	case rising && s.total == 0 && !s.older:
 		r.way = New
 		if s.family != nil { // that many namespaces have seen their first one
 			r.had = s.family.had

@@ -24,7 +24,8 @@
 // in the minute before.
 //
 // The same question to the same state has the same answer. Nothing is learned, and nothing
-// outside the namespaces that the question is allowed has any influence.
+// outside the namespaces that the question is allowed has any influence, but for the time at
+// which the store was first written to.
 //
 // Occurrences are counted without reading events. Events are read to find objects and
 // samples: at most 5,000 attributes, 200 events and 500 for each sample; what that leaves
@@ -35,7 +36,7 @@
 // # Errors
 //
 // What is wrong with a question is a [query.ParameterError]. Other errors are those of the
-// timeline, of the decoding function and of the context.
+// timeline and of the context.
 //
 // # Concurrency
 //

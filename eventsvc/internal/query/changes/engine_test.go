@@ -2,10 +2,13 @@ package changes_test
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/query/changes"
@@ -39,7 +42,14 @@ func TestEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := bolt.Open(bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20})
+	in := &incidents[0]
+	w := newCluster(5, 0.03)
+	in.play(&scene{w, 5 * day})
+	w.seen = slices.DeleteFunc(w.seen, func(o observation) bool { return o.second < at(4*day).Unix() }) // a day is enough
+	w.sort()
+	var clock atomic.Int64 // events are written when they are observed
+	clock.Store(w.seen[0].second)
+	db, err := bolt.Open(bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20, Now: func() time.Time { return time.Unix(clock.Load(), 0) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,14 +58,12 @@ func TestEngine(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	in := &incidents[0]
-	w := newCluster(5, 0.03)
-	in.play(&scene{w, 5 * day})
-	w.seen = slices.DeleteFunc(w.seen, func(o observation) bool { return o.second < at(4*day).Unix() }) // a day is enough
-	w.sort()
 	when := at(5*day + asked)
 	n := int(w.until(when))
-	w.write(t, db, c, 0, n)
+	for i := range n {
+		clock.Store(w.seen[i].second)
+		w.write(t, db, c, i, i+1)
+	}
 	t.Logf("%d events", n)
 	for _, q := range []changes.Query{
 		{At: when, Allows: everywhere},
@@ -63,14 +71,14 @@ func TestEngine(t *testing.T) {
 		{At: when, Window: 7 * time.Hour, Allows: everywhere},
 		{At: when, Allows: everywhere, Object: changes.Object{Kind: "Deployment", Namespace: "shop", Name: "api"}},
 	} {
-		got := rank(t, db.Timeline(), c.Event, q)
+		got := rank(t, db.Timeline(), q)
 		if q.Window == 0 && q.Object == (changes.Object{}) {
 			if at := in.rankOf(got.Rows); at < 1 || at > 5 {
 				t.Errorf("the cause has rank %d", at)
 			}
 		}
 		q.Revision = w.until(when)
-		want := rank(t, w.memory, w.decode, q)
+		want := rank(t, w.memory, q)
 		for i := range min(len(want.Rows), len(got.Rows)) {
 			if want, got := want.Rows[i].Sample, got.Rows[i].Sample; (want == nil) != (got == nil) || want != nil && want.Key != got.Key {
 				t.Errorf("row %d has another sample", i)
@@ -82,5 +90,38 @@ func TestEngine(t *testing.T) {
 		if diff := cmp.Diff(forget(want), forget(got)); diff != "" {
 			t.Errorf("%+v: %s", q, diff)
 		}
+	}
+}
+
+// TestFirstVersion: an event that comes with a count, as from the first list of a mirror, is expected
+// as often as it came between its first and its last observation, and not as if it had come at once.
+func TestFirstVersion(t *testing.T) {
+	t.Parallel()
+	c, err := codec.New("k8s.io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := bolt.Open(bolt.Options{Dir: t.TempDir(), Now: func() time.Time { return noon.Add(-20 * time.Minute) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
+	for name, ev := range map[string]*eventsv1.Event{
+		"list": {DeprecatedFirstTimestamp: ago(7*24*time.Hour + 20*time.Minute), DeprecatedLastTimestamp: ago(20 * time.Minute), DeprecatedCount: 2689},
+		"now":  {DeprecatedFirstTimestamp: ago(10 * time.Minute), DeprecatedLastTimestamp: ago(time.Minute), DeprecatedCount: 40},
+	} {
+		ev.Namespace, ev.Name, ev.Reason, ev.Type, ev.Regarding.Kind, ev.Regarding.Name = "shop", name, "BackOff", warning, "Pod", "web-0"
+		draft, err := c.Draft(ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Create(t.Context(), db, store.Key{Namespace: "shop", Name: name}, draft); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := rank(t, db.Timeline(), changes.Query{At: noon, Allows: everywhere})
+	if len(a.Rows) != 1 || a.Rows[0].Kind != changes.More || a.Rows[0].Now != 40 || a.Rows[0].Before < 3 || a.Rows[0].Before > 6 || !a.Rows[0].First.Equal(ago(10*time.Minute).Time) {
+		t.Errorf("%+v", a.Rows)
 	}
 }

@@ -12,8 +12,14 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// maxTallies bounds the memory of a question.
-const maxTallies = 20_000
+const (
+	// maxTallies bounds the memory of a question.
+	maxTallies = 20_000
+	// maxSilence is how long a time without any occurrence can be before the store was first
+	// written to. What is older is another story, such as a dump of years ago, and so are counts:
+	// rates are not compared with it. The longest window is as long.
+	maxSilence = MaxWindow
+)
 
 // tallyKey names a series of occurrences that is compared with its own past.
 type tallyKey struct{ cluster, namespace, kind, reason, typ string }
@@ -49,7 +55,9 @@ type tally struct {
 	day      int64          // a day before
 	week     int64          // a week before
 	total    int64          // in all history before the window
-	squares  float64        // of the counts of all windows before the window
+	even     int64          // the part of it that was spread over longer than a second
+	older    bool           // there are occurrences before history begins
+	squares  float64        // of the other counts of all windows before the window
 	recent   [2]windowCount // the windows that are being read, by the last bit of their number
 
 	family  *tally
@@ -72,6 +80,12 @@ func (s *tally) add(window int64, n float64) {
 	}
 	s.squares += n * (n + 2*r.n)
 	r.n += n
+}
+
+// within counts in the window.
+func (s *tally) within(second, n int64) {
+	s.now += n
+	s.first, s.last = min(s.first, second), max(s.last, second)
 }
 
 // tallies are all series that a question is about.
@@ -114,40 +128,48 @@ func (c *comparison) history(ctx context.Context) error {
 	c.tallies = tallies{byKey: map[tallyKey]int{}, families: map[tallyKey]*tally{}}
 	r := c.answer.Range
 	from, to := r.From.Unix(), r.To.Unix()
-	begin := to                                                     // the first second of what the caller may see
-	err := c.count(ctx, from, to, func(s *tally, second, n int64) { // first, as these series must not be left out
-		begin = min(begin, second)
-		s.now += n
-		s.first, s.last = min(s.first, second), max(s.last, second)
+	err := c.count(ctx, from, to, func(s *tally, o store.Occurred) { // first, as these series must not be left out
+		s.within(o.Second, o.Before(to))
 	})
 	if err != nil {
 		return err
 	}
-	held, err := c.timeline.Begin(ctx)
+	held, written, err := c.timeline.Begin(ctx)
 	if err != nil {
 		return err
 	}
+	begin := min(from, written.Unix())
 	window := int64(c.q.Window / time.Second)
-	err = c.count(ctx, held.Unix(), from, func(s *tally, second, n int64) {
-		begin = min(begin, second)
-		s.total += n
+	err = c.count(ctx, held.Unix(), from, func(s *tally, o store.Occurred) {
+		if begin-o.Second > int64(maxSilence/time.Second) {
+			s.older = true
+			return
+		}
+		begin = min(begin, o.Second)
+		if n := o.Count - o.Before(from); n > 0 {
+			s.within(from, n)
+			o.Count -= n
+		}
+		s.total += o.Count
 		for _, earlier := range []struct {
 			from int64
 			n    *int64
 		}{{from - window, &s.prev}, {from - daySeconds, &s.day}, {from - 7*daySeconds, &s.week}} {
-			if second >= earlier.from && second < earlier.from+window {
-				*earlier.n += n
-			}
+			*earlier.n += o.Before(earlier.from+window) - o.Before(earlier.from)
 		}
-		number := (from - 1 - second) / window
-		s.add(number, float64(n))
-		s.family.add(number, float64(n))
+		if o.Span > 0 {
+			s.even += o.Count
+			return
+		}
+		number := (from - 1 - o.Second) / window
+		s.add(number, float64(o.Count))
+		s.family.add(number, float64(o.Count))
 	})
 	if err != nil {
 		return err
 	}
 	c.tallies.total()
-	c.windows = max(0, float64(from-begin)/float64(window))
+	c.windows = float64(from-begin) / float64(window)
 	c.day = window <= daySeconds && begin <= from-daySeconds
 	c.week = window <= 7*daySeconds && begin <= from-7*daySeconds
 	c.answer.HistoryFrom = time.Unix(begin, 0).UTC()
@@ -182,17 +204,19 @@ func (t *tallies) total() {
 		f := s.family
 		f.now += s.now
 		f.total += s.total
+		f.even += s.even
+		f.older = f.older || s.older
 		f.prev += s.prev
 		f.day += s.day
 		f.week += s.week
-		if s.total > 0 {
+		if s.total > 0 || s.older {
 			f.had++
 		}
 	}
 }
 
 // count calls visit with what was observed in [from, to), the newest minutes first.
-func (c *comparison) count(ctx context.Context, from, to int64, visit func(s *tally, second, n int64)) error {
+func (c *comparison) count(ctx context.Context, from, to int64, visit func(s *tally, o store.Occurred)) error {
 	group := func(d event.Dimensions) int {
 		if !c.q.Allows(d.Namespace) {
 			return -1
@@ -201,6 +225,6 @@ func (c *comparison) count(ctx context.Context, from, to int64, visit func(s *ta
 	}
 	r := store.Range{From: time.Unix(from, 0), To: time.Unix(to, 0), Revision: c.answer.Range.Revision}
 	return store.Occurrences(ctx, c.timeline, r, group, func(o store.Occurred) {
-		visit(c.tallies.all[o.Group], o.Second, o.Count)
+		visit(c.tallies.all[o.Group], o)
 	})
 }

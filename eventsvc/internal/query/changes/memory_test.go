@@ -22,6 +22,7 @@ import (
 // Its revisions follow the time of observation.
 type memory struct {
 	start      time.Time
+	written    time.Time // when it was first written to; zero: at the first observation
 	dimensions []event.Dimensions
 	known      map[event.Dimensions]int32
 	events     []memoryEvent
@@ -179,11 +180,15 @@ func (m *memory) Versions(ctx context.Context, s *event.Selector, visit func(*st
 }
 
 // Begin implements [store.Timeline].
-func (m *memory) Begin(context.Context) (time.Time, error) {
-	if len(m.seen) == 0 {
-		return time.Now(), nil
+func (m *memory) Begin(context.Context) (observed, written time.Time, err error) {
+	observed = time.Now()
+	if len(m.seen) > 0 {
+		observed = time.Unix(m.seen[0].second, 0)
 	}
-	return time.Unix(m.seen[0].second, 0), nil
+	if m.written.IsZero() {
+		return observed, observed, nil
+	}
+	return observed, m.written, nil
 }
 
 // Deleted implements [store.Timeline].
@@ -239,12 +244,6 @@ func (m *memory) view(i int) *store.View {
 		Key: store.Key{Namespace: ev.Namespace, Name: ev.Name}, Revision: uint64(i + 1), Time: time.Unix(m.seen[i].second, 0).UTC(),
 		Attributes: a, Value: binary.AppendUvarint(nil, uint64(i)),
 	}
-}
-
-// decode returns the event of one of the timeline's versions.
-func (m *memory) decode(v *store.View) (*eventsv1.Event, error) {
-	i, _ := binary.Uvarint(v.Value)
-	return m.event(int(i)), nil
 }
 
 func everywhere(string) bool { return true }

@@ -18,7 +18,6 @@ import (
 const (
 	maxWarnings  = 2000 // events in the window
 	maxEarlier   = 3000 // events before it
-	maxDecoded   = 200  // of those in the window
 	maxVersions  = 10_000
 	lookBackTime = 24 * time.Hour
 )
@@ -106,8 +105,7 @@ func (c *comparison) warnings(ctx context.Context) (found map[workloadKey]*failu
 	c.warned.concerned = map[tallyKey]int{}
 	objects := map[tallyKey]map[string]struct{}{}
 	from := c.answer.Range.From
-	reads, decoded := 0, 0
-	var failed error
+	reads := 0
 	wanted := func(d event.Dimensions) bool { return d.Type == corev1.EventTypeWarning && c.q.Allows(d.Namespace) }
 	err = c.observed(ctx, store.TimeQuery{Range: c.answer.Range, Wanted: wanted}, maxWarnings, func(v *store.View, at store.Moment) bool {
 		reads++
@@ -120,14 +118,7 @@ func (c *comparison) warnings(ctx context.Context) (found map[workloadKey]*failu
 		objects[k][name] = struct{}{}
 		first, n := at.Time, int64(1)
 		if o, ok := v.Attributes.Occurrence(); ok && o.Count > 1 {
-			if decoded++; decoded > maxDecoded || before[w] {
-				before[w] = true // as far as is known
-				return true
-			}
-			if first, failed = c.began(v); failed != nil {
-				return false
-			}
-			n = o.Count
+			first, n = o.First, o.Count
 		}
 		if first.Before(from) {
 			before[w] = true
@@ -147,22 +138,7 @@ func (c *comparison) warnings(ctx context.Context) (found map[workloadKey]*failu
 	for k, names := range objects {
 		c.warned.concerned[k] = len(names)
 	}
-	return found, before, cmp.Or(err, failed)
-}
-
-// began returns when the event of a series was first observed.
-func (c *comparison) began(v *store.View) (time.Time, error) {
-	ev, err := c.decode(v)
-	if err != nil {
-		return time.Time{}, err
-	}
-	switch {
-	case !ev.EventTime.IsZero():
-		return ev.EventTime.Time, nil
-	case !ev.DeprecatedFirstTimestamp.IsZero():
-		return ev.DeprecatedFirstTimestamp.Time, nil
-	}
-	return ev.CreationTimestamp.Time, nil
+	return found, before, err
 }
 
 // earlier reads warnings before the window, newest first, and drops the workloads that
@@ -244,26 +220,27 @@ func (o *object) version(v *store.View, r store.Range) {
 	if !ok {
 		at = event.Occurrence{Time: v.Time, Count: 1, New: 1}
 	}
-	if at.New == 0 || !at.Time.Before(r.To) {
-		return
-	}
 	d := event.DimensionsOf(v.Namespace, v.Attributes)
-	o.name = string(v.Attributes.Field(event.RegardingName))
-	warning := d.Type == corev1.EventTypeWarning
-	if at.Time.Before(r.From) {
-		o.before = o.before || warning
-		return
-	}
-	k := keyOf(&d)
-	o.now[k] += at.New
-	if !warning {
-		return
-	}
-	if o.failure == nil {
-		o.failure = newFailure(k, o.name, at.Time.Unix())
-		o.failure.exact = true
-	}
-	o.failure.add(k, o.name, at.Time.Unix(), at.New)
+	k, warning := keyOf(&d), d.Type == corev1.EventTypeWarning
+	at.Spread(func(second, _, n int64) {
+		if n == 0 || second >= r.To.Unix() {
+			return
+		}
+		o.name = string(v.Attributes.Field(event.RegardingName))
+		if second < r.From.Unix() {
+			o.before = o.before || warning
+			return
+		}
+		o.now[k] += n
+		if !warning {
+			return
+		}
+		if o.failure == nil {
+			o.failure = newFailure(k, o.name, second)
+			o.failure.exact = true
+		}
+		o.failure.add(k, o.name, second, n)
+	})
 }
 
 // generated are the characters of suffixes that controllers give to names

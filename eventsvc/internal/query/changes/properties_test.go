@@ -19,9 +19,9 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-func rank(t testing.TB, m store.Timeline, decode changes.Decode, q changes.Query) changes.Answer {
+func rank(t testing.TB, m store.Timeline, q changes.Query) changes.Answer {
 	t.Helper()
-	a, err := changes.Rank(t.Context(), m, decode, q)
+	a, err := changes.Rank(t.Context(), m, q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestRows(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			m := small(t, test.record)
-			a := rank(t, m, m.decode, changes.Query{At: noon, Allows: everywhere})
+			a := rank(t, m, changes.Query{At: noon, Allows: everywhere})
 			var got []row
 			for _, r := range a.Rows {
 				got = append(got, row{r.By.Namespace, r.By.Kind, r.By.Reason, r.Object, r.Kind, r.Now, r.Before, r.Why})
@@ -181,7 +181,7 @@ func TestLinkAndSample(t *testing.T) {
 		burst(m, 5, 3, "shop", "Pod", "web-0", "BackOff")
 		burst(m, 4, 3, "shop", "Pod", "web-1", "BackOff")
 	})
-	a := rank(t, m, m.decode, changes.Query{At: noon, Allows: everywhere})
+	a := rank(t, m, changes.Query{At: noon, Allows: everywhere})
 	if len(a.Rows) != 1 {
 		t.Fatalf("%d rows, want 1", len(a.Rows))
 	}
@@ -226,11 +226,11 @@ func TestObject(t *testing.T) {
 		{"a node, whose events have a namespace", changes.Object{Kind: "Node", Namespace: "default", Name: "node-1"}, everywhere, "Rebooted"},
 		{"of a namespace that is not allowed", changes.Object{Kind: "Pod", Namespace: "mail", Name: "web-0"}, only("shop"), ""},
 		{"that there is not", changes.Object{Kind: "Pod", Name: "nobody"}, everywhere, ""},
-		{"none, but its namespace", changes.Object{Namespace: "mail"}, only("mail"), ""}, // without history
+		{"none, but its namespace, whose first event is recent", changes.Object{Namespace: "mail"}, only("mail"), "Evicted"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			a := rank(t, m, m.decode, changes.Query{At: noon, Allows: test.allows, Object: test.object})
+			a := rank(t, m, changes.Query{At: noon, Allows: test.allows, Object: test.object})
 			var reasons []string
 			for _, r := range a.Rows {
 				reasons = append(reasons, r.By.Reason)
@@ -260,12 +260,12 @@ func TestBadQuestions(t *testing.T) {
 		{changes.Query{At: noon, Object: changes.Object{Name: "web"}}, "object"},
 	} {
 		test.q.Allows = everywhere
-		_, err := changes.Rank(t.Context(), m, m.decode, test.q)
+		_, err := changes.Rank(t.Context(), m, test.q)
 		if wrong := new(query.ParameterError); !errors.As(err, &wrong) || wrong.Parameter != test.want {
 			t.Errorf("%+v: %v, want an error about %s", test.q, err, test.want)
 		}
 	}
-	if _, err := changes.Rank(t.Context(), m, m.decode, changes.Query{At: noon}); err == nil {
+	if _, err := changes.Rank(t.Context(), m, changes.Query{At: noon}); err == nil {
 		t.Error("a question without a set of namespaces is answered")
 	}
 }
@@ -289,7 +289,7 @@ func TestHistoryThatIsShort(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			m := small(t, test.record)
-			a := rank(t, m, m.decode, changes.Query{At: noon, Window: test.window, Allows: everywhere})
+			a := rank(t, m, changes.Query{At: noon, Window: test.window, Allows: everywhere})
 			if got := strings.Join(a.Partial, "; "); got != test.want {
 				t.Errorf("partial %q, want %q", got, test.want)
 			}
@@ -357,9 +357,9 @@ func TestOrderOfTheTimelineDoesNotMatter(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		m := small(t, func(m *memory) { noise(m, rng, 1+rng.IntN(8)) })
 		q := changes.Query{At: noon, Window: time.Duration(1+rng.IntN(60)) * time.Minute, Allows: everywhere}
-		want := rank(t, m, m.decode, q)
+		want := rank(t, m, q)
 		for range 3 {
-			got := rank(t, shuffled{m, rng}, m.decode, q)
+			got := rank(t, shuffled{m, rng}, q)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("seed %d: %s", seed, diff)
 			}
@@ -369,6 +369,54 @@ func TestOrderOfTheTimelineDoesNotMatter(t *testing.T) {
 	if rows < 30 {
 		t.Errorf("only %d rows were compared", rows)
 	}
+}
+
+// TestLongAgo: what happened long before the store was first written to is no history to compare with,
+// and costs nothing. But what came then is not new.
+func TestLongAgo(t *testing.T) {
+	t.Parallel()
+	record := func(m *memory) {
+		probe(m)
+		burst(m, 5, 20, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
+	}
+	long := minutesTime(56 * 365 * 24 * 60).Sub(minutesTime(48 * 60)).Seconds()
+	old := small(t, func(m *memory) {
+		record(m)
+		m.say(long, "shop", "Pod", "web-0", warning, "Unhealthy", "kubelet", "note")
+		m.say(long, "other", "Pod", "web-0", warning, "Unhealthy", "kubelet", "note")
+		m.say(long, "shop", "Pod", "db-0", warning, "BackOff", "kubelet", "note")
+		burst(m, 5, 3, "shop", "Pod", "db-0", "BackOff")
+	})
+	recent := small(t, record)
+	old.written, recent.written = minutesTime(48*60), minutesTime(48*60)
+	counted := &turns{memory: old}
+	want := rank(t, recent, changes.Query{At: noon, Allows: everywhere}).Rows[0]
+	got := rank(t, counted, changes.Query{At: noon, Allows: everywhere})
+	for _, r := range got.Rows {
+		switch {
+		case r.By.Reason == "BackOff" && r.Kind == changes.New:
+			t.Errorf("%s", r.Why)
+		case r.By.Reason == "Unhealthy" && (r.Before != want.Before || r.Kind != changes.More):
+			t.Errorf("%s, want %s", r.Why, want.Why)
+		}
+	}
+	if !got.HistoryFrom.Equal(minutesTime(48*60)) || len(got.Rows) < 2 {
+		t.Errorf("history from %s, %d rows", got.HistoryFrom, len(got.Rows))
+	}
+	if counted.calls > 5 {
+		t.Errorf("%d calls", counted.calls)
+	}
+}
+
+// turns counts the calls for occurrences.
+type turns struct {
+	*memory
+	calls int
+}
+
+func (s *turns) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
+	s.calls++
+	return s.memory.Occurrences(ctx, r, group, visit)
 }
 
 func TestHiddenNamespacesHaveNoInfluence(t *testing.T) {
@@ -386,9 +434,11 @@ func TestHiddenNamespacesHaveNoInfluence(t *testing.T) {
 			}
 			burst(m, 5, 500, "secret", "Node", "node-1", "NodeNotReady")
 		})
+		seen.written = minutesTime(48 * 60)
+		all.written = seen.written // the one thing that all may know
 		allows := func(n string) bool { return n != "secret" }
-		want := forget(rank(t, seen, seen.decode, changes.Query{At: noon, Allows: allows}))
-		got := forget(rank(t, all, all.decode, changes.Query{At: noon, Allows: allows}))
+		want := forget(rank(t, seen, changes.Query{At: noon, Allows: allows}))
+		got := forget(rank(t, all, changes.Query{At: noon, Allows: allows}))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
@@ -416,8 +466,8 @@ func TestMoreOfEverything(t *testing.T) {
 		}
 	}
 	one, many := small(t, record(1)), small(t, record(10))
-	a := rank(t, one, one.decode, changes.Query{At: noon, Allows: everywhere})
-	b := rank(t, many, many.decode, changes.Query{At: noon, Allows: everywhere})
+	a := rank(t, one, changes.Query{At: noon, Allows: everywhere})
+	b := rank(t, many, changes.Query{At: noon, Allows: everywhere})
 	if len(a.Rows) != 2 || len(b.Rows) != 2 {
 		t.Fatalf("%d and %d rows, want 2", len(a.Rows), len(b.Rows))
 	}

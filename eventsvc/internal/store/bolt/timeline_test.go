@@ -419,8 +419,8 @@ func TestNotCredible(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{fmt.Sprint("ns R", goldenTime().Unix()): 4}, occurred(t, db)); diff != "" {
 		t.Error(diff)
 	}
-	if begin, err := db.Timeline().Begin(t.Context()); err != nil || !begin.Equal(goldenTime()) {
-		t.Errorf("history begins at %v, %v", begin, err)
+	if observed, written, err := db.Timeline().Begin(t.Context()); err != nil || !observed.Equal(goldenTime()) || !written.Equal(goldenTime()) {
+		t.Errorf("history begins at %v, and was first written at %v, %v", observed, written, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package observed
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"tidings.example/eventsvc/internal/event"
@@ -27,7 +28,6 @@ func NewCollection() *Collection { return &Collection{numbers: map[string]uint32
 
 // Add adds what a record reports: a version of an event that was observed like this.
 func (o *Collection) Add(namespace []byte, a event.Attributes, revision uint64, seen event.Occurrence) {
-	minute, second := MinuteOf(seen.Time.Unix())
 	o.room = AppendSeries(o.room[:0], namespace, a)
 	number, ok := o.numbers[string(o.room)]
 	if !ok {
@@ -35,7 +35,10 @@ func (o *Collection) Add(namespace []byte, a event.Attributes, revision uint64, 
 		o.Texts = append(o.Texts, string(o.room))
 		o.numbers[o.Texts[number]] = number
 	}
-	o.Entries = append(o.Entries, Observation{minute, Entry{Series: number, Second: second, Revision: revision, Count: seen.New}})
+	seen.Spread(func(at, span, n int64) {
+		minute, second := MinuteOf(at)
+		o.Entries = append(o.Entries, Observation{minute, Entry{Series: number, Second: second, Revision: revision, Count: n, Span: uint32(min(span, math.MaxUint32))}})
+	})
 }
 
 // ByMinute calls f with the entries of each minute, in the order of a run. They are valid

@@ -32,7 +32,8 @@
 //	       cells, CRC32C of key and value 4
 //	cell   number of the series - that of the cell before (uvarint),
 //	       length of its entries (uvarint), entries
-//	entry  second | 64 if the increment follows | 128 if its record is no longer held 1,
+//	entry  63 and its span in seconds (uvarint) if it has one,
+//	       second | 64 if the increment follows | 128 if its record is no longer held 1,
 //	       unless that is so: revision - that of the entry before, or the first one (uvarint),
 //	       increment (uvarint) if it is not 1
 //

@@ -20,6 +20,7 @@ type Entry struct {
 	Second   uint8  // of the minute
 	Revision uint64 // of the record that reports it, 0 if that is no longer held
 	Count    int64  // 0 if the record reports nothing new
+	Span     uint32 // so many seconds, from this one on, in which it was observed; 0: in this one
 }
 
 // The flags of an entry, above the bits of its second.
@@ -28,6 +29,9 @@ const (
 	flagFolded = 1 << 7
 	secondMask = flagCount - 1
 )
+
+// spanMark is in front of an entry with a span. No second is like it.
+const spanMark = secondMask
 
 // KeyLen is the length of a key.
 const KeyLen = 16
@@ -62,11 +66,11 @@ func MinuteOfKey(k []byte) (int64, error) {
 
 // compare is the order of entries within a run.
 func compare(a, b Entry) int {
-	return cmp.Or(cmp.Compare(a.Series, b.Series), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Second, b.Second))
+	return cmp.Or(cmp.Compare(a.Series, b.Series), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Second, b.Second), cmp.Compare(a.Span, b.Span))
 }
 
-// Merge puts the entries of one minute in the order of a run. It sums those of one series
-// and second whose records are no longer held, and returns what is left.
+// Merge puts the entries of one minute in the order of a run. It sums those of one series,
+// second and span whose records are no longer held, and returns what is left.
 func Merge(entries []Entry) []Entry {
 	slices.SortFunc(entries, compare)
 	kept := entries[:0]
@@ -111,6 +115,9 @@ func AppendRun(dst, key []byte, entries []Entry) []byte {
 func appendEntries(dst []byte, first uint64, entries []Entry) []byte {
 	before := first
 	for _, e := range entries {
+		if e.Span > 0 {
+			dst = binary.AppendUvarint(append(dst, spanMark), uint64(e.Span))
+		}
 		head := e.Second
 		if e.Count != 1 {
 			head |= flagCount
@@ -194,6 +201,13 @@ func (r *Run) Each(wanted func(series uint32) (bool, error), f func(Entry)) erro
 func (r *Run) eachOf(series uint32, cell []byte, f func(Entry)) bool {
 	e := Entry{Series: series}
 	for revision := r.first; len(cell) > 0; f(e) {
+		if e.Span = 0; cell[0] == spanMark {
+			span, n := binary.Uvarint(cell[1:])
+			if n <= 0 || span == 0 || span > math.MaxUint32 || len(cell) == n+1 {
+				return false
+			}
+			e.Span, cell = uint32(span), cell[n+1:]
+		}
 		head := cell[0]
 		cell = cell[1:]
 		if e.Second = head & secondMask; e.Second < r.Low || e.Second > r.High {

@@ -27,7 +27,7 @@ func randomEntries(rnd *rand.Rand, n int) (entries []Entry, last uint64) {
 	revision := rnd.Uint64N(1 << 50)
 	for range n {
 		revision += 1 + rnd.Uint64N(300)
-		e := Entry{Series: rnd.Uint32N(5) * rnd.Uint32N(1000), Second: uint8(rnd.IntN(60)), Revision: revision, Count: rnd.Int64N(3)}
+		e := Entry{Series: rnd.Uint32N(5) * rnd.Uint32N(1000), Second: uint8(rnd.IntN(60)), Revision: revision, Count: rnd.Int64N(3), Span: rnd.Uint32N(3) * rnd.Uint32N(1000)}
 		if rnd.IntN(4) == 0 {
 			e.Revision, e.Count = 0, 1+rnd.Int64N(1<<40)
 		}
@@ -36,12 +36,12 @@ func randomEntries(rnd *rand.Rand, n int) (entries []Entry, last uint64) {
 	return entries, revision
 }
 
-// sums are the counts by series and second.
-func sums(entries []Entry) map[[2]uint32]int64 {
-	n := map[[2]uint32]int64{}
+// sums are the counts by series, second and span.
+func sums(entries []Entry) map[[3]uint32]int64 {
+	n := map[[3]uint32]int64{}
 	for _, e := range entries {
 		if e.Count > 0 {
-			n[[2]uint32{e.Series, uint32(e.Second)}] += e.Count
+			n[[3]uint32{e.Series, uint32(e.Second), e.Span}] += e.Count
 		}
 	}
 	return n
@@ -113,7 +113,7 @@ func TestKeyOrder(t *testing.T) {
 func TestDamagedRuns(t *testing.T) {
 	t.Parallel()
 	k := Key(29_000_000, 900)
-	v := AppendRun(nil, k, []Entry{{1, 3, 0, 40}, {1, 4, 880, 1}, {7, 59, 900, 0}})
+	v := AppendRun(nil, k, []Entry{{Series: 1, Second: 3, Count: 40}, {Series: 1, Second: 4, Revision: 880, Count: 1, Span: 300}, {Series: 7, Second: 59, Revision: 900}})
 	for i := range (len(k) + len(v)) * 8 {
 		dk, dv := bytes.Clone(k), bytes.Clone(v)
 		if i < len(k)*8 {
@@ -161,8 +161,8 @@ func TestSeries(t *testing.T) {
 // with the same entries.
 func FuzzRun(f *testing.F) {
 	k := Key(29_000_000, 900)
-	f.Add(k, AppendRun(nil, k, []Entry{{1, 3, 0, 40}, {1, 4, 880, 1}, {7, 59, 900, 0}}))
-	f.Add(Key(-1, 0), AppendRun(nil, Key(-1, 0), []Entry{{0, 0, 0, 1}}))
+	f.Add(k, AppendRun(nil, k, []Entry{{Series: 1, Second: 3, Count: 40}, {Series: 1, Second: 4, Revision: 880, Count: 1, Span: 300}, {Series: 7, Second: 59, Revision: 900}}))
+	f.Add(Key(-1, 0), AppendRun(nil, Key(-1, 0), []Entry{{Count: 1}}))
 	f.Fuzz(func(t *testing.T, k, v []byte) {
 		if n := len(v) - checksumLen; n >= 0 { // so that more than the checksum is tried
 			be.PutUint32(v[n:], checksum(k, v[:n]))

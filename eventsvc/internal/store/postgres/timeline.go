@@ -40,6 +40,6 @@ func (t timeline) Gaps(ctx context.Context, revision uint64, most int) ([]store.
 }
 
 // Begin implements [store.Timeline].
-func (t timeline) Begin(ctx context.Context) (time.Time, error) {
+func (t timeline) Begin(ctx context.Context) (observed, written time.Time, err error) {
 	return t.copy.now().Timeline().Begin(ctx)
 }

@@ -8,6 +8,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -63,22 +64,28 @@ func (r *Reader) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 }
 
 // Begin implements [store.Timeline].
-func (r *Reader) Begin(ctx context.Context) (time.Time, error) {
+func (r *Reader) Begin(ctx context.Context) (observed, written time.Time, err error) {
 	if r.Closed() {
-		return time.Time{}, store.ErrClosed
+		return observed, written, store.ErrClosed
 	}
-	begin := time.Now().UTC()
-	err := r.Log.View(func(log *seglog.Reader) error {
+	observed = time.Now().UTC()
+	written = observed
+	err = r.Log.View(func(log *seglog.Reader) error {
 		first, ok, err := log.First(r.Kept())
 		if ok {
-			begin = time.Unix(first, 0).UTC()
+			observed = time.Unix(first, 0).UTC()
 		}
-		return cmp.Or(ctx.Err(), err)
+		oldest := func(e entry.Entry) bool {
+			written = e.Time.UTC()
+			return false
+		}
+		damaged := func(uint64, []byte) bool { return true }
+		return cmp.Or(ctx.Err(), err, log.ScanAll(0, r.Log.Published(), oldest, damaged))
 	})
 	if err != nil {
-		return begin, r.Failed(err)
+		return observed, written, r.Failed(err)
 	}
-	return begin, nil
+	return observed, written, nil
 }
 
 // skipped reports that a record is not there because nothing needs it any more.

@@ -17,7 +17,7 @@ import (
 // with what is wrong: entries and records lead to each other.
 func CheckObserved(s *Segment, problem func(format string, args ...any)) error {
 	return s.view(func(tx *bbolt.Tx) error {
-		c := observedChecker{segment: s, tx: tx, problem: problem, entries: map[uint64]observed.Observation{}, series: map[uint32][]byte{}}
+		c := observedChecker{segment: s, tx: tx, problem: problem, entries: map[uint64][]observed.Observation{}, series: map[uint32][]byte{}}
 		if err := c.readRuns(); err != nil {
 			return err
 		}
@@ -36,8 +36,8 @@ type observedChecker struct {
 	segment *Segment
 	tx      *bbolt.Tx
 	problem func(format string, args ...any)
-	damaged bool                            // entries may be missing
-	entries map[uint64]observed.Observation // by revision
+	damaged bool                              // entries may be missing
+	entries map[uint64][]observed.Observation // by revision, in their order
 	series  map[uint32][]byte
 	room    []byte
 }
@@ -53,11 +53,8 @@ func (c *observedChecker) readRuns() error {
 		run, err := observed.Parse(k, v)
 		if err == nil {
 			err = run.Each(c.known, func(e observed.Entry) {
-				if _, twice := c.entries[e.Revision]; e.Revision != 0 && twice {
-					c.problem("revision %d: it is in the index by time twice", e.Revision)
-				}
 				if e.Revision != 0 {
-					c.entries[e.Revision] = observed.Observation{Minute: run.Minute, Entry: e}
+					c.entries[e.Revision] = append(c.entries[e.Revision], observed.Observation{Minute: run.Minute, Entry: e})
 				}
 			})
 		}
@@ -108,8 +105,16 @@ func (c *observedChecker) compare(revision uint64, record []byte) {
 		c.problem("revision %d: the index by time lacks it", revision)
 	case there:
 		c.room = observed.AppendSeries(c.room[:0], e.Key[:e.NamespaceLen], e.Attributes)
-		o, ok := event.Attributes(e.Attributes).Occurrence()
-		if !bytes.Equal(c.room, c.series[is.Series]) || ok && (o.Time.Unix() != is.Minute*60+int64(is.Second) || o.New != is.Count) {
+		want := observed.NewCollection()
+		if o, ok := event.Attributes(e.Attributes).Occurrence(); ok {
+			want.Add(e.Key[:e.NamespaceLen], e.Attributes, revision, o)
+		}
+		same := func(is, want observed.Observation) bool {
+			want.Series = is.Series
+			return is == want && bytes.Equal(c.room, c.series[is.Series])
+		}
+		lacks := c.damaged && len(is) < len(want.Entries)
+		if len(want.Entries) > 0 && !lacks && !slices.EqualFunc(is, want.Entries, same) {
 			c.problem("revision %d: the index by time has something else of %s", revision, e.Key)
 		}
 	}

@@ -68,7 +68,7 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 			return n >= 0, err
 		}, func(e observed.Entry) {
 			looked++
-			if second := start + int64(e.Second); e.Revision != 0 && e.Revision <= m.Last && second >= from && second < to {
+			if second := start + int64(e.Second); e.Revision != 0 && e.Span == 0 && e.Revision <= m.Last && second >= from && second < to {
 				m.found = append(m.found, Moment{second, e.Revision})
 			}
 		})

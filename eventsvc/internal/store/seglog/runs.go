@@ -284,7 +284,7 @@ func (r *Reader) Occurrences(ctx context.Context, from, to int64, last uint64, g
 				o.Group, err = known.of(run.part, series, group)
 				return o.Group >= 0, err
 			}, func(e observed.Entry) {
-				o.Second, o.Revision, o.Count = start+int64(e.Second), e.Revision, e.Count
+				o.Second, o.Span, o.Revision, o.Count = start+int64(e.Second), int64(e.Span), e.Revision, e.Count
 				if o.Count > 0 && o.Revision <= last && o.Second >= from && o.Second < to {
 					visit(o)
 				}

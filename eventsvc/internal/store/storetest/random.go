@@ -57,7 +57,7 @@ func (r *random) draft() store.Draft {
 	d := draft(fmt.Sprintf("%d", r.rnd.Uint64()), []string{"R", "S", "T"}[r.rnd.IntN(3)], []string{"web", "db"}[r.rnd.IntN(2)])
 	if r.rnd.IntN(10) > 0 { // else without an occurrence: observed once, when it is written
 		n := r.rnd.Int64N(6)
-		d.Attributes = d.Attributes.With(event.Occurrence{Time: r.observedAt(), Count: n, New: n, Counted: n})
+		d.Attributes = d.Attributes.With(event.Occurrence{First: r.observedAt(), Time: r.observedAt(), Count: n, New: n, Counted: n})
 		if from := r.observedAt().Truncate(time.Second); r.rnd.IntN(10) == 0 {
 			d.Attributes = d.Attributes.WithGap(event.Gap{From: from, To: from.Add(time.Minute)})
 		}

@@ -39,7 +39,7 @@ func occurrence(r *store.Record) event.Occurrence {
 	return o
 }
 
-// each calls f with all versions of a range, and returns its revision.
+// each calls f with all versions up to the revision of a range, and returns that.
 func (t modelTimeline) each(in store.Range, f func(observed)) (uint64, error) {
 	revision := cmp.Or(in.Revision, t.m.last)
 	if revision > t.m.last {
@@ -52,9 +52,7 @@ func (t modelTimeline) each(in store.Range, f func(observed)) (uint64, error) {
 		if c.after == nil || c.revision > revision {
 			continue
 		}
-		if o := occurrence(c.after); !o.Time.Before(in.From) && o.Time.Before(in.To) {
-			f(observed{c.after, o})
-		}
+		f(observed{c.after, occurrence(c.after)})
 	}
 	return revision, nil
 }
@@ -64,9 +62,12 @@ func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	_, err := t.each(in, func(o observed) {
-		if g := group(event.DimensionsOf(o.Namespace, o.Attributes)); g >= 0 && o.New > 0 {
-			visit(store.Occurred{Group: g, Second: o.Occurrence.Time.Unix(), Revision: o.Revision, Count: o.New})
-		}
+		g := group(event.DimensionsOf(o.Namespace, o.Attributes))
+		o.Spread(func(second, span, n int64) {
+			if g >= 0 && n > 0 && second >= in.From.Unix() && second < in.To.Unix() {
+				visit(store.Occurred{Group: g, Second: second, Span: span, Revision: o.Revision, Count: n})
+			}
+		})
 	})
 	return in.From, err
 }
@@ -93,7 +94,7 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 	}
 	var found []observed
 	revision, err := t.each(q.Range, func(o observed) {
-		if state[o.Key] == o.Record && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) &&
+		if !o.Occurrence.Time.Before(q.From) && o.Occurrence.Time.Before(q.To) && state[o.Key] == o.Record && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) &&
 			(q.Wanted == nil || q.Wanted(event.DimensionsOf(o.Namespace, o.Attributes))) && q.Selector.Matches(o.Namespace, o.Name, o.Attributes) &&
 			matches(o.View()) {
 			found = append(found, o)
@@ -171,16 +172,23 @@ func (t modelTimeline) Gaps(_ context.Context, revision uint64, most int) (gaps 
 }
 
 // Begin implements [store.Timeline].
-func (t modelTimeline) Begin(context.Context) (time.Time, error) {
+func (t modelTimeline) Begin(context.Context) (begin, written time.Time, err error) {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
-	begin := t.m.now()
+	begin, written = t.m.now(), t.m.now()
+	if len(t.m.changes) > 0 {
+		written = t.m.changes[0].time
+	}
 	for _, c := range t.m.changes {
-		if c.after != nil && occurrence(c.after).Time.Before(begin) {
-			begin = occurrence(c.after).Time
+		if c.after != nil {
+			occurrence(c.after).Spread(func(second, _, _ int64) {
+				if at := time.Unix(second, 0); at.Before(begin) {
+					begin = at
+				}
+			})
 		}
 	}
-	return begin, nil
+	return begin, written, nil
 }
 
 // compareTimelines asks both timelines the same, and compares the answers.
@@ -266,8 +274,8 @@ func (r *random) counts(t store.Timeline, in store.Range, leaveOut string) (sums
 		groups = append(groups, d)
 		return len(groups) - 1
 	}, func(o store.Occurred) {
-		sums[fmt.Sprint(groups[o.Group], o.Second)] += o.Count
-		versions[fmt.Sprint(groups[o.Group], o.Second, o.Revision)] += o.Count
+		sums[fmt.Sprint(groups[o.Group], o.Second, o.Span)] += o.Count
+		versions[fmt.Sprint(groups[o.Group], o.Second, o.Span, o.Revision)] += o.Count
 	})
 	return sums, versions, err
 }
@@ -295,20 +303,22 @@ func (r *random) compareOccurrences(in store.Range, got, want store.Timeline) {
 		if c.after == nil {
 			continue
 		}
-		o := occurrence(c.after)
-		if o.New > 0 && (first.IsZero() || o.Time.Before(first)) {
-			first = o.Time
-		}
-		if early.IsZero() || o.Time.Before(early) {
-			early = o.Time
-		}
+		occurrence(c.after).Spread(func(second, _, n int64) {
+			at := time.Unix(second, 0)
+			if n > 0 && (first.IsZero() || at.Before(first)) {
+				first = at
+			}
+			if early.IsZero() || at.Before(early) {
+				early = at
+			}
+		})
 	}
 	if first.IsZero() {
 		if first = r.now; early.After(first) {
 			first = early
 		}
 	}
-	begin, err := got.Begin(r.t.Context())
+	begin, _, err := got.Begin(r.t.Context())
 	if len(r.model.changes) > 0 && (err != nil || begin.After(first) || begin.Before(first.Add(-time.Minute)) && begin.Before(early.Add(-time.Minute))) {
 		r.t.Errorf("begins at %v, %v; want %v", begin, err, first)
 	}

@@ -109,7 +109,7 @@ export class Table {
     } else if (key === "Enter" && row) {
       this.app.go({ event: row.id });
     } else if (key === "o" && row) {
-      this.app.go(lifeOf(row));
+      this.app.go(lifeOf({ ...row, namespace: row.ns }));
     } else if (key === "s" && row) {
       this.app.add({ field: "reason", value: row.reason, not: false });
     } else {
@@ -139,7 +139,7 @@ export class Table {
 }
 
 /**
- * The state that shows the life of a row's object.
+ * The state that shows the life of an object. The events of one without a namespace, such as a Node, are in any.
  * @param {{kind: string, name: string, namespace: string, uid: string}} r
  */
 export const lifeOf = (r) => ({ view: "object", kind: r.kind, name: r.name, ns: r.namespace, uid: r.uid, event: "" });
