@@ -6,11 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	memory "k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/restmapper"
 )
@@ -121,6 +125,45 @@ func TestKindsByName(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestKindsAreAbsent: client-go reads of kinds that are only named fail as in a cluster
+// without them, and writes as what is not allowed.
+func TestKindsAreAbsent(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	client, ctx := must(kubernetes.NewForConfig(s.config())).or(t), t.Context()
+	pods, deployments := client.CoreV1().Pods("default"), client.AppsV1().Deployments("default")
+	for name, read := range map[string]func() error{
+		"get":              func() error { _, err := pods.Get(ctx, "x", metav1.GetOptions{}); return err },
+		"list":             func() error { _, err := pods.List(ctx, metav1.ListOptions{}); return err },
+		"watch":            func() error { _, err := pods.Watch(ctx, metav1.ListOptions{}); return err },
+		"log":              func() error { _, err := pods.GetLogs("x", &corev1.PodLogOptions{}).DoRaw(ctx); return err },
+		"proxy":            func() error { _, err := pods.ProxyGet("http", "x", "80", "healthz", nil).DoRaw(ctx); return err },
+		"scale":            func() error { _, err := deployments.GetScale(ctx, "x", metav1.GetOptions{}); return err },
+		"list of nodes":    func() error { _, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); return err },
+		"list everywhere":  func() error { _, err := client.BatchV1().Jobs("").List(ctx, metav1.ListOptions{}); return err },
+		"watch everywhere": func() error { _, err := client.AppsV1().Deployments("").Watch(ctx, metav1.ListOptions{}); return err },
+	} {
+		if err := read(); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, write := range map[string]func() error{
+		"create": func() error {
+			_, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+			return err
+		},
+		"delete": func() error { return pods.Delete(ctx, "x", metav1.DeleteOptions{}) },
+		"patch": func() error {
+			_, err := deployments.Patch(ctx, "x", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+			return err
+		},
+	} {
+		if err := write(); !apierrors.IsMethodNotSupported(err) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
