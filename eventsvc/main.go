@@ -122,7 +122,7 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return err
 	}
-	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats}, entries, log, &tokencheck.Checker{Explain: trusted.Explain, Policy: rights.Current})
+	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats}, entries, log, &tokencheck.Checker{Explain: trusted.Explain, Policy: rights.Current}, server.Refused)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (s *serve) health(trusted *trust.Trust, db engine, entries *audit.Log) *ser
 
 // management returns the handler of the management listener: probes, metrics, and
 // work on the store for callers that can read the data directory.
-func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log, log *slog.Logger, checker http.Handler) (http.Handler, error) {
+func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log, log *slog.Logger, checker http.Handler, refused func(limit string)) (http.Handler, error) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventsvc_max_watches", Help: "Watches that may be open, as --max-watches says.",
 	}, func() float64 { return float64(s.MaxWatches) }))
@@ -229,7 +229,7 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", service.Profiles(service.Admin(health, reg), s.Profiles))
-	mux.Handle(admin.Path, admin.NewHandler(db, token, entries, checker))
+	mux.Handle(admin.Path, admin.NewHandler(db, token, entries, checker, refused))
 	// Probes and scrapes have metrics of their own, which are not exposed: they would dilute the rates that alerts use.
 	return httpserver.Access(log, prometheus.NewRegistry(), audit.Handler(entries, s.Guard(s.ListenAdmin, log, mux))), nil
 }

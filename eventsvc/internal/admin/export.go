@@ -42,22 +42,26 @@ func (l Local) Export(ctx context.Context, after uint64, begin Begin) error {
 	return nil
 }
 
+// exportBytes is what an export gathers before it writes. It is small because nobody may
+// be reading.
+const exportBytes = 256 << 10
+
 // everything writes the newest state.
 func (x *exporter) everything(ctx context.Context, begin Begin) error {
 	total := x.DB.Stats().Events
+	var failed error
+	visit := func(v *store.View) bool {
+		x.buf, failed = x.frames.AppendInitial(x.buf, v)
+		x.disbelieve(v.Attributes)
+		return failed == nil && len(x.buf) < exportBytes
+	}
 	for q := (store.Query{Revision: x.revision}); ; {
-		records, page, err := store.Records(ctx, x.DB, q)
-		if err != nil {
+		page, err := x.DB.List(ctx, q, visit)
+		if err := errors.Join(err, failed); err != nil {
 			return err
 		}
 		if x.w == nil {
 			x.w = begin(x.revision, total)
-		}
-		for i := range records {
-			if x.buf, err = x.frames.AppendInitial(x.buf, records[i].View()); err != nil {
-				return err
-			}
-			x.disbelieve(records[i].Attributes)
 		}
 		if !page.More {
 			return x.end(x.revision)

@@ -31,6 +31,7 @@ const (
 	headerLines    = "Store-Lines"
 	headerBytes    = "Store-Bytes" // instead of Content-Length, so that the answer ends only when the work has ended and other work may begin
 	maxChunk       = 16 << 20      // bytes of an import in one request
+	maxExports     = 8             // at a time: each keeps memory until it is read
 	tellEvery      = 200 * time.Millisecond
 )
 
@@ -51,13 +52,17 @@ type Handler struct {
 	audit *audit.Log // nil: there is none
 	mux   http.ServeMux
 	busy  sync.Mutex // held by a backup, a check, a compaction or a count: see alone
+
+	exports chan struct{}      // has one element for each export that runs
+	refused func(limit string) // counts a refusal
 }
 
 // NewHandler returns a handler for callers that send the token. It refuses imports
 // while the audit log, which may be nil, is not writable. [audit.Handler] makes the
-// entries. CheckToken answers questions about tokens.
-func NewHandler(s Store, token string, log *audit.Log, checkToken http.Handler) *Handler {
-	h := &Handler{store: s, token: token, audit: log}
+// entries. CheckToken answers questions about tokens. Refused counts requests that are
+// refused because of a limit.
+func NewHandler(s Store, token string, log *audit.Log, checkToken http.Handler, refused func(limit string)) *Handler {
+	h := &Handler{store: s, token: token, audit: log, exports: make(chan struct{}, maxExports), refused: refused}
 	h.mux.HandleFunc("POST "+Path+"backup", h.alone(h.backup))
 	h.mux.HandleFunc("POST "+Path+"check", h.alone(long(h.store.Check)))
 	h.mux.HandleFunc("POST "+Path+"compact", h.alone(h.compact))
@@ -154,6 +159,15 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 	after, err := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64)
 	if err != nil {
 		http.Error(w, "after: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	select {
+	case h.exports <- struct{}{}:
+		defer func() { <-h.exports }()
+	default:
+		h.refused("exports")
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, fmt.Sprintf("%d exports are running and not read to their end; try again when one has ended", maxExports), http.StatusTooManyRequests)
 		return
 	}
 	a := &answer{ResponseWriter: w}

@@ -36,6 +36,9 @@ const (
 	corePath   = "/api/v1/namespaces/default/events"
 )
 
+// goodClient is the client whose token is "good".
+const goodClient = "https://issuer.example\x00good"
+
 // world is a server over a real store in a directory that survives restarts.
 type world struct {
 	t      testing.TB

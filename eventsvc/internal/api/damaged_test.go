@@ -67,7 +67,7 @@ func TestDamagedEventIsNeverListed(t *testing.T) {
 			}
 			// It is read to its end before it begins, whether there is room for it or not.
 			w.do("GET", eventsPath+query, "", "Accept", accept).must(500)
-			undo := w.server.ReadNothingAhead()
+			undo := w.readNothingAhead()
 			w.do("GET", eventsPath+query, "", "Accept", accept).must(500)
 			undo()
 		}

@@ -1,16 +1,9 @@
 package api
 
-import "tidings.example/eventsvc/internal/api/events"
+import "tidings.example/eventsvc/internal/flow"
 
-// ReadNothingAhead takes all room that lists have to be read ahead in, beyond a
-// buffer each, and returns what gives it back.
-func (s *Server) ReadNothingAhead() (undo func()) {
-	s.prefetch.Extra.Store(events.MaxExtra)
-	return func() { s.prefetch.Extra.Store(0) }
-}
-
-// Ahead is how many buffers lists have, beyond one each.
-func (s *Server) Ahead() int { return int(s.prefetch.Extra.Load()) }
+// Room is the room of an answer to a client, see [access.Client].
+func (s *Server) Room(client string) *flow.Room { return s.guard.Room(client) }
 
 // Routes returns method and path of everything that is served, with parameters as :name.
 func (s *Server) Routes() (all []string) {

@@ -9,6 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/api"
 )
 
 // TestListOptions is the table of resourceVersion ×
@@ -181,7 +185,7 @@ func TestPagesOfOlderTokens(t *testing.T) {
 // time if there is no room.
 func TestLongPage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, func(c *api.Config) { c.Registry = prometheus.NewRegistry() })
 	big := `"` + strings.Repeat("x", 400<<10) + `"` // so that 24 of them are many buffers
 	var want []string
 	for i := range 25 {
@@ -192,7 +196,7 @@ func TestLongPage(t *testing.T) {
 	for _, room := range []bool{true, false} {
 		undo := func() {}
 		if !room {
-			undo = w.server.ReadNothingAhead()
+			undo = w.readNothingAhead()
 		}
 		a := w.do("GET", corePath+"?limit=24", "").must(200)
 		equal(t, a.names(), want[:24])
@@ -206,7 +210,7 @@ func TestLongPage(t *testing.T) {
 		list.decode(t, w.do("GET", corePath+"?limit=24", "", "Accept", "application/vnd.kubernetes.protobuf").must(200).body)
 		equal(t, list.names, want[:24])
 		undo()
-		equal(t, w.server.Ahead(), 0)
+		equal(t, w.metric("eventsvc_answers_unread_bytes", ""), 0.0)
 	}
 	// A collection of many pages is shown whole after it was deleted.
 	gone := w.do("DELETE", corePath, "", "Accept", "application/json"+asPartials).must(200)
@@ -214,11 +218,20 @@ func TestLongPage(t *testing.T) {
 	equal(t, w.do("GET", corePath, "").must(200).names(), []string{})
 }
 
+// readNothingAhead takes the room that lists of the client have to be read ahead in, and
+// returns what gives it back.
+func (w *world) readNothingAhead() (undo func()) {
+	room := w.server.Room(goodClient)
+	for room.Spare(1 << 20) {
+	}
+	return room.Free
+}
+
 // TestLongestList has a list that is longer than what all lists together may
 // keep.
 func TestLongestList(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, func(c *api.Config) { c.Registry = prometheus.NewRegistry() })
 	big := `"` + strings.Repeat("x", 400<<10) + `"`
 	var want []string
 	for i := range 50 {
@@ -237,7 +250,7 @@ func TestLongestList(t *testing.T) {
 		list.decode(t, a.must(200).body)
 		equal(t, list.names, want)
 	}
-	equal(t, w.server.Ahead(), 0)
+	equal(t, w.metric("eventsvc_answers_unread_bytes", ""), 0.0)
 }
 
 func TestOrderIsThatOfBytes(t *testing.T) {

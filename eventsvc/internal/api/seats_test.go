@@ -54,7 +54,7 @@ func (w *world) send(ctx context.Context, wait *sync.WaitGroup, caller, name str
 	return code
 }
 
-// metric is the value of a gauge with a class.
+// metric is the value of a gauge with a class, or of one without if it is empty.
 func (w *world) metric(name, class string) float64 {
 	w.t.Helper()
 	families, err := w.config.Registry.(*prometheus.Registry).Gather()
@@ -63,7 +63,7 @@ func (w *world) metric(name, class string) float64 {
 	}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if f.GetName() == name && m.GetLabel()[0].GetValue() == class {
+			if f.GetName() == name && (class == "" || m.GetLabel()[0].GetValue() == class) {
 				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
 			}
 		}

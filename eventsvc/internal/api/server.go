@@ -116,7 +116,6 @@ type Server struct {
 	io       *httpio.IO
 	guard    *access.Guard
 	streams  *stream.Streams
-	prefetch *events.Prefetch
 	maxQuery int
 	echo     *echo.Echo
 }
@@ -132,7 +131,7 @@ func New(c Config) (*Server, error) {
 	}
 	c.Store, c.Timeline = access.Store(c.Store), access.Timeline(c.Timeline)
 	groups := discovery.Groups(c.Codec, c.CoreAPI)
-	s := &Server{prefetch: events.NewPrefetch(), maxQuery: c.MaxQuery, echo: echo.New()}
+	s := &Server{maxQuery: c.MaxQuery, echo: echo.New()}
 	s.io = httpio.New(c.Log, c.MaxBody, append(discovery.Folders(groups), queriesFolder), loki.Folder)
 	s.guard = access.New(c.Policy, c.Audit, c.MaxRequests, c.MaxClientRequests, c.CreateRates, c.Now)
 	s.guard.Fresh = c.Fresh
@@ -168,7 +167,7 @@ func (s *Server) routes(c Config, groups []discovery.Group) error {
 		return ns.Exists(ctx, namespace, 0)
 	}
 	both := events.Config{
-		Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, Rules: c.Rules, IO: s.io, Guard: s.guard, Streams: s.streams, Prefetch: s.prefetch,
+		Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, Rules: c.Rules, IO: s.io, Guard: s.guard, Streams: s.streams,
 		MaxTerms: c.MaxSelectorTerms, Admit: admit, Now: c.Now,
 	}
 	if c.CoreAPI {
@@ -229,6 +228,9 @@ func canonical(path string) string {
 
 // Drain ends all watches and refuses new ones, see [stream.Streams.Drain].
 func (s *Server) Drain(ctx context.Context) { s.streams.Drain(ctx) }
+
+// Refused counts a request to another listener that was refused because of a limit.
+func (s *Server) Refused(limit string) { s.io.Refused(limit) }
 
 // PolicyChanged ends the watches that are no longer allowed.
 func (s *Server) PolicyChanged() { s.streams.PolicyChanged() }

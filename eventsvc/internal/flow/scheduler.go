@@ -56,6 +56,7 @@ var costs = [levels]time.Duration{
 type Scheduler struct {
 	maxRequests, maxOfFlow, processors int
 	seats                              int // of each level
+	rooms                              rooms
 
 	mu       sync.Mutex
 	inFlight int
@@ -92,7 +93,7 @@ type flow struct {
 // a crowd of others cannot shut a client out.
 func New(maxRequests, maxOfFlow, processors int) *Scheduler {
 	return &Scheduler{
-		maxRequests: maxRequests, maxOfFlow: maxOfFlow, processors: processors, flows: map[string]*flow{},
+		maxRequests: maxRequests, maxOfFlow: maxOfFlow, processors: processors, flows: map[string]*flow{}, rooms: rooms{of: map[string]*taken{}},
 		seats: max(4, 2*processors), // more than processors: a page fault blocks a request on its seat
 	}
 }
@@ -104,7 +105,7 @@ func (s *Scheduler) Enter(l Level, name string) (*Seat, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.flow(name)
-	seat := &Seat{scheduler: s, level: l, flow: f}
+	seat := &Seat{scheduler: s, level: l, flow: f, room: Room{pool: &s.rooms, flow: name}}
 	if l == Watches {
 		return seat, nil
 	}
@@ -274,7 +275,7 @@ func (s *Scheduler) next(v *level) (next *flow) {
 
 // Collectors returns the metrics of the scheduler.
 func (s *Scheduler) Collectors() []prometheus.Collector {
-	var all []prometheus.Collector
+	all := []prometheus.Collector{s.rooms.gauge()}
 	for l := range levels {
 		v := &s.levels[l]
 		read := func(n *int) func() float64 {

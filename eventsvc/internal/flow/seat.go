@@ -19,6 +19,7 @@ type Seat struct {
 	scheduler *Scheduler
 	level     Level
 	large     bool // its body is
+	room      Room // that its answer takes
 
 	// Guarded by the scheduler's mutex, because the timer of a slow write yields.
 	flow  *flow     // nil: released
@@ -92,6 +93,7 @@ func (s *Seat) Release() {
 	if s == nil {
 		return
 	}
+	s.room.Free()
 	t := s.scheduler
 	t.mu.Lock()
 	defer t.mu.Unlock()

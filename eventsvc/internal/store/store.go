@@ -227,9 +227,15 @@ type Watcher interface {
 	// an *ExpiredError when a change that it has not delivered is no longer held; and
 	// ErrClosed when the store is closing.
 	Next(ctx context.Context) (Batch, error)
+	// Behind reports whether Next will read changes into memory that other watchers do not
+	// share, up to about [ReplayBytes].
+	Behind() bool
 	// Close frees the watcher.
 	Close()
 }
+
+// ReplayBytes is about what a batch of changes has that is not shared with other watchers.
+const ReplayBytes = 256 << 10
 
 // Batch is a run of changes.
 type Batch struct {

@@ -157,11 +157,11 @@ func (h *Hub) dropOldest() {
 	h.first++
 }
 
-// after appends to dst at most limit changes of a topic with revisions greater
-// than the given one. All changes of the topic up to upTo are then in dst. It
+// after appends to dst changes of a topic with revisions greater than the given one, a
+// batch at most. All changes of the topic up to upTo are then in dst. It
 // reports false if the ring no longer holds all of them. The next change of the
 // topic closes wake, which is that of the watcher's group.
-func (h *Hub) after(dst []*Change, namespace string, revision uint64, limit, group int) (changes []*Change, upTo uint64, wake <-chan struct{}, ok bool) {
+func (h *Hub) after(dst []*Change, namespace string, revision uint64, group int) (changes []*Change, upTo uint64, wake <-chan struct{}, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	t := h.topics[namespace]
@@ -170,15 +170,17 @@ func (h *Hub) after(dst []*Change, namespace string, revision uint64, limit, gro
 	}
 	held := int(h.next - h.first)
 	from := sort.Search(held, func(i int) bool { return (*h.at(h.first + uint64(i))).Revision > revision })
-	for i, most := from, len(dst)+limit; i < held; i++ {
+	bytes := 0
+	for i, most := from, len(dst)+batchChanges; i < held; i++ {
 		c := *h.at(h.first + uint64(i))
 		if namespace != "" && c.Key.Namespace != namespace {
 			continue
 		}
-		if len(dst) == most {
-			return dst, dst[most-1].Revision, t.wakes[group], true
+		if len(dst) == most || bytes >= batchBytes {
+			return dst, dst[len(dst)-1].Revision, t.wakes[group], true
 		}
 		dst = append(dst, c)
+		bytes += c.Size()
 	}
 	return dst, max(revision, h.published.Load()), t.wakes[group], true
 }

@@ -29,7 +29,7 @@ func TestRoundsOfWatchers(t *testing.T) {
 			start := time.Now()
 			publish := func(revision uint64) (wakes [groupCount]<-chan struct{}) {
 				for g := range wakes {
-					_, _, wakes[g], _ = h.after(nil, "", revision-1, 1, g)
+					_, _, wakes[g], _ = h.after(nil, "", revision-1, g)
 				}
 				h.Publish([]Change{{Revision: revision, Current: &store.Version{}}})
 				h.Announce(test.watchers)
@@ -48,7 +48,7 @@ func TestRoundsOfWatchers(t *testing.T) {
 			if took := time.Since(start); took != test.round {
 				t.Errorf("%d watchers: the next are announced after %s, want %s", test.watchers, took, test.round)
 			}
-			if changes, _, _, ok := h.after(nil, "", 1, 10, 0); !ok || len(changes) != 3 {
+			if changes, _, _, ok := h.after(nil, "", 1, 0); !ok || len(changes) != 3 {
 				t.Errorf("%d changes, want 3", len(changes))
 			}
 			for g := range fourth {

@@ -7,8 +7,12 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// batchChanges bounds the changes that one call of Next takes from the ring.
-const batchChanges = 256
+// Bounds of the changes that one call of Next takes from the ring. A watcher whose client
+// does not read keeps them from being forgotten, and there may be thousands of those.
+const (
+	batchChanges = 256
+	batchBytes   = 128 << 10 // by [Change.Size]
+)
 
 // A Log has the changes that the ring no longer holds.
 type Log interface {
@@ -73,11 +77,20 @@ func (w *Watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
+// Behind implements [store.Watcher].
+func (w *Watcher) Behind() bool {
+	h := w.hub
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	t := h.topics[w.query.Namespace]
+	return t != nil && w.position < t.floor
+}
+
 // look takes the next changes from the ring: all changes of the topic up to a revision.
 // If held is false, the ring no longer holds them. wake is closed when there are more; it
 // is nil if there is no need to wait: some were taken, or the log has to be read.
 func (w *Watcher) look() (upTo uint64, wake <-chan struct{}, held bool) {
-	w.changes, upTo, wake, held = w.hub.after(w.changes[:0], w.query.Namespace, w.position, batchChanges, w.group)
+	w.changes, upTo, wake, held = w.hub.after(w.changes[:0], w.query.Namespace, w.position, w.group)
 	if len(w.changes) > 0 {
 		wake = nil
 	}

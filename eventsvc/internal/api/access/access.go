@@ -58,6 +58,10 @@ func (g *Guard) Collectors() []prometheus.Collector {
 	return append(g.scheduler.Collectors(), g.rates.gauge())
 }
 
+// Room is the room of an answer to a client that goes on after its request has released its
+// seat. The caller must free it.
+func (g *Guard) Room(client string) *flow.Room { return g.scheduler.Room(client) }
+
 // Client names the caller of a request, for limits per client.
 func Client(r *http.Request) string {
 	if caller, ok := bearer.FromContext(r.Context()); ok {

@@ -29,7 +29,7 @@ func (r *Resource) delete(c echo.Context) error {
 	}
 	defer in.end()
 	// 2. The store.
-	result, uid, err := r.remove(in.ctx, in.key, in.options)
+	result, uid, err := r.remove(in.ctx, in.key, in.options, func(value []byte) error { return answerable(in.ctx, value) })
 	if err != nil {
 		return r.named(err, in.key.Name)
 	}
@@ -49,8 +49,9 @@ func (r *Resource) delete(c echo.Context) error {
 	})
 }
 
-// remove deletes or marks one event.
-func (r *Resource) remove(ctx context.Context, key store.Key, o *metav1.DeleteOptions) (store.Result, types.UID, error) {
+// remove deletes or marks one event. It calls shown with the value of one that stays, whose
+// error refuses the removal.
+func (r *Resource) remove(ctx context.Context, key store.Key, o *metav1.DeleteOptions, shown func(value []byte) error) (store.Result, types.UID, error) {
 	var uid types.UID
 	result, err := target(r.Store, len(o.DryRun) > 0).Update(ctx, key, store.Any, func(current *store.Record) (store.Decision, error) {
 		if current == nil {
@@ -68,12 +69,15 @@ func (r *Resource) remove(ctx context.Context, key store.Key, o *metav1.DeleteOp
 		case len(live.Finalizers) == 0:
 			return store.Decision{Op: store.Delete}, nil
 		case live.DeletionTimestamp != nil:
-			return store.Decision{Op: store.Keep}, nil
+			return store.Decision{Op: store.Keep}, shown(current.Value)
 		}
 		now, grace := metav1.NewTime(r.Now()).Rfc3339Copy(), int64(0)
 		live.DeletionTimestamp, live.DeletionGracePeriodSeconds = &now, &grace
 		draft, err := r.draft(ctx, writer{}, live, live, current)
-		return store.Decision{Op: store.Put, Draft: draft}, err
+		if err != nil {
+			return store.Decision{}, err
+		}
+		return store.Decision{Op: store.Put, Draft: draft}, shown(draft.Value)
 	})
 	return result, uid, err
 }

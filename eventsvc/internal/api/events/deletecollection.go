@@ -15,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"tidings.example/eventsvc/internal/api/access"
+	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -33,6 +35,11 @@ func (r *Resource) deleteCollection(c echo.Context) error {
 	o := in.options.list
 	ctx, cancel := context.WithTimeout(in.ctx, options.ListLimit(o))
 	defer cancel()
+	if in.format.As != codec.None { // what is deleted is listed, and cannot be refused later
+		if err := flow.FromContext(ctx).Take(ctx, listRoom); err != nil {
+			return httpio.Unread(err)
+		}
+	}
 	// 2. What is selected, at which version.
 	sel, err := r.selection(c, o)
 	if err != nil {
@@ -169,7 +176,7 @@ func (r *removal) remove(ctx context.Context, page *removable) (int, error) {
 		return n, err
 	}
 	for _, key := range append(page.others, changed...) {
-		switch _, _, err := r.r.remove(ctx, key, r.options); {
+		switch _, _, err := r.r.remove(ctx, key, r.options, func([]byte) error { return nil }); {
 		case err == nil:
 			n++
 		case !errors.Is(err, store.ErrNotFound):

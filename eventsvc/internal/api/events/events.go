@@ -41,6 +41,7 @@ import (
 	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -54,7 +55,6 @@ type Config struct {
 	IO       *httpio.IO
 	Guard    *access.Guard
 	Streams  *stream.Streams
-	Prefetch *Prefetch
 	MaxTerms int // of both selectors
 	// Admit returns an error if no events may be created in a namespace.
 	Admit func(ctx context.Context, namespace string) error
@@ -66,11 +66,12 @@ type Resource struct {
 	Config
 	view          event.View
 	groupResource schema.GroupResource
+	buffers       buffers
 }
 
 // Route serves the events of a view below a path such as /api/v1.
 func Route(e *echo.Echo, c Config, v event.View, path string) {
-	r := &Resource{Config: c, view: v, groupResource: c.Codec.Group.Resource(v)}
+	r := &Resource{Config: c, view: v, groupResource: c.Codec.Group.Resource(v), buffers: buffers{httpio.Pool{Max: 2 * listRoom}}}
 	may := func(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 		return c.Guard.Allow(r.groupResource, v, next)
 	}
@@ -139,6 +140,15 @@ func begin[Options any](
 // answer answers with one event.
 func (r *Resource) answer(c echo.Context, code int, f codec.Format, rec *store.Record) error {
 	return r.IO.Append(c, code, f, func(b []byte) ([]byte, error) { return r.Codec.AppendObject(b, f, r.view, rec.View()) })
+}
+
+// answerable takes the room of the answer to a write, which is not refused any more once it
+// is done. Twice the stored value is enough for any format and for a buffer that has grown.
+func answerable(ctx context.Context, value []byte) error {
+	if n := 2 * len(value); n > flow.FreeAnswer {
+		return httpio.Unread(flow.FromContext(ctx).Room().Try(n))
+	}
+	return nil
 }
 
 // named gives an error of the store the resource's name.

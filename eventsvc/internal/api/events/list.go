@@ -13,6 +13,7 @@ import (
 	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -32,12 +33,16 @@ func (r *Resource) list(c echo.Context, o metav1.ListOptions, f codec.Format) (f
 		return nil, err
 	}
 	defer cancel()
-	// 3. Which version to show, and where to begin.
+	// 3. Room for a page, which is held until the client has read it.
+	if err := flow.FromContext(ctx).Take(ctx, listRoom); err != nil {
+		return nil, httpio.Unread(err)
+	}
+	// 4. Which version to show, and where to begin.
 	p, err := newPages(r.Store, o, sel)
 	if err != nil {
 		return nil, err
 	}
-	// 4. The answer, page by page.
+	// 5. The answer, page by page.
 	return nil, r.writeList(ctx, c, f, p)
 }
 
@@ -66,10 +71,11 @@ func (r *Resource) selection(c echo.Context, o metav1.ListOptions) (event.Select
 	return sel, nil
 }
 
-// writeList reads a list from its first page on and answers with it.
+// writeList reads a list from its first page on and answers with it. The caller has taken
+// [listRoom].
 func (r *Resource) writeList(ctx context.Context, c echo.Context, f codec.Format, p *pages) error {
 	// 1. What the head says, and the first items.
-	first := r.Prefetch.new()
+	first := r.buffers.ahead(flow.FromContext(ctx).Room())
 	defer func() { first.release(0) }()
 	l, start := r.Codec.NewList(f, r.view), *p
 	meta, err := first.read(ctx, p, l)
@@ -97,6 +103,9 @@ func (r *Resource) writeList(ctx context.Context, c echo.Context, f codec.Format
 	}
 	for !p.done {
 		if err := errors.Join(p.show(ctx, visit), failed); err != nil {
+			return err
+		}
+		if err := first.fits(); err != nil {
 			return err
 		}
 		if len(*buf) >= httpio.Piece {

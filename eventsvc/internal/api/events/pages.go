@@ -46,11 +46,14 @@ func newPages(s store.Store, o metav1.ListOptions, sel event.Selection) (*pages,
 	return p, nil
 }
 
-// records reads the next page into memory. After the last one done is set.
+// records reads the next page into memory, about as much as [store.ReplayBytes]. After the
+// last one done is set.
 func (p *pages) records(ctx context.Context) (records []store.Record, err error) {
+	bytes := 0
 	err = p.show(ctx, func(v *store.View) bool {
 		records = append(records, v.Clone())
-		return true
+		bytes += len(v.Value)
+		return bytes < store.ReplayBytes/2
 	})
 	return records, err
 }

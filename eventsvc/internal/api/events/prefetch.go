@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -18,40 +18,36 @@ const (
 	pageBytes = 512 << 10
 	// prefetchBytes is when a prefetch buffer is full.
 	prefetchBytes = 1 << 20
-	// MaxExtra is how many buffers all lists together may have beyond one each.
-	MaxExtra = 16
+	// listRoom is what a list holds: a full buffer, which has grown by parts of itself.
+	listRoom = prefetchBytes + prefetchBytes/4
 )
 
-// Prefetch lends the buffers for items that are read before the head of their list can
-// be written. It bounds the memory of all lists together: a list that gets no further
-// buffer is read twice. It is safe for concurrent use.
-type Prefetch struct {
-	Extra atomic.Int32 // buffers lent beyond one for each list, at most MaxExtra
-	pool  httpio.Pool
-}
+// buffers are the buffers of lists. It is safe for concurrent use.
+type buffers struct{ pool httpio.Pool }
 
-// NewPrefetch returns a Prefetch with all of its room free.
-func NewPrefetch() *Prefetch { return &Prefetch{pool: httpio.Pool{Max: 2 * prefetchBytes}} }
-
-// prefetched has the first items of a list in buffers. Items are appended to the last one.
+// prefetched has the first items of a list in buffers. Items are appended to the last
+// one. The first buffer is that of the list; others take room.
 type prefetched struct {
-	of      *Prefetch
+	of      *buffers
+	room    *flow.Room
 	buffers []*[]byte
+	over    int // room for the last buffer beyond listRoom
 }
 
-// new returns an empty buffer. The caller releases it.
-func (p *Prefetch) new() *prefetched { return &prefetched{p, []*[]byte{p.pool.Get()}} }
+// ahead returns an empty buffer. The caller releases it.
+func (b *buffers) ahead(room *flow.Room) *prefetched {
+	return &prefetched{of: b, room: room, buffers: []*[]byte{b.pool.Get()}}
+}
 
 func (p *prefetched) last() *[]byte { return p.buffers[len(p.buffers)-1] }
 
-// room reports whether another item may be appended to the last buffer, which may be a
+// more reports whether another item may be appended to the last buffer, which may be a
 // new one.
-func (p *prefetched) room() bool {
+func (p *prefetched) more() bool {
 	if len(*p.last()) <= prefetchBytes {
 		return true
 	}
-	if p.of.Extra.Add(1) > MaxExtra {
-		p.of.Extra.Add(-1)
+	if !p.room.Spare(listRoom) {
 		return false
 	}
 	next := p.of.pool.Get()
@@ -60,11 +56,21 @@ func (p *prefetched) room() bool {
 	return true
 }
 
+// fits takes more room if the last buffer has become large, because of a large event.
+func (p *prefetched) fits() error {
+	more := cap(*p.last()) - listRoom - p.over
+	if more <= 0 {
+		return nil
+	}
+	p.over += more
+	return httpio.Unread(p.room.Try(more))
+}
+
 // release gives back all buffers but the last left.
 func (p *prefetched) release(left int) {
 	for len(p.buffers) > left {
 		if len(p.buffers) > 1 {
-			p.of.Extra.Add(-1)
+			_ = p.room.Set(p.room.Bytes() - listRoom) // less is always possible
 		}
 		p.of.pool.Put(p.buffers[0])
 		p.buffers = p.buffers[1:]
@@ -99,11 +105,14 @@ func (p *prefetched) read(ctx context.Context, from *pages, l *codec.List) (meta
 		}
 		buf := p.last()
 		*buf, failed = l.AppendItem(*buf, v)
-		kept = !whole || p.room()
+		kept = !whole || p.more()
 		return failed == nil && kept && (whole || len(*buf) < pageBytes)
 	}
 	for read := true; read; read = whole && !from.done {
 		if err := errors.Join(from.show(ctx, visit), failed); err != nil {
+			return meta, err
+		}
+		if err := p.fits(); err != nil {
 			return meta, err
 		}
 	}

@@ -135,8 +135,13 @@ type change func(live *eventsv1.Event) (*eventsv1.Event, error)
 func (r *Resource) write(ctx context.Context, w writer, key store.Key, dryRun bool, make change) (*store.Record, int, error) {
 	var last *store.Record // shown instead of the result
 	result, err := target(r.Store, dryRun).Update(ctx, key, store.Any, func(current *store.Record) (d store.Decision, err error) {
-		d, last, err = r.decide(ctx, w, key, current, make)
-		return d, err
+		if d, last, err = r.decide(ctx, w, key, current, make); err != nil {
+			return d, err
+		}
+		if d.Op == store.Keep {
+			return d, answerable(ctx, current.Value)
+		}
+		return d, answerable(ctx, d.Draft.Value)
 	})
 	switch {
 	case err != nil:

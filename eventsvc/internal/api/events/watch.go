@@ -45,6 +45,9 @@ func (w *source) Initial(ctx context.Context, s *stream.Stream) (err error) {
 	w.pages, w.first = nil, nil // a watch lasts longer than these are of use
 	for {
 		for i := range records {
+			if err := s.Reserve(ctx, len(records[i].Value)); err != nil {
+				return err
+			}
 			if err := s.Append(s.Frames.AppendInitial(s.Buffer(), records[i].View())); err != nil {
 				return err
 			}

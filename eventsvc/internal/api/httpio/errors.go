@@ -17,6 +17,7 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
 )
@@ -31,6 +32,18 @@ func Beyond(limit string, answer *apierrors.StatusError) error {
 	return &event.LimitError{StatusError: answer, Limit: limit}
 }
 
+// Unread turns an error of [flow.Room] into the answer to a request for which there is no
+// room, because answers made before are not read. It returns other errors as they are.
+func Unread(err error) error {
+	switch {
+	case errors.Is(err, flow.ErrUnreadOfFlow):
+		return Beyond("client-answers", apierrors.NewTooManyRequests("this client has not read the answers to its other requests: read or close them, and try again", 5))
+	case errors.Is(err, flow.ErrUnread):
+		return Beyond("answers", apierrors.NewTooManyRequests("too many answers to all clients are not read, please try again", 5))
+	}
+	return err
+}
+
 // newRefusals counts refused requests by limit. Each counter exists from the start,
 // at 0, so that a rate over the time of the first refusal sees it.
 func newRefusals() *prometheus.CounterVec {
@@ -38,7 +51,8 @@ func newRefusals() *prometheus.CounterVec {
 		Name: "eventsvc_requests_refused_total", Help: "Requests refused because of a limit, by limit.",
 	}, []string{"limit"})
 	for _, limit := range []string{
-		"watches", "client-watches", "client-tails", "requests", "client-requests", "create-rate", "client-create-rate", "namespace-create-rate",
+		"watches", "client-watches", "client-tails", "requests", "client-requests", "answers", "client-answers", "exports",
+		"create-rate", "client-create-rate", "namespace-create-rate",
 		"body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations",
 		"audit",         // no limit of requests: the audit log fails, and writes are refused without it
 		"impersonation", // no limit either: the client asks to act as another user
@@ -149,9 +163,7 @@ func (s *IO) Fail(err error, c echo.Context) {
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
 	}
-	if limit, ok := errors.AsType[*event.LimitError](err); ok {
-		s.refused.WithLabelValues(limit.Limit).Inc()
-	}
+	s.Count(err)
 	st := StatusOf(err)
 	f, negotiation := codec.Negotiate(req, codec.ScopeOther)
 	if negotiation != nil {
@@ -175,6 +187,16 @@ func (s *IO) Fail(err error, c echo.Context) {
 	}
 	if err := answer(); err != nil {
 		s.log.ErrorContext(req.Context(), "answer with an error", "error", err)
+	}
+}
+
+// Refused counts a refusal because of a limit.
+func (s *IO) Refused(limit string) { s.refused.WithLabelValues(limit).Inc() }
+
+// Count counts an error that is such a refusal.
+func (s *IO) Count(err error) {
+	if limit, ok := errors.AsType[*event.LimitError](err); ok {
+		s.Refused(limit.Limit)
 	}
 }
 

@@ -64,7 +64,7 @@ type IO struct {
 func New(log *slog.Logger, maxBody int, folders []string, texts ...string) *IO {
 	return &IO{
 		log: log, maxBody: maxBody, folders: folders, texts: texts, refused: newRefusals(),
-		Buffers: Pool{Max: 1 << 20}, bodies: Pool{Max: 4 << 20}, frames: Pool{Max: 1 << 20},
+		Buffers: Pool{Max: flow.FreeAnswer}, bodies: Pool{Max: 4 << 20}, frames: Pool{Max: flow.FreeAnswer},
 	}
 }
 

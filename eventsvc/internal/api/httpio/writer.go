@@ -18,6 +18,9 @@ import (
 // it, and from which a piece of a long answer is worth a write of its own.
 const Piece = 128 << 10
 
+// zipRoom is the memory of a compressor: its hash tables and its window.
+const zipRoom = 1280 << 10
+
 // ErrClientGone ends a request whose client has hung up: nobody reads an answer.
 var ErrClientGone = errors.New("the client has gone")
 
@@ -48,8 +51,19 @@ func (s *IO) Writer(c echo.Context, code int, contentType string) *Writer {
 	}
 }
 
-// Send writes the answer, or the rest of it.
+// Send writes the answer, or the rest of it. An answer that is made as a whole and is
+// large needs room until its client has read it; what was used to make it is given back. A
+// write is always answered, because it is done.
 func (w *Writer) Send(b []byte) error {
+	if !w.opened && w.seat.Reads() {
+		n := cap(b)
+		if n <= flow.FreeAnswer {
+			n = 0
+		}
+		if err := w.seat.Room().Set(n); err != nil {
+			return Unread(err)
+		}
+	}
 	return w.out(func() error {
 		if !w.opened && len(b) < Piece {
 			w.mayZip = false
@@ -108,6 +122,9 @@ func (w *Writer) Next(ctx context.Context) error {
 	return w.seat.Acquire(ctx)
 }
 
+// Yield gives up the seat until Next, for a stream that waits for something else.
+func (w *Writer) Yield() { w.seat.Yield() }
+
 func (w *Writer) flush() error {
 	var frames []byte
 	if w.frames != nil {
@@ -141,6 +158,7 @@ func (w *Writer) out(write func() error) error {
 func (w *Writer) write(b []byte, last bool) error {
 	if !w.opened {
 		w.opened = true
+		w.mayZip = w.mayZip && w.seat.Room().Spare(zipRoom)
 		h := w.res.Header()
 		switch {
 		case w.mayZip:

@@ -44,10 +44,13 @@ func appendJSON(b []byte, v any) []byte {
 	return append(b, text...)
 }
 
-// appendList appends a list of n elements.
+// appendList appends a list of n elements. It ends early when the answer is too long.
 func appendList(b []byte, n int, element func(b []byte, i int) []byte) []byte {
 	b = append(b, '[')
 	for i := range n {
+		if len(b) > maxBytes {
+			break
+		}
 		if i > 0 {
 			b = append(b, ',')
 		}

@@ -52,7 +52,7 @@ const (
 	maxCells    = 2_000_000     // counters of a range aggregation
 	maxStreams  = 100_000       // that a query looks at
 	maxLines    = 5_000         // of an answer, as Loki has it
-	maxBytes    = 64 << 20      // of an answer
+	maxBytes    = 16 << 20      // of an answer
 	maxNames    = 50            // of labels in targetLabels, and of selectors in match[]
 	volumeLimit = 100           // if the client sets none, as Loki has it
 	lineLimit   = 100           // if the client sets none
@@ -91,11 +91,19 @@ type request struct {
 	now      time.Time
 	turns    *flow.Turns
 	looked   int // events that were looked at
+	kept     int // bytes, see grow
 }
 
 // allows reports whether the request may see a stream.
 func (r *request) allows(d event.Dimensions) bool {
 	return (r.cluster == "" || r.cluster == d.Cluster) && r.readable.Allows(d.Namespace)
+}
+
+// grow takes room for n bytes more that the request keeps until it is answered, if they do
+// not fit in that of a question.
+func (r *request) grow(n int) error {
+	r.kept += n
+	return httpio.Unread(flow.FromContext(r.ctx).Room().Grow(r.kept))
 }
 
 // handler answers with what it returns as JSON.
@@ -117,6 +125,9 @@ func (a *API) serve(h handler) echo.HandlerFunc {
 			ctx, cancel := context.WithTimeout(c.Request().Context(), maxTime)
 			defer cancel()
 			r.ctx, r.Context, r.turns = ctx, c, flow.NewTurns(ctx)
+			if err := flow.FromContext(ctx).Take(ctx, flow.Question); err != nil {
+				return httpio.Unread(err)
+			}
 			respond, err := h(r)
 			if err != nil {
 				return explain(err)

@@ -17,7 +17,7 @@ func (a *API) evaluate(r *request, m logql.Metric, points []time.Time) ([]*logql
 	logql.Groupings(m, func(name string) { named[name] = true })
 	cells := 0
 	return logql.Evaluate(m, len(points), func(of *logql.RangeAggregation, by *logql.Grouping) ([]*logql.Series, error) {
-		c := newCounter(of, by, named, points, &cells)
+		c := newCounter(r, of, by, named, points, &cells)
 		count := c.countEntries
 		if c.byStream {
 			count = c.countOccurrences
@@ -32,19 +32,23 @@ func (a *API) evaluate(r *request, m logql.Metric, points []time.Time) ([]*logql
 // counter counts for one range aggregation. Its cells are the spans of time between the
 // beginnings and ends of all windows.
 type counter struct {
-	of     *logql.RangeAggregation
-	by     *logql.Grouping // nil: series are not put together
-	named  map[string]bool // labels that the expression groups by
-	from   []int64         // nanoseconds since 1970 at which the window of each point begins
-	to     []int64         // and ends
-	edges  []int64         // both, in order
-	series []*counted
-	byKey  map[string]int
-	cells  *int // of all counters of the request
-	last   int  // the cell that was counted in before
+	request *request
+	of      *logql.RangeAggregation
+	by      *logql.Grouping // nil: series are not put together
+	named   map[string]bool // labels that the expression groups by
+	from    []int64         // nanoseconds since 1970 at which the window of each point begins
+	to      []int64         // and ends
+	edges   []int64         // both, in order
+	series  []*counted
+	byKey   map[string]int
+	cells   *int // of all counters of the request
+	last    int  // the cell that was counted in before
 	// byStream: occurrences are counted, whose times are whole seconds; otherwise entries.
 	byStream bool
 }
+
+// cellBytes is what a cell takes: its count, and the value of a point with whether it has one.
+const cellBytes = 17
 
 // counted is a series with the count of each cell.
 type counted struct {
@@ -52,8 +56,8 @@ type counted struct {
 	counts []int64
 }
 
-func newCounter(of *logql.RangeAggregation, by *logql.Grouping, named map[string]bool, points []time.Time, cells *int) *counter {
-	c := &counter{of: of, by: by, named: named, byKey: map[string]int{}, cells: cells, byStream: byStream(of.Log, named)}
+func newCounter(r *request, of *logql.RangeAggregation, by *logql.Grouping, named map[string]bool, points []time.Time, cells *int) *counter {
+	c := &counter{request: r, of: of, by: by, named: named, byKey: map[string]int{}, cells: cells, byStream: byStream(of.Log, named)}
 	for _, p := range points {
 		end := p.Add(-of.Offset)
 		in := period{end.Add(-of.Range), end}
@@ -86,6 +90,9 @@ func (c *counter) find(labels []logql.Label) (int, error) {
 	}
 	if *c.cells += len(c.edges); *c.cells > maxCells {
 		return 0, badRequest("the query needs more than %d counters: use a larger step, or fewer series", maxCells)
+	}
+	if err := c.request.grow(cellBytes * len(c.edges)); err != nil {
+		return 0, err
 	}
 	c.byKey[key] = len(c.series)
 	c.series = append(c.series, &counted{labels, make([]int64, len(c.edges))})

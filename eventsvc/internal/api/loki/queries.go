@@ -1,8 +1,11 @@
 package loki
 
 import (
+	"cmp"
 	"time"
 
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/logql"
 )
 
@@ -106,19 +109,33 @@ func (a *API) lines(r *request, l *logql.Log, in period, limit int) (answer, err
 	if err != nil {
 		return nil, err
 	}
+	seat := flow.FromContext(r.ctx)
+	seat.Room().Free() // nobody waits for what one has who waits
+	if err := seat.Take(r.ctx, roomOfLines(limit)); err != nil {
+		return nil, httpio.Unread(err)
+	}
 	var found []*entry
+	var full error
 	err = a.scan(r, l, in, forward, true, func(e *entry) bool {
 		found = append(found, e)
-		return len(found) < limit
+		full = r.grow(e.size() + entryBytes)
+		return len(found) < limit && full == nil
 	})
-	if err != nil {
+	if err := cmp.Or(err, full); err != nil {
 		return nil, err
 	}
 	categorized := r.categorized()
 	return r.data("streams", func(b []byte) []byte { return appendStreams(b, found, categorized) }), nil
 }
 
-// size is about how many bytes an entry takes.
+// entryBytes is about what an entry takes beside its texts.
+const entryBytes = 1 << 10
+
+// roomOfLines is the room for so many lines of usual size. A client that asks for several
+// long answers at once waits for room before they are made, and is not refused then.
+func roomOfLines(n int) int { return max(flow.Question, 2*entryBytes*n) }
+
+// size is the number of bytes of an entry's texts.
 func (e *entry) size() int {
 	n := len(e.Line)
 	for _, l := range e.Labels {

@@ -1,6 +1,7 @@
 package loki
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/flow"
@@ -109,6 +111,10 @@ func (t *tailing) begin() (first []byte, err error) {
 	ctx, cancel := context.WithTimeout(t.socket.Context(), maxTime) // for what there is
 	defer cancel()
 	r.ctx, r.turns, t.seat = ctx, flow.NewTurns(ctx), flow.FromContext(ctx)
+	room, kept := t.socket.Room(), 0
+	if err := room.Take(r.ctx, roomOfLines(limit)); err != nil {
+		return nil, httpio.Unread(err)
+	}
 	t.sent = t.api.Store.Revision()
 	t.known = t.api.selected(r, t.log)
 	for _, m := range t.log.Matchers {
@@ -120,14 +126,17 @@ func (t *tailing) begin() (first []byte, err error) {
 		return nil, err
 	}
 	var found []*entry
+	var full error
 	err = t.api.scan(r, t.log, in, false, true, func(e *entry) bool {
 		if e.at.Revision <= t.sent { // what is newer comes with the watch
 			found = append(found, e)
+			kept += e.size() + entryBytes
+			full = room.Grow(kept)
 		}
-		return len(found) < limit
+		return len(found) < limit && full == nil
 	})
-	if err != nil || len(found) == 0 {
-		return nil, err
+	if err := cmp.Or(err, full); err != nil || len(found) == 0 {
+		return nil, httpio.Unread(err)
 	}
 	slices.Reverse(found)
 	return t.message(found), nil
@@ -150,6 +159,9 @@ func (t *tailing) watch(ctx context.Context) (err error) {
 func (t *tailing) follow(ctx context.Context) error {
 	for {
 		t.seat.Yield()
+		if err := stream.CatchUp(ctx, t.watcher, t.socket.Room()); err != nil {
+			return nil // the client does not read its other answers
+		}
 		batch, err := t.watcher.Next(ctx)
 		_, lost := errors.AsType[*store.ExpiredError](err)
 		switch {

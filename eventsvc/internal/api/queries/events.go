@@ -6,12 +6,14 @@ import (
 	"strconv"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/store"
 )
 
-// pageBytes is the size at which a page of events ends.
-const pageBytes = 4 << 20
+// pageBytes is the size at which a page of events ends. Its events and their text take the
+// room of a question.
+const pageBytes = flow.Question / 2
 
 type eventsAnswer struct {
 	head

@@ -37,6 +37,7 @@ import (
 	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/store"
@@ -138,9 +139,12 @@ func (s *server) serve(c echo.Context, p *endpoint) error {
 	if err := r.read(); err != nil {
 		return p.wrong(err)
 	}
-	// 4. The answer.
+	// 4. The answer, and room for it.
 	ctx, cancel := context.WithTimeout(req.Context(), options.MaxRequestTime)
 	defer cancel()
+	if err := flow.FromContext(ctx).Take(ctx, flow.Question); err != nil {
+		return httpio.Unread(err)
+	}
 	if err := r.open(ctx); err != nil {
 		return p.wrong(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/shared/bearer"
 )
 
@@ -25,7 +26,8 @@ type Socket struct {
 	cancel context.CancelFunc
 	c      echo.Context
 	conn   *websocket.Conn
-	end    func() // gives back what the socket has
+	room   *flow.Room // of messages and of what they are made of
+	end    func()     // gives back what the socket has
 }
 
 // Socket counts a socket in. Nothing is written before [Socket.Accept], so that an error
@@ -50,8 +52,12 @@ func (s *Streams) Socket(c echo.Context, allowed func() bool) (*Socket, error) {
 		release()
 		return nil, err
 	}
-	return &Socket{ctx: ctx, cancel: cancel, c: c, end: func() { cancel(); done(); release() }}, nil
+	room := s.Guard.Room(access.Client(req))
+	return &Socket{ctx: ctx, cancel: cancel, c: c, room: room, end: func() { room.Free(); cancel(); done(); release() }}, nil
 }
+
+// Room is what the socket takes. [CatchUp] gives it back.
+func (s *Socket) Room() *flow.Room { return s.room }
 
 // Context ends when the socket has to end, or its client has left.
 func (s *Socket) Context() context.Context { return s.ctx }
@@ -72,8 +78,13 @@ func (s *Socket) Accept() error {
 }
 
 // Send sends a message. Each write has the deadline of every other connection: a client
-// that does not read in time is cut off.
+// that does not read in time is cut off. A large message takes room.
 func (s *Socket) Send(message []byte) error {
+	if n := cap(message); n > piece {
+		if err := s.room.Grow(n); err != nil {
+			return err
+		}
+	}
 	return s.conn.Write(context.Background(), websocket.MessageText, message)
 }
 

@@ -16,6 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
 )
@@ -42,6 +43,7 @@ type Stream struct {
 	streams   *Streams
 	source    Source
 	out       *httpio.Writer
+	room      *flow.Room // of frames and of what the store has read for them
 	bookmarks bool
 	ctx       context.Context // ends when the watch has to
 	cancel    context.CancelFunc
@@ -56,9 +58,10 @@ type Stream struct {
 // nearly all the time, and thousands wait on stacks as large as what they hold.
 func (t *Streams) Open(c echo.Context, o metav1.ListOptions, q store.WatchQuery, f codec.Format, frames *codec.Frames, source Source) (follow func(), err error) {
 	end := t.upgradable(c, f)
+	room := t.Guard.Room(access.Client(c.Request()))
 	s := &Stream{
-		Frames: frames, streams: t, source: source, bookmarks: o.AllowWatchBookmarks,
-		out: t.IO.Writer(c, http.StatusOK, f.ContentType(true)), atEnd: []func(){end},
+		room: room, Frames: frames, streams: t, source: source, bookmarks: o.AllowWatchBookmarks,
+		out: t.IO.Writer(c, http.StatusOK, f.ContentType(true)), atEnd: []func(){end, room.Free},
 	}
 	defer func() {
 		if follow == nil {
@@ -81,6 +84,9 @@ func (t *Streams) Open(c echo.Context, o metav1.ListOptions, q store.WatchQuery,
 	}
 	s.Revision = cmp.Or(rv, current)
 	if initial { // an old version is fine: the state is sent as it is now
+		if err := room.Take(ctx, readRoom); err != nil {
+			return nil, httpio.Unread(err)
+		}
 		if s.Revision, err = source.Begin(ctx); err != nil {
 			if ctx.Err() != nil { // the watch is over before it has begun
 				err = s.end(ctx.Err())
@@ -175,12 +181,18 @@ func (s *Stream) deliver(ctx context.Context) error {
 	waiting, cancel := s.untilBookmark(ctx)
 	defer func() { cancel() }()
 	for {
+		if err := CatchUp(ctx, s.changes, s.room); err != nil {
+			return err
+		}
 		batch, err := s.changes.Next(waiting)
 		switch {
 		case ctx.Err() != nil: // also while changes go on: nothing is sent after the end
 			return ctx.Err()
 		case err == nil:
 			for i := range batch.Changes {
+				if err := s.Reserve(ctx, len(batch.Changes[i].Object.Value)); err != nil {
+					return err
+				}
 				if err := s.source.Deliver(ctx, s, batch.Changes[i]); err != nil {
 					return err
 				}
@@ -219,9 +231,42 @@ func (s *Stream) mark() error {
 	return s.source.Bookmark(s, false)
 }
 
-// piece is what a stream gathers before it writes: more would hardly save anything,
-// and every watch whose client is slow holds that much.
-const piece = 16 << 10
+const (
+	// piece is what a stream gathers before it writes: more would hardly save anything.
+	piece = 16 << 10
+	// smallPiece is the same without room. Every watch whose client is slow holds that much.
+	smallPiece = 4 << 10
+	// readRoom is for what the store has read for one stream: the records, and their frames.
+	readRoom = 2 * store.ReplayBytes
+)
+
+// CatchUp takes room before changes are read that other watches do not share, and gives
+// it back when there are none.
+func CatchUp(ctx context.Context, changes store.Watcher, room *flow.Room) error {
+	room.Free()
+	if !changes.Behind() {
+		return nil
+	}
+	return httpio.Unread(room.Take(ctx, readRoom))
+}
+
+// Reserve takes room for the frame of an event of some size, if it is large: the frame is
+// for this stream alone.
+func (s *Stream) Reserve(ctx context.Context, size int) error {
+	n := 2 * size
+	if n <= piece || n <= s.room.Bytes() {
+		return nil
+	}
+	if err := s.out.Flush(); err != nil {
+		return err
+	}
+	s.out.Yield()
+	s.room.Free() // nobody waits for what one has who waits
+	if err := s.room.Take(ctx, n); err != nil {
+		return httpio.Unread(err)
+	}
+	return s.out.Next(ctx)
+}
 
 // Buffer is what the next frame is appended to.
 func (s *Stream) Buffer() []byte { return *s.out.Frames() }
@@ -233,7 +278,12 @@ func (s *Stream) Append(b []byte, err error) error {
 		return err
 	}
 	*s.out.Frames() = b
-	if len(b) < piece {
+	if n := cap(b); n > 2*piece { // a text may take several times the room of what is stored
+		if err := s.room.Grow(n); err != nil {
+			return httpio.Unread(err)
+		}
+	}
+	if len(b) < smallPiece || len(b) < piece && (s.room.Bytes() > 0 || s.room.Spare(piece)) {
 		return nil
 	}
 	return s.out.Next(s.ctx)
@@ -252,6 +302,7 @@ func (s *Stream) end(err error) error {
 			err = apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
 		}
 		st := httpio.StatusOf(err)
+		s.streams.IO.Count(err)
 		if st.Code == http.StatusInternalServerError {
 			s.streams.Log.Error("watch ended", "error", err)
 		}

@@ -9,10 +9,10 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// Bounds of one read of Changes.
+// Bounds of one read of Changes, which is in memory until it is written somewhere.
 const (
 	changesChunk = 4096
-	changesBytes = 4 << 20
+	changesBytes = 256 << 10
 )
 
 // Changes calls visit with one delivery for each event that was written between two

@@ -13,7 +13,6 @@ import (
 const (
 	replayChanges = 512
 	replayRecords = replayChanges * 16 // with those that the watch does not cover
-	replayBytes   = 1 << 20
 )
 
 // Replay implements [watch.Log]. A [*store.ExpiredError] ends the watch with 410.
@@ -37,7 +36,7 @@ func (r *Reader) Replay(dst []*watch.Change, what *store.WatchQuery, after uint6
 				changes = append(changes, c)
 				bytes += c.Size()
 			}
-			return records < replayRecords && len(changes)-len(dst) < replayChanges && bytes < replayBytes
+			return records < replayRecords && len(changes)-len(dst) < replayChanges && bytes < store.ReplayBytes
 		})
 		return errors.Join(err, failed)
 	})

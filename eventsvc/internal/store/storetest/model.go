@@ -212,6 +212,9 @@ type modelWatcher struct {
 
 func (w *modelWatcher) Close() {}
 
+// Behind implements [store.Watcher].
+func (w *modelWatcher) Behind() bool { return false }
+
 // Next implements [store.Watcher].
 func (w *modelWatcher) Next(ctx context.Context) (store.Batch, error) {
 	for {
