@@ -39,6 +39,7 @@ func attackStage() stage {
 			{name: "attack/slow", goal: twice, run: attackedBy(attack.SlowClients, fmt.Sprintf("%d slow senders, %d slow readers", attack.SlowSenders, attack.SlowReaders)), beside: beside},
 			{name: "attack/expressions", goal: twice, run: stoppedBy(attack.Expressions, fmt.Sprintf("%d clients that leave after 2 s", attack.ExpressionClients)), beside: beside},
 			{name: "attack/tails", goal: twice, run: stoppedBy(attack.Tails, fmt.Sprintf("%d clients that open tails", attack.OpenTails)), beside: beside},
+			{name: "attack/unread", goal: twice, run: boundedBy(attack.Unread, fmt.Sprintf("%d answers that nobody reads", attack.UnreadAnswers)), beside: beside},
 			{name: "attack/watches", goal: twice, run: attackedBy(attack.Watches, fmt.Sprintf("%d open watches", attack.OpenWatches)), beside: beside},
 		},
 	}
@@ -134,15 +135,32 @@ func attackedBy(begin begins, remark string) func(*bench) (*result, error) {
 // stoppedBy is attackedBy for an attack during which the service is then stopped: it must
 // not need more than its --stop-timeout.
 func stoppedBy(begin begins, remark string) func(*bench) (*result, error) {
+	return besideClients(begin, remark, stops)
+}
+
+// boundedBy is stoppedBy for an attack on the memory: the service must keep to the limit of
+// its container.
+func boundedBy(begin begins, remark string) func(*bench) (*result, error) {
 	return besideClients(begin, remark, func(b *bench, r *result) error {
-		began := time.Now()
-		ready, err := b.up.RestartEvents(b.ctx, false)
-		stop := time.Since(began) - ready
-		if r.notef("stopped in %.1f s", stop.Seconds()); err == nil && stop > stopTimeout {
-			err = fmt.Errorf("the service stopped in %v, more than %v", stop, stopTimeout)
+		if r.memory.Anon > containerMemory {
+			return fmt.Errorf("the service takes %d MiB", r.memory.Anon>>20)
 		}
-		return err
+		return stops(b, r)
 	})
+}
+
+// containerMemory is the limit in docker-compose.yml.
+const containerMemory = 512 << 20
+
+// stops stops the service and starts it again. The stop must be within its timeout.
+func stops(b *bench, r *result) error {
+	began := time.Now()
+	ready, err := b.up.RestartEvents(b.ctx, false)
+	stop := time.Since(began) - ready
+	if r.notef("stopped in %.1f s", stop.Seconds()); err == nil && stop > stopTimeout {
+		err = fmt.Errorf("the service stopped in %v, more than %v", stop, stopTimeout)
+	}
+	return err
 }
 
 // stopTimeout is the default of eventsvc.
