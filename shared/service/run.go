@@ -110,12 +110,15 @@ func (c Config) stop(servers []*httpserver.Server, serving, tasks *sync.WaitGrou
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	// Clients that do not read make their requests last until these are cut off. The rest is for the tasks and the files.
+	requests, cancelRequests := context.WithTimeout(ctx, timeout-timeout/10)
+	defer cancelRequests()
 	var closing sync.WaitGroup
 	for _, srv := range servers {
-		closing.Go(func() { srv.Shutdown(ctx) })
+		closing.Go(func() { srv.Shutdown(requests) })
 	}
 	if c.Drain != nil {
-		c.Drain(ctx)
+		c.Drain(requests)
 	}
 	closing.Wait()
 	serving.Wait()

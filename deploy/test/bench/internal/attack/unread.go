@@ -18,7 +18,8 @@ const (
 )
 
 // Unread asks for long answers of every kind and reads none of them, until stop is called. A
-// connection that the server closes is opened again.
+// connection that the server closes is opened again. Unread returns when all were answered or
+// refused once.
 func Unread(ctx context.Context, s *Source) (stop func(), err error) {
 	var requests [][]byte
 	for i := range unreadClients {
@@ -39,20 +40,25 @@ func Unread(ctx context.Context, s *Source) (stop func(), err error) {
 		)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var answers sync.WaitGroup
+	var answers, begun sync.WaitGroup
+	begun.Add(UnreadAnswers)
 	for i := range UnreadAnswers {
 		answers.Go(func() {
+			first := sync.OnceFunc(begun.Done)
+			defer first()
 			for ctx.Err() == nil {
-				neglect(ctx, s.Services.EventsAddr.String(), requests[i%len(requests)])
+				neglect(ctx, s.Services.EventsAddr.String(), requests[i%len(requests)], first)
 			}
 		})
 	}
+	begun.Wait() // making answers is work, which the row attack/flood is about
 	return func() { cancel(); answers.Wait() }, nil
 }
 
 // neglect sends a request and reads one byte of what comes each second, until the server has
-// closed the connection or ctx ends. The kernel keeps little for it.
-func neglect(ctx context.Context, addr string, request []byte) {
+// closed the connection or ctx ends. The kernel keeps little for it. It calls first at the
+// first byte, or if there is none.
+func neglect(ctx context.Context, addr string, request []byte, first func()) {
 	small := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		var failed error
 		err := c.Control(func(fd uintptr) { failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
@@ -78,6 +84,7 @@ func neglect(ctx context.Context, addr string, request []byte) {
 		if err == nil {
 			_, err = conn.Read(make([]byte, 1))
 		}
+		first()
 		if err != nil {
 			return
 		}
