@@ -76,7 +76,7 @@ type stdio struct {
 }
 
 // Run serves until ctx ends.
-func (s *serve) Run(ctx context.Context, std stdio) (err error) {
+func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err error) {
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -84,6 +84,11 @@ func (s *serve) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return err
 	}
+	changed, err := cli.Changed(parsed)
+	if err != nil {
+		return err
+	}
+	log.Info("starting", "version", service.Version(), changed)
 	service.LimitMemory(log)
 	registry := service.NewRegistry("eventsvc")
 	formats, err := s.formats()

@@ -465,3 +465,26 @@ func TestPrints(t *testing.T) {
 		}
 	}
 }
+
+// TestStartLine: the first line of the log has the version, and the settings that differ from their defaults.
+func TestStartLine(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	p := start(t, t.TempDir(), i, "--retention=48h", "--max-watches=20000", "--log-format=json")
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var line struct {
+		Message, Version string
+		Settings         map[string]string
+	}
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	if err := json.Unmarshal(bytes.Replace(first, []byte(`"msg"`), []byte(`"message"`), 1), &line); err != nil {
+		t.Fatalf("%s: %v", first, err)
+	}
+	_, usual := line.Settings["max-watches"]
+	if line.Message != "starting" || line.Version != service.Version() || line.Settings["retention"] != "48h0m0s" || line.Settings["issuer"] != i.URL || usual {
+		t.Errorf("the first line is %s", first)
+	}
+}

@@ -75,16 +75,21 @@ func run(ctx context.Context, args []string, std stdio) error {
 }
 
 // Run serves until ctx ends.
-func (s *serve) Run(ctx context.Context, std stdio) error {
+func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
 	since := time.Now().Truncate(time.Second).Add(time.Second) // iat has whole seconds
 	log, err := service.Logger(std.err, s.LogFormat, s.LogLevel)
 	if err != nil {
 		return err
 	}
-	service.LimitMemory(log)
 	if err := s.Check(); err != nil {
 		return err
 	}
+	changed, err := cli.Changed(parsed)
+	if err != nil {
+		return err
+	}
+	log.Info("starting", "version", service.Version(), changed)
+	service.LimitMemory(log)
 	reg := service.NewRegistry("tokensvc")
 	clients, err := s.openClients(log, reg)
 	if err != nil {

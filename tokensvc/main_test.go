@@ -28,6 +28,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"tidings.example/shared/cli"
+	"tidings.example/shared/service"
 	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/client/clienttest"
 )
@@ -578,5 +579,20 @@ func TestAdminHosts(t *testing.T) {
 				t.Errorf("%s of %q: %s, want %d", path, host, resp.Status, want)
 			}
 		}
+	}
+}
+
+// TestStartLine: the first line of the log has the version, and the settings that differ from their defaults.
+func TestStartLine(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--clients-file="+clientsFile(t), "--token-lifetime=60s", "--jwks-max-age=300s", "--log-format=json")
+	first, _, _ := strings.Cut(r.log(), "\n")
+	for _, part := range []string{`"msg":"starting"`, `"version":"` + service.Version() + `"`, `"token-lifetime":"1m0s"`, `"public-url":"http://tokens.test"`} {
+		if !strings.Contains(first, part) {
+			t.Errorf("%s\nlacks %s", first, part)
+		}
+	}
+	if strings.Contains(first, "jwks-max-age") {
+		t.Errorf("%s\nhas a default", first)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
+// Context is a parsed command line. The method Run of a command may have a parameter of this type.
+type Context = kong.Context
+
 // ErrHelp is returned by [Parse] after it has printed help or completion candidates. The program should exit with success.
 var ErrHelp = errors.New("help was printed")
 
@@ -46,7 +49,7 @@ func ExitCode(err error) int {
 //
 // A flag has the variable PREFIX_FLAG_NAME unless it names another one, and its name is its key in the file that
 // --config-file names. A flag with the tag env:"-" has neither and is no setting. Help goes to stdout and usage errors to stderr.
-func Parse(name, prefix, description string, cli any, args []string, stdout, stderr io.Writer) (*kong.Context, error) {
+func Parse(name, prefix, description string, cli any, args []string, stdout, stderr io.Writer) (*Context, error) {
 	printed := false
 	var file configFile
 	parser, err := kong.New(cli, kong.Embed(&file), kong.WithBeforeResolve(file.load),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -174,6 +175,30 @@ func TestSecret(t *testing.T) {
 		}
 		if err != nil && (!strings.Contains(err.Error(), test.err) || cli.ExitCode(err) != 2) {
 			t.Errorf("%s: error %v, want %q and exit code 2", name, err, test.err)
+		}
+	}
+}
+
+// TestChanged: the attribute has each setting that differs from its default, wherever it comes from, and no secret.
+func TestChanged(t *testing.T) {
+	t.Setenv("DEMOSVC_NAMES", "a,c")
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"one variable":        {nil, "[names=[a, c]]"},
+		"the default written": {[]string{"--lifetime=5m", "--names=a,b", "--strict"}, "[]"},
+		"flags":               {[]string{"--lifetime=1h", "--no-strict", "--listen-http="}, `[listen-http="" lifetime=1h0m0s names=[a, c] strict=false]`},
+		"a secret":            {[]string{"--names=a,b", "--password=hunter2"}, "[password=(hidden)]"},
+		"a secret in a URL":   {[]string{"--names=a,b", "--listen-http=http://me:hunter2@127.0.0.1"}, "[listen-http=http://me:xxxxx@127.0.0.1]"},
+	} {
+		var set settings
+		kctx, err := cli.Parse("demosvc", "DEMOSVC", "A demonstration.", &set, test.args, io.Discard, io.Discard)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if got, err := cli.Changed(kctx); err != nil || got.Key != "settings" || got.Value.String() != test.want {
+			t.Errorf("%s: %s, %v; want settings=%s", name, got, err, test.want)
 		}
 	}
 }

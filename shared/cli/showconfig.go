@@ -4,6 +4,8 @@ import (
 	"encoding"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/url"
 	"reflect"
 	"strings"
 
@@ -67,6 +69,30 @@ func listSettings(kctx *kong.Context) error {
 	return err
 }
 
+// Changed returns the settings of the selected command that differ from their defaults, as an attribute of a log line. Secrets are
+// hidden as by config print.
+func Changed(kctx *Context) (slog.Attr, error) {
+	var changed []any
+	for _, flag := range settingsOf(kctx) {
+		usual := reflect.New(flag.Target.Type()).Elem()
+		if flag.HasDefault {
+			scan := kong.Scan().PushTyped(flag.Default, kong.FlagValueToken)
+			if err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, usual); err != nil {
+				return slog.Attr{}, fmt.Errorf("default of --%s: %w", flag.Name, err)
+			}
+		}
+		if reflect.DeepEqual(plain(usual), plain(flag.Target)) {
+			continue
+		}
+		value, err := inline(flag)
+		if err != nil {
+			return slog.Attr{}, fmt.Errorf("--%s: %w", flag.Name, err)
+		}
+		changed = append(changed, slog.String(flag.Name, value))
+	}
+	return slog.Group("settings", changed...), nil
+}
+
 // settingsOf returns the flags of the selected command, after those of all commands.
 func settingsOf(kctx *kong.Context) []*kong.Flag {
 	var settings []*kong.Flag
@@ -86,6 +112,11 @@ func inline(flag *kong.Flag) (string, error) {
 		return hidden, nil
 	}
 	value := plain(flag.Target)
+	if text, ok := value.(string); ok {
+		if u, err := url.Parse(text); err == nil && u.User != nil {
+			value = u.Redacted() // the address of keys may have a password in it
+		}
+	}
 	node := &yaml.Node{}
 	if err := node.Encode(value); err != nil {
 		return "", err
