@@ -153,7 +153,7 @@ func TestLokiLongLines(t *testing.T) {
 		values := w.do("GET", "/loki/api/v1/label/reason/values?query="+url.QueryEscape(selector), "").must(200).at("data")
 		equal(t, len(values.([]any)), want)
 	}
-	const want = "the lines have more than 67108864 bytes: ask with a lower limit\n"
+	const want = "the lines have more than 16777216 bytes: ask with a lower limit\n"
 	for _, path := range []string{"query_range?limit=5000&query=", "detected_fields?line_limit=5000&query=", "detected_field/x/values?line_limit=5000&query="} {
 		equal(t, string(w.do("GET", "/loki/api/v1/"+path+url.QueryEscape(`{} | json`), "").must(400).body), want)
 	}
