@@ -56,9 +56,9 @@ type serve struct {
 	StoreMaxStaleness time.Duration `default:"10s" help:"Refuse local reads from a copy that is older than this."`
 
 	DataDir   string        `default:"var/eventsvc" placeholder:"DIR" help:"Where events are kept."`
-	Retention time.Duration `default:"168h" help:"How long an event lives after its last change; 0: for ever."`
+	Retention time.Duration `default:"168h" help:"How long an event lives after its last change, such as 36h or 30d; 0: for ever."`
 
-	RetentionRules []retentionRule `placeholder:"NAMESPACE/TYPE=DURATION,..." help:"Other retentions for some events, such as dev/*=24h; * is any namespace or type, the first rule that matches counts."`
+	RetentionRules []retentionRule `placeholder:"NAMESPACE/TYPE=DURATION,..." help:"Other retentions for some events, such as dev/*=24h or */Warning=30d; * is any namespace or type, the first rule that matches counts."`
 	History        time.Duration   `default:"0s" help:"How long superseded versions and deletions are kept to be read and watched; 0: as long as the retention."`
 	MaxBytes       size            `placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB. When events take about half of it, the oldest are removed; the rest is for history and for files that are being rewritten. 0: 8GiB, or 80% of the free space if that is less."`
 	MaxEvents      int64           `default:"0" help:"Remove the oldest events when there are more than this; 0: no limit."`
@@ -130,9 +130,9 @@ type retentionRule maintenance.Rule
 func (r *retentionRule) UnmarshalText(text []byte) error {
 	which, duration, _ := strings.Cut(string(text), "=")
 	namespace, kind, ok := strings.Cut(which, "/")
-	retention, err := time.ParseDuration(duration)
+	retention, err := cli.ParseDuration(duration)
 	if !ok || err != nil || retention < 0 || namespace == "" || kind == "" {
-		return fmt.Errorf("%q is no rule: write NAMESPACE/TYPE=DURATION, for instance dev/*=24h or */Warning=720h", text)
+		return fmt.Errorf("%q is no rule: write NAMESPACE/TYPE=DURATION, for instance dev/*=24h or */Warning=30d", text)
 	}
 	if namespace == "*" {
 		namespace = ""
@@ -160,10 +160,10 @@ type age struct {
 
 // UnmarshalText reads a duration, or off.
 func (a *age) UnmarshalText(text []byte) error {
-	after, err := time.ParseDuration(string(text))
+	after, err := cli.ParseDuration(string(text))
 	off := string(text) == "off"
 	if !off && (err != nil || after < 0) {
-		return fmt.Errorf("%q is neither a duration such as 1h nor off", text)
+		return fmt.Errorf("%q is neither a duration such as 1h or 30d nor off", text)
 	}
 	*a = age{after, off}
 	return nil

@@ -135,7 +135,7 @@ func (s *serve) checkStore() error {
 	case s.DataDir == "":
 		return cli.Usagef("--data-dir is empty: name the directory to keep events in")
 	case s.Retention < 0:
-		return cli.Usagef("--retention %s is negative: set a duration such as 168h, or 0 to keep events for ever", s.Retention)
+		return cli.Usagef("--retention %s is negative: set a duration such as 7d, or 0 to keep events for ever", s.Retention)
 	case s.History < 0:
 		return cli.Usagef("--history %s is negative: set a duration such as 24h, or 0 for as long as --retention", s.History)
 	case s.MaxClockStep <= 0:

@@ -54,14 +54,14 @@ func listConfig(t *testing.T) string {
 func TestConfigPrint(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "eventsvc.yaml")
-	if err := os.WriteFile(file, []byte("issuer: http://127.0.0.1:9\nretention-rules: [dev/*=24h, '*/Warning=720h']\nmax-bytes: 1GiB\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("issuer: http://127.0.0.1:9\nretention: 1w2d\nretention-rules: [dev/*=24h, '*/Warning=30d']\nhistory: 2d\ncompress-after: 1d12h\nmax-bytes: 1GiB\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"config", "print", "--config-file", file}, &out, os.Stderr, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"retention-rules: [dev/*=24h0m0s, '*/Warning=720h0m0s']", "max-bytes: 1073741824", "issuer: http://127.0.0.1:9"} {
+	for _, line := range []string{"retention: 216h0m0s", "history: 48h0m0s", "compress-after: 36h0m0s", "retention-rules: [dev/*=24h0m0s, '*/Warning=720h0m0s']", "max-bytes: 1073741824", "issuer: http://127.0.0.1:9"} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("no %q in\n%s", line, out.String())
 		}

@@ -15,7 +15,6 @@ import (
 // The texts of kong's parser for frequent mistakes. TestParseMistakes fails if they change.
 var (
 	noValue     = regexp.MustCompile(`^(--?[a-zA-Z0-9-]+): (?:expected .+ value but got "(EOL|-.*?)" \(.*|missing value, .*)$`)
-	noDuration  = regexp.MustCompile(`expected duration but got "([^"]*)"(?:: time: .*?"[^"]*")?( \(.*)?$`)
 	noNumber    = regexp.MustCompile(`expected a valid [0-9]+ bit u?int but got "([^"]*)"( \(.*)?$`)
 	noArgument  = regexp.MustCompile(`^expected "<(.+)>`)
 	noCommand   = regexp.MustCompile(`^expected one of (".*")$`)
@@ -43,8 +42,7 @@ func readable(err error, root *kong.Node, args []string) (readable error, help s
 	if m := notExpected.FindStringSubmatch(text); m != nil && len(args) > 0 && args[0] == m[1] {
 		return unknownCommand(root, m[1]), root.FullPath() + " --help"
 	}
-	changed := noDuration.ReplaceAllString(text, `"$1" is no duration: write numbers with units, such as 90s, 1h30m or 168h for a week$2`)
-	changed = noNumber.ReplaceAllString(changed, `"$1" is no whole number$2`)
+	changed := noNumber.ReplaceAllString(text, `"$1" is no whole number$2`)
 	if changed == text {
 		return err, help
 	}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -56,6 +58,7 @@ func Parse(name, prefix, description string, cli any, args []string, stdout, std
 		kong.Name(name), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { printed = true }),
 		kong.PostBuild(nameVariables(prefix)), kong.PostBuild(nameProgram(name)), kong.ValueFormatter(explain),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 120}),
 	)
 	if err != nil {

@@ -110,7 +110,7 @@ func TestParseMistakes(t *testing.T) {
 		"short flag without a value":   {args: []string{"healthcheck", "-p"}, want: "--place has no value: write --place=HOST"},
 		"list without a value":         {args: []string{"--names"}, want: "--names has no value: write --names=a,b"},
 		"value that is no duration":    {args: []string{"--lifetime=soon"}, want: `--lifetime: "soon" is no duration: write numbers with units, such as 90s`},
-		"duration in days":             {args: []string{"--lifetime=7d"}, want: `--lifetime: "7d" is no duration`},
+		"duration in months":           {args: []string{"--lifetime=7M"}, want: `--lifetime: "7M" is no duration: write numbers with units, such as 90s, 1h30m, 30d or 2w`},
 		"value that is no number":      {args: []string{"healthcheck", "--times=x"}, want: `--times: "x" is no whole number`},
 		"value outside the choice":     {args: []string{"--log-format=xml"}, want: "log-format"},
 		"variable outside the choice":  {env: [2]string{"DEMOSVC_LOG_FORMAT", "xml"}, want: "log-format"},
@@ -188,7 +188,7 @@ func TestChanged(t *testing.T) {
 	}{
 		"one variable":        {nil, "[names=[a, c]]"},
 		"the default written": {[]string{"--lifetime=5m", "--names=a,b", "--strict"}, "[]"},
-		"flags":               {[]string{"--lifetime=1h", "--no-strict", "--listen-http="}, `[listen-http="" lifetime=1h0m0s names=[a, c] strict=false]`},
+		"flags":               {[]string{"--lifetime=30d", "--no-strict", "--listen-http="}, `[listen-http="" lifetime=720h0m0s names=[a, c] strict=false]`},
 		"a secret":            {[]string{"--names=a,b", "--password=hunter2"}, "[password=(hidden)]"},
 		"a secret in a URL":   {[]string{"--names=a,b", "--listen-http=http://me:hunter2@127.0.0.1"}, "[listen-http=http://me:xxxxx@127.0.0.1]"},
 	} {

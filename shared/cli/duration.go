@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// ParseDuration reads a duration such as 90s, 1h30m, 30d, 1d12h or 2w: that of [time.ParseDuration], with weeks and days before
+// it. A day has 24 hours. All settings that are durations are read by it.
+func ParseDuration(text string) (time.Duration, error) {
+	parts := durationForm.FindStringSubmatch(text)
+	weeks, _ := strconv.Atoi(parts[1]) // four digits, or nothing
+	days, _ := strconv.Atoi(parts[2])
+	total := time.Duration(7*weeks+days) * 24 * time.Hour
+	rest := parts[3]
+	if rest == "" && text != "" {
+		return total, nil
+	}
+	more, err := time.ParseDuration(rest)
+	if err != nil || rest != text && more < 0 || total+more < total && more > 0 {
+		return 0, fmt.Errorf("%q is no duration: write numbers with units, such as 90s, 1h30m, 30d or 2w", text)
+	}
+	return total + more, nil
+}
+
+// durationForm is weeks, days, and what Go reads. It matches any text.
+var durationForm = regexp.MustCompile(`(?s)^(?:(\d{1,4})w)?(?:(\d{1,4})d)?(.*)$`)
+
+// decodeDuration makes kong read durations by [ParseDuration].
+func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := ParseDuration(text)
+	target.SetInt(int64(d))
+	return err
+}
