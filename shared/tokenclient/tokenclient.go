@@ -35,6 +35,18 @@ type Token struct {
 	Expires     time.Time `json:"expires"` // computed, not sent by the endpoint
 }
 
+// UnavailableError means that the same request may succeed later: no whole answer came, or the endpoint was busy or stopping.
+type UnavailableError struct {
+	Err        error
+	RetryAfter time.Duration // for which the endpoint asks; 0: it asks for none
+}
+
+// Error tells the cause.
+func (e *UnavailableError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
 // HTTP returns a client for requests to a token endpoint. It follows no redirects, because credentials must not reach
 // another server. A nil config stands for the certificates that the system trusts.
 func HTTP(config *tls.Config) *http.Client {
@@ -49,7 +61,7 @@ func HTTP(config *tls.Config) *http.Client {
 // maxAnswer is the largest answer in bytes.
 const maxAnswer = 64 << 10
 
-// Fetch requests a token.
+// Fetch requests a token. The error is an [UnavailableError] if a later request may succeed.
 func (r Request) Fetch(ctx context.Context, client *http.Client) (*Token, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.TokenURL, strings.NewReader(r.form()))
 	if err != nil {
@@ -59,14 +71,18 @@ func (r Request) Fetch(ctx context.Context, client *http.Client) (*Token, error)
 	asked := time.Now()
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("no answer from the token endpoint: %w; is it running, and --token-url right?", err)
+		return nil, &UnavailableError{Err: fmt.Errorf("no answer from the token endpoint: %w; is it running, and --token-url right?", err)}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", r.TokenURL, err)
+		return nil, &UnavailableError{Err: fmt.Errorf("read the answer of %s: %w", r.TokenURL, err)}
 	}
-	if resp.StatusCode != http.StatusOK {
+	switch code := resp.StatusCode; {
+	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
+		wait, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+		return nil, &UnavailableError{Err: r.refusal(resp.Status, body), RetryAfter: time.Duration(min(max(wait, 0), 3600)) * time.Second}
+	case code != http.StatusOK:
 		return nil, r.refusal(resp.Status, body)
 	}
 	token, err := decode(body)

@@ -1,6 +1,7 @@
 package tokenclient_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +24,7 @@ func endpoint(t *testing.T, status int, body string) (address string, form *stri
 		if status == http.StatusFound {
 			w.Header().Set("Location", "http://elsewhere.example/token")
 		}
+		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(status)
 		fmt.Fprint(w, body)
 	}))
@@ -78,6 +80,10 @@ func TestRefusals(t *testing.T) {
 		_, err := tokenclient.Request{TokenURL: address, ClientID: tc.clientID, Secret: "hidden", Source: "the secret in FILE"}.Fetch(t.Context(), tokenclient.HTTP(nil))
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%d %.40s: %v, want %s", tc.status, tc.body, err, tc.want)
+		}
+		later, ok := errors.AsType[*tokenclient.UnavailableError](err)
+		if want := tc.status == 302 || tc.status == 503; ok != want || tc.status == 503 && later.RetryAfter != 7*time.Second {
+			t.Errorf("%d: a later request may succeed: %t, want %t: %+v", tc.status, ok, want, later)
 		}
 	}
 	_, err := tokenclient.Request{TokenURL: "http://127.0.0.1:1/token"}.Fetch(t.Context(), tokenclient.HTTP(nil)) // where nobody listens

@@ -121,7 +121,13 @@ func (c *Client) send(ctx context.Context, r Request) (*http.Response, error) {
 		}
 		err = refusal(resp)
 		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusUnauthorized || attempt > 1 || !c.tokens.replace(ctx, token) {
+		if resp.StatusCode != http.StatusUnauthorized || attempt > 1 {
+			return nil, err
+		}
+		switch another, noToken := c.tokens.replace(ctx, token); {
+		case noToken != nil:
+			return nil, &TokenError{Err: noToken}
+		case !another:
 			return nil, err
 		}
 	}

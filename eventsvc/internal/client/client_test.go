@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/shared/tokenclient"
 )
 
 func open(t *testing.T, handler http.HandlerFunc, tokens *client.Tokens) *client.Client {
@@ -55,6 +57,58 @@ func TestTokenIsReplaced(t *testing.T) {
 	if err := c.Do(t.Context(), client.Request{Path: "/x"}, nil); client.Code(err) != 401 || fetched.Load() != 3 {
 		t.Fatalf("%d tokens, %v", fetched.Load(), err)
 	}
+}
+
+// TestNoOtherToken: if a token is refused and no other can be fetched, the error tells why there is none, because the request may
+// succeed later.
+func TestNoOtherToken(t *testing.T) {
+	t.Parallel()
+	away := &tokenclient.UnavailableError{Err: errors.New("away"), RetryAfter: 9 * time.Second}
+	fetched := 0
+	c := open(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+		client.FetchedToken(func(context.Context) (string, time.Time, error) {
+			if fetched++; fetched > 1 {
+				return "", time.Time{}, away
+			}
+			return "t", time.Now().Add(5 * time.Minute), nil
+		}))
+	err := c.Do(t.Context(), client.Request{Path: "/x"}, nil)
+	if !errors.Is(err, away) || !client.Retryable(err) {
+		t.Errorf("%v", err)
+	}
+	var wait client.Backoff
+	if pause := wait.Next(err); pause < 9*time.Second {
+		t.Errorf("it waits for %s", pause)
+	}
+}
+
+// TestFailureIsShared: callers that wait while a token is fetched in vain do not fetch one after the other.
+func TestFailureIsShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fetched := 0
+		tokens := client.FetchedToken(func(context.Context) (string, time.Time, error) {
+			fetched++
+			time.Sleep(30 * time.Second) // of the clock of the bubble
+			return "", time.Time{}, errors.New("away")
+		})
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if _, err := tokens.Token(t.Context()); err == nil {
+					t.Error("a token")
+				}
+			})
+		}
+		all.Wait()
+		if fetched != 1 || time.Since(began) != 30*time.Second {
+			t.Errorf("%d were fetched in %s", fetched, time.Since(began))
+		}
+		if _, _ = tokens.Token(t.Context()); fetched != 2 {
+			t.Errorf("%d were fetched after a later request", fetched)
+		}
+	})
 }
 
 func TestBackoff(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/shared/printable"
+	"tidings.example/shared/tokenclient"
 )
 
 // UnreachableError means that no whole answer came. A write may have been carried out or not.
@@ -65,18 +67,24 @@ func Code(err error) int {
 	return 0
 }
 
-// retryAfter returns how long the server asks to wait, or 0.
+// retryAfter returns how long the server, or the token endpoint, asks to wait, or 0.
 func retryAfter(err error) time.Duration {
+	if endpoint, ok := errors.AsType[*tokenclient.UnavailableError](err); ok {
+		return endpoint.RetryAfter
+	}
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	return time.Duration(seconds) * time.Second
 }
 
-// Retryable reports whether the same request may succeed later: nothing answered, or the server was busy or stopping.
+// Retryable reports whether the same request may succeed later: nothing answered, or the server or the token endpoint was
+// busy or stopping. A program for tokens that failed may succeed later too, because it asks a token endpoint.
 func Retryable(err error) bool {
 	switch code := Code(err); code {
 	case 0:
 		_, unreachable := errors.AsType[*UnreachableError](err)
-		return unreachable
+		_, noToken := errors.AsType[*tokenclient.UnavailableError](err)
+		_, program := errors.AsType[*exec.ExitError](err)
+		return unreachable || noToken || program
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
 	default:

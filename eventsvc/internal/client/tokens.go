@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"time"
 
 	"tidings.example/shared/printable"
@@ -18,9 +17,16 @@ import (
 // and tokens live for minutes. A nil *Tokens returns no token. It is safe for concurrent use; one caller at a time fetches.
 type Tokens struct {
 	fetch func(context.Context) (credential, error)
+	turn  chan struct{} // holds one element while a caller uses the following fields
 
-	mu   sync.Mutex
-	kept credential
+	kept     credential
+	failure  error // of the last fetch
+	failedAt time.Time
+}
+
+// newTokens returns a source of the credentials that fetch returns.
+func newTokens(fetch func(context.Context) (credential, error)) *Tokens {
+	return &Tokens{fetch: fetch, turn: make(chan struct{}, 1)}
 }
 
 // credential is a token and the time until which it can be used. Without a time it is used once.
@@ -37,41 +43,50 @@ func (t *Tokens) Token(ctx context.Context) (string, error) {
 	if t == nil {
 		return "", nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	asked := time.Now()
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 	if time.Until(t.kept.until) > 0 {
 		return t.kept.token, nil
 	}
+	if t.failedAt.After(asked) { // while this caller waited, which must not wait for as long again
+		return "", t.failure
+	}
 	c, err := t.fetch(ctx)
 	if err != nil {
+		t.failure, t.failedAt = err, time.Now()
 		return "", err
 	}
 	t.kept = c
 	return c.token, nil
 }
 
-// replace drops a token that a server refused, and reports whether there is another one now.
-func (t *Tokens) replace(ctx context.Context, refused string) bool {
+// replace drops a token that a server refused, and reports whether there is another one now. The error says why there is none.
+func (t *Tokens) replace(ctx context.Context, refused string) (bool, error) {
 	if t == nil {
-		return false
+		return false, nil
 	}
-	t.mu.Lock()
+	t.turn <- struct{}{}
 	if t.kept.token == refused {
 		t.kept = credential{}
 	}
-	t.mu.Unlock()
+	<-t.turn
 	token, err := t.Token(ctx)
-	return err == nil && token != refused
+	return token != refused, err
 }
 
 // StaticToken returns a source that has only this token.
 func StaticToken(token string) *Tokens {
-	return &Tokens{fetch: func(context.Context) (credential, error) { return credential{token: token}, nil }}
+	return newTokens(func(context.Context) (credential, error) { return credential{token: token}, nil })
 }
 
 // FileToken returns a source that reads a file for each request, so that others, such as a kubelet, can renew the file.
 func FileToken(name string) *Tokens {
-	return &Tokens{fetch: func(context.Context) (credential, error) {
+	return newTokens(func(context.Context) (credential, error) {
 		content, err := os.ReadFile(name)
 		if err != nil {
 			return credential{}, err
@@ -81,7 +96,7 @@ func FileToken(name string) *Tokens {
 			return credential{}, fmt.Errorf("%s is empty", name)
 		}
 		return credential{token: token}, nil
-	}}
+	})
 }
 
 // bareTokenLife is how long a token is used that a program prints without an expiry time.
@@ -91,7 +106,7 @@ const bareTokenLife = 30 * time.Second
 // client.authentication.k8s.io, as `tokensvc credential` does) or only a token (as `tokensvc token fetch` does). env is
 // added to the environment.
 func CommandToken(env []string, name string, args ...string) *Tokens {
-	return &Tokens{fetch: func(ctx context.Context) (credential, error) {
+	return newTokens(func(ctx context.Context) (credential, error) {
 		cmd := exec.CommandContext(ctx, name, args...)
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -100,7 +115,7 @@ func CommandToken(env []string, name string, args ...string) *Tokens {
 			return credential{}, fmt.Errorf("%s: %w %s", name, err, printable.OneLine(stderr.String()))
 		}
 		return readCredential(name, bytes.TrimSpace(stdout.Bytes()))
-	}}
+	})
 }
 
 func readCredential(name string, printed []byte) (credential, error) {
@@ -140,9 +155,9 @@ func readCredential(name string, printed []byte) (credential, error) {
 // FetchedToken returns a source that calls fetch some time before the current token expires. fetch returns a token and when it
 // expires.
 func FetchedToken(fetch func(context.Context) (token string, expires time.Time, err error)) *Tokens {
-	return &Tokens{fetch: func(ctx context.Context) (credential, error) {
+	return newTokens(func(ctx context.Context) (credential, error) {
 		token, expires, err := fetch(ctx)
 		margin := min(tokenMargin, max(0, time.Until(expires)/2))
 		return credential{token: token, until: expires.Add(-margin)}, err
-	}}
+	})
 }

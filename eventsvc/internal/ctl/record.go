@@ -45,9 +45,9 @@ type record struct {
 	ReportingController string            `env:"-" default:"tidings.example/record" placeholder:"NAME" help:"The controller that reports the event."`
 	ReportingInstance   string            `env:"-" placeholder:"NAME" help:"The instance of that controller. Default: the name of this machine."`
 	Name                string            `env:"-" placeholder:"NAME" help:"Name of the event. Default: made of the object's name and a hash of the event."`
-	File                string            `env:"-" short:"f" placeholder:"FILE" help:"Record many: one event of events.k8s.io/v1 in JSON per line; - is standard input. The other settings fill in what a line leaves out."`
+	File                string            `env:"-" short:"f" placeholder:"FILE" help:"Record many: one event of events.k8s.io/v1 or core/v1 in JSON per line; - is standard input. The other settings fill in what a line leaves out."`
 	Parallel            int               `env:"-" default:"8" help:"Events that are sent at the same time."`
-	Timeout             time.Duration     `env:"-" default:"1m" help:"How long an event is retried while the server is away or busy."`
+	Timeout             time.Duration     `env:"-" default:"1m" help:"How long an event is retried while the server, or the token service, is away or busy."`
 	Output              string            `env:"-" short:"o" default:"table" enum:"table,json,ndjson" help:"What to print for each event: table is NAMESPACE/NAME; json or ndjson is the stored event."`
 }
 
@@ -58,6 +58,10 @@ func (*record) Help() string {
     eventsvc record --regarding Job/nightly --reason BackupFailed --type Warning --note "no space left on /backup"
     eventsvc record -n shop --regarding Deployment/web --reason Deployed --label version=1.4.2
     eventsvc record -f - < events.ndjson
+    kubectl get events -A -o json | jq -c '.items[]' | eventsvc record -f -
+
+A line without an apiVersion is an event of events.k8s.io/v1. A line is refused with its number if it is of another kind or has
+an unknown field; the other lines are recorded.
 
 If an answer is lost, the event is sent again under the same name, so that it is never stored twice. The name of a line is
 made of its content. So a file whose lines have an eventTime can be recorded again after a failure: events that are stored
@@ -73,12 +77,14 @@ const maxLine = 3 << 20
 type recording struct {
 	*record
 	client    *client.Client
+	group     event.Group
 	namespace string // if an event names none
 	bar       *terminal.Progress
 	screen    bool // standard output and the progress are on the same terminal
 
 	mu             sync.Mutex // guards the following fields and the output
-	waits          bool       // it waits for the server, and has printed that
+	waitsForServer bool       // and has printed that
+	waitsForToken  bool       // and has printed that
 	stdout, stderr io.Writer
 	stored, failed int
 }
@@ -94,18 +100,22 @@ func (r *record) Run(ctx context.Context, std IO) error {
 	if r.File != "" && r.Name != "" {
 		return cli.Usagef("--name and --file exclude each other: many events cannot have one name")
 	}
+	group, err := event.NewGroup(r.GroupDomain)
+	if err != nil {
+		return cli.Usagef("--group-domain: %w", err)
+	}
 	c, namespace, err := r.open()
 	if err != nil {
 		return err
 	}
 	run := &recording{
-		record: r, client: c, namespace: cmp.Or(r.Namespace, namespace), bar: terminal.NewProgress(std.Err), stdout: std.Out, stderr: std.Err,
+		record: r, client: c, group: group, namespace: cmp.Or(r.Namespace, namespace), bar: terminal.NewProgress(std.Err), stdout: std.Out, stderr: std.Err,
 		screen: terminal.Width(std.Out) > 0,
 	}
 	if r.File == "" {
 		ev := &eventsv1.Event{}
-		run.complete(ev, rand.Text())
-		return at(c, run.store(ctx, ev))
+		run.complete(event.EventsV1, ev, rand.Text())
+		return at(c, run.store(ctx, event.EventsV1, ev))
 	}
 	var in io.Reader = os.Stdin
 	if r.File != "-" {
@@ -155,16 +165,10 @@ func (r *recording) many(ctx context.Context, in io.Reader) error {
 
 // line records the event of one line and prints why it cannot be recorded.
 func (r *recording) line(ctx context.Context, number int, text []byte) {
-	var ev eventsv1.Event
-	_, err := event.Decode(text, &ev, false)
-	switch {
-	case err != nil:
-		err = fmt.Errorf("no event in JSON: %w", err)
-	case ev.APIVersion != "" && ev.APIVersion != r.apiVersion() || ev.Kind != "" && ev.Kind != "Event":
-		err = fmt.Errorf("it is a %s of %s, not an Event of %s", ev.Kind, ev.APIVersion, r.apiVersion())
-	default:
-		r.complete(&ev, fmt.Sprint(number))
-		err = r.store(ctx, &ev)
+	view, ev, err := r.decode(text)
+	if err == nil {
+		r.complete(view, ev, fmt.Sprint(number))
+		err = r.store(ctx, view, ev)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,31 +180,65 @@ func (r *recording) line(ctx context.Context, number int, text []byte) {
 	r.bar.Show("%d recorded, %d failed", r.stored, r.failed)
 }
 
-func (r *recording) apiVersion() string { return "events." + r.GroupDomain + "/v1" }
+// decode reads the event of a line, and returns the view through which it can be created. A server drops fields that it does
+// not know, so that they are refused here.
+func (r *recording) decode(text []byte) (event.View, *eventsv1.Event, error) {
+	if text[0] != '{' {
+		return 0, nil, errors.New("no event in JSON: a line is one object")
+	}
+	ev := &eventsv1.Event{}
+	unknown, err := event.Decode(text, ev, true)
+	view, known := r.group.ViewOf(cmp.Or(ev.APIVersion, r.group.APIVersion(event.EventsV1)))
+	if !known || ev.Kind != "" && ev.Kind != event.Kind {
+		return 0, nil, fmt.Errorf("it is a %.100q of %.100q: write an Event of %s or v1, and the items of a list one a line",
+			cmp.Or(ev.Kind, event.Kind), cmp.Or(ev.APIVersion, "no apiVersion"), r.group.APIVersion(event.EventsV1))
+	}
+	if view == event.CoreV1 {
+		core := &corev1.Event{}
+		unknown, err = event.Decode(text, core, true)
+		ev = event.FromCore(core)
+	}
+	switch {
+	case err != nil:
+		return 0, nil, fmt.Errorf("no event in JSON: %w", err)
+	case len(unknown) > 0 && ev.APIVersion == "":
+		return 0, nil, fmt.Errorf(`%.200w; correct it or leave it out, and if the event is one of core/v1, write "apiVersion":"v1"`, unknown[0])
+	case len(unknown) > 0:
+		return 0, nil, fmt.Errorf("%.200w: correct it or leave it out", unknown[0])
+	case ev.DeprecatedCount != 0 || ev.DeprecatedSource != (corev1.EventSource{}) || !ev.DeprecatedFirstTimestamp.IsZero() || !ev.DeprecatedLastTimestamp.IsZero():
+		view = event.CoreV1 // the other view shows these fields, but refuses them in a new event
+	}
+	return view, ev, nil
+}
 
 // complete sets fields that an event lacks, and clears those that only the server sets. If the event has no time, unique
 // makes its name different from all others.
-func (r *recording) complete(ev *eventsv1.Event, unique string) {
-	ev.Kind, ev.APIVersion = "Event", r.apiVersion()
+func (r *recording) complete(view event.View, ev *eventsv1.Event, unique string) {
+	ev.Kind, ev.APIVersion = event.Kind, r.group.APIVersion(view)
 	ev.UID, ev.ResourceVersion, ev.CreationTimestamp, ev.ManagedFields = "", "", metav1.Time{}, nil
-	if ev.EventTime.IsZero() {
-		ev.EventTime = metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
-	} else {
+	switch {
+	case !ev.EventTime.IsZero(), view == event.CoreV1 && !event.LastSeen(ev).IsZero():
 		unique = ""
+	default:
+		ev.EventTime = metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
 	}
 	ev.Namespace = cmp.Or(ev.Namespace, r.namespace)
 	ev.Type = cmp.Or(ev.Type, r.Type)
 	ev.Reason = cmp.Or(ev.Reason, r.Reason)
-	ev.Action = cmp.Or(ev.Action, r.Action, ev.Reason)
 	ev.Note = cmp.Or(ev.Note, r.Note)
-	ev.ReportingController = cmp.Or(ev.ReportingController, r.ReportingController)
-	host, _ := os.Hostname()
-	ev.ReportingInstance = cmp.Or(ev.ReportingInstance, r.ReportingInstance, host, "unknown")
+	if source := ev.DeprecatedSource; !ev.EventTime.IsZero() || source == (corev1.EventSource{}) { // others are reported by their source
+		ev.Action = cmp.Or(ev.Action, r.Action, ev.Reason)
+		ev.ReportingController = cmp.Or(ev.ReportingController, source.Component, r.ReportingController)
+		host, _ := os.Hostname()
+		ev.ReportingInstance = cmp.Or(ev.ReportingInstance, source.Host, r.ReportingInstance, host, "unknown")
+	}
 	if ev.Regarding == (corev1.ObjectReference{}) && r.Regarding != "" {
 		kind, name, _ := strings.Cut(r.Regarding, "/")
 		ev.Regarding = corev1.ObjectReference{Kind: kind, Name: name, Namespace: ev.Namespace, APIVersion: r.RegardingAPIVersion}
 	}
-	ev.Regarding.Namespace = cmp.Or(ev.Regarding.Namespace, ev.Namespace)
+	if view == event.EventsV1 || ev.Namespace != metav1.NamespaceDefault { // objects of no namespace have core/v1 events in default
+		ev.Regarding.Namespace = cmp.Or(ev.Regarding.Namespace, ev.Namespace)
+	}
 	if len(r.Label) > 0 {
 		all := maps.Clone(r.Label)
 		maps.Copy(all, ev.Labels)
@@ -223,8 +261,8 @@ func madeName(ev *eventsv1.Event, unique string) string {
 	return fmt.Sprintf("%s.%x", base, sum[:8])
 }
 
-// store creates an event once and prints it.
-func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
+// store creates an event through a view, once, and prints it.
+func (r *recording) store(ctx context.Context, view event.View, ev *eventsv1.Event) error {
 	deadline := time.Now().Add(r.Timeout)
 	var wait client.Backoff
 	again := func(err error) error {
@@ -234,19 +272,23 @@ func (r *recording) store(ctx context.Context, ev *eventsv1.Event) error {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if !r.waits && client.Code(err) != http.StatusTooManyRequests { // print once why nothing happens
-			r.waits = true
+		said := &r.waitsForServer
+		if _, ok := errors.AsType[*client.TokenError](err); ok {
+			said = &r.waitsForToken
+		}
+		if !*said && client.Code(err) != http.StatusTooManyRequests { // print once why nothing happens
+			*said = true
 			r.bar.Clear()
 			fmt.Fprintf(r.stderr, "eventsvc: trying again for %s: %s\n", r.Timeout, printable.OneLine(err.Error()))
 		}
 		return nil
 	}
 	same := func(stored json.RawMessage) bool {
-		var there eventsv1.Event
-		return json.Unmarshal(stored, &there) == nil && sameEvent(&there, ev)
+		there := event.NewObject(view)
+		return json.Unmarshal(stored, there) == nil && sameEvent(event.Hub(there), ev)
 	}
-	path := client.EventsPath("events."+r.GroupDomain, ev.Namespace)
-	stored, err := r.client.Create(ctx, path, ev.Name, ev, same, again)
+	path := client.EventsPath(r.group.GroupVersion(view).Group, ev.Namespace)
+	stored, err := r.client.Create(ctx, path, ev.Name, r.group.Show(view, ev), same, again)
 	if err != nil {
 		return err
 	}
