@@ -27,8 +27,8 @@ type settings struct {
 	storeCommands
 	Database database `cmd:"" help:"Make, upgrade and check a PostgreSQL database for events."`
 	ctl.Commands
-	Config  cli.Config[serve, *serve] `cmd:"" help:"Show the settings."`
-	Version version                   `cmd:"" help:"Print the version."`
+	Config cli.Config[serve, *serve] `cmd:"" help:"Show the settings."`
+	service.VersionCommands
 
 	Completion cli.Completion `cmd:"" help:"Print a shell's completion script."`
 }
@@ -245,13 +245,4 @@ func (s *size) UnmarshalText(text []byte) error {
 type healthcheck struct {
 	ListenAdmin string        `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"The admin listener of the service that is asked."`
 	Wait        time.Duration `default:"0s" help:"Keep asking for this long until it is ready."`
-}
-
-// version prints what this binary is.
-type version struct{}
-
-// Run prints the version.
-func (version) Run(std stdio) error {
-	_, err := fmt.Fprintln(std.out, "eventsvc", service.Version())
-	return err
 }

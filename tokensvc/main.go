@@ -55,7 +55,7 @@ type commands struct {
 	Config      cli.Config[serve, *serve] `cmd:"" help:"Show the settings."`
 	HashSecret  hashSecret                `cmd:"" help:"Hash a client secret for the clients file or the clients table."`
 	Completion  cli.Completion            `cmd:"" help:"Print a shell's completion script."`
-	Version     version                   `cmd:"" help:"Print the version."`
+	service.VersionCommands
 }
 
 const description = "OAuth 2.0 client-credentials token service: RS256 access tokens for registered clients."
@@ -244,12 +244,4 @@ func obey(s os.Signal, clients registrations, keys *keyring.Keyring) error {
 		return keys.Rotate()
 	}
 	return errors.Join(clients.Reload(), keys.Reload())
-}
-
-type version struct{}
-
-// Run prints the version that the build was stamped with.
-func (version) Run(std stdio) error {
-	_, err := fmt.Fprintln(std.out, "tokensvc", service.Version())
-	return err
 }

@@ -16,7 +16,7 @@ import (
 // Context is a parsed command line. The method Run of a command may have a parameter of this type.
 type Context = kong.Context
 
-// ErrHelp is returned by [Parse] after it has printed help or completion candidates. The program should exit with success.
+// ErrHelp is returned by [Parse] after it has printed help, the version or completion candidates. The program should exit with success.
 var ErrHelp = errors.New("help was printed")
 
 // UsageError is a mistake in the settings: an unknown flag, a value that cannot be used, two settings that contradict

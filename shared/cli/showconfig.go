@@ -98,7 +98,7 @@ func settingsOf(kctx *kong.Context) []*kong.Flag {
 	var settings []*kong.Flag
 	for _, group := range kctx.Selected().AllFlags(true) {
 		for _, flag := range group {
-			if flag.Name != "help" {
+			if len(flag.Envs) > 0 { // others, such as --help, are options of one call
 				settings = append(settings, flag)
 			}
 		}
