@@ -81,6 +81,7 @@ func (c *canI) Run(std stdio) error {
 	if err != nil {
 		return err
 	}
+	std.warn(p.Unreachable())
 	caller := &bearer.Caller{Issuer: cmp.Or(c.TokenIssuer, c.Issuer), ClientID: c.ClientID, Scopes: strings.Fields(c.Scope), Claims: map[string][]string{}}
 	for name, value := range c.Claim {
 		caller.Claims[name] = strings.Split(value, ",")

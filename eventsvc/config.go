@@ -3,10 +3,14 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/ctl"
@@ -27,7 +31,7 @@ type settings struct {
 	storeCommands
 	Database database `cmd:"" help:"Make, upgrade and check a PostgreSQL database for events."`
 	ctl.Commands
-	Config cli.Config[serve, *serve] `cmd:"" help:"Show the settings."`
+	Config configCommands `cmd:"" help:"Show the settings."`
 	service.VersionCommands
 
 	Completion cli.Completion `cmd:"" help:"Print a shell's completion script."`
@@ -143,8 +147,29 @@ func (r *retentionRule) UnmarshalText(text []byte) error {
 	if strings.Contains(namespace+kind, "*") {
 		return fmt.Errorf("%q would fit no event: write * alone for any namespace or type, or one rule for each name", text)
 	}
+	if len(validation.IsDNS1123Label(cmp.Or(namespace, "any"))) > 0 {
+		return fmt.Errorf("%q would fit no event: names of namespaces have lower case letters, digits and dashes, at most 63", text)
+	}
 	*r = retentionRule{Namespace: namespace, Type: kind, Retention: retention}
 	return nil
+}
+
+// rules are those of --retention-rules.
+func (s *serve) rules() (rules []maintenance.Rule) {
+	for _, r := range s.RetentionRules {
+		rules = append(rules, maintenance.Rule(r))
+	}
+	return rules
+}
+
+// shadowed says which of --retention-rules never count, and why.
+func (s *serve) shadowed() (texts []string) {
+	by := maintenance.Shadowed(s.rules())
+	for _, i := range slices.Sorted(maps.Keys(by)) {
+		texts = append(texts, fmt.Sprintf("--retention-rules: %s never counts, because %s before it fits the same events: put it first, or take it out",
+			s.RetentionRules[i], s.RetentionRules[by[i]]))
+	}
+	return texts
 }
 
 // String is the rule as it is written.

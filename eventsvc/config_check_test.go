@@ -42,6 +42,7 @@ func TestContradictions(t *testing.T) {
 		{[]string{issuer, "--header-timeout=31s"}, "--body-timeout 30s is shorter than --header-timeout 31s, which is a part of it"},
 		{[]string{issuer, "--retention=30D"}, `--retention: "30D" is no duration: write numbers with units, such as 90s, 1h30m, 30d or 2w`},
 		{[]string{issuer, "--retention-rules=dev/*=30D"}, `--retention-rules: "dev/*=30D" is no rule: write NAMESPACE/TYPE=DURATION, for instance dev/*=24h or */Warning=30d`},
+		{[]string{issuer, "--retention-rules=Dev/*=30d"}, `--retention-rules: "Dev/*=30d" would fit no event: names of namespaces have lower case letters, digits and dashes, at most 63`},
 		{[]string{issuer, "--compress-after=30D"}, `--compress-after: "30D" is neither a duration such as 1h or 30d nor off`},
 		{[]string{issuer, "--namespaces=a"}, "--namespaces has no effect without --require-namespaces: set both or none"},
 		{[]string{issuer, "--audit-file=x"}, "--audit-file has no effect without --audit=metadata: set both or none"},

@@ -11,7 +11,6 @@ import (
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/shared/service"
 )
@@ -34,12 +33,8 @@ var _, _ engine = (*bolt.DB)(nil), (*postgres.DB)(nil)
 
 // openStore opens the store of the settings.
 func (s *serve) openStore(ctx context.Context, log *slog.Logger, registry *prometheus.Registry) (engine, error) {
-	var rules []maintenance.Rule
-	for _, r := range s.RetentionRules {
-		rules = append(rules, maintenance.Rule(r))
-	}
 	o := bolt.Options{
-		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: rules, History: s.History,
+		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: s.rules(), History: s.History,
 		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, MaxClockStep: s.MaxClockStep, CompressAfter: s.CompressAfter.compressAfter(), Log: log, Registry: registry,
 	}
 	if s.Store == storePostgres {

@@ -77,6 +77,10 @@ type stdio struct {
 
 // Run serves until ctx ends.
 func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err error) {
+	changed, err := cli.Changed(parsed)
+	if err != nil {
+		return err
+	}
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -84,11 +88,10 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	changed, err := cli.Changed(parsed)
-	if err != nil {
-		return err
-	}
 	log.Info("starting", "version", service.Version(), changed)
+	for _, text := range s.shadowed() {
+		log.Warn("a retention rule has no effect", "rule", text)
+	}
 	service.LimitMemory(log)
 	registry := service.NewRegistry("eventsvc")
 	formats, err := s.formats()

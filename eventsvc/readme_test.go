@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,5 +72,37 @@ func TestConfigPrint(t *testing.T) {
 	if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "--tls-self-signed") || !strings.Contains(err.Error(), "--listen-https") ||
 		!strings.Contains(out.String(), "tls-self-signed: true ") {
 		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// TestWarnings: config print, can-i and the log of serve name the rules that have no effect.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	const retention = "--retention-rules: dev/Warning=720h0m0s never counts, because dev/*=24h0m0s before it fits the same events: put it first, or take it out"
+	const role = `line 1: roles: no binding gives role "idle" to anybody: add one, or take the role out`
+	file := "--policy-file=" + writeFile(t, "policy.yaml", "roles: [{name: idle, rules: [{verbs: [get], namespaces: [a]}]}]")
+	rules := "--retention-rules=dev/*=1d,dev/Warning=30d,*/Warning=2d"
+	for _, c := range []struct{ args, want []string }{
+		{[]string{"config", "print", "--issuer=http://127.0.0.1:9", file, rules}, []string{retention, role}},
+		{[]string{"can-i", "get", file, "--scope=events:read"}, []string{role}},
+	} {
+		stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := run(t.Context(), c.args, io.Discard, stderr, nil); err != nil {
+			t.Fatal(err)
+		}
+		want := "eventsvc: warning: " + strings.Join(c.want, "\neventsvc: warning: ") + "\n"
+		if got, err := os.ReadFile(stderr.Name()); err != nil || string(got) != want {
+			t.Errorf("%q: %s, %v; want %s", c.args, got, err, want)
+		}
+		_ = stderr.Close()
+	}
+	log, err := os.ReadFile(start(t, t.TempDir(), newIssuer(t), file, rules, "--log-format=json").log)
+	for _, want := range []string{retention, strings.ReplaceAll(role, `"`, `\"`)} {
+		if err != nil || strings.Count(string(log), want) != 1 {
+			t.Errorf("%v\n%s\nhas not one line with %s", err, log, want)
+		}
 	}
 }

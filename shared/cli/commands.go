@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"io"
 
 	"github.com/alecthomas/kong"
 )
@@ -9,7 +10,7 @@ import (
 // Config has the commands that show the settings S, which are those of the command that serves.
 type Config[S any, P checked[S]] struct {
 	Print printConfig[S, P] `cmd:"" help:"Print the settings that serve would start with, and where each comes from; takes the flags of serve."`
-	List  listConfig[S]     `cmd:"" help:"Print a table of all settings of serve in Markdown."`
+	List  ConfigList[S]     `cmd:"" help:"Print a table of all settings of serve in Markdown."`
 }
 
 // checked is a pointer to settings. Check returns an error if they contradict each other.
@@ -24,12 +25,18 @@ type printConfig[S any, P checked[S]] struct {
 
 // Run prints the settings. It returns an error if they contradict each other.
 func (c *printConfig[S, P]) Run(kctx *kong.Context) error {
-	return errors.Join(printSettings(kctx), P(&c.Settings).Check())
+	text, err := Settings(kctx)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(kctx.Stdout, text)
+	return errors.Join(err, P(&c.Settings).Check())
 }
 
-type listConfig[S any] struct {
+// ConfigList is the command that prints a table of the settings S.
+type ConfigList[S any] struct {
 	Settings S `embed:""`
 }
 
 // Run prints the table.
-func (*listConfig[S]) Run(kctx *kong.Context) error { return listSettings(kctx) }
+func (*ConfigList[S]) Run(kctx *kong.Context) error { return listSettings(kctx) }

@@ -16,9 +16,9 @@ import (
 // hidden is printed instead of the value of a secret setting.
 const hidden = "(hidden)"
 
-// printSettings writes the settings of the selected command as a config file, with the origin of each value. For a setting with
-// the tag secret:"" it shows only whether it is set.
-func printSettings(kctx *kong.Context) error {
+// Settings returns the settings of the selected command as a config file, with the origin of each value. For a setting with the
+// tag secret:"" it shows only whether it is set.
+func Settings(kctx *Context) (string, error) {
 	origins := map[*kong.Flag]string{}
 	for _, path := range kctx.Path {
 		switch {
@@ -33,7 +33,7 @@ func printSettings(kctx *kong.Context) error {
 	for _, flag := range settingsOf(kctx) {
 		value, err := inline(flag)
 		if err != nil {
-			return fmt.Errorf("--%s: %w", flag.Name, err)
+			return "", fmt.Errorf("--%s: %w", flag.Name, err)
 		}
 		line := flag.Name + ": " + value
 		if flag.Name == configFileFlag {
@@ -47,8 +47,7 @@ func printSettings(kctx *kong.Context) error {
 		}
 		fmt.Fprintf(&out, "%-50s # %s\n", line, origin)
 	}
-	_, err := io.WriteString(kctx.Stdout, out.String())
-	return err
+	return out.String(), nil
 }
 
 // listSettings writes the settings of the selected command as a Markdown table with flag, variable, default and meaning.

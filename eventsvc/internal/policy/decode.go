@@ -118,7 +118,7 @@ func (r *reader) role(n *yaml.Node) role {
 }
 
 func (r *reader) rule(n *yaml.Node) rule {
-	var out rule
+	out := rule{line: n.Line}
 	r.fields(n, "rules", fields{
 		"verbs": func(n *yaml.Node) {
 			for _, v := range list(r, n, "rules.verbs", r.verb) {

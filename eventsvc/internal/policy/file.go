@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,6 +39,7 @@ type role struct {
 }
 
 type rule struct {
+	line  int
 	verbs Verb
 	in    namespaces
 }
@@ -76,9 +78,9 @@ func Parse(data []byte, o Options) (*Policy, error) {
 func builtin() []role {
 	everywhere := namespaces{"*"}
 	return []role{
-		{name: RoleRead, rules: []rule{{reading, everywhere}}},
-		{name: RoleWrite, rules: []rule{{writing, everywhere}}},
-		{name: RoleAdmin, rules: []rule{{all, everywhere}}},
+		{name: RoleRead, rules: []rule{{verbs: reading, in: everywhere}}},
+		{name: RoleWrite, rules: []rule{{verbs: writing, in: everywhere}}},
+		{name: RoleAdmin, rules: []rule{{verbs: all, in: everywhere}}},
 	}
 }
 
@@ -118,7 +120,54 @@ func (f *file) compile(o Options) (*Policy, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err // never apply a part of a policy
 	}
+	p.unreachable = f.unreachable(roles)
 	return p, nil
+}
+
+// unreachable names each role, rule and binding that can allow nothing, or nothing that is not allowed before it.
+func (f *file) unreachable(roles map[string]role) (texts []string) {
+	warn := func(line int, field, format string, args ...any) {
+		texts = append(texts, at(line, field, format, args...).Error())
+	}
+	bound, reached := map[string]bool{}, map[string]map[int]bool{} // by role; the latter the indexes of its rules
+	for _, b := range f.bindings {
+		bound[b.role] = true
+		reaches := map[int]bool{}
+		for i, rule := range roles[b.role].rules {
+			if b.within == nil || len(intersect(rule.in, b.within)) > 0 {
+				reaches[i] = true
+			}
+		}
+		if len(reaches) == 0 {
+			warn(b.line, "bindings.namespaces", "the binding allows nothing: no rule of role %q is for any of these namespaces", b.role)
+			continue
+		}
+		if reached[b.role] == nil {
+			reached[b.role] = map[int]bool{}
+		}
+		maps.Copy(reached[b.role], reaches)
+	}
+	for _, r := range f.roles {
+		if !bound[r.name] {
+			warn(r.line, "roles", "no binding gives role %q to anybody: add one, or take the role out", r.name)
+			continue
+		}
+		for i, own := range r.rules {
+			wider := slices.IndexFunc(r.rules[:i], func(before rule) bool { return before.includes(own) })
+			switch {
+			case wider >= 0:
+				warn(own.line, "roles.rules", "rule %d of role %q can never decide: rule %d before it allows all of it", i+1, r.name, wider+1)
+			case len(reached[r.name]) > 0 && !reached[r.name][i]:
+				warn(own.line, "roles.rules", "rule %d of role %q allows nothing: no binding gives the role in any of its namespaces", i+1, r.name)
+			}
+		}
+	}
+	return texts
+}
+
+// includes reports whether a rule allows everything that another one allows.
+func (r rule) includes(other rule) bool {
+	return r.verbs&other.verbs == other.verbs && !slices.ContainsFunc(other.in, func(pattern string) bool { return !r.in.covers(pattern) })
 }
 
 // grants returns the rules of a role, limited to the namespaces of a binding.

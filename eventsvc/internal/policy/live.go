@@ -50,10 +50,14 @@ func NewLive(c Config) (*Live, error) {
 		Path: c.Path, MaxBytes: maxFile, Reloads: reloads, Good: good,
 		Apply: func(data []byte) error {
 			p, err := Parse(data, c.Options())
-			if err == nil {
-				l.current.Store(p)
+			if err != nil {
+				return err
 			}
-			return err
+			l.current.Store(p)
+			for _, text := range p.Unreachable() {
+				c.Log.Warn("a part of the policy has no effect", "file", c.Path, "part", text)
+			}
+			return nil
 		},
 		Changed: func() {
 			c.Log.Info("a new policy is in force", "file", c.Path)

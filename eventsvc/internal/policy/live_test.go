@@ -83,6 +83,11 @@ func TestReload(t *testing.T) {
 	expect("bad again", false, 0, 1)
 	write(t, path, "{}")
 	expect("mended to what is in force", false, 1, 2)
+	write(t, path, "roles: [{name: idle, rules: [{verbs: [get], namespaces: [a]}]}]")
+	expect("with an unused role", false, 1, 3)
+	if n := strings.Count(log.String(), `no binding gives role \"idle\" to anybody`); n != 1 {
+		t.Errorf("the unused role is logged %d times:\n%s", n, log.String())
+	}
 }
 
 func TestStart(t *testing.T) {

@@ -57,7 +57,12 @@ type Policy struct {
 	open    bool
 	scopes  bool              // scopes give built-in roles
 	issuers map[string]*table // by the issuer of the token
+
+	unreachable []string
 }
+
+// Unreachable says what of the file can never allow anything, with its line and the reason.
+func (p *Policy) Unreachable() []string { return p.unreachable }
 
 // table has the grants of the callers of one issuer, by kind of subject.
 type table struct {

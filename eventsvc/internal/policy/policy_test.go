@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -293,4 +294,37 @@ func FuzzPolicy(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestUnreachable: what allows nothing is named with its line and the reason, and nothing else is.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	const role = "roles: [{name: r, rules: [{verbs: [get], namespaces: [team-*]}, {verbs: [create], namespaces: [shop]}]}]\n"
+	for text, want := range map[string][]string{
+		"{}": nil,
+		role: {`line 1: roles: no binding gives role "r" to anybody: add one, or take the role out`},
+		role + "bindings: [{role: r, subjects: [{clientID: a}]}]":                          nil,
+		role + "bindings: [{role: r, namespaces: [team-a, shop], subjects: [{scope: a}]}]": nil,
+		role + "bindings: [{role: r, namespaces: ['*'], subjects: [{scope: a}]}]":          nil,
+		role + "bindings: [{role: r, namespaces: [team-a], subjects: [{scope: a}]}]": {
+			`line 1: roles.rules: rule 2 of role "r" allows nothing: no binding gives the role in any of its namespaces`,
+		},
+		role + "bindings:\n- {role: r, namespaces: [team-a], subjects: [{scope: a}]}\n- {role: r, namespaces: [shop], subjects: [{scope: b}]}": nil,
+		role + "bindings: [{role: r, namespaces: [mail, teams], subjects: [{scope: a}]}]": {
+			`line 2: bindings.namespaces: the binding allows nothing: no rule of role "r" is for any of these namespaces`,
+		},
+		"bindings: [{role: 'events:read', namespaces: [a], subjects: [{scope: a}]}]": nil,
+		"roles: [{name: r, rules: [{verbs: [get, list], namespaces: [team-*]}, {verbs: [get], namespaces: [team-a, team-b-*]}, {verbs: [get], namespaces: ['*']}]}]\n" +
+			"bindings: [{role: r, subjects: [{clientID: a}]}]": {
+			`line 1: roles.rules: rule 2 of role "r" can never decide: rule 1 before it allows all of it`,
+		},
+	} {
+		p, err := policy.Parse([]byte(text), options)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if got := p.Unreachable(); !slices.Equal(got, want) {
+			t.Errorf("%s:\n got %q\nwant %q", text, got, want)
+		}
+	}
 }

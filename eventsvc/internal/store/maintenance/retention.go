@@ -21,6 +21,23 @@ type Rule struct {
 	Retention time.Duration // 0: for ever
 }
 
+// covers reports whether a rule fits every event that another one fits.
+func (r Rule) covers(other Rule) bool {
+	return (r.Namespace == "" || r.Namespace == other.Namespace) && (r.Type == "" || r.Type == other.Type)
+}
+
+// Shadowed returns the indexes of the rules that never count, because one before them fits all of their events, with that of the
+// first such one.
+func Shadowed(rules []Rule) map[int]int {
+	shadowed := map[int]int{}
+	for i, rule := range rules {
+		if by := slices.IndexFunc(rules[:i], func(before Rule) bool { return before.covers(rule) }); by >= 0 {
+			shadowed[i] = by
+		}
+	}
+	return shadowed
+}
+
 // retentionOf returns how long a version is kept.
 func (p *Policy) retentionOf(e *entry.Entry) time.Duration {
 	for _, r := range p.Rules {

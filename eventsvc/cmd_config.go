@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"tidings.example/shared/cli"
+	"tidings.example/shared/printable"
+)
+
+// configCommands has the commands that show the settings.
+type configCommands struct {
+	Print configPrint           `cmd:"" help:"Print the settings that serve would start with, and where each comes from; takes the flags of serve."`
+	List  cli.ConfigList[serve] `cmd:"" help:"Print a table of all settings of serve in Markdown."`
+}
+
+// configPrint prints the settings.
+type configPrint struct {
+	Settings serve `embed:""`
+}
+
+// Run prints the settings, and on standard error what of them has no effect. It returns an error if serve would refuse them.
+func (c *configPrint) Run(parsed *cli.Context, std stdio) error {
+	text, err := cli.Settings(parsed)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(std.out, text); err != nil {
+		return err
+	}
+	if err := c.Settings.Check(); err != nil {
+		return err
+	}
+	s := &c.Settings
+	rights, err := (&canI{PolicyFile: s.PolicyFile, Issuer: s.Issuer, IssuersFile: s.IssuersFile, Claims: s.Claims}).policy()
+	if err != nil {
+		return err
+	}
+	std.warn(s.shadowed())
+	std.warn(rights.Unreachable())
+	return nil
+}
+
+// warn prints warnings.
+func (s stdio) warn(texts []string) {
+	for _, text := range texts {
+		_, _ = fmt.Fprintln(s.err, "eventsvc: warning:", printable.Lines(text))
+	}
+}
