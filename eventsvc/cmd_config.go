@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
+	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/printable"
 )
@@ -16,11 +18,19 @@ type configCommands struct {
 
 // configPrint prints the settings.
 type configPrint struct {
+	Running  bool  `env:"-" help:"Print what the running service was started with; it is asked at --listen-admin, and --data-dir must be its own."`
 	Settings serve `embed:""`
 }
 
 // Run prints the settings, and on standard error what of them has no effect. It returns an error if serve would refuse them.
-func (c *configPrint) Run(parsed *cli.Context, std stdio) error {
+func (c *configPrint) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
+	if c.Running {
+		remote, err := admin.NewRemote(c.Settings.DataDir, c.Settings.ListenAdmin)
+		if err != nil {
+			return err
+		}
+		return remote.Config(ctx, std.out)
+	}
 	text, err := cli.Settings(parsed)
 	if err != nil {
 		return err

@@ -81,6 +81,10 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
+	given, err := cli.Settings(parsed)
+	if err != nil {
+		return err
+	}
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -130,7 +134,10 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats}, entries, log, &tokencheck.Checker{Explain: trusted.Explain, Policy: rights.Current}, server.Refused)
+	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats}, entries, log, map[string]http.Handler{
+		"token":  &tokencheck.Checker{Explain: trusted.Explain, Policy: rights.Current},
+		"config": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, given) }),
+	}, server.Refused)
 	if err != nil {
 		return err
 	}
@@ -227,7 +234,7 @@ func (s *serve) health(trusted *trust.Trust, db engine, entries *audit.Log) *ser
 
 // management returns the handler of the management listener: probes, metrics, and
 // work on the store for callers that can read the data directory.
-func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log, log *slog.Logger, checker http.Handler, refused func(limit string)) (http.Handler, error) {
+func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log, log *slog.Logger, questions map[string]http.Handler, refused func(limit string)) (http.Handler, error) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventsvc_max_watches", Help: "Watches that may be open, as --max-watches says.",
 	}, func() float64 { return float64(s.MaxWatches) }))
@@ -237,7 +244,7 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", service.Profiles(service.Admin(health, reg), s.Profiles))
-	mux.Handle(admin.Path, admin.NewHandler(db, token, entries, checker, refused))
+	mux.Handle(admin.Path, admin.NewHandler(db, token, entries, questions, refused))
 	// Probes and scrapes have metrics of their own, which are not exposed: they would dilute the rates that alerts use.
 	return httpserver.Access(log, prometheus.NewRegistry(), audit.Handler(entries, s.Guard(s.ListenAdmin, log, mux))), nil
 }

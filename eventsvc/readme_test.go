@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -104,5 +105,26 @@ func TestWarnings(t *testing.T) {
 		if err != nil || strings.Count(string(log), want) != 1 {
 			t.Errorf("%v\n%s\nhas not one line with %s", err, log, want)
 		}
+	}
+}
+
+// TestConfigPrintRunning: the service says what it was started with, to callers that can read its data directory.
+func TestConfigPrintRunning(t *testing.T) {
+	t.Parallel()
+	dir, i := t.TempDir(), newIssuer(t)
+	p := start(t, dir, i, "--retention=30d", "--allowed-hosts=a.example")
+	listener := strings.TrimPrefix(p.url("--listen-admin"), "http://")
+	out := command(t, 0, "config", "print", "--running", "--data-dir="+dir, "--listen-admin="+listener, "--retention=1h")
+	for _, line := range []string{"issuer: " + i.URL, "retention: 720h0m0s", "allowed-hosts: [a.example]", "max-watches: 20000"} {
+		origin := "# flag"
+		if line == "max-watches: 20000" {
+			origin = "# default"
+		}
+		if want := fmt.Sprintf("%-50s %s\n", line, origin); !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if out := command(t, 1, "config", "print", "--running", "--data-dir="+t.TempDir(), "--listen-admin="+listener); !strings.Contains(out, "admin.token") {
+		t.Error(out)
 	}
 }

@@ -59,9 +59,9 @@ type Handler struct {
 
 // NewHandler returns a handler for callers that send the token. It refuses imports
 // while the audit log, which may be nil, is not writable. [audit.Handler] makes the
-// entries. CheckToken answers questions about tokens. Refused counts requests that are
-// refused because of a limit.
-func NewHandler(s Store, token string, log *audit.Log, checkToken http.Handler, refused func(limit string)) *Handler {
+// entries. Questions has handlers by the name of what is asked for besides: a token, or
+// the settings ("config"). Refused counts requests that are refused because of a limit.
+func NewHandler(s Store, token string, log *audit.Log, questions map[string]http.Handler, refused func(limit string)) *Handler {
 	h := &Handler{store: s, token: token, audit: log, exports: make(chan struct{}, maxExports), refused: refused}
 	h.mux.HandleFunc("POST "+Path+"backup", h.alone(h.backup))
 	h.mux.HandleFunc("POST "+Path+"check", h.alone(long(h.store.Check)))
@@ -69,7 +69,9 @@ func NewHandler(s Store, token string, log *audit.Log, checkToken http.Handler, 
 	h.mux.HandleFunc("POST "+Path+"export", h.export)
 	h.mux.HandleFunc("POST "+Path+"import", h.importLines)
 	h.mux.HandleFunc("POST "+Path+"usage", h.alone(h.usage))
-	h.mux.Handle("POST "+Path+"token", checkToken)
+	for name, answer := range questions {
+		h.mux.Handle("POST "+Path+name, answer)
+	}
 	return h
 }
 

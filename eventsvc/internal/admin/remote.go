@@ -81,6 +81,17 @@ func (r *Remote) CheckToken(ctx context.Context, request, report any) error {
 	return nil
 }
 
+// Config writes the settings that the service was started with.
+func (r *Remote) Config(ctx context.Context, out io.Writer) error {
+	resp, err := r.ask(ctx, "config", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	_, err = io.Copy(out, resp.Body)
+	return err
+}
+
 // copy writes a long answer to the writer that begin returns. The total is in a header.
 func (r *Remote) copy(ctx context.Context, path, totalHeader string, begin Begin) error {
 	resp, err := r.ask(ctx, path, nil)
