@@ -41,6 +41,14 @@ func (f *filters) check() (err error) {
 	if f.Since < 0 {
 		return cli.Usagef("--since %s is negative: set a duration such as 30m", f.Since)
 	}
+	for _, filter := range []struct{ name, value string }{
+		{"namespace", f.Namespace}, {"type", f.Type}, {"reason", f.Reason}, {"regarding", f.Regarding},
+		{"reporting-controller", f.ReportingController}, {"field-selector", f.FieldSelector},
+	} {
+		if strings.Contains(filter.value, "*") {
+			return cli.Usagef("--%s %q: * is no pattern here, because lists of Kubernetes compare whole values: ask `eventsvc query name=web-*`, or set --prefix of get", filter.name, filter.value)
+		}
+	}
 	if _, err := labels.Parse(f.Selector); err != nil {
 		return cli.Usagef("--selector: %w", err)
 	}

@@ -1,11 +1,14 @@
 package ctl
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/shared/cli"
 )
 
 // TestLastSeen: a time that no reporter can have seen is replaced by that of the creation.
@@ -22,5 +25,24 @@ func TestLastSeen(t *testing.T) {
 		if got := lastSeen(ev); !got.Equal(test.want) {
 			t.Errorf("%s: %s, want %s", test.at, got, test.want)
 		}
+	}
+}
+
+// TestNoPatterns: where * is no pattern, it is a mistake, because the answer would be empty for no visible reason.
+func TestNoPatterns(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]filters{
+		"namespace": {Namespace: "team-*"}, "type": {Type: "*"}, "reason": {Reason: "Back*"}, "regarding": {Regarding: "Pod/web-*"},
+		"reporting-controller": {ReportingController: "*let"}, "field-selector": {FieldSelector: "regarding.name=web-*"},
+	} {
+		if err := f.check(); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "--"+name+" ") || !strings.Contains(err.Error(), "* is no pattern here") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := parseAwaited("reason=Back*"); err == nil || !strings.Contains(err.Error(), "reason=Back*: * is no pattern here") {
+		t.Errorf("--wait-for: %v", err)
+	}
+	if err := (&filters{Regarding: "Pod/web-0", Text: []string{"a*b"}}).check(); err != nil {
+		t.Errorf("text may have one: %v", err)
 	}
 }

@@ -61,7 +61,7 @@ func (*queryCmd) Help() string {
 Terms are field=value or field!=value. The short names of fields are type, reason, kind, name, namespace, reporter, cluster and
 uid; those of kubectl's field selectors are known too. label:key=value is a term on a label. All else is text that the note
 contains, in upper or lower case: words in any order, or phrases ("in quotation marks"). All terms have to match; namespace=...
-may be given several times.
+may be given several times. In the value of a field, * stands for any text: name=web-*.
 
 Times are those at which something was observed. Counts are of occurrences: a series counts as often as it says. The newest
 events come first. Standard error says if the answer is not complete, and when the mirror of a cluster was away.

@@ -110,6 +110,9 @@ func parseAwaited(text string) (fields.Selector, error) {
 	}
 	known := fieldsOf(&eventsv1.Event{})
 	for _, r := range selector.Requirements() {
+		if strings.Contains(r.Value, "*") {
+			return nil, fmt.Errorf("%s=%s: * is no pattern here: write the whole value", r.Field, r.Value)
+		}
 		if !known.Has(r.Field) {
 			return nil, fmt.Errorf("there is no field %q, only: %s", r.Field, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}

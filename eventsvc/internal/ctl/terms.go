@@ -63,10 +63,10 @@ func parseTerms(args []string) (t terms, err error) {
 		case !known:
 			return t, cli.Usagef("there is no field %q, only: %s; to search for this text, write '\"%s\"'",
 				name, strings.Join(slices.Sorted(maps.Keys(termFields)), ", "), arg)
-		case field == "namespace" && operator == "=":
+		case field == "namespace" && operator == "=" && !strings.Contains(value, "*"):
 			t.namespaces = append(t.namespaces, value)
 			continue
-		case operator == "=" && twice && earlier != value:
+		case operator == "=" && twice && earlier != value && !strings.Contains(earlier+value, "*"):
 			return t, cli.Usagef("%s=%s and %s=%s exclude each other: an event has one %s", name, earlier, name, value, name)
 		}
 		if operator == "=" {

@@ -1,6 +1,8 @@
 package event
 
 import (
+	"strings"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,11 +15,34 @@ type Selector struct {
 	Labels []labels.Requirement
 }
 
-// FieldRequirement requires that a field has a value or, with Not, that it does not.
+// FieldRequirement requires that a field has a value or, with Not, that it does not. With
+// Pattern the value is a pattern of [MatchPattern], which selectors of Kubernetes do not have.
 type FieldRequirement struct {
-	Field Field
-	Value string
-	Not   bool
+	Field   Field
+	Value   string
+	Not     bool
+	Pattern bool
+}
+
+// MatchPattern reports whether a pattern matches a whole text: * stands for any text, also
+// an empty one. It takes time in proportion to the text for each *.
+func MatchPattern(pattern, text string) bool {
+	first, rest, more := strings.Cut(pattern, "*")
+	text, ok := strings.CutPrefix(text, first)
+	if !ok || !more {
+		return ok && text == ""
+	}
+	for {
+		part, behind, more := strings.Cut(rest, "*")
+		if !more {
+			return strings.HasSuffix(text, part)
+		}
+		i := strings.Index(text, part) // the first place leaves the most for the other parts
+		if i < 0 {
+			return false
+		}
+		text, rest = text[i+len(part):], behind
+	}
 }
 
 // Matches reports whether an event meets every requirement. A nil selector
@@ -41,15 +66,24 @@ func (s *Selector) Matches(namespace, name string, a Attributes) bool {
 
 func (r *FieldRequirement) matches(namespace, name string, a Attributes) bool {
 	var equal bool
-	switch r.Field {
-	case FieldNamespace:
-		equal = namespace == r.Value
-	case FieldName:
-		equal = name == r.Value
+	switch {
+	case r.Field == FieldNamespace:
+		equal = r.accepts(namespace)
+	case r.Field == FieldName:
+		equal = r.accepts(name)
+	case r.Pattern:
+		equal = r.accepts(string(a.Field(r.Field)))
 	default:
-		equal = string(a.Field(r.Field)) == r.Value
+		equal = string(a.Field(r.Field)) == r.Value // without a copy
 	}
 	return equal != r.Not
+}
+
+func (r *FieldRequirement) accepts(text string) bool {
+	if r.Pattern {
+		return MatchPattern(r.Value, text)
+	}
+	return text == r.Value
 }
 
 // Selection is the parsed form of a fieldSelector and a labelSelector. Namespace and

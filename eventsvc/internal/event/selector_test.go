@@ -2,8 +2,10 @@ package event_test
 
 import (
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -173,6 +175,52 @@ func FuzzParseSelector(f *testing.F) {
 				continue
 			}
 			matches(sel, valid())
+		}
+	})
+}
+
+// TestMatchPattern: * stands for any text, and all other characters for themselves.
+func TestMatchPattern(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		pattern string
+		yes, no []string
+	}{
+		{"", []string{""}, []string{"a"}},
+		{"web", []string{"web"}, []string{"", "we", "web-0", "Web"}},
+		{"web-*", []string{"web-", "web-0", "web-*"}, []string{"web", "aweb-0"}},
+		{"*-web", []string{"-web", "a-web", "-web-web"}, []string{"web", "a-web-0"}},
+		{"web-*-x", []string{"web--x", "web-0-x", "web-x-x-x"}, []string{"web-x", "web-0-y"}},
+		{"a*a", []string{"aa", "aba"}, []string{"a", "ab"}},
+		{"*a*b*", []string{"ab", "xaxbx", "baab"}, []string{"ba", "a", "b"}},
+		{"*", []string{"", "a", "*"}, nil},
+		{"**", []string{"", "a"}, nil},
+		{"w?b[.]*", []string{"w?b[.]x"}, []string{"web.x", "w?b.x"}},
+	} {
+		for _, text := range tc.yes {
+			if !event.MatchPattern(tc.pattern, text) {
+				t.Errorf("%q does not match %q", tc.pattern, text)
+			}
+		}
+		for _, text := range tc.no {
+			if event.MatchPattern(tc.pattern, text) {
+				t.Errorf("%q matches %q", tc.pattern, text)
+			}
+		}
+	}
+}
+
+// FuzzMatchPattern compares it with a regular expression.
+func FuzzMatchPattern(f *testing.F) {
+	f.Add("web-*-x", "web-0-x")
+	f.Add("*a*ab*b", "aaabb")
+	f.Fuzz(func(t *testing.T, pattern, text string) {
+		if !utf8.ValidString(pattern) || !utf8.ValidString(text) {
+			return
+		}
+		want := regexp.MustCompile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + `$`).MatchString(text)
+		if event.MatchPattern(pattern, text) != want {
+			t.Errorf("%q, %q: want %t", pattern, text, want)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
@@ -17,6 +18,8 @@ func (o Subject) Check() error {
 	switch {
 	case o.UID != "" && (o.Kind != "" || o.Name != ""):
 		return invalid("uid", "names one object, and so do kind and name: leave out the one or the others")
+	case strings.Contains(o.Kind+o.Name+o.UID, "*"):
+		return invalid("name", "* is no pattern here: name one object, or ask events or groups with a fieldSelector such as regarding.name=web-*")
 	case o.UID == "" && o.Kind == "" && o.Name == "":
 		return invalid("uid", "is missing: name an object by its uid, or by kind and name")
 	case o.UID == "" && o.Name == "":

@@ -2,6 +2,7 @@ package query
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,11 +20,12 @@ type Terms struct {
 	Rest *event.Selector
 }
 
-// term requires that a dimension has one of some values or, with not, none of them.
+// term requires that a dimension has one of some values or, with not, none of them. With
+// pattern, the only value is a pattern of [event.MatchPattern].
 type term struct {
-	dimension Dimension
-	values    []string
-	not       bool
+	dimension    Dimension
+	values       []string
+	not, pattern bool
 }
 
 // fieldOf are the fields that ask for dimensions: by the name of the dimension, or by that
@@ -35,8 +37,11 @@ var fieldOf = map[string]Dimension{
 	"regarding.kind": Kind, "metadata.namespace": Namespace, "reportingController": Reporter,
 }
 
+// maxStars bounds the work for one value that is compared with a pattern.
+const maxStars = 16
+
 // ParseTerms reads a field selector and a label selector. They have the form and the
-// fields of lists; each dimension is a field as well.
+// fields of lists; each dimension is a field as well, and a value with * is a pattern.
 func ParseTerms(fieldSelector, labelSelector string) (t Terms, err error) {
 	byField, err := fields.ParseSelector(fieldSelector)
 	if err != nil {
@@ -48,10 +53,13 @@ func ParseTerms(fieldSelector, labelSelector string) (t Terms, err error) {
 	}
 	var rest event.Selector
 	for _, r := range byField.Requirements() {
-		not := r.Operator == selection.NotEquals
+		if strings.Count(r.Value, "*") > maxStars {
+			return t, invalid("fieldSelector", "the pattern of %s has more than %d *: leave some out", r.Field, maxStars)
+		}
+		not, pattern := r.Operator == selection.NotEquals, strings.Contains(r.Value, "*")
 		if d, ok := fieldOf[r.Field]; ok {
-			t.dimensions = append(t.dimensions, term{d, []string{r.Value}, not})
-			if d == Reason && !not {
+			t.dimensions = append(t.dimensions, term{d, []string{r.Value}, not, pattern})
+			if d == Reason && !not && !pattern {
 				t.reasons = append(t.reasons, event.FieldRequirement{Field: event.Reason, Value: r.Value})
 			}
 			continue
@@ -85,7 +93,7 @@ func fieldRequirement(r fields.Requirement) (event.FieldRequirement, error) {
 		return event.FieldRequirement{}, invalid("fieldSelector", "there is no field %q: there are %s", r.Field, fieldNames())
 	}
 	one := parsed.Selector.Fields[0]
-	one.Not = r.Operator == selection.NotEquals
+	one.Not, one.Pattern = r.Operator == selection.NotEquals, strings.Contains(r.Value, "*")
 	return one, nil
 }
 
@@ -103,9 +111,9 @@ func clusterTerm(r labels.Requirement) (term, bool) {
 	}
 	switch r.Operator() {
 	case selection.Equals, selection.DoubleEquals, selection.In:
-		return term{Cluster, r.Values().UnsortedList(), false}, true
+		return term{Cluster, r.Values().UnsortedList(), false, false}, true
 	case selection.NotEquals, selection.NotIn:
-		return term{Cluster, r.Values().UnsortedList(), true}, true
+		return term{Cluster, r.Values().UnsortedList(), true, false}, true
 	}
 	return term{}, false
 }
@@ -127,7 +135,12 @@ func (t *Terms) selector() *event.Selector {
 func (t *Terms) wanted(d event.Dimensions) bool {
 	for i := range t.dimensions {
 		term := &t.dimensions[i]
-		if slices.Contains(term.values, *term.dimension.of(&d)) == term.not {
+		value := *term.dimension.of(&d)
+		matches := slices.Contains(term.values, value)
+		if term.pattern {
+			matches = event.MatchPattern(term.values[0], value)
+		}
+		if matches == term.not {
 			return false
 		}
 	}

@@ -61,7 +61,7 @@ func eachTerm(a event.Attributes, f func(Term)) {
 // requirement of the selector: for each requirement that Terms can answer.
 func alternatives(s *event.Selector) (all [][]Term) {
 	for _, r := range s.Fields {
-		if !r.Not && r.Value != "" && r.Field < event.NumFields {
+		if !r.Not && !r.Pattern && r.Value != "" && r.Field < event.NumFields {
 			all = append(all, []Term{fieldTerm(r.Field, []byte(r.Value))})
 		}
 	}
