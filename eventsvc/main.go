@@ -134,7 +134,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats}, entries, log, map[string]http.Handler{
+	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats, Backed: s.noteBackup(log)}, entries, log, map[string]http.Handler{
 		"token":  &tokencheck.Checker{Explain: trusted.Explain, Policy: rights.Current},
 		"config": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, given) }),
 	}, server.Refused)
@@ -238,6 +238,14 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventsvc_max_watches", Help: "Watches that may be open, as --max-watches says.",
 	}, func() float64 { return float64(s.MaxWatches) }))
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "store_last_backup_timestamp_seconds", Help: "When this service last made a backup that was sent whole, also before the start; 0: never.",
+	}, func() float64 {
+		if at := admin.LastBackup(s.DataDir); !at.IsZero() {
+			return float64(at.Unix())
+		}
+		return 0
+	}))
 	token, err := admin.NewToken(s.DataDir)
 	if err != nil {
 		return nil, err
@@ -247,6 +255,15 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 	mux.Handle(admin.Path, admin.NewHandler(db, token, entries, questions, refused))
 	// Probes and scrapes have metrics of their own, which are not exposed: they would dilute the rates that alerts use.
 	return httpserver.Access(log, prometheus.NewRegistry(), audit.Handler(entries, s.Guard(s.ListenAdmin, log, mux))), nil
+}
+
+// noteBackup returns what is called after a backup.
+func (s *serve) noteBackup(log *slog.Logger) func() {
+	return func() {
+		if err := admin.NoteBackup(s.DataDir, time.Now()); err != nil {
+			log.Warn("the time of a backup could not be noted", "error", err)
+		}
+	}
 }
 
 // endpoints returns all listeners. Certificate is nil if HTTPS is not served.

@@ -454,3 +454,26 @@ func TestDropDamagedCommand(t *testing.T) {
 		t.Errorf("exported was %s", said)
 	}
 }
+
+// TestLastBackup: the metric has when the running service last made a backup, also after a restart.
+func TestLastBackup(t *testing.T) {
+	t.Parallel()
+	const name = "store_last_backup_timestamp_seconds"
+	dir, i := t.TempDir(), newIssuer(t)
+	p := start(t, dir, i)
+	if at := p.metric(t, name); at != "0" {
+		t.Errorf("%s is %s before the first backup", name, at)
+	}
+	before := time.Now().Truncate(time.Second)
+	command(t, 0, "backup", filepath.Join(t.TempDir(), "backup.tar"), "--data-dir="+dir, "--listen-admin="+strings.TrimPrefix(p.url("--listen-admin"), "http://"))
+	seconds := p.metric(t, name)
+	if at, err := strconv.ParseFloat(seconds, 64); err != nil || at < float64(before.Unix()) || at > float64(time.Now().Unix()) {
+		t.Errorf("%s is %s, %v", name, seconds, err)
+	}
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if again := start(t, dir, i).metric(t, name); again != seconds {
+		t.Errorf("%s is %s after a restart, was %s", name, again, seconds)
+	}
+}

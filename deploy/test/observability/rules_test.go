@@ -90,7 +90,15 @@ var cases = map[string]struct{ bad, good string }{
 		"eventsvc_mirror_lists_total{job=\"eventsvc-mirror\",reason=\"gone\"} _x240 1x60\nprocess_start_time_seconds{job=\"eventsvc-mirror\"} _x240 3590x60",
 		"eventsvc_mirror_lists_total{job=\"eventsvc-mirror\",reason=\"gone\"} 1x300\neventsvc_mirror_lists_total{job=\"eventsvc-mirror\",reason=\"first\"} 0x200 1x100\nprocess_start_time_seconds{job=\"eventsvc-mirror\"} 0x300",
 	},
-	"MirrorRefused":            {`eventsvc_mirror_events_total{job="eventsvc-mirror",result="refused"} 0+1x300`, `eventsvc_mirror_events_total{job="eventsvc-mirror",result="kept"} 0+1x300`},
+	"MirrorRefused": {`eventsvc_mirror_events_total{job="eventsvc-mirror",result="refused"} 0+1x300`, `eventsvc_mirror_events_total{job="eventsvc-mirror",result="kept"} 0+1x300`},
+	"ClusterSilent": { // a silent cluster beside one that is not, and before a restart; then one cluster at two replicas
+		"eventsvc_cluster_last_event_timestamp_seconds{job=\"eventsvc\",cluster=\"east\"} -7200x20\neventsvc_cluster_last_event_timestamp_seconds{job=\"eventsvc\",cluster=\"west\"} 0+15x300",
+		"eventsvc_cluster_last_event_timestamp_seconds{job=\"eventsvc\",cluster=\"east\",instance=\"a\"} -7200x300\neventsvc_cluster_last_event_timestamp_seconds{job=\"eventsvc\",cluster=\"east\",instance=\"b\"} 0+15x300",
+	},
+	"BackupOld": { // old at one replica, and never at the other; then one of today, and none ever
+		"store_last_backup_timestamp_seconds{job=\"eventsvc\",instance=\"a\"} -172800x300\nstore_last_backup_timestamp_seconds{job=\"eventsvc\",instance=\"b\"} 0x300",
+		"store_last_backup_timestamp_seconds{job=\"eventsvc\",instance=\"a\"} 15x300\nstore_last_backup_timestamp_seconds{job=\"other\",instance=\"b\"} 0x300",
+	},
 	"RegistrationsUnreachable": {`tokensvc_token_requests_total{job="tokensvc",outcome="store_unavailable"} 0+1x300`, `tokensvc_token_requests_total{job="tokensvc",outcome="issued"} 0+1x300`},
 	"SecretsGuessed":           {`tokensvc_token_requests_total{job="tokensvc",outcome="wrong_secret"} 0+30x300`, `tokensvc_token_requests_total{job="tokensvc",outcome="wrong_secret"} 0+1x300`},
 }
@@ -284,7 +292,7 @@ func TestMetricsExist(t *testing.T) {
 	tokens, events, token := startBoth(t, "MAX_CLIENT_WATCHES=1", "AUDIT=metadata", "POLICY_FILE=../../compose/policy.yaml", "ISSUERS_FILE="+issuers, "OBSERVED_METRICS=10")
 	events.watch(t, token)
 	events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
-	events.create(t, token, "", http.StatusCreated)
+	events.createIn(t, token, "east")
 	mirror := startMirror(t, tokens, events.url, startTarget(t, tokens))
 	onDatabase, _ := startOnDatabase(t, tokens)
 	known, help := map[string]bool{}, map[string]string{}

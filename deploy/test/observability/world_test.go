@@ -164,6 +164,13 @@ func (s *svc) create(t *testing.T, token, name string, want int) {
 	s.send(t, "POST", eventsPath, token, eventBody(name, note), want)
 }
 
+// createIn records an event of a cluster, as a mirror does.
+func (s *svc) createIn(t *testing.T, token, cluster string) {
+	t.Helper()
+	body := strings.Replace(eventBody("", note), `"metadata":{`, `"metadata":{"labels":{"tidings.example/cluster":"`+cluster+`"},`, 1)
+	s.send(t, "POST", eventsPath, token, body, http.StatusCreated)
+}
+
 // createMany records large events, many at a time.
 func (s *svc) createMany(t *testing.T, token string, n int) {
 	t.Helper()

@@ -21,6 +21,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"tidings.example/eventsvc/internal/codec"
@@ -29,6 +32,7 @@ import (
 	"tidings.example/eventsvc/internal/store/breakdown"
 	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/usage"
+	"tidings.example/shared/safefile"
 )
 
 // Store is a whole store, in this process or in a running service.
@@ -82,6 +86,8 @@ type Engine interface {
 type Local struct {
 	DB    Engine
 	Codec *codec.Codec
+
+	Backed func() // called after each backup that was written whole; may be nil
 }
 
 var _ Store = Local{}
@@ -93,7 +99,31 @@ func (l Local) Backup(ctx context.Context, begin Begin) error {
 		return err
 	}
 	err = s.Write(writerWithContext{ctx, begin(s.Revision, s.Size())})
-	return errors.Join(err, s.Close())
+	if err = errors.Join(err, s.Close()); err == nil && l.Backed != nil {
+		l.Backed()
+	}
+	return err
+}
+
+// backupName is the file in the data directory that has the time of the newest backup.
+const backupName = "last-backup"
+
+// NoteBackup writes the time of a backup to the data directory, where a start finds it.
+func NoteBackup(dataDir string, at time.Time) error {
+	return safefile.Write(filepath.Join(dataDir, backupName), []byte(at.UTC().Format(time.RFC3339)+"\n"))
+}
+
+// LastBackup returns the time of the newest backup that was noted in a data directory, or zero if there is none.
+func LastBackup(dataDir string) time.Time {
+	text, err := os.ReadFile(filepath.Join(dataDir, backupName))
+	if err != nil {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // Check implements [Store].

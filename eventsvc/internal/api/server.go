@@ -139,21 +139,22 @@ func New(c Config) (*Server, error) {
 		Store: c.Store, IO: s.io, Guard: s.guard, Log: c.Log, Now: c.Now, Max: c.MaxWatches, MaxClient: c.MaxClientWatches,
 		Bookmarks: c.Bookmarks, AfterExpiry: c.WatchAfterExpiry, Withdrawn: c.Withdrawn,
 	})
+	arrivals := events.NewArrivals(c.Now)
 	if c.Registry != nil {
-		for _, metric := range slices.Concat(s.guard.Collectors(), s.streams.Collectors(), s.io.Collectors()) {
+		for _, metric := range slices.Concat(s.guard.Collectors(), s.streams.Collectors(), s.io.Collectors(), []prometheus.Collector{arrivals.Collector()}) {
 			if err := c.Registry.Register(metric); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return s, s.routes(c, groups)
+	return s, s.routes(c, groups, arrivals)
 }
 
 // queriesFolder is where all versions of the queries are.
 const queriesFolder = "/query"
 
 // routes is the table of everything that is served.
-func (s *Server) routes(c Config, groups []discovery.Group) error {
+func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arrivals) error {
 	e := s.echo
 	e.HTTPErrorHandler = s.io.Fail
 	e.Use(once(prepare, withConsole(c.Console), stream.SocketToken, loki.BasicToken, bearer.Middleware(c.Verify, public, s.guard.Refuse),
@@ -168,7 +169,7 @@ func (s *Server) routes(c Config, groups []discovery.Group) error {
 	}
 	both := events.Config{
 		Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, Rules: c.Rules, IO: s.io, Guard: s.guard, Streams: s.streams,
-		MaxTerms: c.MaxSelectorTerms, Admit: admit, Now: c.Now,
+		Arrivals: arrivals, MaxTerms: c.MaxSelectorTerms, Admit: admit, Now: c.Now,
 	}
 	if c.CoreAPI {
 		events.Route(e, both, event.CoreV1, "/api/v1")

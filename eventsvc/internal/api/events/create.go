@@ -115,6 +115,9 @@ func (r *Resource) insert(ctx context.Context, w writer, ev *eventsv1.Event, dry
 		}
 		rec, err := store.Create(ctx, target(r.Store, dryRun), key, draft)
 		switch {
+		case err == nil && !dryRun:
+			r.Arrivals.note(w, &rec)
+			return rec, nil
 		case !errors.Is(err, store.ErrExists):
 			return rec, err
 		case !generated:

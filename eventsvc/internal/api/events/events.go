@@ -55,6 +55,7 @@ type Config struct {
 	IO       *httpio.IO
 	Guard    *access.Guard
 	Streams  *stream.Streams
+	Arrivals *Arrivals
 	MaxTerms int // of both selectors
 	// Admit returns an error if no events may be created in a namespace.
 	Admit func(ctx context.Context, namespace string) error

@@ -143,6 +143,9 @@ func (r *Resource) write(ctx context.Context, w writer, key store.Key, dryRun bo
 		}
 		return d, answerable(ctx, d.Draft.Value)
 	})
+	if err == nil && !dryRun && result.Op == store.Put {
+		r.Arrivals.note(w, &result.Record)
+	}
 	switch {
 	case err != nil:
 		return nil, 0, r.named(err, key.Name)
