@@ -221,3 +221,14 @@ func TestNewer(t *testing.T) {
 		}
 	}
 }
+
+// TestProgramForTokens: a program that failed may succeed later, as it asks a token endpoint; one that cannot be started will not.
+func TestProgramForTokens(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]bool{"false": true, "/none/such": false} {
+		c := open(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }, client.CommandToken(nil, script))
+		if err := c.Do(t.Context(), client.Request{Path: "/x"}, nil); err == nil || client.Retryable(err) != want {
+			t.Errorf("%s: may succeed later: %t, want %t: %v", script, !want, want, err)
+		}
+	}
+}
