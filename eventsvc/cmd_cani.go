@@ -41,11 +41,15 @@ func (c *canI) options() (policy.Options, error) {
 		}
 	}
 	if c.Issuer != "" {
-		all = append(all, trust.Issuer{Issuer: c.Issuer})
+		all = append(all, trust.Issuer{Issuer: c.Issuer, Claims: c.Claims})
 	}
-	o := policyOptions(c.Issuer, all)
-	o.Claims = slices.AppendSeq(append(o.Claims, c.Claims...), maps.Keys(c.Claim))
-	return o, nil
+	of := cmp.Or(c.TokenIssuer, c.Issuer) // that of the token, which the service reads the claims of
+	for i := range all {
+		if all[i].Issuer == of {
+			all[i].Claims = slices.AppendSeq(slices.Clone(all[i].Claims), maps.Keys(c.Claim))
+		}
+	}
+	return policyOptions(c.Issuer, all), nil
 }
 
 // policy returns the policy that the service would start with.

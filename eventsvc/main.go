@@ -189,9 +189,10 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, changed 
 
 // policyOptions returns the issuers, and the claims of their tokens, that a policy may refer to.
 func policyOptions(first string, issuers []trust.Issuer) policy.Options {
-	o := policy.Options{Default: first}
+	o := policy.Options{Default: first, Claims: map[string][]string{}}
 	for _, i := range issuers {
-		o.Issuers, o.Claims = append(o.Issuers, i.Issuer), append(o.Claims, i.Claims...)
+		o.Issuers = append(o.Issuers, i.Issuer)
+		o.Claims[i.Issuer] = i.Claims
 	}
 	return o
 }

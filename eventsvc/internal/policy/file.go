@@ -20,9 +20,9 @@ type Options struct {
 	// Default is the one of subjects that name none, and of the tokens whose scopes
 	// give built-in roles. Empty: subjects must name theirs, and no scopes do that.
 	Default string
-	// Claims are the claims that are read from tokens. A subject with another
-	// claim would never match, so it is an error.
-	Claims []string
+	// Claims are the claims that are read from the tokens of each issuer. A subject with
+	// another claim would never match, so it is an error.
+	Claims map[string][]string
 }
 
 // file is a policy file as it is written.
@@ -196,8 +196,8 @@ func (p *Policy) bind(s subject, given []*grant, o Options) error {
 	case p.issuers[s.issuer] == nil:
 		return at(s.line, "subjects.issuer", "%q is no issuer whose tokens are accepted: use %s or \"*\"", s.issuer, strings.Join(o.Issuers, ", "))
 	}
-	if s.claim != "" && !slices.Contains(o.Claims, s.claim) {
-		return at(s.line, "subjects.claim", "the claim %q is not read from tokens: add it to --claims", s.claim)
+	if s.claim != "" && !slices.ContainsFunc(issuers, func(issuer string) bool { return slices.Contains(o.Claims[issuer], s.claim) }) {
+		return at(s.line, "subjects.claim", "the claim %q is not read from tokens of %s: add it to --claims, or to the claims of the issuer in --issuers-file", s.claim, strings.Join(issuers, ", "))
 	}
 	for _, issuer := range issuers {
 		t := p.issuers[issuer]

@@ -22,7 +22,7 @@ const (
 	second = "https://other.example"
 )
 
-var options = policy.Options{Issuers: []string{first, second}, Default: first, Claims: []string{"groups"}}
+var options = policy.Options{Issuers: []string{first, second}, Default: first, Claims: map[string][]string{first: {"groups"}, second: {"groups", "team"}}}
 
 func parse(t testing.TB, text string) *policy.Policy {
 	t.Helper()
