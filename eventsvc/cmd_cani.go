@@ -43,7 +43,7 @@ func (c *canI) options() (policy.Options, error) {
 	if c.Issuer != "" {
 		all = append(all, trust.Issuer{Issuer: c.Issuer, Claims: c.Claims})
 	}
-	of := cmp.Or(c.TokenIssuer, c.Issuer) // that of the token, which the service reads the claims of
+	of := cmp.Or(c.TokenIssuer, c.Issuer) // the issuer whose claims the service reads
 	for i := range all {
 		if all[i].Issuer == of {
 			all[i].Claims = slices.AppendSeq(slices.Clone(all[i].Claims), maps.Keys(c.Claim))

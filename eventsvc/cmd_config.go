@@ -22,7 +22,7 @@ type configPrint struct {
 	Settings serve `embed:""`
 }
 
-// Run prints the settings, and on standard error what of them has no effect. It returns an error if serve would refuse them.
+// Run prints the settings, and those without effect on standard error. It returns an error if serve would refuse them.
 func (c *configPrint) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
 	if c.Running {
 		remote, err := admin.NewRemote(c.Settings.DataDir, c.Settings.ListenAdmin)

@@ -195,8 +195,8 @@ func (v *Verifier) Withdrawn(ctx context.Context, c *Caller) bool {
 	return errors.Is(err, ErrUnknownKey)
 }
 
-// key finds a key. An unknown key is refused with 401, a key set that is not available with 503. No signature by an algorithm is
-// that of a key for others.
+// key finds a key. An unknown key is refused with 401, a key set that is not available with 503. A key verifies only
+// signatures by its own algorithms.
 func (v *Verifier) key(ctx context.Context, kid, alg string) (Key, *Error) {
 	key, err := v.Keys.Key(ctx, kid, alg)
 	switch {

@@ -295,7 +295,7 @@ func TestDelete(t *testing.T) {
 }
 
 // TestDeleteOptionsInBothPlaces: an option counts in the query and in the body, in every
-// format; that of the body wins, but what either says is dry is dry.
+// format; the body wins, but what either says is dry is dry.
 func TestDeleteOptionsInBothPlaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

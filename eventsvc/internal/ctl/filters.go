@@ -96,8 +96,8 @@ func (f *filters) query() url.Values {
 	return q
 }
 
-// lastSeen returns the time at which an event counts: that of its last occurrence. If that is not credible, it is that of the
-// creation, as a client does not know more of the write.
+// lastSeen returns the time at which an event counts: its last occurrence or, if that is not credible, its creation. A client
+// knows no more of the write.
 func lastSeen(ev *eventsv1.Event) time.Time {
 	if at := event.LastSeen(ev); event.Credible(at, time.Now()) {
 		return at

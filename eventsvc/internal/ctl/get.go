@@ -45,8 +45,8 @@ A table is in the order of time, the newest last. JSON is in the order of the se
 --since or a text is given. A server that answers queries looks for --since and text itself, and -A is then all that you may
 list; other servers send everything, and it is compared here. The exit code is 0 if there are no events, too.
 
-The time that --since, --from, --to and the column LAST SEEN mean is that of the last occurrence, by the rule of kubectl's
-tables: the last time of the series, else lastTimestamp, else firstTimestamp, else eventTime, else the creation.`
+--since, --from, --to and the column LAST SEEN mean the last occurrence, by the rule of kubectl's tables: the last time of the
+series, else lastTimestamp, else firstTimestamp, else eventTime, else the creation.`
 }
 
 // Run lists the events.

@@ -15,7 +15,7 @@ type Occurrence struct {
 	// otherwise.
 	First time.Time
 	// Time of the last observation, UTC, in whole microseconds: that of [LastSeen] or, if it
-	// is not [Credible], that of the write.
+	// is not [Credible], the time of the write.
 	Time time.Time
 	// Count of all observations up to this version, at least 1: series.count, else the
 	// deprecated count.
@@ -73,11 +73,11 @@ func inMicros(t time.Time) time.Time { return time.UnixMicro(t.UnixMicro()).UTC(
 // would make an event that says it came a million times expensive to store.
 const spreadTimes = 60
 
-// Spread calls visit with the seconds in which the observations that a version adds were made,
-// in their order, and with how many were. The last second is that of Time. Of a first version
-// that was observed several times no more is known than when it was observed first and last:
-// all but the last are spread evenly between the two. Each second but that of Time stands for
-// so many that begin with it, its span, which is otherwise 0.
+// Spread calls visit with the seconds, in order, in which the observations that a version adds
+// were made, and their numbers. The last second has Time. Of a first version that was observed
+// several times, only the first and the last time are known: all observations but the last are
+// spread evenly between the two. Each second but the last stands for the span that begins with
+// it, in seconds; the span of the last is 0.
 func (o Occurrence) Spread(visit func(second, span, n int64)) {
 	first, last, times := o.First.Unix(), o.Time.Unix(), int64(1)
 	if o.New == o.Count && first < last {
@@ -104,7 +104,7 @@ func Credible(t, written time.Time) bool {
 }
 
 // Written returns the attributes of a version that is written at an instant. If its time is not
-// [Credible], it counts at that instant. If that of the first observation is not, it is not known.
+// [Credible], it counts at that instant. If the first observation is not, it is not known.
 func (a Attributes) Written(at time.Time) Attributes {
 	o, ok := a.Occurrence()
 	if !ok || Credible(o.Time, at) && Credible(o.First, at) {

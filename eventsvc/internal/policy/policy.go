@@ -61,7 +61,7 @@ type Policy struct {
 	unreachable []string
 }
 
-// Unreachable says what of the file can never allow anything, with its line and the reason.
+// Unreachable returns the rules and bindings that can never allow anything, with line and reason.
 func (p *Policy) Unreachable() []string { return p.unreachable }
 
 // table has the grants of the callers of one issuer, by kind of subject.

@@ -113,7 +113,7 @@ func pathOf(address string) string {
 	return strings.TrimSuffix(u.EscapedPath(), "/")
 }
 
-// routed returns a path in the form in which that of a request is compared.
+// routed returns a path as the router compares it with the path of a request.
 func routed(path string) string {
 	u, err := url.Parse("//host" + path)
 	if err != nil {

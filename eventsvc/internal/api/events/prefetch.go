@@ -26,7 +26,7 @@ const (
 type buffers struct{ pool httpio.Pool }
 
 // prefetched has the first items of a list in buffers. Items are appended to the last
-// one. The first buffer is that of the list; others take room.
+// one. The first buffer belongs to the list; others take room.
 type prefetched struct {
 	of      *buffers
 	room    *flow.Room

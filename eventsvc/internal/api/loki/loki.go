@@ -100,7 +100,7 @@ func (r *request) allows(d event.Dimensions) bool {
 }
 
 // grow takes room for n bytes more that the request keeps until it is answered, if they do
-// not fit in that of a question.
+// not fit into the room of a question.
 func (r *request) grow(n int) error {
 	r.kept += n
 	return httpio.Unread(flow.FromContext(r.ctx).Room().Grow(r.kept))

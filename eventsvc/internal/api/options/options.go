@@ -172,7 +172,7 @@ func userAgentManager(agent string) string {
 }
 
 // ParseDelete returns a function that reads DeleteOptions from the query and the body. Each option counts
-// wherever it is given; if both give it, that of the body counts, but a delete is dry if either says so.
+// wherever it is given; if both give it, the body counts, but a delete is dry if either says so.
 // kube-apiserver ignores the query of a request with a body, and deletes although it says dryRun=All.
 func ParseDelete(d *request.Decoder) func(req *http.Request, q url.Values, body []byte) (*metav1.DeleteOptions, error) {
 	return func(req *http.Request, q url.Values, body []byte) (*metav1.DeleteOptions, error) {

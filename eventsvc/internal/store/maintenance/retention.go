@@ -26,8 +26,8 @@ func (r Rule) covers(other Rule) bool {
 	return (r.Namespace == "" || r.Namespace == other.Namespace) && (r.Type == "" || r.Type == other.Type)
 }
 
-// Shadowed returns the indexes of the rules that never count, because one before them fits all of their events, with that of the
-// first such one.
+// Shadowed returns the indexes of the rules that never count, because an earlier rule fits all of their events, each with the
+// index of the first such rule.
 func Shadowed(rules []Rule) map[int]int {
 	shadowed := map[int]int{}
 	for i, rule := range rules {

@@ -197,8 +197,8 @@ func (f *Finder) Find(revision uint64) ([]byte, error) {
 	return f.block.Append(nil, i), nil
 }
 
-// Borrow returns the verified record of a revision without its checksum, nil if there is none. Its memory is that of the
-// block: the next call of a method may reuse it.
+// Borrow returns the verified record of a revision without its checksum, nil if there is none. It shares memory with
+// the block: the next call of a method may reuse that.
 func (f *Finder) Borrow(revision uint64) ([]byte, error) {
 	i, err := f.seek(revision)
 	if i < 0 || err != nil {
