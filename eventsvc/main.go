@@ -77,24 +77,9 @@ type stdio struct {
 
 // Run serves until ctx ends.
 func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err error) {
-	changed, err := cli.Changed(parsed)
+	log, given, err := s.begin(parsed, std)
 	if err != nil {
 		return err
-	}
-	given, err := cli.Settings(parsed)
-	if err != nil {
-		return err
-	}
-	if err := s.Check(); err != nil {
-		return err
-	}
-	log, err := service.Logger(std.err, s.LogFormat, s.LogLevel)
-	if err != nil {
-		return err
-	}
-	log.Info("starting", "version", service.Version(), changed)
-	for _, text := range s.shadowed() {
-		log.Warn("a retention rule has no effect", "rule", text)
 	}
 	service.LimitMemory(log)
 	registry := service.NewRegistry("eventsvc")
@@ -152,6 +137,28 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 		Tasks:  tasks,
 		Drain:  server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
+}
+
+// begin checks the settings and begins the log. It returns the settings as config print shows them.
+func (s *serve) begin(parsed *cli.Context, std stdio) (log *slog.Logger, given string, err error) {
+	changed, err := cli.Changed(parsed)
+	if err != nil {
+		return nil, "", err
+	}
+	if given, err = cli.Settings(parsed); err != nil {
+		return nil, "", err
+	}
+	if err := s.Check(); err != nil {
+		return nil, "", err
+	}
+	if log, err = service.Logger(std.err, s.LogFormat, s.LogLevel); err != nil {
+		return nil, "", err
+	}
+	log.Info("starting", "version", service.Version(), changed)
+	for _, text := range s.shadowed() {
+		log.Warn("a retention rule has no effect", "rule", text)
+	}
+	return log, given, nil
 }
 
 // formats returns the codec of the API group.

@@ -123,10 +123,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
 		return err
 	}
 	if s.PrivateKeyJWT { // until then, a new assertion has the iat of one that was used just before the start
-		select {
-		case <-time.After(time.Until(since)):
-		case <-ctx.Done():
-		}
+		waitUntil(ctx, since)
 	}
 	admin := s.Guard(s.ListenAdmin, log, service.Profiles(service.Admin(health, reg), s.Profiles))
 	return service.Run(ctx, service.Config{
@@ -139,6 +136,14 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
 		Tasks:     []func(context.Context) error{trusted.Run, keys.Run, clients.Run, signals(clients, keys, log)},
 		StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
+}
+
+// waitUntil waits until a time, or until ctx ends.
+func waitUntil(ctx context.Context, at time.Time) {
+	select {
+	case <-time.After(time.Until(at)):
+	case <-ctx.Done():
+	}
 }
 
 // listening returns an endpoint with its setting and address.

@@ -39,7 +39,7 @@ func TestServerWithoutTLS(t *testing.T) {
 			t.Errorf("%q does not begin with %q, or has the password", got, want)
 		}
 	}
-	if err := errors.New("other"); pgreason.Of(err) != err || pgreason.Of(nil) != nil || !errors.Is(pgreason.Of(io.EOF), io.EOF) {
+	if err := errors.New("other"); !errors.Is(pgreason.Of(err), err) || pgreason.Of(err).Error() != err.Error() || pgreason.Of(nil) != nil || !errors.Is(pgreason.Of(io.EOF), io.EOF) {
 		t.Error("an error that is none of a connection is changed")
 	}
 }

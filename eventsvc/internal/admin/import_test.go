@@ -73,17 +73,6 @@ func (f files) put(t *testing.T, ev *eventsv1.Event, believed bool) {
 	}
 }
 
-// remove deletes an event.
-func (f files) remove(t *testing.T, name string) {
-	t.Helper()
-	_, err := f.db.Update(t.Context(), store.Key{Namespace: "shop", Name: name}, store.Any, func(*store.Record) (store.Decision, error) {
-		return store.Decision{Op: store.Delete}, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // newEvent is an event that was observed at noon.

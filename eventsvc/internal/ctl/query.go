@@ -106,6 +106,20 @@ func (q *queryCmd) check(m mode) error {
 	if err := q.checkTimes(m); err != nil {
 		return err
 	}
+	if err := q.checkAnswer(m); err != nil {
+		return err
+	}
+	if (q.Object != "" || m.path == "changes") && len(q.Terms)+len(q.Selector)+len(q.FieldSelector) > 0 {
+		return cli.Usagef("--object and --changes look at everything that happened: leave out terms and selectors; --namespace says where to look")
+	}
+	if _, err := labels.Parse(q.Selector); err != nil {
+		return cli.Usagef("--selector: %w", err)
+	}
+	return nil
+}
+
+// checkAnswer checks the settings about the form of the answer.
+func (q *queryCmd) checkAnswer(m mode) error {
 	switch {
 	case m.path != "histogram" && m.path != "facets" && len(q.By) > 0:
 		return cli.Usagef("--by has no effect without --histogram or --facets; to count, set --group-by")
@@ -117,11 +131,6 @@ func (q *queryCmd) check(m mode) error {
 		return cli.Usagef("--limit %d is negative: set a number of rows, or 0 for all", *q.Limit)
 	case q.EscapeFormulas && q.Output != "csv":
 		return cli.Usagef("--escape-formulas has no effect without --output csv: set both or none")
-	case (q.Object != "" || m.path == "changes") && len(q.Terms)+len(q.Selector)+len(q.FieldSelector) > 0:
-		return cli.Usagef("--object and --changes look at everything that happened: leave out terms and selectors; --namespace says where to look")
-	}
-	if _, err := labels.Parse(q.Selector); err != nil {
-		return cli.Usagef("--selector: %w", err)
 	}
 	return nil
 }

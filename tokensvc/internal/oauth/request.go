@@ -157,6 +157,21 @@ func triedBasic(r *http.Request) bool {
 	return strings.EqualFold(scheme, "basic")
 }
 
+// basicOf returns the id and the secret of a header as they were sent. It reports false if one is missing.
+func basicOf(header string) (id, secret string, ok bool) {
+	_, encoded, _ := strings.Cut(header, " ")
+	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+	id, secret, _ = strings.Cut(string(decoded), ":")
+	return id, secret, err == nil && id != "" && secret != ""
+}
+
+// unescaped decodes an id and a secret that are form-encoded. It reports false if they cannot be.
+func unescaped(rawID, rawSecret string) (id, secret string, ok bool) {
+	id, idErr := url.QueryUnescape(rawID)
+	secret, secretErr := url.QueryUnescape(rawSecret)
+	return id, secret, idErr == nil && secretErr == nil && client.ValidID(id)
+}
+
 // readBasic reads client_secret_basic. Its id and secret are form-encoded by RFC 6749 section 2.3.1, but many clients send them
 // raw, as in RFC 7617. Nothing tells which, so both readings count where they differ. If the method is not allowed, a client
 // that uses it is not authenticated.
@@ -165,15 +180,12 @@ func (q *request) readBasic(header string, allowed bool) error {
 	if q.clientSecret != "" || q.assertion != "" {
 		return faultTwoMethods
 	}
-	_, encoded, _ := strings.Cut(header, " ")
-	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
-	rawID, rawSecret, _ := strings.Cut(string(decoded), ":")
-	if err != nil || rawID == "" || rawSecret == "" {
+	rawID, rawSecret, ok := basicOf(header)
+	if !ok {
 		return faultBasic
 	}
-	id, idErr := url.QueryUnescape(rawID)
-	secret, secretErr := url.QueryUnescape(rawSecret)
-	if idErr != nil || secretErr != nil || !client.ValidID(id) || q.clientID != "" && q.clientID != id {
+	id, secret, ok := unescaped(rawID, rawSecret)
+	if !ok || q.clientID != "" && q.clientID != id {
 		id, secret = rawID, rawSecret
 	}
 	if q.clientID != "" && q.clientID != id {

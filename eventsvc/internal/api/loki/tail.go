@@ -86,24 +86,30 @@ func (t *tailing) serve() error {
 	return nil
 }
 
-// begin reads the parameters, the lines since start, and opens the watch.
-func (t *tailing) begin() (first []byte, err error) {
+// parameters reads the query, the range of lines that come first, and how many of them.
+func (t *tailing) parameters() (in period, limit int, err error) {
 	r := t.request
 	if t.log, err = logql.ParseLog(r.values.Get("query")); err != nil {
-		return nil, err
+		return in, 0, err
 	}
-	in, err := r.times()
-	if err != nil {
-		return nil, err
-	}
-	limit, err := r.number("limit", lineLimit, maxLines)
-	if err != nil {
-		return nil, err
+	if in, err = r.times(); err != nil {
+		return in, 0, err
 	}
 	if text := r.values.Get("delay_for"); text != "" && text != "0" {
 		if _, err := r.number("delay_for", 0, maxDelay); err != nil {
-			return nil, badRequest("delay_for can't be greater than %d", maxDelay)
+			return in, 0, badRequest("delay_for can't be greater than %d", maxDelay)
 		}
+	}
+	limit, err = r.number("limit", lineLimit, maxLines)
+	return in, limit, err
+}
+
+// begin opens the watch, and reads the lines since start.
+func (t *tailing) begin() (first []byte, err error) {
+	r := t.request
+	in, limit, err := t.parameters()
+	if err != nil {
+		return nil, err
 	}
 	if t.socket, err = t.api.Streams.Socket(r.Context, t.readable); err != nil {
 		return nil, err

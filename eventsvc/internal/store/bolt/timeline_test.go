@@ -1,7 +1,6 @@
 package bolt_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -235,21 +234,6 @@ func gone(t *testing.T, from, to string) (names []string) {
 		}
 	}
 	return names
-}
-
-// run runs a store until a condition holds.
-func run(t *testing.T, db *bolt.DB, until func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- db.Run(ctx) }()
-	for !until() && t.Context().Err() == nil {
-		maintain(t, db) // waits for what holds off maintenance
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
 }
 
 // TestDamagedIndexByTime: damage is an error of whoever reads it, and check names it.

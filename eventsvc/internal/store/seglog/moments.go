@@ -68,7 +68,7 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 			return n >= 0, err
 		}, func(e observed.Entry) {
 			looked++
-			if second := start + int64(e.Second); e.Revision != 0 && e.Span == 0 && e.Revision <= m.Last && second >= from && second < to {
+			if second := start + int64(e.Second); m.shows(e) && second >= from && second < to {
 				m.found = append(m.found, Moment{second, e.Revision})
 			}
 		})
@@ -82,6 +82,11 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 		m.runs = m.runs[:0]
 	}
 	return m.found, looked, true, nil
+}
+
+// shows reports whether an entry is the newest moment of a version that may be seen.
+func (m *Moments) shows(e observed.Entry) bool {
+	return e.Revision != 0 && e.Span == 0 && e.Revision <= m.Last
 }
 
 func (m *Moments) compare(a, b Moment) int {
