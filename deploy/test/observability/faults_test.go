@@ -48,6 +48,22 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 			return now.sum("process_open_fds") > before.sum("process_open_fds")+40
 		})
 	},
+	"ClusterSilent": func(t *testing.T) (before, after scrape) {
+		_, events, token := startBoth(t)
+		events.createIn(t, token, "east")
+		before = events.scraped(t)
+		return before, events.scraped(t).earlier(t, "eventsvc_cluster_last_event_timestamp_seconds", 3*time.Hour)
+	},
+	"BackupOld": func(t *testing.T) (before, after scrape) {
+		_, events, _ := startBoth(t)
+		backup := exec.CommandContext(t.Context(), filepath.Join(bin, "eventsvc"), "backup", filepath.Join(t.TempDir(), "events.tar"),
+			"--data-dir="+events.dir, "--listen-admin="+strings.TrimPrefix(events.admin, "http://"))
+		if out, err := backup.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		before = events.scraped(t)
+		return before, events.scraped(t).earlier(t, "store_last_backup_timestamp_seconds", 3*24*time.Hour)
+	},
 	"KeySetStale": func(t *testing.T) (before, after scrape) {
 		tokens, events, _ := startBoth(t)
 		before = events.scraped(t)

@@ -98,7 +98,7 @@ func lasting(before, after scrape) string {
 		switch name, _, _ := strings.Cut(series, "{"); {
 		case s.counter:
 			fmt.Fprintf(&out, " %g+0x%d %g+%gx%d\n", first.value, stepsBefore-1, s.value, s.value-first.value, stepsDuring)
-		case strings.HasSuffix(name, "_timestamp_seconds"):
+		case strings.HasSuffix(name, "_timestamp_seconds") && s.value > 0: // 0 is no time
 			fmt.Fprintf(&out, " %f+0x%d\n", s.value+shift, stepsBefore+stepsDuring)
 		case known:
 			fmt.Fprintf(&out, " %g+0x%d %g+0x%d\n", first.value, stepsBefore-1, s.value, stepsDuring)
@@ -107,6 +107,22 @@ func lasting(before, after scrape) string {
 		}
 	}
 	return out.String()
+}
+
+// earlier returns the scrape with a time so much earlier, as if as long had passed since.
+func (s scrape) earlier(t *testing.T, name string, by time.Duration) scrape {
+	t.Helper()
+	found := false
+	for series, at := range s.samples {
+		if strings.HasPrefix(series, name+"{") && at.value > 0 {
+			s.samples[series] = sample{at.value - by.Seconds(), at.counter}
+			found = true
+		}
+	}
+	if !found {
+		t.Fatalf("there is no time in %s", name)
+	}
+	return s
 }
 
 // svc is a running service.
