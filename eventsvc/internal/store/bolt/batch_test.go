@@ -10,7 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
-	"tidings.example/eventsvc/internal/store/entry"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // hold keeps the committer from taking writes until release is called.
@@ -33,7 +33,7 @@ func hold(t *testing.T, db *DB) (release func()) {
 func batchKey(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprint("e", i)} }
 
 // writeOf is a write as Update makes it.
-func writeOf(ctx context.Context, k entry.Kind, key store.Key, seen store.Seen) *commit.Write {
+func writeOf(ctx context.Context, k seglog.Kind, key store.Key, seen store.Seen) *commit.Write {
 	return &commit.Write{Ctx: ctx, Kind: k, Key: key, Seen: seen, Draft: store.Draft{Value: []byte("written")}}
 }
 
@@ -71,18 +71,18 @@ func TestBadWritesInACommit(t *testing.T) {
 		w    *commit.Write
 		want error
 	}{
-		{writeOf(t.Context(), entry.Created, batchKey(1), store.Seen{}), nil},
-		{writeOf(t.Context(), entry.Created, batchKey(0), store.Seen{}), commit.ErrConflict},
-		{writeOf(t.Context(), entry.Modified, there.Key, stale), commit.ErrConflict},
-		{writeOf(t.Context(), entry.Created, batchKey(2), store.Seen{}), nil},
-		{writeOf(gone, entry.Created, batchKey(3), store.Seen{}), context.Canceled},
-		{writeOf(t.Context(), entry.Created, batchKey(1), store.Seen{}), commit.ErrConflict}, // created three before
-		{writeOf(t.Context(), entry.Deleted, batchKey(99), never), commit.ErrConflict},
-		{writeOf(t.Context(), entry.Modified, there.Key, there.View().Seen()), nil},
-		{writeOf(t.Context(), entry.Deleted, there.Key, there.View().Seen()), commit.ErrConflict}, // modified just before
+		{writeOf(t.Context(), seglog.Created, batchKey(1), store.Seen{}), nil},
+		{writeOf(t.Context(), seglog.Created, batchKey(0), store.Seen{}), commit.ErrConflict},
+		{writeOf(t.Context(), seglog.Modified, there.Key, stale), commit.ErrConflict},
+		{writeOf(t.Context(), seglog.Created, batchKey(2), store.Seen{}), nil},
+		{writeOf(gone, seglog.Created, batchKey(3), store.Seen{}), context.Canceled},
+		{writeOf(t.Context(), seglog.Created, batchKey(1), store.Seen{}), commit.ErrConflict}, // created three before
+		{writeOf(t.Context(), seglog.Deleted, batchKey(99), never), commit.ErrConflict},
+		{writeOf(t.Context(), seglog.Modified, there.Key, there.View().Seen()), nil},
+		{writeOf(t.Context(), seglog.Deleted, there.Key, there.View().Seen()), commit.ErrConflict}, // modified just before
 	}
 	for _, b := range batch {
-		if b.w.Kind != entry.Created {
+		if b.w.Kind != seglog.Created {
 			b.w.Previous = &store.Version{Record: there} // as far as the writer knows
 		}
 	}
@@ -145,7 +145,7 @@ func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Options){
 		"by number": func(o *Options) { o.QueueLength = 3 },
-		"by bytes":  func(o *Options) { o.QueueBytes = 4*entry.MaxBytes(len("ns/e0"), len("written")) - 1 },
+		"by bytes":  func(o *Options) { o.QueueBytes = 4*seglog.MaxEntryBytes(len("ns/e0"), len("written")) - 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +154,7 @@ func TestQueueIsBounded(t *testing.T) {
 				release := hold(t, db)
 				var waiting []*commit.Write
 				for i := range 3 {
-					w := writeOf(t.Context(), entry.Created, batchKey(round*4+i), store.Seen{})
+					w := writeOf(t.Context(), seglog.Created, batchKey(round*4+i), store.Seen{})
 					if err := db.committer.Queue.Enqueue(w); err != nil {
 						t.Fatalf("round %d, write %d: %v", round, i, err)
 					}

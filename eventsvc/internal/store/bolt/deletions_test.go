@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
@@ -223,7 +222,7 @@ func (ts *tombstones) spoil(key string, p index.Pointer) {
 			db.index.Put(key, p, nil)
 			return db.log.View(func(log *seglog.Reader) error { // the index goes on with the newest revision
 				e, err := log.Newest()
-				db.index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == entry.Deleted), e.Attributes)
+				db.index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
 				db.index.Freeze(db.usage.Live())
 				return err
 			})

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -45,8 +45,8 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 	err := db.committer.Queue.Do(context.Background(), func() error {
 		w := db.committer.Writer
 		w.Last++
-		e := entry.Entry{Revision: w.Last, Kind: entry.Modified, Key: []byte(key.String()), NamespaceLen: len(key.Namespace), Value: value, Time: db.committer.Clock.Now()}
-		record := entry.Append(nil, &e)
+		e := seglog.Entry{Revision: w.Last, Kind: seglog.Modified, Key: []byte(key.String()), NamespaceLen: len(key.Namespace), Value: value, Time: db.committer.Clock.Now()}
+		record := seglog.AppendEntry(nil, &e)
 		frame := wal.NewFrame(1, int64(len(record)))
 		frame.Append(e.Revision, func(dst []byte) []byte { return append(dst, record...) })
 		inHead, err := db.log.Head().LastRevision()

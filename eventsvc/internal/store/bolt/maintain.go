@@ -8,7 +8,7 @@ import (
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/maintenance"
-	"tidings.example/eventsvc/internal/store/records"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -33,7 +33,7 @@ func (db *DB) Compact(ctx context.Context, compress bool, progress store.Progres
 
 // Check reads everything the store holds at the newest revision (see [fsck.Run]).
 func (db *DB) Check(ctx context.Context, progress store.Progress) (*fsck.Report, error) {
-	return fsck.Run(ctx, records.Source{Index: db.index, Log: db.log}, db.usage, progress)
+	return fsck.Run(ctx, seglog.IndexedLog{Index: db.index, Log: db.log}, db.usage, progress)
 }
 
 // DropDamaged drops what cannot be read from a store that no process has open (see

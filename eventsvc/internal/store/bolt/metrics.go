@@ -7,8 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/bbolt"
 
-	"tidings.example/eventsvc/internal/store/blocks"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -20,12 +18,12 @@ func register(r prometheus.Registerer, db *DB) error {
 	file := func(name, help string, f func(bbolt.Stats) int) prometheus.Collector {
 		return gauge(name, help, func() float64 { return float64(f(fileStats(db))) })
 	}
-	counter := func(name, help string, f func(blocks.Stats) uint64) prometheus.Collector {
+	counter := func(name, help string, f func(seglog.CacheStats) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(f(db.log.CacheStats())) })
 	}
 	own := []prometheus.Collector{
-		counter("store_block_cache_hits_total", "Compressed records that were read from a block in the cache.", func(s blocks.Stats) uint64 { return s.Hits }),
-		counter("store_block_cache_misses_total", "Compressed records for which a block was inflated.", func(s blocks.Stats) uint64 { return s.Misses }),
+		counter("store_block_cache_hits_total", "Compressed records that were read from a block in the cache.", func(s seglog.CacheStats) uint64 { return s.Hits }),
+		counter("store_block_cache_misses_total", "Compressed records for which a block was inflated.", func(s seglog.CacheStats) uint64 { return s.Misses }),
 		gauge("store_block_cache_bytes", "Bytes of inflated blocks in memory.", func() float64 { return float64(db.log.CacheStats().Bytes) }),
 		db.reads.damaged, db.reads.replays,
 		file("store_free_pages", "Pages of the files that can be used again.", func(s bbolt.Stats) int { return s.FreePageN }),
@@ -36,7 +34,7 @@ func register(r prometheus.Registerer, db *DB) error {
 		gauge("store_oldest_record_timestamp_seconds", "When the oldest record of the log was written.", func() float64 {
 			oldest := 0.0
 			_ = db.log.View(func(r *seglog.Reader) error {
-				return r.Scan(0, db.Revision(), func(e entry.Entry) bool {
+				return r.Scan(0, db.Revision(), func(e seglog.Entry) bool {
 					oldest = float64(e.Time.UnixNano()) / 1e9
 					return false
 				})

@@ -13,11 +13,9 @@ import (
 	"tidings.example/eventsvc/internal/store/clock"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/durable"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/read"
-	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/watch"
@@ -43,13 +41,13 @@ func (db *DB) recover() (err error) {
 	if err := checkLog(db.log, db.index); err != nil {
 		return err
 	}
-	source := records.Source{Index: db.index, Log: db.log}
+	source := seglog.IndexedLog{Index: db.index, Log: db.log}
 	hurry := func() { db.maintenance.Hurry() }
 	if db.usage, err = usage.New(o.Dir, usage.Limits{MaxBytes: o.MaxBytes, MinFree: o.MinFree, OverLimit: hurry}, source); err != nil {
 		return &store.FileError{Path: db.index.Path(), Reason: err.Error(), Fix: boltfile.FixRebuild}
 	}
 	db.read = read.New(read.Source{
-		Source: source, Closed: db.life.closed, Failed: db.reads.failed, Events: db.usage.Namespaces.At, Kept: func() time.Time { return db.maintenance.Kept() },
+		IndexedLog: source, Closed: db.life.closed, Failed: db.reads.failed, Events: db.usage.Namespaces.At, Kept: func() time.Time { return db.maintenance.Kept() },
 	})
 	w, err := durable.Open(durable.Config{
 		Dir: o.Dir, StoreID: db.index.StoreID, SegmentBytes: o.SegmentBytes, Records: db.log,
@@ -76,7 +74,7 @@ func (db *DB) recover() (err error) {
 		Delete: o.delete(db), Expires: o.expires,
 		SegmentBytes: o.SegmentBytes, Log: o.Log,
 	})
-	replay := &replay{Source: source, db: db}
+	replay := &replay{IndexedLog: source, db: db}
 	if err = replay.run(w.Last); err == nil {
 		err = w.Start()
 	}
@@ -163,7 +161,7 @@ func newClock(o *Options, log *seglog.Log, readError func(error) error) (*clock.
 // it counts the events of each namespace. A damaged record does not end it: its event, as
 // far as its name can be read, is one that cannot be read, and not what it was before.
 type replay struct {
-	records.Source
+	seglog.IndexedLog
 	db      *DB
 	at      uint64 // the record that was looked at last
 	damaged int
@@ -191,7 +189,7 @@ func (r *replay) run(last uint64) error {
 // some goes on until the memtable is full.
 func (r *replay) some(v index.View, log *seglog.Reader, last uint64) error {
 	var failed error
-	each := func(e entry.Entry) bool {
+	each := func(e seglog.Entry) bool {
 		failed = r.put(v, log, &e)
 		r.at = e.Revision
 		return failed == nil && !r.db.committer.Merger.Full()
@@ -200,21 +198,21 @@ func (r *replay) some(v index.View, log *seglog.Reader, last uint64) error {
 		r.damaged++
 		r.db.o.Log.Error("a record of the log is damaged", "revision", revision)
 		r.at = revision
-		e, err := entry.Split(revision, record)
+		e, err := seglog.SplitEntry(revision, record)
 		return err != nil || !e.Named() || each(e)
 	})
 	return errors.Join(err, failed)
 }
 
 // put puts one record of the log into the memtable and the count of events.
-func (r *replay) put(v index.View, log *seglog.Reader, e *entry.Entry) error {
+func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
 	p, known, err := v.Newest(string(e.Key))
 	if err != nil {
 		return err
 	}
 	if known && p.Revision() >= e.Revision {
 		// A merge that was cut short had it already.
-		p, known = index.NewPointer(e.Previous, e.Kind == entry.Created), e.Previous != 0
+		p, known = index.NewPointer(e.Previous, e.Kind == seglog.Created), e.Previous != 0
 	}
 	if known && !p.Deletion() {
 		before, err := log.Peek(p.Revision())
@@ -224,9 +222,9 @@ func (r *replay) put(v index.View, log *seglog.Reader, e *entry.Entry) error {
 			return err
 		}
 	}
-	if e.Kind != entry.Deleted {
+	if e.Kind != seglog.Deleted {
 		r.db.usage.AddLive(1, e.Size())
 	}
-	r.Index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == entry.Deleted), e.Attributes)
+	r.Index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/clock"
 	"tidings.example/eventsvc/internal/store/durable"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
@@ -129,7 +129,7 @@ func (c *Committer) store() error {
 	now, full, last := c.Clock.Now(), c.Usage.Full(), c.Writer.Last
 	err := c.Merger.Index.View(func(v index.View) error {
 		for _, w := range c.batch {
-			if w.Kind != entry.Deleted && full != nil {
+			if w.Kind != seglog.Deleted && full != nil {
 				w.Err = full
 				continue
 			}
@@ -165,11 +165,11 @@ func (c *Committer) persist() error {
 	}
 	for _, w := range c.batch {
 		if w.Err == nil {
-			c.Merger.Index.Put(w.joined, index.NewPointer(w.revision, w.Kind == entry.Deleted), w.Draft.Attributes)
+			c.Merger.Index.Put(w.joined, index.NewPointer(w.revision, w.Kind == seglog.Deleted), w.Draft.Attributes)
 			switch w.Kind {
-			case entry.Created:
+			case seglog.Created:
 				c.Usage.Namespaces.Add(w.Key.Namespace, w.revision, 1)
-			case entry.Deleted:
+			case seglog.Deleted:
 				c.Usage.Namespaces.Add(w.Key.Namespace, w.revision, -1)
 			}
 		}
@@ -210,17 +210,17 @@ func (c *Committer) newestOf(v index.View, joined string) (newest index.Pointer,
 // put adds a write that has its revision to the frame and to the changes.
 func (c *Committer) put(w *Write, newest index.Pointer, now time.Time) {
 	c.key = append(c.key[:0], w.joined...)
-	e := entry.Entry{
+	e := seglog.Entry{
 		Revision: w.revision, Kind: w.Kind, Previous: newest.Revision(), Time: now,
 		Key: c.key, NamespaceLen: len(w.Key.Namespace), Attributes: w.Draft.Attributes, Value: w.Draft.Value,
 	}
-	c.frame.Append(e.Revision, func(dst []byte) []byte { return entry.Append(dst, &e) })
+	c.frame.Append(e.Revision, func(dst []byte) []byte { return seglog.AppendEntry(dst, &e) })
 	change := watch.Change{Revision: e.Revision, Key: w.Key, Previous: w.Previous}
 	if newest.Live() {
 		c.events--
 		c.bytes -= int64(w.Seen.Bytes)
 	}
-	if w.Kind != entry.Deleted {
+	if w.Kind != seglog.Deleted {
 		c.events++
 		c.bytes += e.Size()
 		change.Current = &store.Version{Record: store.Record{
@@ -229,7 +229,7 @@ func (c *Committer) put(w *Write, newest index.Pointer, now time.Time) {
 		w.version = change.Current
 	}
 	c.changes = append(c.changes, change)
-	c.newest[w.joined] = index.NewPointer(e.Revision, w.Kind == entry.Deleted)
+	c.newest[w.joined] = index.NewPointer(e.Revision, w.Kind == seglog.Deleted)
 }
 
 // Flush merges everything that was written so far into the index.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // deletionBatch is how many events are deleted in one commit: enough to share it, few enough for
@@ -66,7 +66,7 @@ func (d *Deletions) Do(ctx context.Context, seen []store.Seen) (err error) {
 func (d *Deletions) Writes(ctx context.Context, seen []store.Seen) ([]Write, error) {
 	writes := make([]Write, len(seen))
 	for i := range seen {
-		writes[i] = Write{Ctx: ctx, Kind: entry.Deleted, Key: seen[i].Key, Seen: seen[i]}
+		writes[i] = Write{Ctx: ctx, Kind: seglog.Deleted, Key: seen[i].Key, Seen: seen[i]}
 	}
 	if d.Prepare != nil {
 		if err := d.Prepare(writes); err != nil {

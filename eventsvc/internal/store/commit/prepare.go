@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Prepare has a decision made about the newest version of an event, as [store.Store.Update] does, and returns the write that
@@ -42,10 +42,10 @@ func Prepare(
 	}
 	switch d.Op {
 	case store.Put:
-		w.Kind, w.Draft = entry.Modified, d.Draft
+		w.Kind, w.Draft = seglog.Modified, d.Draft
 		w.Draft.Attributes = w.Draft.Attributes.Since(current.Attributes)
 	case store.Delete:
-		w.Kind = entry.Deleted
+		w.Kind = seglog.Deleted
 	default:
 		return nil, store.Result{Record: *current}, nil
 	}
@@ -56,7 +56,7 @@ func Prepare(
 func (w *Write) new(d store.Decision) (*Write, store.Result, error) {
 	switch d.Op {
 	case store.Put:
-		w.Kind, w.Draft = entry.Created, d.Draft
+		w.Kind, w.Draft = seglog.Created, d.Draft
 		return w, store.Result{}, nil
 	case store.Delete:
 		return nil, store.Result{}, store.ErrNotFound
@@ -66,10 +66,10 @@ func (w *Write) new(d store.Decision) (*Write, store.Result, error) {
 
 // CheckKey reports a key that cannot be stored.
 func CheckKey(key store.Key) error {
-	if key.Namespace == "" || key.Name == "" || len(key.Namespace)+len(key.Name) >= entry.MaxKey || !utf8.ValidString(key.String()) ||
+	if key.Namespace == "" || key.Name == "" || len(key.Namespace)+len(key.Name) >= seglog.MaxKey || !utf8.ValidString(key.String()) ||
 		strings.ContainsAny(key.Namespace, "/\x00") || strings.ContainsAny(key.Name, "/\x00") {
 		return fmt.Errorf("store: %q is no key: namespace and name must be set, together shorter than %d bytes, of UTF-8 without slash and NUL",
-			key.String(), entry.MaxKey)
+			key.String(), seglog.MaxKey)
 	}
 	return nil
 }

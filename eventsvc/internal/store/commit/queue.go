@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // A commit takes no more writes when it has so many. A write may consist of several.
@@ -23,7 +23,7 @@ var ErrConflict = errors.New("store: the event changed meanwhile")
 // be changed while the write waits.
 type Write struct {
 	Ctx      context.Context
-	Kind     entry.Kind
+	Kind     seglog.Kind
 	Key      store.Key
 	Seen     store.Seen     // the version that the caller saw, and that must be the newest; of revision 0: none
 	Previous *store.Version // its content; nil where nobody is expected to want it
@@ -45,7 +45,7 @@ func (w *Write) Revision() uint64 { return w.revision }
 // Result returns the outcome of a write that was made: the new version, or the last one with the revision of its deletion.
 func (w *Write) Result() store.Result {
 	if w.version != nil {
-		return store.Result{Record: w.version.Record, Op: store.Put, Created: w.Kind == entry.Created}
+		return store.Result{Record: w.version.Record, Op: store.Put, Created: w.Kind == seglog.Created}
 	}
 	r := w.Previous.Record
 	r.Revision = w.revision
@@ -54,7 +54,7 @@ func (w *Write) Result() store.Result {
 
 // size returns what the write, without those of With, takes in the queue.
 func (w *Write) size() int64 {
-	return entry.MaxBytes(len(w.joined), len(w.Draft.Attributes)+len(w.Draft.Value))
+	return seglog.MaxEntryBytes(len(w.joined), len(w.Draft.Attributes)+len(w.Draft.Value))
 }
 
 // A Queue holds the writes that wait for the committer.
@@ -168,7 +168,7 @@ func (q *Queue) Answer(w *Write, revision uint64, at time.Time, err error) {
 	w.Err = err
 	if err == nil {
 		w.revision = revision
-		if w.Kind != entry.Deleted {
+		if w.Kind != seglog.Deleted {
 			w.version = &store.Version{Record: store.Record{
 				Key: w.Key, Revision: revision, Time: at, Attributes: w.Draft.Attributes, Value: w.Draft.Value, Bytes: int(w.size()),
 			}}

@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
-	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Replicated is a change that another store has committed.
 type Replicated struct {
 	Revision uint64 // that it has there
-	Kind     entry.Kind
+	Kind     seglog.Kind
 	Key      store.Key
 	Time     time.Time
 	Draft    store.Draft // zero for a deletion
@@ -37,7 +35,7 @@ func (c *Committer) apply(changes []Replicated) error {
 		c.batch = append(c.batch, &Write{Ctx: context.Background(), Kind: r.Kind, Key: r.Key, Draft: r.Draft, joined: r.Key.String(), revision: r.Revision})
 	}
 	start, last := time.Now(), c.Writer.Last
-	source := records.Source{Index: c.Merger.Index, Log: c.Writer.Records}
+	source := seglog.IndexedLog{Index: c.Merger.Index, Log: c.Writer.Records}
 	err := source.View(func(v index.View, log *seglog.Reader) error {
 		c.begin() // View may try again
 		clear(c.newest)
@@ -80,18 +78,18 @@ func (c *Committer) replicate(v index.View, log *seglog.Reader, w *Write, before
 		if w.Previous = before[w.joined]; w.Previous == nil {
 			e, err := log.Get(newest.Revision())
 			if err != nil {
-				return entry.Corrupt(newest.Revision(), err)
+				return seglog.Corrupt(newest.Revision(), err)
 			}
 			w.Previous = &store.Version{Record: e.Clone()}
 		}
 		w.Seen = w.Previous.View().Seen()
-		if w.Kind == entry.Created {
+		if w.Kind == seglog.Created {
 			return &store.CorruptError{Key: w.Key, Revision: w.revision, Reason: "it is created, but exists here"}
 		}
-	case w.Kind == entry.Deleted:
+	case w.Kind == seglog.Deleted:
 		return &store.CorruptError{Key: w.Key, Revision: w.revision, Reason: "it is deleted, but does not exist here"}
 	default: // the other store may not have the version before any more
-		w.Kind = entry.Created
+		w.Kind = seglog.Created
 	}
 	c.Writer.Last = w.revision
 	c.put(w, newest, at)

@@ -11,9 +11,7 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
-	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
@@ -67,7 +65,7 @@ func DamageOf(err error) *DamagedError {
 
 // A checker fills a report.
 type checker struct {
-	records.Source
+	seglog.IndexedLog
 	report      *Report
 	progress    store.Progress
 	done, total int64            // bytes that were read, and about how many there are to be read
@@ -77,10 +75,10 @@ type checker struct {
 }
 
 // Run checks a store. Progress counts bytes.
-func Run(ctx context.Context, source records.Source, account *usage.Usage, progress store.Progress) (*Report, error) {
+func Run(ctx context.Context, source seglog.IndexedLog, account *usage.Usage, progress store.Progress) (*Report, error) {
 	s := account.Stats()
 	r := &Report{Revision: s.Revision}
-	c := &checker{Source: source, report: r, progress: progress, namespaces: map[string]int64{}, led: index.Revisions{}, met: index.Revisions{}, total: 4*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
+	c := &checker{IndexedLog: source, report: r, progress: progress, namespaces: map[string]int64{}, led: index.Revisions{}, met: index.Revisions{}, total: 4*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
 	for _, check := range []func(context.Context) error{c.pages, c.log, c.observed, c.index, c.deletions} {
 		if err := check(ctx); err != nil {
 			return nil, err
@@ -161,11 +159,11 @@ func (c *checker) log(ctx context.Context) error {
 	return c.inChunks(ctx, func() string { return fmt.Sprint("log behind revision ", at) }, func() (more bool, err error) {
 		err = c.View(func(v index.View, r *seglog.Reader) error {
 			n := 0
-			return r.Scan(at, c.report.Revision, func(e entry.Entry) bool {
+			return r.Scan(at, c.report.Revision, func(e seglog.Entry) bool {
 				at = e.Revision
 				c.record(r, v, &e)
 				n++
-				more = n == records.Chunk
+				more = n == seglog.Chunk
 				return !more
 			})
 		})
@@ -173,7 +171,7 @@ func (c *checker) log(ctx context.Context) error {
 	})
 }
 
-func (c *checker) record(r *seglog.Reader, v index.View, e *entry.Entry) {
+func (c *checker) record(r *seglog.Reader, v index.View, e *seglog.Entry) {
 	c.report.Records++
 	c.report.Bytes += e.Size()
 	c.done += e.Size()
@@ -186,7 +184,7 @@ func (c *checker) record(r *seglog.Reader, v index.View, e *entry.Entry) {
 		c.report.Problem("revision %d: the index does not know %s", e.Revision, e.Key)
 	case ok && p.Revision() < e.Revision:
 		c.report.Problem("revision %d: the index has %s at revision %d", e.Revision, e.Key, p.Revision())
-	case ok && p.Revision() == e.Revision && p.Deletion() != (e.Kind == entry.Deleted):
+	case ok && p.Revision() == e.Revision && p.Deletion() != (e.Kind == seglog.Deleted):
 		c.report.Problem("revision %d: log and index disagree about whether %s exists", e.Revision, e.Key)
 	case ok && p == index.NewPointer(e.Revision, false):
 		c.led.Add(e.Revision)
@@ -198,16 +196,16 @@ func (c *checker) record(r *seglog.Reader, v index.View, e *entry.Entry) {
 }
 
 // previous looks at the version that a record replaced: it is held as well.
-func (c *checker) previous(r *seglog.Reader, e *entry.Entry) {
+func (c *checker) previous(r *seglog.Reader, e *seglog.Entry) {
 	switch before, err := r.Get(e.Previous); {
-	case e.Previous == 0 && e.Kind != entry.Created:
+	case e.Previous == 0 && e.Kind != seglog.Created:
 		c.report.Problem("revision %d: %s was changed before it was created", e.Revision, e.Key)
 	case e.Previous == 0:
-	case errors.Is(err, seglog.ErrGone) && e.Kind == entry.Created:
+	case errors.Is(err, seglog.ErrGone) && e.Kind == seglog.Created:
 		// The deletion before it may be trimmed.
 	case err != nil:
 		c.report.Problem("revision %d: the version before, %d: %v", e.Revision, e.Previous, err)
-	case string(before.Key) != string(e.Key) || (before.Kind == entry.Deleted) != (e.Kind == entry.Created):
+	case string(before.Key) != string(e.Key) || (before.Kind == seglog.Deleted) != (e.Kind == seglog.Created):
 		c.report.Problem("revision %d: %s does not follow from revision %d", e.Revision, e.Key, e.Previous)
 	}
 }
@@ -219,7 +217,7 @@ func (c *checker) index(ctx context.Context) error {
 		err = c.View(func(v index.View, r *seglog.Reader) error {
 			n := 0
 			it := v.Iterate(after, "")
-			for ; it.Valid() && n < records.Chunk; it.Next() {
+			for ; it.Valid() && n < seglog.Chunk; it.Next() {
 				if it.Err() != nil {
 					return it.Err()
 				}
@@ -252,7 +250,7 @@ func (c *checker) key(r *seglog.Reader, key string, p index.Pointer) {
 	case errors.Is(err, seglog.ErrGone) && p.Deletion() && p.Revision() <= c.Log.CompactRevision():
 	case err != nil:
 		c.report.Problem("index: %s at revision %d: %v", key, p.Revision(), err)
-	case string(e.Key) != key || p.Deletion() != (e.Kind == entry.Deleted):
+	case string(e.Key) != key || p.Deletion() != (e.Kind == seglog.Deleted):
 		c.report.Problem("index: %s leads to another record, revision %d", key, p.Revision())
 	case !p.Deletion():
 		c.report.LiveBytes += e.Size()
@@ -273,7 +271,7 @@ func (c *checker) deletions(ctx context.Context) error {
 		left := map[uint64]uint64{} // by hash of the key: the newest version that has no deletion behind it yet
 		at := uint64(0)
 		err := c.inChunks(ctx, func() string { return fmt.Sprint("log behind revision ", at) }, func() (more bool, err error) {
-			err = c.Scan(at, c.Log.Published(), func(e *entry.Entry, p index.Pointer) bool {
+			err = c.Scan(at, c.Log.Published(), func(e *seglog.Entry, p index.Pointer) bool {
 				at, more = e.Revision, true
 				if pass == 0 {
 					c.done += e.Size()
@@ -281,7 +279,7 @@ func (c *checker) deletions(ctx context.Context) error {
 				h := maphash.Bytes(seed, e.Key)
 				switch {
 				case h%passes != pass:
-				case e.Kind == entry.Deleted:
+				case e.Kind == seglog.Deleted:
 					delete(left, h)
 				case !p.Live():
 					left[h] = e.Revision
@@ -307,7 +305,7 @@ func (c *checker) deletions(ctx context.Context) error {
 // meanwhile, and their deletions with them.
 func (c *checker) confirmLeft(revisions []uint64) error {
 	for _, revision := range revisions[:min(len(revisions), maxProblems)] {
-		err := c.Scan(revision-1, revision, func(e *entry.Entry, p index.Pointer) bool {
+		err := c.Scan(revision-1, revision, func(e *seglog.Entry, p index.Pointer) bool {
 			if !p.Live() {
 				c.report.Problem("revision %d: %s does not exist, but an index made again from the log would bring it back; compact the store", revision, e.Key)
 			}

@@ -9,9 +9,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
-	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/shared/safefile"
@@ -225,7 +223,7 @@ func (c *compaction) rewriteIndex(ctx context.Context) error {
 
 // A keeper decides which records of a segment are needed.
 type keeper struct {
-	records         records.Source
+	records         seglog.IndexedLog
 	dropDeletions   bool
 	compactRevision uint64
 	retained        int64 // bytes of the dead deletions that were kept
@@ -236,16 +234,16 @@ func (c *compaction) keeper(dropDeletions bool) *keeper {
 }
 
 // view implements [seglog.Keeper].
-func (k *keeper) view(f func(needed func(*entry.Entry) (bool, error)) error) error {
+func (k *keeper) view(f func(needed func(*seglog.Entry) (bool, error)) error) error {
 	return k.records.View(func(v index.View, r *seglog.Reader) error {
-		return f(func(e *entry.Entry) (bool, error) { return k.needed(r, v, e) })
+		return f(func(e *seglog.Entry) (bool, error) { return k.needed(r, v, e) })
 	})
 }
 
 // needed reports whether a record is an event's newest version, or part of a
 // state that can still be read, or a deletion that keeps an event from coming
 // back.
-func (k *keeper) needed(r *seglog.Reader, v index.View, e *entry.Entry) (bool, error) {
+func (k *keeper) needed(r *seglog.Reader, v index.View, e *seglog.Entry) (bool, error) {
 	if e.Revision > k.compactRevision {
 		return true, nil
 	}
@@ -254,7 +252,7 @@ func (k *keeper) needed(r *seglog.Reader, v index.View, e *entry.Entry) (bool, e
 		return false, err
 	}
 	gone := !ok || p.Deletion() && p.Revision() <= k.compactRevision
-	if gone && e.Kind == entry.Deleted && !k.dropDeletions {
+	if gone && e.Kind == seglog.Deleted && !k.dropDeletions {
 		k.retained += e.Size()
 		return true, nil
 	}
@@ -268,7 +266,7 @@ func (k *keeper) needed(r *seglog.Reader, v index.View, e *entry.Entry) (bool, e
 			return false, err
 		}
 		if newer.Previous == e.Revision {
-			return e.Kind != entry.Deleted, nil
+			return e.Kind != seglog.Deleted, nil
 		}
 		next = newer.Previous
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"tidings.example/eventsvc/internal/store/blocks"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -55,7 +54,7 @@ func (c *compaction) nextOld(before time.Time) (*seglog.Segment, error) {
 // convert rewrites a segment, compressed or not. One that cannot be compressed stays.
 func (c *compaction) convert(ctx context.Context, s *seglog.Segment, clean, compress bool) error {
 	err := c.rewrite(ctx, s, clean, compress)
-	if errors.Is(err, blocks.ErrTooLarge) {
+	if errors.Is(err, seglog.ErrTooLarge) {
 		c.tooLarge[s.Base] = true
 		c.Log.Warn("a log file has an event that is too large to be compressed, and stays as it is", "file", s.Path)
 		return nil

@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
-	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -55,7 +53,7 @@ func (m *Maintenance) mergeDue(cutoff time.Time, maxHistory int64) (due bool, er
 	}
 	excess := m.Usage.Stats().HistoryBytes > maxHistory
 	err = log.View(func(r *seglog.Reader) error {
-		return r.Scan(merged, log.Published(), func(e entry.Entry) bool {
+		return r.Scan(merged, log.Published(), func(e seglog.Entry) bool {
 			due = excess || e.Time.Before(cutoff)
 			return false
 		})
@@ -84,8 +82,8 @@ func (m *Maintenance) nextStep(cutoff time.Time, maxHistory int64) (s step, err 
 	err = m.Records.Log.View(func(r *seglog.Reader) error {
 		s = step{next: trimmed, dead: map[uint64]int64{}} // View may try again
 		var failed error
-		err := r.ScanAll(trimmed, merged, func(e entry.Entry) bool {
-			if s.versions == records.Chunk || e.Revision > compactRevision && !e.Time.Before(cutoff) && s.bytes >= excess {
+		err := r.ScanAll(trimmed, merged, func(e seglog.Entry) bool {
+			if s.versions == seglog.Chunk || e.Revision > compactRevision && !e.Time.Before(cutoff) && s.bytes >= excess {
 				return false
 			}
 			failed = s.add(r, &e, compactRevision)
@@ -101,8 +99,8 @@ func (m *Maintenance) nextStep(cutoff time.Time, maxHistory int64) (s step, err 
 
 // add adds to the step what a record ends: the version before it, and the record itself
 // if it is a deletion.
-func (s *step) add(r *seglog.Reader, e *entry.Entry, compactRevision uint64) error {
-	if e.Kind != entry.Created {
+func (s *step) add(r *seglog.Reader, e *seglog.Entry, compactRevision uint64) error {
+	if e.Kind != seglog.Created {
 		before, err := r.Peek(e.Previous)
 		damaged := errors.As(err, new(*store.CorruptError)) // kept as evidence
 		counted := errors.Is(err, seglog.ErrGone) && e.Revision <= compactRevision
@@ -114,7 +112,7 @@ func (s *step) add(r *seglog.Reader, e *entry.Entry, compactRevision uint64) err
 			return err
 		}
 	}
-	if e.Kind == entry.Deleted {
+	if e.Kind == seglog.Deleted {
 		s.dead[r.SegmentBase(e.Revision)] += e.Size()
 		s.bytes += e.Size()
 		s.gone = append(s.gone, index.Entry{Key: string(e.Key), Pointer: index.NewPointer(e.Revision, true)})

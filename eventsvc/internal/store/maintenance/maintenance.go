@@ -16,7 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/clock"
 	"tidings.example/eventsvc/internal/store/durable"
-	"tidings.example/eventsvc/internal/store/records"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -37,7 +37,7 @@ type Policy struct {
 // Config is what maintenance works on.
 type Config struct {
 	Policy       Policy
-	Records      records.Source
+	Records      seglog.IndexedLog
 	Usage        *usage.Usage
 	Clock        *clock.Clock
 	Writer       *durable.Writer                           // to be used within Do

@@ -3,7 +3,7 @@ package maintenance
 import (
 	"time"
 
-	"tidings.example/eventsvc/internal/store/entry"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -13,8 +13,8 @@ func (m *Maintenance) project() error {
 	oldest := m.Clock.Now()
 	found := uint64(0)
 	_, at, err := m.newestVersions(m.first,
-		func(*entry.Entry) bool { return found == 0 },
-		func(e *entry.Entry) bool {
+		func(*seglog.Entry) bool { return found == 0 },
+		func(e *seglog.Entry) bool {
 			oldest, found = e.Time, e.Revision
 			return true
 		})

@@ -8,8 +8,8 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -39,7 +39,7 @@ func Shadowed(rules []Rule) map[int]int {
 }
 
 // retentionOf returns how long a version is kept.
-func (p *Policy) retentionOf(e *entry.Entry) time.Duration {
+func (p *Policy) retentionOf(e *seglog.Entry) time.Duration {
 	for _, r := range p.Rules {
 		if (r.Namespace == "" || r.Namespace == string(e.Key[:e.NamespaceLen])) &&
 			(r.Type == "" || r.Type == string(event.Attributes(e.Attributes).Field(event.Type))) {
@@ -108,8 +108,8 @@ func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
 				return true, nil
 			}
 			due, at, err := m.newestVersions(m.expired[retention],
-				func(e *entry.Entry) bool { return e.Time.Before(cutoff) },
-				func(e *entry.Entry) bool { return m.Policy.retentionOf(e) == retention })
+				func(e *seglog.Entry) bool { return e.Time.Before(cutoff) },
+				func(e *seglog.Entry) bool { return m.Policy.retentionOf(e) == retention })
 			if err == nil {
 				err = m.Delete(ctx, due)
 			}
@@ -138,8 +138,8 @@ func (m *Maintenance) expireOldest(ctx context.Context) error {
 			return nil
 		}
 		oldest, at, err := m.newestVersions(m.oldest,
-			func(*entry.Entry) bool { return bytes > 0 || events > 0 },
-			func(e *entry.Entry) bool { bytes, events = bytes-e.Size(), events-1; return true })
+			func(*seglog.Entry) bool { return bytes > 0 || events > 0 },
+			func(e *seglog.Entry) bool { bytes, events = bytes-e.Size(), events-1; return true })
 		if err == nil && at > m.oldest {
 			err = m.Delete(ctx, oldest)
 		}
@@ -153,9 +153,9 @@ func (m *Maintenance) expireOldest(ctx context.Context) error {
 // newestVersions goes over the records behind a revision as long as goOn reports true, and
 // returns the newest versions of events that take accepts, expiryBatch at most. It also
 // returns the revision that it has come to.
-func (m *Maintenance) newestVersions(after uint64, goOn, take func(*entry.Entry) bool) (taken []store.Seen, at uint64, err error) {
+func (m *Maintenance) newestVersions(after uint64, goOn, take func(*seglog.Entry) bool) (taken []store.Seen, at uint64, err error) {
 	at = after
-	err = m.Records.Scan(after, m.Records.Log.Published(), func(e *entry.Entry, p index.Pointer) bool {
+	err = m.Records.Scan(after, m.Records.Log.Published(), func(e *seglog.Entry, p index.Pointer) bool {
 		if !goOn(e) {
 			return false
 		}

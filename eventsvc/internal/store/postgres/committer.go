@@ -15,7 +15,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
-	"tidings.example/eventsvc/internal/store/entry"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/shared/pgreason"
 )
 
@@ -145,7 +145,7 @@ func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write, pla
 		switch err := w.Ctx.Err(); {
 		case err != nil:
 			w.Err = err
-		case full != nil && w.Kind != entry.Deleted:
+		case full != nil && w.Kind != seglog.Deleted:
 			w.Err = full
 		case !keys[w.Key]:
 			keys[w.Key] = true

@@ -10,7 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/commit"
-	"tidings.example/eventsvc/internal/store/entry"
+	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // identify refuses a database that is not the one of the copy, and at first one whose schema is not that of this program. A
@@ -98,7 +98,7 @@ func differs(ctx context.Context, db querier, r commit.Replicated) (bool, error)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return true, nil
 	}
-	same := there.Key == r.Key && there.Time.Equal(r.Time) && (entry.Kind(op) == entry.Deleted) == (r.Kind == entry.Deleted) &&
+	same := there.Key == r.Key && there.Time.Equal(r.Time) && (seglog.Kind(op) == seglog.Deleted) == (r.Kind == seglog.Deleted) &&
 		bytes.Equal(there.Draft.Attributes, r.Draft.Attributes) && bytes.Equal(there.Draft.Value, r.Draft.Value)
 	return !same, err
 }

@@ -13,7 +13,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/commit"
-	"tidings.example/eventsvc/internal/store/entry"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/shared/pgreason"
 )
 
@@ -269,7 +269,7 @@ func (t *tail) read(ctx context.Context, conn *pgx.Conn, filling bool) (more boo
 		n++
 		hung.Stop() // the copy takes its time
 		err := p.add(ctx, commit.Replicated{
-			Revision: *revision, Kind: entry.Kind(*op), Key: store.Key{Namespace: *namespace, Name: *name}, Time: *at, Draft: d,
+			Revision: *revision, Kind: seglog.Kind(*op), Key: store.Key{Namespace: *namespace, Name: *name}, Time: *at, Draft: d,
 		}, len(d.Value))
 		if err != nil {
 			return false, err

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -42,7 +41,7 @@ func (r *Reader) changesSome(after, until uint64) (part []store.Delivery, next u
 		part, next = part[:0], until // View may try again
 		var found []uint64
 		size := int64(0)
-		err := log.Scan(after, until, func(e entry.Entry) bool {
+		err := log.Scan(after, until, func(e seglog.Entry) bool {
 			if len(found) == changesChunk || size > changesBytes {
 				return false
 			}
@@ -100,13 +99,13 @@ func lastBefore(log *seglog.Reader, v index.View, key string, of, until uint64) 
 }
 
 // lastState returns the delivery of a record to a watch without a selector.
-func lastState(log *seglog.Reader, e *entry.Entry) (store.Delivery, error) {
+func lastState(log *seglog.Reader, e *seglog.Entry) (store.Delivery, error) {
 	d := store.Delivery{Type: store.Added, Revision: e.Revision}
 	shown := *e
 	switch e.Kind {
-	case entry.Modified:
+	case seglog.Modified:
 		d.Type = store.Modified
-	case entry.Deleted:
+	case seglog.Deleted:
 		d.Type = store.Removed
 		var err error
 		if shown, err = log.Get(e.Previous); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -39,7 +38,7 @@ func (r *Reader) Deleted(ctx context.Context, key store.Key, visit func(*store.V
 			if deleted && !log.Lend(&e, key, visit) {
 				return nil
 			}
-			deleted, revision = e.Kind == entry.Deleted, e.Previous
+			deleted, revision = e.Kind == seglog.Deleted, e.Previous
 		}
 		return nil
 	})

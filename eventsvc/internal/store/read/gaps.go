@@ -6,7 +6,6 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -40,7 +39,7 @@ func (r *Reader) Gaps(ctx context.Context, revision uint64, most int) (gaps []st
 				return err
 			}
 			gap, ok := event.Attributes(e.Attributes).Gap()
-			if !ok || e.Kind == entry.Deleted { // another term has the same hash
+			if !ok || e.Kind == seglog.Deleted { // another term has the same hash
 				continue
 			}
 			key := string(e.Key)

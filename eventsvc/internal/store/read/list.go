@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -73,7 +72,7 @@ func (l *lister) walk(ctx context.Context, v index.View, wanted index.Revisions)
 	defer func() {
 		if last != nil {
 			l.after = string(last)
-			l.page.Last = entry.KeyOf(last)
+			l.page.Last = seglog.KeyOf(last)
 		}
 	}()
 	for looked := 0; keys.valid(); keys.next() {
@@ -130,7 +129,7 @@ func (l *lister) full() bool {
 }
 
 // add lends a version to visit if it matches.
-func (l *lister) add(key []byte, e *entry.Entry) error {
+func (l *lister) add(key []byte, e *seglog.Entry) error {
 	if !bytes.Equal(e.Key, key) {
 		return &store.CorruptError{Revision: e.Revision, Reason: "the index leads to it for " + string(key)}
 	}
@@ -139,21 +138,21 @@ func (l *lister) add(key []byte, e *entry.Entry) error {
 	}
 	l.shown++
 	l.bytes += len(e.Value)
-	l.ended = !l.log.Lend(e, entry.SplitKey(l.keys.of(e.Key), e.NamespaceLen), l.visit)
+	l.ended = !l.log.Lend(e, seglog.SplitKey(l.keys.of(e.Key), e.NamespaceLen), l.visit)
 	return nil
 }
 
 // version returns the version of a key at the revision of the page, if it existed then.
-func (l *lister) version(k *keyItem) (entry.Entry, bool, error) {
+func (l *lister) version(k *keyItem) (seglog.Entry, bool, error) {
 	revision, deletion := k.pointer.Revision(), k.pointer.Deletion()
 	switch {
 	case k.err != nil:
-		return entry.Entry{}, false, k.err
+		return seglog.Entry{}, false, k.err
 	case deletion && revision <= l.page.Revision:
-		return entry.Entry{}, false, nil
+		return seglog.Entry{}, false, nil
 	case k.record != nil && revision <= l.page.Revision:
-		e, err := entry.ParseStored(revision, k.record)
-		return e, e.Kind != entry.Deleted, err
+		e, err := seglog.ParseStored(revision, k.record)
+		return e, e.Kind != seglog.Deleted, err
 	}
 	return l.log.At(revision, l.page.Revision)
 }

@@ -41,15 +41,13 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
-	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Source is what is read. All of it is required.
 type Source struct {
-	records.Source
+	seglog.IndexedLog
 	Closed func() bool       // reads are refused from now on
 	Failed func(error) error // counts what hinders a read, and makes the error of it
 	Kept   func() time.Time  // what was observed before it may be gone, unless an event still reports it; zero: nothing is gone
@@ -115,7 +113,7 @@ func (r *Reader) getAt(key store.Key, at uint64, look func(*store.View) bool) (f
 		return false, nil
 	}
 	err = r.Log.View(func(log *seglog.Reader) error {
-		var e entry.Entry
+		var e seglog.Entry
 		if e, found, err = log.At(p.Revision(), at); err != nil || !found {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/watch"
 )
@@ -25,7 +24,7 @@ func (r *Reader) Replay(dst []*watch.Change, what *store.WatchQuery, after uint6
 		changes, upTo = dst, published // View may call this again
 		records, bytes := 0, 0
 		var failed error
-		err := log.Scan(after, published, func(e entry.Entry) bool {
+		err := log.Scan(after, published, func(e seglog.Entry) bool {
 			upTo = e.Revision
 			records++
 			if covers(what, &e) {
@@ -47,18 +46,18 @@ func (r *Reader) Replay(dst []*watch.Change, what *store.WatchQuery, after uint6
 }
 
 // covers reports whether a watch is about the event of a record, before its selector.
-func covers(q *store.WatchQuery, e *entry.Entry) bool {
+func covers(q *store.WatchQuery, e *seglog.Entry) bool {
 	return (q.Namespace == "" || q.Namespace == string(e.Key[:e.NamespaceLen])) &&
 		(q.Name == "" || q.Name == string(e.Key[e.NamespaceLen+1:]))
 }
 
 // change copies a log record, and the version before it, out of the log.
-func change(log *seglog.Reader, e entry.Entry) (*watch.Change, error) {
+func change(log *seglog.Reader, e seglog.Entry) (*watch.Change, error) {
 	c := &watch.Change{Revision: e.Revision, Key: e.StoreKey()}
-	if e.Kind != entry.Deleted {
+	if e.Kind != seglog.Deleted {
 		c.Current = &store.Version{Record: e.Clone()}
 	}
-	if e.Kind != entry.Created {
+	if e.Kind != seglog.Created {
 		before, err := log.Get(e.Previous)
 		if err != nil {
 			return nil, err

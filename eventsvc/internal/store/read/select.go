@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -75,13 +74,13 @@ func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (m
 			break
 		}
 		record, err := l.log.Lookup(revision)
-		var e entry.Entry
+		var e seglog.Entry
 		if err == nil {
-			e, err = entry.Split(revision, record)
-			err = entry.Corrupt(revision, err)
+			e, err = seglog.SplitEntry(revision, record)
+			err = seglog.Corrupt(revision, err)
 		}
 		if err == nil && !l.wants(&e) {
-			_, err = entry.ParseStored(revision, record)
+			_, err = seglog.ParseStored(revision, record)
 			e.Key = nil
 		}
 		switch {
@@ -139,7 +138,7 @@ func (l *lister) fill(matches []match) error {
 		if err != nil {
 			return err
 		}
-		e, err := entry.ParseStored(m.revision, record)
+		e, err := seglog.ParseStored(m.revision, record)
 		if err != nil {
 			return err
 		}
@@ -149,13 +148,13 @@ func (l *lister) fill(matches []match) error {
 		l.after = m.key
 	}
 	if l.after != "" {
-		l.page.Last = entry.KeyOf([]byte(l.after))
+		l.page.Last = seglog.KeyOf([]byte(l.after))
 	}
 	return nil
 }
 
 // wants reports whether a version matches the query, apart from its page.
-func (l *lister) wants(e *entry.Entry) bool {
+func (l *lister) wants(e *seglog.Entry) bool {
 	q := l.query
 	namespace, name := e.Key[:e.NamespaceLen], e.Key[e.NamespaceLen+1:]
 	return (q.Namespace == "" || q.Namespace == string(namespace)) && (q.Name == "" || q.Name == string(name)) &&

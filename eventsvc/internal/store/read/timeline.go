@@ -8,7 +8,6 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -75,7 +74,7 @@ func (r *Reader) Begin(ctx context.Context) (observed, written time.Time, err er
 		if ok {
 			observed = time.Unix(first, 0).UTC()
 		}
-		oldest := func(e entry.Entry) bool {
+		oldest := func(e seglog.Entry) bool {
 			written = e.Time.UTC()
 			return false
 		}

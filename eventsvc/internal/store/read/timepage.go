@@ -7,7 +7,6 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -214,7 +213,7 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 	if skipped(p.log, revision, err) {
 		return nil
 	}
-	if err != nil || e.Kind == entry.Deleted {
+	if err != nil || e.Kind == seglog.Deleted {
 		return err
 	}
 	at := store.Moment{Time: seglog.Occurrence(&e).Time, Revision: revision}
@@ -223,7 +222,7 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 	case !p.wants(&e, key, at):
 		return nil
 	case p.query.Match != nil:
-		p.asked = append(p.asked, p.copy(&e, entry.SplitKey(key, e.NamespaceLen), at))
+		p.asked = append(p.asked, p.copy(&e, seglog.SplitKey(key, e.NamespaceLen), at))
 		return nil
 	}
 	p.size += len(e.Value)
@@ -240,7 +239,7 @@ func (p *timePager) find(key string, at store.Moment) error {
 }
 
 // wants reports whether the query asks for a version at a place, before its function.
-func (p *timePager) wants(e *entry.Entry, key string, at store.Moment) bool {
+func (p *timePager) wants(e *seglog.Entry, key string, at store.Moment) bool {
 	q := p.query
 	if at.Time.Before(q.From) || !at.Time.Before(q.To) || q.After != (store.Moment{}) && at.Compare(q.After, q.OldestFirst) <= 0 {
 		return false
@@ -253,7 +252,7 @@ func (p *timePager) wants(e *entry.Entry, key string, at store.Moment) bool {
 }
 
 // copy copies a version.
-func (p *timePager) copy(e *entry.Entry, key store.Key, at store.Moment) copied {
+func (p *timePager) copy(e *seglog.Entry, key store.Key, at store.Moment) copied {
 	from := len(p.memory)
 	p.memory = append(append(p.memory, e.Attributes...), e.Value...)
 	middle, end := from+len(e.Attributes), len(p.memory)

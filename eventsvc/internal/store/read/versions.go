@@ -8,9 +8,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/index"
-	"tidings.example/eventsvc/internal/store/records"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -120,11 +118,11 @@ func (h *history) scan(after uint64) (at uint64, more bool, err error) {
 	err = h.reader.Log.View(func(log *seglog.Reader) error {
 		n := 0
 		at = after
-		return log.Scan(after, h.until, func(e entry.Entry) bool {
+		return log.Scan(after, h.until, func(e seglog.Entry) bool {
 			h.add(&e)
 			at = e.Revision
 			n++
-			more = n == records.Chunk
+			more = n == seglog.Chunk
 			return !more
 		})
 	})
@@ -132,9 +130,9 @@ func (h *history) scan(after uint64) (at uint64, more bool, err error) {
 }
 
 // add adds a version that matches.
-func (h *history) add(e *entry.Entry) {
+func (h *history) add(e *seglog.Entry) {
 	namespace, name := string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:])
-	if e.Kind != entry.Deleted && h.what.Matches(namespace, name, e.Attributes) {
+	if e.Kind != seglog.Deleted && h.what.Matches(namespace, name, e.Attributes) {
 		key := string(e.Key)
 		h.events[key] = append(h.events[key], e.Revision)
 	}
@@ -178,7 +176,7 @@ func (h *history) chain(log *seglog.Reader, key string, newest uint64) (all []ui
 			return nil, err
 		}
 		if string(e.Key) != key || e.Previous >= revision {
-			return nil, entry.Corrupt(revision, errors.New("it is no version of "+key))
+			return nil, seglog.Corrupt(revision, errors.New("it is no version of "+key))
 		}
 		if revision <= h.until {
 			all = append(all, revision)
@@ -195,7 +193,7 @@ func (h *history) lend(log *seglog.Reader, revision uint64, visit func(v *store.
 	if e == nil {
 		return true, err
 	}
-	if e.Kind != entry.Deleted {
+	if e.Kind != seglog.Deleted {
 		return log.Lend(e, e.StoreKey(), func(v *store.View) bool { return visit(v, false) }), nil
 	}
 	last, err := h.held(log, e.Previous)
@@ -207,7 +205,7 @@ func (h *history) lend(log *seglog.Reader, revision uint64, visit func(v *store.
 }
 
 // held returns a record, nil if it is no longer held.
-func (h *history) held(log *seglog.Reader, revision uint64) (*entry.Entry, error) {
+func (h *history) held(log *seglog.Reader, revision uint64) (*seglog.Entry, error) {
 	e, err := log.Get(revision)
 	if err == nil {
 		return &e, nil

@@ -11,9 +11,6 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store/boltfile"
-	"tidings.example/eventsvc/internal/store/entry"
-	"tidings.example/eventsvc/internal/store/observed"
-	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -22,7 +19,7 @@ const copyBytes = 4 << 20
 
 // A Keeper calls f with a function that reports whether a record is needed, and that is
 // valid until f returns. It may call f again.
-type Keeper func(f func(needed func(*entry.Entry) (bool, error)) error) error
+type Keeper func(f func(needed func(*Entry) (bool, error)) error) error
 
 // A Rewriting says how a sealed segment is written again.
 type Rewriting struct {
@@ -38,11 +35,11 @@ type Rewriting struct {
 // synced, and indexes them by time. It keeps damaged records, as evidence, and reports
 // whether there are any. Damaged blocks are kept too, and cannot be decompressed. Of what
 // other records report it keeps the counts since a time. A record that is too large for a
-// block is a [blocks.ErrTooLarge].
+// block is a [ErrTooLarge].
 func (l *Log) Rewrite(ctx context.Context, s *Segment, path string, r Rewriting) (damaged bool, err error) {
 	c := copier{Rewriting: r, from: s, at: s.Base - 1}
 	if r.Compress {
-		if c.blocks, err = recordfile.NewWriter(s.Base); err != nil {
+		if c.blocks, err = newRecordWriter(s.Base); err != nil {
 			return false, err
 		}
 		defer func() { err = errors.Join(err, c.blocks.Close()) }()
@@ -62,8 +59,8 @@ func (s *Segment) CountKept(ctx context.Context, keeper Keeper) (kept int64, dam
 type copier struct {
 	Rewriting
 	from   *Segment
-	blocks *recordfile.Writer // nil: records are not compressed
-	out    *bbolt.Bucket      // of the transaction that copies; nil: what is kept is only counted
+	blocks *recordWriter // nil: records are not compressed
+	out    *bbolt.Bucket // of the transaction that copies; nil: what is kept is only counted
 
 	at      uint64   // the last record that was looked at
 	needed  []uint64 // the revisions of those that are kept
@@ -87,11 +84,11 @@ func (c *copier) run(ctx context.Context, l *Log, path string) error {
 // writeAgain makes a file with the base of a segment, and returns when all that fill has
 // written to it is on the disk.
 func (s *Segment) writeAgain(path string, compressed bool, fill func(to *bbolt.DB) error) error {
-	page, meta := segmentPage, map[string][]byte{metaBase: recordfile.Key(s.Base), boltfile.StoreID: []byte(s.StoreID)}
+	page, meta := segmentPage, map[string][]byte{metaBase: recordKey(s.Base), boltfile.StoreID: []byte(s.StoreID)}
 	names := buckets()
 	if compressed {
-		page, names = compressedPage, append(names, recordfile.BucketBlocks)
-		meta[metaBlocks] = recordfile.Key(1)
+		page, names = compressedPage, append(names, bucketBlocks)
+		meta[metaBlocks] = recordKey(1)
 	}
 	to, err := boltfile.Create(path, page, names, meta)
 	if err != nil {
@@ -116,7 +113,7 @@ func (c *copier) all(ctx context.Context, some func() (more bool, err error)) er
 // finish writes the last block, and what the meta bucket says of the segment.
 func (c *copier) finish(tx *bbolt.Tx) error {
 	if c.blocks != nil {
-		if err := c.blocks.Finish(tx.Bucket([]byte(recordfile.BucketBlocks))); err != nil {
+		if err := c.blocks.Finish(tx.Bucket([]byte(bucketBlocks))); err != nil {
 			return err
 		}
 	}
@@ -133,7 +130,7 @@ func (c *copier) finish(tx *bbolt.Tx) error {
 // reports whether there are more.
 func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
 	err = to.Update(func(tx *bbolt.Tx) error {
-		c.out = recordfile.In(tx, c.from.Base, c.blocks != nil).Bucket
+		c.out = fileRecordsIn(tx, c.from.Base, c.blocks != nil).Bucket
 		c.out.FillPercent = boltfile.FillPercent
 		more, err = c.some()
 		return err
@@ -148,22 +145,22 @@ func (c *copier) put(revision uint64, record []byte) error {
 	case c.blocks != nil:
 		return c.blocks.Put(c.out, revision, record)
 	}
-	return c.out.Put(recordfile.Key(revision), bytes.Clone(record))
+	return c.out.Put(recordKey(revision), bytes.Clone(record))
 }
 
-func (c *copier) putLost(l *recordfile.Lost) error {
+func (c *copier) putLost(l *lostBlock) error {
 	switch {
 	case c.out == nil:
 		return nil
 	case c.blocks != nil:
 		return c.blocks.PutLost(c.out, l)
 	}
-	return entry.Corrupt(l.First, l)
+	return Corrupt(l.First, l)
 }
 
 // some puts the needed records among the next copyBytes, and reports whether there are more.
 func (c *copier) some() (more bool, err error) {
-	err = c.Keeper(func(needed func(*entry.Entry) (bool, error)) error {
+	err = c.Keeper(func(needed func(*Entry) (bool, error)) error {
 		return c.from.view(func(from *bbolt.Tx) error {
 			more, err = c.each(from, needed)
 			return err
@@ -172,7 +169,7 @@ func (c *copier) some() (more bool, err error) {
 	return more, err
 }
 
-func (c *copier) each(from *bbolt.Tx, needed func(*entry.Entry) (bool, error)) (more bool, err error) {
+func (c *copier) each(from *bbolt.Tx, needed func(*Entry) (bool, error)) (more bool, err error) {
 	size := 0
 	ended, err := recordsIn(c.from, from).Each(c.at+1, func(revision uint64, record []byte) (bool, error) {
 		if size > copyBytes {
@@ -180,7 +177,7 @@ func (c *copier) each(from *bbolt.Tx, needed func(*entry.Entry) (bool, error)) (
 		}
 		var keep bool
 		// A damaged record is kept as it is, unless it is dropped: it is the evidence.
-		if e, err := entry.Parse(revision, record); err != nil {
+		if e, err := ParseEntry(revision, record); err != nil {
 			keep = !c.damage(revision, revision, err)
 		} else if keep, err = needed(&e); err != nil {
 			return false, err
@@ -193,7 +190,7 @@ func (c *copier) each(from *bbolt.Tx, needed func(*entry.Entry) (bool, error)) (
 		c.kept += int64(len(record))
 		c.needed = append(c.needed, revision)
 		return true, c.put(revision, record)
-	}, func(l *recordfile.Lost) (bool, error) {
+	}, func(l *lostBlock) (bool, error) {
 		if c.at = l.Last; c.damage(l.First, l.Last, l) {
 			return true, nil
 		}
@@ -220,14 +217,14 @@ func (c *copier) damage(first, last uint64, err error) (dropped bool) {
 func (c *copier) copyObserved(to *bbolt.DB) error {
 	return c.from.view(func(from *bbolt.Tx) error {
 		return to.Update(func(tx *bbolt.Tx) error {
-			n := observed.NumberingOf(tx)
-			series, runs, err := observed.Buckets(tx)
+			n := seriesNumbersOf(tx)
+			series, runs, err := timeBuckets(tx)
 			if err != nil {
 				return err
 			}
 			series.FillPercent, runs.FillPercent = boltfile.FillPercent, boltfile.FillPercent
-			m := observed.Minutes{
-				Tx: from, Since: observed.MinuteSince(c.Since),
+			m := minuteCopy{
+				Tx: from, Since: minuteSince(c.Since),
 				Needed: func(revision uint64) bool {
 					_, ok := slices.BinarySearch(c.needed, revision)
 					return ok
@@ -236,8 +233,8 @@ func (c *copier) copyObserved(to *bbolt.DB) error {
 				Damaged: func(k, v []byte) error { return runs.Put(bytes.Clone(k), bytes.Clone(v)) },
 			}
 			return errors.Join(
-				m.Each(func(minute int64, entries []observed.Entry) error {
-					return observed.PutRun(runs, minute, observed.Last(entries), entries)
+				m.Each(func(minute int64, entries []runEntry) error {
+					return putRun(runs, minute, lastOf(entries), entries)
 				}),
 				note(tx, metaCarried, noted(from, metaCarried)))
 		})
@@ -253,7 +250,7 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 		err := head.view(func(from *bbolt.Tx) error {
 			pending = wal.After(pending, recordsIn(head, from).Last(0)) // the head has the others, of a checkpoint that was reported as failed
 			keep := func(k, v []byte) ([]byte, []byte, error) {
-				revision, err := recordfile.RevisionOf(k)
+				revision, err := revisionOf(k)
 				if err != nil {
 					return nil, nil, err
 				}
@@ -261,21 +258,21 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 					return nil, nil, nil
 				}
 				copied += int64(len(v))
-				_, err = entry.Parse(revision, v)
+				_, err = ParseEntry(revision, v)
 				return k, v, err
 			}
 			ctx := context.Background() // bounded by the size of one file
-			return errors.Join(boltfile.CopyBucket(ctx, from, to, recordfile.BucketLog, keep), copyPublished(ctx, from, to, last))
+			return errors.Join(boltfile.CopyBucket(ctx, from, to, bucketLog, keep), copyPublished(ctx, from, to, last))
 		})
 		if err != nil {
 			return err
 		}
 		for _, p := range pending {
-			_, damage := entry.Parse(p.Revision, p.Data)
+			_, damage := ParseEntry(p.Revision, p.Data)
 			err = errors.Join(err, damage)
 		}
-		seen := addAll(observed.NewCollection(), pending)
-		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, observed.NumberingOf(tx), pending, seen) }))
+		seen := addAll(newCollection(), pending)
+		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, seriesNumbersOf(tx), pending, seen) }))
 		if copied += wal.Bytes(pending); err == nil && copied != head.Bytes() {
 			err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.Bytes(), copied)
 		}
@@ -295,12 +292,12 @@ func (l *Log) CopyAcknowledged(path string, end uint64) error {
 // not published.
 func copyPublished(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, last uint64) error {
 	until := func(k, v []byte) ([]byte, []byte, error) {
-		run, err := observed.Parse(k, v)
+		run, err := parseRun(k, v)
 		if err != nil || run.Last <= last {
 			return k, v, err
 		}
-		var entries []observed.Entry
-		err = run.Each(observed.All, func(e observed.Entry) {
+		var entries []runEntry
+		err = run.Each(allSeries, func(e runEntry) {
 			if e.Revision <= last {
 				entries = append(entries, e)
 			}
@@ -308,12 +305,12 @@ func copyPublished(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, last uint6
 		if err != nil || len(entries) == 0 {
 			return nil, nil, err
 		}
-		k = observed.Key(run.Minute, observed.Last(entries))
-		return k, observed.AppendRun(nil, k, entries), nil
+		k = runKey(run.Minute, lastOf(entries))
+		return k, appendRun(nil, k, entries), nil
 	}
 	return errors.Join(
-		boltfile.CopyBucket(ctx, from, to, observed.BucketSeries, nil),
-		boltfile.CopyBucket(ctx, from, to, observed.BucketRuns, until),
+		boltfile.CopyBucket(ctx, from, to, bucketSeries, nil),
+		boltfile.CopyBucket(ctx, from, to, bucketRuns, until),
 		to.Update(func(tx *bbolt.Tx) error {
 			return errors.Join(
 				note(tx, metaCarried, noted(from, metaCarried)))

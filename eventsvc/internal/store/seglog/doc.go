@@ -15,26 +15,32 @@
 // caller renames the copies, opens them and swaps them in ([Log.Replace],
 // [Log.ReplaceHead]).
 //
-// Each segment is indexed by time: package observed encodes when and how often its records
-// were observed. [Reader.Occurrences] counts that, and [Moments] goes over the records in
+// Each segment is indexed by time (files time*.go): when and how often its records were
+// observed. [Reader.Occurrences] counts that, and [Moments] goes over the records in
 // that order. Counts stay when records go: Rewrite keeps the sums of records that it leaves
 // out, and [Log.Carry] copies the sums of a segment that is to be unlinked to the head, in
 // one transaction with a note that they are there. From then on readers leave out the
 // segment that they came from, whether it is unlinked or not.
 //
-// What a record says is the matter of package entry.
+// An [Entry] is a parsed record: a version of an event, or its deletion ([AppendEntry],
+// [ParseEntry]). The checksum of a record covers its revision too, so that a record in the place
+// of another is found as damage. An Entry shares memory with its record.
 //
-// A compressed segment has its records in blocks (package recordfile), and is otherwise like any
-// other: it has the same records, byte by byte, and the same index by time. Readers inflate a
-// block when they need a record of it, and keep some in a cache that all share. Those that go
-// over the log leave the cache alone.
+// A compressed segment has its records in blocks, and is otherwise like any other: it has the
+// same records, byte by byte, and the same index by time. A block is some dozens of records that
+// follow each other, in one zstd frame (RFC 8878). It says which revisions it covers, so that a
+// missing block is noticed, and a revision that it covers and has no record of has none. Readers
+// inflate a block when they need a record of it, and keep some in a cache that all share. Those
+// that go over the log leave the cache alone.
+//
+// An [IndexedLog] is a log with its index, for those that read both.
 //
 // # Errors
 //
 // A file that cannot be used, or is missing between others, is a [*store.FileError]. A
 // damaged record, and each record of a damaged block, is a [*store.CorruptError] and is never
-// served. [ErrGone] reports that
-// there is no record of a revision. After a failed write, other than one that was
+// served; below, damage is [boltfile.ErrChecksum]. A block that claims to be larger than 16 MiB is
+// refused before it is inflated. [ErrGone] reports that there is no record of a revision. After a failed write, other than one that was
 // [Segment.Refused], the owner must not write to a head again, because a repeated sync does
 // not report what was lost.
 //
@@ -54,11 +60,57 @@
 //	│             both with CRC32C 4; runs: when sealed with an index by time that
 //	│             becomes much smaller by a rewrite; blocks: the segment is compressed
 //	├── log       revision 8 → record; empty in a compressed segment
-//	├── blocks    only in a compressed segment: see package recordfile
+//	├── blocks    only in a compressed segment: last revision 8 → block. The first one begins
+//	│             with the base, and each behind the one before
 //	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, CRC32C 4
-//	└── observed  minute 8, last revision 8 → run of entries (see package observed), CRC32C 4;
+//	└── observed  minute 8, last revision 8 → run of entries, CRC32C 4;
 //	              instead of the revision the base of the segment that the run was carried from
 //
-// The package knows bbolt and records of the write-ahead log. It knows nothing of the
-// index, of the queue of writes, or of retention, and does not decide what is needed.
+//	record (numbers big-endian)
+//	┌──────┬───────────┬──────────┬────────────┬──────────────┬────────┐
+//	│ kind │ namespace │   key    │ attributes │   previous   │  time  │
+//	│  1   │ length 2  │ length 2 │  length 4  │  revision 8  │   8    │
+//	├──────┴───────────┴┬─────────┴────────────┴┬─────────────┴┬───────┤
+//	│ key               │ attributes            │ value        │ CRC32C│
+//	│ "namespace/name"  │                       │              │   4   │
+//	└───────────────────┴───────────────────────┴──────────────┴───────┘
+//	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
+//
+//	block
+//	┌────────────────────────────────────────┬────────────┬────────┐
+//	│ revisions that it covers before its key│ zstd frame │ CRC32C │
+//	│ (uvarint)                              │            │   4    │
+//	└────────────────────────────────────────┴────────────┴────────┘
+//
+// The CRC32C of a block covers its key too. The frame has the checksum of its content that zstd
+// defines. It has no dictionary: one of 64 KiB for each segment makes blocks smaller by a tenth,
+// and inflating them takes twice the time.
+//
+//	content: for each record
+//	revisions behind the one before (uvarint) | length of the rest (uvarint) | form 1 | the record in this form
+//
+//	form 0: the record as it is
+//	form 1: the record without its checksum
+//
+// The checksum at the end of a record would not compress. It is left out where it matches, and
+// made again. A record that was damaged before has form 0, and stays what it was.
+//
+//	run of entries: what some records report of one minute
+//	key    minute since 1970, its first bit flipped 8, last revision 8
+//	value  last revision - first one (uvarint), first second 1, last second 1,
+//	       cells, CRC32C of key and value 4
+//	cell   number of the series - that of the cell before (uvarint),
+//	       length of its entries (uvarint), entries
+//	entry  63 and its span in seconds (uvarint) if it has one,
+//	       second | 64 if the increment follows | 128 if its record is no longer held 1,
+//	       unless that is so: revision - that of the entry before, or the first one (uvarint),
+//	       increment (uvarint) if it is not 1
+//
+// A run is never changed. A minute may have many runs, of which none repeats what is in another.
+// The flipped bit keeps the keys in order of time before 1970 too. The seconds let a reader pass
+// over runs of a minute in which very much has happened.
+//
+// The package knows bbolt and records of the write-ahead log. Apart from [IndexedLog] it knows
+// nothing of the index; it knows nothing of the queue of writes, or of retention, and does not
+// decide what is needed.
 package seglog

@@ -9,9 +9,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"tidings.example/eventsvc/internal/store/blocks"
 	"tidings.example/eventsvc/internal/store/boltfile"
-	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -22,7 +20,7 @@ type Log struct {
 	mmap      int           // address space that a head reserves
 	published func() uint64 // the newest revision that readers may see
 	segments  atomic.Pointer[Segments]
-	cache     *blocks.Cache
+	cache     *blockCache
 	pending   atomic.Pointer[[]wal.Record]
 	reported  pendingObserved
 	reads     openReads
@@ -38,7 +36,7 @@ func Open(dir string, mmap int, published func() uint64) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, mmap: mmap, published: published, cache: blocks.NewCache(cacheBytes), reads: openReads{began: time.Now()}}
+	l := &Log{dir: dir, mmap: mmap, published: published, cache: newBlockCache(cacheBytes), reads: openReads{began: time.Now()}}
 	l.setSegments(ss)
 	l.SetPending(nil)
 	return l, nil
@@ -63,9 +61,9 @@ func (l *Log) NewHead(base uint64, storeID string, compactRevision uint64, withW
 		uses = walUsed
 	}
 	err := boltfile.Install(path, segmentPage, buckets(), map[string][]byte{
-		metaBase:         recordfile.Key(base),
+		metaBase:         recordKey(base),
 		boltfile.StoreID: []byte(storeID),
-		metaCompact:      recordfile.Key(compactRevision),
+		metaCompact:      recordKey(compactRevision),
 		metaWAL:          noteOf(metaWAL, uses),
 	})
 	if err != nil {
@@ -125,7 +123,7 @@ func (l *Log) Published() uint64 { return l.published() }
 func (l *Log) OldestRead() time.Duration { return l.reads.oldest() }
 
 // CacheStats says how the blocks in memory are used.
-func (l *Log) CacheStats() blocks.Stats { return l.cache.Stats() }
+func (l *Log) CacheStats() CacheStats { return l.cache.Stats() }
 
 // Revisions calls f with every revision up to the last that the log has a record of, and with
 // those that damaged blocks may have one of.

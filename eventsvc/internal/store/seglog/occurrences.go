@@ -10,15 +10,12 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/boltfile"
-	"tidings.example/eventsvc/internal/store/entry"
-	"tidings.example/eventsvc/internal/store/observed"
-	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
 // Occurrence returns when and how often the event of a record was observed: what its
 // attributes say, else once, when it was written.
-func Occurrence(e *entry.Entry) event.Occurrence {
+func Occurrence(e *Entry) event.Occurrence {
 	if o, ok := event.Attributes(e.Attributes).Occurrence(); ok {
 		return o
 	}
@@ -26,16 +23,16 @@ func Occurrence(e *entry.Entry) event.Occurrence {
 }
 
 // add adds what a record reports.
-func add(to *observed.Collection, e *entry.Entry) {
-	if e.Kind != entry.Deleted {
+func add(to *collection, e *Entry) {
+	if e.Kind != Deleted {
 		to.Add(e.Key[:e.NamespaceLen], e.Attributes, e.Revision, Occurrence(e))
 	}
 }
 
 // addAll adds what records report. Damaged ones report nothing.
-func addAll(to *observed.Collection, records []wal.Record) *observed.Collection {
+func addAll(to *collection, records []wal.Record) *collection {
 	for _, r := range records {
-		if e, err := entry.Split(r.Revision, r.Data); err == nil {
+		if e, err := SplitEntry(r.Revision, r.Data); err == nil {
 			add(to, &e)
 		}
 	}
@@ -66,23 +63,23 @@ func note(tx *bbolt.Tx, name string, revision uint64) error {
 }
 
 func noteOf(name string, revision uint64) []byte {
-	return be.AppendUint32(recordfile.Key(revision), boltfile.Checksum(revision, []byte(name)))
+	return be.AppendUint32(recordKey(revision), boltfile.Checksum(revision, []byte(name)))
 }
 
 // Checkpoint writes records to the head in one commit, and indexes them by time. It skips
 // those that the head has.
 func (l *Log) Checkpoint(head *Segment, records []wal.Record) error {
-	seen := addAll(observed.NewCollection(), records)
-	return head.change(func(tx *bbolt.Tx, n *observed.Numbering) error { return putRecords(tx, n, records, seen) })
+	seen := addAll(newCollection(), records)
+	return head.change(func(tx *bbolt.Tx, n *seriesNumbers) error { return putRecords(tx, n, records, seen) })
 }
 
 // change runs f in a write transaction of a head. f may give numbers to series.
-func (s *Segment) change(f func(*bbolt.Tx, *observed.Numbering) error) error {
+func (s *Segment) change(f func(*bbolt.Tx, *seriesNumbers) error) error {
 	s.observing.Lock()
 	defer s.observing.Unlock()
 	err := s.update(func(tx *bbolt.Tx) error {
 		if s.numbering == nil {
-			s.numbering = observed.NumberingOf(tx)
+			s.numbering = seriesNumbersOf(tx)
 		}
 		return f(tx, s.numbering)
 	})
@@ -94,19 +91,19 @@ func (s *Segment) change(f func(*bbolt.Tx, *observed.Numbering) error) error {
 
 // putRecords puts the records that a segment does not have into its file, with what they
 // report.
-func putRecords(tx *bbolt.Tx, n *observed.Numbering, records []wal.Record, seen *observed.Collection) error {
-	log := tx.Bucket([]byte(recordfile.BucketLog))
-	last := recordfile.Last(log, 0)
+func putRecords(tx *bbolt.Tx, n *seriesNumbers, records []wal.Record, seen *collection) error {
+	log := tx.Bucket([]byte(bucketLog))
+	last := lastKey(log, 0)
 	if records = wal.After(records, last); len(records) == 0 {
 		return nil
 	}
 	log.FillPercent = boltfile.FillPercent
 	for _, r := range records {
-		if err := log.Put(recordfile.Key(r.Revision), r.Data); err != nil {
+		if err := log.Put(recordKey(r.Revision), r.Data); err != nil {
 			return err
 		}
 	}
-	seen.Entries = slices.DeleteFunc(seen.Entries, func(e observed.Observation) bool { return e.Revision <= last })
+	seen.Entries = slices.DeleteFunc(seen.Entries, func(e observation) bool { return e.Revision <= last })
 	return seen.Save(tx, n)
 }
 
@@ -125,12 +122,12 @@ func (l *Log) Carry(s *Segment, since time.Time) (damaged bool, err error) {
 		return false, err // by a process that ended before it has unlinked the segment
 	}
 	err = s.view(func(from *bbolt.Tx) error {
-		m := observed.Minutes{Tx: from, Since: observed.MinuteSince(since), Needed: func(uint64) bool { return false }}
+		m := minuteCopy{Tx: from, Since: minuteSince(since), Needed: func(uint64) bool { return false }}
 		if !m.Any() {
 			return nil // and nothing can be counted twice
 		}
-		return l.Head().change(func(tx *bbolt.Tx, n *observed.Numbering) error {
-			series, runs, err := observed.Buckets(tx)
+		return l.Head().change(func(tx *bbolt.Tx, n *seriesNumbers) error {
+			series, runs, err := timeBuckets(tx)
 			if err != nil {
 				return err
 			}
@@ -144,8 +141,8 @@ func (l *Log) Carry(s *Segment, since time.Time) (damaged bool, err error) {
 				damaged = true
 				return nil
 			}
-			unread := m.Each(func(minute int64, entries []observed.Entry) error {
-				unwritten = observed.PutRun(runs, minute, s.Base, entries)
+			unread := m.Each(func(minute int64, entries []runEntry) error {
+				unwritten = putRun(runs, minute, s.Base, entries)
 				return unwritten
 			})
 			damaged = damaged || unread != nil

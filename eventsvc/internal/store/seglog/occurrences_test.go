@@ -12,18 +12,17 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
 // observedRecord is the record of a version that was observed as often as its revision says.
 func observedRecord(revision uint64, second int64) wal.Record {
 	o := event.Occurrence{Time: time.Unix(second, 0), Count: int64(revision), New: int64(revision)}
-	e := entry.Entry{
-		Revision: revision, Kind: entry.Created, Key: fmt.Appendf(nil, "ns/e%d", revision), NamespaceLen: 2, Time: time.Unix(9e8, 0),
+	e := Entry{
+		Revision: revision, Kind: Created, Key: fmt.Appendf(nil, "ns/e%d", revision), NamespaceLen: 2, Time: time.Unix(9e8, 0),
 		Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "R"}, nil).With(o), Value: []byte("{}"),
 	}
-	return wal.Record{Revision: revision, Data: entry.Append(nil, &e)}
+	return wal.Record{Revision: revision, Data: AppendEntry(nil, &e)}
 }
 
 // countedIn returns how often something was observed in each second, of what was written up
@@ -184,8 +183,8 @@ func (l *Log) rotateTo(t *testing.T, base uint64) {
 // rewriteAll leaves all records out of a segment.
 func (l *Log) rewriteAll(t *testing.T, s *Segment, since time.Time) {
 	t.Helper()
-	none := func(f func(needed func(*entry.Entry) (bool, error)) error) error {
-		return f(func(*entry.Entry) (bool, error) { return false, nil })
+	none := func(f func(needed func(*Entry) (bool, error)) error) error {
+		return f(func(*Entry) (bool, error) { return false, nil })
 	}
 	path := s.Path + ".tmp"
 	_, err := l.Rewrite(context.Background(), s, path, Rewriting{Keeper: none, Since: since})

@@ -11,8 +11,6 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
-	"tidings.example/eventsvc/internal/store/entry"
-	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -37,8 +35,8 @@ type Reader struct {
 type segmentTx struct {
 	tx     *bbolt.Tx
 	cursor *bbolt.Cursor
-	at     uint64            // revision that the cursor is at, 0: none
-	finder recordfile.Finder // of a compressed segment
+	at     uint64      // revision that the cursor is at, 0: none
+	finder blockFinder // of a compressed segment
 }
 
 // readers reuses the memory of readers.
@@ -88,7 +86,7 @@ func (r *Reader) close() {
 
 // Lend calls visit with e as a view, which is empty afterwards, and returns its result.
 // It takes no memory of its own.
-func (r *Reader) Lend(e *entry.Entry, key store.Key, visit func(*store.View) bool) bool {
+func (r *Reader) Lend(e *Entry, key store.Key, visit func(*store.View) bool) bool {
 	r.view = e.View(key)
 	more := visit(&r.view)
 	r.view = store.View{}
@@ -107,7 +105,7 @@ func (r *Reader) segment(i int) (*segmentTx, error) {
 	}
 	if v.cursor == nil {
 		v.cursor = recordsIn(s, v.tx).Bucket.Cursor()
-		v.finder = recordfile.Finder{File: s.file, Cache: r.log.cache, Cursor: v.cursor}
+		v.finder = blockFinder{File: s.file, Cache: r.log.cache, Cursor: v.cursor}
 	}
 	return v, nil
 }
@@ -115,44 +113,44 @@ func (r *Reader) segment(i int) (*segmentTx, error) {
 // Get verifies and returns the record of a revision. Its bytes are in the mapped file.
 // They are valid until View returns, or until the reader is asked for a record that was
 // written after it was opened, which changes its Generation.
-func (r *Reader) Get(revision uint64) (entry.Entry, error) {
+func (r *Reader) Get(revision uint64) (Entry, error) {
 	b, err := r.Lookup(revision)
 	if err != nil {
-		return entry.Entry{}, err
+		return Entry{}, err
 	}
-	return entry.ParseStored(revision, b)
+	return ParseStored(revision, b)
 }
 
 // Borrow is [Reader.Get] for an entry that is used only until the next call of a method: it takes
 // no memory of its own, which a scan of compressed segments would have collected all the time.
-func (r *Reader) Borrow(revision uint64) (entry.Entry, error) {
+func (r *Reader) Borrow(revision uint64) (Entry, error) {
 	i := r.segments.find(revision)
 	if i < 0 || !r.segments[i].Compressed {
 		return r.Get(revision)
 	}
 	s, err := r.segment(i)
 	if err != nil {
-		return entry.Entry{}, err
+		return Entry{}, err
 	}
 	body, err := s.finder.Borrow(revision)
 	switch {
 	case err != nil:
-		return entry.Entry{}, entry.Corrupt(revision, err)
+		return Entry{}, Corrupt(revision, err)
 	case body == nil:
-		return entry.Entry{}, ErrGone
+		return Entry{}, ErrGone
 	}
-	e, err := entry.SplitBody(revision, body)
-	return e, entry.Corrupt(revision, err)
+	e, err := splitBody(revision, body)
+	return e, Corrupt(revision, err)
 }
 
 // Peek is [Reader.Get] without the checksum, for records of which only sizes are used.
-func (r *Reader) Peek(revision uint64) (entry.Entry, error) {
+func (r *Reader) Peek(revision uint64) (Entry, error) {
 	b, err := r.Lookup(revision)
 	if err != nil {
-		return entry.Entry{}, err
+		return Entry{}, err
 	}
-	e, err := entry.Split(revision, b)
-	return e, entry.Corrupt(revision, err)
+	e, err := SplitEntry(revision, b)
+	return e, Corrupt(revision, err)
 }
 
 // Lookup returns the bytes of a record, as [Reader.Get] does, without parsing them.
@@ -211,7 +209,7 @@ func (v *segmentTx) find(revision uint64) ([]byte, error) {
 	if record == nil && err == nil {
 		return nil, ErrGone
 	}
-	return record, entry.Corrupt(revision, err)
+	return record, Corrupt(revision, err)
 }
 
 // Prefetch has the kernel read the records of revisions, which rise, all at the same time.
@@ -222,33 +220,33 @@ func (r *Reader) Prefetch(revisions []uint64) {
 		i := r.segments.find(revisions[0])
 		var keys [][]byte
 		for len(revisions) > 0 && r.segments.find(revisions[0]) == i {
-			keys, revisions = append(keys, recordfile.Key(revisions[0])), revisions[1:]
+			keys, revisions = append(keys, recordKey(revisions[0])), revisions[1:]
 		}
 		if i < 0 || r.segments[i].Compressed {
 			continue
 		}
 		if s, err := r.segment(i); err == nil {
-			boltcheck.Prefetch(s.tx, r.segments[i].Path, []byte(recordfile.BucketLog), keys)
+			boltcheck.Prefetch(s.tx, r.segments[i].Path, []byte(bucketLog), keys)
 		}
 	}
 }
 
 // Newest returns the newest record, or ErrGone. It need not have the newest revision: that
 // record may be compacted away, or the revision skipped.
-func (r *Reader) Newest() (entry.Entry, error) {
+func (r *Reader) Newest() (Entry, error) {
 	if n := len(r.pending); n > 0 {
-		return entry.ParseStored(r.pending[n-1].Revision, r.pending[n-1].Data)
+		return ParseStored(r.pending[n-1].Revision, r.pending[n-1].Data)
 	}
 	for i := range slices.Backward(r.segments) {
 		s, err := r.segment(i)
 		if err != nil {
-			return entry.Entry{}, err
+			return Entry{}, err
 		}
 		if revision := recordsIn(r.segments[i], s.tx).Last(0); revision > 0 {
 			return r.Get(revision)
 		}
 	}
-	return entry.Entry{}, ErrGone
+	return Entry{}, ErrGone
 }
 
 // A Position is where a record was found in the file of a sealed segment. It is empty for
@@ -291,30 +289,30 @@ func (r *Reader) SegmentBase(revision uint64) uint64 {
 
 // At follows the versions of an event from the newest down to the one that was the newest
 // at revision at. It reports false if the event did not exist then.
-func (r *Reader) At(newest, at uint64) (entry.Entry, bool, error) {
-	var newer entry.Kind
+func (r *Reader) At(newest, at uint64) (Entry, bool, error) {
+	var newer Kind
 	for revision := newest; revision != 0; {
 		e, err := r.Get(revision)
-		if newer == entry.Created && errors.Is(err, ErrGone) {
-			return entry.Entry{}, false, nil // the deletion before it is compacted away
+		if newer == Created && errors.Is(err, ErrGone) {
+			return Entry{}, false, nil // the deletion before it is compacted away
 		}
 		if err != nil {
-			return entry.Entry{}, false, err
+			return Entry{}, false, err
 		}
 		if e.Revision <= at {
-			return e, e.Kind != entry.Deleted, nil
+			return e, e.Kind != Deleted, nil
 		}
 		if e.Previous >= revision {
-			return entry.Entry{}, false, entry.Corrupt(revision, boltfile.ErrChecksum)
+			return Entry{}, false, Corrupt(revision, boltfile.ErrChecksum)
 		}
 		revision, newer = e.Previous, e.Kind
 	}
-	return entry.Entry{}, false, nil
+	return Entry{}, false, nil
 }
 
 // Scan calls f with the records behind revision after up to last, in order, until f
 // returns false. It ends at a damaged record with an error.
-func (r *Reader) Scan(after, last uint64, f func(entry.Entry) bool) error {
+func (r *Reader) Scan(after, last uint64, f func(Entry) bool) error {
 	return r.ScanAll(after, last, f, nil)
 }
 
@@ -323,7 +321,7 @@ func SkipDamaged(uint64, []byte) bool { return true }
 
 // ScanAll is [Reader.Scan] that calls damaged with damaged records, and goes on until
 // that returns false. Of a damaged block it gets the last revision, and no record.
-func (r *Reader) ScanAll(after, last uint64, f func(entry.Entry) bool, damaged func(revision uint64, record []byte) bool) error {
+func (r *Reader) ScanAll(after, last uint64, f func(Entry) bool, damaged func(revision uint64, record []byte) bool) error {
 	if last > r.seen {
 		r.close()
 		r.open()
@@ -352,7 +350,7 @@ func (r *Reader) ScanAll(after, last uint64, f func(entry.Entry) bool, damaged f
 // A scan is a [Reader.ScanAll] that has come to a revision. Its methods report false at the end.
 type scan struct {
 	after, last uint64
-	record      func(entry.Entry) bool
+	record      func(Entry) bool
 	damaged     func(revision uint64, record []byte) bool
 }
 
@@ -361,22 +359,22 @@ func (s *scan) each(revision uint64, record []byte) (more bool, err error) {
 		return false, nil
 	}
 	s.after = revision
-	e, err := entry.Parse(revision, record)
+	e, err := ParseEntry(revision, record)
 	switch {
 	case err != nil && s.damaged == nil:
-		return false, entry.Corrupt(revision, err)
+		return false, Corrupt(revision, err)
 	case err != nil:
 		return s.damaged(revision, record), nil
 	}
 	return s.record(e), nil
 }
 
-func (s *scan) lost(l *recordfile.Lost) (more bool, err error) {
+func (s *scan) lost(l *lostBlock) (more bool, err error) {
 	switch {
 	case l.First > s.last:
 		return false, nil
 	case s.damaged == nil:
-		return false, entry.Corrupt(l.First, l)
+		return false, Corrupt(l.First, l)
 	}
 	s.after = l.Last
 	return s.damaged(l.Last, nil), nil

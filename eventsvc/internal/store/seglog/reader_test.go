@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"tidings.example/eventsvc/internal/store/entry"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -29,8 +28,8 @@ func TestReadersSeeCheckpoints(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	for revision := uint64(2); revision < 5; revision++ {
-		e := entry.Entry{Revision: revision, Kind: entry.Created, Key: []byte("default/e"), NamespaceLen: 7, Value: []byte("{}")}
-		if err := l.Checkpoint(l.Head(), []wal.Record{{Revision: revision, Data: entry.Append(nil, &e)}}); err != nil {
+		e := Entry{Revision: revision, Kind: Created, Key: []byte("default/e"), NamespaceLen: 7, Value: []byte("{}")}
+		if err := l.Checkpoint(l.Head(), []wal.Record{{Revision: revision, Data: AppendEntry(nil, &e)}}); err != nil {
 			t.Fatal(err)
 		}
 		err := l.View(func(r *Reader) error {

@@ -19,9 +19,6 @@ import (
 	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
-	"tidings.example/eventsvc/internal/store/entry"
-	"tidings.example/eventsvc/internal/store/observed"
-	"tidings.example/eventsvc/internal/store/recordfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -43,8 +40,8 @@ type Segment struct {
 	scattered  atomic.Bool          // its index by time becomes much smaller when it is rewritten
 	span       atomic.Pointer[span] // once sealed and read: see [Reader.span]
 
-	observing sync.Mutex          // held while a head is written with what its records report
-	numbering *observed.Numbering // of its series; nil: to be read
+	observing sync.Mutex     // held while a head is written with what its records report
+	numbering *seriesNumbers // of its series; nil: to be read
 }
 
 // The buckets of a segment, and the entries of its meta bucket.
@@ -61,7 +58,7 @@ const (
 
 // buckets returns the buckets of a new segment.
 func buckets() []string {
-	return []string{recordfile.BucketLog, observed.BucketSeries, observed.BucketRuns}
+	return []string{bucketLog, bucketSeries, bucketRuns}
 }
 
 // What metaWAL notes.
@@ -118,7 +115,7 @@ func (s *Segment) load(tx *bbolt.Tx, head bool) error {
 	switch {
 	case s.Base == 0:
 		return errors.New("it does not say which revisions it holds")
-	case s.Compressed != (tx.Bucket([]byte(recordfile.BucketBlocks)) != nil):
+	case s.Compressed != (tx.Bucket([]byte(bucketBlocks)) != nil):
 		return errors.New("what it says of blocks contradicts what it has")
 	case head && uses != walUsed && uses != walNone:
 		return errors.New("it does not say whether the write-ahead log is needed")
@@ -146,7 +143,7 @@ func (s *Segment) measure(tx *bbolt.Tx, head bool) error {
 	_, err := recordsIn(s, tx).Each(0, func(_ uint64, record []byte) (bool, error) {
 		s.bytes.Add(int64(len(record)))
 		return true, nil
-	}, recordfile.PassLost)
+	}, passLost)
 	return err
 }
 
@@ -168,7 +165,7 @@ func metaIn(tx *bbolt.Tx, name string) uint64 {
 
 // setMeta puts a number into the meta bucket.
 func setMeta(tx *bbolt.Tx, name string, n uint64) error {
-	return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(name), recordfile.Key(n))
+	return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(name), recordKey(n))
 }
 
 // NoteWAL notes in a head whether the write-ahead log may have records that it lacks. If it may, a start without that log
@@ -199,11 +196,11 @@ func Written(s *Segment) (at time.Time, ok bool, err error) {
 		last := records.Last(0)
 		if ok = last > 0; ok {
 			_, err = records.Each(last, func(revision uint64, record []byte) (bool, error) {
-				if e, damage := entry.Parse(revision, record); damage == nil {
+				if e, damage := ParseEntry(revision, record); damage == nil {
 					at = e.Time
 				}
 				return true, nil
-			}, recordfile.PassLost)
+			}, passLost)
 		}
 		return err
 	})
@@ -211,8 +208,8 @@ func Written(s *Segment) (at time.Time, ok bool, err error) {
 }
 
 // recordsIn returns the records of the file of a segment.
-func recordsIn(s *Segment, tx *bbolt.Tx) recordfile.Records {
-	return recordfile.In(tx, s.Base, s.Compressed)
+func recordsIn(s *Segment, tx *bbolt.Tx) fileRecords {
+	return fileRecordsIn(tx, s.Base, s.Compressed)
 }
 
 func (s *Segment) view(f func(*bbolt.Tx) error) error {
@@ -340,7 +337,7 @@ func (s *Segment) Seal(last uint64) error {
 	defer s.observing.Unlock()
 	s.numbering = nil
 	return s.update(func(tx *bbolt.Tx) error {
-		runs, minutes := observed.CountRuns(tx)
+		runs, minutes := countRuns(tx)
 		if s.scattered.Store(runs >= manyRuns && runs >= 2*minutes); s.scattered.Load() {
 			if err := setMeta(tx, metaRuns, uint64(runs)); err != nil {
 				return err

@@ -7,7 +7,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
-	"tidings.example/eventsvc/internal/store/records"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -45,7 +45,7 @@ type Usage struct {
 
 	dir     string
 	limits  Limits
-	records records.Source
+	records seglog.IndexedLog
 	sealed  atomic.Int64 // bytes of the files other than the head
 
 	events, bytes atomic.Int64 // live
@@ -57,7 +57,7 @@ type Usage struct {
 
 // New returns the account that the index has saved, without segments that are not there:
 // a process can end after it has removed one and before it has saved that.
-func New(dir string, limits Limits, r records.Source) (*Usage, error) {
+func New(dir string, limits Limits, r seglog.IndexedLog) (*Usage, error) {
 	live, account, err := r.Index.Accounts()
 	if err != nil {
 		return nil, err

@@ -1,58 +1,57 @@
-package blocks
+package seglog
 
 import (
 	"container/list"
 	"sync"
 )
 
-// A Place is where a block is: in a file, which its user numbers, with the last revision
+// A blockPlace is where a block is: in a file, which its user numbers, with the last revision
 // that it covers.
-type Place struct {
+type blockPlace struct {
 	File uint64
 	Last uint64
 }
 
-// A Cache keeps inflated blocks. A block that comes in is on trial. One that is used again
+// A blockCache keeps inflated blocks. A block that comes in is on trial. One that is used again
 // is kept for as long as there is room for it among those. So what is read once, as by a list
 // of everything, does not throw out what gets use. The next block that comes in reuses the memory
-// of one that was thrown out and is no longer in use. A Cache is safe for concurrent use.
-type Cache struct {
+// of one that was thrown out and is no longer in use. It is safe for concurrent use.
+type blockCache struct {
 	mu     sync.Mutex
-	blocks map[Place]*list.Element
-	trial  segment
-	kept   segment
-	spare  *Block // for its memory, or nil
+	blocks map[blockPlace]*list.Element
+	trial  lruPart
+	kept   lruPart
+	spare  *inflatedBlock // for its memory, or nil
 	hits   uint64
 	misses uint64
 }
 
-// segment is a part of a cache, with the block that was used last in front.
-type segment struct {
+// lruPart is a part of a cache, with the block that was used last in front.
+type lruPart struct {
 	list  list.List
 	bytes int64
 	limit int64
 }
 
-type cached struct {
-	at    Place
-	block *Block
-	in    *segment
+type cachedBlock struct {
+	at    blockPlace
+	block *inflatedBlock
+	in    *lruPart
 }
 
 // trialShare is the part of a cache for blocks that were used once.
 const trialShare = 4
 
-// NewCache returns a Cache that keeps at most so many bytes. Blocks that it does not keep, or no
-// longer keeps, and that are in use come on top.
-func NewCache(bytes int64) *Cache {
-	c := &Cache{blocks: map[Place]*list.Element{}}
+// newBlockCache returns a blockCache that keeps at most so many bytes. Blocks in use are not counted.
+func newBlockCache(bytes int64) *blockCache {
+	c := &blockCache{blocks: map[blockPlace]*list.Element{}}
 	c.trial.limit = bytes / trialShare
 	c.kept.limit = bytes - c.trial.limit
 	return c
 }
 
 // Get returns a block, nil if it is not there. The caller gives the block to Done after use; until then it does not change.
-func (c *Cache) Get(at Place) *Block {
+func (c *blockCache) Get(at blockPlace) *inflatedBlock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.blocks[at]
@@ -61,7 +60,7 @@ func (c *Cache) Get(at Place) *Block {
 		return nil
 	}
 	c.hits++
-	b := e.Value.(*cached)
+	b := e.Value.(*cachedBlock)
 	b.block.users++
 	if b.in == &c.kept {
 		c.kept.list.MoveToFront(e)
@@ -72,21 +71,21 @@ func (c *Cache) Get(at Place) *Block {
 	for c.kept.bytes > c.kept.limit { // they are on trial again
 		last := c.kept.list.Back()
 		c.remove(last)
-		c.add(&c.trial, last.Value.(*cached))
+		c.add(&c.trial, last.Value.(*cachedBlock))
 	}
 	c.shrink()
 	return b.block
 }
 
-// Parse verifies and inflates a block that Get has not found ([Block.Parse]), and adds it unless it is larger than the room on
+// Parse verifies and inflates a block that Get has not found ([inflatedBlock.Parse]), and adds it unless it is larger than the room on
 // trial. The caller gives the block to Done after use; until then it does not change.
-func (c *Cache) Parse(at Place, key, value []byte) (*Block, error) {
+func (c *blockCache) Parse(at blockPlace, key, value []byte) (*inflatedBlock, error) {
 	c.mu.Lock()
 	b := c.spare
 	c.spare = nil
 	c.mu.Unlock()
 	if b == nil {
-		b = new(Block)
+		b = new(inflatedBlock)
 	}
 	err := b.Parse(key, value)
 	c.mu.Lock()
@@ -97,28 +96,28 @@ func (c *Cache) Parse(at Place, key, value []byte) (*Block, error) {
 	}
 	b.users = 1
 	if c.blocks[at] == nil && b.Bytes() <= c.trial.limit {
-		c.add(&c.trial, &cached{at: at, block: b})
+		c.add(&c.trial, &cachedBlock{at: at, block: b})
 		c.shrink()
 	}
 	return b, nil
 }
 
 // Done ends one use of a block.
-func (c *Cache) Done(b *Block) {
+func (c *blockCache) Done(b *inflatedBlock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.users--
 	c.reuse(b)
 }
 
-func (c *Cache) add(to *segment, b *cached) {
+func (c *blockCache) add(to *lruPart, b *cachedBlock) {
 	b.in, b.block.cached = to, true
 	c.blocks[b.at] = to.list.PushFront(b)
 	to.bytes += b.block.Bytes()
 }
 
-func (c *Cache) remove(e *list.Element) {
-	b := e.Value.(*cached)
+func (c *blockCache) remove(e *list.Element) {
+	b := e.Value.(*cachedBlock)
 	b.in.list.Remove(e)
 	b.in.bytes -= b.block.Bytes()
 	b.block.cached = false
@@ -126,30 +125,30 @@ func (c *Cache) remove(e *list.Element) {
 }
 
 // shrink removes what is on trial for longest.
-func (c *Cache) shrink() {
+func (c *blockCache) shrink() {
 	for c.trial.bytes > c.trial.limit {
 		last := c.trial.list.Back()
 		c.remove(last)
-		c.reuse(last.Value.(*cached).block)
+		c.reuse(last.Value.(*cachedBlock).block)
 	}
 }
 
 // reuse takes the memory of a block for the next one, unless it is in use or much larger than most.
-func (c *Cache) reuse(b *Block) {
-	if b.users == 0 && !b.cached && b.Bytes() <= 2*fullBytes {
+func (c *blockCache) reuse(b *inflatedBlock) {
+	if b.users == 0 && !b.cached && b.Bytes() <= 2*fullBlockBytes {
 		c.spare = b
 	}
 }
 
-// Stats says how a cache is used.
-type Stats struct {
+// CacheStats says how a cache is used.
+type CacheStats struct {
 	Hits, Misses uint64
 	Bytes        int64
 }
 
 // Stats returns the present figures.
-func (c *Cache) Stats() Stats {
+func (c *blockCache) Stats() CacheStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Stats{Hits: c.hits, Misses: c.misses, Bytes: c.trial.bytes + c.kept.bytes}
+	return CacheStats{Hits: c.hits, Misses: c.misses, Bytes: c.trial.bytes + c.kept.bytes}
 }

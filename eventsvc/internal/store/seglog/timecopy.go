@@ -1,4 +1,4 @@
-package observed
+package seglog
 
 import (
 	"errors"
@@ -11,49 +11,49 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// Minutes goes over what the records of a segment report, minute by minute, to write it to
+// minuteCopy goes over what the records of a segment report, minute by minute, to write it to
 // another one.
-type Minutes struct {
+type minuteCopy struct {
 	Tx      *bbolt.Tx
 	Needed  func(revision uint64) bool // whether a record is kept; what others report is summed up
 	Since   int64                      // sums of earlier minutes are left out
 	Number  func(texts string) (uint32, error)
 	Damaged func(k, v []byte) error // called with runs that cannot be read
 
-	entries []Entry
+	entries []runEntry
 	numbers map[uint32]uint32 // of series in the other segment, by those in this one
 }
 
-// MinuteSince returns the first minute that begins at a time or after it, of no time the
+// minuteSince returns the first minute that begins at a time or after it, of no time the
 // first of all.
-func MinuteSince(t time.Time) int64 {
+func minuteSince(t time.Time) int64 {
 	if t.IsZero() {
 		return math.MinInt64
 	}
-	minute, _ := MinuteOf(t.Unix() + 59)
+	minute, _ := minuteOf(t.Unix() + 59)
 	return minute
 }
 
 // Any reports whether there is something from since on.
-func (m *Minutes) Any() bool {
-	b := m.Tx.Bucket([]byte(BucketRuns))
+func (m *minuteCopy) Any() bool {
+	b := m.Tx.Bucket([]byte(bucketRuns))
 	if b == nil {
 		return false
 	}
-	k, _ := b.Cursor().Seek(Key(m.Since, 0))
+	k, _ := b.Cursor().Seek(runKey(m.Since, 0))
 	return k != nil
 }
 
 // Each calls f with the entries of each minute, in the order of a run.
-func (m *Minutes) Each(f func(minute int64, entries []Entry) error) error {
+func (m *minuteCopy) Each(f func(minute int64, entries []runEntry) error) error {
 	m.numbers = map[uint32]uint32{}
-	b := m.Tx.Bucket([]byte(BucketRuns))
+	b := m.Tx.Bucket([]byte(bucketRuns))
 	if b == nil {
 		return boltfile.ErrChecksum
 	}
 	c := b.Cursor()
 	for k, v := c.First(); k != nil; {
-		minute, err := MinuteOfKey(k)
+		minute, err := minuteOfKey(k)
 		if err != nil {
 			if err := m.Damaged(k, v); err != nil {
 				return err
@@ -62,7 +62,7 @@ func (m *Minutes) Each(f func(minute int64, entries []Entry) error) error {
 			continue
 		}
 		m.entries = m.entries[:0]
-		for of := Key(minute, 0)[:8]; len(k) == KeyLen && string(k[:8]) == string(of); k, v = c.Next() {
+		for of := runKey(minute, 0)[:8]; len(k) == runKeyLen && string(k[:8]) == string(of); k, v = c.Next() {
 			if err := m.read(k, v); err != nil {
 				return err
 			}
@@ -75,11 +75,11 @@ func (m *Minutes) Each(f func(minute int64, entries []Entry) error) error {
 }
 
 // read adds the entries of a run. One that cannot be read is damaged as a whole.
-func (m *Minutes) read(k, v []byte) error {
+func (m *minuteCopy) read(k, v []byte) error {
 	before := len(m.entries)
-	run, err := Parse(k, v)
+	run, err := parseRun(k, v)
 	if err == nil {
-		err = run.Each(All, func(e Entry) { m.entries = append(m.entries, e) })
+		err = run.Each(allSeries, func(e runEntry) { m.entries = append(m.entries, e) })
 	}
 	for i := before; i < len(m.entries) && err == nil; i++ {
 		m.entries[i].Series, err = m.renumber(m.entries[i].Series)
@@ -91,11 +91,11 @@ func (m *Minutes) read(k, v []byte) error {
 	return m.Damaged(k, v)
 }
 
-func (m *Minutes) renumber(series uint32) (uint32, error) {
+func (m *minuteCopy) renumber(series uint32) (uint32, error) {
 	if n, ok := m.numbers[series]; ok {
 		return n, nil
 	}
-	texts, err := SeriesIn(m.Tx, series)
+	texts, err := seriesIn(m.Tx, series)
 	if err != nil {
 		return 0, err
 	}
@@ -105,16 +105,16 @@ func (m *Minutes) renumber(series uint32) (uint32, error) {
 }
 
 // write calls f with what is left of the entries of a minute.
-func (m *Minutes) write(minute int64, f func(minute int64, entries []Entry) error) error {
+func (m *minuteCopy) write(minute int64, f func(minute int64, entries []runEntry) error) error {
 	for i := range m.entries {
 		if e := &m.entries[i]; e.Revision != 0 && !m.Needed(e.Revision) {
 			e.Revision = 0
 		}
 	}
 	if minute < m.Since {
-		m.entries = slices.DeleteFunc(m.entries, func(e Entry) bool { return e.Revision == 0 })
+		m.entries = slices.DeleteFunc(m.entries, func(e runEntry) bool { return e.Revision == 0 })
 	}
-	if m.entries = Merge(m.entries); len(m.entries) == 0 {
+	if m.entries = mergeEntries(m.entries); len(m.entries) == 0 {
 		return nil
 	}
 	return f(minute, m.entries)

@@ -1,4 +1,4 @@
-package observed
+package seglog
 
 import (
 	"cmp"
@@ -11,11 +11,8 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// be is the byte order of keys and checksums.
-var be = binary.BigEndian
-
-// An Entry says how often something was observed within a second.
-type Entry struct {
+// A runEntry says how often something was observed within a second.
+type runEntry struct {
 	Series   uint32
 	Second   uint8  // of the minute
 	Revision uint64 // of the record that reports it, 0 if that is no longer held
@@ -33,16 +30,16 @@ const (
 // spanMark is in front of an entry with a span. No second is like it.
 const spanMark = secondMask
 
-// KeyLen is the length of a key.
-const KeyLen = 16
+// runKeyLen is the length of a key.
+const runKeyLen = 16
 
 const (
-	checksumLen = 4
-	signBit     = 1 << 63
+	runChecksumLen = 4
+	signBit        = 1 << 63
 )
 
-// MinuteOf splits seconds since 1970.
-func MinuteOf(second int64) (minute int64, of uint8) {
+// minuteOf splits seconds since 1970.
+func minuteOf(second int64) (minute int64, of uint8) {
 	minute = second / 60
 	if second%60 < 0 {
 		minute--
@@ -50,43 +47,43 @@ func MinuteOf(second int64) (minute int64, of uint8) {
 	return minute, uint8(second - minute*60)
 }
 
-// Key returns the key of a run with its minute, and with a number that is no less than its
+// runKey returns the key of a run with its minute, and with a number that is no less than its
 // revisions and that no other run of the minute has.
-func Key(minute int64, last uint64) []byte {
-	return be.AppendUint64(be.AppendUint64(make([]byte, 0, KeyLen), uint64(minute)^signBit), last)
+func runKey(minute int64, last uint64) []byte {
+	return be.AppendUint64(be.AppendUint64(make([]byte, 0, runKeyLen), uint64(minute)^signBit), last)
 }
 
-// MinuteOfKey returns the minute of a key, which may be damaged.
-func MinuteOfKey(k []byte) (int64, error) {
-	if len(k) != KeyLen {
+// minuteOfKey returns the minute of a key, which may be damaged.
+func minuteOfKey(k []byte) (int64, error) {
+	if len(k) != runKeyLen {
 		return 0, fmt.Errorf("%q is no key of a minute: %w", k, boltfile.ErrChecksum)
 	}
 	return int64(be.Uint64(k) ^ signBit), nil
 }
 
-// compare is the order of entries within a run.
-func compare(a, b Entry) int {
+// compareEntries is the order of entries within a run.
+func compareEntries(a, b runEntry) int {
 	return cmp.Or(cmp.Compare(a.Series, b.Series), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Second, b.Second), cmp.Compare(a.Span, b.Span))
 }
 
-// Merge puts the entries of one minute in the order of a run. It sums those of one series,
+// mergeEntries puts the entries of one minute in the order of a run. It sums those of one series,
 // second and span whose records are no longer held, and returns what is left.
-func Merge(entries []Entry) []Entry {
-	slices.SortFunc(entries, compare)
+func mergeEntries(entries []runEntry) []runEntry {
+	slices.SortFunc(entries, compareEntries)
 	kept := entries[:0]
 	for _, e := range entries {
-		if n := len(kept); e.Revision == 0 && n > 0 && compare(kept[n-1], e) == 0 {
+		if n := len(kept); e.Revision == 0 && n > 0 && compareEntries(kept[n-1], e) == 0 {
 			kept[n-1].Count += e.Count
 		} else {
 			kept = append(kept, e)
 		}
 	}
-	return slices.DeleteFunc(kept, func(e Entry) bool { return e.Revision == 0 && e.Count == 0 })
+	return slices.DeleteFunc(kept, func(e runEntry) bool { return e.Revision == 0 && e.Count == 0 })
 }
 
-// AppendRun appends the value of a run. The entries, of which there is at least one, are
-// in the order of [Merge].
-func AppendRun(dst, key []byte, entries []Entry) []byte {
+// appendRun appends the value of a run. The entries, of which there is at least one, are
+// in the order of [mergeEntries].
+func appendRun(dst, key []byte, entries []runEntry) []byte {
 	start, last := len(dst), be.Uint64(key[8:])
 	first, low, high := last, uint8(math.MaxUint8), uint8(0)
 	for _, e := range entries {
@@ -109,10 +106,10 @@ func AppendRun(dst, key []byte, entries []Entry) []byte {
 		dst = append(dst, cell...)
 		series, entries = entries[0].Series, entries[n:]
 	}
-	return be.AppendUint32(dst, checksum(key, dst[start:]))
+	return be.AppendUint32(dst, runChecksum(key, dst[start:]))
 }
 
-func appendEntries(dst []byte, first uint64, entries []Entry) []byte {
+func appendEntries(dst []byte, first uint64, entries []runEntry) []byte {
 	before := first
 	for _, e := range entries {
 		if e.Span > 0 {
@@ -135,12 +132,12 @@ func appendEntries(dst []byte, first uint64, entries []Entry) []byte {
 	return dst
 }
 
-func checksum(key, value []byte) uint32 {
+func runChecksum(key, value []byte) uint32 {
 	return crc32.Update(crc32.Update(0, boltfile.Castagnoli, key), boltfile.Castagnoli, value)
 }
 
-// A Run is a verified run. It shares the memory of its value.
-type Run struct {
+// A minuteRun is a verified run. It shares the memory of its value.
+type minuteRun struct {
 	Minute    int64
 	Low, High uint8  // its first and last second
 	Last      uint64 // the number that ends the key: no revision of the run is greater
@@ -150,13 +147,13 @@ type Run struct {
 
 var errRun = fmt.Errorf("a run of a minute: %w", boltfile.ErrChecksum)
 
-// Parse verifies a run, and opens it.
-func Parse(k, v []byte) (r Run, err error) {
-	if r.Minute, err = MinuteOfKey(k); err != nil {
+// parseRun verifies a run, and opens it.
+func parseRun(k, v []byte) (r minuteRun, err error) {
+	if r.Minute, err = minuteOfKey(k); err != nil {
 		return r, err
 	}
-	body := len(v) - checksumLen
-	if body < 0 || be.Uint32(v[body:]) != checksum(k, v[:body]) {
+	body := len(v) - runChecksumLen
+	if body < 0 || be.Uint32(v[body:]) != runChecksum(k, v[:body]) {
 		return r, errRun
 	}
 	r.Last = be.Uint64(k[8:])
@@ -169,10 +166,10 @@ func Parse(k, v []byte) (r Run, err error) {
 }
 
 // Size returns about how many bytes the entries take.
-func (r *Run) Size() int { return len(r.cells) }
+func (r *minuteRun) Size() int { return len(r.cells) }
 
 // Each calls f with the entries of the series that are wanted, in the order of a run.
-func (r *Run) Each(wanted func(series uint32) (bool, error), f func(Entry)) error {
+func (r *minuteRun) Each(wanted func(series uint32) (bool, error), f func(runEntry)) error {
 	series := uint64(0)
 	for rest := r.cells; len(rest) > 0; {
 		delta, n := binary.Uvarint(rest)
@@ -198,8 +195,8 @@ func (r *Run) Each(wanted func(series uint32) (bool, error), f func(Entry)) erro
 }
 
 // eachOf calls f with the entries of one series. It reports false if they make no sense.
-func (r *Run) eachOf(series uint32, cell []byte, f func(Entry)) bool {
-	e := Entry{Series: series}
+func (r *minuteRun) eachOf(series uint32, cell []byte, f func(runEntry)) bool {
+	e := runEntry{Series: series}
 	for revision := r.first; len(cell) > 0; f(e) {
 		if e.Span = 0; cell[0] == spanMark {
 			span, n := binary.Uvarint(cell[1:])
@@ -232,5 +229,5 @@ func (r *Run) eachOf(series uint32, cell []byte, f func(Entry)) bool {
 	return true
 }
 
-// All wants every series.
-func All(uint32) (bool, error) { return true, nil }
+// allSeries wants every series.
+func allSeries(uint32) (bool, error) { return true, nil }

@@ -1,4 +1,4 @@
-package blocks
+package seglog
 
 import (
 	"cmp"
@@ -14,15 +14,15 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// MaxBytes is the most bytes that a block inflates to.
-const MaxBytes = 16 << 20
+// maxBlockBytes is the most bytes that a block inflates to.
+const maxBlockBytes = 16 << 20
 
-// fullBytes is how many bytes of records make a block full. Blocks of half the size are
+// fullBlockBytes is how many bytes of records make a block full. Blocks of half the size are
 // larger in all by a tenth, and take half the time where one record of them is asked for.
-const fullBytes = 128 << 10
+const fullBlockBytes = 128 << 10
 
-// window is that of the frames. It need not be larger than a full block.
-const window = 128 << 10
+// blockWindow is that of the frames. It need not be larger than a full block.
+const blockWindow = 128 << 10
 
 // The forms of a record in a block.
 const (
@@ -32,14 +32,14 @@ const (
 
 const checksumBytes = 4
 
-// errContent reports a block whose content contradicts itself, although its checksums match.
-var errContent = errors.New("the content of the block makes no sense")
+// errBlockContent reports a block whose content contradicts itself, although its checksums match.
+var errBlockContent = errors.New("the content of the block makes no sense")
 
 // ErrTooLarge reports a record that is too large for a block.
 var ErrTooLarge = errors.New("the record is too large for a block")
 
-// A Writer makes blocks of records.
-type Writer struct {
+// A blockWriter makes blocks of records.
+type blockWriter struct {
 	encoder *zstd.Encoder
 	covered uint64 // by the blocks that are finished
 	last    uint64 // revision that was added last
@@ -47,25 +47,27 @@ type Writer struct {
 	content []byte
 }
 
-// NewWriter returns a Writer of the records behind a revision.
-func NewWriter(after uint64) (*Writer, error) {
+// newBlockWriter returns a blockWriter of the records behind a revision.
+func newBlockWriter(after uint64) (*blockWriter, error) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
-		zstd.WithSingleSegment(true), zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(true), zstd.WithZeroFrames(true))
-	return &Writer{encoder: encoder, covered: after, last: after}, err
+		zstd.WithSingleSegment(true), zstd.WithWindowSize(blockWindow), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(true), zstd.WithZeroFrames(true))
+	return &blockWriter{encoder: encoder, covered: after, last: after}, err
 }
 
-// Close gives up the memory of the Writer.
-func (w *Writer) Close() error { return w.encoder.Close() }
+// Close gives up the memory of the encoder.
+func (w *blockWriter) Close() error { return w.encoder.Close() }
 
 // Fits reports whether a record fits into the block beside those that were added.
-func (w *Writer) Fits(record []byte) bool { return w.size == 0 || w.size+len(record) <= fullBytes }
+func (w *blockWriter) Fits(record []byte) bool {
+	return w.size == 0 || w.size+len(record) <= fullBlockBytes
+}
 
 // Add adds the record of a revision that is greater than those before.
-func (w *Writer) Add(revision uint64, record []byte) error {
+func (w *blockWriter) Add(revision uint64, record []byte) error {
 	if revision <= w.last {
 		return fmt.Errorf("revision %d behind %d", revision, w.last)
 	}
-	if len(w.content)+len(record)+1+2*binary.MaxVarintLen64 > MaxBytes {
+	if len(w.content)+len(record)+1+2*binary.MaxVarintLen64 > maxBlockBytes {
 		return ErrTooLarge
 	}
 	form, n := byte(formWhole), len(record)
@@ -81,14 +83,14 @@ func (w *Writer) Add(revision uint64, record []byte) error {
 }
 
 // Covered returns the revision up to which the finished blocks cover.
-func (w *Writer) Covered() uint64 { return w.covered }
+func (w *blockWriter) Covered() uint64 { return w.covered }
 
 // Last returns the revision that was added last, or the one that is covered.
-func (w *Writer) Last() uint64 { return w.last }
+func (w *blockWriter) Last() uint64 { return w.last }
 
 // Finish returns the block of the records that were added. It covers the revisions behind
 // the block before, up to the given one.
-func (w *Writer) Finish(last uint64) (key, value []byte) {
+func (w *blockWriter) Finish(last uint64) (key, value []byte) {
 	key = binary.BigEndian.AppendUint64(nil, last)
 	value = binary.AppendUvarint(make([]byte, 0, len(w.content)/4), last-w.covered-1)
 	value = w.encoder.EncodeAll(w.content, value)
@@ -98,29 +100,29 @@ func (w *Writer) Finish(last uint64) (key, value []byte) {
 }
 
 // Skip has the next block begin behind a revision. No records must have been added.
-func (w *Writer) Skip(last uint64) {
+func (w *blockWriter) Skip(last uint64) {
 	w.covered, w.last, w.size, w.content = last, last, 0, w.content[:0]
 }
 
-// A Block is the records of a block.
-type Block struct {
+// An inflatedBlock is the records of a block.
+type inflatedBlock struct {
 	First, Last uint64 // the revisions that it covers
-	records     []place
+	records     []blockRecord
 	content     []byte
 
-	users  int  // of a block from a Cache, whose mutex guards both fields
-	cached bool // the Cache keeps it
+	users  int  // of a block from a blockCache, whose mutex guards both fields
+	cached bool // the blockCache keeps it
 }
 
-// place is where the form of a record begins and ends in a block.
-type place struct {
+// blockRecord is where the form of a record begins and ends in a block.
+type blockRecord struct {
 	revision   uint64
 	begin, end uint32
 }
 
 // Parse verifies a block and inflates it into b. It reuses the memory of b, and shares none with key and value. After an error
 // b has no records.
-func (b *Block) Parse(key, value []byte) error {
+func (b *inflatedBlock) Parse(key, value []byte) error {
 	b.records = b.records[:0]
 	if len(key) != 8 || len(value) < checksumBytes {
 		return boltfile.ErrChecksum
@@ -129,10 +131,10 @@ func (b *Block) Parse(key, value []byte) error {
 	if binary.BigEndian.Uint32(value[n:]) != boltfile.Checksum(last, value[:n]) {
 		return boltfile.ErrChecksum
 	}
-	c := content{b: value[:n]}
+	c := blockContent{b: value[:n]}
 	before := c.number(math.MaxInt)
 	if c.bad || uint64(before) >= last {
-		return errContent
+		return errBlockContent
 	}
 	var err error
 	if b.content, err = inflate(b.content[:0], c.b); err != nil {
@@ -145,9 +147,9 @@ func (b *Block) Parse(key, value []byte) error {
 	return err
 }
 
-// decoder inflates frames, as many at a time as there are processors.
-var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
-	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(MaxBytes))
+// zstdDecoder inflates frames, as many at a time as there are processors.
+var zstdDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlockBytes))
 })
 
 // inflate appends the content of a frame.
@@ -156,10 +158,10 @@ func inflate(dst, frame []byte) ([]byte, error) {
 	if err := h.Decode(frame); err != nil {
 		return dst, fmt.Errorf("the frame of the block: %w", err)
 	}
-	if !h.HasFCS || h.FrameContentSize > MaxBytes {
-		return dst, fmt.Errorf("the frame of the block claims to be of %d bytes, and %d are the most", h.FrameContentSize, MaxBytes)
+	if !h.HasFCS || h.FrameContentSize > maxBlockBytes {
+		return dst, fmt.Errorf("the frame of the block claims to be of %d bytes, and %d are the most", h.FrameContentSize, maxBlockBytes)
 	}
-	d, err := decoder()
+	d, err := zstdDecoder()
 	if err != nil {
 		return dst, err
 	}
@@ -171,8 +173,8 @@ func inflate(dst, frame []byte) ([]byte, error) {
 }
 
 // split finds the records.
-func (b *Block) split() error {
-	c := content{b: b.content}
+func (b *inflatedBlock) split() error {
+	c := blockContent{b: b.content}
 	revision := b.First - 1
 	b.records = slices.Grow(b.records, 80)
 	for len(c.b) > 0 {
@@ -181,28 +183,28 @@ func (b *Block) split() error {
 		begin := len(b.content) - len(c.b)
 		c.take(n)
 		if c.bad || n == 0 || b.content[begin] > formBody || behind == 0 || uint64(behind) > b.Last-revision {
-			return errContent
+			return errBlockContent
 		}
 		revision += uint64(behind)
-		b.records = append(b.records, place{revision, uint32(begin), uint32(begin + n)})
+		b.records = append(b.records, blockRecord{revision, uint32(begin), uint32(begin + n)})
 	}
 	return nil
 }
 
 // Len returns the number of records.
-func (b *Block) Len() int { return len(b.records) }
+func (b *inflatedBlock) Len() int { return len(b.records) }
 
 // Revision returns the revision of the record at a position.
-func (b *Block) Revision(i int) uint64 { return b.records[i].revision }
+func (b *inflatedBlock) Revision(i int) uint64 { return b.records[i].revision }
 
 // Search returns the position of the record of a revision or, if there is none, of the next
 // one.
-func (b *Block) Search(revision uint64) (i int, found bool) {
-	return slices.BinarySearchFunc(b.records, revision, func(p place, revision uint64) int { return cmp.Compare(p.revision, revision) })
+func (b *inflatedBlock) Search(revision uint64) (i int, found bool) {
+	return slices.BinarySearchFunc(b.records, revision, func(p blockRecord, revision uint64) int { return cmp.Compare(p.revision, revision) })
 }
 
 // Append appends the record at a position.
-func (b *Block) Append(dst []byte, i int) []byte {
+func (b *inflatedBlock) Append(dst []byte, i int) []byte {
 	record, whole := b.at(i)
 	dst = append(dst, record...)
 	if !whole {
@@ -213,7 +215,7 @@ func (b *Block) Append(dst []byte, i int) []byte {
 
 // Verified returns the record at a position without its checksum, in memory of the block. The caller need not verify it: the
 // checksum matched when the block was made. If it did not, the error is [boltfile.ErrChecksum].
-func (b *Block) Verified(i int) ([]byte, error) {
+func (b *inflatedBlock) Verified(i int) ([]byte, error) {
 	record, whole := b.at(i)
 	if whole {
 		return nil, boltfile.ErrChecksum
@@ -222,20 +224,20 @@ func (b *Block) Verified(i int) ([]byte, error) {
 }
 
 // at returns what is stored of the record at a position: all of it, or what is in front of its checksum.
-func (b *Block) at(i int) (record []byte, whole bool) {
+func (b *inflatedBlock) at(i int) (record []byte, whole bool) {
 	p := b.records[i]
 	record = b.content[p.begin:p.end:p.end]
 	return record[1:], record[0] == formWhole
 }
 
-// A content is what is left to be read of an inflated block.
-type content struct {
+// A blockContent is what is left to be read of an inflated block.
+type blockContent struct {
 	b   []byte
 	bad bool // something was not there, or too large
 }
 
 // number reads a number that is at most limit.
-func (c *content) number(limit int) int {
+func (c *blockContent) number(limit int) int {
 	v, n := binary.Uvarint(c.b)
 	if n <= 0 || v > uint64(limit) {
 		c.bad = true
@@ -246,7 +248,7 @@ func (c *content) number(limit int) int {
 }
 
 // take reads n bytes.
-func (c *content) take(n int) []byte {
+func (c *blockContent) take(n int) []byte {
 	if n > len(c.b) {
 		c.bad = true
 		return nil
@@ -257,7 +259,7 @@ func (c *content) take(n int) []byte {
 }
 
 // Bytes returns how much memory the block takes.
-func (b *Block) Bytes() int64 {
+func (b *inflatedBlock) Bytes() int64 {
 	const each = 16
 	return int64(cap(b.content) + each*cap(b.records))
 }

@@ -1,4 +1,4 @@
-package observed
+package seglog
 
 import (
 	"encoding/binary"
@@ -11,9 +11,9 @@ import (
 // dimensions is how many texts a series has.
 const dimensions = 6
 
-// AppendSeries appends the texts of the series that a record belongs to, which are its
+// appendSeries appends the texts of the series that a record belongs to, which are its
 // [event.DimensionsOf].
-func AppendSeries(dst, namespace []byte, a event.Attributes) []byte {
+func appendSeries(dst, namespace []byte, a event.Attributes) []byte {
 	var kind, typ, reason, reporter, source []byte
 	for f, text := range a.Fields() {
 		switch f {
@@ -39,27 +39,27 @@ func AppendSeries(dst, namespace []byte, a event.Attributes) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(cluster))), cluster...)
 }
 
-// SeriesKey returns the key under which the texts of a series are kept.
-func SeriesKey(series uint32) []byte { return be.AppendUint32(nil, series) }
+// seriesKey returns the key under which the texts of a series are kept.
+func seriesKey(series uint32) []byte { return be.AppendUint32(nil, series) }
 
-// SeriesValue returns the value that is kept under the key of a series.
-func SeriesValue(key []byte, texts string) []byte {
-	v := append(make([]byte, 0, len(texts)+checksumLen), texts...)
-	return be.AppendUint32(v, checksum(key, v))
+// seriesValue returns the value that is kept under the key of a series.
+func seriesValue(key []byte, texts string) []byte {
+	v := append(make([]byte, 0, len(texts)+runChecksumLen), texts...)
+	return be.AppendUint32(v, runChecksum(key, v))
 }
 
-// Texts verifies a value that is kept under the key of a series, and returns its texts as
-// [AppendSeries] does.
-func Texts(key, value []byte) ([]byte, error) {
-	n := len(value) - checksumLen
-	if len(key) != 4 || n < 0 || be.Uint32(value[n:]) != checksum(key, value[:n]) {
+// seriesTexts verifies a value that is kept under the key of a series, and returns its texts as
+// [appendSeries] does.
+func seriesTexts(key, value []byte) ([]byte, error) {
+	n := len(value) - runChecksumLen
+	if len(key) != 4 || n < 0 || be.Uint32(value[n:]) != runChecksum(key, value[:n]) {
 		return nil, fmt.Errorf("series %x of a segment: %w", key, boltfile.ErrChecksum)
 	}
 	return value[:n], nil
 }
 
-// ParseSeries returns the dimensions that AppendSeries has encoded.
-func ParseSeries(texts []byte) (d event.Dimensions, err error) {
+// parseSeries returns the dimensions that appendSeries has encoded.
+func parseSeries(texts []byte) (d event.Dimensions, err error) {
 	rest := string(texts)
 	for _, text := range [dimensions]*string{&d.Namespace, &d.Type, &d.Reason, &d.Kind, &d.Reporter, &d.Cluster} {
 		n, size := binary.Uvarint(texts[len(texts)-len(rest):])

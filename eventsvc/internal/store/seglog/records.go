@@ -1,30 +1,4 @@
-// Package recordfile reads records from the bbolt files of a log, whether these have them one by
-// one or in blocks.
-//
-// # Contract
-//
-// [Records] are those of one file, in one transaction. [Records.Each] goes over them in order of
-// their revisions. A [Finder] finds single ones, by way of a cache of blocks that many share. A
-// [Writer] writes the blocks of a new file.
-//
-// # Errors
-//
-// A block that cannot be read, or is missing, is a [Lost]: it is given to the caller of Each, and
-// the error of a Finder. No other record is lost with it.
-//
-// # Concurrency
-//
-// Everything has one user at a time, like the transaction that it belongs to. A cache may be
-// shared.
-//
-// # Format
-//
-//	log      revision 8 → record; or
-//	blocks   last revision 8 → block: see package blocks. The first one begins with the base of
-//	         the file, and each behind the one before, so that a missing one is noticed.
-//
-// The package knows nothing of what records say, and of the other buckets of a file.
-package recordfile
+package seglog
 
 import (
 	"encoding/binary"
@@ -33,77 +7,76 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"tidings.example/eventsvc/internal/store/blocks"
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
 // The buckets of records. A file has the second one if they are compressed.
 const (
-	BucketLog    = "log"
-	BucketBlocks = "blocks"
+	bucketLog    = "log"
+	bucketBlocks = "blocks"
 )
 
-// Key returns the key under which a record is stored.
-func Key(revision uint64) []byte { return binary.BigEndian.AppendUint64(nil, revision) }
+// recordKey returns the key under which a record is stored.
+func recordKey(revision uint64) []byte { return binary.BigEndian.AppendUint64(nil, revision) }
 
-// RevisionOf parses such a key. On a damaged page it may be any bytes.
-func RevisionOf(k []byte) (uint64, error) {
+// revisionOf parses such a key. On a damaged page it may be any bytes.
+func revisionOf(k []byte) (uint64, error) {
 	if len(k) != 8 {
 		return 0, fmt.Errorf("%q is no key of the log: %w", k, boltfile.ErrChecksum)
 	}
 	return binary.BigEndian.Uint64(k), nil
 }
 
-// Records are those of a file.
-type Records struct {
+// fileRecords are those of a file.
+type fileRecords struct {
 	Bucket     *bbolt.Bucket
 	base       uint64
 	compressed bool
 }
 
-// In returns the records of a file with a base.
-func In(tx *bbolt.Tx, base uint64, compressed bool) Records {
-	name := BucketLog
+// fileRecordsIn returns the records of a file with a base.
+func fileRecordsIn(tx *bbolt.Tx, base uint64, compressed bool) fileRecords {
+	name := bucketLog
 	if compressed {
-		name = BucketBlocks
+		name = bucketBlocks
 	}
-	return Records{tx.Bucket([]byte(name)), base, compressed}
+	return fileRecords{tx.Bucket([]byte(name)), base, compressed}
 }
 
 // Last returns the greatest revision, or none if there is no record.
-func (r Records) Last(none uint64) uint64 { return Last(r.Bucket, none) }
+func (r fileRecords) Last(none uint64) uint64 { return lastKey(r.Bucket, none) }
 
-// Last returns the greatest revision of a bucket, or none if it is empty.
-func Last(records *bbolt.Bucket, none uint64) uint64 {
+// lastKey returns the greatest revision of a bucket, or none if it is empty.
+func lastKey(records *bbolt.Bucket, none uint64) uint64 {
 	if k, _ := records.Cursor().Last(); len(k) == 8 {
 		return binary.BigEndian.Uint64(k)
 	}
 	return none
 }
 
-// A Lost is a block that cannot be read, with the revisions that it covers. It has no key if it
+// A lostBlock is a block that cannot be read, with the revisions that it covers. It has no key if it
 // is missing.
-type Lost struct {
+type lostBlock struct {
 	First, Last uint64
 	Key, Value  []byte
 	Err         error
 }
 
-func (l *Lost) Error() string {
+func (l *lostBlock) Error() string {
 	return fmt.Sprintf("the block of revisions %d to %d: %v", l.First, l.Last, l.Err)
 }
 
 // Unwrap returns why the block cannot be read.
-func (l *Lost) Unwrap() error { return l.Err }
+func (l *lostBlock) Unwrap() error { return l.Err }
 
-// PassLost passes over blocks that cannot be read.
-func PassLost(*Lost) (more bool, err error) { return true, nil }
+// passLost passes over blocks that cannot be read.
+func passLost(*lostBlock) (more bool, err error) { return true, nil }
 
 // maxLost bounds EachRevision, because a damaged key may claim to be of any revision.
 const maxLost = 1 << 20
 
 // EachRevision calls f with the revisions that the block may have records of.
-func (l *Lost) EachRevision(f func(revision uint64)) {
+func (l *lostBlock) EachRevision(f func(revision uint64)) {
 	for revision := l.First; revision <= min(l.Last, l.First+maxLost); revision++ {
 		f(revision)
 	}
@@ -112,13 +85,13 @@ func (l *Lost) EachRevision(f func(revision uint64)) {
 // Each calls f with the records from a revision on, and lost with the blocks
 // that cannot be read, in order, until one of them returns false or an error. It returns what
 // they have returned last. A record is valid until f returns.
-func (r Records) Each(from uint64, f func(revision uint64, record []byte) (more bool, err error), lost func(*Lost) (more bool, err error)) (more bool, err error) {
+func (r fileRecords) Each(from uint64, f func(revision uint64, record []byte) (more bool, err error), lost func(*lostBlock) (more bool, err error)) (more bool, err error) {
 	if r.compressed {
 		return r.eachInBlocks(from, f, lost)
 	}
 	c := r.Bucket.Cursor()
-	for k, v := c.Seek(Key(from)); k != nil; k, v = c.Next() {
-		revision, err := RevisionOf(k)
+	for k, v := c.Seek(recordKey(from)); k != nil; k, v = c.Next() {
+		revision, err := revisionOf(k)
 		if err != nil {
 			return false, err
 		}
@@ -129,22 +102,22 @@ func (r Records) Each(from uint64, f func(revision uint64, record []byte) (more 
 	return true, nil
 }
 
-func (r Records) eachInBlocks(from uint64, f func(revision uint64, record []byte) (more bool, err error), lost func(*Lost) (more bool, err error)) (more bool, err error) {
-	var block blocks.Block
+func (r fileRecords) eachInBlocks(from uint64, f func(revision uint64, record []byte) (more bool, err error), lost func(*lostBlock) (more bool, err error)) (more bool, err error) {
+	var block inflatedBlock
 	var room []byte
 	from = max(from, r.base)
 	c := r.Bucket.Cursor()
-	for k, v := c.Seek(Key(from)); k != nil; k, v = c.Next() {
-		last, err := RevisionOf(k)
+	for k, v := c.Seek(recordKey(from)); k != nil; k, v = c.Next() {
+		last, err := revisionOf(k)
 		if err != nil {
 			return false, err
 		}
 		err = block.Parse(k, v)
 		switch {
 		case err != nil:
-			more, err = lost(&Lost{from, last, k, v, err})
+			more, err = lost(&lostBlock{from, last, k, v, err})
 		case block.First > from:
-			more, err = lost(&Lost{First: from, Last: block.First - 1, Err: errBlockGone})
+			more, err = lost(&lostBlock{First: from, Last: block.First - 1, Err: errBlockGone})
 		default:
 			more = true
 		}
@@ -166,13 +139,13 @@ var errBlockGone = errors.New("it is not there")
 
 // Revisions calls f with the revisions up to the last of which the file has a record, or may
 // have one.
-func (r Records) Revisions(last uint64, f func(revision uint64)) error {
+func (r fileRecords) Revisions(last uint64, f func(revision uint64)) error {
 	_, err := r.Each(0, func(revision uint64, _ []byte) (bool, error) {
 		if revision <= last {
 			f(revision)
 		}
 		return revision < last, nil
-	}, func(l *Lost) (bool, error) {
+	}, func(l *lostBlock) (bool, error) {
 		l.Last = min(l.Last, last)
 		l.EachRevision(f)
 		return true, nil
@@ -180,16 +153,16 @@ func (r Records) Revisions(last uint64, f func(revision uint64)) error {
 	return err
 }
 
-// A Finder finds records in the blocks of a file, and keeps the block that it has found last.
-type Finder struct {
+// A blockFinder finds records in the blocks of a file, and keeps the block that it has found last.
+type blockFinder struct {
 	File   uint64 // number of the file in the cache
-	Cache  *blocks.Cache
+	Cache  *blockCache
 	Cursor *bbolt.Cursor // of the bucket of blocks
-	block  *blocks.Block
+	block  *inflatedBlock
 }
 
 // Find returns the record of a revision in memory of its own, nil if there is none.
-func (f *Finder) Find(revision uint64) ([]byte, error) {
+func (f *blockFinder) Find(revision uint64) ([]byte, error) {
 	i, err := f.seek(revision)
 	if i < 0 || err != nil {
 		return nil, err
@@ -199,7 +172,7 @@ func (f *Finder) Find(revision uint64) ([]byte, error) {
 
 // Borrow returns the verified record of a revision without its checksum, nil if there is none. It shares memory with
 // the block: the next call of a method may reuse that.
-func (f *Finder) Borrow(revision uint64) ([]byte, error) {
+func (f *blockFinder) Borrow(revision uint64) ([]byte, error) {
 	i, err := f.seek(revision)
 	if i < 0 || err != nil {
 		return nil, err
@@ -209,7 +182,7 @@ func (f *Finder) Borrow(revision uint64) ([]byte, error) {
 
 // seek makes the block that covers a revision the present one, and returns the position of the record in it, less than 0 if
 // there is none.
-func (f *Finder) seek(revision uint64) (i int, err error) {
+func (f *blockFinder) seek(revision uint64) (i int, err error) {
 	if f.block == nil || revision < f.block.First || revision > f.block.Last {
 		if found, err := f.load(revision); err != nil || !found {
 			return -1, err
@@ -224,17 +197,17 @@ func (f *Finder) seek(revision uint64) (i int, err error) {
 
 // load makes the block that covers a revision the present one. It reports false if the revision
 // is greater than those of all blocks.
-func (f *Finder) load(revision uint64) (found bool, err error) {
-	key, value := f.Cursor.Seek(Key(revision))
+func (f *blockFinder) load(revision uint64) (found bool, err error) {
+	key, value := f.Cursor.Seek(recordKey(revision))
 	if key == nil {
 		return false, nil
 	}
-	last, err := RevisionOf(key)
+	last, err := revisionOf(key)
 	if err != nil {
 		return false, err
 	}
 	f.Close()
-	at := blocks.Place{File: f.File, Last: last}
+	at := blockPlace{File: f.File, Last: last}
 	block := f.Cache.Get(at)
 	if block == nil {
 		if block, err = f.Cache.Parse(at, key, value); err != nil {
@@ -249,7 +222,7 @@ func (f *Finder) load(revision uint64) (found bool, err error) {
 }
 
 // Close gives back the present block.
-func (f *Finder) Close() {
+func (f *blockFinder) Close() {
 	if f.block != nil {
 		f.Cache.Done(f.block)
 		f.block = nil

@@ -1,4 +1,4 @@
-package blocks_test
+package seglog
 
 import (
 	"bytes"
@@ -15,34 +15,33 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"tidings.example/eventsvc/internal/store/blocks"
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
 var update = flag.Bool("update", false, "write the golden block again")
 
 // record returns a record with its checksum.
-func record(revision uint64, body string) []byte {
+func sealedRecord(revision uint64, body string) []byte {
 	return binary.BigEndian.AppendUint32([]byte(body), boltfile.Checksum(revision, []byte(body)))
 }
 
 // event returns a record that has the strings of its JSON a second time, as protobuf has
 // them.
-func event(revision uint64) []byte {
+func eventRecord(revision uint64) []byte {
 	name, note := fmt.Sprintf("web-%d.17a3b4c5d6e7f809", revision), fmt.Sprintf("pulled image %q in %d ms", "web:v1", revision%977)
 	value := fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"shop"},"note":%q,"reason":"Pulled","series":{"count":%d}}`, name, note, revision%5)
-	return record(revision, "\x01\x00shop/"+name+value+"\x0a"+string(rune(len(name)))+name+"\x12\x04shop"+"\x1a"+string(rune(len(note)))+note+"\x22\x06Pulled\x28\x03")
+	return sealedRecord(revision, "\x01\x00shop/"+name+value+"\x0a"+string(rune(len(name)))+name+"\x12\x04shop"+"\x1a"+string(rune(len(note)))+note+"\x22\x06Pulled\x28\x03")
 }
 
-type stored struct {
+type packedRecord struct {
 	revision uint64
 	data     []byte
 }
 
 // pack makes one block of records. It covers the revisions behind after, up to last.
-func pack(t testing.TB, after, last uint64, records []stored) (key, value []byte) {
+func packBlock(t testing.TB, after, last uint64, records []packedRecord) (key, value []byte) {
 	t.Helper()
-	w, err := blocks.NewWriter(after)
+	w, err := newBlockWriter(after)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,13 +59,13 @@ func pack(t testing.TB, after, last uint64, records []stored) (key, value []byte
 }
 
 // parse returns a new block.
-func parse(key, value []byte) (*blocks.Block, error) {
-	b := new(blocks.Block)
+func parseBlock(key, value []byte) (*inflatedBlock, error) {
+	b := new(inflatedBlock)
 	return b, b.Parse(key, value)
 }
 
 // want fails unless a block has the records, and nothing else.
-func want(t testing.TB, b *blocks.Block, records []stored) {
+func wantRecords(t testing.TB, b *inflatedBlock, records []packedRecord) {
 	t.Helper()
 	if b.Len() != len(records) {
 		t.Fatalf("%d records, want %d", b.Len(), len(records))
@@ -82,43 +81,43 @@ func want(t testing.TB, b *blocks.Block, records []stored) {
 
 func TestBlocks(t *testing.T) {
 	t.Parallel()
-	many := make([]stored, 0, 100)
+	many := make([]packedRecord, 0, 100)
 	for revision := uint64(10); len(many) < cap(many); revision += 1 + revision%3 {
-		many = append(many, stored{revision, event(revision)})
+		many = append(many, packedRecord{revision, eventRecord(revision)})
 	}
 	manyStrings := `{"` + strings.Repeat(`abc","`, 300) + `":1}` + strings.Repeat("\x03abc", 9)
 	long := strings.Repeat("long", 40)
-	for name, records := range map[string][]stored{
+	for name, records := range map[string][]packedRecord{
 		"none":                   nil,
 		"events":                 many,
-		"empty body":             {{7, record(7, "")}},
+		"empty body":             {{7, sealedRecord(7, "")}},
 		"empty record":           {{7, nil}},
 		"no checksum":            {{7, []byte("abc")}},
-		"damaged record":         {{7, append(event(7)[:50:50], event(7)[51:]...)}, {8, event(8)}},
-		"record of another":      {{7, event(8)}},
-		"no text":                {{7, record(7, "a text with a { and a \"")}},
-		"text that does not end": {{7, record(7, `{"a":{"b":"c"}`)}},
-		"string without an end":  {{7, record(7, `{"a`)}},
-		"backslash at the end":   {{7, record(7, `{"a\`)}},
-		"only a text":            {{7, record(7, `{"abc":"abc"}`)}},
-		"many strings":           {{7, record(7, manyStrings)}},
-		"two bytes of length":    {{7, record(7, `{"a":"`+long+`"}`+"\xa0\x01"+long)}},
-		"another length":         {{7, record(7, `{"a":"abc"}`+"\x83\x00abc")}},
-		"escaped":                {{7, record(7, `{"a":"b\\\"c\n"}`+"\x04b\\\"c\x05b\\\"cn")}},
-		"binary":                 {{7, record(7, "\xff\x00{\"\x00\x01\x02\":1}\x03\x00\x01\x02\xff")}},
+		"damaged record":         {{7, append(eventRecord(7)[:50:50], eventRecord(7)[51:]...)}, {8, eventRecord(8)}},
+		"record of another":      {{7, eventRecord(8)}},
+		"no text":                {{7, sealedRecord(7, "a text with a { and a \"")}},
+		"text that does not end": {{7, sealedRecord(7, `{"a":{"b":"c"}`)}},
+		"string without an end":  {{7, sealedRecord(7, `{"a`)}},
+		"backslash at the end":   {{7, sealedRecord(7, `{"a\`)}},
+		"only a text":            {{7, sealedRecord(7, `{"abc":"abc"}`)}},
+		"many strings":           {{7, sealedRecord(7, manyStrings)}},
+		"two bytes of length":    {{7, sealedRecord(7, `{"a":"`+long+`"}`+"\xa0\x01"+long)}},
+		"another length":         {{7, sealedRecord(7, `{"a":"abc"}`+"\x83\x00abc")}},
+		"escaped":                {{7, sealedRecord(7, `{"a":"b\\\"c\n"}`+"\x04b\\\"c\x05b\\\"cn")}},
+		"binary":                 {{7, sealedRecord(7, "\xff\x00{\"\x00\x01\x02\":1}\x03\x00\x01\x02\xff")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			last := uint64(1000)
-			key, value := pack(t, 6, last, records)
-			b, err := parse(key, value)
+			key, value := packBlock(t, 6, last, records)
+			b, err := parseBlock(key, value)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if b.First != 7 || b.Last != last {
 				t.Errorf("it covers %d to %d, want 7 to %d", b.First, b.Last, last)
 			}
-			want(t, b, records)
+			wantRecords(t, b, records)
 			if _, found := b.Search(last); found {
 				t.Error("a record is found that is not there")
 			}
@@ -129,7 +128,7 @@ func TestBlocks(t *testing.T) {
 // TestWriter: blocks follow each other, and nothing too large gets into one.
 func TestWriter(t *testing.T) {
 	t.Parallel()
-	w, err := blocks.NewWriter(0)
+	w, err := newBlockWriter(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,14 +137,14 @@ func TestWriter(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if !w.Fits(make([]byte, blocks.MaxBytes+1)) {
+	if !w.Fits(make([]byte, maxBlockBytes+1)) {
 		t.Error("a block without records has no room for a large one, which has nowhere else to go")
 	}
-	noise := make([]byte, blocks.MaxBytes)
-	if err := w.Add(1, noise); !errors.Is(err, blocks.ErrTooLarge) {
+	noise := make([]byte, maxBlockBytes)
+	if err := w.Add(1, noise); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("too large a record: %v", err)
 	}
-	if err := w.Add(1, noise[:blocks.MaxBytes-100]); err != nil {
+	if err := w.Add(1, noise[:maxBlockBytes-100]); err != nil {
 		t.Errorf("the largest record: %v", err)
 	}
 	if err := w.Add(1, nil); err == nil {
@@ -154,15 +153,15 @@ func TestWriter(t *testing.T) {
 	if w.Fits(noise[:1]) {
 		t.Error("a full block has room")
 	}
-	b, err := parse(w.Finish(5))
+	b, err := parseBlock(w.Finish(5))
 	if err != nil || b.First != 1 || b.Last != 5 || b.Len() != 1 {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	w.Skip(9)
-	if err := w.Add(12, event(12)); err != nil {
+	if err := w.Add(12, eventRecord(12)); err != nil {
 		t.Error(err)
 	}
-	if b, err = parse(w.Finish(w.Last())); err != nil || b.First != 10 || b.Last != 12 || w.Covered() != 12 {
+	if b, err = parseBlock(w.Finish(w.Last())); err != nil || b.First != 10 || b.Last != 12 || w.Covered() != 12 {
 		t.Errorf("%+v, %v, covered up to %d", b, err, w.Covered())
 	}
 }
@@ -170,26 +169,26 @@ func TestWriter(t *testing.T) {
 // R13: a block of which any bit has changed is refused, and so is one under another key.
 func TestFlippedBits(t *testing.T) {
 	t.Parallel()
-	key, value := pack(t, 6, 9, []stored{{7, event(7)}, {8, event(8)}})
+	key, value := packBlock(t, 6, 9, []packedRecord{{7, eventRecord(7)}, {8, eventRecord(8)}})
 	for i := range 8 * (len(key) + len(value)) {
 		k, v := bytes.Clone(key), bytes.Clone(value)
 		if b := append(k, v...); true {
 			b[i/8] ^= 1 << (i % 8)
 			k, v = b[:len(k)], b[len(k):]
 		}
-		if _, err := parse(k, v); !errors.Is(err, boltfile.ErrChecksum) {
+		if _, err := parseBlock(k, v); !errors.Is(err, boltfile.ErrChecksum) {
 			t.Errorf("bit %d: %v", i, err)
 		}
 	}
 	for n := range value {
-		if _, err := parse(key, value[:n]); err == nil {
+		if _, err := parseBlock(key, value[:n]); err == nil {
 			t.Errorf("%d bytes are taken for a block", n)
 		}
 	}
 }
 
 // seal makes a value with the right checksum of a frame.
-func seal(last uint64, frame []byte) (key, value []byte) {
+func sealBlock(last uint64, frame []byte) (key, value []byte) {
 	value = append([]byte{0}, frame...)
 	return binary.BigEndian.AppendUint64(nil, last), binary.BigEndian.AppendUint32(value, boltfile.Checksum(last, value))
 }
@@ -214,7 +213,7 @@ func TestBombs(t *testing.T) {
 		return b
 	}
 	for name, f := range map[string][]byte{
-		"claims too much":          frame(0xa0, binary.LittleEndian.AppendUint32(nil, blocks.MaxBytes+1), 1),
+		"claims too much":          frame(0xa0, binary.LittleEndian.AppendUint32(nil, maxBlockBytes+1), 1),
 		"claims very much":         frame(0xe0, binary.LittleEndian.AppendUint64(nil, 1<<62), 1),
 		"says nothing":             frame(0x00, []byte{0x38}, 1000),
 		"is larger than it claims": frame(0xa0, binary.LittleEndian.AppendUint32(nil, 1000), 1000),
@@ -225,7 +224,7 @@ func TestBombs(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		b, err := parse(seal(1000, f))
+		b, err := parseBlock(sealBlock(1000, f))
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%s: it is taken for a block of %d records", name, b.Len())
@@ -239,29 +238,29 @@ func TestBombs(t *testing.T) {
 // FuzzRecords: what goes into a block comes out of it.
 func FuzzRecords(f *testing.F) {
 	f.Add([]byte("body"), true)
-	f.Add(event(7), false)
+	f.Add(eventRecord(7), false)
 	f.Add([]byte(`{"a":"b\"c"}`+"\x03b\"c"), true)
-	w, err := blocks.NewWriter(0)
+	w, err := newBlockWriter(0)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, sum bool) {
-		first := stored{7, body}
+		first := packedRecord{7, body}
 		if sum {
-			first.data = record(7, string(body))
+			first.data = sealedRecord(7, string(body))
 		}
-		records := []stored{first, {8, event(8)}}
+		records := []packedRecord{first, {8, eventRecord(8)}}
 		w.Skip(0)
 		for _, r := range records {
 			if err := w.Add(r.revision, r.data); err != nil {
 				t.Fatal(err)
 			}
 		}
-		b, err := parse(w.Finish(8))
+		b, err := parseBlock(w.Finish(8))
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, b, records)
+		wantRecords(t, b, records)
 	})
 }
 
@@ -274,7 +273,7 @@ func FuzzContent(f *testing.F) {
 	f.Add([]byte("\x01\x05\x00abcd"))
 	f.Add([]byte("\x01\x0f\x01\x05\x01\x04{\"a\"\x01x\x00"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		b, err := parse(seal(1000, encoder.EncodeAll(content, nil)))
+		b, err := parseBlock(sealBlock(1000, encoder.EncodeAll(content, nil)))
 		if err != nil {
 			return
 		}
@@ -288,13 +287,13 @@ func FuzzContent(f *testing.F) {
 
 // FuzzBlock: whatever bytes are a block, they are refused, or read without harm.
 func FuzzBlock(f *testing.F) {
-	key, value := pack(f, 6, 9, []stored{{7, event(7)}, {8, event(8)}})
+	key, value := packBlock(f, 6, 9, []packedRecord{{7, eventRecord(7)}, {8, eventRecord(8)}})
 	f.Add(key, value[:len(value)-4])
 	f.Fuzz(func(_ *testing.T, key, value []byte) {
 		if len(key) == 8 {
 			value = binary.BigEndian.AppendUint32(value, boltfile.Checksum(binary.BigEndian.Uint64(key), value))
 		}
-		if b, err := parse(key, value); err == nil {
+		if b, err := parseBlock(key, value); err == nil {
 			for i := range b.Len() {
 				b.Append(nil, i)
 			}
@@ -305,16 +304,16 @@ func FuzzBlock(f *testing.F) {
 // R18: a block that was written before stays readable.
 func TestGoldenBlock(t *testing.T) {
 	t.Parallel()
-	var records []stored
+	var records []packedRecord
 	r := rand.New(rand.NewPCG(1, 2))
 	for revision := uint64(5); len(records) < 40; revision += 1 + r.Uint64N(3) {
-		records = append(records, stored{revision, event(revision)})
+		records = append(records, packedRecord{revision, eventRecord(revision)})
 	}
 	records[3].data = bytes.Clone(records[3].data)
 	records[3].data[20] ^= 1 // damaged before
 	path := filepath.Join("testdata", "block")
 	if *update {
-		key, value := pack(t, 4, 1000, records)
+		key, value := packBlock(t, 4, 1000, records)
 		if err := os.WriteFile(path, append(key, value...), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -323,9 +322,9 @@ func TestGoldenBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := parse(golden[:8], golden[8:])
+	b, err := parseBlock(golden[:8], golden[8:])
 	if err != nil {
 		t.Fatal(err)
 	}
-	want(t, b, records)
+	wantRecords(t, b, records)
 }

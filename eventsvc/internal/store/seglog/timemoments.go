@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/store/observed"
 )
 
 // A Moment is a record that is held, and the second in which what it reports was observed.
@@ -38,7 +37,7 @@ type Moments struct {
 
 // partRun is a run with the part that it belongs to.
 type partRun struct {
-	observed.Run
+	minuteRun
 	part part
 }
 
@@ -66,7 +65,7 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 		err := run.Each(func(series uint32) (bool, error) {
 			n, err := known.of(run.part, series, m.group)
 			return n >= 0, err
-		}, func(e observed.Entry) {
+		}, func(e runEntry) {
 			looked++
 			if second := start + int64(e.Second); m.shows(e) && second >= from && second < to {
 				m.found = append(m.found, Moment{second, e.Revision})
@@ -85,7 +84,7 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 }
 
 // shows reports whether an entry is the newest moment of a version that may be seen.
-func (m *Moments) shows(e observed.Entry) bool {
+func (m *Moments) shows(e runEntry) bool {
 	return e.Revision != 0 && e.Span == 0 && e.Revision <= m.Last
 }
 
@@ -122,7 +121,7 @@ func (m *Moments) open(r *Reader) (err error) {
 	if !m.OldestFirst {
 		at = m.To - 1
 	}
-	minute, _ := observed.MinuteOf(at)
+	minute, _ := minuteOf(at)
 	for _, p := range m.parts {
 		p.seek(minute, m.OldestFirst)
 	}

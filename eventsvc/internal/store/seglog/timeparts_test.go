@@ -11,8 +11,6 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
-	"tidings.example/eventsvc/internal/store/entry"
-	"tidings.example/eventsvc/internal/store/observed"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -27,8 +25,8 @@ func TestRunsInOtherPlaces(t *testing.T) {
 	for i := range uint64(placedRuns) {
 		all = append(all, observedRecord(2+i, int64(minuteOfRun(i))*60))
 	}
-	filler := entry.Entry{Revision: placedRuns + 2, Kind: entry.Deleted, Key: []byte("ns/large"), NamespaceLen: 2, Value: make([]byte, large)}
-	all = append(all, wal.Record{Revision: filler.Revision, Data: entry.Append(nil, &filler)})
+	filler := Entry{Revision: placedRuns + 2, Kind: Deleted, Key: []byte("ns/large"), NamespaceLen: 2, Value: make([]byte, large)}
+	all = append(all, wal.Record{Revision: filler.Revision, Data: AppendEntry(nil, &filler)})
 	if err := l.Checkpoint(l.Head(), all); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +46,7 @@ func TestRunsInOtherPlaces(t *testing.T) {
 	defer func() { _ = f.Close() }()
 	places, found := 0, 0
 	for _, i := range []uint64{0, 1, 2, 300, 598, 599, 600, 601, placedRuns - 2, placedRuns - 1} {
-		key := observed.Key(int64(minuteOfRun(i)), 2+i)
+		key := runKey(int64(minuteOfRun(i)), 2+i)
 		places += bytes.Count(whole, key) // the first one is in a branch too
 		for at := bytes.Index(whole, key); at >= 0; at = next(whole, key, at) {
 			for bit := range 64 {

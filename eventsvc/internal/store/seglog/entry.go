@@ -1,4 +1,4 @@
-package entry
+package seglog
 
 import (
 	"bytes"
@@ -46,8 +46,8 @@ type Entry struct {
 	Value        []byte
 }
 
-// Append appends e as a record.
-func Append(dst []byte, e *Entry) []byte {
+// AppendEntry appends e as a record.
+func AppendEntry(dst []byte, e *Entry) []byte {
 	start := len(dst)
 	dst = append(dst, byte(e.Kind))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(e.NamespaceLen))
@@ -66,31 +66,31 @@ func (e *Entry) Size() int64 {
 	return int64(recordHeader + len(e.Key) + len(e.Attributes) + len(e.Value) + recordTrailer)
 }
 
-// MaxBytes returns the most bytes of a record with a key, and attributes and value, of
+// MaxEntryBytes returns the most bytes of a record with a key, and attributes and value, of
 // the given lengths.
-func MaxBytes(key, content int) int64 {
+func MaxEntryBytes(key, content int) int64 {
 	return int64(recordHeader + key + content + recordTrailer)
 }
 
-// Parse verifies and parses the record that is stored under a revision.
-func Parse(revision uint64, b []byte) (Entry, error) {
-	e, err := Split(revision, b)
+// ParseEntry verifies and parses the record that is stored under a revision.
+func ParseEntry(revision uint64, b []byte) (Entry, error) {
+	e, err := SplitEntry(revision, b)
 	if err == nil && binary.BigEndian.Uint32(b[len(b)-recordTrailer:]) != boltfile.Checksum(revision, b[:len(b)-recordTrailer]) {
 		return Entry{}, boltfile.ErrChecksum
 	}
 	return e, err
 }
 
-// Split is [Parse] without the checksum.
-func Split(revision uint64, b []byte) (Entry, error) {
+// SplitEntry is [ParseEntry] without the checksum.
+func SplitEntry(revision uint64, b []byte) (Entry, error) {
 	if len(b) < recordTrailer {
 		return Entry{}, errShort
 	}
-	return SplitBody(revision, b[:len(b)-recordTrailer])
+	return splitBody(revision, b[:len(b)-recordTrailer])
 }
 
-// SplitBody parses what is in front of the checksum of a record.
-func SplitBody(revision uint64, b []byte) (Entry, error) {
+// splitBody parses what is in front of the checksum of a record.
+func splitBody(revision uint64, b []byte) (Entry, error) {
 	if len(b) < recordHeader {
 		return Entry{}, errShort
 	}
@@ -110,9 +110,9 @@ func SplitBody(revision uint64, b []byte) (Entry, error) {
 	return e, nil
 }
 
-// ParseStored is [Parse] with a [*store.CorruptError].
+// ParseStored is [ParseEntry] with a [*store.CorruptError].
 func ParseStored(revision uint64, record []byte) (Entry, error) {
-	e, err := Parse(revision, record)
+	e, err := ParseEntry(revision, record)
 	return e, Corrupt(revision, err)
 }
 

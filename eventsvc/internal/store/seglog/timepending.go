@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/store/observed"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -21,23 +20,23 @@ type pendingObserved struct {
 	mu    sync.Mutex
 	first uint64 // all records from here on
 	last  uint64 // up to here were parsed
-	found *observed.Collection
+	found *collection
 }
 
 // of returns what records report, which are pending or were a moment ago, and perhaps what
 // others do.
-func (p *pendingObserved) of(records []wal.Record) (entries []observed.Observation, texts []string) {
+func (p *pendingObserved) of(records []wal.Record) (entries []observation, texts []string) {
 	if len(records) == 0 {
 		return nil, nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.found != nil && records[0].Revision < p.first { // the reader is behind the others
-		found := addAll(observed.NewCollection(), records)
+		found := addAll(newCollection(), records)
 		return found.Entries, found.Texts
 	}
 	if p.found == nil || records[0].Revision > p.last || len(p.found.Entries) > len(records)+staleEntries {
-		p.found, p.first, p.last = observed.NewCollection(), records[0].Revision, 0
+		p.found, p.first, p.last = newCollection(), records[0].Revision, 0
 	}
 	addAll(p.found, wal.After(records, p.last))
 	p.last = max(p.last, records[len(records)-1].Revision)
@@ -46,7 +45,7 @@ func (p *pendingObserved) of(records []wal.Record) (entries []observed.Observati
 
 // pendingRuns is the part of the pending records.
 type pendingRuns struct {
-	runs  []observed.Run
+	runs  []minuteRun
 	texts []string // of their series
 	at    int
 }
@@ -56,15 +55,15 @@ type pendingRuns struct {
 func (r *Reader) pendingPart(after, last uint64, from, to int64) (part, error) {
 	entries, texts := r.log.reported.of(r.pending)
 	p := &pendingRuns{texts: texts}
-	var found observed.Collection
+	var found collection
 	for _, e := range entries {
 		if second := e.Minute*60 + int64(e.Second); e.Revision > after && e.Revision <= last && second >= from && second < to {
 			found.Entries = append(found.Entries, e)
 		}
 	}
-	err := found.ByMinute(func(minute int64, entries []observed.Entry) error {
-		k := observed.Key(minute, observed.Last(entries))
-		run, err := observed.Parse(k, observed.AppendRun(nil, k, entries))
+	err := found.ByMinute(func(minute int64, entries []runEntry) error {
+		k := runKey(minute, lastOf(entries))
+		run, err := parseRun(k, appendRun(nil, k, entries))
 		p.runs = append(p.runs, run)
 		return err
 	})
@@ -77,7 +76,7 @@ func (p *pendingRuns) seek(minute int64, oldestFirst bool) {
 	if !oldestFirst {
 		minute++
 	}
-	p.at, _ = slices.BinarySearchFunc(p.runs, minute, func(r observed.Run, minute int64) int { return cmp.Compare(r.Minute, minute) })
+	p.at, _ = slices.BinarySearchFunc(p.runs, minute, func(r minuteRun, minute int64) int { return cmp.Compare(r.Minute, minute) })
 	if !oldestFirst {
 		p.at--
 	}
@@ -98,8 +97,8 @@ func (p *pendingRuns) minute() (minute int64, ok bool, err error) {
 	return p.runs[p.at].Minute, true, nil
 }
 
-func (p *pendingRuns) run() (observed.Run, error) { return p.runs[p.at], nil }
+func (p *pendingRuns) run() (minuteRun, error) { return p.runs[p.at], nil }
 
 func (p *pendingRuns) dimensions(series uint32) (event.Dimensions, error) {
-	return observed.ParseSeries([]byte(p.texts[series]))
+	return parseSeries([]byte(p.texts[series]))
 }

@@ -11,7 +11,6 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
-	"tidings.example/eventsvc/internal/store/observed"
 )
 
 // A part is the runs of one segment, or of the pending records that its index lacks, in order
@@ -24,7 +23,7 @@ type part interface {
 	next(oldestFirst bool)
 	// minute returns the minute of the run that the part is at. It reports false at the end.
 	minute() (minute int64, ok bool, err error)
-	run() (observed.Run, error)
+	run() (minuteRun, error)
 	dimensions(series uint32) (event.Dimensions, error)
 }
 
@@ -50,13 +49,13 @@ func (r *Reader) span(i int) (*span, error) {
 		return nil, err
 	}
 	n := &span{carried: noted(v.tx, metaCarried)}
-	b := v.tx.Bucket([]byte(observed.BucketRuns))
+	b := v.tx.Bucket([]byte(bucketRuns))
 	if n.carried == damagedNote || b == nil {
 		return nil, errSegmentNote
 	}
 	c := b.Cursor()
-	first, err1 := parseRun(c.First())
-	last, err2 := parseRun(c.Last())
+	first, err1 := runAt(c.First())
+	last, err2 := runAt(c.Last())
 	n.any, n.first, n.last = first.ok, first.run.Minute, last.run.Minute
 	if n.damaged = err1 != nil || err2 != nil; err1 != nil {
 		n.first = math.MinInt64
@@ -72,14 +71,14 @@ func (r *Reader) span(i int) (*span, error) {
 
 // A place is where a cursor is.
 type place struct {
-	run observed.Run
+	run minuteRun
 	ok  bool // there is a run
 }
 
-// parseRun verifies the run that a cursor is at.
-func parseRun(k, v []byte) (p place, err error) {
+// runAt verifies the run that a cursor is at.
+func runAt(k, v []byte) (p place, err error) {
 	if p.ok = k != nil; p.ok {
-		p.run, err = observed.Parse(k, v)
+		p.run, err = parseRun(k, v)
 	}
 	return p, err
 }
@@ -97,8 +96,8 @@ func (r *Reader) parts(last uint64, from, to int64) ([]part, error) {
 		carried = max(carried, spans[i].carried)
 	}
 	var all []part
-	first, _ := observed.MinuteOf(from)
-	end, _ := observed.MinuteOf(to - 1)
+	first, _ := minuteOf(from)
+	end, _ := minuteOf(to - 1)
 	for i, s := range spans {
 		if r.segments[i].Base > carried && s.any && s.first <= end && s.last >= first {
 			all = append(all, &stored{reader: r, segment: i, span: s})
@@ -140,7 +139,7 @@ func (p *stored) open() error {
 	v, err := p.reader.segment(p.segment)
 	if err == nil {
 		p.tx = v.tx
-		p.cursor = v.tx.Bucket([]byte(observed.BucketRuns)).Cursor()
+		p.cursor = v.tx.Bucket([]byte(bucketRuns)).Cursor()
 	}
 	return err
 }
@@ -152,7 +151,7 @@ func (p *stored) seek(minute int64, oldestFirst bool) {
 	case p.unread:
 	case oldestFirst:
 		if _, p.at, p.err = p.around(minute); p.err == nil {
-			p.cursor.Seek(observed.Key(minute, 0))
+			p.cursor.Seek(runKey(minute, 0))
 		}
 	default:
 		p.at, _, p.err = p.around(minute + 1)
@@ -167,13 +166,13 @@ func (p *stored) around(minute int64) (before, after place, err error) {
 	if err := p.open(); err != nil {
 		return before, after, err
 	}
-	if after, err = parseRun(p.cursor.Seek(observed.Key(minute, 0))); err != nil {
+	if after, err = runAt(p.cursor.Seek(runKey(minute, 0))); err != nil {
 		return before, after, err
 	}
 	if after.ok {
-		before, err = parseRun(p.cursor.Prev())
+		before, err = runAt(p.cursor.Prev())
 	} else {
-		before, err = parseRun(p.cursor.Last())
+		before, err = runAt(p.cursor.Last())
 	}
 	if err == nil && (before.ok && before.run.Minute >= minute || after.ok && after.run.Minute < minute) {
 		err = fmt.Errorf("the runs of a segment are not in order: %w", boltfile.ErrChecksum) // a branch has led to another leaf
@@ -190,9 +189,9 @@ func (p *stored) arrive() {
 	switch p.err = p.open(); {
 	case p.err != nil:
 	case p.oldestFirst:
-		p.at, p.err = parseRun(p.cursor.First())
+		p.at, p.err = runAt(p.cursor.First())
 	default:
-		p.at, p.err = parseRun(p.cursor.Last())
+		p.at, p.err = runAt(p.cursor.Last())
 	}
 }
 
@@ -201,9 +200,9 @@ func (p *stored) next(oldestFirst bool) {
 	switch {
 	case p.err != nil:
 	case oldestFirst:
-		p.at, p.err = parseRun(p.cursor.Next())
+		p.at, p.err = runAt(p.cursor.Next())
 	default:
-		p.at, p.err = parseRun(p.cursor.Prev())
+		p.at, p.err = runAt(p.cursor.Prev())
 	}
 }
 
@@ -217,17 +216,17 @@ func (p *stored) minute() (minute int64, ok bool, err error) {
 	return p.span.last, true, nil
 }
 
-func (p *stored) run() (observed.Run, error) {
+func (p *stored) run() (minuteRun, error) {
 	p.arrive()
 	return p.at.run, p.err
 }
 
 func (p *stored) dimensions(series uint32) (event.Dimensions, error) {
-	texts, err := observed.SeriesIn(p.tx, series)
+	texts, err := seriesIn(p.tx, series)
 	if err != nil {
 		return event.Dimensions{}, err
 	}
-	return observed.ParseSeries(texts)
+	return parseSeries(texts)
 }
 
 // A grouping remembers the groups of the series of one part.
@@ -283,7 +282,7 @@ func (r *Reader) Occurrences(ctx context.Context, from, to int64, last uint64, g
 			err := run.Each(func(series uint32) (_ bool, err error) {
 				o.Group, err = known.of(run.part, series, group)
 				return o.Group >= 0, err
-			}, func(e observed.Entry) {
+			}, func(e runEntry) {
 				o.Second, o.Span, o.Revision, o.Count = start+int64(e.Second), int64(e.Span), e.Revision, e.Count
 				if o.Count > 0 && o.Revision <= last && o.Second >= from && o.Second < to {
 					visit(o)
@@ -324,8 +323,8 @@ func (r *Reader) First(since time.Time) (second int64, ok bool, err error) {
 			if err != nil {
 				return 0, false, err
 			}
-			held := at >= observed.MinuteSince(since)
-			if err := run.Each(observed.All, func(e observed.Entry) { held = held || e.Revision != 0 }); err != nil {
+			held := at >= minuteSince(since)
+			if err := run.Each(allSeries, func(e runEntry) { held = held || e.Revision != 0 }); err != nil {
 				return 0, false, err
 			}
 			if held {

@@ -1,4 +1,4 @@
-package observed
+package seglog
 
 import (
 	"bytes"
@@ -13,21 +13,21 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// decode returns the entries of a run.
-func decode(k, v []byte) (entries []Entry, err error) {
-	r, err := Parse(k, v)
+// decodeRun returns the entries of a run.
+func decodeRun(k, v []byte) (entries []runEntry, err error) {
+	r, err := parseRun(k, v)
 	if err == nil {
-		err = r.Each(All, func(e Entry) { entries = append(entries, e) })
+		err = r.Each(allSeries, func(e runEntry) { entries = append(entries, e) })
 	}
 	return entries, err
 }
 
 // randomEntries are of one minute; some of their records are no longer held.
-func randomEntries(rnd *rand.Rand, n int) (entries []Entry, last uint64) {
+func randomEntries(rnd *rand.Rand, n int) (entries []runEntry, last uint64) {
 	revision := rnd.Uint64N(1 << 50)
 	for range n {
 		revision += 1 + rnd.Uint64N(300)
-		e := Entry{Series: rnd.Uint32N(5) * rnd.Uint32N(1000), Second: uint8(rnd.IntN(60)), Revision: revision, Count: rnd.Int64N(3), Span: rnd.Uint32N(3) * rnd.Uint32N(1000)}
+		e := runEntry{Series: rnd.Uint32N(5) * rnd.Uint32N(1000), Second: uint8(rnd.IntN(60)), Revision: revision, Count: rnd.Int64N(3), Span: rnd.Uint32N(3) * rnd.Uint32N(1000)}
 		if rnd.IntN(4) == 0 {
 			e.Revision, e.Count = 0, 1+rnd.Int64N(1<<40)
 		}
@@ -37,7 +37,7 @@ func randomEntries(rnd *rand.Rand, n int) (entries []Entry, last uint64) {
 }
 
 // sums are the counts by series, second and span.
-func sums(entries []Entry) map[[3]uint32]int64 {
+func sums(entries []runEntry) map[[3]uint32]int64 {
 	n := map[[3]uint32]int64{}
 	for _, e := range entries {
 		if e.Count > 0 {
@@ -58,31 +58,31 @@ func TestRuns(t *testing.T) {
 		entries, last := randomEntries(rnd, 1+rnd.IntN(60))
 		want := sums(entries)
 		minute := rnd.Int64N(1<<40) - 1<<39
-		merged := Merge(entries)
+		merged := mergeEntries(entries)
 		if diff := cmp.Diff(want, sums(merged)); diff != "" {
 			t.Fatalf("merged: %s", diff)
 		}
 		if len(merged) == 0 {
 			continue
 		}
-		k := Key(minute, last)
-		v := AppendRun(nil, k, merged)
-		got, err := decode(k, v)
+		k := runKey(minute, last)
+		v := appendRun(nil, k, merged)
+		got, err := decodeRun(k, v)
 		if diff := cmp.Diff(merged, got); err != nil || diff != "" {
 			t.Fatalf("%v %s", err, diff)
 		}
-		if r, err := Parse(k, v); err != nil || r.Minute != minute || r.Last != last {
+		if r, err := parseRun(k, v); err != nil || r.Minute != minute || r.Last != last {
 			t.Fatalf("minute %d, last %d, %v", r.Minute, r.Last, err)
 		}
 		for i := range got {
 			got[i].Revision = 0
 		}
-		folded := Merge(got)
+		folded := mergeEntries(got)
 		if diff := cmp.Diff(want, sums(folded)); diff != "" {
 			t.Fatalf("folded: %s", diff)
 		}
 		for i := 1; i < len(folded); i++ {
-			if compare(folded[i-1], folded[i]) >= 0 {
+			if compareEntries(folded[i-1], folded[i]) >= 0 {
 				t.Fatalf("%+v is not summed with %+v", folded[i-1], folded[i])
 			}
 		}
@@ -94,15 +94,15 @@ func TestKeyOrder(t *testing.T) {
 	t.Parallel()
 	var before []byte
 	for _, second := range []int64{math.MinInt64 / 2, -3601, -61, -60, -59, -1, 0, 59, 60, 1e9, 253402300799} {
-		minute, of := MinuteOf(second)
+		minute, of := minuteOf(second)
 		if minute*60+int64(of) != second || of > 59 {
 			t.Errorf("%d is second %d of minute %d", second, of, minute)
 		}
-		k := Key(minute, 7)
+		k := runKey(minute, 7)
 		if bytes.Compare(before[:min(8, len(before))], k[:8]) > 0 {
 			t.Errorf("the key of %d is not behind the one before", second)
 		}
-		if got, err := MinuteOfKey(k); err != nil || got != minute {
+		if got, err := minuteOfKey(k); err != nil || got != minute {
 			t.Errorf("minute %d, %v, want %d", got, err, minute)
 		}
 		before = k
@@ -112,8 +112,8 @@ func TestKeyOrder(t *testing.T) {
 // TestDamagedRuns: no flipped bit of key or value goes unnoticed.
 func TestDamagedRuns(t *testing.T) {
 	t.Parallel()
-	k := Key(29_000_000, 900)
-	v := AppendRun(nil, k, []Entry{{Series: 1, Second: 3, Count: 40}, {Series: 1, Second: 4, Revision: 880, Count: 1, Span: 300}, {Series: 7, Second: 59, Revision: 900}})
+	k := runKey(29_000_000, 900)
+	v := appendRun(nil, k, []runEntry{{Series: 1, Second: 3, Count: 40}, {Series: 1, Second: 4, Revision: 880, Count: 1, Span: 300}, {Series: 7, Second: 59, Revision: 900}})
 	for i := range (len(k) + len(v)) * 8 {
 		dk, dv := bytes.Clone(k), bytes.Clone(v)
 		if i < len(k)*8 {
@@ -121,7 +121,7 @@ func TestDamagedRuns(t *testing.T) {
 		} else {
 			dv[i/8-len(k)] ^= 1 << (i % 8)
 		}
-		if _, err := decode(dk, dv); !errors.Is(err, boltfile.ErrChecksum) {
+		if _, err := decodeRun(dk, dv); !errors.Is(err, boltfile.ErrChecksum) {
 			t.Fatalf("bit %d: %v", i, err)
 		}
 	}
@@ -142,16 +142,16 @@ func TestSeries(t *testing.T) {
 		},
 	} {
 		a := event.NewAttributes(c.fields, c.labels)
-		k := SeriesKey(7)
-		v := SeriesValue(k, string(AppendSeries(nil, []byte("shop"), a)))
-		texts, err := Texts(k, v)
+		k := seriesKey(7)
+		v := seriesValue(k, string(appendSeries(nil, []byte("shop"), a)))
+		texts, err := seriesTexts(k, v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := ParseSeries(texts); err != nil || got != event.DimensionsOf("shop", a) {
+		if got, err := parseSeries(texts); err != nil || got != event.DimensionsOf("shop", a) {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if _, err := Texts(SeriesKey(8), v); !errors.Is(err, boltfile.ErrChecksum) {
+		if _, err := seriesTexts(seriesKey(8), v); !errors.Is(err, boltfile.ErrChecksum) {
 			t.Errorf("under another number: %v", err)
 		}
 	}
@@ -160,24 +160,24 @@ func TestSeries(t *testing.T) {
 // FuzzRun: whatever a run holds, it is read without a panic, and what is read makes a run
 // with the same entries.
 func FuzzRun(f *testing.F) {
-	k := Key(29_000_000, 900)
-	f.Add(k, AppendRun(nil, k, []Entry{{Series: 1, Second: 3, Count: 40}, {Series: 1, Second: 4, Revision: 880, Count: 1, Span: 300}, {Series: 7, Second: 59, Revision: 900}}))
-	f.Add(Key(-1, 0), AppendRun(nil, Key(-1, 0), []Entry{{Count: 1}}))
+	k := runKey(29_000_000, 900)
+	f.Add(k, appendRun(nil, k, []runEntry{{Series: 1, Second: 3, Count: 40}, {Series: 1, Second: 4, Revision: 880, Count: 1, Span: 300}, {Series: 7, Second: 59, Revision: 900}}))
+	f.Add(runKey(-1, 0), appendRun(nil, runKey(-1, 0), []runEntry{{Count: 1}}))
 	f.Fuzz(func(t *testing.T, k, v []byte) {
-		if n := len(v) - checksumLen; n >= 0 { // so that more than the checksum is tried
-			be.PutUint32(v[n:], checksum(k, v[:n]))
+		if n := len(v) - runChecksumLen; n >= 0 { // so that more than the checksum is tried
+			be.PutUint32(v[n:], runChecksum(k, v[:n]))
 		}
-		entries, err := decode(k, v)
+		entries, err := decodeRun(k, v)
 		if err != nil {
 			if !errors.Is(err, boltfile.ErrChecksum) {
 				t.Errorf("error %v", err)
 			}
 			return
 		}
-		if entries = Merge(entries); len(entries) == 0 {
+		if entries = mergeEntries(entries); len(entries) == 0 {
 			return
 		}
-		again, err := decode(k, AppendRun(nil, k, entries))
+		again, err := decodeRun(k, appendRun(nil, k, entries))
 		if diff := cmp.Diff(entries, again); err != nil || diff != "" {
 			t.Errorf("%v %s", err, diff)
 		}
@@ -186,9 +186,9 @@ func FuzzRun(f *testing.F) {
 
 // FuzzSeries: whatever bytes the texts of a series are, they are read without a panic.
 func FuzzSeries(f *testing.F) {
-	f.Add(AppendSeries(nil, []byte("shop"), event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil)))
+	f.Add(appendSeries(nil, []byte("shop"), event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil)))
 	f.Fuzz(func(t *testing.T, texts []byte) {
-		if _, err := ParseSeries(texts); err != nil && !errors.Is(err, boltfile.ErrChecksum) {
+		if _, err := parseSeries(texts); err != nil && !errors.Is(err, boltfile.ErrChecksum) {
 			t.Errorf("error %v", err)
 		}
 	})

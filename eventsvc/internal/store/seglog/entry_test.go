@@ -1,4 +1,4 @@
-package entry
+package seglog
 
 import (
 	"slices"
@@ -27,8 +27,8 @@ func testEntry() Entry {
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	want := testEntry()
-	for name, record := range map[string][]byte{"whole": Append(nil, &want)} {
-		got, err := Parse(testRevision, record)
+	for name, record := range map[string][]byte{"whole": AppendEntry(nil, &want)} {
+		got, err := ParseEntry(testRevision, record)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -41,17 +41,17 @@ func TestRecords(t *testing.T) {
 		for at := range 8 * len(record) {
 			spoiled := slices.Clone(record)
 			spoiled[at/8] ^= 1 << (at % 8)
-			if _, err := Parse(testRevision, spoiled); err == nil {
+			if _, err := ParseEntry(testRevision, spoiled); err == nil {
 				t.Errorf("%s: bit %d of byte %d flipped is not found", name, at%8, at/8)
 			}
 		}
 		for bit := range 64 {
-			if _, err := Parse(testRevision^1<<bit, record); err == nil {
+			if _, err := ParseEntry(testRevision^1<<bit, record); err == nil {
 				t.Errorf("%s: it is taken for the record of another revision", name)
 			}
 		}
 		for n := range record {
-			if _, err := Parse(testRevision, record[:n]); err == nil {
+			if _, err := ParseEntry(testRevision, record[:n]); err == nil {
 				t.Errorf("%s: %d bytes of it are taken for a record", name, n)
 			}
 		}

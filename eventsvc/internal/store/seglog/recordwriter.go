@@ -1,27 +1,25 @@
-package recordfile
+package seglog
 
 import (
 	"bytes"
 
 	"go.etcd.io/bbolt"
-
-	"tidings.example/eventsvc/internal/store/blocks"
 )
 
-// A Writer writes records to the blocks of a new file.
-type Writer struct{ blocks *blocks.Writer }
+// A recordWriter writes records to the blocks of a new file.
+type recordWriter struct{ blocks *blockWriter }
 
-// NewWriter returns a Writer to a file with a base. Close must be called.
-func NewWriter(base uint64) (*Writer, error) {
-	b, err := blocks.NewWriter(base - 1)
-	return &Writer{b}, err
+// newRecordWriter returns a recordWriter to a file with a base. Close must be called.
+func newRecordWriter(base uint64) (*recordWriter, error) {
+	b, err := newBlockWriter(base - 1)
+	return &recordWriter{b}, err
 }
 
-// Close gives up the memory of the Writer.
-func (w *Writer) Close() error { return w.blocks.Close() }
+// Close gives up the memory of the encoder.
+func (w *recordWriter) Close() error { return w.blocks.Close() }
 
 // Put adds a record to the block in the making, which is written to a bucket when it is full.
-func (w *Writer) Put(b *bbolt.Bucket, revision uint64, record []byte) error {
+func (w *recordWriter) Put(b *bbolt.Bucket, revision uint64, record []byte) error {
 	if !w.blocks.Fits(record) {
 		if err := b.Put(w.blocks.Finish(w.blocks.Last())); err != nil {
 			return err
@@ -31,7 +29,7 @@ func (w *Writer) Put(b *bbolt.Bucket, revision uint64, record []byte) error {
 }
 
 // Finish writes the block in the making, if it has records.
-func (w *Writer) Finish(b *bbolt.Bucket) error {
+func (w *recordWriter) Finish(b *bbolt.Bucket) error {
 	if w.blocks.Last() == w.blocks.Covered() {
 		return nil
 	}
@@ -40,7 +38,7 @@ func (w *Writer) Finish(b *bbolt.Bucket) error {
 
 // PutLost copies a block that cannot be read. The block before covers all before it, so that
 // what was dropped there is not taken for part of the damage.
-func (w *Writer) PutLost(b *bbolt.Bucket, l *Lost) error {
+func (w *recordWriter) PutLost(b *bbolt.Bucket, l *lostBlock) error {
 	if l.First-1 > w.blocks.Covered() {
 		if err := b.Put(w.blocks.Finish(l.First - 1)); err != nil {
 			return err

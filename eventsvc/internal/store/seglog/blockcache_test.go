@@ -1,25 +1,23 @@
-package blocks_test
+package seglog
 
 import (
 	"sync"
 	"testing"
-
-	"tidings.example/eventsvc/internal/store/blocks"
 )
 
 // TestCache: it stays within its bytes, and what is read once does not throw out what gets
 // use.
 func TestCache(t *testing.T) {
 	t.Parallel()
-	key, value := pack(t, 0, 9, []stored{{7, event(7)}})
-	b, err := parse(key, value)
+	key, value := packBlock(t, 0, 9, []packedRecord{{7, eventRecord(7)}})
+	b, err := parseBlock(key, value)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const room = 100
-	c := blocks.NewCache(room * b.Bytes())
-	at := func(i int) blocks.Place { return blocks.Place{File: 1, Last: uint64(i)} }
-	add := func(c *blocks.Cache, i int) {
+	c := newBlockCache(room * b.Bytes())
+	at := func(i int) blockPlace { return blockPlace{File: 1, Last: uint64(i)} }
+	add := func(c *blockCache, i int) {
 		t.Helper()
 		b, err := c.Parse(at(i), key, value)
 		if err != nil {
@@ -27,7 +25,7 @@ func TestCache(t *testing.T) {
 		}
 		c.Done(b)
 	}
-	there := func(c *blocks.Cache, at blocks.Place) bool {
+	there := func(c *blockCache, at blockPlace) bool {
 		b := c.Get(at)
 		if b != nil {
 			c.Done(b)
@@ -48,7 +46,7 @@ func TestCache(t *testing.T) {
 			t.Errorf("block %d was thrown out by others that were read once", i)
 		}
 	}
-	if there(c, at(1000)) || there(c, blocks.Place{File: 2, Last: 1}) {
+	if there(c, at(1000)) || there(c, blockPlace{File: 2, Last: 1}) {
 		t.Error("a block is there that cannot be")
 	}
 	for i := range 10 * room { // used twice
@@ -61,7 +59,7 @@ func TestCache(t *testing.T) {
 	if there(c, at(0)) {
 		t.Error("a block that gets no use any more is still there")
 	}
-	small := blocks.NewCache(b.Bytes())
+	small := newBlockCache(b.Bytes())
 	if add(small, 1); there(small, at(1)) {
 		t.Error("a block is kept for which there is no room")
 	}
@@ -78,23 +76,23 @@ func TestCacheUsers(t *testing.T) {
 	t.Parallel()
 	type packed struct{ key, value []byte }
 	const many = 60
-	all, records := make([]packed, many), make([][]stored, many)
+	all, records := make([]packed, many), make([][]packedRecord, many)
 	for i := range all {
 		first := uint64(1 + 10*i)
-		records[i] = []stored{{first, event(first)}, {first + 1, event(first + 1)}}
-		all[i].key, all[i].value = pack(t, first-1, first+9, records[i])
+		records[i] = []packedRecord{{first, eventRecord(first)}, {first + 1, eventRecord(first + 1)}}
+		all[i].key, all[i].value = packBlock(t, first-1, first+9, records[i])
 	}
-	b, err := parse(all[many-1].key, all[many-1].value)
+	b, err := parseBlock(all[many-1].key, all[many-1].value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := blocks.NewCache(20 * b.Bytes())
+	c := newBlockCache(20 * b.Bytes())
 	var users sync.WaitGroup
 	for n := range 8 {
 		users.Go(func() {
 			for i := range 2000 {
 				which := i * n % many
-				at := blocks.Place{File: uint64(n % 2), Last: records[which][0].revision + 9}
+				at := blockPlace{File: uint64(n % 2), Last: records[which][0].revision + 9}
 				got := c.Get(at)
 				if got == nil {
 					var err error
@@ -103,7 +101,7 @@ func TestCacheUsers(t *testing.T) {
 						return
 					}
 				}
-				if _, err := c.Parse(blocks.Place{File: 3}, all[which].key, all[which].value[1:]); err == nil {
+				if _, err := c.Parse(blockPlace{File: 3}, all[which].key, all[which].value[1:]); err == nil {
 					t.Error("a damaged block is added")
 				}
 				for at, r := range records[which] {

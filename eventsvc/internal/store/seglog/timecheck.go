@@ -8,16 +8,13 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/store/entry"
-	"tidings.example/eventsvc/internal/store/observed"
-	"tidings.example/eventsvc/internal/store/recordfile"
 )
 
 // CheckObserved compares the index by time of a segment with its records, and calls problem
 // with what is wrong: entries and records lead to each other.
 func CheckObserved(s *Segment, problem func(format string, args ...any)) error {
 	return s.view(func(tx *bbolt.Tx) error {
-		c := observedChecker{segment: s, tx: tx, problem: problem, entries: map[uint64][]observed.Observation{}, series: map[uint32][]byte{}}
+		c := observedChecker{segment: s, tx: tx, problem: problem, entries: map[uint64][]observation{}, series: map[uint32][]byte{}}
 		if err := c.readRuns(); err != nil {
 			return err
 		}
@@ -36,25 +33,25 @@ type observedChecker struct {
 	segment *Segment
 	tx      *bbolt.Tx
 	problem func(format string, args ...any)
-	damaged bool                              // entries may be missing
-	entries map[uint64][]observed.Observation // by revision, in their order
+	damaged bool                     // entries may be missing
+	entries map[uint64][]observation // by revision, in their order
 	series  map[uint32][]byte
 	room    []byte
 }
 
 func (c *observedChecker) readRuns() error {
-	b := c.tx.Bucket([]byte(observed.BucketRuns))
+	b := c.tx.Bucket([]byte(bucketRuns))
 	if b == nil {
 		c.damaged = true
 		c.problem("index by time: %v", errSegmentNote)
 		return nil
 	}
 	return b.ForEach(func(k, v []byte) error {
-		run, err := observed.Parse(k, v)
+		run, err := parseRun(k, v)
 		if err == nil {
-			err = run.Each(c.known, func(e observed.Entry) {
+			err = run.Each(c.known, func(e runEntry) {
 				if e.Revision != 0 {
-					c.entries[e.Revision] = append(c.entries[e.Revision], observed.Observation{Minute: run.Minute, Entry: e})
+					c.entries[e.Revision] = append(c.entries[e.Revision], observation{Minute: run.Minute, runEntry: e})
 				}
 			})
 		}
@@ -71,7 +68,7 @@ func (c *observedChecker) known(series uint32) (bool, error) {
 	if _, ok := c.series[series]; ok {
 		return true, nil
 	}
-	texts, err := observed.SeriesIn(c.tx, series)
+	texts, err := seriesIn(c.tx, series)
 	if err != nil {
 		return false, err
 	}
@@ -84,7 +81,7 @@ func (c *observedChecker) compareRecords() error {
 	_, err := recordsIn(c.segment, c.tx).Each(0, func(revision uint64, record []byte) (more bool, err error) {
 		c.compare(revision, record)
 		return true, nil
-	}, func(l *recordfile.Lost) (more bool, err error) { // which is reported already
+	}, func(l *lostBlock) (more bool, err error) { // which is reported already
 		l.EachRevision(func(revision uint64) { delete(c.entries, revision) })
 		return true, nil
 	})
@@ -93,9 +90,9 @@ func (c *observedChecker) compareRecords() error {
 
 // compare compares the entry of a record with it.
 func (c *observedChecker) compare(revision uint64, record []byte) {
-	e, err := entry.Parse(revision, record)
+	e, err := ParseEntry(revision, record)
 	is, there := c.entries[revision]
-	if err == nil && e.Kind == entry.Deleted {
+	if err == nil && e.Kind == Deleted {
 		return
 	}
 	delete(c.entries, revision)
@@ -104,12 +101,12 @@ func (c *observedChecker) compare(revision uint64, record []byte) {
 	case !there && !c.damaged:
 		c.problem("revision %d: the index by time lacks it", revision)
 	case there:
-		c.room = observed.AppendSeries(c.room[:0], e.Key[:e.NamespaceLen], e.Attributes)
-		want := observed.NewCollection()
+		c.room = appendSeries(c.room[:0], e.Key[:e.NamespaceLen], e.Attributes)
+		want := newCollection()
 		if o, ok := event.Attributes(e.Attributes).Occurrence(); ok {
 			want.Add(e.Key[:e.NamespaceLen], e.Attributes, revision, o)
 		}
-		same := func(is, want observed.Observation) bool {
+		same := func(is, want observation) bool {
 			want.Series = is.Series
 			return is == want && bytes.Equal(c.room, c.series[is.Series])
 		}
