@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/shared/cli"
 )
 
@@ -20,7 +19,7 @@ func (g *get) between(now time.Time) (b between, err error) {
 		return b, cli.Usagef("--since and --from exclude each other: set one of them")
 	}
 	if g.Since > 0 {
-		b.from = now.Add(-time.Duration(g.Since))
+		b.from = now.Add(-g.Since)
 	}
 	if g.From != "" {
 		if b.from, err = moment(g.From, now); err != nil {
@@ -41,9 +40,8 @@ func (g *get) between(now time.Time) (b between, err error) {
 // moment reads a time: RFC 3339, local, or a duration before now such as -6h.
 func moment(text string, now time.Time) (time.Time, error) {
 	if ago, ok := strings.CutPrefix(text, "-"); ok {
-		var d answer.Span
-		err := d.UnmarshalText([]byte(ago))
-		return now.Add(-time.Duration(d)), err
+		d, err := cli.ParseDuration(ago)
+		return now.Add(-d), err
 	}
 	text, err := instant(text)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
 )
 
@@ -31,7 +30,7 @@ func (a *access) seenValues(dimension string) []string {
 	if err != nil {
 		return nil
 	}
-	var found answer.Answer
+	var found answer
 	p := url.Values{"by": {dimension}, "from": {completeRange}, "limit": {completeMost}}
 	if err := c.Do(ctx, client.Request{Path: "/query/v1/facets", Query: p}, &found); err != nil {
 		return nil

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/shared/cli"
@@ -19,16 +18,16 @@ import (
 // unless it answers queries.
 type filters struct {
 	access              `embed:""`
-	Namespace           string      `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: that of the kubeconfig's context, or default."`
-	AllNamespaces       bool        `env:"-" short:"A" help:"All namespaces."`
-	Type                string      `env:"-" placeholder:"TYPE" help:"Only events of this type, such as Warning."`
-	Reason              string      `env:"-" placeholder:"REASON" help:"Only events with this reason."`
-	Regarding           string      `env:"-" placeholder:"KIND/NAME" help:"Only events about this object; KIND alone: about any of the kind."`
-	ReportingController string      `env:"-" placeholder:"NAME" help:"Only events that this controller reports."`
-	Selector            string      `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
-	FieldSelector       string      `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.uid=... or reason!=Pulled."`
-	Since               answer.Span `env:"-" placeholder:"DURATION" help:"Only events that were last seen within this time before now, such as 30m or 7d."`
-	Text                []string    `arg:"" optional:"" help:"Only events whose note contains these words or \"phrases\", in upper or lower case. After --, a minus before one leaves out what contains it."`
+	Namespace           string        `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: that of the kubeconfig's context, or default."`
+	AllNamespaces       bool          `env:"-" short:"A" help:"All namespaces."`
+	Type                string        `env:"-" placeholder:"TYPE" help:"Only events of this type, such as Warning."`
+	Reason              string        `env:"-" placeholder:"REASON" help:"Only events with this reason."`
+	Regarding           string        `env:"-" placeholder:"KIND/NAME" help:"Only events about this object; KIND alone: about any of the kind."`
+	ReportingController string        `env:"-" placeholder:"NAME" help:"Only events that this controller reports."`
+	Selector            string        `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
+	FieldSelector       string        `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.uid=... or reason!=Pulled."`
+	Since               time.Duration `env:"-" placeholder:"DURATION" help:"Only events that were last seen within this time before now, such as 30m or 7d."`
+	Text                []string      `arg:"" optional:"" help:"Only events whose note contains these words or \"phrases\", in upper or lower case. After --, a minus before one leaves out what contains it."`
 
 	words words // of Text
 }

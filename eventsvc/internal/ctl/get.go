@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
@@ -127,7 +126,7 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 	if !g.AllNamespaces {
 		p.Set("namespace", cmp.Or(g.Namespace, namespace))
 	}
-	var a *answer.Answer
+	var a *answer
 	for {
 		page, err := fetch(ctx, c, "events", p)
 		if err != nil {
@@ -138,13 +137,13 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 		}
 		g.bar.Show("%d events read", g.read)
 		page.Items = nil
-		if a = a.With(page); page.Continue == "" {
+		if a = a.with(page); page.Continue == "" {
 			break
 		}
 		p.Set("continue", page.Continue)
 	}
 	g.bar.Clear()
-	for _, line := range a.Notices(p.Has("namespace")) {
+	for _, line := range a.notices(p.Has("namespace")) {
 		fmt.Fprintln(g.std.Err, "eventsvc: "+printable.OneLine(line))
 	}
 	return nil

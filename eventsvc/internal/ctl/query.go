@@ -14,7 +14,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
@@ -24,25 +23,25 @@ import (
 // queryCmd asks what happened.
 type queryCmd struct {
 	access        `embed:""`
-	Terms         []string    `arg:"" optional:"" name:"term" help:"field=value, field!=value, label:key=value, or text that the note contains."`
-	Namespace     []string    `env:"-" short:"n" placeholder:"NAME" help:"Namespaces, separated by commas. Default: all that you may list."`
-	Selector      string      `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
-	FieldSelector string      `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.name!=web-0."`
-	Since         answer.Span `env:"-" placeholder:"DURATION" help:"From so long before now, such as 6h or 7d. Default: an hour."`
-	From          string      `env:"-" placeholder:"TIME" help:"Begin of the range: RFC 3339, a local time such as '2026-11-23 14:05', or relative to now such as -6h."`
-	To            string      `env:"-" placeholder:"TIME" help:"End of the range, which is not part of it. Default: now."`
-	GroupBy       []string    `env:"-" placeholder:"DIMENSION" help:"Count by type, reason, kind, namespace, reporter, cluster or object, with first, last and a sample."`
-	Facets        bool        `env:"-" help:"Count the values of each dimension."`
-	Histogram     bool        `env:"-" help:"Count over time, and draw that."`
-	Changes       bool        `env:"-" help:"What is new, more or less than before, the most unexpected first."`
-	Object        string      `env:"-" placeholder:"KIND/NAME" help:"The life of one object: every version of every event about it, deleted ones too; without a / it is a uid."`
-	By            []string    `env:"-" placeholder:"DIMENSION" help:"With --histogram (default type) or --facets (default all): the dimensions."`
-	Step          answer.Span `env:"-" placeholder:"DURATION" help:"With --histogram: the length of a bucket. Default: the server chooses."`
-	At            string      `env:"-" placeholder:"TIME" help:"With --changes: the end of the window. Default: now."`
-	Window        answer.Span `env:"-" placeholder:"DURATION" help:"With --changes: its length. Default: the server's, 15m."`
-	Order         string      `env:"-" placeholder:"ORDER" help:"newest, oldest or, with --group-by, count. Default: newest; count with --group-by, oldest with --object."`
-	Limit         *int        `env:"-" placeholder:"N" help:"At most so many rows, or values of a dimension; 0: all. Default: 100, with --changes 20, with --facets 10."`
-	Output        string      `env:"-" short:"o" default:"table" enum:"table,wide,json,csv" help:"table, wide (more columns, nothing is cut), json (as the server answers) or csv."`
+	Terms         []string      `arg:"" optional:"" name:"term" help:"field=value, field!=value, label:key=value, or text that the note contains."`
+	Namespace     []string      `env:"-" short:"n" placeholder:"NAME" help:"Namespaces, separated by commas. Default: all that you may list."`
+	Selector      string        `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
+	FieldSelector string        `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.name!=web-0."`
+	Since         time.Duration `env:"-" placeholder:"DURATION" help:"From so long before now, such as 6h or 7d. Default: an hour."`
+	From          string        `env:"-" placeholder:"TIME" help:"Begin of the range: RFC 3339, a local time such as '2026-11-23 14:05', or relative to now such as -6h."`
+	To            string        `env:"-" placeholder:"TIME" help:"End of the range, which is not part of it. Default: now."`
+	GroupBy       []string      `env:"-" placeholder:"DIMENSION" help:"Count by type, reason, kind, namespace, reporter, cluster or object, with first, last and a sample."`
+	Facets        bool          `env:"-" help:"Count the values of each dimension."`
+	Histogram     bool          `env:"-" help:"Count over time."`
+	Changes       bool          `env:"-" help:"What is new, more or less than before, the most unexpected first."`
+	Object        string        `env:"-" placeholder:"KIND/NAME" help:"The life of one object: every version of every event about it, deleted ones too; without a / it is a uid."`
+	By            []string      `env:"-" placeholder:"DIMENSION" help:"With --histogram (default type) or --facets (default all): the dimensions."`
+	Step          time.Duration `env:"-" placeholder:"DURATION" help:"With --histogram: the length of a bucket. Default: the server chooses."`
+	At            string        `env:"-" placeholder:"TIME" help:"With --changes: the end of the window. Default: now."`
+	Window        time.Duration `env:"-" placeholder:"DURATION" help:"With --changes: its length. Default: the server's, 15m."`
+	Order         string        `env:"-" placeholder:"ORDER" help:"newest, oldest or, with --group-by, count. Default: newest; count with --group-by, oldest with --object."`
+	Limit         *int          `env:"-" placeholder:"N" help:"At most so many rows, or values of a dimension; 0: all. Default: 100, with --changes 20, with --facets 10."`
+	Output        string        `env:"-" short:"o" default:"table" enum:"table,wide,json,csv" help:"table, wide (more columns, nothing is cut), json (as the server answers) or csv."`
 
 	EscapeFormulas bool `env:"-" help:"With -o csv: put ' before texts that a spreadsheet takes for formulas."`
 }
@@ -66,15 +65,14 @@ may be given several times. In the value of a field, * stands for any text: name
 Times are those at which something was observed. Counts are of occurrences: a series counts as often as it says. The newest
 events come first. Standard error says if the answer is not complete, and when the mirror of a cluster was away.
 
-Without colours (output that is no terminal, or NO_COLOR) drawings are plain ASCII. Exit codes: 0 also if nothing was found, 1
-failure, 2 usage.`
+Exit codes: 0 also if nothing was found, 1 failure, 2 usage.`
 }
 
 // mode is a way to ask: the last part of its path, and how its answer is shown.
 type mode struct {
 	flag, path string
 	pages      bool // in which the answer comes
-	show       func(*queryCmd, *answer.Answer, *output) error
+	show       func(*queryCmd, *answer, *output) error
 }
 
 // modes are all of them; the first is the default.
@@ -177,23 +175,23 @@ func (q *queryCmd) parameters(m mode) (url.Values, error) {
 		p.Set(name, at)
 	}
 	if q.Since > 0 {
-		p.Set("from", q.Since.Ago())
+		p.Set("from", "-"+seconds(q.Since))
 	}
 	if q.Step > 0 {
-		p.Set("step", q.Step.Seconds())
+		p.Set("step", seconds(q.Step))
 	}
 	if q.Window > 0 {
-		p.Set("window", q.Window.Seconds())
+		p.Set("window", seconds(q.Window))
 	}
 	p.Set("labelSelector", q.Selector)
 	p.Set("fieldSelector", q.FieldSelector)
 	p.Set("order", q.Order)
 	by := q.By
-	switch {
-	case m.path == "groups":
+	switch m.path {
+	case "groups":
 		by = q.GroupBy
-	case m.path == "histogram" && len(by) == 0:
-		by = []string{"type"}
+	case "histogram":
+		by = q.dimensions()
 	}
 	p.Set("by", strings.Join(by, ","))
 	if kind, name, ok := strings.Cut(q.Object, "/"); ok {
@@ -215,14 +213,18 @@ func (q *queryCmd) parameters(m mode) (url.Values, error) {
 	return p, nil
 }
 
+// seconds returns a duration as the API reads it.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.0fs", d.Seconds()) }
+
 // output is where an answer is shown.
 type output struct {
 	io.Writer
-	answer.Screen
-	err   io.Writer // messages
-	form  string    // table, wide, json or csv
-	plain bool      // the output is no terminal
-	safe  bool      // formulas are escaped
+	err    io.Writer // messages
+	form   string    // table, wide, json or csv
+	width  int       // of the terminal; 0: nothing is cut
+	colour bool
+	plain  bool // the output is no terminal
+	safe   bool // formulas are escaped
 }
 
 // Run asks and shows the answer.
@@ -242,18 +244,16 @@ func (q *queryCmd) Run(ctx context.Context, std IO) error {
 	if err != nil {
 		return err
 	}
-	out := &output{Writer: std.Out, err: std.Err, form: q.Output, safe: q.EscapeFormulas, Screen: answer.Screen{
-		Width: terminal.Width(std.Out), Colour: terminal.Colourful(std.Out), Zone: time.Local,
-	}}
-	out.plain = out.Width == 0
+	out := &output{Writer: std.Out, err: std.Err, form: q.Output, safe: q.EscapeFormulas, width: terminal.Width(std.Out), colour: terminal.Colourful(std.Out)}
+	out.plain = out.width == 0
 	if q.Output == "wide" {
-		out.Width = 0
+		out.width = 0
 	}
 	a, err := q.ask(ctx, c, m, p, terminal.NewProgress(std.Err))
 	if err != nil {
 		return at(c, err)
 	}
-	for _, line := range a.Notices(p.Has("namespace")) {
+	for _, line := range a.notices(p.Has("namespace")) {
 		fmt.Fprintln(std.Err, "eventsvc: "+printable.OneLine(line))
 	}
 	if q.Output == "json" {
@@ -277,9 +277,9 @@ const (
 )
 
 // ask sends the request and, for as long as there are more pages and rows are wanted, those for the next pages.
-func (q *queryCmd) ask(ctx context.Context, c *client.Client, m mode, p url.Values, bar *terminal.Progress) (*answer.Answer, error) {
+func (q *queryCmd) ask(ctx context.Context, c *client.Client, m mode, p url.Values, bar *terminal.Progress) (*answer, error) {
 	defer bar.Clear()
-	var all *answer.Answer
+	var all *answer
 	for {
 		if n := q.pageOf(all, m); n > 0 {
 			p.Set("limit", strconv.Itoa(n))
@@ -288,16 +288,16 @@ func (q *queryCmd) ask(ctx context.Context, c *client.Client, m mode, p url.Valu
 		if err != nil {
 			return nil, err
 		}
-		if all = all.With(page); !m.pages || all.Continue == "" || q.limit() > 0 && all.Rows() >= q.limit() {
+		if all = all.with(page); !m.pages || all.Continue == "" || q.limit() > 0 && all.rows() >= q.limit() {
 			return all, nil
 		}
-		bar.Show("%d rows read", all.Rows())
+		bar.Show("%d rows read", all.rows())
 		p.Set("continue", all.Continue)
 	}
 }
 
 // pageOf returns how many rows the next page may have, or 0 if the server decides.
-func (q *queryCmd) pageOf(all *answer.Answer, m mode) int {
+func (q *queryCmd) pageOf(all *answer, m mode) int {
 	most := client.PageSize
 	switch {
 	case !m.pages && q.Limit == nil:
@@ -310,14 +310,14 @@ func (q *queryCmd) pageOf(all *answer.Answer, m mode) int {
 	if q.limit() == 0 {
 		return most
 	}
-	return min(most, q.limit()-all.Rows())
+	return min(most, q.limit()-all.rows())
 }
 
 // fetch asks one question. It says so if the server cannot be asked: kube-apiserver has no such path, or has no rule for it.
-func fetch(ctx context.Context, c *client.Client, path string, p url.Values) (*answer.Answer, error) {
+func fetch(ctx context.Context, c *client.Client, path string, p url.Values) (*answer, error) {
 	again := attempts(ctx)
 	for {
-		a := new(answer.Answer)
+		a := new(answer)
 		err := c.Do(ctx, client.Request{Path: "/query/v1/" + path, Query: p}, a)
 		if err == nil {
 			return a, nil
@@ -353,7 +353,7 @@ func unserved(err error) bool {
 }
 
 // writeAnswer writes the answer as the server gave it, with the rows of all pages.
-func writeAnswer(out io.Writer, a *answer.Answer) error {
+func writeAnswer(out io.Writer, a *answer) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)

@@ -14,7 +14,6 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 
-	"tidings.example/eventsvc/internal/answer"
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/shared/printable"
@@ -46,7 +45,7 @@ func (o *output) write(r rows, nothing string) error {
 		_, err := fmt.Fprintln(o.err, nothing)
 		return err
 	}
-	g := &grid{w: o, header: r.header, width: o.Width, colour: o.Colour}
+	g := &grid{w: o, header: r.header, width: o.width, colour: o.colour}
 	return g.write(r.cells)
 }
 
@@ -63,7 +62,7 @@ func (o *output) when(t time.Time) string {
 	case t.IsZero():
 		return ""
 	case o.form != "csv":
-		return t.In(o.Zone).Format(time.DateTime)
+		return t.Local().Format(time.DateTime)
 	case t.Nanosecond() == 0:
 		return t.UTC().Format(time.RFC3339)
 	}
@@ -106,7 +105,7 @@ func (o *output) eventHeader() []string {
 	return []string{"TIME", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "NOTE"}
 }
 
-func (q *queryCmd) events(a *answer.Answer, o *output) error {
+func (q *queryCmd) events(a *answer, o *output) error {
 	r := rows{header: o.eventHeader(), names: eventNames}
 	for _, raw := range a.Items {
 		s, err := decode(raw)
@@ -118,9 +117,9 @@ func (q *queryCmd) events(a *answer.Answer, o *output) error {
 	return o.write(r, "No events found.")
 }
 
-func (q *queryCmd) object(a *answer.Answer, o *output) error {
+func (q *queryCmd) object(a *answer, o *output) error {
 	r := rows{header: o.eventHeader(), names: append(slices.Clip(eventNames), "deleted")}
-	versions, err := answer.DecodeRows[answer.Happened](a.Items)
+	versions, err := decodeRows[version](a.Items)
 	if err != nil {
 		return err
 	}
@@ -141,8 +140,8 @@ func (q *queryCmd) object(a *answer.Answer, o *output) error {
 	return o.write(r, "Nothing is known about this object.")
 }
 
-func (q *queryCmd) groups(a *answer.Answer, o *output) error {
-	groups, err := answer.DecodeRows[answer.Group](a.Groups)
+func (q *queryCmd) groups(a *answer, o *output) error {
+	groups, err := decodeRows[group](a.Groups)
 	if err != nil {
 		return err
 	}
@@ -158,7 +157,7 @@ func (q *queryCmd) groups(a *answer.Answer, o *output) error {
 			if o.form == "csv" {
 				line = append(line, valuesOf(name, g.By[name])...)
 			} else {
-				line = append(line, answer.ValueOf(g.By[name]))
+				line = append(line, valueOf(g.By[name]))
 			}
 		}
 		if o.form == "csv" {
@@ -185,7 +184,7 @@ const objectDimension = "object"
 // valuesOf returns the cells of these columns.
 func valuesOf(dimension string, raw json.RawMessage) []string {
 	if dimension != objectDimension {
-		return []string{answer.ValueOf(raw)}
+		return []string{valueOf(raw)}
 	}
 	var o struct{ Kind, Namespace, Name, UID string }
 	_ = json.Unmarshal(raw, &o) // what it lacks stays empty
@@ -201,7 +200,7 @@ func noteOf(raw json.RawMessage) string {
 	return s.event.Note
 }
 
-func (q *queryCmd) facets(a *answer.Answer, o *output) error {
+func (q *queryCmd) facets(a *answer, o *output) error {
 	r := rows{header: []string{"DIMENSION", "COUNT", "SHARE", "VALUE"}, names: []string{"dimension", "value", "count", "other"}}
 	order := q.By
 	if len(order) == 0 {
@@ -220,7 +219,7 @@ func (q *queryCmd) facets(a *answer.Answer, o *output) error {
 			r.cells = append(r.cells, facetRow(o, name, v, a.Total, false))
 		}
 		if n := a.Other[name]; n > 0 {
-			r.cells = append(r.cells, facetRow(o, name, answer.ValueCount{Count: n}, a.Total, true))
+			r.cells = append(r.cells, facetRow(o, name, valueCount{Count: n}, a.Total, true))
 		}
 	}
 	return o.write(r, "No events found.")
@@ -229,7 +228,7 @@ func (q *queryCmd) facets(a *answer.Answer, o *output) error {
 // facetOrder is the order of dimensions if none is asked for.
 var facetOrder = []string{"type", "reason", "kind", "namespace", "reporter", "cluster"}
 
-func facetRow(o *output, name string, v answer.ValueCount, total int64, other bool) []string {
+func facetRow(o *output, name string, v valueCount, total int64, other bool) []string {
 	count := strconv.FormatInt(v.Count, 10)
 	if o.form == "csv" {
 		return []string{name, v.Value, count, strconv.FormatBool(other)}
@@ -237,15 +236,15 @@ func facetRow(o *output, name string, v answer.ValueCount, total int64, other bo
 	value := v.Value
 	switch {
 	case other:
-		value = answer.OtherValues
+		value = otherValues
 	case value == "":
-		value = answer.NoValue
+		value = noValue
 	}
 	return []string{name, count, strconv.FormatFloat(100*float64(v.Count)/float64(total), 'f', 1, 64) + "%", value}
 }
 
-func (q *queryCmd) changes(a *answer.Answer, o *output) error {
-	changes, err := answer.DecodeRows[answer.Change](a.Changes)
+func (q *queryCmd) changes(a *answer, o *output) error {
+	changes, err := decodeRows[change](a.Changes)
 	if err != nil {
 		return err
 	}
@@ -263,7 +262,7 @@ func (q *queryCmd) changes(a *answer.Answer, o *output) error {
 }
 
 // changeRow returns the cells of a change.
-func (o *output) changeRow(c *answer.Change) []string {
+func (o *output) changeRow(c *change) []string {
 	now, precision := strconv.FormatInt(c.Now, 10), 1
 	if o.form == "csv" || c.Before == math.Trunc(c.Before) {
 		precision = -1 // as many digits as there are
@@ -283,7 +282,7 @@ func (o *output) changeRow(c *answer.Change) []string {
 }
 
 // what names what a change is about besides its type and reporter, as far as possible in terms of a query.
-func what(c *answer.Change) string {
+func what(c *change) string {
 	var parts []string
 	for _, name := range []string{"reason", "kind", "namespace", "cluster"} {
 		if value := c.By[name]; value != "" {
@@ -294,36 +293,42 @@ func what(c *answer.Change) string {
 		parts = append(parts, "name="+c.Object)
 	}
 	if len(c.Namespaces) > 0 {
-		parts = append(parts, "in "+answer.AtMost(c.Namespaces))
+		parts = append(parts, "in "+atMost(c.Namespaces))
 	}
 	return strings.Join(parts, " ")
 }
 
-func (q *queryCmd) histogram(a *answer.Answer, o *output) error {
+func (q *queryCmd) histogram(a *answer, o *output) error {
 	if o.form == "csv" {
 		return o.histogramCSV(q, a)
 	}
-	drawn, err := answer.Histogram(a, o.Screen)
-	if err != nil {
-		return err
+	r := rows{header: []string{"TIME", "COUNT", strings.ToUpper(strings.Join(q.dimensions(), ", "))}}
+	for i := range a.Buckets {
+		b := &a.Buckets[i]
+		text, err := b.text()
+		if err != nil {
+			return err
+		}
+		r.cells = append(r.cells, []string{o.when(b.Start), strconv.FormatInt(b.Count, 10), text})
 	}
-	if len(drawn) == 0 {
-		return o.write(rows{}, "No events found.")
+	return o.write(r, "No events found.")
+}
+
+// dimensions are those by which a histogram counts.
+func (q *queryCmd) dimensions() []string {
+	if len(q.By) == 0 {
+		return []string{"type"}
 	}
-	_, err = o.Write(drawn)
-	return err
+	return q.By
 }
 
 // histogramCSV writes a row for each value of each bucket, with the columns of the API.
-func (o *output) histogramCSV(q *queryCmd, a *answer.Answer) error {
-	by := q.By
-	if len(by) == 0 {
-		by = []string{"type"}
-	}
+func (o *output) histogramCSV(q *queryCmd, a *answer) error {
+	by := q.dimensions()
 	r := rows{names: append(append([]string{"start"}, by...), "count", "other")}
 	for i := range a.Buckets {
 		b := &a.Buckets[i]
-		paths, err := b.Paths()
+		paths, err := b.paths()
 		if err != nil {
 			return err
 		}

@@ -137,7 +137,7 @@ func (f *following) run(ctx context.Context) error {
 	if f.Since == 0 {
 		f.version, err = f.client.Version(ctx, f.path)
 	} else {
-		err = f.past(ctx, func(s seen) bool { return time.Since(lastSeen(s.event)) <= time.Duration(f.Since) }, byTime)
+		err = f.past(ctx, func(s seen) bool { return time.Since(lastSeen(s.event)) <= f.Since }, byTime)
 	}
 	for err == nil {
 		err = f.client.Follow(ctx, f.path, f.version, f.query(), client.Follower{

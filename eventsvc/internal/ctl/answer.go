@@ -1,22 +1,4 @@
-// Package answer has what a server answers to questions of /query/v1, and draws histograms in a terminal.
-//
-// # Contract
-//
-// An [Answer] decodes from JSON, of any path of the API, and takes the rows of further pages. It keeps every member, so that it
-// can be passed on as it came. [Histogram] writes text whose lines fit the terminal, without control characters of the server's.
-//
-// # Errors
-//
-// What no server that knows the API would send is an error, never a panic or a drawing.
-//
-// # Concurrency
-//
-// Values are used by one goroutine.
-//
-// # What it does not know
-//
-// Requests, flags, and what the other answers look like.
-package answer
+package ctl
 
 import (
 	"cmp"
@@ -27,8 +9,9 @@ import (
 	"time"
 )
 
-// Answer is an answer to a question, of any path of the API, with the rows of all pages that were read.
-type Answer struct {
+// answer is an answer of /query/v1, of any of its paths, with the rows of all pages that were read. It keeps every member, so
+// that it can be passed on as it came.
+type answer struct {
 	Range struct{ From, To time.Time }
 	// HistoryFrom is when the first observation was made that the server still knows.
 	HistoryFrom time.Time
@@ -44,31 +27,30 @@ type Answer struct {
 	Items   []json.RawMessage // of events: events; of object: happened
 	Groups  []json.RawMessage // group
 	Changes []json.RawMessage // change
-	Facets  map[string][]ValueCount
+	Facets  map[string][]valueCount
 	Other   map[string]int64
-	Step    Span
-	Buckets []Bucket
+	Buckets []bucket
 	Total   int64
 
 	Whole map[string]json.RawMessage `json:"-"` // every member as it came
 }
 
-// ValueCount is a value of a dimension.
-type ValueCount struct {
+// valueCount is a value of a dimension.
+type valueCount struct {
 	Value string
 	Count int64
 }
 
-// Bucket is a step of a histogram that is not empty.
-type Bucket struct {
+// bucket is a step of a histogram that is not empty.
+type bucket struct {
 	Start  time.Time
 	Count  int64
 	Counts json.RawMessage // by values: objects in objects, as deep as there are dimensions
 	Other  int64
 }
 
-// Group is what has the same values of some dimensions.
-type Group struct {
+// group is what has the same values of some dimensions.
+type group struct {
 	By          map[string]json.RawMessage
 	Count       int64
 	First, Last time.Time
@@ -76,8 +58,8 @@ type Group struct {
 	Sample      json.RawMessage
 }
 
-// Change is something that is different from before.
-type Change struct {
+// change is something that is different from before.
+type change struct {
 	By         map[string]string
 	Object     string
 	Namespaces []string // if there are several
@@ -91,16 +73,16 @@ type Change struct {
 	Sample     json.RawMessage
 }
 
-// Happened is a version of an event about an object, or its deletion.
-type Happened struct {
+// version is a version of an event about an object, or its deletion.
+type version struct {
 	Time    time.Time
 	Deleted bool
 	Event   json.RawMessage
 }
 
 // UnmarshalJSON keeps every member besides those that are shown.
-func (a *Answer) UnmarshalJSON(text []byte) error {
-	type members Answer // without this method
+func (a *answer) UnmarshalJSON(text []byte) error {
+	type members answer // without this method
 	if err := json.Unmarshal(text, (*members)(a)); err != nil {
 		return err
 	}
@@ -114,7 +96,7 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 }
 
 // rowsOf returns the rows of an answer with pages, and the name of the member that has them.
-func (a *Answer) rowsOf() (name string, rows *[]json.RawMessage) {
+func (a *answer) rowsOf() (name string, rows *[]json.RawMessage) {
 	switch {
 	case a.Whole["groups"] != nil:
 		return "groups", &a.Groups
@@ -124,8 +106,8 @@ func (a *Answer) rowsOf() (name string, rows *[]json.RawMessage) {
 	return "items", &a.Items
 }
 
-// Rows returns how many there are so far; a is nil before the first page.
-func (a *Answer) Rows() int {
+// rows returns how many there are so far; a is nil before the first page.
+func (a *answer) rows() int {
 	if a == nil {
 		return 0
 	}
@@ -133,8 +115,8 @@ func (a *Answer) Rows() int {
 	return len(*rows)
 }
 
-// With adds the next page, or returns it if it is the first.
-func (a *Answer) With(page *Answer) *Answer {
+// with adds the next page, or returns it if it is the first.
+func (a *answer) with(page *answer) *answer {
 	if a == nil {
 		return page
 	}
@@ -161,37 +143,37 @@ func (a *Answer) With(page *Answer) *Answer {
 // maxNamed is how many gaps or namespaces a notice names.
 const maxNamed = 5
 
-// Notices returns what a reader has to know of the answer, each on one line. Asked says that namespaces were asked for.
-func (a *Answer) Notices(asked bool) (lines []string) {
+// notices returns what a reader has to know of the answer, each on one line. Asked says that namespaces were asked for.
+func (a *answer) notices(asked bool) (lines []string) {
 	if a.Partial {
 		lines = append(lines, "the answer is not complete: "+a.PartialReason)
 	}
 	if len(a.Namespaces) > 0 && !asked {
-		lines = append(lines, "only what you may list is shown: namespaces "+AtMost(a.Namespaces))
+		lines = append(lines, "only what you may list is shown: namespaces "+atMost(a.Namespaces))
 	}
 	var gaps []string
 	for _, gap := range a.Gaps {
 		gaps = append(gaps, strings.TrimPrefix(gap.Cluster+" ", " ")+"from "+gap.From.Local().Format(time.DateTime)+" to "+gap.To.Local().Format(time.DateTime))
 	}
 	if len(gaps) > 0 {
-		lines = append(lines, "events may be missing, because the mirror was away: "+AtMost(gaps))
+		lines = append(lines, "events may be missing, because the mirror was away: "+atMost(gaps))
 	}
 	if a.Continue != "" {
-		lines = append(lines, fmt.Sprintf("there are more than these %d: --limit sets how many are shown", a.Rows()))
+		lines = append(lines, fmt.Sprintf("there are more than these %d: --limit sets how many are shown", a.rows()))
 	}
 	return lines
 }
 
-// AtMost names the first of many.
-func AtMost(all []string) string {
+// atMost names the first of many.
+func atMost(all []string) string {
 	if len(all) <= maxNamed {
 		return strings.Join(all, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:maxNamed], ", "), len(all)-maxNamed)
 }
 
-// DecodeRows decodes rows of an answer.
-func DecodeRows[T any](rows []json.RawMessage) ([]T, error) {
+// decodeRows decodes rows of an answer.
+func decodeRows[T any](rows []json.RawMessage) ([]T, error) {
 	all := make([]T, len(rows))
 	for i, row := range rows {
 		if err := json.Unmarshal(row, &all[i]); err != nil {
@@ -201,8 +183,8 @@ func DecodeRows[T any](rows []json.RawMessage) ([]T, error) {
 	return all, nil
 }
 
-// ValueOf returns the value of a dimension for people: a text, or an object.
-func ValueOf(raw json.RawMessage) string {
+// valueOf returns the value of a dimension for people: a text, or an object.
+func valueOf(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return text
@@ -220,51 +202,50 @@ func ValueOf(raw json.RawMessage) string {
 	return text
 }
 
-// PathCount is a count of the values of some dimensions.
-type PathCount struct {
+// pathCount is a count of the values of some dimensions.
+type pathCount struct {
 	Path  []string
 	Count int64
 }
 
-// Paths returns the counts of a bucket, most frequent first.
-func (b *Bucket) Paths() ([]PathCount, error) {
-	var all []PathCount
+// paths returns the counts of a bucket, most frequent first.
+func (b *bucket) paths() ([]pathCount, error) {
+	var all []pathCount
 	if err := flatten(b.Counts, nil, &all); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b PathCount) int {
+	slices.SortFunc(all, func(a, b pathCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), slices.Compare(a.Path, b.Path))
 	})
 	return all, nil
 }
 
-// counts returns the counts of a bucket by the values of its dimensions, for people.
-func (b *Bucket) counts() (map[string]int64, error) {
-	all, err := b.Paths()
-	counts := map[string]int64{}
+// text returns the counts of a bucket for people, the most frequent values first.
+func (b *bucket) text() (string, error) {
+	all, err := b.paths()
+	var parts []string
 	for _, p := range all {
-		values := make([]string, len(p.Path))
-		for i := range values {
-			values[i] = cmp.Or(p.Path[i], NoValue)
+		for i, value := range p.Path {
+			p.Path[i] = cmp.Or(value, noValue)
 		}
-		counts[strings.Join(values, ", ")] += p.Count
+		parts = append(parts, fmt.Sprintf("%s %d", strings.Join(p.Path, " "), p.Count))
 	}
 	if b.Other > 0 {
-		counts[OtherValues] += b.Other
+		parts = append(parts, fmt.Sprintf("%s %d", otherValues, b.Other))
 	}
-	return counts, err
+	return strings.Join(parts, ", "), err
 }
 
-// OtherValues stands for all values that are not named.
-const OtherValues = "(other)"
+// otherValues stands for all values that are not named.
+const otherValues = "(other)"
 
-func flatten(raw json.RawMessage, path []string, into *[]PathCount) error {
+func flatten(raw json.RawMessage, path []string, into *[]pathCount) error {
 	if len(raw) == 0 {
 		return nil
 	}
 	var n int64
 	if json.Unmarshal(raw, &n) == nil {
-		*into = append(*into, PathCount{path, n})
+		*into = append(*into, pathCount{path, n})
 		return nil
 	}
 	var deeper map[string]json.RawMessage
@@ -279,8 +260,8 @@ func flatten(raw json.RawMessage, path []string, into *[]PathCount) error {
 	return nil
 }
 
-// NoValue stands for an empty value.
-const NoValue = "(none)"
+// noValue stands for an empty value.
+const noValue = "(none)"
 
 // maxBy is how deep counts may be nested.
 const maxBy = 10
