@@ -12,7 +12,6 @@ import (
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/policy"
-	"tidings.example/eventsvc/internal/tokencheck"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
@@ -55,7 +54,7 @@ func (c *tokenCheck) Run(ctx context.Context, std stdio) error {
 			return cli.Usagef("--verb: %w", err)
 		}
 	}
-	question := tokencheck.Request{Token: text, Verb: c.Verb, Namespace: c.Namespace}
+	question := admin.TokenRequest{Token: text, Verb: c.Verb, Namespace: c.Namespace}
 	if c.Namespace == "*" {
 		question.Namespace = policy.AllNamespaces
 	}
@@ -95,17 +94,16 @@ func (c *tokenCheck) token() (string, error) {
 }
 
 // online asks the running service.
-func (c *tokenCheck) online(ctx context.Context, _ stdio, r tokencheck.Request) (*tokencheck.Report, error) {
+func (c *tokenCheck) online(ctx context.Context, _ stdio, r admin.TokenRequest) (*admin.TokenReport, error) {
 	remote, err := admin.NewRemote(c.Settings.DataDir, c.Settings.ListenAdmin)
 	if err != nil {
 		return nil, err
 	}
-	report := new(tokencheck.Report)
-	return report, remote.CheckToken(ctx, r, report)
+	return remote.CheckToken(ctx, r)
 }
 
 // offline does what a service with these settings would do. It waits for the keys of the issuer.
-func (c *tokenCheck) offline(ctx context.Context, std stdio, r tokencheck.Request) (*tokencheck.Report, error) {
+func (c *tokenCheck) offline(ctx context.Context, std stdio, r admin.TokenRequest) (*admin.TokenReport, error) {
 	if err := c.Settings.checkTrust(); err != nil {
 		return nil, err
 	}
@@ -120,7 +118,7 @@ func (c *tokenCheck) offline(ctx context.Context, std stdio, r tokencheck.Reques
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { _ = trusted.Run(ctx) }() // ends with ctx
-	checker := &tokencheck.Checker{Explain: trusted.Explain, Policy: rights.Current}
+	checker := &admin.TokenChecker{Explain: trusted.Explain, Policy: rights.Current}
 	for until := time.Now().Add(c.Wait); ; {
 		report, err := checker.Check(ctx, r)
 		if err != nil || !report.Unavailable() || time.Now().After(until) {

@@ -30,7 +30,6 @@ import (
 	"tidings.example/eventsvc/internal/localca"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store/postgres"
-	"tidings.example/eventsvc/internal/tokencheck"
 	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
@@ -120,7 +119,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 		return err
 	}
 	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats, Backed: s.noteBackup(log)}, entries, log, map[string]http.Handler{
-		"token":  &tokencheck.Checker{Explain: trusted.Explain, Policy: rights.Current},
+		"token":  &admin.TokenChecker{Explain: trusted.Explain, Policy: rights.Current},
 		"config": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, given) }),
 	}, server.Refused)
 	if err != nil {

@@ -6,6 +6,9 @@
 // who can read the data directory may call it, because the service writes a new secret
 // there at every start (see [NewToken]).
 //
+// [TokenChecker] says by which rule the service refuses a token, for
+// `eventsvc token check`.
+//
 // # Exports
 //
 // An export has the frames that a watch of events.k8s.io/v1 sends, one JSON object a

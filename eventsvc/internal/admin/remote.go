@@ -64,21 +64,22 @@ func (r *Remote) ask(ctx context.Context, path string, body []byte) (*http.Respo
 	return resp, nil
 }
 
-// CheckToken asks the service about a token, and decodes its answer into the report.
-func (r *Remote) CheckToken(ctx context.Context, request, report any) error {
+// CheckToken asks the service which of its rules refuses a token.
+func (r *Remote) CheckToken(ctx context.Context, request TokenRequest) (*TokenReport, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resp, err := r.ask(ctx, "token", body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
+	report := new(TokenReport)
 	if err := json.NewDecoder(resp.Body).Decode(report); err != nil {
-		return fmt.Errorf("the service at %s: %w", r.address, err)
+		return nil, fmt.Errorf("the service at %s: %w", r.address, err)
 	}
-	return nil
+	return report, nil
 }
 
 // Config writes the settings that the service was started with.

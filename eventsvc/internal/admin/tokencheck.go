@@ -1,16 +1,12 @@
-// Package tokencheck says whether the service accepts a token, by which rule it is refused, and what would be right.
-//
-// # Contract
-//
-// [Checker.Check] applies the rules that serve requests: those of [bearer.Issuers] and of the policy. [Checker.ServeHTTP] offers it
-// over HTTP. A [Report] has no part of the token but its header and claims, and never the signature.
-package tokencheck
+package admin
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -20,30 +16,49 @@ import (
 	"tidings.example/shared/printable"
 )
 
-// Request is a token, and what its client wants to do.
-type Request struct {
+// TokenRequest is a token, and what its client wants to do.
+type TokenRequest struct {
 	Token     string `json:"token"`
 	Verb      string `json:"verb,omitempty"` // of the policy; empty: none in particular
 	Namespace string `json:"namespace"`      // empty: all of them
 }
 
-// Report says what every rule has found.
-type Report struct {
+// TokenReport says what every rule has found. It has no part of the token but its header and claims, and never the signature.
+type TokenReport struct {
 	Accepted bool             `json:"accepted"`
 	Findings []bearer.Finding `json:"findings"`
 	Reason   string           `json:"reason,omitempty"` // of the refusal: the first one, as the log of the service has it
 	Fix      string           `json:"fix,omitempty"`
 }
 
-// Checker checks tokens by the rules of a service.
-type Checker struct {
+// TokenChecker checks tokens by the rules that serve requests: those of [bearer.Issuers] and of the policy.
+type TokenChecker struct {
 	Explain func(ctx context.Context, token string) *bearer.Explanation // of the issuers
 	Policy  func() *policy.Policy
 }
 
+// maxTokenRequest is more than a token and names need.
+const maxTokenRequest = 64 << 10
+
+// ServeHTTP checks the token in the body, a [TokenRequest], and answers with a [TokenReport].
+func (c *TokenChecker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var q TokenRequest
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTokenRequest)).Decode(&q); err != nil {
+		http.Error(w, "the body is no request to check a token: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	report, err := c.Check(r.Context(), q)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(report) // a client that has left needs no answer
+}
+
 // Check reports which rule refuses a token: one of its issuers', which Explain finds, or the policy. An error is a mistake in
 // the request.
-func (c *Checker) Check(ctx context.Context, r Request) (*Report, error) {
+func (c *TokenChecker) Check(ctx context.Context, r TokenRequest) (*TokenReport, error) {
 	var verb policy.Verb
 	if r.Verb != "" {
 		var err error
@@ -52,7 +67,7 @@ func (c *Checker) Check(ctx context.Context, r Request) (*Report, error) {
 		}
 	}
 	e := c.Explain(ctx, r.Token)
-	report := &Report{Accepted: e.Refusal == nil, Findings: e.Findings}
+	report := &TokenReport{Accepted: e.Refusal == nil, Findings: e.Findings}
 	if e.Refusal != nil {
 		report.Reason, report.Fix = e.Refusal.Reason, fixes[e.Refusal.Reason]
 		return report, nil
@@ -62,7 +77,7 @@ func (c *Checker) Check(ctx context.Context, r Request) (*Report, error) {
 }
 
 // decide adds the finding of the policy.
-func (r *Report) decide(p *policy.Policy, caller *bearer.Caller, verb policy.Verb, q Request) {
+func (r *TokenReport) decide(p *policy.Policy, caller *bearer.Caller, verb policy.Verb, q TokenRequest) {
 	f := bearer.Finding{Rule: rulePolicy, Found: "client " + caller.ClientID}
 	if verb == 0 {
 		var may []string
@@ -88,7 +103,7 @@ const (
 )
 
 // Unavailable reports that the key of the token cannot be had at present.
-func (r *Report) Unavailable() bool {
+func (r *TokenReport) Unavailable() bool {
 	return slices.ContainsFunc(r.Findings, func(f bearer.Finding) bool { return f.Reason == bearer.ReasonUnavailable })
 }
 
@@ -121,7 +136,7 @@ var fixes = map[string]string{
 }
 
 // Print writes the report as a table with the verdict below.
-func (r *Report) Print(w io.Writer) error {
+func (r *TokenReport) Print(w io.Writer) error {
 	const widthRule, widthResult = 15, 9
 	for _, f := range r.Findings {
 		result, below := "ok", ""
