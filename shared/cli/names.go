@@ -49,3 +49,12 @@ func unknownVariable(root *kong.Node, prefix string, environ []string) error {
 	}
 	return nil
 }
+
+// unknownCommand returns the error for a first word that is no command.
+func unknownCommand(root *kong.Node, word string) error {
+	known := commandNames(root)
+	if near := nearest.Name(word, slices.Values(known)); near != "" {
+		return fmt.Errorf("unknown command %q, did you mean %s?", word, near)
+	}
+	return fmt.Errorf("unknown command %q: there are %s", word, strings.Join(known, ", "))
+}

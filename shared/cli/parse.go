@@ -76,11 +76,22 @@ func Parse(name, prefix, description string, cli any, args []string, stdout, std
 		err = unknownVariable(parser.Model.Node, prefix, os.Environ())
 	}
 	if err != nil {
-		said, help := readable(err, parser.Model.Node, args)
-		_, _ = fmt.Fprintf(stderr, "%s: %v\nRun \"%s\" for all settings.\n", name, said, help)
+		root := parser.Model.Node
+		if len(args) > 0 && !strings.HasPrefix(args[0], "-") && child(root, args[0]) == nil {
+			err = unknownCommand(root, args[0])
+		}
+		_, _ = fmt.Fprintf(stderr, "%s: %v\nRun \"%s --help\" for all settings.\n", name, err, selected(root, err).FullPath())
 		return nil, &UsageError{Err: err}
 	}
 	return kctx, nil
+}
+
+// selected returns the command that was being parsed when a mistake was found.
+func selected(root *kong.Node, err error) *kong.Node {
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil && parse.Context.Selected() != nil {
+		return parse.Context.Selected()
+	}
+	return root
 }
 
 // nameVariables sets the environment variable of each flag. The option of kong would split names at digits (HTTP_2).
