@@ -74,7 +74,6 @@ var (
 	faultGrant         = newFault("unsupported_grant_type", http.StatusBadRequest, unsupportedGrantType, "grant_type must be client_credentials")                                        // section 5.2
 	faultScope         = newFault("invalid_scope", http.StatusBadRequest, invalidScope, "the scope is not the one this client is registered with")                                       // section 5.2
 	faultTarget        = newFault("invalid_target", http.StatusBadRequest, invalidTarget, "the resource is none that this client is registered for")                                     // RFC 8707 section 2
-	faultNoToken       = newFault("token_missing", http.StatusBadRequest, invalidRequest, "token is missing")                                                                            // introspection only, RFC 7662 section 2.1
 	faultServer        = newFault("server_error", http.StatusInternalServerError, serverError, "the token could not be made; the service's log says why")
 )
 

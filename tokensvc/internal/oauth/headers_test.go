@@ -25,7 +25,7 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 		{"GET", "/oauth2/jwks", "", 200},
 		{"GET", "/.well-known/oauth-authorization-server", "", 200},
 		{"GET", "/%3Cscript%3E", "", 401},
-		{"POST", "/oauth2/introspect", "token=x", 401},
+		{"GET", "/oauth2/client", "", 401},
 	} {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
 		if c.method == "POST" {

@@ -25,18 +25,16 @@ const pathAuthorize = "/oauth2/authorize"
 // metadata is the document of RFC 8414 section 2 and of OpenID Connect Discovery section 3. This service authenticates no
 // users. The members that are about them are here because OpenID Connect requires them, and stock clients do of both documents.
 type metadata struct {
-	Issuer                   string   `json:"issuer"`
-	AuthorizationEndpoint    string   `json:"authorization_endpoint"` // answers as an unknown path
-	TokenEndpoint            string   `json:"token_endpoint"`
-	JWKSURI                  string   `json:"jwks_uri"`
-	IntrospectionEndpoint    string   `json:"introspection_endpoint"`
-	IntrospectionAuthMethods []string `json:"introspection_endpoint_auth_methods_supported"`
-	ResponseTypes            []string `json:"response_types_supported"` // required, and must not be empty (RFC 8414 section 3.2)
-	GrantTypes               []string `json:"grant_types_supported"`
-	TokenAuthMethods         []string `json:"token_endpoint_auth_methods_supported"`
-	TokenAuthAlgorithms      []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"` // required with private_key_jwt
-	SubjectTypes             []string `json:"subject_types_supported"`
-	IDTokenAlgorithms        []string `json:"id_token_signing_alg_values_supported"`
+	Issuer                string   `json:"issuer"`
+	AuthorizationEndpoint string   `json:"authorization_endpoint"` // answers as an unknown path
+	TokenEndpoint         string   `json:"token_endpoint"`
+	JWKSURI               string   `json:"jwks_uri"`
+	ResponseTypes         []string `json:"response_types_supported"` // required, and must not be empty (RFC 8414 section 3.2)
+	GrantTypes            []string `json:"grant_types_supported"`
+	TokenAuthMethods      []string `json:"token_endpoint_auth_methods_supported"`
+	TokenAuthAlgorithms   []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"` // required with private_key_jwt
+	SubjectTypes          []string `json:"subject_types_supported"`
+	IDTokenAlgorithms     []string `json:"id_token_signing_alg_values_supported"`
 
 	// The MCP SDK for Go (v1.8.0) takes a server without it for one that it must not use, whatever the grant.
 	CodeChallengeMethods []string `json:"code_challenge_methods_supported"`
@@ -59,19 +57,17 @@ func newMetadata(c Config) (published, error) {
 		methods, algorithms = append(methods, client.MethodKey), bearer.Algorithms()
 	}
 	body, err := json.Marshal(metadata{
-		Issuer:                   c.Issuer,
-		AuthorizationEndpoint:    base + pathAuthorize,
-		TokenEndpoint:            base + pathToken,
-		JWKSURI:                  base + pathJWKS,
-		IntrospectionEndpoint:    base + pathIntrospect,
-		IntrospectionAuthMethods: []string{"Bearer"},
-		ResponseTypes:            []string{"none"}, // OAuth 2.0 Multiple Response Type Encoding Practices section 4
-		GrantTypes:               []string{client.GrantType},
-		TokenAuthMethods:         methods,
-		TokenAuthAlgorithms:      algorithms,
-		SubjectTypes:             []string{"public"},
-		IDTokenAlgorithms:        []string{bearer.RS256},
-		CodeChallengeMethods:     []string{"S256"},
+		Issuer:                c.Issuer,
+		AuthorizationEndpoint: base + pathAuthorize,
+		TokenEndpoint:         base + pathToken,
+		JWKSURI:               base + pathJWKS,
+		ResponseTypes:         []string{"none"}, // OAuth 2.0 Multiple Response Type Encoding Practices section 4
+		GrantTypes:            []string{client.GrantType},
+		TokenAuthMethods:      methods,
+		TokenAuthAlgorithms:   algorithms,
+		SubjectTypes:          []string{"public"},
+		IDTokenAlgorithms:     []string{bearer.RS256},
+		CodeChallengeMethods:  []string{"S256"},
 	})
 	if err != nil {
 		return published{}, fmt.Errorf("encode metadata: %w", err)
@@ -86,7 +82,7 @@ func newMetadata(c Config) (published, error) {
 func paths(c Config) map[string]string {
 	base, tenant := pathOf(c.PublicURL), pathOf(c.Issuer)
 	served := map[string]string{}
-	for _, path := range []string{pathToken, pathJWKS, pathClient, pathIntrospect} {
+	for _, path := range []string{pathToken, pathJWKS, pathClient} {
 		served[path], served[routed(base+path)] = path, path
 	}
 	if u, err := url.Parse(c.Issuer); err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" {

@@ -390,12 +390,6 @@ func TestProtected(t *testing.T) {
 		{"own registration, POST", "POST", "/oauth2/client", "", own},
 		{"signature of another key", "GET", "/oauth2/client", "", bad},
 		{"unknown path", "GET", "/nothing", "", own},
-		{"introspect own token", "POST", "/oauth2/introspect", "token=" + own, own},
-		{"introspect another client's token", "POST", "/oauth2/introspect", "token=" + other.Value, own},
-		{"introspect a bad token", "POST", "/oauth2/introspect", "token=" + bad, own},
-		{"introspect nothing", "POST", "/oauth2/introspect", "x=y", own},
-		{"introspect two tokens", "POST", "/oauth2/introspect", "token=a&token=b", own},
-		{"introspect by GET", "GET", "/oauth2/introspect?token=" + own, "", own},
 	} {
 		answer := dump(t, s.ask(tc.method, tc.target, tc.body, auth, "Bearer "+tc.token))
 		fmt.Fprintf(&got, "## %s\n%s\n", tc.name, volatile.ReplaceAllString(answer, `"$1":VOLATILE`))
@@ -512,7 +506,6 @@ func TestPublicURLWithPath(t *testing.T) {
 				{"GET", "/oauth2/token", "", "", 405},
 				{"GET", "/oauth2/client", "", "", 401},
 				{"GET", "/oauth2/client", "", issued.Token, 200},
-				{"POST", "/oauth2/introspect", "token=x", issued.Token, 200},
 				{"GET", "/oauth2/authorize?response_type=code", "", "", 401},
 				{"GET", "/oauth2/authorize", "", issued.Token, 404},
 				{"GET", "/oauth2/jwks/", "", "", 401},
@@ -553,7 +546,6 @@ func TestMetadata(t *testing.T) {
 			"authorization_endpoint": at + "/authorize", "response_types_supported": list("none"), "subject_types_supported": list("public"),
 			"id_token_signing_alg_values_supported": list("RS256"), "code_challenge_methods_supported": list("S256"),
 			"token_endpoint_auth_methods_supported": list("client_secret_post"), "grant_types_supported": list("client_credentials"),
-			"introspection_endpoint": at + "/introspect", "introspection_endpoint_auth_methods_supported": list("Bearer"),
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)

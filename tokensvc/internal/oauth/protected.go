@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -83,48 +82,5 @@ func (s *Server) handleClient(c echo.Context) error {
 	return c.JSON(http.StatusOK, registration{
 		ID: reg.ID, ClientID: reg.ClientID, ClientName: reg.Name, Scope: reg.Scope,
 		GrantTypes: []string{client.GrantType}, TokenAuthMethod: reg.Method(), Audience: reg.TokenAudience(),
-	})
-}
-
-// introspection is the answer of RFC 7662 section 2.2.
-type introspection struct {
-	Active    bool     `json:"active"`
-	ClientID  string   `json:"client_id,omitempty"`
-	Scope     string   `json:"scope,omitempty"`
-	TokenType string   `json:"token_type,omitempty"`
-	Subject   string   `json:"sub,omitempty"`
-	Audience  []string `json:"aud,omitempty"`
-	Issuer    string   `json:"iss,omitempty"`
-	ID        string   `json:"jti,omitempty"`
-	IssuedAt  int64    `json:"iat,omitempty"`
-	Expires   int64    `json:"exp,omitempty"`
-}
-
-// handleIntrospect answers with the content of a token of the caller. A token of another client is answered as inactive, as
-// RFC 7662 section 2.2 requires if the caller may not know about it.
-func (s *Server) handleIntrospect(c echo.Context) error {
-	if !isForm(c.Request().Header) {
-		return writeFault(c, faultContentType)
-	}
-	body, err := readBody(c.Response(), c.Request())
-	if err != nil {
-		return writeFault(c, err)
-	}
-	form, err := parseForm(body, "token")
-	if err == nil && form.Get("token") == "" {
-		err = faultNoToken
-	}
-	if err != nil {
-		return writeFault(c, err)
-	}
-	caller, _ := bearer.FromContext(c.Request().Context())
-	subject, err := s.c.Verify(c.Request().Context(), form.Get("token"))
-	if err != nil || subject.ClientID != caller.ClientID || subject.Subject != caller.Subject {
-		return c.JSON(http.StatusOK, introspection{})
-	}
-	return c.JSON(http.StatusOK, introspection{
-		Active: true, ClientID: subject.ClientID, Scope: strings.Join(subject.Scopes, " "), TokenType: "Bearer",
-		Subject: subject.Subject, Audience: subject.Audience, Issuer: subject.Issuer, ID: subject.ID,
-		IssuedAt: subject.IssuedAt.Unix(), Expires: subject.Expires.Unix(),
 	})
 }

@@ -22,12 +22,11 @@ import (
 
 // The paths that are served.
 const (
-	pathToken      = "/oauth2/token"
-	pathJWKS       = "/oauth2/jwks"
-	pathMetadata   = "/.well-known/oauth-authorization-server"
-	pathOpenID     = "/.well-known/openid-configuration"
-	pathClient     = "/oauth2/client"
-	pathIntrospect = "/oauth2/introspect"
+	pathToken    = "/oauth2/token"
+	pathJWKS     = "/oauth2/jwks"
+	pathMetadata = "/.well-known/oauth-authorization-server"
+	pathOpenID   = "/.well-known/openid-configuration"
+	pathClient   = "/oauth2/client"
 )
 
 // Config has the parts and settings of the API. Basic, Assertions, Origins and TrustedProxies are optional.
@@ -101,7 +100,6 @@ func (s *Server) routes() *echo.Echo {
 	e.Match([]string{http.MethodPost, http.MethodOptions}, pathToken, s.handleToken, s.cors())
 	e.Match(reading(), pathJWKS, s.handleJWKS)
 	e.Match(reading(), pathClient, s.handleClient)
-	e.POST(pathIntrospect, s.handleIntrospect)
 	return e
 }
 
