@@ -8,8 +8,10 @@ import (
 
 const (
 	// quantum is how long a request may hold its seat until Acquire gives it up
-	// first. So a long list takes its place in the queue again for each page.
-	quantum = time.Millisecond
+	// first. So a long list takes its place in the queue again for each page. With
+	// 1 ms, and pieces of work twice as long, the p99 of others beside expressions
+	// was 2.1 times theirs alone instead of 1.6 (6 and 3 alternating runs).
+	quantum = 300 * time.Microsecond
 	// slowWrite is how long a write to the client may hold the seat.
 	slowWrite = 10 * time.Millisecond
 )
@@ -39,7 +41,12 @@ func (s *Seat) Acquire(ctx context.Context) error {
 		t.mu.Unlock()
 		return nil
 	}
-	s.yield()
+	if !s.began.IsZero() {
+		s.yield()
+		t.mu.Unlock()
+		runtime.Gosched() // goroutines without a seat go first too: connections and commits
+		t.mu.Lock()
+	}
 	s.flow = t.flow(s.flow.name) // the scheduler may have forgotten the flow of a watch
 	f := s.flow
 	ready := t.enqueue(f, s.level)

@@ -2,7 +2,7 @@ package flow
 
 import "context"
 
-// Turns divides the long work of a request into pieces of about a millisecond. Before each
+// Turns divides the long work of a request into pieces of less than a millisecond. Before each
 // piece the request takes its place in the queue again if it has held its seat for long,
 // and learns whether anybody still waits for its answer. It is for one goroutine. The
 // caller must hold nothing that others wait for, such as a read of the store.

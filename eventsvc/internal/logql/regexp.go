@@ -30,7 +30,7 @@ const (
 
 // pieceOfWork bounds what is matched in one turn, in characters times instructions. Each
 // may take 20 ns.
-const pieceOfWork = 25_000
+const pieceOfWork = 10_000
 
 // pattern is a compiled regular expression.
 type pattern struct {
