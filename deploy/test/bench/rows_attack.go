@@ -25,6 +25,7 @@ func attackStage() stage {
 			return errors.Join(b.start(target.Options{}), b.up.Fill(b.ctx, tenThousand, 0, 10_000))
 		},
 		rows: []row{
+			{name: "attack/none/floor", run: besideFloor(nil)},
 			{name: "attack/none", run: attacked(nil)},
 			{name: "attack/kids/floor", run: besideFloor(attack.UnknownKeys)},
 			{name: "attack/kids", goal: twice, run: attackedByKeys, beside: beside},
@@ -37,7 +38,9 @@ func attackStage() stage {
 			{name: "attack/backdated/floor", run: besideFloor(attack.Backdated)},
 			{name: "attack/backdated", goal: twice, run: attacked(attack.Backdated), beside: beside},
 			{name: "attack/slow", goal: twice, run: attackedBy(attack.SlowClients, fmt.Sprintf("%d slow senders, %d slow readers", attack.SlowSenders, attack.SlowReaders)), beside: beside},
+			{name: "attack/expressions/floor", run: floorBeside(attack.Expressions)},
 			{name: "attack/expressions", goal: twice, run: stoppedBy(attack.Expressions, fmt.Sprintf("%d clients that leave after 2 s", attack.ExpressionClients)), beside: beside},
+			{name: "attack/tails/floor", run: floorBeside(attack.Tails)},
 			{name: "attack/tails", goal: twice, run: stoppedBy(attack.Tails, fmt.Sprintf("%d clients that open tails", attack.OpenTails)), beside: beside},
 			{name: "attack/unread", goal: twice, run: boundedBy(attack.Unread, fmt.Sprintf("%d answers that nobody reads", attack.UnreadAnswers)), beside: beside},
 			{name: "attack/watches", goal: twice, run: attackedBy(attack.Watches, fmt.Sprintf("%d open watches", attack.OpenWatches)), beside: beside},
@@ -129,19 +132,25 @@ type begins func(context.Context, *attack.Source) (stop func(), err error)
 
 // attackedBy is a row beside clients that hold connections, which begin and end with it.
 func attackedBy(begin begins, remark string) func(*bench) (*result, error) {
-	return besideClients(begin, remark, func(*bench, *result) error { return nil })
+	return besideClients(begin, attacked(nil), remark, func(*bench, *result) error { return nil })
+}
+
+// floorBeside is besideFloor for clients that hold connections. What they cost shows in how
+// much longer the floor's clients wait than those of attack/none/floor.
+func floorBeside(begin begins) func(*bench) (*result, error) {
+	return besideClients(begin, besideFloor(nil), "the attack on eventsvc", func(*bench, *result) error { return nil })
 }
 
 // stoppedBy is attackedBy for an attack during which the service is then stopped: it must
 // not need more than its --stop-timeout.
 func stoppedBy(begin begins, remark string) func(*bench) (*result, error) {
-	return besideClients(begin, remark, stops)
+	return besideClients(begin, attacked(nil), remark, stops)
 }
 
 // boundedBy is stoppedBy for an attack on the memory: the service must keep to the limit of
 // its container.
 func boundedBy(begin begins, remark string) func(*bench) (*result, error) {
-	return besideClients(begin, remark, func(b *bench, r *result) error {
+	return besideClients(begin, attacked(nil), remark, func(b *bench, r *result) error {
 		if r.memory.Anon > containerMemory {
 			return fmt.Errorf("the service takes %d MiB", r.memory.Anon>>20)
 		}
@@ -166,16 +175,16 @@ func stops(b *bench, r *result) error {
 // stopTimeout is the default of eventsvc.
 const stopTimeout = 20 * time.Second
 
-// besideClients is a row beside clients that hold connections. After it was measured, and
+// besideClients is a row beside clients that hold connections. After run has measured it, and
 // before they end, it calls then.
-func besideClients(begin begins, remark string, then func(*bench, *result) error) func(*bench) (*result, error) {
+func besideClients(begin begins, run func(*bench) (*result, error), remark string, then func(*bench, *result) error) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		stop, err := begin(b.ctx, attackSource(b))
 		if err != nil {
 			return nil, err
 		}
 		defer stop()
-		r, err := attacked(nil)(b)
+		r, err := run(b)
 		if r != nil {
 			r.notef("beside %s", remark)
 		}

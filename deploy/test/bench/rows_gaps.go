@@ -11,8 +11,8 @@ import (
 	"tidings.example/deploy/test/bench/internal/workload"
 )
 
-// gapStage has the rows of a client that asks what happened, alone and after another one, which may create in one namespace
-// only, has reported 40,000 gaps. The question is about another namespace, and no gap is to be believed.
+// gapStage has the rows of a client that asks what happened: after 40,000 ordinary events, and after another client, which
+// may create in one namespace only, has reported 40,000 gaps. The question is about another namespace, and no gap is to be believed.
 func gapStage() stage {
 	var began time.Time
 	ask := func(b *bench) (*result, error) { return askFacets(b, began) }
@@ -27,7 +27,9 @@ func gapStage() stage {
 				return err
 			}
 			began = time.Now()
-			return errors.Join(b.start(target.Options{Events: []string{"--policy-file=" + policy}}), b.up.Fill(b.ctx, tenThousand, 0, 10_000))
+			// As many ordinary events as there will be gaps: the store works on for a while after either.
+			return errors.Join(b.start(target.Options{Events: []string{"--policy-file=" + policy}}),
+				b.up.Fill(b.ctx, tenThousand, 0, 10_000), b.up.Fill(b.ctx, "ordinary", 0, attack.ForgedGaps))
 		},
 		rows: []row{
 			{name: "attack/gaps/none", run: ask},

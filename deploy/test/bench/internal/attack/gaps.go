@@ -8,8 +8,8 @@ import (
 	"tidings.example/deploy/test/bench/internal/target"
 )
 
-// forgedGaps is how many events ForgeGaps creates.
-const forgedGaps = 40_000
+// ForgedGaps is how many events ForgeGaps creates.
+const ForgedGaps = 40_000
 
 // ForgeGaps creates events in the attacker's own namespace that say that nobody watched a cluster
 // for the last twelve hours.
@@ -24,5 +24,5 @@ func ForgeGaps(ctx context.Context, s *Source) error {
 		`"eventTime":"` + now.Format("2006-01-02T15:04:05.000000Z07:00") + `","reportingController":"tidings.example/mirror","reportingInstance":"m",` +
 		`"action":"Mirror","reason":"MirrorGap","type":"Warning","note":"nobody watched","regarding":{"kind":"Cluster","name":"prod","namespace":"` + s.Own + `"}}`
 	form := target.NewForm(e.Request("POST", e.Path(), "Content-Type: "+target.JSONType+"\r\n", body))
-	return load.Do(load.Spec{Addr: s.Services.API(), Conns: 64, Next: form.Fill, Limit: forgedGaps, Check: load.Status(201)}, 2*time.Minute)
+	return load.Do(load.Spec{Addr: s.Services.API(), Conns: 64, Next: form.Fill, Limit: ForgedGaps, Check: load.Status(201)}, 2*time.Minute)
 }
